@@ -1,0 +1,3 @@
+#ifndef NXV_TENSOR_GLSL
+#define NXV_TENSOR_GLSL
+#endif

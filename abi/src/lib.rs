@@ -1,0 +1,46 @@
+//! The contract between nx_vulkan's host runtime and its kernel packs; it holds no kernel and touches no device.
+//!
+//! A pack is a dylib that answers one question: *how would you run this op on this device?* The host asks
+//! with a [`Request`] (op name, operand layouts, attributes, device limits) and the pack answers with a
+//! [`Plan`]: a list of compute dispatches as plain data. The host validates the plan as it would validate
+//! hostile input, compiles its shaders, caches it, and records it; a pack never sees Vulkan, memory or threads.
+//!
+//! A pack author needs this crate, the GLSL headers in [`glsl`], and the op table in `docs/ops.md`:
+//!
+//! ```ignore
+//! nx_vulkan_abi::pack! { id: "my-pack", version: "0.1.0", describe: describe, plan: plan }
+//! ```
+//!
+//! # Compatibility
+//! Value structs (`#[repr(C)]`) are frozen: they carry spare fields for growth and never change otherwise.
+//! Prefix types ([`Pack`], [`Kernel`], [`HostApi`]) grow at the end only. Enumerations are open integers; a
+//! value that a reader does not know is refused, never guessed. A panic never crosses: the [`pack!`] macro
+//! wraps every exported function.
+
+pub mod dtype;
+pub mod glsl;
+pub mod layout;
+pub mod meta;
+pub mod pack;
+pub mod plan;
+pub mod request;
+
+pub use dtype::{DType, DTypeSet};
+pub use pack::{
+    Description, HostApi, HostApiRef, Kernel, KernelRef, Numerics, Pack, PackRef, Refusal, Row,
+    Source, SourceKind,
+};
+pub use plan::{
+    Access, BufArg, Define, Dispatch, Fault, InputAs, Outcome, Plan, Reply, ShaderVariant, Slot,
+    SpecConst, Status,
+};
+pub use request::{Attr, AttrKind, DeviceInfo, Features, Request, TensorDesc};
+
+/// The containers that cross the ABI, re-exported so that packs need no dependency of their own.
+pub use abi_stable::std_types::{RSlice, RStr, RString, RVec};
+
+#[doc(hidden)]
+pub use abi_stable as __abi_stable;
+
+/// The version of this contract, as semver text.
+pub const ABI_VERSION: &str = env!("CARGO_PKG_VERSION");

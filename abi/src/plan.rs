@@ -1,0 +1,234 @@
+//! What a pack answers: a plan as data, a refusal with its reason, or an error.
+
+use crate::DType;
+use abi_stable::{
+    StableAbi,
+    std_types::{RString, RVec},
+};
+
+/// Compute dispatches that together produce every output byte of a request.
+///
+/// Steps run in order; the host puts a barrier between two steps that touch the same bytes. The host copies
+/// what it keeps, so nothing the pack allocated outlives the call.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Shaders the steps refer to, by index.
+    pub shaders: RVec<ShaderVariant>,
+    /// Sizes in bytes of scratch buffers that live for this plan only. Their content is undefined at the start.
+    pub scratch: RVec<u64>,
+    /// Constant bytes that the host uploads once per plan and binds where a step names [`Slot::PARAMS`].
+    pub params: RVec<u8>,
+    /// Dispatches, in order. At most 64.
+    pub steps: RVec<Dispatch>,
+    /// Zero in ABI 1.
+    pub spare: [u64; 4],
+}
+
+/// One source file of the pack, compiled with a set of defines.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Default, PartialEq)]
+pub struct ShaderVariant {
+    /// Name of a [`crate::Source`] of the same pack.
+    pub file: RString,
+    /// `#define`s put in front of the source, in order. Ignored for SPIR-V.
+    pub defines: RVec<Define>,
+    /// Storage buffers the shader declares: set 0, bindings `0..bindings`.
+    pub bindings: u32,
+    /// Bytes of push constants the shader declares; 0 or a multiple of 4.
+    pub push_bytes: u32,
+    /// Subgroup size the shader requires, with full subgroups; 0 for any.
+    pub subgroup_size: u32,
+    /// Zero in ABI 1.
+    pub spare: u32,
+}
+
+/// One `#define name value`.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Default, PartialEq)]
+pub struct Define {
+    /// Name, with its parameter list where it takes parameters: `LOAD(x)`.
+    pub name: RString,
+    /// Replacement text, on one line.
+    pub value: RString,
+}
+
+/// One compute dispatch.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Default, PartialEq)]
+pub struct Dispatch {
+    /// Index into [`Plan::shaders`].
+    pub shader: u32,
+    /// Workgroup counts. A dispatch with a count of 0 is skipped.
+    pub groups: [u32; 3],
+    /// Specialization constants.
+    pub spec: RVec<SpecConst>,
+    /// Buffer of each binding, in order; exactly [`ShaderVariant::bindings`] of them.
+    pub args: RVec<BufArg>,
+    /// Push constants; exactly [`ShaderVariant::push_bytes`] bytes.
+    pub push: RVec<u8>,
+    /// Zero in ABI 1.
+    pub spare: [u64; 2],
+}
+
+/// A 32-bit specialization constant (int, uint, float or bool, by its bits).
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq)]
+pub struct SpecConst {
+    /// `constant_id` in the shader.
+    pub id: u32,
+    /// Value, as bits.
+    pub value: u32,
+}
+
+/// Where a buffer argument comes from. Open integer.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// An input of the request.
+    pub const INPUT: Slot = Slot(1);
+    /// An output of the request.
+    pub const OUTPUT: Slot = Slot(2);
+    /// A scratch buffer of the plan.
+    pub const SCRATCH: Slot = Slot(3);
+    /// The plan's `params`; the index is 0.
+    pub const PARAMS: Slot = Slot(4);
+}
+
+/// How a dispatch uses a buffer argument. Open integer.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access(pub u32);
+
+impl Access {
+    /// Loads only.
+    pub const READ: Access = Access(1);
+    /// Stores only. The plan as a whole must store every byte of every output.
+    pub const WRITE: Access = Access(2);
+    /// Loads and stores.
+    pub const READ_WRITE: Access = Access(3);
+}
+
+/// A byte range of a buffer, bound to one binding.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq)]
+pub struct BufArg {
+    /// Which kind of buffer.
+    pub slot: Slot,
+    /// Which one of that kind.
+    pub index: u32,
+    /// First byte, counted from the start of the buffer (not from the tensor's offset).
+    pub offset: u64,
+    /// Bytes; 0 means up to the end of the buffer.
+    pub len: u64,
+    /// How the dispatch uses it. Inputs and params are read only.
+    pub access: Access,
+    /// Zero in ABI 1.
+    pub spare: u32,
+}
+
+impl BufArg {
+    /// The whole of input `index`, read.
+    pub fn input(index: u32) -> BufArg {
+        BufArg::new(Slot::INPUT, index, Access::READ)
+    }
+
+    /// The whole of output `index`, written.
+    pub fn output(index: u32) -> BufArg {
+        BufArg::new(Slot::OUTPUT, index, Access::WRITE)
+    }
+
+    /// The whole of scratch buffer `index`.
+    pub fn scratch(index: u32, access: Access) -> BufArg {
+        BufArg::new(Slot::SCRATCH, index, access)
+    }
+
+    /// The plan's params, read.
+    pub fn params() -> BufArg {
+        BufArg::new(Slot::PARAMS, 0, Access::READ)
+    }
+
+    /// The same buffer, restricted to `len` bytes from `offset`.
+    #[must_use]
+    pub fn range(self, offset: u64, len: u64) -> BufArg {
+        BufArg { offset, len, ..self }
+    }
+
+    fn new(slot: Slot, index: u32, access: Access) -> BufArg {
+        BufArg { slot, index, offset: 0, len: 0, access, spare: 0 }
+    }
+}
+
+/// What a reply is. Open integer.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome(pub u32);
+
+impl Outcome {
+    /// [`Reply::plan`] runs the request.
+    pub const PLAN: Outcome = Outcome(1);
+    /// The pack does not run this request; [`Reply::message`] says why. The host asks the next kernel.
+    pub const DECLINE: Outcome = Outcome(2);
+    /// The host shall materialise the inputs named in [`Reply::inputs_as`] as contiguous tensors and ask again.
+    pub const INPUTS_AS: Outcome = Outcome(3);
+    /// The request or the pack is broken; [`Reply::message`] says how and [`Reply::fault`] whose fault it is.
+    pub const ERROR: Outcome = Outcome(4);
+}
+
+/// Who is to blame for an error. Open integer.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault(pub u32);
+
+impl Fault {
+    /// Nobody.
+    pub const NONE: Fault = Fault(0);
+    /// The request breaks the op's contract.
+    pub const HOST: Fault = Fault(1);
+    /// The pack reached a state it should not reach.
+    pub const PACK: Fault = Fault(2);
+    /// A pack function panicked; the guard caught it.
+    pub const PANIC: Fault = Fault(3);
+}
+
+/// An input that the host shall hand over in another form.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputAs {
+    /// Which input.
+    pub index: u32,
+    /// Element type it shall be cast to, with the semantics of `as_type`.
+    pub dtype: DType,
+}
+
+/// A pack's answer to one request.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone)]
+pub struct Reply {
+    /// Which of the fields below counts.
+    pub outcome: Outcome,
+    /// Blame, for an error.
+    pub fault: Fault,
+    /// Reason of a decline or an error, as a sentence.
+    pub message: RString,
+    /// Inputs to be made contiguous and cast.
+    pub inputs_as: RVec<InputAs>,
+    /// The plan.
+    pub plan: Plan,
+    /// Zero in ABI 1.
+    pub spare: [u64; 2],
+}
+
+/// Success, or an error with its reason.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone)]
+pub struct Status {
+    /// [`Fault::NONE`] for success.
+    pub fault: Fault,
+    /// Zero in ABI 1.
+    pub spare: u32,
+    /// Reason, as a sentence.
+    pub message: RString,
+}

@@ -1,0 +1,49 @@
+//! Attributes of an op request, owned by the host.
+
+/// A named attribute. Requests keep their attributes sorted by name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attr {
+    /// Name, as in `docs/ops.md`.
+    pub name: String,
+    /// Value.
+    pub value: AttrValue,
+}
+
+/// Value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttrValue {
+    /// A list of integers; one integer is a list of one.
+    Ints(Vec<i64>),
+    /// A list of floats.
+    Floats(Vec<f64>),
+    /// Text.
+    Text(String),
+}
+
+impl Attr {
+    /// An integer-list attribute.
+    pub fn ints(name: &str, value: impl Into<Vec<i64>>) -> Attr {
+        Attr { name: name.to_owned(), value: AttrValue::Ints(value.into()) }
+    }
+
+    /// A text attribute.
+    pub fn text(name: &str, value: &str) -> Attr {
+        Attr { name: name.to_owned(), value: AttrValue::Text(value.to_owned()) }
+    }
+}
+
+/// The integers of attribute `name`, or an empty slice when it is absent or not a list of integers.
+pub fn ints<'a>(attrs: &'a [Attr], name: &str) -> &'a [i64] {
+    attrs.iter().find(|a| a.name == name).map_or(&[], |a| match &a.value {
+        AttrValue::Ints(ints) => ints,
+        _ => &[],
+    })
+}
+
+/// The text of attribute `name`, or `None`.
+pub fn text<'a>(attrs: &'a [Attr], name: &str) -> Option<&'a str> {
+    attrs.iter().find(|a| a.name == name).and_then(|a| match &a.value {
+        AttrValue::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
