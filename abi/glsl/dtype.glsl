@@ -68,4 +68,127 @@ uint16_t nxv_store_f16(float x) {
 }
 #endif
 
+// NaN is told from the bits: drivers may assume that it does not occur.
+bool nxv_is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+#ifdef NXV_HAS_FP64
+uint64_t nxv_magnitude_bits(double x) { return packUint2x32(unpackDouble2x32(x)) & 0x7fffffffffffffffUL; }
+bool nxv_is_nan(double x) { return nxv_magnitude_bits(x) > 0x7ff0000000000000UL; }
+#endif
+
+// nxv_to_{type}(x): casts between register types with the semantics of as_type. Integers wrap to the type's width;
+// a float is truncated, out of range it gives the nearest bound, and NaN gives 0. `end` is the first float too large.
+#define NXV_FLOAT_TO_INTEGER(type, x, least, end, most) \
+    (nxv_is_nan(x) ? type(0) : x <= least ? type(least) : x >= end ? most : type(x))
+#define NXV_INTEGER_CASTS(name, type, wrap, least, end, most) \
+    type name(bool x) { return type(x); } \
+    type name(int x) { return wrap(type(x)); } \
+    type name(uint x) { return wrap(type(x)); } \
+    type name(float x) { return NXV_FLOAT_TO_INTEGER(type, x, least, end, most); }
+#define NXV_INTEGER_CASTS_OF_INT64(name, type, wrap) \
+    type name(int64_t x) { return wrap(type(x)); } \
+    type name(uint64_t x) { return wrap(type(x)); }
+#define NXV_INTEGER_CASTS_OF_FP64(name, type, wrap, least, end, most) \
+    type name(double x) { return NXV_FLOAT_TO_INTEGER(type, x, least, end, most); }
+
+#define NXV_WRAP_NOT(x) x
+#define NXV_WRAP_U8(x) ((x) & 0xffu)
+#define NXV_WRAP_U16(x) ((x) & 0xffffu)
+#define NXV_WRAP_S8(x) bitfieldExtract(x, 0, 8)
+#define NXV_WRAP_S16(x) bitfieldExtract(x, 0, 16)
+
+NXV_INTEGER_CASTS(nxv_to_u8, uint, NXV_WRAP_U8, 0.0, 256.0, 255u)
+NXV_INTEGER_CASTS(nxv_to_u16, uint, NXV_WRAP_U16, 0.0, 65536.0, 65535u)
+NXV_INTEGER_CASTS(nxv_to_u32, uint, NXV_WRAP_NOT, 0.0, 4294967296.0, 0xffffffffu)
+NXV_INTEGER_CASTS(nxv_to_s8, int, NXV_WRAP_S8, -128.0, 128.0, 127)
+NXV_INTEGER_CASTS(nxv_to_s16, int, NXV_WRAP_S16, -32768.0, 32768.0, 32767)
+NXV_INTEGER_CASTS(nxv_to_s32, int, NXV_WRAP_NOT, -2147483648.0, 2147483648.0, 0x7fffffff)
+
+// Drops the bits of x below the 24 highest, but for a 1 in the lowest kept one if any of them was set. The float of
+// the result rounds to any shorter format as x itself would ("round to odd").
+uint nxv_round_to_odd(uint x) {
+    int shift = max(findMSB(x) - 23, 0);
+    uint lost = x & ((1u << shift) - 1u);
+    return (x - lost) | (uint(lost != 0u) << shift);
+}
+
+float nxv_to_f32(bool x) { return float(x); }
+float nxv_to_f32(int x) { return float(x); }
+float nxv_to_f32(uint x) { return float(x); }
+float nxv_to_f32(float x) { return x; }
+float nxv_to_f16(bool x) { return float(x); }
+float nxv_to_f16(int x) { return float(x); }
+float nxv_to_f16(uint x) { return float(x); }
+float nxv_to_f16(float x) { return x; }
+float nxv_to_bf16(bool x) { return float(x); }
+float nxv_to_bf16(int x) { return float(sign(x)) * float(nxv_round_to_odd(uint(abs(x)))); }
+float nxv_to_bf16(uint x) { return float(nxv_round_to_odd(x)); }
+float nxv_to_bf16(float x) { return x; }
+
+#ifdef NXV_HAS_INT64
+NXV_INTEGER_CASTS(nxv_to_u64, uint64_t, NXV_WRAP_NOT, 0.0, 18446744073709551616.0, 0xffffffffffffffffUL)
+NXV_INTEGER_CASTS(nxv_to_s64, int64_t, NXV_WRAP_NOT, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffffL)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u8, uint, NXV_WRAP_U8)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u16, uint, NXV_WRAP_U16)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u32, uint, NXV_WRAP_NOT)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u64, uint64_t, NXV_WRAP_NOT)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s8, int, NXV_WRAP_S8)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s16, int, NXV_WRAP_S16)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s32, int, NXV_WRAP_NOT)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s64, int64_t, NXV_WRAP_NOT)
+
+// Nearest even for all 64 bits: the high word, with the low word as sticky bits, never rounds twice.
+float nxv_to_f32(uint64_t x) {
+    uint high = uint(x >> 32);
+    if (high == 0u) return float(uint(x));
+    int shift = findMSB(high) + 1;
+    uint top = uint(x >> shift);
+    uint lost = uint(x) & (shift == 32 ? 0xffffffffu : (1u << shift) - 1u);
+    return ldexp(float(top | uint(lost != 0u)), shift);
+}
+
+float nxv_to_f32(int64_t x) {
+    return x < 0 ? -nxv_to_f32(uint64_t(-x)) : nxv_to_f32(uint64_t(x));
+}
+
+float nxv_to_f16(uint64_t x) { return nxv_to_f32(x); }
+float nxv_to_f16(int64_t x) { return nxv_to_f32(x); }
+float nxv_to_bf16(uint64_t x) {
+    uint high = uint(x >> 32);
+    if (high == 0u) return nxv_to_bf16(uint(x));
+    return ldexp(nxv_to_bf16(high | uint(uint(x) != 0u)), 32);
+}
+float nxv_to_bf16(int64_t x) { return x < 0 ? -nxv_to_bf16(uint64_t(-x)) : nxv_to_bf16(uint64_t(x)); }
+#endif
+
+#ifdef NXV_HAS_FP64
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u8, uint, NXV_WRAP_U8, 0.0, 256.0, 255u)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u16, uint, NXV_WRAP_U16, 0.0, 65536.0, 65535u)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u32, uint, NXV_WRAP_NOT, 0.0, 4294967296.0, 0xffffffffu)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u64, uint64_t, NXV_WRAP_NOT, 0.0, 18446744073709551616.0, 0xffffffffffffffffUL)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s8, int, NXV_WRAP_S8, -128.0, 128.0, 127)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s16, int, NXV_WRAP_S16, -32768.0, 32768.0, 32767)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s32, int, NXV_WRAP_NOT, -2147483648.0, 2147483648.0, 0x7fffffff)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s64, int64_t, NXV_WRAP_NOT, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffffL)
+
+// The float next to x towards 0, with its last bit set if it is not x: rounds to f16 and bf16 as x itself would.
+float nxv_round_to_odd(double x) {
+    float near = float(x);
+    uint bits = floatBitsToUint(near);
+    if (double(near) == x || nxv_is_nan(x)) return near;
+    if (abs(double(near)) > abs(x)) bits -= 1u;
+    return uintBitsToFloat(bits | 1u);
+}
+
+float nxv_to_f32(double x) { return float(x); }
+float nxv_to_f16(double x) { return nxv_round_to_odd(x); }
+float nxv_to_bf16(double x) { return nxv_round_to_odd(x); }
+double nxv_to_f64(bool x) { return double(x); }
+double nxv_to_f64(int x) { return double(x); }
+double nxv_to_f64(uint x) { return double(x); }
+double nxv_to_f64(int64_t x) { return double(x); }
+double nxv_to_f64(uint64_t x) { return double(x); }
+double nxv_to_f64(float x) { return double(x); }
+double nxv_to_f64(double x) { return x; }
+#endif
+
 #endif

@@ -4,9 +4,30 @@
 //! kernels in [`kernels`] do. It knows nothing of Elixir.
 
 pub mod attrs;
+pub mod config;
+pub mod device;
 pub mod error;
+pub mod explain;
 pub mod kernels;
+mod log;
+mod memory;
+mod pipeline;
+mod plan;
+mod queue;
+pub mod registry;
+mod route;
+pub mod runtime;
+mod shader;
+mod spirv;
+pub mod tensor;
 
 pub use attrs::{Attr, AttrValue};
+pub use config::Config;
+pub use device::{Device, DeviceChoice};
 pub use error::{Error, Kind, Result};
+pub use explain::Explanation;
+pub use memory::Stats;
 pub use nx_vulkan_abi::DType;
+pub use route::Considered;
+pub use runtime::{Ran, Runtime, RuntimeStats};
+pub use tensor::Tensor;

@@ -1,1 +1,21 @@
-//! x
+//! The NIF library behind `Nx.Vulkan.NativeV`: it decodes terms, calls the host, encodes the answer.
+
+mod buffer;
+mod counters;
+mod device;
+mod info;
+mod pin;
+mod reply;
+mod run;
+mod tensor;
+mod terms;
+mod view;
+
+use rustler::{Env, Term};
+
+rustler::init!("Elixir.Nx.Vulkan.NativeV", load = load);
+
+fn load(_env: Env, _info: Term) -> bool {
+    pin::keep_mapped();
+    true
+}

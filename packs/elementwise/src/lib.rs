@@ -1,1 +1,53 @@
-//! x
+//! The elementwise kernel pack: `pack.toml` lists its ops, the files in `shaders/` hold one shader for each way of
+//! walking through memory, and `plan` brings the two together. It never touches a device.
+//!
+//! To add an op, add a row to `pack.toml`; if its expression needs a function, write it in `shaders/functions.glsl`.
+
+mod copy;
+mod create;
+mod dispatch;
+mod map;
+mod space;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
+use table::{Family, Op, Table};
+
+pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
+
+const SOURCES: &[Source] = &[
+    Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
+    Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
+    Source::glsl("contiguous.comp", include_str!("../shaders/contiguous.comp")),
+    Source::glsl("strided.comp", include_str!("../shaders/strided.comp")),
+    Source::glsl("transpose.comp", include_str!("../shaders/transpose.comp")),
+    Source::glsl("create.comp", include_str!("../shaders/create.comp")),
+];
+
+fn describe() -> Result<Description, String> {
+    let kernels = Table::get()?.rows.iter().map(|row| Row {
+        id: row.id.clone(),
+        op: row.op.op.clone(),
+        inputs: DTypeSet(row.takes.iter().fold(0, |all, takes| all | takes.0)),
+        outputs: row.gives,
+        needs: nx_vulkan_abi::Features::NONE,
+        numerics: Numerics::IEEE,
+        rank: 128,
+    });
+    Ok(Description { sources: SOURCES.to_vec(), kernels: kernels.collect() })
+}
+
+fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let rows = &Table::get().map_err(Refusal::Internal)?.rows;
+    let row = rows
+        .get(row as usize)
+        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
+    row.check(request)?;
+    match row.family {
+        Family::Map => map::plan(&row.op, request),
+        Family::Copy => copy::plan(request),
+        Family::Create => create::plan(&row.op, request),
+    }
+}

@@ -1,0 +1,79 @@
+//! A kernel pack with one op: `square` on f32.
+
+use nx_vulkan_abi::{
+    BufArg, DType, DTypeSet, Description, Dispatch, Features, InputAs, Numerics, Plan, Refusal,
+    Request, Row, ShaderVariant, Source, glsl::define,
+};
+
+nx_vulkan_abi::pack! { id: "template", version: "0.1.0", describe: describe, plan: plan }
+
+/// Invocations per workgroup: at least this many are allowed on every device.
+const WORKGROUP: u64 = 128;
+
+/// What the host asks once, after loading: the shaders, and one row per kernel.
+fn describe() -> Result<Description, String> {
+    let f32 = DTypeSet::of(&[DType::F32]);
+    Ok(Description {
+        sources: vec![Source::glsl(
+            "square.comp",
+            include_str!("../shaders/square.comp"),
+        )],
+        kernels: vec![Row {
+            id: "square_f32".to_owned(),
+            op: "square".to_owned(),
+            inputs: f32,
+            outputs: f32,
+            needs: Features::NONE,
+            numerics: Numerics::EXACT,
+            rank: 128,
+        }],
+    })
+}
+
+/// What the host asks once per kind of request: how would you run it? The first argument is the index of the row.
+fn plan(_row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let ([input], [_]) = (request.inputs.as_slice(), request.outputs.as_slice()) else {
+        return Err(Refusal::BadRequest(
+            "square takes one operand and has one result".to_owned(),
+        ));
+    };
+    if !input.is_contiguous() {
+        return Err(Refusal::InputsAs(vec![InputAs {
+            index: 0,
+            dtype: DType::F32,
+        }]));
+    }
+    let too_large = || Refusal::decline("the tensor is too large for one dispatch");
+    let count = u32::try_from(input.elements()).map_err(|_| too_large())?;
+    let first = u32::try_from(input.offset).map_err(|_| too_large())?;
+    let groups = u64::from(count).div_ceil(WORKGROUP) as u32;
+    if groups > request.device.max_groups[0] || input.storage_len > request.device.max_buffer_range
+    {
+        return Err(too_large());
+    }
+    let push: Vec<u8> = [first, count]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let shader = ShaderVariant {
+        file: "square.comp".into(),
+        defines: vec![define("WORKGROUP", WORKGROUP.to_string())].into(),
+        bindings: 2,
+        push_bytes: push.len() as u32,
+        ..ShaderVariant::default()
+    };
+    let step = Dispatch {
+        groups: [groups, 1, 1],
+        args: vec![BufArg::input(0), BufArg::output(0)].into(),
+        push: push.into(),
+        ..Dispatch::default()
+    };
+    Ok(Plan {
+        shaders: vec![shader].into(),
+        steps: vec![step].into(),
+        ..Plan::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! The plan is data: it is tested without a GPU.
+
+use super::*;
+use nx_vulkan_abi::{DeviceInfo, TensorDesc};
+
+fn device() -> DeviceInfo<'static> {
+    DeviceInfo {
+        name: "test".into(),
+        vendor: 0,
+        driver: 0,
+        kind: 0,
+        subgroup_size: 32,
+        shared_bytes: 16384,
+        push_bytes: 128,
+        max_invocations: 128,
+        compute_units: 0,
+        max_workgroup_size: [128, 128, 64],
+        max_groups: [65535; 3],
+        max_buffer_range: 1 << 27,
+        buffer_align: 256,
+        features: Features::NONE,
+        spare: [0; 4],
+    }
+}
+
+fn ask(shape: &[u64], strides: &[i64], offset: u64) -> Result<Plan, Refusal> {
+    let desc = |strides, offset| TensorDesc {
+        dtype: DType::F32,
+        spare: 0,
+        shape: shape.into(),
+        strides,
+        offset,
+        storage_len: 4 * (offset + shape.iter().product::<u64>()),
+        reserved: [0; 2],
+    };
+    let contiguous = nx_vulkan_abi::layout::contiguous_strides(shape);
+    let request = Request {
+        op: "square".into(),
+        inputs: [desc(strides.into(), offset)][..].into(),
+        outputs: [desc(contiguous[..].into(), 0)][..].into(),
+        attrs: [][..].into(),
+        device: &device(),
+        spare: [0; 4],
+    };
+    plan(0, &request)
+}
+
+#[test]
+fn one_invocation_per_element() {
+    let plan = ask(&[3, 100], &[100, 1], 7).unwrap();
+    let step = &plan.steps[0];
+    assert_eq!(step.groups, [3, 1, 1]);
+    assert_eq!(step.push.as_slice(), [7, 0, 0, 0, 44, 1, 0, 0]);
+    assert_eq!(step.push.len(), plan.shaders[0].push_bytes as usize);
+    assert_eq!(step.args.len(), plan.shaders[0].bindings as usize);
+}
+
+#[test]
+fn a_transposed_operand_is_asked_for_in_order() {
+    let asked = Refusal::InputsAs(vec![InputAs {
+        index: 0,
+        dtype: DType::F32,
+    }]);
+    assert_eq!(ask(&[2, 3], &[1, 2], 0), Err(asked));
+}
+
+#[test]
+fn an_empty_tensor_needs_no_workgroup() {
+    assert_eq!(ask(&[0], &[1], 0).unwrap().steps[0].groups, [0, 1, 1]);
+}
+
+#[test]
+fn a_tensor_beyond_the_device_limits_is_declined() {
+    assert!(matches!(ask(&[1 << 25], &[1], 0), Err(Refusal::Decline(_))));
+}

@@ -1,0 +1,458 @@
+//! The Vulkan device: finding one, opening it, and what it can do.
+
+use crate::{Error, Kind, Result};
+use nx_vulkan_abi::{DeviceInfo, Features};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+use vulkano::{
+    Version, VulkanLibrary, VulkanObject,
+    device::{
+        Device as VkDevice, DeviceCreateInfo, DeviceExtensions, DeviceFeatures, Queue,
+        QueueCreateInfo, QueueFlags,
+        physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
+    },
+    instance::{
+        Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
+        debug::{
+            DebugUtilsMessageSeverity, DebugUtilsMessageType, DebugUtilsMessengerCallback,
+            DebugUtilsMessengerCreateInfo,
+        },
+    },
+};
+
+/// Which device to open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum DeviceChoice {
+    /// The first of [`list`]: discrete, then integrated, virtual, CPU.
+    #[default]
+    Auto,
+    /// By its position in [`list`].
+    Index(usize),
+    /// By a part of its name, case-insensitive.
+    Name(String),
+    /// By its UUID in hexadecimal, with or without dashes.
+    Uuid(String),
+}
+
+/// One device of the machine.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct DeviceSummary {
+    /// Position in the list, for [`DeviceChoice::Index`].
+    pub index: usize,
+    /// Name the driver reports.
+    pub name: String,
+    /// `discrete`, `integrated`, `virtual`, `cpu` or `other`.
+    pub kind: &'static str,
+    /// UUID in hexadecimal.
+    pub uuid: String,
+    /// Driver name and version as text.
+    pub driver: String,
+    /// Vulkan version of the device.
+    pub api: String,
+    /// Device-local memory, in bytes.
+    pub memory: u64,
+    /// Capabilities packs may ask for.
+    pub features: Vec<&'static str>,
+    /// Why nx_vulkan cannot use the device, if it cannot.
+    pub unusable: Option<String>,
+}
+
+/// An open device with its one queue.
+#[derive(Debug)]
+pub struct Device {
+    pub(crate) vk: Arc<VkDevice>,
+    pub(crate) queue: Arc<Queue>,
+    summary: DeviceSummary,
+    facts: Facts,
+    lost: AtomicBool,
+}
+
+/// Owned form of the ABI's `DeviceInfo`.
+#[derive(Debug, Clone)]
+struct Facts {
+    vendor: u32,
+    driver: u32,
+    kind: u32,
+    subgroup_size: u32,
+    shared_bytes: u32,
+    push_bytes: u32,
+    max_invocations: u32,
+    compute_units: u32,
+    max_workgroup_size: [u32; 3],
+    max_groups: [u32; 3],
+    max_buffer_range: u64,
+    buffer_align: u64,
+    features: Features,
+    robust_pipelines: bool,
+}
+
+const INSTALL: &str = "install a Vulkan loader and a driver (Debian: apt install libvulkan1 mesa-vulkan-drivers, \
+    whose lavapipe needs no GPU; FreeBSD: pkg install vulkan-loader mesa-dri; macOS: brew install vulkan-loader molten-vk)";
+
+/// Messages of the validation layers since the process started.
+static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What the validation layers reported so far in this process.
+pub fn validation_messages() -> Vec<String> {
+    VALIDATION.lock().map(|m| m.clone()).unwrap_or_default()
+}
+
+/// Every Vulkan device of the machine, best first.
+///
+/// # Errors
+/// [`Kind::NoDevice`] when there is no loader or no driver.
+pub fn list() -> Result<Vec<DeviceSummary>> {
+    Ok(enumerate(&instance(false)?)?.iter().enumerate().map(|(i, d)| summarise(i, d)).collect())
+}
+
+impl Device {
+    /// Opens the chosen device.
+    ///
+    /// # Errors
+    /// [`Kind::NoDevice`] when there is no loader, no driver, no such device, or it lacks what nx_vulkan needs.
+    pub fn open(choice: &DeviceChoice, validation: bool) -> Result<Arc<Device>> {
+        let all = enumerate(&instance(validation)?)?;
+        let summaries: Vec<_> = all.iter().enumerate().map(|(i, d)| summarise(i, d)).collect();
+        let index = choose(choice, &summaries)?;
+        let physical = all[index].clone();
+        let summary = summaries[index].clone();
+        if let Some(why) = &summary.unusable {
+            return Err(no_device(format!("{} cannot be used: {why}", summary.name)));
+        }
+        let family = queue_family(&physical)
+            .ok_or_else(|| no_device(format!("{} has no compute queue", summary.name)))?;
+        let (extensions, enabled) = wanted(&physical);
+        let (vk, mut queues) = VkDevice::new(
+            physical.clone(),
+            DeviceCreateInfo {
+                queue_create_infos: vec![QueueCreateInfo {
+                    queue_family_index: family,
+                    ..Default::default()
+                }],
+                enabled_extensions: extensions,
+                enabled_features: enabled,
+                ..Default::default()
+            },
+        )
+        .map_err(|e| no_device(format!("{} could not be opened: {e}", summary.name)))?;
+        let queue = queues.next().ok_or_else(|| no_device("the device has no queue".to_owned()))?;
+        let facts = facts(&physical, &enabled);
+        Ok(Arc::new(Device { vk, queue, summary, facts, lost: AtomicBool::new(false) }))
+    }
+
+    /// Name, kind, UUID, driver.
+    pub fn summary(&self) -> &DeviceSummary {
+        &self.summary
+    }
+
+    /// Limits and capabilities, as packs see them.
+    pub fn info(&self) -> DeviceInfo<'_> {
+        let f = &self.facts;
+        DeviceInfo {
+            name: self.summary.name.as_str().into(),
+            vendor: f.vendor,
+            driver: f.driver,
+            kind: f.kind,
+            subgroup_size: f.subgroup_size,
+            shared_bytes: f.shared_bytes,
+            push_bytes: f.push_bytes,
+            max_invocations: f.max_invocations,
+            compute_units: f.compute_units,
+            max_workgroup_size: f.max_workgroup_size,
+            max_groups: f.max_groups,
+            max_buffer_range: f.max_buffer_range,
+            buffer_align: f.buffer_align,
+            features: f.features,
+            spare: [0; 4],
+        }
+    }
+
+    pub(crate) fn handle(&self) -> ash::vk::Device {
+        self.vk.handle()
+    }
+
+    pub(crate) fn pipeline_cache_uuid(&self) -> [u8; 16] {
+        self.vk.physical_device().properties().pipeline_cache_uuid
+    }
+
+    pub(crate) fn robust_pipelines(&self) -> bool {
+        self.facts.robust_pipelines
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mark_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// The error of a failed Vulkan call; remembers a lost device.
+    pub(crate) fn failed(&self, what: &str, code: ash::vk::Result) -> Error {
+        use ash::vk::Result as R;
+        match code {
+            R::ERROR_DEVICE_LOST => {
+                self.mark_lost();
+                self.lost_error()
+            }
+            R::ERROR_OUT_OF_DEVICE_MEMORY | R::ERROR_OUT_OF_HOST_MEMORY => {
+                Error::new(Kind::OutOfMemory, format!("{what}: {code:?} on {}", self.summary.name))
+            }
+            _ => Error::new(Kind::Vulkan, format!("{what}: {code:?} on {}", self.summary.name)),
+        }
+    }
+
+    /// `Ok` for `VK_SUCCESS`, else [`Device::failed`].
+    pub(crate) fn check(&self, what: &str, code: ash::vk::Result) -> Result<()> {
+        match code {
+            ash::vk::Result::SUCCESS => Ok(()),
+            code => Err(self.failed(what, code)),
+        }
+    }
+
+    pub(crate) fn lost_error(&self) -> Error {
+        Error::new(
+            Kind::DeviceLost,
+            format!(
+                "the device {} was lost (a kernel ran too long, or the driver failed); restart the VM to use it again",
+                self.summary.name
+            ),
+        )
+    }
+}
+
+fn no_device(message: String) -> Error {
+    Error::new(Kind::NoDevice, message)
+}
+
+fn instance(validation: bool) -> Result<Arc<Instance>> {
+    let library = VulkanLibrary::new()
+        .map_err(|e| no_device(format!("no Vulkan loader was found ({e}); {INSTALL}")))?;
+    let supported = *library.supported_extensions();
+    let portability = supported.khr_portability_enumeration;
+    let mut layers = Vec::new();
+    if validation {
+        let name = "VK_LAYER_KHRONOS_validation";
+        let known = library.layer_properties().is_ok_and(|mut all| all.any(|l| l.name() == name));
+        if !known || !supported.ext_debug_utils {
+            return Err(no_device(format!(
+                "validation was asked for, but {name} is not installed (Debian: apt install vulkan-validationlayers)"
+            )));
+        }
+        layers.push(name.to_owned());
+    }
+    Instance::new(
+        library,
+        InstanceCreateInfo {
+            flags: if portability {
+                InstanceCreateFlags::ENUMERATE_PORTABILITY
+            } else {
+                InstanceCreateFlags::empty()
+            },
+            application_name: Some("nx_vulkan".to_owned()),
+            max_api_version: Some(Version::V1_3),
+            enabled_extensions: InstanceExtensions {
+                khr_portability_enumeration: portability,
+                ext_debug_utils: validation,
+                ..InstanceExtensions::empty()
+            },
+            debug_utils_messengers: if validation { vec![messenger()] } else { vec![] },
+            enabled_layers: layers,
+            ..Default::default()
+        },
+    )
+    .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+}
+
+fn messenger() -> DebugUtilsMessengerCreateInfo {
+    // SAFETY: the callback makes no Vulkan call.
+    let callback = unsafe {
+        DebugUtilsMessengerCallback::new(|_severity, _kind, data| {
+            eprintln!("vulkan validation: {}", data.message);
+            if let Ok(mut messages) = VALIDATION.lock() {
+                messages.push(data.message.to_owned());
+            }
+        })
+    };
+    DebugUtilsMessengerCreateInfo {
+        message_severity: DebugUtilsMessageSeverity::ERROR | DebugUtilsMessageSeverity::WARNING,
+        message_type: DebugUtilsMessageType::VALIDATION | DebugUtilsMessageType::PERFORMANCE,
+        ..DebugUtilsMessengerCreateInfo::user_callback(callback)
+    }
+}
+
+fn enumerate(instance: &Arc<Instance>) -> Result<Vec<Arc<PhysicalDevice>>> {
+    let mut all: Vec<_> = instance
+        .enumerate_physical_devices()
+        .map_err(|e| no_device(format!("the Vulkan devices could not be listed ({e}); {INSTALL}")))?
+        .collect();
+    all.sort_by_key(|d| kind(d).2);
+    if all.is_empty() {
+        return Err(no_device(format!("the Vulkan loader found no device; {INSTALL}")));
+    }
+    Ok(all)
+}
+
+/// `(name, VkPhysicalDeviceType, order of preference)`.
+fn kind(device: &PhysicalDevice) -> (&'static str, u32, u32) {
+    match device.properties().device_type {
+        PhysicalDeviceType::DiscreteGpu => ("discrete", 2, 0),
+        PhysicalDeviceType::IntegratedGpu => ("integrated", 1, 1),
+        PhysicalDeviceType::VirtualGpu => ("virtual", 3, 2),
+        PhysicalDeviceType::Cpu => ("cpu", 4, 3),
+        _ => ("other", 0, 4),
+    }
+}
+
+fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
+    let p = device.properties();
+    let uuid = p.device_uuid.unwrap_or_default();
+    let driver = [p.driver_name.clone(), p.driver_info.clone()];
+    let heaps = &device.memory_properties().memory_heaps;
+    let local = heaps.iter().filter(|h| h.flags.intersects(vulkano::memory::MemoryHeapFlags::DEVICE_LOCAL));
+    DeviceSummary {
+        index,
+        name: p.device_name.clone(),
+        kind: kind(device).0,
+        uuid: uuid.iter().map(|b| format!("{b:02x}")).collect(),
+        driver: driver.into_iter().flatten().collect::<Vec<_>>().join(" "),
+        api: p.api_version.to_string(),
+        memory: local.map(|h| h.size).sum(),
+        features: features(device.supported_features(), p, device.supported_extensions()).names(),
+        unusable: unusable(device),
+    }
+}
+
+/// Why the device cannot run nx_vulkan, if so.
+fn unusable(device: &PhysicalDevice) -> Option<String> {
+    let features = device.supported_features();
+    if device.api_version() < Version::V1_2 {
+        return Some(format!("it has Vulkan {}, and 1.2 is needed", device.api_version()));
+    }
+    if !features.timeline_semaphore {
+        return Some("it has no timeline semaphores".to_owned());
+    }
+    if !device.supported_extensions().khr_push_descriptor {
+        return Some("it has no VK_KHR_push_descriptor".to_owned());
+    }
+    None
+}
+
+fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
+    let known = || {
+        all.iter().map(|d| format!("{}: {} ({})", d.index, d.name, d.uuid)).collect::<Vec<_>>().join(", ")
+    };
+    let found = match choice {
+        DeviceChoice::Auto => all.iter().position(|d| d.unusable.is_none()).or(Some(0)),
+        DeviceChoice::Index(index) => (*index < all.len()).then_some(*index),
+        DeviceChoice::Name(name) => {
+            let name = name.to_lowercase();
+            all.iter().position(|d| d.name.to_lowercase().contains(&name))
+        }
+        DeviceChoice::Uuid(uuid) => {
+            let uuid = uuid.replace('-', "").to_lowercase();
+            all.iter().position(|d| d.uuid == uuid)
+        }
+    };
+    found.ok_or_else(|| no_device(format!("no device matches {choice:?}; the machine has {}", known())))
+}
+
+fn queue_family(device: &PhysicalDevice) -> Option<u32> {
+    let families = device.queue_family_properties();
+    let compute = |wants_graphics: bool| {
+        families.iter().position(|f| {
+            f.queue_flags.intersects(QueueFlags::COMPUTE)
+                && f.queue_flags.intersects(QueueFlags::GRAPHICS) == wants_graphics
+        })
+    };
+    compute(false).or_else(|| compute(true)).map(|i| i as u32)
+}
+
+/// Extensions and features to enable: what nx_vulkan needs, and of what packs can use all the device has.
+fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
+    let (s, e) = (device.supported_features(), device.supported_extensions());
+    let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
+    let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
+    let extensions = DeviceExtensions {
+        khr_push_descriptor: true,
+        ext_pipeline_robustness: robust,
+        khr_cooperative_matrix: coopmat,
+        khr_portability_subset: e.khr_portability_subset,
+        ..DeviceExtensions::empty()
+    };
+    let enabled = DeviceFeatures {
+        timeline_semaphore: true,
+        pipeline_robustness: robust,
+        robust_buffer_access: !robust && s.robust_buffer_access,
+        cooperative_matrix: coopmat,
+        shader_float64: s.shader_float64,
+        shader_int64: s.shader_int64,
+        shader_int16: s.shader_int16,
+        shader_int8: s.shader_int8,
+        shader_float16: s.shader_float16,
+        storage_buffer8_bit_access: s.storage_buffer8_bit_access,
+        storage_buffer16_bit_access: s.storage_buffer16_bit_access,
+        shader_buffer_int64_atomics: s.shader_buffer_int64_atomics,
+        shader_subgroup_extended_types: s.shader_subgroup_extended_types,
+        vulkan_memory_model: s.vulkan_memory_model,
+        vulkan_memory_model_device_scope: s.vulkan_memory_model_device_scope,
+        subgroup_size_control: s.subgroup_size_control && s.compute_full_subgroups,
+        compute_full_subgroups: s.subgroup_size_control && s.compute_full_subgroups,
+        ..DeviceFeatures::empty()
+    };
+    (extensions, enabled)
+}
+
+fn features(
+    f: &DeviceFeatures,
+    p: &vulkano::device::DeviceProperties,
+    e: &DeviceExtensions,
+) -> Features {
+    let subgroup = |wanted: SubgroupFeatures| {
+        p.subgroup_supported_operations.is_some_and(|s| s.contains(wanted))
+            && p.subgroup_supported_stages
+                .is_some_and(|s| s.intersects(vulkano::shader::ShaderStages::COMPUTE))
+    };
+    let arithmetic = SubgroupFeatures::BASIC
+        | SubgroupFeatures::VOTE
+        | SubgroupFeatures::ARITHMETIC
+        | SubgroupFeatures::BALLOT;
+    let rows = [
+        (f.shader_float64, Features::FP64),
+        (f.shader_int64, Features::INT64),
+        (f.shader_int16, Features::INT16),
+        (f.shader_int8, Features::INT8),
+        (f.shader_float16, Features::FP16),
+        (f.storage_buffer8_bit_access, Features::STORAGE8),
+        (f.storage_buffer16_bit_access, Features::STORAGE16),
+        (subgroup(arithmetic), Features::SUBGROUP_ARITHMETIC),
+        (subgroup(SubgroupFeatures::SHUFFLE), Features::SUBGROUP_SHUFFLE),
+        (e.khr_cooperative_matrix && f.cooperative_matrix, Features::COOPMAT),
+        (f.vulkan_memory_model && f.vulkan_memory_model_device_scope, Features::MEMORY_MODEL),
+        (f.subgroup_size_control && f.compute_full_subgroups, Features::SUBGROUP_SIZE_CONTROL),
+        (f.shader_buffer_int64_atomics, Features::INT64_ATOMICS),
+    ];
+    rows.iter().filter(|row| row.0).fold(Features::NONE, |set, row| set.with(row.1))
+}
+
+fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
+    let p = device.properties();
+    Facts {
+        vendor: p.vendor_id,
+        driver: p.driver_version,
+        kind: kind(device).1,
+        subgroup_size: p.subgroup_size.unwrap_or(1),
+        shared_bytes: p.max_compute_shared_memory_size,
+        push_bytes: p.max_push_constants_size,
+        max_invocations: p.max_compute_work_group_invocations,
+        compute_units: p.shader_sm_count.unwrap_or(0),
+        max_workgroup_size: p.max_compute_work_group_size,
+        max_groups: p.max_compute_work_group_count,
+        max_buffer_range: p.max_storage_buffer_range.into(),
+        buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
+        features: features(enabled, p, device.supported_extensions()),
+        robust_pipelines: enabled.pipeline_robustness,
+    }
+}

@@ -1,0 +1,59 @@
+//! Tensors made from nothing: `iota`, `eye`, `fill`.
+
+use nx_vulkan_abi::dtype::DType;
+
+use super::Out;
+use super::element::{FromElement, Odd, Register, by_register};
+use super::elementwise::{Outcome, for_each_block};
+use super::operand::BLOCK;
+use crate::attrs::{Attr, ints};
+
+pub(super) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
+    let (extent, repeats) = match ints(attrs, "axis") {
+        [axis] => {
+            let axis = *axis as usize;
+            (out.shape[axis], out.shape[axis + 1..].iter().product::<u64>())
+        }
+        _ => (u64::MAX, 1),
+    };
+    from_index(out, |index| index / repeats % extent)
+}
+
+pub(super) fn eye(out: &mut Out) -> Outcome {
+    let [.., rows, columns] = *out.shape else { return Err("the result needs two axes".to_owned()) };
+    from_index(out, |index| u64::from(index / columns % rows == index % columns))
+}
+
+pub(super) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
+    let mut element = [0; 16];
+    for (to, bits) in element.as_chunks_mut::<8>().0.iter_mut().zip(ints(attrs, "bits")) {
+        *to = bits.to_le_bytes();
+    }
+    let element = &element[..out.dtype.size() as usize];
+    for_each_block(out, &|_, bytes| {
+        bytes.chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
+        Ok(())
+    })
+}
+
+fn from_index(out: &mut Out, value: impl Fn(u64) -> u64 + Sync) -> Outcome {
+    match out.dtype {
+        DType::F16 | DType::BF16 => indices(out, value, Odd::store),
+        dtype => by_register!(dtype, R => indices(out, value, R::store)),
+    }
+}
+
+fn indices<R: FromElement>(
+    out: &mut Out,
+    value: impl Fn(u64) -> u64 + Sync,
+    store: fn(&[R], DType, &mut [u8]),
+) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let mut block = [R::default(); BLOCK];
+        let block = &mut block[..bytes.len() / dtype.size() as usize];
+        block.iter_mut().zip(start..).for_each(|(to, index)| *to = R::cast(value(index)));
+        store(block, dtype, bytes);
+        Ok(())
+    })
+}

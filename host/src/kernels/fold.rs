@@ -1,0 +1,137 @@
+//! How the elements of a reduction fold into one. In which order they are visited is not here.
+
+use std::marker::PhantomData;
+
+use nx_vulkan_abi::dtype::DType;
+
+use super::element::Register;
+use super::number::Number;
+use super::operand::Operand;
+
+/// A reduction of a sequence of elements.
+pub(super) trait Fold: Sync {
+    type Item: Register;
+    type State: Copy + Send + Sync;
+
+    /// Reads elements as [`Operand::gather`] does.
+    fn read(&self, from: &Operand, shift: i64, start: u64, to: &mut [Self::Item]);
+
+    /// The state after no element.
+    fn start(&self) -> Self::State;
+
+    /// Takes in one element, the one at `index` of the sequence.
+    fn step(&self, state: &mut Self::State, item: Self::Item, index: u64);
+
+    /// Takes in consecutive elements, the first of them at `index`.
+    fn run(&self, state: &mut Self::State, items: &[Self::Item], index: u64);
+
+    /// Takes in the elements of `later`, which follow those of `state`.
+    fn merge(&self, state: &mut Self::State, later: Self::State);
+
+    /// Writes what the states amount to.
+    fn store(&self, states: &[Self::State], dtype: DType, bytes: &mut [u8]);
+}
+
+/// An associative function of two elements, such as a sum.
+pub(super) struct Each<R, Read, Combine> {
+    pub(super) start: R,
+    pub(super) read: Read,
+    pub(super) combine: Combine,
+}
+
+/// Independent accumulators: they hide the latency of the function and bound the rounding error of a sum.
+const LANES: usize = 8;
+
+impl<R, Read, Combine> Fold for Each<R, Read, Combine>
+where
+    R: Register,
+    Read: Fn(&Operand, i64, u64, &mut [R]) + Sync,
+    Combine: Fn(R, R) -> R + Sync,
+{
+    type Item = R;
+    type State = R;
+
+    fn read(&self, from: &Operand, shift: i64, start: u64, to: &mut [R]) {
+        (self.read)(from, shift, start, to);
+    }
+
+    fn start(&self) -> R {
+        self.start
+    }
+
+    fn step(&self, state: &mut R, item: R, _index: u64) {
+        *state = (self.combine)(*state, item);
+    }
+
+    fn run(&self, state: &mut R, items: &[R], _index: u64) {
+        let (chunks, rest) = items.as_chunks::<LANES>();
+        let mut lanes = [self.start; LANES];
+        for chunk in chunks {
+            lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = (self.combine)(*lane, *x));
+        }
+        let all = lanes.iter().chain(rest).fold(self.start, |all, x| (self.combine)(all, *x));
+        *state = (self.combine)(*state, all);
+    }
+
+    fn merge(&self, state: &mut R, later: R) {
+        *state = (self.combine)(*state, later);
+    }
+
+    fn store(&self, states: &[R], dtype: DType, bytes: &mut [u8]) {
+        R::store(states, dtype, bytes);
+    }
+}
+
+/// The index of the extreme element.
+pub(super) struct Extreme<R> {
+    /// Whether the largest is sought, not the smallest.
+    pub(super) largest: bool,
+    /// Whether the last of equal elements wins, not the first.
+    pub(super) last: bool,
+    pub(super) register: PhantomData<fn(R)>,
+}
+
+/// An element and its index, or nothing yet.
+type Candidate<R> = Option<(R, u64)>;
+
+impl<R: Number> Fold for Extreme<R> {
+    type Item = R;
+    type State = Candidate<R>;
+
+    fn read(&self, from: &Operand, shift: i64, start: u64, to: &mut [R]) {
+        from.gather(shift, start, to);
+    }
+
+    fn start(&self) -> Candidate<R> {
+        None
+    }
+
+    fn step(&self, state: &mut Candidate<R>, item: R, index: u64) {
+        let better = state.is_none_or(|(best, _)| {
+            let beyond = if self.largest { item > best } else { item < best };
+            !best.is_nan() && (beyond || item.is_nan() || self.last && item == best)
+        });
+        if better {
+            *state = Some((item, index));
+        }
+    }
+
+    fn run(&self, state: &mut Candidate<R>, items: &[R], index: u64) {
+        items.iter().zip(index..).for_each(|(item, index)| self.step(state, *item, index));
+    }
+
+    fn merge(&self, state: &mut Candidate<R>, later: Candidate<R>) {
+        if let Some((item, index)) = later {
+            self.step(state, item, index);
+        }
+    }
+
+    fn store(&self, states: &[Candidate<R>], dtype: DType, bytes: &mut [u8]) {
+        let indices = states.iter().map(|state| state.map_or(0, |(_, index)| index as i64));
+        if dtype.is_float() {
+            f64::store(&indices.map(|index| index as f64).collect::<Vec<_>>(), dtype, bytes);
+        } else {
+            i64::store(&indices.collect::<Vec<_>>(), dtype, bytes);
+        }
+    }
+}

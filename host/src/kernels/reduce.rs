@@ -1,0 +1,158 @@
+//! Reductions and arg reductions, by name, and the order in which they visit elements. How elements fold is in `fold`.
+//!
+//! The order depends on the request alone, never on the number of cores: stretches of fixed length fold apart and
+//! merge in order.
+
+use std::marker::PhantomData;
+
+use nx_vulkan_abi::dtype::DType;
+
+use super::element::{FromElement, Register, by_register};
+use super::elementwise::{Outcome, TASK, is_single};
+use super::fold::{Each, Extreme, Fold};
+use super::number::Number;
+use super::operand::{BLOCK, Operand};
+use super::parallel;
+use super::{Out, View};
+use crate::attrs::{Attr, ints, text};
+
+/// Elements that fold before they merge with those before them.
+const STRETCH: u64 = 1 << 16;
+
+pub(super) fn run(op: &str, x: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
+    let axes = ints(attrs, "axes");
+    let space = Space::new(x, |axis| axes.contains(&axis));
+    let dtype = out.dtype;
+    let single = is_single(dtype);
+    let integers = |o: &Operand, shift: i64, start: u64, to: &mut [i64]| o.gather(shift, start, to);
+    let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| o.gather_wide(single, shift, start, to);
+    match op {
+        "sum" if dtype.is_float() => each(&space, out, 0.0, wide, f64::add),
+        "product" if dtype.is_float() => each(&space, out, 1.0, wide, f64::multiply),
+        "sum" => each(&space, out, 0, integers, i64::wrapping_add),
+        "product" => each(&space, out, 1, integers, i64::wrapping_mul),
+        "reduce_max" => by_register!(dtype, R => each(&space, out, R::LOWEST, plain, R::larger)),
+        "reduce_min" => by_register!(dtype, R => each(&space, out, R::HIGHEST, plain, R::smaller)),
+        "all" => each(&space, out, 1, truth, |all, x| all & x),
+        "any" => each(&space, out, 0, truth, |any, x| any | x),
+        _ => Err("no kernel".to_owned()),
+    }
+}
+
+pub(super) fn arg(op: &str, x: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
+    let axis = ints(attrs, "axis");
+    let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i));
+    let (largest, last) = (op == "argmax", text(attrs, "tie_break") == Some("high"));
+    by_register!(x.dtype, R => visit(&space, &Extreme { largest, last, register: PhantomData::<fn(R)> }, out))
+}
+
+/// The kept and the reduced axes of an operand.
+struct Space<'a> {
+    /// Nothing when there are no elements at all.
+    axes: Option<(Operand<'a>, Operand<'a>)>,
+}
+
+impl<'a> Space<'a> {
+    fn new(x: &View<'a>, reduced: impl Fn(i64) -> bool) -> Space<'a> {
+        if x.shape.contains(&0) {
+            return Space { axes: None };
+        }
+        let part = |wanted: bool| {
+            let axes = || (0..x.shape.len()).filter(|axis| reduced(*axis as i64) == wanted);
+            let shape: Vec<u64> = axes().map(|axis| x.shape[axis]).collect();
+            Operand::new(x, &shape, axes().map(|axis| x.strides[axis]).collect())
+        };
+        Space { axes: Some((part(false), part(true))) }
+    }
+}
+
+fn plain<R: FromElement>(from: &Operand, shift: i64, start: u64, to: &mut [R]) {
+    from.gather(shift, start, to);
+}
+
+/// Conversion to f64 keeps what is 0 and what is not, for every type.
+fn truth(from: &Operand, shift: i64, start: u64, to: &mut [u8]) {
+    let mut wide = [0f64; BLOCK];
+    from.gather(shift, start, &mut wide[..to.len()]);
+    to.iter_mut().zip(wide).for_each(|(to, x)| *to = u8::from(x.truth()));
+}
+
+fn each<R: Register>(
+    space: &Space,
+    out: &mut Out,
+    start: R,
+    read: impl Fn(&Operand, i64, u64, &mut [R]) + Sync,
+    combine: impl Fn(R, R) -> R + Sync,
+) -> Outcome {
+    visit(space, &Each { start, read, combine }, out)
+}
+
+fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
+    let (dtype, size) = (out.dtype, out.dtype.size() as usize);
+    let Some((kept, reduced)) = &space.axes else {
+        let states = vec![fold.start(); out.bytes.len() / size];
+        fold.store(&states, dtype, out.bytes);
+        return Ok(());
+    };
+    // Neighbours in memory are read together: results side by side where the reduced axes lie further apart.
+    let ((extent, near), (_, far)) = (kept.inner(), reduced.inner());
+    let side_by_side = extent >= 8 && near.unsigned_abs() < far.unsigned_abs();
+    let width = if side_by_side { BLOCK } else { (TASK as u64 / reduced.count()).max(1) as usize };
+    parallel::for_each_chunk(out.bytes, width * size, &|task, bytes| {
+        let first = (task * width) as u64;
+        let indices = first..first + (bytes.len() / size) as u64;
+        let states = if side_by_side {
+            columns(kept, reduced, fold, indices)
+        } else {
+            let mut buffer = [F::Item::default(); BLOCK];
+            indices.map(|index| row(reduced, kept.distance(index), fold, &mut buffer)).collect()
+        };
+        fold.store(&states, dtype, bytes);
+        Ok(())
+    })
+}
+
+/// One result: the elements of all reduced axes, from the one at `shift` on.
+fn row<F: Fold>(reduced: &Operand, shift: i64, fold: &F, buffer: &mut [F::Item; BLOCK]) -> F::State {
+    let count = reduced.count();
+    let stretch = |from: u64, buffer: &mut [F::Item; BLOCK]| {
+        let (mut state, mut from, until) = (fold.start(), from, count.min(from + STRETCH));
+        while from < until {
+            let items = &mut buffer[..BLOCK.min((until - from) as usize)];
+            fold.read(reduced, shift, from, items);
+            fold.run(&mut state, items, from);
+            from += items.len() as u64;
+        }
+        state
+    };
+    if count <= STRETCH {
+        return stretch(0, buffer);
+    }
+    let parts = parallel::collect(count.div_ceil(STRETCH) as usize, |i| {
+        stretch(i as u64 * STRETCH, &mut [F::Item::default(); BLOCK])
+    });
+    merge(fold, parts)
+}
+
+/// Results side by side: for each index of the reduced axes, one stretch of the kept ones.
+fn columns<F: Fold>(kept: &Operand, reduced: &Operand, fold: &F, indices: std::ops::Range<u64>) -> Vec<F::State> {
+    let width = (indices.end - indices.start) as usize;
+    let (count, rows) = (reduced.count(), (STRETCH / width as u64).max(1));
+    let stretch = |from: u64| {
+        let mut states = vec![fold.start(); width];
+        let mut buffer = [F::Item::default(); BLOCK];
+        for index in from..count.min(from + rows) {
+            fold.read(kept, reduced.distance(index), indices.start, &mut buffer[..width]);
+            states.iter_mut().zip(buffer).for_each(|(state, item)| fold.step(state, item, index));
+        }
+        states
+    };
+    let parts = parallel::collect(count.div_ceil(rows) as usize, |i| stretch(i as u64 * rows));
+    (0..width).map(|column| merge(fold, parts.iter().map(|states| states[column]))).collect()
+}
+
+fn merge<F: Fold>(fold: &F, parts: impl IntoIterator<Item = F::State>) -> F::State {
+    let mut state = fold.start();
+    parts.into_iter().for_each(|part| fold.merge(&mut state, part));
+    state
+}

@@ -1,0 +1,6 @@
+//! The host's log: one line each on standard error.
+
+/// Something is wrong that the caller may not see otherwise.
+pub(crate) fn error(message: &str) {
+    eprintln!("[nx_vulkan] error: {message}");
+}

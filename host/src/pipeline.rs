@@ -1,0 +1,323 @@
+//! Compute pipelines: made raw, kept by content, with a driver cache that survives on disk.
+
+use crate::{Error, Kind, Result, device::Device, shader};
+use ash::vk;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// A compute pipeline and its layout.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    device: Arc<Device>,
+    pipeline: vk::Pipeline,
+    layout: vk::PipelineLayout,
+}
+
+/// What makes a pipeline.
+#[derive(Debug, Clone)]
+pub(crate) struct PipelineSpec<'a> {
+    pub(crate) words: &'a [u32],
+    pub(crate) bindings: u32,
+    pub(crate) push_bytes: u32,
+    pub(crate) subgroup_size: u32,
+    /// `(constant id, value)`, sorted by id.
+    pub(crate) constants: &'a [(u32, u32)],
+}
+
+/// Every pipeline of a device.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    device: Arc<Device>,
+    cache: Arc<DriverCache>,
+    push_descriptor: vk::PFN_vkCmdPushDescriptorSetKHR,
+    state: Mutex<State>,
+}
+
+/// The driver's own cache of compiled pipelines, and the file that keeps it.
+#[derive(Debug)]
+pub(crate) struct DriverCache {
+    device: Arc<Device>,
+    cache: vk::PipelineCache,
+    file: Option<PathBuf>,
+    dirty: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pipelines: HashMap<[u8; 32], Arc<Pipeline>>,
+    layouts: HashMap<(u32, u32), (vk::DescriptorSetLayout, vk::PipelineLayout)>,
+}
+
+impl Pipelines {
+    /// With a folder for the driver's cache, or without one. A damaged or foreign cache file counts as absent.
+    pub(crate) fn new(device: &Arc<Device>, dir: Option<PathBuf>) -> Result<Pipelines> {
+        let fns = device.vk.fns();
+        let summary = device.summary();
+        let driver: String = shader::hex(&Sha256::digest(format!("{} {}", summary.driver, device.info().driver)))
+            .chars()
+            .take(12)
+            .collect();
+        let file = dir.map(|dir| dir.join(format!("pipelines-{}-{driver}.bin", summary.uuid)));
+        let initial = file.as_deref().and_then(|f| read_cache(f, &device.pipeline_cache_uuid())).unwrap_or_default();
+        let info = vk::PipelineCacheCreateInfo::default().initial_data(&initial);
+        let mut cache = vk::PipelineCache::null();
+        // SAFETY: the data carries a checksum of ours and this device's UUID, so it is what the driver once wrote.
+        let code = unsafe {
+            (fns.v1_0.create_pipeline_cache)(device.handle(), &info, std::ptr::null(), &mut cache)
+        };
+        device.check("vkCreatePipelineCache", code)?;
+        let cache = DriverCache { device: device.clone(), cache, file, dirty: AtomicBool::new(false) };
+        Ok(Pipelines {
+            device: device.clone(),
+            cache: Arc::new(cache),
+            push_descriptor: fns.khr_push_descriptor.cmd_push_descriptor_set_khr,
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn push_descriptor(&self) -> vk::PFN_vkCmdPushDescriptorSetKHR {
+        self.push_descriptor
+    }
+
+    /// The pipeline for `spec`, made on first use.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when the driver refuses the module.
+    pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
+        let key = spec.key();
+        if let Some(found) = self.lock().pipelines.get(&key) {
+            return Ok(found.clone());
+        }
+        let layout = self.layout(spec.bindings, spec.push_bytes)?;
+        let made = Arc::new(self.create(spec, layout)?);
+        self.cache.dirty.store(true, Ordering::Relaxed);
+        Ok(self.lock().pipelines.entry(key).or_insert(made).clone())
+    }
+
+    /// Whether pipelines were made since the driver's cache was written.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.cache.file.is_some() && self.cache.dirty.load(Ordering::Relaxed)
+    }
+
+    /// The driver's cache, for writing it on another thread.
+    pub(crate) fn writer(&self) -> Arc<DriverCache> {
+        self.cache.clone()
+    }
+
+    fn layout(&self, bindings: u32, push_bytes: u32) -> Result<vk::PipelineLayout> {
+        let mut state = self.lock();
+        if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
+            return Ok(found.1);
+        }
+        let fns = self.device.vk.fns();
+        let slots: Vec<_> = (0..bindings)
+            .map(|binding| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(binding)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let set_info = vk::DescriptorSetLayoutCreateInfo::default()
+            .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
+            .bindings(&slots);
+        let mut set = vk::DescriptorSetLayout::null();
+        let ranges = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(push_bytes)];
+        let mut layout = vk::PipelineLayout::null();
+        // SAFETY: the infos outlive the calls.
+        unsafe {
+            let code = (fns.v1_0.create_descriptor_set_layout)(
+                self.device.handle(),
+                &set_info,
+                std::ptr::null(),
+                &mut set,
+            );
+            self.device.check("vkCreateDescriptorSetLayout", code)?;
+            let sets = [set];
+            let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
+            if push_bytes > 0 {
+                info = info.push_constant_ranges(&ranges);
+            }
+            let code =
+                (fns.v1_0.create_pipeline_layout)(self.device.handle(), &info, std::ptr::null(), &mut layout);
+            self.device.check("vkCreatePipelineLayout", code)?;
+        }
+        state.layouts.insert((bindings, push_bytes), (set, layout));
+        Ok(layout)
+    }
+
+    fn create(&self, spec: &PipelineSpec<'_>, layout: vk::PipelineLayout) -> Result<Pipeline> {
+        let fns = self.device.vk.fns();
+        let module_info = vk::ShaderModuleCreateInfo::default().code(spec.words);
+        let mut module = vk::ShaderModule::null();
+        // SAFETY: the module was parsed; a driver may still reject it, which is an error code.
+        let code = unsafe {
+            (fns.v1_0.create_shader_module)(self.device.handle(), &module_info, std::ptr::null(), &mut module)
+        };
+        self.device.check("vkCreateShaderModule", code)?;
+        let entries: Vec<_> = (0..)
+            .zip(spec.constants)
+            .map(|(i, (id, _))| {
+                vk::SpecializationMapEntry::default().constant_id(*id).offset(i * 4).size(4)
+            })
+            .collect();
+        let values: Vec<u8> = spec.constants.iter().flat_map(|(_, v)| v.to_ne_bytes()).collect();
+        let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&values);
+        let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+            .required_subgroup_size(spec.subgroup_size);
+        let mut stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(c"main")
+            .specialization_info(&specialization);
+        if spec.subgroup_size != 0 {
+            stage = stage
+                .flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS)
+                .push_next(&mut size);
+        }
+        let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
+            .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
+        let mut info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        if self.device.robust_pipelines() {
+            info = info.push_next(&mut robustness);
+        }
+        let mut pipeline = vk::Pipeline::null();
+        // SAFETY: the info and all it points to outlive the call; the module is not needed afterwards.
+        let code = unsafe {
+            let code = (fns.v1_0.create_compute_pipelines)(
+                self.device.handle(),
+                self.cache.cache,
+                1,
+                &info,
+                std::ptr::null(),
+                &mut pipeline,
+            );
+            (fns.v1_0.destroy_shader_module)(self.device.handle(), module, std::ptr::null());
+            code
+        };
+        match code {
+            vk::Result::SUCCESS => Ok(Pipeline { device: self.device.clone(), pipeline, layout }),
+            vk::Result::ERROR_DEVICE_LOST => Err(self.device.failed("vkCreateComputePipelines", code)),
+            code => Err(Error::new(
+                Kind::Shader,
+                format!("the driver of {} refuses the shader: {code:?}", self.device.summary().name),
+            )),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DriverCache {
+    /// Writes the driver's cache to disk if pipelines were made since the last time.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when the file cannot be written.
+    pub(crate) fn persist(&self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if !self.dirty.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let fns = self.device.vk.fns();
+        let mut size = 0;
+        // SAFETY: the cache is live; the second call gets a buffer of the size the first one named.
+        let data = unsafe {
+            let get = fns.v1_0.get_pipeline_cache_data;
+            let code = get(self.device.handle(), self.cache, &mut size, std::ptr::null_mut());
+            self.device.check("vkGetPipelineCacheData", code)?;
+            let mut data = vec![0u8; size];
+            let code = get(self.device.handle(), self.cache, &mut size, data.as_mut_ptr().cast());
+            if code != vk::Result::INCOMPLETE {
+                self.device.check("vkGetPipelineCacheData", code)?;
+            }
+            data.truncate(size);
+            data
+        };
+        shader::write_atomically(file, &[Sha256::digest(&data).as_slice(), &data]).map_err(|e| {
+            Error::new(Kind::Io, format!("the pipeline cache {} cannot be written: {e}", file.display()))
+        })
+    }
+}
+
+impl Drop for DriverCache {
+    fn drop(&mut self) {
+        // A cache that cannot be written costs the next start some time, nothing else.
+        drop(self.persist());
+        // SAFETY: the handle is ours, and nothing else holds it any more.
+        unsafe {
+            (self.device.vk.fns().v1_0.destroy_pipeline_cache)(self.device.handle(), self.cache, std::ptr::null());
+        }
+    }
+}
+
+impl PipelineSpec<'_> {
+    fn key(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for value in [self.bindings, self.push_bytes, self.subgroup_size] {
+            hash.update(value.to_le_bytes());
+        }
+        for (id, value) in self.constants {
+            hash.update(id.to_le_bytes());
+            hash.update(value.to_le_bytes());
+        }
+        hash.update((self.constants.len() as u64).to_le_bytes());
+        for word in self.words {
+            hash.update(word.to_le_bytes());
+        }
+        hash.finalize().into()
+    }
+}
+
+/// The driver's data out of a cache file: 32 bytes of sha256, then the data, whose header names the device.
+fn read_cache(file: &std::path::Path, uuid: &[u8; 16]) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(file).ok()?;
+    let (sum, data) = bytes.split_at_checked(32)?;
+    // VkPipelineCacheHeaderVersionOne: length, version, vendor, device, 16 bytes of pipeline cache UUID.
+    let ours = data.len() > 32 && data[4..8] == 1u32.to_le_bytes() && data[16..32] == *uuid;
+    (ours && Sha256::digest(data).as_slice() == sum).then(|| data.to_vec())
+}
+
+impl Pipeline {
+    pub(crate) fn handle(&self) -> vk::Pipeline {
+        self.pipeline
+    }
+
+    pub(crate) fn layout(&self) -> vk::PipelineLayout {
+        self.layout
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // SAFETY: `Pipelines` keeps every pipeline until the queue has stopped.
+        unsafe {
+            (self.device.vk.fns().v1_0.destroy_pipeline)(self.device.handle(), self.pipeline, std::ptr::null());
+        }
+    }
+}
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        let fns = self.device.vk.fns();
+        let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, both)| both).collect();
+        // SAFETY: the handles are ours; layouts may go before the pipelines made with them.
+        unsafe {
+            for (set, layout) in layouts {
+                (fns.v1_0.destroy_pipeline_layout)(self.device.handle(), layout, std::ptr::null());
+                (fns.v1_0.destroy_descriptor_set_layout)(self.device.handle(), set, std::ptr::null());
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! From a pack's plan to something that can be recorded: every number is checked first, as hostile input.
+
+use crate::{
+    Error, Kind, Result,
+    device::Device,
+    memory::Buffer,
+    pipeline::{PipelineSpec, Pipelines},
+    queue::{Step, StepArg},
+    registry::LoadedPack,
+    shader::Shaders,
+    spirv,
+};
+use nx_vulkan_abi as abi;
+use nx_vulkan_abi::{Access, BufArg, Dispatch, Plan, ShaderVariant, Slot};
+use std::sync::Arc;
+
+/// Most buffers one dispatch may bind.
+pub(crate) const MAX_BINDINGS: usize = 16;
+const MAX_STEPS: usize = 64;
+const MAX_SCRATCH: usize = 16;
+const MAX_PARAMS: usize = 65_536;
+
+/// A plan with its pipelines made.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) steps: Vec<Step>,
+    /// Sizes of the scratch buffers.
+    pub(crate) scratch: Vec<u64>,
+    pub(crate) params: Option<Arc<Buffer>>,
+}
+
+/// Byte sizes of the buffers that a plan may touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes<'a> {
+    pub(crate) inputs: &'a [u64],
+    pub(crate) outputs: &'a [u64],
+}
+
+/// Checks `plan` and makes its pipelines. Buffers are numbered inputs, outputs, scratch, params.
+///
+/// # Errors
+/// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
+/// [`Kind::Unsupported`] when a buffer is larger than one binding may cover.
+pub(crate) fn compile(
+    plan: &Plan,
+    pack: &LoadedPack,
+    sizes: Sizes<'_>,
+    device: &Device,
+    shaders: &Shaders,
+    pipelines: &Pipelines,
+) -> Result<(Compiled, Vec<u8>)> {
+    let check = Check { plan, sizes, device };
+    check.totals()?;
+    let mut modules = Vec::with_capacity(plan.shaders.len());
+    for variant in &plan.shaders {
+        modules.push(check.module(variant, pack, shaders)?);
+    }
+    let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len());
+    for (index, dispatch) in plan.steps.iter().enumerate() {
+        let at = |e: Error| e.context(format!("step {index}"));
+        let args = check.args(dispatch).map_err(at)?;
+        let (module, words) = modules
+            .get(dispatch.shader as usize)
+            .ok_or_else(|| invalid(format!("step {index}: shader {} of {}", dispatch.shader, modules.len())))?;
+        let variant = &plan.shaders[dispatch.shader as usize];
+        let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
+        if dispatch.groups.contains(&0) {
+            continue;
+        }
+        let pipeline = pipelines
+            .get(&PipelineSpec {
+                words,
+                bindings: variant.bindings,
+                push_bytes: variant.push_bytes,
+                subgroup_size: variant.subgroup_size,
+                constants: &constants,
+            })
+            .map_err(|e| e.context(&variant.file))?;
+        let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
+        steps.push(Step { pipeline, groups: dispatch.groups, args, push: dispatch.push.to_vec(), barrier });
+    }
+    check.outputs_are_covered(&steps)?;
+    let compiled = Compiled { steps, scratch: plan.scratch.to_vec(), params: None };
+    Ok((compiled, plan.params.to_vec()))
+}
+
+struct Check<'a> {
+    plan: &'a Plan,
+    sizes: Sizes<'a>,
+    device: &'a Device,
+}
+
+impl Check<'_> {
+    fn totals(&self) -> Result<()> {
+        let plan = self.plan;
+        let counts = [
+            ("steps", plan.steps.len(), MAX_STEPS),
+            ("shaders", plan.shaders.len(), MAX_STEPS),
+            ("scratch buffers", plan.scratch.len(), MAX_SCRATCH),
+            ("bytes of params", plan.params.len(), MAX_PARAMS),
+        ];
+        for (what, count, limit) in counts {
+            if count > limit {
+                return Err(invalid(format!("{count} {what}, and the limit is {limit}")));
+            }
+        }
+        let scratch = plan.scratch.iter().try_fold(0u64, |sum, &len| sum.checked_add(len));
+        if plan.scratch.contains(&0) || scratch.is_none_or(|sum| sum > 1 << 40) {
+            return Err(invalid(format!("scratch sizes {:?}", plan.scratch)));
+        }
+        Ok(())
+    }
+
+    fn module(
+        &self,
+        variant: &ShaderVariant,
+        pack: &LoadedPack,
+        shaders: &Shaders,
+    ) -> Result<(spirv::Module, Arc<[u32]>)> {
+        let limits = self.device.info();
+        if variant.bindings as usize > MAX_BINDINGS {
+            return Err(invalid(format!("{} bindings, and the limit is {MAX_BINDINGS}", variant.bindings)));
+        }
+        if variant.push_bytes % 4 != 0 || variant.push_bytes > limits.push_bytes {
+            return Err(invalid(format!(
+                "{} bytes of push constants; it must be a multiple of 4 up to {}",
+                variant.push_bytes, limits.push_bytes
+            )));
+        }
+        if variant.subgroup_size != 0
+            && !limits.features.has(nx_vulkan_abi::Features::SUBGROUP_SIZE_CONTROL)
+        {
+            return Err(invalid("a subgroup size is asked for, and the device cannot promise one".to_owned()));
+        }
+        let words = match pack.spirv(&variant.file) {
+            Some(words) => words.into(),
+            None => {
+                let defines: Vec<_> =
+                    variant.defines.iter().map(|d| (d.name.as_str(), d.value.as_str())).collect();
+                shaders.compile(&variant.file, &defines, &|name| glsl_of(pack, name)).map_err(|e| {
+                    e.context(format!("pack {} {}", pack.id, pack.version))
+                })?
+            }
+        };
+        let module = spirv::Module::parse(&words)
+            .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
+        if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
+            return Err(invalid(format!(
+                "{} uses bindings {:?} (other sets: {}), and the plan declares set 0 with {}",
+                variant.file, module.bindings, module.other_sets, variant.bindings
+            )));
+        }
+        Ok((module, words))
+    }
+
+    fn dispatch(
+        &self,
+        dispatch: &Dispatch,
+        variant: &ShaderVariant,
+        module: &spirv::Module,
+    ) -> Result<Vec<(u32, u32)>> {
+        let limits = self.device.info();
+        let counts = [
+            ("buffer arguments", dispatch.args.len(), variant.bindings as usize),
+            ("bytes of push constants", dispatch.push.len(), variant.push_bytes as usize),
+        ];
+        for (what, got, declared) in counts {
+            if got != declared {
+                return Err(invalid(format!("{got} {what}, and {} declares {declared}", variant.file)));
+            }
+        }
+        if dispatch.groups.iter().zip(limits.max_groups).any(|(&n, max)| n > max) {
+            return Err(invalid(format!(
+                "{:?} workgroups, and the device allows {:?}",
+                dispatch.groups, limits.max_groups
+            )));
+        }
+        let mut constants: Vec<_> = dispatch.spec.iter().map(|c| (c.id, c.value)).collect();
+        constants.sort_unstable();
+        if constants.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(invalid("a specialization constant is given twice".to_owned()));
+        }
+        let size = module
+            .local_size(&constants)
+            .ok_or_else(|| invalid(format!("{} has no workgroup size", variant.file)))?;
+        let invocations = size.iter().try_fold(1u32, |n, &e| n.checked_mul(e));
+        let fits = invocations.is_some_and(|n| n > 0 && n <= limits.max_invocations)
+            && size.iter().zip(limits.max_workgroup_size).all(|(&n, max)| n <= max);
+        if !fits {
+            return Err(invalid(format!(
+                "a workgroup of {size:?}, and the device allows {:?} with {} invocations",
+                limits.max_workgroup_size, limits.max_invocations
+            )));
+        }
+        Ok(constants)
+    }
+
+    fn args(&self, dispatch: &Dispatch) -> Result<Vec<StepArg>> {
+        dispatch.args.iter().map(|arg| self.arg(arg)).collect()
+    }
+
+    fn arg(&self, arg: &BufArg) -> Result<StepArg> {
+        let (inputs, outputs) = (self.sizes.inputs, self.sizes.outputs);
+        let scratch = self.plan.scratch.as_slice();
+        let params = [self.plan.params.len() as u64];
+        let (first, of, writable): (usize, &[u64], bool) = match arg.slot {
+            Slot::INPUT => (0, inputs, false),
+            Slot::OUTPUT => (inputs.len(), outputs, true),
+            Slot::SCRATCH => (inputs.len() + outputs.len(), scratch, true),
+            Slot::PARAMS => (inputs.len() + outputs.len() + scratch.len(), &params, false),
+            other => return Err(invalid(format!("an unknown buffer slot {}", other.0))),
+        };
+        let index = arg.index as usize;
+        let &size = of
+            .get(index)
+            .filter(|&&size| size > 0)
+            .ok_or_else(|| invalid(format!("{} {index} does not exist or is empty", slot_name(arg.slot))))?;
+        let (reads, writes) = match arg.access {
+            Access::READ => (true, false),
+            Access::WRITE => (false, true),
+            Access::READ_WRITE => (true, true),
+            other => return Err(invalid(format!("an unknown access {}", other.0))),
+        };
+        if writes && !writable {
+            return Err(invalid(format!("it writes to {} {index}", slot_name(arg.slot))));
+        }
+        let limits = self.device.info();
+        let end = arg.offset.checked_add(arg.len);
+        if arg.offset >= size || end.is_none_or(|end| end > size) || arg.offset % limits.buffer_align != 0 {
+            return Err(invalid(format!(
+                "bytes {}+{} of {} {index}, which has {size} (offsets are multiples of {})",
+                arg.offset,
+                arg.len,
+                slot_name(arg.slot),
+                limits.buffer_align
+            )));
+        }
+        let len = if arg.len == 0 { size - arg.offset } else { arg.len };
+        if len > limits.max_buffer_range {
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!(
+                    "{} {index} takes {len} bytes, and one binding covers at most {} (maxStorageBufferRange)",
+                    slot_name(arg.slot),
+                    limits.max_buffer_range
+                ),
+            ));
+        }
+        Ok(StepArg { buffer: first + index, offset: arg.offset, len, reads, writes })
+    }
+
+    /// Every byte of every output must be in a range that some step writes.
+    fn outputs_are_covered(&self, steps: &[Step]) -> Result<()> {
+        for (index, &size) in self.sizes.outputs.iter().enumerate() {
+            let buffer = self.sizes.inputs.len() + index;
+            let mut ranges: Vec<_> = steps
+                .iter()
+                .flat_map(|step| &step.args)
+                .filter(|arg| arg.buffer == buffer && arg.writes)
+                .map(|arg| (arg.offset, arg.offset + arg.len))
+                .collect();
+            ranges.sort_unstable();
+            let covered = ranges.iter().fold(0, |end, &(from, to)| if from <= end { end.max(to) } else { end });
+            if covered < size {
+                return Err(invalid(format!(
+                    "output {index} has {size} bytes, and those from {covered} on are not written"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A GLSL file of the pack, or a header of the ABI.
+fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
+        pack.glsl(file).or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
+}
+
+/// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.
+fn depends(earlier: &[StepArg], later: &[StepArg]) -> bool {
+    later.iter().any(|b| {
+        earlier.iter().any(|a| {
+            let overlap = a.buffer == b.buffer && a.offset < b.offset + b.len && b.offset < a.offset + a.len;
+            overlap && (a.writes || b.writes)
+        })
+    })
+}
+
+fn slot_name(slot: Slot) -> &'static str {
+    match slot {
+        Slot::INPUT => "input",
+        Slot::OUTPUT => "output",
+        Slot::SCRATCH => "scratch buffer",
+        _ => "params",
+    }
+}
+
+fn invalid(what: String) -> Error {
+    Error::new(Kind::Pack, format!("the plan is invalid: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disjoint_ranges_of_one_buffer_do_not_depend() {
+        let arg = |offset, len, writes| StepArg { buffer: 0, offset, len, reads: !writes, writes };
+        assert!(!depends(&[arg(0, 256, true)], &[arg(256, 256, true)]));
+        assert!(depends(&[arg(0, 257, true)], &[arg(256, 256, false)]));
+        assert!(depends(&[arg(0, 8, false)], &[arg(0, 8, true)]));
+        assert!(!depends(&[arg(0, 8, false)], &[arg(0, 8, false)]));
+    }
+}

@@ -1,0 +1,211 @@
+//! Which pack files are loaded: those of the search folders, as mode, pins and version ranges allow.
+
+use super::{
+    Options, Rejected,
+    config::{Config, Mode, PackEntry},
+    image::Image,
+    loader::{Identity, PackFile},
+};
+use crate::{Error, Kind, Result};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The result of a search.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) packs: Vec<FoundPack>,
+    pub(super) rejected: Vec<Rejected>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// A loaded pack with its origin.
+#[derive(Debug)]
+pub(super) struct FoundPack {
+    pub(super) path: PathBuf,
+    pub(super) sha256: String,
+    pub(super) priority: i64,
+    pub(super) image: Arc<Image>,
+}
+
+/// Loads what the configuration allows. In locked mode every listed pack must load.
+pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
+    let mut found = Found::default();
+    let folders: Vec<&Path> = options
+        .packs
+        .iter()
+        .chain(&config.paths)
+        .map(PathBuf::as_path)
+        .collect();
+    let store = config.store.as_deref().unwrap_or(&options.store);
+    for (id, entry) in &config.packs {
+        if let Some(file) = &entry.file {
+            let path = locate(file, &folders);
+            found.add(config, store, &path, Some(id.as_str()));
+        }
+    }
+    for folder in &folders {
+        for path in found.list(folder) {
+            found.add(config, store, &path, None);
+        }
+    }
+    found.report_missing(config)?;
+    Ok(found)
+}
+
+/// A bare name is a file in the first search folder that has it.
+fn locate(file: &Path, folders: &[&Path]) -> PathBuf {
+    let bare = file
+        .parent()
+        .is_some_and(|parent| parent.as_os_str().is_empty());
+    let found = folders
+        .iter()
+        .map(|folder| folder.join(file))
+        .find(|path| path.exists());
+    found.filter(|_| bare).unwrap_or_else(|| file.to_owned())
+}
+
+impl Found {
+    /// The libraries of a folder by name, so that the order of the directory does not matter.
+    fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.warnings
+                    .push(format!("search folder {}: {error}", folder.display()));
+                return Vec::new();
+            }
+        };
+        let mut files: Vec<PathBuf> = entries
+            .flatten()
+            .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+            .map(|entry| entry.path())
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    fn add(&mut self, config: &Config, store: &Path, path: &Path, id: Option<&str>) {
+        match self.load(config, store, path, id) {
+            Ok(pack) => self.packs.extend(pack),
+            Err(reason) => self.rejected.push(Rejected {
+                path: path.to_owned(),
+                reason,
+            }),
+        }
+    }
+
+    /// Loads one file; `None` when its content is loaded already, or is not listed in locked mode.
+    fn load(
+        &self,
+        config: &Config,
+        store: &Path,
+        path: &Path,
+        wanted: Option<&str>,
+    ) -> std::result::Result<Option<FoundPack>, String> {
+        let file = PackFile::read(path)?;
+        let pinned = || {
+            config
+                .packs
+                .values()
+                .any(|entry| entry.pin.as_ref() == Some(&file.sha256))
+        };
+        let unlisted = config.mode == Mode::Locked && wanted.is_none() && !pinned();
+        if unlisted || self.packs.iter().any(|pack| pack.sha256 == file.sha256) {
+            return Ok(None);
+        }
+        let entry = |id: &str| config.packs.get(id);
+        file.check_pin(wanted.and_then(entry))?;
+        let inspected = file.inspect()?;
+        if let Some(identity) = &inspected {
+            self.admit(entry(&identity.id), wanted, identity, &file)?;
+        }
+        let image = file.map(store)?;
+        let mapped = Identity {
+            id: image.id.clone(),
+            version: image.version.clone(),
+        };
+        match &inspected {
+            Some(told) if *told != mapped => {
+                return Err(format!(
+                    "describe: it calls itself {mapped}, its metadata says {told}"
+                ));
+            }
+            Some(_) => {}
+            None => self.admit(entry(&mapped.id), wanted, &mapped, &file)?,
+        }
+        let priority = entry(&mapped.id).map_or(0, |entry| entry.priority);
+        Ok(Some(FoundPack {
+            path: path.to_owned(),
+            sha256: file.sha256,
+            priority,
+            image,
+        }))
+    }
+
+    /// Whether a pack of that identity may be loaded from that file.
+    fn admit(
+        &self,
+        entry: Option<&PackEntry>,
+        wanted: Option<&str>,
+        identity: &Identity,
+        file: &PackFile,
+    ) -> std::result::Result<(), String> {
+        if wanted.is_some_and(|wanted| wanted != identity.id) {
+            let wanted = wanted.unwrap_or_default();
+            return Err(format!(
+                "metadata: it is pack `{}`, the registry expects `{wanted}`",
+                identity.id
+            ));
+        }
+        if let Some(other) = self.packs.iter().find(|pack| pack.image.id == identity.id) {
+            let path = other.path.display();
+            return Err(format!(
+                "metadata: pack `{}` is already loaded from {path}",
+                identity.id
+            ));
+        }
+        let Some(entry) = entry else { return Ok(()) };
+        file.check_pin(Some(entry))?;
+        match &entry.version {
+            Some(range) if !range.matches(&identity.version) => Err(format!(
+                "metadata: version {} is not in the range \"{range}\"",
+                identity.version
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Listed packs that did not load: a warning in dev mode, an error in locked mode.
+    fn report_missing(&mut self, config: &Config) -> Result<()> {
+        let missing = config
+            .packs
+            .iter()
+            .filter(|(id, _)| !self.packs.iter().any(|pack| pack.image.id == **id));
+        let mut reports = Vec::new();
+        for (id, entry) in missing {
+            match config.mode {
+                Mode::Dev => {
+                    let line = config.source.line(entry.at.start);
+                    self.warnings
+                        .push(format!("{line}: pack `{id}` did not load"));
+                }
+                Mode::Locked => {
+                    let message = format!("pack `{id}` did not load");
+                    reports.push(config.source.report(entry.at.clone(), &message));
+                }
+            }
+        }
+        if reports.is_empty() {
+            return Ok(());
+        }
+        reports.extend(self.rejected.iter().map(Rejected::to_string));
+        reports.append(&mut self.warnings);
+        Err(Error::new(Kind::Pack, reports.join("\n")))
+    }
+}

@@ -1,0 +1,128 @@
+//! The content-addressed store of pack files: what is mapped is a private copy named by its sha256, never the author's file.
+
+use sha2::{Digest, Sha256};
+use std::{
+    fmt::Write as _,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Largest pack file that is read.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Reads a regular file through one descriptor, without following a symbolic link and without blocking on a FIFO.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => "it is a symbolic link; name the file itself".to_owned(),
+            _ => error.to_string(),
+        })?;
+    let meta = file.metadata().map_err(|error| error.to_string())?;
+    if !meta.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    if meta.len() > MAX_BYTES {
+        return Err(format!(
+            "it has {} bytes; a pack has at most {MAX_BYTES}",
+            meta.len()
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// The sha256 of `bytes` in lower-case hex.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}
+
+/// Puts `bytes`, whose hash is `sha256`, into the store and answers with the absolute path of the copy.
+///
+/// A copy that is there already is used after its content was hashed again, so a store may be read-only. The
+/// error names the path that could not be used.
+pub(super) fn put(store: &Path, sha256: &str, bytes: &[u8]) -> Result<PathBuf, String> {
+    let store = open(store)?;
+    let path = store.join(format!("{sha256}.{}", std::env::consts::DLL_EXTENSION));
+    if read(&path).is_ok_and(|stored| self::sha256(&stored) == sha256) {
+        return Ok(path);
+    }
+    write(&store, &path, bytes)?;
+    Ok(path)
+}
+
+/// Creates the store where it is missing. Nobody but its owner may write to it: what lies in it runs in this process.
+fn open(store: &Path) -> Result<PathBuf, String> {
+    let at = |error: io::Error| format!("the store {} is unusable: {error}", store.display());
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(store)
+        .map_err(at)?;
+    let meta = fs::metadata(store).map_err(at)?;
+    // SAFETY: geteuid takes nothing, touches no memory and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    if meta.uid() != user && meta.uid() != 0 {
+        return Err(format!(
+            "the store {} belongs to user {}, not {user}",
+            store.display(),
+            meta.uid()
+        ));
+    }
+    if meta.mode() & 0o022 != 0 {
+        return Err(format!(
+            "the store {} is writable for others; chmod 700 it",
+            store.display()
+        ));
+    }
+    store.canonicalize().map_err(at)
+}
+
+/// Writes a file that appears under its name complete or not at all, whoever else writes it at the same time.
+fn write(store: &Path, path: &Path, bytes: &[u8]) -> Result<(), String> {
+    static SERIAL: AtomicU64 = AtomicU64::new(0);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let temporary = store.join(format!(".{}.{serial}.tmp", std::process::id()));
+    let written = create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(store)?.sync_all()
+    });
+    written.map_err(|error| {
+        // Absent when it could not be created or was renamed already.
+        let _ = fs::remove_file(&temporary);
+        format!("writing {}: {error}", path.display())
+    })
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create_new(true)
+        .mode(0o500)
+        .custom_flags(libc::O_NOFOLLOW);
+    match options.open(path) {
+        // Left behind by a process of the same id that was killed while it wrote.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            options.open(path)
+        }
+        opened => opened,
+    }
+}

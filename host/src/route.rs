@@ -1,0 +1,387 @@
+//! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
+
+use crate::{
+    Attr, AttrValue, Error, Kind, Result,
+    device::Device,
+    kernels,
+    memory::Buffer,
+    pipeline::Pipelines,
+    plan::{self, Compiled, Sizes},
+    registry::{CandidateKernel, CandidateOutcome, KernelEntry, Table},
+    shader::Shaders,
+    tensor::{Tensor, show_shape},
+};
+use nx_vulkan_abi as abi;
+use nx_vulkan_abi::{DType, InputAs, layout};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Who runs one kind of request.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// A pack's plan.
+    Device {
+        op: String,
+        compiled: Compiled,
+        /// Inputs to be made contiguous and cast first.
+        prepare: Vec<InputAs>,
+        served_by: Arc<str>,
+        count: AtomicU64,
+    },
+    /// The host's CPU kernel.
+    Host { op: String, served_by: Arc<str>, count: AtomicU64 },
+}
+
+/// One kernel that was considered.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Considered {
+    /// `pack/kernel`, or `host`.
+    pub kernel: String,
+    /// `picked`, `declined`, `skipped`, `invalid`, or `not asked` for those after the picked one.
+    pub outcome: &'static str,
+    /// Why, or what the kernel does about the request.
+    pub reason: String,
+}
+
+/// A request with everything that a pack may know.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask<'a> {
+    pub(crate) op: &'a str,
+    pub(crate) inputs: Vec<Operand>,
+    pub(crate) outputs: &'a [(DType, Vec<u64>)],
+    pub(crate) attrs: &'a [Attr],
+}
+
+/// Layout of one operand of an [`Ask`].
+#[derive(Debug, Clone)]
+pub(crate) struct Operand {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) strides: Vec<i64>,
+    pub(crate) offset: u64,
+    pub(crate) storage_len: u64,
+}
+
+/// What came of an [`Ask`].
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) picked: Option<Picked>,
+    pub(crate) considered: Vec<Considered>,
+    host_forbidden: bool,
+}
+
+/// The kernel that runs a request.
+#[derive(Debug)]
+pub(crate) enum Picked {
+    Device { compiled: Compiled, params: Vec<u8>, prepare: Vec<InputAs>, name: String },
+    Host,
+}
+
+/// Everything needed to plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planner<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) device: &'a Device,
+    pub(crate) shaders: &'a Shaders,
+    pub(crate) pipelines: &'a Pipelines,
+}
+
+impl Route {
+    pub(crate) fn count(&self) {
+        let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `(op, who serves it, how often)`.
+    pub(crate) fn tally(&self) -> (&str, &str, u64) {
+        let (Route::Device { op, served_by, count, .. } | Route::Host { op, served_by, count }) = self;
+        (op, served_by, count.load(Ordering::Relaxed))
+    }
+}
+
+impl Planner<'_> {
+    /// The route for a request. `write` puts a plan's params on the device.
+    pub(crate) fn find(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+        write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
+    ) -> Result<Route> {
+        let ask = Ask { op, inputs: inputs.iter().map(|t| Operand::of(t)).collect(), outputs, attrs };
+        let answer = self.ask(&ask)?;
+        let (op, count) = (op.to_owned(), AtomicU64::new(0));
+        match answer.picked {
+            Some(Picked::Device { mut compiled, params, prepare, name }) => {
+                if !params.is_empty() {
+                    compiled.params = Some(write(&params)?);
+                }
+                Ok(Route::Device { op, compiled, prepare, served_by: name.into(), count })
+            }
+            Some(Picked::Host) => Ok(Route::Host { op, served_by: "host".into(), count }),
+            None => Err(nobody(&ask, &answer)),
+        }
+    }
+
+    /// Asks the kernels in order until one answers with a valid plan.
+    pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
+        ask.check()?;
+        let types = |list: &[(DType, Vec<u64>)]| list.iter().map(|o| o.0).collect::<Vec<_>>();
+        let inputs: Vec<DType> = ask.inputs.iter().map(|o| o.dtype).collect();
+        let outputs = types(ask.outputs);
+        let mut answer = Answer { picked: None, considered: Vec::new(), host_forbidden: false };
+        for candidate in self.table.candidates(ask.op, &inputs, &outputs, &self.device.info()) {
+            let name = match candidate.kernel {
+                CandidateKernel::Pack(pack, kernel) => {
+                    let pack = &self.table.packs[pack];
+                    format!("{}/{}", pack.id, pack.kernels[kernel].id)
+                }
+                CandidateKernel::Host => "host".to_owned(),
+            };
+            let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
+                _ if answer.picked.is_some() => ("not asked", "an earlier kernel was picked".to_owned()),
+                (CandidateOutcome::Skipped(why), kernel) => {
+                    answer.host_forbidden |= matches!(kernel, CandidateKernel::Host);
+                    ("skipped", why.clone())
+                }
+                (CandidateOutcome::Considered, CandidateKernel::Host) => {
+                    match kernels::supports(ask.op, &inputs, &outputs) {
+                        Ok(()) => {
+                            answer.picked = Some(Picked::Host);
+                            ("picked", "runs on the CPU".to_owned())
+                        }
+                        Err(why) => ("declined", why),
+                    }
+                }
+                (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
+                    match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+                        Ok((compiled, params, prepare)) => {
+                            let what = summary(&compiled, &prepare);
+                            answer.picked =
+                                Some(Picked::Device { compiled, params, prepare, name: name.clone() });
+                            ("picked", what)
+                        }
+                        Err(Pass::Declined(why)) => ("declined", why),
+                        Err(Pass::Failed(error)) => match error.kind() {
+                            Kind::DeviceLost | Kind::OutOfMemory => return Err(error),
+                            Kind::Unsupported => ("declined", error.to_string()),
+                            _ => {
+                                crate::log::error(&format!("{name}: {error}"));
+                                ("invalid", error.to_string())
+                            }
+                        },
+                    }
+                }
+            };
+            answer.considered.push(Considered { kernel: name, outcome, reason });
+        }
+        Ok(answer)
+    }
+
+    fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {
+        match self.reply(kernel, ask)? {
+            Answered::Plan(plan) => self.compile(pack, ask, &plan, Vec::new()),
+            Answered::InputsAs(prepare) => {
+                let mut prepared = ask.clone();
+                for InputAs { index, dtype } in &prepare {
+                    let input = prepared.inputs.get_mut(*index as usize).filter(|_| dtype.is_known());
+                    let Some(input) = input else {
+                        let what = format!("it asks for input {index} as {dtype}, which does not exist");
+                        return Err(Pass::Failed(Error::new(Kind::Pack, what)));
+                    };
+                    *input = Operand::contiguous(*dtype, &input.shape);
+                }
+                match self.reply(kernel, &prepared)? {
+                    Answered::Plan(plan) => self.compile(pack, &prepared, &plan, prepare),
+                    Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
+                        Kind::Pack,
+                        format!("it asks for inputs in another form twice: {prepare:?}, then {again:?}"),
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn compile(&self, pack: usize, ask: &Ask<'_>, plan: &abi::Plan, prepare: Vec<InputAs>) -> Passed {
+        let inputs: Vec<u64> = ask.inputs.iter().map(|o| o.storage_len).collect();
+        let outputs: Vec<u64> = ask
+            .outputs
+            .iter()
+            .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
+            .collect();
+        let sizes = Sizes { inputs: &inputs, outputs: &outputs };
+        let pack = &self.table.packs[pack];
+        plan::compile(plan, pack, sizes, self.device, self.shaders, self.pipelines)
+            .map(|(compiled, params)| (compiled, params, prepare))
+            .map_err(Pass::Failed)
+    }
+
+    fn reply(&self, kernel: &KernelEntry, ask: &Ask<'_>) -> std::result::Result<Answered, Pass> {
+        let info = self.device.info();
+        let reply = ask.with_request(&info, |request| kernel.plan(request));
+        match reply.outcome {
+            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
+            abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
+                Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
+            }
+            abi::Outcome::DECLINE => Err(Pass::Declined(reply.message.to_string())),
+            abi::Outcome::ERROR => {
+                let blame = match reply.fault {
+                    abi::Fault::HOST => "the pack says the request is wrong",
+                    abi::Fault::PANIC => "the pack panicked in plan",
+                    _ => "the pack failed",
+                };
+                Err(Pass::Failed(Error::new(Kind::Pack, format!("{blame}: {}", reply.message))))
+            }
+            other => {
+                Err(Pass::Failed(Error::new(Kind::Pack, format!("the pack answered with outcome {}", other.0))))
+            }
+        }
+    }
+}
+
+enum Answered {
+    Plan(abi::Plan),
+    InputsAs(Vec<InputAs>),
+}
+
+enum Pass {
+    Declined(String),
+    Failed(Error),
+}
+
+type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
+
+impl Operand {
+    fn of(tensor: &Tensor) -> Operand {
+        Operand {
+            dtype: tensor.dtype(),
+            shape: tensor.shape().to_vec(),
+            strides: tensor.strides().to_vec(),
+            offset: tensor.offset(),
+            storage_len: tensor.storage_len(),
+        }
+    }
+
+    /// An operand in row-major order in a buffer of its own.
+    pub(crate) fn contiguous(dtype: DType, shape: &[u64]) -> Operand {
+        Operand {
+            dtype,
+            shape: shape.to_vec(),
+            strides: layout::contiguous_strides(shape),
+            offset: 0,
+            storage_len: dtype.size() * shape.iter().product::<u64>(),
+        }
+    }
+
+    fn desc(&self) -> abi::TensorDesc<'_> {
+        abi::TensorDesc {
+            dtype: self.dtype,
+            spare: 0,
+            shape: self.shape.as_slice().into(),
+            strides: self.strides.as_slice().into(),
+            offset: self.offset,
+            storage_len: self.storage_len,
+            reserved: [0; 2],
+        }
+    }
+}
+
+impl Ask<'_> {
+    /// The op's contract. Ops that the host does not know are left to the packs that name them.
+    fn check(&self) -> Result<()> {
+        let inputs: Vec<_> =
+            self.inputs.iter().map(|o| kernels::Desc { dtype: o.dtype, shape: &o.shape }).collect();
+        let outputs: Vec<_> =
+            self.outputs.iter().map(|o| kernels::Desc { dtype: o.0, shape: &o.1 }).collect();
+        match kernels::check(self.op, &inputs, &outputs, self.attrs) {
+            Err(error) if error.kind() == Kind::Unsupported => Ok(()),
+            result => result,
+        }
+    }
+
+    fn with_request<T>(&self, device: &abi::DeviceInfo<'_>, f: impl FnOnce(&abi::Request<'_>) -> T) -> T {
+        let inputs: Vec<_> = self.inputs.iter().map(Operand::desc).collect();
+        let results: Vec<_> = self.outputs.iter().map(|(d, s)| Operand::contiguous(*d, s)).collect();
+        let outputs: Vec<_> = results.iter().map(Operand::desc).collect();
+        let attrs: Vec<_> = self.attrs.iter().map(abi_attr).collect();
+        f(&abi::Request {
+            op: self.op.into(),
+            inputs: inputs.as_slice().into(),
+            outputs: outputs.as_slice().into(),
+            attrs: attrs.as_slice().into(),
+            device,
+            spare: [0; 4],
+        })
+    }
+}
+
+fn abi_attr(attr: &Attr) -> abi::Attr<'_> {
+    let (mut ints, mut floats, mut text): (&[i64], &[f64], &str) = (&[], &[], "");
+    let kind = match &attr.value {
+        AttrValue::Ints(value) => {
+            ints = value;
+            abi::AttrKind::INTS
+        }
+        AttrValue::Floats(value) => {
+            floats = value;
+            abi::AttrKind::FLOATS
+        }
+        AttrValue::Text(value) => {
+            text = value;
+            abi::AttrKind::TEXT
+        }
+    };
+    abi::Attr {
+        name: attr.name.as_str().into(),
+        kind,
+        spare: 0,
+        ints: ints.into(),
+        floats: floats.into(),
+        text: text.into(),
+    }
+}
+
+fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
+    if !compiled.scratch.is_empty() {
+        text += &format!(", {} bytes of scratch", compiled.scratch.iter().sum::<u64>());
+    }
+    for as_type in prepare {
+        text += &format!(", input {} made contiguous as {}", as_type.index, as_type.dtype);
+    }
+    text
+}
+
+fn nobody(ask: &Ask<'_>, answer: &Answer) -> Error {
+    let request = show_request(
+        ask.op,
+        ask.inputs.iter().map(|o| (o.dtype, o.shape.as_slice())),
+        ask.outputs.iter().map(|o| (o.0, o.1.as_slice())),
+    );
+    let asked: Vec<_> =
+        answer.considered.iter().map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason)).collect();
+    let asked = if asked.is_empty() { "no kernel of that op is loaded".to_owned() } else { asked.join("; ") };
+    let (kind, remedy) = if answer.host_forbidden {
+        (Kind::FallbackForbidden, "; use another type, add a pack, or set fallback = \"host\" in registry.toml")
+    } else {
+        (Kind::Unsupported, "")
+    };
+    Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
+}
+
+/// `add(f32[2,3], f32[3]) -> f32[2,3]`
+pub(crate) fn show_request<'a>(
+    op: &str,
+    inputs: impl Iterator<Item = (DType, &'a [u64])>,
+    outputs: impl Iterator<Item = (DType, &'a [u64])>,
+) -> String {
+    let show = |(dtype, shape): (DType, &[u64])| format!("{dtype}{}", show_shape(shape));
+    let inputs: Vec<_> = inputs.map(show).collect();
+    let outputs: Vec<_> = outputs.map(show).collect();
+    format!("{op}({}) -> {}", inputs.join(", "), outputs.join(", "))
+}

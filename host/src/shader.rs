@@ -1,0 +1,303 @@
+//! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
+
+use crate::{Error, Kind, Result, spirv};
+use glslang::{
+    Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage, SourceLanguage,
+    SpirvVersion, Target, VulkanVersion, error::GlslangError,
+};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    io::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Part of every cache key: the compiler and the settings below. Change it with them.
+const COMPILER: &str = "glslang 0.9.1 vulkan1.2 spirv1.5";
+
+/// Compiles shaders and remembers the results.
+#[derive(Debug)]
+pub(crate) struct Shaders {
+    dir: Option<PathBuf>,
+    memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
+    /// Why the disk cache could not be written, once; the shader itself is fine then.
+    disk_trouble: Mutex<Option<String>>,
+}
+
+impl Shaders {
+    /// With a folder for compiled shaders, or without a disk cache.
+    pub(crate) fn new(dir: Option<PathBuf>) -> Shaders {
+        Shaders { dir, memory: Mutex::default(), disk_trouble: Mutex::default() }
+    }
+
+    /// Compiles `file` of a pack. `find` gives the text of a file by its name.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] with file and line.
+    pub(crate) fn compile<'a>(
+        &self,
+        file: &str,
+        defines: &[(&str, &str)],
+        find: &dyn Fn(&str) -> Option<&'a str>,
+    ) -> Result<Arc<[u32]>> {
+        let source = expand(file, defines, find)?;
+        let key: [u8; 32] = Sha256::new()
+            .chain_update(COMPILER)
+            .chain_update([0])
+            .chain_update(&source.text)
+            .finalize()
+            .into();
+        if let Some(words) = lock(&self.memory).get(&key) {
+            return Ok(words.clone());
+        }
+        let path = self.dir.as_ref().map(|dir| dir.join(format!("{}.spv", hex(&key))));
+        let words: Arc<[u32]> = match path.as_deref().and_then(read_cached) {
+            Some(words) => words.into(),
+            None => {
+                let words = glslang_compile(&source)?;
+                if let Some(path) = &path
+                    && let Err(error) = write_cached(path, &words)
+                {
+                    lock(&self.disk_trouble).get_or_insert_with(|| {
+                        format!("the shader cache {} cannot be written: {error}", path.display())
+                    });
+                }
+                words.into()
+            }
+        };
+        lock(&self.memory).insert(key, words.clone());
+        Ok(words)
+    }
+
+    /// Why compiled shaders cannot be kept on disk, if so.
+    pub(crate) fn disk_trouble(&self) -> Option<String> {
+        lock(&self.disk_trouble).clone()
+    }
+}
+
+/// A shader with its includes and defines in place.
+struct Expanded {
+    text: String,
+    /// File of each source-string number in `#line` directives.
+    files: Vec<String>,
+}
+
+fn expand<'a>(
+    file: &str,
+    defines: &[(&str, &str)],
+    find: &dyn Fn(&str) -> Option<&'a str>,
+) -> Result<Expanded> {
+    let mut expanded = Expanded { text: String::new(), files: Vec::new() };
+    append(&mut expanded, file, None, defines, find)?;
+    if expanded.text.contains('\0') {
+        return Err(Error::new(Kind::Shader, format!("{file} contains a NUL character")));
+    }
+    Ok(expanded)
+}
+
+fn append<'a>(
+    out: &mut Expanded,
+    file: &str,
+    included_at: Option<(&str, usize)>,
+    defines: &[(&str, &str)],
+    find: &dyn Fn(&str) -> Option<&'a str>,
+) -> Result<()> {
+    let Some(text) = find(file) else {
+        let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
+        return Err(Error::new(Kind::Shader, format!("{place}there is no shader source named {file:?}")));
+    };
+    let index = out.files.len();
+    out.files.push(file.to_owned());
+    if included_at.is_some() {
+        line(out, 1, index);
+    }
+    for (number, text) in (1..).zip(text.lines()) {
+        if included_at.is_none() && text.trim_start().starts_with("#version") {
+            out.text.push_str(text);
+            out.text.push('\n');
+            for (name, value) in defines {
+                line(out, number, index);
+                let value = value.replace(['\n', '\r'], " ");
+                writeln!(out.text, "#define {name} {value}").expect("writing to a String succeeds");
+            }
+            line(out, number + 1, index);
+        } else if let Some(name) = include(text) {
+            if !out.files.iter().any(|f| f == name) {
+                append(out, name, Some((file, number)), defines, find)?;
+            }
+            line(out, number + 1, index);
+        } else {
+            out.text.push_str(text);
+            out.text.push('\n');
+        }
+    }
+    Ok(())
+}
+
+fn line(out: &mut Expanded, number: usize, file: usize) {
+    writeln!(out.text, "#line {number} {file}").expect("writing to a String succeeds");
+}
+
+fn include(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("#include")?.trim();
+    rest.strip_prefix('"')?.strip_suffix('"')
+}
+
+fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
+    // One compilation at a time: glslang's tables are process-wide.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = lock(&TURN);
+    let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
+    let compiled = catch_unwind(AssertUnwindSafe(|| {
+        let compiler = Compiler::acquire().ok_or_else(|| failed("glslang could not be started"))?;
+        let options = CompilerOptions {
+            source_language: SourceLanguage::GLSL,
+            target: Target::Vulkan { version: VulkanVersion::Vulkan1_2, spirv_version: SpirvVersion::SPIRV1_5 },
+            version_profile: None,
+            messages: ShaderMessage::DEFAULT,
+        };
+        let text = ShaderSource::from(source.text.as_str());
+        let none: Option<&[(&str, Option<&str>)]> = None;
+        ShaderInput::new(&text, ShaderStage::Compute, &options, none, None)
+            .and_then(|input| compiler.create_shader(input))
+            .and_then(|shader| shader.compile())
+            .map_err(|error| match &error {
+                GlslangError::PreprocessError(log)
+                | GlslangError::ParseError(log)
+                | GlslangError::MapIoError(log)
+                | GlslangError::LinkError(log) => failed(&log.log),
+                other => failed(&other.to_string()),
+            })
+    }))
+    .unwrap_or_else(|_| Err(failed("the compiler crashed on this source")))?;
+    spirv::Module::parse(&compiled)
+        .map_err(|why| failed(&format!("the compiler produced an invalid module: {why}")))?;
+    Ok(compiled)
+}
+
+/// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.
+fn readable(log: &str, files: &[String]) -> String {
+    let lines = log.lines().filter_map(|line| {
+        let text = line.strip_prefix("ERROR: ").unwrap_or(line).trim();
+        let noise = text.is_empty() || text.contains("compilation errors.  No code generated");
+        if noise || line.starts_with("WARNING") {
+            return None;
+        }
+        let named = text.split_once(':').and_then(|(number, rest)| {
+            Some(format!("{}:{rest}", files.get(number.parse::<usize>().ok()?)?))
+        });
+        Some(named.unwrap_or_else(|| text.to_owned()))
+    });
+    let text = lines.take(8).collect::<Vec<_>>().join("\n");
+    if text.is_empty() { format!("{} does not compile", files.first().map_or("shader", |f| f)) } else { text }
+}
+
+/// A cached module: 32 bytes of sha256, then the words. Anything damaged reads as absent and is written anew.
+fn read_cached(path: &Path) -> Option<Vec<u32>> {
+    let bytes = std::fs::read(path).ok()?;
+    let (sum, body) = bytes.split_at_checked(32)?;
+    if Sha256::digest(body).as_slice() != sum || body.len() % 4 != 0 {
+        return None;
+    }
+    let words: Vec<u32> =
+        body.as_chunks::<4>().0.iter().map(|chunk| u32::from_le_bytes(*chunk)).collect();
+    spirv::Module::parse(&words).ok()?;
+    Some(words)
+}
+
+fn write_cached(path: &Path, words: &[u32]) -> std::io::Result<()> {
+    let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    write_atomically(path, &[Sha256::digest(&body).as_slice(), &body])
+}
+
+/// Writes a file under a temporary name and renames it, so that no reader ever sees half of it.
+pub(crate) fn write_atomically(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let temporary = dir.join(format!(".{}-{unique}.tmp", std::process::id()));
+    let written = (|| {
+        let mut file = std::fs::File::create(&temporary)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.flush()?;
+        std::fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        // The error that matters is the first one.
+        drop(std::fs::remove_file(&temporary));
+    }
+    written
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAIN: &str = "#version 450\n#include \"head.glsl\"\nlayout(local_size_x = N) in;\n\
+        layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
+    const HEAD: &str = "float twice(float x) {\n    return x * 2.0;\n}\n";
+
+    fn files(name: &str) -> Option<&'static str> {
+        match name {
+            "main.comp" => Some(MAIN),
+            "head.glsl" => Some(HEAD),
+            "broken.glsl" => Some("float twice(float x) {\n    return y;\n}\n"),
+            "broken.comp" => Some("#version 450\n#include \"broken.glsl\"\nvoid main() {}\n"),
+            "lost.comp" => Some("#version 450\n#include \"lost.glsl\"\nvoid main() {}\n"),
+            _ => None,
+        }
+    }
+
+    fn dir(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("nxv-shader-{name}-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&dir));
+        dir
+    }
+
+    #[test]
+    fn includes_and_defines_compile_and_land_in_the_cache() {
+        let dir = dir("cache");
+        let defines = [("N", "64"), ("VALUE", "1.5")];
+        let words = Shaders::new(Some(dir.clone())).compile("main.comp", &defines, &files).unwrap();
+        assert_eq!(words[0], 0x0723_0203);
+        let cached: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(cached.len(), 1);
+        let good = std::fs::read(&cached[0]).unwrap();
+        std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
+        let again = Shaders::new(Some(dir.clone())).compile("main.comp", &defines, &files).unwrap();
+        assert_eq!(again, words, "a damaged cache file is compiled anew");
+        assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn an_error_names_file_and_line_of_the_include() {
+        let error = Shaders::new(None).compile("broken.comp", &[], &files).unwrap_err();
+        assert_eq!(error.kind(), Kind::Shader);
+        assert!(error.to_string().contains("broken.glsl:2"), "{error}");
+        let error = Shaders::new(None).compile("lost.comp", &[], &files).unwrap_err();
+        assert!(error.to_string().starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""), "{error}");
+    }
+
+    #[test]
+    fn an_unwritable_cache_is_reported_but_not_fatal() {
+        let shaders = Shaders::new(Some(PathBuf::from("/proc/nxv/cache")));
+        shaders.compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files).unwrap();
+        assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
+    }
+}

@@ -1,0 +1,156 @@
+//! The little that the host has to know of a SPIR-V module before it trusts it to a driver.
+
+/// Facts of a compute module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Module {
+    /// Binding numbers in descriptor set 0.
+    pub(crate) bindings: Vec<u32>,
+    /// Whether anything lies in another descriptor set.
+    pub(crate) other_sets: bool,
+    /// Ids of specialization constants.
+    pub(crate) spec_ids: Vec<u32>,
+    size: LocalSize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum LocalSize {
+    #[default]
+    Absent,
+    Literal([u32; 3]),
+    /// Each extent is a constant: its default and its specialization id.
+    Constants([(u32, Option<u32>); 3]),
+}
+
+const MAGIC: u32 = 0x0723_0203;
+
+impl Module {
+    /// Reads the module; every instruction is bounds-checked.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence.
+    pub(crate) fn parse(words: &[u32]) -> Result<Module, String> {
+        if words.len() < 5 || words[0] != MAGIC {
+            return Err("it does not start like SPIR-V".to_owned());
+        }
+        let mut scan = Scan::default();
+        let mut at = 5;
+        while at < words.len() {
+            let (count, opcode) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+            let instruction = words.get(at..at + count).filter(|i| !i.is_empty());
+            let Some(instruction) = instruction else {
+                return Err(format!("an instruction at word {at} runs past the end"));
+            };
+            scan.instruction(opcode, &instruction[1..]);
+            at += count;
+        }
+        scan.finish()
+    }
+
+    /// Extent of the workgroup with these specialization constants.
+    pub(crate) fn local_size(&self, spec: &[(u32, u32)]) -> Option<[u32; 3]> {
+        let value = |(default, id): (u32, Option<u32>)| {
+            id.and_then(|id| spec.iter().find(|s| s.0 == id)).map_or(default, |s| s.1)
+        };
+        match self.size {
+            LocalSize::Absent => None,
+            LocalSize::Literal(size) => Some(size),
+            LocalSize::Constants(parts) => Some(parts.map(value)),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scan {
+    entry: bool,
+    sets: Vec<(u32, u32)>,
+    bindings: Vec<(u32, u32)>,
+    spec: Vec<(u32, u32)>,
+    constants: Vec<(u32, u32)>,
+    composites: Vec<(u32, Vec<u32>)>,
+    workgroup_size: Option<u32>,
+    literal: Option<[u32; 3]>,
+    size_ids: Option<[u32; 3]>,
+}
+
+impl Scan {
+    fn instruction(&mut self, opcode: u32, operands: &[u32]) {
+        const GL_COMPUTE: u32 = 5;
+        const MAIN: u32 = u32::from_le_bytes(*b"main");
+        match (opcode, operands) {
+            // OpEntryPoint
+            (15, [GL_COMPUTE, _, MAIN, 0, ..]) => self.entry = true,
+            // OpExecutionMode LocalSize, OpExecutionModeId LocalSizeId
+            (16, [_, 17, x, y, z]) => self.literal = Some([*x, *y, *z]),
+            (331, [_, 38, x, y, z]) => self.size_ids = Some([*x, *y, *z]),
+            // OpDecorate SpecId, BuiltIn WorkgroupSize, Binding, DescriptorSet
+            (71, [target, 1, id]) => self.spec.push((*target, *id)),
+            (71, [target, 11, 25]) => self.workgroup_size = Some(*target),
+            (71, [target, 33, binding]) => self.bindings.push((*target, *binding)),
+            (71, [target, 34, set]) => self.sets.push((*target, *set)),
+            // OpConstant, OpSpecConstant; OpConstantComposite, OpSpecConstantComposite
+            (43 | 50, [_, id, value, ..]) => self.constants.push((*id, *value)),
+            (44 | 51, [_, id, parts @ ..]) => self.composites.push((*id, parts.to_vec())),
+            _ => {}
+        }
+    }
+
+    fn finish(self) -> Result<Module, String> {
+        if !self.entry {
+            return Err("it has no compute entry point named main".to_owned());
+        }
+        let set_of = |target| self.sets.iter().find(|s| s.0 == target).map_or(0, |s| s.1);
+        let constant = |id: u32| {
+            let value = self.constants.iter().find(|c| c.0 == id)?.1;
+            Some((value, self.spec.iter().find(|s| s.0 == id).map(|s| s.1)))
+        };
+        let built_in = self
+            .workgroup_size
+            .and_then(|id| self.composites.iter().find(|c| c.0 == id))
+            .and_then(|(_, parts)| <[u32; 3]>::try_from(parts.as_slice()).ok());
+        let size = match (built_in.or(self.size_ids), self.literal) {
+            (Some(ids), _) => match ids.map(constant) {
+                [Some(x), Some(y), Some(z)] => LocalSize::Constants([x, y, z]),
+                _ => return Err("its workgroup size is not constant".to_owned()),
+            },
+            (None, Some(size)) => LocalSize::Literal(size),
+            (None, None) => LocalSize::Absent,
+        };
+        let mut bindings: Vec<u32> =
+            self.bindings.iter().filter(|b| set_of(b.0) == 0).map(|b| b.1).collect();
+        bindings.sort_unstable();
+        bindings.dedup();
+        Ok(Module {
+            other_sets: self.sets.iter().any(|s| s.1 != 0),
+            bindings,
+            spec_ids: self.spec.iter().map(|s| s.1).collect(),
+            size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_is_refused() {
+        assert!(Module::parse(&[]).is_err());
+        assert!(Module::parse(&[MAGIC, 0, 0, 0, 0, 0]).is_err());
+        assert!(Module::parse(&[MAGIC, 0, 0, 0, 0, 9 << 16 | 15]).is_err());
+        assert!(Module::parse(&[MAGIC, 0, 0, 0, 0]).unwrap_err().contains("entry point"));
+    }
+
+    #[test]
+    fn workgroup_sizes_follow_specialization() {
+        let text = "#version 450\nlayout(local_size_x_id = 3, local_size_y = 2) in;\n\
+            layout(constant_id = 7) const int K = 5;\n\
+            layout(set = 0, binding = 1) buffer B { int b[]; };\nvoid main() { b[0] = K; }\n";
+        let words = crate::shader::Shaders::new(None).compile("t", &[], &|_| Some(text)).unwrap();
+        let module = Module::parse(&words).unwrap();
+        assert_eq!(module.local_size(&[]), Some([1, 2, 1]));
+        assert_eq!(module.local_size(&[(3, 64)]), Some([64, 2, 1]));
+        assert_eq!(module.bindings, [1]);
+        assert!(module.spec_ids.contains(&7) && module.spec_ids.contains(&3));
+        assert!(!module.other_sets);
+    }
+}

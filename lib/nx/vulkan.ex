@@ -1,0 +1,118 @@
+defmodule Nx.Vulkan do
+  @moduledoc """
+  Nx on anything with a Vulkan driver: devices, counters, and which kernel runs what.
+
+  The backend is `Nx.Vulkan.VulkanoBackend`:
+
+      config :nx, default_backend: {Nx.Vulkan.VulkanoBackend, device: 0}
+
+  ## Configuration
+
+      config :nx_vulkan,
+        device: :auto,           # for callers who name none: an index, a name or a UUID
+        registry: nil,           # path of a registry.toml
+        packs: [],               # more folders to look for kernel packs in
+        cache_dir: nil,          # where compiled shaders are kept
+        validation: false,       # turn on the Vulkan validation layers
+        fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
+        add_backend_on_inspect: false
+
+  All but `:fallback` and `:add_backend_on_inspect` are read when a device opens.
+
+  Each time an op runs on `Nx.BinaryBackend` the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the
+  measurement `count: 1` and the op, its types and its shapes as metadata.
+  """
+
+  alias Nx.Vulkan.{Device, Error, NativeV}
+
+  @doc """
+  The Vulkan devices of the machine, best first. A device's `:index` is its place in this list.
+  """
+  def devices, do: NativeV.list_devices() |> ok!() |> plain()
+
+  @doc """
+  Name, kind, UUID, driver, memory and features of a device, which opens if need be.
+  """
+  def device_info(choice \\ Device.default()) do
+    choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_info() |> plain()
+  end
+
+  @doc """
+  Counters of a device, and under `:fallbacks` how often which op ran on `Nx.BinaryBackend` in this VM.
+  """
+  def stats(choice \\ Device.default()) do
+    stats = choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_stats() |> plain()
+    Map.put(stats, :fallbacks, Map.new(NativeV.fallback_counts()))
+  end
+
+  @doc """
+  Waits until a device has run everything recorded so far.
+  """
+  def sync(choice \\ Device.default()) do
+    case choice |> Device.validate!() |> Device.fetch!() |> NativeV.sync_device() do
+      :ok -> :ok
+      {:error, kind, message} -> Error.raise!(kind, message)
+    end
+  end
+
+  if Code.ensure_loaded?(Nx) do
+    @doc """
+    Which kernel runs a call of an `Nx` function, and why the others do not. Nothing is computed.
+
+    The arguments are those of the function; templates stand for tensors. Returns a map with the `:request`, the
+    kernel `:picked`, the `:candidates` with their reasons, and all of it as `:text`.
+
+        Nx.Vulkan.explain(:sum, [Nx.template({1000, 3}, :f32), [axes: [0]]]).text
+    """
+    def explain(function, arguments, choice \\ Device.default()) do
+      device = choice |> Device.validate!() |> Device.fetch!()
+      out = trace(function, arguments)
+      %{op: op, args: args} = out.data
+      {inputs, attrs} = Nx.Vulkan.Ops.request(op, args)
+
+      {text, map} =
+        ok!(
+          NativeV.explain(
+            device,
+            Atom.to_string(op),
+            Enum.map(inputs, &{&1.type, &1.shape}),
+            [{out.type, out.shape}],
+            attrs
+          )
+        )
+
+      map |> plain() |> Map.put(:text, text)
+    end
+
+    # The last op of the call, as Nx.Defn writes it down.
+    defp trace(function, arguments) do
+      {slots, tensors} =
+        Enum.map_reduce(arguments, [], fn
+          %Nx.Tensor{} = tensor, tensors -> {{:tensor, length(tensors)}, tensors ++ [tensor]}
+          other, tensors -> {{:other, other}, tensors}
+        end)
+
+      call = fn tensors ->
+        arguments =
+          Enum.map(slots, fn
+            {:tensor, index} -> elem(tensors, index)
+            {:other, other} -> other
+          end)
+
+        apply(Nx, function, arguments)
+      end
+
+      Nx.Defn.debug_expr_apply(call, [List.to_tuple(tensors)])
+    end
+  end
+
+  defp ok!({:ok, value}), do: value
+  defp ok!({:error, kind, message}), do: Error.raise!(kind, message)
+
+  # The library names the Rust type of each map as if it were an Elixir struct.
+  defp plain(%{} = map),
+    do: map |> Map.delete(:__struct__) |> Map.new(fn {key, value} -> {key, plain(value)} end)
+
+  defp plain(list) when is_list(list), do: Enum.map(list, &plain/1)
+  defp plain(other), do: other
+end

@@ -1,0 +1,69 @@
+defmodule Nx.Vulkan.Device do
+  @moduledoc false
+  # Open devices. A device opens on first use and stays open.
+
+  alias Nx.Vulkan.{Error, NativeV}
+
+  @doc """
+  The choice for callers who name no device.
+  """
+  def default, do: Application.get_env(:nx_vulkan, :device, :auto)
+
+  @doc """
+  Raises unless `choice` is `:auto`, an index, a name or a UUID.
+  """
+  def validate!(choice) do
+    case choice do
+      :auto ->
+        choice
+
+      index when is_integer(index) and index >= 0 ->
+        choice
+
+      text when is_binary(text) and text != "" ->
+        choice
+
+      other ->
+        raise ArgumentError,
+              "expected :device to be an index, a name or a UUID, got: #{inspect(other)}"
+    end
+  end
+
+  @doc """
+  The open device for a choice: `{:ok, device}` or `{:error, kind, message}`.
+  """
+  def fetch(choice) do
+    case :persistent_term.get({__MODULE__, choice}, nil) do
+      nil -> open(choice)
+      device -> {:ok, device}
+    end
+  end
+
+  @doc """
+  As `fetch/1`, raising.
+  """
+  def fetch!(choice) do
+    case fetch(choice) do
+      {:ok, device} -> device
+      {:error, kind, message} -> Error.raise!(kind, message)
+    end
+  end
+
+  defp open(choice) do
+    with {:ok, device} <- NativeV.open_device(choice, settings()) do
+      :persistent_term.put({__MODULE__, choice}, device)
+      {:ok, device}
+    end
+  end
+
+  defp settings do
+    own = Path.join(:code.priv_dir(:nx_vulkan), "packs")
+
+    %{
+      registry: Application.get_env(:nx_vulkan, :registry),
+      packs: Application.get_env(:nx_vulkan, :packs, []) ++ [own],
+      cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
+      validation: Application.get_env(:nx_vulkan, :validation, false)
+    }
+  end
+end

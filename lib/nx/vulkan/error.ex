@@ -1,0 +1,19 @@
+defmodule Nx.Vulkan.Error do
+  @moduledoc """
+  Raised when a device, a driver, a kernel pack or the registry cannot do what it was asked.
+
+  Misuse by the caller (shapes that do not fit, a freed tensor) raises `ArgumentError` instead.
+
+    * `:kind` - one of `:unsupported`, `:fallback_forbidden`, `:out_of_memory`, `:no_device`, `:device_lost`,
+      `:io`, `:registry`, `:pack`, `:shader`, `:vulkan`
+    * `:message` - a sentence to act on
+  """
+
+  defexception [:kind, :message]
+
+  @doc false
+  def raise!(kind, message) when kind in [:bad_input, :deallocated],
+    do: raise(ArgumentError, message)
+
+  def raise!(kind, message), do: raise(__MODULE__, kind: kind, message: message)
+end

@@ -1,0 +1,87 @@
+defmodule Nx.Vulkan.Ops do
+  @moduledoc false
+  # The call shapes of the backend's compute callbacks: which arguments are operands, and whether the host runs the op.
+
+  @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan sqrt rsqrt cbrt)a ++
+           ~w(erf erfc erf_inv abs negate sign round ceil floor bitwise_not count_leading_zeros population_count)a ++
+           ~w(is_nan is_infinity conjugate real imag as_type)a
+
+  @binary ~w(add subtract multiply divide pow remainder quotient atan2 min max)a ++
+            ~w(bitwise_and bitwise_or bitwise_xor left_shift right_shift)a ++
+            ~w(equal not_equal greater less greater_equal less_equal logical_and logical_or logical_xor)a
+
+  @reductions ~w(sum product all any reduce_max reduce_min)a
+  @windows ~w(window_sum window_product window_max window_min)a
+
+  # Callbacks, their arguments after `out`, and where they run.
+  @table [
+    {@unary, [:tensor], :native},
+    {@binary, [:left, :right], :native},
+    {[:select], [:pred, :on_true, :on_false], :native},
+    {[:clip], [:tensor, :min, :max], :native},
+    {@reductions, [:tensor, :opts], :native},
+    {[:argmax, :argmin], [:tensor, :opts], :native},
+    {[:dot], [:left, :contract_left, :batch_left, :right, :contract_right, :batch_right],
+     :native},
+    {[:pad], [:tensor, :pad_value, :padding], :fallback},
+    {[:put_slice], [:tensor, :starts, :slice], :fallback},
+    {[:concatenate, :stack], [:tensors, :axis], :fallback},
+    {[:gather], [:tensor, :indices, :opts], :fallback},
+    {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :fallback},
+    {[:sort, :argsort, :fft, :ifft], [:tensor, :opts], :fallback},
+    {[:conv], [:tensor, :kernel, :opts], :fallback},
+    {[:triangular_solve], [:a, :b, :opts], :fallback},
+    {[:reduce], [:tensor, :acc, :opts, :fun], :fallback},
+    {[:window_reduce], [:tensor, :acc, :window, :opts, :fun], :fallback},
+    {@windows, [:tensor, :window, :opts], :fallback},
+    {[:window_scatter_max, :window_scatter_min], [:tensor, :source, :init, :window, :opts],
+     :fallback}
+  ]
+
+  @operands ~w(tensor left right pred on_true on_false min max)a
+
+  @doc """
+  One `{callback, arguments, operands, where}` for each callback of the table.
+  """
+  def callbacks do
+    for {names, arguments, where} <- @table, name <- names do
+      {name, arguments, Enum.filter(arguments, &(&1 in @operands)), where}
+    end
+  end
+
+  @doc """
+  The operands and attributes of a callback's arguments; every argument is an operand of a callback not in the table.
+  """
+  def request(op, arguments) do
+    case List.keyfind(callbacks(), op, 0) do
+      {_, names, operands, :native} ->
+        named = Enum.zip(names, arguments)
+        {Enum.map(operands, &Keyword.fetch!(named, &1)), attrs(op, arguments)}
+
+      _ ->
+        {Enum.filter(arguments, &is_struct(&1, Nx.Tensor)), []}
+    end
+  end
+
+  @doc """
+  The attributes of a native op, as `docs/ops.md` names them, from the arguments of its callback.
+  """
+  def attrs(op, [tensor, opts]) when op in @reductions do
+    [axes: Enum.sort(opts[:axes] || Enum.to_list(0..(tuple_size(tensor.shape) - 1)//1))]
+  end
+
+  def attrs(op, [_tensor, opts]) when op in [:argmax, :argmin] do
+    [axis: List.wrap(opts[:axis]), tie_break: opts[:tie_break]]
+  end
+
+  def attrs(:dot, [_left, contract_left, batch_left, _right, contract_right, batch_right]) do
+    [
+      batch_a: batch_left,
+      batch_b: batch_right,
+      contract_a: contract_left,
+      contract_b: contract_right
+    ]
+  end
+
+  def attrs(_op, _arguments), do: []
+end

@@ -1,0 +1,316 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.VulkanoBackend do
+    @moduledoc """
+    A `Nx.Backend` that keeps tensors on a Vulkan device and computes there.
+
+        config :nx, default_backend: {Nx.Vulkan.VulkanoBackend, device: 0}
+
+    ## Options
+
+      * `:device` - an index into `Nx.Vulkan.devices/0`, a part of a device's name, or its UUID. Without it the
+        device named in `config :nx_vulkan, device: …`, or else the best one of the machine.
+
+    Ops return at once; reading a tensor waits for it. What neither a kernel pack nor the host runs goes through
+    `Nx.BinaryBackend`: each time is counted in `Nx.Vulkan.stats/1`, reported as the telemetry event
+    `[:nx_vulkan, :fallback]`, and raises under `config :nx_vulkan, fallback: :error`.
+
+    `config :nx_vulkan, add_backend_on_inspect: true` prints the device with each tensor.
+    """
+
+    @behaviour Nx.Backend
+    @enforce_keys [:ref, :shape, :type]
+    defstruct [:ref, :shape, :type]
+
+    import Nx.Vulkan.Packed, only: [is_packed: 1]
+
+    alias Nx.Tensor, as: T
+    alias Nx.Vulkan.{Device, Error, Fallback, NativeV, Ops, Packed, Request}
+    alias Nx.Vulkan.VulkanoBackend, as: V
+
+    ## Storage
+
+    @impl true
+    def init(opts) do
+      opts = Keyword.validate!(opts, [:device])
+      if choice = opts[:device], do: Device.validate!(choice)
+      opts
+    end
+
+    @impl true
+    def from_binary(%T{} = out, binary, opts), do: upload(out, binary, device(opts))
+
+    @impl true
+    def to_binary(%T{data: %V{ref: ref}, type: type}, limit) do
+      bytes = ok!(NativeV.download(ref, limit))
+      if is_packed(type), do: Packed.pack(bytes, type), else: bytes
+    end
+
+    @impl true
+    def backend_copy(%T{data: %V{ref: ref}} = tensor, V, opts) do
+      device = device(opts)
+
+      if NativeV.same_device(ref, device) do
+        wrap(tensor, copy(ref, tensor.type, tensor.shape))
+      else
+        upload(tensor, to_binary(tensor, Nx.size(tensor)), device)
+      end
+    end
+
+    def backend_copy(%T{} = tensor, backend, opts) do
+      backend.from_binary(tensor, to_binary(tensor, Nx.size(tensor)), opts)
+    end
+
+    @impl true
+    def backend_transfer(%T{data: %V{ref: ref}} = tensor, backend, opts) do
+      if backend == V and NativeV.same_device(ref, device(opts)) do
+        tensor
+      else
+        moved = backend_copy(tensor, backend, opts)
+        NativeV.deallocate(ref)
+        moved
+      end
+    end
+
+    @impl true
+    def backend_deallocate(%T{data: %V{ref: ref}}), do: NativeV.deallocate(ref)
+
+    @impl true
+    def to_batched(out, %T{} = tensor, opts) do
+      batch = elem(out.shape, 0)
+      size = elem(tensor.shape, 0)
+      full = div(size, batch)
+      left = rem(size, batch)
+      last = if left != 0 and opts[:leftover] == :repeat, do: full, else: full - 1
+
+      Stream.map(0..last//1, fn
+        ^full ->
+          concatenate(
+            out,
+            [rows(out, tensor, full * batch, left), rows(out, tensor, 0, batch - left)],
+            0
+          )
+
+        i ->
+          rows(out, tensor, i * batch, batch)
+      end)
+    end
+
+    defp rows(out, tensor, start, count) do
+      [_ | inner] = Tuple.to_list(tensor.shape)
+      out = %{out | shape: List.to_tuple([count | inner])}
+
+      slice(
+        out,
+        tensor,
+        [start | Enum.map(inner, fn _ -> 0 end)],
+        [count | inner],
+        Enum.map([0 | inner], fn _ -> 1 end)
+      )
+    end
+
+    @impl true
+    def inspect(%T{data: %V{ref: ref}} = tensor, opts) do
+      limit =
+        if opts.limit == :infinity,
+          do: Nx.size(tensor),
+          else: min(opts.limit + 1, Nx.size(tensor))
+
+      doc = Nx.Backend.inspect(tensor, to_binary(tensor, limit), opts)
+
+      if Application.get_env(:nx_vulkan, :add_backend_on_inspect, false) do
+        info = NativeV.device_info(NativeV.device_of(ref))
+
+        Inspect.Algebra.concat([
+          "Nx.Vulkan.VulkanoBackend<#{info.index}: #{info.name}>",
+          Inspect.Algebra.line(),
+          doc
+        ])
+      else
+        doc
+      end
+    end
+
+    @impl true
+    def to_pointer(_tensor, _opts) do
+      raise ArgumentError,
+            "expected a backend with pointers, got: Nx.Vulkan.VulkanoBackend, which has none yet"
+    end
+
+    @impl true
+    def from_pointer(_pointer, _type, _shape, _backend_opts, _opts) do
+      raise ArgumentError,
+            "expected a backend with pointers, got: Nx.Vulkan.VulkanoBackend, which has none yet"
+    end
+
+    ## Creation
+
+    @impl true
+    def constant(out, value, opts) do
+      %T{data: %Nx.BinaryBackend{state: bits}} =
+        Nx.BinaryBackend.constant(%{out | shape: {}}, value, [])
+
+      element = if is_packed(out.type), do: Packed.unpack(bits, out.type), else: bits
+      wrap(out, ok!(NativeV.constant(device(opts), out.type, out.shape, element)))
+    end
+
+    @impl true
+    def eye(out, opts), do: create(:eye, out, opts, [], [[]])
+
+    @impl true
+    def iota(out, axis, opts), do: create(:iota, out, opts, [axis: List.wrap(axis)], [axis, []])
+
+    defp create(op, out, opts, attrs, arguments) do
+      device = device(opts)
+
+      finish(
+        op,
+        out,
+        Request.run(Atom.to_string(op), device, [{out.type, out.shape}], attrs),
+        device,
+        arguments
+      )
+    end
+
+    ## Views
+
+    @impl true
+    def reshape(out, tensor) do
+      [ref] = refs([tensor])
+
+      case NativeV.reshape(ref, out.shape) do
+        :copy -> wrap(out, ok!(NativeV.reshape(copy(ref, tensor.type, tensor.shape), out.shape)))
+        viewed -> wrap(out, ok!(viewed))
+      end
+    end
+
+    @impl true
+    def squeeze(out, tensor, axes), do: view(out, tensor, &NativeV.squeeze(&1, axes))
+
+    @impl true
+    def transpose(out, tensor, axes), do: view(out, tensor, &NativeV.transpose(&1, axes))
+
+    @impl true
+    def broadcast(out, tensor, shape, axes),
+      do: view(out, tensor, &NativeV.broadcast(&1, shape, axes))
+
+    @impl true
+    def reverse(out, tensor, axes), do: view(out, tensor, &NativeV.reverse(&1, axes))
+
+    @impl true
+    def bitcast(out, tensor), do: view(out, tensor, &NativeV.bitcast(&1, out.type))
+
+    @impl true
+    def slice(out, tensor, starts, lengths, strides) do
+      starts =
+        Enum.zip_with([starts, Tuple.to_list(tensor.shape), lengths], fn [start, size, length] ->
+          start(start, size - length)
+        end)
+
+      view(out, tensor, &NativeV.slice(&1, starts, Tuple.to_list(out.shape), strides))
+    end
+
+    defp start(start, _highest) when is_integer(start), do: start
+    defp start(%T{} = start, highest), do: start |> Nx.to_number() |> max(0) |> min(highest)
+
+    defp view(out, tensor, layout) do
+      [ref] = refs([tensor])
+      wrap(out, ok!(layout.(ref)))
+    end
+
+    ## Ops
+
+    for {name, arguments, operands, where} <- Ops.callbacks() do
+      arguments = Enum.map(arguments, &Macro.var(&1, __MODULE__))
+      operands = Enum.map(operands, &Macro.var(&1, __MODULE__))
+
+      @impl true
+      case where do
+        :native ->
+          def unquote(name)(out, unquote_splicing(arguments)) do
+            refs = refs(unquote(operands))
+            attrs = Ops.attrs(unquote(name), unquote(arguments))
+
+            result =
+              Request.run(unquote(Atom.to_string(name)), refs, [{out.type, out.shape}], attrs)
+
+            finish(unquote(name), out, result, refs, unquote(arguments))
+          end
+
+        :fallback ->
+          def unquote(name)(out, unquote_splicing(arguments)) do
+            fallback(unquote(name), out, refs_of(unquote(arguments)), unquote(arguments))
+          end
+      end
+    end
+
+    @impl true
+    def block(%_{} = struct, _out, arguments, fun) do
+      # Literals inside the default function are made on the default backend: they belong next to the operands.
+      backend = {V, device: arguments |> refs_of() |> uuid()}
+      Nx.with_default_backend(backend, fn -> apply(fun, [struct | arguments]) end)
+    end
+
+    defp finish(_op, out, {:ok, [ref]}, _where, _arguments), do: wrap(out, ref)
+
+    defp finish(op, out, {:error, :unsupported, _}, where, arguments),
+      do: fallback(op, out, where, arguments)
+
+    defp finish(_op, _out, {:error, kind, message}, _where, _arguments),
+      do: Error.raise!(kind, message)
+
+    defp fallback(op, out, where, arguments) do
+      device = if is_list(where), do: device_of(where), else: where
+      result = Fallback.run(op, out, arguments)
+      result = if result.type == out.type, do: result, else: Nx.as_type(result, out.type)
+      upload(out, Nx.to_binary(result), device)
+    end
+
+    ## References
+
+    defp wrap(out, ref), do: %{out | data: %V{ref: ref, shape: out.shape, type: out.type}}
+
+    defp refs(operands) do
+      for operand <- operands do
+        case operand do
+          %T{data: %V{ref: ref}} ->
+            ref
+
+          %T{} ->
+            upload(operand, Nx.to_binary(operand), operands |> refs_of() |> device_of()).data.ref
+        end
+      end
+    end
+
+    defp refs_of(arguments) do
+      for %T{data: %V{ref: ref}} <- List.flatten(arguments), do: ref
+    end
+
+    defp device_of([ref | _]), do: NativeV.device_of(ref)
+    defp device_of([]), do: device([])
+
+    defp uuid(refs), do: NativeV.device_info(device_of(refs)).uuid
+
+    defp device(opts), do: Device.fetch!(Keyword.get(opts, :device) || Device.default())
+
+    defp upload(%T{type: type, shape: shape} = out, binary, device) do
+      {_, bits} = type
+      expected = Tuple.product(shape) * bits
+
+      if bit_size(binary) != expected do
+        raise ArgumentError,
+              "expected #{expected} bits for #{Nx.Type.to_string(type)}#{inspect(shape)}, got: #{bit_size(binary)} bits"
+      end
+
+      bytes = if is_packed(type), do: Packed.unpack(binary, type), else: binary
+      wrap(out, ok!(Request.upload(device, type, shape, bytes)))
+    end
+
+    defp copy(ref, type, shape) do
+      [copy] = ok!(Request.run("as_type", [ref], [{type, shape}], []))
+      copy
+    end
+
+    defp ok!({:ok, value}), do: value
+    defp ok!({:error, kind, message}), do: Error.raise!(kind, message)
+  end
+end

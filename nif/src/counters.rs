@@ -1,0 +1,31 @@
+//! How often which op fell back to another backend: process-wide counts.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+static FALLBACKS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+/// Counts one fallback of `op`.
+#[rustler::nif]
+fn count_fallback(op: &str) -> rustler::Atom {
+    let mut counts = FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    match counts.get_mut(op) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(op.to_owned(), 1);
+        }
+    }
+    rustler::types::atom::ok()
+}
+
+/// `[{op, count}]`, by op.
+#[rustler::nif]
+fn fallback_counts() -> Vec<(String, u64)> {
+    let counts = FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    counts
+        .iter()
+        .map(|(op, count)| (op.clone(), *count))
+        .collect()
+}

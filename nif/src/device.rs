@@ -1,0 +1,124 @@
+//! Devices: one runtime per physical device, opened on first use and kept for the life of the VM.
+
+use crate::reply::{self, Failure};
+use nx_vulkan_host::{Config, DeviceChoice, Runtime, device};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, Resource, ResourceArc, SerdeTerm, Term};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+mod atoms {
+    rustler::atoms! { auto }
+}
+
+/// An open device.
+pub(crate) struct DeviceRef {
+    /// What runs its ops.
+    pub(crate) runtime: Arc<Runtime>,
+}
+
+#[rustler::resource_impl]
+impl Resource for DeviceRef {}
+
+static OPEN: Mutex<Vec<(DeviceChoice, Arc<Runtime>)>> = Mutex::new(Vec::new());
+
+/// `:auto`, an index, or the text of a UUID or of a part of a name.
+pub(crate) struct ChoiceTerm(Option<DeviceChoice>);
+
+impl<'a> Decoder<'a> for ChoiceTerm {
+    fn decode(term: Term<'a>) -> NifResult<ChoiceTerm> {
+        if let Ok(index) = term.decode::<usize>() {
+            Ok(ChoiceTerm(Some(DeviceChoice::Index(index))))
+        } else if let Ok(text) = term.decode::<&str>() {
+            Ok(ChoiceTerm(Some(DeviceChoice::parse(text))))
+        } else if atoms::auto() == term {
+            Ok(ChoiceTerm(None))
+        } else {
+            Err(Error::BadArg)
+        }
+    }
+}
+
+/// How the host is set up.
+#[derive(rustler::NifMap)]
+pub(crate) struct Settings {
+    registry: Option<String>,
+    packs: Vec<String>,
+    cache_dir: Option<String>,
+    validation: bool,
+}
+
+/// `{:ok, device}`. The settings count for the first opening of a device only.
+#[rustler::nif(schedule = "DirtyIo")]
+fn open_device<'a>(env: Env<'a>, choice: ChoiceTerm, settings: Settings) -> Term<'a> {
+    reply::encode(
+        env,
+        open(choice.0, settings).map(|runtime| ResourceArc::new(DeviceRef { runtime })),
+    )
+}
+
+fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>, Failure> {
+    let mut config = Config::from_env();
+    config.device = choice.unwrap_or(config.device);
+    config.registry = settings.registry.map(PathBuf::from).or(config.registry);
+    config
+        .packs
+        .extend(settings.packs.into_iter().map(PathBuf::from));
+    config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
+    config.validation |= settings.validation;
+
+    // Held while a device opens, so that two processes that start at once open it once.
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = open
+        .iter()
+        .find(|(known, runtime)| *known == config.device || is_uuid_of(&config.device, runtime));
+    if let Some((_, runtime)) = known {
+        return Ok(runtime.clone());
+    }
+    let fresh = Runtime::open(&config)?;
+    let uuid = &fresh.device().summary().uuid;
+    let runtime = match open
+        .iter()
+        .find(|(_, known)| known.device().summary().uuid == *uuid)
+    {
+        Some((_, known)) => known.clone(),
+        None => fresh,
+    };
+    open.push((config.device, runtime.clone()));
+    Ok(runtime)
+}
+
+fn is_uuid_of(choice: &DeviceChoice, runtime: &Runtime) -> bool {
+    matches!(choice, DeviceChoice::Uuid(uuid) if uuid.eq_ignore_ascii_case(&runtime.device().summary().uuid.replace('-', "")))
+}
+
+/// `{:ok, [map]}`: every Vulkan device of the machine.
+#[rustler::nif(schedule = "DirtyIo")]
+fn list_devices<'a>(env: Env<'a>) -> Term<'a> {
+    reply::encode(env, device::list().map(SerdeTerm).map_err(Failure::from))
+}
+
+/// The map that describes an open device.
+#[rustler::nif]
+fn device_info<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    SerdeTerm(device.runtime.device().summary()).encode(env)
+}
+
+/// Memory and work counters of an open device.
+#[rustler::nif]
+fn device_stats<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    SerdeTerm(device.runtime.stats()).encode(env)
+}
+
+/// `:ok` when everything recorded so far has run.
+#[rustler::nif(schedule = "DirtyIo")]
+fn sync_device<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    reply::encode_unit(env, device.runtime.sync())
+}
+
+/// What the validation layers reported since the VM started.
+#[rustler::nif]
+fn validation_messages() -> Vec<String> {
+    device::validation_messages()
+}

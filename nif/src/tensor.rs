@@ -1,0 +1,171 @@
+//! Tensors as references: made from binaries, read back, freed by the garbage collector or by hand.
+
+use crate::{
+    device::DeviceRef,
+    reply::{self, Failure},
+    terms::{Bytes, ShapeTerm, TypeTerm},
+};
+use nx_vulkan_abi::DType;
+use nx_vulkan_host::{Runtime, Tensor};
+use rustler::{Atom, Binary, Encoder, Env, Resource, ResourceArc, Term};
+use std::sync::{Arc, Mutex, PoisonError};
+
+mod atoms {
+    rustler::atoms! { ok, already_deallocated, r#type = "type", shape, strides, device, live }
+}
+
+/// A tensor on a device. The tensor is gone once the reference was deallocated; what it was stays known.
+pub(crate) struct TensorRef {
+    /// Runtime that made it.
+    pub(crate) runtime: Arc<Runtime>,
+    /// Element type.
+    pub(crate) dtype: DType,
+    /// Extents.
+    pub(crate) shape: Vec<u64>,
+    slot: Mutex<Option<Tensor>>,
+}
+
+#[rustler::resource_impl]
+impl Resource for TensorRef {}
+
+impl TensorRef {
+    /// A reference to `tensor`.
+    pub(crate) fn new(runtime: &Arc<Runtime>, tensor: Tensor) -> ResourceArc<TensorRef> {
+        ResourceArc::new(TensorRef {
+            runtime: runtime.clone(),
+            dtype: tensor.dtype(),
+            shape: tensor.shape().to_vec(),
+            slot: Mutex::new(Some(tensor)),
+        })
+    }
+
+    /// A handle on the tensor; fails when it was deallocated.
+    pub(crate) fn tensor(&self) -> Result<Tensor, Failure> {
+        self.lock().clone().ok_or(Failure::Deallocated)
+    }
+
+    /// Puts another tensor of the same type and shape in its place.
+    pub(crate) fn replace(&self, tensor: Tensor) {
+        *self.lock() = Some(tensor);
+    }
+
+    /// Size of the elements, in bytes.
+    pub(crate) fn byte_size(&self) -> u64 {
+        self.shape.iter().product::<u64>() * self.dtype.size()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Tensor>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `{:ok, ref}`. For binaries of at most 1 MiB.
+#[rustler::nif]
+fn upload<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    bytes: Binary,
+) -> Term<'a> {
+    reply::encode(
+        env,
+        make(&device, |runtime| {
+            runtime.upload(dtype.0, &shape.0, bytes.as_slice())
+        }),
+    )
+}
+
+/// [`upload`] on a dirty scheduler, for binaries of any size.
+#[rustler::nif(schedule = "DirtyIo")]
+fn upload_dirty<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    bytes: Binary,
+) -> Term<'a> {
+    reply::encode(
+        env,
+        make(&device, |runtime| {
+            runtime.upload(dtype.0, &shape.0, bytes.as_slice())
+        }),
+    )
+}
+
+/// `{:ok, ref}` of a tensor whose elements are all `element`.
+#[rustler::nif]
+fn constant<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    element: Binary,
+) -> Term<'a> {
+    reply::encode(
+        env,
+        make(&device, |runtime| {
+            runtime.constant(dtype.0, &shape.0, element.as_slice())
+        }),
+    )
+}
+
+fn make(
+    device: &DeviceRef,
+    tensor: impl FnOnce(&Arc<Runtime>) -> nx_vulkan_host::Result<Tensor>,
+) -> Result<ResourceArc<TensorRef>, Failure> {
+    Ok(TensorRef::new(&device.runtime, tensor(&device.runtime)?))
+}
+
+/// `{:ok, binary}` of the first `limit` elements, or of all for `nil`. Waits for the device.
+#[rustler::nif(schedule = "DirtyIo")]
+fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
+    let read = || Ok(Bytes(tensor.runtime.download(&tensor.tensor()?, limit)?));
+    reply::encode(env, read())
+}
+
+/// Frees the memory now: `:ok`, or `:already_deallocated`.
+#[rustler::nif]
+fn deallocate(tensor: ResourceArc<TensorRef>) -> Atom {
+    let gone = tensor.lock().take();
+    if gone.is_some() {
+        atoms::ok()
+    } else {
+        atoms::already_deallocated()
+    }
+}
+
+/// Type, shape, strides, the UUID of the device, and whether the memory is still there.
+#[rustler::nif]
+fn tensor_info<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+    let live = tensor.tensor().ok();
+    let strides = live.as_ref().map(|t| t.strides().to_vec());
+    let pairs = [
+        (atoms::r#type(), TypeTerm(tensor.dtype).encode(env)),
+        (atoms::shape(), ShapeTerm(tensor.shape.clone()).encode(env)),
+        (atoms::strides(), strides.encode(env)),
+        (
+            atoms::device(),
+            tensor.runtime.device().summary().uuid.encode(env),
+        ),
+        (atoms::live(), live.is_some().encode(env)),
+    ];
+    pairs.iter().fold(Term::map_new(env), |map, (key, value)| {
+        map.map_put(key, value).unwrap_or(map)
+    })
+}
+
+/// The device a tensor lives on.
+#[rustler::nif]
+fn device_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+    ResourceArc::new(DeviceRef {
+        runtime: tensor.runtime.clone(),
+    })
+    .encode(env)
+}
+
+/// Whether a tensor lives on `device`.
+#[rustler::nif]
+fn same_device(tensor: ResourceArc<TensorRef>, device: ResourceArc<DeviceRef>) -> bool {
+    Arc::ptr_eq(&tensor.runtime, &device.runtime)
+}

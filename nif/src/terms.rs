@@ -1,0 +1,127 @@
+//! Elixir terms as the host's values: types, shapes, attributes.
+
+use nx_vulkan_abi::DType;
+use nx_vulkan_host::attrs::{Attr, AttrValue};
+use rustler::{Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, types::tuple};
+
+mod atoms {
+    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
+}
+
+/// An Nx type: `{:f, 32}`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TypeTerm(pub(crate) DType);
+
+impl<'a> Decoder<'a> for TypeTerm {
+    fn decode(term: Term<'a>) -> NifResult<TypeTerm> {
+        let (kind, bits): (Atom, u32) = term.decode()?;
+        table()
+            .iter()
+            .find(|row| row.0 == kind && row.1 == bits)
+            .map(|row| TypeTerm(row.2))
+            .ok_or(Error::BadArg)
+    }
+}
+
+impl Encoder for TypeTerm {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        match table().iter().find(|row| row.2 == self.0) {
+            Some(row) => (row.0, row.1).encode(env),
+            None => rustler::types::atom::nil().encode(env),
+        }
+    }
+}
+
+fn table() -> [(Atom, u32, DType); 20] {
+    [
+        (atoms::f(), 32, DType::F32),
+        (atoms::s(), 32, DType::S32),
+        (atoms::u(), 8, DType::U8),
+        (atoms::f(), 64, DType::F64),
+        (atoms::s(), 64, DType::S64),
+        (atoms::u(), 32, DType::U32),
+        (atoms::u(), 64, DType::U64),
+        (atoms::bf(), 16, DType::BF16),
+        (atoms::f(), 16, DType::F16),
+        (atoms::u(), 16, DType::U16),
+        (atoms::s(), 8, DType::S8),
+        (atoms::s(), 16, DType::S16),
+        (atoms::c(), 64, DType::C64),
+        (atoms::c(), 128, DType::C128),
+        (atoms::f(), 8, DType::F8),
+        (atoms::f8_e4m3fn(), 8, DType::F8_E4M3FN),
+        (atoms::u(), 2, DType::U2),
+        (atoms::u(), 4, DType::U4),
+        (atoms::s(), 2, DType::S2),
+        (atoms::s(), 4, DType::S4),
+    ]
+}
+
+/// A shape: `{2, 3}`.
+#[derive(Debug, Clone)]
+pub(crate) struct ShapeTerm(pub(crate) Vec<u64>);
+
+impl<'a> Decoder<'a> for ShapeTerm {
+    fn decode(term: Term<'a>) -> NifResult<ShapeTerm> {
+        let extents = tuple::get_tuple(term)?;
+        let extents: NifResult<Vec<u64>> = extents.into_iter().map(|e| e.decode()).collect();
+        Ok(ShapeTerm(extents?))
+    }
+}
+
+impl Encoder for ShapeTerm {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        let extents: Vec<Term> = self.0.iter().map(|extent| extent.encode(env)).collect();
+        tuple::make_tuple(env, &extents)
+    }
+}
+
+/// The attributes of an op: a keyword list, sorted by name here.
+#[derive(Debug)]
+pub(crate) struct AttrsTerm(pub(crate) Vec<Attr>);
+
+impl<'a> Decoder<'a> for AttrsTerm {
+    fn decode(term: Term<'a>) -> NifResult<AttrsTerm> {
+        let pairs: Vec<(Atom, Term)> = term.decode()?;
+        let attrs: NifResult<Vec<Attr>> = pairs
+            .into_iter()
+            .map(|(name, value)| {
+                let name = name.to_term(value.get_env()).atom_to_string()?;
+                Ok(Attr {
+                    name,
+                    value: attr_value(value)?,
+                })
+            })
+            .collect();
+        let mut attrs = attrs?;
+        attrs.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(AttrsTerm(attrs))
+    }
+}
+
+fn attr_value(term: Term) -> NifResult<AttrValue> {
+    if let Ok(ints) = term.decode::<Vec<i64>>() {
+        Ok(AttrValue::Ints(ints))
+    } else if let Ok(int) = term.decode::<i64>() {
+        Ok(AttrValue::Ints(vec![int]))
+    } else if let Ok(floats) = term.decode::<Vec<f64>>() {
+        Ok(AttrValue::Floats(floats))
+    } else if let Ok(float) = term.decode::<f64>() {
+        Ok(AttrValue::Floats(vec![float]))
+    } else if let Ok(text) = term.decode::<&str>() {
+        Ok(AttrValue::Text(text.to_owned()))
+    } else {
+        Ok(AttrValue::Text(term.atom_to_string()?))
+    }
+}
+
+/// A host byte vector as an Elixir binary.
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Encoder for Bytes {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        let mut binary = rustler::NewBinary::new(env, self.0.len());
+        binary.as_mut_slice().copy_from_slice(&self.0);
+        Binary::from(binary).to_term(env)
+    }
+}

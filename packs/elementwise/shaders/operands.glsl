@@ -1,0 +1,115 @@
+// Operands and result of an elementwise kernel: their buffers, how they are read, and the op itself.
+// Every buffer is declared twice, as single elements and as vectors of WIDTH elements.
+#ifndef OPERANDS_GLSL
+#define OPERANDS_GLSL
+
+#include "dtype.glsl"
+#include "tensor.glsl"
+#ifdef MATH_F32
+#include "math_f32.glsl"
+#endif
+#ifdef MATH_F64
+#include "math_f64.glsl"
+#endif
+#include "functions.glsl"
+
+#if WIDTH == 1
+#define LANE(vector, k) vector
+#define LANES(f) f(0)
+#define READ_STEPS(vectors, elements, type, at, step) elements[at]
+#elif WIDTH == 2
+#define LANE(vector, k) vector[k]
+#define LANES(f) f(0), f(1)
+#define READ_STEPS(vectors, elements, type, at, step) type(elements[at], elements[at + step])
+#else
+#define LANE(vector, k) vector[k]
+#define LANES(f) f(0), f(1), f(2), f(3)
+#define READ_STEPS(vectors, elements, type, at, step) \
+    type(elements[at], elements[at + step], elements[at + 2 * step], elements[at + 3 * step])
+#endif
+// The other ways to read WIDTH elements from `at` on; the plan picks one for each operand.
+#define READ_VECTOR(vectors, elements, type, at, step) vectors[at / WIDTH]
+#define READ_SCALAR(vectors, elements, type, at, step) type(elements[at])
+
+layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };
+layout(set = 0, binding = 0) readonly buffer AVectors { A_VECTOR a_vectors[]; };
+#if INPUTS > 1
+layout(set = 0, binding = 1) readonly buffer BElements { B_STORAGE b_elements[]; };
+layout(set = 0, binding = 1) readonly buffer BVectors { B_VECTOR b_vectors[]; };
+#endif
+#if INPUTS > 2
+layout(set = 0, binding = 2) readonly buffer CElements { C_STORAGE c_elements[]; };
+layout(set = 0, binding = 2) readonly buffer CVectors { C_VECTOR c_vectors[]; };
+#endif
+layout(set = 0, binding = INPUTS) writeonly buffer RElements { R_STORAGE r_elements[]; };
+layout(set = 0, binding = INPUTS) writeonly buffer RVectors { R_VECTOR r_vectors[]; };
+
+#if INPUTS == 1
+
+struct Operands { A_VECTOR a; };
+
+Operands read(INDEX at[1], INDEX step[1]) {
+    return Operands(A_READ(a_vectors, a_elements, A_VECTOR, at[0], step[0]));
+}
+
+R_STORAGE evaluate(A_STORAGE a_stored) {
+    A_COMPUTE a = A_CAST(A_LOAD(a_stored));
+    return R_STORE(R_CAST(EXPRESSION));
+}
+
+R_STORAGE evaluate_at(INDEX at[1]) {
+    return evaluate(a_elements[at[0]]);
+}
+
+#define EVALUATE_LANE(k) evaluate(LANE(x.a, k))
+
+#elif INPUTS == 2
+
+struct Operands { A_VECTOR a; B_VECTOR b; };
+
+Operands read(INDEX at[2], INDEX step[2]) {
+    return Operands(A_READ(a_vectors, a_elements, A_VECTOR, at[0], step[0]),
+                    B_READ(b_vectors, b_elements, B_VECTOR, at[1], step[1]));
+}
+
+R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored) {
+    A_COMPUTE a = A_CAST(A_LOAD(a_stored));
+    B_COMPUTE b = B_CAST(B_LOAD(b_stored));
+    return R_STORE(R_CAST(EXPRESSION));
+}
+
+R_STORAGE evaluate_at(INDEX at[2]) {
+    return evaluate(a_elements[at[0]], b_elements[at[1]]);
+}
+
+#define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k))
+
+#else
+
+struct Operands { A_VECTOR a; B_VECTOR b; C_VECTOR c; };
+
+Operands read(INDEX at[3], INDEX step[3]) {
+    return Operands(A_READ(a_vectors, a_elements, A_VECTOR, at[0], step[0]),
+                    B_READ(b_vectors, b_elements, B_VECTOR, at[1], step[1]),
+                    C_READ(c_vectors, c_elements, C_VECTOR, at[2], step[2]));
+}
+
+R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored, C_STORAGE c_stored) {
+    A_COMPUTE a = A_CAST(A_LOAD(a_stored));
+    B_COMPUTE b = B_CAST(B_LOAD(b_stored));
+    C_COMPUTE c = C_CAST(C_LOAD(c_stored));
+    return R_STORE(R_CAST(EXPRESSION));
+}
+
+R_STORAGE evaluate_at(INDEX at[3]) {
+    return evaluate(a_elements[at[0]], b_elements[at[1]], c_elements[at[2]]);
+}
+
+#define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k), LANE(x.c, k))
+
+#endif
+
+R_VECTOR evaluate(Operands x) {
+    return R_VECTOR(LANES(EVALUATE_LANE));
+}
+#endif

@@ -1,0 +1,67 @@
+#version 450
+// A copy in which neighbours change: squares of TILE by TILE elements pass through shared memory, so that both
+// reads and writes run along memory.
+#include "dtype.glsl"
+#include "tensor.glsl"
+
+struct Axis {
+    INDEX extent;
+    INDEX from;
+    INDEX to;
+};
+
+layout(local_size_x = WORKGROUP) in;
+// First the result's innermost axis, then the operand's, then the others, innermost first.
+PARAMS Params {
+    INDEX count;
+    INDEX result_at;
+    INDEX at[1];
+    Axis axes[RANK];
+} params;
+
+layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };
+layout(set = 0, binding = 1) writeonly buffer RElements { R_STORAGE r_elements[]; };
+
+// One column more than needed, so that a column's elements lie in different banks.
+shared A_STORAGE square[TILE][TILE + 1];
+
+void main() {
+    const uint lines = WORKGROUP / TILE;
+    uint column = gl_LocalInvocationID.x % TILE;
+    uint line = gl_LocalInvocationID.x / TILE;
+
+    // Which square: the number of this workgroup is a mixed-radix number of tiles, tiles and batch indices.
+    INDEX rest = nxv_workgroup();
+    INDEX corners[2];
+    [[unroll]] for (int axis = 0; axis < 2; ++axis) {
+        INDEX tiles = (params.axes[axis].extent + TILE - 1) / TILE;
+        corners[axis] = rest % tiles * TILE;
+        rest /= tiles;
+    }
+    INDEX from = params.at[0];
+    INDEX to = params.result_at;
+    [[unroll]] for (int axis = 2; axis < RANK; ++axis) {
+        INDEX along = rest % params.axes[axis].extent;
+        from += along * params.axes[axis].from;
+        to += along * params.axes[axis].to;
+        rest /= params.axes[axis].extent;
+    }
+    if (rest != 0) return;
+
+    INDEX fast = corners[1] + column;
+    INDEX slow = corners[0] + line;
+    [[unroll]] for (uint k = 0; k < TILE; k += lines) {
+        if (fast < params.axes[1].extent && slow + k < params.axes[0].extent) {
+            square[line + k][column] =
+                a_elements[from + fast * params.axes[1].from + (slow + k) * params.axes[0].from];
+        }
+    }
+    barrier(); // every element of the square is written before any is read
+    fast = corners[0] + column;
+    slow = corners[1] + line;
+    [[unroll]] for (uint k = 0; k < TILE; k += lines) {
+        if (fast < params.axes[0].extent && slow + k < params.axes[1].extent) {
+            r_elements[to + fast + (slow + k) * params.axes[1].to] = square[column][line + k];
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! From an iteration space and a shader's code to a plan: which shader, how wide, how many workgroups, which parameters.
+
+use crate::space::{Part, Space, Walk};
+use nx_vulkan_abi::{
+    BufArg, Define, DeviceInfo, Dispatch, Plan, Refusal, ShaderVariant, glsl::define,
+};
+
+/// Invocations of a workgroup.
+pub(crate) const WORKGROUP: u64 = 256;
+/// 32-bit indices serve below this many elements; `nxv_divide` is exact there.
+pub(crate) const INDEX_LIMIT: u64 = 1 << 31;
+/// Operand names in shaders.
+const NAMES: [&str; 3] = ["A", "B", "C"];
+/// From this many elements on, threads handle several vectors of narrow types.
+const LARGE: u64 = 1 << 20;
+/// The plan's params are cut into ranges aligned to this.
+const ALIGN: usize = 256;
+
+/// What a shader does with one element of each operand.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// GLSL types of the operands in memory, then of the result.
+    pub(crate) storage: Vec<&'static str>,
+    /// The most elements that a thread handles at once: 1, 2 or 4.
+    pub(crate) width: u64,
+    /// Defines that do not depend on the layout.
+    pub(crate) defines: Vec<Define>,
+}
+
+/// A dispatch before it is part of a plan.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) file: &'static str,
+    pub(crate) defines: Vec<Define>,
+    pub(crate) args: Vec<BufArg>,
+    pub(crate) params: Params,
+    pub(crate) groups: u64,
+}
+
+/// A plan that runs `code` over `space`.
+pub(crate) fn plan(space: &Space, code: &Code, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+    let parts = space.parts(device)?;
+    let step = if space.is_flat() { contiguous } else { strided };
+    Ok(assemble(device, parts.iter().map(|part| step(space, part, code))))
+}
+
+fn contiguous(space: &Space, part: &Part, code: &Code) -> Step {
+    let width = code.width;
+    let narrowest = space.walks().map(|walk| walk.size).min().unwrap_or(4);
+    let vectors = if part.count < LARGE { 1 } else { (16 / (width * narrowest)).clamp(1, 4) };
+    let mut params = Params::new(part, space);
+    space.inputs.iter().for_each(|input| params.index(input.strides[0]));
+    let mut defines = layout_defines(space, part, code, width);
+    defines.push(define("VECTORS", vectors.to_string()));
+    Step {
+        file: "contiguous.comp",
+        defines,
+        args: part.args.clone(),
+        params,
+        groups: part.count.div_ceil(WORKGROUP * width * vectors),
+    }
+}
+
+fn strided(space: &Space, part: &Part, code: &Code) -> Step {
+    let fits = |width: &u64| *width <= code.width && space.columns().is_multiple_of(*width);
+    let width = [4, 2].into_iter().find(fits).unwrap_or(1);
+    let mut params = Params::new(part, space);
+    for axis in (0..space.rank()).rev() {
+        params.axis(part.shape[axis]);
+        space.inputs.iter().for_each(|input| params.index(input.strides[axis]));
+    }
+    let mut defines = layout_defines(space, part, code, width);
+    defines.push(define("RANK", space.rank().to_string()));
+    Step {
+        file: "strided.comp",
+        defines,
+        args: part.args.clone(),
+        params,
+        groups: part.count.div_ceil(WORKGROUP * width),
+    }
+}
+
+fn layout_defines(space: &Space, part: &Part, code: &Code, width: u64) -> Vec<Define> {
+    let mut defines = part.index_defines();
+    defines.extend(code.defines.iter().cloned());
+    defines.push(define("WORKGROUP", WORKGROUP.to_string()));
+    defines.push(define("WIDTH", width.to_string()));
+    defines.push(define("INPUTS", space.inputs.len().to_string()));
+    let names = NAMES[..space.inputs.len()].iter().chain(&["R"]);
+    for (name, storage) in names.zip(&code.storage) {
+        defines.push(define(format!("{name}_VECTOR"), vector(storage, width)));
+    }
+    for ((name, input), at) in NAMES.iter().zip(&space.inputs).zip(&part.at) {
+        defines.push(define(format!("{name}_READ"), read(input, *at, width)));
+    }
+    defines
+}
+
+/// The macro of `operands.glsl` that reads `width` elements of an operand whose first element is `at`.
+fn read(input: &Walk, at: u64, width: u64) -> &'static str {
+    let aligned = |step: i64| step.unsigned_abs().is_multiple_of(width);
+    match input.strides.split_last() {
+        Some((0, _)) => "READ_SCALAR",
+        Some((1, outer)) if at.is_multiple_of(width) && outer.iter().all(|s| aligned(*s)) => "READ_VECTOR",
+        _ => "READ_STEPS",
+    }
+}
+
+/// The GLSL type of `width` elements of `storage`.
+pub(crate) fn vector(storage: &str, width: u64) -> String {
+    let prefix = match storage {
+        _ if width == 1 => return storage.to_owned(),
+        "float" => "",
+        "double" => "d",
+        "int" => "i",
+        "uint" => "u",
+        "int8_t" => "i8",
+        "uint8_t" => "u8",
+        "int16_t" => "i16",
+        "uint16_t" => "u16",
+        "int64_t" => "i64",
+        _ => "u64",
+    };
+    format!("{prefix}vec{width}")
+}
+
+/// Bytes of a `Params` block, in std430 layout.
+#[derive(Debug)]
+pub(crate) struct Params {
+    bytes: Vec<u8>,
+    wide: bool,
+}
+
+impl Params {
+    /// Starts with the element count, then the first element of the result and of each operand.
+    pub(crate) fn new(part: &Part, space: &Space) -> Params {
+        let mut params = Params { bytes: Vec::new(), wide: part.wide };
+        params.index(part.count as i64);
+        params.index(part.at[space.inputs.len()] as i64);
+        part.at[..space.inputs.len()].iter().for_each(|at| params.index(*at as i64));
+        params
+    }
+
+    /// An `INDEX`. A negative stride wraps.
+    pub(crate) fn index(&mut self, value: i64) {
+        match self.wide {
+            true => self.bytes.extend(value.to_le_bytes()),
+            false => self.bytes.extend((value as u32).to_le_bytes()),
+        }
+    }
+
+    /// A 32-bit word.
+    pub(crate) fn word(&mut self, value: u32) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// The extent of an axis and its `NxvDivisor`.
+    pub(crate) fn axis(&mut self, extent: u64) {
+        let shift = extent.max(2).next_power_of_two().trailing_zeros() - 1;
+        let magic = (1u128 << (32 + shift)) / u128::from(extent.max(2)) + 1;
+        self.index(extent as i64);
+        self.word(magic as u32);
+        self.word(shift);
+    }
+}
+
+/// A plan of those steps. Shaders that are equal are listed once.
+pub(crate) fn assemble(device: &DeviceInfo<'_>, steps: impl Iterator<Item = Step>) -> Plan {
+    let mut plan = Plan::default();
+    for mut step in steps {
+        let mut push = step.params.bytes;
+        if push.len() > device.push_bytes as usize {
+            let at = plan.params.len().next_multiple_of(ALIGN);
+            plan.params.resize(at, 0);
+            step.defines.push(define("PARAMS_BINDING", step.args.len().to_string()));
+            step.args.push(BufArg::params().range(at as u64, push.len() as u64));
+            plan.params.extend(std::mem::take(&mut push));
+        }
+        let shader = ShaderVariant {
+            file: step.file.into(),
+            defines: step.defines.into(),
+            bindings: step.args.len() as u32,
+            push_bytes: push.len() as u32,
+            ..ShaderVariant::default()
+        };
+        let known = plan.shaders.iter().position(|s| *s == shader);
+        if known.is_none() {
+            plan.shaders.push(shader);
+        }
+        plan.steps.push(Dispatch {
+            shader: known.unwrap_or(plan.shaders.len() - 1) as u32,
+            groups: spread(step.groups, device.max_groups),
+            args: step.args.into(),
+            push: push.into(),
+            ..Dispatch::default()
+        });
+    }
+    plan
+}
+
+/// At least `groups` workgroups over x and y, with less than one row of y too many.
+fn spread(groups: u64, max: [u32; 3]) -> [u32; 3] {
+    let rows = groups.div_ceil(u64::from(max[0]));
+    [groups.div_ceil(rows.max(1)) as u32, rows as u32, 1]
+}

@@ -1,0 +1,96 @@
+//! Plans of the ops that are an expression of the operands at one index.
+
+use crate::dispatch::{self, Code};
+use crate::space::{Space, Walk};
+use crate::table::{Compute, Op, merge};
+use nx_vulkan_abi::{
+    DType, Define, Features, InputAs, Plan, Refusal, Request,
+    glsl::{self, define},
+};
+
+/// From this many elements on, copying a transposed operand first beats reading it with strides.
+const WORTH_COPYING: u64 = 1 << 18;
+
+/// Plans `op`.
+pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let mut code = code(op, request)?;
+    if request.outputs[0].elements() == 0 {
+        return Ok(Plan::default());
+    }
+    let space = Space::of(request)?;
+    code.width = space.width();
+    let transposed: Vec<InputAs> = (0u32..)
+        .zip(&space.inputs)
+        .filter(|(_, input)| space.count() >= WORTH_COPYING && is_transposed(input))
+        .map(|(index, _)| InputAs { index, dtype: request.inputs[index as usize].dtype })
+        .collect();
+    if !transposed.is_empty() {
+        return Err(Refusal::InputsAs(transposed));
+    }
+    dispatch::plan(&space, &code, request.device)
+}
+
+/// Whether neighbours in memory are neighbours on another axis than the innermost.
+fn is_transposed(input: &Walk) -> bool {
+    let Some((last, outer)) = input.strides.split_last() else { return false };
+    !matches!(last, -1..=1) && outer.contains(&1) && !outer.contains(&0)
+}
+
+fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
+    let result = request.outputs[0].dtype;
+    let types: Vec<DType> = request.inputs.iter().map(|input| input.dtype).collect();
+    let merged = types.iter().copied().reduce(merge).unwrap_or(result);
+    let computed = |index: usize| match op.compute(index) {
+        Compute::Result => result,
+        Compute::Own => types[index],
+        Compute::Merged => merged,
+    };
+    let computed: Vec<DType> = (0..types.len()).map(computed).collect();
+    for dtype in types.iter().chain(&computed).chain([&result]) {
+        decline_unless_supported(op, *dtype, request)?;
+    }
+
+    let mut code = Code { storage: Vec::new(), width: 1, defines: Vec::new() };
+    for ((name, stored), computed) in ["A", "B", "C"].into_iter().zip(&types).zip(&computed) {
+        code.defines.extend(operand(name, *stored, &mut code.storage)?);
+        code.defines.extend(glsl::needs(*computed));
+        let (_, register) = known(*computed)?;
+        code.defines.push(define(format!("{name}_COMPUTE"), register));
+        code.defines.push(define(format!("{name}_CAST(x)"), cast(*computed)));
+        code.defines.push(define(format!("{name}_BITS"), (computed.size() * 8).to_string()));
+    }
+    code.defines.extend(operand("R", result, &mut code.storage)?);
+    code.defines.push(define("R_CAST(x)", cast(result)));
+    if op.math {
+        let wide = computed.contains(&DType::F64);
+        code.defines.push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
+    }
+    code.defines.push(define("EXPRESSION", op.glsl.as_str()));
+    Ok(code)
+}
+
+fn operand(name: &str, dtype: DType, storage: &mut Vec<&'static str>) -> Result<Vec<Define>, Refusal> {
+    storage.push(known(dtype)?.0);
+    Ok(glsl::operand(name, dtype))
+}
+
+fn known(dtype: DType) -> Result<(&'static str, &'static str), Refusal> {
+    glsl::types(dtype).ok_or_else(|| Refusal::decline(format!("{dtype} has no form in shaders")))
+}
+
+/// The cast of `dtype.glsl` to that type.
+pub(crate) fn cast(dtype: DType) -> String {
+    format!("nxv_to_{}(x)", dtype.name())
+}
+
+/// Declines where the device lacks what shaders with `dtype` need.
+pub(crate) fn decline_unless_supported(op: &Op, dtype: DType, request: &Request<'_>) -> Result<(), Refusal> {
+    let needs = |missing| format!("{} of {dtype} needs the device feature {missing}", op.op);
+    lacks(dtype, request).map_or(Ok(()), |missing| Err(Refusal::Decline(needs(missing))))
+}
+
+/// The features that shaders with `dtype` need and the device has not.
+pub(crate) fn lacks(dtype: DType, request: &Request<'_>) -> Option<String> {
+    let missing = Features(Features::for_dtype(dtype).0 & !request.device.features.0);
+    (missing != Features::NONE).then(|| missing.names().join(" and "))
+}

@@ -1,0 +1,164 @@
+#version 450
+// One workgroup computes BLOCK_M x BLOCK_N elements of C, BLOCK_K steps of k at a time: the next step is loaded into
+// registers while the current one is multiplied out of shared memory, whose two halves take turns.
+// An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH, spread so that a subgroup's shared loads do not conflict.
+#include "product.glsl"
+
+layout(local_size_x = THREADS) in;
+
+const uint WARPS_N = BLOCK_N / WARP_N;
+const uint LANES_M = WARP_M / (PACKS_M * WIDTH);
+const uint LANES_N = WARP_N / (PACKS_N * WIDTH);
+const uint LANES = LANES_M * LANES_N;
+const uint A_ITEMS = BLOCK_M * BLOCK_K / (THREADS * A_STEP);
+const uint B_ITEMS = BLOCK_N * BLOCK_K / (THREADS * B_STEP);
+// One pack of padding keeps the stores of an operand that arrives along k off each other's banks.
+const uint A_ROW = BLOCK_M / WIDTH + 1;
+const uint B_ROW = BLOCK_N / WIDTH + 1;
+const uint GROUP_ROWS = 8; // rows of blocks that share their columns of B in the L2 cache
+
+shared VEC a_tile[2 * BLOCK_K * A_ROW];
+shared VEC b_tile[2 * BLOCK_K * B_ROW];
+
+A_ITEM a_next[A_ITEMS];
+B_ITEM b_next[B_ITEMS];
+uint a_index[A_ITEMS];
+uint b_index[B_ITEMS];
+VEC sums[PACKS_M * WIDTH * PACKS_N];
+uint k_end;
+
+// Place of item `i` in the tile: x along m or n, y along k.
+uvec2 a_place(uint i) {
+    uint element = (gl_LocalInvocationIndex + i * THREADS) * A_STEP;
+    return A_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K)
+                          : uvec2(element % BLOCK_M, element / BLOCK_M);
+}
+
+uvec2 b_place(uint i) {
+    uint element = (gl_LocalInvocationIndex + i * THREADS) * B_STEP;
+    return B_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K)
+                          : uvec2(element % BLOCK_N, element / BLOCK_N);
+}
+
+// Rows and columns beyond the edge repeat the last one: their sums are never stored.
+void aim(uint batch, uvec2 corner) {
+    [[unroll]] for (uint i = 0; i < A_ITEMS; i++) {
+        uvec2 place = a_place(i);
+        uint row = min(corner.x + place.x, m - (A_ALONG_K == 1 ? 1 : A_STEP));
+        a_index[i] = a_offset + batch * a_batch + row * a_free + place.y * a_contract;
+    }
+    [[unroll]] for (uint i = 0; i < B_ITEMS; i++) {
+        uvec2 place = b_place(i);
+        uint column = min(corner.y + place.x, n - (B_ALONG_K == 1 ? 1 : B_STEP));
+        b_index[i] = b_offset + batch * b_batch + column * b_free + place.y * b_contract;
+    }
+}
+
+// The last step of k may be short: what lies beyond it is zero on both sides.
+void fetch(uint start, bool whole) {
+    [[unroll]] for (uint i = 0; i < A_ITEMS; i++) {
+        a_next[i] = A_ITEM(0);
+        if (whole || start + a_place(i).y < k_end) a_next[i] = load_a(a_index[i] + start * a_contract);
+    }
+    [[unroll]] for (uint i = 0; i < B_ITEMS; i++) {
+        b_next[i] = B_ITEM(0);
+        if (whole || start + b_place(i).y < k_end) b_next[i] = load_b(b_index[i] + start * b_contract);
+    }
+}
+
+void publish(uint turn) {
+    [[unroll]] for (uint i = 0; i < A_ITEMS; i++) {
+        uvec2 place = a_place(i);
+        uint at = (turn * BLOCK_K + place.y) * A_ROW + place.x / WIDTH;
+#if A_WIDE && A_ALONG_K
+        [[unroll]] for (uint j = 0; j < WIDTH; j++) a_tile[at + j * A_ROW][place.x % WIDTH] = a_next[i][j];
+#elif A_WIDE
+        a_tile[at] = a_next[i];
+#else
+        a_tile[at][place.x % WIDTH] = a_next[i];
+#endif
+    }
+    [[unroll]] for (uint i = 0; i < B_ITEMS; i++) {
+        uvec2 place = b_place(i);
+        uint at = (turn * BLOCK_K + place.y) * B_ROW + place.x / WIDTH;
+#if B_WIDE && B_ALONG_K
+        [[unroll]] for (uint j = 0; j < WIDTH; j++) b_tile[at + j * B_ROW][place.x % WIDTH] = b_next[i][j];
+#elif B_WIDE
+        b_tile[at] = b_next[i];
+#else
+        b_tile[at][place.x % WIDTH] = b_next[i];
+#endif
+    }
+}
+
+void multiply(uint turn, uvec2 packs) {
+    uint a_at = turn * BLOCK_K * A_ROW + packs.x;
+    uint b_at = turn * BLOCK_K * B_ROW + packs.y;
+    [[unroll]] for (uint depth = 0; depth < BLOCK_K; depth++) {
+        VEC rows[PACKS_M];
+        VEC columns[PACKS_N];
+        [[unroll]] for (uint i = 0; i < PACKS_M; i++) rows[i] = a_tile[a_at + depth * A_ROW + i * LANES_M];
+        [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[i] = b_tile[b_at + depth * B_ROW + i * LANES_N];
+        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+            [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+                uint at = i * PACKS_N + j;
+                sums[at] = FMA(VEC(rows[i / WIDTH][i % WIDTH]), columns[j], sums[at]);
+            }
+        }
+    }
+}
+
+// Corner of block `job` of a slab, walking down GROUP_ROWS rows of blocks before the next column.
+uvec2 corner_of(uint job) {
+    uint first = job / (GROUP_ROWS * blocks_n) * GROUP_ROWS;
+    uint rows = min(blocks_m - first, GROUP_ROWS);
+    uint rest = job - first * blocks_n;
+    return uvec2((first + rest % rows) * BLOCK_M, rest / rows * BLOCK_N);
+}
+
+// Neighbouring lanes share a row or a column in pairs, which lets 128-bit shared loads be served half a subgroup at a time.
+uvec2 own_packs() {
+    uint lane = gl_LocalInvocationIndex % LANES;
+    uint warp = gl_LocalInvocationIndex / LANES;
+    uvec2 place = uvec2(lane % 2 + lane / (2 * LANES_N) * 2, lane / 2 % LANES_N);
+    return uvec2(warp / WARPS_N, warp % WARPS_N) * uvec2(WARP_M, WARP_N) / WIDTH + place;
+}
+
+void main() {
+    if (workgroup() >= jobs) return;
+    uint slab = workgroup() / (blocks_m * blocks_n);
+    uvec2 corner = corner_of(workgroup() % (blocks_m * blocks_n));
+    uvec2 packs = own_packs();
+    uint start = slab / batches * chunk;
+    k_end = min(k, start + chunk);
+    aim(slab % batches, corner);
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * PACKS_N; i++) sums[i] = VEC(0);
+
+    uint turn = 0;
+    if (start + BLOCK_K <= k_end) fetch(start, true); else fetch(start, false);
+    publish(turn);
+    barrier(); // the first step is complete before anyone reads it
+    while (start + 2 * BLOCK_K <= k_end) {
+        start += BLOCK_K;
+        fetch(start, true);
+        multiply(turn, packs);
+        turn ^= 1;
+        publish(turn);
+        barrier(); // the other half is complete, and nobody still reads this one
+    }
+    if (start + BLOCK_K < k_end) {
+        fetch(start + BLOCK_K, false);
+        multiply(turn, packs);
+        turn ^= 1;
+        publish(turn);
+        barrier(); // as above
+    }
+    multiply(turn, packs);
+
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+        uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+            if (row < m) store_c(slab, row, corner.y + (packs.y + j * LANES_N) * WIDTH, sums[i * PACKS_N + j]);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Building blocks of plans: shader variants, push constants, dispatches; it knows no shape heuristics.
+
+use crate::problem::{Gather, Problem, check_range};
+use nx_vulkan_abi::{
+    Access, BufArg, DType, Define, DeviceInfo, Dispatch, Plan, Refusal, ShaderVariant, glsl,
+};
+
+/// Invocations per workgroup of shaders that need no other number.
+const THREADS: u32 = 256;
+
+/// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
+fn pack(dtype: DType) -> (&'static str, &'static str, u32) {
+    match dtype {
+        DType::U8 => ("u8vec4", "uvec4", 4),
+        DType::U16 => ("u16vec4", "uvec4", 4),
+        DType::U32 => ("uvec4", "uvec4", 4),
+        DType::U64 => ("u64vec2", "u64vec2", 2),
+        DType::S8 => ("i8vec4", "ivec4", 4),
+        DType::S16 => ("i16vec4", "ivec4", 4),
+        DType::S32 => ("ivec4", "ivec4", 4),
+        DType::S64 => ("i64vec2", "i64vec2", 2),
+        DType::F16 | DType::BF16 => ("u16vec4", "vec4", 4),
+        DType::F64 => ("dvec2", "dvec2", 2),
+        _ => ("vec4", "vec4", 4),
+    }
+}
+
+/// Elements of a pack.
+pub(crate) fn width(dtype: DType) -> u32 {
+    pack(dtype).2
+}
+
+/// Bytes of an element in registers.
+pub(crate) fn register(dtype: DType) -> u32 {
+    16 / width(dtype)
+}
+
+/// A define whose value is a number.
+pub(crate) fn number(name: &str, value: u32) -> Define {
+    glsl::define(name, value.to_string())
+}
+
+/// How a product is cut up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    /// Blocks of C along m and n.
+    pub(crate) blocks: [u32; 2],
+    /// Parts of the contracted axis.
+    pub(crate) splits: u32,
+    /// Elements of one part; only the last may be shorter.
+    pub(crate) chunk: u32,
+    /// Jobs that make up one workgroup.
+    pub(crate) jobs_per_group: u32,
+}
+
+impl Cut {
+    /// At most `splits` parts, each a multiple of `unit` elements.
+    pub(crate) fn split(self, k: u32, splits: u64, unit: u32) -> Cut {
+        let chunk = u64::from(k).div_ceil(splits.max(1)).next_multiple_of(u64::from(unit)).max(1);
+        let splits = u64::from(k).div_ceil(chunk).max(1) as u32;
+        Cut { splits, chunk: if splits == 1 { k } else { chunk as u32 }, ..self }
+    }
+}
+
+/// The complete plan of a product: gathers, the product itself with shader `file`, and the sum of its splits.
+pub(crate) fn product(
+    problem: &Problem,
+    device: &DeviceInfo<'_>,
+    file: &str,
+    cut: Cut,
+    wide: [bool; 3],
+    own: Vec<Define>,
+) -> Result<Plan, Refusal> {
+    let mut steps = Steps { plan: Plan::default(), device, dtype: problem.dtype };
+    for gather in &problem.gathers {
+        steps.gather(gather)?;
+    }
+    let jobs = u64::from(cut.blocks[0])
+        * u64::from(cut.blocks[1])
+        * u64::from(problem.batches)
+        * u64::from(cut.splits);
+    let bits = u32::try_from(jobs).map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
+    let result = match cut.splits {
+        1 => BufArg::output(0),
+        splits => {
+            let partials = problem.elements() * u64::from(splits) * u64::from(register(problem.dtype));
+            check_range("the partial results", partials, device)?;
+            steps.scratch(partials, Access::WRITE)
+        }
+    };
+    let mut push = vec![problem.m, problem.n, problem.k, problem.batches];
+    push.extend(problem.a.words());
+    push.extend(problem.b.words());
+    push.extend(problem.c_strides);
+    push.extend(cut.blocks);
+    push.extend([bits, cut.chunk]);
+
+    let (pack, vec, width) = pack(problem.dtype);
+    let fma = match problem.dtype.is_float() {
+        true => "fma((a), (b), (c))",
+        false => "((a) * (b) + (c))",
+    };
+    let mut defines = vec![
+        glsl::define("PACK", pack),
+        glsl::define("VEC", vec),
+        glsl::define("FMA(a, b, c)", fma),
+        number("WIDTH", width),
+        number("A_ALONG_K", problem.a.is_along_k().into()),
+        number("B_ALONG_K", problem.b.is_along_k().into()),
+        number("A_WIDE", wide[0].into()),
+        number("B_WIDE", wide[1].into()),
+        number("C_WIDE", wide[2].into()),
+        number("PARTIAL", (cut.splits > 1).into()),
+    ];
+    defines.extend(own);
+    let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
+    steps.dispatch(file, defines, push, vec![problem.a.arg, problem.b.arg, result], groups)?;
+    if cut.splits > 1 {
+        steps.sum_splits(problem.elements() as u32, cut.splits, result)?;
+    }
+    Ok(steps.plan)
+}
+
+struct Steps<'a> {
+    plan: Plan,
+    device: &'a DeviceInfo<'a>,
+    dtype: DType,
+}
+
+impl Steps<'_> {
+    fn scratch(&mut self, bytes: u64, access: Access) -> BufArg {
+        self.plan.scratch.push(bytes);
+        BufArg::scratch(self.plan.scratch.len() as u32 - 1, access)
+    }
+
+    fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
+        const MOST_AXES: usize = 15; // as many as 128 bytes of push constants hold
+        let axes = gather.extents.len();
+        if axes > MOST_AXES {
+            return Err(Refusal::decline(format!("a view of {axes} axes that do not collapse")));
+        }
+        let count: u64 = gather.extents.iter().product();
+        let to = self.scratch(count * self.dtype.size(), Access::WRITE);
+        let mut push = vec![count as u32, gather.offset as u32];
+        push.extend(gather.extents.iter().map(|&extent| extent as u32));
+        push.extend(gather.strides.iter().map(|&stride| stride as u32));
+        let defines = vec![number("THREADS", THREADS), number("AXES", axes as u32)];
+        let groups = count.div_ceil(u64::from(THREADS));
+        self.dispatch("gather.comp", defines, push, vec![BufArg::input(gather.input), to], groups)
+    }
+
+    fn sum_splits(&mut self, count: u32, splits: u32, partials: BufArg) -> Result<(), Refusal> {
+        // Few elements of many splits would leave the device idle, so that then more invocations share one.
+        let along = if count >= 1 << 16 { 1 } else { (splits / 4).next_power_of_two().clamp(1, THREADS) };
+        let defines = vec![number("THREADS", THREADS), number("ALONG", along)];
+        let args = vec![BufArg { access: Access::READ, ..partials }, BufArg::output(0)];
+        let groups = u64::from(count.div_ceil(THREADS / along));
+        self.dispatch("splits.comp", defines, vec![count, splits], args, groups)
+    }
+
+    fn dispatch(
+        &mut self,
+        file: &str,
+        defines: Vec<Define>,
+        push: Vec<u32>,
+        args: Vec<BufArg>,
+        groups: u64,
+    ) -> Result<(), Refusal> {
+        let mut all = glsl::operand("T", self.dtype);
+        all.extend(defines);
+        self.plan.shaders.push(ShaderVariant {
+            file: file.into(),
+            defines: all.into(),
+            bindings: args.len() as u32,
+            push_bytes: push.len() as u32 * 4,
+            ..ShaderVariant::default()
+        });
+        self.plan.steps.push(Dispatch {
+            shader: self.plan.shaders.len() as u32 - 1,
+            groups: grid(groups, self.device)?,
+            args: args.into(),
+            push: push.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+            ..Dispatch::default()
+        });
+        Ok(())
+    }
+}
+
+/// Workgroups in a row, wrapped into the second dimension where the first is too short.
+fn grid(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal> {
+    let [most_x, most_y, _] = device.max_groups.map(u64::from);
+    let x = groups.min(most_x);
+    let y = groups.div_ceil(x.max(1));
+    if y > most_y || x * y > u64::from(u32::MAX) {
+        return Err(Refusal::decline(format!("{groups} workgroups are more than the device runs at once")));
+    }
+    Ok([x as u32, y as u32, 1])
+}

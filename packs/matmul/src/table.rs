@@ -1,0 +1,127 @@
+//! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
+
+use nx_vulkan_abi::{DTypeSet, Features, Numerics, Row};
+use serde::Deserialize;
+
+/// The whole table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Ways to run the op.
+    pub kernel: Vec<Kernel>,
+    /// Shapes for the tiled way.
+    pub tile: Vec<Tile>,
+}
+
+/// One way to run the op.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Id of the kernel.
+    pub id: String,
+    /// Name of the op.
+    pub op: String,
+    /// What plans it.
+    pub method: Method,
+    /// Element types of operands and result.
+    pub types: Vec<String>,
+    /// Preference; higher is asked first.
+    pub rank: u32,
+}
+
+/// What plans a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Few rows or few columns: bound by memory.
+    Skinny,
+    /// Large: staged through shared memory.
+    Tiled,
+    /// Anything: straight from memory.
+    Direct,
+}
+
+/// A shape for `tile.comp`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tile {
+    /// Bytes of an element in registers, 4 or 8.
+    pub register: u32,
+    /// m, n and k of one workgroup.
+    pub block: [u32; 3],
+    /// m and n of one subgroup.
+    pub warp: [u32; 2],
+    /// Packs of one invocation along m and n.
+    pub packs: [u32; 2],
+    /// Rate in relation to the other tiles of the same register size.
+    pub speed: f64,
+}
+
+impl Tile {
+    /// Elements of a pack: 16 bytes of registers.
+    pub fn width(&self) -> u32 {
+        16 / self.register
+    }
+
+    /// Invocations of one workgroup.
+    pub fn threads(&self) -> u32 {
+        let (own_m, own_n) = (self.packs[0] * self.width(), self.packs[1] * self.width());
+        self.block[0] / own_m * (self.block[1] / own_n)
+    }
+
+    /// Shared memory of one workgroup, in bytes.
+    pub fn shared_bytes(&self) -> u32 {
+        let [m, n, k] = self.block;
+        2 * k * (m + n + 2 * self.width()) * self.register
+    }
+
+    /// Whether blocks divide into subgroups, subgroups into invocations, and loads evenly among invocations.
+    fn is_sound(&self) -> bool {
+        let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
+        let [m, n, k] = self.block;
+        let own = self.packs.map(|packs| packs * self.width());
+        let lanes = self.warp[0] / own[0].max(1) * (self.warp[1] / own[1].max(1));
+        matches!(self.register, 4 | 8)
+            && divides(self.warp[0], m)
+            && divides(self.warp[1], n)
+            && divides(2 * own[0], self.warp[0])
+            && divides(own[1], self.warp[1])
+            && (self.warp[1] / own[1]).is_power_of_two()
+            && lanes.is_power_of_two()
+            && divides(self.width(), k)
+            && divides(self.threads() * self.width(), m * k)
+            && divides(self.threads() * self.width(), n * k)
+    }
+}
+
+impl Table {
+    /// Reads a table; the error names the row that is wrong.
+    pub fn parse(text: &str) -> Result<Table, String> {
+        let table: Table = toml::from_str(text).map_err(|error| format!("pack.toml: {error}"))?;
+        match table.tile.iter().find(|tile| !tile.is_sound()) {
+            Some(tile) => Err(format!("pack.toml: a tile does not divide evenly: {tile:?}")),
+            None => Ok(table),
+        }
+    }
+
+    /// The kernels as the host wants them described.
+    pub(crate) fn rows(&self) -> Result<Vec<Row>, String> {
+        self.kernel
+            .iter()
+            .map(|kernel| {
+                let names: Vec<&str> = kernel.types.iter().map(String::as_str).collect();
+                let types = DTypeSet::from_names(&names)
+                    .ok_or_else(|| format!("pack.toml: {} has an unknown type", kernel.id))?;
+                Ok(Row {
+                    id: kernel.id.clone(),
+                    op: kernel.op.clone(),
+                    inputs: types,
+                    outputs: types,
+                    needs: Features::NONE,
+                    numerics: Numerics::IEEE,
+                    rank: kernel.rank,
+                })
+            })
+            .collect()
+    }
+}

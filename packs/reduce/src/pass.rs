@@ -1,0 +1,282 @@
+//! Passes: how a reduction is walked and shared out among workgroups, without buffers and bytes.
+
+use crate::problem::{Axis, Problem, collapse, elements};
+use nx_vulkan_abi::{DeviceInfo, Features};
+
+/// Adjacent elements that make a separate dispatch over the other reduced axes worthwhile.
+const LONG_ROW: u64 = 64;
+/// Loads that an invocation shall have to do, at least, before a result is split further.
+const LOADS: u64 = 8;
+/// Compute units of a device that does not say how many it has; few on a CPU.
+const SOME_UNITS: u64 = 64;
+const CPU_UNITS: u64 = 2;
+const CPU: u32 = 4;
+
+/// What the shape of a pass depends on, beside the problem.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    /// Invocations of a workgroup, a power of two.
+    pub(crate) workgroup: u64,
+    /// Workgroups that fill the device.
+    pub(crate) fill: u64,
+    /// Elements of a vector load.
+    pub(crate) width: u64,
+    /// States that a pass may leave.
+    pub(crate) max_states: u64,
+}
+
+impl Tuning {
+    /// For `device`, with vectors of `width` elements and states whose fields take `state_bytes`, a buffer for each.
+    pub(crate) fn new(device: &DeviceInfo<'_>, width: u64, state_bytes: Vec<u64>) -> Tuning {
+        let largest = state_bytes.into_iter().max().unwrap_or(1);
+        let allowed = device
+            .max_invocations
+            .min(device.max_workgroup_size[0])
+            .min(256);
+        let units = match (device.compute_units, device.kind) {
+            (0, CPU) => CPU_UNITS,
+            (0, _) => SOME_UNITS,
+            (units, _) => u64::from(units),
+        };
+        Tuning {
+            workgroup: 1 << allowed.max(1).ilog2(),
+            fill: units * 8,
+            width,
+            max_states: device.max_buffer_range / largest,
+        }
+    }
+}
+
+/// Whether invocations exchange states by subgroup shuffles: only where the device guarantees full subgroups.
+pub(crate) fn uses_subgroups(device: &DeviceInfo<'_>, workgroup: u64) -> bool {
+    let needed = Features::SUBGROUP_SHUFFLE
+        .with(Features::SUBGROUP_ARITHMETIC)
+        .with(Features::SUBGROUP_SIZE_CONTROL);
+    let size = u64::from(device.subgroup_size);
+    device.features.has(needed) && size.is_power_of_two() && size <= workgroup
+}
+
+/// How the elements of a pass lie; each is a shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Pattern {
+    /// The reduced axis is that of adjacent elements.
+    Rows,
+    /// The reduced axes run across the column axis.
+    Columns,
+}
+
+/// One walk over elements, or over the partial results of the walk before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pass {
+    pub(crate) pattern: Pattern,
+    /// Elements of a vector load.
+    pub(crate) width: u64,
+    /// The shader's specialization constant: invocations of a row, or columns of a workgroup.
+    pub(crate) lanes: u64,
+    /// Position of the first element.
+    pub(crate) offset: i64,
+    /// Rows, or what there is beside columns; the axis of the largest stride comes first.
+    pub(crate) outer: Vec<Axis>,
+    pub(crate) column: Axis,
+    pub(crate) reduced: Vec<Axis>,
+    /// Reduced elements that one workgroup handles.
+    pub(crate) part_extent: u64,
+    /// Results from one part to the next: all results, each as often as `outer` has reduced axes left over.
+    pub(crate) part_stride: u64,
+    /// Results of the reduction.
+    pub(crate) results: u64,
+}
+
+impl Pass {
+    /// The first pass over the elements of `problem`.
+    pub(crate) fn first(problem: &Problem, tuning: &Tuning) -> Pass {
+        Pass::rows(problem, tuning).unwrap_or_else(|| Pass::columns(problem, tuning))
+    }
+
+    /// The pass over the states that this one leaves.
+    pub(crate) fn next(&self, tuning: &Tuning) -> Pass {
+        let results = self.results;
+        let states = self.part_stride / results * self.parts();
+        let reduced = Axis {
+            extent: states,
+            operand: results as i64,
+            result: 0,
+            index: 0,
+        };
+        let kept = Axis {
+            extent: results,
+            operand: 1,
+            result: 1,
+            index: 0,
+        };
+        let problem = Problem {
+            offset: 0,
+            kept: collapse(&[kept]),
+            reduced: vec![reduced],
+        };
+        Pass::columns(
+            &problem,
+            &Tuning {
+                width: 1,
+                ..*tuning
+            },
+        )
+    }
+
+    /// Parts that every result is split into.
+    pub(crate) fn parts(&self) -> u64 {
+        self.extent().div_ceil(self.part_extent)
+    }
+
+    /// Reduced elements of this pass, for one of its results.
+    pub(crate) fn extent(&self) -> u64 {
+        elements(&self.reduced)
+    }
+
+    /// Whether the results are states that another pass has to merge.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.states() > self.results
+    }
+
+    /// Number of states that the pass gives.
+    pub(crate) fn states(&self) -> u64 {
+        self.part_stride * self.parts()
+    }
+
+    /// Workgroups along x for `outer` indices of the outer space.
+    pub(crate) fn groups(&self, outer: u64, workgroup: u64) -> u64 {
+        match self.pattern {
+            Pattern::Rows => outer.div_ceil(workgroup / self.lanes),
+            Pattern::Columns => outer * self.column.extent.div_ceil(self.lanes * self.width),
+        }
+    }
+
+    /// Reduces one axis of adjacent elements; other reduced axes are left to the next pass. `None` where the layout
+    /// has no such axis, or too much would be left.
+    fn rows(problem: &Problem, tuning: &Tuning) -> Option<Pass> {
+        let at = problem.reduced.iter().position(|axis| axis.operand == 1)?;
+        let row = problem.reduced[at];
+        let left = problem.extent() / row.extent;
+        let results = problem.results();
+        let states = left * results;
+        if left > 1 && (row.extent < LONG_ROW || states > tuning.max_states) {
+            return None;
+        }
+        let mut outer = problem.kept.clone();
+        let mut step = results as i64;
+        for (_, &axis) in problem
+            .reduced
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(k, _)| *k != at)
+        {
+            outer.push(Axis {
+                result: step,
+                ..axis
+            });
+            step *= axis.extent as i64;
+        }
+        let mut pass = Pass {
+            pattern: Pattern::Rows,
+            width: tuning.width,
+            lanes: 1,
+            offset: problem.offset,
+            outer: in_memory_order(outer),
+            column: Axis::ONE,
+            reduced: vec![row],
+            part_extent: row.extent,
+            part_stride: states,
+            results,
+        };
+        let loads = row.extent.div_ceil(tuning.width);
+        let enough = floor_power_of_two(loads / LOADS).min(tuning.workgroup);
+        let filling = (tuning.fill * tuning.workgroup)
+            .div_ceil(states)
+            .next_power_of_two();
+        pass.lanes = enough
+            .max(filling.min(loads.next_power_of_two()))
+            .min(tuning.workgroup);
+        if pass.lanes == tuning.workgroup {
+            pass.split(states, tuning.workgroup * tuning.width, tuning);
+        }
+        Some(pass)
+    }
+
+    /// Reduces every reduced axis at once, whatever the strides are.
+    fn columns(problem: &Problem, tuning: &Tuning) -> Pass {
+        let mut outer = problem.kept.clone();
+        let distance = |axis: &Axis| axis.operand.unsigned_abs().wrapping_sub(1);
+        let nearest = (0..outer.len()).min_by_key(|&k| distance(&outer[k]));
+        let column = nearest.map_or(Axis::ONE, |k| outer.remove(k));
+        let reduced = if problem.reduced.is_empty() {
+            vec![Axis::ONE]
+        } else {
+            problem.reduced.clone()
+        };
+        let results = problem.results();
+        let mut pass = Pass {
+            pattern: Pattern::Columns,
+            width: 1,
+            lanes: 1,
+            offset: problem.offset,
+            outer: in_memory_order(outer),
+            column,
+            reduced,
+            part_extent: problem.extent(),
+            part_stride: results,
+            results,
+        };
+        let fits = |step: i64| step % tuning.width as i64 == 0;
+        let mut steps = pass
+            .outer
+            .iter()
+            .chain(&pass.reduced)
+            .map(|axis| axis.operand);
+        if column.operand == 1 && fits(column.extent as i64) && fits(pass.offset) && steps.all(fits)
+        {
+            pass.width = tuning.width;
+        }
+        let extent = problem.extent();
+        let across = pass.reduced.iter().map(distance).min() < Some(distance(&column));
+        let slices = if across {
+            extent
+        } else {
+            extent.div_ceil(LOADS)
+        };
+        let slices = slices.next_power_of_two().min(tuning.workgroup);
+        let most = column
+            .extent
+            .div_ceil(pass.width)
+            .next_power_of_two()
+            .min(tuning.workgroup);
+        let least = if across { 1 } else { most.min(32) };
+        pass.lanes = (tuning.workgroup / slices).clamp(least, most);
+        let groups = pass.groups(elements(&pass.outer), tuning.workgroup);
+        pass.split(groups, tuning.workgroup / pass.lanes, tuning);
+        pass
+    }
+
+    /// Splits the reduced elements among workgroups, if the `groups` that there are do not fill the device. A load
+    /// of every invocation of a workgroup takes `stride` elements.
+    fn split(&mut self, groups: u64, stride: u64, tuning: &Tuning) {
+        let extent = self.extent();
+        let wanted = tuning.fill / groups;
+        let worthwhile = extent / (stride * LOADS);
+        let room = tuning.max_states / self.part_stride;
+        let parts = wanted.min(worthwhile).min(room).max(1);
+        if parts > 1 {
+            self.part_extent = extent.div_ceil(parts).next_multiple_of(stride);
+        }
+    }
+}
+
+/// The axes with the largest stride first, so that neighbours in the space are neighbours in memory.
+fn in_memory_order(mut axes: Vec<Axis>) -> Vec<Axis> {
+    axes.sort_by_key(|axis| std::cmp::Reverse(axis.operand.unsigned_abs()));
+    collapse(&axes)
+}
+
+fn floor_power_of_two(x: u64) -> u64 {
+    1 << x.max(1).ilog2()
+}

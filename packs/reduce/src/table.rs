@@ -1,0 +1,204 @@
+//! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
+
+use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request};
+use serde::Deserialize;
+use std::sync::OnceLock;
+
+/// What a row keeps of the elements it has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// One value.
+    Fold,
+    /// A value and its index.
+    Pick,
+}
+
+/// One row as written in `pack.toml`, which explains the columns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Op {
+    pub(crate) op: String,
+    takes: Vec<String>,
+    gives: String,
+    compute: String,
+    pub(crate) start: String,
+    pub(crate) glsl: String,
+    pub(crate) each: Option<String>,
+    #[serde(default)]
+    pub(crate) compensate: bool,
+    #[serde(default)]
+    pub(crate) repeats: bool,
+    #[serde(default)]
+    pub(crate) exact: bool,
+}
+
+/// A row with its type sets resolved.
+#[derive(Debug)]
+pub(crate) struct TableRow {
+    pub(crate) family: Family,
+    /// The types of the operand.
+    pub(crate) takes: DTypeSet,
+    /// The types of the result.
+    pub(crate) gives: DTypeSet,
+    /// The row as written.
+    pub(crate) op: Op,
+}
+
+impl TableRow {
+    /// Refuses a request of the wrong arity or with types that the row does not list.
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
+        let name = &self.op.op;
+        let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
+        let ([operand], [result]) = (inputs, outputs) else {
+            return Err(Refusal::BadRequest(format!(
+                "{name} takes 1 operand and gives 1 result, got: {} and {}",
+                inputs.len(),
+                outputs.len()
+            )));
+        };
+        if !self.takes.has(operand.dtype) {
+            return Err(Refusal::decline(format!(
+                "{name} does not take {}",
+                operand.dtype
+            )));
+        }
+        if !self.gives.has(result.dtype) {
+            return Err(Refusal::decline(format!(
+                "{name} does not give {}",
+                result.dtype
+            )));
+        }
+        if self.gives_operand() && operand.dtype != result.dtype {
+            return Err(Refusal::BadRequest(format!(
+                "{name} of {0} gives {0}, not {1}",
+                operand.dtype, result.dtype
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the op gives an index.
+    pub(crate) fn picks(&self) -> bool {
+        self.family == Family::Pick
+    }
+
+    /// The type of values on the way from elements of `operand` to a `result`: one that shaders compute with as it is.
+    pub(crate) fn compute(&self, operand: DType, result: DType) -> Result<DType, Refusal> {
+        match self.op.compute.as_str() {
+            "result" => Ok(register(result)),
+            "own" => Ok(register(operand)),
+            name => DType::from_name(name)
+                .ok_or_else(|| Refusal::Internal(format!("{}: unknown type {name}", self.op.op))),
+        }
+    }
+
+    fn gives_operand(&self) -> bool {
+        self.family == Family::Fold && self.op.compute == "own"
+    }
+}
+
+/// Every row of `pack.toml`; the index of a row is the row number of the ABI.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The rows, in the file's order.
+    pub(crate) rows: Vec<TableRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    fold: Vec<Op>,
+    pick: Vec<Op>,
+}
+
+impl Table {
+    /// The table, parsed on first use; the error says which row is wrong.
+    pub(crate) fn get() -> Result<&'static Table, String> {
+        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
+        TABLE
+            .get_or_init(|| parse(include_str!("../pack.toml")))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+fn parse(text: &str) -> Result<Table, String> {
+    let file: File = toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))?;
+    let families = [(Family::Fold, file.fold), (Family::Pick, file.pick)];
+    let rows = families
+        .into_iter()
+        .flat_map(|(family, ops)| ops.into_iter().map(move |op| (family, op)));
+    let rows = rows
+        .map(|(family, op)| resolve(family, op))
+        .collect::<Result<_, _>>()?;
+    Ok(Table { rows })
+}
+
+fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
+    let set = |names: &[&str]| {
+        DTypeSet::from_names(names)
+            .ok_or_else(|| format!("pack.toml: {}: no type set in {names:?}", op.op))
+    };
+    let takes: Vec<&str> = op.takes.iter().map(String::as_str).collect();
+    Ok(TableRow {
+        family,
+        takes: set(&takes)?,
+        gives: set(&[&op.gives])?,
+        op,
+    })
+}
+
+/// The type whose memory form is the register form of `dtype`.
+fn register(dtype: DType) -> DType {
+    match dtype {
+        DType::U8 | DType::U16 => DType::U32,
+        DType::S8 | DType::S16 => DType::S32,
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lists_every_reduction() {
+        let rows = &Table::get().unwrap().rows;
+        let ops: Vec<&str> = rows.iter().map(|row| row.op.op.as_str()).collect();
+        let all = [
+            "sum",
+            "product",
+            "all",
+            "any",
+            "reduce_max",
+            "reduce_min",
+            "argmax",
+            "argmin",
+        ];
+        assert_eq!(ops, all);
+        assert!(rows.iter().all(|row| row.takes == DTypeSet::REAL));
+        assert_eq!(rows[2].gives, DTypeSet::of(&[DType::U8]));
+    }
+
+    #[test]
+    fn values_are_computed_in_a_register_type() {
+        let rows = &Table::get().unwrap().rows;
+        assert_eq!(rows[0].compute(DType::U8, DType::U32), Ok(DType::U32));
+        assert_eq!(rows[0].compute(DType::BF16, DType::BF16), Ok(DType::F32));
+        assert_eq!(rows[2].compute(DType::F64, DType::U8), Ok(DType::U32));
+        assert_eq!(rows[6].compute(DType::S16, DType::S64), Ok(DType::S32));
+    }
+
+    #[test]
+    fn a_wrong_row_is_named() {
+        let row = r#"{ op = "sum", takes = ["f99"], gives = "real", compute = "result", start = "0", glsl = "a + b" }"#;
+        let error = parse(&format!("fold = [{row}]\npick = []")).unwrap_err();
+        assert!(error.contains("sum") && error.contains("f99"), "{error}");
+        assert!(
+            parse("fold = [{ op = \"sum\", glsll = \"\" }]\npick = []")
+                .unwrap_err()
+                .contains("pack.toml")
+        );
+    }
+}

@@ -1,0 +1,111 @@
+defmodule Nx.Vulkan.ProcessTest do
+  # Counts the buffers of the whole device: nothing else may run.
+  use ExUnit.Case, async: false
+
+  alias Nx.Vulkan.{Device, NativeV, Request}
+
+  @f32 {:f, 32}
+
+  setup_all do
+    %{device: Device.fetch!(Device.default())}
+  end
+
+  test "tensors of processes that died go back to the pool", %{device: device} do
+    :erlang.garbage_collect()
+    before = buffers(device)
+
+    for _ <- 1..100 do
+      {_pid, monitor} =
+        spawn_monitor(fn ->
+          for i <- 1..100 do
+            {:ok, ref} = Request.upload(device, @f32, {64}, :binary.copy(<<i>>, 256))
+            if rem(i, 10) == 0, do: {:ok, _} = Request.run("negate", [ref], [{@f32, {64}}], [])
+          end
+        end)
+
+      assert_receive {:DOWN, ^monitor, :process, _, :normal}, 30_000
+    end
+
+    assert :ok = NativeV.sync_device(device)
+
+    assert eventually(fn -> buffers(device) <= before + 16 end),
+           "#{buffers(device)} buffers, #{before} before"
+  end
+
+  test "a killed process leaks nothing and breaks nothing", %{device: device} do
+    before = buffers(device)
+
+    for _ <- 1..20 do
+      pid = spawn(fn -> loop(device) end)
+      Process.sleep(5)
+      Process.exit(pid, :kill)
+    end
+
+    assert eventually(fn -> buffers(device) <= before + 16 end)
+    assert {:ok, ref} = NativeV.buf_upload("fine")
+    assert NativeV.buf_download(ref) == {:ok, "fine"}
+  end
+
+  test "many processes compute at once", %{device: device} do
+    results =
+      1..64
+      |> Task.async_stream(
+        fn i ->
+          {:ok, start} =
+            Request.upload(device, @f32, {128}, :binary.copy(<<i * 1.0::float-32-native>>, 128))
+
+          last =
+            Enum.reduce(1..50, start, fn _, ref ->
+              {:ok, [next]} = Request.run("add", [ref, start], [{@f32, {128}}], [])
+              next
+            end)
+
+          {:ok, bytes} = NativeV.download(last, nil)
+          {i, Enum.uniq(for <<x::float-32-native <- bytes>>, do: x)}
+        end,
+        max_concurrency: 64,
+        timeout: 60_000
+      )
+      |> Enum.map(fn {:ok, result} -> result end)
+
+    assert results == for(i <- 1..64, do: {i, [51.0 * i]})
+  end
+
+  test "a tensor made by one process is read by another after the first died", %{device: device} do
+    parent = self()
+
+    {_pid, monitor} =
+      spawn_monitor(fn ->
+        {:ok, ref} = Request.upload(device, {:u, 8}, {4}, "abcd")
+        send(parent, {:tensor, ref})
+      end)
+
+    assert_receive {:tensor, ref}, 10_000
+    assert_receive {:DOWN, ^monitor, :process, _, _}, 10_000
+    assert NativeV.download(ref, nil) == {:ok, "abcd"}
+  end
+
+  defp loop(device) do
+    {:ok, ref} = Request.upload(device, @f32, {1024}, :binary.copy(<<0>>, 4096))
+    {:ok, [sum]} = Request.run("sum", [ref], [{@f32, {}}], axes: [0])
+    {:ok, _} = NativeV.download(sum, nil)
+    loop(device)
+  end
+
+  defp buffers(device), do: NativeV.device_stats(device).memory.buffers
+
+  defp eventually(fun, tries \\ 200) do
+    cond do
+      fun.() ->
+        true
+
+      tries == 0 ->
+        false
+
+      true ->
+        :erlang.garbage_collect()
+        Process.sleep(20)
+        eventually(fun, tries - 1)
+    end
+  end
+end

@@ -1,0 +1,20 @@
+alias Nx.Vulkan.NativeV
+
+# Every test runs under the validation layers, and none may draw a message from them.
+Application.put_env(:nx_vulkan, :validation, System.get_env("NX_VULKAN_VALIDATION", "1") == "1")
+
+unless Code.ensure_loaded?(Nx) do
+  IO.puts(:stderr, """
+
+  ** Nx is not here: only the NIF layer is tested. Set NX_PATH to a checkout of Nx to run the backend's tests. **
+  """)
+end
+
+System.at_exit(fn _status ->
+  with [_ | _] = messages <- NativeV.validation_messages() do
+    IO.puts(:stderr, ["\nthe validation layers complained:\n", Enum.intersperse(messages, "\n")])
+    exit({:shutdown, 1})
+  end
+end)
+
+ExUnit.start()
