@@ -96,10 +96,12 @@ Terminal.table([
   ["", "first step", "a step, 32 wide, batch 16", "a step, #{wide} wide, batch #{whole}"] | rows
 ])
 
-ratio = fn list -> Float.round(List.last(list).took / hd(list).took, 2) end
+ratio = fn list -> Float.round(List.last(list).took / hd(list).took, 1) end
+where = if first.device.kind == "cpu", do: ", where both share the same cores", else: ""
 
 IO.puts(
-  "  packs against host kernels: #{ratio.(results)}x at 32 wide, #{ratio.(widely)}x at #{wide} wide"
+  "  packs are #{ratio.(results)} times as fast as the host's kernels at 32 wide, " <>
+    "#{ratio.(widely)} times at #{wide} wide#{where}"
 )
 
 unless agree?, do: System.halt(1)

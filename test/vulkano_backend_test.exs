@@ -85,9 +85,7 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_flat_list(Nx.broadcast(7, {2, 2})) == [7, 7, 7, 7]
 
         for type <- @floats ++ [{:c, 64}], value <- [:nan, :infinity, :neg_infinity] do
-          tensor = Nx.Constants.nan(type)
-          assert %V{} = tensor.data
-          out = %{tensor | shape: {3}, names: [nil]}
+          out = Nx.template({3}, type)
           ours = V.constant(out, value, [])
           theirs = Nx.BinaryBackend.constant(out, value, [])
           assert Nx.to_binary(ours) == Nx.to_binary(theirs)
@@ -121,12 +119,13 @@ if Code.ensure_loaded?(Nx) do
               &Nx.reshape(&1, {2, 1}),
               &Nx.sum/1,
               &Nx.sort/1,
-              &Nx.to_binary/1,
-              &inspect/1
+              &Nx.to_binary/1
             ] do
           error = assert_raise_any(fn -> use.(t) end)
           assert Exception.message(error) =~ "deallocated"
         end
+
+        assert inspect(t) =~ "deallocated"
       end
 
       defp assert_raise_any(fun) do
@@ -313,7 +312,9 @@ if Code.ensure_loaded?(Nx) do
       end
 
       test "a tensor no memory can hold, then everything still works" do
-        assert_raise Nx.Vulkan.Error, ~r/memory/, fn -> Nx.iota({1_048_576, 1_048_576, 16}) end
+        error = assert_raise Nx.Vulkan.Error, fn -> Nx.iota({1_048_576, 1_048_576, 16}) end
+        assert error.kind == :out_of_memory
+        assert error.message =~ "no room"
         assert Nx.to_number(Nx.sum(Nx.iota({100}))) == 4950
       end
     end

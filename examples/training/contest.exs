@@ -22,7 +22,7 @@ defmodule Training.Contest do
   Trains one way; the map that worker.exs prints, or the run ends with what it said.
   """
   def train({label, way, kernels}, hidden, batch, steps) do
-    paths = for path <- :code.get_path(), in_project?(path), do: ["-pa", path]
+    paths = for path <- :code.get_path(), in_project?(path), flag <- ["-pa", path], do: flag
     arguments = [@worker, way | Enum.map([hidden, batch, steps], &Integer.to_string/1)]
 
     port =
@@ -31,7 +31,7 @@ defmodule Training.Contest do
         :exit_status,
         :stderr_to_stdout,
         line: 1_000_000,
-        args: List.flatten(paths) ++ arguments,
+        args: paths ++ arguments,
         env: environment(kernels)
       ])
 
@@ -47,9 +47,11 @@ defmodule Training.Contest do
   defp listen(port, label, steps, said) do
     receive do
       {^port, {:data, {:eol, "step " <> rest}}} ->
-        [step | loss] = String.split(rest)
-        note = if loss == [], do: "", else: "loss #{hd(loss)}"
-        if loss != [], do: Terminal.progress(label, String.to_integer(step), steps, note)
+        with [step, loss] <- String.split(rest) do
+          note = "loss #{loss |> String.to_float() |> Terminal.format()}"
+          Terminal.progress(label, String.to_integer(step), steps, note)
+        end
+
         listen(port, label, steps, said)
 
       {^port, {:data, {:eol, "result " <> encoded}}} ->

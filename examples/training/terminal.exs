@@ -21,7 +21,7 @@ defmodule Training.Terminal do
 
     cond do
       terminal?() ->
-        IO.write(["\r", line, IO.ANSI.clear_line_right(), if(step == steps, do: "\n", else: "")])
+        IO.write([IO.ANSI.clear_line(), "\r", line, if(step == steps, do: "\n", else: "")])
 
       step == steps ->
         IO.puts(line)

@@ -36,6 +36,12 @@ report = fn step, loss -> IO.puts("step #{step} #{loss}") end
 {losses, weights} = apply(trainer, :train, [weights, batches, steps, report])
 took = now.() - started
 
+# Empty unless NX_VULKAN_VALIDATION=1 turns the layers on.
+case Nx.Vulkan.NativeV.validation_messages() do
+  [] -> :ok
+  messages -> raise "the validation layers complained:\n" <> Enum.join(messages, "\n")
+end
+
 device = Nx.Vulkan.Device.default()
 
 result = %{

@@ -4,3 +4,8 @@
 pub(crate) fn error(message: &str) {
     eprintln!("[nx_vulkan] error: {message}");
 }
+
+/// Something a user should know and what stops nothing.
+pub(crate) fn warning(message: &str) {
+    eprintln!("[nx_vulkan] warning: {message}");
+}

@@ -6,7 +6,7 @@
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -17,6 +17,9 @@ use std::{
 pub(crate) const ALIGN: u64 = 256;
 const FIRST_SLAB: u64 = 64 << 20;
 const LARGEST_SLAB: u64 = 1 << 30;
+/// Blocks up to this size are reused in turns of [`ROTATION`].
+const SMALL: u64 = 64 << 10;
+const ROTATION: usize = 16;
 /// Blocks above this size are multiples of it, so that they waste little.
 const LARGE: u64 = 2 << 20;
 
@@ -46,7 +49,7 @@ pub(crate) struct Pool {
 struct State {
     slabs: Vec<Option<Slab>>,
     /// Blocks that were freed, by their rounded size: `(slab, offset, last use)`.
-    bins: HashMap<u64, Vec<Free>>,
+    bins: HashMap<u64, VecDeque<Free>>,
     binned: u64,
     stats: Stats,
 }
@@ -256,13 +259,15 @@ impl Pool {
 impl State {
     fn take_binned(&mut self, block: u64, idle_at: Option<u64>) -> Option<Free> {
         let bin = self.bins.get_mut(&block)?;
+        // Small blocks rotate, so that an op seldom has to wait for the last user of its result's memory; of
+        // large ones the latest is taken, so that few exist.
         let index = match idle_at {
-            None => bin.len().checked_sub(1),
-            // Oldest first: the front of the bin was freed earliest.
-            Some(done) => bin.iter().take(8).position(|f| f.last_use <= done),
+            Some(done) => bin.iter().take(ROTATION).position(|f| f.last_use <= done),
+            None if block > SMALL => bin.len().checked_sub(1),
+            None => (bin.len() >= ROTATION).then_some(0),
         }?;
         self.binned -= block;
-        Some(bin.remove(index))
+        bin.remove(index)
     }
 
     /// Best fit over the free ranges of all slabs.
@@ -365,7 +370,7 @@ impl Drop for Buffer {
         state.stats.in_use -= self.block;
         state.stats.buffers -= 1;
         state.binned += self.block;
-        state.bins.entry(self.block).or_default().push(free);
+        state.bins.entry(self.block).or_default().push_back(free);
     }
 }
 

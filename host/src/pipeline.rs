@@ -101,11 +101,6 @@ impl Pipelines {
         Ok(self.lock().pipelines.entry(key).or_insert(made).clone())
     }
 
-    /// Whether pipelines were made since the driver's cache was written.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.cache.file.is_some() && self.cache.dirty.load(Ordering::Relaxed)
-    }
-
     /// The driver's cache, for writing it on another thread.
     pub(crate) fn writer(&self) -> Arc<DriverCache> {
         self.cache.clone()
@@ -227,7 +222,7 @@ impl DriverCache {
     /// [`Kind::Io`] when the file cannot be written.
     pub(crate) fn persist(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        if !self.dirty.swap(false, Ordering::Relaxed) {
+        if !self.dirty.swap(false, Ordering::Relaxed) || self.device.is_lost() {
             return Ok(());
         }
         let fns = self.device.vk.fns();

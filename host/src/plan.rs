@@ -58,15 +58,15 @@ pub(crate) fn compile(
     let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len());
     for (index, dispatch) in plan.steps.iter().enumerate() {
         let at = |e: Error| e.context(format!("step {index}"));
+        if dispatch.groups.contains(&0) {
+            continue;
+        }
         let args = check.args(dispatch).map_err(at)?;
         let (module, words) = modules
             .get(dispatch.shader as usize)
             .ok_or_else(|| invalid(format!("step {index}: shader {} of {}", dispatch.shader, modules.len())))?;
         let variant = &plan.shaders[dispatch.shader as usize];
         let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
-        if dispatch.groups.contains(&0) {
-            continue;
-        }
         let pipeline = pipelines
             .get(&PipelineSpec {
                 words,
@@ -121,7 +121,7 @@ impl Check<'_> {
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!("{} bindings, and the limit is {MAX_BINDINGS}", variant.bindings)));
         }
-        if variant.push_bytes % 4 != 0 || variant.push_bytes > limits.push_bytes {
+        if !variant.push_bytes.is_multiple_of(4) || variant.push_bytes > limits.push_bytes {
             return Err(invalid(format!(
                 "{} bytes of push constants; it must be a multiple of 4 up to {}",
                 variant.push_bytes, limits.push_bytes
@@ -226,7 +226,7 @@ impl Check<'_> {
         }
         let limits = self.device.info();
         let end = arg.offset.checked_add(arg.len);
-        if arg.offset >= size || end.is_none_or(|end| end > size) || arg.offset % limits.buffer_align != 0 {
+        if arg.offset >= size || end.is_none_or(|end| end > size) || !arg.offset.is_multiple_of(limits.buffer_align) {
             return Err(invalid(format!(
                 "bytes {}+{} of {} {index}, which has {size} (offsets are multiples of {})",
                 arg.offset,
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn disjoint_ranges_of_one_buffer_do_not_depend() {
-        let arg = |offset, len, writes| StepArg { buffer: 0, offset, len, reads: !writes, writes };
+        let arg = |offset, len, writes: bool| StepArg { buffer: 0, offset, len, reads: !writes, writes };
         assert!(!depends(&[arg(0, 256, true)], &[arg(256, 256, true)]));
         assert!(depends(&[arg(0, 257, true)], &[arg(256, 256, false)]));
         assert!(depends(&[arg(0, 8, false)], &[arg(0, 8, true)]));

@@ -14,9 +14,10 @@ use ash::vk;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 use vulkano::VulkanObject;
@@ -29,6 +30,9 @@ const IDLE: Duration = Duration::from_micros(30);
 const TICK: Duration = Duration::from_micros(60);
 /// Ticks without work after which the timer sleeps until it is woken.
 const QUIET_TICKS: u32 = 40;
+const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
 /// How long a wait spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
@@ -65,6 +69,18 @@ pub(crate) struct Stream {
     timer: Timer,
     timeout: Duration,
     submissions: AtomicU64,
+    when_quiet: Quiet,
+    /// Whether the host reads tensors in place, so that every submission must end visible to it.
+    host_reads: bool,
+}
+
+/// Work for the timer's thread while nothing is being recorded.
+pub(crate) struct Quiet(pub(crate) Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Quiet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Quiet")
+    }
 }
 
 #[derive(Debug)]
@@ -89,10 +105,20 @@ struct Timer {
     stop: AtomicBool,
     lock: Mutex<()>,
     wake: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Streams whose timers must stop before the driver's own exit handlers run.
+static LIVE: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
+
 impl Stream {
-    pub(crate) fn new(device: &Arc<Device>, timeout: Duration) -> Result<Arc<Stream>> {
+    /// The queue of `device`. With `host_reads` the host reads tensors' memory in place.
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        timeout: Duration,
+        host_reads: bool,
+        when_quiet: Quiet,
+    ) -> Result<Arc<Stream>> {
         let fns = device.vk.fns();
         let mut stream = Stream {
             device: device.clone(),
@@ -113,6 +139,8 @@ impl Stream {
             timer: Timer::default(),
             timeout,
             submissions: AtomicU64::new(0),
+            when_quiet,
+            host_reads,
         };
         let pool_info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER | vk::CommandPoolCreateFlags::TRANSIENT)
@@ -132,26 +160,26 @@ impl Stream {
         }
         let stream = Arc::new(stream);
         let weak = Arc::downgrade(&stream);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("nx_vulkan-timer".to_owned())
-            .spawn(move || {
-                let mut quiet = 0;
-                while let Some(stream) = weak.upgrade() {
-                    if stream.timer.stop.load(Ordering::Acquire) {
-                        break;
-                    }
-                    quiet = if stream.tick() { 0 } else { quiet + 1 };
-                    if quiet < QUIET_TICKS {
-                        drop(stream);
-                        std::thread::sleep(TICK);
-                    } else {
-                        stream.timer.sleep();
-                        quiet = 0;
-                    }
-                }
+            .spawn({
+                let weak = weak.clone();
+                move || run_timer(&weak)
             })
             .map_err(|e| Error::new(Kind::Io, format!("the submission timer could not be started: {e}")))?;
+        *lock(&stream.timer.thread) = Some(thread);
+        stop_at_exit(weak);
         Ok(stream)
+    }
+
+    /// Ends the timer's thread, so that nothing of the queue runs in the background any more.
+    pub(crate) fn stop_timer(&self) {
+        self.timer.stop.store(true, Ordering::Release);
+        self.timer.notify();
+        if let Some(thread) = lock(&self.timer.thread).take() {
+            // A timer that panicked has stopped too.
+            drop(thread.join());
+        }
     }
 
     /// Records the steps of one plan over `buffers`; returns at once. The call's effects are ordered after
@@ -164,11 +192,12 @@ impl Stream {
         let start = open.sequence;
         for step in steps {
             let command_buffer = self.command_buffer(&mut open)?;
+            let ordered = self.ordered(&open);
             let external = step.args.iter().any(|arg| {
                 let buffer = buffers[arg.buffer];
                 let depends = |last: &AtomicU64| {
                     let last = last.load(Ordering::Relaxed);
-                    last > open.ordered && last <= start
+                    last > ordered && last <= start
                 };
                 depends(&buffer.last_write) || (arg.writes && depends(&buffer.last_read))
             });
@@ -185,8 +214,14 @@ impl Stream {
         self.after_recording(open)
     }
 
-    /// Records a copy of `len` bytes.
-    pub(crate) fn copy(&self, from: (&Buffer, u64), to: (&Buffer, u64), len: u64) -> Result<()> {
+    /// Records a copy of `len` bytes. With `to_host` the host may read the copy once it is done.
+    pub(crate) fn copy(
+        &self,
+        from: (&Buffer, u64),
+        to: (&Buffer, u64),
+        len: u64,
+        to_host: bool,
+    ) -> Result<()> {
         let regions = [vk::BufferCopy {
             src_offset: from.0.location().1 + from.1,
             dst_offset: to.0.location().1 + to.1,
@@ -202,6 +237,9 @@ impl Stream {
                     1,
                     regions.as_ptr(),
                 );
+            }
+            if to_host {
+                self.barrier_to_host(command_buffer);
             }
         })
     }
@@ -271,8 +309,16 @@ impl Stream {
     /// # Errors
     /// [`Kind::DeviceLost`] when the device fails or does not finish within the timeout.
     pub(crate) fn wait(&self, number: u64) -> Result<()> {
+        if self.spin(number, SPIN)? { Ok(()) } else { self.sleep(number) }
+    }
+
+    /// Submits command `number` if need be and spins until it is done; false when it is not within `budget`.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub(crate) fn spin(&self, number: u64, budget: Duration) -> Result<bool> {
         if self.completed_hint() >= number {
-            return Ok(());
+            return Ok(true);
         }
         {
             let mut open = self.lock();
@@ -281,14 +327,18 @@ impl Stream {
             }
         }
         let start = Instant::now();
-        while start.elapsed() < SPIN {
+        loop {
             if self.completed()? >= number {
-                return Ok(());
+                return Ok(true);
             }
-            for _ in 0..16 {
-                std::hint::spin_loop();
+            if start.elapsed() >= budget {
+                return Ok(false);
             }
+            std::hint::spin_loop();
         }
+    }
+
+    fn sleep(&self, number: u64) -> Result<()> {
         let (semaphores, values) = ([self.timeline], [number]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let fns = self.device.vk.fns();
@@ -301,7 +351,7 @@ impl Stream {
                 self.device.mark_lost();
                 Err(self.device.lost_error().context(format!(
                     "work did not finish within {} s",
-                    self.timeout.as_secs()
+                    self.timeout.as_secs_f32()
                 )))
             }
             code => {
@@ -324,7 +374,8 @@ impl Stream {
     ) -> Result<()> {
         let mut open = self.lock();
         let command_buffer = self.command_buffer(&mut open)?;
-        let since = |last: &AtomicU64| last.load(Ordering::Relaxed) > open.ordered;
+        let ordered = self.ordered(&open);
+        let since = |last: &AtomicU64| last.load(Ordering::Relaxed) > ordered;
         if from.iter().any(|b| since(&b.last_write)) || since(&to.last_write) || since(&to.last_read) {
             self.barrier(&mut open, command_buffer);
         }
@@ -401,23 +452,41 @@ impl Stream {
         }
     }
 
+    /// Commands up to here need no barrier: one was recorded, or the host saw them done.
+    fn ordered(&self, open: &Open) -> u64 {
+        open.ordered.max(self.completed_hint())
+    }
+
     /// Orders everything recorded so far before everything recorded later.
     fn barrier(&self, open: &mut Open, command_buffer: vk::CommandBuffer) {
-        let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
+        let access = vk::AccessFlags::SHADER_READ
+            | vk::AccessFlags::SHADER_WRITE
+            | vk::AccessFlags::TRANSFER_READ
+            | vk::AccessFlags::TRANSFER_WRITE;
+        self.pipeline_barrier(command_buffer, DEVICE_STAGES, access);
+        open.ordered = open.sequence;
+    }
+
+    /// Makes what was written so far visible to the host once it sees the commands done.
+    fn barrier_to_host(&self, command_buffer: vk::CommandBuffer) {
+        self.pipeline_barrier(command_buffer, vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
+    }
+
+    fn pipeline_barrier(
+        &self,
+        command_buffer: vk::CommandBuffer,
+        to: vk::PipelineStageFlags,
+        access: vk::AccessFlags,
+    ) {
         let barrier = vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
-            .dst_access_mask(
-                vk::AccessFlags::SHADER_READ
-                    | vk::AccessFlags::SHADER_WRITE
-                    | vk::AccessFlags::TRANSFER_READ
-                    | vk::AccessFlags::TRANSFER_WRITE,
-            );
+            .dst_access_mask(access);
         // SAFETY: the command buffer is in the recording state; the barrier outlives the call.
         unsafe {
             (self.device.vk.fns().v1_0.cmd_pipeline_barrier)(
                 command_buffer,
-                stages,
-                stages,
+                DEVICE_STAGES,
+                to,
                 vk::DependencyFlags::empty(),
                 1,
                 &barrier,
@@ -427,12 +496,10 @@ impl Stream {
                 std::ptr::null(),
             );
         }
-        open.ordered = open.sequence;
     }
 
     fn after_recording(&self, mut open: MutexGuard<'_, Open>) -> Result<()> {
-        let idle = self.completed_hint() >= open.submitted || open.last_submit.elapsed() > IDLE;
-        if open.commands >= BATCH || (idle && open.last_submit.elapsed() > IDLE) {
+        if open.commands >= BATCH || open.last_submit.elapsed() > IDLE {
             self.submit(&mut open)?;
         }
         drop(open);
@@ -500,6 +567,9 @@ impl Stream {
             };
         };
         let fns = self.device.vk.fns();
+        if self.host_reads {
+            self.barrier_to_host(command_buffer);
+        }
         // SAFETY: the command buffer is in the recording state.
         let code = unsafe { (fns.v1_0.end_command_buffer)(command_buffer) };
         open.commands = 0;
@@ -543,17 +613,57 @@ fn mark(buffer: &Buffer, reads: bool, writes: bool, sequence: u64) {
     }
 }
 
+fn run_timer(stream: &Weak<Stream>) {
+    let mut quiet = 0;
+    while let Some(stream) = stream.upgrade() {
+        if stream.timer.stop.load(Ordering::Acquire) {
+            return;
+        }
+        quiet = if stream.tick() { 0 } else { quiet + 1 };
+        if quiet < QUIET_TICKS {
+            drop(stream);
+            std::thread::sleep(TICK);
+        } else {
+            (stream.when_quiet.0)();
+            stream.timer.sleep();
+            quiet = 0;
+        }
+    }
+}
+
+/// A driver tears itself down in an exit handler; a thread of ours that is inside it then would crash the process.
+/// Ours is registered after the driver's, so it runs first.
+fn stop_at_exit(stream: Weak<Stream>) {
+    extern "C" fn stop_all() {
+        for stream in lock(&LIVE).drain(..).filter_map(|weak| weak.upgrade()) {
+            stream.stop_timer();
+        }
+    }
+    static REGISTER: Once = Once::new();
+    // SAFETY: the handler is a plain function of a library that stays loaded.
+    REGISTER.call_once(|| unsafe {
+        libc::atexit(stop_all);
+    });
+    let mut live = lock(&LIVE);
+    live.retain(|weak| weak.strong_count() > 0);
+    live.push(stream);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Timer {
     fn notify(&self) {
         if self.sleeping.load(Ordering::Acquire) {
-            let _guard = self.lock.lock();
+            let _guard = lock(&self.lock);
             self.wake.notify_one();
         }
     }
 
     /// Sleeps until something is recorded. The time limit covers work recorded just before `sleeping` was set.
     fn sleep(&self) {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.lock);
         self.sleeping.store(true, Ordering::Release);
         let result = self.wake.wait_timeout(guard, Duration::from_millis(100));
         self.sleeping.store(false, Ordering::Release);
@@ -563,8 +673,6 @@ impl Timer {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.timer.stop.store(true, Ordering::Release);
-        self.timer.notify();
         let last = self.sequence();
         if !self.device.is_lost() && self.wait(last).is_err() {
             // The device is gone; destroying its objects is still allowed.

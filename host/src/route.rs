@@ -184,6 +184,9 @@ impl Planner<'_> {
     fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {
         match self.reply(kernel, ask)? {
             Answered::Plan(plan) => self.compile(pack, ask, &plan, Vec::new()),
+            Answered::InputsAs(_) if ask.op == "as_type" => Err(Pass::Declined(
+                "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
+            )),
             Answered::InputsAs(prepare) => {
                 let mut prepared = ask.clone();
                 for InputAs { index, dtype } in &prepare {

@@ -5,11 +5,11 @@ use crate::{
     config::Config,
     device::Device,
     explain::{self, Explanation},
-    kernels,
+    kernels, log,
     memory::{Buffer, Pool, Stats, Use},
     pipeline::Pipelines,
     plan::Compiled,
-    queue::Stream,
+    queue::{Quiet, Stream},
     registry::{self, Table},
     route::{self, Route},
     shader::Shaders,
@@ -21,13 +21,14 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;
+const SHOWN_WARNINGS: usize = 3;
 const MAX_CONSTANTS: usize = 4_096;
 /// Piece in which large tensors are read back.
 const READBACK: u64 = 32 << 20;
@@ -49,7 +50,6 @@ pub struct Runtime {
     table: Arc<Table>,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
-    persisting: Arc<AtomicBool>,
     device: Arc<Device>,
 }
 
@@ -90,21 +90,34 @@ impl Runtime {
             packs: config.packs.clone(),
             store: config.store_dir(),
         })?;
+        for rejected in &table.rejected {
+            log::error(&format!("the pack {rejected}"));
+        }
+        for warning in table.warnings.iter().take(SHOWN_WARNINGS) {
+            log::warning(warning);
+        }
+        if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
+            log::warning(&format!("and {} more like these", more + 1));
+        }
         let device = Device::open(&config.device, config.validation)?;
         let cache = config.cache_dir();
+        let tensors = Pool::new(&device, Use::Tensors)?;
+        let pipelines = Pipelines::new(&device, cache.clone())?;
+        let writer = pipelines.writer();
+        // A cache that cannot be written costs the next start some time, nothing else.
+        let when_quiet = Quiet(Box::new(move || drop(writer.persist())));
         Ok(Arc::new(Runtime {
-            stream: Stream::new(&device, config.timeout)?,
+            stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,
             routes: RwLock::default(),
             constants: Mutex::default(),
-            tensors: Pool::new(&device, Use::Tensors)?,
+            tensors,
             readback: Pool::new(&device, Use::Readback)?,
             upload: Pool::new(&device, Use::Upload)?,
             shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders"))),
-            pipelines: Pipelines::new(&device, cache)?,
+            pipelines,
             table: Arc::new(table),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
-            persisting: Arc::default(),
             device,
         }))
     }
@@ -190,6 +203,46 @@ impl Runtime {
         let size = tensor.dtype().size();
         let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
         self.read(&tensor.buffer, tensor.offset() * size, count * size)
+    }
+
+    /// Like [`Runtime::download`], but gives up after spinning for `budget`; `None` then, and whenever the
+    /// elements are not contiguous.
+    ///
+    /// # Errors
+    /// As [`Runtime::download`].
+    pub fn try_download(&self, tensor: &Tensor, limit: Option<u64>, budget: Duration) -> Result<Option<Vec<u8>>> {
+        if !tensor.is_contiguous() {
+            return Ok(None);
+        }
+        let size = tensor.dtype().size();
+        let len = tensor.elements().min(limit.unwrap_or(u64::MAX)) * size;
+        let (from, start) = (&*tensor.buffer, tensor.offset() * size);
+        let mut bytes = Vec::with_capacity(len as usize);
+        if self.tensors.is_cached() {
+            if !self.stream.spin(from.last_write.load(Ordering::Relaxed), budget)? {
+                return Ok(None);
+            }
+            append(&mut bytes, from, start, len)?;
+            return Ok(Some(bytes));
+        }
+        if len == 0 {
+            return Ok(Some(bytes));
+        }
+        let staging = self.readback.alloc(len, None)?;
+        self.stream.copy((from, start), (&staging, 0), len, true)?;
+        if !self.stream.spin(staging.last_use(), budget)? {
+            return Ok(None);
+        }
+        append(&mut bytes, &staging, 0, len)?;
+        Ok(Some(bytes))
+    }
+
+    /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn try_sync(&self, budget: Duration) -> Result<bool> {
+        self.stream.spin(self.stream.sequence(), budget)
     }
 
     /// The same elements in row-major order in a buffer of their own; the tensor itself if it is that already.
@@ -388,8 +441,8 @@ impl Runtime {
             }
             routes.clear();
         }
-        with_key(op, inputs, outputs, attrs, |key| routes.insert(key.into(), route.clone()));
-        Ok(route)
+        // Another thread may have found the same route meanwhile: one of them counts for both.
+        Ok(with_key(op, inputs, outputs, attrs, |key| routes.entry(key.into()).or_insert(route).clone()))
     }
 
     fn execute(
@@ -446,7 +499,6 @@ impl Runtime {
         buffers.extend(compiled.params.as_deref());
         if !compiled.steps.is_empty() {
             self.stream.record(&self.pipelines, &compiled.steps, &buffers)?;
-            self.persist_later();
         }
         Ok(results)
     }
@@ -534,7 +586,7 @@ impl Runtime {
             let mapping = mapping(&staging)?;
             // SAFETY: the staging buffer is mapped, as long as `piece`, and idle.
             unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), mapping, piece.len()) };
-            self.stream.copy((&staging, 0), (to, index as u64 * READBACK), piece.len() as u64)?;
+            self.stream.copy((&staging, 0), (to, index as u64 * READBACK), piece.len() as u64, false)?;
         }
         Ok(())
     }
@@ -549,28 +601,17 @@ impl Runtime {
         for at in (0..len).step_by(READBACK as usize) {
             let piece = READBACK.min(len - at);
             let staging = self.readback.alloc(piece, None)?;
-            self.stream.copy((from, start + at), (&staging, 0), piece)?;
+            self.stream.copy((from, start + at), (&staging, 0), piece, true)?;
             self.stream.wait(staging.last_use())?;
             append(&mut bytes, &staging, 0, piece)?;
         }
         Ok(bytes)
     }
+}
 
-    /// Writes the driver's pipeline cache a little after pipelines were made, off the calling thread.
-    fn persist_later(&self) {
-        if !self.pipelines.is_dirty() || self.persisting.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let (writer, busy) = (self.pipelines.writer(), self.persisting.clone());
-        let spawned = std::thread::Builder::new().name("nx_vulkan-cache".to_owned()).spawn(move || {
-            std::thread::sleep(Duration::from_secs(1));
-            // A cache that cannot be written costs the next start some time, nothing else.
-            drop(writer.persist());
-            busy.store(false, Ordering::Release);
-        });
-        if spawned.is_err() {
-            self.persisting.store(false, Ordering::Release);
-        }
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.stream.stop_timer();
     }
 }
 

@@ -9,10 +9,9 @@ use nx_vulkan_host::registry::{Options, SourceContent, Table, load};
 use packs::built;
 use std::{
     env, fs,
-    io::Read as _,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 /// Loads the packs of a folder in dev mode.
@@ -71,7 +70,7 @@ fn find(bytes: &[u8], text: &str) -> usize {
 fn the_template_loads_and_plans() {
     let folder = Folder::new();
     fs::copy(built("template"), folder.join("template.so")).unwrap();
-    let table = load_from(folder.path(), &folder.join("store"));
+    let table = load_from(&folder, &folder.join("store"));
     assert_eq!(only(&table), Ok("template 0.1.0".to_owned()));
     let pack = &table.packs[0];
     assert_eq!(pack.path, folder.join("template.so"));
@@ -322,7 +321,7 @@ fn files_are_taken_by_name_and_the_first_of_an_id_wins() {
     let first = folder.join("packs/a.so");
     let reasons: Vec<String> = table.rejected.iter().map(ToString::to_string).collect();
     let expected = ["b", "c"].map(|name| {
-        let path = folder.join(&format!("packs/{name}.so"));
+        let path = folder.join(format!("packs/{name}.so"));
         let first = first.display();
         format!(
             "{}: metadata: pack `template` is already loaded from {first}",
@@ -367,138 +366,11 @@ fn an_unusable_store_is_named() {
     assert_refused(result(&open), &expected);
 }
 
-/// Loads a folder in a process of its own, behind a shell prefix; gives what [`child`] prints.
-fn in_child(prefix: &str, folder: &Path, store: &Path, variables: &[(&str, &str)]) -> Child {
-    let script = format!("{prefix} exec \"$0\" child --exact --ignored --nocapture");
-    let mut command = Command::new("bash");
-    command
-        .arg("-c")
-        .arg(script)
-        .arg(env::current_exe().unwrap());
-    command
-        .env("NXV_CHILD_PACKS", folder)
-        .env("NXV_CHILD_STORE", store)
-        .envs(variables.iter().copied());
-    Child(
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap(),
-    )
-}
-
-struct Child(std::process::Child);
-
-impl Child {
-    fn lines(mut self) -> Vec<String> {
-        let mut text = String::new();
-        self.0
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
-        let status = self.0.wait().unwrap();
-        assert!(status.success(), "{status}: {text}");
-        text.lines()
-            .filter_map(|line| line.strip_prefix("child: "))
-            .map(str::to_owned)
-            .collect()
-    }
-}
-
-#[test]
-#[ignore = "other tests run it in a process of its own"]
-fn child() {
-    let path = |name| PathBuf::from(env::var_os(name).expect("run by another test"));
-    let table = load_from(&path("NXV_CHILD_PACKS"), &path("NXV_CHILD_STORE"));
-    println!();
-    for pack in &table.packs {
-        println!("child: loaded {}", pack.id);
-    }
-    for rejected in &table.rejected {
-        println!("child: {}", rejected.reason);
-    }
-    for warning in table
-        .warnings
-        .iter()
-        .filter(|warning| !warning.contains("knows no op"))
-    {
-        println!("child: {warning}");
-    }
-}
-
-#[test]
-fn a_full_disk_is_named_and_leaves_nothing_behind() {
-    let folder = Folder::new();
-    folder.write("packs/x.so", fs::read(built("template")).unwrap());
-    let store = folder.join("store");
-    // A file may grow to 64 KiB, and exceeding that is an error instead of a signal.
-    let lines = in_child(
-        "trap '' XFSZ; ulimit -f 64;",
-        &folder.join("packs"),
-        &store,
-        &[],
-    )
-    .lines();
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    let expected = format!("store: writing {}/", store.display());
-    assert!(
-        lines[0].starts_with(&expected) && lines[0].contains("File too large"),
-        "{lines:?}"
-    );
-    assert_eq!(fs::read_dir(&store).unwrap().count(), 0);
-}
-
-#[test]
-fn a_damaged_copy_in_the_store_is_replaced() {
-    let folder = Folder::new();
-    folder.write("packs/x.so", fs::read(built("template")).unwrap());
-    let store = folder.join("store");
-    let load = || in_child("", &folder.join("packs"), &store, &[]).lines();
-    assert_eq!(load(), ["loaded template"]);
-    let copy = fs::read_dir(&store)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&store), mode(&copy)), (0o700, 0o500));
-    fs::remove_file(&copy).unwrap();
-    fs::write(&copy, b"\x7fELF").unwrap();
-    assert_eq!(load(), ["loaded template"]);
-    assert_eq!(
-        fs::read(&copy).unwrap(),
-        fs::read(built("template")).unwrap()
-    );
-}
-
-#[test]
-fn processes_share_a_store() {
-    let folder = Folder::new();
-    folder.write("packs/a.so", fs::read(built("template")).unwrap());
-    folder.write("packs/b.so", fs::read(built("bad")).unwrap());
-    let store = folder.join("store");
-    let children: Vec<Child> = (0..6)
-        .map(|_| in_child("", &folder.join("packs"), &store, &[]))
-        .collect();
-    for child in children {
-        assert_eq!(child.lines(), ["loaded bad", "loaded template"]);
-    }
-    let names: Vec<_> = fs::read_dir(&store)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-}
-
 #[test]
 fn a_panic_in_plan_is_a_reply() {
     let folder = Folder::new();
     fs::copy(built("bad"), folder.join("bad.so")).unwrap();
-    let table = load_from(folder.path(), &folder.join("store"));
+    let table = load_from(&folder, &folder.join("store"));
     let reply = ask(&table, "bad_panic", DType::F32);
     assert_eq!((reply.outcome, reply.fault), (Outcome::ERROR, Fault::PANIC));
     assert_eq!(
@@ -509,43 +381,4 @@ fn a_panic_in_plan_is_a_reply() {
         ask(&table, "bad_nothing", DType::F32).outcome,
         Outcome::PLAN
     );
-}
-
-#[test]
-fn a_broken_description_is_refused() {
-    let folder = Folder::new();
-    folder.write("packs/x.so", fs::read(built("bad")).unwrap());
-    let describe = |how| {
-        let variables = [("NXV_BAD_DESCRIBE", how)];
-        in_child("", &folder.join("packs"), &folder.join("store"), &variables).lines()
-    };
-    let cases = [
-        (
-            "panic",
-            "describe: the pack panicked: this pack panics when it is described",
-        ),
-        (
-            "error",
-            "describe: the pack reports: this pack\u{fffd}[31m cannot describe itself",
-        ),
-        (
-            "same_id",
-            "describe: two kernels are called `bad_nothing_32`",
-        ),
-        (
-            "same_source",
-            "describe: two source files are called `copy.comp`",
-        ),
-        (
-            "rank",
-            "describe: kernel `bad_nothing_32` has rank 256; the highest is 255",
-        ),
-        ("name", "describe: kernel `bad_nothing_32` names no op"),
-        ("spirv", "describe: source file `odd.spv` is not SPIR-V"),
-    ];
-    for (how, expected) in cases {
-        assert_eq!(describe(how), [expected]);
-    }
-    let newer = "pack bad: source file `broken.comp` is of kind 77, which this host does not know";
-    assert_eq!(describe("kind"), ["loaded bad", newer]);
 }

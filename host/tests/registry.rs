@@ -30,7 +30,7 @@ fn mistakes(text: &str) -> String {
     assert_eq!(error.kind(), Kind::Registry, "{error}");
     error
         .to_string()
-        .replace(&format!("{}/", folder.path().display()), "")
+        .replace(&format!("{}/", folder.display()), "")
 }
 
 /// A folder with the template and the bad pack in `packs/`.
@@ -103,7 +103,7 @@ fn the_default_registry_is_valid() {
     let text = fs::read_to_string(registry).unwrap();
     let table = load_text(&folder, &text).unwrap();
     assert_eq!(table.fallback, Fallback::Host);
-    let missing = format!("search folder {}/priv/packs: ", folder.path().display());
+    let missing = format!("search folder {}/priv/packs: ", folder.display());
     assert!(
         table.warnings.len() == 1 && table.warnings[0].starts_with(&missing),
         "{table:?}"
@@ -219,7 +219,7 @@ registry.toml:13:10: a sha256 is 64 hexadecimal digits
 registry.toml:14:12: expected an integer, got a string
  14 | priority = "high"
     |            ^^^^^^
-registry.toml:16:7: a pack id is made of letters, digits, `.`, `_` and `-`
+registry.toml:16:7: a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`
  16 | [pack."a b"]
     |       ^^^^^
 registry.toml:20:10: there is no type `f33`; did you mean `f32`?
@@ -307,6 +307,9 @@ fn locked_mode_loads_what_is_pinned_and_nothing_else() {
         other.contains("packs/bad.so: sha256: the file has "),
         "{other}"
     );
+    let error = load_text(&folder, &text("").replace("[pack.template", "[pack.other")).unwrap_err();
+    let expected = "template.so: metadata: it is pack `template`, the registry expects `other`";
+    assert!(error.to_string().contains(expected), "{error}");
     assert!(refused("file = \"none.so\"").contains("none.so: read: No such file"));
 }
 
@@ -340,10 +343,18 @@ fn dev_mode_rejects_what_a_pin_version_or_id_contradicts() {
     );
 
     let (loaded, reasons, _) = rejected("[pack.good]\nfile = \"bad.so\"");
-    assert_eq!(loaded, ["bad", "template"]);
+    assert_eq!(loaded, ["template"]);
     assert_eq!(
         reasons,
         ["metadata: it is pack `bad`, the registry expects `good`"]
+    );
+
+    let (loaded, reasons, _) = rejected("[pack.bad]\nfile = \"none.so\"");
+    assert_eq!(loaded, ["template"]);
+    assert!(reasons[0].starts_with("read: No such file"), "{reasons:?}");
+    assert_eq!(
+        reasons[1],
+        "metadata: the registry names another file for pack `bad`"
     );
 }
 

@@ -34,10 +34,12 @@ fn ask(shape: &[u64], strides: &[i64], offset: u64) -> Result<Plan, Refusal> {
         reserved: [0; 2],
     };
     let contiguous = nx_vulkan_abi::layout::contiguous_strides(shape);
+    let inputs = [desc(strides.into(), offset)];
+    let outputs = [desc(contiguous[..].into(), 0)];
     let request = Request {
         op: "square".into(),
-        inputs: [desc(strides.into(), offset)][..].into(),
-        outputs: [desc(contiguous[..].into(), 0)][..].into(),
+        inputs: inputs[..].into(),
+        outputs: outputs[..].into(),
         attrs: [][..].into(),
         device: &device(),
         spare: [0; 4],

@@ -9,13 +9,11 @@ use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
 
 pub(super) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
-    let (extent, repeats) = match ints(attrs, "axis") {
-        [axis] => {
-            let axis = *axis as usize;
-            (out.shape[axis], out.shape[axis + 1..].iter().product::<u64>())
-        }
-        _ => (u64::MAX, 1),
+    let [axis] = ints(attrs, "axis") else {
+        return from_index(out, |index| index);
     };
+    let [extent, ref inner @ ..] = out.shape[*axis as usize..] else { return Err("no such axis".to_owned()) };
+    let repeats: u64 = inner.iter().product();
     from_index(out, |index| index / repeats % extent)
 }
 
@@ -29,9 +27,9 @@ pub(super) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
     for (to, bits) in element.as_chunks_mut::<8>().0.iter_mut().zip(ints(attrs, "bits")) {
         *to = bits.to_le_bytes();
     }
-    let element = &element[..out.dtype.size() as usize];
+    let block = element[..out.dtype.size() as usize].repeat(BLOCK);
     for_each_block(out, &|_, bytes| {
-        bytes.chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
+        bytes.copy_from_slice(&block[..bytes.len()]);
         Ok(())
     })
 }

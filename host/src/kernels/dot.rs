@@ -5,6 +5,7 @@ use nx_vulkan_abi::dtype::DType;
 
 use super::element::Register;
 use super::elementwise::{Outcome, is_single};
+use super::number::Number;
 use super::operand::Operand;
 use super::parallel;
 use super::{Out, View};
@@ -25,8 +26,10 @@ pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
     let b = Matrices::new(b, batch, ints(attrs, "contract_b"));
     let dtype = out.dtype;
     if !dtype.is_float() {
-        let integers = |from: &Operand, start: u64, to: &mut [i64]| from.gather(0, start, to);
-        return multiply(&a, &b, out, &integers, &integer_tile);
+        return match dtype.size() {
+            8 => multiply(&a, &b, out, &read::<i64>, &integer_tile::<i64>),
+            _ => multiply(&a, &b, out, &read::<i32>, &integer_tile::<i32>),
+        };
     }
     let single = is_single(dtype);
     let wide = |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
@@ -110,6 +113,11 @@ struct Packed<'a, R> {
     free: usize,
 }
 
+/// Wrapping arithmetic agrees in the bits that a narrower result keeps, so all integers are read as wide ones.
+fn read<R: Register>(from: &Operand, start: u64, to: &mut [R]) {
+    from.gather(0, start, to);
+}
+
 fn multiply<R: Register>(a: &Matrices, b: &Matrices, out: &mut Out, read: Read<R>, tile: Tile<R>) -> Outcome {
     let (dtype, row_bytes) = (out.dtype, b.free * out.dtype.size() as usize);
     let columns: Vec<Range> = Range::split(b.free, COLUMNS).collect();
@@ -183,12 +191,12 @@ fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
     }
 }
 
-fn integer_tile(a: Packed<i64>, b: Packed<i64>, depth: usize, sums: &mut [i64]) {
+fn integer_tile<R: Number>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
     for (i, row) in sums.chunks_mut(b.free).enumerate() {
         for k in 0..depth {
             let x = a.cells[i * a.strides.free + k * a.strides.depth];
             let line = &b.cells[k * b.strides.depth..];
-            let add = |(sum, y): (&mut i64, &i64)| *sum = sum.wrapping_add(x.wrapping_mul(*y));
+            let add = |(sum, y): (&mut R, &R)| *sum = sum.add(x.multiply(*y));
             match b.strides.free {
                 1 => row.iter_mut().zip(line).for_each(add),
                 step => row.iter_mut().zip(line.iter().step_by(step)).for_each(add),

@@ -52,19 +52,22 @@ macro_rules! integer_registers {
         }
     })* };
 }
-integer_registers!(u8, u16, u32, u64, i8, i16, i32);
+integer_registers!(u8, u16, u32, u64, i8, i16);
 
-/// Also writes narrower integers, wrapped: what sums, products and `dot` of every integer type are computed in.
-impl Register for i64 {
-    fn store(values: &[i64], dtype: DType, bytes: &mut [u8]) {
-        match dtype.size() {
-            1 => put(values, bytes, |x| (x as u8).to_ne_bytes()),
-            2 => put(values, bytes, |x| (x as u16).to_ne_bytes()),
-            4 => put(values, bytes, |x| (x as u32).to_ne_bytes()),
-            _ => put(values, bytes, i64::to_ne_bytes),
+macro_rules! wide_integer_registers {
+    ($($t:ty),*) => { $(impl Register for $t {
+        /// Wraps to narrower types: sums, products and `dot` of all integer types are computed here.
+        fn store(values: &[$t], dtype: DType, bytes: &mut [u8]) {
+            match dtype.size() {
+                1 => put(values, bytes, |x| (x as u8).to_ne_bytes()),
+                2 => put(values, bytes, |x| (x as u16).to_ne_bytes()),
+                4 => put(values, bytes, |x| (x as u32).to_ne_bytes()),
+                _ => put(values, bytes, <$t>::to_ne_bytes),
+            }
         }
-    }
+    })* };
 }
+wide_integer_registers!(i32, i64);
 
 impl Register for f32 {
     fn store(values: &[f32], dtype: DType, bytes: &mut [u8]) {

@@ -91,6 +91,14 @@ pub(super) struct Extreme<R> {
     pub(super) register: PhantomData<fn(R)>,
 }
 
+impl<R: Number> Extreme<R> {
+    /// Whether `item`, which comes later, takes the place of `best`.
+    fn beats(&self, item: R, best: R) -> bool {
+        let beyond = if self.largest { item > best } else { item < best };
+        !best.is_nan() && (beyond || item.is_nan() || self.last && item == best)
+    }
+}
+
 /// An element and its index, or nothing yet.
 type Candidate<R> = Option<(R, u64)>;
 
@@ -107,17 +115,20 @@ impl<R: Number> Fold for Extreme<R> {
     }
 
     fn step(&self, state: &mut Candidate<R>, item: R, index: u64) {
-        let better = state.is_none_or(|(best, _)| {
-            let beyond = if self.largest { item > best } else { item < best };
-            !best.is_nan() && (beyond || item.is_nan() || self.last && item == best)
-        });
-        if better {
+        if state.is_none_or(|(best, _)| self.beats(item, best)) {
             *state = Some((item, index));
         }
     }
 
     fn run(&self, state: &mut Candidate<R>, items: &[R], index: u64) {
-        items.iter().zip(index..).for_each(|(item, index)| self.step(state, *item, index));
+        let [first, rest @ ..] = items else { return };
+        let (mut best, mut at) = (*first, 0);
+        for (item, i) in rest.iter().zip(1..) {
+            if self.beats(*item, best) {
+                (best, at) = (*item, i);
+            }
+        }
+        self.step(state, best, index + at);
     }
 
     fn merge(&self, state: &mut Candidate<R>, later: Candidate<R>) {

@@ -94,9 +94,9 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
         fold.store(&states, dtype, out.bytes);
         return Ok(());
     };
-    // Neighbours in memory are read together: results side by side where the reduced axes lie further apart.
+    // Results side by side where the reduced axes lie further apart in memory, or where each takes few elements.
     let ((extent, near), (_, far)) = (kept.inner(), reduced.inner());
-    let side_by_side = extent >= 8 && near.unsigned_abs() < far.unsigned_abs();
+    let side_by_side = extent >= 8 && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
     let width = if side_by_side { BLOCK } else { (TASK as u64 / reduced.count()).max(1) as usize };
     parallel::for_each_chunk(out.bytes, width * size, &|task, bytes| {
         let first = (task * width) as u64;

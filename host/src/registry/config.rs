@@ -182,7 +182,7 @@ fn read_document(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Config {
         if !super::is_pack_id(&id) {
             reader.error(
                 key.span(),
-                "a pack id is made of letters, digits, `.`, `_` and `-`",
+                "a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`",
             );
         }
         let entry = read_pack(reader, &id, key.span(), table, config.mode);

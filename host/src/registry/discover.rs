@@ -39,31 +39,35 @@ pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
         .map(PathBuf::as_path)
         .collect();
     let store = config.store.as_deref().unwrap_or(&options.store);
+    let mut named = Vec::new();
     for (id, entry) in &config.packs {
         if let Some(file) = &entry.file {
-            let path = locate(file, &folders);
+            let path = locate(file, &folders, config.source.folder());
             found.add(config, store, &path, Some(id.as_str()));
+            named.push(path);
         }
     }
     for folder in &folders {
         for path in found.list(folder) {
-            found.add(config, store, &path, None);
+            if !named.contains(&path) {
+                found.add(config, store, &path, None);
+            }
         }
     }
     found.report_missing(config)?;
     Ok(found)
 }
 
-/// A bare name is a file in the first search folder that has it.
-fn locate(file: &Path, folders: &[&Path]) -> PathBuf {
-    let bare = file
-        .parent()
-        .is_some_and(|parent| parent.as_os_str().is_empty());
-    let found = folders
-        .iter()
-        .map(|folder| folder.join(file))
-        .find(|path| path.exists());
-    found.filter(|_| bare).unwrap_or_else(|| file.to_owned())
+/// A bare name is a file in the first search folder that has it; a path is taken as it is.
+fn locate(file: &Path, folders: &[&Path], registry: &Path) -> PathBuf {
+    if file.file_name() != Some(file.as_os_str()) {
+        return file.to_owned();
+    }
+    let mut places = folders.iter().map(|folder| folder.join(file));
+    let found = places.clone().find(|path| path.exists());
+    found
+        .or_else(|| places.next())
+        .unwrap_or_else(|| registry.join(file))
 }
 
 impl Found {
@@ -109,13 +113,18 @@ impl Found {
         wanted: Option<&str>,
     ) -> std::result::Result<Option<FoundPack>, String> {
         let file = PackFile::read(path)?;
-        let pinned = || {
+        let by_pin = || {
+            let pinned = |entry: &PackEntry| {
+                entry.file.is_none() && entry.pin.as_ref() == Some(&file.sha256)
+            };
             config
                 .packs
-                .values()
-                .any(|entry| entry.pin.as_ref() == Some(&file.sha256))
+                .iter()
+                .find(|(_, entry)| pinned(entry))
+                .map(|(id, _)| id.as_str())
         };
-        let unlisted = config.mode == Mode::Locked && wanted.is_none() && !pinned();
+        let wanted = wanted.or_else(|| by_pin().filter(|_| config.mode == Mode::Locked));
+        let unlisted = config.mode == Mode::Locked && wanted.is_none();
         if unlisted || self.packs.iter().any(|pack| pack.sha256 == file.sha256) {
             return Ok(None);
         }
@@ -156,12 +165,20 @@ impl Found {
         identity: &Identity,
         file: &PackFile,
     ) -> std::result::Result<(), String> {
-        if wanted.is_some_and(|wanted| wanted != identity.id) {
-            let wanted = wanted.unwrap_or_default();
-            return Err(format!(
-                "metadata: it is pack `{}`, the registry expects `{wanted}`",
-                identity.id
-            ));
+        match wanted {
+            Some(wanted) if wanted != identity.id => {
+                return Err(format!(
+                    "metadata: it is pack `{}`, the registry expects `{wanted}`",
+                    identity.id
+                ));
+            }
+            None if entry.is_some_and(|entry| entry.file.is_some()) => {
+                return Err(format!(
+                    "metadata: the registry names another file for pack `{}`",
+                    identity.id
+                ));
+            }
+            _ => {}
         }
         if let Some(other) = self.packs.iter().find(|pack| pack.image.id == identity.id) {
             let path = other.path.display();

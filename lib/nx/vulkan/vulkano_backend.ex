@@ -227,13 +227,13 @@ if Code.ensure_loaded?(Nx) do
       case where do
         :native ->
           def unquote(name)(out, unquote_splicing(arguments)) do
-            refs = refs(unquote(operands))
-            attrs = Ops.attrs(unquote(name), unquote(arguments))
-
-            result =
-              Request.run(unquote(Atom.to_string(name)), refs, [{out.type, out.shape}], attrs)
-
-            finish(unquote(name), out, result, refs, unquote(arguments))
+            native(
+              unquote(name),
+              unquote(Atom.to_string(name)),
+              out,
+              unquote(operands),
+              unquote(arguments)
+            )
           end
 
         :fallback ->
@@ -248,6 +248,18 @@ if Code.ensure_loaded?(Nx) do
       # Literals inside the default function are made on the default backend: they belong next to the operands.
       backend = {V, device: arguments |> refs_of() |> uuid()}
       Nx.with_default_backend(backend, fn -> apply(fun, [struct | arguments]) end)
+    end
+
+    # The host reduces axes, and a scalar has none.
+    defp native(op, name, out, [%T{shape: {}} = scalar], [_, opts]) do
+      vector = reshape(%{scalar | shape: {1}, names: [nil]}, scalar)
+      native(op, name, out, [vector], [vector, opts])
+    end
+
+    defp native(op, name, out, operands, arguments) do
+      refs = refs(operands)
+      result = Request.run(name, refs, [{out.type, out.shape}], Ops.attrs(op, arguments))
+      finish(op, out, result, refs, arguments)
     end
 
     defp finish(_op, out, {:ok, [ref]}, _where, _arguments), do: wrap(out, ref)

@@ -24,9 +24,10 @@ layout(set = 0, binding = 0) writeonly buffer RVectors { R_VECTOR r_vectors[]; }
 R_STORAGE create(INDEX i) {
     i += params.start;
     // Names that expressions use: the index along the counted axis, the index below it, the element's bytes.
-    INDEX outer = nxv_divide(i, params.inner.extent, params.inner.divisor);
+    INDEX outer = params.inner.extent == 1 ? i : nxv_divide(i, params.inner.extent, params.inner.divisor);
     INDEX below = i - outer * params.inner.extent;
-    INDEX along = outer - nxv_divide(outer, params.counted.extent, params.counted.divisor) * params.counted.extent;
+    INDEX along = params.counted.extent == 1
+        ? INDEX(0) : outer - nxv_divide(outer, params.counted.extent, params.counted.divisor) * params.counted.extent;
     uvec4 bits = uvec4(params.bits[0], params.bits[1], params.bits[2], params.bits[3]);
     return R_STORE(R_CAST(EXPRESSION));
 }

@@ -1,4 +1,4 @@
-//! Products straight from memory: anything small or odd, and everything on a CPU, where shared memory gains nothing.
+//! Products straight from memory: anything small or odd, and everything on a CPU.
 
 use crate::{
     problem::Problem,
@@ -20,8 +20,17 @@ struct Shape {
 /// Plans any product.
 pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let width = steps::width(problem.dtype);
-    let Shape { own_m, own_n, threads, shares_rows } = shape(problem, device);
-    let (columns, jobs_per_group) = if shares_rows { (own_n * threads, 1) } else { (own_n, threads) };
+    let Shape {
+        own_m,
+        own_n,
+        threads,
+        shares_rows,
+    } = shape(problem, device);
+    let (columns, jobs_per_group) = if shares_rows {
+        (own_n * threads, 1)
+    } else {
+        (own_n, threads)
+    };
     let cut = Cut {
         blocks: [problem.m.div_ceil(own_m), problem.n.div_ceil(columns)],
         splits: 1,
@@ -31,7 +40,9 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let jobs = u64::from(cut.blocks[0]) * u64::from(cut.blocks[1]) * u64::from(problem.batches);
     let enough = u64::from(device.compute_units.max(8)) * u64::from(2 * jobs_per_group);
     let cut = match u64::from(problem.k / 128) {
-        parts if parts > 1 && jobs < enough => cut.split(problem.k, parts.min(enough / jobs), width),
+        parts if parts > 1 && jobs < enough => {
+            cut.split(problem.k, parts.min(enough / jobs), width)
+        }
         _ => cut,
     };
     let a_packs = problem.a.is_along_k() || (own_m.is_multiple_of(width) && !shares_rows);
@@ -57,7 +68,12 @@ fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         && device.features.has(Features::SUBGROUP_ARITHMETIC);
     if device.kind == CPU && travels && problem.n > 4 {
         let own_m = if problem.m > lanes { 2 * lanes } else { lanes };
-        return Shape { own_m, own_n: 4, threads: lanes, shares_rows: true };
+        return Shape {
+            own_m,
+            own_n: 4,
+            threads: lanes,
+            shares_rows: true,
+        };
     }
     Shape {
         own_m: problem.m.next_power_of_two().min(4),

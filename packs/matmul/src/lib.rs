@@ -1,6 +1,8 @@
-//! The matmul kernel pack: it plans `dot` as a skinny, a tiled or a direct product.
+//! The matmul kernel pack: `pack.toml` lists the ways to run `dot` and the tile shapes, the files in `shaders/` hold one
+//! shader for each way of walking through memory, and `plan` brings the two together. It never touches a device.
 //!
-//! The ways to run it and the tile shapes are rows of `pack.toml`; the access patterns are the shaders.
+//! A request becomes a `Problem` (batch x m x n x k, with one stride per direction and operand), and a problem becomes
+//! dispatches: copies of operands whose axes do not collapse, the product, and the sum of its splits.
 
 mod direct;
 mod operand;
@@ -8,22 +10,17 @@ mod problem;
 mod skinny;
 mod steps;
 mod table;
-mod tiled;
-
 #[cfg(test)]
 mod tests;
+mod tiled;
 
-use nx_vulkan_abi::{Description, Plan, Refusal, Request, Source};
+use nx_vulkan_abi::{Description, Plan, Refusal, Request, Source, pack};
 use problem::Problem;
-use std::sync::LazyLock;
 pub use table::{Method, Table};
 
-nx_vulkan_abi::pack! { id: "matmul", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
+pack! { id: "matmul", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
-static TABLE: LazyLock<Result<Table, String>> =
-    LazyLock::new(|| Table::parse(include_str!("../pack.toml")));
-
-/// Shaders and headers, by the name plans call them.
+/// Shaders and headers, by the names that plans call them.
 pub const SOURCES: &[Source] = &[
     Source::glsl("product.glsl", include_str!("../shaders/product.glsl")),
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
@@ -31,17 +28,18 @@ pub const SOURCES: &[Source] = &[
     Source::glsl("skinny.comp", include_str!("../shaders/skinny.comp")),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
     Source::glsl("gather.comp", include_str!("../shaders/gather.comp")),
+    Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
 ];
 
 fn describe() -> Result<Description, String> {
-    let table = TABLE.as_ref().map_err(String::clone)?;
-    Ok(Description { sources: SOURCES.to_vec(), kernels: table.rows()? })
+    Ok(Description {
+        sources: SOURCES.to_vec(),
+        kernels: Table::get()?.rows()?,
+    })
 }
 
-/// The pack's own answer for kernel `row` of its table.
-pub fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let table = TABLE.as_ref().map_err(|why| Refusal::Internal(why.clone()))?;
-    plan_from(table, row, request)
+fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+    plan_from(Table::get().map_err(Refusal::Internal)?, row, request)
 }
 
 /// The answer the pack would give with another table, which is how tile shapes are compared.
@@ -49,14 +47,20 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
     let kernel = table
         .kernel
         .get(row as usize)
-        .ok_or_else(|| Refusal::Internal(format!("the table has no row {row}")))?;
+        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
     let problem = Problem::new(request)?;
     if problem.elements() == 0 {
         return Ok(Plan::default());
     }
+    if problem.k == 0 {
+        return steps::zeros(&problem, request.device);
+    }
     match kernel.method {
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),
-        Method::Direct => direct::plan(&problem, request.device),
+        Method::Cpu if request.device.kind != direct::CPU => {
+            Err(Refusal::decline("the device is not a CPU"))
+        }
+        Method::Direct | Method::Cpu => direct::plan(&problem, request.device),
     }
 }

@@ -27,7 +27,9 @@ impl Operand {
         for (role, axes) in roles.iter().enumerate() {
             let (shape, strides) = select(tensor, axes);
             let space = layout::collapse(&shape, &[strides]);
-            let &[extent] = space.shape.as_slice() else { return None };
+            let &[extent] = space.shape.as_slice() else {
+                return None;
+            };
             operand.extents[role] = extent;
             operand.strides[role] = if extent == 1 { 0 } else { space.strides[0][0] };
         }
@@ -38,19 +40,38 @@ impl Operand {
     pub(crate) fn gathered(arg: BufArg, extents: [u64; 3]) -> Operand {
         let steps = [extents[1] * extents[2], extents[2], 1];
         let strides = std::array::from_fn(|i| if extents[i] == 1 { 0 } else { steps[i] as i64 });
-        Operand { arg, offset: 0, strides, extents }
+        Operand {
+            arg,
+            offset: 0,
+            strides,
+            extents,
+        }
     }
 
     /// Binds only the bytes the operand covers, where its buffer is larger than a binding may be.
-    pub(crate) fn windowed(mut self, storage: u64, dtype: DType, device: &DeviceInfo<'_>) -> Result<Operand, Refusal> {
+    pub(crate) fn windowed(
+        mut self,
+        storage: u64,
+        dtype: DType,
+        device: &DeviceInfo<'_>,
+    ) -> Result<Operand, Refusal> {
         const ALIGN: u64 = 256; // no device asks for more
         let size = dtype.size();
         if self.extents.contains(&0) {
-            return Ok(Operand { offset: 0, strides: [0; 3], ..self });
+            return Ok(Operand {
+                offset: 0,
+                strides: [0; 3],
+                ..self
+            });
         }
-        let spans: [i64; 3] = std::array::from_fn(|i| self.strides[i].saturating_mul(self.extents[i] as i64 - 1));
-        let low = spans.iter().fold(self.offset, |at, span| at.saturating_add(*span.min(&0)));
-        let high = spans.iter().fold(self.offset, |at, span| at.saturating_add(*span.max(&0)));
+        let spans: [i64; 3] =
+            std::array::from_fn(|i| self.strides[i].saturating_mul(self.extents[i] as i64 - 1));
+        let low = spans
+            .iter()
+            .fold(self.offset, |at, span| at.saturating_add(*span.min(&0)));
+        let high = spans
+            .iter()
+            .fold(self.offset, |at, span| at.saturating_add(*span.max(&0)));
         if low < 0 || (high as u64 + 1).saturating_mul(size) > storage {
             return Err(Refusal::BadRequest(format!(
                 "an operand reaches outside its buffer of {storage} bytes"
@@ -92,16 +113,26 @@ impl Operand {
         let width = i64::from(width);
         self.strides[fast] == 1
             && self.extents[fast].is_multiple_of(width as u64)
-            && [self.offset, self.strides[slow], self.strides[0]].iter().all(|x| x % width == 0)
+            && [self.offset, self.strides[slow], self.strides[0]]
+                .iter()
+                .all(|x| x % width == 0)
     }
 
     /// Offset and strides as the shaders take them: modulo 2^32, so that negative strides work.
     pub(crate) fn words(&self) -> [u32; 4] {
-        [self.offset, self.strides[0], self.strides[1], self.strides[2]].map(|x| x as u32)
+        [
+            self.offset,
+            self.strides[0],
+            self.strides[1],
+            self.strides[2],
+        ]
+        .map(|x| x as u32)
     }
 }
 
 /// Extents and strides of the named axes.
 pub(crate) fn select(tensor: &TensorDesc<'_>, axes: &[usize]) -> (Vec<u64>, Vec<i64>) {
-    axes.iter().map(|&axis| (tensor.shape[axis], tensor.strides[axis])).unzip()
+    axes.iter()
+        .map(|&axis| (tensor.shape[axis], tensor.strides[axis]))
+        .unzip()
 }

@@ -34,15 +34,27 @@ impl Problem {
     /// Reads a request. Asks for operands in the result type, declines what the shaders cannot index.
     pub(crate) fn new(request: &Request<'_>) -> Result<Problem, Refusal> {
         let ([a, b], [c]) = (request.inputs.as_slice(), request.outputs.as_slice()) else {
-            return Err(Refusal::BadRequest("dot takes two operands and gives one result".into()));
+            return Err(Refusal::BadRequest(
+                "dot takes two operands and gives one result".into(),
+            ));
         };
         let mut roles = [roles(request, "a", a)?, roles(request, "b", b)?];
         let extents = |tensor: &TensorDesc<'_>, axes: &[usize]| select(tensor, axes).0;
-        if [0, 2].iter().any(|&i| extents(a, &roles[0][i]) != extents(b, &roles[1][i])) {
-            return Err(Refusal::BadRequest("dot's batch or contracted axes differ in extent".into()));
+        if [0, 2]
+            .iter()
+            .any(|&i| extents(a, &roles[0][i]) != extents(b, &roles[1][i]))
+        {
+            return Err(Refusal::BadRequest(
+                "dot's batch or contracted axes differ in extent".into(),
+            ));
         }
         let wrong = (0..2).filter(|&i| request.inputs[i as usize].dtype != c.dtype);
-        let wrong: Vec<InputAs> = wrong.map(|index| InputAs { index, dtype: c.dtype }).collect();
+        let wrong: Vec<InputAs> = wrong
+            .map(|index| InputAs {
+                index,
+                dtype: c.dtype,
+            })
+            .collect();
         if !wrong.is_empty() {
             return Err(Refusal::InputsAs(wrong));
         }
@@ -53,12 +65,16 @@ impl Problem {
         let [batches, m, k] = std::array::from_fn(|i| count(a, &roles[0][i]));
         let n = count(b, &roles[1][1]);
         if batches.saturating_mul(m).saturating_mul(n) != c.elements() {
-            return Err(Refusal::BadRequest("dot's result has another number of elements".into()));
+            return Err(Refusal::BadRequest(
+                "dot's result has another number of elements".into(),
+            ));
         }
         check_range("the result", c.elements() * c.dtype.size(), request.device)?;
         let limit = |extent: u64| match i32::try_from(extent) {
             Ok(extent) => Ok(extent as u32),
-            Err(_) => Err(Refusal::decline(format!("an extent of {extent} exceeds 2^31 - 1"))),
+            Err(_) => Err(Refusal::decline(format!(
+                "an extent of {extent} exceeds 2^31 - 1"
+            ))),
         };
         let mut gathers = Vec::new();
         Ok(Problem {
@@ -82,7 +98,14 @@ impl Problem {
     /// The same product with the roles of A and B exchanged.
     pub(crate) fn exchanged(self) -> Problem {
         let [row, column] = self.c_strides;
-        Problem { m: self.n, n: self.m, a: self.b, b: self.a, c_strides: [column, row], ..self }
+        Problem {
+            m: self.n,
+            n: self.m,
+            a: self.b,
+            b: self.a,
+            c_strides: [column, row],
+            ..self
+        }
     }
 }
 
@@ -93,7 +116,9 @@ fn roles(request: &Request<'_>, name: &str, tensor: &TensorDesc<'_>) -> Result<R
         let axes = request.ints(&attr).iter();
         axes.map(|&axis| match usize::try_from(axis) {
             Ok(axis) if axis < tensor.rank() => Ok(axis),
-            _ => Err(Refusal::BadRequest(format!("{attr}: operand has no axis {axis}"))),
+            _ => Err(Refusal::BadRequest(format!(
+                "{attr}: operand has no axis {axis}"
+            ))),
         })
         .collect()
     };
@@ -101,7 +126,9 @@ fn roles(request: &Request<'_>, name: &str, tensor: &TensorDesc<'_>) -> Result<R
     let taken = |axis: &usize| batch.contains(axis) || contracted.contains(axis);
     let free: Vec<usize> = (0..tensor.rank()).filter(|axis| !taken(axis)).collect();
     if batch.len() + contracted.len() + free.len() != tensor.rank() {
-        return Err(Refusal::BadRequest(format!("an axis of {name} has two roles in dot")));
+        return Err(Refusal::BadRequest(format!(
+            "an axis of {name} has two roles in dot"
+        )));
     }
     Ok([batch, free, contracted])
 }
@@ -115,7 +142,9 @@ fn order_contracted(a: &TensorDesc<'_>, b: &TensorDesc<'_>, roles: &mut [Roles; 
     };
     let sorted_by = |side: usize| {
         let mut order: Vec<usize> = (0..roles[0][2].len()).collect();
-        order.sort_by_key(|&i| std::cmp::Reverse(tensors[side].strides[roles[side][2][i]].unsigned_abs()));
+        order.sort_by_key(|&i| {
+            std::cmp::Reverse(tensors[side].strides[roles[side][2][i]].unsigned_abs())
+        });
         let mut sorted = roles.clone();
         for (new, old) in sorted.iter_mut().zip(roles.iter()) {
             new[2] = order.iter().map(|&i| old[2][i]).collect();
@@ -138,7 +167,11 @@ fn operand(
         return operand.windowed(tensor.storage_len, tensor.dtype, device);
     }
     check_range("an operand", tensor.storage_len, device)?;
-    check_range("a gathered operand", tensor.elements().saturating_mul(tensor.dtype.size()), device)?;
+    check_range(
+        "a gathered operand",
+        tensor.elements().saturating_mul(tensor.dtype.size()),
+        device,
+    )?;
     let (shape, strides) = select(tensor, &roles.concat());
     let space = layout::collapse(&shape, &[strides]);
     let arg = BufArg::scratch(gathers.len() as u32, Access::READ);
@@ -158,8 +191,15 @@ fn check_type(dtype: DType, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
     if device.features.has(needed) {
         return Ok(());
     }
-    let missing: Vec<_> = needed.names().into_iter().filter(|name| !device.features.names().contains(name)).collect();
-    Err(Refusal::decline(format!("{dtype} needs {} on the device", missing.join(", "))))
+    let missing: Vec<_> = needed
+        .names()
+        .into_iter()
+        .filter(|name| !device.features.names().contains(name))
+        .collect();
+    Err(Refusal::decline(format!(
+        "{dtype} needs {} on the device",
+        missing.join(", ")
+    )))
 }
 
 /// Refuses buffers that one binding cannot cover or 32 bits cannot index.
@@ -168,5 +208,7 @@ pub(crate) fn check_range(what: &str, bytes: u64, device: &DeviceInfo<'_>) -> Re
     if bytes <= limit {
         return Ok(());
     }
-    Err(Refusal::decline(format!("{what} covers {bytes} bytes and the device binds at most {limit}")))
+    Err(Refusal::decline(format!(
+        "{what} covers {bytes} bytes and the device binds at most {limit}"
+    )))
 }

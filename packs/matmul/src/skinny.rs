@@ -16,12 +16,18 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         true => problem.clone().exchanged(),
         false => problem.clone(),
     };
-    let Problem { m, n, k, batches, .. } = problem;
+    let Problem {
+        m, n, k, batches, ..
+    } = problem;
     if n > FEW {
-        return Err(Refusal::decline(format!("{n} rows or columns are more than {FEW}")));
+        return Err(Refusal::decline(format!(
+            "{n} rows or columns are more than {FEW}"
+        )));
     }
     if k < 32 || u64::from(m) * u64::from(k) < 4096 {
-        return Err(Refusal::decline(format!("{m} x {k} is too little work to share")));
+        return Err(Refusal::decline(format!(
+            "{m} x {k} is too little work to share"
+        )));
     }
     let width = steps::width(problem.dtype);
     let along_k = problem.a.is_along_k();
@@ -34,14 +40,23 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let most_results = 32768 / threads / steps::register(problem.dtype).max(1) / n;
     let (along, own_m) = if along_k {
         let along = (k / depth).next_power_of_two().clamp(8, threads);
-        let own_m = m.div_ceil(threads / along).next_power_of_two().min(4).min(floor_power(most_results));
+        let own_m = m
+            .div_ceil(threads / along)
+            .next_power_of_two()
+            .min(4)
+            .min(floor_power(most_results));
         (along, own_m)
     } else {
-        let across = m.div_ceil(row_step).next_power_of_two().clamp(1, 32.min(threads));
+        let across = m
+            .div_ceil(row_step)
+            .next_power_of_two()
+            .clamp(1, 32.min(threads));
         (threads / across, 1)
     };
     if own_m * row_step > most_results {
-        return Err(Refusal::decline("the sums of one workgroup exceed its shared memory"));
+        return Err(Refusal::decline(
+            "the sums of one workgroup exceed its shared memory",
+        ));
     }
     let cut = Cut {
         blocks: [m.div_ceil(threads / along * own_m * row_step), 1],
@@ -66,7 +81,14 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         number("COLUMNS", n),
         number("UNROLL", unroll),
     ];
-    steps::product(&problem, device, "skinny.comp", cut, [wide, b_wide, false], own)
+    steps::product(
+        &problem,
+        device,
+        "skinny.comp",
+        cut,
+        [wide, b_wide, false],
+        own,
+    )
 }
 
 /// The largest power of two that is not above `x`, at least 1.

@@ -56,9 +56,16 @@ pub(crate) struct Cut {
 impl Cut {
     /// At most `splits` parts, each a multiple of `unit` elements.
     pub(crate) fn split(self, k: u32, splits: u64, unit: u32) -> Cut {
-        let chunk = u64::from(k).div_ceil(splits.max(1)).next_multiple_of(u64::from(unit)).max(1);
+        let chunk = u64::from(k)
+            .div_ceil(splits.max(1))
+            .next_multiple_of(u64::from(unit))
+            .max(1);
         let splits = u64::from(k).div_ceil(chunk).max(1) as u32;
-        Cut { splits, chunk: if splits == 1 { k } else { chunk as u32 }, ..self }
+        Cut {
+            splits,
+            chunk: if splits == 1 { k } else { chunk as u32 },
+            ..self
+        }
     }
 }
 
@@ -71,7 +78,11 @@ pub(crate) fn product(
     wide: [bool; 3],
     own: Vec<Define>,
 ) -> Result<Plan, Refusal> {
-    let mut steps = Steps { plan: Plan::default(), device, dtype: problem.dtype };
+    let mut steps = Steps {
+        plan: Plan::default(),
+        device,
+        dtype: problem.dtype,
+    };
     for gather in &problem.gathers {
         steps.gather(gather)?;
     }
@@ -79,11 +90,13 @@ pub(crate) fn product(
         * u64::from(cut.blocks[1])
         * u64::from(problem.batches)
         * u64::from(cut.splits);
-    let bits = u32::try_from(jobs).map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
+    let bits = u32::try_from(jobs)
+        .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
     let result = match cut.splits {
         1 => BufArg::output(0),
         splits => {
-            let partials = problem.elements() * u64::from(splits) * u64::from(register(problem.dtype));
+            let partials =
+                problem.elements() * u64::from(splits) * u64::from(register(problem.dtype));
             check_range("the partial results", partials, device)?;
             steps.scratch(partials, Access::WRITE)
         }
@@ -114,10 +127,36 @@ pub(crate) fn product(
     ];
     defines.extend(own);
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
-    steps.dispatch(file, defines, push, vec![problem.a.arg, problem.b.arg, result], groups)?;
+    steps.dispatch(
+        file,
+        defines,
+        push,
+        vec![problem.a.arg, problem.b.arg, result],
+        groups,
+    )?;
     if cut.splits > 1 {
         steps.sum_splits(problem.elements() as u32, cut.splits, result)?;
     }
+    Ok(steps.plan)
+}
+
+/// The plan of a product over no contracted elements, whose operands are empty and cannot be bound.
+pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+    let mut steps = Steps {
+        plan: Plan::default(),
+        device,
+        dtype: problem.dtype,
+    };
+    let count = problem.elements();
+    let defines = vec![number("THREADS", THREADS)];
+    let groups = count.div_ceil(u64::from(THREADS));
+    steps.dispatch(
+        "zeros.comp",
+        defines,
+        vec![count as u32],
+        vec![BufArg::output(0)],
+        groups,
+    )?;
     Ok(steps.plan)
 }
 
@@ -137,7 +176,9 @@ impl Steps<'_> {
         const MOST_AXES: usize = 15; // as many as 128 bytes of push constants hold
         let axes = gather.extents.len();
         if axes > MOST_AXES {
-            return Err(Refusal::decline(format!("a view of {axes} axes that do not collapse")));
+            return Err(Refusal::decline(format!(
+                "a view of {axes} axes that do not collapse"
+            )));
         }
         let count: u64 = gather.extents.iter().product();
         let to = self.scratch(count * self.dtype.size(), Access::WRITE);
@@ -146,14 +187,30 @@ impl Steps<'_> {
         push.extend(gather.strides.iter().map(|&stride| stride as u32));
         let defines = vec![number("THREADS", THREADS), number("AXES", axes as u32)];
         let groups = count.div_ceil(u64::from(THREADS));
-        self.dispatch("gather.comp", defines, push, vec![BufArg::input(gather.input), to], groups)
+        self.dispatch(
+            "gather.comp",
+            defines,
+            push,
+            vec![BufArg::input(gather.input), to],
+            groups,
+        )
     }
 
     fn sum_splits(&mut self, count: u32, splits: u32, partials: BufArg) -> Result<(), Refusal> {
         // Few elements of many splits would leave the device idle, so that then more invocations share one.
-        let along = if count >= 1 << 16 { 1 } else { (splits / 4).next_power_of_two().clamp(1, THREADS) };
+        let along = if count >= 1 << 16 {
+            1
+        } else {
+            (splits / 4).next_power_of_two().clamp(1, THREADS)
+        };
         let defines = vec![number("THREADS", THREADS), number("ALONG", along)];
-        let args = vec![BufArg { access: Access::READ, ..partials }, BufArg::output(0)];
+        let args = vec![
+            BufArg {
+                access: Access::READ,
+                ..partials
+            },
+            BufArg::output(0),
+        ];
         let groups = u64::from(count.div_ceil(THREADS / along));
         self.dispatch("splits.comp", defines, vec![count, splits], args, groups)
     }
@@ -192,7 +249,9 @@ fn grid(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal> {
     let x = groups.min(most_x);
     let y = groups.div_ceil(x.max(1));
     if y > most_y || x * y > u64::from(u32::MAX) {
-        return Err(Refusal::decline(format!("{groups} workgroups are more than the device runs at once")));
+        return Err(Refusal::decline(format!(
+            "{groups} workgroups are more than the device runs at once"
+        )));
     }
     Ok([x as u32, y as u32, 1])
 }

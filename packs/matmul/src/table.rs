@@ -2,6 +2,7 @@
 
 use nx_vulkan_abi::{DTypeSet, Features, Numerics, Row};
 use serde::Deserialize;
+use std::sync::OnceLock;
 
 /// The whole table.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,7 +25,7 @@ pub struct Kernel {
     /// What plans it.
     pub method: Method,
     /// Element types of operands and result.
-    pub types: Vec<String>,
+    pub takes: Vec<String>,
     /// Preference; higher is asked first.
     pub rank: u32,
 }
@@ -39,6 +40,8 @@ pub enum Method {
     Tiled,
     /// Anything: straight from memory.
     Direct,
+    /// As direct, and only where the device is a CPU, which gains nothing from shared memory.
+    Cpu,
 }
 
 /// A shape for `tile.comp`.
@@ -95,11 +98,20 @@ impl Tile {
 }
 
 impl Table {
+    /// The pack's own table.
+    pub(crate) fn get() -> Result<&'static Table, String> {
+        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
+        let table = TABLE.get_or_init(|| Table::parse(include_str!("../pack.toml")));
+        table.as_ref().map_err(String::clone)
+    }
+
     /// Reads a table; the error names the row that is wrong.
     pub fn parse(text: &str) -> Result<Table, String> {
         let table: Table = toml::from_str(text).map_err(|error| format!("pack.toml: {error}"))?;
         match table.tile.iter().find(|tile| !tile.is_sound()) {
-            Some(tile) => Err(format!("pack.toml: a tile does not divide evenly: {tile:?}")),
+            Some(tile) => Err(format!(
+                "pack.toml: a tile does not divide evenly: {tile:?}"
+            )),
             None => Ok(table),
         }
     }
@@ -109,7 +121,7 @@ impl Table {
         self.kernel
             .iter()
             .map(|kernel| {
-                let names: Vec<&str> = kernel.types.iter().map(String::as_str).collect();
+                let names: Vec<&str> = kernel.takes.iter().map(String::as_str).collect();
                 let types = DTypeSet::from_names(&names)
                     .ok_or_else(|| format!("pack.toml: {} has an unknown type", kernel.id))?;
                 Ok(Row {

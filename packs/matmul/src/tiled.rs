@@ -1,7 +1,6 @@
 //! Large products through shared memory, with the tile shape and the number of splits that keep the device busiest.
 
 use crate::{
-    direct::CPU,
     problem::Problem,
     skinny::FEW,
     steps::{self, Cut, number},
@@ -10,13 +9,16 @@ use crate::{
 use nx_vulkan_abi::{DeviceInfo, Plan, Refusal};
 
 /// Plans products that are large in every direction.
-pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>, tiles: &[Tile]) -> Result<Plan, Refusal> {
+pub(crate) fn plan(
+    problem: &Problem,
+    device: &DeviceInfo<'_>,
+    tiles: &[Tile],
+) -> Result<Plan, Refusal> {
     let &Problem { m, n, k, .. } = problem;
-    if device.kind == CPU {
-        return Err(Refusal::decline("a CPU gains nothing from shared memory"));
-    }
     if m <= FEW || n <= FEW || k < 16 || u64::from(m) * u64::from(n) < 1024 {
-        return Err(Refusal::decline(format!("{m} x {n} x {k} is smaller than a tile")));
+        return Err(Refusal::decline(format!(
+            "{m} x {n} x {k} is smaller than a tile"
+        )));
     }
     let fits = |tile: &&Tile| {
         tile.register == steps::register(problem.dtype)
@@ -24,13 +26,21 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>, tiles: &[Tile]) -
             && tile.threads() <= device.max_invocations.min(device.max_workgroup_size[0])
     };
     let choices = tiles.iter().filter(fits).flat_map(|tile| {
-        [1, 2, 3, 4, 6, 8].map(|splits| (tile, cut(problem, tile, splits))).into_iter()
+        [1, 2, 3, 4, 6, 8]
+            .map(|splits| (tile, cut(problem, tile, splits)))
+            .into_iter()
     });
     let (tile, cut) = choices
         .min_by(|x, y| cost(problem, device, x).total_cmp(&cost(problem, device, y)))
-        .ok_or_else(|| Refusal::decline("no tile fits the device's shared memory and workgroup size"))?;
+        .ok_or_else(|| {
+            Refusal::decline("no tile fits the device's shared memory and workgroup size")
+        })?;
     let width = tile.width();
-    let wide = [problem.a.is_wide(width), problem.b.is_wide(width), n.is_multiple_of(width)];
+    let wide = [
+        problem.a.is_wide(width),
+        problem.b.is_wide(width),
+        n.is_multiple_of(width),
+    ];
     let own = vec![
         number("THREADS", tile.threads()),
         number("BLOCK_M", tile.block[0]),
@@ -46,7 +56,10 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>, tiles: &[Tile]) -
 
 fn cut(problem: &Problem, tile: &Tile, splits: u64) -> Cut {
     let whole = Cut {
-        blocks: [problem.m.div_ceil(tile.block[0]), problem.n.div_ceil(tile.block[1])],
+        blocks: [
+            problem.m.div_ceil(tile.block[0]),
+            problem.n.div_ceil(tile.block[1]),
+        ],
         splits: 1,
         chunk: problem.k,
         jobs_per_group: 1,

@@ -13,7 +13,9 @@ State reduce_row(uint at, uint count, uint index, uint lane) {
     const uint step = params.reduced.index;
 
     uint head = min((0u - at) % WIDTH, count);
-    if (lane < head) states[0] = take(states[0], A_LOAD(elements[at + lane]), index + lane * step);
+    for (uint i = lane; i < head; i += LANES) {
+        states[0] = take(states[0], A_LOAD(elements[at + i]), index + i * step);
+    }
 
     uint vector_count = (count - head) / WIDTH;
     uint v = lane;

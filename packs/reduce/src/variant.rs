@@ -26,20 +26,17 @@ const VECTORS: &[(&str, &str, u64)] = &[
     ("double", "dvec2", 2),
 ];
 
-/// Type, lowest and highest value of it, in its register form.
+/// Type, lowest and highest value of it, in its register form. glslang reads defines before extensions are on, so there
+/// are no 64-bit literals.
 const BOUNDS: &[(DType, &str, &str)] = &[
     (DType::U8, "0u", "255u"),
     (DType::U16, "0u", "65535u"),
     (DType::U32, "0u", "0xffffffffu"),
-    (DType::U64, "0ul", "0xfffffffffffffffful"),
+    (DType::U64, "uint64_t(0)", "(~uint64_t(0))"),
     (DType::S8, "-128", "127"),
     (DType::S16, "-32768", "32767"),
     (DType::S32, "int(0x80000000u)", "0x7fffffff"),
-    (
-        DType::S64,
-        "int64_t(0x8000000000000000ul)",
-        "0x7fffffffffffffffl",
-    ),
+    (DType::S64, "(int64_t(1) << 63)", "(~(int64_t(1) << 63))"),
     (DType::F16, FLOAT_LOWEST, FLOAT_HIGHEST),
     (DType::BF16, FLOAT_LOWEST, FLOAT_HIGHEST),
     (DType::F32, FLOAT_LOWEST, FLOAT_HIGHEST),
