@@ -12,6 +12,8 @@ if Code.ensure_loaded?(Nx) do
       :ok
     end
 
+    def forward(_event, count, metadata, parent), do: send(parent, {:fallback, count, metadata})
+
     # Runs `fun` here and on Nx.BinaryBackend.
     defp agree(tensors, fun) do
       ours = apply(fun, tensors)
@@ -229,15 +231,7 @@ if Code.ensure_loaded?(Nx) do
 
       test "what no kernel has falls back, counted and reported" do
         handler = {__MODULE__, make_ref()}
-        parent = self()
-
-        :telemetry.attach(
-          handler,
-          [:nx_vulkan, :fallback],
-          fn _, count, meta, _ -> send(parent, {:fallback, count, meta}) end,
-          nil
-        )
-
+        :telemetry.attach(handler, [:nx_vulkan, :fallback], &__MODULE__.forward/4, self())
         before = Map.get(Nx.Vulkan.stats().fallbacks, "fft", 0)
         agree([Nx.tensor([1.0, 2.0, 3.0, 4.0])], &Nx.fft/1)
         :telemetry.detach(handler)
@@ -301,6 +295,14 @@ if Code.ensure_loaded?(Nx) do
         assert_raise ArgumentError, ~r/expected 96 bits for f32\{3\}, got: 64 bits/, fn ->
           V.from_binary(out, <<0::64>>, [])
         end
+      end
+
+      test "literals for which an op is not defined" do
+        t = Nx.tensor([1, 2])
+        assert_raise ArgumentError, "cannot left shift by -1", fn -> Nx.left_shift(t, -1) end
+        assert_raise ArgumentError, "cannot right shift by -3", fn -> Nx.right_shift(t, -3) end
+        assert_raise ArithmeticError, fn -> Nx.quotient(t, 0) end
+        assert Nx.to_flat_list(Nx.left_shift(t, 3)) == [8, 16]
       end
 
       test "pointers" do

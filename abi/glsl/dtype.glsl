@@ -136,14 +136,17 @@ NXV_INTEGER_CASTS_OF_INT64(nxv_to_s16, int, NXV_WRAP_S16)
 NXV_INTEGER_CASTS_OF_INT64(nxv_to_s32, int, NXV_WRAP_NOT)
 NXV_INTEGER_CASTS_OF_INT64(nxv_to_s64, int64_t, NXV_WRAP_NOT)
 
-// Nearest even for all 64 bits: the high word, with the low word as sticky bits, never rounds twice.
-float nxv_to_f32(uint64_t x) {
-    uint high = uint(x >> 32);
-    if (high == 0u) return float(uint(x));
-    int shift = findMSB(high) + 1;
-    uint top = uint(x >> shift);
+// The 32 highest bits of x from its first 1 on, with the lower ones as sticky bit; x is about the result * 2^shift.
+uint nxv_top(uint64_t x, out int shift) {
+    shift = findMSB(uint(x >> 32)) + 1;
     uint lost = uint(x) & (shift == 32 ? 0xffffffffu : (1u << shift) - 1u);
-    return ldexp(float(top | uint(lost != 0u)), shift);
+    return uint(x >> shift) | uint(lost != 0u);
+}
+
+float nxv_to_f32(uint64_t x) {
+    int shift;
+    float top = float(nxv_top(x, shift));
+    return ldexp(top, shift);
 }
 
 float nxv_to_f32(int64_t x) {
@@ -153,10 +156,11 @@ float nxv_to_f32(int64_t x) {
 float nxv_to_f16(uint64_t x) { return nxv_to_f32(x); }
 float nxv_to_f16(int64_t x) { return nxv_to_f32(x); }
 float nxv_to_bf16(uint64_t x) {
-    uint high = uint(x >> 32);
-    if (high == 0u) return nxv_to_bf16(uint(x));
-    return ldexp(nxv_to_bf16(high | uint(uint(x) != 0u)), 32);
+    int shift;
+    float top = nxv_to_bf16(nxv_top(x, shift));
+    return ldexp(top, shift);
 }
+
 float nxv_to_bf16(int64_t x) { return x < 0 ? -nxv_to_bf16(uint64_t(-x)) : nxv_to_bf16(uint64_t(x)); }
 #endif
 
@@ -168,15 +172,22 @@ NXV_INTEGER_CASTS_OF_FP64(nxv_to_u64, uint64_t, NXV_WRAP_NOT, 0.0, 1844674407370
 NXV_INTEGER_CASTS_OF_FP64(nxv_to_s8, int, NXV_WRAP_S8, -128.0, 128.0, 127)
 NXV_INTEGER_CASTS_OF_FP64(nxv_to_s16, int, NXV_WRAP_S16, -32768.0, 32768.0, 32767)
 NXV_INTEGER_CASTS_OF_FP64(nxv_to_s32, int, NXV_WRAP_NOT, -2147483648.0, 2147483648.0, 0x7fffffff)
-NXV_INTEGER_CASTS_OF_FP64(nxv_to_s64, int64_t, NXV_WRAP_NOT, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffffL)
+NXV_INTEGER_CASTS_OF_FP64(
+    nxv_to_s64, int64_t, NXV_WRAP_NOT, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffffL)
 
 // The float next to x towards 0, with its last bit set if it is not x: rounds to f16 and bf16 as x itself would.
+// From the bits: drivers may take double(float(x)) for x.
 float nxv_round_to_odd(double x) {
-    float near = float(x);
-    uint bits = floatBitsToUint(near);
-    if (double(near) == x || nxv_is_nan(x)) return near;
-    if (abs(double(near)) > abs(x)) bits -= 1u;
-    return uintBitsToFloat(bits | 1u);
+    uvec2 bits = unpackDouble2x32(x);
+    uint sign = bits.y & 0x80000000u;
+    int exponent = int((bits.y >> 20) & 0x7ffu) - 1023 + 127;
+    if (nxv_is_nan(x) || nxv_magnitude_bits(x) == 0) return float(x);
+    if (exponent >= 255) return uintBitsToFloat(sign | 0x7f800000u);
+    uint mantissa = 0x800000u | ((bits.y & 0xfffffu) << 3) | (bits.x >> 29);
+    int shift = clamp(1 - exponent, 0, 24);
+    bool lost = (bits.x & 0x1fffffffu) != 0u || (mantissa & ((1u << shift) - 1u)) != 0u;
+    mantissa = (mantissa >> shift) & (shift == 0 ? 0x7fffffu : 0xffffffu);
+    return uintBitsToFloat(sign | uint(max(exponent, 0)) << 23 | mantissa | uint(lost));
 }
 
 float nxv_to_f32(double x) { return float(x); }

@@ -31,27 +31,46 @@ const TABLE: &[(&str, DType, u64)] = &[
     ("s4", DType::S4, 1),
 ];
 
-#[allow(missing_docs, reason = "each constant is named after its type")]
 impl DType {
+    /// Unsigned integer of 8 bits.
     pub const U8: DType = DType(1);
+    /// Unsigned integer of 16 bits.
     pub const U16: DType = DType(2);
+    /// Unsigned integer of 32 bits.
     pub const U32: DType = DType(3);
+    /// Unsigned integer of 64 bits.
     pub const U64: DType = DType(4);
+    /// Signed integer of 8 bits.
     pub const S8: DType = DType(5);
+    /// Signed integer of 16 bits.
     pub const S16: DType = DType(6);
+    /// Signed integer of 32 bits.
     pub const S32: DType = DType(7);
+    /// Signed integer of 64 bits.
     pub const S64: DType = DType(8);
+    /// IEEE binary16.
     pub const F16: DType = DType(9);
+    /// bfloat16.
     pub const BF16: DType = DType(10);
+    /// IEEE binary32.
     pub const F32: DType = DType(11);
+    /// IEEE binary64.
     pub const F64: DType = DType(12);
+    /// Complex of two binary32.
     pub const C64: DType = DType(13);
+    /// Complex of two binary64.
     pub const C128: DType = DType(14);
+    /// 8-bit float, E5M2.
     pub const F8: DType = DType(15);
+    /// 8-bit float, E4M3 without infinities.
     pub const F8_E4M3FN: DType = DType(16);
+    /// Unsigned integer of 2 bits.
     pub const U2: DType = DType(17);
+    /// Unsigned integer of 4 bits.
     pub const U4: DType = DType(18);
+    /// Signed integer of 2 bits.
     pub const S2: DType = DType(19);
+    /// Signed integer of 4 bits.
     pub const S4: DType = DType(20);
 }
 

@@ -21,8 +21,20 @@ const TYPES: &[(DType, &str, &str, &str, &str)] = &[
     (DType::S16, "int16_t", "int", "int", "int16_t"),
     (DType::S32, "int", "int", "", ""),
     (DType::S64, "int64_t", "int64_t", "", ""),
-    (DType::F16, "uint16_t", "float", "nxv_load_f16", "nxv_store_f16"),
-    (DType::BF16, "uint16_t", "float", "nxv_load_bf16", "nxv_store_bf16"),
+    (
+        DType::F16,
+        "uint16_t",
+        "float",
+        "nxv_load_f16",
+        "nxv_store_f16",
+    ),
+    (
+        DType::BF16,
+        "uint16_t",
+        "float",
+        "nxv_load_bf16",
+        "nxv_store_bf16",
+    ),
     (DType::F32, "float", "float", "", ""),
     (DType::F64, "double", "double", "", ""),
 ];
@@ -30,7 +42,10 @@ const TYPES: &[(DType, &str, &str, &str, &str)] = &[
 /// `(element in memory, element in registers)` of `dtype` in GLSL, or `None` for a type shaders do not compute with.
 /// 8- and 16-bit integers are 32-bit in registers, f16 and bf16 are float.
 pub fn types(dtype: DType) -> Option<(&'static str, &'static str)> {
-    TYPES.iter().find(|row| row.0 == dtype).map(|row| (row.1, row.2))
+    TYPES
+        .iter()
+        .find(|row| row.0 == dtype)
+        .map(|row| (row.1, row.2))
 }
 
 /// Defines for one operand called `name`: `{name}_STORAGE` (type in memory), `{name}_VALUE` (type in registers),
@@ -66,7 +81,10 @@ pub fn needs(dtype: DType) -> Vec<Define> {
 
 /// A define.
 pub fn define(name: impl Into<String>, value: impl Into<String>) -> Define {
-    Define { name: RString::from(name.into()), value: RString::from(value.into()) }
+    Define {
+        name: RString::from(name.into()),
+        value: RString::from(value.into()),
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +96,11 @@ mod tests {
     fn every_real_type_has_a_shader_form() {
         for dtype in DType::all() {
             assert_eq!(types(dtype).is_some(), DTypeSet::REAL.has(dtype), "{dtype}");
-            assert_eq!(operand("A", dtype).is_empty(), !DTypeSet::REAL.has(dtype), "{dtype}");
+            assert_eq!(
+                operand("A", dtype).is_empty(),
+                !DTypeSet::REAL.has(dtype),
+                "{dtype}"
+            );
         }
     }
 }

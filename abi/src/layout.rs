@@ -48,7 +48,10 @@ pub struct Space {
 /// The same iteration space with as few axes as possible: axes of extent 1 go, and neighbours that every
 /// operand steps through evenly merge. Row-major order of the elements stays.
 pub fn collapse(shape: &[u64], strides: &[Vec<i64>]) -> Space {
-    let mut space = Space { shape: Vec::new(), strides: vec![Vec::new(); strides.len()] };
+    let mut space = Space {
+        shape: Vec::new(),
+        strides: vec![Vec::new(); strides.len()],
+    };
     for (axis, &extent) in shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
         let merges = space.shape.last().is_some()
             && space.strides.iter().zip(strides).all(|(kept, all)| {
@@ -95,7 +98,10 @@ mod tests {
 
     #[test]
     fn broadcasting_follows_numpy() {
-        assert_eq!(broadcast_strides(&[3, 1], &[1, 1], &[2, 3, 4]), Some(vec![0, 1, 0]));
+        assert_eq!(
+            broadcast_strides(&[3, 1], &[1, 1], &[2, 3, 4]),
+            Some(vec![0, 1, 0])
+        );
         assert_eq!(broadcast_strides(&[], &[], &[2]), Some(vec![0]));
         assert_eq!(broadcast_strides(&[2], &[1], &[3]), None);
         assert_eq!(broadcast_strides(&[2, 2], &[2, 1], &[2]), None);

@@ -65,7 +65,9 @@ impl Meta {
         let end = body.iter().position(|&b| b == 0).unwrap_or(body.len());
         let text = std::str::from_utf8(&body[..end]).ok()?;
         let value = |key: &str| {
-            let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='))?;
+            let line = text
+                .lines()
+                .find_map(|l| l.strip_prefix(key)?.strip_prefix('='))?;
             let clean = !line.is_empty() && line.bytes().all(|b| b.is_ascii_graphic());
             clean.then(|| line.to_owned())
         };
@@ -88,8 +90,14 @@ mod tests {
     fn a_built_section_parses_back() {
         let meta = Meta::parse(&build("demo", "1.2.3", true)).unwrap();
         assert_eq!((meta.id.as_str(), meta.version.as_str()), ("demo", "1.2.3"));
-        assert_eq!((meta.abi.as_str(), meta.panic.as_str()), (crate::ABI_VERSION, "unwind"));
-        assert_eq!(Meta::parse(&build("demo", "1.2.3", false)).unwrap().panic, "abort");
+        assert_eq!(
+            (meta.abi.as_str(), meta.panic.as_str()),
+            (crate::ABI_VERSION, "unwind")
+        );
+        assert_eq!(
+            Meta::parse(&build("demo", "1.2.3", false)).unwrap().panic,
+            "abort"
+        );
     }
 
     #[test]

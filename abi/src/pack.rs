@@ -1,8 +1,6 @@
 //! The root module a pack exports, the guard around its functions, and the [`pack!`](crate::pack!) macro that supplies both.
 
-use crate::{
-    DTypeSet, Fault, Features, InputAs, Outcome, Plan, Reply, Request, Status,
-};
+use crate::{DTypeSet, Fault, Features, InputAs, Outcome, Plan, Reply, Request, Status};
 use abi_stable::{
     StableAbi,
     library::RootModule,
@@ -68,7 +66,10 @@ impl std::fmt::Debug for Described {
         f.debug_struct("Described")
             .field("status", &self.status)
             .field("sources", &self.sources.len())
-            .field("kernels", &self.kernels.iter().map(|k| k.id()).collect::<Vec<_>>())
+            .field(
+                "kernels",
+                &self.kernels.iter().map(|k| k.id()).collect::<Vec<_>>(),
+            )
             .finish()
     }
 }
@@ -255,21 +256,29 @@ pub fn guarded_describe(
         Err(panic) => (Fault::PANIC, panic, Description::default()),
     };
     let leak = |text: String| RStr::from_str(String::leak(text));
-    let kernels = description.kernels.into_iter().zip(0..).map(|(row, index)| {
-        abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(Kernel {
-            id: leak(row.id),
-            op: leak(row.op),
-            row: index,
-            inputs: row.inputs,
-            outputs: row.outputs,
-            needs: row.needs,
-            numerics: row.numerics,
-            rank: row.rank,
-            plan,
-        })
-    });
+    let kernels = description
+        .kernels
+        .into_iter()
+        .zip(0..)
+        .map(|(row, index)| {
+            abi_stable::prefix_type::PrefixTypeTrait::leak_into_prefix(Kernel {
+                id: leak(row.id),
+                op: leak(row.op),
+                row: index,
+                inputs: row.inputs,
+                outputs: row.outputs,
+                needs: row.needs,
+                numerics: row.numerics,
+                rank: row.rank,
+                plan,
+            })
+        });
     Described {
-        status: Status { fault, spare: 0, message: RString::from(message) },
+        status: Status {
+            fault,
+            spare: 0,
+            message: RString::from(message),
+        },
         kernels: kernels.collect(),
         sources: description.sources.into(),
     }
@@ -296,14 +305,21 @@ pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, String> {
 macro_rules! pack {
     (id: $id:expr, version: $version:expr, describe: $describe:expr, plan: $plan:expr $(,)?) => {
         #[used]
-        #[cfg_attr(any(target_os = "linux", target_os = "freebsd"), unsafe(link_section = ".nxv.meta"))]
+        #[cfg_attr(
+            any(target_os = "linux", target_os = "freebsd"),
+            unsafe(link_section = ".nxv.meta")
+        )]
         #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__nxv_meta"))]
         #[cfg_attr(windows, unsafe(link_section = ".nxvmeta"))]
         static NXV_META: [u8; $crate::meta::LEN] =
             $crate::meta::build($id, $version, cfg!(panic = "unwind"));
 
         extern "C" fn nxv_init(_host: $crate::HostApiRef) -> $crate::Status {
-            $crate::Status { fault: $crate::Fault::NONE, spare: 0, message: $crate::RString::new() }
+            $crate::Status {
+                fault: $crate::Fault::NONE,
+                spare: 0,
+                message: $crate::RString::new(),
+            }
         }
 
         extern "C" fn nxv_describe() -> $crate::pack::Described {

@@ -153,11 +153,22 @@ impl BufArg {
     /// The same buffer, restricted to `len` bytes from `offset`.
     #[must_use]
     pub fn range(self, offset: u64, len: u64) -> BufArg {
-        BufArg { offset, len, ..self }
+        BufArg {
+            offset,
+            len,
+            ..self
+        }
     }
 
     fn new(slot: Slot, index: u32, access: Access) -> BufArg {
-        BufArg { slot, index, offset: 0, len: 0, access, spare: 0 }
+        BufArg {
+            slot,
+            index,
+            offset: 0,
+            len: 0,
+            access,
+            spare: 0,
+        }
     }
 }
 

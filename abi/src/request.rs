@@ -176,7 +176,10 @@ impl Features {
 
     /// The capability of that name, or `None`.
     pub fn from_name(name: &str) -> Option<Features> {
-        Self::NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
+        Self::NAMES
+            .iter()
+            .find(|row| row.0 == name)
+            .map(|row| row.1)
     }
 
     /// Names of the capabilities in this set that `self` knows, for messages.

@@ -23,27 +23,39 @@ pub enum AttrValue {
 impl Attr {
     /// An integer-list attribute.
     pub fn ints(name: &str, value: impl Into<Vec<i64>>) -> Attr {
-        Attr { name: name.to_owned(), value: AttrValue::Ints(value.into()) }
+        Attr {
+            name: name.to_owned(),
+            value: AttrValue::Ints(value.into()),
+        }
     }
 
     /// A text attribute.
     pub fn text(name: &str, value: &str) -> Attr {
-        Attr { name: name.to_owned(), value: AttrValue::Text(value.to_owned()) }
+        Attr {
+            name: name.to_owned(),
+            value: AttrValue::Text(value.to_owned()),
+        }
     }
 }
 
 /// The integers of attribute `name`, or an empty slice when it is absent or not a list of integers.
 pub fn ints<'a>(attrs: &'a [Attr], name: &str) -> &'a [i64] {
-    attrs.iter().find(|a| a.name == name).map_or(&[], |a| match &a.value {
-        AttrValue::Ints(ints) => ints,
-        _ => &[],
-    })
+    attrs
+        .iter()
+        .find(|a| a.name == name)
+        .map_or(&[], |a| match &a.value {
+            AttrValue::Ints(ints) => ints,
+            _ => &[],
+        })
 }
 
 /// The text of attribute `name`, or `None`.
 pub fn text<'a>(attrs: &'a [Attr], name: &str) -> Option<&'a str> {
-    attrs.iter().find(|a| a.name == name).and_then(|a| match &a.value {
-        AttrValue::Text(text) => Some(text.as_str()),
-        _ => None,
-    })
+    attrs
+        .iter()
+        .find(|a| a.name == name)
+        .and_then(|a| match &a.value {
+            AttrValue::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
 }

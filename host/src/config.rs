@@ -39,8 +39,9 @@ impl Config {
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
-            device: variable("NX_VULKAN_DEVICE")
-                .map_or(DeviceChoice::Auto, |value| DeviceChoice::parse(&value.to_string_lossy())),
+            device: variable("NX_VULKAN_DEVICE").map_or(DeviceChoice::Auto, |value| {
+                DeviceChoice::parse(&value.to_string_lossy())
+            }),
             packs: variable("NX_VULKAN_PACKS")
                 .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
             cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
@@ -51,7 +52,11 @@ impl Config {
 
     /// The cache folder in force; `None` where the machine has no home folder.
     pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         self.cache_dir.clone().or_else(|| {
             variable("XDG_CACHE_HOME")
                 .or_else(|| variable("HOME").map(|home| home.join(".cache")))
@@ -61,7 +66,9 @@ impl Config {
 
     /// Where private copies of packs go.
     pub(crate) fn store_dir(&self) -> PathBuf {
-        self.cache_dir().unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan")).join("packs")
+        self.cache_dir()
+            .unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan"))
+            .join("packs")
     }
 }
 
@@ -86,8 +93,14 @@ mod tests {
     #[test]
     fn device_choices_are_told_apart() {
         assert_eq!(DeviceChoice::parse("1"), DeviceChoice::Index(1));
-        assert_eq!(DeviceChoice::parse("llvmpipe"), DeviceChoice::Name("llvmpipe".to_owned()));
+        assert_eq!(
+            DeviceChoice::parse("llvmpipe"),
+            DeviceChoice::Name("llvmpipe".to_owned())
+        );
         let uuid = "6d657361-3235-2e30-2e37-2d3200000000";
-        assert_eq!(DeviceChoice::parse(uuid), DeviceChoice::Uuid(uuid.replace('-', "")));
+        assert_eq!(
+            DeviceChoice::parse(uuid),
+            DeviceChoice::Uuid(uuid.replace('-', ""))
+        );
     }
 }

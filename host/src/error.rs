@@ -43,7 +43,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of that kind.
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into() }
+        Error {
+            kind,
+            message: message.into(),
+        }
     }
 
     /// A [`Kind::BadInput`].
@@ -59,7 +62,10 @@ impl Error {
     /// The same error with `context` in front of its message.
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Error {
-        Error { message: format!("{context}: {}", self.message), ..self }
+        Error {
+            message: format!("{context}: {}", self.message),
+            ..self
+        }
     }
 }
 

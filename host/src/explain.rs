@@ -27,8 +27,16 @@ pub(crate) fn explain(
     outputs: &[(DType, Vec<u64>)],
     attrs: &[Attr],
 ) -> Result<Explanation> {
-    let operands = inputs.iter().map(|(dtype, shape)| Operand::contiguous(*dtype, shape)).collect();
-    let answer = planner.ask(&Ask { op, inputs: operands, outputs, attrs })?;
+    let operands = inputs
+        .iter()
+        .map(|(dtype, shape)| Operand::contiguous(*dtype, shape))
+        .collect();
+    let answer = planner.ask(&Ask {
+        op,
+        inputs: operands,
+        outputs,
+        attrs,
+    })?;
     Ok(Explanation {
         request: show_request(
             op,
@@ -47,10 +55,23 @@ pub(crate) fn explain(
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}   on {}", self.request, self.device)?;
-        let width = self.candidates.iter().map(|c| c.kernel.len()).max().unwrap_or(0);
+        let width = self
+            .candidates
+            .iter()
+            .map(|c| c.kernel.len())
+            .max()
+            .unwrap_or(0);
         for candidate in &self.candidates {
-            let outcome = if candidate.outcome == "picked" { "PICKED" } else { candidate.outcome };
-            writeln!(f, "  {:width$}  {outcome:9}  {}", candidate.kernel, candidate.reason)?;
+            let outcome = if candidate.outcome == "picked" {
+                "PICKED"
+            } else {
+                candidate.outcome
+            };
+            writeln!(
+                f,
+                "  {:width$}  {outcome:9}  {}",
+                candidate.kernel, candidate.reason
+            )?;
         }
         if self.picked.is_none() {
             writeln!(f, "  nobody runs it")?;

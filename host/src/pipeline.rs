@@ -60,12 +60,19 @@ impl Pipelines {
     pub(crate) fn new(device: &Arc<Device>, dir: Option<PathBuf>) -> Result<Pipelines> {
         let fns = device.vk.fns();
         let summary = device.summary();
-        let driver: String = shader::hex(&Sha256::digest(format!("{} {}", summary.driver, device.info().driver)))
-            .chars()
-            .take(12)
-            .collect();
+        let driver: String = shader::hex(&Sha256::digest(format!(
+            "{} {}",
+            summary.driver,
+            device.info().driver
+        )))
+        .chars()
+        .take(12)
+        .collect();
         let file = dir.map(|dir| dir.join(format!("pipelines-{}-{driver}.bin", summary.uuid)));
-        let initial = file.as_deref().and_then(|f| read_cache(f, &device.pipeline_cache_uuid())).unwrap_or_default();
+        let initial = file
+            .as_deref()
+            .and_then(|f| read_cache(f, &device.pipeline_cache_uuid()))
+            .unwrap_or_default();
         let info = vk::PipelineCacheCreateInfo::default().initial_data(&initial);
         let mut cache = vk::PipelineCache::null();
         // SAFETY: the data carries a checksum of ours and this device's UUID, so it is what the driver once wrote.
@@ -73,7 +80,12 @@ impl Pipelines {
             (fns.v1_0.create_pipeline_cache)(device.handle(), &info, std::ptr::null(), &mut cache)
         };
         device.check("vkCreatePipelineCache", code)?;
-        let cache = DriverCache { device: device.clone(), cache, file, dirty: AtomicBool::new(false) };
+        let cache = DriverCache {
+            device: device.clone(),
+            cache,
+            file,
+            dirty: AtomicBool::new(false),
+        };
         Ok(Pipelines {
             device: device.clone(),
             cache: Arc::new(cache),
@@ -143,8 +155,12 @@ impl Pipelines {
             if push_bytes > 0 {
                 info = info.push_constant_ranges(&ranges);
             }
-            let code =
-                (fns.v1_0.create_pipeline_layout)(self.device.handle(), &info, std::ptr::null(), &mut layout);
+            let code = (fns.v1_0.create_pipeline_layout)(
+                self.device.handle(),
+                &info,
+                std::ptr::null(),
+                &mut layout,
+            );
             self.device.check("vkCreatePipelineLayout", code)?;
         }
         state.layouts.insert((bindings, push_bytes), (set, layout));
@@ -157,17 +173,31 @@ impl Pipelines {
         let mut module = vk::ShaderModule::null();
         // SAFETY: the module was parsed; a driver may still reject it, which is an error code.
         let code = unsafe {
-            (fns.v1_0.create_shader_module)(self.device.handle(), &module_info, std::ptr::null(), &mut module)
+            (fns.v1_0.create_shader_module)(
+                self.device.handle(),
+                &module_info,
+                std::ptr::null(),
+                &mut module,
+            )
         };
         self.device.check("vkCreateShaderModule", code)?;
         let entries: Vec<_> = (0..)
             .zip(spec.constants)
             .map(|(i, (id, _))| {
-                vk::SpecializationMapEntry::default().constant_id(*id).offset(i * 4).size(4)
+                vk::SpecializationMapEntry::default()
+                    .constant_id(*id)
+                    .offset(i * 4)
+                    .size(4)
             })
             .collect();
-        let values: Vec<u8> = spec.constants.iter().flat_map(|(_, v)| v.to_ne_bytes()).collect();
-        let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&values);
+        let values: Vec<u8> = spec
+            .constants
+            .iter()
+            .flat_map(|(_, v)| v.to_ne_bytes())
+            .collect();
+        let specialization = vk::SpecializationInfo::default()
+            .map_entries(&entries)
+            .data(&values);
         let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
             .required_subgroup_size(spec.subgroup_size);
         let mut stage = vk::PipelineShaderStageCreateInfo::default()
@@ -182,7 +212,9 @@ impl Pipelines {
         }
         let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
             .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
-        let mut info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        let mut info = vk::ComputePipelineCreateInfo::default()
+            .stage(stage)
+            .layout(layout);
         if self.device.robust_pipelines() {
             info = info.push_next(&mut robustness);
         }
@@ -201,11 +233,20 @@ impl Pipelines {
             code
         };
         match code {
-            vk::Result::SUCCESS => Ok(Pipeline { device: self.device.clone(), pipeline, layout }),
-            vk::Result::ERROR_DEVICE_LOST => Err(self.device.failed("vkCreateComputePipelines", code)),
+            vk::Result::SUCCESS => Ok(Pipeline {
+                device: self.device.clone(),
+                pipeline,
+                layout,
+            }),
+            vk::Result::ERROR_DEVICE_LOST => {
+                Err(self.device.failed("vkCreateComputePipelines", code))
+            }
             code => Err(Error::new(
                 Kind::Shader,
-                format!("the driver of {} refuses the shader: {code:?}", self.device.summary().name),
+                format!(
+                    "the driver of {} refuses the shader: {code:?}",
+                    self.device.summary().name
+                ),
             )),
         }
     }
@@ -221,7 +262,9 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when the file cannot be written.
     pub(crate) fn persist(&self) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         if !self.dirty.swap(false, Ordering::Relaxed) || self.device.is_lost() {
             return Ok(());
         }
@@ -230,10 +273,20 @@ impl DriverCache {
         // SAFETY: the cache is live; the second call gets a buffer of the size the first one named.
         let data = unsafe {
             let get = fns.v1_0.get_pipeline_cache_data;
-            let code = get(self.device.handle(), self.cache, &mut size, std::ptr::null_mut());
+            let code = get(
+                self.device.handle(),
+                self.cache,
+                &mut size,
+                std::ptr::null_mut(),
+            );
             self.device.check("vkGetPipelineCacheData", code)?;
             let mut data = vec![0u8; size];
-            let code = get(self.device.handle(), self.cache, &mut size, data.as_mut_ptr().cast());
+            let code = get(
+                self.device.handle(),
+                self.cache,
+                &mut size,
+                data.as_mut_ptr().cast(),
+            );
             if code != vk::Result::INCOMPLETE {
                 self.device.check("vkGetPipelineCacheData", code)?;
             }
@@ -241,7 +294,13 @@ impl DriverCache {
             data
         };
         shader::write_atomically(file, &[Sha256::digest(&data).as_slice(), &data]).map_err(|e| {
-            Error::new(Kind::Io, format!("the pipeline cache {} cannot be written: {e}", file.display()))
+            Error::new(
+                Kind::Io,
+                format!(
+                    "the pipeline cache {} cannot be written: {e}",
+                    file.display()
+                ),
+            )
         })
     }
 }
@@ -252,7 +311,11 @@ impl Drop for DriverCache {
         drop(self.persist());
         // SAFETY: the handle is ours, and nothing else holds it any more.
         unsafe {
-            (self.device.vk.fns().v1_0.destroy_pipeline_cache)(self.device.handle(), self.cache, std::ptr::null());
+            (self.device.vk.fns().v1_0.destroy_pipeline_cache)(
+                self.device.handle(),
+                self.cache,
+                std::ptr::null(),
+            );
         }
     }
 }
@@ -298,7 +361,11 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         // SAFETY: `Pipelines` keeps every pipeline until the queue has stopped.
         unsafe {
-            (self.device.vk.fns().v1_0.destroy_pipeline)(self.device.handle(), self.pipeline, std::ptr::null());
+            (self.device.vk.fns().v1_0.destroy_pipeline)(
+                self.device.handle(),
+                self.pipeline,
+                std::ptr::null(),
+            );
         }
     }
 }
@@ -311,7 +378,11 @@ impl Drop for Pipelines {
         unsafe {
             for (set, layout) in layouts {
                 (fns.v1_0.destroy_pipeline_layout)(self.device.handle(), layout, std::ptr::null());
-                (fns.v1_0.destroy_descriptor_set_layout)(self.device.handle(), set, std::ptr::null());
+                (fns.v1_0.destroy_descriptor_set_layout)(
+                    self.device.handle(),
+                    set,
+                    std::ptr::null(),
+                );
             }
         }
     }

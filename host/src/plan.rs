@@ -49,7 +49,11 @@ pub(crate) fn compile(
     shaders: &Shaders,
     pipelines: &Pipelines,
 ) -> Result<(Compiled, Vec<u8>)> {
-    let check = Check { plan, sizes, device };
+    let check = Check {
+        plan,
+        sizes,
+        device,
+    };
     check.totals()?;
     let mut modules = Vec::with_capacity(plan.shaders.len());
     for variant in &plan.shaders {
@@ -62,9 +66,13 @@ pub(crate) fn compile(
             continue;
         }
         let args = check.args(dispatch).map_err(at)?;
-        let (module, words) = modules
-            .get(dispatch.shader as usize)
-            .ok_or_else(|| invalid(format!("step {index}: shader {} of {}", dispatch.shader, modules.len())))?;
+        let (module, words) = modules.get(dispatch.shader as usize).ok_or_else(|| {
+            invalid(format!(
+                "step {index}: shader {} of {}",
+                dispatch.shader,
+                modules.len()
+            ))
+        })?;
         let variant = &plan.shaders[dispatch.shader as usize];
         let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
         let pipeline = pipelines
@@ -77,10 +85,20 @@ pub(crate) fn compile(
             })
             .map_err(|e| e.context(&variant.file))?;
         let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
-        steps.push(Step { pipeline, groups: dispatch.groups, args, push: dispatch.push.to_vec(), barrier });
+        steps.push(Step {
+            pipeline,
+            groups: dispatch.groups,
+            args,
+            push: dispatch.push.to_vec(),
+            barrier,
+        });
     }
     check.outputs_are_covered(&steps)?;
-    let compiled = Compiled { steps, scratch: plan.scratch.to_vec(), params: None };
+    let compiled = Compiled {
+        steps,
+        scratch: plan.scratch.to_vec(),
+        params: None,
+    };
     Ok((compiled, plan.params.to_vec()))
 }
 
@@ -104,7 +122,10 @@ impl Check<'_> {
                 return Err(invalid(format!("{count} {what}, and the limit is {limit}")));
             }
         }
-        let scratch = plan.scratch.iter().try_fold(0u64, |sum, &len| sum.checked_add(len));
+        let scratch = plan
+            .scratch
+            .iter()
+            .try_fold(0u64, |sum, &len| sum.checked_add(len));
         if plan.scratch.contains(&0) || scratch.is_none_or(|sum| sum > 1 << 40) {
             return Err(invalid(format!("scratch sizes {:?}", plan.scratch)));
         }
@@ -119,7 +140,10 @@ impl Check<'_> {
     ) -> Result<(spirv::Module, Arc<[u32]>)> {
         let limits = self.device.info();
         if variant.bindings as usize > MAX_BINDINGS {
-            return Err(invalid(format!("{} bindings, and the limit is {MAX_BINDINGS}", variant.bindings)));
+            return Err(invalid(format!(
+                "{} bindings, and the limit is {MAX_BINDINGS}",
+                variant.bindings
+            )));
         }
         if !variant.push_bytes.is_multiple_of(4) || variant.push_bytes > limits.push_bytes {
             return Err(invalid(format!(
@@ -128,18 +152,25 @@ impl Check<'_> {
             )));
         }
         if variant.subgroup_size != 0
-            && !limits.features.has(nx_vulkan_abi::Features::SUBGROUP_SIZE_CONTROL)
+            && !limits
+                .features
+                .has(nx_vulkan_abi::Features::SUBGROUP_SIZE_CONTROL)
         {
-            return Err(invalid("a subgroup size is asked for, and the device cannot promise one".to_owned()));
+            return Err(invalid(
+                "a subgroup size is asked for, and the device cannot promise one".to_owned(),
+            ));
         }
         let words = match pack.spirv(&variant.file) {
             Some(words) => words.into(),
             None => {
-                let defines: Vec<_> =
-                    variant.defines.iter().map(|d| (d.name.as_str(), d.value.as_str())).collect();
-                shaders.compile(&variant.file, &defines, &|name| glsl_of(pack, name)).map_err(|e| {
-                    e.context(format!("pack {} {}", pack.id, pack.version))
-                })?
+                let defines: Vec<_> = variant
+                    .defines
+                    .iter()
+                    .map(|d| (d.name.as_str(), d.value.as_str()))
+                    .collect();
+                shaders
+                    .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
+                    .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
             }
         };
         let module = spirv::Module::parse(&words)
@@ -161,15 +192,31 @@ impl Check<'_> {
     ) -> Result<Vec<(u32, u32)>> {
         let limits = self.device.info();
         let counts = [
-            ("buffer arguments", dispatch.args.len(), variant.bindings as usize),
-            ("bytes of push constants", dispatch.push.len(), variant.push_bytes as usize),
+            (
+                "buffer arguments",
+                dispatch.args.len(),
+                variant.bindings as usize,
+            ),
+            (
+                "bytes of push constants",
+                dispatch.push.len(),
+                variant.push_bytes as usize,
+            ),
         ];
         for (what, got, declared) in counts {
             if got != declared {
-                return Err(invalid(format!("{got} {what}, and {} declares {declared}", variant.file)));
+                return Err(invalid(format!(
+                    "{got} {what}, and {} declares {declared}",
+                    variant.file
+                )));
             }
         }
-        if dispatch.groups.iter().zip(limits.max_groups).any(|(&n, max)| n > max) {
+        if dispatch
+            .groups
+            .iter()
+            .zip(limits.max_groups)
+            .any(|(&n, max)| n > max)
+        {
             return Err(invalid(format!(
                 "{:?} workgroups, and the device allows {:?}",
                 dispatch.groups, limits.max_groups
@@ -178,14 +225,19 @@ impl Check<'_> {
         let mut constants: Vec<_> = dispatch.spec.iter().map(|c| (c.id, c.value)).collect();
         constants.sort_unstable();
         if constants.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(invalid("a specialization constant is given twice".to_owned()));
+            return Err(invalid(
+                "a specialization constant is given twice".to_owned(),
+            ));
         }
         let size = module
             .local_size(&constants)
             .ok_or_else(|| invalid(format!("{} has no workgroup size", variant.file)))?;
         let invocations = size.iter().try_fold(1u32, |n, &e| n.checked_mul(e));
         let fits = invocations.is_some_and(|n| n > 0 && n <= limits.max_invocations)
-            && size.iter().zip(limits.max_workgroup_size).all(|(&n, max)| n <= max);
+            && size
+                .iter()
+                .zip(limits.max_workgroup_size)
+                .all(|(&n, max)| n <= max);
         if !fits {
             return Err(invalid(format!(
                 "a workgroup of {size:?}, and the device allows {:?} with {} invocations",
@@ -211,10 +263,12 @@ impl Check<'_> {
             other => return Err(invalid(format!("an unknown buffer slot {}", other.0))),
         };
         let index = arg.index as usize;
-        let &size = of
-            .get(index)
-            .filter(|&&size| size > 0)
-            .ok_or_else(|| invalid(format!("{} {index} does not exist or is empty", slot_name(arg.slot))))?;
+        let &size = of.get(index).filter(|&&size| size > 0).ok_or_else(|| {
+            invalid(format!(
+                "{} {index} does not exist or is empty",
+                slot_name(arg.slot)
+            ))
+        })?;
         let (reads, writes) = match arg.access {
             Access::READ => (true, false),
             Access::WRITE => (false, true),
@@ -222,11 +276,17 @@ impl Check<'_> {
             other => return Err(invalid(format!("an unknown access {}", other.0))),
         };
         if writes && !writable {
-            return Err(invalid(format!("it writes to {} {index}", slot_name(arg.slot))));
+            return Err(invalid(format!(
+                "it writes to {} {index}",
+                slot_name(arg.slot)
+            )));
         }
         let limits = self.device.info();
         let end = arg.offset.checked_add(arg.len);
-        if arg.offset >= size || end.is_none_or(|end| end > size) || !arg.offset.is_multiple_of(limits.buffer_align) {
+        if arg.offset >= size
+            || end.is_none_or(|end| end > size)
+            || !arg.offset.is_multiple_of(limits.buffer_align)
+        {
             return Err(invalid(format!(
                 "bytes {}+{} of {} {index}, which has {size} (offsets are multiples of {})",
                 arg.offset,
@@ -235,7 +295,11 @@ impl Check<'_> {
                 limits.buffer_align
             )));
         }
-        let len = if arg.len == 0 { size - arg.offset } else { arg.len };
+        let len = if arg.len == 0 {
+            size - arg.offset
+        } else {
+            arg.len
+        };
         if len > limits.max_buffer_range {
             return Err(Error::new(
                 Kind::Unsupported,
@@ -246,7 +310,13 @@ impl Check<'_> {
                 ),
             ));
         }
-        Ok(StepArg { buffer: first + index, offset: arg.offset, len, reads, writes })
+        Ok(StepArg {
+            buffer: first + index,
+            offset: arg.offset,
+            len,
+            reads,
+            writes,
+        })
     }
 
     /// Every byte of every output must be in a range that some step writes.
@@ -260,7 +330,10 @@ impl Check<'_> {
                 .map(|arg| (arg.offset, arg.offset + arg.len))
                 .collect();
             ranges.sort_unstable();
-            let covered = ranges.iter().fold(0, |end, &(from, to)| if from <= end { end.max(to) } else { end });
+            let covered = ranges.iter().fold(
+                0,
+                |end, &(from, to)| if from <= end { end.max(to) } else { end },
+            );
             if covered < size {
                 return Err(invalid(format!(
                     "output {index} has {size} bytes, and those from {covered} on are not written"
@@ -273,14 +346,16 @@ impl Check<'_> {
 
 /// A GLSL file of the pack, or a header of the ABI.
 fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
-        pack.glsl(file).or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
+    pack.glsl(file)
+        .or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
 }
 
 /// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.
 fn depends(earlier: &[StepArg], later: &[StepArg]) -> bool {
     later.iter().any(|b| {
         earlier.iter().any(|a| {
-            let overlap = a.buffer == b.buffer && a.offset < b.offset + b.len && b.offset < a.offset + a.len;
+            let overlap =
+                a.buffer == b.buffer && a.offset < b.offset + b.len && b.offset < a.offset + a.len;
             overlap && (a.writes || b.writes)
         })
     })
@@ -305,7 +380,13 @@ mod tests {
 
     #[test]
     fn disjoint_ranges_of_one_buffer_do_not_depend() {
-        let arg = |offset, len, writes: bool| StepArg { buffer: 0, offset, len, reads: !writes, writes };
+        let arg = |offset, len, writes: bool| StepArg {
+            buffer: 0,
+            offset,
+            len,
+            reads: !writes,
+            writes,
+        };
         assert!(!depends(&[arg(0, 256, true)], &[arg(256, 256, true)]));
         assert!(depends(&[arg(0, 257, true)], &[arg(256, 256, false)]));
         assert!(depends(&[arg(0, 8, false)], &[arg(0, 8, true)]));

@@ -31,7 +31,11 @@ pub(crate) enum Route {
         count: AtomicU64,
     },
     /// The host's CPU kernel.
-    Host { op: String, served_by: Arc<str>, count: AtomicU64 },
+    Host {
+        op: String,
+        served_by: Arc<str>,
+        count: AtomicU64,
+    },
 }
 
 /// One kernel that was considered.
@@ -75,7 +79,12 @@ pub(crate) struct Answer {
 /// The kernel that runs a request.
 #[derive(Debug)]
 pub(crate) enum Picked {
-    Device { compiled: Compiled, params: Vec<u8>, prepare: Vec<InputAs>, name: String },
+    Device {
+        compiled: Compiled,
+        params: Vec<u8>,
+        prepare: Vec<InputAs>,
+        name: String,
+    },
     Host,
 }
 
@@ -96,7 +105,17 @@ impl Route {
 
     /// `(op, who serves it, how often)`.
     pub(crate) fn tally(&self) -> (&str, &str, u64) {
-        let (Route::Device { op, served_by, count, .. } | Route::Host { op, served_by, count }) = self;
+        let (Route::Device {
+            op,
+            served_by,
+            count,
+            ..
+        }
+        | Route::Host {
+            op,
+            served_by,
+            count,
+        }) = self;
         (op, served_by, count.load(Ordering::Relaxed))
     }
 }
@@ -111,17 +130,37 @@ impl Planner<'_> {
         attrs: &[Attr],
         write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
     ) -> Result<Route> {
-        let ask = Ask { op, inputs: inputs.iter().map(|t| Operand::of(t)).collect(), outputs, attrs };
+        let ask = Ask {
+            op,
+            inputs: inputs.iter().map(|t| Operand::of(t)).collect(),
+            outputs,
+            attrs,
+        };
         let answer = self.ask(&ask)?;
         let (op, count) = (op.to_owned(), AtomicU64::new(0));
         match answer.picked {
-            Some(Picked::Device { mut compiled, params, prepare, name }) => {
+            Some(Picked::Device {
+                mut compiled,
+                params,
+                prepare,
+                name,
+            }) => {
                 if !params.is_empty() {
                     compiled.params = Some(write(&params)?);
                 }
-                Ok(Route::Device { op, compiled, prepare, served_by: name.into(), count })
+                Ok(Route::Device {
+                    op,
+                    compiled,
+                    prepare,
+                    served_by: name.into(),
+                    count,
+                })
             }
-            Some(Picked::Host) => Ok(Route::Host { op, served_by: "host".into(), count }),
+            Some(Picked::Host) => Ok(Route::Host {
+                op,
+                served_by: "host".into(),
+                count,
+            }),
             None => Err(nobody(&ask, &answer)),
         }
     }
@@ -132,8 +171,15 @@ impl Planner<'_> {
         let types = |list: &[(DType, Vec<u64>)]| list.iter().map(|o| o.0).collect::<Vec<_>>();
         let inputs: Vec<DType> = ask.inputs.iter().map(|o| o.dtype).collect();
         let outputs = types(ask.outputs);
-        let mut answer = Answer { picked: None, considered: Vec::new(), host_forbidden: false };
-        for candidate in self.table.candidates(ask.op, &inputs, &outputs, &self.device.info()) {
+        let mut answer = Answer {
+            picked: None,
+            considered: Vec::new(),
+            host_forbidden: false,
+        };
+        for candidate in self
+            .table
+            .candidates(ask.op, &inputs, &outputs, &self.device.info())
+        {
             let name = match candidate.kernel {
                 CandidateKernel::Pack(pack, kernel) => {
                     let pack = &self.table.packs[pack];
@@ -142,7 +188,9 @@ impl Planner<'_> {
                 CandidateKernel::Host => "host".to_owned(),
             };
             let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
-                _ if answer.picked.is_some() => ("not asked", "an earlier kernel was picked".to_owned()),
+                _ if answer.picked.is_some() => {
+                    ("not asked", "an earlier kernel was picked".to_owned())
+                }
                 (CandidateOutcome::Skipped(why), kernel) => {
                     answer.host_forbidden |= matches!(kernel, CandidateKernel::Host);
                     ("skipped", why.clone())
@@ -160,8 +208,12 @@ impl Planner<'_> {
                     match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
                         Ok((compiled, params, prepare)) => {
                             let what = summary(&compiled, &prepare);
-                            answer.picked =
-                                Some(Picked::Device { compiled, params, prepare, name: name.clone() });
+                            answer.picked = Some(Picked::Device {
+                                compiled,
+                                params,
+                                prepare,
+                                name: name.clone(),
+                            });
                             ("picked", what)
                         }
                         Err(Pass::Declined(why)) => ("declined", why),
@@ -176,7 +228,11 @@ impl Planner<'_> {
                     }
                 }
             };
-            answer.considered.push(Considered { kernel: name, outcome, reason });
+            answer.considered.push(Considered {
+                kernel: name,
+                outcome,
+                reason,
+            });
         }
         Ok(answer)
     }
@@ -190,9 +246,13 @@ impl Planner<'_> {
             Answered::InputsAs(prepare) => {
                 let mut prepared = ask.clone();
                 for InputAs { index, dtype } in &prepare {
-                    let input = prepared.inputs.get_mut(*index as usize).filter(|_| dtype.is_known());
+                    let input = prepared
+                        .inputs
+                        .get_mut(*index as usize)
+                        .filter(|_| dtype.is_known());
                     let Some(input) = input else {
-                        let what = format!("it asks for input {index} as {dtype}, which does not exist");
+                        let what =
+                            format!("it asks for input {index} as {dtype}, which does not exist");
                         return Err(Pass::Failed(Error::new(Kind::Pack, what)));
                     };
                     *input = Operand::contiguous(*dtype, &input.shape);
@@ -201,21 +261,32 @@ impl Planner<'_> {
                     Answered::Plan(plan) => self.compile(pack, &prepared, &plan, prepare),
                     Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
                         Kind::Pack,
-                        format!("it asks for inputs in another form twice: {prepare:?}, then {again:?}"),
+                        format!(
+                            "it asks for inputs in another form twice: {prepare:?}, then {again:?}"
+                        ),
                     ))),
                 }
             }
         }
     }
 
-    fn compile(&self, pack: usize, ask: &Ask<'_>, plan: &abi::Plan, prepare: Vec<InputAs>) -> Passed {
+    fn compile(
+        &self,
+        pack: usize,
+        ask: &Ask<'_>,
+        plan: &abi::Plan,
+        prepare: Vec<InputAs>,
+    ) -> Passed {
         let inputs: Vec<u64> = ask.inputs.iter().map(|o| o.storage_len).collect();
         let outputs: Vec<u64> = ask
             .outputs
             .iter()
             .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
             .collect();
-        let sizes = Sizes { inputs: &inputs, outputs: &outputs };
+        let sizes = Sizes {
+            inputs: &inputs,
+            outputs: &outputs,
+        };
         let pack = &self.table.packs[pack];
         plan::compile(plan, pack, sizes, self.device, self.shaders, self.pipelines)
             .map(|(compiled, params)| (compiled, params, prepare))
@@ -237,11 +308,15 @@ impl Planner<'_> {
                     abi::Fault::PANIC => "the pack panicked in plan",
                     _ => "the pack failed",
                 };
-                Err(Pass::Failed(Error::new(Kind::Pack, format!("{blame}: {}", reply.message))))
+                Err(Pass::Failed(Error::new(
+                    Kind::Pack,
+                    format!("{blame}: {}", reply.message),
+                )))
             }
-            other => {
-                Err(Pass::Failed(Error::new(Kind::Pack, format!("the pack answered with outcome {}", other.0))))
-            }
+            other => Err(Pass::Failed(Error::new(
+                Kind::Pack,
+                format!("the pack answered with outcome {}", other.0),
+            ))),
         }
     }
 }
@@ -296,19 +371,39 @@ impl Operand {
 impl Ask<'_> {
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
     fn check(&self) -> Result<()> {
-        let inputs: Vec<_> =
-            self.inputs.iter().map(|o| kernels::Desc { dtype: o.dtype, shape: &o.shape }).collect();
-        let outputs: Vec<_> =
-            self.outputs.iter().map(|o| kernels::Desc { dtype: o.0, shape: &o.1 }).collect();
+        let inputs: Vec<_> = self
+            .inputs
+            .iter()
+            .map(|o| kernels::Desc {
+                dtype: o.dtype,
+                shape: &o.shape,
+            })
+            .collect();
+        let outputs: Vec<_> = self
+            .outputs
+            .iter()
+            .map(|o| kernels::Desc {
+                dtype: o.0,
+                shape: &o.1,
+            })
+            .collect();
         match kernels::check(self.op, &inputs, &outputs, self.attrs) {
             Err(error) if error.kind() == Kind::Unsupported => Ok(()),
             result => result,
         }
     }
 
-    fn with_request<T>(&self, device: &abi::DeviceInfo<'_>, f: impl FnOnce(&abi::Request<'_>) -> T) -> T {
+    fn with_request<T>(
+        &self,
+        device: &abi::DeviceInfo<'_>,
+        f: impl FnOnce(&abi::Request<'_>) -> T,
+    ) -> T {
         let inputs: Vec<_> = self.inputs.iter().map(Operand::desc).collect();
-        let results: Vec<_> = self.outputs.iter().map(|(d, s)| Operand::contiguous(*d, s)).collect();
+        let results: Vec<_> = self
+            .outputs
+            .iter()
+            .map(|(d, s)| Operand::contiguous(*d, s))
+            .collect();
         let outputs: Vec<_> = results.iter().map(Operand::desc).collect();
         let attrs: Vec<_> = self.attrs.iter().map(abi_attr).collect();
         f(&abi::Request {
@@ -352,10 +447,16 @@ fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
     if !compiled.scratch.is_empty() {
-        text += &format!(", {} bytes of scratch", compiled.scratch.iter().sum::<u64>());
+        text += &format!(
+            ", {} bytes of scratch",
+            compiled.scratch.iter().sum::<u64>()
+        );
     }
     for as_type in prepare {
-        text += &format!(", input {} made contiguous as {}", as_type.index, as_type.dtype);
+        text += &format!(
+            ", input {} made contiguous as {}",
+            as_type.index, as_type.dtype
+        );
     }
     text
 }
@@ -366,11 +467,21 @@ fn nobody(ask: &Ask<'_>, answer: &Answer) -> Error {
         ask.inputs.iter().map(|o| (o.dtype, o.shape.as_slice())),
         ask.outputs.iter().map(|o| (o.0, o.1.as_slice())),
     );
-    let asked: Vec<_> =
-        answer.considered.iter().map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason)).collect();
-    let asked = if asked.is_empty() { "no kernel of that op is loaded".to_owned() } else { asked.join("; ") };
+    let asked: Vec<_> = answer
+        .considered
+        .iter()
+        .map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason))
+        .collect();
+    let asked = if asked.is_empty() {
+        "no kernel of that op is loaded".to_owned()
+    } else {
+        asked.join("; ")
+    };
     let (kind, remedy) = if answer.host_forbidden {
-        (Kind::FallbackForbidden, "; use another type, add a pack, or set fallback = \"host\" in registry.toml")
+        (
+            Kind::FallbackForbidden,
+            "; use another type, add a pack, or set fallback = \"host\" in registry.toml",
+        )
     } else {
         (Kind::Unsupported, "")
     };

@@ -2,8 +2,8 @@
 
 use crate::{Error, Kind, Result, spirv};
 use glslang::{
-    Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage, SourceLanguage,
-    SpirvVersion, Target, VulkanVersion, error::GlslangError,
+    Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
+    SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -30,7 +30,11 @@ pub(crate) struct Shaders {
 impl Shaders {
     /// With a folder for compiled shaders, or without a disk cache.
     pub(crate) fn new(dir: Option<PathBuf>) -> Shaders {
-        Shaders { dir, memory: Mutex::default(), disk_trouble: Mutex::default() }
+        Shaders {
+            dir,
+            memory: Mutex::default(),
+            disk_trouble: Mutex::default(),
+        }
     }
 
     /// Compiles `file` of a pack. `find` gives the text of a file by its name.
@@ -53,7 +57,10 @@ impl Shaders {
         if let Some(words) = lock(&self.memory).get(&key) {
             return Ok(words.clone());
         }
-        let path = self.dir.as_ref().map(|dir| dir.join(format!("{}.spv", hex(&key))));
+        let path = self
+            .dir
+            .as_ref()
+            .map(|dir| dir.join(format!("{}.spv", hex(&key))));
         let words: Arc<[u32]> = match path.as_deref().and_then(read_cached) {
             Some(words) => words.into(),
             None => {
@@ -62,7 +69,10 @@ impl Shaders {
                     && let Err(error) = write_cached(path, &words)
                 {
                     lock(&self.disk_trouble).get_or_insert_with(|| {
-                        format!("the shader cache {} cannot be written: {error}", path.display())
+                        format!(
+                            "the shader cache {} cannot be written: {error}",
+                            path.display()
+                        )
                     });
                 }
                 words.into()
@@ -90,10 +100,16 @@ fn expand<'a>(
     defines: &[(&str, &str)],
     find: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Result<Expanded> {
-    let mut expanded = Expanded { text: String::new(), files: Vec::new() };
+    let mut expanded = Expanded {
+        text: String::new(),
+        files: Vec::new(),
+    };
     append(&mut expanded, file, None, defines, find)?;
     if expanded.text.contains('\0') {
-        return Err(Error::new(Kind::Shader, format!("{file} contains a NUL character")));
+        return Err(Error::new(
+            Kind::Shader,
+            format!("{file} contains a NUL character"),
+        ));
     }
     Ok(expanded)
 }
@@ -107,7 +123,10 @@ fn append<'a>(
 ) -> Result<()> {
     let Some(text) = find(file) else {
         let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
-        return Err(Error::new(Kind::Shader, format!("{place}there is no shader source named {file:?}")));
+        return Err(Error::new(
+            Kind::Shader,
+            format!("{place}there is no shader source named {file:?}"),
+        ));
     };
     let index = out.files.len();
     out.files.push(file.to_owned());
@@ -155,7 +174,10 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
         let compiler = Compiler::acquire().ok_or_else(|| failed("glslang could not be started"))?;
         let options = CompilerOptions {
             source_language: SourceLanguage::GLSL,
-            target: Target::Vulkan { version: VulkanVersion::Vulkan1_2, spirv_version: SpirvVersion::SPIRV1_5 },
+            target: Target::Vulkan {
+                version: VulkanVersion::Vulkan1_2,
+                spirv_version: SpirvVersion::SPIRV1_5,
+            },
             version_profile: None,
             messages: ShaderMessage::DEFAULT,
         };
@@ -187,12 +209,19 @@ fn readable(log: &str, files: &[String]) -> String {
             return None;
         }
         let named = text.split_once(':').and_then(|(number, rest)| {
-            Some(format!("{}:{rest}", files.get(number.parse::<usize>().ok()?)?))
+            Some(format!(
+                "{}:{rest}",
+                files.get(number.parse::<usize>().ok()?)?
+            ))
         });
         Some(named.unwrap_or_else(|| text.to_owned()))
     });
     let text = lines.take(8).collect::<Vec<_>>().join("\n");
-    if text.is_empty() { format!("{} does not compile", files.first().map_or("shader", |f| f)) } else { text }
+    if text.is_empty() {
+        format!("{} does not compile", files.first().map_or("shader", |f| f))
+    } else {
+        text
+    }
 }
 
 /// A cached module: 32 bytes of sha256, then the words. Anything damaged reads as absent and is written anew.
@@ -202,8 +231,12 @@ fn read_cached(path: &Path) -> Option<Vec<u32>> {
     if Sha256::digest(body).as_slice() != sum || body.len() % 4 != 0 {
         return None;
     }
-    let words: Vec<u32> =
-        body.as_chunks::<4>().0.iter().map(|chunk| u32::from_le_bytes(*chunk)).collect();
+    let words: Vec<u32> = body
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|chunk| u32::from_le_bytes(*chunk))
+        .collect();
     spirv::Module::parse(&words).ok()?;
     Some(words)
 }
@@ -273,13 +306,20 @@ mod tests {
     fn includes_and_defines_compile_and_land_in_the_cache() {
         let dir = dir("cache");
         let defines = [("N", "64"), ("VALUE", "1.5")];
-        let words = Shaders::new(Some(dir.clone())).compile("main.comp", &defines, &files).unwrap();
+        let words = Shaders::new(Some(dir.clone()))
+            .compile("main.comp", &defines, &files)
+            .unwrap();
         assert_eq!(words[0], 0x0723_0203);
-        let cached: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+        let cached: Vec<_> = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
         assert_eq!(cached.len(), 1);
         let good = std::fs::read(&cached[0]).unwrap();
         std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
-        let again = Shaders::new(Some(dir.clone())).compile("main.comp", &defines, &files).unwrap();
+        let again = Shaders::new(Some(dir.clone()))
+            .compile("main.comp", &defines, &files)
+            .unwrap();
         assert_eq!(again, words, "a damaged cache file is compiled anew");
         assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
         std::fs::remove_dir_all(dir).unwrap();
@@ -287,17 +327,28 @@ mod tests {
 
     #[test]
     fn an_error_names_file_and_line_of_the_include() {
-        let error = Shaders::new(None).compile("broken.comp", &[], &files).unwrap_err();
+        let error = Shaders::new(None)
+            .compile("broken.comp", &[], &files)
+            .unwrap_err();
         assert_eq!(error.kind(), Kind::Shader);
         assert!(error.to_string().contains("broken.glsl:2"), "{error}");
-        let error = Shaders::new(None).compile("lost.comp", &[], &files).unwrap_err();
-        assert!(error.to_string().starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""), "{error}");
+        let error = Shaders::new(None)
+            .compile("lost.comp", &[], &files)
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_unwritable_cache_is_reported_but_not_fatal() {
         let shaders = Shaders::new(Some(PathBuf::from("/proc/nxv/cache")));
-        shaders.compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files).unwrap();
+        shaders
+            .compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files)
+            .unwrap();
         assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
     }
 }

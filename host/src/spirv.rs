@@ -49,7 +49,8 @@ impl Module {
     /// Extent of the workgroup with these specialization constants.
     pub(crate) fn local_size(&self, spec: &[(u32, u32)]) -> Option<[u32; 3]> {
         let value = |(default, id): (u32, Option<u32>)| {
-            id.and_then(|id| spec.iter().find(|s| s.0 == id)).map_or(default, |s| s.1)
+            id.and_then(|id| spec.iter().find(|s| s.0 == id))
+                .map_or(default, |s| s.1)
         };
         match self.size {
             LocalSize::Absent => None,
@@ -115,8 +116,12 @@ impl Scan {
             (None, Some(size)) => LocalSize::Literal(size),
             (None, None) => LocalSize::Absent,
         };
-        let mut bindings: Vec<u32> =
-            self.bindings.iter().filter(|b| set_of(b.0) == 0).map(|b| b.1).collect();
+        let mut bindings: Vec<u32> = self
+            .bindings
+            .iter()
+            .filter(|b| set_of(b.0) == 0)
+            .map(|b| b.1)
+            .collect();
         bindings.sort_unstable();
         bindings.dedup();
         Ok(Module {
@@ -137,7 +142,11 @@ mod tests {
         assert!(Module::parse(&[]).is_err());
         assert!(Module::parse(&[MAGIC, 0, 0, 0, 0, 0]).is_err());
         assert!(Module::parse(&[MAGIC, 0, 0, 0, 0, 9 << 16 | 15]).is_err());
-        assert!(Module::parse(&[MAGIC, 0, 0, 0, 0]).unwrap_err().contains("entry point"));
+        assert!(
+            Module::parse(&[MAGIC, 0, 0, 0, 0])
+                .unwrap_err()
+                .contains("entry point")
+        );
     }
 
     #[test]
@@ -145,7 +154,9 @@ mod tests {
         let text = "#version 450\nlayout(local_size_x_id = 3, local_size_y = 2) in;\n\
             layout(constant_id = 7) const int K = 5;\n\
             layout(set = 0, binding = 1) buffer B { int b[]; };\nvoid main() { b[0] = K; }\n";
-        let words = crate::shader::Shaders::new(None).compile("t", &[], &|_| Some(text)).unwrap();
+        let words = crate::shader::Shaders::new(None)
+            .compile("t", &[], &|_| Some(text))
+            .unwrap();
         let module = Module::parse(&words).unwrap();
         assert_eq!(module.local_size(&[]), Some([1, 2, 1]));
         assert_eq!(module.local_size(&[(3, 64)]), Some([64, 2, 1]));

@@ -81,7 +81,11 @@ impl Tensor {
         } else {
             split_strides(&self.shape, &self.strides, shape)
         };
-        Ok(strides.map(|strides| Tensor { shape: shape.to_vec(), strides, ..self.clone() }))
+        Ok(strides.map(|strides| Tensor {
+            shape: shape.to_vec(),
+            strides,
+            ..self.clone()
+        }))
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]` of this tensor.
@@ -91,7 +95,9 @@ impl Tensor {
     pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
         let mut seen = vec![false; self.shape.len()];
         let fits = axes.len() == seen.len()
-            && axes.iter().all(|&a| a < seen.len() && !std::mem::replace(&mut seen[a], true));
+            && axes
+                .iter()
+                .all(|&a| a < seen.len() && !std::mem::replace(&mut seen[a], true));
         if !fits {
             return Err(self.misfit("transpose", format!("by axes {axes:?}")));
         }
@@ -128,16 +134,25 @@ impl Tensor {
         let mut strides = vec![0; shape.len()];
         let fits = axes.len() == self.shape.len()
             && axes.iter().enumerate().all(|(i, &axis)| {
-                let fits = shape.get(axis).is_some_and(|&e| e == self.shape[i] || self.shape[i] == 1);
+                let fits = shape
+                    .get(axis)
+                    .is_some_and(|&e| e == self.shape[i] || self.shape[i] == 1);
                 if fits && self.shape[i] != 1 {
                     strides[axis] = self.strides[i];
                 }
                 fits
             });
         if !fits {
-            return Err(self.misfit("broadcast", format!("to {} along axes {axes:?}", show_shape(shape))));
+            return Err(self.misfit(
+                "broadcast",
+                format!("to {} along axes {axes:?}", show_shape(shape)),
+            ));
         }
-        Ok(Tensor { shape: shape.to_vec(), strides, ..self.clone() })
+        Ok(Tensor {
+            shape: shape.to_vec(),
+            strides,
+            ..self.clone()
+        })
     }
 
     /// `lengths[i]` elements of axis `i`, from `starts[i]` in steps of `steps[i]`.
@@ -154,7 +169,11 @@ impl Tensor {
                 let end = last.and_then(|l| l.checked_add(starts[i]));
                 steps[i] > 0
                     && end.is_some_and(|end| {
-                        if lengths[i] == 0 { starts[i] <= self.shape[i] } else { end < self.shape[i] }
+                        if lengths[i] == 0 {
+                            starts[i] <= self.shape[i]
+                        } else {
+                            end < self.shape[i]
+                        }
                     })
             });
         if !fits {
@@ -167,8 +186,14 @@ impl Tensor {
         let step: i64 = (0..rank).map(|i| starts[i] as i64 * self.strides[i]).sum();
         Ok(Tensor {
             shape: lengths.to_vec(),
-            strides: (0..rank).map(|i| self.strides[i] * steps[i] as i64).collect(),
-            offset: if empty { self.offset } else { self.offset.wrapping_add_signed(step) },
+            strides: (0..rank)
+                .map(|i| self.strides[i] * steps[i] as i64)
+                .collect(),
+            offset: if empty {
+                self.offset
+            } else {
+                self.offset.wrapping_add_signed(step)
+            },
             ..self.clone()
         })
     }
@@ -198,11 +223,18 @@ impl Tensor {
         if dtype.size() != self.dtype.size() {
             return Err(self.misfit("bitcast", format!("to {dtype}")));
         }
-        Ok(Tensor { dtype, ..self.clone() })
+        Ok(Tensor {
+            dtype,
+            ..self.clone()
+        })
     }
 
     fn misfit(&self, op: &str, how: String) -> Error {
-        Error::bad_input(format!("{op} of {}{} {how} does not fit", self.dtype, show_shape(&self.shape)))
+        Error::bad_input(format!(
+            "{op} of {}{} {how} does not fit",
+            self.dtype,
+            show_shape(&self.shape)
+        ))
     }
 }
 
@@ -221,14 +253,29 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Result<u64> {
     let count = if shape.contains(&0) {
         Some(0)
     } else {
-        shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e)).filter(|&n| n <= i64::MAX as u64 / 16)
+        shape
+            .iter()
+            .try_fold(1u64, |n, &e| n.checked_mul(e))
+            .filter(|&n| n <= i64::MAX as u64 / 16)
     };
-    count.ok_or_else(|| Error::bad_input(format!("the shape {} has too many elements", show_shape(shape))))
+    count.ok_or_else(|| {
+        Error::bad_input(format!(
+            "the shape {} has too many elements",
+            show_shape(shape)
+        ))
+    })
 }
 
 /// `[2,3]`
 pub(crate) fn show_shape(shape: &[u64]) -> String {
-    format!("[{}]", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+    format!(
+        "[{}]",
+        shape
+            .iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    )
 }
 
 /// Strides for a reshape of a strided tensor: possible where every new axis splits or repeats old axes that
@@ -265,11 +312,20 @@ mod tests {
 
     #[test]
     fn strided_reshapes_that_need_no_copy_are_found() {
-        assert_eq!(split_strides(&[4, 6], &[12, 2], &[2, 2, 6]), Some(vec![24, 12, 2]));
-        assert_eq!(split_strides(&[4, 6], &[12, 2], &[4, 3, 2]), Some(vec![12, 4, 2]));
+        assert_eq!(
+            split_strides(&[4, 6], &[12, 2], &[2, 2, 6]),
+            Some(vec![24, 12, 2])
+        );
+        assert_eq!(
+            split_strides(&[4, 6], &[12, 2], &[4, 3, 2]),
+            Some(vec![12, 4, 2])
+        );
         assert_eq!(split_strides(&[4, 6], &[1, 4], &[24]), None);
         assert_eq!(split_strides(&[5, 4], &[0, 0], &[20]), Some(vec![0]));
-        assert_eq!(split_strides(&[2, 1, 3], &[3, 9, 2], &[2, 3, 1]), Some(vec![3, 2, 0]));
+        assert_eq!(
+            split_strides(&[2, 1, 3], &[3, 9, 2], &[2, 3, 1]),
+            Some(vec![3, 2, 0])
+        );
     }
 
     #[test]

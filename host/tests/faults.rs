@@ -36,7 +36,9 @@ fn words(count: u32) -> Vec<u8> {
 }
 
 fn tensor(runtime: &Runtime, count: u32) -> Tensor {
-    runtime.upload(DType::U32, &[count.into()], &words(count)).unwrap()
+    runtime
+        .upload(DType::U32, &[count.into()], &words(count))
+        .unwrap()
 }
 
 fn run(runtime: &Runtime, op: &str, input: &Tensor) -> Result<Tensor> {
@@ -50,22 +52,40 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
     let runtime = open(&cache, &["bad"]);
     let input = tensor(&runtime, 1000);
     let expected = [
-        ("bad_panic", "the pack panicked in plan: this kernel panics when it is asked"),
-        ("bad_shader_name", "there is no shader source named \"missing.comp\""),
-        ("bad_glsl", "broken.comp:5: 'undeclared' : undeclared identifier"),
+        (
+            "bad_panic",
+            "the pack panicked in plan: this kernel panics when it is asked",
+        ),
+        (
+            "bad_shader_name",
+            "there is no shader source named \"missing.comp\"",
+        ),
+        (
+            "bad_glsl",
+            "broken.comp:5: 'undeclared' : undeclared identifier",
+        ),
         ("bad_bindings", "uses bindings [0, 1]"),
         ("bad_shader_index", "shader 7 of 1"),
         ("bad_writes_input", "it writes to input 0"),
         ("bad_groups", "workgroups, and the device allows"),
-        ("bad_uncovered", "output 0 has 4000 bytes, and those from 4 on are not written"),
+        (
+            "bad_uncovered",
+            "output 0 has 4000 bytes, and those from 4 on are not written",
+        ),
         ("bad_range", "of output 0, which has 4000"),
         ("bad_offset", "of input 0, which has 4000"),
         ("bad_alignment", "offsets are multiples of"),
         ("bad_slot", "an unknown buffer slot 99"),
         ("bad_index", "input 1 does not exist"),
         ("bad_access", "an unknown access 99"),
-        ("bad_arg_count", "1 buffer arguments, and copy.comp declares 2"),
-        ("bad_push", "5 bytes of push constants, and copy.comp declares 4"),
+        (
+            "bad_arg_count",
+            "1 buffer arguments, and copy.comp declares 2",
+        ),
+        (
+            "bad_push",
+            "5 bytes of push constants, and copy.comp declares 4",
+        ),
         ("bad_push_size", "65536 bytes of push constants"),
         ("bad_scratch", "scratch sizes"),
         ("bad_steps", "65 steps, and the limit is 64"),
@@ -74,10 +94,17 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         let error = run(&runtime, op, &input).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(reason), "{op}: {text}");
-        assert!(text.contains("u32[1000]"), "{op} names types and shapes: {text}");
+        assert!(
+            text.contains("u32[1000]"),
+            "{op} names types and shapes: {text}"
+        );
         assert_eq!(error.kind(), Kind::Unsupported, "{op}");
         let good = run(&runtime, "bad_nothing", &input).unwrap();
-        assert_eq!(runtime.download(&good, None).unwrap(), words(1000), "after {op}");
+        assert_eq!(
+            runtime.download(&good, None).unwrap(),
+            words(1000),
+            "after {op}"
+        );
     }
     assert_eq!(device::validation_messages(), [""; 0]);
 }
@@ -105,7 +132,10 @@ fn an_allocation_beyond_the_device_names_the_size_and_leaves_everything_working(
     let error = runtime.zeros(DType::F32, &[1 << 42]).unwrap_err();
     assert_eq!(error.kind(), Kind::OutOfMemory);
     let text = error.to_string();
-    assert!(text.contains(&format!("{}", 4u64 << 42)) && text.contains("in use by 1 buffers"), "{text}");
+    assert!(
+        text.contains(&format!("{}", 4u64 << 42)) && text.contains("in use by 1 buffers"),
+        "{text}"
+    );
     let error = runtime.zeros(DType::F32, &[u64::MAX, 3]).unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);
     let copy = run(&runtime, "bad_nothing", &before).unwrap();
@@ -128,7 +158,10 @@ fn memory_comes_back_when_tensors_go() {
     drop(input);
     runtime.trim().unwrap();
     let trimmed = runtime.stats().memory;
-    assert_eq!((trimmed.in_use, trimmed.buffers, trimmed.allocated), (0, 0, 0));
+    assert_eq!(
+        (trimmed.in_use, trimmed.buffers, trimmed.allocated),
+        (0, 0, 0)
+    );
 }
 
 #[test]
@@ -137,17 +170,28 @@ fn a_tensor_beyond_one_binding_is_refused_by_name_or_runs_on_the_host() {
     let runtime = open(&cache, &["bad"]);
     let limit = runtime.device_info().max_buffer_range;
     if limit > 1 << 30 {
-        eprintln!("not tested: {} binds up to {limit} bytes", runtime.device().summary().name);
+        eprintln!(
+            "not tested: {} binds up to {limit} bytes",
+            runtime.device().summary().name
+        );
         return;
     }
     let count = limit / 4 + 1;
     let big = runtime.zeros(DType::F32, &[count]).unwrap();
     let words = big.bitcast(DType::U32).unwrap();
     let error = run(&runtime, "bad_nothing", &words).unwrap_err();
-    assert!(error.to_string().contains("maxStorageBufferRange"), "{error}");
-    let ran = runtime.run_reported("negate", &[&big], &[(DType::F32, vec![count])], &[]).unwrap();
+    assert!(
+        error.to_string().contains("maxStorageBufferRange"),
+        "{error}"
+    );
+    let ran = runtime
+        .run_reported("negate", &[&big], &[(DType::F32, vec![count])], &[])
+        .unwrap();
     assert_eq!(&*ran.served_by, "host");
-    assert_eq!(runtime.download(&ran.outputs[0], Some(1)).unwrap(), (-0.0f32).to_ne_bytes());
+    assert_eq!(
+        runtime.download(&ran.outputs[0], Some(1)).unwrap(),
+        (-0.0f32).to_ne_bytes()
+    );
 }
 
 #[test]
@@ -160,10 +204,14 @@ fn wrong_sizes_and_empty_tensors_are_handled() {
     let result = run(&runtime, "bad_nothing", &empty).unwrap();
     assert_eq!(runtime.download(&result, None).unwrap(), []);
     let sum = [Attr::ints("axes", [0])];
-    let result = runtime.run("sum", &[&empty], &[(DType::U32, vec![5])], &sum).unwrap();
+    let result = runtime
+        .run("sum", &[&empty], &[(DType::U32, vec![5])], &sum)
+        .unwrap();
     assert_eq!(runtime.download(&result[0], None).unwrap(), [0; 20]);
     let one = tensor(&runtime, 4);
-    let error = runtime.run("add", &[&one, &empty], &[(DType::U32, vec![4])], &[]).unwrap_err();
+    let error = runtime
+        .run("add", &[&one, &empty], &[(DType::U32, vec![4])], &[])
+        .unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);
     assert!(error.to_string().contains("u32[4]"), "{error}");
 }
@@ -171,19 +219,31 @@ fn wrong_sizes_and_empty_tensors_are_handled() {
 #[test]
 fn a_forbidden_fallback_names_op_and_types() {
     let cache = Folder::new();
-    let registry = cache.write("registry.toml", "schema = 1\n[defaults]\nfallback = \"error\"\n");
-    let runtime =
-        Runtime::open(&Config { registry: Some(registry), ..config(&cache, &["bad"]) }).unwrap();
+    let registry = cache.write(
+        "registry.toml",
+        "schema = 1\n[defaults]\nfallback = \"error\"\n",
+    );
+    let runtime = Runtime::open(&Config {
+        registry: Some(registry),
+        ..config(&cache, &["bad"])
+    })
+    .unwrap();
     let input = tensor(&runtime, 8);
     let error = run(&runtime, "bitwise_not", &input).unwrap_err();
     assert_eq!(error.kind(), Kind::FallbackForbidden);
-    assert!(error.to_string().contains("bitwise_not(u32[8]) -> u32[8]"), "{error}");
+    assert!(
+        error.to_string().contains("bitwise_not(u32[8]) -> u32[8]"),
+        "{error}"
+    );
 }
 
 /// Runs [`child`] with the given cache folder behind a shell prefix.
 fn spawn_child(prefix: &str, cache: &Path, packs: &Path, mode: &str) -> std::process::Child {
     Command::new("bash")
-        .args(["-c", &format!("{prefix} exec \"$0\" child --exact --ignored --nocapture")])
+        .args([
+            "-c",
+            &format!("{prefix} exec \"$0\" child --exact --ignored --nocapture"),
+        ])
         .arg(std::env::current_exe().unwrap())
         .env("NXV_CHILD_CACHE", cache)
         .env("NXV_CHILD_PACKS", packs)
@@ -217,7 +277,10 @@ fn child() {
     }
     let good = run(&runtime, "bad_nothing", &input).unwrap();
     assert_eq!(runtime.download(&good, None).unwrap(), words(1000));
-    println!("child: {}", runtime.stats().cache_trouble.unwrap_or_default());
+    println!(
+        "child: {}",
+        runtime.stats().cache_trouble.unwrap_or_default()
+    );
 }
 
 fn succeeds(child: std::process::Child) -> String {
@@ -231,7 +294,12 @@ fn succeeds(child: std::process::Child) -> String {
 fn a_device_that_does_not_finish_counts_as_lost() {
     let cache = Folder::new();
     let config = config(&cache, &["bad"]);
-    let text = succeeds(spawn_child("", &cache.join("cache"), &config.packs[0], "slow"));
+    let text = succeeds(spawn_child(
+        "",
+        &cache.join("cache"),
+        &config.packs[0],
+        "slow",
+    ));
     assert!(text.contains("work did not finish within 0.3 s"), "{text}");
 }
 
@@ -239,11 +307,14 @@ fn a_device_that_does_not_finish_counts_as_lost() {
 fn processes_share_one_cache() {
     let cache = Folder::new();
     let config = config(&cache, &["bad"]);
-    let children: Vec<_> =
-        (0..4).map(|_| spawn_child("", &cache.join("cache"), &config.packs[0], "ok")).collect();
+    let children: Vec<_> = (0..4)
+        .map(|_| spawn_child("", &cache.join("cache"), &config.packs[0], "ok"))
+        .collect();
     children.into_iter().map(succeeds).for_each(drop);
     let shaders = fs::read_dir(cache.join("cache/shaders")).unwrap();
-    let names: Vec<_> = shaders.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let names: Vec<_> = shaders
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     assert!(names.len() == 1 && names[0].ends_with(".spv"), "{names:?}");
 }
 
@@ -254,9 +325,16 @@ fn a_full_disk_costs_the_cache_and_nothing_else() {
     let disk = cache.join("disk");
     fs::create_dir_all(&disk).unwrap();
     // Room for the private copy of the pack, none for a shader.
-    let size = fs::metadata(packs::built("bad")).unwrap().len().next_multiple_of(4096) + 4096;
+    let size = fs::metadata(packs::built("bad"))
+        .unwrap()
+        .len()
+        .next_multiple_of(4096)
+        + 4096;
     let mount = format!("mount -t tmpfs -o size={size} none {} && ", disk.display());
-    let probe = Command::new("unshare").args(["-m", "true"]).stderr(Stdio::null()).status();
+    let probe = Command::new("unshare")
+        .args(["-m", "true"])
+        .stderr(Stdio::null())
+        .status();
     if !probe.is_ok_and(|status| status.success()) {
         eprintln!("not tested: a full disk needs the right to mount one");
         return;
@@ -279,5 +357,8 @@ fn a_full_disk_costs_the_cache_and_nothing_else() {
             .spawn()
             .unwrap(),
     );
-    assert!(text.contains("cannot be written") && text.contains("No space left"), "{text}");
+    assert!(
+        text.contains("cannot be written") && text.contains("No space left"),
+        "{text}"
+    );
 }

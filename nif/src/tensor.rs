@@ -23,6 +23,8 @@ pub(crate) struct TensorRef {
     /// Extents.
     pub(crate) shape: Vec<u64>,
     slot: Mutex<Option<Tensor>>,
+    /// The value of every element, where the caller gave it.
+    element: Option<Vec<u8>>,
 }
 
 #[rustler::resource_impl]
@@ -31,12 +33,17 @@ impl Resource for TensorRef {}
 impl TensorRef {
     /// A reference to `tensor`.
     pub(crate) fn new(runtime: &Arc<Runtime>, tensor: Tensor) -> ResourceArc<TensorRef> {
-        ResourceArc::new(TensorRef {
+        ResourceArc::new(TensorRef::unshared(runtime, tensor))
+    }
+
+    fn unshared(runtime: &Arc<Runtime>, tensor: Tensor) -> TensorRef {
+        TensorRef {
             runtime: runtime.clone(),
             dtype: tensor.dtype(),
             shape: tensor.shape().to_vec(),
             slot: Mutex::new(Some(tensor)),
-        })
+            element: None,
+        }
     }
 
     /// A handle on the tensor; fails when it was deallocated.
@@ -102,12 +109,23 @@ fn constant<'a>(
     shape: ShapeTerm,
     element: Binary,
 ) -> Term<'a> {
-    reply::encode(
-        env,
-        make(&device, |runtime| {
-            runtime.constant(dtype.0, &shape.0, element.as_slice())
-        }),
-    )
+    let made = || -> Result<_, Failure> {
+        let tensor = device
+            .runtime
+            .constant(dtype.0, &shape.0, element.as_slice())?;
+        let element = Some(element.as_slice().to_vec());
+        Ok(ResourceArc::new(TensorRef {
+            element,
+            ..TensorRef::unshared(&device.runtime, tensor)
+        }))
+    };
+    reply::encode(env, made())
+}
+
+/// The element that [`constant`] was given, or `nil` for a tensor made in any other way.
+#[rustler::nif]
+fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+    tensor.element.clone().map(Bytes).encode(env)
 }
 
 fn make(

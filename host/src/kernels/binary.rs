@@ -9,7 +9,9 @@ use super::number::{Float, Integer, Number};
 use super::operand::{BLOCK, Operand};
 
 pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
-    let [a, b] = operands else { return Err("expected two operands".to_owned()) };
+    let [a, b] = operands else {
+        return Err("expected two operands".to_owned());
+    };
     let (ab, dtype) = ([a, b], out.dtype);
     let integer = dtype.is_integer();
     match op {
@@ -39,13 +41,17 @@ pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
 
 /// `select`: operands are the predicate and what to take where it is true and where it is not.
 pub(super) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
-    let [pred, a, b] = operands else { return Err("expected three operands".to_owned()) };
+    let [pred, a, b] = operands else {
+        return Err("expected three operands".to_owned());
+    };
     by_register!(out.dtype, R => choose::<R>([a, b], pred, out))
 }
 
 /// `clip`: operands are the tensor, the lower and the upper bound.
 pub(super) fn clip(operands: &[Operand], out: &mut Out) -> Outcome {
-    let [x, low, high] = operands else { return Err("expected three operands".to_owned()) };
+    let [x, low, high] = operands else {
+        return Err("expected three operands".to_owned());
+    };
     by_register!(out.dtype, R => clamp::<R>(x, [low, high], out))
 }
 
@@ -74,7 +80,10 @@ fn choose<R: Register>([a, b]: [&Operand; 2], pred: &Operand, out: &mut Out) -> 
         pred.gather(0, start, &mut p[..n]);
         a.gather(0, start, &mut x[..n]);
         b.gather(0, start, &mut y[..n]);
-        x.iter_mut().zip(y.iter().zip(p)).take(n).for_each(|(x, (y, p))| *x = if p.truth() { *x } else { *y });
+        x.iter_mut()
+            .zip(y.iter().zip(p))
+            .take(n)
+            .for_each(|(x, (y, p))| *x = if p.truth() { *x } else { *y });
         R::store(&x[..n], dtype, bytes);
         Ok(())
     })
@@ -88,7 +97,10 @@ fn clamp<R: Number>(x: &Operand, [low, high]: [&Operand; 2], out: &mut Out) -> O
         x.gather(0, start, &mut v[..n]);
         low.gather(0, start, &mut l[..n]);
         high.gather(0, start, &mut h[..n]);
-        v.iter_mut().zip(l.iter().zip(h)).take(n).for_each(|(v, (l, h))| *v = v.larger(*l).smaller(h));
+        v.iter_mut()
+            .zip(l.iter().zip(h))
+            .take(n)
+            .for_each(|(v, (l, h))| *v = v.larger(*l).smaller(h));
         R::store(&v[..n], dtype, bytes);
         Ok(())
     })
@@ -122,9 +134,17 @@ fn any<R>(_: &[R]) -> Outcome {
 }
 
 fn not_zero<R: Number>(divisors: &[R]) -> Outcome {
-    if divisors.contains(&R::ZERO) { Err("integer division by zero".to_owned()) } else { Ok(()) }
+    if divisors.contains(&R::ZERO) {
+        Err("integer division by zero".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 fn not_negative<R: Number>(values: &[R]) -> Outcome {
-    if values.iter().any(|v| *v < R::ZERO) { Err("a negative exponent or shift amount".to_owned()) } else { Ok(()) }
+    if values.iter().any(|v| *v < R::ZERO) {
+        Err("a negative exponent or shift amount".to_owned())
+    } else {
+        Ok(())
+    }
 }

@@ -19,7 +19,10 @@ type Verdict = std::result::Result<(), String>;
 /// says whether it does.
 pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Result<()> {
     let Some(info) = find(op) else {
-        return Err(Error::new(Kind::Unsupported, format!("there is no op named {op}")));
+        return Err(Error::new(
+            Kind::Unsupported,
+            format!("there is no op named {op}"),
+        ));
     };
     let verdict = operands(info, inputs, outputs).and_then(|out| {
         types(info, inputs, &out)?;
@@ -38,8 +41,18 @@ pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Res
 
 /// The error that names op, types and shapes in front of `reason`.
 pub(super) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str) -> Error {
-    let list = |descs: &[Desc]| descs.iter().map(Desc::to_string).collect::<Vec<_>>().join(", ");
-    Error::bad_input(format!("{op} of ({}) to ({}): {reason}", list(inputs), list(outputs)))
+    let list = |descs: &[Desc]| {
+        descs
+            .iter()
+            .map(Desc::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    Error::bad_input(format!(
+        "{op} of ({}) to ({}): {reason}",
+        list(inputs),
+        list(outputs)
+    ))
 }
 
 impl fmt::Display for Desc<'_> {
@@ -48,9 +61,17 @@ impl fmt::Display for Desc<'_> {
     }
 }
 
-fn operands<'a>(info: &OpInfo, inputs: &[Desc], outputs: &[Desc<'a>]) -> std::result::Result<Desc<'a>, String> {
+fn operands<'a>(
+    info: &OpInfo,
+    inputs: &[Desc],
+    outputs: &[Desc<'a>],
+) -> std::result::Result<Desc<'a>, String> {
     if inputs.len() != info.arity {
-        return Err(format!("expected {} operands, got {}", info.arity, inputs.len()));
+        return Err(format!(
+            "expected {} operands, got {}",
+            info.arity,
+            inputs.len()
+        ));
     }
     let [out] = outputs else {
         return Err(format!("expected one result, got {}", outputs.len()));
@@ -69,8 +90,15 @@ fn operands<'a>(info: &OpInfo, inputs: &[Desc], outputs: &[Desc<'a>]) -> std::re
 
 fn types(info: &OpInfo, inputs: &[Desc], out: &Desc) -> Verdict {
     let judged = |desc: &&Desc| DTypeSet::REAL.has(desc.dtype);
-    if let Some(bad) = inputs.iter().filter(judged).find(|desc| !info.operands.has(desc.dtype)) {
-        return Err(format!("{} operands are not allowed, only integers", bad.dtype));
+    if let Some(bad) = inputs
+        .iter()
+        .filter(judged)
+        .find(|desc| !info.operands.has(desc.dtype))
+    {
+        return Err(format!(
+            "{} operands are not allowed, only integers",
+            bad.dtype
+        ));
     }
     let first = inputs.first().map(|desc| desc.dtype);
     let all_judged = inputs.iter().chain([out]).all(|desc| judged(&desc));
@@ -88,10 +116,18 @@ fn types(info: &OpInfo, inputs: &[Desc], out: &Desc) -> Verdict {
 fn broadcast(inputs: &[Desc], out: &Desc) -> Verdict {
     let fits = |desc: &&Desc| {
         let lead = out.shape.len().checked_sub(desc.shape.len());
-        lead.is_some_and(|lead| desc.shape.iter().zip(&out.shape[lead..]).all(|(&a, &b)| a == b || a == 1))
+        lead.is_some_and(|lead| {
+            desc.shape
+                .iter()
+                .zip(&out.shape[lead..])
+                .all(|(&a, &b)| a == b || a == 1)
+        })
     };
     match inputs.iter().find(|desc| !fits(desc)) {
-        Some(desc) => Err(format!("{:?} does not broadcast to {:?}", desc.shape, out.shape)),
+        Some(desc) => Err(format!(
+            "{:?} does not broadcast to {:?}",
+            desc.shape, out.shape
+        )),
         None => Ok(()),
     }
 }
@@ -104,14 +140,19 @@ fn fill(out: &Desc, attrs: &[Attr]) -> Verdict {
     let expected = if out.dtype.size() == 16 { 2 } else { 1 };
     match ints(attrs, "bits").len() {
         n if n == expected => Ok(()),
-        n => Err(format!("attribute bits must have {expected} integers for {}, not {n}", out.dtype)),
+        n => Err(format!(
+            "attribute bits must have {expected} integers for {}, not {n}",
+            out.dtype
+        )),
     }
 }
 
 fn reduction(x: &Desc, out: &Desc, attrs: &[Attr]) -> Verdict {
     let axes = ints(attrs, "axes");
     if axes.is_empty() || !axes.is_sorted_by(|a, b| a < b) {
-        return Err(format!("attribute axes must name at least one axis and ascend, got {axes:?}"));
+        return Err(format!(
+            "attribute axes must name at least one axis and ascend, got {axes:?}"
+        ));
     }
     in_range("axes", axes, x)?;
     kept(x, out, |axis| axes.contains(&axis))
@@ -121,12 +162,23 @@ fn arg_reduction(x: &Desc, out: &Desc, attrs: &[Attr]) -> Verdict {
     let axis = ints(attrs, "axis");
     at_most_one_axis(axis, x)?;
     if !matches!(text(attrs, "tie_break"), Some("low" | "high")) {
-        return Err(format!("attribute tie_break must be low or high, got {:?}", text(attrs, "tie_break")));
+        return Err(format!(
+            "attribute tie_break must be low or high, got {:?}",
+            text(attrs, "tie_break")
+        ));
     }
     let reduced = |i| axis.is_empty() || axis.contains(&i);
     kept(x, out, reduced)?;
-    let nothing = x.shape.iter().zip(0..).any(|(&extent, i)| extent == 0 && reduced(i));
-    if nothing && !out.shape.contains(&0) { Err("there are no elements to choose from".to_owned()) } else { Ok(()) }
+    let nothing = x
+        .shape
+        .iter()
+        .zip(0..)
+        .any(|(&extent, i)| extent == 0 && reduced(i));
+    if nothing && !out.shape.contains(&0) {
+        Err("there are no elements to choose from".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 fn dot(a: &Desc, b: &Desc, out: &Desc, attrs: &[Attr]) -> Verdict {
@@ -135,29 +187,54 @@ fn dot(a: &Desc, b: &Desc, out: &Desc, attrs: &[Attr]) -> Verdict {
     for (name, axes, x) in [("batch_a", batch_a, a), ("batch_b", batch_b, b)] {
         in_range(name, axes, x)?;
         if !axes.iter().copied().eq(0..axes.len() as i64) {
-            return Err(format!("attribute {name} must be the leading axes [0, 1, ...], got {axes:?}"));
+            return Err(format!(
+                "attribute {name} must be the leading axes [0, 1, ...], got {axes:?}"
+            ));
         }
     }
-    for (name, axes, batch, x) in [("contract_a", contract_a, batch_a, a), ("contract_b", contract_b, batch_b, b)] {
+    for (name, axes, batch, x) in [
+        ("contract_a", contract_a, batch_a, a),
+        ("contract_b", contract_b, batch_b, b),
+    ] {
         in_range(name, axes, x)?;
         let repeats = (1..axes.len()).any(|i| axes[..i].contains(&axes[i]));
         if repeats || axes.iter().any(|axis| batch.contains(axis)) {
-            return Err(format!("attribute {name} repeats an axis or names a batch axis: {axes:?}"));
+            return Err(format!(
+                "attribute {name} repeats an axis or names a batch axis: {axes:?}"
+            ));
         }
     }
-    for (name, left, right) in [("batch", batch_a, batch_b), ("contract", contract_a, contract_b)] {
+    for (name, left, right) in [
+        ("batch", batch_a, batch_b),
+        ("contract", contract_a, contract_b),
+    ] {
         if left.len() != right.len() {
             return Err(format!("{name} axes {left:?} and {right:?} do not pair up"));
         }
         let pairs = left.iter().zip(right);
-        if let Some((i, j)) = pairs.clone().find(|(i, j)| a.shape[**i as usize] != b.shape[**j as usize]) {
+        if let Some((i, j)) = pairs
+            .clone()
+            .find(|(i, j)| a.shape[**i as usize] != b.shape[**j as usize])
+        {
             return Err(format!("{name} axes {i} and {j} have different extents"));
         }
     }
     let batch = a.shape[..batch_a.len()].iter();
-    let free_of = |axis: i64, contract: &[i64], batch: &[i64]| !contract.contains(&axis) && !batch.contains(&axis);
-    let free_a = a.shape.iter().zip(0..).filter(|(_, i)| free_of(*i, contract_a, batch_a)).map(|(e, _)| e);
-    let free_b = b.shape.iter().zip(0..).filter(|(_, i)| free_of(*i, contract_b, batch_b)).map(|(e, _)| e);
+    let free_of = |axis: i64, contract: &[i64], batch: &[i64]| {
+        !contract.contains(&axis) && !batch.contains(&axis)
+    };
+    let free_a = a
+        .shape
+        .iter()
+        .zip(0..)
+        .filter(|(_, i)| free_of(*i, contract_a, batch_a))
+        .map(|(e, _)| e);
+    let free_b = b
+        .shape
+        .iter()
+        .zip(0..)
+        .filter(|(_, i)| free_of(*i, contract_b, batch_b))
+        .map(|(e, _)| e);
     if batch.chain(free_a).chain(free_b).eq(out.shape) {
         Ok(())
     } else {
@@ -167,13 +244,18 @@ fn dot(a: &Desc, b: &Desc, out: &Desc, attrs: &[Attr]) -> Verdict {
 
 fn at_most_one_axis(axis: &[i64], x: &Desc) -> Verdict {
     if axis.len() > 1 {
-        return Err(format!("attribute axis must be one axis or empty, got {axis:?}"));
+        return Err(format!(
+            "attribute axis must be one axis or empty, got {axis:?}"
+        ));
     }
     in_range("axis", axis, x)
 }
 
 fn in_range(name: &str, axes: &[i64], x: &Desc) -> Verdict {
-    match axes.iter().find(|axis| !(0..x.shape.len() as i64).contains(axis)) {
+    match axes
+        .iter()
+        .find(|axis| !(0..x.shape.len() as i64).contains(axis))
+    {
         Some(axis) => Err(format!("attribute {name} names axis {axis} of {x}")),
         None => Ok(()),
     }
@@ -181,8 +263,15 @@ fn in_range(name: &str, axes: &[i64], x: &Desc) -> Verdict {
 
 /// The result of a reduction has the kept axes in order; axes of extent 1 do not matter.
 fn kept(x: &Desc, out: &Desc, reduced: impl Fn(i64) -> bool) -> Verdict {
-    let kept = x.shape.iter().zip(0..).filter(|(extent, axis)| **extent != 1 && !reduced(*axis));
-    if kept.map(|(extent, _)| extent).eq(out.shape.iter().filter(|extent| **extent != 1)) {
+    let kept = x
+        .shape
+        .iter()
+        .zip(0..)
+        .filter(|(extent, axis)| **extent != 1 && !reduced(*axis));
+    if kept
+        .map(|(extent, _)| extent)
+        .eq(out.shape.iter().filter(|extent| **extent != 1))
+    {
         Ok(())
     } else {
         Err("the result's shape is not that of the axes that are not reduced".to_owned())

@@ -8,7 +8,9 @@ use super::elementwise::{Outcome, for_each_block, map};
 use super::operand::{BLOCK, Operand};
 
 pub(super) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
-    let [x] = operands else { return Err("expected one operand".to_owned()) };
+    let [x] = operands else {
+        return Err("expected one operand".to_owned());
+    };
     if x.dtype == out.dtype {
         return copy(x, out);
     }

@@ -12,19 +12,30 @@ pub(super) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     let [axis] = ints(attrs, "axis") else {
         return from_index(out, |index| index);
     };
-    let [extent, ref inner @ ..] = out.shape[*axis as usize..] else { return Err("no such axis".to_owned()) };
+    let [extent, ref inner @ ..] = out.shape[*axis as usize..] else {
+        return Err("no such axis".to_owned());
+    };
     let repeats: u64 = inner.iter().product();
     from_index(out, |index| index / repeats % extent)
 }
 
 pub(super) fn eye(out: &mut Out) -> Outcome {
-    let [.., rows, columns] = *out.shape else { return Err("the result needs two axes".to_owned()) };
-    from_index(out, |index| u64::from(index / columns % rows == index % columns))
+    let [.., rows, columns] = *out.shape else {
+        return Err("the result needs two axes".to_owned());
+    };
+    from_index(out, |index| {
+        u64::from(index / columns % rows == index % columns)
+    })
 }
 
 pub(super) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
     let mut element = [0; 16];
-    for (to, bits) in element.as_chunks_mut::<8>().0.iter_mut().zip(ints(attrs, "bits")) {
+    for (to, bits) in element
+        .as_chunks_mut::<8>()
+        .0
+        .iter_mut()
+        .zip(ints(attrs, "bits"))
+    {
         *to = bits.to_le_bytes();
     }
     let block = element[..out.dtype.size() as usize].repeat(BLOCK);
@@ -50,7 +61,10 @@ fn indices<R: FromElement>(
     for_each_block(out, &|start, bytes| {
         let mut block = [R::default(); BLOCK];
         let block = &mut block[..bytes.len() / dtype.size() as usize];
-        block.iter_mut().zip(start..).for_each(|(to, index)| *to = R::cast(value(index)));
+        block
+            .iter_mut()
+            .zip(start..)
+            .for_each(|(to, index)| *to = R::cast(value(index)));
         store(block, dtype, bytes);
         Ok(())
     })

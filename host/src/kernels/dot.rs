@@ -48,34 +48,68 @@ struct Matrices<'a> {
 impl<'a> Matrices<'a> {
     fn new(x: &View<'a>, batch: usize, contract: &[i64]) -> Matrices<'a> {
         let contracted: Vec<usize> = contract.iter().map(|axis| *axis as usize).collect();
-        let free: Vec<usize> = (batch..x.shape.len()).filter(|axis| !contracted.contains(axis)).collect();
-        let product = |axes: &[usize]| axes.iter().map(|axis| x.shape[*axis]).product::<u64>() as usize;
+        let free: Vec<usize> = (batch..x.shape.len())
+            .filter(|axis| !contracted.contains(axis))
+            .collect();
+        let product =
+            |axes: &[usize]| axes.iter().map(|axis| x.shape[*axis]).product::<u64>() as usize;
         let step = |axes: &[usize]| {
             let moving = axes.iter().rev().find(|axis| x.shape[**axis] > 1);
             moving.map_or(u64::MAX, |axis| x.strides[*axis].unsigned_abs())
         };
         let depth_first = step(&free) < step(&contracted);
         let mut order: Vec<usize> = (0..batch).collect();
-        let (outer, inner) = if depth_first { (&contracted, &free) } else { (&free, &contracted) };
+        let (outer, inner) = if depth_first {
+            (&contracted, &free)
+        } else {
+            (&free, &contracted)
+        };
         order.extend(outer.iter().chain(inner));
         let shape: Vec<u64> = order.iter().map(|axis| x.shape[*axis]).collect();
-        let operand = Operand::new(x, &shape, order.iter().map(|axis| x.strides[*axis]).collect());
-        Matrices { operand, free: product(&free), depth: product(&contracted), depth_first }
+        let operand = Operand::new(
+            x,
+            &shape,
+            order.iter().map(|axis| x.strides[*axis]).collect(),
+        );
+        Matrices {
+            operand,
+            free: product(&free),
+            depth: product(&contracted),
+            depth_first,
+        }
     }
 
     /// Packs the tile of the matrix number `batch` that starts at `free` and `depth`.
-    fn pack<R>(&self, batch: usize, free: Range, depth: Range, read: Read<R>, to: &mut Vec<R>) -> Strides
+    fn pack<R>(
+        &self,
+        batch: usize,
+        free: Range,
+        depth: Range,
+        read: Read<R>,
+        to: &mut Vec<R>,
+    ) -> Strides
     where
         R: Register,
     {
-        let (outer, inner, width) =
-            if self.depth_first { (depth, free, self.free) } else { (free, depth, self.depth) };
+        let (outer, inner, width) = if self.depth_first {
+            (depth, free, self.free)
+        } else {
+            (free, depth, self.depth)
+        };
         to.resize(outer.len * inner.len, R::default());
         let corner = batch * self.free * self.depth + inner.start;
         for (i, row) in to.chunks_mut(inner.len).enumerate() {
-            read(&self.operand, (corner + (outer.start + i) * width) as u64, row);
+            read(
+                &self.operand,
+                (corner + (outer.start + i) * width) as u64,
+                row,
+            );
         }
-        let (free, depth) = if self.depth_first { (1, inner.len) } else { (inner.len, 1) };
+        let (free, depth) = if self.depth_first {
+            (1, inner.len)
+        } else {
+            (inner.len, 1)
+        };
         Strides { free, depth }
     }
 }
@@ -89,7 +123,10 @@ struct Range {
 impl Range {
     /// Stretches of at most `step` that cover `0..length`.
     fn split(length: usize, step: usize) -> impl Iterator<Item = Range> + Clone {
-        (0..length).step_by(step).map(move |start| Range { start, len: step.min(length - start) })
+        (0..length).step_by(step).map(move |start| Range {
+            start,
+            len: step.min(length - start),
+        })
     }
 }
 
@@ -118,14 +155,29 @@ fn read<R: Register>(from: &Operand, start: u64, to: &mut [R]) {
     from.gather(0, start, to);
 }
 
-fn multiply<R: Register>(a: &Matrices, b: &Matrices, out: &mut Out, read: Read<R>, tile: Tile<R>) -> Outcome {
+fn multiply<R: Register>(
+    a: &Matrices,
+    b: &Matrices,
+    out: &mut Out,
+    read: Read<R>,
+    tile: Tile<R>,
+) -> Outcome {
     let (dtype, row_bytes) = (out.dtype, b.free * out.dtype.size() as usize);
     let columns: Vec<Range> = Range::split(b.free, COLUMNS).collect();
     parallel::for_each_chunk(out.bytes, a.free * row_bytes, &|batch, matrix| {
         parallel::for_each_chunk(matrix, ROWS * row_bytes, &|panel, bytes| {
-            let rows = Range { start: panel * ROWS, len: bytes.len() / row_bytes };
+            let rows = Range {
+                start: panel * ROWS,
+                len: bytes.len() / row_bytes,
+            };
             let one = |i: usize| one_tile(a, b, batch, [rows, columns[i]], read, tile);
-            store(&parallel::collect(columns.len(), one), &columns, bytes, row_bytes, dtype);
+            store(
+                &parallel::collect(columns.len(), one),
+                &columns,
+                bytes,
+                row_bytes,
+                dtype,
+            );
             Ok(())
         })
     })
@@ -143,27 +195,50 @@ fn one_tile<R: Register>(
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for depth in Range::split(a.depth, DEPTH) {
         let strides = a.pack(batch, rows, depth, read, &mut left);
-        let x = Packed { cells: &left, strides, free: rows.len };
+        let x = Packed {
+            cells: &left,
+            strides,
+            free: rows.len,
+        };
         let strides = b.pack(batch, columns, depth, read, &mut right);
-        let y = Packed { cells: &right, strides, free: columns.len };
+        let y = Packed {
+            cells: &right,
+            strides,
+            free: columns.len,
+        };
         tile(x, y, depth.len, &mut sums);
     }
     sums
 }
 
-fn store<R: Register>(tiles: &[Vec<R>], columns: &[Range], panel: &mut [u8], row_bytes: usize, dtype: DType) {
+fn store<R: Register>(
+    tiles: &[Vec<R>],
+    columns: &[Range],
+    panel: &mut [u8],
+    row_bytes: usize,
+    dtype: DType,
+) {
     let size = dtype.size() as usize;
     for (i, row) in panel.chunks_mut(row_bytes).enumerate() {
         for (tile, columns) in tiles.iter().zip(columns) {
             let cells = &tile[i * columns.len..(i + 1) * columns.len];
-            R::store(cells, dtype, &mut row[columns.start * size..(columns.start + columns.len) * size]);
+            R::store(
+                cells,
+                dtype,
+                &mut row[columns.start * size..(columns.start + columns.len) * size],
+            );
         }
     }
 }
 
 fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
-    let fits = |x: &Packed<f64>| (x.free - 1) * x.strides.free + (depth - 1) * x.strides.depth < x.cells.len();
-    assert!(fits(&a) && fits(&b) && a.free * b.free == sums.len(), "a tile is as large as its strides say");
+    let fits = |x: &Packed<f64>| {
+        (x.free - 1) * x.strides.free + (depth - 1) * x.strides.depth < x.cells.len()
+    };
+    assert!(
+        fits(&a) && fits(&b) && a.free * b.free == sums.len(),
+        "a tile is as large as its strides say"
+    );
     // SAFETY: the assertion holds the largest index that m, n, k and the strides reach within each slice, and
     // `sums` is borrowed mutably, so it does not overlap the operands.
     unsafe {

@@ -26,7 +26,9 @@ pub(super) trait FromElement:
 }
 
 /// A type that results are computed in.
-pub(super) trait Register: FromElement + PartialEq + PartialOrd + Send + Sync + 'static {
+pub(super) trait Register:
+    FromElement + PartialEq + PartialOrd + Send + Sync + 'static
+{
     /// Writes `values` as elements of `dtype`: a type of the register's family that is not wider, its own where there is no choice.
     fn store(values: &[Self], dtype: DType, bytes: &mut [u8]);
 }
@@ -82,8 +84,12 @@ impl Register for f32 {
 impl Register for f64 {
     fn store(values: &[f64], dtype: DType, bytes: &mut [u8]) {
         match dtype {
-            DType::F16 => put(values, bytes, |x| f16::from_f32(round_to_odd(x)).to_ne_bytes()),
-            DType::BF16 => put(values, bytes, |x| bf16::from_f32(round_to_odd(x)).to_ne_bytes()),
+            DType::F16 => put(values, bytes, |x| {
+                f16::from_f32(round_to_odd(x)).to_ne_bytes()
+            }),
+            DType::BF16 => put(values, bytes, |x| {
+                bf16::from_f32(round_to_odd(x)).to_ne_bytes()
+            }),
             DType::F32 => put(values, bytes, |x| (x as f32).to_ne_bytes()),
             _ => put(values, bytes, f64::to_ne_bytes),
         }
@@ -166,8 +172,14 @@ macro_rules! by_register {
 macro_rules! by_float {
     ($dtype:expr, $R:ident => $body:expr) => {
         match $dtype {
-            DType::F16 | DType::BF16 | DType::F32 => { type $R = f32; $body }
-            DType::F64 => { type $R = f64; $body }
+            DType::F16 | DType::BF16 | DType::F32 => {
+                type $R = f32;
+                $body
+            }
+            DType::F64 => {
+                type $R = f64;
+                $body
+            }
             dtype => Err(format!("the host does not compute with {dtype}")),
         }
     };
@@ -177,14 +189,38 @@ macro_rules! by_float {
 macro_rules! by_integer {
     ($dtype:expr, $R:ident => $body:expr) => {
         match $dtype {
-            DType::U8 => { type $R = u8; $body }
-            DType::U16 => { type $R = u16; $body }
-            DType::U32 => { type $R = u32; $body }
-            DType::U64 => { type $R = u64; $body }
-            DType::S8 => { type $R = i8; $body }
-            DType::S16 => { type $R = i16; $body }
-            DType::S32 => { type $R = i32; $body }
-            DType::S64 => { type $R = i64; $body }
+            DType::U8 => {
+                type $R = u8;
+                $body
+            }
+            DType::U16 => {
+                type $R = u16;
+                $body
+            }
+            DType::U32 => {
+                type $R = u32;
+                $body
+            }
+            DType::U64 => {
+                type $R = u64;
+                $body
+            }
+            DType::S8 => {
+                type $R = i8;
+                $body
+            }
+            DType::S16 => {
+                type $R = i16;
+                $body
+            }
+            DType::S32 => {
+                type $R = i32;
+                $body
+            }
+            DType::S64 => {
+                type $R = i64;
+                $body
+            }
             dtype => Err(format!("the host does not compute with {dtype}")),
         }
     };

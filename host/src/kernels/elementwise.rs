@@ -14,11 +14,17 @@ pub(super) type Outcome = Result<(), String>;
 pub(super) const TASK: usize = 16 * BLOCK;
 
 /// Calls `block(start, bytes)` for consecutive stretches of the result, at most [`BLOCK`] elements each.
-pub(super) fn for_each_block(out: &mut Out, block: &(dyn Fn(u64, &mut [u8]) -> Outcome + Sync)) -> Outcome {
+pub(super) fn for_each_block(
+    out: &mut Out,
+    block: &(dyn Fn(u64, &mut [u8]) -> Outcome + Sync),
+) -> Outcome {
     let size = out.dtype.size() as usize;
     parallel::for_each_chunk(out.bytes, TASK * size, &|task, bytes| {
         let starts = ((task * TASK) as u64..).step_by(BLOCK);
-        bytes.chunks_mut(BLOCK * size).zip(starts).try_for_each(|(bytes, start)| block(start, bytes))
+        bytes
+            .chunks_mut(BLOCK * size)
+            .zip(starts)
+            .try_for_each(|(bytes, start)| block(start, bytes))
     })
 }
 
@@ -36,12 +42,19 @@ pub(super) fn map<R: Register>(x: &Operand, out: &mut Out, f: impl Fn(R) -> R + 
 }
 
 /// One operand, computed in `R`, to 0 or 1.
-pub(super) fn test<R: Register>(x: &Operand, out: &mut Out, f: impl Fn(R) -> bool + Sync) -> Outcome {
+pub(super) fn test<R: Register>(
+    x: &Operand,
+    out: &mut Out,
+    f: impl Fn(R) -> bool + Sync,
+) -> Outcome {
     for_each_block(out, &|start, bytes| {
         let mut block = [R::default(); BLOCK];
         let block = &mut block[..bytes.len()];
         x.gather(0, start, block);
-        bytes.iter_mut().zip(block).for_each(|(to, x)| *to = u8::from(f(*x)));
+        bytes
+            .iter_mut()
+            .zip(block)
+            .for_each(|(to, x)| *to = u8::from(f(*x)));
         Ok(())
     })
 }
@@ -90,7 +103,10 @@ pub(super) fn compare<R: Register>(
         let n = bytes.len();
         a.gather(0, start, &mut x[..n]);
         b.gather(0, start, &mut y[..n]);
-        bytes.iter_mut().zip(x.iter().zip(&y)).for_each(|(to, (x, y))| *to = u8::from(f(x, y)));
+        bytes
+            .iter_mut()
+            .zip(x.iter().zip(&y))
+            .for_each(|(to, (x, y))| *to = u8::from(f(x, y)));
         Ok(())
     })
 }

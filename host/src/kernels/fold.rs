@@ -67,9 +67,15 @@ where
         let (chunks, rest) = items.as_chunks::<LANES>();
         let mut lanes = [self.start; LANES];
         for chunk in chunks {
-            lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = (self.combine)(*lane, *x));
+            lanes
+                .iter_mut()
+                .zip(chunk)
+                .for_each(|(lane, x)| *lane = (self.combine)(*lane, *x));
         }
-        let all = lanes.iter().chain(rest).fold(self.start, |all, x| (self.combine)(all, *x));
+        let all = lanes
+            .iter()
+            .chain(rest)
+            .fold(self.start, |all, x| (self.combine)(all, *x));
         *state = (self.combine)(*state, all);
     }
 
@@ -94,7 +100,11 @@ pub(super) struct Extreme<R> {
 impl<R: Number> Extreme<R> {
     /// Whether `item`, which comes later, takes the place of `best`.
     fn beats(&self, item: R, best: R) -> bool {
-        let beyond = if self.largest { item > best } else { item < best };
+        let beyond = if self.largest {
+            item > best
+        } else {
+            item < best
+        };
         !best.is_nan() && (beyond || item.is_nan() || self.last && item == best)
     }
 }
@@ -138,9 +148,15 @@ impl<R: Number> Fold for Extreme<R> {
     }
 
     fn store(&self, states: &[Candidate<R>], dtype: DType, bytes: &mut [u8]) {
-        let indices = states.iter().map(|state| state.map_or(0, |(_, index)| index as i64));
+        let indices = states
+            .iter()
+            .map(|state| state.map_or(0, |(_, index)| index as i64));
         if dtype.is_float() {
-            f64::store(&indices.map(|index| index as f64).collect::<Vec<_>>(), dtype, bytes);
+            f64::store(
+                &indices.map(|index| index as f64).collect::<Vec<_>>(),
+                dtype,
+                bytes,
+            );
         } else {
             i64::store(&indices.collect::<Vec<_>>(), dtype, bytes);
         }

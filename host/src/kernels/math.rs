@@ -4,7 +4,10 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 /// The function of one variable of that name.
 pub(super) fn unary(op: &str) -> Option<fn(f64) -> f64> {
-    FUNCTIONS.iter().find(|(name, _)| *name == op).map(|(_, function)| *function)
+    FUNCTIONS
+        .iter()
+        .find(|(name, _)| *name == op)
+        .map(|(_, function)| *function)
 }
 
 type Function = fn(f64) -> f64;
@@ -55,12 +58,24 @@ fn erf_inv(x: f64) -> f64 {
     }
     let magnitude = x.abs();
     if magnitude >= 1.0 {
-        return if magnitude == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
+        return if magnitude == 1.0 {
+            f64::INFINITY.copysign(x)
+        } else {
+            f64::NAN
+        };
     }
-    let mut y = if magnitude < 0.01 { magnitude / FRAC_2_SQRT_PI } else { winitzki(magnitude) };
+    let mut y = if magnitude < 0.01 {
+        magnitude / FRAC_2_SQRT_PI
+    } else {
+        winitzki(magnitude)
+    };
     for _ in 0..3 {
         // Near 1 the difference to 1 keeps the digits that erf itself has lost.
-        let error = if magnitude < 0.5 { libm::erf(y) - magnitude } else { 1.0 - magnitude - libm::erfc(y) };
+        let error = if magnitude < 0.5 {
+            libm::erf(y) - magnitude
+        } else {
+            1.0 - magnitude - libm::erfc(y)
+        };
         let step = error / (FRAC_2_SQRT_PI * (-y * y).exp());
         y -= step / (1.0 + y * step);
     }

@@ -69,7 +69,13 @@ pub struct Desc<'a> {
 pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::Result<(), String> {
     let info = table::find(op).ok_or_else(|| format!("the host has no op named {op}"))?;
     let copies = info.kind == OpKind::Fill || info.kind == OpKind::Cast && inputs == outputs;
-    let unfit = |dtype: &&DType| !if copies { dtype.is_known() } else { DTypeSet::REAL.has(**dtype) };
+    let unfit = |dtype: &&DType| {
+        !if copies {
+            dtype.is_known()
+        } else {
+            DTypeSet::REAL.has(**dtype)
+        }
+    };
     match inputs.iter().chain(outputs).find(unfit) {
         Some(dtype) => Err(format!("the host does not run {op} on {dtype}")),
         None => Ok(()),
@@ -79,8 +85,20 @@ pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::R
 /// Runs `op`. Fails when [`check`] refuses the request, when [`supports`] does, when a view reaches outside of its
 /// bytes or a result has not the bytes its shape needs, and for what `docs/ops.md` calls an error on the host.
 pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Result<()> {
-    let given: Vec<Desc> = inputs.iter().map(|v| Desc { dtype: v.dtype, shape: v.shape }).collect();
-    let asked: Vec<Desc> = outputs.iter().map(|o| Desc { dtype: o.dtype, shape: o.shape }).collect();
+    let given: Vec<Desc> = inputs
+        .iter()
+        .map(|v| Desc {
+            dtype: v.dtype,
+            shape: v.shape,
+        })
+        .collect();
+    let asked: Vec<Desc> = outputs
+        .iter()
+        .map(|o| Desc {
+            dtype: o.dtype,
+            shape: o.shape,
+        })
+        .collect();
     check(op, &given, &asked, attrs)?;
     let types = |descs: &[Desc]| descs.iter().map(|d| d.dtype).collect::<Vec<_>>();
     supports(op, &types(&given), &types(&asked)).map_err(|e| Error::new(Kind::Unsupported, e))?;
@@ -99,7 +117,10 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
         return Ok(());
     }
     let operands = || -> Result<Vec<Operand>> {
-        let fit = |view| Operand::broadcast(view, out.shape).ok_or_else(|| refuse("shapes do not fit".to_owned()));
+        let fit = |view| {
+            Operand::broadcast(view, out.shape)
+                .ok_or_else(|| refuse("shapes do not fit".to_owned()))
+        };
         inputs.iter().map(fit).collect()
     };
     let done = match (info.kind, inputs) {

@@ -25,11 +25,19 @@ pub(super) trait Number: Register {
     fn is_infinite(self) -> bool;
 
     fn larger(self, other: Self) -> Self {
-        if self >= other || self.is_nan() { self } else { other }
+        if self >= other || self.is_nan() {
+            self
+        } else {
+            other
+        }
     }
 
     fn smaller(self, other: Self) -> Self {
-        if self <= other || self.is_nan() { self } else { other }
+        if self <= other || self.is_nan() {
+            self
+        } else {
+            other
+        }
     }
 
     fn sign(self) -> Self {

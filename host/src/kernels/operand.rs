@@ -25,14 +25,20 @@ pub(super) fn count(shape: &[u64]) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);
     }
-    let count = shape.iter().try_fold(1u64, |count, &extent| count.checked_mul(extent))?;
+    let count = shape
+        .iter()
+        .try_fold(1u64, |count, &extent| count.checked_mul(extent))?;
     i64::try_from(count).ok().map(|_| count)
 }
 
 /// Checks that every element of the view lies in its bytes.
 pub(super) fn validate(view: &View) -> Result<(), String> {
     if view.strides.len() != view.shape.len() {
-        return Err(format!("{} strides for {} axes", view.strides.len(), view.shape.len()));
+        return Err(format!(
+            "{} strides for {} axes",
+            view.strides.len(),
+            view.shape.len()
+        ));
     }
     if view.shape.contains(&0) {
         return Ok(());
@@ -48,7 +54,9 @@ pub(super) fn validate(view: &View) -> Result<(), String> {
     }
     let elements = view.bytes.len() as u64 / view.dtype.size().max(1);
     if low < 0 || high >= i128::from(elements) {
-        return Err(format!("it spans elements {low} to {high} of a buffer of {elements}"));
+        return Err(format!(
+            "it spans elements {low} to {high} of a buffer of {elements}"
+        ));
     }
     Ok(())
 }
@@ -58,12 +66,22 @@ impl<'a> Operand<'a> {
     pub(super) fn new(view: &View<'a>, shape: &[u64], strides: Vec<i64>) -> Operand<'a> {
         let mut space = collapse(shape, &[strides]);
         let strides = space.strides.pop().unwrap_or_default();
-        Operand { dtype: view.dtype, bytes: view.bytes, offset: view.offset as i64, shape: space.shape, strides }
+        Operand {
+            dtype: view.dtype,
+            bytes: view.bytes,
+            offset: view.offset as i64,
+            shape: space.shape,
+            strides,
+        }
     }
 
     /// The operand that reads a valid `view` as if it had `shape`, or `None` when it does not broadcast to it.
     pub(super) fn broadcast(view: &View<'a>, shape: &[u64]) -> Option<Operand<'a>> {
-        Some(Operand::new(view, shape, broadcast_strides(view.shape, view.strides, shape)?))
+        Some(Operand::new(
+            view,
+            shape,
+            broadcast_strides(view.shape, view.strides, shape)?,
+        ))
     }
 
     /// Number of elements.
@@ -73,7 +91,10 @@ impl<'a> Operand<'a> {
 
     /// Extent and stride of the innermost axis.
     pub(super) fn inner(&self) -> (u64, i64) {
-        (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(0))
+        (
+            self.shape.last().copied().unwrap_or(1),
+            self.strides.last().copied().unwrap_or(0),
+        )
     }
 
     /// How far the element at the row-major `index` lies from the first one, in elements.
@@ -103,8 +124,12 @@ impl<'a> Operand<'a> {
             DType::S16 => read!(i16),
             DType::S32 => read!(i32),
             DType::S64 => read!(i64),
-            DType::F16 => self.read(shift, start, to, |cell| D::cast(f16::from_ne_bytes(cell).to_f32())),
-            DType::BF16 => self.read(shift, start, to, |cell| D::cast(bf16::from_ne_bytes(cell).to_f32())),
+            DType::F16 => self.read(shift, start, to, |cell| {
+                D::cast(f16::from_ne_bytes(cell).to_f32())
+            }),
+            DType::BF16 => self.read(shift, start, to, |cell| {
+                D::cast(bf16::from_ne_bytes(cell).to_f32())
+            }),
             DType::F32 => read!(f32),
             _ => read!(f64),
         }
@@ -119,7 +144,9 @@ impl<'a> Operand<'a> {
         let mut narrow = [0f32; BLOCK];
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             self.gather(shift, start, &mut narrow[..to.len()]);
-            to.iter_mut().zip(narrow).for_each(|(to, x)| *to = f64::cast(x));
+            to.iter_mut()
+                .zip(narrow)
+                .for_each(|(to, x)| *to = f64::cast(x));
         }
     }
 
@@ -128,10 +155,19 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
-    fn read<const N: usize, D: Copy>(&self, shift: i64, start: u64, to: &mut [D], convert: impl Fn([u8; N]) -> D) {
+    fn read<const N: usize, D: Copy>(
+        &self,
+        shift: i64,
+        start: u64,
+        to: &mut [D],
+        convert: impl Fn([u8; N]) -> D,
+    ) {
         let cells = self.bytes.as_chunks::<N>().0;
         self.runs(shift, start, to, |first, stride, to| match stride {
-            1 => to.iter_mut().zip(&cells[first as usize..]).for_each(|(to, cell)| *to = convert(*cell)),
+            1 => to
+                .iter_mut()
+                .zip(&cells[first as usize..])
+                .for_each(|(to, cell)| *to = convert(*cell)),
             0 => to.fill(convert(cells[first as usize])),
             _ => {
                 let mut at = first;
@@ -144,7 +180,13 @@ impl<'a> Operand<'a> {
     }
 
     /// Calls `run(first, stride, to)` for each stretch of the innermost axis that `to` covers.
-    fn runs<D>(&self, shift: i64, start: u64, mut to: &mut [D], mut run: impl FnMut(i64, i64, &mut [D])) {
+    fn runs<D>(
+        &self,
+        shift: i64,
+        start: u64,
+        mut to: &mut [D],
+        mut run: impl FnMut(i64, i64, &mut [D]),
+    ) {
         let (extent, stride) = self.inner();
         let mut row = start / extent;
         let mut column = start % extent;

@@ -15,7 +15,10 @@ pub(super) fn for_each_chunk(
     if bytes.len() <= size {
         return work(0, bytes);
     }
-    bytes.par_chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(i, chunk))
+    bytes
+        .par_chunks_mut(size)
+        .enumerate()
+        .try_for_each(|(i, chunk)| work(i, chunk))
 }
 
 /// The results of `work(0)` to `work(count - 1)`.

@@ -25,7 +25,9 @@ pub(super) fn run(op: &str, x: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
     let dtype = out.dtype;
     let single = is_single(dtype);
     let integers = |o: &Operand, shift: i64, start: u64, to: &mut [i64]| o.gather(shift, start, to);
-    let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| o.gather_wide(single, shift, start, to);
+    let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| {
+        o.gather_wide(single, shift, start, to)
+    };
     match op {
         "sum" if dtype.is_float() => each(&space, out, 0.0, wide, f64::add),
         "product" if dtype.is_float() => each(&space, out, 1.0, wide, f64::multiply),
@@ -62,7 +64,9 @@ impl<'a> Space<'a> {
             let shape: Vec<u64> = axes().map(|axis| x.shape[axis]).collect();
             Operand::new(x, &shape, axes().map(|axis| x.strides[axis]).collect())
         };
-        Space { axes: Some((part(false), part(true))) }
+        Space {
+            axes: Some((part(false), part(true))),
+        }
     }
 }
 
@@ -74,7 +78,9 @@ fn plain<R: FromElement>(from: &Operand, shift: i64, start: u64, to: &mut [R]) {
 fn truth(from: &Operand, shift: i64, start: u64, to: &mut [u8]) {
     let mut wide = [0f64; BLOCK];
     from.gather(shift, start, &mut wide[..to.len()]);
-    to.iter_mut().zip(wide).for_each(|(to, x)| *to = u8::from(x.truth()));
+    to.iter_mut()
+        .zip(wide)
+        .for_each(|(to, x)| *to = u8::from(x.truth()));
 }
 
 fn each<R: Register>(
@@ -84,7 +90,15 @@ fn each<R: Register>(
     read: impl Fn(&Operand, i64, u64, &mut [R]) + Sync,
     combine: impl Fn(R, R) -> R + Sync,
 ) -> Outcome {
-    visit(space, &Each { start, read, combine }, out)
+    visit(
+        space,
+        &Each {
+            start,
+            read,
+            combine,
+        },
+        out,
+    )
 }
 
 fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
@@ -96,8 +110,13 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
     };
     // Results side by side where the reduced axes lie further apart in memory, or where each takes few elements.
     let ((extent, near), (_, far)) = (kept.inner(), reduced.inner());
-    let side_by_side = extent >= 8 && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
-    let width = if side_by_side { BLOCK } else { (TASK as u64 / reduced.count()).max(1) as usize };
+    let side_by_side =
+        extent >= 8 && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
+    let width = if side_by_side {
+        BLOCK
+    } else {
+        (TASK as u64 / reduced.count()).max(1) as usize
+    };
     parallel::for_each_chunk(out.bytes, width * size, &|task, bytes| {
         let first = (task * width) as u64;
         let indices = first..first + (bytes.len() / size) as u64;
@@ -105,7 +124,9 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
             columns(kept, reduced, fold, indices)
         } else {
             let mut buffer = [F::Item::default(); BLOCK];
-            indices.map(|index| row(reduced, kept.distance(index), fold, &mut buffer)).collect()
+            indices
+                .map(|index| row(reduced, kept.distance(index), fold, &mut buffer))
+                .collect()
         };
         fold.store(&states, dtype, bytes);
         Ok(())
@@ -113,7 +134,12 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
 }
 
 /// One result: the elements of all reduced axes, from the one at `shift` on.
-fn row<F: Fold>(reduced: &Operand, shift: i64, fold: &F, buffer: &mut [F::Item; BLOCK]) -> F::State {
+fn row<F: Fold>(
+    reduced: &Operand,
+    shift: i64,
+    fold: &F,
+    buffer: &mut [F::Item; BLOCK],
+) -> F::State {
     let count = reduced.count();
     let stretch = |from: u64, buffer: &mut [F::Item; BLOCK]| {
         let (mut state, mut from, until) = (fold.start(), from, count.min(from + STRETCH));
@@ -135,24 +161,41 @@ fn row<F: Fold>(reduced: &Operand, shift: i64, fold: &F, buffer: &mut [F::Item; 
 }
 
 /// Results side by side: for each index of the reduced axes, one stretch of the kept ones.
-fn columns<F: Fold>(kept: &Operand, reduced: &Operand, fold: &F, indices: std::ops::Range<u64>) -> Vec<F::State> {
+fn columns<F: Fold>(
+    kept: &Operand,
+    reduced: &Operand,
+    fold: &F,
+    indices: std::ops::Range<u64>,
+) -> Vec<F::State> {
     let width = (indices.end - indices.start) as usize;
     let (count, rows) = (reduced.count(), (STRETCH / width as u64).max(1));
     let stretch = |from: u64| {
         let mut states = vec![fold.start(); width];
         let mut buffer = [F::Item::default(); BLOCK];
         for index in from..count.min(from + rows) {
-            fold.read(kept, reduced.distance(index), indices.start, &mut buffer[..width]);
-            states.iter_mut().zip(buffer).for_each(|(state, item)| fold.step(state, item, index));
+            fold.read(
+                kept,
+                reduced.distance(index),
+                indices.start,
+                &mut buffer[..width],
+            );
+            states
+                .iter_mut()
+                .zip(buffer)
+                .for_each(|(state, item)| fold.step(state, item, index));
         }
         states
     };
     let parts = parallel::collect(count.div_ceil(rows) as usize, |i| stretch(i as u64 * rows));
-    (0..width).map(|column| merge(fold, parts.iter().map(|states| states[column]))).collect()
+    (0..width)
+        .map(|column| merge(fold, parts.iter().map(|states| states[column])))
+        .collect()
 }
 
 fn merge<F: Fold>(fold: &F, parts: impl IntoIterator<Item = F::State>) -> F::State {
     let mut state = fold.start();
-    parts.into_iter().for_each(|part| fold.merge(&mut state, part));
+    parts
+        .into_iter()
+        .for_each(|part| fold.merge(&mut state, part));
     state
 }

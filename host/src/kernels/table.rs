@@ -90,7 +90,13 @@ pub(super) fn find(op: &str) -> Option<&'static OpInfo> {
 
 static TABLE: LazyLock<Vec<OpInfo>> = LazyLock::new(|| {
     let row = |&(names, kind, arity, operands, result): &Row| {
-        let info = move |name| OpInfo { name, kind, arity, operands, result };
+        let info = move |name| OpInfo {
+            name,
+            kind,
+            arity,
+            operands,
+            result,
+        };
         names.split_ascii_whitespace().map(info).collect::<Vec<_>>()
     };
     ROWS.iter().flat_map(row).collect()

@@ -10,7 +10,9 @@ use super::number::{Integer, Number};
 use super::operand::Operand;
 
 pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
-    let [x] = operands else { return Err("expected one operand".to_owned()) };
+    let [x] = operands else {
+        return Err("expected one operand".to_owned());
+    };
     if let Some(function) = math::unary(op) {
         return map_wide(x, out, function);
     }
@@ -24,7 +26,9 @@ pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
         "conjugate" | "real" => super::convert::as_type(operands, out),
         "imag" => by_register!(out.dtype, R => map(x, out, |_| R::ZERO)),
         "bitwise_not" => by_integer!(out.dtype, R => map(x, out, R::not)),
-        "count_leading_zeros" => by_integer!(out.dtype, R => map(x, out, <R as Integer>::leading_zeros)),
+        "count_leading_zeros" => {
+            by_integer!(out.dtype, R => map(x, out, <R as Integer>::leading_zeros))
+        }
         "population_count" => by_integer!(out.dtype, R => map(x, out, R::population)),
         "is_nan" => by_register!(x.dtype, R => test(x, out, <R as Number>::is_nan)),
         "is_infinity" => by_register!(x.dtype, R => test(x, out, <R as Number>::is_infinite)),

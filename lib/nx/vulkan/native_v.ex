@@ -20,6 +20,7 @@ defmodule Nx.Vulkan.NativeV do
     upload: 4,
     upload_dirty: 4,
     constant: 4,
+    constant_of: 1,
     download: 2,
     deallocate: 1,
     tensor_info: 1,

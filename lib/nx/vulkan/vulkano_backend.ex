@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
     import Nx.Vulkan.Packed, only: [is_packed: 1]
 
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Device, Error, Fallback, NativeV, Ops, Packed, Request}
+    alias Nx.Vulkan.{Device, Error, Fallback, NativeV, Operand, Ops, Packed, Request}
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     ## Storage
@@ -257,6 +257,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp native(op, name, out, operands, arguments) do
+      Operand.check!(op, arguments)
       refs = refs(operands)
       result = Request.run(name, refs, [{out.type, out.shape}], Ops.attrs(op, arguments))
       finish(op, out, result, refs, arguments)

@@ -13,7 +13,7 @@ mod table;
 mod tests;
 
 use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
-use table::{Family, Op, Table};
+use table::{Family, Table};
 
 pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 

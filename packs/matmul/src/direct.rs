@@ -78,7 +78,11 @@ fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     Shape {
         own_m: problem.m.next_power_of_two().min(4),
         own_n: problem.n.next_power_of_two().min(4),
-        threads: if device.kind == CPU { lanes } else { 128 },
+        threads: if device.kind == CPU {
+            lanes
+        } else {
+            steps::threads(device).min(128)
+        },
         shares_rows: false,
     }
 }

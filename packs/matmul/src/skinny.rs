@@ -34,17 +34,22 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let wide = problem.a.is_wide(width);
     let step = if wide { width } else { 1 };
     let (depth, row_step) = if along_k { (step, 1) } else { (1, step) };
-    let threads = if device.kind == CPU { 32 } else { 256 };
+    let threads = if device.kind == CPU {
+        32
+    } else {
+        steps::threads(device)
+    };
 
-    // What all invocations hold at the end fits into half of 64 KiB, the least of desktop devices.
-    let most_results = 32768 / threads / steps::register(problem.dtype).max(1) / n;
+    // What all invocations hold at the end meets in shared memory; more than 32 KiB would keep workgroups waiting.
+    let shared = device.shared_bytes.min(32 << 10);
+    let most_items = shared / (threads * n * steps::register(problem.dtype));
     let (along, own_m) = if along_k {
-        let along = (k / depth).next_power_of_two().clamp(8, threads);
+        let along = (k / depth).next_power_of_two().max(8).min(threads);
         let own_m = m
             .div_ceil(threads / along)
             .next_power_of_two()
             .min(4)
-            .min(floor_power(most_results));
+            .min(floor_power(most_items));
         (along, own_m)
     } else {
         let across = m
@@ -53,7 +58,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
             .clamp(1, 32.min(threads));
         (threads / across, 1)
     };
-    if own_m * row_step > most_results {
+    if own_m * row_step > most_items {
         return Err(Refusal::decline(
             "the sums of one workgroup exceed its shared memory",
         ));

@@ -5,8 +5,14 @@ use nx_vulkan_abi::{
     Access, BufArg, DType, Define, DeviceInfo, Dispatch, Plan, Refusal, ShaderVariant, glsl,
 };
 
-/// Invocations per workgroup of shaders that need no other number.
-const THREADS: u32 = 256;
+/// Invocations per workgroup of shaders that need no other number: a power of two.
+pub(crate) fn threads(device: &DeviceInfo<'_>) -> u32 {
+    let most = device
+        .max_invocations
+        .min(device.max_workgroup_size[0])
+        .clamp(1, 256);
+    1 << most.ilog2()
+}
 
 /// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
 fn pack(dtype: DType) -> (&'static str, &'static str, u32) {
@@ -148,8 +154,9 @@ pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
         dtype: problem.dtype,
     };
     let count = problem.elements();
-    let defines = vec![number("THREADS", THREADS)];
-    let groups = count.div_ceil(u64::from(THREADS));
+    let threads = threads(device);
+    let defines = vec![number("THREADS", threads)];
+    let groups = count.div_ceil(u64::from(threads));
     steps.dispatch(
         "zeros.comp",
         defines,
@@ -185,8 +192,9 @@ impl Steps<'_> {
         let mut push = vec![count as u32, gather.offset as u32];
         push.extend(gather.extents.iter().map(|&extent| extent as u32));
         push.extend(gather.strides.iter().map(|&stride| stride as u32));
-        let defines = vec![number("THREADS", THREADS), number("AXES", axes as u32)];
-        let groups = count.div_ceil(u64::from(THREADS));
+        let threads = threads(self.device);
+        let defines = vec![number("THREADS", threads), number("AXES", axes as u32)];
+        let groups = count.div_ceil(u64::from(threads));
         self.dispatch(
             "gather.comp",
             defines,
@@ -197,13 +205,14 @@ impl Steps<'_> {
     }
 
     fn sum_splits(&mut self, count: u32, splits: u32, partials: BufArg) -> Result<(), Refusal> {
+        let threads = threads(self.device);
         // Few elements of many splits would leave the device idle, so that then more invocations share one.
         let along = if count >= 1 << 16 {
             1
         } else {
-            (splits / 4).next_power_of_two().clamp(1, THREADS)
+            (splits / 4).next_power_of_two().clamp(1, threads)
         };
-        let defines = vec![number("THREADS", THREADS), number("ALONG", along)];
+        let defines = vec![number("THREADS", threads), number("ALONG", along)];
         let args = vec![
             BufArg {
                 access: Access::READ,
@@ -211,7 +220,7 @@ impl Steps<'_> {
             },
             BufArg::output(0),
         ];
-        let groups = u64::from(count.div_ceil(THREADS / along));
+        let groups = u64::from(count.div_ceil(threads / along));
         self.dispatch("splits.comp", defines, vec![count, splits], args, groups)
     }
 

@@ -64,6 +64,12 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let typed = Typed::new(row, request)?;
     let tuning = Tuning::new(request.device, typed.width, typed.state_bytes());
     let mut emitter = Emitter::new(request, &typed, tuning);
+    if problem.extent() == 0 && row.picks() {
+        return Err(Refusal::BadRequest(format!(
+            "{} has no elements to choose from",
+            row.op.op
+        )));
+    }
     if problem.extent() == 0 {
         emitter.empty(problem.results());
         return Ok(emitter.finish());

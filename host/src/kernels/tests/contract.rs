@@ -26,7 +26,13 @@ fn case(
     attrs: &[Attr],
     reason: &'static str,
 ) -> Case {
-    Case { op, inputs, output, attrs: attrs.to_vec(), reason }
+    Case {
+        op,
+        inputs,
+        output,
+        attrs: attrs.to_vec(),
+        reason,
+    }
 }
 
 fn dot(batch: [&[i64]; 2], contract: [&[i64]; 2]) -> Vec<Attr> {
@@ -85,42 +91,113 @@ fn refused() -> Vec<Case> {
 
 #[test]
 fn broken_requests_are_refused_with_op_types_and_shapes() {
-    for Case { op, inputs, output, attrs, reason } in refused() {
-        let inputs: Vec<Desc> = inputs.iter().map(|&(dtype, shape)| Desc { dtype, shape }).collect();
-        let error = check(op, &inputs, &[Desc { dtype: output.0, shape: output.1 }], &attrs).expect_err(op);
+    for Case {
+        op,
+        inputs,
+        output,
+        attrs,
+        reason,
+    } in refused()
+    {
+        let inputs: Vec<Desc> = inputs
+            .iter()
+            .map(|&(dtype, shape)| Desc { dtype, shape })
+            .collect();
+        let error = check(
+            op,
+            &inputs,
+            &[Desc {
+                dtype: output.0,
+                shape: output.1,
+            }],
+            &attrs,
+        )
+        .expect_err(op);
         let message = error.to_string();
         assert_eq!(error.kind(), Kind::BadInput, "{message}");
-        assert!(message.starts_with(op) && message.contains(reason), "{reason:?} is not in: {message}");
+        assert!(
+            message.starts_with(op) && message.contains(reason),
+            "{reason:?} is not in: {message}"
+        );
     }
-    let two = [Desc { dtype: F32, shape: &[1] }; 2];
-    assert!(check("exp", &two[..1], &two, &[]).unwrap_err().to_string().contains("one result, got 2"));
-    assert_eq!(check("no_such_op", &[], &[], &[]).unwrap_err().kind(), Kind::Unsupported);
+    let two = [Desc {
+        dtype: F32,
+        shape: &[1],
+    }; 2];
+    assert!(
+        check("exp", &two[..1], &two, &[])
+            .unwrap_err()
+            .to_string()
+            .contains("one result, got 2")
+    );
+    assert_eq!(
+        check("no_such_op", &[], &[], &[]).unwrap_err().kind(),
+        Kind::Unsupported
+    );
 }
 
 /// Others may run what the host does not, so only `supports` and `run` refuse it.
 #[test]
 fn types_the_host_does_not_compute_with_pass_the_check() {
-    let c64 = [Desc { dtype: DType::C64, shape: &[2] }];
+    let c64 = [Desc {
+        dtype: DType::C64,
+        shape: &[2],
+    }];
     check("exp", &c64, &c64, &[]).unwrap();
-    assert_eq!(supports("exp", &[DType::C64], &[DType::C64]).unwrap_err(), "the host does not run exp on c64");
+    assert_eq!(
+        supports("exp", &[DType::C64], &[DType::C64]).unwrap_err(),
+        "the host does not run exp on c64"
+    );
     assert!(supports("as_type", &[DType::F8], &[DType::F32]).is_err());
     assert!(supports("as_type", &[DType::F8], &[DType::F8]).is_ok());
     assert!(supports("fill", &[], &[DType::U2]).is_ok());
     assert!(supports("nothing", &[], &[]).is_err());
     let mut bytes = [0; 16];
-    let x = View { dtype: DType::C64, shape: &[2], strides: &[1], offset: 0, bytes: &[0; 16] };
-    let out = Out { dtype: DType::C64, shape: &[2], bytes: &mut bytes };
-    assert_eq!(run("exp", &[x], &mut [out], &[]).unwrap_err().kind(), Kind::Unsupported);
+    let x = View {
+        dtype: DType::C64,
+        shape: &[2],
+        strides: &[1],
+        offset: 0,
+        bytes: &[0; 16],
+    };
+    let out = Out {
+        dtype: DType::C64,
+        shape: &[2],
+        bytes: &mut bytes,
+    };
+    assert_eq!(
+        run("exp", &[x], &mut [out], &[]).unwrap_err().kind(),
+        Kind::Unsupported
+    );
 }
 
 #[test]
 fn every_op_runs_on_all_types_that_its_row_names() {
-    for OpInfo { name, arity, operands, result, .. } in ops() {
+    for OpInfo {
+        name,
+        arity,
+        operands,
+        result,
+        ..
+    } in ops()
+    {
         for dtype in DType::all().filter(|dtype| operands.has(*dtype)) {
-            let out = if result.allows(dtype, Some(dtype)) { dtype } else { F32 };
-            let out = if result.allows(out, Some(dtype)) { out } else { U8 };
+            let out = if result.allows(dtype, Some(dtype)) {
+                dtype
+            } else {
+                F32
+            };
+            let out = if result.allows(out, Some(dtype)) {
+                out
+            } else {
+                U8
+            };
             assert!(result.allows(out, Some(dtype)), "{name} {dtype}");
-            assert_eq!(supports(name, &vec![dtype; *arity], &[out]), Ok(()), "{name} {dtype}");
+            assert_eq!(
+                supports(name, &vec![dtype; *arity], &[out]),
+                Ok(()),
+                "{name} {dtype}"
+            );
         }
     }
 }
@@ -138,13 +215,42 @@ fn views_outside_of_their_bytes_are_refused() {
         (&[1 << 40, 1 << 20], &[i64::MAX, i64::MAX], 0),
     ] {
         let mut bytes = vec![0; 8];
-        let x = View { dtype: F32, shape, strides, offset, bytes: &[0; 8] };
-        let out = Out { dtype: F32, shape, bytes: &mut bytes };
-        assert_eq!(run("negate", &[x], &mut [out], &[]).unwrap_err().kind(), Kind::BadInput, "{shape:?} {strides:?}");
+        let x = View {
+            dtype: F32,
+            shape,
+            strides,
+            offset,
+            bytes: &[0; 8],
+        };
+        let out = Out {
+            dtype: F32,
+            shape,
+            bytes: &mut bytes,
+        };
+        assert_eq!(
+            run("negate", &[x], &mut [out], &[]).unwrap_err().kind(),
+            Kind::BadInput,
+            "{shape:?} {strides:?}"
+        );
     }
-    let x = View { dtype: F32, shape: &[2], strides: &[1], offset: 0, bytes: &[0; 8] };
-    let short = Out { dtype: F32, shape: &[2], bytes: &mut [0; 7] };
-    assert!(run("negate", &[x], &mut [short], &[]).unwrap_err().to_string().contains("the result has 7 bytes"));
+    let x = View {
+        dtype: F32,
+        shape: &[2],
+        strides: &[1],
+        offset: 0,
+        bytes: &[0; 8],
+    };
+    let short = Out {
+        dtype: F32,
+        shape: &[2],
+        bytes: &mut [0; 7],
+    };
+    assert!(
+        run("negate", &[x], &mut [short], &[])
+            .unwrap_err()
+            .to_string()
+            .contains("the result has 7 bytes")
+    );
     assert!(run("negate", &[x], &mut [], &[]).is_err());
 }
 
@@ -158,31 +264,92 @@ fn random_requests_never_panic() {
     for _ in 0..60_000 {
         let info = &ops()[random.below(ops().len() as u64) as usize];
         let wild = random.below(2) == 0;
-        let dtype = |r: &mut Random| types[r.below(if wild { types.len() as u64 } else { 12 }) as usize];
-        let extent = |r: &mut Random| if wild && r.below(9) == 0 { r.next() } else { r.below(5) };
+        let dtype =
+            |r: &mut Random| types[r.below(if wild { types.len() as u64 } else { 12 }) as usize];
+        let extent = |r: &mut Random| {
+            if wild && r.below(9) == 0 {
+                r.next()
+            } else {
+                r.below(5)
+            }
+        };
         let shared: Vec<u64> = (0..random.below(4)).map(|_| extent(&mut random)).collect();
         let shape = |r: &mut Random| -> Vec<u64> {
-            if r.below(8) != 0 { shared.clone() } else { (0..r.below(4)).map(|_| extent(r)).collect() }
+            if r.below(8) != 0 {
+                shared.clone()
+            } else {
+                (0..r.below(4)).map(|_| extent(r)).collect()
+            }
         };
-        let operands: Vec<(DType, Vec<u64>, Vec<i64>, u64)> = (0..if wild { random.below(4) } else { info.arity as u64 })
+        let operands: Vec<(DType, Vec<u64>, Vec<i64>, u64)> = (0..if wild {
+            random.below(4)
+        } else {
+            info.arity as u64
+        })
             .map(|_| {
                 let shape = shape(&mut random);
-                let stride = |r: &mut Random| if wild && r.below(9) == 0 { r.next() as i64 } else { r.below(9) as i64 - 2 };
+                let stride = |r: &mut Random| {
+                    if wild && r.below(9) == 0 {
+                        r.next() as i64
+                    } else {
+                        r.below(9) as i64 - 2
+                    }
+                };
                 let strides = (0..shape.len()).map(|_| stride(&mut random)).collect();
                 (dtype(&mut random), shape, strides, random.below(60))
             })
             .collect();
         let views: Vec<View> = (operands.iter())
-            .map(|(dtype, shape, strides, offset)| View { dtype: *dtype, shape, strides, offset: *offset, bytes: &bytes })
+            .map(|(dtype, shape, strides, offset)| View {
+                dtype: *dtype,
+                shape,
+                strides,
+                offset: *offset,
+                bytes: &bytes,
+            })
             .collect();
-        let mut ints = |name: &str| Attr::ints(name, (0..random.below(3)).map(|_| random.below(5) as i64 - 1).collect::<Vec<_>>());
-        let mut attrs: Vec<Attr> = ["axes", "axis", "batch_a", "batch_b", "bits", "contract_a", "contract_b"].map(&mut ints).to_vec();
+        let mut ints = |name: &str| {
+            Attr::ints(
+                name,
+                (0..random.below(3))
+                    .map(|_| random.below(5) as i64 - 1)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let mut attrs: Vec<Attr> = [
+            "axes",
+            "axis",
+            "batch_a",
+            "batch_b",
+            "bits",
+            "contract_a",
+            "contract_b",
+        ]
+        .map(&mut ints)
+        .to_vec();
         attrs.push(Attr::text("tie_break", "low"));
-        let (out_type, out_shape) = (dtype(&mut random), if info.arity == 1 && random.below(2) == 0 { vec![] } else { shape(&mut random) });
-        let needed = out_shape.iter().try_fold(out_type.size(), |n, e| n.checked_mul(*e)).filter(|n| *n <= 1 << 16);
+        let (out_type, out_shape) = (
+            dtype(&mut random),
+            if info.arity == 1 && random.below(2) == 0 {
+                vec![]
+            } else {
+                shape(&mut random)
+            },
+        );
+        let needed = out_shape
+            .iter()
+            .try_fold(out_type.size(), |n, e| n.checked_mul(*e))
+            .filter(|n| *n <= 1 << 16);
         let mut result = vec![0; needed.unwrap_or(8) as usize];
-        let out = Out { dtype: out_type, shape: &out_shape, bytes: &mut result };
+        let out = Out {
+            dtype: out_type,
+            shape: &out_shape,
+            bytes: &mut result,
+        };
         succeeded += usize::from(run(info.name, &views, &mut [out], &attrs).is_ok());
     }
-    assert!(succeeded > 2000, "only {succeeded} of the requests were valid");
+    assert!(
+        succeeded > 2000,
+        "only {succeeded} of the requests were valid"
+    );
 }

@@ -5,20 +5,20 @@ use half::{bf16, f16};
 use super::{binary, unary};
 
 /// Op, argument, value to 17 digits. The arguments are exact in every float type (NIST DLMF chapters 4 and 7;
-/// Abramowitz and Stegun tables 4.2 to 7.1; computed anew with 200 bits).
+/// Abramowitz and Stegun chapters 4 and 7; computed anew with 200 bits).
 #[rustfmt::skip]
 const VALUES: &[(&str, f64, f64)] = &[
-    ("exp", 1.0, 2.718281828459045),
+    ("exp", 1.5, 4.4816890703380645),
     ("exp", -2.5, 0.0820849986238988),
     ("exp", 40.0, 2.3538526683702e+17),
     ("expm1", 0.0009765625, 0.0009770394924165351),
     ("expm1", 1.0, 1.7182818284590453),
     ("expm1", -3.0, -0.950212931632136),
-    ("log", 2.0, 0.6931471805599453),
+    ("log", 3.0, 1.0986122886681098),
     ("log", 0.0078125, -4.852030263919617),
     ("log", 96.0, 4.564348191467836),
     ("log1p", 0.0009765625, 0.0009760859730554589),
-    ("log1p", -0.5, -0.6931471805599453),
+    ("log1p", -0.25, -0.2876820724517809),
     ("log1p", 3.0, 1.3862943611198906),
     ("sigmoid", 0.5, 0.6224593312018546),
     ("sigmoid", -30.0, 9.357622968839299e-14),
@@ -50,16 +50,16 @@ const VALUES: &[(&str, f64, f64)] = &[
     ("atanh", 0.5, 0.5493061443340549),
     ("atanh", -0.0078125, -0.007812658951540421),
     ("atanh", 0.9375, 1.7169936022425731),
-    ("acos", 0.5, 1.0471975511965979),
+    ("acos", 0.25, 1.318116071652818),
     ("acos", -0.75, 2.4188584057763776),
-    ("asin", 0.5, 0.5235987755982989),
+    ("asin", 0.25, 0.25268025514207865),
     ("asin", -0.75, -0.848062078981481),
-    ("atan", 1.0, 0.7853981633974483),
+    ("atan", 2.0, 1.1071487177940904),
     ("atan", -3.0, -1.2490457723982544),
     ("atan", 0.125, 0.12435499454676144),
-    ("sqrt", 2.0, 1.4142135623730951),
+    ("sqrt", 5.0, 2.23606797749979),
     ("sqrt", 3.0, 1.7320508075688772),
-    ("rsqrt", 2.0, 0.7071067811865476),
+    ("rsqrt", 5.0, 0.4472135954999579),
     ("rsqrt", 3.0, 0.5773502691896257),
     ("cbrt", 2.0, 1.2599210498948732),
     ("cbrt", -3.0, -1.4422495703074083),
@@ -82,7 +82,10 @@ fn f64_is_within_two_units_of_published_values() {
     for &(op, x, expected) in VALUES {
         let got = unary::<f64, f64>(op, &[x])[0];
         let units = got.to_bits().abs_diff(expected.to_bits());
-        assert!(units <= 2, "{op}({x}) is {got:e}, {units} units from {expected:e}");
+        assert!(
+            units <= 2,
+            "{op}({x}) is {got:e}, {units} units from {expected:e}"
+        );
     }
 }
 
@@ -101,9 +104,15 @@ fn narrower_floats_are_rounded_from_f64() {
 #[test]
 fn integers_become_floats_first() {
     assert_eq!(unary::<u8, f32>("sqrt", &[4, 2]), [2.0, 2f32.sqrt()]);
-    assert_eq!(unary::<i64, f64>("exp", &[1, -1]), [1f64.exp(), (-1f64).exp()]);
+    assert_eq!(
+        unary::<i64, f64>("exp", &[1, -1]),
+        [1f64.exp(), (-1f64).exp()]
+    );
     assert_eq!(unary::<i32, f32>("cos", &[0]), [1.0]);
-    assert_eq!(unary::<i32, f32>("sin", &[16_777_217]), [(16_777_216f64).sin() as f32]);
+    assert_eq!(
+        unary::<i32, f32>("sin", &[16_777_217]),
+        [(16_777_216f64).sin() as f32]
+    );
 }
 
 #[test]
@@ -146,13 +155,22 @@ fn ends_of_domains() {
         ("erf_inv", 5e-324, 5e-324),
     ] {
         let got = unary::<f64, f64>(op, &[x])[0];
-        assert!(got == expected || got.is_nan() && expected.is_nan(), "{op}({x}) is {got}, not {expected}");
+        assert!(
+            got == expected || got.is_nan() && expected.is_nan(),
+            "{op}({x}) is {got}, not {expected}"
+        );
     }
     for op in super::super::math::names() {
         assert!(unary::<f64, f64>(op, &[NAN])[0].is_nan(), "{op}(NaN)");
     }
-    assert_eq!(unary::<f64, f64>("asinh", &[-f64::MAX]), [-710.475_860_073_943_9]);
-    assert_eq!(unary::<f64, f64>("tanh", &[-0.0])[0].to_bits(), (-0.0f64).to_bits());
+    assert_eq!(
+        unary::<f64, f64>("asinh", &[-f64::MAX]),
+        [-710.475_860_073_943_9]
+    );
+    assert_eq!(
+        unary::<f64, f64>("tanh", &[-0.0])[0].to_bits(),
+        (-0.0f64).to_bits()
+    );
 }
 
 #[test]
@@ -164,14 +182,31 @@ fn erf_inv_inverts_erf_to_the_last_digits() {
         assert!((back - x).abs() <= 4e-16, "erf(erf_inv({x})) is {back}");
     }
     // 1 - 2^-53: the largest below 1. Its value is that of erfc's inverse at 2^-53.
-    assert_eq!(unary::<f64, f64>("erf_inv", &[1.0 - f64::EPSILON / 2.0]), [5.863_584_748_755_167_6]);
+    assert_eq!(
+        unary::<f64, f64>("erf_inv", &[1.0 - f64::EPSILON / 2.0]),
+        [5.863_584_748_755_167_6]
+    );
 }
 
 #[test]
 fn quadrants_of_atan2() {
     use std::f64::consts::{FRAC_PI_4, PI};
-    let (y, x) = ([1.0, 1.0, -1.0, -1.0, 0.0, -0.0, f64::INFINITY], [1.0, -1.0, -1.0, 1.0, -1.0, -1.0, f64::NEG_INFINITY]);
-    let expected = [FRAC_PI_4, 3.0 * FRAC_PI_4, -3.0 * FRAC_PI_4, -FRAC_PI_4, PI, -PI, 3.0 * FRAC_PI_4];
+    let (y, x) = (
+        [1.0, 1.0, -1.0, -1.0, 0.0, -0.0, f64::INFINITY],
+        [1.0, -1.0, -1.0, 1.0, -1.0, -1.0, f64::NEG_INFINITY],
+    );
+    let expected = [
+        FRAC_PI_4,
+        3.0 * FRAC_PI_4,
+        -3.0 * FRAC_PI_4,
+        -FRAC_PI_4,
+        PI,
+        -PI,
+        3.0 * FRAC_PI_4,
+    ];
     assert_eq!(binary::<f64, f64, f64>("atan2", &y, &x), expected);
-    assert_eq!(binary::<i32, i32, f32>("divide", &[1, -1, 0], &[2, 0, 5]), [0.5, f32::NEG_INFINITY, 0.0]);
+    assert_eq!(
+        binary::<i32, i32, f32>("divide", &[1, -1, 0], &[2, 0, 5]),
+        [0.5, f32::NEG_INFINITY, 0.0]
+    );
 }

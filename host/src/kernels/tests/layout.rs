@@ -13,7 +13,13 @@ const SHAPE: [u64; 3] = [3, 4, 10];
 fn buffer(dtype: DType, random: &mut Random) -> Vec<u8> {
     let mut values = Vec::new();
     let picks: Vec<u64> = (0..1000).map(|_| random.below(4)).collect();
-    let source = tensor(&[1000], &picks.iter().map(|pick| [1u8, 2, 1, 4][*pick as usize]).collect::<Vec<_>>());
+    let source = tensor(
+        &[1000],
+        &picks
+            .iter()
+            .map(|pick| [1u8, 2, 1, 4][*pick as usize])
+            .collect::<Vec<_>>(),
+    );
     values.extend(bytes_of("as_type", &[&source], dtype, &[1000], &[]).unwrap());
     values
 }
@@ -35,7 +41,13 @@ fn views() -> Vec<(&'static str, [i64; 3], u64)> {
 }
 
 fn view(dtype: DType, bytes: &[u8], strides: [i64; 3], offset: u64) -> Tensor {
-    Tensor { dtype, shape: SHAPE.to_vec(), strides: strides.to_vec(), offset, bytes: bytes.to_vec() }
+    Tensor {
+        dtype,
+        shape: SHAPE.to_vec(),
+        strides: strides.to_vec(),
+        offset,
+        bytes: bytes.to_vec(),
+    }
 }
 
 fn contiguous(t: &Tensor) -> Tensor {
@@ -49,25 +61,44 @@ fn contiguous(t: &Tensor) -> Tensor {
             }
         }
     }
-    Tensor { dtype: t.dtype, shape: t.shape.clone(), strides: contiguous_strides(&SHAPE), offset: 0, bytes }
+    Tensor {
+        dtype: t.dtype,
+        shape: t.shape.clone(),
+        strides: contiguous_strides(&SHAPE),
+        offset: 0,
+        bytes,
+    }
 }
 
 /// Result shapes and attributes to try.
 fn requests(info: &OpInfo) -> Vec<(Vec<u64>, Vec<Attr>)> {
-    let kept = |axes: &[i64]| (0..3).filter(|axis| !axes.contains(axis)).map(|axis| SHAPE[axis as usize]).collect();
+    let kept = |axes: &[i64]| {
+        (0..3)
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| SHAPE[axis as usize])
+            .collect()
+    };
     match info.kind {
         OpKind::Reduction => {
             let sets: [&[i64]; 7] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]];
-            sets.iter().map(|axes| (kept(axes), vec![Attr::ints("axes", *axes)])).collect()
+            sets.iter()
+                .map(|axes| (kept(axes), vec![Attr::ints("axes", *axes)]))
+                .collect()
         }
         OpKind::ArgReduction => {
-            let axis = |axes: &[i64]| vec![Attr::ints("axis", axes), Attr::text("tie_break", "high")];
+            let axis =
+                |axes: &[i64]| vec![Attr::ints("axis", axes), Attr::text("tie_break", "high")];
             let one = (0..3).map(|i| (kept(&[i]), axis(&[i])));
             one.chain([(vec![], axis(&[]))]).collect()
         }
         OpKind::Dot => {
             let axes = |batch: &[i64], contract: &[i64]| {
-                let names = [("batch_a", batch), ("batch_b", batch), ("contract_a", contract), ("contract_b", contract)];
+                let names = [
+                    ("batch_a", batch),
+                    ("batch_b", batch),
+                    ("contract_a", contract),
+                    ("contract_b", contract),
+                ];
                 names.map(|(name, axes)| Attr::ints(name, axes)).to_vec()
             };
             vec![
@@ -97,7 +128,9 @@ fn views_and_copies_agree_for_every_op_and_type() {
     let mut compared = 0;
     for info in ops().iter().filter(|info| info.arity > 0) {
         for dtype in DType::all().filter(|dtype| info.operands.has(*dtype)) {
-            let buffers: Vec<Vec<u8>> = (0..info.arity).map(|_| buffer(dtype, &mut random)).collect();
+            let buffers: Vec<Vec<u8>> = (0..info.arity)
+                .map(|_| buffer(dtype, &mut random))
+                .collect();
             for (i, _) in views().iter().enumerate() {
                 let mixed: Vec<Tensor> = (buffers.iter().zip(0..))
                     .map(|(bytes, operand)| {
@@ -108,8 +141,22 @@ fn views_and_copies_agree_for_every_op_and_type() {
                 let copies: Vec<Tensor> = mixed.iter().map(contiguous).collect();
                 for (shape, attrs) in requests(info) {
                     for result in result_types(info, dtype) {
-                        let of = |t: &[Tensor]| bytes_of(info.name, &t.iter().collect::<Vec<_>>(), result, &shape, &attrs);
-                        assert_eq!(of(&mixed).unwrap(), of(&copies).unwrap(), "{} {dtype} {}", info.name, views()[i].0);
+                        let of = |t: &[Tensor]| {
+                            bytes_of(
+                                info.name,
+                                &t.iter().collect::<Vec<_>>(),
+                                result,
+                                &shape,
+                                &attrs,
+                            )
+                        };
+                        assert_eq!(
+                            of(&mixed).unwrap(),
+                            of(&copies).unwrap(),
+                            "{} {dtype} {}",
+                            info.name,
+                            views()[i].0
+                        );
                         compared += 1;
                     }
                 }
@@ -127,7 +174,13 @@ fn long_views_wrap_around_rows() {
         let mut t = tensor(&[columns, rows], &values);
         t.shape.reverse();
         t.strides.reverse();
-        let bytes = bytes_of("add", &[&t, &tensor(&[columns], &vec![1u32; columns as usize])], DType::U32, &t.shape, &[]);
+        let bytes = bytes_of(
+            "add",
+            &[&t, &tensor(&[columns], &vec![1u32; columns as usize])],
+            DType::U32,
+            &t.shape,
+            &[],
+        );
         let expected: Vec<u8> = (0..rows)
             .flat_map(|r| (0..columns).map(move |c| (c * rows + r + 1) as u32))
             .flat_map(u32::to_ne_bytes)
@@ -138,10 +191,23 @@ fn long_views_wrap_around_rows() {
 
 #[test]
 fn operands_may_lie_at_any_address() {
-    let padded: Vec<u8> = [0xff].into_iter().chain([1.5f64, 2.5].iter().flat_map(|x| x.to_ne_bytes())).collect();
+    let padded: Vec<u8> = [0xff]
+        .into_iter()
+        .chain([1.5f64, 2.5].iter().flat_map(|x| x.to_ne_bytes()))
+        .collect();
     let mut out = vec![0u8; 17];
-    let x = super::View { dtype: DType::F64, shape: &[2], strides: &[1], offset: 0, bytes: &padded[1..] };
-    let result = super::Out { dtype: DType::F64, shape: &[2], bytes: &mut out[1..] };
+    let x = super::View {
+        dtype: DType::F64,
+        shape: &[2],
+        strides: &[1],
+        offset: 0,
+        bytes: &padded[1..],
+    };
+    let result = super::Out {
+        dtype: DType::F64,
+        shape: &[2],
+        bytes: &mut out[1..],
+    };
     super::super::run("add", &[x, x], &mut [result], &[]).unwrap();
     assert_eq!(out[1..], [3.0f64, 5.0].map(f64::to_ne_bytes).concat());
 }
@@ -150,7 +216,21 @@ fn operands_may_lie_at_any_address() {
 fn operands_broadcast_to_the_result() {
     let column = tensor(&[3, 1], &[1i32, 2, 3]);
     let row = tensor(&[2], &[10i32, 20]);
-    assert_eq!(super::run::<i32>("add", &[&column, &row], &[3, 2], &[]), [11, 21, 12, 22, 13, 23]);
-    assert_eq!(super::run::<i32>("add", &[&column, &tensor(&[], &[1i32])], &[2, 3, 1], &[]), [2, 3, 4, 2, 3, 4]);
-    assert!(super::run::<i32>("add", &[&tensor::<i32>(&[0], &[]), &tensor(&[1], &[1i32])], &[0], &[]).is_empty());
+    assert_eq!(
+        super::run::<i32>("add", &[&column, &row], &[3, 2], &[]),
+        [11, 21, 12, 22, 13, 23]
+    );
+    assert_eq!(
+        super::run::<i32>("add", &[&column, &tensor(&[], &[1i32])], &[2, 3, 1], &[]),
+        [2, 3, 4, 2, 3, 4]
+    );
+    assert!(
+        super::run::<i32>(
+            "add",
+            &[&tensor::<i32>(&[0], &[]), &tensor(&[1], &[1i32])],
+            &[0],
+            &[]
+        )
+        .is_empty()
+    );
 }

@@ -1,6 +1,7 @@
 //! Tests of the CPU kernels: published values, edge cases, layouts, contracts. Helpers are here.
 
 mod contract;
+mod convert;
 mod dot;
 mod elementwise;
 mod functions;
@@ -52,29 +53,67 @@ struct Tensor {
 
 impl Tensor {
     fn view(&self) -> View<'_> {
-        let Tensor { dtype, shape, strides, offset, bytes } = self;
-        View { dtype: *dtype, shape, strides, offset: *offset, bytes }
+        let Tensor {
+            dtype,
+            shape,
+            strides,
+            offset,
+            bytes,
+        } = self;
+        View {
+            dtype: *dtype,
+            shape,
+            strides,
+            offset: *offset,
+            bytes,
+        }
     }
 }
 
 fn tensor<S: Sample>(shape: &[u64], values: &[S]) -> Tensor {
     let mut bytes = Vec::new();
     values.iter().for_each(|value| value.push(&mut bytes));
-    Tensor { dtype: S::DTYPE, shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, bytes }
+    Tensor {
+        dtype: S::DTYPE,
+        shape: shape.to_vec(),
+        strides: contiguous_strides(shape),
+        offset: 0,
+        bytes,
+    }
 }
 
 fn vector<S: Sample>(values: &[S]) -> Tensor {
     tensor(&[values.len() as u64], values)
 }
 
-fn bytes_of(op: &str, inputs: &[&Tensor], dtype: DType, shape: &[u64], attrs: &[Attr]) -> Result<Vec<u8>> {
+fn bytes_of(
+    op: &str,
+    inputs: &[&Tensor],
+    dtype: DType,
+    shape: &[u64],
+    attrs: &[Attr],
+) -> Result<Vec<u8>> {
     let views: Vec<View> = inputs.iter().map(|t| t.view()).collect();
     let mut bytes = vec![0xa5; (shape.iter().product::<u64>() * dtype.size()) as usize];
-    super::run(op, &views, &mut [Out { dtype, shape, bytes: &mut bytes }], attrs)?;
+    super::run(
+        op,
+        &views,
+        &mut [Out {
+            dtype,
+            shape,
+            bytes: &mut bytes,
+        }],
+        attrs,
+    )?;
     Ok(bytes)
 }
 
-fn try_run<S: Sample>(op: &str, inputs: &[&Tensor], shape: &[u64], attrs: &[Attr]) -> Result<Vec<S>> {
+fn try_run<S: Sample>(
+    op: &str,
+    inputs: &[&Tensor],
+    shape: &[u64],
+    attrs: &[Attr],
+) -> Result<Vec<S>> {
     let bytes = bytes_of(op, inputs, S::DTYPE, shape, attrs)?;
     Ok(bytes.chunks(size_of::<S>()).map(S::pop).collect())
 }

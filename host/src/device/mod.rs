@@ -1,25 +1,23 @@
 //! The Vulkan device: finding one, opening it, and what it can do.
 
+mod instance;
+
 use crate::{Error, Kind, Result};
+pub use instance::validation_messages;
+use instance::{INSTALL, instance};
 use nx_vulkan_abi::{DeviceInfo, Features};
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 use vulkano::{
-    Version, VulkanLibrary, VulkanObject,
+    Version, VulkanObject,
     device::{
         Device as VkDevice, DeviceCreateInfo, DeviceExtensions, DeviceFeatures, Queue,
         QueueCreateInfo, QueueFlags,
         physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
     },
-    instance::{
-        Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
-        debug::{
-            DebugUtilsMessageSeverity, DebugUtilsMessageType, DebugUtilsMessengerCallback,
-            DebugUtilsMessengerCreateInfo,
-        },
-    },
+    instance::Instance,
 };
 
 /// Which device to open.
@@ -88,23 +86,16 @@ struct Facts {
     robust_pipelines: bool,
 }
 
-const INSTALL: &str = "install a Vulkan loader and a driver (Debian: apt install libvulkan1 mesa-vulkan-drivers, \
-    whose lavapipe needs no GPU; FreeBSD: pkg install vulkan-loader mesa-dri; macOS: brew install vulkan-loader molten-vk)";
-
-/// Messages of the validation layers since the process started.
-static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// What the validation layers reported so far in this process.
-pub fn validation_messages() -> Vec<String> {
-    VALIDATION.lock().map(|m| m.clone()).unwrap_or_default()
-}
-
 /// Every Vulkan device of the machine, best first.
 ///
 /// # Errors
 /// [`Kind::NoDevice`] when there is no loader or no driver.
 pub fn list() -> Result<Vec<DeviceSummary>> {
-    Ok(enumerate(&instance(false)?)?.iter().enumerate().map(|(i, d)| summarise(i, d)).collect())
+    Ok(enumerate(&instance(false)?)?
+        .iter()
+        .enumerate()
+        .map(|(i, d)| summarise(i, d))
+        .collect())
 }
 
 impl Device {
@@ -114,7 +105,11 @@ impl Device {
     /// [`Kind::NoDevice`] when there is no loader, no driver, no such device, or it lacks what nx_vulkan needs.
     pub fn open(choice: &DeviceChoice, validation: bool) -> Result<Arc<Device>> {
         let all = enumerate(&instance(validation)?)?;
-        let summaries: Vec<_> = all.iter().enumerate().map(|(i, d)| summarise(i, d)).collect();
+        let summaries: Vec<_> = all
+            .iter()
+            .enumerate()
+            .map(|(i, d)| summarise(i, d))
+            .collect();
         let index = choose(choice, &summaries)?;
         let physical = all[index].clone();
         let summary = summaries[index].clone();
@@ -137,9 +132,17 @@ impl Device {
             },
         )
         .map_err(|e| no_device(format!("{} could not be opened: {e}", summary.name)))?;
-        let queue = queues.next().ok_or_else(|| no_device("the device has no queue".to_owned()))?;
+        let queue = queues
+            .next()
+            .ok_or_else(|| no_device("the device has no queue".to_owned()))?;
         let facts = facts(&physical, &enabled);
-        Ok(Arc::new(Device { vk, queue, summary, facts, lost: AtomicBool::new(false) }))
+        Ok(Arc::new(Device {
+            vk,
+            queue,
+            summary,
+            facts,
+            lost: AtomicBool::new(false),
+        }))
     }
 
     /// Name, kind, UUID, driver.
@@ -197,10 +200,14 @@ impl Device {
                 self.mark_lost();
                 self.lost_error()
             }
-            R::ERROR_OUT_OF_DEVICE_MEMORY | R::ERROR_OUT_OF_HOST_MEMORY => {
-                Error::new(Kind::OutOfMemory, format!("{what}: {code:?} on {}", self.summary.name))
-            }
-            _ => Error::new(Kind::Vulkan, format!("{what}: {code:?} on {}", self.summary.name)),
+            R::ERROR_OUT_OF_DEVICE_MEMORY | R::ERROR_OUT_OF_HOST_MEMORY => Error::new(
+                Kind::OutOfMemory,
+                format!("{what}: {code:?} on {}", self.summary.name),
+            ),
+            _ => Error::new(
+                Kind::Vulkan,
+                format!("{what}: {code:?} on {}", self.summary.name),
+            ),
         }
     }
 
@@ -227,70 +234,20 @@ fn no_device(message: String) -> Error {
     Error::new(Kind::NoDevice, message)
 }
 
-fn instance(validation: bool) -> Result<Arc<Instance>> {
-    let library = VulkanLibrary::new()
-        .map_err(|e| no_device(format!("no Vulkan loader was found ({e}); {INSTALL}")))?;
-    let supported = *library.supported_extensions();
-    let portability = supported.khr_portability_enumeration;
-    let mut layers = Vec::new();
-    if validation {
-        let name = "VK_LAYER_KHRONOS_validation";
-        let known = library.layer_properties().is_ok_and(|mut all| all.any(|l| l.name() == name));
-        if !known || !supported.ext_debug_utils {
-            return Err(no_device(format!(
-                "validation was asked for, but {name} is not installed (Debian: apt install vulkan-validationlayers)"
-            )));
-        }
-        layers.push(name.to_owned());
-    }
-    Instance::new(
-        library,
-        InstanceCreateInfo {
-            flags: if portability {
-                InstanceCreateFlags::ENUMERATE_PORTABILITY
-            } else {
-                InstanceCreateFlags::empty()
-            },
-            application_name: Some("nx_vulkan".to_owned()),
-            max_api_version: Some(Version::V1_3),
-            enabled_extensions: InstanceExtensions {
-                khr_portability_enumeration: portability,
-                ext_debug_utils: validation,
-                ..InstanceExtensions::empty()
-            },
-            debug_utils_messengers: if validation { vec![messenger()] } else { vec![] },
-            enabled_layers: layers,
-            ..Default::default()
-        },
-    )
-    .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
-}
-
-fn messenger() -> DebugUtilsMessengerCreateInfo {
-    // SAFETY: the callback makes no Vulkan call.
-    let callback = unsafe {
-        DebugUtilsMessengerCallback::new(|_severity, _kind, data| {
-            eprintln!("vulkan validation: {}", data.message);
-            if let Ok(mut messages) = VALIDATION.lock() {
-                messages.push(data.message.to_owned());
-            }
-        })
-    };
-    DebugUtilsMessengerCreateInfo {
-        message_severity: DebugUtilsMessageSeverity::ERROR | DebugUtilsMessageSeverity::WARNING,
-        message_type: DebugUtilsMessageType::VALIDATION | DebugUtilsMessageType::PERFORMANCE,
-        ..DebugUtilsMessengerCreateInfo::user_callback(callback)
-    }
-}
-
 fn enumerate(instance: &Arc<Instance>) -> Result<Vec<Arc<PhysicalDevice>>> {
     let mut all: Vec<_> = instance
         .enumerate_physical_devices()
-        .map_err(|e| no_device(format!("the Vulkan devices could not be listed ({e}); {INSTALL}")))?
+        .map_err(|e| {
+            no_device(format!(
+                "the Vulkan devices could not be listed ({e}); {INSTALL}"
+            ))
+        })?
         .collect();
     all.sort_by_key(|d| kind(d).2);
     if all.is_empty() {
-        return Err(no_device(format!("the Vulkan loader found no device; {INSTALL}")));
+        return Err(no_device(format!(
+            "the Vulkan loader found no device; {INSTALL}"
+        )));
     }
     Ok(all)
 }
@@ -311,7 +268,10 @@ fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
     let uuid = p.device_uuid.unwrap_or_default();
     let driver = [p.driver_name.clone(), p.driver_info.clone()];
     let heaps = &device.memory_properties().memory_heaps;
-    let local = heaps.iter().filter(|h| h.flags.intersects(vulkano::memory::MemoryHeapFlags::DEVICE_LOCAL));
+    let local = heaps.iter().filter(|h| {
+        h.flags
+            .intersects(vulkano::memory::MemoryHeapFlags::DEVICE_LOCAL)
+    });
     DeviceSummary {
         index,
         name: p.device_name.clone(),
@@ -320,7 +280,12 @@ fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
         driver: driver.into_iter().flatten().collect::<Vec<_>>().join(" "),
         api: p.api_version.to_string(),
         memory: local.map(|h| h.size).sum(),
-        features: features(device.supported_features(), p, device.supported_extensions()).names(),
+        features: features(
+            device.supported_features(),
+            p,
+            device.supported_extensions(),
+        )
+        .names(),
         unusable: unusable(device),
     }
 }
@@ -329,7 +294,10 @@ fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
 fn unusable(device: &PhysicalDevice) -> Option<String> {
     let features = device.supported_features();
     if device.api_version() < Version::V1_2 {
-        return Some(format!("it has Vulkan {}, and 1.2 is needed", device.api_version()));
+        return Some(format!(
+            "it has Vulkan {}, and 1.2 is needed",
+            device.api_version()
+        ));
     }
     if !features.timeline_semaphore {
         return Some("it has no timeline semaphores".to_owned());
@@ -342,21 +310,30 @@ fn unusable(device: &PhysicalDevice) -> Option<String> {
 
 fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
     let known = || {
-        all.iter().map(|d| format!("{}: {} ({})", d.index, d.name, d.uuid)).collect::<Vec<_>>().join(", ")
+        all.iter()
+            .map(|d| format!("{}: {} ({})", d.index, d.name, d.uuid))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let found = match choice {
         DeviceChoice::Auto => all.iter().position(|d| d.unusable.is_none()).or(Some(0)),
         DeviceChoice::Index(index) => (*index < all.len()).then_some(*index),
         DeviceChoice::Name(name) => {
             let name = name.to_lowercase();
-            all.iter().position(|d| d.name.to_lowercase().contains(&name))
+            all.iter()
+                .position(|d| d.name.to_lowercase().contains(&name))
         }
         DeviceChoice::Uuid(uuid) => {
             let uuid = uuid.replace('-', "").to_lowercase();
             all.iter().position(|d| d.uuid == uuid)
         }
     };
-    found.ok_or_else(|| no_device(format!("no device matches {choice:?}; the machine has {}", known())))
+    found.ok_or_else(|| {
+        no_device(format!(
+            "no device matches {choice:?}; the machine has {}",
+            known()
+        ))
+    })
 }
 
 fn queue_family(device: &PhysicalDevice) -> Option<u32> {
@@ -411,7 +388,8 @@ fn features(
     e: &DeviceExtensions,
 ) -> Features {
     let subgroup = |wanted: SubgroupFeatures| {
-        p.subgroup_supported_operations.is_some_and(|s| s.contains(wanted))
+        p.subgroup_supported_operations
+            .is_some_and(|s| s.contains(wanted))
             && p.subgroup_supported_stages
                 .is_some_and(|s| s.intersects(vulkano::shader::ShaderStages::COMPUTE))
     };
@@ -428,13 +406,27 @@ fn features(
         (f.storage_buffer8_bit_access, Features::STORAGE8),
         (f.storage_buffer16_bit_access, Features::STORAGE16),
         (subgroup(arithmetic), Features::SUBGROUP_ARITHMETIC),
-        (subgroup(SubgroupFeatures::SHUFFLE), Features::SUBGROUP_SHUFFLE),
-        (e.khr_cooperative_matrix && f.cooperative_matrix, Features::COOPMAT),
-        (f.vulkan_memory_model && f.vulkan_memory_model_device_scope, Features::MEMORY_MODEL),
-        (f.subgroup_size_control && f.compute_full_subgroups, Features::SUBGROUP_SIZE_CONTROL),
+        (
+            subgroup(SubgroupFeatures::SHUFFLE),
+            Features::SUBGROUP_SHUFFLE,
+        ),
+        (
+            e.khr_cooperative_matrix && f.cooperative_matrix,
+            Features::COOPMAT,
+        ),
+        (
+            f.vulkan_memory_model && f.vulkan_memory_model_device_scope,
+            Features::MEMORY_MODEL,
+        ),
+        (
+            f.subgroup_size_control && f.compute_full_subgroups,
+            Features::SUBGROUP_SIZE_CONTROL,
+        ),
         (f.shader_buffer_int64_atomics, Features::INT64_ATOMICS),
     ];
-    rows.iter().filter(|row| row.0).fold(Features::NONE, |set, row| set.with(row.1))
+    rows.iter()
+        .filter(|row| row.0)
+        .fold(Features::NONE, |set, row| set.with(row.1))
 }
 
 fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {

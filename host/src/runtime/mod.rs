@@ -1,7 +1,10 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
+mod key;
+mod transfer;
+
 use crate::{
-    Attr, AttrValue, Error, Kind, Result,
+    Attr, Error, Kind, Result,
     config::Config,
     device::Device,
     explain::{self, Explanation},
@@ -15,9 +18,9 @@ use crate::{
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
+use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use std::{
-    cell::RefCell,
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
@@ -30,10 +33,6 @@ use std::{
 const MAX_ROUTES: usize = 16_384;
 const SHOWN_WARNINGS: usize = 3;
 const MAX_CONSTANTS: usize = 4_096;
-/// Piece in which large tensors are read back.
-const READBACK: u64 = 32 << 20;
-/// Largest write that travels inside the command buffer.
-const INLINE: usize = 65_536;
 
 /// A device with its packs. Safe to use from any number of threads.
 #[derive(Debug)]
@@ -205,38 +204,6 @@ impl Runtime {
         self.read(&tensor.buffer, tensor.offset() * size, count * size)
     }
 
-    /// Like [`Runtime::download`], but gives up after spinning for `budget`; `None` then, and whenever the
-    /// elements are not contiguous.
-    ///
-    /// # Errors
-    /// As [`Runtime::download`].
-    pub fn try_download(&self, tensor: &Tensor, limit: Option<u64>, budget: Duration) -> Result<Option<Vec<u8>>> {
-        if !tensor.is_contiguous() {
-            return Ok(None);
-        }
-        let size = tensor.dtype().size();
-        let len = tensor.elements().min(limit.unwrap_or(u64::MAX)) * size;
-        let (from, start) = (&*tensor.buffer, tensor.offset() * size);
-        let mut bytes = Vec::with_capacity(len as usize);
-        if self.tensors.is_cached() {
-            if !self.stream.spin(from.last_write.load(Ordering::Relaxed), budget)? {
-                return Ok(None);
-            }
-            append(&mut bytes, from, start, len)?;
-            return Ok(Some(bytes));
-        }
-        if len == 0 {
-            return Ok(Some(bytes));
-        }
-        let staging = self.readback.alloc(len, None)?;
-        self.stream.copy((from, start), (&staging, 0), len, true)?;
-        if !self.stream.spin(staging.last_use(), budget)? {
-            return Ok(None);
-        }
-        append(&mut bytes, &staging, 0, len)?;
-        Ok(Some(bytes))
-    }
-
     /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
     ///
     /// # Errors
@@ -250,7 +217,10 @@ impl Runtime {
     /// # Errors
     /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
     pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
-        if tensor.is_contiguous() && tensor.offset() == 0 && tensor.byte_len() == tensor.storage_len() {
+        if tensor.is_contiguous()
+            && tensor.offset() == 0
+            && tensor.byte_len() == tensor.storage_len()
+        {
             return Ok(tensor.clone());
         }
         self.copy(tensor)
@@ -273,7 +243,8 @@ impl Runtime {
             return Ok(view);
         }
         let copy = self.copy(tensor)?;
-        copy.reshape(shape)?.ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
+        copy.reshape(shape)?
+            .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
     }
 
     /// Runs an op. Returns at once when a pack runs it; reading a result waits.
@@ -288,7 +259,8 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Vec<Tensor>> {
-        self.run_reported(op, inputs, outputs, attrs).map(|ran| ran.outputs)
+        self.run_reported(op, inputs, outputs, attrs)
+            .map(|ran| ran.outputs)
     }
 
     /// Like [`Runtime::run`], and says who ran it.
@@ -306,7 +278,8 @@ impl Runtime {
             Some(route) => route,
             None => self.find_route(op, inputs, outputs, attrs)?,
         };
-        self.execute(&route, op, inputs, outputs, attrs).map_err(|e| describe(e, op, inputs, outputs))
+        self.execute(&route, op, inputs, outputs, attrs)
+            .map_err(|e| describe(e, op, inputs, outputs))
     }
 
     /// Runs an op whose plan is known, without ever waiting or compiling; `None` when [`Runtime::run`] is needed.
@@ -370,14 +343,18 @@ impl Runtime {
         lock(&self.constants).clear();
         self.sync()?;
         let done = self.stream.completed()?;
-        [&self.tensors, &self.readback, &self.upload].iter().for_each(|pool| pool.trim(done));
+        [&self.tensors, &self.readback, &self.upload]
+            .iter()
+            .for_each(|pool| pool.trim(done));
         Ok(())
     }
 
     /// What was done so far, and what is held.
     pub fn stats(&self) -> RuntimeStats {
-        let mut served: Vec<_> =
-            lock(&self.served).iter().map(|((op, by), n)| (op.clone(), by.clone(), *n)).collect();
+        let mut served: Vec<_> = lock(&self.served)
+            .iter()
+            .map(|((op, by), n)| (op.clone(), by.clone(), *n))
+            .collect();
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         for route in routes.values() {
             let (op, by, count) = route.tally();
@@ -407,11 +384,17 @@ impl Runtime {
         attrs: &[Attr],
     ) -> Result<Tensor> {
         let mut outputs = self.run(op, inputs, &[(dtype, shape.to_vec())], attrs)?;
-        outputs.pop().ok_or_else(|| Error::new(Kind::Pack, format!("{op} gave no result")))
+        outputs
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Pack, format!("{op} gave no result")))
     }
 
     fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {
-        self.routes.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.routes
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .cloned()
     }
 
     fn planner(&self) -> route::Planner<'_> {
@@ -430,7 +413,9 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Arc<Route>> {
-        let route = self.planner().find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
+        let route = self
+            .planner()
+            .find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
         let route = Arc::new(route);
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         if routes.len() >= MAX_ROUTES {
@@ -442,7 +427,9 @@ impl Runtime {
             routes.clear();
         }
         // Another thread may have found the same route meanwhile: one of them counts for both.
-        Ok(with_key(op, inputs, outputs, attrs, |key| routes.entry(key.into()).or_insert(route).clone()))
+        Ok(with_key(op, inputs, outputs, attrs, |key| {
+            routes.entry(key.into()).or_insert(route).clone()
+        }))
     }
 
     fn execute(
@@ -455,23 +442,35 @@ impl Runtime {
     ) -> Result<Ran> {
         route.count();
         match route {
-            Route::Device { compiled, prepare, served_by, .. } => {
+            Route::Device {
+                compiled,
+                prepare,
+                served_by,
+                ..
+            } => {
                 let outputs = if prepare.is_empty() {
                     self.record(compiled, inputs, outputs)?
                 } else {
                     let mut prepared: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
                     for as_type in prepare {
                         let tensor = &mut prepared[as_type.index as usize];
-                        *tensor = self.run_one("as_type", &[tensor], as_type.dtype, &tensor.shape().to_vec(), &[])?;
+                        *tensor =
+                            self.run_one("as_type", &[tensor], as_type.dtype, tensor.shape(), &[])?;
                     }
                     self.record(compiled, &prepared.iter().collect::<Vec<_>>(), outputs)?
                 };
-                Ok(Ran { outputs, served_by: served_by.clone() })
+                Ok(Ran {
+                    outputs,
+                    served_by: served_by.clone(),
+                })
             }
             Route::Host { served_by, .. } => {
                 self.fallbacks.fetch_add(1, Ordering::Relaxed);
                 let outputs = self.run_on_host(op, inputs, outputs, attrs)?;
-                Ok(Ran { outputs, served_by: served_by.clone() })
+                Ok(Ran {
+                    outputs,
+                    served_by: served_by.clone(),
+                })
             }
         }
     }
@@ -489,8 +488,11 @@ impl Runtime {
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<_>>>()?;
-        let scratch =
-            compiled.scratch.iter().map(|&len| self.alloc(len, None)).collect::<Result<Vec<_>>>()?;
+        let scratch = compiled
+            .scratch
+            .iter()
+            .map(|&len| self.alloc(len, None))
+            .collect::<Result<Vec<_>>>()?;
         let mut buffers: Vec<&Buffer> =
             Vec::with_capacity(inputs.len() + results.len() + scratch.len() + 1);
         buffers.extend(inputs.iter().map(|t| &*t.buffer));
@@ -498,7 +500,8 @@ impl Runtime {
         buffers.extend(scratch.iter().map(|b| &**b));
         buffers.extend(compiled.params.as_deref());
         if !compiled.steps.is_empty() {
-            self.stream.record(&self.pipelines, &compiled.steps, &buffers)?;
+            self.stream
+                .record(&self.pipelines, &compiled.steps, &buffers)?;
         }
         Ok(results)
     }
@@ -511,7 +514,9 @@ impl Runtime {
         attrs: &[Attr],
     ) -> Result<Vec<Tensor>> {
         // A result the device cannot hold is refused before the machine's memory is asked for it.
-        outputs.iter().try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
+        outputs
+            .iter()
+            .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
         let bytes = inputs
             .iter()
             .map(|t| self.read(&t.buffer, 0, t.storage_len()))
@@ -534,7 +539,11 @@ impl Runtime {
         let mut outs: Vec<_> = outputs
             .iter()
             .zip(&mut results)
-            .map(|((dtype, shape), bytes)| kernels::Out { dtype: *dtype, shape, bytes })
+            .map(|((dtype, shape), bytes)| kernels::Out {
+                dtype: *dtype,
+                shape,
+                bytes,
+            })
             .collect();
         kernels::run(op, &views, &mut outs, attrs)?;
         outputs
@@ -543,90 +552,12 @@ impl Runtime {
             .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
             .collect()
     }
-
-    /// A buffer, after giving memory back and waiting if need be.
-    fn alloc(&self, len: u64, idle_at: Option<u64>) -> Result<Arc<Buffer>> {
-        match self.tensors.alloc(len, idle_at) {
-            Err(error) if error.kind() == Kind::OutOfMemory => {
-                self.trim()?;
-                self.tensors.alloc(len, idle_at)
-            }
-            result => result,
-        }
-    }
-
-    fn write_new(&self, bytes: &[u8]) -> Result<Arc<Buffer>> {
-        let len = bytes.len() as u64;
-        let hint = self.tensors.is_mapped().then(|| self.stream.completed_hint());
-        let buffer = self.alloc(len, hint)?;
-        if bytes.is_empty() {
-            return Ok(buffer);
-        }
-        if let Some(to) = buffer.mapping()
-            && (buffer.last_use() <= self.stream.completed_hint()
-                || buffer.last_use() <= self.stream.completed()?)
-        {
-            // SAFETY: the mapping covers the buffer's `len` bytes, and no recorded command touches them any more.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        } else if bytes.len() < INLINE {
-            // Blocks are multiples of 256 bytes, so the padding stays inside.
-            let mut padded = bytes.to_vec();
-            padded.resize(bytes.len().next_multiple_of(4), 0);
-            self.stream.update(&buffer, &padded)?;
-        } else {
-            self.write_staged(&buffer, bytes)?;
-        }
-        Ok(buffer)
-    }
-
-    fn write_staged(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
-        for (index, piece) in bytes.chunks(READBACK as usize).enumerate() {
-            let staging = self.upload.alloc(piece.len() as u64, Some(self.stream.completed()?))?;
-            self.stream.wait(staging.last_use())?;
-            let mapping = mapping(&staging)?;
-            // SAFETY: the staging buffer is mapped, as long as `piece`, and idle.
-            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), mapping, piece.len()) };
-            self.stream.copy((&staging, 0), (to, index as u64 * READBACK), piece.len() as u64, false)?;
-        }
-        Ok(())
-    }
-
-    fn read(&self, from: &Buffer, start: u64, len: u64) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(len as usize);
-        if self.tensors.is_cached() {
-            self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
-            append(&mut bytes, from, start, len)?;
-            return Ok(bytes);
-        }
-        for at in (0..len).step_by(READBACK as usize) {
-            let piece = READBACK.min(len - at);
-            let staging = self.readback.alloc(piece, None)?;
-            self.stream.copy((from, start + at), (&staging, 0), piece, true)?;
-            self.stream.wait(staging.last_use())?;
-            append(&mut bytes, &staging, 0, piece)?;
-        }
-        Ok(bytes)
-    }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.stream.stop_timer();
     }
-}
-
-fn append(to: &mut Vec<u8>, from: &Buffer, start: u64, len: u64) -> Result<()> {
-    let mapping = mapping(from)?;
-    if start.checked_add(len).is_none_or(|end| end > from.len()) {
-        return Err(Error::bad_input(format!("bytes {start}+{len} of a buffer of {}", from.len())));
-    }
-    // SAFETY: the range lies inside the mapped buffer, and the caller waited for its last write.
-    to.extend_from_slice(unsafe { std::slice::from_raw_parts(mapping.add(start as usize), len as usize) });
-    Ok(())
-}
-
-fn mapping(buffer: &Buffer) -> Result<*mut u8> {
-    buffer.mapping().ok_or_else(|| Error::new(Kind::Vulkan, "the device has no memory that the host can map"))
 }
 
 fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
@@ -646,56 +577,6 @@ fn describe(error: Error, op: &str, inputs: &[&Tensor], outputs: &[(DType, Vec<u
             outputs.iter().map(|(d, s)| (*d, s.as_slice())),
         )),
     }
-}
-
-/// Everything that a plan depends on, as bytes.
-fn with_key<T>(
-    op: &str,
-    inputs: &[&Tensor],
-    outputs: &[(DType, Vec<u64>)],
-    attrs: &[Attr],
-    f: impl FnOnce(&[u8]) -> T,
-) -> T {
-    thread_local! { static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) } }
-    let mut key = KEY.take();
-    key.clear();
-    let number = |key: &mut Vec<u8>, n: u64| key.extend_from_slice(&n.to_ne_bytes());
-    key.extend_from_slice(op.as_bytes());
-    for tensor in inputs {
-        key.extend_from_slice(&[0xff, tensor.dtype().0 as u8, tensor.shape().len() as u8]);
-        tensor.shape().iter().for_each(|&n| number(&mut key, n));
-        tensor.strides().iter().for_each(|&n| number(&mut key, n as u64));
-        number(&mut key, tensor.offset());
-        number(&mut key, tensor.storage_len());
-    }
-    for (dtype, shape) in outputs {
-        key.extend_from_slice(&[0xfe, dtype.0 as u8, shape.len() as u8]);
-        shape.iter().for_each(|&n| number(&mut key, n));
-    }
-    for attr in attrs {
-        key.push(0xfd);
-        key.extend_from_slice(attr.name.as_bytes());
-        match &attr.value {
-            AttrValue::Ints(ints) => {
-                key.push(1);
-                number(&mut key, ints.len() as u64);
-                ints.iter().for_each(|&n| number(&mut key, n as u64));
-            }
-            AttrValue::Floats(floats) => {
-                key.push(2);
-                number(&mut key, floats.len() as u64);
-                floats.iter().for_each(|n| number(&mut key, n.to_bits()));
-            }
-            AttrValue::Text(text) => {
-                key.push(3);
-                number(&mut key, text.len() as u64);
-                key.extend_from_slice(text.as_bytes());
-            }
-        }
-    }
-    let result = f(&key);
-    KEY.set(key);
-    result
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

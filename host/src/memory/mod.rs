@@ -3,8 +3,11 @@
 //! A block that is freed may be handed out again at once, even while the GPU still uses it: the queue orders
 //! the new use after the old one. Each free block therefore remembers the last use recorded for it.
 
+mod slab;
+
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
+use slab::RawSlab;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::{
@@ -81,16 +84,6 @@ pub struct Stats {
     pub buffers: u64,
 }
 
-/// A `VkDeviceMemory` with one `VkBuffer` over all of it.
-#[derive(Debug)]
-struct RawSlab {
-    device: Arc<Device>,
-    memory: vk::DeviceMemory,
-    buffer: vk::Buffer,
-    mapping: usize,
-    size: u64,
-}
-
 /// A range of device memory. Dropping it gives the range back to its pool.
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -127,12 +120,16 @@ impl Pool {
             let rank = match usage {
                 // Host-visible device memory takes uploads without a copy, where it spans the whole heap.
                 Use::Tensors => has(F::DEVICE_LOCAL).then_some(
-                    4 * i32::from(whole_heap) + 2 * i32::from(visible) + i32::from(visible && has(F::HOST_CACHED)),
+                    4 * i32::from(whole_heap)
+                        + 2 * i32::from(visible)
+                        + i32::from(visible && has(F::HOST_CACHED)),
                 ),
-                Use::Readback => visible
-                    .then_some(4 * i32::from(has(F::HOST_CACHED)) + i32::from(!has(F::DEVICE_LOCAL))),
-                Use::Upload => visible
-                    .then_some(4 * i32::from(!has(F::DEVICE_LOCAL)) + i32::from(!has(F::HOST_CACHED))),
+                Use::Readback => visible.then_some(
+                    4 * i32::from(has(F::HOST_CACHED)) + i32::from(!has(F::DEVICE_LOCAL)),
+                ),
+                Use::Upload => visible.then_some(
+                    4 * i32::from(!has(F::DEVICE_LOCAL)) + i32::from(!has(F::HOST_CACHED)),
+                ),
             };
             rank.filter(|_| !excluded)
         };
@@ -140,7 +137,10 @@ impl Pool {
             .filter(|&i| score(i).is_some())
             .max_by_key(|&i| (score(i), std::cmp::Reverse(i)))
             .ok_or_else(|| {
-                Error::new(Kind::NoDevice, format!("{} has no memory for {usage:?}", device.summary().name))
+                Error::new(
+                    Kind::NoDevice,
+                    format!("{} has no memory for {usage:?}", device.summary().name),
+                )
             })?;
         let flags = properties.memory_types[best].property_flags;
         let mapped = flags.contains(F::HOST_VISIBLE) && flags.contains(F::HOST_COHERENT);
@@ -152,7 +152,10 @@ impl Pool {
             max_allocation: {
                 let limits = physical.properties();
                 let buffer = limits.max_buffer_size.unwrap_or(u64::MAX);
-                limits.max_memory_allocation_size.unwrap_or(1 << 30).min(buffer)
+                limits
+                    .max_memory_allocation_size
+                    .unwrap_or(1 << 30)
+                    .min(buffer)
             },
             state: Mutex::default(),
         }))
@@ -186,14 +189,20 @@ impl Pool {
                 Some(free) => free,
                 None => {
                     self.grow(&mut state, block, len)?;
-                    state.carve(block).ok_or_else(|| self.out_of_memory(len, &state))?
+                    state
+                        .carve(block)
+                        .ok_or_else(|| self.out_of_memory(len, &state))?
                 }
             },
         };
         state.stats.in_use += block;
         state.stats.buffers += 1;
         state.stats.peak = state.stats.peak.max(state.stats.in_use);
-        let slab = state.slabs[found.slab].as_ref().expect("a free block lies in a live slab").raw.clone();
+        let slab = state.slabs[found.slab]
+            .as_ref()
+            .expect("a free block lies in a live slab")
+            .raw
+            .clone();
         Ok(Arc::new(Buffer {
             pool: self.clone(),
             slab,
@@ -222,7 +231,9 @@ impl Pool {
                 return Ok(());
             }
         }
-        let next = (state.stats.allocated).clamp(FIRST_SLAB, LARGEST_SLAB).min(self.max_allocation);
+        let next = (state.stats.allocated)
+            .clamp(FIRST_SLAB, LARGEST_SLAB)
+            .min(self.max_allocation);
         let whole = block.max(next);
         let slab = RawSlab::new(&self.device, self.memory_type, self.mapped, whole)
             .or_else(|_| RawSlab::new(&self.device, self.memory_type, self.mapped, block))
@@ -231,7 +242,10 @@ impl Pool {
                 _ => self.out_of_memory(len, state),
             })?;
         let size = slab.size;
-        let slab = Slab { raw: Arc::new(slab), free: BTreeMap::from([(0, (size, 0))]) };
+        let slab = Slab {
+            raw: Arc::new(slab),
+            free: BTreeMap::from([(0, (size, 0))]),
+        };
         state.stats.allocated += size;
         match state.slabs.iter().position(Option::is_none) {
             Some(index) => state.slabs[index] = Some(slab),
@@ -246,7 +260,11 @@ impl Pool {
             Kind::OutOfMemory,
             format!(
                 "{} has no room for {len} bytes: {} bytes are in use by {} buffers, {} bytes are allocated, the largest allocation it allows is {} bytes",
-                self.device.summary().name, s.in_use, s.buffers, s.allocated, self.max_allocation
+                self.device.summary().name,
+                s.in_use,
+                s.buffers,
+                s.allocated,
+                self.max_allocation
             ),
         )
     }
@@ -277,7 +295,11 @@ impl State {
             .iter()
             .enumerate()
             .filter_map(|(i, slab)| Some((i, slab.as_ref()?)))
-            .flat_map(|(i, slab)| slab.free.iter().map(move |(&offset, &(len, _))| (len, i, offset)))
+            .flat_map(|(i, slab)| {
+                slab.free
+                    .iter()
+                    .map(move |(&offset, &(len, _))| (len, i, offset))
+            })
             .filter(|&(len, ..)| len >= block)
             .min()?;
         let free = &mut self.slabs[slab].as_mut()?.free;
@@ -285,11 +307,18 @@ impl State {
         if len > block {
             free.insert(offset + block, (len - block, last_use));
         }
-        Some(Free { slab, offset, last_use })
+        Some(Free {
+            slab,
+            offset,
+            last_use,
+        })
     }
 
     fn fits(&self, block: u64) -> bool {
-        self.slabs.iter().flatten().any(|s| s.free.values().any(|&(len, _)| len >= block))
+        self.slabs
+            .iter()
+            .flatten()
+            .any(|s| s.free.values().any(|&(len, _)| len >= block))
     }
 
     fn merge_bins(&mut self) {
@@ -307,7 +336,9 @@ impl State {
         self.merge_bins();
         for entry in &mut self.slabs {
             let empty = entry.as_ref().is_some_and(|slab| {
-                slab.free.get(&0).is_some_and(|&(len, used)| len == slab.raw.size && used <= completed)
+                slab.free
+                    .get(&0)
+                    .is_some_and(|&(len, used)| len == slab.raw.size && used <= completed)
             });
             if empty && let Some(slab) = entry.take() {
                 self.stats.allocated -= slab.raw.size;
@@ -316,7 +347,12 @@ impl State {
     }
 }
 
-fn insert_merged(free: &mut BTreeMap<u64, (u64, u64)>, mut offset: u64, mut len: u64, mut last: u64) {
+fn insert_merged(
+    free: &mut BTreeMap<u64, (u64, u64)>,
+    mut offset: u64,
+    mut len: u64,
+    mut last: u64,
+) {
     if let Some((next_len, used)) = free.remove(&(offset + len)) {
         len += next_len;
         last = last.max(used);
@@ -354,7 +390,9 @@ impl Buffer {
     }
 
     pub(crate) fn last_use(&self) -> u64 {
-        self.last_read.load(Ordering::Relaxed).max(self.last_write.load(Ordering::Relaxed))
+        self.last_read
+            .load(Ordering::Relaxed)
+            .max(self.last_write.load(Ordering::Relaxed))
     }
 
     /// Start of the mapping, where the memory is mapped.
@@ -365,78 +403,16 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let free = Free { slab: self.slab_index, offset: self.offset, last_use: self.last_use() };
+        let free = Free {
+            slab: self.slab_index,
+            offset: self.offset,
+            last_use: self.last_use(),
+        };
         let mut state = self.pool.lock();
         state.stats.in_use -= self.block;
         state.stats.buffers -= 1;
         state.binned += self.block;
         state.bins.entry(self.block).or_default().push_back(free);
-    }
-}
-
-impl RawSlab {
-    fn new(device: &Arc<Device>, memory_type: u32, mapped: bool, size: u64) -> Result<RawSlab> {
-        let fns = device.vk.fns();
-        let info = vk::BufferCreateInfo::default().size(size).usage(
-            vk::BufferUsageFlags::STORAGE_BUFFER
-                | vk::BufferUsageFlags::TRANSFER_SRC
-                | vk::BufferUsageFlags::TRANSFER_DST,
-        );
-        let mut slab = RawSlab {
-            device: device.clone(),
-            memory: vk::DeviceMemory::null(),
-            buffer: vk::Buffer::null(),
-            mapping: 0,
-            size,
-        };
-        let check = |what: &str, code: vk::Result| device.check(what, code);
-        // SAFETY: the infos are complete and live through the calls; on failure `slab`'s Drop frees what was made.
-        unsafe {
-            check(
-                "vkCreateBuffer",
-                (fns.v1_0.create_buffer)(device.handle(), &info, std::ptr::null(), &mut slab.buffer),
-            )?;
-            let mut needs = vk::MemoryRequirements::default();
-            (fns.v1_0.get_buffer_memory_requirements)(device.handle(), slab.buffer, &mut needs);
-            let allocate = vk::MemoryAllocateInfo::default()
-                .allocation_size(needs.size)
-                .memory_type_index(memory_type);
-            check(
-                "vkAllocateMemory",
-                (fns.v1_0.allocate_memory)(device.handle(), &allocate, std::ptr::null(), &mut slab.memory),
-            )?;
-            check(
-                "vkBindBufferMemory",
-                (fns.v1_0.bind_buffer_memory)(device.handle(), slab.buffer, slab.memory, 0),
-            )?;
-            if mapped {
-                let mut pointer = std::ptr::null_mut();
-                check(
-                    "vkMapMemory",
-                    (fns.v1_0.map_memory)(
-                        device.handle(),
-                        slab.memory,
-                        0,
-                        vk::WHOLE_SIZE,
-                        vk::MemoryMapFlags::empty(),
-                        &mut pointer,
-                    ),
-                )?;
-                slab.mapping = pointer as usize;
-            }
-        }
-        Ok(slab)
-    }
-}
-
-impl Drop for RawSlab {
-    fn drop(&mut self) {
-        let fns = self.device.vk.fns();
-        // SAFETY: both handles are ours; the pool drops a slab only when no recorded work uses it. Null is allowed.
-        unsafe {
-            (fns.v1_0.destroy_buffer)(self.device.handle(), self.buffer, std::ptr::null());
-            (fns.v1_0.free_memory)(self.device.handle(), self.memory, std::ptr::null());
-        }
     }
 }
 
@@ -446,10 +422,24 @@ mod tests {
 
     #[test]
     fn blocks_waste_at_most_a_quarter() {
-        for len in [1, 255, 256, 257, 1000, 4096, 70_000, 1 << 20, (40 << 20) + 3, 5 << 30] {
+        for len in [
+            1,
+            255,
+            256,
+            257,
+            1000,
+            4096,
+            70_000,
+            1 << 20,
+            (40 << 20) + 3,
+            5 << 30,
+        ] {
             let block = round(len).unwrap();
             assert!(block >= len && block % ALIGN == 0, "{len} -> {block}");
-            assert!(block <= (len + len / 4).max(ALIGN + len), "{len} -> {block}");
+            assert!(
+                block <= (len + len / 4).max(ALIGN + len),
+                "{len} -> {block}"
+            );
         }
         assert_eq!(round(u64::MAX), None);
     }

@@ -1,0 +1,88 @@
+//! The Vulkan instance, with the validation layers on request.
+
+use super::no_device;
+use crate::Result;
+use std::sync::{Arc, Mutex};
+use vulkano::{
+    Version, VulkanLibrary,
+    instance::{
+        Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
+        debug::{
+            DebugUtilsMessageSeverity, DebugUtilsMessageType, DebugUtilsMessengerCallback,
+            DebugUtilsMessengerCreateInfo,
+        },
+    },
+};
+
+pub(super) const INSTALL: &str = "install a Vulkan loader and a driver (Debian: apt install libvulkan1 mesa-vulkan-drivers, \
+    whose lavapipe needs no GPU; FreeBSD: pkg install vulkan-loader mesa-dri; macOS: brew install vulkan-loader molten-vk)";
+
+/// Messages of the validation layers since the process started.
+static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What the validation layers reported so far in this process.
+pub fn validation_messages() -> Vec<String> {
+    VALIDATION.lock().map(|m| m.clone()).unwrap_or_default()
+}
+
+pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
+    let library = VulkanLibrary::new()
+        .map_err(|e| no_device(format!("no Vulkan loader was found ({e}); {INSTALL}")))?;
+    let supported = *library.supported_extensions();
+    let portability = supported.khr_portability_enumeration;
+    let mut layers = Vec::new();
+    if validation {
+        let name = "VK_LAYER_KHRONOS_validation";
+        let known = library
+            .layer_properties()
+            .is_ok_and(|mut all| all.any(|l| l.name() == name));
+        if !known || !supported.ext_debug_utils {
+            return Err(no_device(format!(
+                "validation was asked for, but {name} is not installed (Debian: apt install vulkan-validationlayers)"
+            )));
+        }
+        layers.push(name.to_owned());
+    }
+    Instance::new(
+        library,
+        InstanceCreateInfo {
+            flags: if portability {
+                InstanceCreateFlags::ENUMERATE_PORTABILITY
+            } else {
+                InstanceCreateFlags::empty()
+            },
+            application_name: Some("nx_vulkan".to_owned()),
+            max_api_version: Some(Version::V1_3),
+            enabled_extensions: InstanceExtensions {
+                khr_portability_enumeration: portability,
+                ext_debug_utils: validation,
+                ..InstanceExtensions::empty()
+            },
+            debug_utils_messengers: if validation {
+                vec![messenger()]
+            } else {
+                vec![]
+            },
+            enabled_layers: layers,
+            ..Default::default()
+        },
+    )
+    .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+}
+
+fn messenger() -> DebugUtilsMessengerCreateInfo {
+    // SAFETY: the callback makes no Vulkan call.
+    let callback = unsafe {
+        DebugUtilsMessengerCallback::new(|_severity, _kind, data| {
+            eprintln!("vulkan validation: {}", data.message);
+            if let Ok(mut messages) = VALIDATION.lock() {
+                messages.push(data.message.to_owned());
+            }
+        })
+    };
+    DebugUtilsMessengerCreateInfo {
+        message_severity: DebugUtilsMessageSeverity::ERROR | DebugUtilsMessageSeverity::WARNING,
+        message_type: DebugUtilsMessageType::VALIDATION | DebugUtilsMessageType::PERFORMANCE,
+        ..DebugUtilsMessengerCreateInfo::user_callback(callback)
+    }
+}

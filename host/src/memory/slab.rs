@@ -1,0 +1,96 @@
+//! Slabs: memory as the driver gives it.
+
+use crate::{Result, device::Device};
+use ash::vk;
+use std::sync::Arc;
+
+/// A `VkDeviceMemory` with one `VkBuffer` over all of it.
+#[derive(Debug)]
+pub(super) struct RawSlab {
+    device: Arc<Device>,
+    memory: vk::DeviceMemory,
+    pub(super) buffer: vk::Buffer,
+    pub(super) mapping: usize,
+    pub(super) size: u64,
+}
+
+impl RawSlab {
+    pub(super) fn new(
+        device: &Arc<Device>,
+        memory_type: u32,
+        mapped: bool,
+        size: u64,
+    ) -> Result<RawSlab> {
+        let fns = device.vk.fns();
+        let info = vk::BufferCreateInfo::default().size(size).usage(
+            vk::BufferUsageFlags::STORAGE_BUFFER
+                | vk::BufferUsageFlags::TRANSFER_SRC
+                | vk::BufferUsageFlags::TRANSFER_DST,
+        );
+        let mut slab = RawSlab {
+            device: device.clone(),
+            memory: vk::DeviceMemory::null(),
+            buffer: vk::Buffer::null(),
+            mapping: 0,
+            size,
+        };
+        let check = |what: &str, code: vk::Result| device.check(what, code);
+        // SAFETY: the infos are complete and live through the calls; on failure `slab`'s Drop frees what was made.
+        unsafe {
+            check(
+                "vkCreateBuffer",
+                (fns.v1_0.create_buffer)(
+                    device.handle(),
+                    &info,
+                    std::ptr::null(),
+                    &mut slab.buffer,
+                ),
+            )?;
+            let mut needs = vk::MemoryRequirements::default();
+            (fns.v1_0.get_buffer_memory_requirements)(device.handle(), slab.buffer, &mut needs);
+            let allocate = vk::MemoryAllocateInfo::default()
+                .allocation_size(needs.size)
+                .memory_type_index(memory_type);
+            check(
+                "vkAllocateMemory",
+                (fns.v1_0.allocate_memory)(
+                    device.handle(),
+                    &allocate,
+                    std::ptr::null(),
+                    &mut slab.memory,
+                ),
+            )?;
+            check(
+                "vkBindBufferMemory",
+                (fns.v1_0.bind_buffer_memory)(device.handle(), slab.buffer, slab.memory, 0),
+            )?;
+            if mapped {
+                let mut pointer = std::ptr::null_mut();
+                check(
+                    "vkMapMemory",
+                    (fns.v1_0.map_memory)(
+                        device.handle(),
+                        slab.memory,
+                        0,
+                        vk::WHOLE_SIZE,
+                        vk::MemoryMapFlags::empty(),
+                        &mut pointer,
+                    ),
+                )?;
+                slab.mapping = pointer as usize;
+            }
+        }
+        Ok(slab)
+    }
+}
+
+impl Drop for RawSlab {
+    fn drop(&mut self) {
+        let fns = self.device.vk.fns();
+        // SAFETY: both handles are ours; the pool drops a slab only when no recorded work uses it. Null is allowed.
+        unsafe {
+            (fns.v1_0.destroy_buffer)(self.device.handle(), self.buffer, std::ptr::null());
+            (fns.v1_0.free_memory)(self.device.handle(), self.memory, std::ptr::null());
+        }
+    }
+}
