@@ -85,6 +85,25 @@ defmodule Nx.Vulkan.ProcessTest do
     assert NativeV.download(ref, nil) == {:ok, "abcd"}
   end
 
+  test "the VM halts cleanly in the middle of work" do
+    script = """
+    alias Nx.Vulkan.{Device, NativeV}
+    Application.put_env(:nx_vulkan, :validation, #{Application.get_env(:nx_vulkan, :validation)})
+    device = Device.fetch!(Device.default())
+    {:ok, a} = NativeV.upload(device, {:f, 32}, {4096}, :binary.copy(<<0>>, 16384))
+    work = fn work -> {:ok, _} = NativeV.run_dirty("add", [a, a], [{{:f, 32}, {4096}}], []); work.(work) end
+    for _ <- 1..8, do: spawn(fn -> work.(work) end)
+    Process.sleep(200)
+    System.halt(0)
+    """
+
+    paths = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+
+    for _ <- 1..3 do
+      assert {_, 0} = System.cmd("elixir", paths ++ ["-e", script], stderr_to_stdout: true)
+    end
+  end
+
   defp loop(device) do
     {:ok, ref} = Request.upload(device, @f32, {1024}, :binary.copy(<<0>>, 4096))
     {:ok, [sum]} = Request.run("sum", [ref], [{@f32, {}}], axes: [0])

@@ -2,6 +2,9 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.VulkanoBackendTest do
     use ExUnit.Case, async: false
 
+    # The first run after a change of a shader compiles every variant.
+    @moduletag timeout: 300_000
+
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     @integers [{:u, 8}, {:u, 16}, {:u, 32}, {:u, 64}, {:s, 8}, {:s, 16}, {:s, 32}, {:s, 64}]

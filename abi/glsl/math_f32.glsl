@@ -13,7 +13,8 @@ const vec2 NXV_HALF_PI = vec2(1.5707964, -4.371139e-8);
 const vec2 NXV_PI = vec2(3.1415927, -8.742278e-8);
 
 // Sums of two floats x + y with |y| at most half an ulp of x: about 48 bits (Dekker 1971, Knuth 4.2.2).
-// `precise` forbids the contractions and simplifications that would make the error terms wrong.
+// `precise` forbids the contractions and simplifications that would make the error terms wrong. A shader for a device
+// whose fma() rounds once defines NXV_FUSED_FMA; Vulkan promises it of none.
 
 vec2 nxv_sum(float a, float b) {
     precise float sum = a + b;
@@ -30,12 +31,17 @@ vec2 nxv_sum_ordered(float a, float b) {
 }
 
 vec2 nxv_product(float a, float b) {
+#ifdef NXV_FUSED_FMA
+    precise float product = a * b;
+    precise float error = fma(a, b, -product);
+#else
     precise float a_high = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u);
     precise float b_high = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u);
     precise float a_low = a - a_high;
     precise float b_low = b - b_high;
     precise float product = a * b;
     precise float error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+#endif
     return vec2(product, error);
 }
 
@@ -105,11 +111,11 @@ vec2 nxv_ratio(float a, float b, out int k) {
     return nxv_ratio(vec2(m_a, 0.0), vec2(m_b, 0.0));
 }
 
-// Vulkan allows a / b an error of 2.5 ulp, and 1 / b may be flushed: one step of Newton's method. 0.75 ulp.
+// Vulkan allows a / b an error of 2.5 ulp, and 1 / b may be flushed: one step of Newton's method. 0.5 ulp.
 float nxv_divide(float a, float b) {
     uvec2 magnitude = floatBitsToUint(vec2(a, b)) & 0x7fffffffu;
-    // Exponents of at least -64 and below 64: no step overflows or is flushed.
-    if (all(lessThan(magnitude - 0x1f800000u, uvec2(0x40000000u)))) {
+    // Exponents of at least -32 and below 32: no step overflows or is flushed.
+    if (all(lessThan(magnitude - 0x2f800000u, uvec2(0x20000000u)))) {
         return nxv_total(nxv_ratio(vec2(a, 0.0), vec2(b, 0.0)));
     }
     if (any(greaterThan(magnitude - 1u, uvec2(0x7f7ffffeu)))) return a / b;
@@ -121,7 +127,8 @@ float nxv_divide(float a, float b) {
 
 // Newton's method on the built-in function. 0.5 ulp.
 float nxv_sqrt(float x) {
-    if (!(x > 0.0) || floatBitsToUint(x) >= 0x7f800000u) return sqrt(x);
+    uint bits = floatBitsToUint(x);
+    if (bits - 1u >= 0x7f7fffffu) return (bits & 0x7fffffffu) == 0u || bits == 0x7f800000u ? x : NXV_NAN;
     int k;
     float m = nxv_split(x, k);
     return nxv_scale(nxv_total(nxv_root(vec2((k & 1) == 0 ? m : 2.0 * m, 0.0))), k >> 1);
@@ -186,7 +193,7 @@ vec2 nxv_exp_parts(vec2 x, out int k) {
     return nxv_sum_ordered(sum.x, low);
 }
 
-// x = k ln 2 + r, polynomial in r. 0.8 ulp.
+// x = k ln 2 + r, polynomial in r. 0.85 ulp.
 float nxv_exp(float x) {
     if (nxv_is_nan(x)) return x;
     int k;
@@ -292,11 +299,21 @@ float nxv_pow(float a, float b) {
     return odd ? nxv_with_sign(result, a) : result;
 }
 
-// x = r + quadrant * pi/2 with |r| <= pi/4, to 48 bits for every finite x: x times 96 bits of 2/pi, chosen by the
-// exponent, in integers (Payne and Hanek 1983).
-vec2 nxv_reduce_trig(float x, out int quadrant) {
-    quadrant = 0;
-    if (abs(x) < 0.7853981) return vec2(x, 0.0);
+// x = r + quadrant * pi/2 with |r| <= pi/4 for |x| < 2^13: pi/2 in four parts, the first three with exact products
+// (Cody and Waite 1980).
+vec2 nxv_reduce_trig_near(float x, out int quadrant) {
+    precise float n = roundEven(x * 0.63661975);
+    quadrant = int(n);
+    precise float rest = x - n * 1.5703125;
+    vec2 second = nxv_sum(rest, -n * 4.837513e-4);
+    vec2 third = nxv_sum(second.x, -n * 7.5495336e-8);
+    precise float low = second.y + third.y - n * 2.563344e-12;
+    return nxv_sum_ordered(third.x, low);
+}
+
+// As nxv_reduce_trig_near for every finite x: |x| times 96 bits of 2/pi, chosen by the exponent, in integers (Payne
+// and Hanek 1983). Exact to 48 bits.
+vec2 nxv_reduce_trig_far(float x, out int quadrant) {
     // 32 zeros, then the bits of 2/pi.
     const uint two_over_pi[8] = uint[8](
         0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
@@ -333,6 +350,11 @@ vec2 nxv_reduce_trig(float x, out int quadrant) {
     return flip ? -r : r;
 }
 
+vec2 nxv_reduce_trig(float x, out int quadrant) {
+    if (abs(x) < 8192.0) return nxv_reduce_trig_near(x, quadrant);
+    return nxv_reduce_trig_far(x, quadrant);
+}
+
 // sin(r.x + r.y) for |r| <= pi/4.
 vec2 nxv_sin_parts(vec2 r) {
     float z = r.x * r.x;
@@ -360,7 +382,7 @@ float nxv_sin_quadrant(float x, int turn) {
     return (quadrant & 2) == 0 ? result : -result;
 }
 
-// Payne-Hanek reduction, polynomials. 0.8 ulp.
+// Cody-Waite or Payne-Hanek reduction, polynomials. 0.8 ulp.
 float nxv_sin(float x) {
     return abs(x) < 0.0002 ? x : nxv_sin_quadrant(x, 0);
 }
@@ -508,7 +530,7 @@ vec2 nxv_atan_parts(vec2 ratio, bool complement) {
     return complement ? nxv_sum(NXV_HALF_PI, -angle) : angle;
 }
 
-// Odd polynomial up to 1, then pi/2 - atan(1 / x). 1.1 ulp.
+// Odd polynomial up to 1, then pi/2 - atan(1 / x). 1.15 ulp.
 float nxv_atan(float x) {
     if (nxv_is_nan(x)) return x;
     float magnitude = abs(x);
@@ -567,7 +589,7 @@ float nxv_erf(float x) {
     return nxv_with_sign(1.0 - nxv_erfc_positive(abs(x)), x);
 }
 
-// 1 - erf(x) up to 1/2, then from e^-x^2. 1.1 ulp.
+// 1 - erf(x) up to 1/2, then from e^-x^2. 1.25 ulp.
 float nxv_erfc(float x) {
     if (nxv_is_nan(x)) return x;
     if (abs(x) < 0.5) {

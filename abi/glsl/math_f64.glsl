@@ -13,7 +13,8 @@ const dvec2 NXV_HALF_PI64 = dvec2(1.5707963267948966lf, 6.123233995736766e-17lf)
 const dvec2 NXV_PI64 = dvec2(3.141592653589793lf, 1.2246467991473532e-16lf);
 
 // Sums of two doubles x + y with |y| at most half an ulp of x: about 106 bits (Dekker 1971, Knuth 4.2.2).
-// `precise` forbids the contractions and simplifications that would make the error terms wrong.
+// `precise` forbids the contractions and simplifications that would make the error terms wrong. A shader for a device
+// whose fma() rounds once defines NXV_FUSED_FMA; Vulkan promises it of none.
 
 dvec2 nxv_sum(double a, double b) {
     precise double sum = a + b;
@@ -30,12 +31,17 @@ dvec2 nxv_sum_ordered(double a, double b) {
 }
 
 dvec2 nxv_product(double a, double b) {
+#ifdef NXV_FUSED_FMA
+    precise double product = a * b;
+    precise double error = fma(a, b, -product);
+#else
     precise double a_high = packDouble2x32(unpackDouble2x32(a) & uvec2(0xf8000000u, 0xffffffffu));
     precise double b_high = packDouble2x32(unpackDouble2x32(b) & uvec2(0xf8000000u, 0xffffffffu));
     precise double a_low = a - a_high;
     precise double b_low = b - b_high;
     precise double product = a * b;
     precise double error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+#endif
     return dvec2(product, error);
 }
 

@@ -19,7 +19,7 @@ uint nxv_workgroup() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }
 
-// A divisor d from 2 to 2^31 for dividends below 2^31 (Granlund and Montgomery 1994, theorem 4.2):
+// A divisor d up to 2^31 for dividends below 2^31 (Granlund and Montgomery 1994, theorem 4.2):
 // shift = ceil(log2 d) - 1, magic = floor(2^(32 + shift) / d) + 1.
 struct NxvDivisor {
     uint magic;
@@ -29,7 +29,7 @@ struct NxvDivisor {
 uint nxv_divide(uint n, uint extent, NxvDivisor divisor) {
     uint high, low;
     umulExtended(n, divisor.magic, high, low);
-    return high >> divisor.shift;
+    return extent == 1u ? n : high >> divisor.shift;
 }
 
 #ifdef NXV_HAS_INT64

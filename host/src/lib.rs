@@ -19,6 +19,7 @@ mod route;
 pub mod runtime;
 mod shader;
 mod spirv;
+pub mod sweep;
 pub mod tensor;
 
 pub use attrs::{Attr, AttrValue};

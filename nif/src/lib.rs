@@ -3,6 +3,7 @@
 mod buffer;
 mod counters;
 mod device;
+mod exit;
 mod info;
 mod pin;
 mod reply;
@@ -15,7 +16,8 @@ use rustler::{Env, Term};
 
 rustler::init!("Elixir.Nx.Vulkan.NativeV", load = load);
 
-fn load(_env: Env, _info: Term) -> bool {
+fn load(env: Env, _info: Term) -> bool {
     pin::keep_mapped();
+    exit::delay_halt(env);
     true
 }

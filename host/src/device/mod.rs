@@ -7,7 +7,7 @@ pub use instance::validation_messages;
 use instance::{INSTALL, instance};
 use nx_vulkan_abi::{DeviceInfo, Features};
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 use vulkano::{
@@ -86,11 +86,15 @@ struct Facts {
     robust_pipelines: bool,
 }
 
+/// The Vulkan loader crashes when two threads open devices at the same time (seen with 1.4.309).
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Every Vulkan device of the machine, best first.
 ///
 /// # Errors
 /// [`Kind::NoDevice`] when there is no loader or no driver.
 pub fn list() -> Result<Vec<DeviceSummary>> {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(enumerate(&instance(false)?)?
         .iter()
         .enumerate()
@@ -104,6 +108,7 @@ impl Device {
     /// # Errors
     /// [`Kind::NoDevice`] when there is no loader, no driver, no such device, or it lacks what nx_vulkan needs.
     pub fn open(choice: &DeviceChoice, validation: bool) -> Result<Arc<Device>> {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let all = enumerate(&instance(validation)?)?;
         let summaries: Vec<_> = all
             .iter()

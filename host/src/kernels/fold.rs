@@ -105,7 +105,7 @@ impl<R: Number> Extreme<R> {
         } else {
             item < best
         };
-        !best.is_nan() && (beyond || item.is_nan() || self.last && item == best)
+        item.is_nan() || !best.is_nan() && (beyond || self.last && item == best)
     }
 }
 

@@ -25,7 +25,7 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("cosh", f64::cosh),
     ("sinh", f64::sinh),
     ("tanh", f64::tanh),
-    ("acosh", libm::acosh),
+    ("acosh", acosh),
     ("asinh", libm::asinh),
     ("atanh", libm::atanh),
     ("acos", f64::acos),
@@ -93,4 +93,9 @@ fn winitzki(x: f64) -> f64 {
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|(name, _)| *name)
+}
+
+/// libm's is only meant for arguments from 1 on.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }

@@ -384,6 +384,11 @@ impl Buffer {
         self.len
     }
 
+    /// Bytes of the block it lies in, at least [`Buffer::len`].
+    pub(crate) fn block(&self) -> u64 {
+        self.block
+    }
+
     /// The `VkBuffer` it lies in, and its first byte there.
     pub(crate) fn location(&self) -> (vk::Buffer, u64) {
         (self.slab.buffer, self.offset)

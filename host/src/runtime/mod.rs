@@ -413,6 +413,10 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Arc<Route>> {
+        // A result the device cannot hold is refused before anybody plans or computes it.
+        outputs
+            .iter()
+            .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
         let route = self
             .planner()
             .find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
@@ -513,10 +517,6 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Vec<Tensor>> {
-        // A result the device cannot hold is refused before the machine's memory is asked for it.
-        outputs
-            .iter()
-            .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
         let bytes = inputs
             .iter()
             .map(|t| self.read(&t.buffer, 0, t.storage_len()))

@@ -2,6 +2,7 @@
 
 use super::Runtime;
 use crate::{Error, Kind, Result, Tensor, memory::Buffer};
+use ash::vk::Handle;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -110,11 +111,38 @@ impl Runtime {
         Ok(())
     }
 
+    /// The memory block that `tensor` lies in: slab, offset and size. For tests that look for stray writes.
+    #[doc(hidden)]
+    pub fn block(&self, tensor: &Tensor) -> (u64, u64, u64) {
+        let (slab, offset) = tensor.buffer.location();
+        (slab.as_raw(), offset, tensor.buffer.block())
+    }
+
+    /// The bytes of that block, beyond the tensor's end too.
+    ///
+    /// # Errors
+    /// As [`Runtime::download`].
+    #[doc(hidden)]
+    pub fn download_block(&self, tensor: &Tensor) -> Result<Vec<u8>> {
+        let from = &*tensor.buffer;
+        self.read_within(from, (0, from.block()), from.block())
+    }
+
     pub(super) fn read(&self, from: &Buffer, start: u64, len: u64) -> Result<Vec<u8>> {
+        self.read_within(from, (start, len), from.len())
+    }
+
+    /// `limit` is where reading must stop: the buffer's length, or that of its block.
+    fn read_within(
+        &self,
+        from: &Buffer,
+        (start, len): (u64, u64),
+        limit: u64,
+    ) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len as usize);
         if self.tensors.is_cached() {
             self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
-            append(&mut bytes, from, start, len)?;
+            append_within(&mut bytes, from, (start, len), limit)?;
             return Ok(bytes);
         }
         for at in (0..len).step_by(PIECE as usize) {
@@ -130,14 +158,23 @@ impl Runtime {
 }
 
 fn append(to: &mut Vec<u8>, from: &Buffer, start: u64, len: u64) -> Result<()> {
+    append_within(to, from, (start, len), from.len())
+}
+
+fn append_within(
+    to: &mut Vec<u8>,
+    from: &Buffer,
+    (start, len): (u64, u64),
+    limit: u64,
+) -> Result<()> {
     let mapping = mapping(from)?;
-    if start.checked_add(len).is_none_or(|end| end > from.len()) {
+    let limit = limit.min(from.block());
+    if start.checked_add(len).is_none_or(|end| end > limit) {
         return Err(Error::bad_input(format!(
-            "bytes {start}+{len} of a buffer of {}",
-            from.len()
+            "bytes {start}+{len} of a buffer of {limit}"
         )));
     }
-    // SAFETY: the range lies inside the mapped buffer, and the caller waited for its last write.
+    // SAFETY: the range lies inside the buffer's block, which is mapped, and the caller waited for its last write.
     to.extend_from_slice(unsafe {
         std::slice::from_raw_parts(mapping.add(start as usize), len as usize)
     });

@@ -5,6 +5,7 @@
 
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "lanes.glsl"
 #ifdef MATH_F32
 #include "math_f32.glsl"
 #endif
@@ -13,23 +14,18 @@
 #endif
 #include "functions.glsl"
 
+// How WIDTH elements are read from `at` on; the plan picks one way for each operand.
+// Arrays take 32-bit indices only; no buffer argument has more elements than those reach.
+#define READ_VECTOR(vectors, elements, type, at, step) vectors[uint(at / WIDTH)]
+#define READ_SCALAR(vectors, elements, type, at, step) type(elements[uint(at)])
 #if WIDTH == 1
-#define LANE(vector, k) vector
-#define LANES(f) f(0)
-#define READ_STEPS(vectors, elements, type, at, step) elements[at]
+#define READ_STEPS(vectors, elements, type, at, step) elements[uint(at)]
 #elif WIDTH == 2
-#define LANE(vector, k) vector[k]
-#define LANES(f) f(0), f(1)
-#define READ_STEPS(vectors, elements, type, at, step) type(elements[at], elements[at + step])
+#define READ_STEPS(vectors, elements, type, at, step) type(elements[uint(at)], elements[uint(at + step)])
 #else
-#define LANE(vector, k) vector[k]
-#define LANES(f) f(0), f(1), f(2), f(3)
 #define READ_STEPS(vectors, elements, type, at, step) \
-    type(elements[at], elements[at + step], elements[at + 2 * step], elements[at + 3 * step])
+    type(elements[uint(at)], elements[uint(at + step)], elements[uint(at + 2 * step)], elements[uint(at + 3 * step)])
 #endif
-// The other ways to read WIDTH elements from `at` on; the plan picks one for each operand.
-#define READ_VECTOR(vectors, elements, type, at, step) vectors[at / WIDTH]
-#define READ_SCALAR(vectors, elements, type, at, step) type(elements[at])
 
 layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };
 layout(set = 0, binding = 0) readonly buffer AVectors { A_VECTOR a_vectors[]; };
@@ -58,7 +54,7 @@ R_STORAGE evaluate(A_STORAGE a_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[1]) {
-    return evaluate(a_elements[at[0]]);
+    return evaluate(a_elements[uint(at[0])]);
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k))
@@ -79,7 +75,7 @@ R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[2]) {
-    return evaluate(a_elements[at[0]], b_elements[at[1]]);
+    return evaluate(a_elements[uint(at[0])], b_elements[uint(at[1])]);
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k))
@@ -102,7 +98,7 @@ R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored, C_STORAGE c_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[3]) {
-    return evaluate(a_elements[at[0]], b_elements[at[1]], c_elements[at[2]]);
+    return evaluate(a_elements[uint(at[0])], b_elements[uint(at[1])], c_elements[uint(at[2])]);
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k), LANE(x.c, k))

@@ -1,5 +1,5 @@
 #version 450
-// An op on operands of any layout: every thread handles WIDTH neighbours on the innermost axis.
+// An op on operands of any layout: every thread handles VECTORS times WIDTH neighbours on the innermost axis.
 #include "operands.glsl"
 
 // Innermost axis first. The outermost extent is never divided by.
@@ -30,8 +30,17 @@ INDEX[INPUTS] places(INDEX i) {
 }
 
 void main() {
-    INDEX first = (INDEX(nxv_workgroup()) * WORKGROUP + gl_LocalInvocationID.x) * WIDTH;
+    const uint apart = WORKGROUP * WIDTH;
+    INDEX first = INDEX(nxv_workgroup()) * apart * VECTORS + gl_LocalInvocationID.x * WIDTH;
     if (first >= params.count) return;
-    Operands operands = read(places(first), params.axes[0].strides);
-    r_vectors[(params.result_at + first) / WIDTH] = evaluate(operands);
+
+    // All loads come before the first use. Beyond the end, the last elements are loaded again and not stored.
+    Operands operands[VECTORS];
+    [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
+        operands[v] = read(places(min(first + v * apart, params.count - WIDTH)), params.axes[0].strides);
+    }
+    [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
+        INDEX i = first + v * apart;
+        if (i < params.count) r_vectors[uint((params.result_at + i) / WIDTH)] = evaluate(operands[v]);
+    }
 }

@@ -1,8 +1,9 @@
 #version 450
 // A copy in which neighbours change: squares of TILE by TILE elements pass through shared memory, so that both
-// reads and writes run along memory.
+// reads and writes run along memory, WIDTH elements at a time.
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "lanes.glsl"
 
 struct Axis {
     INDEX extent;
@@ -19,16 +20,18 @@ PARAMS Params {
     Axis axes[RANK];
 } params;
 
-layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };
-layout(set = 0, binding = 1) writeonly buffer RElements { R_STORAGE r_elements[]; };
+layout(set = 0, binding = 0) readonly buffer AVectors { A_VECTOR a_vectors[]; };
+layout(set = 0, binding = 1) writeonly buffer RVectors { R_VECTOR r_vectors[]; };
 
 // One column more than needed, so that a column's elements lie in different banks.
 shared A_STORAGE square[TILE][TILE + 1];
 
+#define SQUARE(lane) square[column + lane][line + k]
+
 void main() {
-    const uint lines = WORKGROUP / TILE;
-    uint column = gl_LocalInvocationID.x % TILE;
-    uint line = gl_LocalInvocationID.x / TILE;
+    const uint lines = WORKGROUP * WIDTH / TILE;
+    uint column = gl_LocalInvocationID.x * WIDTH % TILE;
+    uint line = gl_LocalInvocationID.x * WIDTH / TILE;
 
     // Which square: the number of this workgroup is a mixed-radix number of tiles, tiles and batch indices.
     INDEX rest = nxv_workgroup();
@@ -52,8 +55,9 @@ void main() {
     INDEX slow = corners[0] + line;
     [[unroll]] for (uint k = 0; k < TILE; k += lines) {
         if (fast < params.axes[1].extent && slow + k < params.axes[0].extent) {
-            square[line + k][column] =
-                a_elements[from + fast * params.axes[1].from + (slow + k) * params.axes[0].from];
+            INDEX at = from + fast * params.axes[1].from + (slow + k) * params.axes[0].from;
+            A_VECTOR elements = a_vectors[uint(at / WIDTH)];
+            [[unroll]] for (uint lane = 0; lane < WIDTH; ++lane) square[line + k][column + lane] = LANE(elements, lane);
         }
     }
     barrier(); // every element of the square is written before any is read
@@ -61,7 +65,7 @@ void main() {
     slow = corners[1] + line;
     [[unroll]] for (uint k = 0; k < TILE; k += lines) {
         if (fast < params.axes[0].extent && slow + k < params.axes[1].extent) {
-            r_elements[to + fast + (slow + k) * params.axes[1].to] = square[column][line + k];
+            r_vectors[uint((to + fast + (slow + k) * params.axes[1].to) / WIDTH)] = R_VECTOR(LANES(SQUARE));
         }
     }
 }

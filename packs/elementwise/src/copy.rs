@@ -1,8 +1,8 @@
 //! Plans of `as_type` with one type in and out: bytes move, whatever they mean.
 
-use crate::dispatch::{self, Code, Params, Step, WORKGROUP};
+use crate::dispatch::{self, Code, Params, Step, WORKGROUP, vector};
 use crate::map::lacks;
-use crate::space::{Part, Space};
+use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
     DType, Plan, Refusal, Request,
     glsl::{self, define},
@@ -10,21 +10,15 @@ use nx_vulkan_abi::{
 
 /// Largest element that a thread moves at once, in bytes.
 pub(crate) const MAX_SIZE: u64 = 16;
-/// Shorter axes are not worth a tile.
-const MIN_TILED: u64 = 8;
 
-/// Plans the copy.
+/// Plans the copy of a request whose operand and result have one type.
 pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
-    let (from, to) = (request.inputs[0].dtype, request.outputs[0].dtype);
-    if from != to {
-        return Err(Refusal::decline(format!("a copy keeps the type, got: {from} to {to}")));
-    }
     if request.outputs[0].elements() == 0 {
         return Ok(Plan::default());
     }
     let space = widen(Space::of(request)?);
     let code = raw(space.output.size, request)?;
-    match swapped_axis(&space) {
+    match space.inputs[0].swapped_axis(&space.shape) {
         Some(axis) => transpose(&space, axis, code, request),
         None => dispatch::plan(&space, &code, request.device),
     }
@@ -61,33 +55,36 @@ fn raw(size: u64, request: &Request<'_>) -> Result<Code, Refusal> {
     ] {
         defines.push(define(name, value));
     }
-    Ok(Code { storage: vec![storage; 2], width: if size < 8 { 4 } else { 1 }, defines })
+    Ok(Code {
+        storage: vec![storage; 2],
+        width: if size < 8 { 4 } else { 1 },
+        vectors: 8,
+        defines,
+    })
 }
 
 /// The same bytes as the largest elements that the layout allows.
 fn widen(mut space: Space) -> Space {
     let last = space.rank() - 1;
     while space.output.size < MAX_SIZE && space.shape[last].is_multiple_of(2) {
-        let (Some(input), Some(output)) = (space.inputs[0].widened(), space.output.widened()) else { break };
+        let (Some(input), Some(output)) = (space.inputs[0].widened(), space.output.widened())
+        else {
+            break;
+        };
         space.shape[last] /= 2;
         (space.inputs[0], space.output) = (input, output);
     }
     space
 }
 
-/// The axis whose neighbours are neighbours in the operand's memory, where that is not the innermost one.
-fn swapped_axis(space: &Space) -> Option<usize> {
-    let (last, outer) = space.inputs[0].strides.split_last()?;
-    let axis = outer.iter().position(|stride| stride.abs() == 1)?;
-    (last.abs() > 1 && space.columns() >= MIN_TILED && space.shape[axis] >= MIN_TILED).then_some(axis)
-}
-
-fn transpose(space: &Space, axis: usize, mut code: Code, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let tile: u64 = if space.output.size < 4 { 64 } else { 32 };
-    code.defines.push(define("WORKGROUP", WORKGROUP.to_string()));
-    code.defines.push(define("TILE", tile.to_string()));
-    code.defines.push(define("RANK", space.rank().to_string()));
+fn transpose(
+    space: &Space,
+    axis: usize,
+    code: Code,
+    request: &Request<'_>,
+) -> Result<Plan, Refusal> {
     let last = space.rank() - 1;
+    let tile: u64 = if space.output.size <= 4 { 64 } else { 32 };
     let mut order = vec![last, axis];
     order.extend((0..last).rev().filter(|other| *other != axis));
     let step = |part: &Part| {
@@ -97,11 +94,23 @@ fn transpose(space: &Space, axis: usize, mut code: Code, request: &Request<'_>) 
             params.index(space.inputs[0].strides[axis]);
             params.index(space.output.strides[axis]);
         }
+        let width = paired(space, part, axis);
+        let mut defines = [part.index_defines(), code.defines.clone()].concat();
+        for (name, number) in [
+            ("WORKGROUP", WORKGROUP),
+            ("TILE", tile),
+            ("RANK", space.rank() as u64),
+            ("WIDTH", width),
+        ] {
+            defines.push(define(name, number.to_string()));
+        }
+        defines.push(define("A_VECTOR", vector(code.storage[0], width)));
+        defines.push(define("R_VECTOR", vector(code.storage[0], width)));
         let tiles = |axis: usize| part.shape[axis].div_ceil(tile);
         let batch: u64 = order[2..].iter().map(|axis| part.shape[*axis]).product();
         Step {
             file: "transpose.comp",
-            defines: [part.index_defines(), code.defines.clone()].concat(),
+            defines,
             args: part.args.clone(),
             params,
             groups: tiles(last) * tiles(axis) * batch,
@@ -109,4 +118,26 @@ fn transpose(space: &Space, axis: usize, mut code: Code, request: &Request<'_>) 
     };
     let parts = space.parts(request.device)?;
     Ok(dispatch::assemble(request.device, parts.iter().map(step)))
+}
+
+/// Elements that a thread moves at once in a transposition: 4 bytes, where both layouts are aligned to that.
+fn paired(space: &Space, part: &Part, axis: usize) -> u64 {
+    let width = (4 / space.output.size).max(1);
+    let last = space.rank() - 1;
+    let along = |walk: &Walk, own: usize| {
+        let others = (0..=last).filter(|other| *other != own);
+        walk.strides[own] == 1
+            && others
+                .map(|other| walk.strides[other].unsigned_abs())
+                .all(|s| s.is_multiple_of(width))
+    };
+    let aligned = [space.shape[last], space.shape[axis]]
+        .iter()
+        .chain(&part.at)
+        .all(|n| n.is_multiple_of(width));
+    if aligned && along(&space.inputs[0], axis) && along(&space.output, last) {
+        width
+    } else {
+        1
+    }
 }

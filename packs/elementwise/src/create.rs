@@ -16,7 +16,11 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
     if output.elements() == 0 {
         return Ok(Plan::default());
     }
-    if op.op == "fill" { fill(op, output, request) } else { index(op, output, request) }
+    if op.op == "fill" {
+        fill(op, output, request)
+    } else {
+        index(op, output, request)
+    }
 }
 
 /// What the shader is told besides the range to write.
@@ -33,13 +37,23 @@ fn index(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan
     let dtype = output.dtype;
     decline_unless_supported(op, dtype, request)?;
     let Some((storage, _)) = glsl::types(dtype) else {
-        return Err(Refusal::decline(format!("{} of {dtype} has no shader form", op.op)));
+        return Err(Refusal::decline(format!(
+            "{} of {dtype} has no shader form",
+            op.op
+        )));
     };
     let (extent, inner) = counted(op, output, request)?;
     let space = Space::of(request)?;
     let mut defines = glsl::operand("R", dtype);
     defines.push(define("R_CAST(x)", cast(dtype)));
-    let content = Content { storage, width: space.width(), defines, extent, inner, bits: [0; 16] };
+    let content = Content {
+        storage,
+        width: space.width(),
+        defines,
+        extent,
+        inner,
+        bits: [0; 16],
+    };
     dispatches(op, &space, content, request)
 }
 
@@ -52,7 +66,9 @@ fn counted(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<(u
         ("iota", [axis]) if (0..rank as i64).contains(axis) => *axis as usize,
         (name, axis) => {
             let got = format!("axis {axis:?}, shape {shape:?}");
-            return Err(Refusal::BadRequest(format!("expected {name} along an axis of its shape, got: {got}")));
+            return Err(Refusal::BadRequest(format!(
+                "expected {name} along an axis of its shape, got: {got}"
+            )));
         }
     };
     Ok((shape[axis], shape[axis + 1..].iter().product()))
@@ -60,13 +76,21 @@ fn counted(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<(u
 
 fn fill(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
     let size = output.dtype.size() as usize;
-    let bytes: Vec<u8> = request.ints("bits").iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    let bytes: Vec<u8> = request
+        .ints("bits")
+        .iter()
+        .flat_map(|bits| bits.to_le_bytes())
+        .collect();
     if bytes.len() < size.max(8) || size == 0 {
         let got = request.ints("bits").len();
-        return Err(Refusal::BadRequest(format!("expected the bits of one {}, got: {got} integers", output.dtype)));
+        return Err(Refusal::BadRequest(format!(
+            "expected the bits of one {}, got: {got} integers",
+            output.dtype
+        )));
     }
     let mut bits = [0; MAX_SIZE as usize];
-    bits.chunks_mut(size).for_each(|element| element.copy_from_slice(&bytes[..size]));
+    bits.chunks_mut(size)
+        .for_each(|element| element.copy_from_slice(&bytes[..size]));
 
     let mut space = Space::of(request)?;
     while space.output.size < MAX_SIZE && space.count().is_multiple_of(2) {
@@ -76,30 +100,63 @@ fn fill(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan,
     let (storage, like) = raw_type(space.output.size);
     decline_unless_supported(op, like, request)?;
     let lanes = match space.output.size {
-        16 => "x".to_owned(),
-        8 => "(x).xy".to_owned(),
-        _ => format!("{storage}((x).x)"),
+        16 => "all".to_owned(),
+        8 => "(all).xy".to_owned(),
+        _ => format!("{storage}((all).x)"),
     };
     let mut defines = glsl::needs(like);
-    defines.extend([define("R_STORAGE", storage), define("R_STORE(x)", "x"), define("R_CAST(x)", lanes)]);
+    defines.extend([
+        define("R_STORAGE", storage),
+        define("R_STORE(x)", "x"),
+        define("R_CAST(all)", lanes),
+    ]);
     let width = if space.output.size < 8 { 4 } else { 1 };
-    dispatches(op, &space, Content { storage, width, defines, extent: 1, inner: 1, bits }, request)
+    dispatches(
+        op,
+        &space,
+        Content {
+            storage,
+            width,
+            defines,
+            extent: 1,
+            inner: 1,
+            bits,
+        },
+        request,
+    )
 }
 
-fn dispatches(op: &Op, space: &Space, content: Content, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let Content { storage, width, mut defines, extent, inner, bits } = content;
+fn dispatches(
+    op: &Op,
+    space: &Space,
+    content: Content,
+    request: &Request<'_>,
+) -> Result<Plan, Refusal> {
+    let Content {
+        storage,
+        width,
+        mut defines,
+        extent,
+        inner,
+        bits,
+    } = content;
     defines.push(define("R_VECTOR", vector(storage, width)));
     defines.push(define("WORKGROUP", WORKGROUP.to_string()));
     defines.push(define("WIDTH", width.to_string()));
     defines.push(define("EXPRESSION", op.glsl.as_str()));
     let mut parts = space.parts(request.device)?;
-    parts.iter_mut().for_each(|part| part.wide |= space.count() >= INDEX_LIMIT);
+    parts
+        .iter_mut()
+        .for_each(|part| part.wide |= space.count() >= INDEX_LIMIT);
     let step = |part: &Part| {
         let mut params = Params::new(part, space);
         params.index(part.start as i64);
         params.axis(extent);
         params.axis(inner);
-        bits.as_chunks().0.iter().for_each(|word| params.word(u32::from_le_bytes(*word)));
+        bits.as_chunks()
+            .0
+            .iter()
+            .for_each(|word| params.word(u32::from_le_bytes(*word)));
         Step {
             file: "create.comp",
             defines: [part.index_defines(), defines.clone()].concat(),

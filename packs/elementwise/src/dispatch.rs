@@ -11,8 +11,10 @@ pub(crate) const WORKGROUP: u64 = 256;
 pub(crate) const INDEX_LIMIT: u64 = 1 << 31;
 /// Operand names in shaders.
 const NAMES: [&str; 3] = ["A", "B", "C"];
-/// From this many elements on, threads handle several vectors of narrow types.
+/// From this many elements on, threads handle several vectors.
 const LARGE: u64 = 1 << 20;
+/// Bytes that a thread should load before it uses the first of them (measured on an H200: 16 are too few).
+const IN_FLIGHT: u64 = 32;
 /// The plan's params are cut into ranges aligned to this.
 const ALIGN: usize = 256;
 
@@ -23,6 +25,8 @@ pub(crate) struct Code {
     pub(crate) storage: Vec<&'static str>,
     /// The most elements that a thread handles at once: 1, 2 or 4.
     pub(crate) width: u64,
+    /// The most vectors of that width that a thread handles.
+    pub(crate) vectors: u64,
     /// Defines that do not depend on the layout.
     pub(crate) defines: Vec<Define>,
 }
@@ -41,15 +45,20 @@ pub(crate) struct Step {
 pub(crate) fn plan(space: &Space, code: &Code, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let parts = space.parts(device)?;
     let step = if space.is_flat() { contiguous } else { strided };
-    Ok(assemble(device, parts.iter().map(|part| step(space, part, code))))
+    Ok(assemble(
+        device,
+        parts.iter().map(|part| step(space, part, code)),
+    ))
 }
 
 fn contiguous(space: &Space, part: &Part, code: &Code) -> Step {
     let width = code.width;
-    let narrowest = space.walks().map(|walk| walk.size).min().unwrap_or(4);
-    let vectors = if part.count < LARGE { 1 } else { (16 / (width * narrowest)).clamp(1, 4) };
+    let vectors = vectors(space, part, code, width);
     let mut params = Params::new(part, space);
-    space.inputs.iter().for_each(|input| params.index(input.strides[0]));
+    space
+        .inputs
+        .iter()
+        .for_each(|input| params.index(input.strides[0]));
     let mut defines = layout_defines(space, part, code, width);
     defines.push(define("VECTORS", vectors.to_string()));
     Step {
@@ -64,19 +73,35 @@ fn contiguous(space: &Space, part: &Part, code: &Code) -> Step {
 fn strided(space: &Space, part: &Part, code: &Code) -> Step {
     let fits = |width: &u64| *width <= code.width && space.columns().is_multiple_of(*width);
     let width = [4, 2].into_iter().find(fits).unwrap_or(1);
+    let vectors = vectors(space, part, code, width);
     let mut params = Params::new(part, space);
     for axis in (0..space.rank()).rev() {
         params.axis(part.shape[axis]);
-        space.inputs.iter().for_each(|input| params.index(input.strides[axis]));
+        space
+            .inputs
+            .iter()
+            .for_each(|input| params.index(input.strides[axis]));
     }
     let mut defines = layout_defines(space, part, code, width);
+    defines.push(define("VECTORS", vectors.to_string()));
     defines.push(define("RANK", space.rank().to_string()));
     Step {
         file: "strided.comp",
         defines,
         args: part.args.clone(),
         params,
-        groups: part.count.div_ceil(WORKGROUP * width),
+        groups: part.count.div_ceil(WORKGROUP * width * vectors),
+    }
+}
+
+/// Vectors that a thread handles in a large tensor, so that it has `IN_FLIGHT` bytes of loads under way.
+fn vectors(space: &Space, part: &Part, code: &Code, width: u64) -> u64 {
+    let narrowest = space.walks().map(|walk| walk.size).min().unwrap_or(4);
+    let loads = space.inputs.len() as u64 * width * narrowest;
+    if part.count < LARGE {
+        1
+    } else {
+        (IN_FLIGHT / loads).clamp(1, code.vectors)
     }
 }
 
@@ -101,7 +126,9 @@ fn read(input: &Walk, at: u64, width: u64) -> &'static str {
     let aligned = |step: i64| step.unsigned_abs().is_multiple_of(width);
     match input.strides.split_last() {
         Some((0, _)) => "READ_SCALAR",
-        Some((1, outer)) if at.is_multiple_of(width) && outer.iter().all(|s| aligned(*s)) => "READ_VECTOR",
+        Some((1, outer)) if at.is_multiple_of(width) && outer.iter().all(|s| aligned(*s)) => {
+            "READ_VECTOR"
+        }
         _ => "READ_STEPS",
     }
 }
@@ -134,10 +161,15 @@ pub(crate) struct Params {
 impl Params {
     /// Starts with the element count, then the first element of the result and of each operand.
     pub(crate) fn new(part: &Part, space: &Space) -> Params {
-        let mut params = Params { bytes: Vec::new(), wide: part.wide };
+        let mut params = Params {
+            bytes: Vec::new(),
+            wide: part.wide,
+        };
         params.index(part.count as i64);
         params.index(part.at[space.inputs.len()] as i64);
-        part.at[..space.inputs.len()].iter().for_each(|at| params.index(*at as i64));
+        part.at[..space.inputs.len()]
+            .iter()
+            .for_each(|at| params.index(*at as i64));
         params
     }
 
@@ -172,8 +204,10 @@ pub(crate) fn assemble(device: &DeviceInfo<'_>, steps: impl Iterator<Item = Step
         if push.len() > device.push_bytes as usize {
             let at = plan.params.len().next_multiple_of(ALIGN);
             plan.params.resize(at, 0);
-            step.defines.push(define("PARAMS_BINDING", step.args.len().to_string()));
-            step.args.push(BufArg::params().range(at as u64, push.len() as u64));
+            step.defines
+                .push(define("PARAMS_BINDING", step.args.len().to_string()));
+            step.args
+                .push(BufArg::params().range(at as u64, push.len() as u64));
             plan.params.extend(std::mem::take(&mut push));
         }
         let shader = ShaderVariant {

@@ -19,8 +19,12 @@ pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describ
 
 const SOURCES: &[Source] = &[
     Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
+    Source::glsl("lanes.glsl", include_str!("../shaders/lanes.glsl")),
     Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
-    Source::glsl("contiguous.comp", include_str!("../shaders/contiguous.comp")),
+    Source::glsl(
+        "contiguous.comp",
+        include_str!("../shaders/contiguous.comp"),
+    ),
     Source::glsl("strided.comp", include_str!("../shaders/strided.comp")),
     Source::glsl("transpose.comp", include_str!("../shaders/transpose.comp")),
     Source::glsl("create.comp", include_str!("../shaders/create.comp")),
@@ -28,7 +32,7 @@ const SOURCES: &[Source] = &[
 
 fn describe() -> Result<Description, String> {
     let kernels = Table::get()?.rows.iter().map(|row| Row {
-        id: row.id.clone(),
+        id: row.op.op.clone(),
         op: row.op.op.clone(),
         inputs: DTypeSet(row.takes.iter().fold(0, |all, takes| all | takes.0)),
         outputs: row.gives,
@@ -36,7 +40,10 @@ fn describe() -> Result<Description, String> {
         numerics: Numerics::IEEE,
         rank: 128,
     });
-    Ok(Description { sources: SOURCES.to_vec(), kernels: kernels.collect() })
+    Ok(Description {
+        sources: SOURCES.to_vec(),
+        kernels: kernels.collect(),
+    })
 }
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -46,8 +53,8 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
     row.check(request)?;
     match row.family {
-        Family::Map => map::plan(&row.op, request),
-        Family::Copy => copy::plan(request),
+        Family::Cast if request.inputs[0].dtype == request.outputs[0].dtype => copy::plan(request),
+        Family::Map | Family::Cast => map::plan(&row.op, request),
         Family::Create => create::plan(&row.op, request),
     }
 }

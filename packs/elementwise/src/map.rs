@@ -8,6 +8,8 @@ use nx_vulkan_abi::{
     glsl::{self, define},
 };
 
+/// Vendor whose `fma()` is known to round once; the math headers use it there and do without elsewhere.
+const NVIDIA: u32 = 0x10de;
 /// From this many elements on, copying a transposed operand first beats reading it with strides.
 const WORTH_COPYING: u64 = 1 << 18;
 
@@ -19,21 +21,28 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
     }
     let space = Space::of(request)?;
     code.width = space.width();
-    let transposed: Vec<InputAs> = (0u32..)
-        .zip(&space.inputs)
-        .filter(|(_, input)| space.count() >= WORTH_COPYING && is_transposed(input))
-        .map(|(index, _)| InputAs { index, dtype: request.inputs[index as usize].dtype })
-        .collect();
+    let transposed = transposed_inputs(&space, request);
     if !transposed.is_empty() {
         return Err(Refusal::InputsAs(transposed));
     }
     dispatch::plan(&space, &code, request.device)
 }
 
-/// Whether neighbours in memory are neighbours on another axis than the innermost.
-fn is_transposed(input: &Walk) -> bool {
-    let Some((last, outer)) = input.strides.split_last() else { return false };
-    !matches!(last, -1..=1) && outer.contains(&1) && !outer.contains(&0)
+/// The operands that are better copied first. A repeated one would grow, so it stays.
+fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
+    let worth = |input: &Walk| {
+        space.count() >= WORTH_COPYING
+            && !input.strides.contains(&0)
+            && input.swapped_axis(&space.shape).is_some()
+    };
+    let inputs = (0..).zip(request.inputs).zip(&space.inputs);
+    inputs
+        .filter(|(_, walk)| worth(walk))
+        .map(|((index, input), _)| InputAs {
+            index,
+            dtype: input.dtype,
+        })
+        .collect()
 }
 
 fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
@@ -50,26 +59,46 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         decline_unless_supported(op, *dtype, request)?;
     }
 
-    let mut code = Code { storage: Vec::new(), width: 1, defines: Vec::new() };
+    let mut code = Code {
+        storage: Vec::new(),
+        width: 1,
+        vectors: if op.math { 2 } else { 8 },
+        defines: Vec::new(),
+    };
     for ((name, stored), computed) in ["A", "B", "C"].into_iter().zip(&types).zip(&computed) {
-        code.defines.extend(operand(name, *stored, &mut code.storage)?);
+        code.defines
+            .extend(operand(name, *stored, &mut code.storage)?);
         code.defines.extend(glsl::needs(*computed));
         let (_, register) = known(*computed)?;
-        code.defines.push(define(format!("{name}_COMPUTE"), register));
-        code.defines.push(define(format!("{name}_CAST(x)"), cast(*computed)));
-        code.defines.push(define(format!("{name}_BITS"), (computed.size() * 8).to_string()));
+        code.defines
+            .push(define(format!("{name}_COMPUTE"), register));
+        code.defines
+            .push(define(format!("{name}_CAST(x)"), cast(*computed)));
+        code.defines.push(define(
+            format!("{name}_BITS"),
+            (computed.size() * 8).to_string(),
+        ));
     }
-    code.defines.extend(operand("R", result, &mut code.storage)?);
+    code.defines
+        .extend(operand("R", result, &mut code.storage)?);
     code.defines.push(define("R_CAST(x)", cast(result)));
     if op.math {
         let wide = computed.contains(&DType::F64);
-        code.defines.push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
+        code.defines
+            .push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
+        if request.device.vendor == NVIDIA {
+            code.defines.push(define("NXV_FUSED_FMA", "1"));
+        }
     }
     code.defines.push(define("EXPRESSION", op.glsl.as_str()));
     Ok(code)
 }
 
-fn operand(name: &str, dtype: DType, storage: &mut Vec<&'static str>) -> Result<Vec<Define>, Refusal> {
+fn operand(
+    name: &str,
+    dtype: DType,
+    storage: &mut Vec<&'static str>,
+) -> Result<Vec<Define>, Refusal> {
     storage.push(known(dtype)?.0);
     Ok(glsl::operand(name, dtype))
 }
@@ -84,7 +113,11 @@ pub(crate) fn cast(dtype: DType) -> String {
 }
 
 /// Declines where the device lacks what shaders with `dtype` need.
-pub(crate) fn decline_unless_supported(op: &Op, dtype: DType, request: &Request<'_>) -> Result<(), Refusal> {
+pub(crate) fn decline_unless_supported(
+    op: &Op,
+    dtype: DType,
+    request: &Request<'_>,
+) -> Result<(), Refusal> {
     let needs = |missing| format!("{} of {dtype} needs the device feature {missing}", op.op);
     lacks(dtype, request).map_or(Ok(()), |missing| Err(Refusal::Decline(needs(missing))))
 }

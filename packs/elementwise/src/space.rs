@@ -7,6 +7,10 @@ use nx_vulkan_abi::{
 
 /// Offsets of buffer arguments are rounded down to this: no device asks for more.
 const ALIGN: u64 = 256;
+/// Shorter axes are not worth a tile of a transposition.
+const MIN_TILED: u64 = 8;
+/// A plan has no more steps than this.
+const MAX_PARTS: u64 = 64;
 
 /// A tensor as it is walked through.
 #[derive(Debug, Clone)]
@@ -57,9 +61,14 @@ impl Space {
         let mut strides = vec![layout::contiguous_strides(shape)];
         for input in request.inputs.as_slice() {
             let own = (input.shape.as_slice(), input.strides.as_slice());
-            strides.push(layout::broadcast_strides(own.0, own.1, shape).ok_or_else(|| {
-                Refusal::BadRequest(format!("expected a shape that broadcasts to {shape:?}, got: {:?}", own.0))
-            })?);
+            strides.push(
+                layout::broadcast_strides(own.0, own.1, shape).ok_or_else(|| {
+                    Refusal::BadRequest(format!(
+                        "expected a shape that broadcasts to {shape:?}, got: {:?}",
+                        own.0
+                    ))
+                })?,
+            );
         }
         let collapsed = layout::collapse(shape, &strides);
         let mut strides = collapsed.strides.into_iter();
@@ -69,7 +78,11 @@ impl Space {
             size: tensor.dtype.size(),
         };
         let output = walk(output);
-        Ok(Space { shape: collapsed.shape, inputs: request.inputs.iter().map(walk).collect(), output })
+        Ok(Space {
+            shape: collapsed.shape,
+            inputs: request.inputs.iter().map(walk).collect(),
+            output,
+        })
     }
 
     /// Elements of the result.
@@ -89,7 +102,11 @@ impl Space {
 
     /// Whether every operand is contiguous or one repeated element.
     pub(crate) fn is_flat(&self) -> bool {
-        self.rank() == 1 && self.inputs.iter().all(|input| matches!(input.strides[0], 0 | 1))
+        self.rank() == 1
+            && self
+                .inputs
+                .iter()
+                .all(|input| matches!(input.strides[0], 0 | 1))
     }
 
     /// Operands, then the result.
@@ -106,7 +123,9 @@ impl Space {
     /// Parts that one dispatch each can bind and index, in order. Declines where not even the smallest fits.
     pub(crate) fn parts(&self, device: &DeviceInfo<'_>) -> Result<Vec<Part>, Refusal> {
         match self.cut(INDEX_LIMIT, device.max_buffer_range) {
-            Err(_) if device.features.has(Features::INT64) => self.cut(u64::MAX, device.max_buffer_range),
+            Err(_) if device.features.has(Features::INT64) => {
+                self.cut(u64::MAX, device.max_buffer_range)
+            }
             narrow => narrow,
         }
     }
@@ -123,13 +142,22 @@ impl Space {
             if rows <= unit {
                 return Err(Refusal::decline(format!(
                     "one index of the outermost of the axes {:?} spans more than the {max_range} bytes or \
-                     {limit} elements that one dispatch reaches", self.shape
+                     {limit} elements that one dispatch reaches",
+                    self.shape
                 )));
             }
             rows = (rows / 2).next_multiple_of(unit);
         }
+        if self.shape[0].div_ceil(rows) > MAX_PARTS {
+            let (shape, count) = (&self.shape, self.shape[0].div_ceil(rows));
+            return Err(Refusal::decline(format!(
+                "{shape:?} takes {count} steps, a plan has at most {MAX_PARTS}"
+            )));
+        }
         let starts = (0..self.shape[0]).step_by(rows as usize);
-        Ok(starts.map(|start| self.part(start, rows.min(self.shape[0] - start))).collect())
+        Ok(starts
+            .map(|start| self.part(start, rows.min(self.shape[0] - start)))
+            .collect())
     }
 
     fn part(&self, start: u64, rows: u64) -> Part {
@@ -137,7 +165,11 @@ impl Space {
         shape[0] = rows;
         let inner: u64 = shape[1..].iter().product();
         let (mut args, mut at, mut reach) = (Vec::new(), Vec::new(), 0);
-        let inputs = self.inputs.iter().zip(0..).map(|(walk, index)| (walk, BufArg::input(index)));
+        let inputs = self
+            .inputs
+            .iter()
+            .zip(0..)
+            .map(|(walk, index)| (walk, BufArg::input(index)));
         for (walk, arg) in inputs.chain([(&self.output, BufArg::output(0))]) {
             let (first, low, high) = walk.span(start, &shape);
             let from = low * walk.size / ALIGN * ALIGN;
@@ -147,7 +179,15 @@ impl Space {
             reach = reach.max(high + 1 - base);
         }
         let wide = rows * inner >= INDEX_LIMIT || reach >= INDEX_LIMIT;
-        Part { start: start * inner, count: rows * inner, shape, args, at, reach, wide }
+        Part {
+            start: start * inner,
+            count: rows * inner,
+            shape,
+            args,
+            at,
+            reach,
+            wide,
+        }
     }
 }
 
@@ -167,9 +207,25 @@ impl Walk {
     /// Element indices of the first, the lowest and the highest element, from index `start` of the outermost axis on.
     fn span(&self, start: u64, shape: &[u64]) -> (u64, u64, u64) {
         let first = self.offset + start as i64 * self.strides[0];
-        let ends = shape.iter().zip(&self.strides).map(|(&extent, stride)| (extent as i64 - 1) * stride);
-        let (low, high) = ends.fold((first, first), |(low, high), end| (low + end.min(0), high + end.max(0)));
+        let ends = shape
+            .iter()
+            .zip(&self.strides)
+            .map(|(&extent, stride)| (extent as i64 - 1) * stride);
+        let (low, high) = ends.fold((first, first), |(low, high), end| {
+            (low + end.min(0), high + end.max(0))
+        });
         (first as u64, low as u64, high as u64)
+    }
+
+    /// The axis whose neighbours are neighbours in memory, where that is not the innermost one and both are long
+    /// enough to be worth a transposition.
+    pub(crate) fn swapped_axis(&self, shape: &[u64]) -> Option<usize> {
+        let (last, outer) = self.strides.split_last()?;
+        let axis = outer.iter().position(|stride| stride.abs() == 1)?;
+        let long = [shape[axis], shape[outer.len()]]
+            .iter()
+            .all(|extent| *extent >= MIN_TILED);
+        (last.abs() > 1 && long).then_some(axis)
     }
 
     /// The same bytes as elements of twice the size, where offset, strides and `columns` allow it.

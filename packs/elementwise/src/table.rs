@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 pub(crate) enum Family {
     /// An expression of the operands at one index.
     Map,
-    /// The operand's bytes in row-major order.
-    Copy,
+    /// As `Map`, but for a copy of bytes where the types are equal.
+    Cast,
     /// An expression of the index.
     Create,
 }
@@ -31,17 +31,14 @@ pub(crate) enum Compute {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Op {
-    /// Name of the op.
+    /// Name of the op, and id of the kernel.
     pub(crate) op: String,
-    /// Id of the row; the op's name unless two rows run the same op.
-    id: Option<String>,
     #[serde(default)]
     takes: Vec<String>,
     gives: String,
     #[serde(default)]
     compute: Vec<Compute>,
     /// Expression of `a`, `b`, `c`, or of the index `i`.
-    #[serde(default)]
     pub(crate) glsl: String,
     /// Whether the expression calls functions of the math headers.
     #[serde(default)]
@@ -52,15 +49,16 @@ impl Op {
     /// How operand `index` enters the expression.
     pub(crate) fn compute(&self, index: usize) -> Compute {
         let last = self.compute.len().saturating_sub(1);
-        self.compute.get(index.min(last)).copied().unwrap_or(Compute::Own)
+        self.compute
+            .get(index.min(last))
+            .copied()
+            .unwrap_or(Compute::Own)
     }
 }
 
 /// A row with its type sets resolved.
 #[derive(Debug)]
 pub(crate) struct TableRow {
-    /// Id of the kernel.
-    pub(crate) id: String,
     /// How it is run.
     pub(crate) family: Family,
     /// The types of each operand.
@@ -78,17 +76,25 @@ impl TableRow {
         if inputs.len() != self.takes.len() || outputs.len() != 1 {
             return Err(Refusal::BadRequest(format!(
                 "{} takes {} operands and gives 1 result, got: {} and {}",
-                self.op.op, self.takes.len(), inputs.len(), outputs.len()
+                self.op.op,
+                self.takes.len(),
+                inputs.len(),
+                outputs.len()
             )));
         }
         for (position, (input, takes)) in inputs.iter().zip(&self.takes).enumerate() {
             if !takes.has(input.dtype) {
                 let (op, dtype) = (&self.op.op, input.dtype);
-                return Err(Refusal::decline(format!("{op} does not take {dtype} as operand {position}")));
+                return Err(Refusal::decline(format!(
+                    "{op} does not take {dtype} as operand {position}"
+                )));
             }
         }
         if !self.gives.has(outputs[0].dtype) {
-            return Err(Refusal::decline(format!("{} does not give {}", self.op.op, outputs[0].dtype)));
+            return Err(Refusal::decline(format!(
+                "{} does not give {}",
+                self.op.op, outputs[0].dtype
+            )));
         }
         Ok(())
     }
@@ -104,7 +110,7 @@ pub(crate) struct Table {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    copy: Vec<Op>,
+    cast: Vec<Op>,
     map: Vec<Op>,
     create: Vec<Op>,
 }
@@ -113,24 +119,35 @@ impl Table {
     /// The table, parsed on first use; the error says which row is wrong.
     pub(crate) fn get() -> Result<&'static Table, String> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-        TABLE.get_or_init(|| parse(include_str!("../pack.toml"))).as_ref().map_err(Clone::clone)
+        TABLE
+            .get_or_init(|| parse(include_str!("../pack.toml")))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 }
 
 fn parse(text: &str) -> Result<Table, String> {
     let file: File = toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))?;
-    let families = [(Family::Copy, file.copy), (Family::Map, file.map), (Family::Create, file.create)];
-    let rows = families.into_iter().flat_map(|(family, ops)| ops.into_iter().map(move |op| (family, op)));
-    let rows = rows.map(|(family, op)| resolve(family, op)).collect::<Result<_, _>>()?;
+    let families = [
+        (Family::Cast, file.cast),
+        (Family::Map, file.map),
+        (Family::Create, file.create),
+    ];
+    let rows = families
+        .into_iter()
+        .flat_map(|(family, ops)| ops.into_iter().map(move |op| (family, op)));
+    let rows = rows
+        .map(|(family, op)| resolve(family, op))
+        .collect::<Result<_, _>>()?;
     Ok(Table { rows })
 }
 
 fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
     let set = |name: &String| {
-        DTypeSet::from_names(&[name]).ok_or_else(|| format!("pack.toml: {}: no type set \"{name}\"", op.op))
+        DTypeSet::from_names(&[name])
+            .ok_or_else(|| format!("pack.toml: {}: no type set \"{name}\"", op.op))
     };
     Ok(TableRow {
-        id: op.id.clone().unwrap_or_else(|| op.op.clone()),
         family,
         takes: op.takes.iter().map(set).collect::<Result<_, _>>()?,
         gives: set(&op.gives)?,
@@ -148,7 +165,9 @@ pub(crate) fn merge(a: DType, b: DType) -> DType {
             let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
             let wanted = signed.size().max((unsigned.size() * 2).min(8));
             let all = [DType::S8, DType::S16, DType::S32, DType::S64];
-            all.into_iter().find(|t| t.size() == wanted).unwrap_or(DType::S64)
+            all.into_iter()
+                .find(|t| t.size() == wanted)
+                .unwrap_or(DType::S64)
         }
         _ if a.size() >= b.size() => a,
         _ => b,

@@ -8,8 +8,8 @@ layout(constant_id = 0) const uint LANES = 1;
 
 // Vectors start at a multiple of WIDTH; what is before the first and behind the last one is read by element.
 State reduce_row(uint at, uint count, uint index, uint lane) {
-    State states[WIDTH];
-    [[unroll]] for (uint k = 0; k < WIDTH; ++k) states[k] = start();
+    State states[STATES];
+    [[unroll]] for (uint k = 0; k < STATES; ++k) states[k] = start();
     const uint step = params.reduced.index;
 
     uint head = min((0u - at) % WIDTH, count);
@@ -36,7 +36,7 @@ State reduce_row(uint at, uint count, uint index, uint lane) {
     for (uint i = head + vector_count * WIDTH + lane; i < count; i += LANES) {
         states[0] = take(states[0], A_LOAD(elements[at + i]), index + i * step);
     }
-    [[unroll]] for (uint k = 1; k < WIDTH; ++k) states[0] = merge(states[0], states[k]);
+    [[unroll]] for (uint k = 1; k < STATES; ++k) states[0] = merge(states[0], states[k]);
     return states[0];
 }
 

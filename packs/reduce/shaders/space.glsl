@@ -4,8 +4,11 @@
 #define SPACE_GLSL
 #include "state.glsl"
 
+// Element k of a vector; PACKED of them share a 32-bit word.
 #if WIDTH == 1
 #define LANE(vector, k) vector
+#elif defined(PACKED)
+#define LANE(vector, k) A_STORAGE(vector[(k) / PACKED] >> (32 / PACKED * ((k) % PACKED)))
 #else
 #define LANE(vector, k) vector[k]
 #endif
@@ -103,7 +106,7 @@ State fetch(uint at) {
 #endif
 }
 
-void absorb(inout State states[WIDTH], State item, uint index, uint index_step) {
+void absorb(inout State states[STATES], State item, uint index, uint index_step) {
     states[0] = merge(states[0], item);
 }
 
@@ -115,9 +118,9 @@ A_VECTOR fetch(uint at) {
     return vectors[at / WIDTH];
 }
 
-void absorb(inout State states[WIDTH], A_VECTOR item, uint index, uint index_step) {
+void absorb(inout State states[STATES], A_VECTOR item, uint index, uint index_step) {
     [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
-        states[k] = take(states[k], A_LOAD(LANE(item, k)), index + k * index_step);
+        states[k % STATES] = take(states[k % STATES], A_LOAD(LANE(item, k)), index + k * index_step);
     }
 }
 

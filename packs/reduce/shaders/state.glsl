@@ -15,6 +15,21 @@
 #endif
 
 // What a state holds beside its value: the index of the value, or what rounding took from it.
+// Whether an element is not zero, by its bits: a device may take a denormal for zero when it compares numbers.
+bool holds(uint x) { return x != 0u; }
+bool holds(int x) { return x != 0; }
+bool holds(float x) { return (floatBitsToUint(x) << 1) != 0u; }
+#ifdef NXV_HAS_INT64
+bool holds(uint64_t x) { return x != uint64_t(0); }
+bool holds(int64_t x) { return x != int64_t(0); }
+#endif
+#ifdef NXV_HAS_FP64
+bool holds(double x) {
+    uvec2 bits = unpackDouble2x32(x);
+    return ((bits.y << 1) | bits.x) != 0u;
+}
+#endif
+
 #if defined(PICK)
 #define SECOND uint
 #elif defined(COMPENSATED)
@@ -37,7 +52,7 @@ struct State {
 #else
 #define NO_INDEX 0xffffffffu
 #define PREFERRED(a, b) (a < b)
-#define REPLACES(x, value) (BEATS(x, value) || IS_NAN(x))
+#define REPLACES(x, value) BEATS(x, value)
 #endif
 
 State start() {
@@ -47,7 +62,7 @@ State start() {
 // Elements come in the order of their indices, so that a tie needs no look at them.
 State take(State state, A_VALUE element, uint index) {
     ACC_VALUE x = ACC_VALUE(element);
-    bool replaces = REPLACES(x, state.value) && !IS_NAN(state.value);
+    bool replaces = IS_NAN(x) || (!IS_NAN(state.value) && REPLACES(x, state.value));
     return State(replaces ? x : state.value, replaces ? index : state.second);
 }
 
@@ -56,7 +71,7 @@ State merge(State a, State b) {
     bool b_nan = IS_NAN(b.value);
     bool tie = !BEATS(a.value, b.value) && !BEATS(b.value, a.value);
     bool among_numbers = tie ? PREFERRED(a.second, b.second) : BEATS(a.value, b.value);
-    bool among_nans = a_nan && (!b_nan || a.second < b.second);
+    bool among_nans = a_nan && (!b_nan || a.second > b.second);
     bool wins = a_nan || b_nan ? among_nans : among_numbers;
     return State(wins ? a.value : b.value, wins ? a.second : b.second);
 }

@@ -15,7 +15,7 @@ mod window;
 
 use emit::Emitter;
 use nx_vulkan_abi::{Description, Features, Numerics, Plan, Refusal, Request, Row, Source, pack};
-use pass::{Pass, Tuning};
+use pass::Pass;
 use problem::Problem;
 use table::Table;
 use variant::Typed;
@@ -62,7 +62,7 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(Plan::default());
     }
     let typed = Typed::new(row, request)?;
-    let tuning = Tuning::new(request.device, typed.width, typed.state_bytes());
+    let tuning = typed.tuning(request);
     let mut emitter = Emitter::new(request, &typed, tuning);
     if problem.extent() == 0 && row.picks() {
         return Err(Refusal::BadRequest(format!(

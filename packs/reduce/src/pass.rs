@@ -3,14 +3,17 @@
 use crate::problem::{Axis, Problem, collapse, elements};
 use nx_vulkan_abi::{DeviceInfo, Features};
 
-/// Adjacent elements that make a separate dispatch over the other reduced axes worthwhile.
+/// Adjacent elements that make 16-byte loads worthwhile, and a dispatch of their own over the other reduced axes.
 const LONG_ROW: u64 = 64;
+/// Elements of a vector load where fewer bytes than 16 have to do.
+const NARROW: u64 = 4;
 /// Loads that an invocation shall have to do, at least, before a result is split further.
 const LOADS: u64 = 8;
 /// Compute units of a device that does not say how many it has; few on a CPU.
 const SOME_UNITS: u64 = 64;
 const CPU_UNITS: u64 = 2;
-const CPU: u32 = 4;
+/// `DeviceInfo::kind` of a CPU.
+pub(crate) const CPU: u32 = 4;
 
 /// What the shape of a pass depends on, beside the problem.
 #[derive(Debug, Clone, Copy)]
@@ -19,15 +22,21 @@ pub(crate) struct Tuning {
     pub(crate) workgroup: u64,
     /// Workgroups that fill the device.
     pub(crate) fill: u64,
-    /// Elements of a vector load.
+    /// Elements of a vector load, at most.
     pub(crate) width: u64,
     /// States that a pass may leave.
     pub(crate) max_states: u64,
 }
 
 impl Tuning {
-    /// For `device`, with vectors of `width` elements and states whose fields take `state_bytes`, a buffer for each.
-    pub(crate) fn new(device: &DeviceInfo<'_>, width: u64, state_bytes: Vec<u64>) -> Tuning {
+    /// For `device`, with vectors of up to `width` elements, states whose fields take `state_bytes`, a buffer for each,
+    /// and as many workgroups at once in each compute unit as there are registers for.
+    pub(crate) fn new(
+        device: &DeviceInfo<'_>,
+        width: u64,
+        state_bytes: Vec<u64>,
+        groups_per_unit: u64,
+    ) -> Tuning {
         let largest = state_bytes.into_iter().max().unwrap_or(1);
         let allowed = device
             .max_invocations
@@ -40,7 +49,7 @@ impl Tuning {
         };
         Tuning {
             workgroup: 1 << allowed.max(1).ilog2(),
-            fill: units * 8,
+            fill: units * groups_per_unit,
             width,
             max_states: device.max_buffer_range / largest,
         }
@@ -71,7 +80,7 @@ pub(crate) struct Pass {
     pub(crate) pattern: Pattern,
     /// Elements of a vector load.
     pub(crate) width: u64,
-    /// The shader's specialization constant: invocations of a row, or columns of a workgroup.
+    /// The shader's specialization constant: invocations of a row, or vectors side by side.
     pub(crate) lanes: u64,
     /// Position of the first element.
     pub(crate) offset: i64,
@@ -147,7 +156,9 @@ impl Pass {
     pub(crate) fn groups(&self, outer: u64, workgroup: u64) -> u64 {
         match self.pattern {
             Pattern::Rows => outer.div_ceil(workgroup / self.lanes),
-            Pattern::Columns => outer * self.column.extent.div_ceil(self.lanes * self.width),
+            Pattern::Columns => {
+                (outer * self.column.extent.div_ceil(self.width)).div_ceil(self.lanes)
+            }
         }
     }
 
@@ -177,9 +188,14 @@ impl Pass {
             });
             step *= axis.extent as i64;
         }
+        let width = if row.extent < LONG_ROW {
+            tuning.width.min(NARROW)
+        } else {
+            tuning.width
+        };
         let mut pass = Pass {
             pattern: Pattern::Rows,
-            width: tuning.width,
+            width,
             lanes: 1,
             offset: problem.offset,
             outer: in_memory_order(outer),
@@ -189,7 +205,7 @@ impl Pass {
             part_stride: states,
             results,
         };
-        let loads = row.extent.div_ceil(tuning.width);
+        let loads = row.extent.div_ceil(width);
         let enough = floor_power_of_two(loads / LOADS).min(tuning.workgroup);
         let filling = (tuning.fill * tuning.workgroup)
             .div_ceil(states)
@@ -198,7 +214,7 @@ impl Pass {
             .max(filling.min(loads.next_power_of_two()))
             .min(tuning.workgroup);
         if pass.lanes == tuning.workgroup {
-            pass.split(states, tuning.workgroup * tuning.width, tuning);
+            pass.split(states, tuning.workgroup * width, tuning);
         }
         Some(pass)
     }
@@ -227,16 +243,19 @@ impl Pass {
             part_stride: results,
             results,
         };
-        let fits = |step: i64| step % tuning.width as i64 == 0;
-        let mut steps = pass
+        let steps = [column.extent as i64, pass.offset];
+        let inner = pass
             .outer
             .iter()
             .chain(&pass.reduced)
             .map(|axis| axis.operand);
-        if column.operand == 1 && fits(column.extent as i64) && fits(pass.offset) && steps.all(fits)
-        {
-            pass.width = tuning.width;
-        }
+        let steps: Vec<i64> = inner.chain(steps).collect();
+        let fits =
+            |width: &u64| column.operand == 1 && steps.iter().all(|step| step % *width as i64 == 0);
+        pass.width = [tuning.width, tuning.width.min(NARROW)]
+            .into_iter()
+            .find(fits)
+            .unwrap_or(1);
         let extent = problem.extent();
         let across = pass.reduced.iter().map(distance).min() < Some(distance(&column));
         let slices = if across {
@@ -245,14 +264,12 @@ impl Pass {
             extent.div_ceil(LOADS)
         };
         let slices = slices.next_power_of_two().min(tuning.workgroup);
-        let most = column
-            .extent
-            .div_ceil(pass.width)
-            .next_power_of_two()
-            .min(tuning.workgroup);
+        let outer = elements(&pass.outer);
+        let vectors = outer * column.extent.div_ceil(pass.width);
+        let most = vectors.next_power_of_two().min(tuning.workgroup);
         let least = if across { 1 } else { most.min(32) };
         pass.lanes = (tuning.workgroup / slices).clamp(least, most);
-        let groups = pass.groups(elements(&pass.outer), tuning.workgroup);
+        let groups = pass.groups(outer, tuning.workgroup);
         pass.split(groups, tuning.workgroup / pass.lanes, tuning);
         pass
     }

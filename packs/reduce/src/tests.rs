@@ -306,7 +306,7 @@ fn subgroups_are_used_where_they_are_full() {
     let plan = ask.checked();
     assert_eq!(defines(&plan, 0, "SUBGROUPS"), Some("1"));
     assert_eq!(plan.shaders[0].subgroup_size, 32);
-    ask.device.features = Features(u64::MAX & !Features::SUBGROUP_SIZE_CONTROL.0);
+    ask.device.features = Features(!Features::SUBGROUP_SIZE_CONTROL.0);
     let plan = ask.checked();
     assert_eq!(defines(&plan, 0, "SUBGROUPS"), None);
     assert_eq!(plan.shaders[0].subgroup_size, 0);
@@ -362,17 +362,14 @@ fn large_operands_are_bound_in_ranges() {
         ..ask
     }
     .plan();
-    assert!(
-        matches!(strided, Err(Refusal::InputsAs(_))),
-        "{strided:?}"
-    );
+    assert!(matches!(strided, Err(Refusal::InputsAs(_))), "{strided:?}");
 }
 
 #[test]
 fn what_a_device_lacks_is_named() {
     let decline = |dtype: DType, without: Features| {
         let mut ask = Ask::new("sum", dtype, &[8], &[0]);
-        ask.device.features = Features(u64::MAX & !without.0);
+        ask.device.features = Features(!without.0);
         match ask.plan() {
             Err(Refusal::Decline(why)) => why,
             other => panic!("{other:?}"),

@@ -1,30 +1,27 @@
 //! Shader variants: the defines that turn a pattern into the shader of one op, type and pass.
 
 use crate::{
-    pass::{Pattern, Tuning, uses_subgroups},
+    pass::{CPU, Pattern, Tuning, uses_subgroups},
     table::TableRow,
 };
 use nx_vulkan_abi::{
     DType, Define, Features, Refusal, Request, ShaderVariant,
-    glsl::{define, operand},
+    glsl::{self, define, operand},
 };
 
 /// Bytes of push constants of the pass shaders.
 pub(crate) const PUSH_BYTES: u32 = 84;
 
-/// Element in memory, vector of it, and elements of the vector: 16 bytes, but not more than four elements.
-const VECTORS: &[(&str, &str, u64)] = &[
-    ("uint8_t", "u8vec4", 4),
-    ("uint16_t", "u16vec4", 4),
-    ("uint", "uvec4", 4),
-    ("uint64_t", "u64vec2", 2),
-    ("int8_t", "i8vec4", 4),
-    ("int16_t", "i16vec4", 4),
-    ("int", "ivec4", 4),
-    ("int64_t", "i64vec2", 2),
-    ("float", "vec4", 4),
-    ("double", "dvec2", 2),
-];
+/// Bytes of the widest loads.
+const LOAD_BYTES: u64 = 16;
+/// Bytes in flight for each invocation, and workgroups for each compute unit. Compensated sums of f32 need more of the
+/// former and have fewer registers left: an H200 sums 2^26 f32 in 66 us with these values, in 79 us with the others.
+const IN_FLIGHT: u64 = 64;
+const GROUPS_PER_UNIT: u64 = 8;
+const COMPENSATED_IN_FLIGHT: u64 = 128;
+const COMPENSATED_GROUPS_PER_UNIT: u64 = 4;
+/// States that an invocation keeps of a row, so that additions do not wait for one another.
+const ROW_STATES: u64 = 4;
 
 /// Type, lowest and highest value of it, in its register form. glslang reads defines before extensions are on, so there
 /// are no 64-bit literals.
@@ -56,8 +53,6 @@ pub(crate) struct Typed<'a> {
     pub(crate) operand: DType,
     pub(crate) result: DType,
     pub(crate) compute: DType,
-    vector: &'static str,
-    pub(crate) width: u64,
     tie_high: bool,
 }
 
@@ -72,14 +67,6 @@ impl<'a> Typed<'a> {
             request.outputs[0].dtype,
             &row.op.op,
         );
-        let unknown =
-            |dtype: DType| Refusal::decline(format!("{op}: shaders do not compute with {dtype}"));
-        let vector_of = |dtype: DType| {
-            let (storage, _) = nx_vulkan_abi::glsl::types(dtype)?;
-            VECTORS.iter().find(|row| row.0 == storage)
-        };
-        let (_, vector, width) = *vector_of(operand).ok_or_else(|| unknown(operand))?;
-        vector_of(result).ok_or_else(|| unknown(result))?;
         let compute = row.compute(operand, result)?;
         for dtype in [operand, result, compute] {
             let needed = Features::for_dtype(dtype);
@@ -104,8 +91,6 @@ impl<'a> Typed<'a> {
             operand,
             result,
             compute,
-            vector,
-            width,
             tie_high,
         })
     }
@@ -113,6 +98,21 @@ impl<'a> Typed<'a> {
     /// Whether a state carries rounding errors beside its value.
     fn compensates(&self) -> bool {
         self.row.op.compensate && self.result == DType::F32
+    }
+
+    /// What the passes of this op on `request`'s device are made to fit.
+    pub(crate) fn tuning(&self, request: &Request<'_>) -> Tuning {
+        let groups = if self.compensates() {
+            COMPENSATED_GROUPS_PER_UNIT
+        } else {
+            GROUPS_PER_UNIT
+        };
+        Tuning::new(
+            request.device,
+            LOAD_BYTES / self.operand.size(),
+            self.state_bytes(),
+            groups,
+        )
     }
 
     /// Whether a state has a second field.
@@ -140,16 +140,28 @@ impl<'a> Typed<'a> {
         let result_binding = 2 + if merges { seconds } else { 0 };
         let mut defines = self.defines(request, tuning);
         let item_bytes = if merges {
-            16
+            LOAD_BYTES
         } else {
             width * self.operand.size()
         };
-        // As many loads in flight as make 64 bytes for each invocation.
-        let unroll = (64 / item_bytes).clamp(4, 8);
-        let vector = if width == 1 { "A_STORAGE" } else { self.vector };
+        let in_flight = if self.compensates() {
+            COMPENSATED_IN_FLIGHT
+        } else {
+            IN_FLIGHT
+        };
+        // A CPU has no use for loads in flight, and its compiler takes long over them.
+        let unroll = match request.device.kind {
+            CPU => 2,
+            _ => (in_flight / item_bytes).clamp(4, 8),
+        };
+        let states = match pattern {
+            Pattern::Rows => width.min(ROW_STATES),
+            Pattern::Columns => width,
+        };
+        defines.extend(self.vector(width));
         defines.extend([
-            define("A_VECTOR", vector),
             define("WIDTH", width.to_string()),
+            define("STATES", states.to_string()),
             define("UNROLL", unroll.to_string()),
             define("RESULT_BINDING", result_binding.to_string()),
         ]);
@@ -172,6 +184,31 @@ impl<'a> Typed<'a> {
             },
             spare: 0,
         }
+    }
+
+    /// How the shader names `width` elements: a vector of them, or of 32-bit words that hold several.
+    fn vector(&self, width: u64) -> Vec<Define> {
+        let (storage, _) = glsl::types(self.operand).unwrap_or_default();
+        let vector = match (width, storage) {
+            (1, _) => storage.to_owned(),
+            (_, "float") => format!("vec{width}"),
+            (_, "double") => format!("dvec{width}"),
+            (5.., _) => {
+                let packed = width / 4;
+                return vec![
+                    define("A_VECTOR", "uvec4"),
+                    define("PACKED", packed.to_string()),
+                ];
+            }
+            (_, integer) => {
+                let name = integer.trim_end_matches("_t");
+                format!(
+                    "{}vec{width}",
+                    name.replace("uint", "u").replace("int", "i")
+                )
+            }
+        };
+        vec![define("A_VECTOR", vector)]
     }
 
     /// The shader that gives the result of no elements.

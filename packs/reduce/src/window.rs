@@ -92,7 +92,7 @@ fn along_parts(pass: &mut Pass, bytes: Bytes) -> Option<Vec<Window>> {
     let fits = |pass: &Pass| (0..pass.parts()).all(|part| range(pass, &(part..part + 1)).is_some());
     while pass.parts() < 2 || !fits(pass) {
         // Rows stay aligned to vectors.
-        let half = (pass.part_extent / 2).next_multiple_of(pass.width);
+        let half = (pass.part_extent / 2).max(1).next_multiple_of(pass.width);
         if half >= pass.part_extent || pass.extent().div_ceil(half) > MOST * 64 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Values of the elementwise ops and of creation, where they are exact.
+//! Values of the elementwise ops, where they are exact.
 
 use half::{bf16, f16};
 

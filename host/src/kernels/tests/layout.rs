@@ -195,7 +195,7 @@ fn operands_may_lie_at_any_address() {
         .into_iter()
         .chain([1.5f64, 2.5].iter().flat_map(|x| x.to_ne_bytes()))
         .collect();
-    let mut out = vec![0u8; 17];
+    let mut out = [0u8; 17];
     let x = super::View {
         dtype: DType::F64,
         shape: &[2],

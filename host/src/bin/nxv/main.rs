@@ -1,0 +1,63 @@
+//! `nxv`: what is on this machine, who runs what, is it right, how fast is it. It only calls the host runtime.
+
+mod args;
+mod bench;
+mod check;
+mod devices;
+mod explain;
+mod help;
+mod ops;
+mod output;
+mod spec;
+mod timing;
+mod workloads;
+
+use args::{Parsed, Verb};
+use output::{Outcome, print};
+use std::process::ExitCode;
+
+/// Exit code for a command line that makes no sense.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let arguments = match args::parse(&words) {
+        Ok(Parsed::Run(arguments)) => arguments,
+        Ok(Parsed::Help(topic)) => {
+            print(help::text(topic));
+            return ExitCode::SUCCESS;
+        }
+        Ok(Parsed::Version) => {
+            print(&format!("nxv {}\n", env!("CARGO_PKG_VERSION")));
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("nxv: {message}\nTry: nxv --help");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let result: Result<Outcome, output::Problem> = match arguments.verb {
+        Verb::Devices => devices::run(),
+        Verb::Ops => ops::run(&arguments),
+        Verb::Explain => explain::run(&arguments),
+        Verb::Bench => bench::run(&arguments),
+        Verb::Check => check::run(&arguments),
+    };
+    match result {
+        Ok(outcome) => {
+            match arguments.json {
+                true => print(&format!("{:#}\n", outcome.json)),
+                false => print(&outcome.text),
+            }
+            if outcome.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(output::Problem::Usage(message)) => {
+            eprintln!("nxv: {message}\nTry: nxv help {}", arguments.verb.name());
+            ExitCode::from(USAGE)
+        }
+        Err(output::Problem::Failure(error)) => {
+            eprintln!("nxv: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Timing: how often to run something, and what the times amount to.
+
+use nx_vulkan_host::Result;
+use std::time::{Duration, Instant};
+
+/// How long one batch should take.
+const BATCH: Duration = Duration::from_millis(20);
+/// No more batches are started after this.
+const LIMIT: Duration = Duration::from_secs(10);
+const FEWEST: usize = 3;
+
+/// Times of one op, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub(crate) struct Times {
+    pub(crate) median_us: f64,
+    pub(crate) min_us: f64,
+    pub(crate) p95_us: f64,
+}
+
+/// Times `batch(n)`, which runs something `n` times and returns how long that took, `batches` times; fewer, but at
+/// least three, where that takes long.
+///
+/// # Errors
+/// Those of `batch`.
+pub(crate) fn time(
+    batches: usize,
+    most: u32,
+    mut batch: impl FnMut(u32) -> Result<Duration>,
+) -> Result<Times> {
+    let start = Instant::now();
+    batch(1)?;
+    let once = batch(1)?.max(Duration::from_nanos(100));
+    let each = (BATCH.as_secs_f64() / once.as_secs_f64()) as u32;
+    let each = each.clamp(1, most);
+    let mut times = Vec::with_capacity(batches);
+    while times.len() < batches && (times.len() < FEWEST || start.elapsed() < LIMIT) {
+        times.push(batch(each)?.as_secs_f64() * 1e6 / f64::from(each));
+    }
+    Ok(summary(times))
+}
+
+fn summary(mut times: Vec<f64>) -> Times {
+    times.sort_by(f64::total_cmp);
+    let last = times.len() - 1;
+    let middle = (times[last / 2] + times[last.div_ceil(2)]) / 2.0;
+    Times { median_us: middle, min_us: times[0], p95_us: times[(last * 95).div_ceil(100)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_are_of_sorted_times() {
+        let times = summary(vec![4.0, 1.0, 3.0, 2.0]);
+        assert_eq!(times, Times { median_us: 2.5, min_us: 1.0, p95_us: 4.0 });
+        assert_eq!(summary(vec![7.0]), Times { median_us: 7.0, min_us: 7.0, p95_us: 7.0 });
+    }
+
+    #[test]
+    fn short_work_is_repeated_and_long_work_is_not() {
+        let mut sizes = Vec::new();
+        let times = time(4, 50, |n| {
+            sizes.push(n);
+            Ok(Duration::from_millis(1) * n)
+        });
+        assert_eq!(sizes, [1, 1, 20, 20, 20, 20]);
+        assert!((times.unwrap().median_us - 1000.0).abs() < 1.0);
+        let mut sizes = Vec::new();
+        time(4, 50, |n| {
+            sizes.push(n);
+            Ok(Duration::from_secs(2) * n)
+        })
+        .unwrap();
+        assert_eq!(sizes, [1; 6]);
+    }
+}

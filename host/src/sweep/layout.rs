@@ -1,0 +1,147 @@
+//! Operands as views: which tensor is uploaded, and the views that turn it into the operand.
+
+use super::values::Rng;
+use crate::{Result, Tensor};
+use nx_vulkan_abi::DType;
+use std::fmt;
+
+/// How an operand lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Row-major, sizes that vectors do not divide.
+    Contiguous,
+    /// The axes in reverse order.
+    Transposed,
+    /// Some axes with stride 0, and operands that broadcast by their shape.
+    Broadcast,
+    /// At an offset, with steps.
+    Sliced,
+    /// Negative strides.
+    Reversed,
+    /// No elements.
+    Empty,
+    /// No axes.
+    Scalar,
+    /// More than four axes that do not merge.
+    Deep,
+    /// So many elements that packs choose other kernels.
+    Large,
+}
+
+/// Every layout.
+pub const LAYOUTS: [Layout; 9] = [
+    Layout::Contiguous,
+    Layout::Transposed,
+    Layout::Broadcast,
+    Layout::Sliced,
+    Layout::Reversed,
+    Layout::Empty,
+    Layout::Scalar,
+    Layout::Deep,
+    Layout::Large,
+];
+
+/// An operand: a row-major tensor of shape `base`, seen through `view`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Operand {
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<u64>,
+    pub(super) base: Vec<u64>,
+    layout: Layout,
+    view: Vec<View>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum View {
+    Transpose(Vec<usize>),
+    Slice([Vec<u64>; 3]),
+    Reverse(Vec<usize>),
+    Broadcast,
+}
+
+impl Operand {
+    /// An operand of `shape` that lies in memory as `layout` says.
+    pub(super) fn new(dtype: DType, shape: &[u64], layout: Layout, rng: &mut Rng) -> Operand {
+        let rank = shape.len();
+        let all: Vec<usize> = (0..rank).collect();
+        let whole = shape.to_vec();
+        let (base, view) = match layout {
+            Layout::Transposed => permuted(shape, all.into_iter().rev().collect()),
+            Layout::Deep => {
+                let mut order = all;
+                (1..rank).for_each(|i| order.swap(i, rng.below(i as u64 + 1) as usize));
+                permuted(shape, order)
+            }
+            Layout::Broadcast => {
+                let keep = rng.below(rank.max(1) as u64) as usize;
+                let one = |axis: usize| if axis == keep || rng.0 >> axis & 1 == 1 { shape[axis] } else { 1 };
+                (all.into_iter().map(one).collect(), vec![View::Broadcast])
+            }
+            Layout::Sliced => sliced(shape, rng),
+            Layout::Reversed => {
+                let some = all.iter().copied().filter(|axis| rank == 1 || rng.0 >> axis & 1 == 0);
+                let some: Vec<usize> = some.collect();
+                let axes = if some.is_empty() { all } else { some };
+                (whole, vec![View::Reverse(axes)])
+            }
+            _ => (whole, Vec::new()),
+        };
+        Operand { dtype, shape: shape.to_vec(), base, layout, view }
+    }
+
+    /// Elements to upload.
+    pub(super) fn stored(&self) -> usize {
+        self.base.iter().product::<u64>() as usize
+    }
+
+    /// The operand as a view of its uploaded base.
+    pub(super) fn of(&self, base: &Tensor) -> Result<Tensor> {
+        self.view.iter().try_fold(base.clone(), |tensor, view| match view {
+            View::Transpose(axes) => tensor.transpose(axes),
+            View::Slice([starts, lengths, steps]) => tensor.slice(starts, lengths, steps),
+            View::Reverse(axes) => tensor.reverse(axes),
+            View::Broadcast => {
+                let axes: Vec<usize> = (0..self.shape.len()).collect();
+                tensor.broadcast(&self.shape, &axes)
+            }
+        })
+    }
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype, self.shape)?;
+        match &self.view[..] {
+            [] => Ok(()),
+            view => write!(f, " ({:?} of {:?}: {view:?})", self.layout, self.base),
+        }
+    }
+}
+
+fn permuted(shape: &[u64], order: Vec<usize>) -> (Vec<u64>, Vec<View>) {
+    let mut base = vec![0; shape.len()];
+    order.iter().zip(shape).for_each(|(&axis, &extent)| base[axis] = extent);
+    (base, vec![View::Transpose(order)])
+}
+
+/// An offset of whole rows, an offset within rows, or steps along every axis.
+fn sliced(shape: &[u64], rng: &mut Rng) -> (Vec<u64>, Vec<View>) {
+    let kind = rng.below(3);
+    let last = shape.len().saturating_sub(1);
+    let per_axis = |axis: usize| match kind {
+        0 if axis == 0 => (2, 1, 1),
+        0 => (0, 1, 0),
+        1 if axis == last => (3, 1, 2),
+        1 => (1, 1, 0),
+        _ => (1, if axis == last { 2 } else { 3 }, 1),
+    };
+    let (mut starts, mut steps, mut base) = (Vec::new(), Vec::new(), Vec::new());
+    for (axis, &extent) in shape.iter().enumerate() {
+        let (start, step, more) = per_axis(axis);
+        starts.push(start);
+        steps.push(step);
+        base.push(start + extent * step + more);
+    }
+    (base, vec![View::Slice([starts, shape.to_vec(), steps])])
+}

@@ -1,0 +1,245 @@
+//! The conformance sweep: runs every op of the table on a device and compares with the host kernels, bit for bit
+//! across runs and within the tolerance of one table. It times nothing.
+
+mod canary;
+mod cases;
+mod infer;
+mod judge;
+mod layout;
+mod oracle;
+mod problems;
+mod report;
+mod tolerance;
+mod values;
+
+pub use infer::{Request, Spec, infer, merge};
+pub use layout::{LAYOUTS, Layout};
+pub use report::{Failure, Report, What};
+pub use tolerance::{Growth, Tolerance, tolerance};
+
+use crate::{
+    Attr, AttrValue, Config, Error, Result, Runtime, Tensor,
+    kernels::{self, OpInfo},
+};
+use canary::{Canaries, Found};
+use cases::Case;
+use nx_vulkan_abi::{DType, Features};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+use values::Rng;
+
+/// What to sweep.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Seed of every choice.
+    pub seed: u64,
+    /// Only ops with this name, or whose name begins with it if it ends in `*`.
+    pub filter: Option<String>,
+    /// Fewer problems, and no mixed types.
+    pub quick: bool,
+    /// Threads, each with a runtime of its own.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 1, filter: None, quick: false, threads: threads() }
+    }
+}
+
+/// Bytes with which result memory is filled before each run.
+const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
+
+/// Sweeps. `progress` is called with the number of finished and of all units of work.
+///
+/// # Errors
+/// Those of [`Runtime::open`], and bad input when no op has the name of the filter. A failing request is part of
+/// the report.
+pub fn run(config: &Config, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
+    let start = Instant::now();
+    let work = units(options)?;
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let runtimes = (0..options.threads.max(1)).map(|_| Runtime::open(config));
+    let runtimes = runtimes.collect::<Result<Vec<_>>>()?;
+    let device = runtimes[0].device().summary();
+    let total = Mutex::new(Report {
+        device: device.name.clone(),
+        driver: device.driver.clone(),
+        seed: options.seed,
+        ..Report::default()
+    });
+    let worker = |runtime: &Runtime| {
+        let report = Report::default();
+        let mut sweep = Sweep { canaries: Canaries::new(runtime), runtime, report };
+        while let Some(unit) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            unit.iter().for_each(|case| sweep.case(case));
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
+        }
+        total.lock().unwrap_or_else(PoisonError::into_inner).merge(sweep.report);
+    };
+    std::thread::scope(|scope| {
+        for runtime in &runtimes {
+            scope.spawn(|| worker(runtime));
+        }
+    });
+    let mut report = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.failures.sort_by(|a, b| (&a.op, a.seed).cmp(&(&b.op, b.seed)));
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// For every op and every type it takes, the request that stands for both.
+///
+/// # Errors
+/// Never for the ops of [`kernels::ops`].
+pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
+    let request = |types: cases::Types| {
+        let shape = vec![64, 64];
+        let inputs: Vec<Spec> = types.inputs.iter().map(|&dtype| (dtype, shape.clone())).collect();
+        let output = types.output.map(|dtype| (dtype, shape));
+        let dtype = types.inputs.last().copied().or(types.output).unwrap_or(DType::F32);
+        Ok((dtype, infer(op, &inputs, output, &[])?))
+    };
+    cases::same_types(op).into_iter().map(request).collect()
+}
+
+/// The cases, in groups that share shaders.
+fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
+    let wanted = |op: &&OpInfo| match &options.filter {
+        Some(filter) => match filter.strip_suffix('*') {
+            Some(start) => op.name.starts_with(start),
+            None => op.name == filter,
+        },
+        None => true,
+    };
+    let mut units = BTreeMap::new();
+    for op in kernels::ops().iter().filter(wanted) {
+        for case in cases::cases(op, options.seed, options.quick)? {
+            let dtype = case.inputs.first().map_or(case.output.0, |input| input.dtype);
+            units.entry((op.name, dtype)).or_insert_with(Vec::new).push(case);
+        }
+    }
+    match (units.is_empty(), &options.filter) {
+        (true, Some(filter)) => Err(Error::bad_input(format!("no op is named {filter}"))),
+        _ => Ok(units.into_values().collect()),
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get()).min(8)
+}
+
+struct Sweep<'a> {
+    canaries: Canaries<'a>,
+    runtime: &'a Runtime,
+    report: Report,
+}
+
+impl Sweep<'_> {
+    fn case(&mut self, case: &Case) {
+        self.report.cases += 1;
+        let mut served_by = String::new();
+        let what = match self.try_case(case, &mut served_by) {
+            Ok(what) => what,
+            Err(error) => Some(What::Error(error.to_string())),
+        };
+        if let Some(what) = what {
+            self.report.add(failure(case, served_by, what));
+        }
+    }
+
+    fn try_case(&mut self, case: &Case, served_by: &mut String) -> Result<Option<What>> {
+        let mut rng = Rng(case.seed);
+        let domain = |index| values::domain(case.op.name, index);
+        let bases: Vec<Vec<u8>> = case
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, input)| values::elements(domain(i), input.dtype, case.values, input.stored(), &mut rng))
+            .collect();
+        let uploaded = case.inputs.iter().zip(&bases);
+        let uploaded = uploaded.map(|(input, base)| self.runtime.upload(input.dtype, &input.base, base));
+        let uploaded = uploaded.collect::<Result<Vec<Tensor>>>()?;
+        let views = case.inputs.iter().zip(&uploaded).map(|(input, base)| input.of(base));
+        let views = views.collect::<Result<Vec<Tensor>>>()?;
+        let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
+        let tolerance = tolerance(case.op, &operands, case.output.0);
+        let answer = oracle::answer(case, &bases, &views, &tolerance)?;
+
+        let inputs: Vec<&Tensor> = views.iter().collect();
+        let mut first: Option<Vec<u8>> = None;
+        for (run, pattern) in (1..).zip(PATTERNS) {
+            let size = case.output.1.iter().product::<u64>() * case.output.0.size();
+            self.canaries.prepare(size, pattern, &uploaded)?;
+            let ran = self.runtime.run_reported(case.op.name, &inputs, std::slice::from_ref(&case.output), &case.attrs)?;
+            let got = self.runtime.download(&ran.outputs[0], None)?;
+            let Some(first) = &first else {
+                *served_by = ran.served_by.to_string();
+                self.serve(case, &operands, served_by);
+                let verdict = judge::judge(&answer.expected(), &got, &tolerance);
+                self.report.flushed += verdict.flushed;
+                if let Some(wrong) = verdict.wrong {
+                    let judge::Wrong { index, got, expected, ulp } = wrong;
+                    return Ok(Some(What::Element { index, got, expected, ulp }));
+                }
+                self.report.measure(case.op.name, case.output.0, verdict.ulp);
+                first = Some(got);
+                continue;
+            };
+            if let Some(byte) = first.iter().zip(&got).position(|(a, b)| a != b) {
+                return Ok(Some(What::Varies { byte: byte as u64, run }));
+            }
+            match self.canaries.look(&ran.outputs[0], pattern)? {
+                Found::Overwritten(what) => return Ok(Some(What::StrayWrite(what))),
+                Found::Untouched => self.report.guarded += u64::from(run == 3),
+                Found::Unguarded => {}
+            }
+        }
+        for (index, (tensor, base)) in uploaded.iter().zip(&bases).enumerate() {
+            if self.runtime.download(tensor, None)? != *base {
+                return Ok(Some(What::InputChanged(index)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn serve(&mut self, case: &Case, operands: &[DType], served_by: &str) {
+        if served_by != "host" {
+            return;
+        }
+        let types: Vec<&str> = operands.iter().map(|dtype| dtype.name()).collect();
+        let key = format!("{}({}) -> {}", case.op.name, types.join(", "), case.output.0);
+        let needed = operands.iter().chain([&case.output.0]).map(|dtype| Features::for_dtype(*dtype));
+        let needed = needed.fold(Features::NONE, Features::with);
+        let list = match self.runtime.device_info().features.has(needed) {
+            true => &mut self.report.not_served,
+            false => &mut self.report.lacking,
+        };
+        *list.entry(key).or_default() += 1;
+    }
+}
+
+fn failure(case: &Case, served_by: String, what: What) -> Failure {
+    let attr = |attr: &Attr| match &attr.value {
+        AttrValue::Ints(ints) => format!("{}={ints:?}", attr.name),
+        AttrValue::Floats(floats) => format!("{}={floats:?}", attr.name),
+        AttrValue::Text(text) => format!("{}={text}", attr.name),
+    };
+    Failure {
+        op: case.op.name.to_owned(),
+        inputs: case.inputs.iter().map(ToString::to_string).collect(),
+        output: format!("{}{:?}", case.output.0, case.output.1),
+        attrs: case.attrs.iter().map(attr).collect(),
+        layout: case.layout,
+        values: case.values,
+        served_by,
+        seed: case.seed,
+        what,
+    }
+}
