@@ -440,7 +440,10 @@ mod tests {
             5 << 30,
         ] {
             let block = round(len).unwrap();
-            assert!(block >= len && block % ALIGN == 0, "{len} -> {block}");
+            assert!(
+                block >= len && block.is_multiple_of(ALIGN),
+                "{len} -> {block}"
+            );
             assert!(
                 block <= (len + len / 4).max(ALIGN + len),
                 "{len} -> {block}"

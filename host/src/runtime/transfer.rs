@@ -133,12 +133,7 @@ impl Runtime {
     }
 
     /// `limit` is where reading must stop: the buffer's length, or that of its block.
-    fn read_within(
-        &self,
-        from: &Buffer,
-        (start, len): (u64, u64),
-        limit: u64,
-    ) -> Result<Vec<u8>> {
+    fn read_within(&self, from: &Buffer, (start, len): (u64, u64), limit: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len as usize);
         if self.tensors.is_cached() {
             self.stream.wait(from.last_write.load(Ordering::Relaxed))?;

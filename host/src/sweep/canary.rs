@@ -44,7 +44,11 @@ pub(super) enum Found {
 
 impl<'a> Canaries<'a> {
     pub(super) fn new(runtime: &'a Runtime) -> Canaries<'a> {
-        Canaries { runtime, rows: HashMap::new(), filled: HashSet::new() }
+        Canaries {
+            runtime,
+            rows: HashMap::new(),
+            filled: HashSet::new(),
+        }
     }
 
     /// Fills the blocks from which the next result of `bytes` bytes will be taken with `pattern`. `live` are the
@@ -54,7 +58,9 @@ impl<'a> Canaries<'a> {
     /// Those of [`Runtime::upload`].
     pub(super) fn prepare(&mut self, bytes: u64, pattern: u8, live: &[Tensor]) -> Result<()> {
         self.filled.clear();
-        let (_, _, size) = self.runtime.block(&self.runtime.zeros(DType::U8, &[bytes])?);
+        let (_, _, size) = self
+            .runtime
+            .block(&self.runtime.zeros(DType::U8, &[bytes])?);
         if size > LARGEST {
             return Ok(());
         }
@@ -67,7 +73,9 @@ impl<'a> Canaries<'a> {
         let row = &self.rows[&size];
         let fill = vec![pattern; size as usize];
         let mut held = Vec::new();
-        let taken = live.iter().filter(|tensor| row.between.contains(&self.place(tensor)));
+        let taken = live
+            .iter()
+            .filter(|tensor| row.between.contains(&self.place(tensor)));
         let free = row.between.len() - taken.count();
         while self.filled.len() < free && held.len() < 2 * BLOCKS {
             let tensor = self.runtime.upload(DType::U8, &[size], &fill)?;
@@ -87,14 +95,21 @@ impl<'a> Canaries<'a> {
     pub(super) fn look(&self, result: &Tensor, pattern: u8) -> Result<Found> {
         let (slab, offset, size) = self.runtime.block(result);
         let end = result.storage_len() as usize;
-        let (true, Some(row)) = (self.filled.contains(&(slab, offset)), self.rows.get(&size)) else {
+        let (true, Some(row)) = (self.filled.contains(&(slab, offset)), self.rows.get(&size))
+        else {
             return Ok(Found::Unguarded);
         };
         let bytes = self.runtime.download_block(result)?;
         if let Some(at) = bytes[end..].iter().position(|&byte| byte != pattern) {
-            return Ok(Found::Overwritten(format!("byte {} of a result of {end}", end + at)));
+            return Ok(Found::Overwritten(format!(
+                "byte {} of a result of {end}",
+                end + at
+            )));
         }
-        for (neighbour, side) in [(offset.wrapping_sub(size), "before"), (offset + size, "after")] {
+        for (neighbour, side) in [
+            (offset.wrapping_sub(size), "before"),
+            (offset + size, "after"),
+        ] {
             let Some(guard) = row.guards.get(&(slab, neighbour)) else {
                 return Ok(Found::Unguarded);
             };
@@ -129,7 +144,10 @@ impl<'a> Canaries<'a> {
             (follows(before, own) && follows(own, after)).then_some(own)
         };
         let between: HashSet<Place> = places.windows(3).step_by(2).filter_map(middle).collect();
-        let guards = row.into_iter().filter(|(place, _)| !between.contains(place)).collect();
+        let guards = row
+            .into_iter()
+            .filter(|(place, _)| !between.contains(place))
+            .collect();
         Ok(Row { guards, between })
     }
 }

@@ -39,7 +39,10 @@ pub(super) struct Types {
 /// # Errors
 /// Bad input when the tables here break the op's contract.
 pub(super) fn cases(op: &'static OpInfo, seed: u64, quick: bool) -> Result<Vec<Case>> {
-    let mut rng = Rng(op.name.bytes().fold(seed, |hash, byte| hash.wrapping_mul(31) ^ u64::from(byte)));
+    let mut rng = Rng(op
+        .name
+        .bytes()
+        .fold(seed, |hash, byte| hash.wrapping_mul(31) ^ u64::from(byte)));
     let mut all = Vec::new();
     let same = same_types(op);
     let large = rng.below(same.len() as u64) as usize;
@@ -69,19 +72,42 @@ pub(super) fn cases(op: &'static OpInfo, seed: u64, quick: bool) -> Result<Vec<C
 /// Every type the op takes, alone: all operands have it, or the result of an op without operands.
 pub(super) fn same_types(op: &OpInfo) -> Vec<Types> {
     let types = |dtype: DType| match op.kind {
-        OpKind::Select => Types { inputs: vec![DType::U8, dtype, dtype], output: None },
-        OpKind::Iota | OpKind::Eye | OpKind::Fill => Types { inputs: vec![], output: Some(dtype) },
-        OpKind::Cast => Types { inputs: vec![dtype], output: Some(dtype) },
-        _ => Types { inputs: vec![dtype; op.arity], output: None },
+        OpKind::Select => Types {
+            inputs: vec![DType::U8, dtype, dtype],
+            output: None,
+        },
+        OpKind::Iota | OpKind::Eye | OpKind::Fill => Types {
+            inputs: vec![],
+            output: Some(dtype),
+        },
+        OpKind::Cast => Types {
+            inputs: vec![dtype],
+            output: Some(dtype),
+        },
+        _ => Types {
+            inputs: vec![dtype; op.arity],
+            output: None,
+        },
     };
-    let set = if op.result == ResultType::Any { DTypeSet::ALL } else { op.operands };
-    DType::all().filter(|dtype| set.has(*dtype)).map(types).collect()
+    let set = if op.result == ResultType::Any {
+        DTypeSet::ALL
+    } else {
+        op.operands
+    };
+    DType::all()
+        .filter(|dtype| set.has(*dtype))
+        .map(types)
+        .collect()
 }
 
 /// Operands of different types as Nx merges them, results of `as_type` and of index types.
 fn mixed_types(op: &OpInfo, rng: &mut Rng) -> Vec<Types> {
     let real: Vec<DType> = DType::all().filter(|d| DTypeSet::REAL.has(*d)).collect();
-    let taken: Vec<DType> = real.iter().copied().filter(|d| op.operands.has(*d)).collect();
+    let taken: Vec<DType> = real
+        .iter()
+        .copied()
+        .filter(|d| op.operands.has(*d))
+        .collect();
     let pairs = |a: &[DType], b: &[DType]| -> Vec<(DType, DType)> {
         let all = a.iter().flat_map(|&x| b.iter().map(move |&y| (x, y)));
         all.filter(|(x, y)| x != y).collect()
@@ -94,20 +120,33 @@ fn mixed_types(op: &OpInfo, rng: &mut Rng) -> Vec<Types> {
     let give = |inputs: Vec<DType>, output: Option<DType>| Types { inputs, output };
     let integers: Vec<DType> = real.iter().copied().filter(|d| d.is_integer()).collect();
     match op.kind {
-        OpKind::Cast => pairs(&real, &real).into_iter().map(|(x, y)| give(vec![x], Some(y))).collect(),
-        OpKind::ArgReduction => {
-            of(pairs(&real, &integers), 12).into_iter().map(|(x, y)| give(vec![x], Some(y))).collect()
-        }
+        OpKind::Cast => pairs(&real, &real)
+            .into_iter()
+            .map(|(x, y)| give(vec![x], Some(y)))
+            .collect(),
+        OpKind::ArgReduction => of(pairs(&real, &integers), 12)
+            .into_iter()
+            .map(|(x, y)| give(vec![x], Some(y)))
+            .collect(),
         OpKind::Binary | OpKind::Dot => {
             let asked = |&(x, y): &(DType, DType)| op.kind != OpKind::Dot && !narrows(x, y);
             let all = pairs(&taken, &taken).into_iter().filter(asked).collect();
-            of(all, MIXED).into_iter().map(|(x, y)| give(vec![x, y], None)).collect()
+            of(all, MIXED)
+                .into_iter()
+                .map(|(x, y)| give(vec![x, y], None))
+                .collect()
         }
         OpKind::Select => {
             let three = |(x, y): (DType, DType)| give(vec![x, y, x], Some(merge(x, y)));
-            of(pairs(&real, &real), MIXED).into_iter().map(three).collect()
+            of(pairs(&real, &real), MIXED)
+                .into_iter()
+                .map(three)
+                .collect()
         }
-        OpKind::Clip => of(pairs(&real, &real), MIXED).into_iter().map(|(x, y)| give(vec![x, y, x], None)).collect(),
+        OpKind::Clip => of(pairs(&real, &real), MIXED)
+            .into_iter()
+            .map(|(x, y)| give(vec![x, y, x], None))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -136,8 +175,12 @@ fn in_layout(
     }
     let both = [Values::Finite, Values::Special];
     for problem in problems {
-        let inputs: Vec<Spec> =
-            types.inputs.iter().copied().zip(problem.inputs.iter().cloned()).collect();
+        let inputs: Vec<Spec> = types
+            .inputs
+            .iter()
+            .copied()
+            .zip(problem.inputs.iter().cloned())
+            .collect();
         let mut attrs = problem.attrs.clone();
         if op.kind == OpKind::Fill {
             let words = types.output.map_or(1, |dtype| dtype.size().div_ceil(8));
@@ -145,7 +188,10 @@ fn in_layout(
             attrs.push(Attr::ints("bits", bits));
         }
         let infers = op.arity > 0 && op.kind != OpKind::Cast;
-        let given = types.output.filter(|_| !infers).map(|dtype| (dtype, problem.output.clone()));
+        let given = types
+            .output
+            .filter(|_| !infers)
+            .map(|dtype| (dtype, problem.output.clone()));
         let mut request = infer(op, &inputs, given, &attrs)?;
         request.output.0 = types.output.unwrap_or(request.output.0);
         let values: &[Values] = match layout {
@@ -159,7 +205,12 @@ fn in_layout(
             let operand = |(index, (dtype, shape)): (usize, &Spec)| {
                 // A second operand in another layout than the first: both paths of a kernel in one request.
                 let other = index > 0 && layouts.below(2) == 0;
-                Operand::new(*dtype, shape, if other { Layout::Contiguous } else { layout }, &mut layouts)
+                Operand::new(
+                    *dtype,
+                    shape,
+                    if other { Layout::Contiguous } else { layout },
+                    &mut layouts,
+                )
             };
             to.push(Case {
                 op,
@@ -192,10 +243,15 @@ mod tests {
             let all = cases(op, 1, false).unwrap();
             let of_result = op.arity == 0 || op.kind == OpKind::Cast;
             for types in same_types(op) {
-                let dtype = if of_result { types.output } else { types.inputs.last().copied() };
+                let dtype = if of_result {
+                    types.output
+                } else {
+                    types.inputs.last().copied()
+                };
                 for layout in LAYOUTS {
                     // `eye` has no scalar form, an op without operands no strided one, and large ones are samples.
-                    let strided = !matches!(layout, Layout::Contiguous | Layout::Empty | Layout::Scalar);
+                    let strided =
+                        !matches!(layout, Layout::Contiguous | Layout::Empty | Layout::Scalar);
                     if op.kind == OpKind::Eye && layout == Layout::Scalar
                         || op.arity == 0 && strided
                         || layout == Layout::Large
@@ -204,7 +260,13 @@ mod tests {
                     }
                     let found = all.iter().any(|case| {
                         let input = case.inputs.last().map(|input| input.dtype);
-                        case.layout == layout && dtype == if of_result { Some(case.output.0) } else { input }
+                        case.layout == layout
+                            && dtype
+                                == if of_result {
+                                    Some(case.output.0)
+                                } else {
+                                    input
+                                }
                     });
                     assert!(found, "{} {types:?} {layout:?}", op.name);
                 }
@@ -218,7 +280,11 @@ mod tests {
             for case in cases(op, 5, false).unwrap() {
                 let desc = |(dtype, shape): (DType, &'static [u64])| kernels::Desc { dtype, shape };
                 let leak = |shape: &[u64]| -> &'static [u64] { shape.to_vec().leak() };
-                let inputs: Vec<_> = case.inputs.iter().map(|i| desc((i.dtype, leak(&i.shape)))).collect();
+                let inputs: Vec<_> = case
+                    .inputs
+                    .iter()
+                    .map(|i| desc((i.dtype, leak(&i.shape))))
+                    .collect();
                 let output = desc((case.output.0, leak(&case.output.1)));
                 kernels::check(op.name, &inputs, &[output], &case.attrs).unwrap();
             }

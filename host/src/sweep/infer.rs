@@ -74,10 +74,7 @@ pub fn infer(
     attrs.sort_by(|a, b| a.name.cmp(&b.name));
     let output = match output {
         Some(output) => output,
-        None => (
-            result_type(op, inputs)?,
-            result_shape(op, inputs, &attrs)?,
-        ),
+        None => (result_type(op, inputs)?, result_shape(op, inputs, &attrs)?),
     };
     Ok(Request {
         op: op.name.to_owned(),
@@ -110,7 +107,11 @@ fn contraction(inputs: &[Spec], attrs: &mut Vec<Attr>) {
     let batch = attrs::ints(attrs, "batch_a").len() as i64;
     let last = inputs[0].1.len() as i64 - 1;
     let first = (inputs[1].1.len() as i64 > batch).then_some(batch);
-    let pair = if last >= batch { first.map(|first| (last, first)) } else { None };
+    let pair = if last >= batch {
+        first.map(|first| (last, first))
+    } else {
+        None
+    };
     let sides = [
         ("contract_a", pair.map(|p| p.0)),
         ("contract_b", pair.map(|p| p.1)),
@@ -154,7 +155,10 @@ fn aggregate(dtype: DType) -> DType {
 
 fn result_shape(op: &OpInfo, inputs: &[Spec], given: &[Attr]) -> Result<Vec<u64>> {
     let without = |shape: &[u64], axes: &[i64]| -> Vec<u64> {
-        let kept = shape.iter().zip(0..).filter(|(_, axis)| !axes.contains(axis));
+        let kept = shape
+            .iter()
+            .zip(0..)
+            .filter(|(_, axis)| !axes.contains(axis));
         kept.map(|(&extent, _)| extent).collect()
     };
     match (op.kind, inputs) {
@@ -210,10 +214,22 @@ mod tests {
     fn results_are_those_of_nx() {
         let u8s = (DType::U8, vec![3, 4]);
         let f16s = (DType::F16, vec![4]);
-        assert_eq!(result("add", &[u8s.clone(), f16s.clone()], &[]), (DType::F16, vec![3, 4]));
-        assert_eq!(result("divide", &[u8s.clone(), u8s.clone()], &[]), (DType::F32, vec![3, 4]));
-        assert_eq!(result("less", &[u8s.clone(), f16s.clone()], &[]).0, DType::U8);
-        assert_eq!(result("sum", std::slice::from_ref(&u8s), &[]), (DType::U32, vec![]));
+        assert_eq!(
+            result("add", &[u8s.clone(), f16s.clone()], &[]),
+            (DType::F16, vec![3, 4])
+        );
+        assert_eq!(
+            result("divide", &[u8s.clone(), u8s.clone()], &[]),
+            (DType::F32, vec![3, 4])
+        );
+        assert_eq!(
+            result("less", &[u8s.clone(), f16s.clone()], &[]).0,
+            DType::U8
+        );
+        assert_eq!(
+            result("sum", std::slice::from_ref(&u8s), &[]),
+            (DType::U32, vec![])
+        );
         let axis = [Attr::ints("axis", [0])];
         assert_eq!(result("argmax", &[u8s], &axis), (DType::S32, vec![4]));
         assert_eq!(merge(DType::S8, DType::U32), DType::S64);
@@ -234,11 +250,27 @@ mod tests {
 
     #[test]
     fn what_cannot_be_inferred_is_said() {
-        let cast = kernels::ops().iter().find(|info| info.name == "as_type").unwrap();
+        let cast = kernels::ops()
+            .iter()
+            .find(|info| info.name == "as_type")
+            .unwrap();
         assert!(infer(cast, &[(DType::U8, vec![])], None, &[]).is_err());
-        let add = kernels::ops().iter().find(|info| info.name == "add").unwrap();
+        let add = kernels::ops()
+            .iter()
+            .find(|info| info.name == "add")
+            .unwrap();
         let clash = [(DType::U8, vec![2]), (DType::U8, vec![3])];
-        assert!(infer(add, &clash, None, &[]).unwrap_err().to_string().contains("broadcast"));
-        assert!(infer(add, &clash[..1], None, &[]).unwrap_err().to_string().contains("2 operands"));
+        assert!(
+            infer(add, &clash, None, &[])
+                .unwrap_err()
+                .to_string()
+                .contains("broadcast")
+        );
+        assert!(
+            infer(add, &clash[..1], None, &[])
+                .unwrap_err()
+                .to_string()
+                .contains("2 operands")
+        );
     }
 }

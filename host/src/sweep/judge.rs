@@ -48,12 +48,18 @@ pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) 
         return verdict;
     }
     let size = expected.dtype.size() as usize;
-    let elements = expected.bytes.chunks_exact(size).zip(got.chunks_exact(size));
+    let elements = expected
+        .bytes
+        .chunks_exact(size)
+        .zip(got.chunks_exact(size));
     for (index, (want, have)) in elements.enumerate() {
         if want == have {
             continue;
         }
-        let (want, have) = (Float::read(expected.dtype, want), Float::read(expected.dtype, have));
+        let (want, have) = (
+            Float::read(expected.dtype, want),
+            Float::read(expected.dtype, have),
+        );
         let slack = slack(expected, tolerance, index);
         if want.accepts(&have, tolerance, slack) {
             verdict.ulp = verdict.ulp.max(want.distance(&have).unwrap_or(0));
@@ -61,8 +67,13 @@ pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) 
         }
         if tolerance.flushes {
             let range = index * size..(index + 1) * size;
-            let other = expected.flushed.map(|bytes| Float::read(expected.dtype, &bytes[range]));
-            let zeros = Tolerance { zeros_equal: true, ..*tolerance };
+            let other = expected
+                .flushed
+                .map(|bytes| Float::read(expected.dtype, &bytes[range]));
+            let zeros = Tolerance {
+                zeros_equal: true,
+                ..*tolerance
+            };
             // What rounds up to the smallest normal number may also have been flushed before it did.
             let flushed = |want: &Float| {
                 have.is_tiny() && want.is_tiny() && (want.value != 0.0 || have.value != 0.0)
@@ -88,7 +99,9 @@ fn exact(expected: &Expected<'_>, got: &[u8]) -> Option<Wrong> {
     let size = expected.dtype.size() as usize;
     let index = (0..got.len() / size).find(|i| {
         let at = i * size..(i + 1) * size;
-        let other = expected.flushed.is_some_and(|bytes| bytes[at.clone()] == got[at.clone()]);
+        let other = expected
+            .flushed
+            .is_some_and(|bytes| bytes[at.clone()] == got[at.clone()]);
         expected.bytes[at.clone()] != got[at] && !other
     })?;
     let at = index * size..(index + 1) * size;
@@ -108,18 +121,35 @@ fn show(dtype: DType, bytes: &[u8]) -> String {
     word[..bytes.len()].copy_from_slice(bytes);
     let unused = 64 - 8 * bytes.len() as u32;
     let bits = u64::from_le_bytes(word) << unused;
-    if dtype.is_signed() { (bits as i64 >> unused).to_string() } else { (bits >> unused).to_string() }
+    if dtype.is_signed() {
+        (bits as i64 >> unused).to_string()
+    } else {
+        (bits >> unused).to_string()
+    }
 }
 
 fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack {
-    let computed_in = if expected.dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
+    let computed_in = if expected.dtype == DType::F64 {
+        f64::EPSILON
+    } else {
+        f32::EPSILON.into()
+    };
     let magnitude = expected.magnitudes.map_or(0.0, |all| all[index]);
     let n = expected.terms as f64;
     match tolerance.growth {
         Growth::None => Slack::default(),
-        Growth::Factors => Slack { relative: computed_in * n / 2.0, absolute: 0.0 },
-        Growth::Terms => Slack { relative: 0.0, absolute: computed_in * (1.0 + n.sqrt()) * magnitude },
-        Growth::Compensated => Slack { relative: 0.0, absolute: computed_in * computed_in * n * magnitude },
+        Growth::Factors => Slack {
+            relative: computed_in * n / 2.0,
+            absolute: 0.0,
+        },
+        Growth::Terms => Slack {
+            relative: 0.0,
+            absolute: computed_in * (1.0 + n.sqrt()) * magnitude,
+        },
+        Growth::Compensated => Slack {
+            relative: 0.0,
+            absolute: computed_in * computed_in * n * magnitude,
+        },
     }
 }
 
@@ -170,7 +200,11 @@ impl Float {
     fn rank(&self) -> i128 {
         let sign = 1u64 << (self.dtype.size() * 8 - 1);
         let magnitude = i128::from(self.bits & (sign - 1));
-        if self.bits & sign == 0 { magnitude } else { -magnitude }
+        if self.bits & sign == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
     }
 
     /// Distance to the next number of larger magnitude.
@@ -187,7 +221,11 @@ impl Float {
 
     /// Whether it is zero, denormal or the smallest normal number of the type it was computed in, which for f16 is f32.
     fn is_tiny(&self) -> bool {
-        let smallest = if self.dtype == DType::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+        let smallest = if self.dtype == DType::F64 {
+            f64::MIN_POSITIVE
+        } else {
+            f32::MIN_POSITIVE.into()
+        };
         self.value.abs() <= smallest
     }
 }
@@ -203,7 +241,12 @@ impl std::fmt::Display for Float {
 mod tests {
     use super::*;
 
-    const STRICT: Tolerance = Tolerance { ulp: 1, growth: Growth::None, flushes: false, zeros_equal: false };
+    const STRICT: Tolerance = Tolerance {
+        ulp: 1,
+        growth: Growth::None,
+        flushes: false,
+        zeros_equal: false,
+    };
 
     fn of_f32(want: f32, have: f32, tolerance: &Tolerance, magnitude: Option<f64>) -> Verdict {
         let (want, have) = (want.to_le_bytes(), have.to_le_bytes());
@@ -222,44 +265,100 @@ mod tests {
     fn one_ulp_is_accepted_and_two_are_not() {
         let next = f32::from_bits(1.0f32.to_bits() + 1);
         let after = f32::from_bits(1.0f32.to_bits() + 2);
-        assert_eq!(of_f32(1.0, next, &STRICT, None), Verdict { ulp: 1, ..Verdict::default() });
-        assert_eq!(of_f32(1.0, after, &STRICT, None).wrong.unwrap().ulp, Some(2));
-        assert!(of_f32(f32::MAX, f32::INFINITY, &STRICT, None).wrong.is_none());
+        assert_eq!(
+            of_f32(1.0, next, &STRICT, None),
+            Verdict {
+                ulp: 1,
+                ..Verdict::default()
+            }
+        );
+        assert_eq!(
+            of_f32(1.0, after, &STRICT, None).wrong.unwrap().ulp,
+            Some(2)
+        );
+        assert!(
+            of_f32(f32::MAX, f32::INFINITY, &STRICT, None)
+                .wrong
+                .is_none()
+        );
         assert!(of_f32(1.0, -1.0, &STRICT, None).wrong.is_some());
     }
 
     #[test]
     fn nan_infinity_and_signs_of_zeros_are_told_apart() {
         assert!(of_f32(f32::NAN, -f32::NAN, &STRICT, None).wrong.is_none());
-        for (want, have) in [(f32::NAN, 0.0), (1.0, f32::NAN), (f32::INFINITY, -f32::INFINITY), (0.0, -0.0)] {
-            assert!(of_f32(want, have, &STRICT, None).wrong.is_some(), "{want} {have}");
-            let sum = Tolerance { growth: Growth::Terms, ..STRICT };
-            assert!(of_f32(want, have, &sum, Some(f64::INFINITY)).wrong.is_some(), "{want} {have}");
+        for (want, have) in [
+            (f32::NAN, 0.0),
+            (1.0, f32::NAN),
+            (f32::INFINITY, -f32::INFINITY),
+            (0.0, -0.0),
+        ] {
+            assert!(
+                of_f32(want, have, &STRICT, None).wrong.is_some(),
+                "{want} {have}"
+            );
+            let sum = Tolerance {
+                growth: Growth::Terms,
+                ..STRICT
+            };
+            assert!(
+                of_f32(want, have, &sum, Some(f64::INFINITY))
+                    .wrong
+                    .is_some(),
+                "{want} {have}"
+            );
         }
     }
 
     #[test]
     fn flushing_needs_leave() {
         let tiny = f32::from_bits(5);
-        let flushes = Tolerance { flushes: true, ..STRICT };
+        let flushes = Tolerance {
+            flushes: true,
+            ..STRICT
+        };
         assert!(of_f32(tiny, 0.0, &STRICT, None).wrong.is_some());
         assert_eq!(of_f32(tiny, 0.0, &flushes, None).flushed, 1);
-        assert!(of_f32(f32::MIN_POSITIVE, 0.0, &flushes, None).wrong.is_some());
+        assert!(
+            of_f32(f32::MIN_POSITIVE, 0.0, &flushes, None)
+                .wrong
+                .is_some()
+        );
     }
 
     #[test]
     fn terms_widen_what_is_allowed_by_their_magnitude() {
-        let sum = Tolerance { growth: Growth::Terms, ..STRICT };
+        let sum = Tolerance {
+            growth: Growth::Terms,
+            ..STRICT
+        };
         let eps = f64::from(f32::EPSILON);
-        assert!(of_f32(1e-3, (1e-3 + 10.0 * eps) as f32, &sum, Some(1.0)).wrong.is_none());
-        assert!(of_f32(1e-3, (1e-3 + 13.0 * eps) as f32, &sum, Some(1.0)).wrong.is_some());
+        assert!(
+            of_f32(1e-3, (1e-3 + 10.0 * eps) as f32, &sum, Some(1.0))
+                .wrong
+                .is_none()
+        );
+        assert!(
+            of_f32(1e-3, (1e-3 + 13.0 * eps) as f32, &sum, Some(1.0))
+                .wrong
+                .is_some()
+        );
     }
 
     #[test]
     fn integers_must_be_equal() {
-        let expected = Expected { dtype: DType::S8, bytes: &[1, 0xff], flushed: None, magnitudes: None, terms: 1 };
+        let expected = Expected {
+            dtype: DType::S8,
+            bytes: &[1, 0xff],
+            flushed: None,
+            magnitudes: None,
+            terms: 1,
+        };
         assert!(judge(&expected, &[1, 0xff], &STRICT).wrong.is_none());
         let wrong = judge(&expected, &[1, 0xfe], &STRICT).wrong.unwrap();
-        assert_eq!((wrong.index, wrong.got.as_str(), wrong.expected.as_str()), (1, "-2", "-1"));
+        assert_eq!(
+            (wrong.index, wrong.got.as_str(), wrong.expected.as_str()),
+            (1, "-2", "-1")
+        );
     }
 }

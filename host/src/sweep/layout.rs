@@ -75,19 +75,34 @@ impl Operand {
             }
             Layout::Broadcast => {
                 let keep = rng.below(rank.max(1) as u64) as usize;
-                let one = |axis: usize| if axis == keep || rng.0 >> axis & 1 == 1 { shape[axis] } else { 1 };
+                let one = |axis: usize| {
+                    if axis == keep || rng.0 >> axis & 1 == 1 {
+                        shape[axis]
+                    } else {
+                        1
+                    }
+                };
                 (all.into_iter().map(one).collect(), vec![View::Broadcast])
             }
             Layout::Sliced => sliced(shape, rng),
             Layout::Reversed => {
-                let some = all.iter().copied().filter(|axis| rank == 1 || rng.0 >> axis & 1 == 0);
+                let some = all
+                    .iter()
+                    .copied()
+                    .filter(|axis| rank == 1 || rng.0 >> axis & 1 == 0);
                 let some: Vec<usize> = some.collect();
                 let axes = if some.is_empty() { all } else { some };
                 (whole, vec![View::Reverse(axes)])
             }
             _ => (whole, Vec::new()),
         };
-        Operand { dtype, shape: shape.to_vec(), base, layout, view }
+        Operand {
+            dtype,
+            shape: shape.to_vec(),
+            base,
+            layout,
+            view,
+        }
     }
 
     /// Elements to upload.
@@ -97,15 +112,17 @@ impl Operand {
 
     /// The operand as a view of its uploaded base.
     pub(super) fn of(&self, base: &Tensor) -> Result<Tensor> {
-        self.view.iter().try_fold(base.clone(), |tensor, view| match view {
-            View::Transpose(axes) => tensor.transpose(axes),
-            View::Slice([starts, lengths, steps]) => tensor.slice(starts, lengths, steps),
-            View::Reverse(axes) => tensor.reverse(axes),
-            View::Broadcast => {
-                let axes: Vec<usize> = (0..self.shape.len()).collect();
-                tensor.broadcast(&self.shape, &axes)
-            }
-        })
+        self.view
+            .iter()
+            .try_fold(base.clone(), |tensor, view| match view {
+                View::Transpose(axes) => tensor.transpose(axes),
+                View::Slice([starts, lengths, steps]) => tensor.slice(starts, lengths, steps),
+                View::Reverse(axes) => tensor.reverse(axes),
+                View::Broadcast => {
+                    let axes: Vec<usize> = (0..self.shape.len()).collect();
+                    tensor.broadcast(&self.shape, &axes)
+                }
+            })
     }
 }
 
@@ -121,7 +138,10 @@ impl fmt::Display for Operand {
 
 fn permuted(shape: &[u64], order: Vec<usize>) -> (Vec<u64>, Vec<View>) {
     let mut base = vec![0; shape.len()];
-    order.iter().zip(shape).for_each(|(&axis, &extent)| base[axis] = extent);
+    order
+        .iter()
+        .zip(shape)
+        .for_each(|(&axis, &extent)| base[axis] = extent);
     (base, vec![View::Transpose(order)])
 }
 

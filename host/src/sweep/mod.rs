@@ -49,7 +49,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 1, filter: None, quick: false, threads: threads() }
+        Options {
+            seed: 1,
+            filter: None,
+            quick: false,
+            threads: threads(),
+        }
     }
 }
 
@@ -61,7 +66,11 @@ const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
 /// # Errors
 /// Those of [`Runtime::open`], and bad input when no op has the name of the filter. A failing request is part of
 /// the report.
-pub fn run(config: &Config, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
+pub fn run(
+    config: &Config,
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Report> {
     let start = Instant::now();
     let work = units(options)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -76,12 +85,19 @@ pub fn run(config: &Config, options: &Options, progress: &(dyn Fn(usize, usize) 
     });
     let worker = |runtime: &Runtime| {
         let report = Report::default();
-        let mut sweep = Sweep { canaries: Canaries::new(runtime), runtime, report };
+        let mut sweep = Sweep {
+            canaries: Canaries::new(runtime),
+            runtime,
+            report,
+        };
         while let Some(unit) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             unit.iter().for_each(|case| sweep.case(case));
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
         }
-        total.lock().unwrap_or_else(PoisonError::into_inner).merge(sweep.report);
+        total
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .merge(sweep.report);
     };
     std::thread::scope(|scope| {
         for runtime in &runtimes {
@@ -89,7 +105,9 @@ pub fn run(config: &Config, options: &Options, progress: &(dyn Fn(usize, usize) 
         }
     });
     let mut report = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.failures.sort_by(|a, b| (&a.op, a.seed).cmp(&(&b.op, b.seed)));
+    report
+        .failures
+        .sort_by(|a, b| (&a.op, a.seed).cmp(&(&b.op, b.seed)));
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -101,9 +119,18 @@ pub fn run(config: &Config, options: &Options, progress: &(dyn Fn(usize, usize) 
 pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
     let request = |types: cases::Types| {
         let shape = vec![64, 64];
-        let inputs: Vec<Spec> = types.inputs.iter().map(|&dtype| (dtype, shape.clone())).collect();
+        let inputs: Vec<Spec> = types
+            .inputs
+            .iter()
+            .map(|&dtype| (dtype, shape.clone()))
+            .collect();
         let output = types.output.map(|dtype| (dtype, shape));
-        let dtype = types.inputs.last().copied().or(types.output).unwrap_or(DType::F32);
+        let dtype = types
+            .inputs
+            .last()
+            .copied()
+            .or(types.output)
+            .unwrap_or(DType::F32);
         Ok((dtype, infer(op, &inputs, output, &[])?))
     };
     cases::same_types(op).into_iter().map(request).collect()
@@ -121,8 +148,14 @@ fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
     let mut units = BTreeMap::new();
     for op in kernels::ops().iter().filter(wanted) {
         for case in cases::cases(op, options.seed, options.quick)? {
-            let dtype = case.inputs.first().map_or(case.output.0, |input| input.dtype);
-            units.entry((op.name, dtype)).or_insert_with(Vec::new).push(case);
+            let dtype = case
+                .inputs
+                .first()
+                .map_or(case.output.0, |input| input.dtype);
+            units
+                .entry((op.name, dtype))
+                .or_insert_with(Vec::new)
+                .push(case);
         }
     }
     match (units.is_empty(), &options.filter) {
@@ -132,7 +165,9 @@ fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
 }
 
 fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| n.get()).min(8)
+    std::thread::available_parallelism()
+        .map_or(2, |n| n.get())
+        .min(8)
 }
 
 struct Sweep<'a> {
@@ -161,12 +196,25 @@ impl Sweep<'_> {
             .inputs
             .iter()
             .enumerate()
-            .map(|(i, input)| values::elements(domain(i), input.dtype, case.values, input.stored(), &mut rng))
+            .map(|(i, input)| {
+                values::elements(
+                    domain(i),
+                    input.dtype,
+                    case.values,
+                    input.stored(),
+                    &mut rng,
+                )
+            })
             .collect();
         let uploaded = case.inputs.iter().zip(&bases);
-        let uploaded = uploaded.map(|(input, base)| self.runtime.upload(input.dtype, &input.base, base));
+        let uploaded =
+            uploaded.map(|(input, base)| self.runtime.upload(input.dtype, &input.base, base));
         let uploaded = uploaded.collect::<Result<Vec<Tensor>>>()?;
-        let views = case.inputs.iter().zip(&uploaded).map(|(input, base)| input.of(base));
+        let views = case
+            .inputs
+            .iter()
+            .zip(&uploaded)
+            .map(|(input, base)| input.of(base));
         let views = views.collect::<Result<Vec<Tensor>>>()?;
         let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         let tolerance = tolerance(case.op, &operands, case.output.0);
@@ -177,7 +225,12 @@ impl Sweep<'_> {
         for (run, pattern) in (1..).zip(PATTERNS) {
             let size = case.output.1.iter().product::<u64>() * case.output.0.size();
             self.canaries.prepare(size, pattern, &uploaded)?;
-            let ran = self.runtime.run_reported(case.op.name, &inputs, std::slice::from_ref(&case.output), &case.attrs)?;
+            let ran = self.runtime.run_reported(
+                case.op.name,
+                &inputs,
+                std::slice::from_ref(&case.output),
+                &case.attrs,
+            )?;
             let got = self.runtime.download(&ran.outputs[0], None)?;
             let Some(first) = &first else {
                 *served_by = ran.served_by.to_string();
@@ -185,15 +238,29 @@ impl Sweep<'_> {
                 let verdict = judge::judge(&answer.expected(), &got, &tolerance);
                 self.report.flushed += verdict.flushed;
                 if let Some(wrong) = verdict.wrong {
-                    let judge::Wrong { index, got, expected, ulp } = wrong;
-                    return Ok(Some(What::Element { index, got, expected, ulp }));
+                    let judge::Wrong {
+                        index,
+                        got,
+                        expected,
+                        ulp,
+                    } = wrong;
+                    return Ok(Some(What::Element {
+                        index,
+                        got,
+                        expected,
+                        ulp,
+                    }));
                 }
-                self.report.measure(case.op.name, case.output.0, verdict.ulp);
+                self.report
+                    .measure(case.op.name, case.output.0, verdict.ulp);
                 first = Some(got);
                 continue;
             };
             if let Some(byte) = first.iter().zip(&got).position(|(a, b)| a != b) {
-                return Ok(Some(What::Varies { byte: byte as u64, run }));
+                return Ok(Some(What::Varies {
+                    byte: byte as u64,
+                    run,
+                }));
             }
             match self.canaries.look(&ran.outputs[0], pattern)? {
                 Found::Overwritten(what) => return Ok(Some(What::StrayWrite(what))),
@@ -214,8 +281,16 @@ impl Sweep<'_> {
             return;
         }
         let types: Vec<&str> = operands.iter().map(|dtype| dtype.name()).collect();
-        let key = format!("{}({}) -> {}", case.op.name, types.join(", "), case.output.0);
-        let needed = operands.iter().chain([&case.output.0]).map(|dtype| Features::for_dtype(*dtype));
+        let key = format!(
+            "{}({}) -> {}",
+            case.op.name,
+            types.join(", "),
+            case.output.0
+        );
+        let needed = operands
+            .iter()
+            .chain([&case.output.0])
+            .map(|dtype| Features::for_dtype(*dtype));
         let needed = needed.fold(Features::NONE, Features::with);
         let list = match self.runtime.device_info().features.has(needed) {
             true => &mut self.report.not_served,

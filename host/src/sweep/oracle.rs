@@ -52,14 +52,30 @@ pub(super) fn answer(
     };
     let magnitudes = match tolerance.growth {
         Growth::Terms | Growth::Compensated => {
-            let bases: Vec<Vec<u8>> =
-                bases.iter().zip(views).map(|(base, view)| magnitudes(view.dtype(), base)).collect();
+            let bases: Vec<Vec<u8>> = bases
+                .iter()
+                .zip(views)
+                .map(|(base, view)| magnitudes(view.dtype(), base))
+                .collect();
             let bytes = run(case, &bases, views, |_| DType::F64, DType::F64)?;
-            Some(bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect())
+            Some(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|chunk| f64::from_le_bytes(*chunk))
+                    .collect(),
+            )
         }
         _ => None,
     };
-    Ok(Answer { dtype, bytes, flushed, magnitudes, terms: terms(case) })
+    Ok(Answer {
+        dtype,
+        bytes,
+        flushed,
+        magnitudes,
+        terms: terms(case),
+    })
 }
 
 fn run(
@@ -82,7 +98,11 @@ fn run(
         .collect();
     let count: u64 = case.output.1.iter().product();
     let mut bytes = vec![0; (count * result.size()) as usize];
-    let out = Out { dtype: result, shape: &case.output.1, bytes: &mut bytes };
+    let out = Out {
+        dtype: result,
+        shape: &case.output.1,
+        bytes: &mut bytes,
+    };
     kernels::run(case.op.name, &inputs, &mut [out], &case.attrs)?;
     Ok(bytes)
 }
@@ -104,12 +124,22 @@ fn terms(case: &Case) -> u64 {
 
 /// The operands with denormals replaced by zeros; nothing where there are none.
 fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
-    let computed = |view: &Tensor| if case.output.0.is_float() { case.output.0 } else { view.dtype() };
+    let computed = |view: &Tensor| {
+        if case.output.0.is_float() {
+            case.output.0
+        } else {
+            view.dtype()
+        }
+    };
     let mut changed = false;
     let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
         let dtype = view.dtype();
         let wide = dtype == DType::F64 && computed(view) == DType::F64;
-        let smallest = if wide { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+        let smallest = if wide {
+            f64::MIN_POSITIVE
+        } else {
+            f32::MIN_POSITIVE.into()
+        };
         let mut bytes = Vec::with_capacity(base.len());
         for element in base.chunks_exact(dtype.size() as usize) {
             match float(dtype, element) {
@@ -128,8 +158,14 @@ fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option
 
 /// The absolute values as f64.
 fn magnitudes(dtype: DType, base: &[u8]) -> Vec<u8> {
-    let magnitude = |element: &[u8]| float(dtype, element).unwrap_or_else(|| integer(dtype, element)).abs();
-    base.chunks_exact(dtype.size() as usize).flat_map(|element| magnitude(element).to_le_bytes()).collect()
+    let magnitude = |element: &[u8]| {
+        float(dtype, element)
+            .unwrap_or_else(|| integer(dtype, element))
+            .abs()
+    };
+    base.chunks_exact(dtype.size() as usize)
+        .flat_map(|element| magnitude(element).to_le_bytes())
+        .collect()
 }
 
 fn word(element: &[u8]) -> u64 {
@@ -141,7 +177,11 @@ fn word(element: &[u8]) -> u64 {
 fn integer(dtype: DType, element: &[u8]) -> f64 {
     let unused = 64 - 8 * element.len() as u32;
     let bits = word(element) << unused;
-    if dtype.is_signed() { (bits as i64 >> unused) as f64 } else { (bits >> unused) as f64 }
+    if dtype.is_signed() {
+        (bits as i64 >> unused) as f64
+    } else {
+        (bits >> unused) as f64
+    }
 }
 
 /// The element's value, if it is of a float type.

@@ -48,7 +48,11 @@ fn elementwise(layout: Layout, arity: usize, rng: &mut Rng) -> Problem {
             _ => [&[1], &shape[1..]].concat(),
         }
     };
-    Problem { inputs: (0..arity).map(own).collect(), output: shape.to_vec(), attrs: Vec::new() }
+    Problem {
+        inputs: (0..arity).map(own).collect(),
+        output: shape.to_vec(),
+        attrs: Vec::new(),
+    }
 }
 
 fn creation(kind: OpKind, layout: Layout) -> Vec<Problem> {
@@ -62,13 +66,34 @@ fn creation(kind: OpKind, layout: Layout) -> Vec<Problem> {
         (_, Layout::Large) => &[&[(1 << 20) + 3]],
         _ => &[&[1021], &[3, 5, 7], &[2, 3, 2, 5, 3]],
     };
-    let problem = |shape: &&[u64], attrs: Vec<Attr>| Problem { inputs: Vec::new(), output: shape.to_vec(), attrs };
+    let problem = |shape: &&[u64], attrs: Vec<Attr>| Problem {
+        inputs: Vec::new(),
+        output: shape.to_vec(),
+        attrs,
+    };
     let axes = |shape: &[u64]| -> Vec<Vec<i64>> {
         let each = (0..shape.len() as i64).map(|axis| vec![axis]);
-        if kind == OpKind::Iota { each.chain([Vec::new()]).collect() } else { vec![Vec::new()] }
+        if kind == OpKind::Iota {
+            each.chain([Vec::new()]).collect()
+        } else {
+            vec![Vec::new()]
+        }
     };
-    let attrs = |axis: Vec<i64>| if kind == OpKind::Iota { vec![Attr::ints("axis", axis)] } else { Vec::new() };
-    shapes.iter().flat_map(|shape| axes(shape).into_iter().map(move |axis| problem(shape, attrs(axis)))).collect()
+    let attrs = |axis: Vec<i64>| {
+        if kind == OpKind::Iota {
+            vec![Attr::ints("axis", axis)]
+        } else {
+            Vec::new()
+        }
+    };
+    shapes
+        .iter()
+        .flat_map(|shape| {
+            axes(shape)
+                .into_iter()
+                .map(move |axis| problem(shape, attrs(axis)))
+        })
+        .collect()
 }
 
 /// Shape, and the axes to reduce. Arg reductions take those with one axis, or with all of them.
@@ -87,8 +112,17 @@ const REDUCTIONS: &[Reduction] = &[
     (&[129, 130], &[1]),
     (&[70_001], &[0]),
 ];
-const DEEP: &[Reduction] = &[(&[2, 3, 2, 5, 3], &[1, 3]), (&[2, 3, 2, 5, 3], &[2]), (&[3, 2, 4, 2, 3], &[0, 4])];
-const EMPTY: &[Reduction] = &[(&[0, 3], &[1]), (&[3, 0, 2], &[2]), (&[0, 3], &[0]), (&[3, 0, 2], &[1])];
+const DEEP: &[Reduction] = &[
+    (&[2, 3, 2, 5, 3], &[1, 3]),
+    (&[2, 3, 2, 5, 3], &[2]),
+    (&[3, 2, 4, 2, 3], &[0, 4]),
+];
+const EMPTY: &[Reduction] = &[
+    (&[0, 3], &[1]),
+    (&[3, 0, 2], &[2]),
+    (&[0, 3], &[0]),
+    (&[3, 0, 2], &[1]),
+];
 const SCALAR: &[Reduction] = &[(&[1], &[0]), (&[1, 1], &[0]), (&[1, 1, 1], &[0, 1, 2])];
 const LARGE: &[Reduction] = &[
     (&[(1 << 20) + 3], &[0]),
@@ -117,19 +151,35 @@ fn reductions(layout: Layout, rng: &mut Rng, arg: bool) -> Vec<Problem> {
         if !arg {
             return vec![Attr::ints("axes", *axes)];
         }
-        let axis = if axes.len() == shape.len() && layout != Layout::Empty { &[] } else { *axes };
-        vec![Attr::ints("axis", axis), Attr::text("tie_break", rng.pick(&["low", "high"]))]
+        let axis = if axes.len() == shape.len() && layout != Layout::Empty {
+            &[]
+        } else {
+            *axes
+        };
+        vec![
+            Attr::ints("axis", axis),
+            Attr::text("tie_break", rng.pick(&["low", "high"])),
+        ]
     };
     let problem = |reduction: &Reduction, rng: &mut Rng| Problem {
         inputs: vec![reduction.0.to_vec()],
         output: Vec::new(),
         attrs: attrs(reduction, rng),
     };
-    chosen.into_iter().map(|reduction| problem(reduction, rng)).collect()
+    chosen
+        .into_iter()
+        .map(|reduction| problem(reduction, rng))
+        .collect()
 }
 
 /// Shapes of both operands, axes to contract of each, number of batch axes.
-type Dot = (&'static [u64], &'static [u64], &'static [i64], &'static [i64], i64);
+type Dot = (
+    &'static [u64],
+    &'static [u64],
+    &'static [i64],
+    &'static [i64],
+    i64,
+);
 
 const DOTS: &[Dot] = &[
     (&[5, 7], &[7, 9], &[1], &[0], 0),

@@ -124,7 +124,8 @@ impl Report {
             (&mut self.lacking, other.lacking),
             (&mut self.failed, other.failed),
         ] {
-            from.into_iter().for_each(|(key, count)| *to.entry(key).or_default() += count);
+            from.into_iter()
+                .for_each(|(key, count)| *to.entry(key).or_default() += count);
         }
         self.failures.extend(other.failures);
     }
@@ -134,13 +135,24 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (inputs, attrs) = (self.inputs.join(", "), self.attrs.join(" "));
         write!(f, "{}({inputs}) -> {} {attrs}", self.op, self.output)?;
-        write!(f, " [{:?}, {:?}, {}, seed {}]: ", self.layout, self.values, self.served_by, self.seed)?;
+        write!(
+            f,
+            " [{:?}, {:?}, {}, seed {}]: ",
+            self.layout, self.values, self.served_by, self.seed
+        )?;
         match &self.what {
-            What::Element { index, got, expected, ulp } => {
+            What::Element {
+                index,
+                got,
+                expected,
+                ulp,
+            } => {
                 write!(f, "element {index} is {got}, expected {expected}")?;
                 ulp.map_or(Ok(()), |ulp| write!(f, ", {ulp} ulp apart"))
             }
-            What::Varies { byte, run } => write!(f, "run {run} differs from the first at byte {byte}"),
+            What::Varies { byte, run } => {
+                write!(f, "run {run} differs from the first at byte {byte}")
+            }
             What::StrayWrite(what) => write!(f, "a stray write to {what}"),
             What::InputChanged(index) => write!(f, "operand {index} was changed"),
             What::Error(error) => f.write_str(error),
@@ -150,17 +162,31 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} cases on {} ({}), seed {}, {:.1} s", self.cases, self.device, self.driver, self.seed, self.seconds)?;
-        writeln!(f, "{} with guards on both sides, {} denormals flushed", self.guarded, self.flushed)?;
+        writeln!(
+            f,
+            "{} cases on {} ({}), seed {}, {:.1} s",
+            self.cases, self.device, self.driver, self.seed, self.seconds
+        )?;
+        writeln!(
+            f,
+            "{} with guards on both sides, {} denormals flushed",
+            self.guarded, self.flushed
+        )?;
         for (op, types) in &self.ulp {
-            let inexact: Vec<String> =
-                types.iter().filter(|(_, ulp)| **ulp > 0).map(|(dtype, ulp)| format!("{dtype} {ulp}")).collect();
+            let inexact: Vec<String> = types
+                .iter()
+                .filter(|(_, ulp)| **ulp > 0)
+                .map(|(dtype, ulp)| format!("{dtype} {ulp}"))
+                .collect();
             if !inexact.is_empty() {
                 writeln!(f, "  {op:12} ulp  {}", inexact.join("  "))?;
             }
         }
         for (key, count) in &self.lacking {
-            writeln!(f, "  the device lacks what {key} needs ({count} cases ran on the host)")?;
+            writeln!(
+                f,
+                "  the device lacks what {key} needs ({count} cases ran on the host)"
+            )?;
         }
         for (key, count) in &self.not_served {
             writeln!(f, "NOT SERVED by a pack: {key} ({count} cases)")?;

@@ -40,26 +40,53 @@ struct Row {
 }
 
 const fn row(ops: &'static str, ulp: (u64, u64)) -> Row {
-    Row { ops, ulp, growth: Growth::None, flushes: true, zeros_equal: false }
+    Row {
+        ops,
+        ulp,
+        growth: Growth::None,
+        flushes: true,
+        zeros_equal: false,
+    }
 }
 
 const fn moves(ops: &'static str) -> Row {
-    Row { ops, ulp: (0, 0), growth: Growth::None, flushes: false, zeros_equal: false }
+    Row {
+        ops,
+        ulp: (0, 0),
+        growth: Growth::None,
+        flushes: false,
+        zeros_equal: false,
+    }
 }
 
 const fn reduces(ops: &'static str, growth: Growth) -> Row {
-    Row { ops, ulp: (1, 1), growth, flushes: true, zeros_equal: true }
+    Row {
+        ops,
+        ulp: (1, 1),
+        growth,
+        flushes: true,
+        zeros_equal: true,
+    }
 }
 
 /// f64: 4 ulp are 1e-15 relative, what Nx.BinaryBackend's own C library promises at worst.
 const TABLE: &[Row] = &[
-    row("exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan", (2, 4)),
+    row(
+        "exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan",
+        (2, 4),
+    ),
     row("cbrt erf erfc erf_inv atan2 pow", (2, 4)),
     row("sqrt rsqrt divide", (1, 2)),
     row("add subtract multiply remainder", (0, 0)),
     row("round ceil floor", (0, 0)),
-    row("equal not_equal greater less greater_equal less_equal argmax argmin", (0, 0)),
-    Row { zeros_equal: true, ..row("min max clip reduce_max reduce_min", (0, 0)) },
+    row(
+        "equal not_equal greater less greater_equal less_equal argmax argmin",
+        (0, 0),
+    ),
+    Row {
+        zeros_equal: true,
+        ..row("min max clip reduce_max reduce_min", (0, 0))
+    },
     reduces("sum dot", Growth::Terms),
     reduces("product", Growth::Factors),
     // Signs, bits and copies are not arithmetic: denormals stay what they are.
@@ -71,11 +98,18 @@ const TABLE: &[Row] = &[
 
 /// The tolerance of `op` from `operands` to `result`.
 pub fn tolerance(op: &OpInfo, operands: &[DType], result: DType) -> Tolerance {
-    let row = TABLE.iter().find(|row| row.ops.split(' ').any(|name| name == op.name));
+    let row = TABLE
+        .iter()
+        .find(|row| row.ops.split(' ').any(|name| name == op.name));
     let row = row.expect("every op is in the table of tolerances");
     if !result.is_float() {
         let flushes = row.flushes && operands.iter().any(|dtype| dtype.is_float());
-        return Tolerance { ulp: 0, growth: Growth::None, flushes, zeros_equal: true };
+        return Tolerance {
+            ulp: 0,
+            growth: Growth::None,
+            flushes,
+            zeros_equal: true,
+        };
     }
     let ulp = match result {
         DType::F64 => row.ulp.1,
@@ -86,9 +120,16 @@ pub fn tolerance(op: &OpInfo, operands: &[DType], result: DType) -> Tolerance {
     let compensated = op.name == "sum" && result == DType::F32;
     Tolerance {
         ulp,
-        growth: if compensated { Growth::Compensated } else { row.growth },
+        growth: if compensated {
+            Growth::Compensated
+        } else {
+            row.growth
+        },
         // A conversion computes; the same type in and out is a copy.
-        flushes: row.flushes || operands.iter().any(|dtype| dtype.is_float() && *dtype != result),
+        flushes: row.flushes
+            || operands
+                .iter()
+                .any(|dtype| dtype.is_float() && *dtype != result),
         zeros_equal: row.zeros_equal,
     }
 }
@@ -101,12 +142,17 @@ mod tests {
     #[test]
     fn every_op_is_in_the_table_once() {
         for op in kernels::ops() {
-            let rows = TABLE.iter().filter(|row| row.ops.split(' ').any(|name| name == op.name));
+            let rows = TABLE
+                .iter()
+                .filter(|row| row.ops.split(' ').any(|name| name == op.name));
             assert_eq!(rows.count(), 1, "{}", op.name);
         }
         let names = TABLE.iter().flat_map(|row| row.ops.split(' '));
         for name in names {
-            assert!(kernels::ops().iter().any(|op| op.name == name), "{name} is no op");
+            assert!(
+                kernels::ops().iter().any(|op| op.name == name),
+                "{name} is no op"
+            );
         }
     }
 }

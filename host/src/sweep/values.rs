@@ -71,15 +71,21 @@ pub(super) enum Domain {
 /// The domain of operand `index` of `op`.
 pub(super) fn domain(op: &str, index: usize) -> Domain {
     match (op, index) {
-        ("exp" | "expm1" | "sigmoid" | "cosh" | "sinh" | "tanh" | "erf" | "erfc", _) => Domain::Exponent,
+        ("exp" | "expm1" | "sigmoid" | "cosh" | "sinh" | "tanh" | "erf" | "erfc", _) => {
+            Domain::Exponent
+        }
         ("log" | "log1p" | "sqrt" | "rsqrt", _) | ("pow", 0) => Domain::Positive,
         ("acosh", _) => Domain::AboveOne,
         ("atanh" | "acos" | "asin" | "erf_inv", _) => Domain::Unit,
         ("sum" | "dot", _) => Domain::Term,
         ("product", _) => Domain::Factor,
-        ("all" | "any" | "logical_and" | "logical_or" | "logical_xor", _) | ("select", 0) => Domain::Flag,
+        ("all" | "any" | "logical_and" | "logical_or" | "logical_xor", _) | ("select", 0) => {
+            Domain::Flag
+        }
         ("argmax" | "argmin" | "reduce_max" | "reduce_min", _)
-        | ("equal" | "not_equal" | "greater" | "less" | "greater_equal" | "less_equal", _) => Domain::Repeating,
+        | ("equal" | "not_equal" | "greater" | "less" | "greater_equal" | "less_equal", _) => {
+            Domain::Repeating
+        }
         ("quotient" | "remainder", 1) => Domain::NotZero,
         ("left_shift" | "right_shift" | "pow", 1) => Domain::Amount,
         _ => Domain::Any,
@@ -87,12 +93,20 @@ pub(super) fn domain(op: &str, index: usize) -> Domain {
 }
 
 /// `count` elements of `dtype`.
-pub(super) fn elements(domain: Domain, dtype: DType, values: Values, count: usize, rng: &mut Rng) -> Vec<u8> {
+pub(super) fn elements(
+    domain: Domain,
+    dtype: DType,
+    values: Values,
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
     for _ in 0..count {
         if dtype.is_float() {
             let value = match values {
-                Values::Special if rng.below(rarity(domain)) == 0 => special_float(domain, dtype, rng),
+                Values::Special if rng.below(rarity(domain)) == 0 => {
+                    special_float(domain, dtype, rng)
+                }
                 _ => finite_float(domain, dtype, rng),
             };
             push_float(dtype, value, &mut bytes);
@@ -138,10 +152,14 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Unit if rng.below(4) == 0 => sign * rng.between(-16.0, 0.0).exp2(),
         Domain::Unit => rng.between(-1.01, 1.01),
         Domain::Positive => mostly(sign, rng) * wide(rng),
-        Domain::AboveOne if rng.below(2) == 0 => mostly(0.5, rng) * (1.0 + rng.between(-20.0, 0.0).exp2()),
+        Domain::AboveOne if rng.below(2) == 0 => {
+            mostly(0.5, rng) * (1.0 + rng.between(-20.0, 0.0).exp2())
+        }
         Domain::AboveOne => mostly(sign, rng) * (1.0 + wide(rng)),
         Domain::Exponent if rng.below(2) == 0 => sign * rng.between(-20.0, 4.0).exp2(),
-        Domain::Exponent => rng.between(-1.0, 1.0) * if dtype == DType::F64 { 760.0 } else { 110.0 },
+        Domain::Exponent => {
+            rng.between(-1.0, 1.0) * if dtype == DType::F64 { 760.0 } else { 110.0 }
+        }
         Domain::Term => rng.between(-1.0, 1.0),
         Domain::Factor => sign * rng.between(0.6, 1.5),
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
@@ -152,9 +170,21 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
 
 fn special_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
     let (largest, smallest, epsilon) = match dtype {
-        DType::F16 => (f16::MAX.to_f64(), f16::MIN_POSITIVE.to_f64(), f16::EPSILON.to_f64()),
-        DType::BF16 => (bf16::MAX.to_f64(), bf16::MIN_POSITIVE.to_f64(), bf16::EPSILON.to_f64()),
-        DType::F32 => (f32::MAX.into(), f32::MIN_POSITIVE.into(), f32::EPSILON.into()),
+        DType::F16 => (
+            f16::MAX.to_f64(),
+            f16::MIN_POSITIVE.to_f64(),
+            f16::EPSILON.to_f64(),
+        ),
+        DType::BF16 => (
+            bf16::MAX.to_f64(),
+            bf16::MIN_POSITIVE.to_f64(),
+            bf16::EPSILON.to_f64(),
+        ),
+        DType::F32 => (
+            f32::MAX.into(),
+            f32::MIN_POSITIVE.into(),
+            f32::EPSILON.into(),
+        ),
         _ => (f64::MAX, f64::MIN_POSITIVE, f64::EPSILON),
     };
     let sign = rng.pick(&[-1.0, 1.0]);
@@ -192,7 +222,10 @@ fn special_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
     ];
     let all = always.len() + others.len();
     let index = rng.below(all as u64) as usize;
-    sign * always.get(index).copied().unwrap_or_else(|| others[index - always.len()])
+    sign * always
+        .get(index)
+        .copied()
+        .unwrap_or_else(|| others[index - always.len()])
 }
 
 fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 {
@@ -205,19 +238,37 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
     let random = low + i128::from(rng.next()) % (high - low + 1);
     let small = i128::from(rng.below(24)) - 12;
     let value = match (domain, values) {
-        (Domain::Amount, _) => return i128::from(rng.below(if rng.0 % 2 == 0 { 8 } else { 72 })),
+        (Domain::Amount, _) => {
+            return i128::from(rng.below(if rng.0.is_multiple_of(2) { 8 } else { 72 }));
+        }
         (Domain::Flag, _) => rng.pick(&[0, 0, random]),
         (Domain::Factor, _) => rng.pick(&[1, 1, small, 3]),
         (_, Values::Special) if rng.below(2) == 0 => {
             let near = 1i128 << rng.below(u64::from(bits));
             let shifted = near + i128::from(rng.below(3)) - 1;
-            rng.pick(&[low, high, 0, 1, -1, low + 1, high - 1, near, -near, shifted, -shifted])
+            rng.pick(&[
+                low,
+                high,
+                0,
+                1,
+                -1,
+                low + 1,
+                high - 1,
+                near,
+                -near,
+                shifted,
+                -shifted,
+            ])
         }
         (Domain::Repeating, _) => small,
         _ => rng.pick(&[random, random, small]),
     };
     let value = value.clamp(low, high);
-    if domain == Domain::NotZero && value == 0 { 7 } else { value }
+    if domain == Domain::NotZero && value == 0 {
+        7
+    } else {
+        value
+    }
 }
 
 #[cfg(test)]
@@ -245,7 +296,10 @@ mod tests {
             let size = dtype.size() as usize;
             for values in [Values::Finite, Values::Special] {
                 let divisors = elements(Domain::NotZero, dtype, values, 300, &mut Rng(7));
-                assert!(divisors.chunks(size).all(|c| c.iter().any(|b| *b != 0)), "{dtype}");
+                assert!(
+                    divisors.chunks(size).all(|c| c.iter().any(|b| *b != 0)),
+                    "{dtype}"
+                );
                 let amounts = elements(Domain::Amount, dtype, values, 300, &mut Rng(7));
                 assert!(amounts.chunks(size).all(|c| c[size - 1] < 128), "{dtype}");
             }

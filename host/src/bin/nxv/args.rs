@@ -66,7 +66,10 @@ const OPTIONS: &[Known] = &[
 impl Verb {
     /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
-        VERBS.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+        VERBS
+            .iter()
+            .find(|row| row.1 == self)
+            .map_or("", |row| row.0)
     }
 }
 
@@ -78,7 +81,10 @@ impl Arguments {
 
     /// Every value of an option.
     pub(crate) fn values<'a>(&'a self, option: &str) -> impl Iterator<Item = &'a str> {
-        self.options.iter().filter(move |row| row.0 == option).map(|row| row.1.as_str())
+        self.options
+            .iter()
+            .filter(move |row| row.0 == option)
+            .map(|row| row.1.as_str())
     }
 
     /// Whether a flag is given.
@@ -88,7 +94,10 @@ impl Arguments {
 
     /// The value of an option as a number; the message says what is wrong with it.
     pub(crate) fn number<T: std::str::FromStr>(&self, option: &str) -> Result<Option<T>, String> {
-        let parse = |text: &str| text.parse().map_err(|_| format!("{option}: expected a number, got: {text}"));
+        let parse = |text: &str| {
+            text.parse()
+                .map_err(|_| format!("{option}: expected a number, got: {text}"))
+        };
         self.value(option).map(parse).transpose()
     }
 }
@@ -111,11 +120,17 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
                     None => (option, None),
                 };
                 let Some(known) = OPTIONS.iter().find(|known| known.0 == name) else {
-                    return Err(format!("there is no option {name}{}", similar(name, OPTIONS.iter().map(|o| o.0))));
+                    return Err(format!(
+                        "there is no option {name}{}",
+                        similar(name, OPTIONS.iter().map(|o| o.0))
+                    ));
                 };
                 let value = match (known.1, given) {
                     (true, Some(value)) => value,
-                    (true, None) => words.next().cloned().ok_or_else(|| format!("{name} needs a value"))?,
+                    (true, None) => words
+                        .next()
+                        .cloned()
+                        .ok_or_else(|| format!("{name} needs a value"))?,
                     (false, None) => String::new(),
                     (false, Some(_)) => return Err(format!("{name} takes no value")),
                 };
@@ -132,7 +147,13 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
     let verb = match plain.next().as_deref() {
         None if given("--help") => return Ok(Parsed::Help(None)),
         None => return Err("expected a verb: devices, ops, explain, bench or check".to_owned()),
-        Some("help") => return plain.next().map(|name| verb(&name)).transpose().map(Parsed::Help),
+        Some("help") => {
+            return plain
+                .next()
+                .map(|name| verb(&name))
+                .transpose()
+                .map(Parsed::Help);
+        }
         Some(name) => verb(name)?,
     };
     if given("--help") {
@@ -143,18 +164,31 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
         return Err(format!("{} takes no operands, got: {word}", verb.name()));
     }
     let foreign = |option: &&(&str, String)| {
-        OPTIONS.iter().any(|known| known.0 == option.0 && !known.2.is_empty() && !known.2.contains(&verb))
+        OPTIONS
+            .iter()
+            .any(|known| known.0 == option.0 && !known.2.is_empty() && !known.2.contains(&verb))
     };
     if let Some((name, _)) = options.iter().find(foreign) {
         return Err(format!("{} has no option {name}", verb.name()));
     }
     let config = config(&options);
-    Ok(Parsed::Run(Arguments { verb, json: given("--json"), config, options, operands }))
+    Ok(Parsed::Run(Arguments {
+        verb,
+        json: given("--json"),
+        config,
+        options,
+        operands,
+    }))
 }
 
 fn verb(name: &str) -> Result<Verb, String> {
     let found = VERBS.iter().find(|row| row.0 == name).map(|row| row.1);
-    found.ok_or_else(|| format!("there is no verb {name}{}", similar(name, VERBS.iter().map(|row| row.0))))
+    found.ok_or_else(|| {
+        format!(
+            "there is no verb {name}{}",
+            similar(name, VERBS.iter().map(|row| row.0))
+        )
+    })
 }
 
 /// The environment's configuration with the options applied.
@@ -181,7 +215,9 @@ fn config(options: &[(&'static str, String)]) -> Config {
 pub(crate) fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> String {
     let closest = names.map(|name| (distance(word, name), name)).min();
     match closest {
-        Some((distance, name)) if distance <= 2.max(word.len() / 3) => format!("; did you mean {name}?"),
+        Some((distance, name)) if distance <= 2.max(word.len() / 3) => {
+            format!("; did you mean {name}?")
+        }
         _ => String::new(),
     }
 }
@@ -193,7 +229,9 @@ fn distance(a: &str, b: &str) -> usize {
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, y) in b.iter().enumerate() {
-            let best = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            let best = (diagonal + usize::from(x != *y))
+                .min(row[j] + 1)
+                .min(row[j + 1] + 1);
             diagonal = std::mem::replace(&mut row[j + 1], best);
         }
     }
@@ -205,7 +243,12 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Parsed, String> {
-        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        parse(
+            &line
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
     }
 
     fn run(line: &str) -> Arguments {
@@ -229,7 +272,8 @@ mod tests {
 
     #[test]
     fn options_of_the_host_end_up_in_its_config() {
-        let config = run("ops --device 1 --packs a:b --packs c --registry r.toml --validation").config;
+        let config =
+            run("ops --device 1 --packs a:b --packs c --registry r.toml --validation").config;
         assert_eq!(config.device, DeviceChoice::Index(1));
         assert_eq!(config.packs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.registry, Some(PathBuf::from("r.toml")));

@@ -42,32 +42,54 @@ struct Row {
 
 /// Runs the benchmarks.
 pub(crate) fn run(arguments: &Arguments) -> std::result::Result<Outcome, Problem> {
-    let filters: Vec<String> =
-        arguments.values("--filter").flat_map(|text| text.split(',')).map(str::to_lowercase).collect();
+    let filters: Vec<String> = arguments
+        .values("--filter")
+        .flat_map(|text| text.split(','))
+        .map(str::to_lowercase)
+        .collect();
     let wanted = |workload: &Workload| {
         let name = workload.name.to_lowercase();
         filters.is_empty() || filters.iter().any(|filter| name.contains(filter.trim()))
     };
     let workloads: Vec<Workload> = workloads::all().into_iter().filter(wanted).collect();
     if workloads.is_empty() {
-        return Err(Problem::Usage("no benchmark has that in its name; nxv bench --list prints the names".to_owned()));
+        return Err(Problem::Usage(
+            "no benchmark has that in its name; nxv bench --list prints the names".to_owned(),
+        ));
     }
     if arguments.has("--list") {
-        let names: Vec<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
-        return Ok(Outcome { text: names.join("\n") + "\n", json: json(&names), holds: true });
+        let names: Vec<&str> = workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
+        return Ok(Outcome {
+            text: names.join("\n") + "\n",
+            json: json(&names),
+            holds: true,
+        });
     }
     let runtime = Runtime::open(&arguments.config)?;
     let summary = runtime.device().summary();
     let mut bench = Bench {
         runtime: &runtime,
-        batches: if arguments.has("--quick") { QUICK_BATCHES } else { BATCHES },
+        batches: if arguments.has("--quick") {
+            QUICK_BATCHES
+        } else {
+            BATCHES
+        },
         on_host: arguments.has("--host"),
         pace: HashMap::new(),
     };
     let mut rows = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
         if stderr().is_terminal() {
-            eprint!("\r{:60}\r{} of {}: {}", "", index + 1, workloads.len(), workload.name);
+            eprint!(
+                "\r{:60}\r{} of {}: {}",
+                "",
+                index + 1,
+                workloads.len(),
+                workload.name
+            );
         }
         rows.push(bench.row(workload)?);
     }
@@ -76,8 +98,13 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<Outcome, Problem
     }
     let mut text = format!("{} ({})\n", summary.name, summary.driver);
     rows.iter().for_each(|row| line(row, &mut text));
-    let json = serde_json::json!({ "device": summary.name, "driver": summary.driver, "results": rows });
-    Ok(Outcome { text, json, holds: true })
+    let json =
+        serde_json::json!({ "device": summary.name, "driver": summary.driver, "results": rows });
+    Ok(Outcome {
+        text,
+        json,
+        holds: true,
+    })
 }
 
 struct Bench<'a> {
@@ -117,12 +144,19 @@ impl Bench<'_> {
         self.runtime.trim()?;
         let (times, served_by, host_us) = match measured {
             Ok(measured) => measured,
-            Err(error) if matches!(error.kind(), Kind::OutOfMemory | Kind::Unsupported | Kind::FallbackForbidden) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    Kind::OutOfMemory | Kind::Unsupported | Kind::FallbackForbidden
+                ) =>
+            {
                 return Ok(empty(Some(error.to_string())));
             }
             Err(error) => return Err(error.into()),
         };
-        let rate = |amount: Option<u64>, unit: f64| amount.map(|amount| amount as f64 / times.median_us / unit);
+        let rate = |amount: Option<u64>, unit: f64| {
+            amount.map(|amount| amount as f64 / times.median_us / unit)
+        };
         Ok(Row {
             median_us: Some(times.median_us),
             min_us: Some(times.min_us),
@@ -140,7 +174,11 @@ impl Bench<'_> {
         let needed = 2 * workload.stored();
         let memory = self.runtime.device().summary().memory;
         if needed > memory / 4 * 3 {
-            return Some(format!("it takes about {} MiB of the device's {} MiB", needed >> 20, memory >> 20));
+            return Some(format!(
+                "it takes about {} MiB of the device's {} MiB",
+                needed >> 20,
+                memory >> 20
+            ));
         }
         self.too_long(workload, false)
     }
@@ -148,22 +186,40 @@ impl Bench<'_> {
     fn too_long(&self, workload: &Workload, on_host: bool) -> Option<String> {
         let pace = self.pace.get(&(workload.family.clone(), on_host))?;
         let seconds = pace * workload.work() as f64;
-        (seconds > TOO_LONG.as_secs_f64()).then(|| format!("one run would take about {seconds:.0} s"))
+        (seconds > TOO_LONG.as_secs_f64())
+            .then(|| format!("one run would take about {seconds:.0} s"))
     }
 
     fn ready<'w>(&self, workload: &'w Workload) -> Result<Ready<'w>> {
         let bytes: Vec<Vec<u8>> = workload.inputs.iter().map(random).collect();
         let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
-        let mut inputs = workload.inputs.iter().zip(&bytes).map(upload).collect::<Result<Vec<_>>>()?;
+        let mut inputs = workload
+            .inputs
+            .iter()
+            .zip(&bytes)
+            .map(upload)
+            .collect::<Result<Vec<_>>>()?;
         if workload.transposed {
             inputs[0] = inputs[0].transpose(&[1, 0])?;
         }
-        let specs: Vec<Spec> = inputs.iter().map(|tensor| (tensor.dtype(), tensor.shape().to_vec())).collect();
-        let op = kernels::ops().iter().find(|op| op.name == workload.op).expect("a benchmark names an op");
+        let specs: Vec<Spec> = inputs
+            .iter()
+            .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
+            .collect();
+        let op = kernels::ops()
+            .iter()
+            .find(|op| op.name == workload.op)
+            .expect("a benchmark names an op");
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
         let request = sweep::infer(op, &specs, given, &workload.attrs)?;
         let bytes = if self.on_host { bytes } else { Vec::new() };
-        Ok(Ready { workload, bytes, inputs, output: [request.output], attrs: request.attrs })
+        Ok(Ready {
+            workload,
+            bytes,
+            inputs,
+            output: [request.output],
+            attrs: request.attrs,
+        })
     }
 
     fn measure(&mut self, ready: &Ready<'_>) -> Result<(Times, String, Option<f64>)> {
@@ -172,7 +228,11 @@ impl Bench<'_> {
         let run = || runtime.run_reported(workload.op, &inputs, &ready.output, &ready.attrs);
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
-        let most = if workload.bytes.or(workload.flops).is_some() { MOST } else { MOST_SMALL };
+        let most = if workload.bytes.or(workload.flops).is_some() {
+            MOST
+        } else {
+            MOST_SMALL
+        };
         let times = timing::time(self.batches, most, |count| {
             let start = Instant::now();
             for _ in 0..count {
@@ -185,10 +245,18 @@ impl Bench<'_> {
             }
             let recorded = start.elapsed();
             runtime.sync()?;
-            Ok(if workload.mode == Mode::Record { recorded } else { start.elapsed() })
+            Ok(if workload.mode == Mode::Record {
+                recorded
+            } else {
+                start.elapsed()
+            })
         })?;
         self.keep_pace(workload, false, times.median_us);
-        let host_us = if self.on_host { self.host(ready)? } else { None };
+        let host_us = if self.on_host {
+            self.host(ready)?
+        } else {
+            None
+        };
         Ok((times, served_by, host_us))
     }
 
@@ -198,7 +266,8 @@ impl Bench<'_> {
             return Ok(None);
         }
         let view = |(tensor, bytes): (&'_ Tensor, &'_ Vec<u8>)| (tensor.clone(), bytes.clone());
-        let operands: Vec<(Tensor, Vec<u8>)> = ready.inputs.iter().zip(&ready.bytes).map(view).collect();
+        let operands: Vec<(Tensor, Vec<u8>)> =
+            ready.inputs.iter().zip(&ready.bytes).map(view).collect();
         let views: Vec<kernels::View<'_>> = operands
             .iter()
             .map(|(tensor, bytes)| kernels::View {
@@ -214,7 +283,11 @@ impl Bench<'_> {
         let times = timing::time(QUICK_BATCHES, MOST, |count| {
             let start = Instant::now();
             for _ in 0..count {
-                let out = kernels::Out { dtype: *dtype, shape, bytes: &mut bytes };
+                let out = kernels::Out {
+                    dtype: *dtype,
+                    shape,
+                    bytes: &mut bytes,
+                };
                 kernels::run(ready.workload.op, &views, &mut [out], &ready.attrs)?;
             }
             Ok(start.elapsed())
@@ -253,11 +326,20 @@ fn random((dtype, shape): &Spec) -> Vec<u8> {
 
 fn line(row: &Row, text: &mut String) {
     let Some(median) = row.median_us else {
-        let _ = writeln!(text, "{:26} {}", row.name, row.note.as_deref().unwrap_or("not measured"));
+        let _ = writeln!(
+            text,
+            "{:26} {}",
+            row.name,
+            row.note.as_deref().unwrap_or("not measured")
+        );
         return;
     };
     let (min, p95) = (row.min_us.unwrap_or(median), row.p95_us.unwrap_or(median));
-    let _ = write!(text, "{:26} {median:12.2} us  (min {min:.2}, p95 {p95:.2})", row.name);
+    let _ = write!(
+        text,
+        "{:26} {median:12.2} us  (min {min:.2}, p95 {p95:.2})",
+        row.name
+    );
     if let Some(gbps) = row.gbps {
         let _ = write!(text, "  {gbps:.0} GB/s");
     }

@@ -17,10 +17,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     spec::ops(filter).map_err(Problem::Usage)?;
     let defaults = sweep::Options::default();
     let options = sweep::Options {
-        seed: arguments.number("--seed").map_err(Problem::Usage)?.unwrap_or(defaults.seed),
+        seed: arguments
+            .number("--seed")
+            .map_err(Problem::Usage)?
+            .unwrap_or(defaults.seed),
         filter: filter.map(str::to_owned),
         quick: arguments.has("--quick"),
-        threads: arguments.number("--threads").map_err(Problem::Usage)?.unwrap_or(defaults.threads),
+        threads: arguments
+            .number("--threads")
+            .map_err(Problem::Usage)?
+            .unwrap_or(defaults.threads),
     };
     let shows = stderr().is_terminal();
     let report = sweep::run(&arguments.config, &options, &|done, all| {

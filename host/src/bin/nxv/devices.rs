@@ -10,7 +10,11 @@ pub(crate) fn run() -> Result<Outcome, Problem> {
     let mut text = String::new();
     for d in &devices {
         let memory = d.memory as f64 / f64::from(1 << 30);
-        let _ = writeln!(text, "{}  {}  ({}, {memory:.1} GiB, Vulkan {})", d.index, d.name, d.kind, d.api);
+        let _ = writeln!(
+            text,
+            "{}  {}  ({}, {memory:.1} GiB, Vulkan {})",
+            d.index, d.name, d.kind, d.api
+        );
         let _ = writeln!(text, "   driver    {}", d.driver);
         let _ = writeln!(text, "   uuid      {}", d.uuid);
         let _ = writeln!(text, "   features  {}", d.features.join(" "));
@@ -18,5 +22,9 @@ pub(crate) fn run() -> Result<Outcome, Problem> {
             let _ = writeln!(text, "   unusable  {why}");
         }
     }
-    Ok(Outcome { text, json: json(&devices), holds: true })
+    Ok(Outcome {
+        text,
+        json: json(&devices),
+        holds: true,
+    })
 }

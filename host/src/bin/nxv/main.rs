@@ -20,7 +20,10 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let arguments = match args::parse(&words) {
         Ok(Parsed::Run(arguments)) => arguments,
         Ok(Parsed::Help(topic)) => {
@@ -49,7 +52,11 @@ fn main() -> ExitCode {
                 true => print(&format!("{:#}\n", outcome.json)),
                 false => print(&outcome.text),
             }
-            if outcome.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if outcome.holds {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
         }
         Err(output::Problem::Usage(message)) => {
             eprintln!("nxv: {message}\nTry: nxv help {}", arguments.verb.name());

@@ -12,8 +12,12 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let expected = || format!("expected a type and a shape such as f32[2,3], got: {text}");
     let (name, rest) = text.split_once('[').ok_or_else(expected)?;
     let inner = rest.strip_suffix(']').ok_or_else(expected)?;
-    let dtype = DType::from_name(name)
-        .ok_or_else(|| format!("there is no type {name}{}", similar(name, DType::all().map(DType::name))))?;
+    let dtype = DType::from_name(name).ok_or_else(|| {
+        format!(
+            "there is no type {name}{}",
+            similar(name, DType::all().map(DType::name))
+        )
+    })?;
     let extent = |part: &str| part.trim().parse().map_err(|_| expected());
     let shape = match inner.trim() {
         "" => Vec::new(),
@@ -24,9 +28,16 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
 
 /// Reads an attribute; the message says what is wrong.
 pub(crate) fn attr(text: &str) -> Result<Attr, String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected name=value, got: {text}"))?;
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("expected name=value, got: {text}"))?;
     let value = value.trim();
-    let parts = || value.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts = || {
+        value
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+    };
     let ints: Result<Vec<i64>, _> = parts().map(str::parse).collect();
     let floats: Result<Vec<f64>, _> = parts().map(str::parse).collect();
     let value = match (ints, floats) {
@@ -34,20 +45,31 @@ pub(crate) fn attr(text: &str) -> Result<Attr, String> {
         (_, Ok(floats)) => AttrValue::Floats(floats),
         _ => AttrValue::Text(value.to_owned()),
     };
-    Ok(Attr { name: name.to_owned(), value })
+    Ok(Attr {
+        name: name.to_owned(),
+        value,
+    })
 }
 
 /// The op of that name; the message names a similar one.
 pub(crate) fn op(name: &str) -> Result<&'static OpInfo, String> {
     let found = kernels::ops().iter().find(|op| op.name == name);
-    found.ok_or_else(|| format!("there is no op named {name}{}", similar(name, kernels::ops().iter().map(|op| op.name))))
+    found.ok_or_else(|| {
+        format!(
+            "there is no op named {name}{}",
+            similar(name, kernels::ops().iter().map(|op| op.name))
+        )
+    })
 }
 
 /// The ops that a filter names: all of them, one, or with a trailing `*` those that begin so.
 pub(crate) fn ops(filter: Option<&str>) -> Result<Vec<&'static OpInfo>, String> {
     match filter.map(|text| (text, text.strip_suffix('*'))) {
         None => Ok(kernels::ops().iter().collect()),
-        Some((_, Some(start))) => Ok(kernels::ops().iter().filter(|op| op.name.starts_with(start)).collect()),
+        Some((_, Some(start))) => Ok(kernels::ops()
+            .iter()
+            .filter(|op| op.name.starts_with(start))
+            .collect()),
         Some((name, None)) => Ok(vec![op(name)?]),
     }
 }

@@ -43,7 +43,11 @@ fn summary(mut times: Vec<f64>) -> Times {
     times.sort_by(f64::total_cmp);
     let last = times.len() - 1;
     let middle = (times[last / 2] + times[last.div_ceil(2)]) / 2.0;
-    Times { median_us: middle, min_us: times[0], p95_us: times[(last * 95).div_ceil(100)] }
+    Times {
+        median_us: middle,
+        min_us: times[0],
+        p95_us: times[(last * 95).div_ceil(100)],
+    }
 }
 
 #[cfg(test)]
@@ -53,8 +57,22 @@ mod tests {
     #[test]
     fn summaries_are_of_sorted_times() {
         let times = summary(vec![4.0, 1.0, 3.0, 2.0]);
-        assert_eq!(times, Times { median_us: 2.5, min_us: 1.0, p95_us: 4.0 });
-        assert_eq!(summary(vec![7.0]), Times { median_us: 7.0, min_us: 7.0, p95_us: 7.0 });
+        assert_eq!(
+            times,
+            Times {
+                median_us: 2.5,
+                min_us: 1.0,
+                p95_us: 4.0
+            }
+        );
+        assert_eq!(
+            summary(vec![7.0]),
+            Times {
+                median_us: 7.0,
+                min_us: 7.0,
+                p95_us: 7.0
+            }
+        );
     }
 
     #[test]

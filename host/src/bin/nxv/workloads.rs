@@ -39,7 +39,9 @@ pub(crate) struct Workload {
 
 impl Workload {
     fn new(name: String, op: &'static str, inputs: Vec<Spec>) -> Workload {
-        let family = name.split(' ').filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()));
+        let family = name
+            .split(' ')
+            .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()));
         Workload {
             family: family.collect::<Vec<_>>().join(" "),
             name,
@@ -59,11 +61,17 @@ impl Workload {
     }
 
     fn bytes(self, bytes: u64) -> Workload {
-        Workload { bytes: Some(bytes), ..self }
+        Workload {
+            bytes: Some(bytes),
+            ..self
+        }
     }
 
     fn flops(self, flops: u64) -> Workload {
-        Workload { flops: Some(flops), ..self }
+        Workload {
+            flops: Some(flops),
+            ..self
+        }
     }
 
     fn mode(self, mode: Mode) -> Workload {
@@ -72,7 +80,10 @@ impl Workload {
 
     /// Bytes of the operands.
     pub(crate) fn stored(&self) -> u64 {
-        self.inputs.iter().map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>()).sum()
+        self.inputs
+            .iter()
+            .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
+            .sum()
     }
 
     /// What its time is about proportional to within its family.
@@ -115,17 +126,37 @@ fn elementwise() -> Vec<Workload> {
         all.push(Workload::new(name("exp"), "exp", vec![x()]).bytes(8 * n));
         let pred = (DType::U8, vec![n]);
         all.push(Workload::new(name("select"), "select", vec![pred, x(), x()]).bytes(13 * n));
-        let cast = Workload::new(format!("cast 2^{power} f32 f16"), "as_type", vec![x()]).bytes(6 * n);
-        all.push(Workload { result: Some(DType::F16), ..cast });
+        let cast =
+            Workload::new(format!("cast 2^{power} f32 f16"), "as_type", vec![x()]).bytes(6 * n);
+        all.push(Workload {
+            result: Some(DType::F16),
+            ..cast
+        });
         let side = 1u64 << (power / 2);
         let matrix = || (F32, vec![side, side]);
-        let bcast = Workload::new(format!("bcast row add {side} f32"), "add", vec![matrix(), (F32, vec![side])]);
+        let bcast = Workload::new(
+            format!("bcast row add {side} f32"),
+            "add",
+            vec![matrix(), (F32, vec![side])],
+        );
         all.push(bcast.bytes(8 * n));
-        let transpose = Workload::new(format!("transpose {side} f32"), "as_type", vec![matrix()]).bytes(8 * n);
-        all.push(Workload { transposed: true, result: Some(F32), ..transpose });
+        let transpose =
+            Workload::new(format!("transpose {side} f32"), "as_type", vec![matrix()]).bytes(8 * n);
+        all.push(Workload {
+            transposed: true,
+            result: Some(F32),
+            ..transpose
+        });
     }
     let n = 1u64 << 26;
-    all.push(Workload::new("exp 2^26 f64".to_owned(), "exp", vec![(DType::F64, vec![n])]).bytes(16 * n));
+    all.push(
+        Workload::new(
+            "exp 2^26 f64".to_owned(),
+            "exp",
+            vec![(DType::F64, vec![n])],
+        )
+        .bytes(16 * n),
+    );
     let copy = |name: &str, n: u64| Workload {
         // A copy of the same type and layout still moves every byte.
         result: Some(F32),
@@ -148,10 +179,20 @@ fn reductions() -> Vec<Workload> {
     let argmax = vec![Attr::ints("axis", [1]), Attr::text("tie_break", "low")];
     vec![
         of("sum all 2^26 f32", "sum", vec![(F32, vec![n])], axes(&[0])),
-        of("sum all 2^26 f64", "sum", vec![(DType::F64, vec![n])], axes(&[0])),
+        of(
+            "sum all 2^26 f64",
+            "sum",
+            vec![(DType::F64, vec![n])],
+            axes(&[0]),
+        ),
         of("sum axis0 8192 f32", "sum", square(), axes(&[0])),
         of("sum axis1 8192 f32", "sum", square(), axes(&[1])),
-        of("max all 2^26 f32", "reduce_max", vec![(F32, vec![n])], axes(&[0])),
+        of(
+            "max all 2^26 f32",
+            "reduce_max",
+            vec![(F32, vec![n])],
+            axes(&[0]),
+        ),
         of("argmax axis1 8192 f32", "argmax", square(), argmax),
     ]
 }
@@ -168,9 +209,13 @@ fn products() -> Vec<Workload> {
     };
     let square = |n: u64, dtype: DType, suffix: &str, a, b| {
         let matrix = || (dtype, vec![n, n]);
-        Workload::new(format!("matmul {n} {dtype}{suffix}"), "dot", vec![matrix(), matrix()])
-            .attrs(contract(a, b, &[]))
-            .flops(2 * n * n * n)
+        Workload::new(
+            format!("matmul {n} {dtype}{suffix}"),
+            "dot",
+            vec![matrix(), matrix()],
+        )
+        .attrs(contract(a, b, &[]))
+        .flops(2 * n * n * n)
     };
     for dtype in [F32, DType::F64, DType::F16, DType::BF16] {
         all.extend([256, 512, 1024, 2048, 4096, 8192].map(|n| square(n, dtype, "", 1, 0)));
@@ -185,9 +230,13 @@ fn products() -> Vec<Workload> {
     );
     let n = 8192;
     all.push(
-        Workload::new("matvec 8192 f32".to_owned(), "dot", vec![(F32, vec![n, n]), (F32, vec![n])])
-            .attrs(contract(1, 0, &[]))
-            .bytes(4 * n * n),
+        Workload::new(
+            "matvec 8192 f32".to_owned(),
+            "dot",
+            vec![(F32, vec![n, n]), (F32, vec![n])],
+        )
+        .attrs(contract(1, 0, &[]))
+        .bytes(4 * n * n),
     );
     all
 }
