@@ -610,7 +610,7 @@ float nxv_erf_inv(float x) {
         -0.02083083 + z * (0.34499007 + z * (-0.90190005 + z * (1.7614567 + z * (-1.8058022 + z *
         0.8942027))))))))));
         precise float result = x + x * (tail - 0.11377308);
-        return result;
+        return nxv_with_sign(result, x);
     }
     vec2 w = nxv_root(-nxv_log_parts(vec2(1.0 - abs(x), 0.0)));
     float t = (w.x - 2.0) / (w.x + 2.0);

@@ -13,7 +13,25 @@ use crate::{
 use nx_vulkan_abi::{DType, DTypeSet};
 
 /// Pairs of different types that are tried for each op with more than one operand, of up to 132.
-const MIXED: usize = 20;
+const MIXED: usize = 10;
+
+/// Half of the mixed requests are contiguous.
+const MIXED_LAYOUTS: [Layout; 6] = [
+    Layout::Contiguous,
+    Layout::Contiguous,
+    Layout::Contiguous,
+    Layout::Transposed,
+    Layout::Broadcast,
+    Layout::Sliced,
+];
+
+/// How many of the problems of a layout are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variety {
+    One,
+    Few,
+    All,
+}
 
 /// One request with the layout of its operands.
 #[derive(Debug, Clone)]
@@ -46,7 +64,15 @@ pub(super) fn cases(op: &'static OpInfo, seed: u64, quick: bool) -> Result<Vec<C
     let mut all = Vec::new();
     let same = same_types(op);
     let large = rng.below(same.len() as u64) as usize;
+    let varied = rng.below(same.len() as u64) as usize;
     for (index, types) in same.iter().enumerate() {
+        // f32 and one other type see every shape; the others those that need few different shaders.
+        let is_varied = index == varied || types.inputs.last() == Some(&DType::F32);
+        let variety = match (quick, is_varied) {
+            (true, _) => Variety::One,
+            (_, true) => Variety::All,
+            _ => Variety::Few,
+        };
         for layout in LAYOUTS {
             let skip = match layout {
                 Layout::Large => index != large && op.kind != OpKind::Dot || quick,
@@ -54,16 +80,14 @@ pub(super) fn cases(op: &'static OpInfo, seed: u64, quick: bool) -> Result<Vec<C
                 _ => op.arity == 0,
             };
             if !skip {
-                in_layout(op, types, layout, quick, &mut rng, &mut all)?;
+                in_layout(op, types, layout, variety, &mut rng, &mut all)?;
             }
         }
     }
     if !quick {
         for types in mixed_types(op, &mut rng) {
-            let layout = rng.pick(&LAYOUTS[..5]);
-            for layout in [Layout::Contiguous, layout] {
-                in_layout(op, &types, layout, true, &mut rng, &mut all)?;
-            }
+            let layout = rng.pick(&MIXED_LAYOUTS);
+            in_layout(op, &types, layout, Variety::One, &mut rng, &mut all)?;
         }
     }
     Ok(all)
@@ -124,7 +148,7 @@ fn mixed_types(op: &OpInfo, rng: &mut Rng) -> Vec<Types> {
             .into_iter()
             .map(|(x, y)| give(vec![x], Some(y)))
             .collect(),
-        OpKind::ArgReduction => of(pairs(&real, &integers), 12)
+        OpKind::ArgReduction => of(pairs(&real, &integers), MIXED / 2)
             .into_iter()
             .map(|(x, y)| give(vec![x], Some(y)))
             .collect(),
@@ -159,20 +183,24 @@ fn narrows(x: DType, y: DType) -> bool {
     half(merge(x, y)) && !(half(x) && half(y))
 }
 
-/// The cases of one combination of types in one layout: of `few`, only one with special and one with finite values.
+/// The cases of one combination of types in one layout.
 fn in_layout(
     op: &'static OpInfo,
     types: &Types,
     layout: Layout,
-    few: bool,
+    variety: Variety,
     rng: &mut Rng,
     to: &mut Vec<Case>,
 ) -> Result<()> {
-    let mut problems = problems::problems(op, layout, types.inputs.len(), rng);
-    if few {
-        (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
-        problems.truncate(1);
-    }
+    let mut problems = problems::problems(op, layout, variety == Variety::All, rng);
+    let most = match (variety, layout) {
+        (Variety::One, _) => 1,
+        (Variety::Few, Layout::Contiguous) => 4,
+        (Variety::Few, _) => 2,
+        (Variety::All, _) => problems.len(),
+    };
+    (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
+    problems.truncate(most);
     let both = [Values::Finite, Values::Special];
     for problem in problems {
         let inputs: Vec<Spec> = types
@@ -202,15 +230,12 @@ fn in_layout(
         for &values in values {
             let seed = rng.next();
             let mut layouts = Rng(seed);
+            let varies = variety == Variety::All;
             let operand = |(index, (dtype, shape)): (usize, &Spec)| {
                 // A second operand in another layout than the first: both paths of a kernel in one request.
-                let other = index > 0 && layouts.below(2) == 0;
-                Operand::new(
-                    *dtype,
-                    shape,
-                    if other { Layout::Contiguous } else { layout },
-                    &mut layouts,
-                )
+                let other = varies && index > 0 && layouts.below(2) == 0;
+                let layout = if other { Layout::Contiguous } else { layout };
+                Operand::new(*dtype, shape, layout, varies.then_some(&mut layouts))
             };
             to.push(Case {
                 op,

@@ -320,7 +320,7 @@ mod tests {
         assert!(of_f32(tiny, 0.0, &STRICT, None).wrong.is_some());
         assert_eq!(of_f32(tiny, 0.0, &flushes, None).flushed, 1);
         assert!(
-            of_f32(f32::MIN_POSITIVE, 0.0, &flushes, None)
+            of_f32(2.0 * f32::MIN_POSITIVE, 0.0, &flushes, None)
                 .wrong
                 .is_some()
         );

@@ -61,8 +61,14 @@ enum View {
 }
 
 impl Operand {
-    /// An operand of `shape` that lies in memory as `layout` says.
-    pub(super) fn new(dtype: DType, shape: &[u64], layout: Layout, rng: &mut Rng) -> Operand {
+    /// An operand of `shape` that lies in memory as `layout` says: in one of many ways by `rng`, without it in the
+    /// way that shares its shader with other layouts.
+    pub(super) fn new(
+        dtype: DType,
+        shape: &[u64],
+        layout: Layout,
+        rng: Option<&mut Rng>,
+    ) -> Operand {
         let rank = shape.len();
         let all: Vec<usize> = (0..rank).collect();
         let whole = shape.to_vec();
@@ -70,29 +76,33 @@ impl Operand {
             Layout::Transposed => permuted(shape, all.into_iter().rev().collect()),
             Layout::Deep => {
                 let mut order = all;
-                (1..rank).for_each(|i| order.swap(i, rng.below(i as u64 + 1) as usize));
+                match rng {
+                    Some(rng) => {
+                        (1..rank).for_each(|i| order.swap(i, rng.below(i as u64 + 1) as usize))
+                    }
+                    None => order.reverse(),
+                }
                 permuted(shape, order)
             }
             Layout::Broadcast => {
-                let keep = rng.below(rank.max(1) as u64) as usize;
-                let one = |axis: usize| {
-                    if axis == keep || rng.0 >> axis & 1 == 1 {
-                        shape[axis]
-                    } else {
-                        1
-                    }
+                let kept = |axis: usize| match &rng {
+                    Some(rng) => rng.0 >> axis & 1 == 1,
+                    None => axis + 1 == rank,
                 };
-                (all.into_iter().map(one).collect(), vec![View::Broadcast])
+                let extent = |axis: usize| if kept(axis) { shape[axis] } else { 1 };
+                (all.into_iter().map(extent).collect(), vec![View::Broadcast])
             }
-            Layout::Sliced => sliced(shape, rng),
+            Layout::Sliced => sliced(shape, rng.map_or(1, |rng| rng.below(3))),
             Layout::Reversed => {
-                let some = all
-                    .iter()
-                    .copied()
-                    .filter(|axis| rank == 1 || rng.0 >> axis & 1 == 0);
-                let some: Vec<usize> = some.collect();
-                let axes = if some.is_empty() { all } else { some };
-                (whole, vec![View::Reverse(axes)])
+                let reversed = |axis: &usize| match &rng {
+                    Some(rng) => rng.0 >> axis & 1 == 1,
+                    None => axis + 1 == rank,
+                };
+                let axes: Vec<usize> = all.iter().copied().filter(reversed).collect();
+                (
+                    whole,
+                    vec![View::Reverse(if axes.is_empty() { all } else { axes })],
+                )
             }
             _ => (whole, Vec::new()),
         };
@@ -146,8 +156,7 @@ fn permuted(shape: &[u64], order: Vec<usize>) -> (Vec<u64>, Vec<View>) {
 }
 
 /// An offset of whole rows, an offset within rows, or steps along every axis.
-fn sliced(shape: &[u64], rng: &mut Rng) -> (Vec<u64>, Vec<View>) {
-    let kind = rng.below(3);
+fn sliced(shape: &[u64], kind: u64) -> (Vec<u64>, Vec<View>) {
     let last = shape.len().saturating_sub(1);
     let per_axis = |axis: usize| match kind {
         0 if axis == 0 => (2, 1, 1),

@@ -58,6 +58,9 @@ impl Default for Options {
     }
 }
 
+/// Units of work after which a thread opens the device anew: pipelines are kept as long as their runtime, and on a
+/// CPU device thousands of them take gigabytes.
+const TURN: usize = 16;
 /// Bytes with which result memory is filled before each run.
 const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
 
@@ -74,36 +77,48 @@ pub fn run(
     let start = Instant::now();
     let work = units(options)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let runtimes = (0..options.threads.max(1)).map(|_| Runtime::open(config));
-    let runtimes = runtimes.collect::<Result<Vec<_>>>()?;
-    let device = runtimes[0].device().summary();
+    let summary = Runtime::open(config)?.device().summary().clone();
     let total = Mutex::new(Report {
-        device: device.name.clone(),
-        driver: device.driver.clone(),
+        device: summary.name,
+        driver: summary.driver,
         seed: options.seed,
         ..Report::default()
     });
-    let worker = |runtime: &Runtime| {
-        let report = Report::default();
-        let mut sweep = Sweep {
-            canaries: Canaries::new(runtime),
-            runtime,
-            report,
-        };
-        while let Some(unit) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            unit.iter().for_each(|case| sweep.case(case));
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
+    let worker = || -> Result<()> {
+        loop {
+            let first = next.fetch_add(TURN, Ordering::Relaxed).min(work.len());
+            let turn = &work[first..work.len().min(first + TURN)];
+            if turn.is_empty() {
+                return Ok(());
+            }
+            let runtime = Runtime::open(config)?;
+            let mut sweep = Sweep {
+                canaries: Canaries::new(&runtime),
+                runtime: &runtime,
+                report: Report::default(),
+            };
+            for unit in turn {
+                unit.iter().for_each(|case| sweep.case(case));
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
+            }
+            total
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .merge(sweep.report);
         }
-        total
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .merge(sweep.report);
     };
     std::thread::scope(|scope| {
-        for runtime in &runtimes {
-            scope.spawn(|| worker(runtime));
-        }
-    });
+        let spawn = |_| scope.spawn(worker);
+        let threads: Vec<_> = (0..options.threads.max(1)).map(spawn).collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect::<Result<()>>()
+    })?;
     let mut report = total.into_inner().unwrap_or_else(PoisonError::into_inner);
     report
         .failures

@@ -14,27 +14,33 @@ pub(super) struct Problem {
     pub(super) attrs: Vec<Attr>,
 }
 
-/// The problems to try for `op` in `layout`.
-pub(super) fn problems(op: &OpInfo, layout: Layout, arity: usize, rng: &mut Rng) -> Vec<Problem> {
+/// The problems of `op` in `layout`. Elementwise there is one: if it `varies`, one of many shapes, else a shape
+/// with which several layouts need the same shader.
+pub(super) fn problems(op: &OpInfo, layout: Layout, varies: bool, rng: &mut Rng) -> Vec<Problem> {
     match op.kind {
         OpKind::Iota | OpKind::Eye | OpKind::Fill => creation(op.kind, layout),
         OpKind::Reduction => reductions(layout, rng, false),
         OpKind::ArgReduction => reductions(layout, rng, true),
         OpKind::Dot => dots(layout, rng),
-        _ => vec![elementwise(layout, arity, rng)],
+        _ => vec![elementwise(layout, op.arity, varies, rng)],
     }
 }
 
-fn elementwise(layout: Layout, arity: usize, rng: &mut Rng) -> Problem {
-    let shape: &[u64] = match layout {
-        Layout::Contiguous => rng.pick(&[&[1021][..], &[3, 5, 7], &[12, 16], &[1, 259]]),
-        Layout::Transposed => rng.pick(&[&[7, 6][..], &[8, 12], &[4, 5, 8], &[33, 17]]),
-        Layout::Broadcast | Layout::Reversed => rng.pick(&[&[9, 7][..], &[8, 16], &[3, 4, 5]]),
-        Layout::Sliced => rng.pick(&[&[67][..], &[8, 12], &[5, 7], &[3, 4, 5]]),
-        Layout::Empty => rng.pick(&[&[0][..], &[0, 3], &[4, 0]]),
-        Layout::Scalar => &[],
-        Layout::Deep => rng.pick(&[&[2, 3, 2, 5, 3][..], &[2, 1, 3, 2, 2, 3], &[3, 2, 2, 2, 4]]),
-        Layout::Large => rng.pick(&[&[(1 << 20) + 3][..], &[1 << 20]]),
+fn elementwise(layout: Layout, arity: usize, varies: bool, rng: &mut Rng) -> Problem {
+    let shapes: &[&[u64]] = match layout {
+        Layout::Contiguous => &[&[1021], &[3, 5, 7], &[12, 16], &[1, 259]],
+        Layout::Transposed => &[&[9, 7], &[7, 6], &[8, 12], &[4, 5, 8], &[33, 17]],
+        Layout::Broadcast | Layout::Reversed => &[&[9, 7], &[8, 16], &[3, 4, 5]],
+        Layout::Sliced => &[&[5, 7], &[67], &[8, 12], &[3, 4, 5]],
+        Layout::Empty => &[&[0], &[0, 3], &[4, 0]],
+        Layout::Scalar => &[&[]],
+        Layout::Deep => &[&[2, 3, 2, 5, 3], &[2, 1, 3, 2, 2, 3], &[3, 2, 2, 2, 4]],
+        Layout::Large => &[&[(1 << 20) + 3], &[1 << 20]],
+    };
+    let shape = if varies || layout == Layout::Contiguous {
+        rng.pick(shapes)
+    } else {
+        shapes[0]
     };
     let own = |index: usize| {
         // A later operand may have fewer axes, or axes of extent 1, and repeat along the others.
@@ -42,6 +48,7 @@ fn elementwise(layout: Layout, arity: usize, rng: &mut Rng) -> Problem {
             return shape.to_vec();
         }
         match rng.0 >> (8 * index) & 3 {
+            _ if !varies => shape[1..].to_vec(),
             0 => shape[1..].to_vec(),
             1 => Vec::new(),
             2 => [&shape[..shape.len() - 1], &[1]].concat(),
@@ -140,7 +147,7 @@ fn reductions(layout: Layout, rng: &mut Rng, arg: bool) -> Vec<Problem> {
         Layout::Empty => (if arg { &EMPTY[..2] } else { EMPTY }, EMPTY.len()),
         Layout::Scalar => (SCALAR, SCALAR.len()),
         Layout::Large => (LARGE, LARGE.len()),
-        _ => (&REDUCTIONS[..REDUCTIONS.len() - 1], 2),
+        _ => (&REDUCTIONS[..REDUCTIONS.len() - 1], 3),
     };
     let usable = |(shape, axes): &&Reduction| !arg || axes.len() == 1 || axes.len() == shape.len();
     let mut chosen: Vec<&Reduction> = all.iter().filter(usable).collect();
