@@ -110,14 +110,11 @@ pub fn run(
     std::thread::scope(|scope| {
         let spawn = |_| scope.spawn(worker);
         let threads: Vec<_> = (0..options.threads.max(1)).map(spawn).collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect::<Result<()>>()
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     })?;
     let mut report = total.into_inner().unwrap_or_else(PoisonError::into_inner);
     report

@@ -3,15 +3,11 @@
 mod bench;
 
 use bench::{Bench, Layout, tolerance};
-use nx_vulkan_abi::{DType, DTypeSet};
+use nx_vulkan_abi::DType;
 use nx_vulkan_host::Attr;
 
 const FOLDS: [&str; 6] = ["sum", "product", "all", "any", "reduce_max", "reduce_min"];
 const PICKS: [&str; 2] = ["argmax", "argmin"];
-
-fn reals() -> impl Iterator<Item = DType> {
-    DType::all().filter(|dtype| DTypeSet::REAL.has(*dtype))
-}
 
 /// Result types to ask for: those that Nx infers, and the operand's own for sums and products that wrap.
 fn results(op: &str, operand: DType) -> Vec<DType> {
@@ -63,10 +59,11 @@ fn check_all(bench: &Bench, operand: DType, shape: &[u64], layout: Layout, speci
 }
 
 #[test]
-fn every_type_layout_and_axis() {
+fn every_layout_and_axis() {
     let bench = &Bench::open();
     std::thread::scope(|scope| {
-        for operand in reals() {
+        // `nxv check` runs every type; here are one that has NaN and one that a 32-bit register holds.
+        for operand in [DType::F32, DType::S16] {
             scope.spawn(move || {
                 for layout in Layout::ALL {
                     check_all(bench, operand, &[4, 33, 72], layout, operand.is_float());

@@ -1,0 +1,161 @@
+//! `nxv` as it is called: exit codes, messages and the shape of its JSON.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn nxv(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nxv"))
+        .args(arguments)
+        .output()
+        .expect("nxv starts")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = nxv(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("nxv prints UTF-8")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(arguments)).expect("nxv prints JSON")
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let object = value.as_object().expect("an object");
+    object.keys().map(String::as_str).collect()
+}
+
+fn usage_error(arguments: &[&str], message: &str) {
+    let output = nxv(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(error.contains(message), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+#[test]
+fn help_says_what_there_is() {
+    let general = stdout(&["--help"]);
+    for verb in ["devices", "ops", "explain", "check", "bench"] {
+        assert!(general.contains(verb), "{verb}");
+        let help = stdout(&["help", verb]);
+        assert!(help.contains(&format!("Usage: nxv {verb}")), "{help}");
+        assert_eq!(help, stdout(&[verb, "--help"]));
+    }
+    assert!(stdout(&["--version"]).starts_with("nxv "));
+}
+
+#[test]
+fn a_wrong_command_line_is_explained_and_exits_with_2() {
+    usage_error(&[], "expected a verb");
+    usage_error(&["explian"], "did you mean explain?");
+    usage_error(&["explain"], "explain needs an op");
+    usage_error(&["explain", "add", "f32[2]"], "add takes 2 operands");
+    usage_error(&["explain", "add", "f32[2]", "f32[3]"], "do not broadcast");
+    usage_error(&["explain", "add", "f33[2]", "f32[2]"], "did you mean f32?");
+    usage_error(&["explain", "as_type", "f32[2]"], "name it");
+    usage_error(&["check", "--filter", "summ"], "did you mean sum?");
+    usage_error(&["check", "--seed", "many"], "expected a number");
+    usage_error(&["bench", "--filter", "nothing like it"], "--list");
+}
+
+#[test]
+fn a_device_that_does_not_exist_exits_with_1() {
+    let output = nxv(&["ops", "--device", "no such device"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no such device"));
+}
+
+#[test]
+fn devices_are_listed() {
+    let devices = json(&["devices", "--json"]);
+    let first = &devices.as_array().expect("a list")[0];
+    for key in [
+        "index", "name", "kind", "uuid", "driver", "api", "memory", "features", "unusable",
+    ] {
+        assert!(keys(first).contains(&key), "{key}: {first}");
+    }
+    assert!(stdout(&["devices"]).contains(first["name"].as_str().expect("a name")));
+}
+
+#[test]
+fn ops_and_explanations_have_their_shape() {
+    let rows = json(&["ops", "--filter", "bitwise_*", "--json"]);
+    let rows = rows.as_array().expect("a list");
+    assert_eq!(rows.len(), 4 * 8, "four ops on eight integer types");
+    assert_eq!(keys(&rows[0]), ["dtype", "op", "served_by"]);
+
+    let request = ["explain", "sum", "f32[8,9]", "--attr", "axes=1", "--json"];
+    let explanation = json(&request);
+    assert_eq!(
+        keys(&explanation),
+        ["candidates", "device", "picked", "request"]
+    );
+    let candidates = explanation["candidates"].as_array().expect("a list");
+    assert_eq!(keys(&candidates[0]), ["kernel", "outcome", "reason"]);
+    let outcome = |candidate: &Value| candidate["outcome"] == "picked";
+    let picked = candidates.iter().find(|c| outcome(c)).expect("somebody");
+    assert_eq!(explanation["picked"], picked["kernel"]);
+    assert!(
+        explanation["request"]
+            .as_str()
+            .expect("text")
+            .contains("f32[8]")
+    );
+}
+
+#[test]
+fn benchmarks_have_their_shape() {
+    let names = json(&["bench", "--list", "--json"]);
+    assert!(
+        names
+            .as_array()
+            .expect("a list")
+            .contains(&"add 2^26 f32".into())
+    );
+
+    let request = [
+        "bench",
+        "--filter",
+        "small add",
+        "--quick",
+        "--host",
+        "--json",
+    ];
+    let result = json(&request);
+    assert_eq!(keys(&result), ["device", "driver", "results"]);
+    let rows = result["results"].as_array().expect("a list");
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let time = |key: &str| row[key].as_f64().expect("a time");
+        assert!(time("min_us") > 0.0 && time("host_us") > 0.0, "{row}");
+        assert!(time("min_us") <= time("median_us"), "{row}");
+        assert!(time("median_us") <= time("p95_us"), "{row}");
+        assert!(
+            row["served_by"].is_string() && row["note"].is_null(),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn a_check_without_packs_fails_and_says_what_is_not_served() {
+    let output = Command::new(env!("CARGO_BIN_EXE_nxv"))
+        .args(["check", "--filter", "bitwise_not", "--quick", "--json"])
+        .env(
+            "NX_VULKAN_PACKS",
+            std::env::temp_dir().join("nxv-no-packs-here"),
+        )
+        .env_remove("NX_VULKAN_REGISTRY")
+        .output()
+        .expect("nxv starts");
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nxv prints JSON");
+    assert!(
+        report["not_served"]["bitwise_not(u8) -> u8"].is_u64(),
+        "{report}"
+    );
+    assert_eq!(report["failures"], Value::Array(Vec::new()));
+    assert_eq!(report["validation"], Value::Array(Vec::new()));
+}
