@@ -34,12 +34,11 @@ fn build(name: &str) -> PathBuf {
     let folder = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
     let own = env::current_exe().unwrap();
     let target = own.ancestors().nth(3).unwrap();
-    // The workspace's profile, so that the dependencies it built are used again.
+    // The same target folder, so that the dependencies the workspace has built are used again.
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet"])
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", target)
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
         .status()
         .unwrap();
     assert!(status.success(), "{} does not build", folder.display());
