@@ -118,11 +118,15 @@ float nxv_divide(float a, float b) {
     if (all(lessThan(magnitude - 0x2f800000u, uvec2(0x20000000u)))) {
         return nxv_total(nxv_ratio(vec2(a, 0.0), vec2(b, 0.0)));
     }
-    if (any(greaterThan(magnitude - 1u, uvec2(0x7f7ffffeu)))) return a / b;
+    uint sign = (floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u;
+    if (any(greaterThan(magnitude - 1u, uvec2(0x7f7ffffeu)))) {
+        // A zero, an infinity or a NaN. The built-in makes NaN of an infinity over a number whose inverse is flushed.
+        if (magnitude.x == magnitude.y || any(greaterThan(magnitude, uvec2(0x7f800000u)))) return NXV_NAN;
+        return uintBitsToFloat((magnitude.x > magnitude.y ? 0x7f800000u : 0u) | sign);
+    }
     int k;
     vec2 ratio = nxv_ratio(uintBitsToFloat(magnitude.x), uintBitsToFloat(magnitude.y), k);
-    float quotient = nxv_scale(nxv_total(ratio), k);
-    return uintBitsToFloat(floatBitsToUint(quotient) | ((floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u));
+    return uintBitsToFloat(floatBitsToUint(nxv_scale(nxv_total(ratio), k)) | sign);
 }
 
 // Newton's method on the built-in function. 0.5 ulp.

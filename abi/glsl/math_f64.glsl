@@ -545,28 +545,23 @@ double nxv_erfc(double x) {
     return x > 0.0lf ? tail : 2.0lf - tail;
 }
 
-// The f32 method (polynomials to 29 bits), then one step of Halley's method on erf or erfc. 1.6 ulp.
+// Giles's polynomials in w = -log((1 - x)(1 + x)) (2010), by which Nx defines its f64 results: within 1e-7 of the inverse,
+// and within 4 ulp of the same polynomials on the host.
 double nxv_erf_inv(double x) {
     if (!(abs(x) < 1.0lf)) return abs(x) == 1.0lf ? nxv_with_sign(NXV_INF64, x) : NXV_NAN64;
-    double magnitude = abs(x);
-    bool near = magnitude <= 0.75lf;
-    double y;
-    if (near) {
-        double z = x * x;
-        y = magnitude * (0.886226925452758lf + z * (0.2320136672lf + z * (0.1275558699lf + z * (
-        0.08657360448lf + z * (0.06437625094lf + z * (0.0597671055lf + z * (-0.02083083lf + z * (
-        0.3449900775lf + z * (-0.901900056lf + z * (1.76145673lf + z * (-1.805802178lf + z *
-        0.894202697lf)))))))))));
-    } else {
-        double w = sqrt(-nxv_log(1.0lf - magnitude));
-        double t = (w - 2.0lf) / (w + 2.0lf);
-        y = w + (-0.331811684032lf + t * (0.198212094116lf + t * (0.212521151119lf + t * (-0.231127847508lf + t * (
-        0.186200228846lf + t * (-0.0565376691487lf + t * (-0.0373749022261lf + t * (0.0923036512848lf + t * (
-        -0.0764680952312lf + t * 0.0349271501802lf)))))))));
+    if (x == 0.0lf) return x;
+    precise double inside = (1.0lf - x) * (1.0lf + x);
+    double w = -nxv_log(inside);
+    if (w < 5.0lf) {
+        double t = w - 2.5lf;
+        return x * (1.50140941lf + t * (0.246640727lf + t * (-0.00417768164lf + t * (-0.00125372503lf + t * (
+        0.00021858087lf + t * (-4.39150654e-06lf + t * (-3.5233877e-06lf + t * (3.43273939e-07lf + t *
+        2.81022636e-08lf))))))));
     }
-    double miss = near ? magnitude - (y + nxv_erf_tail(y)) : nxv_erfc_positive(y) - (1.0lf - magnitude);
-    double step = miss * 0.886226925452758lf * nxv_exp(y * y);
-    return nxv_with_sign(y + (step + y * step * step), x);
+    double t = sqrt(w) - 3.0lf;
+    return x * (2.83297682lf + t * (1.00167406lf + t * (0.00943887047lf + t * (-0.0076224613lf + t * (
+    0.00573950773lf + t * (-0.00367342844lf + t * (0.00134934322lf + t * (0.000100950558lf + t *
+    -0.000200214257lf))))))));
 }
 
 // The remainder of a / b with the sign of a, exact: long division of the mantissas, 11 bits at a time.

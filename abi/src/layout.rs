@@ -3,12 +3,17 @@
 /// Row-major strides of `shape`, in elements.
 pub fn contiguous_strides(shape: &[u64]) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
+    write_contiguous_strides(shape, &mut strides);
+    strides
+}
+
+/// As [`contiguous_strides`], into memory of the caller, one stride per axis.
+pub fn write_contiguous_strides(shape: &[u64], strides: &mut [i64]) {
     let mut step = 1i64;
     for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
         *stride = step;
         step = step.saturating_mul(extent.max(1) as i64);
     }
-    strides
 }
 
 /// Whether elements laid out with `strides` are in row-major order without gaps. Axes of extent 1 do not count.

@@ -17,7 +17,16 @@ use std::{
 pub(crate) struct Pipeline {
     device: Arc<Device>,
     pipeline: vk::Pipeline,
-    layout: vk::PipelineLayout,
+    layout: Layout,
+}
+
+/// How the arguments of a dispatch are handed over. Pipelines of equal numbers of bindings and push bytes share one.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    set: vk::DescriptorSetLayout,
+    pipeline: vk::PipelineLayout,
+    /// Takes the bindings as an array of `VkDescriptorBufferInfo`; null where there are none.
+    template: vk::DescriptorUpdateTemplate,
 }
 
 /// What makes a pipeline.
@@ -36,7 +45,7 @@ pub(crate) struct PipelineSpec<'a> {
 pub(crate) struct Pipelines {
     device: Arc<Device>,
     cache: Arc<DriverCache>,
-    push_descriptor: vk::PFN_vkCmdPushDescriptorSetKHR,
+    push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
     state: Mutex<State>,
 }
 
@@ -52,7 +61,7 @@ pub(crate) struct DriverCache {
 #[derive(Debug, Default)]
 struct State {
     pipelines: HashMap<[u8; 32], Arc<Pipeline>>,
-    layouts: HashMap<(u32, u32), (vk::DescriptorSetLayout, vk::PipelineLayout)>,
+    layouts: HashMap<(u32, u32), Layout>,
 }
 
 impl Pipelines {
@@ -89,13 +98,15 @@ impl Pipelines {
         Ok(Pipelines {
             device: device.clone(),
             cache: Arc::new(cache),
-            push_descriptor: fns.khr_push_descriptor.cmd_push_descriptor_set_khr,
+            push_descriptors: fns
+                .khr_push_descriptor
+                .cmd_push_descriptor_set_with_template_khr,
             state: Mutex::default(),
         })
     }
 
-    pub(crate) fn push_descriptor(&self) -> vk::PFN_vkCmdPushDescriptorSetKHR {
-        self.push_descriptor
+    pub(crate) fn push_descriptors(&self) -> vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR {
+        self.push_descriptors
     }
 
     /// The pipeline for `spec`, made on first use.
@@ -118,10 +129,10 @@ impl Pipelines {
         self.cache.clone()
     }
 
-    fn layout(&self, bindings: u32, push_bytes: u32) -> Result<vk::PipelineLayout> {
+    fn layout(&self, bindings: u32, push_bytes: u32) -> Result<Layout> {
         let mut state = self.lock();
         if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
-            return Ok(found.1);
+            return Ok(*found);
         }
         let fns = self.device.vk.fns();
         let slots: Vec<_> = (0..bindings)
@@ -141,6 +152,18 @@ impl Pipelines {
             .stage_flags(vk::ShaderStageFlags::COMPUTE)
             .size(push_bytes)];
         let mut layout = vk::PipelineLayout::null();
+        let size = size_of::<vk::DescriptorBufferInfo>();
+        let entries: Vec<_> = (0..bindings)
+            .map(|binding| {
+                vk::DescriptorUpdateTemplateEntry::default()
+                    .dst_binding(binding)
+                    .descriptor_count(1)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .offset(binding as usize * size)
+                    .stride(size)
+            })
+            .collect();
+        let mut template = vk::DescriptorUpdateTemplate::null();
         // SAFETY: the infos outlive the calls.
         unsafe {
             let code = (fns.v1_0.create_descriptor_set_layout)(
@@ -162,12 +185,32 @@ impl Pipelines {
                 &mut layout,
             );
             self.device.check("vkCreatePipelineLayout", code)?;
+            if bindings > 0 {
+                let info = vk::DescriptorUpdateTemplateCreateInfo::default()
+                    .descriptor_update_entries(&entries)
+                    .template_type(vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR)
+                    .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
+                    .pipeline_layout(layout);
+                let code = (fns.v1_1.create_descriptor_update_template)(
+                    self.device.handle(),
+                    &info,
+                    std::ptr::null(),
+                    &mut template,
+                );
+                self.device
+                    .check("vkCreateDescriptorUpdateTemplate", code)?;
+            }
         }
-        state.layouts.insert((bindings, push_bytes), (set, layout));
+        let layout = Layout {
+            set,
+            pipeline: layout,
+            template,
+        };
+        state.layouts.insert((bindings, push_bytes), layout);
         Ok(layout)
     }
 
-    fn create(&self, spec: &PipelineSpec<'_>, layout: vk::PipelineLayout) -> Result<Pipeline> {
+    fn create(&self, spec: &PipelineSpec<'_>, layout: Layout) -> Result<Pipeline> {
         let fns = self.device.vk.fns();
         let module_info = vk::ShaderModuleCreateInfo::default().code(spec.words);
         let mut module = vk::ShaderModule::null();
@@ -214,7 +257,7 @@ impl Pipelines {
             .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
         let mut info = vk::ComputePipelineCreateInfo::default()
             .stage(stage)
-            .layout(layout);
+            .layout(layout.pipeline);
         if self.device.robust_pipelines() {
             info = info.push_next(&mut robustness);
         }
@@ -353,7 +396,11 @@ impl Pipeline {
     }
 
     pub(crate) fn layout(&self) -> vk::PipelineLayout {
-        self.layout
+        self.layout.pipeline
+    }
+
+    pub(crate) fn template(&self) -> vk::DescriptorUpdateTemplate {
+        self.layout.template
     }
 }
 
@@ -373,16 +420,18 @@ impl Drop for Pipeline {
 impl Drop for Pipelines {
     fn drop(&mut self) {
         let fns = self.device.vk.fns();
-        let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, both)| both).collect();
+        let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, all)| all).collect();
+        let device = self.device.handle();
         // SAFETY: the handles are ours; layouts may go before the pipelines made with them.
         unsafe {
-            for (set, layout) in layouts {
-                (fns.v1_0.destroy_pipeline_layout)(self.device.handle(), layout, std::ptr::null());
-                (fns.v1_0.destroy_descriptor_set_layout)(
-                    self.device.handle(),
-                    set,
+            for layout in layouts {
+                (fns.v1_1.destroy_descriptor_update_template)(
+                    device,
+                    layout.template,
                     std::ptr::null(),
                 );
+                (fns.v1_0.destroy_pipeline_layout)(device, layout.pipeline, std::ptr::null());
+                (fns.v1_0.destroy_descriptor_set_layout)(device, layout.set, std::ptr::null());
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result, memory::Buffer};
 use nx_vulkan_abi::{DType, layout};
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// Most axes a tensor may have.
@@ -12,18 +13,23 @@ pub const MAX_RANK: usize = 16;
 pub struct Tensor {
     pub(crate) buffer: Arc<Buffer>,
     dtype: DType,
-    shape: Vec<u64>,
-    strides: Vec<i64>,
+    shape: Axes<u64>,
+    strides: Axes<i64>,
     offset: u64,
 }
 
+/// One number per axis; those of most tensors need no allocation.
+type Axes<T> = SmallVec<[T; 4]>;
+
 impl Tensor {
     pub(crate) fn contiguous(buffer: Arc<Buffer>, dtype: DType, shape: &[u64]) -> Tensor {
+        let mut strides = smallvec![0; shape.len()];
+        layout::write_contiguous_strides(shape, &mut strides);
         Tensor {
             buffer,
             dtype,
-            shape: shape.to_vec(),
-            strides: layout::contiguous_strides(shape),
+            shape: shape.into(),
+            strides,
             offset: 0,
         }
     }
@@ -82,8 +88,8 @@ impl Tensor {
             split_strides(&self.shape, &self.strides, shape)
         };
         Ok(strides.map(|strides| Tensor {
-            shape: shape.to_vec(),
-            strides,
+            shape: shape.into(),
+            strides: strides.into(),
             ..self.clone()
         }))
     }
@@ -149,8 +155,8 @@ impl Tensor {
             ));
         }
         Ok(Tensor {
-            shape: shape.to_vec(),
-            strides,
+            shape: shape.into(),
+            strides: strides.into(),
             ..self.clone()
         })
     }
@@ -185,7 +191,7 @@ impl Tensor {
         let empty = lengths.contains(&0);
         let step: i64 = (0..rank).map(|i| starts[i] as i64 * self.strides[i]).sum();
         Ok(Tensor {
-            shape: lengths.to_vec(),
+            shape: lengths.into(),
             strides: (0..rank)
                 .map(|i| self.strides[i] * steps[i] as i64)
                 .collect(),

@@ -13,7 +13,7 @@ pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {
         return Err("expected one operand".to_owned());
     };
-    if let Some(function) = math::unary(op) {
+    if let Some(function) = math::unary(op, out.dtype) {
         return map_wide(x, out, function);
     }
     match op {

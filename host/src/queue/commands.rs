@@ -5,12 +5,22 @@ use crate::{Result, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+/// What a transfer's barrier has to order the past before.
+#[derive(Clone, Copy)]
+enum Before {
+    /// Everything recorded later.
+    Device,
+    /// Only the transfer, which is for the host to read.
+    Host,
+}
+
+pub(super) const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
     vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
 );
 
 impl Stream {
-    /// Records a copy of `len` bytes. With `to_host` the host may read the copy once it is done.
+    /// Records a copy of `len` bytes. With `to_host` the host may read the copy once it is done; its barriers are then
+    /// as narrow as that allows, for somebody is waiting.
     pub(crate) fn copy(
         &self,
         from: (&Buffer, u64),
@@ -23,7 +33,12 @@ impl Stream {
             dst_offset: to.0.location().1 + to.1,
             size: len,
         }];
-        self.transfer(&[from.0], to.0, |fns, command_buffer| {
+        let before = if to_host {
+            Before::Host
+        } else {
+            Before::Device
+        };
+        self.transfer(&[from.0], to.0, before, |fns, command_buffer| {
             // SAFETY: both ranges lie in live buffers of this device; a command buffer is open.
             unsafe {
                 (fns.v1_0.cmd_copy_buffer)(
@@ -35,7 +50,7 @@ impl Stream {
                 );
             }
             if to_host {
-                self.barrier_to_host(command_buffer);
+                self.barrier_to_host(command_buffer, vk::PipelineStageFlags::TRANSFER);
             }
         })
     }
@@ -43,7 +58,7 @@ impl Stream {
     /// Records a write of `bytes`, at most 65,536 of them and a multiple of four, into the start of `to`.
     pub(crate) fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
         let (buffer, offset) = to.location();
-        self.transfer(&[], to, |fns, command_buffer| {
+        self.transfer(&[], to, Before::Device, |fns, command_buffer| {
             // SAFETY: the range lies in a live buffer; the driver copies `bytes` during the call.
             unsafe {
                 (fns.v1_0.cmd_update_buffer)(
@@ -60,7 +75,7 @@ impl Stream {
     /// Records a fill of the whole buffer with zeros.
     pub(crate) fn zero(&self, to: &Buffer) -> Result<()> {
         let (buffer, offset) = to.location();
-        self.transfer(&[], to, |fns, command_buffer| {
+        self.transfer(&[], to, Before::Device, |fns, command_buffer| {
             // SAFETY: blocks are multiples of 256 bytes, so rounding up to four bytes stays inside.
             unsafe {
                 (fns.v1_0.cmd_fill_buffer)(
@@ -78,6 +93,7 @@ impl Stream {
         &self,
         from: &[&Buffer],
         to: &Buffer,
+        before: Before,
         command: impl FnOnce(&vulkano::device::DeviceFunctions, vk::CommandBuffer),
     ) -> Result<()> {
         let mut open = self.lock();
@@ -88,7 +104,10 @@ impl Stream {
             || since(&to.last_write)
             || since(&to.last_read)
         {
-            self.barrier(&mut open, command_buffer);
+            match before {
+                Before::Device => self.barrier(&mut open, command_buffer),
+                Before::Host => self.barrier_to_copy(command_buffer),
+            }
         }
         command(self.device.vk.fns(), command_buffer);
         open.sequence += 1;
@@ -124,14 +143,6 @@ impl Stream {
                 },
             };
         }
-        let mut write =
-            vk::WriteDescriptorSet::default().descriptor_type(vk::DescriptorType::STORAGE_BUFFER);
-        write.descriptor_count = 1;
-        let mut writes = [write; crate::plan::MAX_BINDINGS];
-        for (binding, write) in writes.iter_mut().enumerate().take(step.args.len()) {
-            write.dst_binding = binding as u32;
-            write.p_buffer_info = &infos[binding];
-        }
         // SAFETY: the plan was validated against the pipeline's layout and the buffers' sizes; the command buffer
         // is in the recording state; the driver copies the descriptors and push constants during the calls.
         unsafe {
@@ -144,13 +155,12 @@ impl Stream {
                 open.bound = step.pipeline.handle();
             }
             if !step.args.is_empty() {
-                (pipelines.push_descriptor())(
+                (pipelines.push_descriptors())(
                     command_buffer,
-                    vk::PipelineBindPoint::COMPUTE,
+                    step.pipeline.template(),
                     layout,
                     0,
-                    step.args.len() as u32,
-                    writes.as_ptr(),
+                    infos.as_ptr().cast(),
                 );
             }
             if !step.push.is_empty() {
@@ -179,14 +189,26 @@ impl Stream {
             | vk::AccessFlags::SHADER_WRITE
             | vk::AccessFlags::TRANSFER_READ
             | vk::AccessFlags::TRANSFER_WRITE;
-        self.pipeline_barrier(command_buffer, DEVICE_STAGES, access);
+        self.pipeline_barrier(command_buffer, DEVICE_STAGES, DEVICE_STAGES, access);
         open.ordered = open.sequence;
     }
 
-    /// Makes what was written so far visible to the host once it sees the commands done.
-    pub(super) fn barrier_to_host(&self, command_buffer: vk::CommandBuffer) {
+    /// Orders everything recorded so far before one copy, and before nothing else.
+    fn barrier_to_copy(&self, command_buffer: vk::CommandBuffer) {
+        let access = vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::TRANSFER_WRITE;
+        let to = vk::PipelineStageFlags::TRANSFER;
+        self.pipeline_barrier(command_buffer, DEVICE_STAGES, to, access);
+    }
+
+    /// Makes what `from` has written so far visible to the host once it sees the commands done.
+    pub(super) fn barrier_to_host(
+        &self,
+        command_buffer: vk::CommandBuffer,
+        from: vk::PipelineStageFlags,
+    ) {
         self.pipeline_barrier(
             command_buffer,
+            from,
             vk::PipelineStageFlags::HOST,
             vk::AccessFlags::HOST_READ,
         );
@@ -195,17 +217,22 @@ impl Stream {
     fn pipeline_barrier(
         &self,
         command_buffer: vk::CommandBuffer,
+        from: vk::PipelineStageFlags,
         to: vk::PipelineStageFlags,
         access: vk::AccessFlags,
     ) {
+        let mut written = vk::AccessFlags::TRANSFER_WRITE;
+        if from.contains(vk::PipelineStageFlags::COMPUTE_SHADER) {
+            written |= vk::AccessFlags::SHADER_WRITE;
+        }
         let barrier = vk::MemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
+            .src_access_mask(written)
             .dst_access_mask(access);
         // SAFETY: the command buffer is in the recording state; the barrier outlives the call.
         unsafe {
             (self.device.vk.fns().v1_0.cmd_pipeline_barrier)(
                 command_buffer,
-                DEVICE_STAGES,
+                from,
                 to,
                 vk::DependencyFlags::empty(),
                 1,

@@ -27,8 +27,9 @@ use timer::Timer;
 use vulkano::VulkanObject;
 
 /// Commands after which an open command buffer is submitted.
-const BATCH: u32 = 48;
-/// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer.
+const BATCH: u32 = 64;
+/// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
+/// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.
 const IDLE: Duration = Duration::from_micros(30);
 /// How long a wait spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
@@ -82,7 +83,8 @@ struct Open {
     ordered: u64,
     bound: vk::Pipeline,
     used: VecDeque<(u64, vk::CommandBuffer)>,
-    last_submit: Instant,
+    /// When it was last submitted, or the GPU was seen at work.
+    last_look: Instant,
     /// Why a submission failed, once one has.
     failure: Option<Error>,
 }
@@ -109,7 +111,7 @@ impl Stream {
                 ordered: 0,
                 bound: vk::Pipeline::null(),
                 used: VecDeque::new(),
-                last_submit: Instant::now(),
+                last_look: Instant::now(),
                 failure: None,
             }),
             timer: Timer::default(),
@@ -295,8 +297,13 @@ impl Stream {
     }
 
     fn after_recording(&self, mut open: MutexGuard<'_, Open>) -> Result<()> {
-        if open.commands >= BATCH || open.last_submit.elapsed() > IDLE {
+        if open.commands >= BATCH {
             self.submit(&mut open)?;
+        } else if open.last_look.elapsed() > IDLE {
+            open.last_look = Instant::now();
+            if self.completed()? >= open.submitted {
+                self.submit(&mut open)?;
+            }
         }
         drop(open);
         self.timer.notify();
@@ -359,7 +366,7 @@ impl Stream {
         };
         let fns = self.device.vk.fns();
         if self.host_reads {
-            self.barrier_to_host(command_buffer);
+            self.barrier_to_host(command_buffer, commands::DEVICE_STAGES);
         }
         // SAFETY: the command buffer is in the recording state.
         let code = unsafe { (fns.v1_0.end_command_buffer)(command_buffer) };
@@ -390,7 +397,7 @@ impl Stream {
         }
         open.used.push_back((open.sequence, command_buffer));
         open.submitted = open.sequence;
-        open.last_submit = Instant::now();
+        open.last_look = Instant::now();
         self.submissions.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -20,6 +20,8 @@ use crate::{
 };
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::{
     collections::HashMap,
     sync::{
@@ -39,7 +41,7 @@ const MAX_CONSTANTS: usize = 4_096;
 pub struct Runtime {
     // The order of the fields is the order in which they are dropped: the queue stops first.
     stream: Arc<Stream>,
-    routes: RwLock<HashMap<Box<[u8]>, Arc<Route>>>,
+    routes: RwLock<FxHashMap<Box<[u8]>, Arc<Route>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     tensors: Arc<Pool>,
     readback: Arc<Pool>,
@@ -497,8 +499,7 @@ impl Runtime {
             .iter()
             .map(|&len| self.alloc(len, None))
             .collect::<Result<Vec<_>>>()?;
-        let mut buffers: Vec<&Buffer> =
-            Vec::with_capacity(inputs.len() + results.len() + scratch.len() + 1);
+        let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
         buffers.extend(inputs.iter().map(|t| &*t.buffer));
         buffers.extend(results.iter().map(|t| &*t.buffer));
         buffers.extend(scratch.iter().map(|b| &**b));
@@ -507,6 +508,7 @@ impl Runtime {
             self.stream
                 .record(&self.pipelines, &compiled.steps, &buffers)?;
         }
+        drop(buffers);
         Ok(results)
     }
 

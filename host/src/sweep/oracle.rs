@@ -16,7 +16,7 @@ use nx_vulkan_abi::DType;
 pub(super) struct Answer {
     dtype: DType,
     bytes: Vec<u8>,
-    flushed: Option<Vec<u8>>,
+    others: Vec<Vec<u8>>,
     magnitudes: Option<Vec<f64>>,
     terms: u64,
 }
@@ -26,7 +26,7 @@ impl Answer {
         Expected {
             dtype: self.dtype,
             bytes: &self.bytes,
-            flushed: self.flushed.as_deref(),
+            others: &self.others,
             magnitudes: self.magnitudes.as_deref(),
             terms: self.terms,
         }
@@ -46,10 +46,24 @@ pub(super) fn answer(
     let dtype = case.output.0;
     let own = |view: &Tensor| view.dtype();
     let bytes = run(case, bases, views, own, dtype)?;
-    let flushed = match without_denormals(case, bases, views) {
-        Some(bases) if tolerance.flushes => Some(run(case, &bases, views, own, dtype)?),
-        _ => None,
-    };
+    let mut others = Vec::new();
+    if tolerance.flushes
+        && let Some(bases) = without_denormals(case, bases, views)
+    {
+        others.push(run(case, &bases, views, own, dtype)?);
+    }
+    if tolerance.growth == Growth::Factors
+        && let Some(bases) = signs_of_finite_factors(bases, views)
+    {
+        let mut other = run(case, &bases, views, own, dtype)?;
+        let size = dtype.size() as usize;
+        for (other, own) in other.chunks_exact_mut(size).zip(bytes.chunks_exact(size)) {
+            if float(dtype, other).is_none_or(f64::is_finite) {
+                other.copy_from_slice(own);
+            }
+        }
+        others.push(other);
+    }
     let magnitudes = match tolerance.growth {
         Growth::Terms | Growth::Compensated => {
             let bases: Vec<Vec<u8>> = bases
@@ -72,7 +86,7 @@ pub(super) fn answer(
     Ok(Answer {
         dtype,
         bytes,
-        flushed,
+        others,
         magnitudes,
         terms: terms(case),
     })
@@ -154,6 +168,30 @@ fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option
     };
     let replaced = bases.iter().zip(views).map(&mut replace).collect();
     changed.then_some(replaced)
+}
+
+/// The operands with 1 in place of every finite factor but 0, where there are infinite ones. In another order than the
+/// host's a product may meet infinity before it underflows to 0, and is then infinite and not NaN.
+fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
+    let mut infinite = false;
+    let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
+        let dtype = view.dtype();
+        let mut bytes = Vec::with_capacity(base.len());
+        for element in base.chunks_exact(dtype.size() as usize) {
+            match float(dtype, element) {
+                Some(value) if value.is_finite() && value != 0.0 => {
+                    push_float(dtype, value.signum(), &mut bytes);
+                }
+                value => {
+                    infinite |= value.is_some_and(f64::is_infinite);
+                    bytes.extend_from_slice(element);
+                }
+            }
+        }
+        bytes
+    };
+    let replaced = bases.iter().zip(views).map(&mut replace).collect();
+    infinite.then_some(replaced)
 }
 
 /// The absolute values as f64.

@@ -7,6 +7,7 @@
 mod direct;
 mod operand;
 mod problem;
+mod short;
 mod skinny;
 mod steps;
 mod table;
@@ -23,6 +24,7 @@ pack! { id: "matmul", version: env!("CARGO_PKG_VERSION"), describe: describe, pl
 /// Shaders and headers, by the names that plans call them.
 pub const SOURCES: &[Source] = &[
     Source::glsl("product.glsl", include_str!("../shaders/product.glsl")),
+    Source::glsl("short.comp", include_str!("../shaders/short.comp")),
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
     Source::glsl("skinny.comp", include_str!("../shaders/skinny.comp")),
@@ -56,6 +58,7 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
         return steps::zeros(&problem, request.device);
     }
     match kernel.method {
+        Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),
         Method::Cpu if request.device.kind != direct::CPU => {

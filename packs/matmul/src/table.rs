@@ -34,6 +34,8 @@ pub struct Kernel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
+    /// Small, of narrow floats: summed in f64.
+    Short,
     /// Few rows or few columns: bound by memory.
     Skinny,
     /// Large: staged through shared memory.

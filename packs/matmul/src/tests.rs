@@ -8,10 +8,11 @@ use nx_vulkan_abi::{
 };
 use request::{Side, ask, ask_of, cpu, defined, files, gpu, matrices, reason, word};
 
-const SKINNY: u32 = 0;
-const CPU: u32 = 1;
-const TILED: u32 = 2;
-const DIRECT: u32 = 3;
+const SHORT: u32 = 0;
+const SKINNY: u32 = 1;
+const CPU: u32 = 2;
+const TILED: u32 = 3;
+const DIRECT: u32 = 4;
 
 #[test]
 fn layouts_are_read_along_their_fast_axis() {
@@ -216,6 +217,27 @@ fn tiles_are_chosen_to_fill_the_device() {
 }
 
 #[test]
+fn small_products_of_narrow_floats_are_summed_in_f64() {
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let plan = matrices(SHORT, &gpu(), [16, 32, 64], dtype).unwrap();
+        assert_eq!(files(&plan), ["short.comp"], "{dtype}");
+    }
+    let plain = DeviceInfo {
+        features: Features::NONE,
+        ..gpu()
+    };
+    for (device, size, dtype, part) in [
+        (gpu(), [4; 3], DType::F64, "narrower"),
+        (gpu(), [4; 3], DType::S32, "narrower"),
+        (gpu(), [4, 4, 65], DType::F32, "65 for each"),
+        (gpu(), [64, 64, 32], DType::F32, "131072 multiplications"),
+        (plain, [4; 3], DType::F32, "FP64"),
+    ] {
+        assert!(reason(matrices(SHORT, &device, size, dtype)).contains(part));
+    }
+}
+
+#[test]
 fn each_way_says_why_it_declines() {
     assert!(reason(matrices(CPU, &gpu(), [512; 3], DType::F32)).contains("not a CPU"));
     assert!(matrices(CPU, &cpu(), [512; 3], DType::F32).is_ok());
@@ -297,7 +319,7 @@ fn broken_requests_are_the_hosts_fault() {
 #[test]
 fn a_wrong_table_is_refused() {
     let text = include_str!("../pack.toml");
-    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 4);
+    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 5);
     assert!(
         Table::parse(&text.replace("[128, 128, 8]", "[128, 100, 8]"))
             .unwrap_err()

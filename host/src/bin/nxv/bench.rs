@@ -234,7 +234,7 @@ impl Bench<'_> {
             MOST_SMALL
         };
         let times = timing::time(self.batches, most, |count| {
-            let start = Instant::now();
+            let (start, cpu_start) = (Instant::now(), timing::cpu_time());
             for _ in 0..count {
                 let ran = run()?;
                 match workload.mode {
@@ -243,7 +243,7 @@ impl Bench<'_> {
                     Mode::Downloaded => drop(runtime.download(&ran.outputs[0], None)?),
                 }
             }
-            let recorded = start.elapsed();
+            let recorded = timing::cpu_time().saturating_sub(cpu_start);
             runtime.sync()?;
             Ok(if workload.mode == Mode::Record {
                 recorded

@@ -17,6 +17,17 @@ pub(crate) struct Times {
     pub(crate) p95_us: f64,
 }
 
+/// What this thread has computed so far: recording shares the cores with a driver that computes on them.
+pub(crate) fn cpu_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the clock exists on every POSIX system, and `time` outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Times `batch(n)`, which runs something `n` times and returns how long that took, `batches` times; fewer, but at
 /// least three, where that takes long.
 ///
