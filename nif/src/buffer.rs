@@ -1,12 +1,12 @@
 //! Untyped buffers, for callers without Nx. A buffer is a tensor of u8 with one axis.
 
-use crate::{device::DeviceRef, tensor::TensorRef, terms::Bytes};
+use crate::{device::DeviceRef, reply::Failure, tensor::TensorRef, terms::Bytes};
 use nx_vulkan_host::{DType, Runtime, Tensor};
 use rustler::{Binary, Encoder, Env, ResourceArc, Term};
 use std::sync::Arc;
 
 mod atoms {
-    rustler::atoms! { ok, error, bad_input, size_mismatch, upload_failed, download_failed }
+    rustler::atoms! { ok, dirty, error, bad_input, size_mismatch, upload_failed, download_failed }
 }
 
 /// `{:ok, ref}`, `{:error, :bad_input}` or `{:error, :upload_failed, message}`.
@@ -31,17 +31,35 @@ fn buffer_alloc<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, size: Term<'a>
     }
 }
 
-/// `{:ok, binary}`, `{:error, :bad_input}` or `{:error, :download_failed, message}`.
+/// `{:ok, binary}`, `{:error, :bad_input}` or `{:error, :download_failed, message}`; `:dirty` when [`buffer_download_dirty`]
+/// has to wait for it.
+#[rustler::nif]
+fn buffer_download_now<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
+    download(env, buffer, |buffer, _| buffer.read_now(None))
+}
+
+/// As [`buffer_download_now`], and waits for the device.
 #[rustler::nif(schedule = "DirtyIo")]
-fn buf_download<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
+fn buffer_download_dirty<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
+    download(env, buffer, |buffer, tensor| {
+        Ok(Some(buffer.runtime.download(tensor, None)?))
+    })
+}
+
+fn download<'a>(
+    env: Env<'a>,
+    buffer: Term<'a>,
+    read: impl FnOnce(&TensorRef, &Tensor) -> Result<Option<Vec<u8>>, Failure>,
+) -> Term<'a> {
     let Ok(buffer) = buffer.decode::<ResourceArc<TensorRef>>() else {
         return bad_input(env);
     };
     let Ok(tensor) = buffer.tensor() else {
         return bad_input(env);
     };
-    match buffer.runtime.download(&tensor, None) {
-        Ok(bytes) => (atoms::ok(), Bytes(bytes)).encode(env),
+    match read(&buffer, &tensor) {
+        Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),
+        Ok(None) => atoms::dirty().encode(env),
         Err(error) => (atoms::error(), atoms::download_failed(), error.to_string()).encode(env),
     }
 }

@@ -1,6 +1,9 @@
 //! Devices: one runtime per physical device, opened on first use and kept for the life of the VM.
 
-use crate::reply::{self, Failure};
+use crate::{
+    reply::{self, Failure},
+    tensor::SHORT,
+};
 use nx_vulkan_host::{Config, DeviceChoice, Runtime, device};
 use rustler::{Decoder, Encoder, Env, Error, NifResult, Resource, ResourceArc, SerdeTerm, Term};
 use std::{
@@ -9,7 +12,7 @@ use std::{
 };
 
 mod atoms {
-    rustler::atoms! { auto }
+    rustler::atoms! { auto, ok, dirty }
 }
 
 /// An open device.
@@ -93,6 +96,13 @@ fn is_uuid_of(choice: &DeviceChoice, runtime: &Runtime) -> bool {
     matches!(choice, DeviceChoice::Uuid(uuid) if uuid.eq_ignore_ascii_case(&runtime.device().summary().uuid.replace('-', "")))
 }
 
+/// Ends the threads of all devices but those that are just being opened.
+pub(crate) fn stop_threads() {
+    if let Ok(open) = OPEN.try_lock() {
+        open.iter().for_each(|(_, runtime)| runtime.stop_threads());
+    }
+}
+
 /// `{:ok, [map]}`: every Vulkan device of the machine.
 #[rustler::nif(schedule = "DirtyIo")]
 fn list_devices<'a>(env: Env<'a>) -> Term<'a> {
@@ -111,9 +121,19 @@ fn device_stats<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
     SerdeTerm(device.runtime.stats()).encode(env)
 }
 
-/// `:ok` when everything recorded so far has run.
+/// `:ok` when everything recorded so far has run; `:dirty` when [`sync_dirty`] has to wait for it.
+#[rustler::nif]
+fn sync_now<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    match device.runtime.try_sync(SHORT) {
+        Ok(true) => atoms::ok().encode(env),
+        Ok(false) => atoms::dirty().encode(env),
+        Err(error) => reply::encode_error(env, &Failure::Host(error)),
+    }
+}
+
+/// As [`sync_now`], and waits for the device.
 #[rustler::nif(schedule = "DirtyIo")]
-fn sync_device<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+fn sync_dirty<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
     reply::encode_unit(env, device.runtime.sync())
 }
 

@@ -18,6 +18,6 @@ rustler::init!("Elixir.Nx.Vulkan.NativeV", load = load);
 
 fn load(env: Env, _info: Term) -> bool {
     pin::keep_mapped();
-    exit::delay_halt(env);
+    exit::prepare_halt(env);
     true
 }

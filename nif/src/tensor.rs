@@ -8,10 +8,19 @@ use crate::{
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
 use rustler::{Atom, Binary, Encoder, Env, Resource, ResourceArc, Term};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Waiting for at most this long, a call stays on the scheduler it came from: changing to a dirty one and back costs
+/// about a tenth of it.
+pub(crate) const SHORT: Duration = Duration::from_micros(50);
+/// Bytes read at most in such a call.
+const MOST_AT_ONCE: u64 = 64 << 10;
 
 mod atoms {
-    rustler::atoms! { ok, already_deallocated, r#type = "type", shape, strides, device, live }
+    rustler::atoms! { ok, dirty, already_deallocated, r#type = "type", shape, strides, device, live }
 }
 
 /// A tensor on a device. The tensor is gone once the reference was deallocated; what it was stays known.
@@ -59,6 +68,16 @@ impl TensorRef {
     /// Size of the elements, in bytes.
     pub(crate) fn byte_size(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.dtype.size()
+    }
+
+    /// The bytes of the first `limit` elements, where they are few and there soon.
+    pub(crate) fn read_now(&self, limit: Option<u64>) -> Result<Option<Vec<u8>>, Failure> {
+        let tensor = self.tensor()?;
+        let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
+        if count * tensor.dtype().size() > MOST_AT_ONCE {
+            return Ok(None);
+        }
+        Ok(self.runtime.try_download(&tensor, limit, SHORT)?)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Tensor>> {
@@ -135,9 +154,24 @@ fn make(
     Ok(TensorRef::new(&device.runtime, tensor(&device.runtime)?))
 }
 
-/// `{:ok, binary}` of the first `limit` elements, or of all for `nil`. Waits for the device.
+/// `{:ok, binary}` of the first `limit` elements, or of all for `nil`; `:dirty` when [`download_dirty`] has to wait for it.
+#[rustler::nif]
+fn download_now<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
+    let read = || tensor.read_now(limit);
+    match read() {
+        Ok(None) => atoms::dirty().encode(env),
+        Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),
+        Err(failure) => reply::encode_error(env, &failure),
+    }
+}
+
+/// As [`download_now`], and waits for the device.
 #[rustler::nif(schedule = "DirtyIo")]
-fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
+fn download_dirty<'a>(
+    env: Env<'a>,
+    tensor: ResourceArc<TensorRef>,
+    limit: Option<u64>,
+) -> Term<'a> {
     let read = || Ok(Bytes(tensor.runtime.download(&tensor.tensor()?, limit)?));
     reply::encode(env, read())
 }

@@ -337,6 +337,12 @@ impl Runtime {
         self.stream.wait(self.stream.sequence())
     }
 
+    /// Ends the runtime's own threads, for a process that is about to exit: work that nobody waits for is then no longer
+    /// submitted.
+    pub fn stop_threads(&self) {
+        self.stream.stop_timer();
+    }
+
     /// Gives unused memory back to the driver.
     ///
     /// # Errors
@@ -558,7 +564,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.stream.stop_timer();
+        self.stop_threads();
     }
 }
 

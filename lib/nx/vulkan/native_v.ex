@@ -15,13 +15,15 @@ defmodule Nx.Vulkan.NativeV do
     list_devices: 0,
     device_info: 1,
     device_stats: 1,
-    sync_device: 1,
+    sync_now: 1,
+    sync_dirty: 1,
     validation_messages: 0,
     upload: 4,
     upload_dirty: 4,
     constant: 4,
     constant_of: 1,
-    download: 2,
+    download_now: 2,
+    download_dirty: 2,
     deallocate: 1,
     tensor_info: 1,
     device_of: 1,
@@ -39,7 +41,9 @@ defmodule Nx.Vulkan.NativeV do
     count_fallback: 1,
     fallback_counts: 0,
     buffer_upload: 2,
-    buffer_alloc: 2
+    buffer_alloc: 2,
+    buffer_download_now: 1,
+    buffer_download_dirty: 1
   ]
 
   @doc """
@@ -60,7 +64,9 @@ defmodule Nx.Vulkan.NativeV do
 
   Returns `{:ok, binary}`, `{:error, :bad_input}` for anything but a live buffer, or `{:error, :download_failed, message}`.
   """
-  def buf_download(_ref), do: not_loaded()
+  def buf_download(ref) do
+    with :dirty <- buffer_download_now(ref), do: buffer_download_dirty(ref)
+  end
 
   @doc """
   Size of a buffer in bytes, as a plain integer.
@@ -78,6 +84,16 @@ defmodule Nx.Vulkan.NativeV do
     arguments = for i <- 1..arity//1, do: Macro.var(:"_argument#{i}", __MODULE__)
     @doc false
     def unquote(name)(unquote_splicing(arguments)), do: not_loaded()
+  end
+
+  @doc false
+  def download(ref, limit) do
+    with :dirty <- download_now(ref, limit), do: download_dirty(ref, limit)
+  end
+
+  @doc false
+  def sync_device(device) do
+    with :dirty <- sync_now(device), do: sync_dirty(device)
   end
 
   @doc false
