@@ -163,7 +163,10 @@ impl Stream {
                     infos.as_ptr().cast(),
                 );
             }
-            if !step.push.is_empty() {
+            // They outlive a change of pipeline as long as their number stays the same.
+            if !step.push.is_empty() && open.pushed[..] != step.push[..] {
+                open.pushed.clear();
+                open.pushed.extend_from_slice(&step.push);
                 (fns.v1_0.cmd_push_constants)(
                     command_buffer,
                     layout,

@@ -82,6 +82,8 @@ struct Open {
     /// Commands up to here are ordered before whatever is recorded next.
     ordered: u64,
     bound: vk::Pipeline,
+    /// The push constants that are in place.
+    pushed: Vec<u8>,
     used: VecDeque<(u64, vk::CommandBuffer)>,
     /// When it was last submitted, or the GPU was seen at work.
     last_look: Instant,
@@ -110,6 +112,7 @@ impl Stream {
                 submitted: 0,
                 ordered: 0,
                 bound: vk::Pipeline::null(),
+                pushed: Vec::new(),
                 used: VecDeque::new(),
                 last_look: Instant::now(),
                 failure: None,
@@ -354,6 +357,7 @@ impl Stream {
         self.device.check("vkBeginCommandBuffer", code)?;
         open.command_buffer = Some(command_buffer);
         open.bound = vk::Pipeline::null();
+        open.pushed.clear();
         Ok(command_buffer)
     }
 
