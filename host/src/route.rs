@@ -7,7 +7,7 @@ use crate::{
     memory::Buffer,
     pipeline::Pipelines,
     plan::{self, Compiled, Sizes},
-    registry::{CandidateKernel, CandidateOutcome, KernelEntry, Table},
+    registry::{Asked, CandidateKernel, CandidateOutcome, KernelEntry, Table},
     shader::Shaders,
     tensor::{Tensor, show_shape},
 };
@@ -168,18 +168,22 @@ impl Planner<'_> {
     /// Asks the kernels in order until one answers with a valid plan.
     pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
         ask.check()?;
-        let types = |list: &[(DType, Vec<u64>)]| list.iter().map(|o| o.0).collect::<Vec<_>>();
-        let inputs: Vec<DType> = ask.inputs.iter().map(|o| o.dtype).collect();
-        let outputs = types(ask.outputs);
+        let (shaped_inputs, shaped_outputs) = ask.shapes();
+        let types = |list: &[(DType, &[u64])]| list.iter().map(|o| o.0).collect::<Vec<_>>();
+        let (inputs, outputs) = (types(&shaped_inputs), types(&shaped_outputs));
         let mut answer = Answer {
             picked: None,
             considered: Vec::new(),
             host_forbidden: false,
         };
-        for candidate in self
-            .table
-            .candidates(ask.op, &inputs, &outputs, &self.device.info())
-        {
+        let asked = Asked {
+            op: ask.op,
+            inputs: &shaped_inputs,
+            outputs: &shaped_outputs,
+            device: &self.device.info(),
+            measured: &|_, _| None,
+        };
+        for candidate in self.table.candidates(&asked) {
             let name = match candidate.kernel {
                 CandidateKernel::Pack(pack, kernel) => {
                     let pack = &self.table.packs[pack];
@@ -369,6 +373,13 @@ impl Operand {
 }
 
 impl Ask<'_> {
+    /// Type and shape of the inputs, and of the outputs.
+    fn shapes(&self) -> (Vec<(DType, &[u64])>, Vec<(DType, &[u64])>) {
+        let inputs = self.inputs.iter().map(|o| (o.dtype, o.shape.as_slice()));
+        let outputs = self.outputs.iter().map(|o| (o.0, o.1.as_slice()));
+        (inputs.collect(), outputs.collect())
+    }
+
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
     fn check(&self) -> Result<()> {
         let inputs: Vec<_> = self

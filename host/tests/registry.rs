@@ -7,7 +7,7 @@ use folder::Folder;
 use nx_vulkan_abi::{DType, DeviceInfo, Features};
 use nx_vulkan_host::{
     Kind,
-    registry::{CandidateKernel, CandidateOutcome, Fallback, Options, Table, load},
+    registry::{Asked, CandidateKernel, CandidateOutcome, Fallback, Options, Table, load},
 };
 use packs::built;
 use std::{fs, path::Path, process::Command};
@@ -73,7 +73,13 @@ fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
         CandidateKernel::Host => "host".to_owned(),
     };
     let candidates = table
-        .candidates(op, &[dtype], &[dtype], &device)
+        .candidates(&Asked {
+            op,
+            inputs: &[(dtype, &[2, 3])],
+            outputs: &[(dtype, &[2, 3])],
+            device: &device,
+            measured: &|_, _| None,
+        })
         .into_iter();
     let shown = candidates.map(|candidate| match candidate.outcome {
         CandidateOutcome::Considered => name(candidate.kernel),

@@ -37,6 +37,88 @@ pub(super) enum Mode {
     Locked,
 }
 
+/// What a pack file must show before it is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Require {
+    /// The sha256 that the registry pins.
+    Sha256,
+    /// A signature by the pack's `signer`.
+    Signature,
+    /// Both.
+    Both,
+    /// Nothing; only in mode dev.
+    None,
+}
+
+/// A key whose signatures count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedKey {
+    /// What `signer` calls it.
+    pub name: String,
+    /// A minisign public key, as minisign prints it.
+    pub key: String,
+}
+
+/// `[trust]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// What every pack must show. Without it: a sha256 in mode locked, nothing in mode dev.
+    pub require: Require,
+    /// The keys that `signer` may name.
+    pub keys: Vec<TrustedKey>,
+}
+
+/// One criterion of the order in which kernels are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The position in the rule's `use`.
+    Rule,
+    /// The measured time, shortest first; kernels without one come after those with one.
+    Measured,
+    /// The kernel's rank, highest first.
+    Rank,
+    /// The pack's priority, highest first.
+    Priority,
+    /// The ids of pack and kernel.
+    Name,
+}
+
+/// What happens when a kernel that was picked fails while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// The CPU kernel runs the request.
+    RetryHost,
+    /// The caller gets the error.
+    Error,
+}
+
+/// `[dev]`: live reload, in mode dev only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dev {
+    /// Folders that are watched; none: nothing is watched.
+    pub watch: Vec<PathBuf>,
+    /// How long a folder must be quiet before it is read, in milliseconds.
+    pub settle_ms: u64,
+    /// How often folders are compared where the system reports no changes, in milliseconds; 0: never.
+    pub poll_ms: u64,
+    /// Whether a pack is tried in a process of its own before it is loaded.
+    pub probe: bool,
+    /// How many versions of a pack can be gone back to.
+    pub keep_versions: usize,
+}
+
+impl Default for Dev {
+    fn default() -> Dev {
+        Dev {
+            watch: Vec::new(),
+            settle_ms: 150,
+            poll_ms: 0,
+            probe: true,
+            keep_versions: 3,
+        }
+    }
+}
+
 /// A checked configuration.
 #[derive(Debug)]
 pub(super) struct Config {
@@ -49,6 +131,12 @@ pub(super) struct Config {
     pub(super) fallback_at: Option<usize>,
     pub(super) numerics: Numerics,
     pub(super) numerics_at: Option<usize>,
+    pub(super) trust: Trust,
+    pub(super) order: Vec<Order>,
+    pub(super) on_error: OnError,
+    /// Failures after which a kernel is no longer asked.
+    pub(super) quarantine_after: u32,
+    pub(super) dev: Dev,
     pub(super) packs: BTreeMap<String, PackEntry>,
     pub(super) rules: Vec<Rule>,
     pub(super) denials: Vec<Denial>,
@@ -61,6 +149,8 @@ pub(super) struct PackEntry {
     pub(super) version: Option<VersionReq>,
     /// A bare file name, looked for in the search folders, or a path.
     pub(super) file: Option<PathBuf>,
+    /// Name of the key in `[trust]` that signs it.
+    pub(super) signer: Option<String>,
     pub(super) priority: i64,
     /// sha256 of the file for this target, in lower-case hex.
     pub(super) pin: Option<String>,
@@ -105,6 +195,20 @@ impl Default for Config {
             fallback_at: None,
             numerics: Numerics::IEEE,
             numerics_at: None,
+            trust: Trust {
+                require: Require::None,
+                keys: Vec::new(),
+            },
+            order: vec![
+                Order::Rule,
+                Order::Measured,
+                Order::Rank,
+                Order::Priority,
+                Order::Name,
+            ],
+            on_error: OnError::RetryHost,
+            quarantine_after: 3,
+            dev: Dev::default(),
             packs: BTreeMap::new(),
             rules: Vec::new(),
             denials: Vec::new(),
@@ -234,7 +338,7 @@ fn read_pack(
     reader.keys(
         table,
         &format!("[pack.{id}]"),
-        &["version", "file", "priority", "sha256"],
+        &["version", "file", "signer", "priority", "sha256"],
     );
     let mistakes = reader.mistakes();
     let pin = read_pin(reader, table);
@@ -255,6 +359,9 @@ fn read_pack(
                 Some(parent) if parent.as_os_str().is_empty() => PathBuf::from(file),
                 _ => folder.join(file),
             }),
+        signer: reader
+            .text(table, "signer")
+            .map(|(name, _)| name.to_owned()),
         priority: reader.integer(table, "priority").unwrap_or(0),
         pin,
     }

@@ -16,9 +16,9 @@ mod select;
 mod store;
 mod table;
 
-pub use config::Fallback;
+pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use image::{SourceContent, SourceFile};
-pub use select::{Candidate, CandidateKernel, CandidateOutcome};
+pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome};
 pub use table::{KernelEntry, LoadedPack, Rejected, Table};
 
 use crate::Result;

@@ -36,36 +36,33 @@ pub enum CandidateOutcome {
 }
 
 /// The parts of a request that selection looks at.
-struct Asked<'a> {
-    op: &'a str,
-    inputs: &'a [DType],
-    outputs: &'a [DType],
-    device: &'a DeviceInfo<'a>,
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Name of the op.
+    pub op: &'a str,
+    /// Type and shape of each input.
+    pub inputs: &'a [(DType, &'a [u64])],
+    /// Type and shape of each output.
+    pub outputs: &'a [(DType, &'a [u64])],
+    /// The device it would run on.
+    pub device: &'a DeviceInfo<'a>,
+    /// How long the kernel at (index of its pack, index in the pack) takes for such a request, in microseconds,
+    /// where that was measured.
+    pub measured: &'a dyn Fn(usize, usize) -> Option<f64>,
 }
 
 impl Table {
     /// Every kernel of the op and the host's, in the order in which they are asked: by the registry's rule for
     /// the op, then rank, pack priority, pack id and kernel id. The host comes last unless a rule puts it earlier.
-    pub fn candidates(
-        &self,
-        op: &str,
-        inputs: &[DType],
-        outputs: &[DType],
-        device: &DeviceInfo<'_>,
-    ) -> Vec<Candidate> {
-        let asked = Asked {
-            op,
-            inputs,
-            outputs,
-            device,
-        };
-        let rule = self.config.rules.iter().find(|rule| rule.applies(&asked));
+    pub fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
+        let op = asked.op;
+        let rule = self.config.rules.iter().find(|rule| rule.applies(asked));
         let kernels = self.by_op.get(op).map_or(&[][..], Vec::as_slice);
         let mut list: Vec<(usize, Candidate)> = kernels
             .iter()
             .map(|&(pack, kernel)| {
                 let place = rule.map_or(Some(0), |rule| self.place(rule, pack, kernel));
-                let skip = self.skip(pack, kernel, &asked).or_else(|| {
+                let skip = self.skip(pack, kernel, asked).or_else(|| {
                     let line = self.line(rule.filter(|_| place.is_none())?.at.start);
                     Some(format!("{line}: the rule for `{op}` does not use it"))
                 });
@@ -178,16 +175,16 @@ impl From<Option<String>> for CandidateOutcome {
 impl Rule {
     /// Whether the name matches and, where types are given, one of them occurs in the request.
     fn applies(&self, asked: &Asked<'_>) -> bool {
-        let mut types = asked.inputs.iter().chain(asked.outputs);
+        let mut types = asked.inputs.iter().chain(asked.outputs).map(|o| o.0);
         glob(&self.name, asked.op)
             && self
                 .dtypes
-                .is_none_or(|set| types.any(|&dtype| set.has(dtype)))
+                .is_none_or(|set| types.any(|dtype| set.has(dtype)))
     }
 }
 
-fn types_missing(side: &str, set: DTypeSet, asked: &[DType]) -> Option<String> {
-    let missing = asked.iter().find(|&&dtype| !set.has(dtype))?;
+fn types_missing(side: &str, set: DTypeSet, asked: &[(DType, &[u64])]) -> Option<String> {
+    let (missing, _) = asked.iter().find(|&&(dtype, _)| !set.has(dtype))?;
     let known: Vec<&str> = DType::all()
         .filter(|&d| set.has(d))
         .map(DType::name)

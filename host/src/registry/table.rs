@@ -1,7 +1,7 @@
 //! The published table: the loaded packs and what the registry says about them, immutable once built.
 
 use super::{
-    config::{Config, Fallback, Mode, Use},
+    config::{Config, Dev, Fallback, Mode, OnError, Use},
     diagnostic::did_you_mean,
     discover::{Found, FoundPack},
     image::{Kernel, SourceContent, SourceFile},
@@ -156,6 +156,26 @@ impl KernelEntry {
 }
 
 impl Table {
+    /// What is watched, and how; nothing in mode locked.
+    pub fn dev(&self) -> &Dev {
+        &self.config.dev
+    }
+
+    /// Whether only listed and pinned packs are loaded.
+    pub fn is_locked(&self) -> bool {
+        self.config.mode == Mode::Locked
+    }
+
+    /// What happens when a picked kernel fails.
+    pub fn on_error(&self) -> OnError {
+        self.config.on_error
+    }
+
+    /// Failures after which a kernel is no longer asked.
+    pub fn quarantine_after(&self) -> u32 {
+        self.config.quarantine_after
+    }
+
     pub(super) fn new(config: Config, config_path: Option<PathBuf>, found: Found) -> Result<Table> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
         let Found {

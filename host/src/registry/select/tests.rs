@@ -97,7 +97,13 @@ fn order(table: &Table, op: &str, input: DType) -> Vec<String> {
         }
         CandidateKernel::Host => "host".to_owned(),
     };
-    let candidates = table.candidates(op, &[input], &[DType::F32], &device());
+    let candidates = table.candidates(&Asked {
+        op,
+        inputs: &[(input, &[2, 3])],
+        outputs: &[(DType::F32, &[2, 3])],
+        device: &device(),
+        measured: &|_, _| None,
+    });
     let show = |candidate: &Candidate| match &candidate.outcome {
         CandidateOutcome::Considered => name(candidate.kernel),
         CandidateOutcome::Skipped(why) => format!("{}: {why}", name(candidate.kernel)),
