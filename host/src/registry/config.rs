@@ -120,7 +120,7 @@ impl Default for Dev {
 }
 
 /// A checked configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) source: SourceText,
     pub(super) mode: Mode,
@@ -143,7 +143,7 @@ pub(super) struct Config {
 }
 
 /// One `[pack.<id>]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PackEntry {
     pub(super) at: Range<usize>,
     pub(super) version: Option<VersionReq>,
@@ -157,7 +157,7 @@ pub(super) struct PackEntry {
 }
 
 /// One `[[op]]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) at: Range<usize>,
     pub(super) name: String,
@@ -175,7 +175,7 @@ pub(super) enum Use {
 }
 
 /// One `[[deny]]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Denial {
     pub(super) at: Range<usize>,
     pub(super) pack: String,

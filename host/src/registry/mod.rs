@@ -12,14 +12,16 @@ mod layout;
 mod loader;
 mod ops;
 mod reader;
+mod reload;
 mod select;
 mod store;
 mod table;
 
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use image::{SourceContent, SourceFile};
+pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome};
-pub use table::{KernelEntry, LoadedPack, Rejected, Table};
+pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
 
 use crate::Result;
 use config::Config;
@@ -45,6 +47,13 @@ pub struct Options {
 /// Fails with [`crate::Kind::Registry`] when the file is missing or wrong, naming every mistake, and in locked mode
 /// with [`crate::Kind::Pack`] when a listed pack does not load. In dev mode such a pack is in [`Table::rejected`].
 pub fn load(options: &Options) -> Result<Table> {
+    let (config, named) = configuration(options)?;
+    let found = discover::packs(&config, options)?;
+    Table::new(config, named, found)
+}
+
+/// The configuration in force and the file it stands in.
+fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
     let named = options.registry.clone().or_else(|| {
         std::env::var_os(REGISTRY_VARIABLE)
             .filter(|path| !path.is_empty())
@@ -54,8 +63,12 @@ pub fn load(options: &Options) -> Result<Table> {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    let found = discover::packs(&config, options)?;
-    Table::new(config, named, found)
+    Ok((config, named))
+}
+
+/// sha256 of a file in lower-case hex, or `None` where it cannot be read.
+pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
+    store::read(path).ok().map(|bytes| store::sha256(&bytes))
 }
 
 /// Names of the numerics classes, strictest first.
