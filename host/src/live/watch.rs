@@ -7,7 +7,7 @@ use super::{Event, EventKind, lock};
 use crate::{Runtime, registry::Places};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -302,9 +302,9 @@ impl Folders {
             stays
         });
         for (path, identity) in wanted {
-            if !self.watched.contains_key(&path) {
-                watcher.watch(&path, RecursiveMode::NonRecursive)?;
-                self.watched.insert(path, identity);
+            if let Entry::Vacant(unwatched) = self.watched.entry(path) {
+                watcher.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
+                unwatched.insert(identity);
             }
         }
         Ok(())
