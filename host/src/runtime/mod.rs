@@ -88,6 +88,7 @@ impl Runtime {
     pub fn open(config: &Config) -> Result<Arc<Runtime>> {
         let table = registry::load(&registry::Options {
             registry: config.registry.clone(),
+            registry_override: config.registry_override.clone(),
             packs: config.packs.clone(),
             store: config.store_dir(),
         })?;
