@@ -18,6 +18,8 @@ pub struct Config {
     pub cache_dir: Option<PathBuf>,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
+    /// Whether to watch files as the registry's `[dev]` says.
+    pub watch: bool,
     /// How long one batch of work may take before the device counts as lost.
     pub timeout: Duration,
 }
@@ -31,6 +33,7 @@ impl Default for Config {
             packs: Vec::new(),
             cache_dir: None,
             validation: false,
+            watch: false,
             timeout: Duration::from_secs(120),
         }
     }

@@ -105,6 +105,16 @@ impl Route {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn op(&self) -> &str {
+        let (Route::Device { op, .. } | Route::Host { op, .. }) = self;
+        op
+    }
+
+    pub(crate) fn served_by(&self) -> &Arc<str> {
+        let (Route::Device { served_by, .. } | Route::Host { served_by, .. }) = self;
+        served_by
+    }
+
     /// `(op, who serves it, how often)`.
     pub(crate) fn tally(&self) -> (&str, &str, u64) {
         let (Route::Device {

@@ -7,7 +7,7 @@ use super::{
     diagnostic::{Diagnostic, Severity},
     discover,
     names::{self, Known},
-    table::{Rejected, loaded},
+    table::{LoadedPack, Rejected, loaded},
 };
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,8 @@ impl Checked {
             Some(Err(error)) => self.failure = Some(error.to_string()),
             Some(Ok(found)) => {
                 self.rejected = found.rejected.iter().map(Rejected::to_string).collect();
-                let packs = loaded(found.packs);
+                let mut packs: Vec<LoadedPack> = found.packs.into_iter().map(loaded).collect();
+                packs.sort_by(|a, b| a.id.cmp(&b.id));
                 let known = Known {
                     packs: &packs,
                     complete: self.rejected.is_empty(),

@@ -122,7 +122,7 @@ impl Default for Dev {
 }
 
 /// A checked configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) source: SourceText,
     pub(super) mode: Mode,
@@ -151,7 +151,7 @@ pub(super) struct Config {
 }
 
 /// One `[pack.<id>]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PackEntry {
     pub(super) at: Range<usize>,
     pub(super) version: Option<VersionReq>,

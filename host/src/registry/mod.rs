@@ -19,6 +19,7 @@ mod loader;
 mod names;
 mod ops;
 mod reader;
+mod reload;
 mod rules;
 mod schema;
 mod select;
@@ -30,8 +31,9 @@ pub use codes::Code;
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use diagnostic::{Diagnostic, Severity};
 pub use image::{SourceContent, SourceFile};
+pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
-pub use table::{KernelEntry, LoadedPack, Rejected, Table};
+pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
 
 use crate::Result;
 use config::{Config, Mode};
@@ -61,27 +63,27 @@ pub struct Options {
 /// [`crate::Kind::Registry`] when the file is missing or wrong, naming every mistake, and in locked mode
 /// [`crate::Kind::Pack`] when a listed pack does not load. In dev mode such a pack is in [`Table::rejected`].
 pub fn load(options: &Options) -> Result<Table> {
-    let (path, config) = configuration(options)?;
+    let (config, path) = configuration(options)?;
     let found = discover::packs(&config, options)?;
     Table::new(config, path, found)
 }
 
 /// The configuration in force and the file it comes from.
-fn configuration(options: &Options) -> Result<(Option<PathBuf>, Config)> {
+fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
     let other = options.registry_override.clone();
     let Some(named) = &options.registry else {
         let config = other
             .as_deref()
             .map_or_else(|| Ok(Config::default()), Config::read)?;
-        return Ok((other, config));
+        return Ok((config, other));
     };
     let mut config = Config::read(named)?;
     let Some(other) = other.filter(|other| other != named) else {
-        return Ok((Some(named.clone()), config));
+        return Ok((config, Some(named.clone())));
     };
     if config.mode == Mode::Dev {
         let config = Config::read(&other)?;
-        return Ok((Some(other), config));
+        return Ok((config, Some(other)));
     }
     let message = format!(
         "mode \"locked\" stands, so ${REGISTRY_VARIABLE} does not count; it names {}",
@@ -92,12 +94,17 @@ fn configuration(options: &Options) -> Result<(Option<PathBuf>, Config)> {
         .source
         .diagnostic(Code::Overridden, Severity::Warning, at..at, message);
     config.warnings.push(ignored);
-    Ok((Some(named.clone()), config))
+    Ok((config, Some(named.clone())))
 }
 
 /// The JSON Schema of `registry.toml`, for editors; `docs/registry.schema.json` is a copy.
-pub fn json_schema() -> serde_json::Value {
-    schema::json_schema()
+pub fn json_schema() -> String {
+    format!("{:#}\n", schema::json_schema())
+}
+
+/// sha256 of a file in lower-case hex, or `None` where it cannot be read.
+pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
+    store::read(path).ok().map(|bytes| store::sha256(&bytes))
 }
 
 /// Names of the numerics classes, strictest first.

@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(super) const DTYPE_SETS: &[&str] = &["all", "real", "float", "integer", "signed", "unsigned"];
 
 /// One `[[op]]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) at: Range<usize>,
     pub(super) name: String,
@@ -47,7 +47,7 @@ pub(super) enum Use {
 }
 
 /// One `[[deny]]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Denial {
     pub(super) at: Range<usize>,
     pub(super) pack: String,
@@ -58,7 +58,7 @@ pub(super) struct Denial {
 }
 
 /// `device = { vendor, name, driver }` of a denial.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct DeviceFilter {
     pub(super) vendor: Option<u32>,
     /// A part of the device's name, in lower case.

@@ -1,6 +1,7 @@
 //! The published table: the loaded packs and what the registry says about them, immutable once built.
 
 use super::{
+    Options,
     config::{Config, Dev, Fallback, Mode, OnError},
     diagnostic::{Diagnostic, Severity},
     discover::{Found, FoundPack},
@@ -38,6 +39,17 @@ pub struct Table {
     pub(super) by_op: BTreeMap<String, Vec<(usize, usize)>>,
 }
 
+/// Where the files lie that make a [`Table`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The registry file.
+    pub registry: Option<PathBuf>,
+    /// Folders with packs.
+    pub search: Vec<PathBuf>,
+    /// Folders with shaders that stand in for those inside packs.
+    pub watched: Vec<PathBuf>,
+}
+
 /// A file that was found and not loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
@@ -66,10 +78,23 @@ pub struct LoadedPack {
     pub sha256: String,
     /// Preference among kernels of equal rank; higher is asked first.
     pub priority: i64,
-    /// Shaders and headers.
+    /// Shaders and headers, as they are in the pack's file.
     pub sources: Vec<SourceFile>,
+    /// Shaders and headers that were edited since, which are served in place of those of the same name.
+    pub edited: Vec<EditedSource>,
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
+}
+
+/// A source file that was read from a watched folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedSource {
+    /// Name of the source that it stands for.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
 }
 
 /// A kernel of a loaded pack.
@@ -99,6 +124,14 @@ pub struct KernelEntry {
 impl LoadedPack {
     /// Text of the GLSL source file of that name, or `None`.
     pub fn glsl(&self, name: &str) -> Option<&str> {
+        match self.edited.iter().find(|source| source.name == name) {
+            Some(edited) => Some(&edited.text),
+            None => self.own_glsl(name),
+        }
+    }
+
+    /// As [`LoadedPack::glsl`], without what was edited.
+    pub fn own_glsl(&self, name: &str) -> Option<&str> {
         match self.source(name)? {
             SourceContent::Text(text) => Some(text),
             SourceContent::Spirv(_) => None,
@@ -176,7 +209,6 @@ impl Table {
     }
 
     pub(super) fn new(config: Config, config_path: Option<PathBuf>, found: Found) -> Result<Table> {
-        static GENERATION: AtomicU64 = AtomicU64::new(1);
         let Found {
             packs: found,
             rejected,
@@ -186,7 +218,25 @@ impl Table {
             let own = pack.image.warnings.iter();
             warnings.extend(own.map(|warning| format!("pack {}: {warning}", pack.image.id)));
         }
-        let packs = loaded(found);
+        let packs = found.into_iter().map(loaded).collect();
+        Table::assemble(config, config_path, packs, rejected, warnings)
+    }
+
+    /// A table of packs that are loaded already.
+    pub(super) fn assemble(
+        config: Config,
+        config_path: Option<PathBuf>,
+        mut packs: Vec<LoadedPack>,
+        rejected: Vec<Rejected>,
+        mut warnings: Vec<String>,
+    ) -> Result<Table> {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+        packs.sort_by(|a, b| a.id.cmp(&b.id));
+        for (index, pack) in packs.iter_mut().enumerate() {
+            pack.kernels
+                .iter_mut()
+                .for_each(|kernel| kernel.pack = index);
+        }
         let known = Known {
             packs: &packs,
             complete: rejected.is_empty(),
@@ -210,18 +260,28 @@ impl Table {
             config,
         })
     }
+
+    /// The same rules over other packs.
+    ///
+    /// # Errors
+    /// As [`super::load`].
+    pub fn with_packs(&self, packs: Vec<LoadedPack>) -> Result<Table> {
+        let (config, path) = (self.config.clone(), self.config_path.clone());
+        Table::assemble(config, path, packs, self.rejected.clone(), Vec::new())
+    }
+
+    /// Where the files lie that make this table.
+    pub fn places(&self, options: &Options) -> Places {
+        let search = options.packs.iter().chain(&self.config.paths);
+        Places {
+            registry: self.config_path.clone(),
+            search: search.cloned().collect(),
+            watched: self.config.dev.watch.clone(),
+        }
+    }
 }
 
-/// The packs in order of their ids.
-pub(super) fn loaded(mut found: Vec<FoundPack>) -> Vec<LoadedPack> {
-    found.sort_by(|a, b| a.image.id.cmp(&b.image.id));
-    let numbered = found.into_iter().enumerate();
-    numbered
-        .map(|(index, pack)| described(index, pack))
-        .collect()
-}
-
-fn described(index: usize, pack: FoundPack) -> LoadedPack {
+pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
     let FoundPack {
         path,
         sha256,
@@ -235,10 +295,11 @@ fn described(index: usize, pack: FoundPack) -> LoadedPack {
         sha256,
         priority,
         sources: image.sources.clone(),
+        edited: Vec::new(),
         kernels: image
             .kernels
             .iter()
-            .map(|kernel| KernelEntry::new(index, kernel))
+            .map(|kernel| KernelEntry::new(0, kernel))
             .collect(),
     }
 }
