@@ -2,11 +2,11 @@
 
 use super::{
     Options,
-    config::{Config, Dev, Fallback, Mode, OnError, Use},
-    diagnostic::did_you_mean,
+    config::{Config, Dev, Fallback, Mode, OnError},
+    diagnostic::{Diagnostic, Severity},
     discover::{Found, FoundPack},
     image::{Kernel, SourceContent, SourceFile},
-    select::glob,
+    names::{self, Known},
 };
 use crate::{Error, Kind, Result};
 use nx_vulkan_abi::{DTypeSet, Features, Numerics, Reply, Request};
@@ -15,7 +15,6 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fmt,
-    ops::Range,
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -229,7 +228,7 @@ impl Table {
         config_path: Option<PathBuf>,
         mut packs: Vec<LoadedPack>,
         rejected: Vec<Rejected>,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Result<Table> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
         packs.sort_by(|a, b| a.id.cmp(&b.id));
@@ -238,7 +237,19 @@ impl Table {
                 .iter_mut()
                 .for_each(|kernel| kernel.pack = index);
         }
-        let mut table = Table {
+        let known = Known {
+            packs: &packs,
+            complete: rejected.is_empty(),
+        };
+        let (errors, odd): (Vec<_>, Vec<_>) = names::check(&config, Some(known))
+            .into_iter()
+            .partition(|found| found.severity == Severity::Error);
+        if !errors.is_empty() {
+            let reports: Vec<String> = errors.iter().map(Diagnostic::to_string).collect();
+            return Err(Error::new(Kind::Registry, reports.join("\n")));
+        }
+        warnings.extend(config.warnings.iter().chain(&odd).map(Diagnostic::line));
+        Ok(Table {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             by_op: index(&packs),
             packs,
@@ -247,9 +258,7 @@ impl Table {
             fallback: config.fallback,
             config_path,
             config,
-        };
-        table.check_rules()?;
-        Ok(table)
+        })
     }
 
     /// The same rules over other packs.
@@ -269,79 +278,6 @@ impl Table {
             search: search.cloned().collect(),
             watched: self.config.dev.watch.clone(),
         }
-    }
-
-    /// Rules that name what is not there, or that no request reaches.
-    fn check_rules(&mut self) -> Result<()> {
-        let mut unknown = Vec::new();
-        for (entry, span) in self.config.rules.iter().flat_map(|rule| &rule.uses) {
-            unknown.extend(self.unknown(entry).map(|why| (span.clone(), why)));
-        }
-        let ids = self.packs.iter().map(|pack| pack.id.as_str());
-        let listed = self.config.packs.keys().map(String::as_str);
-        for denial in &self.config.denials {
-            if !ids
-                .clone()
-                .chain(listed.clone())
-                .any(|id| id == denial.pack)
-            {
-                let hint = did_you_mean(&denial.pack, ids.clone().chain(listed.clone()));
-                let why = format!(
-                    "no pack `{}` is loaded, so this denies nothing{hint}",
-                    denial.pack
-                );
-                self.warnings.push(format!(
-                    "{}: {why}",
-                    self.config.source.line(denial.at.start)
-                ));
-            }
-        }
-        for (earlier, later) in shadowed(&self.config) {
-            let (earlier, later) = (
-                self.config.source.line(earlier),
-                self.config.source.line(later),
-            );
-            self.warnings.push(format!(
-                "{later}: the rule is never reached, {earlier} matches first"
-            ));
-        }
-        if self.config.mode == Mode::Locked && !unknown.is_empty() {
-            let reports = unknown
-                .into_iter()
-                .map(|(span, why)| self.config.source.report(span, &why));
-            return Err(Error::new(
-                Kind::Registry,
-                reports.collect::<Vec<_>>().join("\n"),
-            ));
-        }
-        let warnings = unknown
-            .into_iter()
-            .map(|(span, why): (Range<usize>, String)| {
-                format!("{}: {why}", self.config.source.line(span.start))
-            });
-        self.warnings.extend(warnings);
-        Ok(())
-    }
-
-    fn unknown(&self, entry: &Use) -> Option<String> {
-        let (Use::Kernel(id, _) | Use::Pack(id)) = entry else {
-            return None;
-        };
-        let Some(pack) = self.packs.iter().find(|pack| pack.id == *id) else {
-            let hint = did_you_mean(id, self.packs.iter().map(|pack| pack.id.as_str()));
-            return Some(format!("no pack `{id}` is loaded{hint}"));
-        };
-        let Use::Kernel(_, kernel) = entry else {
-            return None;
-        };
-        let ids = pack.kernels.iter().map(|k| k.id.as_str());
-        if ids.clone().any(|id| id == kernel) {
-            return None;
-        }
-        Some(format!(
-            "pack `{id}` has no kernel `{kernel}`{}",
-            did_you_mean(kernel, ids)
-        ))
     }
 }
 
@@ -387,22 +323,4 @@ pub(super) fn index(packs: &[LoadedPack]) -> BTreeMap<String, Vec<(usize, usize)
         });
     }
     by_op
-}
-
-/// Pairs of rules of which the first takes every request of the second.
-fn shadowed(config: &Config) -> impl Iterator<Item = (usize, usize)> {
-    config
-        .rules
-        .iter()
-        .enumerate()
-        .filter_map(|(index, later)| {
-            let covers = |earlier: &&super::config::Rule| {
-                earlier
-                    .dtypes
-                    .is_none_or(|types| later.dtypes.is_some_and(|own| own.0 & !types.0 == 0))
-                    && glob(&earlier.name, &later.name)
-            };
-            let earlier = config.rules[..index].iter().find(covers)?;
-            Some((earlier.at.start, later.at.start))
-        })
 }

@@ -103,6 +103,7 @@ impl Runtime {
     pub fn open(config: &Config) -> Result<Arc<Runtime>> {
         let options = registry::Options {
             registry: config.registry.clone(),
+            registry_override: config.registry_override.clone(),
             packs: config.packs.clone(),
             store: config.store_dir(),
         };

@@ -8,6 +8,7 @@ mod explain;
 mod help;
 mod ops;
 mod output;
+mod registry;
 mod spec;
 mod timing;
 mod workloads;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Explain => explain::run(&arguments),
         Verb::Bench => bench::run(&arguments),
         Verb::Check => check::run(&arguments),
+        Verb::Registry => registry::run(&arguments),
     };
     match result {
         Ok(outcome) => {
