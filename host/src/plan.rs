@@ -11,7 +11,7 @@ use crate::{
     spirv,
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{Access, BufArg, Dispatch, Plan, ShaderVariant, Slot};
+use nx_vulkan_abi::{Access, BufArg, DeviceInfo, Dispatch, Plan, ShaderVariant, Slot};
 use std::sync::Arc;
 
 /// Most buffers one dispatch may bind.
@@ -49,51 +49,28 @@ pub(crate) fn compile(
     shaders: &Shaders,
     pipelines: &Pipelines,
 ) -> Result<(Compiled, Vec<u8>)> {
-    let check = Check {
-        plan,
-        sizes,
-        device,
-    };
-    check.totals()?;
-    let mut modules = Vec::with_capacity(plan.shaders.len());
-    for variant in &plan.shaders {
-        modules.push(check.module(variant, pack, shaders)?);
-    }
-    let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len());
-    for (index, dispatch) in plan.steps.iter().enumerate() {
-        let at = |e: Error| e.context(format!("step {index}"));
-        if dispatch.groups.contains(&0) {
-            continue;
-        }
-        let args = check.args(dispatch).map_err(at)?;
-        let (module, words) = modules.get(dispatch.shader as usize).ok_or_else(|| {
-            invalid(format!(
-                "step {index}: shader {} of {}",
-                dispatch.shader,
-                modules.len()
-            ))
-        })?;
-        let variant = &plan.shaders[dispatch.shader as usize];
-        let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
+    let source = |variant: &ShaderVariant| words(variant, pack, shaders);
+    let checked = check(plan, sizes, &device.info(), &source)?;
+    let mut steps: Vec<Step> = Vec::with_capacity(checked.len());
+    for step in checked {
+        let variant = &plan.shaders[step.shader];
         let pipeline = pipelines
             .get(&PipelineSpec {
-                words,
+                words: &step.words,
                 bindings: variant.bindings,
                 push_bytes: variant.push_bytes,
                 subgroup_size: variant.subgroup_size,
-                constants: &constants,
+                constants: &step.constants,
             })
             .map_err(|e| e.context(&variant.file))?;
-        let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
         steps.push(Step {
             pipeline,
-            groups: dispatch.groups,
-            args,
-            push: dispatch.push.to_vec(),
-            barrier,
+            groups: step.groups,
+            args: step.args,
+            push: step.push,
+            barrier: step.barrier,
         });
     }
-    check.outputs_are_covered(&steps)?;
     let compiled = Compiled {
         steps,
         scratch: plan.scratch.to_vec(),
@@ -102,10 +79,88 @@ pub(crate) fn compile(
     Ok((compiled, plan.params.to_vec()))
 }
 
+/// A dispatch whose every number is in bounds.
+#[derive(Debug)]
+pub(crate) struct CheckedStep {
+    /// Index into the plan's shaders.
+    pub(crate) shader: usize,
+    words: Arc<[u32]>,
+    /// Specialization constants, by id.
+    pub(crate) constants: Vec<(u32, u32)>,
+    pub(crate) groups: [u32; 3],
+    pub(crate) args: Vec<StepArg>,
+    push: Vec<u8>,
+    barrier: bool,
+}
+
+/// Checks `plan` against the buffers and the device; `source` gives a shader's SPIR-V. Makes nothing.
+pub(crate) fn check(
+    plan: &Plan,
+    sizes: Sizes<'_>,
+    limits: &DeviceInfo<'_>,
+    source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
+) -> Result<Vec<CheckedStep>> {
+    let check = Check {
+        plan,
+        sizes,
+        limits,
+    };
+    check.totals()?;
+    let mut modules = Vec::with_capacity(plan.shaders.len());
+    for variant in &plan.shaders {
+        modules.push(check.module(variant, source)?);
+    }
+    let mut steps: Vec<CheckedStep> = Vec::with_capacity(plan.steps.len());
+    for (index, dispatch) in plan.steps.iter().enumerate() {
+        let at = |e: Error| e.context(format!("step {index}"));
+        if dispatch.groups.contains(&0) {
+            continue;
+        }
+        let args = check.args(dispatch).map_err(at)?;
+        let shader = dispatch.shader as usize;
+        let (module, words) = modules.get(shader).ok_or_else(|| {
+            invalid(format!(
+                "step {index}: shader {shader} of {}",
+                modules.len()
+            ))
+        })?;
+        let constants = check
+            .dispatch(dispatch, &plan.shaders[shader], module)
+            .map_err(at)?;
+        let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
+        steps.push(CheckedStep {
+            shader,
+            words: words.clone(),
+            constants,
+            groups: dispatch.groups,
+            args,
+            push: dispatch.push.to_vec(),
+            barrier,
+        });
+    }
+    check.outputs_are_covered(&steps)?;
+    Ok(steps)
+}
+
+/// The SPIR-V of a shader of `pack`, compiled where the pack has GLSL.
+fn words(variant: &ShaderVariant, pack: &LoadedPack, shaders: &Shaders) -> Result<Arc<[u32]>> {
+    if let Some(words) = pack.spirv(&variant.file) {
+        return Ok(words.into());
+    }
+    let defines: Vec<_> = variant
+        .defines
+        .iter()
+        .map(|d| (d.name.as_str(), d.value.as_str()))
+        .collect();
+    shaders
+        .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
+        .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
+}
+
 struct Check<'a> {
     plan: &'a Plan,
     sizes: Sizes<'a>,
-    device: &'a Device,
+    limits: &'a DeviceInfo<'a>,
 }
 
 impl Check<'_> {
@@ -135,10 +190,9 @@ impl Check<'_> {
     fn module(
         &self,
         variant: &ShaderVariant,
-        pack: &LoadedPack,
-        shaders: &Shaders,
+        source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
     ) -> Result<(spirv::Module, Arc<[u32]>)> {
-        let limits = self.device.info();
+        let limits = self.limits;
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!(
                 "{} bindings, and the limit is {MAX_BINDINGS}",
@@ -160,19 +214,7 @@ impl Check<'_> {
                 "a subgroup size is asked for, and the device cannot promise one".to_owned(),
             ));
         }
-        let words = match pack.spirv(&variant.file) {
-            Some(words) => words.into(),
-            None => {
-                let defines: Vec<_> = variant
-                    .defines
-                    .iter()
-                    .map(|d| (d.name.as_str(), d.value.as_str()))
-                    .collect();
-                shaders
-                    .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
-                    .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
-            }
-        };
+        let words = source(variant)?;
         let module = spirv::Module::parse(&words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
@@ -190,7 +232,7 @@ impl Check<'_> {
         variant: &ShaderVariant,
         module: &spirv::Module,
     ) -> Result<Vec<(u32, u32)>> {
-        let limits = self.device.info();
+        let limits = self.limits;
         let counts = [
             (
                 "buffer arguments",
@@ -281,7 +323,7 @@ impl Check<'_> {
                 slot_name(arg.slot)
             )));
         }
-        let limits = self.device.info();
+        let limits = self.limits;
         let end = arg.offset.checked_add(arg.len);
         if arg.offset >= size
             || end.is_none_or(|end| end > size)
@@ -320,7 +362,7 @@ impl Check<'_> {
     }
 
     /// Every byte of every output must be in a range that some step writes.
-    fn outputs_are_covered(&self, steps: &[Step]) -> Result<()> {
+    fn outputs_are_covered(&self, steps: &[CheckedStep]) -> Result<()> {
         for (index, &size) in self.sizes.outputs.iter().enumerate() {
             let buffer = self.sizes.inputs.len() + index;
             let mut ranges: Vec<_> = steps

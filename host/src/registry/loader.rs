@@ -44,10 +44,14 @@ impl fmt::Display for Identity {
 impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
         let bytes = store::read(path).map_err(|why| format!("read: {why}"))?;
-        Ok(PackFile {
+        Ok(PackFile::new(bytes))
+    }
+
+    pub(super) fn new(bytes: Vec<u8>) -> PackFile {
+        PackFile {
             sha256: store::sha256(&bytes),
             bytes,
-        })
+        }
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {

@@ -7,6 +7,7 @@ mod config;
 mod diagnostic;
 mod discover;
 mod elf;
+pub(crate) mod fuzzing;
 mod image;
 mod layout;
 mod loader;
