@@ -7,7 +7,7 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use nx_vulkan_abi::{
-    Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot, SpecConst,
+    Access, BufArg, DeviceInfo, DeviceKind, Dispatch, Features, Plan, ShaderVariant, Slot, SpecConst,
 };
 use nx_vulkan_host::fuzzing;
 use std::sync::{Arc, LazyLock};
@@ -153,7 +153,7 @@ fn limits(features: Features) -> DeviceInfo<'static> {
         name: "fuzz".into(),
         vendor: 0,
         driver: 0,
-        kind: 4,
+        kind: DeviceKind::CPU,
         subgroup_size: 8,
         shared_bytes: 32768,
         push_bytes: 128,
@@ -164,6 +164,6 @@ fn limits(features: Features) -> DeviceInfo<'static> {
         max_buffer_range: 1 << 27,
         buffer_align: 16,
         features,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }

@@ -11,14 +11,14 @@ use crate::{
     spirv,
 };
 use nx_vulkan_abi as abi;
+pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
+use nx_vulkan_abi::plan::{MAX_PARAMS, MAX_SCRATCH, MAX_STEPS};
 use nx_vulkan_abi::{Access, BufArg, DeviceInfo, Dispatch, Plan, ShaderVariant, Slot};
 use std::sync::Arc;
 
-/// Most buffers one dispatch may bind.
-pub(crate) const MAX_BINDINGS: usize = 16;
-const MAX_STEPS: usize = 64;
-const MAX_SCRATCH: usize = 16;
-const MAX_PARAMS: usize = 65_536;
+/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
+pub(crate) const NEWER: &str =
+    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
 
 /// A plan with its pipelines made.
 #[derive(Debug)]
@@ -177,6 +177,14 @@ impl Check<'_> {
                 return Err(invalid(format!("{count} {what}, and the limit is {limit}")));
             }
         }
+        let spare = plan.spare == [0; 4]
+            && plan.shaders.iter().all(|shader| shader.spare == 0)
+            && plan.steps.iter().all(|step| {
+                step.spare == [0; 2] && step.args.iter().all(|argument| argument.spare == 0)
+            });
+        if !spare {
+            return Err(invalid(NEWER.to_owned()));
+        }
         let scratch = plan
             .scratch
             .iter()
@@ -205,14 +213,15 @@ impl Check<'_> {
                 variant.push_bytes, limits.push_bytes
             )));
         }
+        let subgroup_sizes = limits.min_subgroup_size.max(1)..=limits.max_subgroup_size;
         if variant.subgroup_size != 0
-            && !limits
-                .features
-                .has(nx_vulkan_abi::Features::SUBGROUP_SIZE_CONTROL)
+            && !(variant.subgroup_size.is_power_of_two()
+                && subgroup_sizes.contains(&variant.subgroup_size))
         {
-            return Err(invalid(
-                "a subgroup size is asked for, and the device cannot promise one".to_owned(),
-            ));
+            return Err(invalid(format!(
+                "a subgroup size of {}, and the device promises powers of two from {} to {}",
+                variant.subgroup_size, limits.min_subgroup_size, limits.max_subgroup_size
+            )));
         }
         let words = source(variant)?;
         let module = spirv::Module::parse(&words)

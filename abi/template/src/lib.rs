@@ -38,10 +38,7 @@ fn plan(_row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         ));
     };
     if !input.is_contiguous() {
-        return Err(Refusal::InputsAs(vec![InputAs {
-            index: 0,
-            dtype: DType::F32,
-        }]));
+        return Err(Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]));
     }
     let too_large = || Refusal::decline("the tensor is too large for one dispatch");
     let count = u32::try_from(input.elements()).map_err(|_| too_large())?;

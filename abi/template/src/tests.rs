@@ -1,14 +1,14 @@
 //! The plan is data: it is tested without a GPU.
 
 use super::*;
-use nx_vulkan_abi::{DeviceInfo, TensorDesc};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, TensorDesc};
 
 fn device() -> DeviceInfo<'static> {
     DeviceInfo {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 0,
+        kind: DeviceKind::OTHER,
         subgroup_size: 32,
         shared_bytes: 16384,
         push_bytes: 128,
@@ -19,7 +19,7 @@ fn device() -> DeviceInfo<'static> {
         max_buffer_range: 1 << 27,
         buffer_align: 256,
         features: Features::NONE,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 
@@ -59,10 +59,7 @@ fn one_invocation_per_element() {
 
 #[test]
 fn a_transposed_operand_is_asked_for_in_order() {
-    let asked = Refusal::InputsAs(vec![InputAs {
-        index: 0,
-        dtype: DType::F32,
-    }]);
+    let asked = Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]);
     assert_eq!(ask(&[2, 3], &[1, 2], 0), Err(asked));
 }
 
