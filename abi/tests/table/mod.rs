@@ -8,18 +8,18 @@ use std::mem::{align_of, offset_of, size_of};
 
 /// A type as it is laid out, or as it is written down.
 #[derive(Debug, PartialEq)]
-pub struct Layout {
-    pub name: &'static str,
-    pub size: usize,
-    pub align: usize,
+pub(crate) struct Layout {
+    pub(crate) name: &'static str,
+    pub(crate) size: usize,
+    pub(crate) align: usize,
     /// Name and offset of each field.
-    pub fields: Vec<(&'static str, usize)>,
+    pub(crate) fields: Vec<(&'static str, usize)>,
 }
 
 /// Each type as this compiler lays it out, and as it is written down for 64-bit targets.
 macro_rules! layouts {
     ($($type:ident, $size:expr, $align:expr, [$($field:ident: $offset:expr),+];)+) => {
-        pub fn layouts() -> Vec<(Layout, Layout)> {
+        pub(crate) fn layouts() -> Vec<(Layout, Layout)> {
             vec![$((
                 Layout {
                     name: stringify!($type),
