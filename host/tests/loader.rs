@@ -78,7 +78,7 @@ fn the_template_loads_and_plans() {
         matches!(&pack.sources[0].content, SourceContent::Text(text) if text.contains("void main"))
     );
     assert_eq!(
-        pack.glsl("square.comp")
+        pack.glsl("unary.comp")
             .map(|text| text.contains("void main")),
         Some(true)
     );
