@@ -1,6 +1,6 @@
 //! How a runtime is opened: which device, which packs, where caches lie.
 
-use crate::device::DeviceChoice;
+use crate::{device::DeviceChoice, registry::PACKS_VARIABLE};
 use std::{path::PathBuf, time::Duration};
 
 /// Options of [`crate::Runtime::open`]. `Config::from_env()` is what the tool and the NIF start from.
@@ -14,6 +14,8 @@ pub struct Config {
     pub packs: Vec<PathBuf>,
     /// Folder for compiled shaders, pipelines and private copies of packs; without one the user's cache folder.
     pub cache_dir: Option<PathBuf>,
+    /// The `nxv` executable that tries new packs in a process of its own; without one they are not tried.
+    pub prober: Option<PathBuf>,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
     /// How long one batch of work may take before the device counts as lost.
@@ -27,6 +29,7 @@ impl Default for Config {
             registry: None,
             packs: Vec::new(),
             cache_dir: None,
+            prober: None,
             validation: false,
             timeout: Duration::from_secs(120),
         }
@@ -35,16 +38,20 @@ impl Default for Config {
 
 impl Config {
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_PACKS` (a
-    /// list of folders), `$NX_VULKAN_CACHE` (a folder) and `$NX_VULKAN_VALIDATION` (`1`) applied.
+    /// list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else this executable, where it is
+    /// `nxv`) and `$NX_VULKAN_VALIDATION` (`1`) applied.
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
             device: variable("NX_VULKAN_DEVICE").map_or(DeviceChoice::Auto, |value| {
                 DeviceChoice::parse(&value.to_string_lossy())
             }),
-            packs: variable("NX_VULKAN_PACKS")
+            packs: variable(PACKS_VARIABLE)
                 .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
             cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
+            prober: variable("NX_VULKAN_PROBER")
+                .map(PathBuf::from)
+                .or_else(own_executable),
             validation: variable("NX_VULKAN_VALIDATION").is_some_and(|value| value == "1"),
             ..Config::default()
         }
@@ -70,6 +77,13 @@ impl Config {
             .unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan"))
             .join("packs")
     }
+}
+
+/// The running executable, where it is `nxv`.
+fn own_executable() -> Option<PathBuf> {
+    std::env::current_exe()
+        .ok()
+        .filter(|path| path.file_stem().is_some_and(|name| name == "nxv"))
 }
 
 impl DeviceChoice {

@@ -6,19 +6,28 @@
 mod config;
 mod diagnostic;
 mod discover;
+mod dynamic;
 mod elf;
 mod image;
 mod layout;
 mod loader;
+mod marker;
 mod ops;
+mod permissions;
+pub mod probe;
+pub mod quarantine;
 mod reader;
 mod select;
+mod selftest;
+mod signature;
 mod store;
 mod table;
 
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
+pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome};
+pub use signature::comment as signed_comment;
 pub use table::{KernelEntry, LoadedPack, Rejected, Table};
 
 use crate::Result;
@@ -38,6 +47,8 @@ pub struct Options {
     pub packs: Vec<PathBuf>,
     /// Folder for private copies of pack files, unless the registry file names one. Created where missing.
     pub store: PathBuf,
+    /// The `nxv` executable that tries new packs in a process of its own, in mode dev. Without one they are not tried.
+    pub prober: Option<PathBuf>,
 }
 
 /// Reads the registry and loads its packs.

@@ -34,6 +34,8 @@ pub struct Table {
     pub fallback: Fallback,
     /// The registry file, unless the built-in defaults hold.
     pub config_path: Option<PathBuf>,
+    /// Folder of the private copies of packs and of the quarantine.
+    pub store: PathBuf,
     pub(super) config: Config,
     /// `(pack, kernel)` of every kernel of an op, by rank, priority, pack id and kernel id.
     pub(super) by_op: BTreeMap<String, Vec<(usize, usize)>>,
@@ -71,6 +73,7 @@ pub struct LoadedPack {
     pub sources: Vec<SourceFile>,
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
+    retire: extern "C" fn(),
 }
 
 /// A kernel of a loaded pack.
@@ -98,6 +101,12 @@ pub struct KernelEntry {
 }
 
 impl LoadedPack {
+    /// Tells the pack that it is not asked any more: it ends its threads and drops its caches. It stays mapped, and is
+    /// asked again when the same content comes back.
+    pub fn retire(&self) {
+        (self.retire)();
+    }
+
     /// Text of the GLSL source file of that name, or `None`.
     pub fn glsl(&self, name: &str) -> Option<&str> {
         match self.source(name)? {
@@ -182,6 +191,7 @@ impl Table {
             packs: mut found,
             rejected,
             mut warnings,
+            store,
         } = found;
         found.sort_by(|a, b| a.image.id.cmp(&b.image.id));
         for pack in &found {
@@ -200,6 +210,7 @@ impl Table {
             rejected,
             warnings,
             fallback: config.fallback,
+            store,
             config_path,
             config,
         };
@@ -300,6 +311,7 @@ fn loaded(index: usize, pack: FoundPack) -> LoadedPack {
             .iter()
             .map(|kernel| KernelEntry::new(index, kernel))
             .collect(),
+        retire: image.retire,
     }
 }
 

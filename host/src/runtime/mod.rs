@@ -90,6 +90,7 @@ impl Runtime {
             registry: config.registry.clone(),
             packs: config.packs.clone(),
             store: config.store_dir(),
+            prober: config.prober.clone(),
         })?;
         for rejected in &table.rejected {
             log::error(&format!("the pack {rejected}"));
