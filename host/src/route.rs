@@ -438,7 +438,7 @@ impl Ask<'_> {
         }
     }
 
-    fn with_request<T>(
+    pub(crate) fn with_request<T>(
         &self,
         device: &abi::DeviceInfo<'_>,
         f: impl FnOnce(&abi::Request<'_>) -> T,

@@ -46,6 +46,7 @@ pub(super) struct Image {
     pub(super) sources: Vec<SourceFile>,
     pub(super) kernels: Vec<Kernel>,
     pub(super) warnings: Vec<String>,
+    pub(super) retire: extern "C" fn(),
 }
 
 /// A kernel of a mapped pack.
@@ -81,6 +82,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
         sources: Vec::new(),
         kernels: Vec::new(),
         warnings: Vec::new(),
+        retire: module.retire(),
     };
     for source in &described.sources {
         image
@@ -99,10 +101,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
 }
 
 fn check_status(step: &str, status: &Status) -> Result<(), String> {
-    let message = clean(
-        &text(status.message.as_rstr()).unwrap_or_default(),
-        MAX_QUOTED,
-    );
+    let message = cleaned(status.message.as_rstr());
     match status.fault {
         Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::plan::NEWER)),
         Fault::NONE => Ok(()),
@@ -181,6 +180,14 @@ fn read_kernel(kernel: KernelRef) -> Result<Kernel, String> {
 
 fn is_printable(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// A message of the pack, fit for a log.
+pub(super) fn cleaned(message: RStr<'_>) -> String {
+    clean(
+        &String::from_utf8_lossy(message.as_rslice().as_slice()),
+        MAX_QUOTED,
+    )
 }
 
 /// A text of the pack, copied; `None` when it is not UTF-8.
