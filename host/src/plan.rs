@@ -160,19 +160,7 @@ impl Check<'_> {
                 "a subgroup size is asked for, and the device cannot promise one".to_owned(),
             ));
         }
-        let words = match pack.spirv(&variant.file) {
-            Some(words) => words.into(),
-            None => {
-                let defines: Vec<_> = variant
-                    .defines
-                    .iter()
-                    .map(|d| (d.name.as_str(), d.value.as_str()))
-                    .collect();
-                shaders
-                    .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
-                    .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
-            }
-        };
+        let words = words(variant, pack, shaders)?;
         let module = spirv::Module::parse(&words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
@@ -342,6 +330,28 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// The SPIR-V of a variant.
+///
+/// # Errors
+/// [`Kind::Shader`] when it does not compile.
+pub(crate) fn words(
+    variant: &ShaderVariant,
+    pack: &LoadedPack,
+    shaders: &Shaders,
+) -> Result<Arc<[u32]>> {
+    if let Some(words) = pack.spirv(&variant.file) {
+        return Ok(words.into());
+    }
+    let defines: Vec<_> = variant
+        .defines
+        .iter()
+        .map(|d| (d.name.as_str(), d.value.as_str()))
+        .collect();
+    shaders
+        .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
+        .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
 }
 
 /// A GLSL file of the pack, or a header of the ABI.

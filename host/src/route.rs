@@ -165,6 +165,53 @@ impl Planner<'_> {
         }
     }
 
+    /// The route that one kernel of the table gives a request, whatever the rules say about it.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] when the kernel declines, and what makes its plan invalid.
+    pub(crate) fn find_with(
+        &self,
+        (pack, kernel): (usize, usize),
+        ask: &Ask<'_>,
+        write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
+    ) -> Result<Route> {
+        ask.check()?;
+        let entry = &self.table.packs[pack].kernels[kernel];
+        let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
+        match self.ask_kernel(pack, entry, ask) {
+            Ok((mut compiled, params, prepare)) => {
+                if !params.is_empty() {
+                    compiled.params = Some(write(&params)?);
+                }
+                Ok(Route::Device {
+                    op: ask.op.to_owned(),
+                    compiled,
+                    prepare,
+                    served_by: name.into(),
+                    count: AtomicU64::new(0),
+                })
+            }
+            Err(Pass::Declined(why)) => Err(Error::new(
+                Kind::Unsupported,
+                format!("{name} declines: {why}"),
+            )),
+            Err(Pass::Failed(error)) => Err(error.context(&name)),
+        }
+    }
+
+    /// Whether a kernel of the table plans a request.
+    ///
+    /// # Errors
+    /// What makes its answer invalid.
+    pub(crate) fn validate(&self, (pack, kernel): (usize, usize), ask: &Ask<'_>) -> Result<bool> {
+        match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+            Ok(_) => Ok(true),
+            Err(Pass::Declined(_)) => Ok(false),
+            Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => Ok(false),
+            Err(Pass::Failed(error)) => Err(error),
+        }
+    }
+
     /// Asks the kernels in order until one answers with a valid plan.
     pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
         ask.check()?;
@@ -334,7 +381,7 @@ enum Pass {
 type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
 
 impl Operand {
-    fn of(tensor: &Tensor) -> Operand {
+    pub(crate) fn of(tensor: &Tensor) -> Operand {
         Operand {
             dtype: tensor.dtype(),
             shape: tensor.shape().to_vec(),
@@ -370,7 +417,7 @@ impl Operand {
 
 impl Ask<'_> {
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let inputs: Vec<_> = self
             .inputs
             .iter()
@@ -393,7 +440,7 @@ impl Ask<'_> {
         }
     }
 
-    fn with_request<T>(
+    pub(crate) fn with_request<T>(
         &self,
         device: &abi::DeviceInfo<'_>,
         f: impl FnOnce(&abi::Request<'_>) -> T,

@@ -15,11 +15,14 @@ mod reader;
 mod select;
 mod store;
 mod table;
+mod vet;
 
 pub use config::Fallback;
 pub use image::{SourceContent, SourceFile};
 pub use select::{Candidate, CandidateKernel, CandidateOutcome};
 pub use table::{KernelEntry, LoadedPack, Rejected, Table};
+pub(crate) use vet::describe_twice;
+pub use vet::{FileFacts, facts, sha256_of};
 
 use crate::Result;
 use config::Config;
@@ -66,7 +69,7 @@ const NUMERICS: &[(&str, Numerics)] = &[
 ];
 
 /// The target triple whose pins count.
-fn target() -> String {
+pub fn target() -> String {
     let environment = match () {
         () if cfg!(target_env = "musl") => "-musl",
         () if cfg!(target_env = "gnu") => "-gnu",

@@ -1,5 +1,6 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
+mod forced;
 mod key;
 mod transfer;
 
@@ -18,6 +19,7 @@ use crate::{
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
+pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use rustc_hash::FxHashMap;
@@ -405,7 +407,7 @@ impl Runtime {
             .cloned()
     }
 
-    fn planner(&self) -> route::Planner<'_> {
+    pub(crate) fn planner(&self) -> route::Planner<'_> {
         route::Planner {
             table: &self.table,
             device: &self.device,
