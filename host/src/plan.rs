@@ -7,7 +7,7 @@ use crate::{
     pipeline::{PipelineSpec, Pipelines},
     queue::{Step, StepArg},
     registry::LoadedPack,
-    shader::Shaders,
+    shader::{Shaders, Variant},
     spirv,
 };
 use nx_vulkan_abi as abi;
@@ -160,7 +160,38 @@ impl Check<'_> {
                 "a subgroup size is asked for, and the device cannot promise one".to_owned(),
             ));
         }
-        let words = words(variant, pack, shaders)?;
+        let words = match pack.spirv(&variant.file) {
+            Some(words) => words.into(),
+            None => {
+                let defines: Vec<_> = variant
+                    .defines
+                    .iter()
+                    .map(|d| (d.name.as_str(), d.value.as_str()))
+                    .collect();
+                let find = |name: &str| glsl_of(pack, name);
+                let compiled = shaders.compile(&variant.file, &defines, &find);
+                let compiled = match compiled {
+                    // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
+                    Err(error) if !pack.edited.is_empty() => {
+                        crate::log::error(&format!("pack {}: {error}", pack.id));
+                        let own = |name: &str| pack.own_glsl(name).or_else(|| header(name));
+                        shaders.compile(&variant.file, &defines, &own)
+                    }
+                    compiled => compiled,
+                };
+                let defines = defines
+                    .iter()
+                    .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+                shaders.note(
+                    &pack.id,
+                    Variant {
+                        file: variant.file.to_string(),
+                        defines: defines.collect(),
+                    },
+                );
+                compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
+            }
+        };
         let module = spirv::Module::parse(&words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
@@ -332,32 +363,13 @@ impl Check<'_> {
     }
 }
 
-/// The SPIR-V of a variant.
-///
-/// # Errors
-/// [`Kind::Shader`] when it does not compile.
-pub(crate) fn words(
-    variant: &ShaderVariant,
-    pack: &LoadedPack,
-    shaders: &Shaders,
-) -> Result<Arc<[u32]>> {
-    if let Some(words) = pack.spirv(&variant.file) {
-        return Ok(words.into());
-    }
-    let defines: Vec<_> = variant
-        .defines
-        .iter()
-        .map(|d| (d.name.as_str(), d.value.as_str()))
-        .collect();
-    shaders
-        .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
-        .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
+/// A GLSL file of the pack, or a header of the ABI.
+pub(crate) fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
+    pack.glsl(file).or_else(|| header(file))
 }
 
-/// A GLSL file of the pack, or a header of the ABI.
-fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
-    pack.glsl(file)
-        .or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
+fn header(file: &str) -> Option<&'static str> {
+    abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1)
 }
 
 /// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.

@@ -70,6 +70,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .extend(settings.packs.into_iter().map(PathBuf::from));
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.validation |= settings.validation;
+    config.watch = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,7 +37,7 @@ impl Runtime {
     /// and a kernel may still decline.
     pub fn rivals(&self, op: &str, inputs: &[DType], outputs: &[DType]) -> Vec<Rival> {
         let device = self.device_info().features;
-        let table = self.planner().table;
+        let table = self.table();
         let mut rivals = Vec::new();
         for pack in &table.packs {
             for kernel in pack.kernels.iter().filter(|kernel| kernel.op == op) {
@@ -86,9 +86,9 @@ impl Runtime {
                 count: AtomicU64::new(0),
             }
         } else {
-            let planner = self.planner();
-            let place = planner
-                .table
+            let table = self.table();
+            let planner = self.planner(&table);
+            let place = table
                 .packs
                 .iter()
                 .enumerate()

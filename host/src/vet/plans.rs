@@ -4,7 +4,7 @@ use super::{Options, Report, hostile};
 use crate::{
     Result, Runtime,
     kernels::{self, OpInfo},
-    registry::KernelEntry,
+    registry::{KernelEntry, Table},
     route::{Ask, Operand, show_request},
     sweep::{self, Rng},
 };
@@ -31,7 +31,8 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
             drop(runtime);
             (runtime, _) = super::open(options)?;
         }
-        let mut asking = Asking::new(&runtime, (pack, kernel), report);
+        let table = runtime.table();
+        let mut asking = Asking::new(&runtime, &table, (pack, kernel), report);
         asking.all(options.seed)?;
         slowest = slowest.max(asking.slowest);
     }
@@ -44,6 +45,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
 
 struct Asking<'a> {
     runtime: &'a Runtime,
+    table: &'a Table,
     place: (usize, usize),
     kernel: &'a KernelEntry,
     op: Option<&'static OpInfo>,
@@ -52,10 +54,14 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(runtime: &'a Runtime, place: (usize, usize), report: &'a mut Report) -> Asking<'a> {
-        let kernel = &runtime.table().packs[place.0].kernels[place.1];
+    fn new(
+        runtime: &'a Runtime,
+        table: &'a Table,
+        place: (usize, usize), report: &'a mut Report) -> Asking<'a> {
+        let kernel = &table.packs[place.0].kernels[place.1];
         Asking {
             runtime,
+            table,
             place,
             kernel,
             op: kernels::ops().iter().find(|op| op.name == kernel.op),
@@ -190,7 +196,7 @@ impl<'a> Asking<'a> {
         }
         match self
             .runtime
-            .planner()
+            .planner(self.table)
             .validate(self.place, &self.as_ask(request))
         {
             Ok(true) => self.report.count("valid plans", 1),

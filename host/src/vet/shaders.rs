@@ -2,7 +2,7 @@
 
 use super::{Options, Report, reflect};
 use crate::{
-    Result, Runtime, kernels,
+    Result, Runtime, kernels, plan,
     registry::LoadedPack,
     route::{Ask, Operand},
     shader, spirv, sweep,
@@ -12,6 +12,7 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     process::{Command, Stdio},
+    sync::Arc,
 };
 
 /// Requests of each kernel.
@@ -21,7 +22,8 @@ const VALIDATED: usize = 300;
 
 pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let (runtime, place) = super::open(options)?;
-    let pack = &runtime.table().packs[place];
+    let table = runtime.table();
+    let pack = &table.packs[place];
     let mut seen = Seen {
         pack,
         shaders: shader::Shaders::new(options.config.cache_dir().map(|dir| dir.join("shaders"))),
@@ -144,10 +146,23 @@ impl Seen<'_> {
         }
     }
 
+    fn words(&self, shader: &ShaderVariant) -> Result<Arc<[u32]>> {
+        if let Some(words) = self.pack.spirv(&shader.file) {
+            return Ok(words.into());
+        }
+        let defines: Vec<(&str, &str)> = shader
+            .defines
+            .iter()
+            .map(|define| (define.name.as_str(), define.value.as_str()))
+            .collect();
+        let find = |name: &str| plan::glsl_of(self.pack, name);
+        self.shaders.compile(&shader.file, &defines, &find)
+    }
+
     /// Compiles a variant and compares it with its declaration.
     fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Variant> {
         let at = format!("{} ({kernel})", shader.file);
-        let words = match crate::plan::words(shader, self.pack, &self.shaders) {
+        let words = match self.words(shader) {
             Ok(words) => words,
             Err(error) => {
                 self.report.error(at, error.to_string());

@@ -13,10 +13,11 @@ pub(crate) enum Verb {
     Check,
     Pack,
     Tune,
+    Registry,
 }
 
 /// Every verb with its name.
-pub(crate) const VERBS: [(&str, Verb); 7] = [
+pub(crate) const VERBS: [(&str, Verb); 8] = [
     ("devices", Verb::Devices),
     ("ops", Verb::Ops),
     ("explain", Verb::Explain),
@@ -24,6 +25,7 @@ pub(crate) const VERBS: [(&str, Verb); 7] = [
     ("check", Verb::Check),
     ("pack", Verb::Pack),
     ("tune", Verb::Tune),
+    ("registry", Verb::Registry),
 ];
 
 /// A command line that makes sense.
@@ -48,7 +50,7 @@ pub(crate) struct Arguments {
 }
 
 /// Verbs whose words after the options mean something.
-const TAKE_OPERANDS: &[Verb] = &[Verb::Explain, Verb::Pack];
+const TAKE_OPERANDS: &[Verb] = &[Verb::Explain, Verb::Pack, Verb::Registry];
 
 /// An option: name, whether it takes a value, the verbs that have it (none: all).
 struct Known(&'static str, bool, &'static [Verb]);
@@ -175,7 +177,8 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
         None if given("--help") => return Ok(Parsed::Help(None)),
         None => {
             return Err(
-                "expected a verb: devices, ops, explain, bench, check, pack or tune".to_owned(),
+                "expected a verb: devices, ops, explain, bench, check, pack, tune or registry"
+                    .to_owned(),
             );
         }
         Some("help") => {
@@ -229,7 +232,11 @@ fn config(options: &[(&'static str, String)]) -> Config {
     for (name, value) in options {
         match *name {
             "--device" => config.device = DeviceChoice::parse(value),
-            "--registry" => config.registry = Some(PathBuf::from(value)),
+            "--registry" => {
+                config.registry = Some(PathBuf::from(value));
+                // Who runs the tool has the last word.
+                config.registry_override = None;
+            }
             "--cache" => config.cache_dir = Some(PathBuf::from(value)),
             "--packs" => packs.extend(std::env::split_paths(value)),
             "--validation" => config.validation = true,

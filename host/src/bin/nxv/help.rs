@@ -13,6 +13,7 @@ pub(crate) fn text(verb: Option<Verb>) -> &'static str {
         Some(Verb::Check) => CHECK,
         Some(Verb::Pack) => PACK,
         Some(Verb::Tune) => TUNE,
+        Some(Verb::Registry) => REGISTRY,
     }
 }
 
@@ -28,6 +29,7 @@ Usage: nxv VERB [OPTIONS]
   bench      measure
   tune       time the kernels that compete, so that the registry can choose by it
   pack       write, check, test, measure, pin and sign a kernel pack
+  registry   check a registry file before it is used
 
   nxv help VERB says more.
 
@@ -160,4 +162,19 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
 
 $NX_VULKAN_KEY_PASSWORD protects the key of keygen and opens it in sign; without it the key is not encrypted.
 Exit code: 1 when a check, a test or a signature fails.
+";
+
+const REGISTRY: &str = "\
+Every mistake in a registry file, with its place and its code; docs/registry.md says what to do about each.
+
+Usage: nxv registry check [FILE] [--packs DIRS] [--json]
+       nxv registry schema
+
+  FILE           the file; without it that of --registry, of $NX_VULKAN_REGISTRY, or registry.toml here
+  --packs DIRS   load the packs of these folders and of the file, and check the names in its rules against them;
+                 without it no pack is loaded, whatever the file names
+  schema         print the JSON Schema of the file, for editors
+
+JSON: {file, valid, diagnostics: [{code, severity, file, line, column, message, excerpt}], packs, rejected, failure}.
+Exit code: 1 when the file is not valid.
 ";

@@ -10,6 +10,7 @@ mod help;
 mod ops;
 mod output;
 mod pack;
+mod registry;
 mod spec;
 mod timing;
 mod tune;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Check => check::run(&arguments),
         Verb::Pack => pack::run(&arguments),
         Verb::Tune => tune::run(&arguments),
+        Verb::Registry => registry::run(&arguments),
     };
     match result {
         Ok(outcome) => {

@@ -69,7 +69,7 @@ fn table(registry: &str, packs: Vec<FoundPack>) -> Table {
     .unwrap()
 }
 
-fn device() -> DeviceInfo<'static> {
+pub(in crate::registry) fn device() -> DeviceInfo<'static> {
     DeviceInfo {
         name: "test".into(),
         vendor: 0,
@@ -97,7 +97,13 @@ fn order(table: &Table, op: &str, input: DType) -> Vec<String> {
         }
         CandidateKernel::Host => "host".to_owned(),
     };
-    let candidates = table.candidates(op, &[input], &[DType::F32], &device());
+    let candidates = table.candidates(&Asked {
+        op,
+        inputs: &[(input, &[2, 3])],
+        outputs: &[(DType::F32, &[2, 3])],
+        device: &device(),
+        measured: &|_, _| None,
+    });
     let show = |candidate: &Candidate| match &candidate.outcome {
         CandidateOutcome::Considered => name(candidate.kernel),
         CandidateOutcome::Skipped(why) => format!("{}: {why}", name(candidate.kernel)),
@@ -268,11 +274,11 @@ fn rules_that_name_what_is_not_there_or_are_never_reached_are_warnings_in_dev_mo
     assert_eq!(
         warnings,
         [
-            "registry.toml:8: no pack `q` is loaded, so this denies nothing",
-            "registry.toml:5: the rule is never reached, registry.toml:2 matches first",
-            "registry.toml:4: no pack `bb` is loaded; did you mean `b`?",
-            "registry.toml:4: pack `b` has no kernel `kk`; did you mean `k`?",
-            "registry.toml:4: no pack `zebra` is loaded",
+            "registry.toml:4: NXR026: no pack `bb` is loaded; did you mean `b`?",
+            "registry.toml:4: NXR027: pack `b` has no kernel `kk`; did you mean `k`?",
+            "registry.toml:4: NXR026: no pack `zebra` is loaded",
+            "registry.toml:5: NXR028: the rule is never reached, registry.toml:2 takes its requests",
+            "registry.toml:8: NXR029: no pack `q` is loaded, so this denies nothing",
         ]
     );
 }

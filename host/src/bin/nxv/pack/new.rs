@@ -21,12 +21,12 @@ const FILES: &[(&str, &str)] = &[
         include_str!("template/shaders/map.comp"),
     ),
     (
-        "shaders/sum.comp",
-        include_str!("template/shaders/sum.comp"),
+        "shaders/largest.comp",
+        include_str!("template/shaders/largest.comp"),
     ),
     ("src/lib.rs", include_str!("template/src/lib.rs")),
     ("src/map.rs", include_str!("template/src/map.rs")),
-    ("src/sum.rs", include_str!("template/src/sum.rs")),
+    ("src/largest.rs", include_str!("template/src/largest.rs")),
     ("src/table.rs", include_str!("template/src/table.rs")),
     ("src/tests.rs", include_str!("template/src/tests.rs")),
 ];

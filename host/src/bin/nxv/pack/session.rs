@@ -51,6 +51,7 @@ impl Session {
         std::fs::write(&path, document.to_string()).map_err(|error| trouble(&path, &error))?;
         let mut config = base.clone();
         config.registry = Some(path);
+        config.registry_override = None;
         if with == With::Nobody {
             config.packs.clear();
         }

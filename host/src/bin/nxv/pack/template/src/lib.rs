@@ -2,8 +2,8 @@
 //!
 //! A pack answers one question: how would you run this op on this device? It never touches the device itself.
 
+mod largest;
 mod map;
-mod sum;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use table::{Family, TableRow};
 
 pack! { id: "NAME", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
-/// Invocations per workgroup: at least this many are allowed on every device. A power of two, for `sum.comp`.
+/// Invocations per workgroup: at least this many are allowed on every device. A power of two, for `largest.comp`.
 const WORKGROUP: u64 = 128;
 
 /// What the host asks once, after loading: the shaders, and one row for each kernel.
@@ -33,7 +33,7 @@ fn describe() -> Result<Description, String> {
     Ok(Description {
         sources: vec![
             Source::glsl("map.comp", include_str!("../shaders/map.comp")),
-            Source::glsl("sum.comp", include_str!("../shaders/sum.comp")),
+            Source::glsl("largest.comp", include_str!("../shaders/largest.comp")),
         ],
         kernels: table::rows()?.iter().map(kernel).collect(),
     })
@@ -68,7 +68,7 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     }
     match row.family {
         Family::Map => map::plan(row, request),
-        Family::Sum => sum::plan(request),
+        Family::Largest => largest::plan(request),
     }
 }
 

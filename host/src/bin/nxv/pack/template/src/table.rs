@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 pub(crate) enum Family {
     /// An expression of the operands at one index.
     Map,
-    /// The sum along the last axes.
-    Sum,
+    /// The largest element along the last axes.
+    Largest,
 }
 
 /// One row, with its types resolved.
@@ -42,7 +42,7 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct File {
     map: Vec<Written>,
-    sum: Vec<Written>,
+    largest: Vec<Written>,
 }
 
 /// The rows, parsed on first use; the error says which row is wrong.
@@ -55,8 +55,8 @@ pub(crate) fn rows() -> Result<&'static [TableRow], String> {
 fn parse(text: &str) -> Result<Vec<TableRow>, String> {
     let file: File = toml::from_str(text).map_err(|error| format!("pack.toml: {error}"))?;
     let map = file.map.into_iter().map(|row| (Family::Map, row));
-    let sum = file.sum.into_iter().map(|row| (Family::Sum, row));
-    map.chain(sum)
+    let largest = file.largest.into_iter().map(|row| (Family::Largest, row));
+    map.chain(largest)
         .map(|(family, row)| resolve(family, row))
         .collect()
 }

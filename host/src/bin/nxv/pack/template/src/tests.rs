@@ -5,7 +5,7 @@ use nx_vulkan_abi::{Attr, AttrKind, layout::contiguous_strides};
 
 const NEGATE: u32 = 0;
 const MULTIPLY: u32 = 1;
-const SUM: u32 = 2;
+const LARGEST: u32 = 2;
 
 fn device() -> DeviceInfo<'static> {
     DeviceInfo {
@@ -82,7 +82,7 @@ fn assert_consistent(plan: &Plan) {
 fn every_row_of_the_table_is_described() {
     let kernels = describe().unwrap().kernels;
     let ops: Vec<&str> = kernels.iter().map(|kernel| kernel.op.as_str()).collect();
-    assert_eq!(ops, ["negate", "multiply", "sum"]);
+    assert_eq!(ops, ["negate", "multiply", "reduce_max"]);
 }
 
 #[test]
@@ -124,14 +124,14 @@ fn operands_of_other_types_or_layouts_are_asked_for_in_order() {
 }
 
 #[test]
-fn a_sum_has_one_workgroup_for_each_row() {
+fn a_reduction_has_one_workgroup_for_each_row() {
     let x = tensor(DType::F32, &[2, 3, 50], &[150, 50, 1]);
-    let plan = ask(SUM, &[x], (DType::F32, &[2]), &[1, 2]).unwrap();
+    let plan = ask(LARGEST, &[x], (DType::F32, &[2]), &[1, 2]).unwrap();
     assert_eq!(plan.steps[0].groups, [2, 1, 1]);
     assert_eq!(plan.steps[0].push.as_slice(), push(&[0, 2, 150]));
     assert_consistent(&plan);
     assert!(matches!(
-        ask(SUM, &[x], (DType::F32, &[3, 50]), &[0]),
+        ask(LARGEST, &[x], (DType::F32, &[3, 50]), &[0]),
         Err(Refusal::Decline(_))
     ));
 }
