@@ -202,7 +202,7 @@ fn check_meta(meta: &Meta) -> Result<Identity, String> {
 }
 
 /// Maps the stored copy at `path` and leaks it: the layout checker keeps pointers into every image it saw.
-fn open(path: &Path) -> Result<&'static LibHeader, String> {
+pub(super) fn open(path: &Path) -> Result<&'static LibHeader, String> {
     // SAFETY: the image's constructors run. Its bytes are those whose headers were checked, in a private
     // store; that its code is sound is the trust that loading a pack means.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
@@ -233,7 +233,7 @@ fn open(path: &Path) -> Result<&'static LibHeader, String> {
     })
 }
 
-fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
+pub(super) fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
     let pack = header
         .layout()
         .ok_or("layout: the pack opted out of the layout check")?;
@@ -251,7 +251,7 @@ fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
 }
 
 /// What packs may call. It lives as long as the process, as they do.
-static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
+pub(super) static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
     let abi_minor = Version::parse(ABI_VERSION).map_or(0, |version| version.minor);
     HostApi {
         abi_minor: u32::try_from(abi_minor).unwrap_or(u32::MAX),
