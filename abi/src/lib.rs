@@ -17,6 +17,7 @@
 //! value that a reader does not know is refused, never guessed. A panic never crosses: the [`pack!`] macro
 //! wraps every exported function.
 
+pub mod author;
 pub mod dtype;
 pub mod glsl;
 pub mod layout;
@@ -25,16 +26,16 @@ pub mod pack;
 pub mod plan;
 pub mod request;
 
+pub use author::{Description, Refusal, Row, host, log};
 pub use dtype::{DType, DTypeSet};
 pub use pack::{
-    Description, HostApi, HostApiRef, Kernel, KernelRef, Numerics, Pack, PackRef, Refusal, Row,
-    Source, SourceKind,
+    HostApi, HostApiRef, Kernel, KernelRef, Level, Numerics, Pack, PackRef, Source, SourceKind,
 };
 pub use plan::{
     Access, BufArg, Define, Dispatch, Fault, InputAs, Outcome, Plan, Reply, ShaderVariant, Slot,
     SpecConst, Status,
 };
-pub use request::{Attr, AttrKind, DeviceInfo, Features, Request, TensorDesc};
+pub use request::{Attr, AttrKind, DeviceInfo, DeviceKind, Features, Request, TensorDesc};
 
 /// The containers that cross the ABI, re-exported so that packs need no dependency of their own.
 pub use abi_stable::std_types::{RSlice, RStr, RString, RVec};

@@ -8,6 +8,8 @@ pub mod config;
 pub mod device;
 pub mod error;
 pub mod explain;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod kernels;
 pub mod live;
 mod log;

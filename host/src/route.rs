@@ -275,11 +275,16 @@ impl Planner<'_> {
             )),
             Answered::InputsAs(prepare) => {
                 let mut prepared = ask.clone();
-                for InputAs { index, dtype } in &prepare {
+                for InputAs {
+                    index,
+                    dtype,
+                    spare,
+                } in &prepare
+                {
                     let input = prepared
                         .inputs
                         .get_mut(*index as usize)
-                        .filter(|_| dtype.is_known());
+                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
                     let Some(input) = input else {
                         let what =
                             format!("it asks for input {index} as {dtype}, which does not exist");
@@ -327,6 +332,7 @@ impl Planner<'_> {
         let info = self.device.info();
         let reply = ask.with_request(&info, |request| kernel.plan(request));
         match reply.outcome {
+            _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
             abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
             abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
                 Ok(Answered::InputsAs(reply.inputs_as.to_vec()))

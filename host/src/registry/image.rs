@@ -71,6 +71,9 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
     check_status("init", &module.init()(host))?;
     let described = module.describe()();
     check_status("describe", &described.status)?;
+    if described.spare != [0; 4] {
+        return Err(format!("describe: {}", crate::plan::NEWER));
+    }
 
     let mut image = Image {
         id,
@@ -101,6 +104,7 @@ fn check_status(step: &str, status: &Status) -> Result<(), String> {
         MAX_QUOTED,
     );
     match status.fault {
+        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::plan::NEWER)),
         Fault::NONE => Ok(()),
         Fault::PANIC => Err(format!("{step}: the pack panicked: {message}")),
         _ => Err(format!("{step}: the pack reports: {message}")),
@@ -113,6 +117,9 @@ impl Image {
         let name = name.ok_or("a source file has no printable name")?;
         if self.sources.iter().any(|other| other.name == name) {
             return Err(format!("two source files are called `{name}`"));
+        }
+        if (source.spare, source.reserved) != (0, [0; 2]) {
+            return Err(format!("source file `{name}`: {}", crate::plan::NEWER));
         }
         let content = match source.kind {
             SourceKind::GLSL => SourceContent::Text(

@@ -11,7 +11,7 @@ use abi_stable::{
     prefix_type::PrefixTypeTrait as _,
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, PackRef, RStr, meta::Meta};
+use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, PackRef, RStr, meta::Meta};
 use semver::Version;
 use std::{
     collections::BTreeMap,
@@ -44,10 +44,14 @@ impl fmt::Display for Identity {
 impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
         let bytes = store::read(path).map_err(|why| format!("read: {why}"))?;
-        Ok(PackFile {
+        Ok(PackFile::new(bytes))
+    }
+
+    pub(super) fn new(bytes: Vec<u8>) -> PackFile {
+        PackFile {
             sha256: store::sha256(&bytes),
             bytes,
-        })
+        }
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
@@ -181,9 +185,17 @@ static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
     .leak_into_prefix()
 });
 
-/// Errors and warnings of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
-extern "C" fn log(level: u32, pack: RStr<'_>, message: RStr<'_>) {
-    if level <= 2 {
+/// Lines of packs up to this level are written: `$NX_VULKAN_PACK_LOG`, a number from 0 to 5, else warnings.
+static LOGGED: LazyLock<Level> = LazyLock::new(|| {
+    let named = std::env::var("NX_VULKAN_PACK_LOG").ok();
+    named
+        .and_then(|level| level.parse().ok())
+        .map_or(Level::WARN, Level)
+});
+
+/// Lines of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
+extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
+    if level.min(Level::TRACE) <= *LOGGED {
         let clean = |text: RStr<'_>| {
             super::diagnostic::clean(&String::from_utf8_lossy(text.as_rslice().as_slice()), 1000)
         };

@@ -13,6 +13,7 @@ mod document;
 mod driver;
 mod elf;
 mod format;
+pub(crate) mod fuzzing;
 mod image;
 mod layout;
 mod loader;

@@ -74,7 +74,7 @@ pub(in crate::registry) fn device() -> DeviceInfo<'static> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 0,
+        kind: nx_vulkan_abi::DeviceKind::OTHER,
         subgroup_size: 32,
         shared_bytes: 0,
         push_bytes: 128,
@@ -85,7 +85,7 @@ pub(in crate::registry) fn device() -> DeviceInfo<'static> {
         max_buffer_range: 1,
         buffer_align: 256,
         features: Features::FP64,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 
