@@ -56,6 +56,7 @@ const OPTIONS: &[Known] = &[
     Known("--attr", true, &[Verb::Explain]),
     Known("--out", true, &[Verb::Explain]),
     Known("--filter", true, &[Verb::Ops, Verb::Bench, Verb::Check]),
+    Known("--markdown", false, &[Verb::Ops]),
     Known("--list", false, &[Verb::Bench]),
     Known("--host", false, &[Verb::Bench]),
     Known("--quick", false, &[Verb::Bench, Verb::Check]),
