@@ -141,6 +141,14 @@ impl Image {
     }
 
     fn add_kernel(&mut self, kernel: Kernel) {
+        if !(Numerics::EXACT..=Numerics::RELAXED).contains(&kernel.numerics) {
+            let warning = format!(
+                "kernel `{}` promises numerics {}, which this host does not know",
+                kernel.id, kernel.numerics.0
+            );
+            self.warnings.push(warning);
+            return;
+        }
         if !ops::NAMES.contains(&kernel.op.as_str()) {
             let hint = did_you_mean(&kernel.op, ops::NAMES.iter().copied());
             let warning = format!(
