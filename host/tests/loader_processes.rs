@@ -64,6 +64,7 @@ fn child() {
         registry: None,
         packs,
         store,
+        prober: None,
     })
     .unwrap();
     println!();

@@ -19,6 +19,7 @@ fn load_text(folder: &Folder, text: &str) -> nx_vulkan_host::Result<Table> {
         registry: Some(registry),
         packs: Vec::new(),
         store: folder.join("store"),
+        prober: None,
     })
 }
 
