@@ -94,7 +94,7 @@ defmodule NxVulkan.MixProject do
   end
 
   def application do
-    [extra_applications: [:logger]]
+    [mod: {Nx.Vulkan.Application, []}, extra_applications: [:logger]]
   end
 
   # NX_PATH names a checkout of Nx. Without it and without Hex only Nx.Vulkan.NativeV is built.

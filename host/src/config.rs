@@ -1,6 +1,9 @@
 //! How a runtime is opened: which device, which packs, where caches lie.
 
-use crate::{device::DeviceChoice, registry::PACKS_VARIABLE};
+use crate::{
+    device::DeviceChoice,
+    registry::{PACKS_VARIABLE, REGISTRY_VARIABLE},
+};
 use std::{path::PathBuf, time::Duration};
 
 /// Options of [`crate::Runtime::open`]. `Config::from_env()` is what the tool and the NIF start from.
@@ -8,8 +11,10 @@ use std::{path::PathBuf, time::Duration};
 pub struct Config {
     /// Which device to open.
     pub device: DeviceChoice,
-    /// The registry file; without one `$NX_VULKAN_REGISTRY`, then built-in defaults.
+    /// The registry file that the application names; without any, built-in defaults.
     pub registry: Option<PathBuf>,
+    /// The file that `$NX_VULKAN_REGISTRY` names. It is read in place of `registry`, unless that is in mode locked.
+    pub registry_override: Option<PathBuf>,
     /// Folders with packs, searched before those of the registry file.
     pub packs: Vec<PathBuf>,
     /// Folder for compiled shaders, pipelines and private copies of packs; without one the user's cache folder.
@@ -18,6 +23,8 @@ pub struct Config {
     pub prober: Option<PathBuf>,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
+    /// Whether to watch files as the registry's `[dev]` says.
+    pub watch: bool,
     /// How long one batch of work may take before the device counts as lost.
     pub timeout: Duration,
 }
@@ -27,25 +34,28 @@ impl Default for Config {
         Config {
             device: DeviceChoice::Auto,
             registry: None,
+            registry_override: None,
             packs: Vec::new(),
             cache_dir: None,
             prober: None,
             validation: false,
+            watch: false,
             timeout: Duration::from_secs(120),
         }
     }
 }
 
 impl Config {
-    /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_PACKS` (a
-    /// list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else this executable, where it is
-    /// `nxv`) and `$NX_VULKAN_VALIDATION` (`1`) applied.
+    /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_REGISTRY` (a
+    /// file), `$NX_VULKAN_PACKS` (a list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else
+    /// this executable, where it is `nxv`) and `$NX_VULKAN_VALIDATION` (`1`) applied.
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
             device: variable("NX_VULKAN_DEVICE").map_or(DeviceChoice::Auto, |value| {
                 DeviceChoice::parse(&value.to_string_lossy())
             }),
+            registry_override: variable(REGISTRY_VARIABLE).map(PathBuf::from),
             packs: variable(PACKS_VARIABLE)
                 .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
             cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
@@ -71,8 +81,8 @@ impl Config {
         })
     }
 
-    /// Where private copies of packs go.
-    pub(crate) fn store_dir(&self) -> PathBuf {
+    /// Folder for private copies of packs, unless the registry file names one.
+    pub fn store_dir(&self) -> PathBuf {
         self.cache_dir()
             .unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan"))
             .join("packs")

@@ -2,6 +2,7 @@
 
 use crate::{
     Attr, Result,
+    registry::RuleVerdict,
     route::{Ask, Considered, Operand, Picked, Planner, show_request},
 };
 use nx_vulkan_abi::DType;
@@ -14,6 +15,10 @@ pub struct Explanation {
     pub request: String,
     /// Name of the device.
     pub device: String,
+    /// Number of the table of packs in force.
+    pub generation: u64,
+    /// The registry's rules for the op, up to the one that decides, with why the others do not.
+    pub rules: Vec<RuleVerdict>,
     /// `pack/kernel`, `host`, or nothing when nobody runs it.
     pub picked: Option<String>,
     /// Every kernel of the op, in the order in which they are asked.
@@ -31,12 +36,13 @@ pub(crate) fn explain(
         .iter()
         .map(|(dtype, shape)| Operand::contiguous(*dtype, shape))
         .collect();
-    let answer = planner.ask(&Ask {
+    let ask = Ask {
         op,
         inputs: operands,
         outputs,
         attrs,
-    })?;
+    };
+    let answer = planner.ask(&ask)?;
     Ok(Explanation {
         request: show_request(
             op,
@@ -44,6 +50,8 @@ pub(crate) fn explain(
             outputs.iter().map(|o| (o.0, o.1.as_slice())),
         ),
         device: planner.device.summary().name.clone(),
+        generation: planner.table.generation,
+        rules: planner.rules(&ask),
         picked: answer.picked.map(|picked| match picked {
             Picked::Device { name, .. } => name,
             Picked::Host => "host".to_owned(),
@@ -54,7 +62,19 @@ pub(crate) fn explain(
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}   on {}", self.request, self.device)?;
+        let Explanation {
+            request,
+            device,
+            generation,
+            ..
+        } = self;
+        writeln!(f, "{request}   on {device}   generation {generation}")?;
+        for rule in &self.rules {
+            match &rule.unfit {
+                None => writeln!(f, "  by the rule at {}", rule.line)?,
+                Some(why) => writeln!(f, "  not by the rule at {}: {why}", rule.line)?,
+            }
+        }
         let width = self
             .candidates
             .iter()
@@ -67,9 +87,13 @@ impl fmt::Display for Explanation {
             } else {
                 candidate.outcome
             };
+            // A skip by the registry begins with its line.
+            let line = candidate.line.as_ref();
+            let line = line.filter(|line| !candidate.reason.starts_with(*line));
+            let line = line.map(|line| format!("   [{line}]")).unwrap_or_default();
             writeln!(
                 f,
-                "  {:width$}  {outcome:9}  {}",
+                "  {:width$}  {outcome:9}  {}{line}",
                 candidate.kernel, candidate.reason
             )?;
         }

@@ -9,6 +9,7 @@ pub mod device;
 pub mod error;
 pub mod explain;
 pub mod kernels;
+pub mod live;
 mod log;
 mod memory;
 mod pipeline;

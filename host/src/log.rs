@@ -9,3 +9,8 @@ pub(crate) fn error(message: &str) {
 pub(crate) fn warning(message: &str) {
     eprintln!("[nx_vulkan] warning: {message}");
 }
+
+/// Something happened that a developer waits for.
+pub(crate) fn info(message: &str) {
+    eprintln!("[nx_vulkan] {message}");
+}

@@ -60,9 +60,25 @@ pub(crate) struct DriverCache {
 
 #[derive(Debug, Default)]
 struct State {
-    pipelines: HashMap<[u8; 32], Arc<Pipeline>>,
+    /// With the generation of the table that used it last.
+    pipelines: HashMap<[u8; 32], (Arc<Pipeline>, u64)>,
+    generation: u64,
+    /// Pipelines that nobody can use any more, with the number of the last command that may still do.
+    unused: Vec<(u64, Arc<Pipeline>)>,
     layouts: HashMap<(u32, u32), Layout>,
 }
+
+impl State {
+    fn find(&mut self, key: &[u8; 32]) -> Option<Arc<Pipeline>> {
+        let generation = self.generation;
+        let (pipeline, used) = self.pipelines.get_mut(key)?;
+        *used = generation;
+        Some(pipeline.clone())
+    }
+}
+
+/// Tables after which a pipeline is dropped that none of them used.
+const KEPT_GENERATIONS: u64 = 3;
 
 impl Pipelines {
     /// With a folder for the driver's cache, or without one. A damaged or foreign cache file counts as absent.
@@ -115,13 +131,38 @@ impl Pipelines {
     /// [`Kind::Shader`] when the driver refuses the module.
     pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
         let key = spec.key();
-        if let Some(found) = self.lock().pipelines.get(&key) {
-            return Ok(found.clone());
+        if let Some(found) = self.lock().find(&key) {
+            return Ok(found);
         }
         let layout = self.layout(spec.bindings, spec.push_bytes)?;
         let made = Arc::new(self.create(spec, layout)?);
         self.cache.dirty.store(true, Ordering::Relaxed);
-        Ok(self.lock().pipelines.entry(key).or_insert(made).clone())
+        let mut state = self.lock();
+        let generation = state.generation;
+        let (pipeline, _) = state.pipelines.entry(key).or_insert((made, generation));
+        Ok(pipeline.clone())
+    }
+
+    /// Drops the pipelines that the last tables did not use. `recorded` gives the number of the last command that was
+    /// recorded; `completed` is that of the last one that is done.
+    pub(crate) fn forget_unused(
+        &self,
+        generation: u64,
+        recorded: impl FnOnce() -> u64,
+        completed: u64,
+    ) {
+        let mut state = self.lock();
+        state.generation = generation;
+        let unused = state.pipelines.extract_if(|_, (pipeline, used)| {
+            *used + KEPT_GENERATIONS < generation && Arc::strong_count(pipeline) == 1
+        });
+        let unused: Vec<_> = unused.map(|(_, (pipeline, _))| pipeline).collect();
+        // Whoever had one has recorded its commands by now.
+        let recorded = recorded();
+        let unused = unused.into_iter().map(|pipeline| (recorded, pipeline));
+        let unused: Vec<_> = unused.collect();
+        state.unused.retain(|(last, _)| *last > completed);
+        state.unused.extend(unused);
     }
 
     /// The driver's cache, for writing it on another thread.

@@ -7,7 +7,7 @@ use crate::{
     pipeline::{PipelineSpec, Pipelines},
     queue::{Step, StepArg},
     registry::LoadedPack,
-    shader::Shaders,
+    shader::{Shaders, Variant},
     spirv,
 };
 use nx_vulkan_abi as abi;
@@ -168,9 +168,28 @@ impl Check<'_> {
                     .iter()
                     .map(|d| (d.name.as_str(), d.value.as_str()))
                     .collect();
-                shaders
-                    .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
-                    .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
+                let find = |name: &str| glsl_of(pack, name);
+                let compiled = shaders.compile(&variant.file, &defines, &find);
+                let compiled = match compiled {
+                    // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
+                    Err(error) if !pack.edited.is_empty() => {
+                        crate::log::error(&format!("pack {}: {error}", pack.id));
+                        let own = |name: &str| pack.own_glsl(name).or_else(|| header(name));
+                        shaders.compile(&variant.file, &defines, &own)
+                    }
+                    compiled => compiled,
+                };
+                let defines = defines
+                    .iter()
+                    .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+                shaders.note(
+                    &pack.id,
+                    Variant {
+                        file: variant.file.to_string(),
+                        defines: defines.collect(),
+                    },
+                );
+                compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
             }
         };
         let module = spirv::Module::parse(&words)
@@ -345,9 +364,12 @@ impl Check<'_> {
 }
 
 /// A GLSL file of the pack, or a header of the ABI.
-fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
-    pack.glsl(file)
-        .or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
+pub(crate) fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
+    pack.glsl(file).or_else(|| header(file))
+}
+
+fn header(file: &str) -> Option<&'static str> {
+    abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1)
 }
 
 /// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.

@@ -7,7 +7,7 @@ use crate::{
     memory::Buffer,
     pipeline::Pipelines,
     plan::{self, Compiled, Sizes},
-    registry::{Asked, CandidateKernel, CandidateOutcome, KernelEntry, Table},
+    registry::{Asked, CandidateKernel, CandidateOutcome, KernelEntry, RuleVerdict, Table},
     shader::Shaders,
     tensor::{Tensor, show_shape},
 };
@@ -47,6 +47,8 @@ pub struct Considered {
     pub outcome: &'static str,
     /// Why, or what the kernel does about the request.
     pub reason: String,
+    /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
+    pub line: Option<String>,
 }
 
 /// A request with everything that a pack may know.
@@ -101,6 +103,16 @@ impl Route {
     pub(crate) fn count(&self) {
         let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
         count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn op(&self) -> &str {
+        let (Route::Device { op, .. } | Route::Host { op, .. }) = self;
+        op
+    }
+
+    pub(crate) fn served_by(&self) -> &Arc<str> {
+        let (Route::Device { served_by, .. } | Route::Host { served_by, .. }) = self;
+        served_by
     }
 
     /// `(op, who serves it, how often)`.
@@ -165,25 +177,38 @@ impl Planner<'_> {
         }
     }
 
+    /// The registry's rules for the op of a request.
+    pub(crate) fn rules(&self, ask: &Ask<'_>) -> Vec<RuleVerdict> {
+        self.with_asked(ask, &ask.shapes(), |asked| self.table.rules(asked))
+    }
+
+    fn with_asked<T>(
+        &self,
+        ask: &Ask<'_>,
+        shapes: &Shapes<'_>,
+        f: impl FnOnce(&Asked<'_>) -> T,
+    ) -> T {
+        f(&Asked {
+            op: ask.op,
+            inputs: &shapes.0,
+            outputs: &shapes.1,
+            device: &self.device.info(),
+            measured: &|_, _| None,
+        })
+    }
+
     /// Asks the kernels in order until one answers with a valid plan.
     pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
         ask.check()?;
-        let (shaped_inputs, shaped_outputs) = ask.shapes();
+        let shapes = ask.shapes();
         let types = |list: &[(DType, &[u64])]| list.iter().map(|o| o.0).collect::<Vec<_>>();
-        let (inputs, outputs) = (types(&shaped_inputs), types(&shaped_outputs));
+        let (inputs, outputs) = (types(&shapes.0), types(&shapes.1));
         let mut answer = Answer {
             picked: None,
             considered: Vec::new(),
             host_forbidden: false,
         };
-        let asked = Asked {
-            op: ask.op,
-            inputs: &shaped_inputs,
-            outputs: &shaped_outputs,
-            device: &self.device.info(),
-            measured: &|_, _| None,
-        };
-        for candidate in self.table.candidates(&asked) {
+        for candidate in self.with_asked(ask, &shapes, |asked| self.table.candidates(asked)) {
             let name = match candidate.kernel {
                 CandidateKernel::Pack(pack, kernel) => {
                     let pack = &self.table.packs[pack];
@@ -236,6 +261,7 @@ impl Planner<'_> {
                 kernel: name,
                 outcome,
                 reason,
+                line: candidate.line,
             });
         }
         Ok(answer)
@@ -372,9 +398,11 @@ impl Operand {
     }
 }
 
+/// Type and shape of the inputs, and of the outputs.
+type Shapes<'a> = (Vec<(DType, &'a [u64])>, Vec<(DType, &'a [u64])>);
+
 impl Ask<'_> {
-    /// Type and shape of the inputs, and of the outputs.
-    fn shapes(&self) -> (Vec<(DType, &[u64])>, Vec<(DType, &[u64])>) {
+    fn shapes(&self) -> Shapes<'_> {
         let inputs = self.inputs.iter().map(|o| (o.dtype, o.shape.as_slice()));
         let outputs = self.outputs.iter().map(|o| (o.0, o.1.as_slice()));
         (inputs.collect(), outputs.collect())

@@ -7,7 +7,7 @@ use glslang::{
 };
 use sha2::{Digest, Sha256};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt::Write as _,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -25,7 +25,21 @@ pub(crate) struct Shaders {
     memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
+    /// What each pack used last, the newest at the end.
+    recent: Mutex<HashMap<String, VecDeque<Variant>>>,
 }
+
+/// A shader file with its defines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Variant {
+    pub(crate) file: String,
+    pub(crate) defines: Vec<(String, String)>,
+}
+
+/// Variants of each pack that an edit is tried on.
+const MAX_RECENT: usize = 8;
+/// Compiled shaders kept in memory before that cache starts anew.
+const MAX_IN_MEMORY: usize = 4_096;
 
 impl Shaders {
     /// With a folder for compiled shaders, or without a disk cache.
@@ -34,7 +48,27 @@ impl Shaders {
             dir,
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
+            recent: Mutex::default(),
         }
+    }
+
+    /// Remembers that a pack uses a variant.
+    pub(crate) fn note(&self, pack: &str, variant: Variant) {
+        let mut recent = lock(&self.recent);
+        let variants = recent.entry(pack.to_owned()).or_default();
+        variants.retain(|known| *known != variant);
+        variants.push_back(variant);
+        if variants.len() > MAX_RECENT {
+            variants.pop_front();
+        }
+    }
+
+    /// The variants that a pack used last.
+    pub(crate) fn recent(&self, pack: &str) -> Vec<Variant> {
+        let recent = lock(&self.recent);
+        recent
+            .get(pack)
+            .map_or_else(Vec::new, |variants| variants.iter().cloned().collect())
     }
 
     /// Compiles `file` of a pack. `find` gives the text of a file by its name.
@@ -78,7 +112,11 @@ impl Shaders {
                 words.into()
             }
         };
-        lock(&self.memory).insert(key, words.clone());
+        let mut memory = lock(&self.memory);
+        if memory.len() >= MAX_IN_MEMORY {
+            memory.clear();
+        }
+        memory.insert(key, words.clone());
         Ok(words)
     }
 

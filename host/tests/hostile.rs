@@ -27,10 +27,10 @@ fn load_bytes(content: &[u8]) -> Result<String, String> {
 /// Loads the only file in `packs/`.
 fn load_from(folder: &Folder) -> Result<String, String> {
     let table = load(&Options {
-        registry: None,
         packs: vec![folder.join("packs")],
         store: folder.join("store"),
         prober: Some(env!("CARGO_BIN_EXE_nxv").into()),
+        ..Options::default()
     });
     let table = table.unwrap();
     match (table.packs.as_slice(), table.rejected.as_slice()) {

@@ -17,10 +17,9 @@ use std::{
 /// Loads the packs of a folder in dev mode.
 fn load_from(folder: &Path, store: &Path) -> Table {
     let options = Options {
-        registry: None,
         packs: vec![folder.to_owned()],
         store: store.to_owned(),
-        prober: None,
+        ..Options::default()
     };
     load(&options).unwrap()
 }

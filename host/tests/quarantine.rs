@@ -24,15 +24,17 @@ fn hostile(misdeed: &str) -> Vec<u8> {
     bytes
 }
 
-/// Loads `packs/` in mode dev without a prober, as where none is installed.
-fn load_here(folder: &Path) -> Table {
-    load(&Options {
-        registry: None,
+fn options(folder: &Path) -> Options {
+    Options {
         packs: vec![folder.join("packs")],
         store: folder.join("store"),
-        prober: None,
-    })
-    .unwrap()
+        ..Options::default()
+    }
+}
+
+/// Loads `packs/` in mode dev without a prober, as where none is installed.
+fn load_here(folder: &Path) -> Table {
+    load(&options(folder)).unwrap()
 }
 
 /// Does the same in a process of its own.
@@ -132,20 +134,22 @@ fn what_a_runtime_sets_aside_is_not_loaded() {
     let table = load_here(&folder);
     assert_eq!(ids(&table), ["template"]);
     let sha256 = &table.packs[0].sha256;
-    quarantine::add(&table.store, sha256, "3 wrong\nresults").unwrap();
-    quarantine::add(&table.store, sha256, "another reason").unwrap();
+    let options = options(&folder);
+    let store = table.store(&options);
+    quarantine::add(store, sha256, "3 wrong\nresults").unwrap();
+    quarantine::add(store, sha256, "another reason").unwrap();
     let rejected = load_here(&folder).rejected;
     assert!(
         rejected[0].reason.contains(": 3 wrong\u{fffd}results; "),
         "{rejected:?}"
     );
     assert_eq!(
-        quarantine::release(&table.store, &sha256.to_uppercase()).unwrap(),
+        quarantine::release(store, &sha256.to_uppercase()).unwrap(),
         true
     );
     assert_eq!(ids(&load_here(&folder)), ["template"]);
 
-    let error = quarantine::add(&table.store, "../../etc/passwd", "x").unwrap_err();
+    let error = quarantine::add(store, "../../etc/passwd", "x").unwrap_err();
     assert!(error.to_string().contains("is not a sha256"), "{error}");
 }
 
@@ -162,15 +166,13 @@ fn a_quarantine_that_cannot_be_read_is_named() {
         table.warnings.iter().any(|w| w.starts_with(&expected)),
         "{table:?}"
     );
-    let error = quarantine::release(&table.store, &"0".repeat(64)).unwrap_err();
+    let error = quarantine::release(&folder.join("store"), &"0".repeat(64)).unwrap_err();
     assert!(error.to_string().starts_with(&expected), "{error}");
 
     let registry = folder.write("registry.toml", "schema = 1\nmode = \"locked\"\n");
     let locked = Options {
         registry: Some(registry),
-        packs: Vec::new(),
-        store: table.store.clone(),
-        prober: None,
+        ..options(&folder)
     };
     let error = load(&locked).unwrap_err();
     assert!(error.to_string().starts_with(&expected), "{error}");

@@ -7,7 +7,10 @@ use folder::Folder;
 use nx_vulkan_abi::{DType, DeviceInfo, Features};
 use nx_vulkan_host::{
     Kind,
-    registry::{Asked, CandidateKernel, CandidateOutcome, Fallback, Options, Table, load},
+    registry::{
+        Asked, CandidateKernel, CandidateOutcome, Fallback, Options, Severity, Table, check,
+        json_schema, load,
+    },
 };
 use packs::built;
 use std::{fs, path::Path, process::Command};
@@ -17,21 +20,9 @@ fn load_text(folder: &Folder, text: &str) -> nx_vulkan_host::Result<Table> {
     let registry = folder.write("registry.toml", text);
     load(&Options {
         registry: Some(registry),
-        packs: Vec::new(),
         store: folder.join("store"),
-        prober: None,
+        ..Options::default()
     })
-}
-
-/// The error that a registry file gives, its folder left out.
-#[track_caller]
-fn mistakes(text: &str) -> String {
-    let folder = Folder::new();
-    let error = load_text(&folder, text).unwrap_err();
-    assert_eq!(error.kind(), Kind::Registry, "{error}");
-    error
-        .to_string()
-        .replace(&format!("{}/", folder.display()), "")
 }
 
 /// A folder with the template and the bad pack in `packs/`.
@@ -99,7 +90,7 @@ fn a_missing_file_is_an_error_when_it_was_named() {
     assert_eq!(error.kind(), Kind::Registry);
     assert_eq!(
         error.to_string(),
-        "cannot read the registry /nowhere/registry.toml: No such file or directory (os error 2)"
+        "error NXR001: cannot read the registry /nowhere/registry.toml: No such file or directory (os error 2)"
     );
 }
 
@@ -118,150 +109,6 @@ fn the_default_registry_is_valid() {
     fs::create_dir_all(folder.join("priv/packs")).unwrap();
     fs::copy(built("template"), folder.join("priv/packs/template.so")).unwrap();
     assert_eq!(load_text(&folder, &text).unwrap().packs[0].id, "template");
-}
-
-#[test]
-fn a_syntax_error_is_placed() {
-    assert_eq!(
-        mistakes("schema = 1\nmode = \"dev\n"),
-        "registry.toml:2:12: invalid basic string, expected `\"`\n \
-         2 | mode = \"dev\n   |            ^"
-    );
-    assert_eq!(
-        mistakes("schema = 1\nschema = 1\n"),
-        "registry.toml:2:1: duplicate key\n 2 | schema = 1\n   | ^^^^^^"
-    );
-}
-
-#[test]
-fn a_file_that_is_not_text_is_placed() {
-    let folder = Folder::new();
-    let registry = folder.write("registry.toml", b"schema = 1\nmode = \"\xff\"\n");
-    let error = load(&Options {
-        registry: Some(registry),
-        ..Options::default()
-    })
-    .unwrap_err();
-    let error = error.to_string();
-    assert!(
-        error.contains("registry.toml:2:9: the file is not UTF-8\n 2 | mode = \"\u{fffd}\""),
-        "{error}"
-    );
-}
-
-#[test]
-fn an_unknown_schema_is_the_only_complaint() {
-    assert_eq!(
-        mistakes("schema = 2\nwhatever = true\n"),
-        "registry.toml:1:10: this version reads `schema = 1` only\n 1 | schema = 2\n   |          ^"
-    );
-    assert_eq!(
-        mistakes("mode = \"dev\"\n"),
-        "registry.toml:1:1: `schema = 1` is missing\n 1 | mode = \"dev\"\n   | ^"
-    );
-}
-
-#[test]
-fn an_unknown_key_comes_with_a_suggestion() {
-    assert_eq!(
-        mistakes("schema = 1\n\n[defaults]\nfallbakc = \"host\"\n"),
-        "registry.toml:4:1: [defaults] has no key `fallbakc`; did you mean `fallback`?\n \
-         4 | fallbakc = \"host\"\n   | ^^^^^^^^"
-    );
-    assert_eq!(
-        mistakes("schema = 1\n[search]\ncolour = 1\n"),
-        "registry.toml:3:1: [search] has no key `colour`; it has `paths`, `store`\n \
-         3 | colour = 1\n   | ^^^^^^"
-    );
-}
-
-#[test]
-fn every_mistake_is_reported_at_once() {
-    let text = r#"schema = 1
-mode = "loked"
-
-[search]
-paths = ["a", 7]
-
-[defaults]
-fallback = "Host"
-numerics = 3
-
-[pack.gemm]
-version = "one"
-sha256 = "abc"
-priority = "high"
-
-[pack."a b"]
-
-[[op]]
-name = "dot"
-dtype = ["f33", "float"]
-use = ["gemm/", "host"]
-
-[[op]]
-use = []
-
-[[deny]]
-pack = "gemm"
-"#;
-    let expected = r#"registry.toml:2:8: `mode` is one of "dev", "locked", not "loked"; did you mean `locked`?
- 2 | mode = "loked"
-   |        ^^^^^^^
-registry.toml:5:15: expected a string, got an integer
- 5 | paths = ["a", 7]
-   |               ^
-registry.toml:8:12: `fallback` is one of "host", "error", not "Host"; did you mean `host`?
- 8 | fallback = "Host"
-   |            ^^^^^^
-registry.toml:9:12: expected a string, got an integer
- 9 | numerics = 3
-   |            ^
-registry.toml:12:11: `one` is not a range of versions: unexpected character 'o' while parsing major version number
- 12 | version = "one"
-    |           ^^^^^
-registry.toml:13:10: a sha256 is 64 hexadecimal digits
- 13 | sha256 = "abc"
-    |          ^^^^^
-registry.toml:14:12: expected an integer, got a string
- 14 | priority = "high"
-    |            ^^^^^^
-registry.toml:16:7: a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`
- 16 | [pack."a b"]
-    |       ^^^^^
-registry.toml:20:10: there is no type `f33`; did you mean `f32`?
- 20 | dtype = ["f33", "float"]
-    |          ^^^^^
-registry.toml:21:8: expected "pack", "pack/kernel", "host" or "*"
- 21 | use = ["gemm/", "host"]
-    |        ^^^^^^^
-registry.toml:23:1: [[op]] needs `name`
- 23 | [[op]]
-    | ^^^^^^
-registry.toml:23:1: `use` is empty; to forbid a pack, write [[deny]]
- 23 | [[op]]
-    | ^^^^^^
-registry.toml:26:1: [[deny]] needs `reason`
- 26 | [[deny]]
-    | ^^^^^^^^"#;
-    assert_eq!(mistakes(text), expected);
-}
-
-#[test]
-fn locked_mode_wants_a_pin_for_this_target_and_known_names() {
-    let text = "schema = 1\nmode = \"locked\"\n[pack.gemm]\n[pack.conv.sha256]\n\
-                riscv64-unknown-none = \"1111111111111111111111111111111111111111111111111111111111111111\"\n\
-                [[op]]\nname = \"dot\"\nuse = [\"gem\", \"host\"]\n";
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let expected = format!(
-        "registry.toml:3:7: pack `gemm` has no sha256 for {target}, which mode \"locked\" requires\n \
-         3 | [pack.gemm]\n   |       ^^^^\n\
-         registry.toml:4:7: pack `conv` has no sha256 for {target}, which mode \"locked\" requires\n \
-         4 | [pack.conv.sha256]\n   |       ^^^^\n\
-         registry.toml:8:8: there is no [pack.gem]; did you mean `gemm`?\n \
-         8 | use = [\"gem\", \"host\"]\n   |        ^^^^^"
-    );
-    assert_eq!(mistakes(text), expected);
 }
 
 #[test]
@@ -413,47 +260,162 @@ reason = "only a demonstration"
     );
 }
 
-/// What [`child`] prints in a process whose `$NX_VULKAN_REGISTRY` is `registry`.
-fn in_child(registry: Option<&str>) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["child", "--exact", "--ignored", "--nocapture"])
-        .env_remove("NX_VULKAN_REGISTRY");
-    let output = command
-        .envs(registry.map(|path| ("NX_VULKAN_REGISTRY", path)))
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .find_map(|line| line.strip_prefix("child: "))
-        .unwrap()
-        .to_owned()
+/// What a load gives where the application names `registry` and the environment `registry_override`.
+fn overridden(folder: &Folder, registry: Option<&str>, by: &str) -> nx_vulkan_host::Result<Table> {
+    load(&Options {
+        registry: registry.map(|name| folder.join(name)),
+        registry_override: Some(folder.join(by)),
+        store: folder.join("store"),
+        ..Options::default()
+    })
 }
 
 #[test]
-#[ignore = "other tests run it in a process of its own"]
-fn child() {
-    match load(&Options::default()) {
-        Ok(table) => println!(
-            "\nchild: {:?} {:?}",
-            table.fallback,
-            order(&table, "add", DType::F32)
-        ),
-        Err(error) => println!("\nchild: {error}"),
+fn the_environment_takes_the_place_of_a_dev_file_and_not_of_a_locked_one() {
+    let folder = Folder::new();
+    folder.write("dev.toml", "schema = 1\n");
+    folder.write("locked.toml", "schema = 1\nmode = \"locked\"\n");
+    folder.write("strict.toml", "schema = 1\ndefaults.fallback = \"error\"\n");
+    folder.write("broken.toml", "schema = 1\nmode = 1\n");
+
+    for named in [None, Some("dev.toml"), Some("strict.toml")] {
+        let table = overridden(&folder, named, "strict.toml").unwrap();
+        assert_eq!(table.config_path, Some(folder.join("strict.toml")));
+        assert_eq!(table.fallback, Fallback::Error);
+        assert_eq!(table.warnings, [""; 0]);
+        assert!(
+            overridden(&folder, named, "locked.toml")
+                .unwrap()
+                .is_locked()
+        );
+        for wrong in ["broken.toml", "nowhere.toml"] {
+            let error = overridden(&folder, named, wrong).unwrap_err();
+            assert_eq!(error.kind(), Kind::Registry);
+            assert!(error.to_string().contains(wrong), "{error}");
+        }
     }
-}
-
-#[test]
-fn the_environment_names_the_file_when_the_caller_does_not() {
-    let expected =
-        "cannot read the registry /nowhere/else.toml: No such file or directory (os error 2)";
-    assert_eq!(in_child(Some("/nowhere/else.toml")), expected);
+    for by in ["strict.toml", "broken.toml", "nowhere.toml"] {
+        let table = overridden(&folder, Some("locked.toml"), by).unwrap();
+        assert_eq!(table.config_path, Some(folder.join("locked.toml")));
+        let expected = format!(
+            "locked.toml:2: NXR031: mode \"locked\" stands, so $NX_VULKAN_REGISTRY does not count; it names {}",
+            folder.join(by).display()
+        );
+        assert_eq!(table.warnings, [expected]);
+    }
+    // Without the file's word on its mode, nothing may take its place.
+    let error = overridden(&folder, Some("broken.toml"), "dev.toml").unwrap_err();
+    assert!(
+        error.to_string().contains("broken.toml:2:8: error NXR006"),
+        "{error}"
+    );
 }
 
 #[test]
 fn without_a_file_the_defaults_hold() {
-    for unset in [None, Some("")] {
-        assert_eq!(in_child(unset), "Host [\"host\"]");
+    let table = load(&Options::default()).unwrap();
+    assert_eq!(
+        (table.fallback, table.config_path.clone()),
+        (Fallback::Host, None)
+    );
+    assert_eq!(order(&table, "add", DType::F32), ["host"]);
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused() {
+    for path in ["/dev/zero", "/tmp"] {
+        let error = load(&Options {
+            registry: Some(path.into()),
+            ..Options::default()
+        });
+        let expected =
+            format!("error NXR001: cannot read the registry {path}: it is not a regular file");
+        assert_eq!(error.unwrap_err().to_string(), expected);
     }
+    let folder = Folder::new();
+    let error = load_text(&folder, &"#".repeat(1 << 21)).unwrap_err();
+    assert!(
+        error.to_string().contains("it has more than 1048576 bytes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_file_full_of_mistakes_is_reported_in_part() {
+    let folder = Folder::new();
+    let keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
+    let error = load_text(&folder, &format!("schema = 1\n{keys}")).unwrap_err();
+    assert_eq!(error.to_string().matches("NXR004").count(), 100);
+}
+
+/// The names in rules, against the template and the bad pack.
+#[test]
+fn a_check_with_packs_knows_their_names() {
+    let folder = with_packs();
+    let text = r#"schema = 1
+[search]
+paths = ["packs"]
+[[op]]
+name = "squaer"
+use = ["*"]
+[[op]]
+name = "square"
+use = ["template/square_f23", "templat"]
+[[op]]
+name = "softmax"
+use = ["*"]
+[[deny]]
+pack = "tmplate"
+op = "squar"
+reason = "none"
+"#;
+    let file = folder.write("registry.toml", text);
+    let options = Options {
+        store: folder.join("store"),
+        ..Options::default()
+    };
+    let checked = check(&file, Some(&options));
+    let said: Vec<String> = checked.diagnostics.iter().map(|d| d.line()).collect();
+    assert_eq!(
+        said,
+        [
+            "registry.toml:5: NXR024: there is no op `squaer`, in the host or in a loaded pack; did you mean `square`?",
+            "registry.toml:9: NXR027: pack `template` has no kernel `square_f23`; did you mean `square_f32`?",
+            "registry.toml:9: NXR026: no pack `templat` is loaded; did you mean `template`?",
+            "registry.toml:11: NXR024: there is no op `softmax`, in the host or in a loaded pack",
+            "registry.toml:13: NXR029: no pack `tmplate` is loaded, so this denies nothing; did you mean `template`?",
+            "registry.toml:15: NXR024: there is no op `squar`, in the host or in a loaded pack; did you mean `square`?",
+        ]
+    );
+    assert!(!checked.valid);
+    assert_eq!(
+        (
+            checked.count(Severity::Error),
+            checked.count(Severity::Warning)
+        ),
+        (1, 5)
+    );
+    assert_eq!(
+        checked.packs,
+        Some(vec!["bad".to_owned(), "template".to_owned()])
+    );
+    let error = load_text(&folder, text).unwrap_err().to_string();
+    assert!(
+        error.contains("registry.toml:5:8: error NXR024") && !error.contains("NXR027"),
+        "{error}"
+    );
+    // Without packs nothing can be said about what packs bring.
+    let checked = check(&file, None);
+    assert!(checked.valid && checked.packs.is_none());
+}
+
+#[test]
+fn the_schema_is_the_committed_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/registry.schema.json");
+    let committed = fs::read_to_string(path).unwrap();
+    assert_eq!(
+        json_schema(),
+        committed,
+        "write it anew: nxv registry schema > docs/registry.schema.json"
+    );
 }

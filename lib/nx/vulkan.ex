@@ -111,12 +111,13 @@ defmodule Nx.Vulkan do
 
   # The library names the Rust type of each map as if it were an Elixir struct, and gives as a text each key that
   # is no atom of this VM yet.
-  defp plain(%{} = map),
+  @doc false
+  def plain(%{} = map),
     do:
       map |> Map.delete(:__struct__) |> Map.new(fn {key, value} -> {atom(key), plain(value)} end)
 
-  defp plain(list) when is_list(list), do: Enum.map(list, &plain/1)
-  defp plain(other), do: other
+  def plain(list) when is_list(list), do: Enum.map(list, &plain/1)
+  def plain(other), do: other
 
   defp atom(key) when is_atom(key), do: key
   defp atom(key), do: String.to_atom(key)

@@ -73,6 +73,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.prober = config.prober.or(settings.prober.map(PathBuf::from));
     config.validation |= settings.validation;
+    config.watch = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);

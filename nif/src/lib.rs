@@ -5,6 +5,7 @@ mod counters;
 mod device;
 mod exit;
 mod info;
+mod live;
 mod pin;
 mod reply;
 mod run;

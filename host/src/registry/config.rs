@@ -1,23 +1,25 @@
-//! `registry.toml`, parsed and checked on its own; what is loaded and chosen by it is decided elsewhere.
+//! `registry.toml` as data; how it is read stands in `document`, what is loaded and chosen by it elsewhere.
 
 use super::{
-    diagnostic::{SourceText, did_you_mean},
+    codes::Code,
+    diagnostic::{Diagnostic, Severity, SourceText},
+    document::read_document,
     reader::Reader,
+    rules::{Denial, Rule},
 };
-use crate::{DType, Error, Kind, Result};
-use nx_vulkan_abi::{DTypeSet, Numerics};
+use crate::{Error, Kind, Result};
+use nx_vulkan_abi::Numerics;
 use semver::VersionReq;
 use std::{
     collections::BTreeMap,
+    io::Read,
     ops::Range,
     path::{Path, PathBuf},
 };
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-/// The schema this version reads.
-const SCHEMA: &str = "1";
-
-const DTYPE_SETS: &[&str] = &["all", "real", "float", "integer", "signed", "unsigned"];
+/// Bytes of a registry file.
+const LARGEST: u64 = 1 << 20;
 
 /// What happens to a request that no pack plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,10 +122,12 @@ impl Default for Dev {
 }
 
 /// A checked configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) source: SourceText,
     pub(super) mode: Mode,
+    /// Where `mode` is set, for messages.
+    pub(super) mode_at: Option<usize>,
     pub(super) paths: Vec<PathBuf>,
     pub(super) store: Option<PathBuf>,
     pub(super) fallback: Fallback,
@@ -140,10 +144,14 @@ pub(super) struct Config {
     pub(super) packs: BTreeMap<String, PackEntry>,
     pub(super) rules: Vec<Rule>,
     pub(super) denials: Vec<Denial>,
+    /// Folders that the file names, with their places in it.
+    pub(super) folders: Vec<(PathBuf, Range<usize>)>,
+    /// What is odd about the file and stops nothing.
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 /// One `[pack.<id>]`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PackEntry {
     pub(super) at: Range<usize>,
     pub(super) version: Option<VersionReq>,
@@ -156,39 +164,12 @@ pub(super) struct PackEntry {
     pub(super) pin: Option<String>,
 }
 
-/// One `[[op]]`.
-#[derive(Debug)]
-pub(super) struct Rule {
-    pub(super) at: Range<usize>,
-    pub(super) name: String,
-    pub(super) dtypes: Option<DTypeSet>,
-    pub(super) uses: Vec<(Use, Range<usize>)>,
-}
-
-/// One entry of a rule's `use`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Use {
-    Kernel(String, String),
-    Pack(String),
-    Host,
-    AnyPack,
-}
-
-/// One `[[deny]]`.
-#[derive(Debug)]
-pub(super) struct Denial {
-    pub(super) at: Range<usize>,
-    pub(super) pack: String,
-    pub(super) op: Option<String>,
-    pub(super) version: Option<VersionReq>,
-    pub(super) reason: String,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
             source: SourceText::new(Path::new(""), String::new()),
             mode: Mode::Dev,
+            mode_at: None,
             paths: Vec::new(),
             store: None,
             fallback: Fallback::Host,
@@ -212,6 +193,8 @@ impl Default for Config {
             packs: BTreeMap::new(),
             rules: Vec::new(),
             denials: Vec::new(),
+            folders: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -219,276 +202,60 @@ impl Default for Config {
 impl Config {
     /// Reads the file; fails with every mistake in it at once.
     pub(super) fn read(path: &Path) -> Result<Config> {
-        let broken = |reason: String| Error::new(Kind::Registry, reason);
-        let bytes = std::fs::read(path).map_err(|error| {
-            broken(format!(
-                "cannot read the registry {}: {error}",
-                path.display()
-            ))
+        Config::diagnose(path).map_err(|found| {
+            let found = found.iter().filter(|d| d.severity == Severity::Error);
+            let reports: Vec<String> = found.map(Diagnostic::to_string).collect();
+            Error::new(Kind::Registry, reports.join("\n"))
+        })
+    }
+
+    /// Reads the file; fails with everything that there is to say about it.
+    pub(super) fn diagnose(path: &Path) -> std::result::Result<Config, Vec<Diagnostic>> {
+        let bytes = read_bytes(path).map_err(|why| {
+            let message = format!("cannot read the registry {}: {why}", path.display());
+            vec![Diagnostic::unreadable(path, message)]
         })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            broken(SourceText::new(path, text).report(valid..valid, "the file is not UTF-8"))
+            let message = "the file is not UTF-8";
+            let source = SourceText::new(path, text);
+            vec![source.diagnostic(Code::Unreadable, Severity::Error, valid..valid, message)]
         })?;
-        Config::parse(path, text).map_err(broken)
+        Config::parse(path, text)
     }
 
-    pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, String> {
+    pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Vec<Diagnostic>> {
         let source = SourceText::new(path, text);
         let document = DeTable::parse(source.text()).map_err(|error| {
             // The parser spreads what it expected over a second line.
             let message = error.message().replace('\n', ", ");
-            source.report(error.span().unwrap_or_default(), &message)
+            let span = error.span().unwrap_or_default();
+            vec![source.diagnostic(Code::Syntax, Severity::Error, span, message)]
         })?;
         let mut reader = Reader::new(&source);
         let parsed = read_document(&mut reader, document.get_ref());
-        reader.finish()?;
-        Ok(Config { source, ..parsed })
-    }
-}
-
-fn read_document(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Config {
-    let mut config = Config::default();
-    // An unknown schema gives one clear error, not one for each key it changed.
-    match root
-        .get("schema")
-        .map(|value| (value.get_ref(), value.span()))
-    {
-        Some((DeValue::Integer(number), _)) if number.to_string() == SCHEMA => {}
-        Some((_, span)) => {
-            reader.error(span, format!("this version reads `schema = {SCHEMA}` only"));
-            return config;
-        }
-        None => reader.error(0..0, format!("`schema = {SCHEMA}` is missing")),
-    }
-    reader.keys(
-        root,
-        "the file",
-        &["schema", "mode", "search", "defaults", "pack", "op", "deny"],
-    );
-    if let Some((mode, _)) = reader.choice(
-        root,
-        "mode",
-        &[("dev", Mode::Dev), ("locked", Mode::Locked)],
-    ) {
-        config.mode = mode;
-    }
-    if let Some(search) = reader.table(root, "search") {
-        read_search(reader, search, &mut config);
-    }
-    if let Some(defaults) = reader.table(root, "defaults") {
-        read_defaults(reader, defaults, &mut config);
-    }
-    let packs = reader.table(root, "pack").map(|packs| reader.tables(packs));
-    for (key, table) in packs.unwrap_or_default() {
-        let id = key.get_ref().to_string();
-        if !super::is_pack_id(&id) {
-            reader.error(
-                key.span(),
-                "a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`",
-            );
-        }
-        let entry = read_pack(reader, &id, key.span(), table, config.mode);
-        config.packs.insert(id, entry);
-    }
-    for (span, table) in reader.list_of_tables(root, "op") {
-        config.rules.extend(read_rule(reader, span, table));
-    }
-    for (span, table) in reader.list_of_tables(root, "deny") {
-        config.denials.extend(read_denial(reader, span, table));
-    }
-    if config.mode == Mode::Locked {
-        check_names(reader, &config);
-    }
-    config
-}
-
-fn read_search(reader: &mut Reader<'_>, table: &DeTable<'_>, config: &mut Config) {
-    reader.keys(table, "[search]", &["paths", "store"]);
-    let folder = reader.source().folder().to_owned();
-    let paths = reader.texts(table, "paths").unwrap_or_default();
-    config.paths = paths
-        .into_iter()
-        .map(|(path, _)| folder.join(path))
-        .collect();
-    config.store = reader
-        .text(table, "store")
-        .map(|(path, _)| folder.join(path));
-}
-
-fn read_defaults(reader: &mut Reader<'_>, table: &DeTable<'_>, config: &mut Config) {
-    reader.keys(table, "[defaults]", &["fallback", "numerics"]);
-    let fallbacks = [("host", Fallback::Host), ("error", Fallback::Error)];
-    if let Some((fallback, span)) = reader.choice(table, "fallback", &fallbacks) {
-        (config.fallback, config.fallback_at) = (fallback, Some(span.start));
-    }
-    if let Some((numerics, span)) = reader.choice(table, "numerics", super::NUMERICS) {
-        (config.numerics, config.numerics_at) = (numerics, Some(span.start));
-    }
-}
-
-fn read_pack(
-    reader: &mut Reader<'_>,
-    id: &str,
-    at: Range<usize>,
-    table: &DeTable<'_>,
-    mode: Mode,
-) -> PackEntry {
-    reader.keys(
-        table,
-        &format!("[pack.{id}]"),
-        &["version", "file", "signer", "priority", "sha256"],
-    );
-    let mistakes = reader.mistakes();
-    let pin = read_pin(reader, table);
-    if pin.is_none() && mode == Mode::Locked && reader.mistakes() == mistakes {
-        let target = super::target();
-        reader.error(
-            at.clone(),
-            format!("pack `{id}` has no sha256 for {target}, which mode \"locked\" requires"),
-        );
-    }
-    let folder = reader.source().folder().to_owned();
-    PackEntry {
-        at,
-        version: read_version(reader, table),
-        file: reader
-            .text(table, "file")
-            .map(|(file, _)| match Path::new(file).parent() {
-                Some(parent) if parent.as_os_str().is_empty() => PathBuf::from(file),
-                _ => folder.join(file),
-            }),
-        signer: reader
-            .text(table, "signer")
-            .map(|(name, _)| name.to_owned()),
-        priority: reader.integer(table, "priority").unwrap_or(0),
-        pin,
-    }
-}
-
-/// `sha256 = "..."`, or a table of them by target. All are checked, the one for this target is kept.
-fn read_pin(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Option<String> {
-    let value = table.get("sha256")?;
-    let (key, by_target) = match value.get_ref() {
-        DeValue::Table(by_target) => (super::target(), by_target),
-        _ => ("sha256".to_owned(), table),
-    };
-    let targets: Vec<String> = match value.get_ref() {
-        DeValue::Table(by_target) => by_target
-            .keys()
-            .map(|key| key.get_ref().to_string())
-            .collect(),
-        _ => vec![key.clone()],
-    };
-    let mut pin = None;
-    for target in targets {
-        let Some((hex, span)) = reader.text(by_target, &target) else {
-            continue;
-        };
-        if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            reader.error(span, "a sha256 is 64 hexadecimal digits");
-        } else if target == key {
-            pin = Some(hex.to_ascii_lowercase());
-        }
-    }
-    pin
-}
-
-fn read_version(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Option<VersionReq> {
-    let (text, span) = reader.text(table, "version")?;
-    match VersionReq::parse(text) {
-        Ok(version) => Some(version),
-        Err(error) => {
-            reader.error(
-                span,
-                format!("`{text}` is not a range of versions: {error}"),
-            );
-            None
-        }
-    }
-}
-
-fn read_rule(reader: &mut Reader<'_>, at: Range<usize>, table: &DeTable<'_>) -> Option<Rule> {
-    reader.keys(table, "[[op]]", &["name", "dtype", "use"]);
-    let name = reader.required(table, at.clone(), "[[op]]", "name");
-    let dtypes = reader.texts(table, "dtype").map(|names| {
-        names.into_iter().fold(DTypeSet(0), |set, (name, span)| {
-            let one = DTypeSet::from_names(&[name]);
-            if one.is_none() {
-                let known = DTYPE_SETS
-                    .iter()
-                    .copied()
-                    .chain(DType::all().map(DType::name));
-                reader.error(
-                    span,
-                    format!("there is no type `{name}`{}", did_you_mean(name, known)),
-                );
-            }
-            DTypeSet(set.0 | one.unwrap_or(DTypeSet(0)).0)
+        let warnings = reader.finish()?;
+        Ok(Config {
+            source,
+            warnings,
+            ..parsed
         })
-    });
-    if table.get("use").is_none() {
-        reader.error(at.clone(), "[[op]] needs `use`");
     }
-    let uses = reader.texts(table, "use")?;
-    if uses.is_empty() {
-        reader.error(
-            at.clone(),
-            "`use` is empty; to forbid a pack, write [[deny]]",
-        );
-    }
-    let uses = uses
-        .into_iter()
-        .filter_map(|(text, span)| read_use(reader, text, span))
-        .collect();
-    Some(Rule {
-        at,
-        name: name?.to_owned(),
-        dtypes,
-        uses,
-    })
 }
 
-fn read_use(reader: &mut Reader<'_>, text: &str, at: Range<usize>) -> Option<(Use, Range<usize>)> {
-    let entry = match text.split_once('/') {
-        None if text == "host" => Use::Host,
-        None if text == "*" => Use::AnyPack,
-        None if super::is_pack_id(text) => Use::Pack(text.to_owned()),
-        Some((pack, kernel)) if super::is_pack_id(pack) && !kernel.is_empty() => {
-            Use::Kernel(pack.to_owned(), kernel.to_owned())
-        }
-        _ => {
-            reader.error(at, "expected \"pack\", \"pack/kernel\", \"host\" or \"*\"");
-            return None;
-        }
-    };
-    Some((entry, at))
-}
-
-fn read_denial(reader: &mut Reader<'_>, at: Range<usize>, table: &DeTable<'_>) -> Option<Denial> {
-    reader.keys(table, "[[deny]]", &["pack", "op", "version", "reason"]);
-    let pack = reader.required(table, at.clone(), "[[deny]]", "pack");
-    let reason = reader.required(table, at.clone(), "[[deny]]", "reason");
-    let op = reader.text(table, "op").map(|(op, _)| op.to_owned());
-    let version = read_version(reader, table);
-    Some(Denial {
-        at,
-        pack: pack?.to_owned(),
-        op,
-        version,
-        reason: reason?.to_owned(),
-    })
-}
-
-/// In locked mode nothing but the listed packs exists, so a rule that names another one is a mistake.
-fn check_names(reader: &mut Reader<'_>, config: &Config) {
-    for (entry, span) in config.rules.iter().flat_map(|rule| &rule.uses) {
-        if let Use::Kernel(pack, _) | Use::Pack(pack) = entry
-            && !config.packs.contains_key(pack)
-        {
-            let hint = did_you_mean(pack, config.packs.keys().map(String::as_str));
-            reader.error(span.clone(), format!("there is no [pack.{pack}]{hint}"));
-        }
+/// The content of a regular file of a reasonable size, so that a pipe or a device does not hold the host up.
+fn read_bytes(path: &Path) -> std::result::Result<Vec<u8>, String> {
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("it is not a regular file".to_owned());
     }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it has more than {LARGEST} bytes"));
+    }
+    Ok(bytes)
 }

@@ -3,46 +3,62 @@
 //! [`load`] reads `registry.toml`, loads the packs and answers with an immutable [`Table`].
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
+mod check;
+mod codes;
+mod condition;
 mod config;
 mod diagnostic;
 mod discover;
+mod document;
+mod driver;
 mod dynamic;
 mod elf;
+mod format;
 mod image;
 mod layout;
 mod loader;
 mod marker;
+mod names;
 mod ops;
 mod permissions;
 pub mod probe;
 pub mod quarantine;
 mod reader;
+mod reload;
+mod rules;
+mod schema;
 mod select;
 mod selftest;
 mod signature;
 mod store;
 mod table;
 
+pub use check::{Checked, check};
+pub use codes::Code;
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
+pub use diagnostic::{Diagnostic, Severity};
 pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};
-pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome};
+pub use reload::{Change, reload};
+pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
 pub use signature::comment as signed_comment;
-pub use table::{KernelEntry, LoadedPack, Rejected, Table};
+pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
 
 use crate::Result;
-use config::Config;
+use config::{Config, Mode};
 use nx_vulkan_abi::Numerics;
 use std::path::PathBuf;
 
-/// Environment variable that names the registry file when the caller does not.
+/// Environment variable that names the registry file where the application names none, or one in mode dev.
 pub const REGISTRY_VARIABLE: &str = "NX_VULKAN_REGISTRY";
 
 /// Where the registry and the packs are.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The registry file; else `$NX_VULKAN_REGISTRY`; else built-in defaults (mode dev, fallback host).
+    /// The registry file that the application names; without any, built-in defaults (mode dev, fallback host).
     pub registry: Option<PathBuf>,
+    /// The file that the environment names. It is read in place of `registry`, unless that is in mode locked.
+    pub registry_override: Option<PathBuf>,
     /// Folders searched before those of the registry file.
     pub packs: Vec<PathBuf>,
     /// Folder for private copies of pack files, unless the registry file names one. Created where missing.
@@ -51,22 +67,57 @@ pub struct Options {
     pub prober: Option<PathBuf>,
 }
 
-/// Reads the registry and loads its packs.
+/// Reads the registry and loads its packs. It changes nothing that another table uses, so that a caller can keep the
+/// table it has when this fails.
 ///
-/// Fails with [`crate::Kind::Registry`] when the file is missing or wrong, naming every mistake, and in locked mode
-/// with [`crate::Kind::Pack`] when a listed pack does not load. In dev mode such a pack is in [`Table::rejected`].
+/// # Errors
+/// [`crate::Kind::Registry`] when the file is missing or wrong, naming every mistake, and in locked mode
+/// [`crate::Kind::Pack`] when a listed pack does not load. In dev mode such a pack is in [`Table::rejected`].
 pub fn load(options: &Options) -> Result<Table> {
-    let named = options.registry.clone().or_else(|| {
-        std::env::var_os(REGISTRY_VARIABLE)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from)
-    });
-    let config = match &named {
-        Some(path) => Config::read(path)?,
-        None => Config::default(),
-    };
+    let (config, path) = configuration(options)?;
     let found = discover::packs(&config, options)?;
-    Table::new(config, named, found)
+    Table::new(config, path, found)
+}
+
+/// The configuration in force and the file it comes from.
+fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
+    let other = options.registry_override.clone();
+    let Some(named) = &options.registry else {
+        let config = other
+            .as_deref()
+            .map_or_else(|| Ok(Config::default()), Config::read)?;
+        return Ok((config, other));
+    };
+    let mut config = Config::read(named)?;
+    let Some(other) = other.filter(|other| other != named) else {
+        return Ok((config, Some(named.clone())));
+    };
+    if config.mode == Mode::Dev {
+        let config = Config::read(&other)?;
+        return Ok((config, Some(other)));
+    }
+    let message = format!(
+        "mode \"locked\" stands, so ${REGISTRY_VARIABLE} does not count; it names {}",
+        other.display()
+    );
+    let at = config.mode_at.unwrap_or(0);
+    let ignored = config
+        .source
+        .diagnostic(Code::Overridden, Severity::Warning, at..at, message);
+    config.warnings.push(ignored);
+    Ok((config, Some(named.clone())))
+}
+
+/// The JSON Schema of `registry.toml`, for editors; `docs/registry.schema.json` is a copy.
+pub fn json_schema() -> String {
+    format!("{:#}\n", schema::json_schema())
+}
+
+/// sha256 of a file in lower-case hex, or `None` where it cannot be read.
+pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
+    store::read(path)
+        .ok()
+        .map(|(bytes, _)| store::sha256(&bytes))
 }
 
 /// Names of the numerics classes, strictest first.

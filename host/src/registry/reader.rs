@@ -1,6 +1,11 @@
-//! Typed access to a parsed TOML document that collects every mistake with its place instead of stopping at the first.
+//! Access to a parsed TOML document: checks it against the schema table, collecting every mistake with its place.
 
-use super::diagnostic::{SourceText, did_you_mean};
+use super::{
+    codes::Code,
+    diagnostic::{Diagnostic, Severity, SourceText, did_you_mean},
+    format::check_text,
+    schema::{Block, Format, Value},
+};
 use std::ops::Range;
 use toml::{
     Spanned,
@@ -10,17 +15,20 @@ use toml::{
 /// A value with its place in the file.
 type Placed<T> = (T, Range<usize>);
 
-/// Collects mistakes while values are read. A value of the wrong type counts as absent.
+/// Mistakes beyond this many are not reported.
+const MOST: usize = 100;
+
+/// Collects mistakes while values are read. A value that [`Reader::check`] refuses counts as absent.
 pub(super) struct Reader<'s> {
     source: &'s SourceText,
-    errors: Vec<(Range<usize>, String)>,
+    found: Vec<(Range<usize>, Code, Severity, String)>,
 }
 
 impl<'s> Reader<'s> {
     pub(super) fn new(source: &'s SourceText) -> Reader<'s> {
         Reader {
             source,
-            errors: Vec::new(),
+            found: Vec::new(),
         }
     }
 
@@ -28,184 +36,238 @@ impl<'s> Reader<'s> {
         self.source
     }
 
-    pub(super) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
-        self.errors.push((span, message.into()));
+    pub(super) fn error(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
+        self.found
+            .push((span, code, Severity::Error, message.into()));
     }
 
-    /// How many mistakes there are so far.
-    pub(super) fn mistakes(&self) -> usize {
-        self.errors.len()
+    pub(super) fn warning(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
+        self.found
+            .push((span, code, Severity::Warning, message.into()));
     }
 
-    /// Every mistake, in the order of the file.
-    pub(super) fn finish(mut self) -> Result<(), String> {
-        self.errors.sort_by_key(|(span, _)| span.start);
-        let reports: Vec<String> = self
-            .errors
+    /// The warnings, in the order of the file; or everything that was found, where an error is among it.
+    pub(super) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        self.found.sort_by_key(|(span, ..)| span.start);
+        let failed = self.found.iter().any(|found| found.2 == Severity::Error);
+        let diagnostics = self
+            .found
             .into_iter()
-            .map(|(span, message)| self.source.report(span, &message))
+            .take(MOST)
+            .map(|(span, code, severity, message)| {
+                self.source.diagnostic(code, severity, span, message)
+            })
             .collect();
-        if reports.is_empty() {
-            Ok(())
+        if failed {
+            Err(diagnostics)
         } else {
-            Err(reports.join("\n"))
+            Ok(diagnostics)
         }
     }
 
-    /// Refuses every key of `table` that is not `known`.
-    pub(super) fn keys(&mut self, table: &DeTable<'_>, owner: &str, known: &[&str]) {
-        for key in table
-            .keys()
-            .filter(|key| !known.contains(&key.get_ref().as_ref()))
-        {
-            let hint = match did_you_mean(key.get_ref(), known.iter().copied()) {
-                hint if hint.is_empty() => format!("; it has `{}`", known.join("`, `")),
-                hint => hint,
-            };
-            self.error(
-                key.span(),
-                format!("{owner} has no key `{}`{hint}", key.get_ref()),
-            );
-        }
-    }
-
-    pub(super) fn text<'t>(
-        &mut self,
-        table: &'t DeTable<'_>,
-        key: &str,
-    ) -> Option<Placed<&'t str>> {
-        self.as_text(table.get(key)?)
-    }
-
-    pub(super) fn required<'t>(
-        &mut self,
-        table: &'t DeTable<'_>,
-        at: Range<usize>,
-        owner: &str,
-        key: &str,
-    ) -> Option<&'t str> {
-        if table.get(key).is_none() {
-            self.error(at, format!("{owner} needs `{key}`"));
-        }
-        self.text(table, key).map(|(text, _)| text)
-    }
-
-    /// A list of texts.
-    pub(super) fn texts<'t>(
-        &mut self,
-        table: &'t DeTable<'_>,
-        key: &str,
-    ) -> Option<Vec<Placed<&'t str>>> {
-        let value = table.get(key)?;
-        match value.get_ref() {
-            DeValue::Array(items) => {
-                Some(items.iter().filter_map(|item| self.as_text(item)).collect())
+    /// Reports every key of `table` that `block` does not have or wants and every value that is not as it says.
+    pub(super) fn check(&mut self, table: &DeTable<'_>, at: Range<usize>, block: &Block) {
+        for (key, value) in table {
+            match block
+                .keys
+                .iter()
+                .find(|known| known.name == key.get_ref().as_ref())
+            {
+                Some(known) => self.check_value(value, &known.value),
+                None => self.unknown_key(key, block),
             }
-            other => self.mismatch(value.span(), "a list of strings", other),
+        }
+        for key in block.keys.iter().filter(|key| key.required) {
+            if !table.contains_key(key.name) {
+                let message = format!("{} needs `{}`", block.name, key.name);
+                self.error(Code::MissingKey, at.clone(), message);
+            }
         }
     }
 
-    pub(super) fn integer(&mut self, table: &DeTable<'_>, key: &str) -> Option<i64> {
-        let value = table.get(key)?;
-        match value.get_ref() {
-            DeValue::Integer(number) => {
-                let parsed = i64::from_str_radix(number.as_str(), number.radix());
-                if parsed.is_err() {
-                    self.error(value.span(), "this number is too large");
+    fn unknown_key(&mut self, key: &Spanned<DeString<'_>>, block: &Block) {
+        let names = block.keys.iter().map(|known| known.name);
+        let hint = match did_you_mean(key.get_ref(), names.clone()) {
+            hint if hint.is_empty() => {
+                format!("; it has `{}`", names.collect::<Vec<_>>().join("`, `"))
+            }
+            hint => hint,
+        };
+        let message = format!("{} has no key `{}`{hint}", block.name, shown(key.get_ref()));
+        self.error(Code::UnknownKey, key.span(), message);
+    }
+
+    fn check_value(&mut self, value: &Spanned<DeValue<'_>>, wanted: &Value) {
+        let span = value.span();
+        match (wanted, value.get_ref()) {
+            (Value::Integer(least, most), DeValue::Integer(number)) => {
+                let number = i64::from_str_radix(number.as_str(), number.radix());
+                if !number.is_ok_and(|number| (*least..=*most).contains(&number)) {
+                    let message = format!("expected a number from {least} to {most}");
+                    self.error(Code::OutOfRange, span, message);
                 }
-                parsed.ok()
             }
-            other => self.mismatch(value.span(), "an integer", other),
+            (Value::Boolean, DeValue::Boolean(_)) => {}
+            (Value::Text(format), DeValue::String(text)) => self.check_format(*format, text, span),
+            (Value::Word(words), DeValue::String(text)) => {
+                if !words.contains(&text.as_ref()) {
+                    let hint = did_you_mean(text, words.iter().copied());
+                    let words = words.join("\", \"");
+                    let message =
+                        format!("expected one of \"{words}\", got \"{}\"{hint}", shown(text));
+                    self.error(Code::UnknownWord, span, message);
+                }
+            }
+            (Value::List(least, of), DeValue::Array(items)) => {
+                if items.len() < *least {
+                    self.error(Code::Empty, span, "the list is empty");
+                }
+                for item in items.iter() {
+                    self.check_value(item, of);
+                }
+            }
+            (Value::Table(block), DeValue::Table(table)) => self.check(table, span, block),
+            (Value::Named(names, block), DeValue::Table(tables)) => {
+                for (key, value) in tables {
+                    self.check_format(*names, key.get_ref(), key.span());
+                    self.check_value(value, &Value::Table(block));
+                }
+            }
+            (Value::Pins, DeValue::String(text)) => self.check_format(Format::Sha256, text, span),
+            (Value::Pins, DeValue::Table(targets)) => {
+                for pin in targets.values() {
+                    self.check_value(pin, &Value::Text(Format::Sha256));
+                }
+            }
+            (_, got) => {
+                let message = format!("expected {}, got {}", kind_wanted(wanted), kind_of(got));
+                self.error(Code::WrongType, span, message);
+            }
         }
     }
 
-    /// The value that a word stands for.
-    pub(super) fn choice<T: Copy>(
-        &mut self,
+    fn check_format(&mut self, format: Format, text: &str, span: Range<usize>) {
+        if let Err(mistake) = check_text(format, text) {
+            let at = mistake
+                .at
+                .map_or(span.clone(), |at| self.source.inside(span, text, at));
+            self.error(mistake.code, at, mistake.message);
+        }
+    }
+
+    pub(super) fn text<'t>(&self, table: &'t DeTable<'_>, key: &str) -> Option<Placed<&'t str>> {
+        as_text(table.get(key)?)
+    }
+
+    /// A list of texts; those that are none are left out.
+    pub(super) fn texts<'t>(&self, table: &'t DeTable<'_>, key: &str) -> Vec<Placed<&'t str>> {
+        match table.get(key).map(Spanned::get_ref) {
+            Some(DeValue::Array(items)) => items.iter().filter_map(as_text).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn integer<T: TryFrom<i64>>(&self, table: &DeTable<'_>, key: &str) -> Option<T> {
+        let DeValue::Integer(number) = table.get(key)?.get_ref() else {
+            return None;
+        };
+        let number = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+        T::try_from(number).ok()
+    }
+
+    pub(super) fn boolean(&self, table: &DeTable<'_>, key: &str) -> Option<bool> {
+        match table.get(key)?.get_ref() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// What a word stands for.
+    pub(super) fn word<T: Copy>(
+        &self,
         table: &DeTable<'_>,
         key: &str,
-        choices: &[(&str, T)],
+        words: &[(&str, T)],
     ) -> Option<Placed<T>> {
         let (word, span) = self.text(table, key)?;
-        if let Some((_, value)) = choices.iter().find(|(name, _)| *name == word) {
-            return Some((*value, span));
-        }
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        let hint = did_you_mean(word, names.iter().copied());
-        self.error(
-            span,
-            format!(
-                "`{key}` is one of \"{}\", not \"{word}\"{hint}",
-                names.join("\", \"")
-            ),
-        );
-        None
+        let found = words.iter().find(|(name, _)| *name == word)?;
+        Some((found.1, span))
     }
 
     pub(super) fn table<'t, 'i>(
-        &mut self,
+        &self,
         table: &'t DeTable<'i>,
         key: &str,
     ) -> Option<&'t DeTable<'i>> {
-        self.as_table(table.get(key)?)
+        as_table(table.get(key)?)
     }
 
     /// The entries of a table whose values are tables.
     pub(super) fn tables<'t, 'i>(
-        &mut self,
+        &self,
         table: &'t DeTable<'i>,
     ) -> Vec<(&'t Spanned<DeString<'i>>, &'t DeTable<'i>)> {
-        table
-            .iter()
-            .filter_map(|(key, value)| Some((key, self.as_table(value)?)))
+        let entries = table.iter();
+        entries
+            .filter_map(|(key, value)| Some((key, as_table(value)?)))
             .collect()
     }
 
     /// The tables of a `[[key]]` list, each with the place of its header.
     pub(super) fn list_of_tables<'t, 'i>(
-        &mut self,
+        &self,
         table: &'t DeTable<'i>,
         key: &str,
     ) -> Vec<(Range<usize>, &'t DeTable<'i>)> {
-        let Some(value) = table.get(key) else {
-            return Vec::new();
-        };
-        match value.get_ref() {
-            DeValue::Array(items) => items
+        match table.get(key).map(Spanned::get_ref) {
+            Some(DeValue::Array(items)) => items
                 .iter()
-                .filter_map(|item| Some((item.span(), self.as_table(item)?)))
+                .filter_map(|item| Some((item.span(), as_table(item)?)))
                 .collect(),
-            other => self
-                .mismatch(value.span(), "a list of tables", other)
-                .unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
+}
 
-    fn as_text<'t>(&mut self, value: &'t Spanned<DeValue<'_>>) -> Option<Placed<&'t str>> {
-        match value.get_ref() {
-            DeValue::String(text) => Some((text.as_ref(), value.span())),
-            other => self.mismatch(value.span(), "a string", other),
-        }
+fn as_text<'t>(value: &'t Spanned<DeValue<'_>>) -> Option<Placed<&'t str>> {
+    match value.get_ref() {
+        DeValue::String(text) => Some((text.as_ref(), value.span())),
+        _ => None,
     }
+}
 
-    fn as_table<'t, 'i>(&mut self, value: &'t Spanned<DeValue<'i>>) -> Option<&'t DeTable<'i>> {
-        match value.get_ref() {
-            DeValue::Table(table) => Some(table),
-            other => self.mismatch(value.span(), "a table", other),
-        }
+fn as_table<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> Option<&'t DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
     }
+}
 
-    fn mismatch<T>(&mut self, span: Range<usize>, expected: &str, got: &DeValue<'_>) -> Option<T> {
-        let got = match got {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "an integer",
-            DeValue::Float(_) => "a float",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        self.error(span, format!("expected {expected}, got {got}"));
-        None
+fn kind_wanted(wanted: &Value) -> &'static str {
+    match wanted {
+        Value::Integer(..) => "an integer",
+        Value::Boolean => "a boolean",
+        Value::Text(_) | Value::Word(_) => "a string",
+        Value::List(_, Value::Table(_)) => "a list of tables",
+        Value::List(..) => "a list of strings",
+        Value::Table(_) | Value::Named(..) => "a table",
+        Value::Pins => "a string, or a table with one for each target",
     }
+}
+
+fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// Text of the file as a message repeats it.
+pub(super) fn shown(text: &str) -> String {
+    super::diagnostic::clean(text, 64)
 }

@@ -2,11 +2,13 @@
 
 use super::{
     NUMERICS,
-    config::{Fallback, Rule, Use},
+    config::{Fallback, Order},
+    rules::{Rule, Use},
     table::{KernelEntry, Table},
 };
 use crate::DType;
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, Features};
+use std::cmp::{Ordering, Reverse};
 
 /// One kernel that could run a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Candidate {
     pub kernel: CandidateKernel,
     /// Whether it is asked.
     pub outcome: CandidateOutcome,
+    /// Where the registry says so: `registry.toml:27`; `None` where it says nothing about the kernel.
+    pub line: Option<String>,
 }
 
 /// A kernel by its place.
@@ -51,51 +55,132 @@ pub struct Asked<'a> {
     pub measured: &'a dyn Fn(usize, usize) -> Option<f64>,
 }
 
+/// A rule that names the op of a request.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct RuleVerdict {
+    /// Where it stands: `registry.toml:27`.
+    pub line: String,
+    /// Why it does not decide about the request; `None` for the one that does.
+    pub unfit: Option<String>,
+}
+
 impl Table {
-    /// Every kernel of the op and the host's, in the order in which they are asked: by the registry's rule for
-    /// the op, then rank, pack priority, pack id and kernel id. The host comes last unless a rule puts it earlier.
+    /// Every kernel of the op and the host's, in the order in which they are asked: by what `defaults.order` lists,
+    /// in that order, then by names. The host comes last unless a rule puts it earlier.
     pub fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
-        let op = asked.op;
-        let rule = self.config.rules.iter().find(|rule| rule.applies(asked));
-        let kernels = self.by_op.get(op).map_or(&[][..], Vec::as_slice);
-        let mut list: Vec<(usize, Candidate)> = kernels
+        let rule = self.rule(asked);
+        let kernels = self.by_op.get(asked.op).map_or(&[][..], Vec::as_slice);
+        let mut list: Vec<(Standing<'_>, Candidate)> = kernels
             .iter()
-            .map(|&(pack, kernel)| {
-                let place = rule.map_or(Some(0), |rule| self.place(rule, pack, kernel));
-                let skip = self.skip(pack, kernel, asked).or_else(|| {
-                    let line = self.line(rule.filter(|_| place.is_none())?.at.start);
-                    Some(format!("{line}: the rule for `{op}` does not use it"))
-                });
-                let kernel = CandidateKernel::Pack(pack, kernel);
-                (
-                    place.unwrap_or(usize::MAX - 1),
-                    Candidate {
-                        kernel,
-                        outcome: skip.into(),
-                    },
-                )
-            })
+            .map(|&(pack, kernel)| self.kernel_candidate(rule, pack, kernel, asked))
             .collect();
-        let place =
-            rule.and_then(|rule| rule.uses.iter().position(|(entry, _)| *entry == Use::Host));
-        let forbidden = (self.fallback == Fallback::Error && place.is_none()).then(|| {
-            format!(
-                "{}: fallback = \"error\"",
-                self.line_or_default(self.config.fallback_at)
-            )
-        });
-        let host = Candidate {
-            kernel: CandidateKernel::Host,
-            outcome: forbidden.into(),
-        };
-        list.push((place.unwrap_or(usize::MAX), host));
-        // Stable: within one place the order of the index holds.
-        list.sort_by_key(|(place, _)| *place);
+        list.push(self.host_candidate(rule));
+        list.sort_by(|(a, _), (b, _)| a.compare(b, &self.config.order));
         list.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
-    /// Position of the first entry of the rule's `use` that covers the kernel.
-    fn place(&self, rule: &Rule, pack: usize, kernel: usize) -> Option<usize> {
+    /// The rules that name the op, up to the one that decides about the request.
+    pub fn rules(&self, asked: &Asked<'_>) -> Vec<RuleVerdict> {
+        let mut verdicts = Vec::new();
+        for rule in self.config.rules.iter().filter(|rule| rule.names(asked.op)) {
+            let unfit = rule.unfit(asked);
+            let decides = unfit.is_none();
+            let line = self.line(rule.at.start);
+            verdicts.push(RuleVerdict { line, unfit });
+            if decides {
+                break;
+            }
+        }
+        verdicts
+    }
+
+    fn rule(&self, asked: &Asked<'_>) -> Option<&Rule> {
+        let mut rules = self.config.rules.iter();
+        rules.find(|rule| rule.names(asked.op) && rule.unfit(asked).is_none())
+    }
+
+    fn kernel_candidate(
+        &self,
+        rule: Option<&Rule>,
+        pack: usize,
+        kernel: usize,
+        asked: &Asked<'_>,
+    ) -> (Standing<'_>, Candidate) {
+        let place = rule.map(|rule| self.place(rule, pack, kernel));
+        let used = place.flatten();
+        let skip = self.skip(pack, kernel, asked).or_else(|| {
+            let line = self.line(rule.filter(|_| used.is_none())?.at.start);
+            let why = format!("the rule for `{}` does not use it", asked.op);
+            Some(Skip::by(line, why))
+        });
+        let asked_for = skip.is_none();
+        let (owner, entry) = (&self.packs[pack], &self.packs[pack].kernels[kernel]);
+        let measured = asked_for.then(|| (asked.measured)(pack, kernel)).flatten();
+        let standing = Standing {
+            rule: match place {
+                None => 0,
+                Some(place) => place.map_or(usize::MAX - 1, |(index, _)| index),
+            },
+            measured: measured
+                .filter(|time| time.is_finite())
+                .unwrap_or(f64::INFINITY),
+            rank: Reverse(i64::from(entry.rank)),
+            priority: Reverse(owner.priority),
+            name: Some((&owner.id, &entry.id)),
+        };
+        let (outcome, line) = match skip {
+            Some(skip) => (CandidateOutcome::Skipped(skip.reason), skip.line),
+            None => {
+                let line = used.map(|(_, at)| self.line(at));
+                (CandidateOutcome::Considered, line)
+            }
+        };
+        let kernel = CandidateKernel::Pack(pack, kernel);
+        (
+            standing,
+            Candidate {
+                kernel,
+                outcome,
+                line,
+            },
+        )
+    }
+
+    fn host_candidate(&self, rule: Option<&Rule>) -> (Standing<'_>, Candidate) {
+        let uses = rule.map_or(&[][..], |rule| rule.uses.as_slice());
+        let place = uses.iter().position(|(entry, _)| *entry == Use::Host);
+        let standing = Standing {
+            rule: place.unwrap_or(usize::MAX),
+            measured: f64::INFINITY,
+            rank: Reverse(i64::MIN),
+            priority: Reverse(i64::MIN),
+            name: None,
+        };
+        let (outcome, line) = match place {
+            Some(index) => (
+                CandidateOutcome::Considered,
+                Some(self.line(uses[index].1.start)),
+            ),
+            None if self.fallback == Fallback::Error => {
+                let line = self.line_or_default(self.config.fallback_at);
+                let skip = Skip::by(line, "fallback = \"error\"".to_owned());
+                (CandidateOutcome::Skipped(skip.reason), skip.line)
+            }
+            None => (CandidateOutcome::Considered, None),
+        };
+        let kernel = CandidateKernel::Host;
+        (
+            standing,
+            Candidate {
+                kernel,
+                outcome,
+                line,
+            },
+        )
+    }
+
+    /// Position and place in the file of the first entry of the rule's `use` that covers the kernel.
+    fn place(&self, rule: &Rule, pack: usize, kernel: usize) -> Option<(usize, usize)> {
         let pack = &self.packs[pack];
         let kernel = &pack.kernels[kernel];
         let own = |entry: &Use| match entry {
@@ -105,55 +190,48 @@ impl Table {
         };
         // A kernel named after `*` is still asked where it is named.
         let named = rule.uses.iter().position(|(entry, _)| own(entry));
-        named.or_else(|| {
+        let any = || {
             rule.uses
                 .iter()
                 .position(|(entry, _)| *entry == Use::AnyPack)
-        })
+        };
+        let index = named.or_else(any)?;
+        Some((index, rule.uses[index].1.start))
     }
 
-    fn skip(&self, pack: usize, kernel: usize, asked: &Asked<'_>) -> Option<String> {
+    fn skip(&self, pack: usize, kernel: usize, asked: &Asked<'_>) -> Option<Skip> {
         let pack = &self.packs[pack];
         let kernel = &pack.kernels[kernel];
-        let denial = self.config.denials.iter().find(|denial| {
-            denial.pack == pack.id
-                && denial
-                    .op
-                    .as_ref()
-                    .is_none_or(|pattern| glob(pattern, asked.op))
-                && denial
-                    .version
-                    .as_ref()
-                    .is_none_or(|range| range.matches(&pack.version))
-        });
-        if let Some(denial) = denial {
-            return Some(format!(
-                "{}: denied: {}",
-                self.line(denial.at.start),
-                denial.reason
-            ));
+        let mut denials = self
+            .config
+            .denials
+            .iter()
+            .filter(|denial| denial.pack == pack.id);
+        if let Some(denial) = denials.find(|denial| denial.applies(&pack.version, asked)) {
+            let why = format!("denied: {}", denial.reason);
+            return Some(Skip::by(self.line(denial.at.start), why));
         }
         types_missing("input", kernel.inputs, asked.inputs)
             .or_else(|| types_missing("output", kernel.outputs, asked.outputs))
             .or_else(|| features_missing(kernel.needs, asked.device.features))
+            .map(Skip::by_itself)
             .or_else(|| self.too_loose(kernel))
     }
 
-    fn too_loose(&self, kernel: &KernelEntry) -> Option<String> {
+    fn too_loose(&self, kernel: &KernelEntry) -> Option<Skip> {
         let name = |n| NUMERICS.iter().find(|row| row.1 == n).map(|row| row.0);
         let Some(own) = name(kernel.numerics) else {
-            return Some(format!(
+            let why = format!(
                 "this host does not know its numerics, {}",
                 kernel.numerics.0
-            ));
+            );
+            return Some(Skip::by_itself(why));
         };
         let weakest = self.config.numerics;
         (kernel.numerics > weakest).then(|| {
             let line = self.line_or_default(self.config.numerics_at);
-            format!(
-                "{line}: numerics = \"{}\", it is {own}",
-                name(weakest).unwrap_or_default()
-            )
+            let weakest = name(weakest).unwrap_or_default();
+            Skip::by(line, format!("numerics = \"{weakest}\", it is {own}"))
         })
     }
 
@@ -166,20 +244,50 @@ impl Table {
     }
 }
 
-impl From<Option<String>> for CandidateOutcome {
-    fn from(reason: Option<String>) -> CandidateOutcome {
-        reason.map_or(CandidateOutcome::Considered, CandidateOutcome::Skipped)
+/// Why a kernel is not asked, and the line of the registry that says so.
+struct Skip {
+    reason: String,
+    line: Option<String>,
+}
+
+impl Skip {
+    fn by(line: String, why: String) -> Skip {
+        Skip {
+            reason: format!("{line}: {why}"),
+            line: Some(line),
+        }
+    }
+
+    fn by_itself(reason: String) -> Skip {
+        Skip { reason, line: None }
     }
 }
 
-impl Rule {
-    /// Whether the name matches and, where types are given, one of them occurs in the request.
-    fn applies(&self, asked: &Asked<'_>) -> bool {
-        let mut types = asked.inputs.iter().chain(asked.outputs).map(|o| o.0);
-        glob(&self.name, asked.op)
-            && self
-                .dtypes
-                .is_none_or(|set| types.any(|dtype| set.has(dtype)))
+/// What a kernel is ordered by. Lower comes first.
+struct Standing<'a> {
+    rule: usize,
+    measured: f64,
+    rank: Reverse<i64>,
+    priority: Reverse<i64>,
+    /// Pack and kernel; none is the host, which comes after all that equal it.
+    name: Option<(&'a str, &'a str)>,
+}
+
+impl Standing<'_> {
+    fn compare(&self, other: &Self, order: &[Order]) -> Ordering {
+        let names = || match (self.name, other.name) {
+            (Some(own), Some(other)) => own.cmp(&other),
+            (own, other) => other.is_some().cmp(&own.is_some()),
+        };
+        let by = |criterion: &Order| match criterion {
+            Order::Rule => self.rule.cmp(&other.rule),
+            Order::Measured => self.measured.total_cmp(&other.measured),
+            Order::Rank => self.rank.cmp(&other.rank),
+            Order::Priority => self.priority.cmp(&other.priority),
+            Order::Name => names(),
+        };
+        let first = order.iter().map(by).find(|result| result.is_ne());
+        first.unwrap_or_else(names)
     }
 }
 
@@ -195,7 +303,7 @@ fn types_missing(side: &str, set: DTypeSet, asked: &[(DType, &[u64])]) -> Option
     ))
 }
 
-fn features_missing(needs: Features, device: Features) -> Option<String> {
+pub(super) fn features_missing(needs: Features, device: Features) -> Option<String> {
     if device.has(needs) {
         return None;
     }
@@ -214,13 +322,19 @@ pub(super) fn glob(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };
-    let Some(name) = name.strip_prefix(start) else {
-        return false;
-    };
-    (0..=name.len())
-        .filter(|&at| name.is_char_boundary(at))
-        .any(|at| glob(rest, &name[at..]))
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inner = name
+        .strip_prefix(start)
+        .and_then(|name| name.strip_suffix(end));
+    // The leftmost place is as good as any, so nothing is tried twice.
+    let mut left = inner;
+    for part in middle.split('*') {
+        left = left
+            .and_then(|text| text.split_once(part))
+            .map(|(_, rest)| rest);
+    }
+    left.is_some()
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

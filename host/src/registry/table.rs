@@ -1,11 +1,12 @@
 //! The published table: the loaded packs and what the registry says about them, immutable once built.
 
 use super::{
-    config::{Config, Dev, Fallback, Mode, OnError, Use},
-    diagnostic::did_you_mean,
+    Options,
+    config::{Config, Dev, Fallback, Mode, OnError},
+    diagnostic::{Diagnostic, Severity},
     discover::{Found, FoundPack},
     image::{Kernel, SourceContent, SourceFile},
-    select::glob,
+    names::{self, Known},
 };
 use crate::{Error, Kind, Result};
 use nx_vulkan_abi::{DTypeSet, Features, Numerics, Reply, Request};
@@ -14,8 +15,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fmt,
-    ops::Range,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -34,11 +34,20 @@ pub struct Table {
     pub fallback: Fallback,
     /// The registry file, unless the built-in defaults hold.
     pub config_path: Option<PathBuf>,
-    /// Folder of the private copies of packs and of the quarantine.
-    pub store: PathBuf,
     pub(super) config: Config,
     /// `(pack, kernel)` of every kernel of an op, by rank, priority, pack id and kernel id.
     pub(super) by_op: BTreeMap<String, Vec<(usize, usize)>>,
+}
+
+/// Where the files lie that make a [`Table`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The registry file.
+    pub registry: Option<PathBuf>,
+    /// Folders with packs.
+    pub search: Vec<PathBuf>,
+    /// Folders with shaders that stand in for those inside packs.
+    pub watched: Vec<PathBuf>,
 }
 
 /// A file that was found and not loaded.
@@ -69,11 +78,24 @@ pub struct LoadedPack {
     pub sha256: String,
     /// Preference among kernels of equal rank; higher is asked first.
     pub priority: i64,
-    /// Shaders and headers.
+    /// Shaders and headers, as they are in the pack's file.
     pub sources: Vec<SourceFile>,
+    /// Shaders and headers that were edited since, which are served in place of those of the same name.
+    pub edited: Vec<EditedSource>,
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
     retire: extern "C" fn(),
+}
+
+/// A source file that was read from a watched folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedSource {
+    /// Name of the source that it stands for.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
 }
 
 /// A kernel of a loaded pack.
@@ -109,6 +131,14 @@ impl LoadedPack {
 
     /// Text of the GLSL source file of that name, or `None`.
     pub fn glsl(&self, name: &str) -> Option<&str> {
+        match self.edited.iter().find(|source| source.name == name) {
+            Some(edited) => Some(&edited.text),
+            None => self.own_glsl(name),
+        }
+    }
+
+    /// As [`LoadedPack::glsl`], without what was edited.
+    pub fn own_glsl(&self, name: &str) -> Option<&str> {
         match self.source(name)? {
             SourceContent::Text(text) => Some(text),
             SourceContent::Spirv(_) => None,
@@ -186,113 +216,85 @@ impl Table {
     }
 
     pub(super) fn new(config: Config, config_path: Option<PathBuf>, found: Found) -> Result<Table> {
-        static GENERATION: AtomicU64 = AtomicU64::new(1);
         let Found {
-            packs: mut found,
+            packs: found,
             rejected,
             mut warnings,
-            store,
+            ..
         } = found;
-        found.sort_by(|a, b| a.image.id.cmp(&b.image.id));
         for pack in &found {
             let own = pack.image.warnings.iter();
             warnings.extend(own.map(|warning| format!("pack {}: {warning}", pack.image.id)));
         }
-        let packs: Vec<LoadedPack> = found
+        let packs = found.into_iter().map(loaded).collect();
+        Table::assemble(config, config_path, packs, rejected, warnings)
+    }
+
+    /// A table of packs that are loaded already.
+    pub(super) fn assemble(
+        config: Config,
+        config_path: Option<PathBuf>,
+        mut packs: Vec<LoadedPack>,
+        rejected: Vec<Rejected>,
+        mut warnings: Vec<String>,
+    ) -> Result<Table> {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+        packs.sort_by(|a, b| a.id.cmp(&b.id));
+        for (index, pack) in packs.iter_mut().enumerate() {
+            pack.kernels
+                .iter_mut()
+                .for_each(|kernel| kernel.pack = index);
+        }
+        let known = Known {
+            packs: &packs,
+            complete: rejected.is_empty(),
+        };
+        let (errors, odd): (Vec<_>, Vec<_>) = names::check(&config, Some(known))
             .into_iter()
-            .enumerate()
-            .map(|(index, pack)| loaded(index, pack))
-            .collect();
-        let mut table = Table {
+            .partition(|found| found.severity == Severity::Error);
+        if !errors.is_empty() {
+            let reports: Vec<String> = errors.iter().map(Diagnostic::to_string).collect();
+            return Err(Error::new(Kind::Registry, reports.join("\n")));
+        }
+        warnings.extend(config.warnings.iter().chain(&odd).map(Diagnostic::line));
+        Ok(Table {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             by_op: index(&packs),
             packs,
             rejected,
             warnings,
             fallback: config.fallback,
-            store,
             config_path,
             config,
-        };
-        table.check_rules()?;
-        Ok(table)
+        })
     }
 
-    /// Rules that name what is not there, or that no request reaches.
-    fn check_rules(&mut self) -> Result<()> {
-        let mut unknown = Vec::new();
-        for (entry, span) in self.config.rules.iter().flat_map(|rule| &rule.uses) {
-            unknown.extend(self.unknown(entry).map(|why| (span.clone(), why)));
-        }
-        let ids = self.packs.iter().map(|pack| pack.id.as_str());
-        let listed = self.config.packs.keys().map(String::as_str);
-        for denial in &self.config.denials {
-            if !ids
-                .clone()
-                .chain(listed.clone())
-                .any(|id| id == denial.pack)
-            {
-                let hint = did_you_mean(&denial.pack, ids.clone().chain(listed.clone()));
-                let why = format!(
-                    "no pack `{}` is loaded, so this denies nothing{hint}",
-                    denial.pack
-                );
-                self.warnings.push(format!(
-                    "{}: {why}",
-                    self.config.source.line(denial.at.start)
-                ));
-            }
-        }
-        for (earlier, later) in shadowed(&self.config) {
-            let (earlier, later) = (
-                self.config.source.line(earlier),
-                self.config.source.line(later),
-            );
-            self.warnings.push(format!(
-                "{later}: the rule is never reached, {earlier} matches first"
-            ));
-        }
-        if self.config.mode == Mode::Locked && !unknown.is_empty() {
-            let reports = unknown
-                .into_iter()
-                .map(|(span, why)| self.config.source.report(span, &why));
-            return Err(Error::new(
-                Kind::Registry,
-                reports.collect::<Vec<_>>().join("\n"),
-            ));
-        }
-        let warnings = unknown
-            .into_iter()
-            .map(|(span, why): (Range<usize>, String)| {
-                format!("{}: {why}", self.config.source.line(span.start))
-            });
-        self.warnings.extend(warnings);
-        Ok(())
+    /// The same rules over other packs.
+    ///
+    /// # Errors
+    /// As [`super::load`].
+    pub fn with_packs(&self, packs: Vec<LoadedPack>) -> Result<Table> {
+        let (config, path) = (self.config.clone(), self.config_path.clone());
+        Table::assemble(config, path, packs, self.rejected.clone(), Vec::new())
     }
 
-    fn unknown(&self, entry: &Use) -> Option<String> {
-        let (Use::Kernel(id, _) | Use::Pack(id)) = entry else {
-            return None;
-        };
-        let Some(pack) = self.packs.iter().find(|pack| pack.id == *id) else {
-            let hint = did_you_mean(id, self.packs.iter().map(|pack| pack.id.as_str()));
-            return Some(format!("no pack `{id}` is loaded{hint}"));
-        };
-        let Use::Kernel(_, kernel) = entry else {
-            return None;
-        };
-        let ids = pack.kernels.iter().map(|k| k.id.as_str());
-        if ids.clone().any(|id| id == kernel) {
-            return None;
+    /// Folder of the private copies of packs and of the quarantine.
+    pub fn store<'a>(&'a self, options: &'a Options) -> &'a Path {
+        self.config.store.as_deref().unwrap_or(&options.store)
+    }
+
+    /// Where the files lie that make this table.
+    pub fn places(&self, options: &Options) -> Places {
+        let search = options.packs.iter().chain(&self.config.paths);
+        Places {
+            registry: self.config_path.clone(),
+            search: search.cloned().collect(),
+            watched: self.config.dev.watch.clone(),
         }
-        Some(format!(
-            "pack `{id}` has no kernel `{kernel}`{}",
-            did_you_mean(kernel, ids)
-        ))
     }
 }
 
-fn loaded(index: usize, pack: FoundPack) -> LoadedPack {
+pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
     let FoundPack {
         path,
         sha256,
@@ -306,10 +308,11 @@ fn loaded(index: usize, pack: FoundPack) -> LoadedPack {
         sha256,
         priority,
         sources: image.sources.clone(),
+        edited: Vec::new(),
         kernels: image
             .kernels
             .iter()
-            .map(|kernel| KernelEntry::new(index, kernel))
+            .map(|kernel| KernelEntry::new(0, kernel))
             .collect(),
         retire: image.retire,
     }
@@ -334,22 +337,4 @@ pub(super) fn index(packs: &[LoadedPack]) -> BTreeMap<String, Vec<(usize, usize)
         });
     }
     by_op
-}
-
-/// Pairs of rules of which the first takes every request of the second.
-fn shadowed(config: &Config) -> impl Iterator<Item = (usize, usize)> {
-    config
-        .rules
-        .iter()
-        .enumerate()
-        .filter_map(|(index, later)| {
-            let covers = |earlier: &&super::config::Rule| {
-                earlier
-                    .dtypes
-                    .is_none_or(|types| later.dtypes.is_some_and(|own| own.0 & !types.0 == 0))
-                    && glob(&earlier.name, &later.name)
-            };
-            let earlier = config.rules[..index].iter().find(covers)?;
-            Some((earlier.at.start, later.at.start))
-        })
 }

@@ -1,6 +1,7 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
 mod key;
+mod live;
 mod transfer;
 
 use crate::{
@@ -8,7 +9,9 @@ use crate::{
     config::Config,
     device::Device,
     explain::{self, Explanation},
-    kernels, log,
+    kernels,
+    live::{Event, EventKind, Live, Watch},
+    log,
     memory::{Buffer, Pool, Stats, Use},
     pipeline::Pipelines,
     plan::Compiled,
@@ -24,8 +27,9 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::{
     collections::HashMap,
+    hash::{Hash, Hasher},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -35,23 +39,34 @@ use std::{
 const MAX_ROUTES: usize = 16_384;
 const SHOWN_WARNINGS: usize = 3;
 const MAX_CONSTANTS: usize = 4_096;
+/// Requests whose last choice is known, to tell when it changes.
+const MAX_CHOICES: usize = 65_536;
 
 /// A device with its packs. Safe to use from any number of threads.
 #[derive(Debug)]
 pub struct Runtime {
     // The order of the fields is the order in which they are dropped: the queue stops first.
+    watch: OnceLock<Watch>,
     stream: Arc<Stream>,
-    routes: RwLock<FxHashMap<Box<[u8]>, Arc<Route>>>,
+    current: RwLock<Current>,
+    live: Live,
+    choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     tensors: Arc<Pool>,
     readback: Arc<Pool>,
     upload: Arc<Pool>,
     shaders: Shaders,
     pipelines: Pipelines,
-    table: Arc<Table>,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
     device: Arc<Device>,
+}
+
+/// What is in force: a table, and the routes that were found by it.
+#[derive(Debug)]
+struct Current {
+    table: Arc<Table>,
+    routes: FxHashMap<Box<[u8]>, Arc<Route>>,
 }
 
 /// Result of an op, with who ran it.
@@ -86,12 +101,14 @@ impl Runtime {
     /// # Errors
     /// [`Kind::NoDevice`] without a usable device, [`Kind::Registry`] when the registry file is missing or wrong.
     pub fn open(config: &Config) -> Result<Arc<Runtime>> {
-        let table = registry::load(&registry::Options {
+        let options = registry::Options {
             registry: config.registry.clone(),
+            registry_override: config.registry_override.clone(),
             packs: config.packs.clone(),
             store: config.store_dir(),
             prober: config.prober.clone(),
-        })?;
+        };
+        let table = Arc::new(registry::load(&options)?);
         for rejected in &table.rejected {
             log::error(&format!("the pack {rejected}"));
         }
@@ -108,20 +125,38 @@ impl Runtime {
         let writer = pipelines.writer();
         // A cache that cannot be written costs the next start some time, nothing else.
         let when_quiet = Quiet(Box::new(move || drop(writer.persist())));
-        Ok(Arc::new(Runtime {
+        let runtime = Arc::new(Runtime {
+            watch: OnceLock::new(),
             stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,
-            routes: RwLock::default(),
+            current: RwLock::new(Current {
+                table: table.clone(),
+                routes: FxHashMap::default(),
+            }),
+            live: Live::new(options),
+            choices: Mutex::default(),
             constants: Mutex::default(),
             tensors,
             readback: Pool::new(&device, Use::Readback)?,
             upload: Pool::new(&device, Use::Upload)?,
             shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders"))),
             pipelines,
-            table: Arc::new(table),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
             device,
-        }))
+        });
+        runtime
+            .live
+            .remember(&table.packs, table.dev().keep_versions);
+        if config.watch && !table.dev().watch.is_empty() {
+            let watch = Watch::start(&runtime).map_err(|error| {
+                Error::new(
+                    Kind::Io,
+                    format!("the watcher could not be started: {error}"),
+                )
+            })?;
+            drop(runtime.watch.set(watch));
+        }
+        Ok(runtime)
     }
 
     /// The device.
@@ -135,8 +170,8 @@ impl Runtime {
     }
 
     /// The packs and rules in force.
-    pub fn table(&self) -> &Table {
-        &self.table
+    pub fn table(&self) -> Arc<Table> {
+        self.current().table.clone()
     }
 
     /// A tensor with the given elements, row-major, native byte order.
@@ -319,7 +354,7 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Explanation> {
-        explain::explain(&self.planner(), op, inputs, outputs, attrs)
+        explain::explain(&self.planner(&self.table()), op, inputs, outputs, attrs)
     }
 
     /// Submits recorded work without waiting.
@@ -341,6 +376,9 @@ impl Runtime {
     /// Ends the runtime's own threads, for a process that is about to exit: work that nobody waits for is then no longer
     /// submitted.
     pub fn stop_threads(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.stop();
+        }
         self.stream.stop_timer();
     }
 
@@ -364,7 +402,8 @@ impl Runtime {
             .iter()
             .map(|((op, by), n)| (op.clone(), by.clone(), *n))
             .collect();
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current();
+        let routes = &current.routes;
         for route in routes.values() {
             let (op, by, count) = route.tally();
             match served.iter_mut().find(|row| row.0 == op && row.1 == by) {
@@ -399,16 +438,16 @@ impl Runtime {
     }
 
     fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {
-        self.routes
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-            .cloned()
+        self.current().routes.get(key).cloned()
     }
 
-    fn planner(&self) -> route::Planner<'_> {
+    fn current(&self) -> RwLockReadGuard<'_, Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
         route::Planner {
-            table: &self.table,
+            table,
             device: &self.device,
             shaders: &self.shaders,
             pipelines: &self.pipelines,
@@ -426,23 +465,76 @@ impl Runtime {
         outputs
             .iter()
             .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
+        let table = self.table();
         let route = self
-            .planner()
+            .planner(&table)
             .find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
         let route = Arc::new(route);
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        if routes.len() >= MAX_ROUTES {
-            let mut served = lock(&self.served);
-            for old in routes.values() {
-                let (op, by, count) = old.tally();
-                *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
+        with_key(op, inputs, outputs, attrs, |key| {
+            self.note_choice(key, &route, &table, inputs, outputs);
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            if current.table.generation != table.generation {
+                // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
+                return Ok(route.clone());
             }
-            routes.clear();
+            if current.routes.len() >= MAX_ROUTES {
+                self.tally(&current.routes);
+                current.routes.clear();
+            }
+            // Another thread may have found the same route meanwhile: one of them counts for both.
+            Ok(current
+                .routes
+                .entry(key.into())
+                .or_insert(route.clone())
+                .clone())
+        })
+    }
+
+    /// Keeps the counts of routes that are about to be forgotten.
+    fn tally(&self, routes: &FxHashMap<Box<[u8]>, Arc<Route>>) {
+        let mut served = lock(&self.served);
+        for old in routes.values() {
+            let (op, by, count) = old.tally();
+            *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
         }
-        // Another thread may have found the same route meanwhile: one of them counts for both.
-        Ok(with_key(op, inputs, outputs, attrs, |key| {
-            routes.entry(key.into()).or_insert(route).clone()
-        }))
+    }
+
+    /// Tells listeners who serves a request, the first time and when that changes.
+    fn note_choice(
+        &self,
+        key: &[u8],
+        route: &Route,
+        table: &Table,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+    ) {
+        let mut hasher = rustc_hash::FxHasher::default();
+        key.hash(&mut hasher);
+        let (op, by) = (route.op(), route.served_by().clone());
+        let before = {
+            let mut choices = lock(&self.choices);
+            if choices.len() >= MAX_CHOICES {
+                choices.clear();
+            }
+            choices.insert(hasher.finish(), by.clone())
+        };
+        if before.as_ref() == Some(&by) || !self.live.has_listeners() {
+            return;
+        }
+        let request = route::show_request(
+            op,
+            inputs.iter().map(|t| (t.dtype(), t.shape())),
+            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
+        );
+        let message = match before {
+            None => format!("{request} is served by {by}"),
+            Some(before) => format!("{request} is served by {by}, and was by {before}"),
+        };
+        self.live.emit(&Event {
+            op: Some(op.to_owned()),
+            pack: Some(by.to_string()),
+            ..Event::new(EventKind::Chosen, table.generation, message)
+        });
     }
 
     fn execute(

@@ -2,7 +2,7 @@ defmodule Nx.Vulkan.Device do
   @moduledoc false
   # Open devices. A device opens on first use and stays open.
 
-  alias Nx.Vulkan.{Error, NativeV}
+  alias Nx.Vulkan.{Error, Events, NativeV}
 
   @doc """
   The choice for callers who name no device.
@@ -52,6 +52,7 @@ defmodule Nx.Vulkan.Device do
   defp open(choice) do
     with {:ok, device} <- NativeV.open_device(choice, settings()) do
       :persistent_term.put({__MODULE__, choice}, device)
+      Events.follow(device)
       {:ok, device}
     end
   end

@@ -43,7 +43,12 @@ defmodule Nx.Vulkan.NativeV do
     buffer_upload: 2,
     buffer_alloc: 2,
     buffer_download_now: 1,
-    buffer_download_dirty: 1
+    buffer_download_dirty: 1,
+    follow: 2,
+    reload: 1,
+    pack_versions: 2,
+    rollback: 3,
+    resume_pack: 2
   ]
 
   @doc """

@@ -11,15 +11,17 @@ pub(crate) enum Verb {
     Explain,
     Bench,
     Check,
+    Registry,
 }
 
 /// Every verb with its name.
-pub(crate) const VERBS: [(&str, Verb); 5] = [
+pub(crate) const VERBS: [(&str, Verb); 6] = [
     ("devices", Verb::Devices),
     ("ops", Verb::Ops),
     ("explain", Verb::Explain),
     ("bench", Verb::Bench),
     ("check", Verb::Check),
+    ("registry", Verb::Registry),
 ];
 
 /// A command line that makes sense.
@@ -42,6 +44,9 @@ pub(crate) struct Arguments {
     /// Everything that is no option.
     pub(crate) operands: Vec<String>,
 }
+
+/// Verbs whose words after the options mean something.
+const TAKE_OPERANDS: &[Verb] = &[Verb::Explain, Verb::Registry];
 
 /// An option: name, whether it takes a value, the verbs that have it (none: all).
 struct Known(&'static str, bool, &'static [Verb]);
@@ -146,7 +151,11 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
     let mut plain = plain.into_iter();
     let verb = match plain.next().as_deref() {
         None if given("--help") => return Ok(Parsed::Help(None)),
-        None => return Err("expected a verb: devices, ops, explain, bench or check".to_owned()),
+        None => {
+            return Err(
+                "expected a verb: devices, ops, explain, bench, check or registry".to_owned(),
+            );
+        }
         Some("help") => {
             return plain
                 .next()
@@ -160,7 +169,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
         return Ok(Parsed::Help(Some(verb)));
     }
     let operands: Vec<String> = plain.collect();
-    if let (true, Some(word)) = (verb != Verb::Explain, operands.first()) {
+    if let (false, Some(word)) = (TAKE_OPERANDS.contains(&verb), operands.first()) {
         return Err(format!("{} takes no operands, got: {word}", verb.name()));
     }
     let foreign = |option: &&(&str, String)| {
@@ -198,7 +207,11 @@ fn config(options: &[(&'static str, String)]) -> Config {
     for (name, value) in options {
         match *name {
             "--device" => config.device = DeviceChoice::parse(value),
-            "--registry" => config.registry = Some(PathBuf::from(value)),
+            "--registry" => {
+                config.registry = Some(PathBuf::from(value));
+                // Who runs the tool has the last word.
+                config.registry_override = None;
+            }
             "--cache" => config.cache_dir = Some(PathBuf::from(value)),
             "--packs" => packs.extend(std::env::split_paths(value)),
             "--validation" => config.validation = true,

@@ -11,6 +11,7 @@ pub(crate) fn text(verb: Option<Verb>) -> &'static str {
         Some(Verb::Explain) => EXPLAIN,
         Some(Verb::Bench) => BENCH,
         Some(Verb::Check) => CHECK,
+        Some(Verb::Registry) => REGISTRY,
     }
 }
 
@@ -24,6 +25,7 @@ Usage: nxv VERB [OPTIONS]
   explain    who runs one request, and why the others do not
   check      run every op and compare with the CPU kernels
   bench      measure
+  registry   check a registry file before it is used
 
   nxv help VERB says more.
 
@@ -110,4 +112,19 @@ Usage: nxv check [--filter OP] [--seed N] [--quick] [--threads N] [--validation]
 
 JSON: {device, driver, seed, cases, guarded, flushed, ulp, not_served, lacking, failures, failed, seconds, validation}.
 Exit code: 1 when anything fails, or with --validation when the layers report anything.
+";
+
+const REGISTRY: &str = "\
+Every mistake in a registry file, with its place and its code; docs/registry.md says what to do about each.
+
+Usage: nxv registry check [FILE] [--packs DIRS] [--json]
+       nxv registry schema
+
+  FILE           the file; without it that of --registry, of $NX_VULKAN_REGISTRY, or registry.toml here
+  --packs DIRS   load the packs of these folders and of the file, and check the names in its rules against them;
+                 without it no pack is loaded, whatever the file names
+  schema         print the JSON Schema of the file, for editors
+
+JSON: {file, valid, diagnostics: [{code, severity, file, line, column, message, excerpt}], packs, rejected, failure}.
+Exit code: 1 when the file is not valid.
 ";

@@ -9,6 +9,7 @@ mod help;
 mod ops;
 mod output;
 mod probe;
+mod registry;
 mod spec;
 mod timing;
 mod workloads;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Explain => explain::run(&arguments),
         Verb::Bench => bench::run(&arguments),
         Verb::Check => check::run(&arguments),
+        Verb::Registry => registry::run(&arguments),
     };
     match result {
         Ok(outcome) => {

@@ -1,0 +1,106 @@
+//! A later look at the registry and its folders: what changed is loaded anew, what broke stays as it was.
+
+use super::{
+    Options, Rejected, Table,
+    config::{Config, Mode},
+    configuration, discover,
+    table::{LoadedPack, loaded},
+};
+use crate::Result;
+use std::path::Path;
+
+/// What a later look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A pack that was not there.
+    Added(String),
+    /// A pack whose file has another content.
+    Replaced(String),
+    /// A pack whose file is gone or is no longer admitted.
+    Removed(String),
+    /// A pack that is kept though its file cannot be loaded any more, with the reason.
+    Kept(String, String),
+    /// A file that cannot be loaded, with the reason.
+    Rejected(String),
+    /// The registry file says something else.
+    Registry,
+}
+
+/// Loads what is there now. Packs of `current` whose files broke, or are gone while `patient`, are kept as long as the
+/// registry admits them. `held` may put another version in the place of a pack that was found.
+///
+/// # Errors
+/// As [`super::load`]; `current` stays as it is then.
+pub fn reload(
+    options: &Options,
+    current: &Table,
+    patient: bool,
+    held: &dyn Fn(LoadedPack) -> LoadedPack,
+) -> Result<(Table, Vec<Change>)> {
+    let (config, named) = configuration(options)?;
+    let found = discover::packs(&config, options)?;
+    let mut changes = Vec::new();
+    let mut warnings = found.warnings;
+    let mut packs: Vec<LoadedPack> = Vec::new();
+    for pack in found.packs {
+        let own = pack.image.warnings.iter();
+        warnings.extend(own.map(|warning| format!("pack {}: {warning}", pack.image.id)));
+        packs.push(held(loaded(pack)));
+    }
+    for old in &current.packs {
+        if packs.iter().any(|pack| pack.id == old.id) {
+            continue;
+        }
+        let broken = found.rejected.iter().find(|file| file.path == old.path);
+        let why = match broken {
+            Some(file) => Some(file.reason.clone()),
+            None if patient && !old.path.exists() => Some("its file is gone".to_owned()),
+            None => None,
+        };
+        match why.filter(|_| admits(&config, old)) {
+            Some(why) if changed(&old.path, &old.sha256) => {
+                changes.push(Change::Kept(old.id.clone(), why));
+                packs.push(old.clone());
+            }
+            _ => changes.push(Change::Removed(old.id.clone())),
+        }
+    }
+    for pack in &packs {
+        match current.packs.iter().find(|old| old.id == pack.id) {
+            None => changes.push(Change::Added(pack.id.clone())),
+            Some(old) if old.sha256 != pack.sha256 => {
+                changes.push(Change::Replaced(pack.id.clone()));
+            }
+            Some(_) => {}
+        }
+    }
+    if config.source.text() != current.config.source.text() {
+        changes.push(Change::Registry);
+    }
+    let fresh = |file: &&Rejected| {
+        !current.rejected.contains(file) && !current.packs.iter().any(|p| p.path == file.path)
+    };
+    let rejected = found.rejected.iter().filter(fresh);
+    changes.extend(rejected.map(|file| Change::Rejected(file.to_string())));
+    let table = Table::assemble(config, named, packs, found.rejected, warnings)?;
+    Ok((table, changes))
+}
+
+/// Whether the registry lets that pack be loaded, by its pin and range of versions.
+fn admits(config: &Config, pack: &LoadedPack) -> bool {
+    match config.packs.get(&pack.id) {
+        None => config.mode == Mode::Dev,
+        Some(entry) => {
+            entry.pin.as_ref().is_none_or(|pin| *pin == pack.sha256)
+                && entry
+                    .version
+                    .as_ref()
+                    .is_none_or(|range| range.matches(&pack.version))
+        }
+    }
+}
+
+/// Whether the file has another content than that. A file that cannot be read has.
+fn changed(path: &Path, sha256: &str) -> bool {
+    super::store::read(path).map_or(true, |(bytes, _)| super::store::sha256(&bytes) != sha256)
+}

@@ -1,0 +1,9 @@
+defmodule Nx.Vulkan.Application do
+  @moduledoc false
+  use Application
+
+  @impl true
+  def start(_type, _args) do
+    Supervisor.start_link([Nx.Vulkan.Events], strategy: :one_for_one, name: Nx.Vulkan.Supervisor)
+  end
+end

@@ -1,0 +1,58 @@
+defmodule Nx.Vulkan.Events do
+  @moduledoc false
+  # Gets what the library tells, sends it on to subscribers and as telemetry. It owns the list of subscribers.
+  use GenServer
+
+  alias Nx.Vulkan.NativeV
+
+  def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
+
+  @doc """
+  From now on hears what happens on `device`. Does nothing where the application is not started.
+  """
+  def follow(device) do
+    case Process.whereis(__MODULE__) do
+      nil -> :ok
+      pid -> NativeV.follow(device, pid)
+    end
+  end
+
+  def subscribe(pid), do: GenServer.call(__MODULE__, {:subscribe, pid})
+  def unsubscribe(pid), do: GenServer.call(__MODULE__, {:unsubscribe, pid})
+
+  @impl true
+  def init(_), do: {:ok, %{}}
+
+  @impl true
+  def handle_call({:subscribe, pid}, _from, subscribers) do
+    {:reply, :ok, Map.put_new_lazy(subscribers, pid, fn -> Process.monitor(pid) end)}
+  end
+
+  def handle_call({:unsubscribe, pid}, _from, subscribers) do
+    {monitor, subscribers} = Map.pop(subscribers, pid)
+    if monitor, do: Process.demonitor(monitor, [:flush])
+    {:reply, :ok, subscribers}
+  end
+
+  @impl true
+  def handle_info({:nx_vulkan_event, event}, subscribers) do
+    event = event |> Nx.Vulkan.plain() |> Map.update!(:kind, &String.to_atom/1)
+    for {pid, _} <- subscribers, do: send(pid, {:nx_vulkan, event})
+    telemetry(event)
+    {:noreply, subscribers}
+  end
+
+  def handle_info({:DOWN, _monitor, :process, pid, _reason}, subscribers) do
+    {:noreply, Map.delete(subscribers, pid)}
+  end
+
+  def handle_info(_other, subscribers), do: {:noreply, subscribers}
+
+  defp telemetry(event) do
+    if Code.ensure_loaded?(:telemetry) do
+      name = if event.kind == :chosen, do: :choice, else: :reload
+      {duration, event} = Map.pop!(event, :took_us)
+      :telemetry.execute([:nx_vulkan, name], %{count: 1, duration_us: duration}, event)
+    end
+  end
+end

@@ -1,0 +1,113 @@
+//! Reloads: looking anew, going back, and telling a process what happened.
+
+use crate::{
+    device::DeviceRef,
+    reply::{self, Failure},
+};
+use nx_vulkan_host::{Runtime, live::Event};
+use rustler::{Encoder, Env, LocalPid, OwnedEnv, ResourceArc, SerdeTerm, Term};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, Weak,
+    atomic::{AtomicU64, Ordering},
+    mpsc::{Sender, channel},
+};
+
+mod atoms {
+    rustler::atoms! { ok, nx_vulkan_event }
+}
+
+/// A process that is told what happens on a device.
+struct Follower {
+    pid: LocalPid,
+    runtime: Weak<Runtime>,
+    listener: AtomicU64,
+}
+
+type Note = (Arc<Follower>, Event);
+
+/// What goes to the thread that sends: schedulers must not.
+fn notes() -> Result<Sender<Note>, Failure> {
+    static NOTES: OnceLock<Mutex<Sender<Note>>> = OnceLock::new();
+    if let Some(notes) = NOTES.get() {
+        return Ok(notes.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    }
+    let (sender, notes) = channel::<Note>();
+    let thread = std::thread::Builder::new().name("nx_vulkan-events".to_owned());
+    let spawned = thread.spawn(move || {
+        for (follower, event) in notes {
+            let sent = OwnedEnv::new().send_and_clear(&follower.pid, |env| {
+                (atoms::nx_vulkan_event(), SerdeTerm(event)).encode(env)
+            });
+            if sent.is_err()
+                && let Some(runtime) = follower.runtime.upgrade()
+            {
+                runtime.forget_listener(follower.listener.load(Ordering::Acquire));
+            }
+        }
+    });
+    spawned.map_err(|error| {
+        Failure::bad_input(format!(
+            "the thread that sends events could not be started: {error}"
+        ))
+    })?;
+    let notes = NOTES.get_or_init(|| Mutex::new(sender));
+    Ok(notes.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+/// Runtimes that a process follows already, by address: they live as long as the VM.
+static FOLLOWED: Mutex<Vec<(usize, LocalPid)>> = Mutex::new(Vec::new());
+
+/// From now on `pid` gets `{:nx_vulkan_event, map}` for everything that happens on the device, until it dies.
+#[rustler::nif]
+fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Term<'a> {
+    match notes() {
+        Err(failure) => reply::encode_error(env, &failure),
+        Ok(notes) => {
+            let runtime = Arc::as_ptr(&device.runtime) as usize;
+            let mut followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner);
+            if followed.contains(&(runtime, pid)) {
+                return atoms::ok().encode(env);
+            }
+            followed.push((runtime, pid));
+            let follower = Arc::new(Follower {
+                pid,
+                runtime: Arc::downgrade(&device.runtime),
+                listener: AtomicU64::new(0),
+            });
+            let notes = Mutex::new(notes);
+            let own = follower.clone();
+            let number = device.runtime.listen(Box::new(move |event| {
+                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                // The thread lives as long as the VM.
+                drop(notes.send((own.clone(), event.clone())));
+            }));
+            follower.listener.store(number, Ordering::Release);
+            atoms::ok().encode(env)
+        }
+    }
+}
+
+/// The events of a look at the registry, packs and shaders.
+#[rustler::nif(schedule = "DirtyIo")]
+fn reload<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    SerdeTerm(device.runtime.reload()).encode(env)
+}
+
+/// The versions of a pack, the newest last.
+#[rustler::nif]
+fn pack_versions<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str) -> Term<'a> {
+    SerdeTerm(device.runtime.versions(pack)).encode(env)
+}
+
+/// `{:ok, version}`, or an error.
+#[rustler::nif(schedule = "DirtyIo")]
+fn rollback<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str, steps: u64) -> Term<'a> {
+    let version = device.runtime.rollback(pack, steps as usize);
+    reply::encode(env, version.map(SerdeTerm).map_err(Failure::from))
+}
+
+/// The events of a look after a rollback has ended.
+#[rustler::nif(schedule = "DirtyIo")]
+fn resume_pack<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str) -> Term<'a> {
+    SerdeTerm(device.runtime.resume(pack)).encode(env)
+}
