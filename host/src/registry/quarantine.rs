@@ -2,16 +2,14 @@
 //!
 //! A content gets there when a process ended while it loaded it, and when a runtime sets it aside.
 
-use super::{
-    diagnostic::clean,
-    store::{self, create},
-};
+use super::{diagnostic::clean, store};
 use crate::{Error, Kind, Result};
 use std::{
     collections::BTreeMap,
     fs::File,
     io,
-    path::{Path, PathBuf},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -121,13 +119,13 @@ fn change(store: &Path, apply: impl FnOnce(&mut BTreeMap<String, Entry>)) -> Res
 }
 
 /// The lock is on a file that stays, since the other one is replaced at every change.
-fn lock(path: &PathBuf) -> io::Result<File> {
-    let file = match create(path, 0o600) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            File::options().write(true).open(path)?
-        }
-        created => created?,
-    };
+fn lock(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
     file.lock()?;
     Ok(file)
 }

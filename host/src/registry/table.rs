@@ -15,7 +15,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -34,8 +34,6 @@ pub struct Table {
     pub fallback: Fallback,
     /// The registry file, unless the built-in defaults hold.
     pub config_path: Option<PathBuf>,
-    /// Folder of the private copies of packs and of the quarantine.
-    pub store: PathBuf,
     pub(super) config: Config,
     /// `(pack, kernel)` of every kernel of an op, by rank, priority, pack id and kernel id.
     pub(super) by_op: BTreeMap<String, Vec<(usize, usize)>>,
@@ -232,10 +230,9 @@ impl Table {
     ) -> Result<Table> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
         let Found {
-            packs: _,
             rejected,
             mut warnings,
-            store,
+            ..
         } = found;
         packs.sort_by(|a, b| a.id.cmp(&b.id));
         for (index, pack) in packs.iter_mut().enumerate() {
@@ -262,7 +259,6 @@ impl Table {
             rejected,
             warnings,
             fallback: config.fallback,
-            store,
             config_path,
             config,
         })
@@ -276,10 +272,14 @@ impl Table {
         let (config, path) = (self.config.clone(), self.config_path.clone());
         let found = Found {
             rejected: self.rejected.clone(),
-            store: self.store.clone(),
             ..Found::default()
         };
         Table::assemble(config, path, packs, found)
+    }
+
+    /// Folder of the private copies of packs and of the quarantine.
+    pub fn store<'a>(&'a self, options: &'a Options) -> &'a Path {
+        self.config.store.as_deref().unwrap_or(&options.store)
     }
 
     /// Where the files lie that make this table.

@@ -207,12 +207,8 @@ impl Run {
 
     fn judge(&self, status: Option<ExitStatus>) -> Result<Probed, Failure> {
         let text = self.out.text();
-        let mut lines = text.lines().filter(|line| line.starts_with(KEY));
-        let mut next = || {
-            lines
-                .next()
-                .and_then(|line| serde_json::from_str::<Line>(line).ok())
-        };
+        let ours = text.lines().filter(|line| line.starts_with(KEY));
+        let mut lines = ours.filter_map(|line| serde_json::from_str::<Line>(line).ok());
         let failure = |reason: String| {
             Err(Failure {
                 reason,
@@ -220,7 +216,7 @@ impl Run {
             })
         };
         let how = status.map_or("in an unknown way".to_owned(), how_it_ended);
-        match (next(), next()) {
+        match (lines.next(), lines.next()) {
             (None, _) => Err(Failure {
                 reason: format!(
                     "probe: {} is not an nxv that can try packs; it ended {how}{}",
@@ -262,16 +258,21 @@ impl Run {
         }
     }
 
-    /// The last line that the child wrote on standard error, as an end of a sentence.
+    /// The panic that the child reported, else the last line it wrote on standard error, as an end of a sentence.
     fn last_words(&self) -> String {
-        match self
-            .err
-            .text()
-            .lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-        {
-            Some(line) => format!("; it said: {}", clean(line, MAX_QUOTED)),
+        let text = self.err.text();
+        let panic = text.split_once(" panicked at ").map(|(_, rest)| {
+            let lines: Vec<&str> = rest.lines().take(2).collect();
+            format!("panicked at {}", lines.join(" "))
+        });
+        let mut lines = text.lines().rev();
+        let last = || {
+            lines
+                .find(|line| !line.trim().is_empty())
+                .map(str::to_owned)
+        };
+        match panic.or_else(last) {
+            Some(words) => format!("; it said: {}", clean(&words, MAX_QUOTED)),
             None => String::new(),
         }
     }
