@@ -79,7 +79,11 @@ impl<'s> Reader<'s> {
         }
         for key in block.keys.iter().filter(|key| key.required) {
             if !table.contains_key(key.name) {
-                let message = format!("{} needs `{}`", block.name, key.name);
+                let only = match key.value {
+                    Value::Integer(least, most) if least == most => format!(" = {least}"),
+                    _ => String::new(),
+                };
+                let message = format!("{} needs `{}{only}`", block.name, key.name);
                 self.error(Code::MissingKey, at.clone(), message);
             }
         }
