@@ -360,7 +360,7 @@ fn an_unusable_store_is_named() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let expected = format!(
-        "store: the store {} is writable for others; chmod 700 it",
+        "store: the store {} is writable for everyone (mode 777); make it this user's alone",
         open.display()
     );
     assert_refused(result(&open), &expected);

@@ -3,26 +3,34 @@
 mod args;
 mod bench;
 mod check;
+mod contest;
 mod devices;
 mod explain;
 mod help;
 mod ops;
 mod output;
+mod pack;
+mod probe;
 mod registry;
 mod spec;
 mod timing;
+mod tune;
 mod workloads;
 
 use args::{Parsed, Verb};
 use output::{Outcome, print};
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 /// Exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words.first().is_some_and(|verb| verb == probe::VERB) {
+        return probe::run(&words[1..]);
+    }
+    let words: Vec<String> = words
+        .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let arguments = match args::parse(&words) {
@@ -46,6 +54,8 @@ fn main() -> ExitCode {
         Verb::Explain => explain::run(&arguments),
         Verb::Bench => bench::run(&arguments),
         Verb::Check => check::run(&arguments),
+        Verb::Pack => pack::run(&arguments),
+        Verb::Tune => tune::run(&arguments),
         Verb::Registry => registry::run(&arguments),
     };
     match result {
