@@ -16,6 +16,7 @@ mod elf;
 mod format;
 pub(crate) mod fuzzing;
 mod image;
+mod json_schema;
 mod layout;
 mod loader;
 mod marker;
@@ -114,7 +115,7 @@ fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
 
 /// The JSON Schema of `registry.toml`, for editors; `docs/registry.schema.json` is a copy.
 pub fn json_schema() -> String {
-    format!("{:#}\n", schema::json_schema())
+    format!("{:#}\n", json_schema::of_the_file())
 }
 
 /// sha256 of a file in lower-case hex, or `None` where it cannot be read.
