@@ -20,6 +20,8 @@ extern "C" fn declines(_row: u32, _request: &Request<'_>) -> Reply {
     }
 }
 
+extern "C" fn retire() {}
+
 fn kernel(id: &str, op: &str, rank: u32) -> Kernel {
     Kernel {
         id: id.to_owned(),
@@ -43,6 +45,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<Kernel>) -> FoundPack {
         sources: Vec::new(),
         kernels,
         warnings: Vec::new(),
+        retire,
     };
     FoundPack {
         path: "x.so".into(),
