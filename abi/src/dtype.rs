@@ -159,11 +159,13 @@ impl DTypeSet {
     /// Every known type.
     pub const ALL: DTypeSet = DTypeSet(0x1f_fffe);
 
-    /// The set of the given types.
+    /// The set of the given types. A code of 64 or more is in no set.
     pub const fn of(types: &[DType]) -> DTypeSet {
         let (mut bits, mut i) = (0, 0);
         while i < types.len() {
-            bits |= 1 << types[i].0;
+            if types[i].0 < 64 {
+                bits |= 1 << types[i].0;
+            }
             i += 1;
         }
         DTypeSet(bits)
@@ -210,6 +212,7 @@ mod tests {
     fn an_unknown_type_has_no_size_and_is_in_no_set() {
         assert_eq!(DType(99).size(), 0);
         assert!(!DTypeSet::ALL.has(DType(99)));
+        assert_eq!(DTypeSet::of(&[DType(99)]), DTypeSet(0));
         assert!(!DType(0).is_known());
     }
 }

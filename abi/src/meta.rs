@@ -9,8 +9,20 @@ pub const MAGIC: &str = "NXVPACK1\n";
 /// The section's content: `key=value` lines after [`MAGIC`], padded with zeros.
 ///
 /// # Panics
-/// At compile time, when the id and version do not fit.
+/// At compile time, when the id or version is not what the host accepts, or the section is too small for them.
 pub const fn build(id: &str, version: &str, unwinds: bool) -> [u8; LEN] {
+    assert!(
+        is_word(id, b"._-"),
+        "an id is made of letters, digits, `.`, `_` and `-`"
+    );
+    assert!(
+        !matches!(id.as_bytes(), b"host"),
+        "the id `host` is the host's own"
+    );
+    assert!(
+        is_word(version, b".-+"),
+        "a version is a semantic version: 1.2.3"
+    );
     let parts = [
         MAGIC,
         "id=",
@@ -39,6 +51,20 @@ pub const fn build(id: &str, version: &str, unwinds: bool) -> [u8; LEN] {
         part += 1;
     }
     bytes
+}
+
+/// Whether `text` is made of ASCII letters, digits and `others`.
+const fn is_word(text: &str, others: &[u8; 3]) -> bool {
+    let (text, mut i) = (text.as_bytes(), 0);
+    while i < text.len() {
+        let b = text[i];
+        let other = b == others[0] || b == others[1] || b == others[2];
+        if !b.is_ascii_alphanumeric() && !other {
+            return false;
+        }
+        i += 1;
+    }
+    !text.is_empty()
 }
 
 /// The parsed section.

@@ -6,6 +6,15 @@ use abi_stable::{
     std_types::{RString, RVec},
 };
 
+/// Most dispatches, and most shaders, of one plan.
+pub const MAX_STEPS: usize = 64;
+/// Most buffers that one dispatch binds.
+pub const MAX_BINDINGS: usize = 16;
+/// Most scratch buffers of one plan.
+pub const MAX_SCRATCH: usize = 16;
+/// Most bytes of [`Plan::params`].
+pub const MAX_PARAMS: usize = 65_536;
+
 /// Compute dispatches that together produce every output byte of a request.
 ///
 /// Steps run in order; the host puts a barrier between two steps that touch the same bytes. The host copies
@@ -13,13 +22,15 @@ use abi_stable::{
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// Shaders the steps refer to, by index.
+    /// Shaders the steps refer to, by index. At most [`MAX_STEPS`]. \[moved\]
     pub shaders: RVec<ShaderVariant>,
-    /// Sizes in bytes of scratch buffers that live for this plan only. Their content is undefined at the start.
+    /// Sizes in bytes of scratch buffers that live for this plan only, at most [`MAX_SCRATCH`], none 0. Their content
+    /// is undefined at the start. \[moved\]
     pub scratch: RVec<u64>,
-    /// Constant bytes that the host uploads once per plan and binds where a step names [`Slot::PARAMS`].
+    /// Constant bytes, at most [`MAX_PARAMS`], that the host uploads once per plan and binds where a step names
+    /// [`Slot::PARAMS`]. \[moved\]
     pub params: RVec<u8>,
-    /// Dispatches, in order. At most 64.
+    /// Dispatches, in order. At most [`MAX_STEPS`]. \[moved\]
     pub steps: RVec<Dispatch>,
     /// Zero in ABI 1.
     pub spare: [u64; 4],
@@ -29,15 +40,16 @@ pub struct Plan {
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Default, PartialEq)]
 pub struct ShaderVariant {
-    /// Name of a [`crate::Source`] of the same pack.
+    /// Name of a [`crate::Source`] of the same pack. \[moved\]
     pub file: RString,
-    /// `#define`s put in front of the source, in order. Ignored for SPIR-V.
+    /// `#define`s put in front of the source, in order. Ignored for SPIR-V. \[moved\]
     pub defines: RVec<Define>,
-    /// Storage buffers the shader declares: set 0, bindings `0..bindings`.
+    /// Storage buffers the shader declares: set 0, bindings `0..bindings`. At most [`MAX_BINDINGS`].
     pub bindings: u32,
     /// Bytes of push constants the shader declares; 0 or a multiple of 4.
     pub push_bytes: u32,
-    /// Subgroup size the shader requires, with full subgroups; 0 for any.
+    /// Subgroup size the shader requires, with full subgroups: a power of two within
+    /// [`crate::DeviceInfo::min_subgroup_size`] and [`crate::DeviceInfo::max_subgroup_size`]; 0 for any.
     pub subgroup_size: u32,
     /// Zero in ABI 1.
     pub spare: u32,
@@ -47,9 +59,9 @@ pub struct ShaderVariant {
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Default, PartialEq)]
 pub struct Define {
-    /// Name, with its parameter list where it takes parameters: `LOAD(x)`.
+    /// Name, with its parameter list where it takes parameters: `LOAD(x)`. \[moved\]
     pub name: RString,
-    /// Replacement text, on one line.
+    /// Replacement text, on one line. \[moved\]
     pub value: RString,
 }
 
@@ -61,11 +73,11 @@ pub struct Dispatch {
     pub shader: u32,
     /// Workgroup counts. A dispatch with a count of 0 is skipped.
     pub groups: [u32; 3],
-    /// Specialization constants.
+    /// Specialization constants, each id once. \[moved\]
     pub spec: RVec<SpecConst>,
-    /// Buffer of each binding, in order; exactly [`ShaderVariant::bindings`] of them.
+    /// Buffer of each binding, in order; exactly [`ShaderVariant::bindings`] of them. \[moved\]
     pub args: RVec<BufArg>,
-    /// Push constants; exactly [`ShaderVariant::push_bytes`] bytes.
+    /// Push constants; exactly [`ShaderVariant::push_bytes`] bytes. \[moved\]
     pub push: RVec<u8>,
     /// Zero in ABI 1.
     pub spare: [u64; 2],
@@ -119,7 +131,8 @@ pub struct BufArg {
     pub slot: Slot,
     /// Which one of that kind.
     pub index: u32,
-    /// First byte, counted from the start of the buffer (not from the tensor's offset).
+    /// First byte, counted from the start of the buffer (not from the tensor's offset); a multiple of
+    /// [`crate::DeviceInfo::buffer_align`].
     pub offset: u64,
     /// Bytes; 0 means up to the end of the buffer.
     pub len: u64,
@@ -212,6 +225,19 @@ pub struct InputAs {
     pub index: u32,
     /// Element type it shall be cast to, with the semantics of `as_type`.
     pub dtype: DType,
+    /// Zero in ABI 1.
+    pub spare: [u32; 2],
+}
+
+impl InputAs {
+    /// Input `index`, contiguous and of type `dtype`.
+    pub const fn new(index: u32, dtype: DType) -> InputAs {
+        InputAs {
+            index,
+            dtype,
+            spare: [0; 2],
+        }
+    }
 }
 
 /// A pack's answer to one request.
@@ -222,11 +248,11 @@ pub struct Reply {
     pub outcome: Outcome,
     /// Blame, for an error.
     pub fault: Fault,
-    /// Reason of a decline or an error, as a sentence.
+    /// Reason of a decline or an error, as a sentence. \[moved\]
     pub message: RString,
-    /// Inputs to be made contiguous and cast.
+    /// Inputs to be made contiguous and cast. \[moved\]
     pub inputs_as: RVec<InputAs>,
-    /// The plan.
+    /// The plan. \[moved\]
     pub plan: Plan,
     /// Zero in ABI 1.
     pub spare: [u64; 2],
@@ -234,12 +260,12 @@ pub struct Reply {
 
 /// Success, or an error with its reason.
 #[repr(C)]
-#[derive(StableAbi, Debug, Clone)]
+#[derive(StableAbi, Debug, Clone, PartialEq)]
 pub struct Status {
     /// [`Fault::NONE`] for success.
     pub fault: Fault,
     /// Zero in ABI 1.
     pub spare: u32,
-    /// Reason, as a sentence.
+    /// Reason, as a sentence. \[moved\]
     pub message: RString,
 }

@@ -6,19 +6,19 @@ use abi_stable::{
     std_types::{RSlice, RStr},
 };
 
-/// One op request. Borrowed from the host for the duration of the call; a pack keeps no pointer into it.
+/// One op request. It belongs to the host: a pack reads it during the call and keeps no pointer into it.
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Name of the op, as in `docs/ops.md`: `add`, `reduce_max`, `dot`.
+    /// Name of the op, as in `docs/ops.md`: `add`, `reduce_max`, `dot`. \[borrowed\]
     pub op: RStr<'a>,
-    /// Operands, in the op's order. Layouts may be any view: strided, broadcast (stride 0), reversed.
+    /// Operands, in the op's order. Layouts may be any view: strided, broadcast (stride 0), reversed. \[borrowed\]
     pub inputs: RSlice<'a, TensorDesc<'a>>,
-    /// Results. Always contiguous, at offset 0 of a buffer of their own.
+    /// Results. Always contiguous, at offset 0 of a buffer of their own. \[borrowed\]
     pub outputs: RSlice<'a, TensorDesc<'a>>,
-    /// Attributes of the op, sorted by name.
+    /// Attributes of the op, sorted by name. \[borrowed\]
     pub attrs: RSlice<'a, Attr<'a>>,
-    /// The device that will run the plan.
+    /// The device that will run the plan. \[borrowed\]
     pub device: &'a DeviceInfo<'a>,
     /// Zero in ABI 1.
     pub spare: [u64; 4],
@@ -33,6 +33,11 @@ impl<'a> Request<'a> {
     /// An integer-list attribute; empty when it is absent.
     pub fn ints(&self, name: &str) -> &'a [i64] {
         self.attr(name).map_or(&[], |a| a.ints.as_slice())
+    }
+
+    /// A floating-point attribute; empty when it is absent.
+    pub fn floats(&self, name: &str) -> &'a [f64] {
+        self.attr(name).map_or(&[], |a| a.floats.as_slice())
     }
 
     /// A text attribute, or `None`.
@@ -51,9 +56,9 @@ pub struct TensorDesc<'a> {
     pub dtype: DType,
     /// Zero in ABI 1.
     pub spare: u32,
-    /// Extent of each axis, in elements. Empty for a scalar. An extent may be 0.
+    /// Extent of each axis, in elements. Empty for a scalar. An extent may be 0. \[borrowed\]
     pub shape: RSlice<'a, u64>,
-    /// Step of each axis, in elements; 0 for a broadcast axis, negative for a reversed one.
+    /// Step of each axis, in elements; 0 for a broadcast axis, negative for a reversed one. \[borrowed\]
     pub strides: RSlice<'a, i64>,
     /// First element, in elements from the start of the buffer.
     pub offset: u64,
@@ -98,17 +103,17 @@ impl AttrKind {
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Copy)]
 pub struct Attr<'a> {
-    /// Name, as in `docs/ops.md`.
+    /// Name, as in `docs/ops.md`. \[borrowed\]
     pub name: RStr<'a>,
     /// Which of the fields below holds the value.
     pub kind: AttrKind,
     /// Zero in ABI 1.
     pub spare: u32,
-    /// Integers (axes, flags, bit patterns).
+    /// Integers (axes, flags, bit patterns). \[borrowed\]
     pub ints: RSlice<'a, i64>,
-    /// Floating-point values.
+    /// Floating-point values. \[borrowed\]
     pub floats: RSlice<'a, f64>,
-    /// Text.
+    /// Text. \[borrowed\]
     pub text: RStr<'a>,
 }
 
@@ -205,20 +210,46 @@ impl Features {
     }
 }
 
+/// Kind of a device, as `VkPhysicalDeviceType` counts. Open integer.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceKind(pub u32);
+
+impl DeviceKind {
+    /// None of the others.
+    pub const OTHER: DeviceKind = DeviceKind(0);
+    /// A GPU that shares the host's memory.
+    pub const INTEGRATED: DeviceKind = DeviceKind(1);
+    /// A GPU with memory of its own.
+    pub const DISCRETE: DeviceKind = DeviceKind(2);
+    /// A GPU of a virtual machine.
+    pub const VIRTUAL: DeviceKind = DeviceKind(3);
+    /// A driver that runs on the CPU.
+    pub const CPU: DeviceKind = DeviceKind(4);
+}
+
 /// Limits and capabilities of the device that will run a plan.
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Copy)]
 pub struct DeviceInfo<'a> {
-    /// Name the driver reports.
+    /// Name the driver reports. \[borrowed\]
     pub name: RStr<'a>,
     /// PCI vendor id.
     pub vendor: u32,
+    /// PCI device id.
+    pub device: u32,
     /// Driver version, in the vendor's own encoding.
     pub driver: u32,
-    /// 1 integrated, 2 discrete, 3 virtual, 4 CPU, 0 other (`VkPhysicalDeviceType`).
-    pub kind: u32,
+    /// Vulkan version of the device, as `VK_MAKE_API_VERSION` packs it.
+    pub api: u32,
+    /// What kind of device it is.
+    pub kind: DeviceKind,
     /// Invocations per subgroup when a shader asks for nothing else.
     pub subgroup_size: u32,
+    /// Smallest value of [`crate::ShaderVariant::subgroup_size`]; 0 without [`Features::SUBGROUP_SIZE_CONTROL`].
+    pub min_subgroup_size: u32,
+    /// Largest value of [`crate::ShaderVariant::subgroup_size`]; 0 without [`Features::SUBGROUP_SIZE_CONTROL`].
+    pub max_subgroup_size: u32,
     /// Shared memory of a workgroup, in bytes.
     pub shared_bytes: u32,
     /// Push constants, in bytes. At least 128.
@@ -237,6 +268,36 @@ pub struct DeviceInfo<'a> {
     pub buffer_align: u64,
     /// Capabilities.
     pub features: Features,
+    /// Further facts, sorted by name, which a reader that does not know a name skips. None in ABI 1.0. \[borrowed\]
+    pub facts: RSlice<'a, Attr<'a>>,
     /// Zero in ABI 1.
     pub spare: [u64; 4],
+}
+
+/// The least that a device offers with which the host works: what a pack's own tests start from.
+impl Default for DeviceInfo<'_> {
+    fn default() -> Self {
+        DeviceInfo {
+            name: RStr::from_str("default"),
+            vendor: 0,
+            device: 0,
+            driver: 0,
+            api: 1 << 22 | 2 << 12,
+            kind: DeviceKind::OTHER,
+            subgroup_size: 1,
+            min_subgroup_size: 0,
+            max_subgroup_size: 0,
+            shared_bytes: 16384,
+            push_bytes: 128,
+            max_invocations: 128,
+            compute_units: 0,
+            max_workgroup_size: [128, 128, 64],
+            max_groups: [65535; 3],
+            max_buffer_range: 1 << 27,
+            buffer_align: 256,
+            features: Features::NONE,
+            facts: RSlice::EMPTY,
+            spare: [0; 4],
+        }
+    }
 }

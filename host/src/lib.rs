@@ -8,9 +8,12 @@ pub mod config;
 pub mod device;
 pub mod error;
 pub mod explain;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod kernels;
 pub mod live;
 mod log;
+pub mod measured;
 mod memory;
 mod pipeline;
 mod plan;
@@ -22,6 +25,7 @@ mod shader;
 mod spirv;
 pub mod sweep;
 pub mod tensor;
+pub mod vet;
 
 pub use attrs::{Attr, AttrValue};
 pub use config::Config;
@@ -31,5 +35,5 @@ pub use explain::Explanation;
 pub use memory::Stats;
 pub use nx_vulkan_abi::DType;
 pub use route::Considered;
-pub use runtime::{Ran, Runtime, RuntimeStats};
+pub use runtime::{Forced, Ran, Rival, Runtime, RuntimeStats};
 pub use tensor::Tensor;

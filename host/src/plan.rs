@@ -11,14 +11,14 @@ use crate::{
     spirv,
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{Access, BufArg, Dispatch, Plan, ShaderVariant, Slot};
+pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
+use nx_vulkan_abi::plan::{MAX_PARAMS, MAX_SCRATCH, MAX_STEPS};
+use nx_vulkan_abi::{Access, BufArg, DeviceInfo, Dispatch, Plan, ShaderVariant, Slot};
 use std::sync::Arc;
 
-/// Most buffers one dispatch may bind.
-pub(crate) const MAX_BINDINGS: usize = 16;
-const MAX_STEPS: usize = 64;
-const MAX_SCRATCH: usize = 16;
-const MAX_PARAMS: usize = 65_536;
+/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
+pub(crate) const NEWER: &str =
+    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
 
 /// A plan with its pipelines made.
 #[derive(Debug)]
@@ -49,51 +49,28 @@ pub(crate) fn compile(
     shaders: &Shaders,
     pipelines: &Pipelines,
 ) -> Result<(Compiled, Vec<u8>)> {
-    let check = Check {
-        plan,
-        sizes,
-        device,
-    };
-    check.totals()?;
-    let mut modules = Vec::with_capacity(plan.shaders.len());
-    for variant in &plan.shaders {
-        modules.push(check.module(variant, pack, shaders)?);
-    }
-    let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len());
-    for (index, dispatch) in plan.steps.iter().enumerate() {
-        let at = |e: Error| e.context(format!("step {index}"));
-        if dispatch.groups.contains(&0) {
-            continue;
-        }
-        let args = check.args(dispatch).map_err(at)?;
-        let (module, words) = modules.get(dispatch.shader as usize).ok_or_else(|| {
-            invalid(format!(
-                "step {index}: shader {} of {}",
-                dispatch.shader,
-                modules.len()
-            ))
-        })?;
-        let variant = &plan.shaders[dispatch.shader as usize];
-        let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
+    let source = |variant: &ShaderVariant| words(variant, pack, shaders);
+    let checked = check(plan, sizes, &device.info(), &source)?;
+    let mut steps: Vec<Step> = Vec::with_capacity(checked.len());
+    for step in checked {
+        let variant = &plan.shaders[step.shader];
         let pipeline = pipelines
             .get(&PipelineSpec {
-                words,
+                words: &step.words,
                 bindings: variant.bindings,
                 push_bytes: variant.push_bytes,
                 subgroup_size: variant.subgroup_size,
-                constants: &constants,
+                constants: &step.constants,
             })
             .map_err(|e| e.context(&variant.file))?;
-        let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
         steps.push(Step {
             pipeline,
-            groups: dispatch.groups,
-            args,
-            push: dispatch.push.to_vec(),
-            barrier,
+            groups: step.groups,
+            args: step.args,
+            push: step.push,
+            barrier: step.barrier,
         });
     }
-    check.outputs_are_covered(&steps)?;
     let compiled = Compiled {
         steps,
         scratch: plan.scratch.to_vec(),
@@ -102,10 +79,103 @@ pub(crate) fn compile(
     Ok((compiled, plan.params.to_vec()))
 }
 
+/// A dispatch whose every number is in bounds.
+#[derive(Debug)]
+pub(crate) struct CheckedStep {
+    /// Index into the plan's shaders.
+    pub(crate) shader: usize,
+    words: Arc<[u32]>,
+    /// Specialization constants, by id.
+    pub(crate) constants: Vec<(u32, u32)>,
+    pub(crate) groups: [u32; 3],
+    pub(crate) args: Vec<StepArg>,
+    push: Vec<u8>,
+    barrier: bool,
+}
+
+/// Checks `plan` against the buffers and the device; `source` gives a shader's SPIR-V. Makes nothing.
+pub(crate) fn check(
+    plan: &Plan,
+    sizes: Sizes<'_>,
+    limits: &DeviceInfo<'_>,
+    source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
+) -> Result<Vec<CheckedStep>> {
+    let check = Check {
+        plan,
+        sizes,
+        limits,
+    };
+    check.totals()?;
+    let mut modules = Vec::with_capacity(plan.shaders.len());
+    for variant in &plan.shaders {
+        modules.push(check.module(variant, source)?);
+    }
+    let mut steps: Vec<CheckedStep> = Vec::with_capacity(plan.steps.len());
+    for (index, dispatch) in plan.steps.iter().enumerate() {
+        let at = |e: Error| e.context(format!("step {index}"));
+        if dispatch.groups.contains(&0) {
+            continue;
+        }
+        let args = check.args(dispatch).map_err(at)?;
+        let shader = dispatch.shader as usize;
+        let (module, words) = modules.get(shader).ok_or_else(|| {
+            invalid(format!(
+                "step {index}: shader {shader} of {}",
+                modules.len()
+            ))
+        })?;
+        let constants = check
+            .dispatch(dispatch, &plan.shaders[shader], module)
+            .map_err(at)?;
+        let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
+        steps.push(CheckedStep {
+            shader,
+            words: words.clone(),
+            constants,
+            groups: dispatch.groups,
+            args,
+            push: dispatch.push.to_vec(),
+            barrier,
+        });
+    }
+    check.outputs_are_covered(&steps)?;
+    Ok(steps)
+}
+
+/// The SPIR-V of a shader of `pack`, compiled where the pack has GLSL.
+fn words(variant: &ShaderVariant, pack: &LoadedPack, shaders: &Shaders) -> Result<Arc<[u32]>> {
+    if let Some(words) = pack.spirv(&variant.file) {
+        return Ok(words.into());
+    }
+    let defines: Vec<_> = variant
+        .defines
+        .iter()
+        .map(|d| (d.name.as_str(), d.value.as_str()))
+        .collect();
+    let mut compiled = shaders.compile(&variant.file, &defines, &|name| glsl_of(pack, name));
+    if let Err(error) = &compiled
+        && !pack.edited.is_empty()
+    {
+        // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
+        crate::log::error(&format!("pack {}: {error}", pack.id));
+        let own = |name: &str| pack.own_glsl(name).or_else(|| header(name));
+        compiled = shaders.compile(&variant.file, &defines, &own);
+    }
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    shaders.note(
+        &pack.id,
+        Variant {
+            file: variant.file.to_string(),
+            defines: defines.iter().map(owned).collect(),
+        },
+    );
+    compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
+}
+
 struct Check<'a> {
     plan: &'a Plan,
     sizes: Sizes<'a>,
-    device: &'a Device,
+    limits: &'a DeviceInfo<'a>,
 }
 
 impl Check<'_> {
@@ -122,6 +192,14 @@ impl Check<'_> {
                 return Err(invalid(format!("{count} {what}, and the limit is {limit}")));
             }
         }
+        let spare = plan.spare == [0; 4]
+            && plan.shaders.iter().all(|shader| shader.spare == 0)
+            && plan.steps.iter().all(|step| {
+                step.spare == [0; 2] && step.args.iter().all(|argument| argument.spare == 0)
+            });
+        if !spare {
+            return Err(invalid(NEWER.to_owned()));
+        }
         let scratch = plan
             .scratch
             .iter()
@@ -135,10 +213,9 @@ impl Check<'_> {
     fn module(
         &self,
         variant: &ShaderVariant,
-        pack: &LoadedPack,
-        shaders: &Shaders,
+        source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
     ) -> Result<(spirv::Module, Arc<[u32]>)> {
-        let limits = self.device.info();
+        let limits = self.limits;
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!(
                 "{} bindings, and the limit is {MAX_BINDINGS}",
@@ -151,47 +228,17 @@ impl Check<'_> {
                 variant.push_bytes, limits.push_bytes
             )));
         }
+        let subgroup_sizes = limits.min_subgroup_size.max(1)..=limits.max_subgroup_size;
         if variant.subgroup_size != 0
-            && !limits
-                .features
-                .has(nx_vulkan_abi::Features::SUBGROUP_SIZE_CONTROL)
+            && !(variant.subgroup_size.is_power_of_two()
+                && subgroup_sizes.contains(&variant.subgroup_size))
         {
-            return Err(invalid(
-                "a subgroup size is asked for, and the device cannot promise one".to_owned(),
-            ));
+            return Err(invalid(format!(
+                "a subgroup size of {}, and the device promises powers of two from {} to {}",
+                variant.subgroup_size, limits.min_subgroup_size, limits.max_subgroup_size
+            )));
         }
-        let words = match pack.spirv(&variant.file) {
-            Some(words) => words.into(),
-            None => {
-                let defines: Vec<_> = variant
-                    .defines
-                    .iter()
-                    .map(|d| (d.name.as_str(), d.value.as_str()))
-                    .collect();
-                let find = |name: &str| glsl_of(pack, name);
-                let compiled = shaders.compile(&variant.file, &defines, &find);
-                let compiled = match compiled {
-                    // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
-                    Err(error) if !pack.edited.is_empty() => {
-                        crate::log::error(&format!("pack {}: {error}", pack.id));
-                        let own = |name: &str| pack.own_glsl(name).or_else(|| header(name));
-                        shaders.compile(&variant.file, &defines, &own)
-                    }
-                    compiled => compiled,
-                };
-                let defines = defines
-                    .iter()
-                    .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-                shaders.note(
-                    &pack.id,
-                    Variant {
-                        file: variant.file.to_string(),
-                        defines: defines.collect(),
-                    },
-                );
-                compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
-            }
-        };
+        let words = source(variant)?;
         let module = spirv::Module::parse(&words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
@@ -209,7 +256,7 @@ impl Check<'_> {
         variant: &ShaderVariant,
         module: &spirv::Module,
     ) -> Result<Vec<(u32, u32)>> {
-        let limits = self.device.info();
+        let limits = self.limits;
         let counts = [
             (
                 "buffer arguments",
@@ -300,7 +347,7 @@ impl Check<'_> {
                 slot_name(arg.slot)
             )));
         }
-        let limits = self.device.info();
+        let limits = self.limits;
         let end = arg.offset.checked_add(arg.len);
         if arg.offset >= size
             || end.is_none_or(|end| end > size)
@@ -339,7 +386,7 @@ impl Check<'_> {
     }
 
     /// Every byte of every output must be in a range that some step writes.
-    fn outputs_are_covered(&self, steps: &[Step]) -> Result<()> {
+    fn outputs_are_covered(&self, steps: &[CheckedStep]) -> Result<()> {
         for (index, &size) in self.sizes.outputs.iter().enumerate() {
             let buffer = self.sizes.inputs.len() + index;
             let mut ranges: Vec<_> = steps

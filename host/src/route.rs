@@ -4,6 +4,7 @@ use crate::{
     Attr, AttrValue, Error, Kind, Result,
     device::Device,
     kernels,
+    measured::Measured,
     memory::Buffer,
     pipeline::Pipelines,
     plan::{self, Compiled, Sizes},
@@ -97,6 +98,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) device: &'a Device,
     pub(crate) shaders: &'a Shaders,
     pub(crate) pipelines: &'a Pipelines,
+    pub(crate) measured: &'a Measured,
 }
 
 impl Route {
@@ -177,6 +179,53 @@ impl Planner<'_> {
         }
     }
 
+    /// The route that one kernel of the table gives a request, whatever the rules say about it.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] when the kernel declines, and what makes its plan invalid.
+    pub(crate) fn find_with(
+        &self,
+        (pack, kernel): (usize, usize),
+        ask: &Ask<'_>,
+        write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
+    ) -> Result<Route> {
+        ask.check()?;
+        let entry = &self.table.packs[pack].kernels[kernel];
+        let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
+        match self.ask_kernel(pack, entry, ask) {
+            Ok((mut compiled, params, prepare)) => {
+                if !params.is_empty() {
+                    compiled.params = Some(write(&params)?);
+                }
+                Ok(Route::Device {
+                    op: ask.op.to_owned(),
+                    compiled,
+                    prepare,
+                    served_by: name.into(),
+                    count: AtomicU64::new(0),
+                })
+            }
+            Err(Pass::Declined(why)) => Err(Error::new(
+                Kind::Unsupported,
+                format!("{name} declines: {why}"),
+            )),
+            Err(Pass::Failed(error)) => Err(error.context(&name)),
+        }
+    }
+
+    /// Whether a kernel of the table plans a request.
+    ///
+    /// # Errors
+    /// What makes its answer invalid.
+    pub(crate) fn validate(&self, (pack, kernel): (usize, usize), ask: &Ask<'_>) -> Result<bool> {
+        match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+            Ok(_) => Ok(true),
+            Err(Pass::Declined(_)) => Ok(false),
+            Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => Ok(false),
+            Err(Pass::Failed(error)) => Err(error),
+        }
+    }
+
     /// The registry's rules for the op of a request.
     pub(crate) fn rules(&self, ask: &Ask<'_>) -> Vec<RuleVerdict> {
         self.with_asked(ask, &ask.shapes(), |asked| self.table.rules(asked))
@@ -193,7 +242,12 @@ impl Planner<'_> {
             inputs: &shapes.0,
             outputs: &shapes.1,
             device: &self.device.info(),
-            measured: &|_, _| None,
+            measured: &|pack, kernel| {
+                let pack = &self.table.packs[pack];
+                let name = format!("{}/{}", pack.id, pack.kernels[kernel].id);
+                let kernel = (name.as_str(), pack.sha256.as_str());
+                self.measured.time(ask.op, &shapes.0, &shapes.1, kernel)
+            },
         })
     }
 
@@ -275,11 +329,16 @@ impl Planner<'_> {
             )),
             Answered::InputsAs(prepare) => {
                 let mut prepared = ask.clone();
-                for InputAs { index, dtype } in &prepare {
+                for InputAs {
+                    index,
+                    dtype,
+                    spare,
+                } in &prepare
+                {
                     let input = prepared
                         .inputs
                         .get_mut(*index as usize)
-                        .filter(|_| dtype.is_known());
+                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
                     let Some(input) = input else {
                         let what =
                             format!("it asks for input {index} as {dtype}, which does not exist");
@@ -327,6 +386,7 @@ impl Planner<'_> {
         let info = self.device.info();
         let reply = ask.with_request(&info, |request| kernel.plan(request));
         match reply.outcome {
+            _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
             abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
             abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
                 Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
@@ -364,7 +424,7 @@ enum Pass {
 type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
 
 impl Operand {
-    fn of(tensor: &Tensor) -> Operand {
+    pub(crate) fn of(tensor: &Tensor) -> Operand {
         Operand {
             dtype: tensor.dtype(),
             shape: tensor.shape().to_vec(),
@@ -409,7 +469,7 @@ impl Ask<'_> {
     }
 
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let inputs: Vec<_> = self
             .inputs
             .iter()

@@ -4,7 +4,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_abi::{DType, DeviceInfo, Fault, Features, Outcome, Request, TensorDesc};
+use nx_vulkan_abi::{DType, DeviceInfo, DeviceKind, Fault, Features, Outcome, Request, TensorDesc};
 use nx_vulkan_host::registry::{Options, SourceContent, Table, load};
 use packs::built;
 use std::{
@@ -78,7 +78,7 @@ fn the_template_loads_and_plans() {
         matches!(&pack.sources[0].content, SourceContent::Text(text) if text.contains("void main"))
     );
     assert_eq!(
-        pack.glsl("square.comp")
+        pack.glsl("unary.comp")
             .map(|text| text.contains("void main")),
         Some(true)
     );
@@ -131,7 +131,7 @@ fn device() -> DeviceInfo<'static> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 4,
+        kind: DeviceKind::CPU,
         subgroup_size: 8,
         shared_bytes: 32768,
         push_bytes: 128,
@@ -142,7 +142,7 @@ fn device() -> DeviceInfo<'static> {
         max_buffer_range: 1 << 27,
         buffer_align: 16,
         features: Features::NONE,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 

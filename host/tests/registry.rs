@@ -4,7 +4,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_abi::{DType, DeviceInfo, Features};
+use nx_vulkan_abi::{DType, DeviceInfo, DeviceKind, Features};
 use nx_vulkan_host::{
     Kind,
     registry::{
@@ -45,7 +45,7 @@ fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 0,
+        kind: DeviceKind::OTHER,
         subgroup_size: 32,
         shared_bytes: 0,
         push_bytes: 128,
@@ -56,7 +56,7 @@ fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
         max_buffer_range: 1,
         buffer_align: 256,
         features: Features::NONE,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     };
     let name = |kernel| match kernel {
         CandidateKernel::Pack(p, k) => {

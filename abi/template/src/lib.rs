@@ -1,8 +1,8 @@
-//! A kernel pack with one op: `square` on f32.
+//! A kernel pack with two ops on f32: `square`, which is its own, and `negate`, which is one of Nx.
 
 use nx_vulkan_abi::{
-    BufArg, DType, DTypeSet, Description, Dispatch, Features, InputAs, Numerics, Plan, Refusal,
-    Request, Row, ShaderVariant, Source, glsl::define,
+    BufArg, DType, DTypeSet, Description, Dispatch, InputAs, Numerics, Plan, Refusal, Request, Row,
+    ShaderVariant, Source, glsl::define,
 };
 
 nx_vulkan_abi::pack! { id: "template", version: "0.1.0", describe: describe, plan: plan }
@@ -10,38 +10,41 @@ nx_vulkan_abi::pack! { id: "template", version: "0.1.0", describe: describe, pla
 /// Invocations per workgroup: at least this many are allowed on every device.
 const WORKGROUP: u64 = 128;
 
+/// Op and its GLSL expression; each row is one kernel.
+const ROWS: [(&str, &str); 2] = [("square", "a * a"), ("negate", "-a")];
+
 /// What the host asks once, after loading: the shaders, and one row per kernel.
 fn describe() -> Result<Description, String> {
     let f32 = DTypeSet::of(&[DType::F32]);
+    let row = |(op, _): &(&str, &str)| Row {
+        id: format!("{op}_f32"),
+        op: (*op).to_owned(),
+        inputs: f32,
+        outputs: f32,
+        numerics: Numerics::EXACT,
+        ..Row::default()
+    };
     Ok(Description {
         sources: vec![Source::glsl(
-            "square.comp",
-            include_str!("../shaders/square.comp"),
+            "unary.comp",
+            include_str!("../shaders/unary.comp"),
         )],
-        kernels: vec![Row {
-            id: "square_f32".to_owned(),
-            op: "square".to_owned(),
-            inputs: f32,
-            outputs: f32,
-            needs: Features::NONE,
-            numerics: Numerics::EXACT,
-            rank: 128,
-        }],
+        kernels: ROWS.iter().map(row).collect(),
     })
 }
 
 /// What the host asks once per kind of request: how would you run it? The first argument is the index of the row.
-fn plan(_row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let ([input], [_]) = (request.inputs.as_slice(), request.outputs.as_slice()) else {
         return Err(Refusal::BadRequest(
-            "square takes one operand and has one result".to_owned(),
+            "the op takes one operand and has one result".to_owned(),
         ));
     };
+    let (_, expression) = ROWS
+        .get(row as usize)
+        .ok_or_else(|| Refusal::Internal(format!("there is no row {row}")))?;
     if !input.is_contiguous() {
-        return Err(Refusal::InputsAs(vec![InputAs {
-            index: 0,
-            dtype: DType::F32,
-        }]));
+        return Err(Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]));
     }
     let too_large = || Refusal::decline("the tensor is too large for one dispatch");
     let count = u32::try_from(input.elements()).map_err(|_| too_large())?;
@@ -56,8 +59,12 @@ fn plan(_row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         .flat_map(|word| word.to_le_bytes())
         .collect();
     let shader = ShaderVariant {
-        file: "square.comp".into(),
-        defines: vec![define("WORKGROUP", WORKGROUP.to_string())].into(),
+        file: "unary.comp".into(),
+        defines: vec![
+            define("WORKGROUP", WORKGROUP.to_string()),
+            define("EXPRESSION(a)", *expression),
+        ]
+        .into(),
         bindings: 2,
         push_bytes: push.len() as u32,
         ..ShaderVariant::default()

@@ -3,27 +3,7 @@
 use super::*;
 use nx_vulkan_abi::{DeviceInfo, TensorDesc};
 
-fn device() -> DeviceInfo<'static> {
-    DeviceInfo {
-        name: "test".into(),
-        vendor: 0,
-        driver: 0,
-        kind: 0,
-        subgroup_size: 32,
-        shared_bytes: 16384,
-        push_bytes: 128,
-        max_invocations: 128,
-        compute_units: 0,
-        max_workgroup_size: [128, 128, 64],
-        max_groups: [65535; 3],
-        max_buffer_range: 1 << 27,
-        buffer_align: 256,
-        features: Features::NONE,
-        spare: [0; 4],
-    }
-}
-
-fn ask(shape: &[u64], strides: &[i64], offset: u64) -> Result<Plan, Refusal> {
+fn ask(row: u32, shape: &[u64], strides: &[i64], offset: u64) -> Result<Plan, Refusal> {
     let desc = |strides, offset| TensorDesc {
         dtype: DType::F32,
         spare: 0,
@@ -41,15 +21,15 @@ fn ask(shape: &[u64], strides: &[i64], offset: u64) -> Result<Plan, Refusal> {
         inputs: inputs[..].into(),
         outputs: outputs[..].into(),
         attrs: [][..].into(),
-        device: &device(),
+        device: &DeviceInfo::default(),
         spare: [0; 4],
     };
-    plan(0, &request)
+    plan(row, &request)
 }
 
 #[test]
 fn one_invocation_per_element() {
-    let plan = ask(&[3, 100], &[100, 1], 7).unwrap();
+    let plan = ask(0, &[3, 100], &[100, 1], 7).unwrap();
     let step = &plan.steps[0];
     assert_eq!(step.groups, [3, 1, 1]);
     assert_eq!(step.push.as_slice(), [7, 0, 0, 0, 44, 1, 0, 0]);
@@ -59,19 +39,29 @@ fn one_invocation_per_element() {
 
 #[test]
 fn a_transposed_operand_is_asked_for_in_order() {
-    let asked = Refusal::InputsAs(vec![InputAs {
-        index: 0,
-        dtype: DType::F32,
-    }]);
-    assert_eq!(ask(&[2, 3], &[1, 2], 0), Err(asked));
+    let asked = Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]);
+    assert_eq!(ask(0, &[2, 3], &[1, 2], 0), Err(asked));
+}
+
+#[test]
+fn each_row_has_its_expression() {
+    let expression = |row| {
+        let plan = ask(row, &[8], &[1], 0).unwrap();
+        plan.shaders[0].defines[1].value.to_string()
+    };
+    assert_eq!([0, 1].map(expression), ["a * a", "-a"]);
+    assert!(matches!(ask(2, &[8], &[1], 0), Err(Refusal::Internal(_))));
 }
 
 #[test]
 fn an_empty_tensor_needs_no_workgroup() {
-    assert_eq!(ask(&[0], &[1], 0).unwrap().steps[0].groups, [0, 1, 1]);
+    assert_eq!(ask(0, &[0], &[1], 0).unwrap().steps[0].groups, [0, 1, 1]);
 }
 
 #[test]
 fn a_tensor_beyond_the_device_limits_is_declined() {
-    assert!(matches!(ask(&[1 << 25], &[1], 0), Err(Refusal::Decline(_))));
+    assert!(matches!(
+        ask(0, &[1 << 25], &[1], 0),
+        Err(Refusal::Decline(_))
+    ));
 }

@@ -5,7 +5,7 @@ mod instance;
 use crate::{Error, Kind, Result};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance};
-use nx_vulkan_abi::{DeviceInfo, Features};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
@@ -71,9 +71,13 @@ pub struct Device {
 #[derive(Debug, Clone)]
 struct Facts {
     vendor: u32,
+    device: u32,
     driver: u32,
-    kind: u32,
+    api: u32,
+    kind: DeviceKind,
     subgroup_size: u32,
+    min_subgroup_size: u32,
+    max_subgroup_size: u32,
     shared_bytes: u32,
     push_bytes: u32,
     max_invocations: u32,
@@ -161,9 +165,13 @@ impl Device {
         DeviceInfo {
             name: self.summary.name.as_str().into(),
             vendor: f.vendor,
+            device: f.device,
             driver: f.driver,
+            api: f.api,
             kind: f.kind,
             subgroup_size: f.subgroup_size,
+            min_subgroup_size: f.min_subgroup_size,
+            max_subgroup_size: f.max_subgroup_size,
             shared_bytes: f.shared_bytes,
             push_bytes: f.push_bytes,
             max_invocations: f.max_invocations,
@@ -173,7 +181,7 @@ impl Device {
             max_buffer_range: f.max_buffer_range,
             buffer_align: f.buffer_align,
             features: f.features,
-            spare: [0; 4],
+            ..DeviceInfo::default()
         }
     }
 
@@ -436,11 +444,20 @@ fn features(
 
 fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
     let p = device.properties();
+    let features = features(enabled, p, device.supported_extensions());
+    let controlled = |size: Option<u32>| {
+        size.filter(|_| features.has(Features::SUBGROUP_SIZE_CONTROL))
+            .unwrap_or(0)
+    };
     Facts {
         vendor: p.vendor_id,
+        device: p.device_id,
         driver: p.driver_version,
-        kind: kind(device).1,
+        api: p.api_version.try_into().unwrap_or_default(),
+        kind: DeviceKind(kind(device).1),
         subgroup_size: p.subgroup_size.unwrap_or(1),
+        min_subgroup_size: controlled(p.min_subgroup_size),
+        max_subgroup_size: controlled(p.max_subgroup_size),
         shared_bytes: p.max_compute_shared_memory_size,
         push_bytes: p.max_push_constants_size,
         max_invocations: p.max_compute_work_group_invocations,
@@ -449,7 +466,7 @@ fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
         max_groups: p.max_compute_work_group_count,
         max_buffer_range: p.max_storage_buffer_range.into(),
         buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
-        features: features(enabled, p, device.supported_extensions()),
+        features,
         robust_pipelines: enabled.pipeline_robustness,
     }
 }

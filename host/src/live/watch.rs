@@ -286,7 +286,11 @@ impl Folders {
     fn update(&mut self, places: &Places) -> notify::Result<()> {
         if self.watcher.is_none() {
             let shared = self.shared.clone();
-            let on_event = move |_: notify::Result<notify::Event>| shared.touch();
+            // Looking opens folders and files too, and must not look like a change.
+            let on_event = move |event: notify::Result<notify::Event>| match event {
+                Ok(event) if is_reading(&event.kind) => {}
+                _ => shared.touch(),
+            };
             self.watcher = Some(notify::recommended_watcher(on_event)?);
         }
         let Some(watcher) = &mut self.watcher else {
@@ -309,6 +313,12 @@ impl Folders {
         }
         Ok(())
     }
+}
+
+fn is_reading(kind: &notify::EventKind) -> bool {
+    use notify::event::{AccessKind, AccessMode};
+    let written = AccessKind::Close(AccessMode::Write);
+    matches!(kind, notify::EventKind::Access(access) if *access != written)
 }
 
 /// Every folder in which something may change, by device and inode. For one that is missing, the nearest above it.

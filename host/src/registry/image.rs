@@ -72,6 +72,9 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
     check_status("init", &module.init()(host))?;
     let described = module.describe()();
     check_status("describe", &described.status)?;
+    if described.spare != [0; 4] {
+        return Err(format!("describe: {}", crate::plan::NEWER));
+    }
 
     let mut image = Image {
         id,
@@ -100,6 +103,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
 fn check_status(step: &str, status: &Status) -> Result<(), String> {
     let message = cleaned(status.message.as_rstr());
     match status.fault {
+        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::plan::NEWER)),
         Fault::NONE => Ok(()),
         Fault::PANIC => Err(format!("{step}: the pack panicked: {message}")),
         _ => Err(format!("{step}: the pack reports: {message}")),
@@ -112,6 +116,9 @@ impl Image {
         let name = name.ok_or("a source file has no printable name")?;
         if self.sources.iter().any(|other| other.name == name) {
             return Err(format!("two source files are called `{name}`"));
+        }
+        if (source.spare, source.reserved) != (0, [0; 2]) {
+            return Err(format!("source file `{name}`: {}", crate::plan::NEWER));
         }
         let content = match source.kind {
             SourceKind::GLSL => SourceContent::Text(
@@ -134,6 +141,14 @@ impl Image {
     }
 
     fn add_kernel(&mut self, kernel: Kernel) {
+        if !(Numerics::EXACT..=Numerics::RELAXED).contains(&kernel.numerics) {
+            let warning = format!(
+                "kernel `{}` promises numerics {}, which this host does not know",
+                kernel.id, kernel.numerics.0
+            );
+            self.warnings.push(warning);
+            return;
+        }
         if !ops::NAMES.contains(&kernel.op.as_str()) {
             let hint = did_you_mean(&kernel.op, ops::NAMES.iter().copied());
             let warning = format!(

@@ -15,7 +15,7 @@ use abi_stable::{
     prefix_type::PrefixTypeTrait as _,
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, PackRef, RStr, meta::Meta};
+use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, PackRef, RStr, meta::Meta};
 use semver::Version;
 use std::{
     collections::BTreeMap,
@@ -91,15 +91,7 @@ impl PackFile {
 
     /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
     pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
-        if cfg!(target_vendor = "apple") {
-            return Ok(None);
-        }
-        let section = elf::section(&self.bytes, std::env::consts::ARCH, ".nxv.meta")
-            .map_err(|why| format!("ELF: {why}"))?;
-        let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
-        check_meta(&meta)
-            .map(Some)
-            .map_err(|why| format!("metadata: {why}"))
+        inspect(&self.bytes)
     }
 
     /// Puts a private copy into the store, from where it can be mapped.
@@ -163,6 +155,19 @@ impl PackFile {
     }
 }
 
+/// As [`PackFile::inspect`], for bytes without a file.
+pub(super) fn inspect(bytes: &[u8]) -> Result<Option<Identity>, String> {
+    if cfg!(target_vendor = "apple") {
+        return Ok(None);
+    }
+    let section = elf::section(bytes, std::env::consts::ARCH, ".nxv.meta")
+        .map_err(|why| format!("ELF: {why}"))?;
+    let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
+    check_meta(&meta)
+        .map(Some)
+        .map_err(|why| format!("metadata: {why}"))
+}
+
 fn check_meta(meta: &Meta) -> Result<Identity, String> {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     if (meta.arch.as_str(), meta.os.as_str()) != (arch, os) {
@@ -197,7 +202,7 @@ fn check_meta(meta: &Meta) -> Result<Identity, String> {
 }
 
 /// Maps the stored copy at `path` and leaks it: the layout checker keeps pointers into every image it saw.
-fn open(path: &Path) -> Result<&'static LibHeader, String> {
+pub(super) fn open(path: &Path) -> Result<&'static LibHeader, String> {
     // SAFETY: the image's constructors run. Its bytes are those whose headers were checked, in a private
     // store; that its code is sound is the trust that loading a pack means.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
@@ -228,7 +233,7 @@ fn open(path: &Path) -> Result<&'static LibHeader, String> {
     })
 }
 
-fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
+pub(super) fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
     let pack = header
         .layout()
         .ok_or("layout: the pack opted out of the layout check")?;
@@ -246,7 +251,7 @@ fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
 }
 
 /// What packs may call. It lives as long as the process, as they do.
-static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
+pub(super) static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
     let abi_minor = Version::parse(ABI_VERSION).map_or(0, |version| version.minor);
     HostApi {
         abi_minor: u32::try_from(abi_minor).unwrap_or(u32::MAX),
@@ -255,9 +260,17 @@ static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
     .leak_into_prefix()
 });
 
-/// Errors and warnings of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
-extern "C" fn log(level: u32, pack: RStr<'_>, message: RStr<'_>) {
-    if level <= 2 {
+/// Lines of packs up to this level are written: `$NX_VULKAN_PACK_LOG`, a number from 0 to 5, else warnings.
+static LOGGED: LazyLock<Level> = LazyLock::new(|| {
+    let named = std::env::var("NX_VULKAN_PACK_LOG").ok();
+    named
+        .and_then(|level| level.parse().ok())
+        .map_or(Level::WARN, Level)
+});
+
+/// Lines of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
+extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
+    if level.min(Level::TRACE) <= *LOGGED {
         let clean = |text: RStr<'_>| {
             super::diagnostic::clean(&String::from_utf8_lossy(text.as_rslice().as_slice()), 1000)
         };

@@ -14,6 +14,7 @@ mod driver;
 mod dynamic;
 mod elf;
 mod format;
+pub(crate) mod fuzzing;
 mod image;
 mod layout;
 mod loader;
@@ -32,6 +33,7 @@ mod selftest;
 mod signature;
 mod store;
 mod table;
+mod vet;
 
 pub use check::{Checked, check};
 pub use codes::Code;
@@ -43,6 +45,8 @@ pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
 pub use signature::comment as signed_comment;
 pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
+pub(crate) use vet::describe_twice;
+pub use vet::{FileFacts, facts, sha256_of};
 
 use crate::Result;
 use config::{Config, Mode};
@@ -128,7 +132,7 @@ const NUMERICS: &[(&str, Numerics)] = &[
 ];
 
 /// The target triple whose pins count.
-fn target() -> String {
+pub fn target() -> String {
     let environment = match () {
         () if cfg!(target_env = "musl") => "-musl",
         () if cfg!(target_env = "gnu") => "-gnu",

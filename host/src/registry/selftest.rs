@@ -8,7 +8,7 @@ use crate::{
     route::{Ask, Operand},
     sweep::{self, Spec},
 };
-use nx_vulkan_abi::{DTypeSet, DeviceInfo, Fault, Features};
+use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 
 /// Kernels that are asked.
 const MAX_KERNELS: usize = 256;
@@ -83,19 +83,14 @@ fn pick(set: DTypeSet) -> Option<DType> {
 fn device(features: Features) -> DeviceInfo<'static> {
     DeviceInfo {
         name: "trial".into(),
-        vendor: 0,
-        driver: 0,
-        kind: 4,
+        kind: DeviceKind::CPU,
         subgroup_size: 32,
+        min_subgroup_size: 32,
+        max_subgroup_size: 32,
         shared_bytes: 32_768,
-        push_bytes: 128,
         max_invocations: 1024,
-        compute_units: 0,
         max_workgroup_size: [1024, 1024, 64],
-        max_groups: [65_535; 3],
-        max_buffer_range: 1 << 27,
-        buffer_align: 256,
         features,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }

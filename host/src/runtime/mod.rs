@@ -1,5 +1,6 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
+mod forced;
 mod key;
 mod live;
 mod transfer;
@@ -12,6 +13,7 @@ use crate::{
     kernels,
     live::{Event, EventKind, Live, Watch},
     log,
+    measured::Measured,
     memory::{Buffer, Pool, Stats, Use},
     pipeline::Pipelines,
     plan::Compiled,
@@ -21,6 +23,7 @@ use crate::{
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
+pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use rustc_hash::FxHashMap;
@@ -57,6 +60,7 @@ pub struct Runtime {
     upload: Arc<Pool>,
     shaders: Shaders,
     pipelines: Pipelines,
+    measured: Measured,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
     device: Arc<Device>,
@@ -140,6 +144,7 @@ impl Runtime {
             upload: Pool::new(&device, Use::Upload)?,
             shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders"))),
             pipelines,
+            measured: Measured::open(config, &device),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
             device,
@@ -445,12 +450,13 @@ impl Runtime {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
+    pub(crate) fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
         route::Planner {
             table,
             device: &self.device,
             shaders: &self.shaders,
             pipelines: &self.pipelines,
+            measured: &self.measured,
         }
     }
 

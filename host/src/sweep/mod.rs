@@ -9,16 +9,18 @@ mod layout;
 mod oracle;
 mod problems;
 mod report;
+mod requests;
 mod tolerance;
 mod values;
 
 pub use infer::{Request, Spec, infer, merge};
 pub use layout::{LAYOUTS, Layout};
 pub use report::{Failure, Report, What};
+pub(crate) use requests::{Laid, laid};
 pub use tolerance::{Growth, Tolerance, tolerance};
 
 use crate::{
-    Attr, AttrValue, Config, Error, Result, Runtime, Tensor,
+    Attr, AttrValue, Config, Error, Kind, Result, Runtime, Tensor,
     kernels::{self, OpInfo},
 };
 use canary::{Canaries, Found};
@@ -32,7 +34,7 @@ use std::{
     },
     time::Instant,
 };
-use values::Rng;
+pub(crate) use values::Rng;
 
 /// What to sweep.
 #[derive(Debug, Clone)]
@@ -45,6 +47,9 @@ pub struct Options {
     pub quick: bool,
     /// Threads, each with a runtime of its own.
     pub threads: usize,
+    /// Only the kernels of the pack with this id: each of them runs every request of its op that it plans, whatever
+    /// the registry would choose.
+    pub pack: Option<String>,
 }
 
 impl Default for Options {
@@ -54,6 +59,7 @@ impl Default for Options {
             filter: None,
             quick: false,
             threads: threads(),
+            pack: None,
         }
     }
 }
@@ -75,9 +81,13 @@ pub fn run(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report> {
     let start = Instant::now();
-    let work = units(options)?;
+    let runtime = Runtime::open(config)?;
+    let kernels = options.pack.as_ref().map(|id| kernels_of(&runtime, id));
+    let kernels = kernels.transpose()?;
+    let work = units(options, kernels.as_ref())?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let summary = Runtime::open(config)?.device().summary().clone();
+    let summary = runtime.device().summary().clone();
+    drop(runtime);
     let total = Mutex::new(Report {
         device: summary.name,
         driver: summary.driver,
@@ -98,7 +108,12 @@ pub fn run(
                 report: Report::default(),
             };
             for unit in turn {
-                unit.iter().for_each(|case| sweep.case(case));
+                for case in unit {
+                    match kernels.as_ref().and_then(|all| all.get(case.op.name)) {
+                        Some(names) => names.iter().for_each(|name| sweep.case(case, Some(name))),
+                        None => sweep.case(case, None),
+                    }
+                }
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
             }
             total
@@ -148,8 +163,24 @@ pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
     cases::same_types(op).into_iter().map(request).collect()
 }
 
+/// Names of the kernels of one pack, by op.
+type Kernels = BTreeMap<String, Vec<String>>;
+
+fn kernels_of(runtime: &Runtime, id: &str) -> Result<Kernels> {
+    let table = runtime.table();
+    let pack = table.packs.iter().find(|pack| pack.id == id);
+    let pack = pack.ok_or_else(|| Error::bad_input(format!("no pack {id} is loaded")))?;
+    let mut kernels = Kernels::new();
+    for kernel in &pack.kernels {
+        let names = kernels.entry(kernel.op.clone()).or_default();
+        names.push(format!("{id}/{}", kernel.id));
+    }
+    Ok(kernels)
+}
+
 /// The cases, in groups that share shaders.
-fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
+fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>> {
+    let mine = |op: &&OpInfo| kernels.is_none_or(|all| all.contains_key(op.name));
     let wanted = |op: &&OpInfo| match &options.filter {
         Some(filter) => match filter.strip_suffix('*') {
             Some(start) => op.name.starts_with(start),
@@ -158,7 +189,7 @@ fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
         None => true,
     };
     let mut units = BTreeMap::new();
-    for op in kernels::ops().iter().filter(wanted) {
+    for op in kernels::ops().iter().filter(wanted).filter(mine) {
         for case in cases::cases(op, options.seed, options.quick)? {
             let dtype = case
                 .inputs
@@ -171,6 +202,9 @@ fn units(options: &Options) -> Result<Vec<Vec<Case>>> {
         }
     }
     match (units.is_empty(), &options.filter) {
+        (true, Some(filter)) if kernels.is_some() => Err(Error::bad_input(format!(
+            "the pack has no kernel for an op named {filter}"
+        ))),
         (true, Some(filter)) => Err(Error::bad_input(format!("no op is named {filter}"))),
         _ => Ok(units.into_values().collect()),
     }
@@ -189,10 +223,11 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn case(&mut self, case: &Case) {
+    /// Runs a case, with one kernel or with the one that the registry chooses.
+    fn case(&mut self, case: &Case, kernel: Option<&str>) {
         self.report.cases += 1;
-        let mut served_by = String::new();
-        let what = match self.try_case(case, &mut served_by) {
+        let mut served_by = kernel.unwrap_or_default().to_owned();
+        let what = match self.try_case(case, kernel, &mut served_by) {
             Ok(what) => what,
             Err(error) => Some(What::Error(error.to_string())),
         };
@@ -201,7 +236,12 @@ impl Sweep<'_> {
         }
     }
 
-    fn try_case(&mut self, case: &Case, served_by: &mut String) -> Result<Option<What>> {
+    fn try_case(
+        &mut self,
+        case: &Case,
+        kernel: Option<&str>,
+        served_by: &mut String,
+    ) -> Result<Option<What>> {
         let mut rng = Rng(case.seed);
         let domain = |index| values::domain(case.op.name, index);
         let bases: Vec<Vec<u8>> = case
@@ -229,20 +269,32 @@ impl Sweep<'_> {
             .map(|(input, base)| input.of(base));
         let views = views.collect::<Result<Vec<Tensor>>>()?;
         let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
+        let inputs: Vec<&Tensor> = views.iter().collect();
+        let output = std::slice::from_ref(&case.output);
+        let plan = |kernel| {
+            self.runtime
+                .plan_with(kernel, case.op.name, &inputs, output, &case.attrs)
+        };
+        let forced = match kernel.map(plan).transpose() {
+            Err(error) if error.kind() == Kind::Unsupported => {
+                self.report.decline(case, &operands);
+                return Ok(None);
+            }
+            forced => forced?,
+        };
         let tolerance = tolerance(case.op, &operands, case.output.0);
         let answer = oracle::answer(case, &bases, &views, &tolerance)?;
 
-        let inputs: Vec<&Tensor> = views.iter().collect();
         let mut first: Option<Vec<u8>> = None;
         for (run, pattern) in (1..).zip(PATTERNS) {
             let size = case.output.1.iter().product::<u64>() * case.output.0.size();
             self.canaries.prepare(size, pattern, &uploaded)?;
-            let ran = self.runtime.run_reported(
-                case.op.name,
-                &inputs,
-                std::slice::from_ref(&case.output),
-                &case.attrs,
-            )?;
+            let ran = match &forced {
+                Some(forced) => self.runtime.run_planned(forced, &inputs),
+                None => self
+                    .runtime
+                    .run_reported(case.op.name, &inputs, output, &case.attrs),
+            }?;
             let got = self.runtime.download(&ran.outputs[0], None)?;
             let Some(first) = &first else {
                 *served_by = ran.served_by.to_string();
@@ -292,13 +344,7 @@ impl Sweep<'_> {
         if served_by != "host" {
             return;
         }
-        let types: Vec<&str> = operands.iter().map(|dtype| dtype.name()).collect();
-        let key = format!(
-            "{}({}) -> {}",
-            case.op.name,
-            types.join(", "),
-            case.output.0
-        );
+        let key = signature(case, operands);
         let needed = operands
             .iter()
             .chain([&case.output.0])
@@ -310,6 +356,17 @@ impl Sweep<'_> {
         };
         *list.entry(key).or_default() += 1;
     }
+}
+
+/// `add(f32, s32) -> f32`
+fn signature(case: &Case, operands: &[DType]) -> String {
+    let types: Vec<&str> = operands.iter().map(|dtype| dtype.name()).collect();
+    format!(
+        "{}({}) -> {}",
+        case.op.name,
+        types.join(", "),
+        case.output.0
+    )
 }
 
 fn failure(case: &Case, served_by: String, what: What) -> Failure {

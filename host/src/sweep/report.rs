@@ -1,6 +1,6 @@
 //! What a sweep found.
 
-use super::{layout::Layout, values::Values};
+use super::{cases::Case, layout::Layout, signature, values::Values};
 use nx_vulkan_abi::DType;
 use std::{collections::BTreeMap, fmt};
 
@@ -28,6 +28,8 @@ pub struct Report {
     pub not_served: BTreeMap<String, u64>,
     /// Requests that no pack runs because the device lacks what their types need.
     pub lacking: BTreeMap<String, u64>,
+    /// Requests that a kernel under test declines, where one pack is tested.
+    pub declined: BTreeMap<String, u64>,
     /// Failures, at most 8 for each op.
     pub failures: Vec<Failure>,
     /// All failures, by op.
@@ -102,6 +104,11 @@ impl Report {
         }
     }
 
+    pub(super) fn decline(&mut self, case: &Case, operands: &[DType]) {
+        let key = signature(case, operands);
+        *self.declined.entry(key).or_default() += 1;
+    }
+
     pub(super) fn measure(&mut self, op: &str, result: DType, ulp: u64) {
         let types = self.ulp.entry(op.to_owned()).or_default();
         let largest = types.entry(result.name().to_owned()).or_default();
@@ -122,6 +129,7 @@ impl Report {
         for (to, from) in [
             (&mut self.not_served, other.not_served),
             (&mut self.lacking, other.lacking),
+            (&mut self.declined, other.declined),
             (&mut self.failed, other.failed),
         ] {
             from.into_iter()

@@ -28,6 +28,13 @@ defmodule Nx.Vulkan.Dev do
 
   alias Nx.Vulkan.{Device, Error, Events, NativeV}
 
+  # The library gives these as atoms where the VM knows them.
+  @kinds ~w(pack_added pack_replaced pack_removed rejected shader_replaced shader_rejected registry_replaced
+            rolled_back chosen watch_trouble)a
+
+  @doc false
+  def kinds, do: @kinds
+
   @doc """
   Sends the calling process `{:nx_vulkan, event}` for what happens on any open device, and opens one.
   """
@@ -45,7 +52,7 @@ defmodule Nx.Vulkan.Dev do
   Looks for changes now, whether or not they are watched for. Returns the events.
   """
   def reload(choice \\ Device.default()) do
-    choice |> device() |> NativeV.reload() |> events()
+    choice |> device() |> NativeV.reload() |> Nx.Vulkan.plain()
   end
 
   @doc """
@@ -72,12 +79,8 @@ defmodule Nx.Vulkan.Dev do
   Ends a rollback: the pack's file and its edited shaders serve again. Returns the events.
   """
   def resume(pack, choice \\ Device.default()) do
-    choice |> device() |> NativeV.resume_pack(pack) |> events()
+    choice |> device() |> NativeV.resume_pack(pack) |> Nx.Vulkan.plain()
   end
 
   defp device(choice), do: choice |> Device.validate!() |> Device.fetch!()
-
-  defp events(list) do
-    for event <- Nx.Vulkan.plain(list), do: Map.update!(event, :kind, &String.to_atom/1)
-  end
 end

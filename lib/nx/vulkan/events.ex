@@ -21,7 +21,11 @@ defmodule Nx.Vulkan.Events do
   def unsubscribe(pid), do: GenServer.call(__MODULE__, {:unsubscribe, pid})
 
   @impl true
-  def init(_), do: {:ok, %{}}
+  def init(_) do
+    # The library writes as atoms only what is an atom of the VM already.
+    Code.ensure_loaded!(Nx.Vulkan.Dev)
+    {:ok, %{}}
+  end
 
   @impl true
   def handle_call({:subscribe, pid}, _from, subscribers) do
@@ -36,7 +40,7 @@ defmodule Nx.Vulkan.Events do
 
   @impl true
   def handle_info({:nx_vulkan_event, event}, subscribers) do
-    event = event |> Nx.Vulkan.plain() |> Map.update!(:kind, &String.to_atom/1)
+    event = Nx.Vulkan.plain(event)
     for {pid, _} <- subscribers, do: send(pid, {:nx_vulkan, event})
     telemetry(event)
     {:noreply, subscribers}

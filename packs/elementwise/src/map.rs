@@ -38,10 +38,7 @@ fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
     let inputs = (0..).zip(request.inputs).zip(&space.inputs);
     inputs
         .filter(|(_, walk)| worth(walk))
-        .map(|((index, input), _)| InputAs {
-            index,
-            dtype: input.dtype,
-        })
+        .map(|((index, input), _)| InputAs::new(index, input.dtype))
         .collect()
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use nx_vulkan_abi::{
-    Attr, AttrKind, DType, DTypeSet, DeviceInfo, Dispatch, Features, RSlice, Slot, TensorDesc,
-    layout::contiguous_strides,
+    Attr, AttrKind, DType, DTypeSet, DeviceInfo, DeviceKind, Dispatch, Features, RSlice, Slot,
+    TensorDesc, layout::contiguous_strides,
 };
 
 fn device() -> DeviceInfo<'static> {
@@ -11,7 +11,7 @@ fn device() -> DeviceInfo<'static> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 2,
+        kind: DeviceKind::DISCRETE,
         subgroup_size: 32,
         shared_bytes: 32 << 10,
         push_bytes: 128,
@@ -22,7 +22,7 @@ fn device() -> DeviceInfo<'static> {
         max_buffer_range: u64::from(u32::MAX),
         buffer_align: 16,
         features: Features(u64::MAX),
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 
@@ -420,10 +420,7 @@ fn large_transposed_operands_are_asked_for_contiguous() {
     let a = Operand::new(DType::BF16, &[1024, 1024]);
     let b = a.clone().with_strides(&[1, 1024]);
     let refusal = ask("add", &[a, b], (DType::BF16, &[1024, 1024])).unwrap_err();
-    let wanted = nx_vulkan_abi::InputAs {
-        index: 1,
-        dtype: DType::BF16,
-    };
+    let wanted = nx_vulkan_abi::InputAs::new(1, DType::BF16);
     assert_eq!(refusal, Refusal::InputsAs(vec![wanted]));
 }
 

@@ -4,10 +4,7 @@ use crate::{
     problem::Problem,
     steps::{self, Cut, number},
 };
-use nx_vulkan_abi::{DType, DeviceInfo, Features, Plan, Refusal};
-
-/// `VkPhysicalDeviceType` of a CPU.
-pub(crate) const CPU: u32 = 4;
+use nx_vulkan_abi::{DType, DeviceInfo, DeviceKind, Features, Plan, Refusal};
 
 /// What one workgroup does: rows and columns of an invocation, invocations, and whether these have the same rows.
 struct Shape {
@@ -66,7 +63,7 @@ fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     // 64-bit integers travel between invocations only with an extension that shaders here do without.
     let travels = !matches!(problem.dtype, DType::U64 | DType::S64)
         && device.features.has(Features::SUBGROUP_ARITHMETIC);
-    if device.kind == CPU && travels && problem.n > 4 {
+    if device.kind == DeviceKind::CPU && travels && problem.n > 4 {
         let own_m = if problem.m > lanes { 2 * lanes } else { lanes };
         return Shape {
             own_m,
@@ -78,7 +75,7 @@ fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     Shape {
         own_m: problem.m.next_power_of_two().min(4),
         own_n: problem.n.next_power_of_two().min(4),
-        threads: if device.kind == CPU {
+        threads: if device.kind == DeviceKind::CPU {
             lanes
         } else {
             steps::threads(device).min(128)

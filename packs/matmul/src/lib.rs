@@ -15,7 +15,7 @@ mod table;
 mod tests;
 mod tiled;
 
-use nx_vulkan_abi::{Description, Plan, Refusal, Request, Source, pack};
+use nx_vulkan_abi::{Description, DeviceKind, Plan, Refusal, Request, Source, pack};
 use problem::Problem;
 pub use table::{Method, Table};
 
@@ -61,7 +61,7 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),
-        Method::Cpu if request.device.kind != direct::CPU => {
+        Method::Cpu if request.device.kind != DeviceKind::CPU => {
             Err(Refusal::decline("the device is not a CPU"))
         }
         Method::Direct | Method::Cpu => direct::plan(&problem, request.device),

@@ -49,12 +49,7 @@ impl Problem {
             ));
         }
         let wrong = (0..2).filter(|&i| request.inputs[i as usize].dtype != c.dtype);
-        let wrong: Vec<InputAs> = wrong
-            .map(|index| InputAs {
-                index,
-                dtype: c.dtype,
-            })
-            .collect();
+        let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, c.dtype)).collect();
         if !wrong.is_empty() {
             return Err(Refusal::InputsAs(wrong));
         }

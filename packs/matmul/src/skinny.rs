@@ -1,11 +1,10 @@
 //! Products with few rows or few columns: matrix-vector, vector-matrix, inner products. They are bound by memory.
 
 use crate::{
-    direct::CPU,
     problem::Problem,
     steps::{self, Cut, number},
 };
-use nx_vulkan_abi::{DeviceInfo, Plan, Refusal};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal};
 
 /// Most columns that count as few.
 pub(crate) const FEW: u32 = 8;
@@ -34,7 +33,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let wide = problem.a.is_wide(width);
     let step = if wide { width } else { 1 };
     let (depth, row_step) = if along_k { (step, 1) } else { (1, step) };
-    let threads = if device.kind == CPU {
+    let threads = if device.kind == DeviceKind::CPU {
         32
     } else {
         steps::threads(device)

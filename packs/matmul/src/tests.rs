@@ -153,16 +153,10 @@ fn other_types_are_asked_for_in_the_result_type() {
     let answer = ask_of(table, DIRECT, &gpu(), &a, &b, DType::F32);
     assert_eq!(
         answer,
-        Err(Refusal::InputsAs(vec![InputAs {
-            index: 0,
-            dtype: DType::F32
-        }]))
+        Err(Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]))
     );
     let answer = ask_of(table, DIRECT, &gpu(), &a, &a, DType::S32);
-    let both = [0, 1].map(|index| InputAs {
-        index,
-        dtype: DType::S32,
-    });
+    let both = [0, 1].map(|index| InputAs::new(index, DType::S32));
     assert_eq!(answer, Err(Refusal::InputsAs(both.to_vec())));
 }
 

@@ -79,10 +79,7 @@ impl<'a> Emitter<'a> {
             if operand.is_contiguous() {
                 self.too_large()
             } else {
-                Refusal::InputsAs(vec![InputAs {
-                    index: 0,
-                    dtype: operand.dtype,
-                }])
+                Refusal::InputsAs(vec![InputAs::new(0, operand.dtype)])
             }
         })?;
         let states = self.states(pass)?;

@@ -1,7 +1,7 @@
 //! Passes: how a reduction is walked and shared out among workgroups, without buffers and bytes.
 
 use crate::problem::{Axis, Problem, collapse, elements};
-use nx_vulkan_abi::{DeviceInfo, Features};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
 
 /// Adjacent elements that make 16-byte loads worthwhile, and a dispatch of their own over the other reduced axes.
 const LONG_ROW: u64 = 64;
@@ -12,8 +12,6 @@ const LOADS: u64 = 8;
 /// Compute units of a device that does not say how many it has; few on a CPU.
 const SOME_UNITS: u64 = 64;
 const CPU_UNITS: u64 = 2;
-/// `DeviceInfo::kind` of a CPU.
-pub(crate) const CPU: u32 = 4;
 
 /// What the shape of a pass depends on, beside the problem.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +41,7 @@ impl Tuning {
             .min(device.max_workgroup_size[0])
             .min(256);
         let units = match (device.compute_units, device.kind) {
-            (0, CPU) => CPU_UNITS,
+            (0, DeviceKind::CPU) => CPU_UNITS,
             (0, _) => SOME_UNITS,
             (units, _) => u64::from(units),
         };

@@ -2,7 +2,8 @@
 
 use super::*;
 use nx_vulkan_abi::{
-    Attr, AttrKind, BufArg, DType, DeviceInfo, RSlice, Slot, TensorDesc, layout::contiguous_strides,
+    Attr, AttrKind, BufArg, DType, DeviceInfo, DeviceKind, RSlice, Slot, TensorDesc,
+    layout::contiguous_strides,
 };
 
 fn device() -> DeviceInfo<'static> {
@@ -10,7 +11,7 @@ fn device() -> DeviceInfo<'static> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 2,
+        kind: DeviceKind::DISCRETE,
         subgroup_size: 32,
         shared_bytes: 48 << 10,
         push_bytes: 128,
@@ -21,7 +22,7 @@ fn device() -> DeviceInfo<'static> {
         max_buffer_range: u64::from(u32::MAX),
         buffer_align: 16,
         features: Features(u64::MAX),
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Shader variants: the defines that turn a pattern into the shader of one op, type and pass.
 
 use crate::{
-    pass::{CPU, Pattern, Tuning, uses_subgroups},
+    pass::{Pattern, Tuning, uses_subgroups},
     table::TableRow,
 };
 use nx_vulkan_abi::{
-    DType, Define, Features, Refusal, Request, ShaderVariant,
+    DType, Define, DeviceKind, Features, Refusal, Request, ShaderVariant,
     glsl::{self, define, operand},
 };
 
@@ -151,7 +151,7 @@ impl<'a> Typed<'a> {
         };
         // A CPU has no use for loads in flight, and its compiler takes long over them.
         let unroll = match request.device.kind {
-            CPU => 2,
+            DeviceKind::CPU => 2,
             _ => (in_flight / item_bytes).clamp(4, 8),
         };
         let states = match pattern {

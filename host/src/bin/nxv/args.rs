@@ -11,16 +11,20 @@ pub(crate) enum Verb {
     Explain,
     Bench,
     Check,
+    Pack,
+    Tune,
     Registry,
 }
 
 /// Every verb with its name.
-pub(crate) const VERBS: [(&str, Verb); 6] = [
+pub(crate) const VERBS: [(&str, Verb); 8] = [
     ("devices", Verb::Devices),
     ("ops", Verb::Ops),
     ("explain", Verb::Explain),
     ("bench", Verb::Bench),
     ("check", Verb::Check),
+    ("pack", Verb::Pack),
+    ("tune", Verb::Tune),
     ("registry", Verb::Registry),
 ];
 
@@ -46,7 +50,7 @@ pub(crate) struct Arguments {
 }
 
 /// Verbs whose words after the options mean something.
-const TAKE_OPERANDS: &[Verb] = &[Verb::Explain, Verb::Registry];
+const TAKE_OPERANDS: &[Verb] = &[Verb::Explain, Verb::Pack, Verb::Registry];
 
 /// An option: name, whether it takes a value, the verbs that have it (none: all).
 struct Known(&'static str, bool, &'static [Verb]);
@@ -60,12 +64,24 @@ const OPTIONS: &[Known] = &[
     Known("--validation", false, &[]),
     Known("--attr", true, &[Verb::Explain]),
     Known("--out", true, &[Verb::Explain]),
-    Known("--filter", true, &[Verb::Ops, Verb::Bench, Verb::Check]),
+    Known(
+        "--filter",
+        true,
+        &[Verb::Ops, Verb::Bench, Verb::Check, Verb::Tune],
+    ),
+    Known("--markdown", false, &[Verb::Ops]),
     Known("--list", false, &[Verb::Bench]),
     Known("--host", false, &[Verb::Bench]),
-    Known("--quick", false, &[Verb::Bench, Verb::Check]),
-    Known("--seed", true, &[Verb::Check]),
-    Known("--threads", true, &[Verb::Check]),
+    Known("--quick", false, &[Verb::Bench, Verb::Check, Verb::Pack]),
+    Known("--seed", true, &[Verb::Check, Verb::Pack]),
+    Known("--threads", true, &[Verb::Check, Verb::Pack]),
+    Known("--budget", true, &[Verb::Tune]),
+    Known("--into", true, &[Verb::Pack]),
+    Known("--abi", true, &[Verb::Pack]),
+    Known("--op", true, &[Verb::Pack]),
+    Known("--key", true, &[Verb::Pack]),
+    Known("--group", true, &[Verb::Pack]),
+    Known("--timeout", true, &[Verb::Pack]),
 ];
 
 impl Verb {
@@ -90,6 +106,15 @@ impl Arguments {
             .iter()
             .filter(move |row| row.0 == option)
             .map(|row| row.1.as_str())
+    }
+
+    /// Names of the options that are given, those of every verb left out.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let of_all = |name| OPTIONS.iter().any(|o| o.0 == name && o.2.is_empty());
+        self.options
+            .iter()
+            .map(|o| o.0)
+            .filter(move |o| !of_all(*o))
     }
 
     /// Whether a flag is given.
@@ -153,7 +178,8 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
         None if given("--help") => return Ok(Parsed::Help(None)),
         None => {
             return Err(
-                "expected a verb: devices, ops, explain, bench, check or registry".to_owned(),
+                "expected a verb: devices, ops, explain, bench, check, pack, tune or registry"
+                    .to_owned(),
             );
         }
         Some("help") => {

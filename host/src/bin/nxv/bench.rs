@@ -319,7 +319,7 @@ impl Bench<'_> {
 }
 
 /// Elements from 0 to 1, the first few thousand of them different. Flags alternate.
-fn random((dtype, shape): &Spec) -> Vec<u8> {
+pub(crate) fn random((dtype, shape): &Spec) -> Vec<u8> {
     let mut state = 1u32;
     let mut block = Vec::with_capacity(1 << 16);
     for _ in 0..8192 {

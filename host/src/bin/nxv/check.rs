@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
             .number("--threads")
             .map_err(Problem::Usage)?
             .unwrap_or(defaults.threads),
+        pack: None,
     };
     let shows = stderr().is_terminal();
     let report = sweep::run(&arguments.config, &options, &|done, all| {

@@ -11,6 +11,8 @@ pub(crate) fn text(verb: Option<Verb>) -> &'static str {
         Some(Verb::Explain) => EXPLAIN,
         Some(Verb::Bench) => BENCH,
         Some(Verb::Check) => CHECK,
+        Some(Verb::Pack) => PACK,
+        Some(Verb::Tune) => TUNE,
         Some(Verb::Registry) => REGISTRY,
     }
 }
@@ -25,6 +27,8 @@ Usage: nxv VERB [OPTIONS]
   explain    who runs one request, and why the others do not
   check      run every op and compare with the CPU kernels
   bench      measure
+  tune       time the kernels that compete, so that the registry can choose by it
+  pack       write, check, test, measure, pin and sign a kernel pack
   registry   check a registry file before it is used
 
   nxv help VERB says more.
@@ -53,9 +57,10 @@ JSON: a list of {index, name, kind, uuid, driver, api, memory, features, unusabl
 const OPS: &str = "\
 Every op on every element type it takes, and the kernel that runs it on a [64, 64] tensor.
 
-Usage: nxv ops [--filter OP] [--json]
+Usage: nxv ops [--filter OP] [--json | --markdown]
 
   --filter OP    only this op, or with a trailing *, those that begin with it
+  --markdown     a table of ops and types, as in docs/support.md
 
 JSON: a list of {op, dtype, served_by}; served_by is \"pack/kernel\", \"host\" or null.
 ";
@@ -112,6 +117,52 @@ Usage: nxv check [--filter OP] [--seed N] [--quick] [--threads N] [--validation]
 
 JSON: {device, driver, seed, cases, guarded, flushed, ulp, not_served, lacking, failures, failed, seconds, validation}.
 Exit code: 1 when anything fails, or with --validation when the layers report anything.
+";
+
+const TUNE: &str = "\
+Times every kernel that can run an op, for each element type at sizes from 2^6 to 2^22 elements, and keeps the times in
+the cache folder, for this device and driver. A runtime that opens afterwards uses them where the registry's `order`
+includes \"measured\". A time counts only for the very file of the pack that it was measured with. Nothing is ever
+measured without this verb.
+
+Usage: nxv tune [--filter OP] [--budget SECONDS] [--json]
+
+  --filter OP         only this op, or with a trailing *, those that begin with it
+  --budget SECONDS    no measurement begins after this; 60 by default
+
+JSON: {file, device, driver, measured, skipped, complete, seconds, best: [{op, types, elements, kernel, us, next, next_us}]}.
+";
+
+const PACK: &str = "\
+What an author of a kernel pack needs. docs/writing-a-pack.md goes through all of it.
+
+Usage: nxv pack new NAME [--into DIR] [--abi PATH]
+       nxv pack check FILE [--seed N] [--timeout SECONDS] [--json]
+       nxv pack test FILE [--op OP] [--seed N] [--quick] [--threads N] [--json]
+       nxv pack bench FILE [--op OP] [--quick] [--json]
+       nxv pack pin FILE [--registry FILE]
+       nxv pack keygen [--key FILE]
+       nxv pack sign FILE --key FILE
+
+  new       writes a crate that builds, passes and has one unary op, one binary op and one op with its own shader
+  check     looks for what would make the host refuse the pack or its plans: metadata, symbols, layout, purity and
+            determinism of plan, hostile requests, shaders against what plans say of them. Each group of checks runs
+            in a process of its own, so that a crash is a finding
+  test      compares the pack's kernels with the CPU kernels: three runs on reused buffers, with guards around results
+  bench     times the pack's kernels against every other kernel of the same op, the CPU's included
+  pin       prints the registry entry with the sha256 of the file, or with --registry puts it into that file
+  keygen    makes a key for sign
+  sign      writes FILE.minisig, whose trusted comment names id, version and ABI
+
+  --abi PATH     the folder of the nx-vulkan-abi crate; without it the crate is fetched from the project's repository
+  --into DIR     where the new folder goes; here by default
+  --key FILE     the secret key, nx-vulkan.key by default for keygen; FILE.pub is the public one
+  --op OP        only this op, or with a trailing *, those that begin with it
+  --seed N       other requests, shapes and values; 1 by default. The same seed gives the same ones
+  --timeout S    seconds for each group of checks; 120 by default
+
+$NX_VULKAN_KEY_PASSWORD protects the key of keygen and opens it in sign; without it the key is not encrypted.
+Exit code: 1 when a check, a test or a signature fails.
 ";
 
 const REGISTRY: &str = "\

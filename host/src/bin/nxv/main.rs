@@ -3,15 +3,18 @@
 mod args;
 mod bench;
 mod check;
+mod contest;
 mod devices;
 mod explain;
 mod help;
 mod ops;
 mod output;
+mod pack;
 mod probe;
 mod registry;
 mod spec;
 mod timing;
+mod tune;
 mod workloads;
 
 use args::{Parsed, Verb};
@@ -51,6 +54,8 @@ fn main() -> ExitCode {
         Verb::Explain => explain::run(&arguments),
         Verb::Bench => bench::run(&arguments),
         Verb::Check => check::run(&arguments),
+        Verb::Pack => pack::run(&arguments),
+        Verb::Tune => tune::run(&arguments),
         Verb::Registry => registry::run(&arguments),
     };
     match result {

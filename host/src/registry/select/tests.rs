@@ -20,7 +20,7 @@ extern "C" fn declines(_row: u32, _request: &Request<'_>) -> Reply {
     }
 }
 
-extern "C" fn retire() {}
+extern "C" fn nothing() {}
 
 fn kernel(id: &str, op: &str, rank: u32) -> Kernel {
     Kernel {
@@ -45,7 +45,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<Kernel>) -> FoundPack {
         sources: Vec::new(),
         kernels,
         warnings: Vec::new(),
-        retire,
+        retire: nothing,
     };
     FoundPack {
         path: "x.so".into(),
@@ -77,7 +77,7 @@ pub(in crate::registry) fn device() -> DeviceInfo<'static> {
         name: "test".into(),
         vendor: 0,
         driver: 0,
-        kind: 0,
+        kind: nx_vulkan_abi::DeviceKind::OTHER,
         subgroup_size: 32,
         shared_bytes: 0,
         push_bytes: 128,
@@ -88,7 +88,7 @@ pub(in crate::registry) fn device() -> DeviceInfo<'static> {
         max_buffer_range: 1,
         buffer_align: 256,
         features: Features::FP64,
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 

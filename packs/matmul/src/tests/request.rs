@@ -2,8 +2,8 @@
 
 use crate::{Table, plan_from};
 use nx_vulkan_abi::{
-    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, Plan, RSlice, RStr, Refusal,
-    Request, Slot, TensorDesc, layout::contiguous_strides,
+    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, DeviceKind, Features, Plan, RSlice, RStr,
+    Refusal, Request, Slot, TensorDesc, layout::contiguous_strides,
 };
 
 pub(super) fn gpu() -> DeviceInfo<'static> {
@@ -11,7 +11,7 @@ pub(super) fn gpu() -> DeviceInfo<'static> {
         name: RStr::from_str("test"),
         vendor: 0,
         driver: 0,
-        kind: 2,
+        kind: DeviceKind::DISCRETE,
         subgroup_size: 32,
         shared_bytes: 48 << 10,
         push_bytes: 128,
@@ -22,13 +22,13 @@ pub(super) fn gpu() -> DeviceInfo<'static> {
         max_buffer_range: 1 << 30,
         buffer_align: 64,
         features: Features(u64::MAX),
-        spare: [0; 4],
+        ..DeviceInfo::default()
     }
 }
 
 pub(super) fn cpu() -> DeviceInfo<'static> {
     DeviceInfo {
-        kind: 4,
+        kind: DeviceKind::CPU,
         subgroup_size: 8,
         shared_bytes: 32 << 10,
         compute_units: 0,

@@ -1,0 +1,151 @@
+//! `nxv pack new`: a crate to start from. What it writes builds, and passes `nxv pack check` and `nxv pack test`.
+
+use super::trouble;
+use crate::{
+    args::Arguments,
+    output::{Outcome, Problem},
+};
+use std::path::{Path, PathBuf};
+
+/// Where the nx-vulkan-abi crate is, unless the author says it.
+const REPOSITORY: &str = "https://github.com/borodark/nx_vulkan";
+
+/// Every file of the crate. In the texts, `NAME`, `LIBRARY` and `ABI` stand for what they say.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("README.md", include_str!("template/README.md")),
+    (".gitignore", include_str!("template/gitignore")),
+    ("pack.toml", include_str!("template/pack.toml")),
+    (
+        "shaders/map.comp",
+        include_str!("template/shaders/map.comp"),
+    ),
+    (
+        "shaders/largest.comp",
+        include_str!("template/shaders/largest.comp"),
+    ),
+    ("src/lib.rs", include_str!("template/src/lib.rs")),
+    ("src/map.rs", include_str!("template/src/map.rs")),
+    ("src/largest.rs", include_str!("template/src/largest.rs")),
+    ("src/table.rs", include_str!("template/src/table.rs")),
+    ("src/tests.rs", include_str!("template/src/tests.rs")),
+];
+
+/// Writes the crate into a new folder.
+pub(crate) fn run(arguments: &Arguments, name: &str) -> Result<Outcome, Problem> {
+    check(name).map_err(Problem::Usage)?;
+    let folder = Path::new(arguments.value("--into").unwrap_or(".")).join(name);
+    let abi = match arguments.value("--abi") {
+        None => format!("{{ git = \"{REPOSITORY}\" }}"),
+        Some(path) => format!("{{ path = {} }}", quoted(&abi(path)?)?),
+    };
+    if folder.exists() {
+        let text = format!(
+            "{} exists already; name another folder with --into",
+            folder.display()
+        );
+        return Err(Problem::Usage(text));
+    }
+    let library = library(name);
+    for (file, text) in FILES {
+        let path = folder.join(file);
+        let text = match *file {
+            // The only file in which the capital words might stand for anything else is a shader.
+            file if file.starts_with("shaders") => (*text).to_owned(),
+            _ => text
+                .replace("LIBRARY", &library)
+                .replace("NAME", name)
+                .replace("= ABI\n", &format!("= {abi}\n")),
+        };
+        let parent = path.parent().unwrap_or(&folder);
+        std::fs::create_dir_all(parent).map_err(|error| trouble(parent, &error))?;
+        std::fs::write(&path, text).map_err(|error| trouble(&path, &error))?;
+    }
+    let files: Vec<PathBuf> = FILES.iter().map(|row| folder.join(row.0)).collect();
+    let text = format!(
+        "{} has {} files. Next:\n\n  cd {}\n  cargo build --release\n  nxv pack check target/release/{library}\n",
+        folder.display(),
+        files.len(),
+        folder.display()
+    );
+    Ok(Outcome {
+        text,
+        json: serde_json::json!({ "folder": folder, "files": files, "library": library }),
+        holds: true,
+    })
+}
+
+/// The name is pack id, part of a crate name and of a file name.
+fn check(name: &str) -> Result<(), String> {
+    let ordinary = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if !starts || name.len() > 48 || name == "host" || !name.chars().all(ordinary) {
+        return Err(format!(
+            "expected a name of lower-case letters, digits, - and _ that begins with a letter and is not host, got: {name}"
+        ));
+    }
+    Ok(())
+}
+
+/// The folder of the nx-vulkan-abi crate, absolute.
+fn abi(path: &str) -> Result<PathBuf, Problem> {
+    let absolute = Path::new(path).canonicalize().ok();
+    let found = absolute.filter(|path| {
+        std::fs::read_to_string(path.join("Cargo.toml"))
+            .is_ok_and(|text| text.contains("name = \"nx-vulkan-abi\""))
+    });
+    found.ok_or_else(|| {
+        Problem::Usage(format!(
+            "--abi: expected the folder of the crate nx-vulkan-abi, got: {path}"
+        ))
+    })
+}
+
+/// A path as a TOML string.
+fn quoted(path: &Path) -> Result<String, Problem> {
+    let text = path
+        .to_str()
+        .ok_or_else(|| Problem::Usage(format!("--abi: {} is not UTF-8", path.display())))?;
+    Ok(toml_edit::Value::from(text).to_string())
+}
+
+/// File name of the library that cargo makes of the crate.
+fn library(name: &str) -> String {
+    format!(
+        "{}nx_vulkan_pack_{}{}",
+        std::env::consts::DLL_PREFIX,
+        name.replace('-', "_"),
+        std::env::consts::DLL_SUFFIX
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_a_crate_are_refused() {
+        for name in ["gauss", "my-pack_2"] {
+            assert_eq!(check(name), Ok(()));
+        }
+        for name in [
+            "",
+            "2d",
+            "My",
+            "a/b",
+            "host",
+            "ä",
+            "a b",
+            "-a",
+            &"a".repeat(60),
+        ] {
+            assert!(check(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_library_is_what_cargo_calls_it() {
+        let name = library("my-pack");
+        assert!(name.contains("nx_vulkan_pack_my_pack"), "{name}");
+    }
+}
