@@ -3,6 +3,7 @@
 //! [`load`] reads `registry.toml`, loads the packs and answers with an immutable [`Table`].
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
+mod admission;
 mod check;
 mod codes;
 mod condition;
