@@ -88,16 +88,12 @@ impl Runtime {
         } else {
             let table = self.table();
             let planner = self.planner(&table);
-            let place = table
-                .packs
-                .iter()
-                .enumerate()
-                .find_map(|(p, pack)| {
-                    let id = kernel.strip_prefix(&pack.id)?.strip_prefix('/')?;
-                    let mut kernels = pack.kernels.iter();
-                    let found = kernels.position(|kernel| kernel.id == id && kernel.op == op)?;
-                    Some((p, found))
-                });
+            let place = table.packs.iter().enumerate().find_map(|(p, pack)| {
+                let id = kernel.strip_prefix(&pack.id)?.strip_prefix('/')?;
+                let mut kernels = pack.kernels.iter();
+                let found = kernels.position(|kernel| kernel.id == id && kernel.op == op)?;
+                Some((p, found))
+            });
             let place = place.ok_or_else(|| {
                 Error::bad_input(format!("no loaded pack has a kernel {kernel} for {op}"))
             })?;

@@ -57,7 +57,9 @@ impl<'a> Asking<'a> {
     fn new(
         runtime: &'a Runtime,
         table: &'a Table,
-        place: (usize, usize), report: &'a mut Report) -> Asking<'a> {
+        place: (usize, usize),
+        report: &'a mut Report,
+    ) -> Asking<'a> {
         let kernel = &table.packs[place.0].kernels[place.1];
         Asking {
             runtime,

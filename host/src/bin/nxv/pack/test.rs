@@ -85,7 +85,8 @@ pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Probl
 /// Ops of the pack that the host does not run.
 fn unknown(session: &Session) -> Result<Vec<String>, Problem> {
     let runtime = session.runtime()?;
-    let packs = runtime.table().packs.iter();
+    let table = runtime.table();
+    let packs = table.packs.iter();
     let ops = packs.flat_map(|pack| pack.kernels.iter().map(|kernel| kernel.op.clone()));
     let mut ops: Vec<String> = ops
         .filter(|op| kernels::ops().iter().all(|known| known.name != op))
