@@ -12,10 +12,17 @@
 //! ```
 //!
 //! # Compatibility
-//! Value structs (`#[repr(C)]`) are frozen: they carry spare fields for growth and never change otherwise.
-//! Prefix types ([`Pack`], [`Kernel`], [`HostApi`]) grow at the end only. Enumerations are open integers; a
-//! value that a reader does not know is refused, never guessed. A panic never crosses: the [`pack!`] macro
-//! wraps every exported function.
+//! **Version 1.0.0 is frozen**: a pack built against it loads in every host of ABI 1, and a pack of a later
+//! 1.x loads in hosts that are older. Value structs (`#[repr(C)]`) never change; where they are to grow they carry
+//! spare fields. Prefix types ([`Pack`], [`Kernel`], [`HostApi`]) grow at the end only. Enumerations are open
+//! integers; a value that a reader does not know is refused, never guessed. A panic never crosses: the
+//! [`pack!`] macro wraps every exported function.
+//!
+//! # Ownership and threads
+//! A field or function says whose it is by a tag: `[borrowed]`, the host's until the function returns; `[moved]`, the
+//! pack's gift, which the host copies and frees; `[static]`, valid for ever; `[thread-safe]`, callable from any
+//! thread and from several at once; `[once, one thread]`, called once, before the others. What has no tag is a plain
+//! value. `docs/abi.md` has the rules at length and the layout of every type.
 
 pub mod author;
 pub mod dtype;

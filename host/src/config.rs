@@ -1,6 +1,9 @@
 //! How a runtime is opened: which device, which packs, where caches lie.
 
-use crate::{device::DeviceChoice, registry::REGISTRY_VARIABLE};
+use crate::{
+    device::DeviceChoice,
+    registry::{PACKS_VARIABLE, REGISTRY_VARIABLE},
+};
 use std::{path::PathBuf, time::Duration};
 
 /// Options of [`crate::Runtime::open`]. `Config::from_env()` is what the tool and the NIF start from.
@@ -16,6 +19,8 @@ pub struct Config {
     pub packs: Vec<PathBuf>,
     /// Folder for compiled shaders, pipelines and private copies of packs; without one the user's cache folder.
     pub cache_dir: Option<PathBuf>,
+    /// The `nxv` executable that tries new packs in a process of its own; without one they are not tried.
+    pub prober: Option<PathBuf>,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
     /// Whether to watch files as the registry's `[dev]` says.
@@ -32,6 +37,7 @@ impl Default for Config {
             registry_override: None,
             packs: Vec::new(),
             cache_dir: None,
+            prober: None,
             validation: false,
             watch: false,
             timeout: Duration::from_secs(120),
@@ -41,7 +47,8 @@ impl Default for Config {
 
 impl Config {
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_REGISTRY` (a
-    /// file), `$NX_VULKAN_PACKS` (a list of folders), `$NX_VULKAN_CACHE` (a folder) and `$NX_VULKAN_VALIDATION` (`1`) applied.
+    /// file), `$NX_VULKAN_PACKS` (a list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else
+    /// this executable, where it is `nxv`) and `$NX_VULKAN_VALIDATION` (`1`) applied.
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
@@ -49,9 +56,12 @@ impl Config {
                 DeviceChoice::parse(&value.to_string_lossy())
             }),
             registry_override: variable(REGISTRY_VARIABLE).map(PathBuf::from),
-            packs: variable("NX_VULKAN_PACKS")
+            packs: variable(PACKS_VARIABLE)
                 .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
             cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
+            prober: variable("NX_VULKAN_PROBER")
+                .map(PathBuf::from)
+                .or_else(own_executable),
             validation: variable("NX_VULKAN_VALIDATION").is_some_and(|value| value == "1"),
             ..Config::default()
         }
@@ -77,6 +87,13 @@ impl Config {
             .unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan"))
             .join("packs")
     }
+}
+
+/// The running executable, where it is `nxv`.
+fn own_executable() -> Option<PathBuf> {
+    std::env::current_exe()
+        .ok()
+        .filter(|path| path.file_stem().is_some_and(|name| name == "nxv"))
 }
 
 impl DeviceChoice {

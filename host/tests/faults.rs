@@ -202,7 +202,7 @@ fn wrong_sizes_and_empty_tensors_are_handled() {
     assert_eq!(error.to_string(), "a tensor f32[3] has 12 bytes, got: 8");
     let empty = runtime.upload(DType::U32, &[0, 5], &[]).unwrap();
     let result = run(&runtime, "bad_nothing", &empty).unwrap();
-    assert_eq!(runtime.download(&result, None).unwrap(), []);
+    assert!(runtime.download(&result, None).unwrap().is_empty());
     let sum = [Attr::ints("axes", [0])];
     let result = runtime
         .run("sum", &[&empty], &[(DType::U32, vec![5])], &sum)

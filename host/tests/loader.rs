@@ -17,9 +17,9 @@ use std::{
 /// Loads the packs of a folder in dev mode.
 fn load_from(folder: &Path, store: &Path) -> Table {
     let options = Options {
-        registry: None,
         packs: vec![folder.to_owned()],
         store: store.to_owned(),
+        ..Options::default()
     };
     load(&options).unwrap()
 }
@@ -360,7 +360,7 @@ fn an_unusable_store_is_named() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let expected = format!(
-        "store: the store {} is writable for others; chmod 700 it",
+        "store: the store {} is writable for everyone (mode 777); make it this user's alone",
         open.display()
     );
     assert_refused(result(&open), &expected);

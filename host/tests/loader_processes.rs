@@ -61,9 +61,9 @@ fn child() {
     let path = |name| PathBuf::from(env::var_os(name).expect("run by another test"));
     let (packs, store) = (vec![path("NXV_CHILD_PACKS")], path("NXV_CHILD_STORE"));
     let table = load(&Options {
-        registry: None,
         packs,
         store,
+        ..Options::default()
     })
     .unwrap();
     println!();

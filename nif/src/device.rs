@@ -49,6 +49,8 @@ pub(crate) struct Settings {
     registry: Option<String>,
     packs: Vec<String>,
     cache_dir: Option<String>,
+    /// The `nxv` that comes with this library.
+    prober: Option<String>,
     validation: bool,
 }
 
@@ -69,6 +71,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .packs
         .extend(settings.packs.into_iter().map(PathBuf::from));
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
+    config.prober = config.prober.or(settings.prober.map(PathBuf::from));
     config.validation |= settings.validation;
     config.watch = true;
 

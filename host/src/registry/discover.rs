@@ -1,16 +1,24 @@
-//! Which pack files are loaded: those of the search folders, as mode, pins and version ranges allow.
+//! Which pack files are loaded: those of the search folders, as mode, pins, signatures and version ranges allow.
 
 use super::{
     Options, Rejected,
-    config::{Config, Mode, PackEntry},
+    config::{Config, Mode, PackEntry, Require},
     image::Image,
     loader::{Identity, PackFile},
+    marker::Abandoned,
+    permissions,
+    probe::Prober,
+    quarantine, signature,
 };
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, log};
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Once},
 };
+
+/// The environment variable whose folders [`crate::Config::from_env`] puts before all others.
+pub const PACKS_VARIABLE: &str = "NX_VULKAN_PACKS";
 
 /// The result of a search.
 #[derive(Debug, Default)]
@@ -18,6 +26,8 @@ pub(super) struct Found {
     pub(super) packs: Vec<FoundPack>,
     pub(super) rejected: Vec<Rejected>,
     pub(super) warnings: Vec<String>,
+    /// Where the private copies are.
+    pub(super) store: PathBuf,
 }
 
 /// A loaded pack with its origin.
@@ -29,33 +39,71 @@ pub(super) struct FoundPack {
     pub(super) image: Arc<Image>,
 }
 
+/// A search in progress.
+#[derive(Debug)]
+struct Search<'a> {
+    config: &'a Config,
+    /// What is not loaded, by hash, with the reason.
+    quarantine: BTreeMap<String, String>,
+    prober: Option<Prober>,
+    /// Weaknesses of files and folders that were warned of.
+    weak: BTreeSet<String>,
+    found: Found,
+}
+
 /// Loads what the configuration allows. In locked mode every listed pack must load.
 pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
-    let mut found = Found::default();
-    let folders: Vec<&Path> = options
-        .packs
+    let store = config.store.as_deref().unwrap_or(&options.store);
+    let mut search = Search {
+        config,
+        quarantine: BTreeMap::new(),
+        prober: prober(config, options),
+        weak: BTreeSet::new(),
+        found: Found {
+            store: store.to_owned(),
+            ..Found::default()
+        },
+    };
+    let given = search.given(&options.packs);
+    let folders: Vec<&Path> = given
         .iter()
         .chain(&config.paths)
         .map(PathBuf::as_path)
         .collect();
-    let store = config.store.as_deref().unwrap_or(&options.store);
+    search.look_back()?;
     let mut named = Vec::new();
     for (id, entry) in &config.packs {
         if let Some(file) = &entry.file {
             let path = locate(file, &folders, config.source.folder());
-            found.add(config, store, &path, Some(id.as_str()));
+            search.add(&path, Some(id.as_str()));
             named.push(path);
         }
     }
     for folder in &folders {
-        for path in found.list(folder) {
+        for path in search.found.list(folder) {
             if !named.contains(&path) {
-                found.add(config, store, &path, None);
+                search.add(&path, None);
             }
         }
     }
-    found.report_missing(config)?;
-    Ok(found)
+    search.found.report_missing(config)?;
+    Ok(search.found)
+}
+
+/// What tries new packs: in mode dev, unless the registry says not to. Pinned and signed packs need no trial.
+fn prober(config: &Config, options: &Options) -> Option<Prober> {
+    static WARNED: Once = Once::new();
+    if config.mode == Mode::Locked || !config.dev.probe {
+        return None;
+    }
+    if options.prober.is_none() {
+        WARNED.call_once(|| {
+            log::warning(
+                "there is no nxv to try new packs with, so a broken one ends this process; set NX_VULKAN_PROBER",
+            );
+        });
+    }
+    options.prober.as_ref().map(Prober::new)
 }
 
 /// A bare name is a file in the first search folder that has it; a path is taken as it is.
@@ -70,34 +118,68 @@ fn locate(file: &Path, folders: &[&Path], registry: &Path) -> PathBuf {
         .unwrap_or_else(|| registry.join(file))
 }
 
-impl Found {
-    /// The libraries of a folder by name, so that the order of the directory does not matter.
-    fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
-        let entries = match std::fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.warnings
-                    .push(format!("search folder {}: {error}", folder.display()));
-                return Vec::new();
-            }
-        };
-        let mut files: Vec<PathBuf> = entries
-            .flatten()
-            .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
-            .map(|entry| entry.path())
-            .filter(|path| {
-                path.extension()
-                    .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
-            })
+impl Search<'_> {
+    /// The folders that the caller names. A locked registry takes none from the environment.
+    fn given(&mut self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        let variable = std::env::var_os(PACKS_VARIABLE).unwrap_or_default();
+        let from_environment: Vec<PathBuf> = std::env::split_paths(&variable)
+            .filter(|folder| *folder != Path::new(""))
             .collect();
-        files.sort();
-        files
+        match folders.strip_prefix(from_environment.as_slice()) {
+            Some(own) if self.config.mode == Mode::Locked && !from_environment.is_empty() => {
+                let warning = format!("mode \"locked\" ignores ${PACKS_VARIABLE}");
+                self.found.warnings.push(warning);
+                own.to_vec()
+            }
+            _ => folders.to_vec(),
+        }
     }
 
-    fn add(&mut self, config: &Config, store: &Path, path: &Path, id: Option<&str>) {
-        match self.load(config, store, path, id) {
-            Ok(pack) => self.packs.extend(pack),
-            Err(reason) => self.rejected.push(Rejected {
+    /// Sets aside what processes died of, and reads what else is set aside.
+    fn look_back(&mut self) -> Result<()> {
+        let store = self.found.store.clone();
+        // What lies in a store that others can write to, or in none, is no evidence.
+        let is_own =
+            std::fs::metadata(&store).is_ok_and(|meta| permissions::weakness(&meta).is_none());
+        if !is_own {
+            return Ok(());
+        }
+        for abandoned in Abandoned::all(&store) {
+            let (sha256, what) = (abandoned.sha256.clone(), abandoned.what.clone());
+            self.found
+                .warnings
+                .push(format!("{what}; {sha256} is in quarantine now"));
+            let recorded = quarantine::add(&store, &sha256, &what).and_then(|()| {
+                let failed = |error: std::io::Error| Error::new(Kind::Pack, error.to_string());
+                abandoned.clear().map_err(failed)
+            });
+            if let Err(error) = recorded {
+                self.found
+                    .warnings
+                    .push(format!("this could not be recorded: {error}"));
+                self.quarantine.insert(sha256, what);
+            }
+        }
+        match quarantine::list(&store) {
+            Ok(list) => {
+                let shown = list.into_iter().map(|entry| {
+                    (
+                        entry.sha256,
+                        format!("since {}: {}", entry.since, entry.reason),
+                    )
+                });
+                self.quarantine.extend(shown);
+            }
+            Err(error) if self.config.mode == Mode::Locked => return Err(error),
+            Err(error) => self.found.warnings.push(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, id: Option<&str>) {
+        match self.load(path, id) {
+            Ok(pack) => self.found.packs.extend(pack),
+            Err(reason) => self.found.rejected.push(Rejected {
                 path: path.to_owned(),
                 reason,
             }),
@@ -106,55 +188,114 @@ impl Found {
 
     /// Loads one file; `None` when its content is loaded already, or is not listed in locked mode.
     fn load(
-        &self,
-        config: &Config,
-        store: &Path,
+        &mut self,
         path: &Path,
         wanted: Option<&str>,
     ) -> std::result::Result<Option<FoundPack>, String> {
+        let (config, locked) = (self.config, self.config.mode == Mode::Locked);
         let file = PackFile::read(path)?;
-        let by_pin = || {
-            let pinned = |entry: &PackEntry| {
-                entry.file.is_none() && entry.pin.as_ref() == Some(&file.sha256)
-            };
-            config
-                .packs
-                .iter()
-                .find(|(_, entry)| pinned(entry))
-                .map(|(id, _)| id.as_str())
-        };
-        let wanted = wanted.or_else(|| by_pin().filter(|_| config.mode == Mode::Locked));
-        let unlisted = config.mode == Mode::Locked && wanted.is_none();
-        if unlisted || self.packs.iter().any(|pack| pack.sha256 == file.sha256) {
+        if self
+            .found
+            .packs
+            .iter()
+            .any(|pack| pack.sha256 == file.sha256)
+        {
             return Ok(None);
         }
         let entry = |id: &str| config.packs.get(id);
         file.check_pin(wanted.and_then(entry))?;
-        let inspected = file.inspect()?;
+        let inspected = file.inspect();
+        let wanted = wanted.or_else(|| config.listed(&file, &inspected).filter(|_| locked));
+        if locked && wanted.is_none() {
+            return Ok(None);
+        }
+        self.check_weaknesses(&file)?;
+        if let Some(reason) = self.quarantine.get(&file.sha256) {
+            let file = self.found.store.join("quarantine.toml");
+            return Err(format!(
+                "quarantine: {reason}; remove its entry from {} to load it again",
+                file.display()
+            ));
+        }
+        let inspected = inspected?;
         if let Some(identity) = &inspected {
             self.admit(entry(&identity.id), wanted, identity, &file)?;
         }
-        let image = file.map(store)?;
-        let mapped = Identity {
-            id: image.id.clone(),
-            version: image.version.clone(),
-        };
-        match &inspected {
-            Some(told) if *told != mapped => {
-                return Err(format!(
-                    "describe: it calls itself {mapped}, its metadata says {told}"
-                ));
-            }
-            Some(_) => {}
-            None => self.admit(entry(&mapped.id), wanted, &mapped, &file)?,
+        self.check_trust(&file, inspected.as_ref(), wanted)?;
+        let stored = file.keep(&self.found.store)?;
+        if let Some(prober) = &self.prober {
+            prober.admit(&stored, &file.sha256)?;
         }
-        let priority = entry(&mapped.id).map_or(0, |entry| entry.priority);
+        let mapped = file.map(&stored, !locked)?;
+        self.found.warnings.extend(mapped.warnings);
+        let image = mapped.image;
+        if inspected.is_none() {
+            let identity = Identity {
+                id: image.id.clone(),
+                version: image.version.clone(),
+                abi: String::new(),
+            };
+            self.admit(entry(&image.id), wanted, &identity, &file)?;
+        }
+        let priority = entry(&image.id).map_or(0, |entry| entry.priority);
         Ok(Some(FoundPack {
             path: path.to_owned(),
             sha256: file.sha256,
             priority,
             image,
         }))
+    }
+
+    /// Files that others could have changed: a warning in dev mode, for each place once.
+    fn check_weaknesses(&mut self, file: &PackFile) -> std::result::Result<(), String> {
+        let weak = file.weaknesses();
+        match (self.config.mode, weak.as_slice()) {
+            (_, []) => Ok(()),
+            (Mode::Locked, weak) => Err(format!("permissions: {}", weak.join("; "))),
+            (Mode::Dev, _) => {
+                for why in weak {
+                    if self.weak.insert(why.clone()) {
+                        let warning = format!(
+                            "{why}: others could swap packs, and mode \"locked\" loads none from there"
+                        );
+                        self.found.warnings.push(warning);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the registry requires a pack to show.
+    fn check_trust(
+        &self,
+        file: &PackFile,
+        identity: Option<&Identity>,
+        wanted: Option<&str>,
+    ) -> std::result::Result<(), String> {
+        let trust = &self.config.trust;
+        let id = wanted.or(identity.map(|identity| identity.id.as_str()));
+        let entry = id.and_then(|id| self.config.packs.get(id));
+        let require = match (trust.require, self.config.mode) {
+            (Require::None, Mode::Locked) => Require::Sha256,
+            (require, _) => require,
+        };
+        let is_pinned = entry.is_some_and(|entry| entry.pin.is_some());
+        if matches!(require, Require::Sha256 | Require::Both) && !is_pinned {
+            return Err(format!(
+                "sha256: the registry requires one and pins none; the file has {}",
+                file.sha256
+            ));
+        }
+        if matches!(require, Require::Signature | Require::Both) {
+            let identity = identity.ok_or(
+                "signature: on this system the file does not say what the signature has to confirm",
+            )?;
+            let signer = entry.and_then(|entry| entry.signer.as_deref());
+            return signature::check(file, identity, trust, signer)
+                .map_err(|why| format!("signature: {why}"));
+        }
+        Ok(())
     }
 
     /// Whether a pack of that identity may be loaded from that file.
@@ -180,7 +321,12 @@ impl Found {
             }
             _ => {}
         }
-        if let Some(other) = self.packs.iter().find(|pack| pack.image.id == identity.id) {
+        if let Some(other) = self
+            .found
+            .packs
+            .iter()
+            .find(|pack| pack.image.id == identity.id)
+        {
             let path = other.path.display();
             return Err(format!(
                 "metadata: pack `{}` is already loaded from {path}",
@@ -196,6 +342,52 @@ impl Found {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+impl Config {
+    /// The listed pack that a file without a name in the registry is: by its pin, or where a signature will do, by
+    /// what it calls itself.
+    fn listed(
+        &self,
+        file: &PackFile,
+        inspected: &std::result::Result<Option<Identity>, String>,
+    ) -> Option<&str> {
+        let by_pin = |entry: &PackEntry| entry.pin.as_ref() == Some(&file.sha256);
+        let by_name = |id: &str, entry: &PackEntry| {
+            let identity = inspected.as_ref().ok().and_then(Option::as_ref);
+            self.trust.require == Require::Signature
+                && entry.pin.is_none()
+                && identity.is_some_and(|identity| identity.id == id)
+        };
+        let mut unnamed = self.packs.iter().filter(|(_, entry)| entry.file.is_none());
+        let listed = unnamed.find(|(id, entry)| by_pin(entry) || by_name(id, entry));
+        listed.map(|(id, _)| id.as_str())
+    }
+}
+
+impl Found {
+    /// The libraries of a folder by name, so that the order of the directory does not matter.
+    fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.warnings
+                    .push(format!("search folder {}: {error}", folder.display()));
+                return Vec::new();
+            }
+        };
+        let mut files: Vec<PathBuf> = entries
+            .flatten()
+            .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+            .map(|entry| entry.path())
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+            })
+            .collect();
+        files.sort();
+        files
     }
 
     /// Listed packs that did not load: a warning in dev mode, an error in locked mode.

@@ -1,12 +1,16 @@
-//! Bounds of an ELF shared object, checked on its bytes before anything maps it; it does not look at code or symbols.
+//! Bounds of an ELF shared object and what it wants loaded beside it, checked on its bytes before anything maps it;
+//! it does not look at code or symbols.
 //!
 //! `dlopen` of a file that ends inside a segment kills the process with SIGBUS, so every range that the
 //! dynamic loader or we ourselves follow is checked here. No input makes these functions panic.
 
+use super::dynamic;
 use std::ops::Range;
 
-const LOAD: u32 = 1;
-const DYNAMIC: u32 = 2;
+pub(super) const LOAD: u32 = 1;
+pub(super) const DYNAMIC: u32 = 2;
+const STACK: u32 = 0x6474_e551;
+const EXECUTABLE: u32 = 1;
 const NOBITS: u32 = 8;
 const SHARED_OBJECT: u16 = 3;
 const PROGRAM_HEADER: u64 = 56;
@@ -21,7 +25,7 @@ const MACHINES: &[(&str, u16)] = &[
     ("loongarch64", 258),
 ];
 
-/// Checks headers, segments and section table of a 64-bit little-endian shared object for `arch`, and
+/// Checks headers, segments, dependencies and section table of a 64-bit little-endian shared object for `arch`, and
 /// answers with the bytes of its section `name`.
 pub(super) fn section<'a>(bytes: &'a [u8], arch: &str, name: &str) -> Result<&'a [u8], String> {
     let file = Bytes(bytes);
@@ -35,8 +39,11 @@ pub(super) fn section<'a>(bytes: &'a [u8], arch: &str, name: &str) -> Result<&'a
         return Err("it is not a shared object".to_owned());
     }
     check_machine(file.u16(18)?, arch)?;
-    check_segments(file)?;
-    find_section(file, name)
+    let segments = read_segments(file)?;
+    check_segments(&segments)?;
+    let section = find_section(file, name)?;
+    dynamic::check(file, &segments)?;
+    Ok(section)
 }
 
 fn check_machine(machine: u16, arch: &str) -> Result<(), String> {
@@ -53,37 +60,67 @@ fn check_machine(machine: u16, arch: &str) -> Result<(), String> {
     }
 }
 
-fn check_segments(file: Bytes<'_>) -> Result<(), String> {
+/// A program header.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) kind: u32,
+    flags: u32,
+    /// Where it is in the file; checked to lie in it.
+    pub(super) file: Range<u64>,
+    /// Where it is in memory.
+    pub(super) memory: Range<u64>,
+}
+
+fn read_segments(file: Bytes<'_>) -> Result<Vec<Segment>, String> {
     let (start, size, count) = (file.u64(32)?, file.u16(54)?, file.u16(56)?);
     if u64::from(size) != PROGRAM_HEADER {
         return Err(format!(
             "its program headers have {size} bytes, not {PROGRAM_HEADER}"
         ));
     }
-    let (mut loads, mut dynamic) = (0, false);
-    for index in 0..u64::from(count) {
+    let segment = |index: u64| {
         let header = start
             .checked_add(index * PROGRAM_HEADER)
             .ok_or("its program headers overflow")?;
-        let kind = file.u32(header)?;
-        let (offset, in_file, in_memory) = (
-            file.u64(field(header, 8)?)?,
-            file.u64(field(header, 32)?)?,
-            file.u64(field(header, 40)?)?,
-        );
+        let word = |at| file.u64(field(header, at)?);
+        let (offset, address, in_file, in_memory) = (word(8)?, word(16)?, word(32)?, word(40)?);
         file.range(offset, in_file)
             .map_err(|why| format!("its segment {index} {why}"))?;
-        if kind == LOAD && in_file > in_memory {
+        let end = address
+            .checked_add(in_memory)
+            .ok_or_else(|| format!("its segment {index} overflows"))?;
+        Ok(Segment {
+            kind: file.u32(header)?,
+            flags: file.u32(field(header, 4)?)?,
+            file: offset..offset + in_file,
+            memory: address..end,
+        })
+    };
+    (0..u64::from(count)).map(segment).collect()
+}
+
+fn check_segments(segments: &[Segment]) -> Result<(), String> {
+    let length = |range: &Range<u64>| range.end - range.start;
+    let (mut last, mut loads) = (0, 0);
+    for (index, segment) in segments.iter().enumerate() {
+        if segment.kind == STACK && segment.flags & EXECUTABLE != 0 {
+            return Err("it asks for executable stacks in the whole process".to_owned());
+        }
+        if segment.kind != LOAD {
+            continue;
+        }
+        if length(&segment.file) > length(&segment.memory) {
             return Err(format!(
                 "its segment {index} is larger in the file than in memory"
             ));
         }
-        loads += usize::from(kind == LOAD);
-        dynamic |= kind == DYNAMIC;
+        if segment.memory.start < last {
+            return Err(format!("its segment {index} lies over another one"));
+        }
+        (last, loads) = (segment.memory.end, loads + 1);
     }
-    match (loads, dynamic) {
-        (0, _) => Err("it has nothing to load".to_owned()),
-        (_, false) => Err("it has no dynamic section".to_owned()),
+    match loads {
+        0 => Err("it has nothing to load".to_owned()),
         _ => Ok(()),
     }
 }
@@ -139,11 +176,11 @@ fn field(header: u64, offset: u64) -> Result<u64, String> {
 
 /// Reads that fail, rather than panic, beyond the end of the file.
 #[derive(Clone, Copy)]
-struct Bytes<'a>(&'a [u8]);
+pub(super) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
     /// `offset..offset + len` as a range of the file.
-    fn range(self, offset: u64, len: u64) -> Result<Range<usize>, String> {
+    pub(super) fn range(self, offset: u64, len: u64) -> Result<Range<usize>, String> {
         let end = offset.checked_add(len).ok_or("overflows")?;
         if end > self.0.len() as u64 {
             return Err(format!(
@@ -155,7 +192,7 @@ impl<'a> Bytes<'a> {
         Ok(offset as usize..end as usize)
     }
 
-    fn at(self, offset: u64, len: u64) -> Result<&'a [u8], String> {
+    pub(super) fn at(self, offset: u64, len: u64) -> Result<&'a [u8], String> {
         let range = self
             .range(offset, len)
             .map_err(|why| format!("its header {why}"))?;
@@ -176,7 +213,7 @@ impl<'a> Bytes<'a> {
         self.array(offset).map(u32::from_le_bytes)
     }
 
-    fn u64(self, offset: u64) -> Result<u64, String> {
+    pub(super) fn u64(self, offset: u64) -> Result<u64, String> {
         self.array(offset).map(u64::from_le_bytes)
     }
 }

@@ -1,11 +1,11 @@
 //! Doors for the fuzz targets to the parsers of this folder.
 
-use super::{config::Config, loader::PackFile};
+use super::{config::Config, loader};
 use std::path::Path;
 
 /// Everything that is looked at in a pack file before it is mapped; its id and version, or the refusal.
 pub fn pack_file(bytes: &[u8]) -> Result<Option<String>, String> {
-    let identity = PackFile::new(bytes.to_vec()).inspect()?;
+    let identity = loader::inspect(bytes)?;
     Ok(identity.map(|identity| identity.to_string()))
 }
 

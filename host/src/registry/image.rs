@@ -46,6 +46,7 @@ pub(super) struct Image {
     pub(super) sources: Vec<SourceFile>,
     pub(super) kernels: Vec<Kernel>,
     pub(super) warnings: Vec<String>,
+    pub(super) retire: extern "C" fn(),
 }
 
 /// A kernel of a mapped pack.
@@ -81,6 +82,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
         sources: Vec::new(),
         kernels: Vec::new(),
         warnings: Vec::new(),
+        retire: module.retire(),
     };
     for source in &described.sources {
         image
@@ -99,10 +101,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
 }
 
 fn check_status(step: &str, status: &Status) -> Result<(), String> {
-    let message = clean(
-        &text(status.message.as_rstr()).unwrap_or_default(),
-        MAX_QUOTED,
-    );
+    let message = cleaned(status.message.as_rstr());
     match status.fault {
         Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::plan::NEWER)),
         Fault::NONE => Ok(()),
@@ -142,6 +141,14 @@ impl Image {
     }
 
     fn add_kernel(&mut self, kernel: Kernel) {
+        if !(Numerics::EXACT..=Numerics::RELAXED).contains(&kernel.numerics) {
+            let warning = format!(
+                "kernel `{}` promises numerics {}, which this host does not know",
+                kernel.id, kernel.numerics.0
+            );
+            self.warnings.push(warning);
+            return;
+        }
         if !ops::NAMES.contains(&kernel.op.as_str()) {
             let hint = did_you_mean(&kernel.op, ops::NAMES.iter().copied());
             let warning = format!(
@@ -181,6 +188,14 @@ fn read_kernel(kernel: KernelRef) -> Result<Kernel, String> {
 
 fn is_printable(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// A message of the pack, fit for a log.
+pub(super) fn cleaned(message: RStr<'_>) -> String {
+    clean(
+        &String::from_utf8_lossy(message.as_rslice().as_slice()),
+        MAX_QUOTED,
+    )
 }
 
 /// A text of the pack, copied; `None` when it is not UTF-8.

@@ -1,8 +1,12 @@
-//! The way of one pack file into the process: read, hash, inspect, store, map once and never unmap.
+//! The way of one pack file into the process: read, hash, inspect, store, map once and never unmap. Whether it may go
+//! that way is decided elsewhere.
 //!
 //! Every error is `step: reason`. No step before `map` runs code of the pack.
 
-use super::{config::PackEntry, elf, image, image::Image, layout, store};
+use super::{
+    config::PackEntry, elf, image, image::Image, layout, marker::Marker, permissions, selftest,
+    store,
+};
 use abi_stable::{
     StableAbi as _,
     library::{
@@ -16,16 +20,25 @@ use semver::Version;
 use std::{
     collections::BTreeMap,
     fmt,
+    fs::Metadata,
     io::Write as _,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
+
+/// Images mapped in this process from which on a load warns, again at every further half of it.
+const MANY_IMAGES: usize = 100;
+
+/// Images mapped in this process from which on mode dev maps no more.
+const MAX_IMAGES: usize = 500;
 
 /// A pack file as it was read.
 #[derive(Debug)]
 pub(super) struct PackFile {
-    bytes: Vec<u8>,
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
+    meta: Metadata,
 }
 
 /// What a file says about itself before it is mapped.
@@ -33,6 +46,15 @@ pub(super) struct PackFile {
 pub(super) struct Identity {
     pub(super) id: String,
     pub(super) version: Version,
+    /// Version of the contract it was built against.
+    pub(super) abi: String,
+}
+
+/// A mapped pack, and what its user should know about mapping it.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    pub(super) image: Arc<Image>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl fmt::Display for Identity {
@@ -43,15 +65,18 @@ impl fmt::Display for Identity {
 
 impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
-        let bytes = store::read(path).map_err(|why| format!("read: {why}"))?;
-        Ok(PackFile::new(bytes))
-    }
-
-    pub(super) fn new(bytes: Vec<u8>) -> PackFile {
-        PackFile {
+        let (bytes, meta) = store::read(path).map_err(|why| format!("read: {why}"))?;
+        Ok(PackFile {
+            path: path.to_owned(),
             sha256: store::sha256(&bytes),
             bytes,
-        }
+            meta,
+        })
+    }
+
+    /// Who else could have changed it.
+    pub(super) fn weaknesses(&self) -> Vec<String> {
+        permissions::weaknesses(&self.path, &self.meta)
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
@@ -66,32 +91,81 @@ impl PackFile {
 
     /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
     pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
-        if cfg!(target_vendor = "apple") {
-            return Ok(None);
-        }
-        let section = elf::section(&self.bytes, std::env::consts::ARCH, ".nxv.meta")
-            .map_err(|why| format!("ELF: {why}"))?;
-        let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
-        check_meta(&meta)
-            .map(Some)
-            .map_err(|why| format!("metadata: {why}"))
+        inspect(&self.bytes)
     }
 
-    /// Maps a private copy of the file; a content that is mapped already is not mapped again.
-    pub(super) fn map(&self, store: &Path) -> Result<Arc<Image>, String> {
+    /// Puts a private copy into the store, from where it can be mapped.
+    pub(super) fn keep(&self, store: &Path) -> Result<PathBuf, String> {
+        store::put(store, &self.sha256, &self.bytes).map_err(|why| format!("store: {why}"))
+    }
+
+    /// Maps the private copy at `stored`; a content that was mapped before gives what it gave then.
+    pub(super) fn map(&self, stored: &Path, is_limited: bool) -> Result<Mapped, String> {
         // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
-        static MAPPED: Mutex<BTreeMap<String, Arc<Image>>> = Mutex::new(BTreeMap::new());
+        static MAPPED: Mutex<BTreeMap<String, Result<Arc<Image>, String>>> =
+            Mutex::new(BTreeMap::new());
         let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(image) = mapped.get(&self.sha256) {
-            return Ok(image.clone());
+        let mut warnings = Vec::new();
+        let image = match mapped.get(&self.sha256) {
+            Some(image) => image.clone(),
+            None if is_limited && mapped.len() >= MAX_IMAGES => {
+                return Err(format!(
+                    "map: {MAX_IMAGES} versions of packs are mapped, and none is ever unmapped; restart the VM"
+                ));
+            }
+            None => {
+                let folder = stored.parent().unwrap_or(Path::new("/"));
+                let origin = self.path.display().to_string();
+                let marker = Marker::leave(folder, &self.sha256, &origin);
+                let image = self.start(stored).map(Arc::new);
+                if let Err(error) = marker {
+                    warnings.push(format!(
+                        "{origin}: had this ended the process, the next one would not know: cannot leave a marker in {}: {error}",
+                        folder.display()
+                    ));
+                }
+                mapped.insert(self.sha256.clone(), image.clone());
+                if mapped.len() >= MANY_IMAGES && mapped.len() % (MANY_IMAGES / 2) == 0 {
+                    warnings.push(format!(
+                        "{} versions of packs are mapped, and none is ever unmapped; mode dev stops at {MAX_IMAGES}, restart the VM before",
+                        mapped.len()
+                    ));
+                }
+                image
+            }
+        };
+        image.map(|image| Mapped { image, warnings })
+    }
+
+    /// Maps the copy, initialises the pack, and tries its kernels.
+    pub(super) fn start(&self, stored: &Path) -> Result<Image, String> {
+        let header = open(stored).map_err(|why| format!("map: {why}"))?;
+        let mut image = image::describe(root_module(header)?, *HOST)?;
+        let told = self.inspect()?;
+        if let Some(told) =
+            told.filter(|told| (&told.id, &told.version) != (&image.id, &image.version))
+        {
+            return Err(format!(
+                "describe: it calls itself `{}` {}, its metadata says {told}",
+                image.id, image.version
+            ));
         }
-        let path =
-            store::put(store, &self.sha256, &self.bytes).map_err(|why| format!("store: {why}"))?;
-        let header = open(&path).map_err(|why| format!("map: {why}"))?;
-        let image = Arc::new(image::describe(root_module(header)?, *HOST)?);
-        mapped.insert(self.sha256.clone(), image.clone());
+        image.warnings.extend(selftest::run(&image));
         Ok(image)
     }
+}
+
+/// As [`PackFile::inspect`], for bytes without a file.
+pub(super) fn inspect(bytes: &[u8]) -> Result<Option<Identity>, String> {
+    if cfg!(target_vendor = "apple") {
+        return Ok(None);
+    }
+    let section = elf::section(bytes, std::env::consts::ARCH, ".nxv.meta")
+        .map_err(|why| format!("ELF: {why}"))?;
+    let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
+    check_meta(&meta)
+        .map(Some)
+        .map_err(|why| format!("metadata: {why}"))
 }
 
 fn check_meta(meta: &Meta) -> Result<Identity, String> {
@@ -123,6 +197,7 @@ fn check_meta(meta: &Meta) -> Result<Identity, String> {
     Ok(Identity {
         id: meta.id.clone(),
         version: version(&meta.version)?,
+        abi: meta.abi.clone(),
     })
 }
 
@@ -228,6 +303,7 @@ mod tests {
         let identity = Identity {
             id: "demo".into(),
             version: Version::new(1, 2, 3),
+            abi: ABI_VERSION.into(),
         };
         assert_eq!(check_meta(&own()), Ok(identity));
         let cases = [

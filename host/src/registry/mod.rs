@@ -11,19 +11,26 @@ mod diagnostic;
 mod discover;
 mod document;
 mod driver;
+mod dynamic;
 mod elf;
 mod format;
 pub(crate) mod fuzzing;
 mod image;
 mod layout;
 mod loader;
+mod marker;
 mod names;
 mod ops;
+mod permissions;
+pub mod probe;
+pub mod quarantine;
 mod reader;
 mod reload;
 mod rules;
 mod schema;
 mod select;
+mod selftest;
+mod signature;
 mod store;
 mod table;
 mod vet;
@@ -32,9 +39,11 @@ pub use check::{Checked, check};
 pub use codes::Code;
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use diagnostic::{Diagnostic, Severity};
+pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};
 pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
+pub use signature::comment as signed_comment;
 pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
 pub(crate) use vet::describe_twice;
 pub use vet::{FileFacts, facts, sha256_of};
@@ -58,6 +67,8 @@ pub struct Options {
     pub packs: Vec<PathBuf>,
     /// Folder for private copies of pack files, unless the registry file names one. Created where missing.
     pub store: PathBuf,
+    /// The `nxv` executable that tries new packs in a process of its own, in mode dev. Without one they are not tried.
+    pub prober: Option<PathBuf>,
 }
 
 /// Reads the registry and loads its packs. It changes nothing that another table uses, so that a caller can keep the
@@ -108,7 +119,9 @@ pub fn json_schema() -> String {
 
 /// sha256 of a file in lower-case hex, or `None` where it cannot be read.
 pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
-    store::read(path).ok().map(|bytes| store::sha256(&bytes))
+    store::read(path)
+        .ok()
+        .map(|(bytes, _)| store::sha256(&bytes))
 }
 
 /// Names of the numerics classes, strictest first.

@@ -4,7 +4,7 @@ use super::{
     Options, Rejected, Table,
     config::{Config, Mode},
     configuration, discover,
-    table::{LoadedPack, loaded},
+    table::LoadedPack,
 };
 use crate::Result;
 use std::path::Path;
@@ -38,15 +38,9 @@ pub fn reload(
     held: &dyn Fn(LoadedPack) -> LoadedPack,
 ) -> Result<(Table, Vec<Change>)> {
     let (config, named) = configuration(options)?;
-    let found = discover::packs(&config, options)?;
+    let mut found = discover::packs(&config, options)?;
     let mut changes = Vec::new();
-    let mut warnings = found.warnings;
-    let mut packs: Vec<LoadedPack> = Vec::new();
-    for pack in found.packs {
-        let own = pack.image.warnings.iter();
-        warnings.extend(own.map(|warning| format!("pack {}: {warning}", pack.image.id)));
-        packs.push(held(loaded(pack)));
-    }
+    let mut packs: Vec<LoadedPack> = found.take_packs().into_iter().map(held).collect();
     for old in &current.packs {
         if packs.iter().any(|pack| pack.id == old.id) {
             continue;
@@ -82,7 +76,7 @@ pub fn reload(
     };
     let rejected = found.rejected.iter().filter(fresh);
     changes.extend(rejected.map(|file| Change::Rejected(file.to_string())));
-    let table = Table::assemble(config, named, packs, found.rejected, warnings)?;
+    let table = Table::assemble(config, named, packs, found)?;
     Ok((table, changes))
 }
 
@@ -102,5 +96,5 @@ fn admits(config: &Config, pack: &LoadedPack) -> bool {
 
 /// Whether the file has another content than that. A file that cannot be read has.
 fn changed(path: &Path, sha256: &str) -> bool {
-    super::store::read(path).map_or(true, |bytes| super::store::sha256(&bytes) != sha256)
+    super::file_sha256(path).is_none_or(|found| found != sha256)
 }

@@ -1,11 +1,12 @@
 //! The content-addressed store of pack files: what is mapped is a private copy named by its sha256, never the author's file.
 
+use super::permissions;
 use sha2::{Digest, Sha256};
 use std::{
     fmt::Write as _,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -13,8 +14,9 @@ use std::{
 /// Largest pack file that is read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Reads a regular file through one descriptor, without following a symbolic link and without blocking on a FIFO.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
+/// Reads a regular file and its metadata through one descriptor, without following a symbolic link and without
+/// blocking on a FIFO.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -38,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     file.take(MAX_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
-    Ok(bytes)
+    Ok((bytes, meta))
 }
 
 /// The sha256 of `bytes` in lower-case hex.
@@ -58,64 +60,59 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 pub(super) fn put(store: &Path, sha256: &str, bytes: &[u8]) -> Result<PathBuf, String> {
     let store = open(store)?;
     let path = store.join(format!("{sha256}.{}", std::env::consts::DLL_EXTENSION));
-    if read(&path).is_ok_and(|stored| self::sha256(&stored) == sha256) {
+    if read(&path).is_ok_and(|(stored, _)| self::sha256(&stored) == sha256) {
         return Ok(path);
     }
-    write(&store, &path, bytes)?;
+    write(&path, bytes, 0o500).map_err(|error| format!("writing {}: {error}", path.display()))?;
     Ok(path)
 }
 
 /// Creates the store where it is missing. Nobody but its owner may write to it: what lies in it runs in this process.
-fn open(store: &Path) -> Result<PathBuf, String> {
+pub(super) fn open(store: &Path) -> Result<PathBuf, String> {
     let at = |error: io::Error| format!("the store {} is unusable: {error}", store.display());
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(store)
         .map_err(at)?;
-    let meta = fs::metadata(store).map_err(at)?;
-    // SAFETY: geteuid takes nothing, touches no memory and cannot fail.
-    let user = unsafe { libc::geteuid() };
-    if meta.uid() != user && meta.uid() != 0 {
-        return Err(format!(
-            "the store {} belongs to user {}, not {user}",
-            store.display(),
-            meta.uid()
-        ));
-    }
-    if meta.mode() & 0o022 != 0 {
-        return Err(format!(
-            "the store {} is writable for others; chmod 700 it",
+    match permissions::weakness(&fs::metadata(store).map_err(at)?) {
+        None => store.canonicalize().map_err(at),
+        Some(why) => Err(format!(
+            "the store {} {why}; make it this user's alone (chmod 700)",
             store.display()
-        ));
+        )),
     }
-    store.canonicalize().map_err(at)
 }
 
 /// Writes a file that appears under its name complete or not at all, whoever else writes it at the same time.
-fn write(store: &Path, path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(super) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let temporary = store.join(format!(".{}.{serial}.tmp", std::process::id()));
-    let written = create(&temporary).and_then(|mut file| {
+    let temporary = path.with_file_name(format!(".{}.{serial}.tmp", std::process::id()));
+    let written = create(&temporary, mode).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
-        File::open(store)?.sync_all()
+        sync_folder(path)
     });
-    written.map_err(|error| {
+    written.inspect_err(|_| {
         // Absent when it could not be created or was renamed already.
         let _ = fs::remove_file(&temporary);
-        format!("writing {}: {error}", path.display())
     })
 }
 
-fn create(path: &Path) -> io::Result<File> {
+/// Makes sure that the entry of a file in its folder is on the disk.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Creates a file that must not be there, for this process to write and for nobody to follow a link through.
+pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
         .write(true)
         .create_new(true)
-        .mode(0o500)
+        .mode(mode)
         .custom_flags(libc::O_NOFOLLOW);
     match options.open(path) {
         // Left behind by a process of the same id that was killed while it wrote.

@@ -15,7 +15,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -84,6 +84,7 @@ pub struct LoadedPack {
     pub edited: Vec<EditedSource>,
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
+    retire: extern "C" fn(),
 }
 
 /// A source file that was read from a watched folder.
@@ -122,6 +123,12 @@ pub struct KernelEntry {
 }
 
 impl LoadedPack {
+    /// Tells the pack that it is not asked any more: it ends its threads and drops its caches. It stays mapped, and is
+    /// asked again when the same content comes back.
+    pub fn retire(&self) {
+        (self.retire)();
+    }
+
     /// Text of the GLSL source file of that name, or `None`.
     pub fn glsl(&self, name: &str) -> Option<&str> {
         match self.edited.iter().find(|source| source.name == name) {
@@ -209,28 +216,24 @@ impl Table {
     }
 
     pub(super) fn new(config: Config, config_path: Option<PathBuf>, found: Found) -> Result<Table> {
-        let Found {
-            packs: found,
-            rejected,
-            mut warnings,
-        } = found;
-        for pack in &found {
-            let own = pack.image.warnings.iter();
-            warnings.extend(own.map(|warning| format!("pack {}: {warning}", pack.image.id)));
-        }
-        let packs = found.into_iter().map(loaded).collect();
-        Table::assemble(config, config_path, packs, rejected, warnings)
+        let mut found = found;
+        let packs = found.take_packs();
+        Table::assemble(config, config_path, packs, found)
     }
 
-    /// A table of packs that are loaded already.
+    /// A table of packs that are loaded already. Of `found` all but the packs counts.
     pub(super) fn assemble(
         config: Config,
         config_path: Option<PathBuf>,
         mut packs: Vec<LoadedPack>,
-        rejected: Vec<Rejected>,
-        mut warnings: Vec<String>,
+        found: Found,
     ) -> Result<Table> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
+        let Found {
+            rejected,
+            mut warnings,
+            ..
+        } = found;
         packs.sort_by(|a, b| a.id.cmp(&b.id));
         for (index, pack) in packs.iter_mut().enumerate() {
             pack.kernels
@@ -267,7 +270,16 @@ impl Table {
     /// As [`super::load`].
     pub fn with_packs(&self, packs: Vec<LoadedPack>) -> Result<Table> {
         let (config, path) = (self.config.clone(), self.config_path.clone());
-        Table::assemble(config, path, packs, self.rejected.clone(), Vec::new())
+        let found = Found {
+            rejected: self.rejected.clone(),
+            ..Found::default()
+        };
+        Table::assemble(config, path, packs, found)
+    }
+
+    /// Folder of the private copies of packs and of the quarantine.
+    pub fn store<'a>(&'a self, options: &'a Options) -> &'a Path {
+        self.config.store.as_deref().unwrap_or(&options.store)
     }
 
     /// Where the files lie that make this table.
@@ -278,6 +290,19 @@ impl Table {
             search: search.cloned().collect(),
             watched: self.config.dev.watch.clone(),
         }
+    }
+}
+
+impl Found {
+    /// The packs, with what they had to say among the warnings.
+    pub(super) fn take_packs(&mut self) -> Vec<LoadedPack> {
+        let packs = std::mem::take(&mut self.packs);
+        for pack in &packs {
+            let own = pack.image.warnings.iter();
+            let own = own.map(|warning| format!("pack {}: {warning}", pack.image.id));
+            self.warnings.extend(own);
+        }
+        packs.into_iter().map(loaded).collect()
     }
 }
 
@@ -301,6 +326,7 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
             .iter()
             .map(|kernel| KernelEntry::new(0, kernel))
             .collect(),
+        retire: image.retire,
     }
 }
 

@@ -53,7 +53,7 @@ pub fn facts(path: &Path) -> Result<FileFacts> {
 /// # Errors
 /// [`Kind::Io`] when it cannot be read.
 pub fn sha256_of(path: &Path) -> Result<String> {
-    let bytes = store::read(path)
+    let (bytes, _) = store::read(path)
         .map_err(|why| Error::new(Kind::Io, format!("{}: {why}", path.display())))?;
     Ok(store::sha256(&bytes))
 }
@@ -61,7 +61,7 @@ pub fn sha256_of(path: &Path) -> Result<String> {
 fn read(path: &Path) -> std::result::Result<FileFacts, String> {
     let file = PackFile::read(path)?;
     file.inspect()?;
-    let bytes = store::read(path).map_err(|why| format!("read: {why}"))?;
+    let (bytes, _) = store::read(path).map_err(|why| format!("read: {why}"))?;
     let section = |name| {
         elf::section(&bytes, std::env::consts::ARCH, name).map_err(|why| format!("ELF: {why}"))
     };
@@ -154,7 +154,7 @@ pub(crate) struct Described {
 /// [`Kind::Pack`] with the step that fails.
 pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
     let failed = |why: String| Error::new(Kind::Pack, why);
-    let bytes = store::read(path).map_err(|why| failed(format!("read: {why}")))?;
+    let (bytes, _) = store::read(path).map_err(|why| failed(format!("read: {why}")))?;
     let copy = store::put(store, &store::sha256(&bytes), &bytes)
         .map_err(|why| failed(format!("store: {why}")))?;
     let module = loader::open(&copy)

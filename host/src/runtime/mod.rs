@@ -110,6 +110,7 @@ impl Runtime {
             registry_override: config.registry_override.clone(),
             packs: config.packs.clone(),
             store: config.store_dir(),
+            prober: config.prober.clone(),
         };
         let table = Arc::new(registry::load(&options)?);
         for rejected in &table.rejected {

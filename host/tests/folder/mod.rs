@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     ops::Deref,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -14,7 +15,7 @@ impl Folder {
     pub(crate) fn new() -> Folder {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("nxv-test-{}-{serial}", std::process::id()));
+        let path = base().join(format!("nxv-test-{}-{serial}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -39,4 +40,17 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A folder that nobody else can write to, nor to any above it: packs elsewhere are warned of, or refused.
+fn base() -> PathBuf {
+    let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let mut places = [env::temp_dir(), target].into_iter().chain(home);
+    let ours = |path: &Path| {
+        let mode = |path: &Path| fs::metadata(path).map_or(0o777, |meta| meta.mode());
+        path.ancestors().all(|path| mode(path) & 0o022 == 0)
+    };
+    let place = places.find(|place| fs::create_dir_all(place).is_ok() && ours(place));
+    place.unwrap_or_else(env::temp_dir)
 }

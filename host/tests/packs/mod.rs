@@ -14,6 +14,10 @@ const PACKS: &[(&str, &str)] = &[
     ("template", "../abi/template"),
     // One op per broken rule.
     ("bad", "tests/fixtures/bad_pack"),
+    // Ends its process at one step of loading.
+    ("hostile", "tests/fixtures/hostile_pack"),
+    // Has no layout to check.
+    ("optout", "tests/fixtures/optout_pack"),
 ];
 
 /// The library of a pack, built once per process.

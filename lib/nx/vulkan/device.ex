@@ -58,12 +58,14 @@ defmodule Nx.Vulkan.Device do
   end
 
   defp settings do
-    own = Path.join(:code.priv_dir(:nx_vulkan), "packs")
+    priv = :code.priv_dir(:nx_vulkan)
+    nxv = Path.join(priv, "nxv")
 
     %{
       registry: Application.get_env(:nx_vulkan, :registry),
-      packs: Application.get_env(:nx_vulkan, :packs, []) ++ [own],
+      packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
+      prober: if(File.regular?(nxv), do: nxv),
       validation: Application.get_env(:nx_vulkan, :validation, false)
     }
   end

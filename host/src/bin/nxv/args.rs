@@ -69,6 +69,7 @@ const OPTIONS: &[Known] = &[
         true,
         &[Verb::Ops, Verb::Bench, Verb::Check, Verb::Tune],
     ),
+    Known("--markdown", false, &[Verb::Ops]),
     Known("--list", false, &[Verb::Bench]),
     Known("--host", false, &[Verb::Bench]),
     Known("--quick", false, &[Verb::Bench, Verb::Check, Verb::Pack]),

@@ -57,9 +57,10 @@ JSON: a list of {index, name, kind, uuid, driver, api, memory, features, unusabl
 const OPS: &str = "\
 Every op on every element type it takes, and the kernel that runs it on a [64, 64] tensor.
 
-Usage: nxv ops [--filter OP] [--json]
+Usage: nxv ops [--filter OP] [--json | --markdown]
 
   --filter OP    only this op, or with a trailing *, those that begin with it
+  --markdown     a table of ops and types, as in docs/support.md
 
 JSON: a list of {op, dtype, served_by}; served_by is \"pack/kernel\", \"host\" or null.
 ";

@@ -10,6 +10,7 @@ mod help;
 mod ops;
 mod output;
 mod pack;
+mod probe;
 mod registry;
 mod spec;
 mod timing;
@@ -18,14 +19,18 @@ mod workloads;
 
 use args::{Parsed, Verb};
 use output::{Outcome, print};
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 /// Exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words.first().is_some_and(|verb| verb == probe::VERB) {
+        return probe::run(&words[1..]);
+    }
+    let words: Vec<String> = words
+        .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let arguments = match args::parse(&words) {

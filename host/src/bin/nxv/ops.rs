@@ -5,7 +5,7 @@ use crate::{
     output::{Outcome, Problem, json},
     spec,
 };
-use nx_vulkan_host::{Runtime, sweep};
+use nx_vulkan_host::{DType, Runtime, sweep};
 use std::fmt::Write;
 
 #[derive(serde::Serialize)]
@@ -32,11 +32,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
             });
         }
     }
+    let text = match arguments.has("--markdown") {
+        true => markdown(&rows),
+        false => text(&rows),
+    };
     Ok(Outcome {
-        text: text(&rows),
+        text,
         json: json(&rows),
         holds: true,
     })
+}
+
+/// A table with a line for each op and a column for each type; a cell holds the letter of who runs it.
+fn markdown(rows: &[Row]) -> String {
+    let who = |row: &Row| -> String {
+        let by = row.served_by.as_deref().unwrap_or("nobody");
+        by.split('/').next().unwrap_or(by).to_owned()
+    };
+    let mut servers: Vec<String> = rows.iter().map(who).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let types: Vec<&str> = DType::all()
+        .map(DType::name)
+        .filter(|name| rows.iter().any(|row| row.dtype == *name))
+        .collect();
+    let mut text = String::new();
+    let counts = servers.iter().map(|server| {
+        let count = rows.iter().filter(|row| who(row) == *server).count();
+        format!("**{}** {server} ({count})", letter(server))
+    });
+    let _ = writeln!(text, "{}\n", counts.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(text, "| op | {} |", types.join(" | "));
+    let _ = writeln!(text, "|---|{}", ":-:|".repeat(types.len()));
+    let mut ops: Vec<&str> = rows.iter().map(|row| row.op).collect();
+    ops.dedup();
+    for op in ops {
+        let cells = types.iter().map(|dtype| {
+            let row = rows.iter().find(|row| row.op == op && row.dtype == *dtype);
+            row.map_or(' ', |row| letter(&who(row)))
+        });
+        let cells: Vec<String> = cells.map(String::from).collect();
+        let _ = writeln!(text, "| {op} | {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// The first letter of a pack's id, `h` for the host and `-` for nobody.
+fn letter(server: &str) -> char {
+    match server {
+        "nobody" => '-',
+        server => server.chars().next().unwrap_or('-'),
+    }
 }
 
 /// One line for each op and kernel, with the types it serves.

@@ -20,6 +20,8 @@ extern "C" fn declines(_row: u32, _request: &Request<'_>) -> Reply {
     }
 }
 
+extern "C" fn nothing() {}
+
 fn kernel(id: &str, op: &str, rank: u32) -> Kernel {
     Kernel {
         id: id.to_owned(),
@@ -43,6 +45,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<Kernel>) -> FoundPack {
         sources: Vec::new(),
         kernels,
         warnings: Vec::new(),
+        retire: nothing,
     };
     FoundPack {
         path: "x.so".into(),
@@ -91,12 +94,6 @@ pub(in crate::registry) fn device() -> DeviceInfo<'static> {
 
 /// `pack/kernel` or `host`, with the reason of a skip after a colon.
 fn order(table: &Table, op: &str, input: DType) -> Vec<String> {
-    let name = |kernel| match kernel {
-        CandidateKernel::Pack(p, k) => {
-            format!("{}/{}", table.packs[p].id, table.packs[p].kernels[k].id)
-        }
-        CandidateKernel::Host => "host".to_owned(),
-    };
     let candidates = table.candidates(&Asked {
         op,
         inputs: &[(input, &[2, 3])],
@@ -104,6 +101,16 @@ fn order(table: &Table, op: &str, input: DType) -> Vec<String> {
         device: &device(),
         measured: &|_, _| None,
     });
+    show(table, &candidates)
+}
+
+fn show(table: &Table, candidates: &[Candidate]) -> Vec<String> {
+    let name = |kernel| match kernel {
+        CandidateKernel::Pack(p, k) => {
+            format!("{}/{}", table.packs[p].id, table.packs[p].kernels[k].id)
+        }
+        CandidateKernel::Host => "host".to_owned(),
+    };
     let show = |candidate: &Candidate| match &candidate.outcome {
         CandidateOutcome::Considered => name(candidate.kernel),
         CandidateOutcome::Skipped(why) => format!("{}: {why}", name(candidate.kernel)),
@@ -283,6 +290,195 @@ fn rules_that_name_what_is_not_there_or_are_never_reached_are_warnings_in_dev_mo
     );
 }
 
+/// The candidates for dot(f16[64,32], f16[32]) -> f32[64] on a device, with measured times.
+fn dot(table: &Table, device: &DeviceInfo<'_>, times: &[((usize, usize), f64)]) -> Vec<String> {
+    let time = |pack, kernel| {
+        let row = times.iter().find(|row| row.0 == (pack, kernel));
+        row.map(|row| row.1)
+    };
+    let candidates = table.candidates(&asked_dot(device, &time));
+    show(table, &candidates)
+}
+
+fn asked_dot<'a>(
+    device: &'a DeviceInfo<'a>,
+    measured: &'a dyn Fn(usize, usize) -> Option<f64>,
+) -> Asked<'a> {
+    Asked {
+        op: "dot",
+        inputs: &[(DType::F16, &[64, 32]), (DType::F16, &[32])],
+        outputs: &[(DType::F32, &[64])],
+        device,
+        measured,
+    }
+}
+
+fn dots() -> Vec<FoundPack> {
+    let rows = |ranks: [u32; 2]| vec![kernel("x", "dot", ranks[0]), kernel("y", "dot", ranks[1])];
+    vec![pack("a", 1, rows([10, 30])), pack("b", 0, rows([20, 30]))]
+}
+
+#[test]
+fn the_order_is_that_of_the_defaults() {
+    let times = [((0, 0), 7.0), ((1, 0), 5.0), ((1, 1), f64::NAN)];
+    let device = device();
+    for (order, expected) in [
+        ("", ["b/x", "a/x", "a/y", "b/y"]),
+        ("\"measured\", \"name\"", ["b/x", "a/x", "a/y", "b/y"]),
+        ("\"rank\"", ["a/y", "b/y", "b/x", "a/x"]),
+        ("\"priority\", \"rank\"", ["a/y", "a/x", "b/y", "b/x"]),
+        ("\"name\", \"rank\"", ["a/x", "a/y", "b/x", "b/y"]),
+        ("\"priority\"", ["a/x", "a/y", "b/x", "b/y"]),
+    ] {
+        let registry = match order {
+            "" => String::new(),
+            order => format!("[defaults]\norder = [{order}]\n"),
+        };
+        let got = dot(&table(&registry, dots()), &device, &times);
+        assert_eq!(got[..4], expected, "{order}");
+        assert_eq!(got[4], "host");
+    }
+}
+
+#[test]
+fn the_place_in_a_rule_counts_when_the_order_says_so() {
+    let rule = "[[op]]\nname = \"dot\"\nuse = [\"b\", \"host\", \"a/x\"]\n";
+    let (device, times) = (device(), [((0, 0), 1.0), ((1, 0), 5.0)]);
+    let left_out = "a/y: registry.toml:2: the rule for `dot` does not use it";
+    assert_eq!(
+        dot(&table(rule, dots()), &device, &times),
+        ["b/x", "b/y", "host", "a/x", left_out]
+    );
+    let registry = format!("{rule}[defaults]\norder = [\"measured\", \"rule\"]\n");
+    assert_eq!(
+        dot(&table(&registry, dots()), &device, &times),
+        ["a/x", "b/x", "b/y", "host", left_out]
+    );
+}
+
+#[test]
+fn rules_look_at_types_shapes_and_features() {
+    let table = |condition: &str| {
+        let rules = format!("[[op]]\nname = \"dot\"\n{condition}\nuse = [\"host\"]\n");
+        table(&rules, dots())
+    };
+    let device = device();
+    for (condition, why) in [
+        ("dtype = [\"f16,f16->f32\"]", None),
+        ("dtype = [\"u8\", \"float, f16 -> real\"]", None),
+        ("dtype = [\"f16\"]", None),
+        (
+            "dtype = [\"f16->f32\", \"f32,f16->f32\", \"u8\"]",
+            Some("`dtype` does not have f16,f16->f32"),
+        ),
+        ("shape = [\"a.rank == 2\", \"a.dim[-1] % 16 == 0\"]", None),
+        (
+            "shape = [\"a.rank == 2\", \"elems >= 65\"]",
+            Some("`elems >= 65` is false: out.elems is 64"),
+        ),
+        ("needs = [\"fp64\"]", None),
+        (
+            "needs = [\"fp64\", \"coopmat\", \"fp16\"]",
+            Some("the device lacks fp16, coopmat"),
+        ),
+    ] {
+        let table = table(condition);
+        let verdicts = table.rules(&asked_dot(&device, &|_, _| None));
+        let line = "registry.toml:2".to_owned();
+        let unfit = why.map(str::to_owned);
+        assert_eq!(verdicts, [RuleVerdict { line, unfit }], "{condition}");
+        let host_first = dot(&table, &device, &[])[0] == "host";
+        assert_eq!(host_first, why.is_none(), "{condition}");
+    }
+}
+
+#[test]
+fn the_rules_are_told_up_to_the_one_that_decides() {
+    let rules = "[[op]]\nname = \"add\"\nuse = [\"*\"]\n\
+                 [[op]]\nname = \"d*\"\ndtype = [\"u8\"]\nuse = [\"*\"]\n\
+                 [[op]]\nname = \"dot\"\nuse = [\"a\", \"*\"]\n\
+                 [[op]]\nname = \"*\"\nuse = [\"*\"]\n";
+    let table = table(rules, dots());
+    let device = device();
+    let asked = asked_dot(&device, &|_, _| None);
+    let lines: Vec<String> = table
+        .rules(&asked)
+        .into_iter()
+        .map(|rule| rule.line)
+        .collect();
+    assert_eq!(lines, ["registry.toml:5", "registry.toml:9"]);
+    let lines: Vec<Option<String>> = table
+        .candidates(&asked)
+        .into_iter()
+        .map(|c| c.line)
+        .collect();
+    let used = Some("registry.toml:11".to_owned());
+    assert_eq!(
+        lines,
+        [used.clone(), used.clone(), used.clone(), used, None]
+    );
+}
+
+#[test]
+fn a_denial_may_be_for_some_devices_only() {
+    let nvidia = DeviceInfo {
+        name: "NVIDIA H200".into(),
+        vendor: 0x10de,
+        driver: 550 << 22 | 40 << 14,
+        ..device()
+    };
+    for (filter, denied) in [
+        ("vendor = 0x10de", true),
+        ("vendor = 0x1002", false),
+        ("name = \"h200\"", true),
+        ("name = \"A100\"", false),
+        ("driver = \"<550.54\"", true),
+        ("vendor = 0x10de, driver = \"<550.40\"", false),
+    ] {
+        let deny = format!("[[deny]]\npack = \"a\"\ndevice = {{ {filter} }}\nreason = \"wrong\"\n");
+        let got = dot(&table(&deny, dots()), &nvidia, &[]);
+        let expected = ["a/y: registry.toml:2: denied: wrong", "a/y"][usize::from(!denied)];
+        assert_eq!(got[0], expected, "{filter}");
+    }
+}
+
+#[test]
+fn a_rule_hides_a_later_one_only_if_it_takes_all_its_requests() {
+    let rule = |conditions: &str| format!("[[op]]\nname = \"dot\"\n{conditions}\nuse = [\"*\"]\n");
+    for (earlier, later, hides) in [
+        ("", "", true),
+        ("", "dtype = [\"f16,f16->f32\"]", true),
+        (
+            "dtype = [\"float\"]",
+            "dtype = [\"f16,f16->f32\", \"f32\"]",
+            true,
+        ),
+        ("dtype = [\"f16\"]", "dtype = [\"float\"]", false),
+        ("dtype = [\"f16\"]", "", false),
+        (
+            "dtype = [\"real,real->real\"]",
+            "dtype = [\"f16,u8->f32\"]",
+            true,
+        ),
+        ("dtype = [\"f16,u8->f32\"]", "dtype = [\"f16\"]", false),
+        ("shape = [\"a.rank > 1\"]", "shape = [\"elems > 9\"]", false),
+        (
+            "shape = [\"a.rank > 1\"]",
+            "shape = [\"elems > 9\", \"a.rank > 1\"]",
+            true,
+        ),
+        ("needs = [\"fp16\"]", "", false),
+        ("needs = [\"fp16\"]", "needs = [\"fp64\", \"fp16\"]", true),
+    ] {
+        let warnings = table(&[rule(earlier), rule(later)].concat(), dots()).warnings;
+        assert_eq!(
+            warnings.len(),
+            usize::from(hides),
+            "{earlier} | {later}: {warnings:?}"
+        );
+    }
+}
+
 #[test]
 fn patterns() {
     for (pattern, name, matches) in [
@@ -293,6 +489,11 @@ fn patterns() {
         ("*_max", "reduce_max", true),
         ("r*_*x", "reduce_max", true),
         ("r*_*y", "reduce_max", false),
+        ("*a**a", "aa", true),
+        ("a*a", "a", false),
+        ("*ab*ab*", "abab", true),
+        ("*ab*ab*", "abb", false),
+        (&"*a".repeat(5000), &"a".repeat(4999), false),
     ] {
         assert_eq!(glob(pattern, name), matches, "{pattern} {name}");
     }

@@ -86,8 +86,10 @@ pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Probl
 fn unknown(session: &Session) -> Result<Vec<String>, Problem> {
     let runtime = session.runtime()?;
     let table = runtime.table();
-    let packs = table.packs.iter();
-    let ops = packs.flat_map(|pack| pack.kernels.iter().map(|kernel| kernel.op.clone()));
+    let ops = table
+        .packs
+        .iter()
+        .flat_map(|pack| pack.kernels.iter().map(|kernel| kernel.op.clone()));
     let mut ops: Vec<String> = ops
         .filter(|op| kernels::ops().iter().all(|known| known.name != op))
         .collect();

@@ -1,0 +1,121 @@
+//! Crash markers: a file in the store for each content that a process is just mapping. One that its process left
+//! behind tells the next process what it died of.
+//!
+//! A marker is locked for as long as its process lives, whatever ends that. So two processes that load the same
+//! pack at once do not take each other for dead, even where they see different process ids.
+
+use super::store;
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+const PREFIX: &str = "loading-";
+
+/// Bytes of a marker that are read.
+const MAX_BYTES: u64 = 4096;
+
+/// The marker of a load in progress; dropping it says that the process survived.
+#[derive(Debug)]
+pub(super) struct Marker {
+    path: PathBuf,
+    /// Holds the lock.
+    _file: File,
+}
+
+/// A marker whose process is gone.
+#[derive(Debug)]
+pub(super) struct Abandoned {
+    pub(super) sha256: String,
+    /// Which process it was, and what it loaded.
+    pub(super) what: String,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Marker {
+    /// Leaves a marker for `sha256` in the folder `store`, on the disk when this returns. `what` is one line.
+    pub(super) fn leave(store: &Path, sha256: &str, what: &str) -> io::Result<Marker> {
+        let pid = std::process::id();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let name = format!("{PREFIX}{sha256}-{pid}-{}", now.as_nanos());
+        let (path, hidden) = (store.join(&name), store.join(format!(".{name}")));
+        // It gets its name when it is locked and written: until then nobody takes it for a marker.
+        let mut file = store::create(&hidden, 0o600)?;
+        let left = file.try_lock().map_err(io::Error::from).and_then(|()| {
+            let process = format!("process {pid}, started at {}", started());
+            writeln!(file, "{process}, ended while it loaded {what}")?;
+            file.sync_all()?;
+            fs::rename(&hidden, &path)?;
+            store::sync_folder(&path)
+        });
+        match left {
+            Ok(()) => Ok(Marker { path, _file: file }),
+            Err(error) => {
+                let _ = fs::remove_file(&hidden).or_else(|_| fs::remove_file(&path));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        // Before the lock goes with the file, so that nobody finds it unlocked under its name. What cannot be
+        // removed quarantines a good pack at the next start, which says so.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Abandoned {
+    /// The markers in `store` that no living process holds.
+    pub(super) fn all(store: &Path) -> Vec<Abandoned> {
+        let entries = fs::read_dir(store).into_iter().flatten().flatten();
+        entries.filter_map(|entry| of(&entry.path())).collect()
+    }
+
+    /// Removes the marker: what it tells has been recorded.
+    pub(super) fn clear(self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            // Another process recorded the same.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+}
+
+fn of(path: &Path) -> Option<Abandoned> {
+    let name = path.file_name()?.to_str()?;
+    let (sha256, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let file = File::open(path).ok()?;
+    // Shared, so that processes that look at the same time do not take each other for the owner.
+    file.try_lock_shared().ok()?;
+    let mut text = String::new();
+    (&file).take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    // Removed between opening and locking it: its process lives.
+    if file.metadata().ok()?.nlink() == 0 {
+        return None;
+    }
+    Some(Abandoned {
+        sha256: sha256.to_owned(),
+        what: text.trim_end().to_owned(),
+        path: path.to_owned(),
+        _lock: file,
+    })
+}
+
+/// When this process started, in clock ticks after the machine, where the system tells; for a reader of the marker.
+fn started() -> String {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in parentheses, which may hold anything.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    match fields.split_ascii_whitespace().nth(19) {
+        Some(ticks) => format!("tick {ticks}"),
+        None => "an unknown time".to_owned(),
+    }
+}

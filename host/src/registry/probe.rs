@@ -1,0 +1,120 @@
+//! Trying a pack in a child process, where whatever it does ends that process and not this one.
+//!
+//! The child is `nxv probe FILE`, which calls [`serve`]. Native code that means harm is not contained by this: it is
+//! for packs that are broken.
+
+mod child;
+
+pub use child::serve;
+
+use super::{permissions, store};
+use child::Run;
+use nx_vulkan_abi::ABI_VERSION;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// How long a pack may take to load and describe itself.
+pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a pack that did not finish is not tried again: the machine may have been busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a pack that was tried says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Probed {
+    /// Id of the pack.
+    pub id: String,
+    /// Version of the pack.
+    pub version: String,
+    /// Ids of its kernels.
+    pub kernels: Vec<String>,
+    /// What stops nothing and its author should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why a pack that was tried is not to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// `step: reason`, in one line.
+    pub reason: String,
+    /// Whether it may go better another time: it did not finish, or it is not the pack's fault.
+    pub may_pass: bool,
+}
+
+/// Tries packs in child processes.
+#[derive(Debug, Clone)]
+pub struct Prober {
+    program: PathBuf,
+    timeout: Duration,
+}
+
+impl Prober {
+    /// A prober that runs `program`, an `nxv` of this version.
+    pub fn new(program: impl Into<PathBuf>) -> Prober {
+        Prober {
+            program: program.into(),
+            timeout: TIMEOUT,
+        }
+    }
+
+    /// The same with another limit than [`TIMEOUT`].
+    pub fn timeout(self, timeout: Duration) -> Prober {
+        Prober { timeout, ..self }
+    }
+
+    /// Maps the file in a child, lets the pack describe itself, asks each of its kernels, and retires it.
+    ///
+    /// # Errors
+    /// When the pack breaks the contract, ends the child in whatever way or does not finish, and when there is no
+    /// child to be had.
+    pub fn run(&self, file: &Path) -> Result<Probed, Failure> {
+        Run::start(&self.program, file)?.finish(self.timeout)
+    }
+
+    /// Runs it unless it is known how that ends: for a content that went well with this version of the host in the
+    /// store, for one that did not in this process.
+    pub(super) fn admit(&self, stored: &Path, sha256: &str) -> Result<(), String> {
+        static FAILED: Mutex<BTreeMap<String, (String, Option<Instant>)>> =
+            Mutex::new(BTreeMap::new());
+        let failed = || FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = stored.with_file_name(format!("{sha256}.probed"));
+        if is_noted(&note, sha256) {
+            return Ok(());
+        }
+        if let Some((reason, until)) = failed().get(sha256)
+            && until.is_none_or(|until| Instant::now() < until)
+        {
+            return Err(reason.clone());
+        }
+        match self.run(stored) {
+            Ok(_) => {
+                // Without the note it is tried again at the next start, which costs milliseconds.
+                let _ = store::write(&note, text(sha256).as_bytes(), 0o400);
+                Ok(())
+            }
+            Err(Failure { reason, may_pass }) => {
+                let until = may_pass.then(|| Instant::now() + PATIENCE);
+                failed().insert(sha256.to_owned(), (reason.clone(), until));
+                Err(reason)
+            }
+        }
+    }
+}
+
+/// The note that a content went well.
+fn text(sha256: &str) -> String {
+    let target = super::target();
+    let version = env!("CARGO_PKG_VERSION");
+    format!("nxv {version}, ABI {ABI_VERSION}, {target}: {sha256} is sound\n")
+}
+
+/// A note counts when only this user or root can have written it; the store's own mode was checked before.
+fn is_noted(note: &Path, sha256: &str) -> bool {
+    store::read(note).is_ok_and(|(bytes, meta)| {
+        bytes == text(sha256).as_bytes() && permissions::weakness(&meta).is_none()
+    })
+}
