@@ -23,6 +23,7 @@ const SLOW: Duration = Duration::from_millis(50);
 const TURN: usize = 8;
 
 pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
+    (options.progress)("loading");
     let (mut runtime, pack) = super::open(options)?;
     let kernels = runtime.table().packs[pack].kernels.len();
     let mut slowest = Duration::ZERO;
