@@ -16,10 +16,13 @@ defmodule Mix.Tasks.NxvTest do
     assert manifest =~ ~s(path = "#{Path.expand("abi")}")
   end
 
-  test "every task names a verb that the tool has" do
+  test "every verb has a task that says what it does" do
     {:ok, modules} = :application.get_key(:nx_vulkan, :modules)
-    tasks = Enum.filter(modules, &String.starts_with?(to_string(&1), "Elixir.Mix.Tasks.NxVulkan."))
+
+    tasks =
+      Enum.filter(modules, &String.starts_with?(to_string(&1), "Elixir.Mix.Tasks.NxVulkan."))
+
     assert length(tasks) >= 10
-    for task <- tasks, do: assert(task.run(["--help"]) == :ok)
+    for task <- tasks, do: assert(Mix.Task.shortdoc(task))
   end
 end

@@ -31,7 +31,7 @@ pub(crate) const VERBS: [(&str, Verb); 8] = [
 /// A command line that makes sense.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Parsed {
-    Run(Arguments),
+    Run(Box<Arguments>),
     /// Help in general, or on a verb.
     Help(Option<Verb>),
     Version,
@@ -207,13 +207,13 @@ pub(crate) fn parse(words: &[String]) -> Result<Parsed, String> {
         return Err(format!("{} has no option {name}", verb.name()));
     }
     let config = config(&options);
-    Ok(Parsed::Run(Arguments {
+    Ok(Parsed::Run(Box::new(Arguments {
         verb,
         json: given("--json"),
         config,
         options,
         operands,
-    }))
+    })))
 }
 
 fn verb(name: &str) -> Result<Verb, String> {
@@ -292,7 +292,7 @@ mod tests {
 
     fn run(line: &str) -> Arguments {
         match parsed(line) {
-            Ok(Parsed::Run(arguments)) => arguments,
+            Ok(Parsed::Run(arguments)) => *arguments,
             other => panic!("{line}: {other:?}"),
         }
     }
