@@ -1,24 +1,25 @@
 defmodule Mix.Tasks.Compile.NxVulkan do
   @moduledoc false
-  # Builds the NIF library and the kernel packs with cargo, and puts them in priv.
+  # Builds the NIF library, the kernel packs and nxv with cargo, and puts them in priv.
   use Mix.Task.Compiler
 
   @packs ~w(elementwise reduce matmul)
 
   @impl true
   def run(_args) do
-    crates = ["nx-vulkan-nif" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
+    crates = ["nx-vulkan-nif", "nx-vulkan-host" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
     build(["build", "--release" | Enum.flat_map(crates, &["-p", &1])])
 
-    nif = install("nx_vulkan_nif", "priv/libnx_vulkan_nif#{nif_extension()}")
+    nif = install(library("nx_vulkan_nif"), "priv/libnx_vulkan_nif#{nif_extension()}")
+    tool = install("nxv#{exe()}", "priv/nxv#{exe()}")
 
     packs =
       for pack <- @packs,
           name = library("nx_vulkan_pack_#{pack}"),
-          do: install("nx_vulkan_pack_#{pack}", "priv/packs/#{name}")
+          do: install(name, "priv/packs/#{name}")
 
     Mix.Project.build_structure()
-    if :ok in [nif | packs], do: {:ok, []}, else: {:noop, []}
+    if :ok in [nif, tool | packs], do: {:ok, []}, else: {:noop, []}
   end
 
   @impl true
@@ -38,8 +39,8 @@ defmodule Mix.Tasks.Compile.NxVulkan do
   end
 
   # A library may be mapped by a running VM: it is replaced by renaming, never written over.
-  defp install(crate, target) do
-    built = Path.join([System.get_env("CARGO_TARGET_DIR", "target"), "release", library(crate)])
+  defp install(file, target) do
+    built = Path.join([System.get_env("CARGO_TARGET_DIR", "target"), "release", file])
 
     if same?(built, target) do
       :noop
@@ -69,6 +70,8 @@ defmodule Mix.Tasks.Compile.NxVulkan do
       _ -> "lib#{crate}.so"
     end
   end
+
+  defp exe, do: if(match?({:win32, _}, :os.type()), do: ".exe", else: "")
 
   # :erlang.load_nif/2 looks for .so on every Unix.
   defp nif_extension, do: if(match?({:win32, _}, :os.type()), do: ".dll", else: ".so")

@@ -6,7 +6,7 @@ use crate::{
     route::Operand,
     sweep::{Rng, infer},
 };
-use nx_vulkan_abi::{DType, layout};
+use nx_vulkan_abi::{DType, DTypeSet, layout};
 
 /// A request as data.
 #[derive(Debug, Clone)]
@@ -65,6 +65,24 @@ pub(super) fn odd(op: &OpInfo, types: &[DType], output: DType, rng: &mut Rng) ->
             .collect(),
         outputs: vec![(output, result)],
         attrs: request.attrs,
+    })
+}
+
+/// A few contiguous operands of one shape and a result like them; `None` where no type is both taken and given.
+pub(super) fn plain(inputs: DTypeSet, outputs: DTypeSet, rng: &mut Rng) -> Option<Request> {
+    let both = |dtype: &DType| inputs.has(*dtype) && outputs.has(*dtype);
+    let types: Vec<DType> = DType::all().filter(both).collect();
+    if types.is_empty() {
+        return None;
+    }
+    let dtype = types[rng.below(types.len() as u64) as usize];
+    let shapes: [&[u64]; 5] = [&[], &[5], &[64], &[3, 7], &[1000, 3]];
+    let shape = rng.pick(&shapes);
+    let arity = 1 + rng.below(3) as usize;
+    Some(Request {
+        inputs: vec![Operand::contiguous(dtype, shape); arity],
+        outputs: vec![(dtype, shape.to_vec())],
+        attrs: Vec::new(),
     })
 }
 

@@ -41,6 +41,8 @@ pub struct Options {
     pub config: Config,
     /// Seed of the requests.
     pub seed: u64,
+    /// Called with what is about to be looked at.
+    pub progress: fn(&str),
 }
 
 /// Something an author should know.

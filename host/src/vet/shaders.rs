@@ -38,6 +38,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
         );
     }
     for kernel in 0..pack.kernels.len() {
+        (options.progress)(&pack.kernels[kernel].id);
         for plan in plans(&runtime, pack, kernel, options.seed)? {
             seen.plan(&pack.kernels[kernel].id, &plan);
         }

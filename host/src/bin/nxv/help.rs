@@ -159,7 +159,7 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
   --key FILE     the secret key, nx-vulkan.key by default for keygen; FILE.pub is the public one
   --op OP        only this op, or with a trailing *, those that begin with it
   --seed N       other requests, shapes and values; 1 by default. The same seed gives the same ones
-  --timeout S    seconds for each group of checks; 120 by default
+  --timeout S    seconds without progress after which a group of checks is ended; 60 by default
 
 $NX_VULKAN_KEY_PASSWORD protects the key of keygen and opens it in sign; without it the key is not encrypted.
 Exit code: 1 when a check, a test or a signature fails.

@@ -9,19 +9,22 @@ use crate::{
     output::{Outcome, Problem, json},
 };
 use nx_vulkan_host::{
-    Error, Kind, registry,
+    registry,
     vet::{self, Finding, GROUPS, Group, Report},
 };
 use std::{
     fmt::Write,
-    io::Read,
+    io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Seconds for each group.
-const TIMEOUT: u64 = 120;
+/// Seconds without progress after which a group is ended.
+const TIMEOUT: u64 = 60;
+/// Begins the lines by which a group tells what it is about to look at.
+const PROGRESS: &str = "@ ";
 const LONGEST: u64 = 86_400;
 /// Bytes of a group's output that are kept.
 const MOST: u64 = 16 << 20;
@@ -80,6 +83,7 @@ fn one(arguments: &Arguments, path: &Path, group: Group, seed: u64) -> Result<Ou
         file: path.to_owned(),
         config,
         seed,
+        progress: |what| eprintln!("{PROGRESS}{what}"),
     };
     let report = match group {
         Group::File | Group::Load => vet::run(group, &options(arguments.config.clone()))?,
@@ -109,11 +113,19 @@ fn child(arguments: &Arguments, path: &Path, group: &str, seed: u64, limit: Dura
         Ok(Ended::Answered(out)) => serde_json::from_slice(&out).unwrap_or_else(|_| {
             finding("the pack ended the process, or wrote to its output".to_owned())
         }),
-        Ok(Ended::Failed(status, error)) => finding(match error.trim() {
-            "" => format!("the pack ended the process: {status}"),
-            error => format!("{status}: {error}"),
+        Ok(Ended::Failed(status, told)) => finding(match (told.errors.trim(), told.place) {
+            (errors, None) if !errors.is_empty() => format!("{status}: {errors}"),
+            (errors, Some(place)) => {
+                format!("the pack ended the process in {place}: {status} {errors}")
+            }
+            (_, None) => format!("the pack ended the process: {status}"),
         }),
-        Ok(Ended::TooLong) => finding(format!("it took longer than {} s", limit.as_secs())),
+        Ok(Ended::TooLong(told)) => finding(format!(
+            "nothing happened for {} s{}",
+            limit.as_secs(),
+            told.place
+                .map_or(String::new(), |place| format!(" in {place}"))
+        )),
         Err(error) => finding(format!("the check could not be run: {error}")),
     }
 }
@@ -144,48 +156,75 @@ fn spawn(arguments: &Arguments, path: &Path, group: &str, seed: u64) -> std::io:
 
 enum Ended {
     Answered(Vec<u8>),
-    Failed(ExitStatus, String),
-    TooLong,
+    Failed(ExitStatus, Told),
+    TooLong(Told),
 }
 
+/// What a group wrote to its standard error.
+#[derive(Debug, Clone)]
+struct Told {
+    /// What it looked at last.
+    place: Option<String>,
+    errors: String,
+    at: Instant,
+}
+
+/// Waits until the child ends, or until nothing happens for longer than `limit`.
 fn wait(mut child: Child, limit: Duration) -> std::io::Result<Ended> {
-    let start = Instant::now();
-    let reader = |pipe: Option<Box<dyn Read + Send>>| {
+    let told = Arc::new(Mutex::new(Told {
+        place: None,
+        errors: String::new(),
+        at: Instant::now(),
+    }));
+    let listener = child.stderr.take().map(|pipe| {
+        let told = told.clone();
+        std::thread::spawn(move || listen(pipe, &told))
+    });
+    let reader = child.stdout.take().map(|pipe| {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             // A pipe that breaks ends the output; the exit status tells the rest.
-            if let Some(pipe) = pipe {
-                drop(pipe.take(MOST).read_to_end(&mut bytes));
-            }
+            drop(pipe.take(MOST).read_to_end(&mut bytes));
             bytes
         })
-    };
-    let out = reader(child.stdout.take().map(|pipe| Box::new(pipe) as _));
-    let error = reader(child.stderr.take().map(|pipe| Box::new(pipe) as _));
+    });
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if start.elapsed() > limit {
+        if lock(&told).at.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            return Ok(Ended::TooLong);
+            return Ok(Ended::TooLong(lock(&told).clone()));
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let joined = |thread: std::thread::JoinHandle<Vec<u8>>| {
-        thread.join().map_err(|_| {
-            std::io::Error::new(
-                std::io::ErrorKind::Other,
-                Error::new(Kind::Io, "a pipe broke").to_string(),
-            )
-        })
-    };
-    let (out, error) = (joined(out)?, joined(error)?);
-    Ok(match status.success() {
-        true => Ended::Answered(out),
-        false => Ended::Failed(status, String::from_utf8_lossy(&error).into_owned()),
-    })
+    let out = reader.and_then(|thread| thread.join().ok());
+    let listened = listener.is_some_and(|thread| thread.join().is_ok());
+    match status.success() && listened {
+        true => Ok(Ended::Answered(out.unwrap_or_default())),
+        false => Ok(Ended::Failed(status, lock(&told).clone())),
+    }
+}
+
+fn listen(pipe: impl Read, told: &Mutex<Told>) {
+    let lines = BufReader::new(pipe.take(MOST)).split(b'\n');
+    for line in lines.map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let mut told = lock(told);
+        told.at = Instant::now();
+        match line.strip_prefix(PROGRESS) {
+            Some(place) => told.place = Some(place.to_owned()),
+            None => {
+                told.errors.push_str(&line);
+                told.errors.push('\n');
+            }
+        }
+    }
+}
+
+fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn show(name: &str, report: &Report, bad: bool, text: &mut String) {

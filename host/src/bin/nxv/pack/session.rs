@@ -47,6 +47,10 @@ impl Session {
         document.insert("schema", toml_edit::value(1));
         // A kernel is looked at whatever it promises about rounding.
         document["defaults"]["numerics"] = toml_edit::value("relaxed");
+        // What happens here is the author's to see, and must not put the file aside for those who use it.
+        document["dev"]["probe"] = toml_edit::value(false);
+        let store = folder.join("store");
+        document["search"]["store"] = toml_edit::value(store.to_string_lossy().as_ref());
         document["pack"][&facts.id] = toml_edit::Item::Table(pack);
         std::fs::write(&path, document.to_string()).map_err(|error| trouble(&path, &error))?;
         let mut config = base.clone();

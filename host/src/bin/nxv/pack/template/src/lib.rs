@@ -26,9 +26,9 @@ fn describe() -> Result<Description, String> {
         op: row.op.clone(),
         inputs: row.types,
         outputs: row.types,
-        needs: Features::NONE,
         numerics: Numerics::IEEE,
         rank: 100,
+        ..Row::default()
     };
     Ok(Description {
         sources: vec![
@@ -94,7 +94,7 @@ fn in_order(request: &Request<'_>, dtype: DType) -> Result<(), Refusal> {
     let wanted: Vec<InputAs> = (0..)
         .zip(request.inputs)
         .filter(|(_, input)| input.dtype != dtype || !input.is_contiguous())
-        .map(|(index, _)| InputAs { index, dtype })
+        .map(|(index, _)| InputAs::new(index, dtype))
         .collect();
     if wanted.is_empty() {
         Ok(())
