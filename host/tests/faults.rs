@@ -89,6 +89,14 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         ("bad_push_size", "65536 bytes of push constants"),
         ("bad_scratch", "scratch sizes"),
         ("bad_steps", "65 steps, and the limit is 64"),
+        (
+            "bad_spare",
+            "it sets a field that this ABI has no meaning for",
+        ),
+        (
+            "bad_subgroup",
+            "a subgroup size of 3, and the device promises powers of two",
+        ),
     ];
     for (op, reason) in expected {
         let error = run(&runtime, op, &input).unwrap_err();
