@@ -266,11 +266,8 @@ impl Run {
             format!("panicked at {}", lines.join(" "))
         });
         let mut lines = text.lines().rev();
-        let last = || {
-            lines
-                .find(|line| !line.trim().is_empty())
-                .map(str::to_owned)
-        };
+        let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: ");
+        let last = || lines.find(says).map(str::to_owned);
         match panic.or_else(last) {
             Some(words) => format!("; it said: {}", clean(&words, MAX_QUOTED)),
             None => String::new(),
