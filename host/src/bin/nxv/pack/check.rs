@@ -18,6 +18,7 @@ use std::{
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,8 @@ const TIMEOUT: u64 = 60;
 /// Begins the lines by which a group tells what it is about to look at.
 const PROGRESS: &str = "@ ";
 const LONGEST: u64 = 86_400;
+/// How long the end of a group's output may come after the end of its process.
+const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of a group's output that are kept.
 const MOST: u64 = 16 << 20;
 
@@ -199,12 +202,23 @@ fn wait(mut child: Child, limit: Duration) -> std::io::Result<Ended> {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let out = reader.and_then(|thread| thread.join().ok());
-    let listened = listener.is_some_and(|thread| thread.join().is_ok());
+    let (out, listened) = (joined(reader), joined(listener).is_some());
     match status.success() && listened {
         true => Ok(Ended::Answered(out.unwrap_or_default())),
         false => Ok(Ended::Failed(status, lock(&told).clone())),
     }
+}
+
+/// What a thread answers, unless a process that the pack left behind keeps its pipe open.
+fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
+    let (thread, start) = (thread?, Instant::now());
+    while !thread.is_finished() {
+        if start.elapsed() > GRACE {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    thread.join().ok()
 }
 
 fn listen(pipe: impl Read, told: &Mutex<Told>) {
