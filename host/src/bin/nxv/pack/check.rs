@@ -117,6 +117,10 @@ fn child(arguments: &Arguments, path: &Path, group: &str, seed: u64, limit: Dura
             finding("the pack ended the process, or wrote to its output".to_owned())
         }),
         Ok(Ended::Failed(status, told)) => finding(match (told.errors.trim(), told.place) {
+            // nxv itself gave up, and says why.
+            (errors, _) if errors.lines().any(|line| line.starts_with("nxv: ")) => {
+                errors.trim_start_matches("nxv: ").to_owned()
+            }
             (errors, None) if !errors.is_empty() => format!("{status}: {errors}"),
             (errors, Some(place)) => {
                 format!("the pack ended the process in {place}: {status} {errors}")
@@ -224,7 +228,11 @@ fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
 fn listen(pipe: impl Read, told: &Mutex<Told>) {
     let lines = BufReader::new(pipe.take(MOST)).split(b'\n');
     for line in lines.map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
+        // A pack may write here too, and must not reach the terminal with control characters.
+        let line: String = String::from_utf8_lossy(&line)
+            .chars()
+            .filter(|c| !c.is_control())
+            .collect();
         let mut told = lock(told);
         told.at = Instant::now();
         match line.strip_prefix(PROGRESS) {
