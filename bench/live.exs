@@ -33,7 +33,7 @@ defmodule Bench.Live do
   ## From saving to serving
 
   defp latency(device, folder) do
-    shader = Path.join(folder, "shaders/template/square.comp")
+    shader = Path.join(folder, "shaders/template/unary.comp")
     one = upload(device, [1.0])
 
     times =
@@ -61,17 +61,27 @@ defmodule Bench.Live do
 
   defp soak(device, folder, options) do
     parent = self()
-    workers = for seed <- 1..options[:processes], do: spawn_link(fn -> work(parent, device, seed, 0) end)
+
+    workers =
+      for seed <- 1..options[:processes], do: spawn_link(fn -> work(parent, device, seed, 0) end)
+
     until_time = System.monotonic_time(:second) + round(options[:minutes] * 60)
     :rand.seed(:exsss, {1, 2, 3})
     IO.puts("  swaps   good   broken   calls        process MB   pipelines' tables   events")
     start = {System.monotonic_time(:second), 0, 0, rss(), %{}}
     {swaps, events} = swap(folder, workers, until_time, options[:swaps], start)
-    Enum.each(workers, &send(&1, :stop))
     calls = Enum.sum(for worker <- workers, do: calls(worker))
+    Enum.each(workers, &send(&1, :stop))
     IO.puts("\n  #{swaps} swaps, #{calls} calls, none failed, none wrong")
     IO.puts("  events: #{inspect(events)}")
-    for kind <- [:shader_replaced, :shader_rejected, :pack_replaced, :rejected, :registry_replaced] do
+
+    for kind <- [
+          :shader_replaced,
+          :shader_rejected,
+          :pack_replaced,
+          :rejected,
+          :registry_replaced
+        ] do
       events[kind] || fail("no #{kind} was seen")
     end
   end
@@ -112,11 +122,14 @@ defmodule Bench.Live do
   defp change(folder, :shader, good) do
     text = String.replace(source(), "* SCALE", "* (1.0 + 0.0 * #{:rand.uniform(1_000_000)}.0)")
     text = if good, do: text, else: String.replace(text, "uint i", "unit i")
-    replace(Path.join(folder, "shaders/template/square.comp"), text)
+    replace(Path.join(folder, "shaders/template/unary.comp"), text)
   end
 
   defp change(folder, :large_shader, good) do
-    text = File.read!("packs/elementwise/shaders/contiguous.comp") <> "// #{:rand.uniform(1_000_000)}\n"
+    text =
+      File.read!("packs/elementwise/shaders/contiguous.comp") <>
+        "// #{:rand.uniform(1_000_000)}\n"
+
     text = if good, do: text, else: String.replace(text, "void main", "void niam")
     File.write!(Path.join(folder, "shaders/elementwise/contiguous.comp"), text)
   end
@@ -125,7 +138,8 @@ defmodule Bench.Live do
     rule =
       if good,
         do: "[pack.template]\npriority = #{:rand.uniform(100)}\n" <> Enum.random(["", deny()]),
-        else: Enum.random(["[[op]]\nname = 7\n", "[pack.template\n", "[defaults]\nfallbakc = 1\n"])
+        else:
+          Enum.random(["[[op]]\nname = 7\n", "[pack.template\n", "[defaults]\nfallbakc = 1\n"])
 
     replace(Path.join(folder, "registry.toml"), registry() <> rule)
   end
@@ -185,14 +199,21 @@ defmodule Bench.Live do
   end
 
   defp expect(same, same), do: :ok
-  defp expect(got, expected), do: fail("a wrong result: #{inspect(got)}, not #{inspect(expected)}")
+
+  defp expect(got, expected),
+    do: fail("a wrong result: #{inspect(got)}, not #{inspect(expected)}")
 
   ## Files
 
   defp folder do
     folder = folder_name()
-    for name <- ~w(packs shaders/template shaders/elementwise), do: File.mkdir_p!(Path.join(folder, name))
-    for pack <- Path.wildcard("priv/packs/*"), do: File.cp!(pack, Path.join([folder, "packs", Path.basename(pack)]))
+
+    for name <- ~w(packs shaders/template shaders/elementwise),
+        do: File.mkdir_p!(Path.join(folder, name))
+
+    for pack <- Path.wildcard("priv/packs/*"),
+        do: File.cp!(pack, Path.join([folder, "packs", Path.basename(pack)]))
+
     File.cp!(template(), Path.join([folder, "packs", Path.basename(template())]))
     File.write!(Path.join(folder, "registry.toml"), registry())
     folder
@@ -205,15 +226,19 @@ defmodule Bench.Live do
   end
 
   defp template do
-    [target] = Path.wildcard("#{System.get_env("CARGO_TARGET_DIR", "target")}/release/libnx_vulkan_pack_template.{so,dylib}")
+    [target] =
+      Path.wildcard(
+        "#{System.get_env("CARGO_TARGET_DIR", "target")}/release/libnx_vulkan_pack_template.{so,dylib}"
+      )
+
     target
   end
 
   # The template's own shader, with a place for a factor.
   defp source do
-    "abi/template/shaders/square.comp"
+    "abi/template/shaders/unary.comp"
     |> File.read!()
-    |> String.replace(~r/\* x\[first \+ i\];/, "* x[first + i] * SCALE;")
+    |> String.replace(~r/EXPRESSION\((.*)\)(.*);/, "EXPRESSION(\\1) * SCALE\\2;")
   end
 
   # As editors save: under another name, then renamed.
@@ -277,6 +302,8 @@ defmodule Bench.Live do
 end
 
 {options, _} =
-  OptionParser.parse!(System.argv(), strict: [minutes: :float, swaps: :integer, processes: :integer])
+  OptionParser.parse!(System.argv(),
+    strict: [minutes: :float, swaps: :integer, processes: :integer]
+  )
 
 Bench.Live.run(Keyword.merge([minutes: 30.0, swaps: 500, processes: 8], options))

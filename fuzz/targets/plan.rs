@@ -7,7 +7,8 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use nx_vulkan_abi::{
-    Access, BufArg, DeviceInfo, DeviceKind, Dispatch, Features, Plan, ShaderVariant, Slot, SpecConst,
+    Access, BufArg, DeviceInfo, DeviceKind, Dispatch, Features, Plan, ShaderVariant, Slot,
+    SpecConst,
 };
 use nx_vulkan_host::fuzzing;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +21,9 @@ static SHADERS: LazyLock<Vec<Arc<[u32]>>> = LazyLock::new(|| {
          layout(set = 0, binding = 1) buffer B { int b[]; };\nvoid main() { a[0] = b[0]; }",
     ];
     let compile = |text| fuzzing::compile(&format!("#version 450\n{text}\n"));
-    texts.map(|text| compile(text).expect("the shader compiles")).into()
+    texts
+        .map(|text| compile(text).expect("the shader compiles"))
+        .into()
 });
 
 #[derive(Debug)]
@@ -41,6 +44,10 @@ fn number(u: &mut Unstructured<'_>, likely: &[u64]) -> Result<u64> {
     }
 }
 
+fn word(u: &mut Unstructured<'_>, likely: &[u64]) -> Result<u32> {
+    number(u, likely).map(|number| number as u32)
+}
+
 fn list<T>(
     u: &mut Unstructured<'_>,
     most: usize,
@@ -54,7 +61,6 @@ impl<'a> Arbitrary<'a> for Case {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Case> {
         const SIZES: &[u64] = &[4, 64, 256, 512, 1 << 20, 1 << 28, 0];
         let sizes = |u: &mut Unstructured<'a>| list(u, 3, |u| number(u, SIZES));
-        let word = |u: &mut Unstructured<'a>, likely| Ok(number(u, likely)? as u32);
         let plan = Plan {
             shaders: list(u, 4, |u| {
                 Ok(ShaderVariant {
@@ -72,7 +78,11 @@ impl<'a> Arbitrary<'a> for Case {
                 let push = u.choose(&[0, 0, 4, 8, 128, 3])?;
                 Ok(Dispatch {
                     shader: word(u, &[0, 1, 2, 3])?,
-                    groups: [word(u, &[1, 7, 65535, 0])?, word(u, &[1, 2])?, word(u, &[1])?],
+                    groups: [
+                        word(u, &[1, 7, 65535, 0])?,
+                        word(u, &[1, 2])?,
+                        word(u, &[1])?,
+                    ],
                     spec: list(u, 3, |u| {
                         Ok(SpecConst {
                             id: word(u, &[1, 2, 3])?,
@@ -118,25 +128,46 @@ fuzz_target!(|case: Case| {
         return;
     };
     let params = [plan.params.len() as u64];
-    let buffers: Vec<u64> =
-        [&case.inputs[..], &case.outputs[..], plan.scratch.as_slice(), &params].concat();
+    let buffers: Vec<u64> = [
+        &case.inputs[..],
+        &case.outputs[..],
+        plan.scratch.as_slice(),
+        &params,
+    ]
+    .concat();
     let mut written = vec![0; buffers.len()];
     let read_only = |buffer| buffer < case.inputs.len() || buffer == buffers.len() - 1;
     assert!(steps.len() <= 64);
     for step in &steps {
-        assert!(step.groups.iter().zip(limits.max_groups).all(|(&n, max)| 0 < n && n <= max));
-        assert!(step.workgroup.iter().zip(limits.max_workgroup_size).all(|(&n, max)| 0 < n && n <= max));
+        assert!(
+            step.groups
+                .iter()
+                .zip(limits.max_groups)
+                .all(|(&n, max)| 0 < n && n <= max)
+        );
+        assert!(
+            step.workgroup
+                .iter()
+                .zip(limits.max_workgroup_size)
+                .all(|(&n, max)| 0 < n && n <= max)
+        );
         assert!(step.workgroup.iter().product::<u32>() <= limits.max_invocations);
         for &(buffer, offset, len, writes) in &step.args {
             let size = u128::from(buffers[buffer]);
-            assert!(len > 0 && u128::from(offset) + u128::from(len) <= size, "{case:?}");
+            assert!(
+                len > 0 && u128::from(offset) + u128::from(len) <= size,
+                "{case:?}"
+            );
             assert!(len <= limits.max_buffer_range && offset % limits.buffer_align == 0);
             assert!(!(writes && read_only(buffer)), "{case:?}");
             written[buffer] += if writes { u128::from(len) } else { 0 };
         }
     }
     for (index, &size) in case.outputs.iter().enumerate() {
-        assert!(written[case.inputs.len() + index] >= u128::from(size), "{case:?}");
+        assert!(
+            written[case.inputs.len() + index] >= u128::from(size),
+            "{case:?}"
+        );
     }
 });
 

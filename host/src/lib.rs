@@ -8,6 +8,7 @@ pub mod config;
 pub mod device;
 pub mod error;
 pub mod explain;
+mod failures;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod kernels;

@@ -3,12 +3,15 @@
 use crate::{
     Attr, AttrValue, Error, Kind, Result,
     device::Device,
+    failures::Failures,
     kernels,
     measured::Measured,
     memory::Buffer,
     pipeline::Pipelines,
     plan::{self, Compiled, Sizes},
-    registry::{Asked, CandidateKernel, CandidateOutcome, KernelEntry, RuleVerdict, Table},
+    registry::{
+        Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
+    },
     shader::Shaders,
     tensor::{Tensor, show_shape},
 };
@@ -99,6 +102,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) shaders: &'a Shaders,
     pub(crate) pipelines: &'a Pipelines,
     pub(crate) measured: &'a Measured,
+    pub(crate) failures: &'a Failures,
 }
 
 impl Route {
@@ -287,6 +291,17 @@ impl Planner<'_> {
                         Err(why) => ("declined", why),
                     }
                 }
+                (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel))
+                    if self.gave_up(pack, kernel) =>
+                {
+                    let times = self.table.quarantine_after();
+                    (
+                        "skipped",
+                        format!(
+                            "it failed {times} times and is not asked until something is reloaded"
+                        ),
+                    )
+                }
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
                     match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
                         Ok((compiled, params, prepare)) => {
@@ -305,6 +320,11 @@ impl Planner<'_> {
                             Kind::Unsupported => ("declined", error.to_string()),
                             _ => {
                                 crate::log::error(&format!("{name}: {error}"));
+                                let pack = &self.table.packs[pack];
+                                self.failures.add(pack, &pack.kernels[kernel]);
+                                if self.table.on_error() == OnError::Error {
+                                    return Err(error.context(name));
+                                }
                                 ("invalid", error.to_string())
                             }
                         },
@@ -319,6 +339,13 @@ impl Planner<'_> {
             });
         }
         Ok(answer)
+    }
+
+    /// Whether the kernel failed so often that it is no longer asked.
+    fn gave_up(&self, pack: usize, kernel: usize) -> bool {
+        let pack = &self.table.packs[pack];
+        let limit = self.table.quarantine_after();
+        limit > 0 && self.failures.of(pack, &pack.kernels[kernel]) >= limit
     }
 
     fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {

@@ -3,7 +3,7 @@
 /// Facts of a compute module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// Binding numbers in descriptor set 0.
+    /// Binding numbers, in whatever descriptor set.
     pub(crate) bindings: Vec<u32>,
     /// Whether anything lies in another descriptor set.
     pub(crate) other_sets: bool,
@@ -62,15 +62,17 @@ impl Module {
 
 #[derive(Default)]
 struct Scan {
-    entry: bool,
-    sets: Vec<(u32, u32)>,
-    bindings: Vec<(u32, u32)>,
+    /// Id of the entry point.
+    entry: Option<u32>,
+    other_sets: bool,
+    bindings: Vec<u32>,
     spec: Vec<(u32, u32)>,
     constants: Vec<(u32, u32)>,
     composites: Vec<(u32, Vec<u32>)>,
     workgroup_size: Option<u32>,
-    literal: Option<[u32; 3]>,
-    size_ids: Option<[u32; 3]>,
+    /// Execution modes of any entry point, by its id.
+    literals: Vec<(u32, [u32; 3])>,
+    size_ids: Vec<(u32, [u32; 3])>,
 }
 
 impl Scan {
@@ -79,15 +81,15 @@ impl Scan {
         const MAIN: u32 = u32::from_le_bytes(*b"main");
         match (opcode, operands) {
             // OpEntryPoint
-            (15, [GL_COMPUTE, _, MAIN, 0, ..]) => self.entry = true,
+            (15, [GL_COMPUTE, id, MAIN, 0, ..]) => self.entry = Some(*id),
             // OpExecutionMode LocalSize, OpExecutionModeId LocalSizeId
-            (16, [_, 17, x, y, z]) => self.literal = Some([*x, *y, *z]),
-            (331, [_, 38, x, y, z]) => self.size_ids = Some([*x, *y, *z]),
+            (16, [entry, 17, x, y, z]) => self.literals.push((*entry, [*x, *y, *z])),
+            (331, [entry, 38, x, y, z]) => self.size_ids.push((*entry, [*x, *y, *z])),
             // OpDecorate SpecId, BuiltIn WorkgroupSize, Binding, DescriptorSet
             (71, [target, 1, id]) => self.spec.push((*target, *id)),
             (71, [target, 11, 25]) => self.workgroup_size = Some(*target),
-            (71, [target, 33, binding]) => self.bindings.push((*target, *binding)),
-            (71, [target, 34, set]) => self.sets.push((*target, *set)),
+            (71, [_, 33, binding]) => self.bindings.push(*binding),
+            (71, [_, 34, set]) => self.other_sets |= *set != 0,
             // OpConstant, OpSpecConstant; OpConstantComposite, OpSpecConstantComposite
             (43 | 50, [_, id, value, ..]) => self.constants.push((*id, *value)),
             (44 | 51, [_, id, parts @ ..]) => self.composites.push((*id, parts.to_vec())),
@@ -95,11 +97,14 @@ impl Scan {
         }
     }
 
-    fn finish(self) -> Result<Module, String> {
-        if !self.entry {
-            return Err("it has no compute entry point named main".to_owned());
-        }
-        let set_of = |target| self.sets.iter().find(|s| s.0 == target).map_or(0, |s| s.1);
+    fn finish(mut self) -> Result<Module, String> {
+        let entry = self
+            .entry
+            .ok_or("it has no compute entry point named main")?;
+        let of_entry = |modes: &[(u32, [u32; 3])]| {
+            let mode = modes.iter().find(|mode| mode.0 == entry);
+            mode.map(|mode| mode.1)
+        };
         let constant = |id: u32| {
             let value = self.constants.iter().find(|c| c.0 == id)?.1;
             Some((value, self.spec.iter().find(|s| s.0 == id).map(|s| s.1)))
@@ -108,7 +113,8 @@ impl Scan {
             .workgroup_size
             .and_then(|id| self.composites.iter().find(|c| c.0 == id))
             .and_then(|(_, parts)| <[u32; 3]>::try_from(parts.as_slice()).ok());
-        let size = match (built_in.or(self.size_ids), self.literal) {
+        let ids = built_in.or_else(|| of_entry(&self.size_ids));
+        let size = match (ids, of_entry(&self.literals)) {
             (Some(ids), _) => match ids.map(constant) {
                 [Some(x), Some(y), Some(z)] => LocalSize::Constants([x, y, z]),
                 _ => return Err("its workgroup size is not constant".to_owned()),
@@ -116,17 +122,11 @@ impl Scan {
             (None, Some(size)) => LocalSize::Literal(size),
             (None, None) => LocalSize::Absent,
         };
-        let mut bindings: Vec<u32> = self
-            .bindings
-            .iter()
-            .filter(|b| set_of(b.0) == 0)
-            .map(|b| b.1)
-            .collect();
-        bindings.sort_unstable();
-        bindings.dedup();
+        self.bindings.sort_unstable();
+        self.bindings.dedup();
         Ok(Module {
-            other_sets: self.sets.iter().any(|s| s.1 != 0),
-            bindings,
+            other_sets: self.other_sets,
+            bindings: self.bindings,
             spec_ids: self.spec.iter().map(|s| s.1).collect(),
             size,
         })
@@ -147,6 +147,23 @@ mod tests {
                 .unwrap_err()
                 .contains("entry point")
         );
+    }
+
+    #[test]
+    fn the_workgroup_size_is_that_of_main() {
+        const MAIN: u32 = u32::from_le_bytes(*b"main");
+        const SIDE: u32 = u32::from_le_bytes(*b"side");
+        let entry = |id, name| [5 << 16 | 15, 5, id, name, 0];
+        let size = |id, x| [6 << 16 | 16, id, 17, x, 1, 1];
+        let words = [
+            &[MAGIC, 0, 0, 0, 0][..],
+            &entry(1, MAIN),
+            &entry(2, SIDE),
+            &size(1, 4096),
+            &size(2, 1),
+        ];
+        let module = Module::parse(&words.concat()).unwrap();
+        assert_eq!(module.local_size(&[]), Some([4096, 1, 1]));
     }
 
     #[test]

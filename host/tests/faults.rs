@@ -89,6 +89,14 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         ("bad_push_size", "65536 bytes of push constants"),
         ("bad_scratch", "scratch sizes"),
         ("bad_steps", "65 steps, and the limit is 64"),
+        (
+            "bad_spare",
+            "it sets a field that this ABI has no meaning for",
+        ),
+        (
+            "bad_subgroup",
+            "a subgroup size of 3, and the device promises powers of two",
+        ),
     ];
     for (op, reason) in expected {
         let error = run(&runtime, op, &input).unwrap_err();
@@ -107,6 +115,36 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         );
     }
     assert_eq!(device::validation_messages(), [""; 0]);
+}
+
+#[test]
+fn a_kernel_that_fails_again_and_again_is_asked_no_more() {
+    let cache = Folder::new();
+    let runtime = open(&cache, &["bad"]);
+    let input = tensor(&runtime, 1000);
+    for _ in 0..3 {
+        let error = run(&runtime, "bad_uncovered", &input).unwrap_err();
+        assert!(error.to_string().contains("are not written"), "{error}");
+    }
+    let error = run(&runtime, "bad_uncovered", &input).unwrap_err();
+    let given_up = "it failed 3 times and is not asked until something is reloaded";
+    assert!(error.to_string().contains(given_up), "{error}");
+    let good = run(&runtime, "bad_nothing", &input).unwrap();
+    assert_eq!(runtime.download(&good, None).unwrap(), words(1000));
+}
+
+#[test]
+fn the_registry_may_make_a_failure_an_error() {
+    let cache = Folder::new();
+    let text = "schema = 1\n[defaults]\non_error = \"error\"\n";
+    let config = Config {
+        registry: Some(cache.write("registry.toml", text)),
+        ..config(&cache, &["bad"])
+    };
+    let runtime = Runtime::open(&config).unwrap();
+    let error = run(&runtime, "bad_range", &tensor(&runtime, 1000)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Pack, "{error}");
+    assert!(error.to_string().contains("bad/bad_range"), "{error}");
 }
 
 #[test]

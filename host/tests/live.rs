@@ -27,7 +27,7 @@ layout(set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x;
-    if (i < count) y[i] = x[first + i] * x[first + i] * SCALE;
+    if (i < count) y[i] = EXPRESSION(x[first + i]) * SCALE;
 }
 ";
 
@@ -139,17 +139,17 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     assert_eq!(watched.nine(), 9.0);
     let file = watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     let event = watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(
         (event.pack.as_deref(), event.file.as_deref()),
-        (Some("template"), Some("square.comp"))
+        (Some("template"), Some("unary.comp"))
     );
     assert_eq!(watched.nine(), 18.0);
 
     fs::write(&file, shader("2.0 * nothing")).unwrap();
     let event = watched.wait_for(EventKind::ShaderRejected);
-    assert!(event.message.contains("square.comp:8"), "{event}");
+    assert!(event.message.contains("unary.comp:8"), "{event}");
     assert!(
         event.message.contains(&file.display().to_string()),
         "{event}"
@@ -160,7 +160,7 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     // As editors save: a new file under another name, then renamed.
     let temporary = watched
         .folder
-        .write("shaders/template/.square.comp.swp", shader("3.0"));
+        .write("shaders/template/.unary.comp.swp", shader("3.0"));
     fs::rename(temporary, &file).unwrap();
     watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(watched.nine(), 27.0);
@@ -227,7 +227,7 @@ fn folders_may_vanish_and_come_back() {
     thread::sleep(Duration::from_millis(300));
     watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(watched.nine(), 18.0);
     fs::remove_dir_all(watched.folder.join("packs")).unwrap();
@@ -276,7 +276,7 @@ fn a_pack_goes_back_to_a_version_before() {
     assert_eq!(watched.nine(), 9.0);
     let file = watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     watched.wait_for(EventKind::ShaderReplaced);
     fs::write(&file, shader("3.0")).unwrap();
     watched.wait_for(EventKind::ShaderReplaced);
@@ -341,14 +341,14 @@ fn calls_during_swaps_never_fail() {
         for swap in 0..12 {
             match swap % 4 {
                 0 => drop(watched.folder.write(
-                    "shaders/template/square.comp",
+                    "shaders/template/unary.comp",
                     shader(&format!("(1.0 + 0.0 * {swap}.0)")),
                 )),
                 1 => fs::write(&library, variant(swap)).unwrap(),
                 2 => drop(
                     watched
                         .folder
-                        .write("shaders/template/square.comp", "#version 450\nbroken"),
+                        .write("shaders/template/unary.comp", "#version 450\nbroken"),
                 ),
                 _ => fs::write(&library, b"no library").unwrap(),
             }

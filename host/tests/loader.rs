@@ -305,6 +305,38 @@ fn the_same_content_is_mapped_once() {
 }
 
 #[test]
+fn going_back_and_forth_maps_two_images() {
+    let folder = Folder::new();
+    let template = fs::read(built("template")).unwrap();
+    let mut hashes = Vec::new();
+    for turn in 0..10u8 {
+        let content = [&template[..], b"toggled", &[turn % 2]].concat();
+        folder.write("packs/x.so", content);
+        let table = load_from(&folder.join("packs"), &folder.join("store"));
+        assert_eq!(only(&table), Ok("template 0.1.0".to_owned()));
+        assert_eq!(
+            ask(&table, "square", DType::F32).outcome,
+            Outcome::PLAN,
+            "turn {turn}"
+        );
+        table.packs[0].retire();
+        hashes.push(table.packs[0].sha256.clone());
+    }
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let count = |sha256: &String| {
+        let first = |line: &&str| line.contains(sha256) && line.contains(" 00000000 ");
+        maps.lines().filter(first).count()
+    };
+    assert_ne!(hashes[0], hashes[1]);
+    assert_eq!((count(&hashes[0]), count(&hashes[1])), (1, 1));
+    let store = folder.join("store").display().to_string();
+    let images = maps
+        .lines()
+        .filter(|line| line.contains(&store) && line.contains(" 00000000 "));
+    assert_eq!(images.count(), 2);
+}
+
+#[test]
 fn files_are_taken_by_name_and_the_first_of_an_id_wins() {
     let folder = Folder::new();
     let bytes = fs::read(built("template")).unwrap();

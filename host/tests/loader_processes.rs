@@ -76,10 +76,79 @@ fn child() {
     for warning in table
         .warnings
         .iter()
-        .filter(|warning| !warning.contains("knows no op"))
+        .filter(|warning| !warning.contains("knows no op") && !warning.contains("asked on trial"))
     {
         println!("child: {warning}");
     }
+}
+
+#[test]
+#[ignore = "another test runs it in a process of its own"]
+fn child_of_many_images() {
+    let path = |name| PathBuf::from(env::var_os(name).expect("run by another test"));
+    let (packs, store) = (path("NXV_CHILD_PACKS"), path("NXV_CHILD_STORE"));
+    let options = Options {
+        packs: vec![packs.clone()],
+        store,
+        ..Options::default()
+    };
+    let template = fs::read(built("template")).unwrap();
+    println!();
+    for version in 1..=502u32 {
+        fs::write(
+            packs.join("x.so"),
+            [&template[..], &version.to_le_bytes()].concat(),
+        )
+        .unwrap();
+        let table = load(&options).unwrap();
+        for warning in table.warnings.iter().filter(|w| w.contains("are mapped")) {
+            println!("child: {version}: {warning}");
+        }
+        for rejected in &table.rejected {
+            println!("child: {version}: {}", rejected.reason);
+        }
+    }
+    fs::write(
+        packs.join("x.so"),
+        [&template[..], &7u32.to_le_bytes()].concat(),
+    )
+    .unwrap();
+    println!("child: again {}", load(&options).unwrap().packs.len());
+}
+
+#[test]
+fn images_are_counted_and_limited() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("packs")).unwrap();
+    let output = Command::new(env::current_exe().unwrap())
+        .args([
+            "child_of_many_images",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("NXV_CHILD_PACKS", folder.join("packs"))
+        .env("NXV_CHILD_STORE", folder.join("store"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("child: "))
+        .collect();
+    let warned: Vec<&str> = lines
+        .iter()
+        .filter(|line| line.contains("mode dev stops at 500"))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(version, _)| version)
+        .collect();
+    let expected: Vec<String> = (2..=10).map(|n| (n * 50).to_string()).collect();
+    assert_eq!(warned, expected);
+    let refused =
+        "map: 500 versions of packs are mapped, and none is ever unmapped; restart the VM";
+    let refused = [501, 502].map(|version| format!("{version}: {refused}"));
+    assert_eq!(lines[lines.len() - 3..lines.len() - 1], refused);
+    assert_eq!(lines[lines.len() - 1], "again 1");
 }
 
 #[test]

@@ -90,10 +90,20 @@ fn ops_and_explanations_have_their_shape() {
     let explanation = json(&request);
     assert_eq!(
         keys(&explanation),
-        ["candidates", "device", "picked", "request"]
+        [
+            "candidates",
+            "device",
+            "generation",
+            "picked",
+            "request",
+            "rules"
+        ]
     );
     let candidates = explanation["candidates"].as_array().expect("a list");
-    assert_eq!(keys(&candidates[0]), ["kernel", "outcome", "reason"]);
+    assert_eq!(
+        keys(&candidates[0]),
+        ["kernel", "line", "outcome", "reason"]
+    );
     let outcome = |candidate: &Value| candidate["outcome"] == "picked";
     let picked = candidates.iter().find(|c| outcome(c)).expect("somebody");
     assert_eq!(explanation["picked"], picked["kernel"]);
@@ -158,4 +168,86 @@ fn a_check_without_packs_fails_and_says_what_is_not_served() {
     );
     assert_eq!(report["failures"], Value::Array(Vec::new()));
     assert_eq!(report["validation"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn registry_files_are_checked_without_loading_anything() {
+    let complete = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/complete.toml");
+    let checked = json(&["registry", "check", complete, "--json"]);
+    assert_eq!(
+        keys(&checked),
+        [
+            "diagnostics",
+            "failure",
+            "file",
+            "packs",
+            "rejected",
+            "valid"
+        ]
+    );
+    assert_eq!(
+        (&checked["valid"], &checked["packs"]),
+        (&Value::Bool(true), &Value::Null)
+    );
+    assert!(stdout(&["registry", "check", "--registry", complete]).contains(": valid, 0 errors"));
+    assert_eq!(json(&["registry", "schema"])["type"], "object");
+
+    let mistakes = complete.replace("complete", "mistakes");
+    let output = nxv(&["registry", "check", &mistakes, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let checked: Value = serde_json::from_slice(&output.stdout).expect("nxv prints JSON");
+    let first = &checked["diagnostics"][0];
+    assert_eq!(
+        (
+            &first["code"],
+            &first["line"],
+            &first["column"],
+            &first["severity"]
+        ),
+        (&"NXR007".into(), &2.into(), &8.into(), &"error".into())
+    );
+    let text = nxv(&["registry", "check", &mistakes]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.ends_with("mistakes.toml: not valid, 53 errors, 0 warnings\n"),
+        "{text}"
+    );
+
+    usage_error(&["registry"], "check [FILE] or schema");
+    usage_error(&["registry", "chekc"], "check [FILE] or schema");
+}
+
+#[test]
+fn explanations_name_the_lines_of_the_registry() {
+    let registry = std::env::temp_dir().join(format!("nxv-lines-{}.toml", std::process::id()));
+    let text = "schema = 1\n[[op]]\nname = \"s*\"\nshape = [\"a.dim[-1] > 9\"]\nuse = [\"*\"]\n\
+                [[op]]\nname = \"sum\"\nuse = [\"host\"]\n";
+    std::fs::write(&registry, text).expect("a file in the temporary folder");
+    let path = registry.to_string_lossy().into_owned();
+    let request = ["explain", "sum", "f32[8,9]", "--registry", &path];
+    let explanation = json(&[&request[..], &["--json"]].concat());
+    let text = stdout(&request);
+    std::fs::remove_file(&registry).expect("the file is there");
+    let name = registry
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let unfit = "`a.dim[-1] > 9` is false: a.dim[-1] is 9";
+    assert_eq!(
+        explanation["rules"],
+        serde_json::json!([
+            {"line": format!("{name}:2"), "unfit": unfit},
+            {"line": format!("{name}:6"), "unfit": null},
+        ])
+    );
+    assert_eq!(explanation["candidates"][0]["line"], format!("{name}:8"));
+    assert!(
+        text.contains(&format!("not by the rule at {name}:2: {unfit}")),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("runs on the CPU   [{name}:8]")),
+        "{text}"
+    );
 }

@@ -95,8 +95,8 @@ fn a_pack_that_ended_a_process_is_left_out_by_the_next_until_it_is_released() {
         assert_eq!(list.len(), 1);
         let text = fs::read_to_string(store.join("quarantine.toml")).unwrap();
         assert!(text.contains(&format!("[{}]", list[0].sha256)), "{text}");
-        assert_eq!(quarantine::release(&store, &list[0].sha256).unwrap(), true);
-        assert_eq!(quarantine::release(&store, &list[0].sha256).unwrap(), false);
+        assert!(quarantine::release(&store, &list[0].sha256).unwrap());
+        assert!(!quarantine::release(&store, &list[0].sha256).unwrap());
         assert_eq!(quarantine::list(&store).unwrap(), []);
     }
 }
@@ -143,10 +143,7 @@ fn what_a_runtime_sets_aside_is_not_loaded() {
         rejected[0].reason.contains(": 3 wrong\u{fffd}results; "),
         "{rejected:?}"
     );
-    assert_eq!(
-        quarantine::release(store, &sha256.to_uppercase()).unwrap(),
-        true
-    );
+    assert!(quarantine::release(store, &sha256.to_uppercase()).unwrap());
     assert_eq!(ids(&load_here(&folder)), ["template"]);
 
     let error = quarantine::add(store, "../../etc/passwd", "x").unwrap_err();

@@ -10,7 +10,7 @@ defmodule Nx.Vulkan do
 
       config :nx_vulkan,
         device: :auto,           # for callers who name none: an index, a name or a UUID
-        registry: nil,           # path of a registry.toml
+        registry: nil,           # path of a registry.toml; in mode dev $NX_VULKAN_REGISTRY takes its place
         packs: [],               # more folders to look for kernel packs in
         cache_dir: nil,          # where compiled shaders are kept
         validation: false,       # turn on the Vulkan validation layers
@@ -60,7 +60,8 @@ defmodule Nx.Vulkan do
     Which kernel runs a call of an `Nx` function, and why the others do not. Nothing is computed.
 
     The arguments are those of the function; templates stand for tensors. Returns a map with the `:request`, the
-    kernel `:picked`, the `:candidates` with their reasons, and all of it as `:text`.
+    kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file
+    that name the op, the `:generation` of the table of packs, and all of it as `:text`.
 
         Nx.Vulkan.explain(:sum, [Nx.template({1000, 3}, :f32), [axes: [0]]]).text
     """

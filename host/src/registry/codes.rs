@@ -25,7 +25,7 @@ macro_rules! codes {
 codes! {
     Unreadable = 1, "the file cannot be read";
     Syntax = 2, "not TOML";
-    Schema = 3, "missing or unknown schema";
+    Schema = 3, "unknown schema";
     UnknownKey = 4, "unknown key";
     MissingKey = 5, "missing key";
     WrongType = 6, "value of another type";

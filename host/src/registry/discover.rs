@@ -1,14 +1,14 @@
-//! Which pack files are loaded: those of the search folders, as mode, pins, signatures and version ranges allow.
+//! Which pack files are loaded: those of the search folders that are admitted, not in quarantine, and pass the trial.
 
 use super::{
-    Options, Rejected,
-    config::{Config, Mode, PackEntry, Require},
+    Options, Rejected, admission,
+    config::{Config, Mode},
     image::Image,
     loader::{Identity, PackFile},
     marker::Abandoned,
     permissions,
     probe::Prober,
-    quarantine, signature,
+    quarantine,
 };
 use crate::{Error, Kind, Result, log};
 use std::{
@@ -205,7 +205,8 @@ impl Search<'_> {
         let entry = |id: &str| config.packs.get(id);
         file.check_pin(wanted.and_then(entry))?;
         let inspected = file.inspect();
-        let wanted = wanted.or_else(|| config.listed(&file, &inspected).filter(|_| locked));
+        let wanted =
+            wanted.or_else(|| admission::listed(config, &file, &inspected).filter(|_| locked));
         if locked && wanted.is_none() {
             return Ok(None);
         }
@@ -219,9 +220,9 @@ impl Search<'_> {
         }
         let inspected = inspected?;
         if let Some(identity) = &inspected {
-            self.admit(entry(&identity.id), wanted, identity, &file)?;
+            admission::check_identity(config, &self.found.packs, wanted, identity, &file)?;
         }
-        self.check_trust(&file, inspected.as_ref(), wanted)?;
+        admission::check_trust(config, &file, inspected.as_ref(), wanted)?;
         let stored = file.keep(&self.found.store)?;
         if let Some(prober) = &self.prober {
             prober.admit(&stored, &file.sha256)?;
@@ -235,7 +236,7 @@ impl Search<'_> {
                 version: image.version.clone(),
                 abi: String::new(),
             };
-            self.admit(entry(&image.id), wanted, &identity, &file)?;
+            admission::check_identity(config, &self.found.packs, wanted, &identity, &file)?;
         }
         let priority = entry(&image.id).map_or(0, |entry| entry.priority);
         Ok(Some(FoundPack {
@@ -264,105 +265,6 @@ impl Search<'_> {
                 Ok(())
             }
         }
-    }
-
-    /// What the registry requires a pack to show.
-    fn check_trust(
-        &self,
-        file: &PackFile,
-        identity: Option<&Identity>,
-        wanted: Option<&str>,
-    ) -> std::result::Result<(), String> {
-        let trust = &self.config.trust;
-        let id = wanted.or(identity.map(|identity| identity.id.as_str()));
-        let entry = id.and_then(|id| self.config.packs.get(id));
-        let require = match (trust.require, self.config.mode) {
-            (Require::None, Mode::Locked) => Require::Sha256,
-            (require, _) => require,
-        };
-        let is_pinned = entry.is_some_and(|entry| entry.pin.is_some());
-        if matches!(require, Require::Sha256 | Require::Both) && !is_pinned {
-            return Err(format!(
-                "sha256: the registry requires one and pins none; the file has {}",
-                file.sha256
-            ));
-        }
-        if matches!(require, Require::Signature | Require::Both) {
-            let identity = identity.ok_or(
-                "signature: on this system the file does not say what the signature has to confirm",
-            )?;
-            let signer = entry.and_then(|entry| entry.signer.as_deref());
-            return signature::check(file, identity, trust, signer)
-                .map_err(|why| format!("signature: {why}"));
-        }
-        Ok(())
-    }
-
-    /// Whether a pack of that identity may be loaded from that file.
-    fn admit(
-        &self,
-        entry: Option<&PackEntry>,
-        wanted: Option<&str>,
-        identity: &Identity,
-        file: &PackFile,
-    ) -> std::result::Result<(), String> {
-        match wanted {
-            Some(wanted) if wanted != identity.id => {
-                return Err(format!(
-                    "metadata: it is pack `{}`, the registry expects `{wanted}`",
-                    identity.id
-                ));
-            }
-            None if entry.is_some_and(|entry| entry.file.is_some()) => {
-                return Err(format!(
-                    "metadata: the registry names another file for pack `{}`",
-                    identity.id
-                ));
-            }
-            _ => {}
-        }
-        if let Some(other) = self
-            .found
-            .packs
-            .iter()
-            .find(|pack| pack.image.id == identity.id)
-        {
-            let path = other.path.display();
-            return Err(format!(
-                "metadata: pack `{}` is already loaded from {path}",
-                identity.id
-            ));
-        }
-        let Some(entry) = entry else { return Ok(()) };
-        file.check_pin(Some(entry))?;
-        match &entry.version {
-            Some(range) if !range.matches(&identity.version) => Err(format!(
-                "metadata: version {} is not in the range \"{range}\"",
-                identity.version
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Config {
-    /// The listed pack that a file without a name in the registry is: by its pin, or where a signature will do, by
-    /// what it calls itself.
-    fn listed(
-        &self,
-        file: &PackFile,
-        inspected: &std::result::Result<Option<Identity>, String>,
-    ) -> Option<&str> {
-        let by_pin = |entry: &PackEntry| entry.pin.as_ref() == Some(&file.sha256);
-        let by_name = |id: &str, entry: &PackEntry| {
-            let identity = inspected.as_ref().ok().and_then(Option::as_ref);
-            self.trust.require == Require::Signature
-                && entry.pin.is_none()
-                && identity.is_some_and(|identity| identity.id == id)
-        };
-        let mut unnamed = self.packs.iter().filter(|(_, entry)| entry.file.is_none());
-        let listed = unnamed.find(|(id, entry)| by_pin(entry) || by_name(id, entry));
-        listed.map(|(id, _)| id.as_str())
     }
 }
 

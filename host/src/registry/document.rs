@@ -28,10 +28,6 @@ pub(super) fn read_document(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Conf
         reader.error(Code::Schema, value.span(), message);
         return config;
     }
-    if root.get("schema").is_none() {
-        let message = format!("`schema = {}` is missing", schema::VERSION);
-        reader.error(Code::Schema, 0..0, message);
-    }
     reader.check(root, 0..0, &schema::FILE);
 
     let modes = [("dev", Mode::Dev), ("locked", Mode::Locked)];

@@ -85,9 +85,12 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
         Format::Feature if Features::from_name(text).is_some() => Ok(()),
         Format::Feature => {
             let known = Features(u64::MAX).names();
-            let hint = match did_you_mean(text, known.iter().copied()) {
-                hint if hint.is_empty() => format!("; there are `{}`", known.join("`, `")),
-                hint => hint,
+            // Vulkan's own name of a feature often has more behind it: coopmat_khr.
+            let begins = known.iter().find(|name| text.starts_with(**name));
+            let hint = match (did_you_mean(text, known.iter().copied()), begins) {
+                (hint, Some(name)) if hint.is_empty() => format!("; did you mean `{name}`?"),
+                (hint, None) if hint.is_empty() => format!("; there are `{}`", known.join("`, `")),
+                (hint, _) => hint,
             };
             wrong(
                 Code::Feature,

@@ -125,7 +125,7 @@ impl PackFile {
                     ));
                 }
                 mapped.insert(self.sha256.clone(), image.clone());
-                if mapped.len() >= MANY_IMAGES && mapped.len() % (MANY_IMAGES / 2) == 0 {
+                if mapped.len() >= MANY_IMAGES && mapped.len().is_multiple_of(MANY_IMAGES / 2) {
                     warnings.push(format!(
                         "{} versions of packs are mapped, and none is ever unmapped; mode dev stops at {MAX_IMAGES}, restart the VM before",
                         mapped.len()

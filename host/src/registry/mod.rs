@@ -3,6 +3,7 @@
 //! [`load`] reads `registry.toml`, loads the packs and answers with an immutable [`Table`].
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
+mod admission;
 mod check;
 mod codes;
 mod condition;
@@ -16,6 +17,7 @@ mod elf;
 mod format;
 pub(crate) mod fuzzing;
 mod image;
+mod json_schema;
 mod layout;
 mod loader;
 mod marker;
@@ -114,7 +116,7 @@ fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
 
 /// The JSON Schema of `registry.toml`, for editors; `docs/registry.schema.json` is a copy.
 pub fn json_schema() -> String {
-    format!("{:#}\n", schema::json_schema())
+    format!("{:#}\n", json_schema::of_the_file())
 }
 
 /// sha256 of a file in lower-case hex, or `None` where it cannot be read.

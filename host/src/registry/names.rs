@@ -5,6 +5,7 @@ use super::{
     config::{Config, Mode},
     diagnostic::{Diagnostic, Severity, did_you_mean},
     ops,
+    reader::MOST,
     rules::{Rule, Use},
     select::glob,
     table::LoadedPack,
@@ -68,14 +69,16 @@ pub(super) fn check(config: &Config, known: Option<Known<'_>>) -> Vec<Diagnostic
             found.extend(known.unwrap_or(nothing).unknown_op(op, span, settled, mode));
         }
     }
-    for (earlier, later) in unreached(&config.rules) {
+    for (earlier, later) in unreached(&config.rules).take(MOST) {
         let line = config.source.line(earlier.at.start);
         let why = format!("the rule is never reached, {line} takes its requests");
         found.push((later.at.clone(), Code::Unreached, Severity::Warning, why));
     }
-    found.sort_by_key(|(span, ..)| span.start);
+    // Errors first, so that none is lost among warnings.
+    found.sort_by_key(|(span, _, severity, _)| (*severity != Severity::Error, span.start));
     found
         .into_iter()
+        .take(MOST)
         .map(|(span, code, severity, why)| config.source.diagnostic(code, severity, span, why))
         .collect()
 }

@@ -93,7 +93,7 @@ impl Prober {
         match self.run(stored) {
             Ok(_) => {
                 // Without the note it is tried again at the next start, which costs milliseconds.
-                let _ = store::write(&note, text(sha256).as_bytes(), 0o400);
+                let _ = store::write(&note, text(sha256).as_bytes(), 0o400, false);
                 Ok(())
             }
             Err(Failure { reason, may_pass }) => {

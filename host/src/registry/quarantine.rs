@@ -115,7 +115,7 @@ fn change(store: &Path, apply: impl FnOnce(&mut BTreeMap<String, Entry>)) -> Res
     apply(&mut entries);
     let text = toml::to_string(&entries)
         .map_err(|error| failure(format!("writing {}: {error}", path.display())))?;
-    store::write(&path, format!("{HEADING}\n{text}").as_bytes(), 0o600).map_err(written)
+    store::write(&path, format!("{HEADING}\n{text}").as_bytes(), 0o600, true).map_err(written)
 }
 
 /// The lock is on a file that stays, since the other one is replaced at every change.

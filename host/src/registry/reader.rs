@@ -16,7 +16,7 @@ use toml::{
 type Placed<T> = (T, Range<usize>);
 
 /// Mistakes beyond this many are not reported.
-const MOST: usize = 100;
+pub(super) const MOST: usize = 100;
 
 /// Collects mistakes while values are read. A value that [`Reader::check`] refuses counts as absent.
 pub(super) struct Reader<'s> {
@@ -48,12 +48,15 @@ impl<'s> Reader<'s> {
 
     /// The warnings, in the order of the file; or everything that was found, where an error is among it.
     pub(super) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        // What is cut off are warnings as long as there are any.
+        self.found
+            .sort_by_key(|(span, _, severity, _)| (*severity != Severity::Error, span.start));
+        self.found.truncate(MOST);
         self.found.sort_by_key(|(span, ..)| span.start);
         let failed = self.found.iter().any(|found| found.2 == Severity::Error);
         let diagnostics = self
             .found
             .into_iter()
-            .take(MOST)
             .map(|(span, code, severity, message)| {
                 self.source.diagnostic(code, severity, span, message)
             })
@@ -79,7 +82,11 @@ impl<'s> Reader<'s> {
         }
         for key in block.keys.iter().filter(|key| key.required) {
             if !table.contains_key(key.name) {
-                let message = format!("{} needs `{}`", block.name, key.name);
+                let only = match key.value {
+                    Value::Integer(least, most) if least == most => format!(" = {least}"),
+                    _ => String::new(),
+                };
+                let message = format!("{} needs `{}{only}`", block.name, key.name);
                 self.error(Code::MissingKey, at.clone(), message);
             }
         }

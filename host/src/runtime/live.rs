@@ -141,6 +141,7 @@ impl Runtime {
             std::mem::replace(&mut *current, fresh)
         };
         self.tally(&old.routes);
+        self.failures.clear();
         self.live.remember(&table.packs, keep);
         self.pipelines.forget_unused(
             table.generation,

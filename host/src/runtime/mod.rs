@@ -10,6 +10,7 @@ use crate::{
     config::Config,
     device::Device,
     explain::{self, Explanation},
+    failures::Failures,
     kernels,
     live::{Event, EventKind, Live, Watch},
     log,
@@ -53,6 +54,7 @@ pub struct Runtime {
     stream: Arc<Stream>,
     current: RwLock<Current>,
     live: Live,
+    failures: Failures,
     choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     tensors: Arc<Pool>,
@@ -137,6 +139,7 @@ impl Runtime {
                 routes: FxHashMap::default(),
             }),
             live: Live::new(options),
+            failures: Failures::default(),
             choices: Mutex::default(),
             constants: Mutex::default(),
             tensors,
@@ -457,6 +460,7 @@ impl Runtime {
             shaders: &self.shaders,
             pipelines: &self.pipelines,
             measured: &self.measured,
+            failures: &self.failures,
         }
     }
 
