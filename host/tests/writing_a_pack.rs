@@ -53,17 +53,22 @@ fn every_command_of_the_page_succeeds() {
     let folder = folder();
     let nxv = Path::new(env!("CARGO_BIN_EXE_nxv"));
     let target = nxv.ancestors().nth(2).unwrap();
-    // Between blocks, so that a crate shares what the workspace has built, by the same versions.
-    let share = format!(
-        "if [ -f Cargo.toml ] && [ ! -e target ]; then ln -s '{}' target; cp '{}/Cargo.lock' .; fi\n",
+    // A cargo that lets a crate share what the workspace has built, by the same versions.
+    let bin = folder.0.join("bin");
+    let cargo = bin.join("cargo");
+    let text = format!(
+        "#!/bin/sh\n[ -e target ] || {{ ln -s '{}' target && cp '{}/Cargo.lock' .; }} || exit 1\nexec '{}' \"$@\"\n",
         target.display(),
-        root.display()
+        root.display(),
+        env!("CARGO")
     );
-    let script = format!("set -eux\n{}", blocks.join(&share));
+    fs::create_dir(&bin).unwrap();
+    fs::write(&cargo, text).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = format!("set -eux\n{}", blocks.join(""));
     let paths = env::var_os("PATH").unwrap_or_default();
     let paths = env::split_paths(&paths);
-    let cargo = Path::new(env!("CARGO")).parent().unwrap();
-    let own = [nxv.parent().unwrap().to_owned(), cargo.to_owned()];
+    let own = [bin, nxv.parent().unwrap().to_owned()];
     let output = Command::new("sh")
         .args(["-c", &script])
         .current_dir(&folder.0)

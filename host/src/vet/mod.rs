@@ -68,6 +68,9 @@ pub struct Report {
 /// Findings about one kernel or shader that are spelled out.
 pub const SHOWN: usize = 5;
 
+/// Characters of a finding.
+const LONGEST: usize = 1000;
+
 /// Symbol of the root module, the only one a pack exports.
 const ROOT: &str = "_1as_0lib_1header_0root_bmodule_bloader";
 
@@ -112,6 +115,8 @@ impl Report {
 
     /// Keeps a finding; of many about the same place the first few.
     fn add(&mut self, error: bool, at: String, what: String) {
+        // Both may repeat what the pack says.
+        let (at, what) = (clean(&at), clean(&what));
         let place = at.split(' ').next().unwrap_or_default();
         let same = self
             .findings
@@ -123,6 +128,12 @@ impl Report {
             self.count("findings left out", 1);
         }
     }
+}
+
+/// A text without control characters and of a length to read.
+fn clean(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(visible).take(LONGEST).collect()
 }
 
 fn file(options: &Options, report: &mut Report) {

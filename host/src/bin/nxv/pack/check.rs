@@ -18,6 +18,7 @@ use std::{
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,8 @@ const TIMEOUT: u64 = 60;
 /// Begins the lines by which a group tells what it is about to look at.
 const PROGRESS: &str = "@ ";
 const LONGEST: u64 = 86_400;
+/// How long the end of a group's output may come after the end of its process.
+const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of a group's output that are kept.
 const MOST: u64 = 16 << 20;
 
@@ -114,6 +117,10 @@ fn child(arguments: &Arguments, path: &Path, group: &str, seed: u64, limit: Dura
             finding("the pack ended the process, or wrote to its output".to_owned())
         }),
         Ok(Ended::Failed(status, told)) => finding(match (told.errors.trim(), told.place) {
+            // nxv itself gave up, and says why.
+            (errors, _) if errors.lines().any(|line| line.starts_with("nxv: ")) => {
+                errors.trim_start_matches("nxv: ").to_owned()
+            }
             (errors, None) if !errors.is_empty() => format!("{status}: {errors}"),
             (errors, Some(place)) => {
                 format!("the pack ended the process in {place}: {status} {errors}")
@@ -199,18 +206,33 @@ fn wait(mut child: Child, limit: Duration) -> std::io::Result<Ended> {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let out = reader.and_then(|thread| thread.join().ok());
-    let listened = listener.is_some_and(|thread| thread.join().is_ok());
+    let (out, listened) = (joined(reader), joined(listener).is_some());
     match status.success() && listened {
         true => Ok(Ended::Answered(out.unwrap_or_default())),
         false => Ok(Ended::Failed(status, lock(&told).clone())),
     }
 }
 
+/// What a thread answers, unless a process that the pack left behind keeps its pipe open.
+fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
+    let (thread, start) = (thread?, Instant::now());
+    while !thread.is_finished() {
+        if start.elapsed() > GRACE {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    thread.join().ok()
+}
+
 fn listen(pipe: impl Read, told: &Mutex<Told>) {
     let lines = BufReader::new(pipe.take(MOST)).split(b'\n');
     for line in lines.map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
+        // A pack may write here too, and must not reach the terminal with control characters.
+        let line: String = String::from_utf8_lossy(&line)
+            .chars()
+            .filter(|c| !c.is_control())
+            .collect();
         let mut told = lock(told);
         told.at = Instant::now();
         match line.strip_prefix(PROGRESS) {
