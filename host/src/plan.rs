@@ -7,7 +7,7 @@ use crate::{
     pipeline::{PipelineSpec, Pipelines},
     queue::{Step, StepArg},
     registry::LoadedPack,
-    shader::Shaders,
+    shader::{GlslFile, Shaders},
     spirv,
 };
 use nx_vulkan_abi as abi;
@@ -345,9 +345,18 @@ impl Check<'_> {
 }
 
 /// A GLSL file of the pack, or a header of the ABI.
-fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
-    pack.glsl(file)
-        .or_else(|| abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1))
+fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
+    let own = pack.glsl(file).map(|text| GlslFile {
+        text,
+        path: pack.path_of(file),
+    });
+    own.or_else(|| {
+        let header = abi::glsl::HEADERS.iter().find(|h| h.0 == file)?;
+        Some(GlslFile {
+            text: header.1,
+            path: None,
+        })
+    })
 }
 
 /// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.

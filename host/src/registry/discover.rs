@@ -3,6 +3,7 @@
 use super::{
     Options, Rejected,
     config::{Config, Mode, PackEntry},
+    folder,
     image::Image,
     loader::{Identity, PackFile},
 };
@@ -71,8 +72,11 @@ fn locate(file: &Path, folders: &[&Path], registry: &Path) -> PathBuf {
 }
 
 impl Found {
-    /// The libraries of a folder by name, so that the order of the directory does not matter.
+    /// The packs of a folder by name, so that the order of the directory does not matter.
     fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
+        if folder::is_pack(folder) {
+            return vec![folder.to_owned()];
+        }
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {
@@ -86,8 +90,9 @@ impl Found {
             .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
             .map(|entry| entry.path())
             .filter(|path| {
-                path.extension()
-                    .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+                let extension = path.extension();
+                extension.is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+                    || folder::is_pack(path)
             })
             .collect();
         files.sort();

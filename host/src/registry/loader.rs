@@ -2,7 +2,14 @@
 //!
 //! Every error is `step: reason`. No step before `map` runs code of the pack.
 
-use super::{config::PackEntry, elf, image, image::Image, layout, store};
+use super::{
+    config::PackEntry,
+    elf,
+    folder::{self, FolderPack},
+    image,
+    image::Image,
+    layout, store,
+};
 use abi_stable::{
     StableAbi as _,
     library::{
@@ -26,6 +33,8 @@ use std::{
 pub(super) struct PackFile {
     bytes: Vec<u8>,
     pub(super) sha256: String,
+    /// The pack, where it is a folder without a library: it has no steps before it is described.
+    folder: Option<FolderPack>,
 }
 
 /// What a file says about itself before it is mapped.
@@ -43,10 +52,19 @@ impl fmt::Display for Identity {
 
 impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
+        if folder::is_pack(path) {
+            let folder = FolderPack::read(path)?;
+            return Ok(PackFile {
+                bytes: Vec::new(),
+                sha256: folder.sha256.clone(),
+                folder: Some(folder),
+            });
+        }
         let bytes = store::read(path).map_err(|why| format!("read: {why}"))?;
         Ok(PackFile {
             sha256: store::sha256(&bytes),
             bytes,
+            folder: None,
         })
     }
 
@@ -62,6 +80,9 @@ impl PackFile {
 
     /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
     pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
+        if let Some(folder) = &self.folder {
+            return Ok(Some(folder.identity()));
+        }
         if cfg!(target_vendor = "apple") {
             return Ok(None);
         }
@@ -75,6 +96,9 @@ impl PackFile {
 
     /// Maps a private copy of the file; a content that is mapped already is not mapped again.
     pub(super) fn map(&self, store: &Path) -> Result<Arc<Image>, String> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.image.clone());
+        }
         // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
         static MAPPED: Mutex<BTreeMap<String, Arc<Image>>> = Mutex::new(BTreeMap::new());
         let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);

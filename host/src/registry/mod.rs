@@ -7,6 +7,7 @@ mod config;
 mod diagnostic;
 mod discover;
 mod elf;
+pub mod folder;
 mod image;
 mod layout;
 mod loader;
@@ -65,6 +66,9 @@ const NUMERICS: &[(&str, Numerics)] = &[
     ("relaxed", Numerics::RELAXED),
 ];
 
+/// Largest rank of a kernel.
+const MAX_RANK: u32 = 255;
+
 /// The target triple whose pins count.
 fn target() -> String {
     let environment = match () {
@@ -83,4 +87,9 @@ fn target() -> String {
 fn is_pack_id(id: &str) -> bool {
     let ordinary = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     !id.is_empty() && id != "host" && id.bytes().all(ordinary)
+}
+
+/// Whether `name` can be an id or an op of a kernel, or name a source file.
+fn is_printable(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
 }

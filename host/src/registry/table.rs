@@ -4,7 +4,7 @@ use super::{
     config::{Config, Fallback, Mode, Use},
     diagnostic::did_you_mean,
     discover::{Found, FoundPack},
-    image::{Kernel, SourceContent, SourceFile},
+    image::{Kernel, Planner, SourceContent, SourceFile},
     select::glob,
 };
 use crate::{Error, Kind, Result};
@@ -15,7 +15,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     ops::Range,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -94,7 +94,7 @@ pub struct KernelEntry {
     pub numerics: Numerics,
     /// Preference, 0 to 255; higher is asked first.
     pub rank: u32,
-    plan: extern "C" fn(u32, &Request<'_>) -> Reply,
+    plan: Planner,
 }
 
 impl LoadedPack {
@@ -104,6 +104,12 @@ impl LoadedPack {
             SourceContent::Text(text) => Some(text),
             SourceContent::Spirv(_) => None,
         }
+    }
+
+    /// Where the source file of that name lies on disk; `None` for one inside a library.
+    pub fn path_of(&self, name: &str) -> Option<&Path> {
+        let source = self.sources.iter().find(|source| source.name == name)?;
+        source.path.as_deref()
     }
 
     /// Words of the SPIR-V source file of that name, or `None`.
@@ -123,9 +129,12 @@ impl LoadedPack {
 }
 
 impl KernelEntry {
-    /// Asks the pack how it would run `request`. \[thread-safe\]
+    /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]
     pub fn plan(&self, request: &Request<'_>) -> Reply {
-        (self.plan)(self.row, request)
+        match &self.plan {
+            Planner::Code(plan) => plan(self.row, request),
+            Planner::Table(table) => table.plan(request),
+        }
     }
 
     pub(super) fn new(pack: usize, kernel: &Kernel) -> KernelEntry {
