@@ -238,7 +238,7 @@ fn check_buffers(args: &[BufArg], request: &Request<'_>) -> Result<(), String> {
             nx_vulkan_abi::Slot::OUTPUT => (Tensor::Output(arg.index), "result"),
             _ => continue,
         };
-        if elements(desc(tensor, request)?)? == 0 {
+        if elements(desc(tensor, request)?) == Ok(0) {
             return Err(format!("{what} {} is empty", arg.index));
         }
     }

@@ -645,7 +645,7 @@ fn each_kind_of_mistake_has_its_message() {
     let row = format!("[[kernel]]\nid = \"k\"\nop = \"o\"\ntypes = [\"->f32\"]\n{step}");
     let error = read(&format!("{HEAD}{row}{row}")).unwrap_err();
     assert!(
-        error.contains("pack.toml:11:6: two kernels are called `k`"),
+        error.contains("pack.toml:12:6: two kernels are called `k`"),
         "{error}"
     );
 }
