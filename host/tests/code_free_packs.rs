@@ -322,7 +322,7 @@ fn what_is_no_plain_file_or_too_much_is_refused() {
         "read: it is a symbolic link; name the folder itself"
     );
     let reason = rejected(|_, pack| fs::write(pack.join("twice.comp"), [0xff, 0xfe]).unwrap());
-    assert_eq!(reason, "read: twice.comp is not UTF-8");
+    assert_eq!(reason, "describe: twice.comp is not UTF-8");
     let large = vec![b' '; (1 << 20) + 1];
     let reason = rejected(|_, pack| fs::write(pack.join("twice.comp"), &large).unwrap());
     assert_eq!(

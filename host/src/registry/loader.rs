@@ -33,7 +33,7 @@ use std::{
 pub(super) struct PackFile {
     bytes: Vec<u8>,
     pub(super) sha256: String,
-    /// The pack, where it is a folder without a library: it has no steps before it is described.
+    /// The pack, where it is a folder without a library.
     folder: Option<FolderPack>,
 }
 
@@ -81,7 +81,8 @@ impl PackFile {
     /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
     pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
         if let Some(folder) = &self.folder {
-            return Ok(Some(folder.identity()));
+            let Image { id, version, .. } = folder.describe()?;
+            return Ok(Some(Identity { id, version }));
         }
         if cfg!(target_vendor = "apple") {
             return Ok(None);
@@ -97,7 +98,7 @@ impl PackFile {
     /// Maps a private copy of the file; a content that is mapped already is not mapped again.
     pub(super) fn map(&self, store: &Path) -> Result<Arc<Image>, String> {
         if let Some(folder) = &self.folder {
-            return Ok(folder.image.clone());
+            return Ok(Arc::new(folder.describe()?));
         }
         // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
         static MAPPED: Mutex<BTreeMap<String, Arc<Image>>> = Mutex::new(BTreeMap::new());

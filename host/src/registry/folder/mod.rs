@@ -16,14 +16,15 @@ mod text;
 
 pub use expression::{Expression, Mistake};
 
-use super::{
-    image::{Image, Kernel, Planner, SourceContent, SourceFile},
-    loader::Identity,
-};
+use super::image::{Image, Kernel, Planner, SourceContent, SourceFile};
+use files::Files;
 use nx_vulkan_abi::{Reply, Request};
 use row::Row;
 use semver::Version;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The version of the contract that tables are written for.
 const VERSION: &str = "1";
@@ -58,11 +59,12 @@ impl Table {
     }
 }
 
-/// A folder that was read and whose table is right.
+/// A folder as it was read.
 #[derive(Debug)]
 pub(super) struct FolderPack {
+    folder: PathBuf,
+    files: Files,
     pub(super) sha256: String,
-    pub(super) image: Arc<Image>,
 }
 
 /// Whether `path` is a folder that holds a table, and neither a library nor a crate that builds one.
@@ -78,24 +80,31 @@ pub(super) fn is_pack(path: &Path) -> bool {
 }
 
 impl FolderPack {
-    /// Reads a folder. The error starts with the step that failed.
+    /// Reads a folder, and looks at nothing that it read. The error starts with the step that failed.
     pub(super) fn read(folder: &Path) -> Result<FolderPack, String> {
         let files = files::read(folder).map_err(|why| format!("read: {why}"))?;
-        let sha256 = files::sha256(&files);
-        let mut sources = Vec::new();
-        let mut toml = None;
-        for (name, bytes) in files {
-            let path = folder.join(&name);
+        Ok(FolderPack {
+            folder: folder.to_owned(),
+            sha256: files::sha256(&files),
+            files,
+        })
+    }
+
+    /// What the table says. The error starts with the step that failed.
+    pub(super) fn describe(&self) -> Result<Image, String> {
+        let (mut sources, mut toml) = (Vec::new(), None);
+        for (name, bytes) in &self.files {
+            let path = self.folder.join(name);
             let extension = path.extension().and_then(|extension| extension.to_str());
             let is_glsl = extension.is_some_and(|extension| GLSL.contains(&extension));
             if !is_glsl && name != files::TABLE {
                 continue;
             }
-            let text =
-                String::from_utf8(bytes).map_err(|_| format!("read: {name} is not UTF-8"))?;
+            let text = String::from_utf8(bytes.clone())
+                .map_err(|_| format!("describe: {name} is not UTF-8"))?;
             if is_glsl {
                 sources.push(SourceFile {
-                    name,
+                    name: name.clone(),
                     content: SourceContent::Text(text),
                     path: Some(path),
                 });
@@ -103,21 +112,11 @@ impl FolderPack {
                 toml = Some(text);
             }
         }
-        let toml = toml.ok_or_else(|| format!("read: there is no {}", files::TABLE))?;
+        let toml = toml.ok_or_else(|| format!("describe: there is no {}", files::TABLE))?;
         let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        let table = Table::parse(&folder.join(files::TABLE), &toml, &names)
+        let table = Table::parse(&self.folder.join(files::TABLE), &toml, &names)
             .map_err(|why| format!("describe: the table is wrong\n{why}"))?;
-        Ok(FolderPack {
-            sha256,
-            image: Arc::new(table.image(sources)),
-        })
-    }
-
-    pub(super) fn identity(&self) -> Identity {
-        Identity {
-            id: self.image.id.clone(),
-            version: self.image.version.clone(),
-        }
+        Ok(table.image(sources))
     }
 }
 
