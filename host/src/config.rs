@@ -16,6 +16,9 @@ pub struct Config {
     pub cache_dir: Option<PathBuf>,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
+    /// Whether accesses of shaders through `tensor.glsl` are checked against the arrays' lengths. Every op then waits
+    /// for its result.
+    pub checked: bool,
     /// How long one batch of work may take before the device counts as lost.
     pub timeout: Duration,
 }
@@ -28,6 +31,7 @@ impl Default for Config {
             packs: Vec::new(),
             cache_dir: None,
             validation: false,
+            checked: false,
             timeout: Duration::from_secs(120),
         }
     }
@@ -35,7 +39,8 @@ impl Default for Config {
 
 impl Config {
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_PACKS` (a
-    /// list of folders), `$NX_VULKAN_CACHE` (a folder) and `$NX_VULKAN_VALIDATION` (`1`) applied.
+    /// list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_VALIDATION` (`1`) and `$NX_VULKAN_CHECKED` (`1`)
+    /// applied.
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
@@ -46,6 +51,7 @@ impl Config {
                 .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
             cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
             validation: variable("NX_VULKAN_VALIDATION").is_some_and(|value| value == "1"),
+            checked: variable("NX_VULKAN_CHECKED").is_some_and(|value| value == "1"),
             ..Config::default()
         }
     }

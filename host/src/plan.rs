@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Kind, Result,
+    checked::{self, Watched},
     device::Device,
     memory::Buffer,
     pipeline::{PipelineSpec, Pipelines},
@@ -27,6 +28,8 @@ pub(crate) struct Compiled {
     /// Sizes of the scratch buffers.
     pub(crate) scratch: Vec<u64>,
     pub(crate) params: Option<Arc<Buffer>>,
+    /// In checked mode the shaders that report, into one buffer after all others.
+    pub(crate) watched: Option<Watched>,
 }
 
 /// Byte sizes of the buffers that a plan may touch.
@@ -56,8 +59,11 @@ pub(crate) fn compile(
     };
     check.totals()?;
     let mut modules = Vec::with_capacity(plan.shaders.len());
-    for variant in &plan.shaders {
-        modules.push(check.module(variant, pack, shaders)?);
+    let mut watched = Vec::with_capacity(plan.shaders.len());
+    for (number, variant) in plan.shaders.iter().enumerate() {
+        let (module, words, files) = check.module(number, variant, pack, shaders)?;
+        modules.push((module, words));
+        watched.push(files);
     }
     let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len());
     for (index, dispatch) in plan.steps.iter().enumerate() {
@@ -65,7 +71,7 @@ pub(crate) fn compile(
         if dispatch.groups.contains(&0) {
             continue;
         }
-        let args = check.args(dispatch).map_err(at)?;
+        let mut args = check.args(dispatch).map_err(at)?;
         let (module, words) = modules.get(dispatch.shader as usize).ok_or_else(|| {
             invalid(format!(
                 "step {index}: shader {} of {}",
@@ -75,10 +81,13 @@ pub(crate) fn compile(
         })?;
         let variant = &plan.shaders[dispatch.shader as usize];
         let constants = check.dispatch(dispatch, variant, module).map_err(at)?;
+        if !watched[dispatch.shader as usize].is_empty() {
+            args.push(check.reports());
+        }
         let pipeline = pipelines
             .get(&PipelineSpec {
                 words,
-                bindings: variant.bindings,
+                bindings: args.len() as u32,
                 push_bytes: variant.push_bytes,
                 subgroup_size: variant.subgroup_size,
                 constants: &constants,
@@ -98,6 +107,7 @@ pub(crate) fn compile(
         steps,
         scratch: plan.scratch.to_vec(),
         params: None,
+        watched: Watched::new(&pack.id, watched),
     };
     Ok((compiled, plan.params.to_vec()))
 }
@@ -132,12 +142,14 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The module, its words, and in checked mode the files of a shader that reports.
     fn module(
         &self,
+        number: usize,
         variant: &ShaderVariant,
         pack: &LoadedPack,
         shaders: &Shaders,
-    ) -> Result<(spirv::Module, Arc<[u32]>)> {
+    ) -> Result<(spirv::Module, Arc<[u32]>, Vec<checked::File>)> {
         let limits = self.device.info();
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!(
@@ -160,28 +172,41 @@ impl Check<'_> {
                 "a subgroup size is asked for, and the device cannot promise one".to_owned(),
             ));
         }
+        let mut watched = Vec::new();
         let words = match pack.spirv(&variant.file) {
             Some(words) => words.into(),
             None => {
+                let at = |e: Error| e.context(format!("pack {} {}", pack.id, pack.version));
+                let find = |name: &str| glsl_of(pack, name);
+                if shaders.are_checked() && (variant.bindings as usize) < MAX_BINDINGS {
+                    watched = shaders.files(&variant.file, &find).map_err(at)?;
+                }
+                if !checked::reports(&watched) {
+                    watched.clear();
+                }
+                let own = checked::defines(variant.bindings, number);
+                let own = own.iter().filter(|_| !watched.is_empty());
                 let defines: Vec<_> = variant
                     .defines
                     .iter()
                     .map(|d| (d.name.as_str(), d.value.as_str()))
+                    .chain(own.map(|(name, value)| (*name, value.as_str())))
                     .collect();
                 shaders
-                    .compile(&variant.file, &defines, &|name| glsl_of(pack, name))
-                    .map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))?
+                    .compile(&variant.file, &defines, &find)
+                    .map_err(at)?
             }
         };
         let module = spirv::Module::parse(&words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
-        if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
+        let bindings = variant.bindings + u32::from(!watched.is_empty());
+        if module.other_sets || module.bindings.iter().any(|&b| b >= bindings) {
             return Err(invalid(format!(
                 "{} uses bindings {:?} (other sets: {}), and the plan declares set 0 with {}",
                 variant.file, module.bindings, module.other_sets, variant.bindings
             )));
         }
-        Ok((module, words))
+        Ok((module, words, watched))
     }
 
     fn dispatch(
@@ -317,6 +342,19 @@ impl Check<'_> {
             reads,
             writes,
         })
+    }
+
+    /// The buffer of reports: it comes after all others.
+    fn reports(&self) -> StepArg {
+        let params = usize::from(!self.plan.params.is_empty());
+        let tensors = self.sizes.inputs.len() + self.sizes.outputs.len();
+        StepArg {
+            buffer: tensors + self.plan.scratch.len() + params,
+            offset: 0,
+            len: checked::BYTES as u64,
+            reads: true,
+            writes: true,
+        }
     }
 
     /// Every byte of every output must be in a range that some step writes.

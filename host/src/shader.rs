@@ -1,6 +1,6 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
-use crate::{Error, Kind, Result, spirv};
+use crate::{Error, Kind, Result, checked, spirv};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
@@ -30,6 +30,7 @@ pub(crate) struct GlslFile<'a> {
 #[derive(Debug)]
 pub(crate) struct Shaders {
     dir: Option<PathBuf>,
+    checked: bool,
     memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
@@ -40,9 +41,15 @@ impl Shaders {
     pub(crate) fn new(dir: Option<PathBuf>) -> Shaders {
         Shaders {
             dir,
+            checked: false,
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
         }
+    }
+
+    /// The same, in checked mode or not.
+    pub(crate) fn checked(self, checked: bool) -> Shaders {
+        Shaders { checked, ..self }
     }
 
     /// Compiles `file` of a pack. `find` gives a file by its name.
@@ -88,6 +95,30 @@ impl Shaders {
         };
         lock(&self.memory).insert(key, words.clone());
         Ok(words)
+    }
+
+    /// The files that `file` is put together from, in the order of their numbers in `#line` directives.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when one of them is missing.
+    pub(crate) fn files<'a>(
+        &self,
+        file: &str,
+        find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+    ) -> Result<Vec<checked::File>> {
+        let expanded = expand(file, &[], find)?;
+        let files = expanded.files.into_iter();
+        let named = files.map(|(name, shown)| checked::File {
+            text: find(&name).map_or_else(String::new, |file| file.text.to_owned()),
+            name,
+            shown,
+        });
+        Ok(named.collect())
+    }
+
+    /// Whether shaders check their accesses.
+    pub(crate) fn are_checked(&self) -> bool {
+        self.checked
     }
 
     /// Why compiled shaders cannot be kept on disk, if so.

@@ -1,6 +1,7 @@
 #version 450
 // The sum of two operands, EACH elements per invocation, neighbours in neighbouring invocations.
 #include "dtype.glsl"
+#include "tensor.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 layout(set = 0, binding = 0) readonly buffer First { A_STORAGE a[]; };
@@ -13,7 +14,9 @@ void main() {
     [[unroll]] for (uint k = 0; k < EACH; ++k) {
         uint i = first + k * WORKGROUP;
         if (i < count) {
-            sums[i] = R_STORE(A_LOAD(a[a_first + i * a_step]) + B_LOAD(b[b_first + i * b_step]));
+            A_VALUE x = A_LOAD(nxv_load(a, a_first + i * a_step));
+            B_VALUE y = B_LOAD(nxv_load(b, b_first + i * b_step));
+            nxv_store(sums, i, R_STORE(x + y));
         }
     }
 }

@@ -53,6 +53,7 @@ const OPTIONS: &[Known] = &[
     Known("--packs", true, &[]),
     Known("--cache", true, &[]),
     Known("--validation", false, &[]),
+    Known("--checked", false, &[]),
     Known("--attr", true, &[Verb::Explain]),
     Known("--out", true, &[Verb::Explain]),
     Known("--filter", true, &[Verb::Ops, Verb::Bench, Verb::Check]),
@@ -202,6 +203,7 @@ fn config(options: &[(&'static str, String)]) -> Config {
             "--cache" => config.cache_dir = Some(PathBuf::from(value)),
             "--packs" => packs.extend(std::env::split_paths(value)),
             "--validation" => config.validation = true,
+            "--checked" => config.checked = true,
             _ => {}
         }
     }
