@@ -406,6 +406,32 @@ mod tests {
         shaders.compile("sub/main.comp", &[], &files).unwrap();
     }
 
+    /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
+    #[test]
+    fn accessors_are_plain_accesses() {
+        let main = |body: &str| {
+            format!(
+                "#version 450\n#include \"tensor.glsl\"\nlayout(local_size_x = 64) in;\n\
+                 layout(set = 0, binding = 0) buffer B {{ float b[]; }};\n\
+                 void main() {{ uint i = gl_GlobalInvocationID.x; {body} }}\n"
+            )
+        };
+        let words = |text: &str| {
+            let header = nx_vulkan_abi::glsl::HEADERS
+                .iter()
+                .find(|h| h.0 == "tensor.glsl");
+            let header = header.unwrap().1;
+            let find = |name: &str| {
+                let text = if name == "main.comp" { text } else { header };
+                Some(GlslFile { text, path: None })
+            };
+            Shaders::new(None).compile("main.comp", &[], &find).unwrap()
+        };
+        let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
+        let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
+        assert_eq!(plain, through);
+    }
+
     #[test]
     fn an_unwritable_cache_is_reported_but_not_fatal() {
         let shaders = Shaders::new(Some(PathBuf::from("/proc/nxv/cache")));

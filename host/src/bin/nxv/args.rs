@@ -275,11 +275,12 @@ mod tests {
     #[test]
     fn options_of_the_host_end_up_in_its_config() {
         let config =
-            run("ops --device 1 --packs a:b --packs c --registry r.toml --validation").config;
+            run("ops --device 1 --packs a:b --packs c --registry r.toml --validation --checked")
+                .config;
         assert_eq!(config.device, DeviceChoice::Index(1));
         assert_eq!(config.packs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.registry, Some(PathBuf::from("r.toml")));
-        assert!(config.validation);
+        assert!(config.validation && config.checked);
     }
 
     #[test]
