@@ -139,17 +139,17 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     assert_eq!(watched.nine(), 9.0);
     let file = watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     let event = watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(
         (event.pack.as_deref(), event.file.as_deref()),
-        (Some("template"), Some("square.comp"))
+        (Some("template"), Some("unary.comp"))
     );
     assert_eq!(watched.nine(), 18.0);
 
     fs::write(&file, shader("2.0 * nothing")).unwrap();
     let event = watched.wait_for(EventKind::ShaderRejected);
-    assert!(event.message.contains("square.comp:8"), "{event}");
+    assert!(event.message.contains("unary.comp:8"), "{event}");
     assert!(
         event.message.contains(&file.display().to_string()),
         "{event}"
@@ -160,7 +160,7 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     // As editors save: a new file under another name, then renamed.
     let temporary = watched
         .folder
-        .write("shaders/template/.square.comp.swp", shader("3.0"));
+        .write("shaders/template/.unary.comp.swp", shader("3.0"));
     fs::rename(temporary, &file).unwrap();
     watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(watched.nine(), 27.0);
@@ -227,7 +227,7 @@ fn folders_may_vanish_and_come_back() {
     thread::sleep(Duration::from_millis(300));
     watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     watched.wait_for(EventKind::ShaderReplaced);
     assert_eq!(watched.nine(), 18.0);
     fs::remove_dir_all(watched.folder.join("packs")).unwrap();
@@ -276,7 +276,7 @@ fn a_pack_goes_back_to_a_version_before() {
     assert_eq!(watched.nine(), 9.0);
     let file = watched
         .folder
-        .write("shaders/template/square.comp", shader("2.0"));
+        .write("shaders/template/unary.comp", shader("2.0"));
     watched.wait_for(EventKind::ShaderReplaced);
     fs::write(&file, shader("3.0")).unwrap();
     watched.wait_for(EventKind::ShaderReplaced);
@@ -341,14 +341,14 @@ fn calls_during_swaps_never_fail() {
         for swap in 0..12 {
             match swap % 4 {
                 0 => drop(watched.folder.write(
-                    "shaders/template/square.comp",
+                    "shaders/template/unary.comp",
                     shader(&format!("(1.0 + 0.0 * {swap}.0)")),
                 )),
                 1 => fs::write(&library, variant(swap)).unwrap(),
                 2 => drop(
                     watched
                         .folder
-                        .write("shaders/template/square.comp", "#version 450\nbroken"),
+                        .write("shaders/template/unary.comp", "#version 450\nbroken"),
                 ),
                 _ => fs::write(&library, b"no library").unwrap(),
             }
@@ -366,4 +366,85 @@ fn calls_during_swaps_never_fail() {
     ] {
         assert!(kinds.contains(&kind), "no {kind:?} in {kinds:?}");
     }
+}
+
+const TABLE: &str = "[pack]\nid = \"scaled\"\nversion = \"1.0.0\"\nabi = \"1\"\n\
+    [[kernel]]\nid = \"scaled\"\nop = \"scaled\"\ninputs = [\"f32\"]\noutputs = [\"f32\"]\n\
+    shader = \"shaders/scaled.comp\"\npush = [\"elems\"]\ngroups = [\"ceil(elems / 64)\"]\n\
+    defines = { FACTOR = \"2.0\" }\n";
+
+const SCALED: &str = "#version 450
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Params { uint count; };
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < count) y[i] = FACTOR * x[i];
+}
+";
+
+#[test]
+fn a_pack_without_code_is_edited_while_it_serves() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    let scaled = || {
+        let runtime = &watched.runtime;
+        let input = runtime.upload(DType::F32, &[1], &3f32.to_le_bytes())?;
+        let outputs = runtime.run("scaled", &[&input], &[(DType::F32, vec![1])], &[])?;
+        let bytes = runtime.download(&outputs[0], None)?;
+        Ok::<f32, nx_vulkan_host::Error>(f32::from_le_bytes(bytes.try_into().unwrap()))
+    };
+    // A build makes the folder elsewhere and moves it in.
+    let table = watched.folder.write("made/pack.toml", TABLE);
+    watched.folder.write("made/shaders/scaled.comp", SCALED);
+    let made = table.parent().unwrap();
+    fs::rename(made, watched.folder.join("packs/scaled")).unwrap();
+    let event = watched.wait_for(EventKind::PackAdded);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+    assert_eq!(scaled().unwrap(), 6.0);
+
+    let table = watched.folder.join("packs/scaled/pack.toml");
+    fs::write(&table, TABLE.replace("2.0", "5.0")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    let shader = watched.folder.join("packs/scaled/shaders/scaled.comp");
+    fs::write(&shader, SCALED.replace("x[i];", "x[i] + 1.0;")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 16.0);
+
+    fs::write(&shader, SCALED.replace("x[i];", "nothing;")).unwrap();
+    let event = watched.wait_for(EventKind::ShaderRejected);
+    let place = format!("{}:8: 'nothing'", shader.display());
+    assert!(event.message.contains(&place), "{event}");
+    assert_eq!(scaled().unwrap(), 16.0);
+    fs::write(&shader, SCALED).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    fs::write(&table, TABLE.replace("push = ", "psuh = ")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    let place = format!("{}:11:", table.display());
+    assert!(
+        event.message.contains(&place) && event.message.contains("serves on"),
+        "{event}"
+    );
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    // The pack before the last edit, until the files change again.
+    fs::write(&table, TABLE).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    watched.runtime.rollback("scaled", 1).unwrap();
+    assert_eq!(scaled().unwrap(), 15.0);
+    fs::write(&table, TABLE.replace("2.0", "7.0")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 21.0);
+
+    fs::remove_dir_all(watched.folder.join("packs/scaled")).unwrap();
+    let event = watched.wait_for(EventKind::PackRemoved);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+    assert!(scaled().is_err());
+    assert_eq!(watched.nine(), 9.0);
 }
