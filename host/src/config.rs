@@ -25,6 +25,9 @@ pub struct Config {
     pub validation: bool,
     /// Whether to watch files as the registry's `[dev]` says.
     pub watch: bool,
+    /// Whether accesses of shaders through `tensor.glsl` are checked against the arrays' lengths. Every op then waits
+    /// for its result.
+    pub checked: bool,
     /// How long one batch of work may take before the device counts as lost.
     pub timeout: Duration,
 }
@@ -40,6 +43,7 @@ impl Default for Config {
             prober: None,
             validation: false,
             watch: false,
+            checked: false,
             timeout: Duration::from_secs(120),
         }
     }
@@ -48,7 +52,7 @@ impl Default for Config {
 impl Config {
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_REGISTRY` (a
     /// file), `$NX_VULKAN_PACKS` (a list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else
-    /// this executable, where it is `nxv`) and `$NX_VULKAN_VALIDATION` (`1`) applied.
+    /// this executable, where it is `nxv`), `$NX_VULKAN_VALIDATION` (`1`) and `$NX_VULKAN_CHECKED` (`1`) applied.
     pub fn from_env() -> Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Config {
@@ -63,6 +67,7 @@ impl Config {
                 .map(PathBuf::from)
                 .or_else(own_executable),
             validation: variable("NX_VULKAN_VALIDATION").is_some_and(|value| value == "1"),
+            checked: variable("NX_VULKAN_CHECKED").is_some_and(|value| value == "1"),
             ..Config::default()
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     Error, Kind, Result,
     plan::{self, Sizes},
-    shader::Shaders,
+    shader::{GlslFile, Shaders},
     spirv,
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
@@ -30,7 +30,7 @@ pub struct Step {
 /// # Errors
 /// [`Kind::Shader`] when it does not compile.
 pub fn compile(text: &str) -> Result<Arc<[u32]>> {
-    Shaders::new(None).compile("fuzz.comp", &[], &|_| Some(text))
+    Shaders::new(None).compile("fuzz.comp", &[], &|_| Some(GlslFile { text, path: None }))
 }
 
 /// Checks a plan whose shaders are `sources`, found by the number that is their file name.
@@ -44,7 +44,7 @@ pub fn plan(
     limits: &DeviceInfo<'_>,
     sources: &[Arc<[u32]>],
 ) -> Result<Vec<Step>> {
-    let source = |variant: &ShaderVariant| {
+    let words = |variant: &ShaderVariant| {
         let words = variant
             .file
             .parse()
@@ -54,9 +54,10 @@ pub fn plan(
         words.cloned().ok_or_else(missing)
     };
     let sizes = Sizes { inputs, outputs };
-    let steps = plan::check(plan, sizes, limits, &source)?;
+    let source = |_, variant: &ShaderVariant| words(variant).map(plan::Source::from);
+    let checked = plan::check(plan, sizes, limits, &source)?;
     let step = |step: plan::CheckedStep| {
-        let words = source(&plan.shaders[step.shader])?;
+        let words = words(&plan.shaders[step.shader])?;
         let module = spirv::Module::parse(&words).map_err(|why| Error::new(Kind::Shader, why))?;
         Ok(Step {
             groups: step.groups,
@@ -68,5 +69,5 @@ pub fn plan(
                 .collect(),
         })
     };
-    steps.into_iter().map(step).collect()
+    checked.steps.into_iter().map(step).collect()
 }

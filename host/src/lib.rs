@@ -4,6 +4,7 @@
 //! kernels in [`kernels`] do. It knows nothing of Elixir.
 
 pub mod attrs;
+mod checked;
 pub mod config;
 pub mod device;
 pub mod error;

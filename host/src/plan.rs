@@ -2,12 +2,13 @@
 
 use crate::{
     Error, Kind, Result,
+    checked::{self, Watched},
     device::Device,
     memory::Buffer,
     pipeline::{PipelineSpec, Pipelines},
     queue::{Step, StepArg},
     registry::LoadedPack,
-    shader::{Shaders, Variant},
+    shader::{GlslFile, Shaders, Variant},
     spirv,
 };
 use nx_vulkan_abi as abi;
@@ -27,6 +28,8 @@ pub(crate) struct Compiled {
     /// Sizes of the scratch buffers.
     pub(crate) scratch: Vec<u64>,
     pub(crate) params: Option<Arc<Buffer>>,
+    /// In checked mode the shaders that report, into one buffer after all others.
+    pub(crate) watched: Option<Watched>,
 }
 
 /// Byte sizes of the buffers that a plan may touch.
@@ -49,15 +52,15 @@ pub(crate) fn compile(
     shaders: &Shaders,
     pipelines: &Pipelines,
 ) -> Result<(Compiled, Vec<u8>)> {
-    let source = |variant: &ShaderVariant| words(variant, pack, shaders);
+    let source = |number: usize, variant: &ShaderVariant| source(number, variant, pack, shaders);
     let checked = check(plan, sizes, &device.info(), &source)?;
-    let mut steps: Vec<Step> = Vec::with_capacity(checked.len());
-    for step in checked {
+    let mut steps: Vec<Step> = Vec::with_capacity(checked.steps.len());
+    for step in checked.steps {
         let variant = &plan.shaders[step.shader];
         let pipeline = pipelines
             .get(&PipelineSpec {
                 words: &step.words,
-                bindings: variant.bindings,
+                bindings: step.args.len() as u32,
                 push_bytes: variant.push_bytes,
                 subgroup_size: variant.subgroup_size,
                 constants: &step.constants,
@@ -75,8 +78,17 @@ pub(crate) fn compile(
         steps,
         scratch: plan.scratch.to_vec(),
         params: None,
+        watched: Watched::new(&pack.id, checked.watched),
     };
     Ok((compiled, plan.params.to_vec()))
+}
+
+/// A plan whose every number is in bounds.
+#[derive(Debug)]
+pub(crate) struct CheckedPlan {
+    pub(crate) steps: Vec<CheckedStep>,
+    /// By the number of a shader its files, where it reports in checked mode.
+    watched: Vec<Vec<checked::File>>,
 }
 
 /// A dispatch whose every number is in bounds.
@@ -98,8 +110,8 @@ pub(crate) fn check(
     plan: &Plan,
     sizes: Sizes<'_>,
     limits: &DeviceInfo<'_>,
-    source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
-) -> Result<Vec<CheckedStep>> {
+    source: &dyn Fn(usize, &ShaderVariant) -> Result<Source>,
+) -> Result<CheckedPlan> {
     let check = Check {
         plan,
         sizes,
@@ -107,8 +119,8 @@ pub(crate) fn check(
     };
     check.totals()?;
     let mut modules = Vec::with_capacity(plan.shaders.len());
-    for variant in &plan.shaders {
-        modules.push(check.module(variant, source)?);
+    for (number, variant) in plan.shaders.iter().enumerate() {
+        modules.push(check.module(number, variant, source)?);
     }
     let mut steps: Vec<CheckedStep> = Vec::with_capacity(plan.steps.len());
     for (index, dispatch) in plan.steps.iter().enumerate() {
@@ -116,9 +128,9 @@ pub(crate) fn check(
         if dispatch.groups.contains(&0) {
             continue;
         }
-        let args = check.args(dispatch).map_err(at)?;
+        let mut args = check.args(dispatch).map_err(at)?;
         let shader = dispatch.shader as usize;
-        let (module, words) = modules.get(shader).ok_or_else(|| {
+        let (module, source) = modules.get(shader).ok_or_else(|| {
             invalid(format!(
                 "step {index}: shader {shader} of {}",
                 modules.len()
@@ -127,10 +139,13 @@ pub(crate) fn check(
         let constants = check
             .dispatch(dispatch, &plan.shaders[shader], module)
             .map_err(at)?;
+        if !source.watched.is_empty() {
+            args.push(check.reports());
+        }
         let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
         steps.push(CheckedStep {
             shader,
-            words: words.clone(),
+            words: source.words.clone(),
             constants,
             groups: dispatch.groups,
             args,
@@ -139,37 +154,86 @@ pub(crate) fn check(
         });
     }
     check.outputs_are_covered(&steps)?;
-    Ok(steps)
+    let watched = modules.into_iter().map(|(_, source)| source.watched);
+    Ok(CheckedPlan {
+        steps,
+        watched: watched.collect(),
+    })
 }
 
-/// The SPIR-V of a shader of `pack`, compiled where the pack has GLSL.
-fn words(variant: &ShaderVariant, pack: &LoadedPack, shaders: &Shaders) -> Result<Arc<[u32]>> {
-    if let Some(words) = pack.spirv(&variant.file) {
-        return Ok(words.into());
+/// A shader as it runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) words: Arc<[u32]>,
+    /// In checked mode the files of a shader that reports; else none.
+    watched: Vec<checked::File>,
+}
+
+impl From<Arc<[u32]>> for Source {
+    fn from(words: Arc<[u32]>) -> Source {
+        Source {
+            words,
+            watched: Vec::new(),
+        }
     }
-    let defines: Vec<_> = variant
-        .defines
-        .iter()
-        .map(|d| (d.name.as_str(), d.value.as_str()))
-        .collect();
-    let mut compiled = shaders.compile(&variant.file, &defines, &|name| glsl_of(pack, name));
+}
+
+/// Shader `number` of a plan of `pack`, compiled where the pack has GLSL.
+fn source(
+    number: usize,
+    variant: &ShaderVariant,
+    pack: &LoadedPack,
+    shaders: &Shaders,
+) -> Result<Source> {
+    if let Some(words) = pack.spirv(&variant.file) {
+        return Ok(Source::from(Arc::from(words)));
+    }
+    let find = |name: &str| glsl_of(pack, name);
+    let mut compiled = compile_glsl(number, variant, shaders, &find);
     if let Err(error) = &compiled
         && !pack.edited.is_empty()
     {
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
         crate::log::error(&format!("pack {}: {error}", pack.id));
-        let own = |name: &str| pack.own_glsl(name).or_else(|| header(name));
-        compiled = shaders.compile(&variant.file, &defines, &own);
+        let own = |name: &str| own_glsl_of(pack, name);
+        compiled = compile_glsl(number, variant, shaders, &own);
     }
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let defines = variant.defines.iter();
     shaders.note(
         &pack.id,
         Variant {
             file: variant.file.to_string(),
-            defines: defines.iter().map(owned).collect(),
+            defines: defines
+                .map(|d| (d.name.to_string(), d.value.to_string()))
+                .collect(),
         },
     );
     compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
+}
+
+fn compile_glsl<'a>(
+    number: usize,
+    variant: &ShaderVariant,
+    shaders: &Shaders,
+    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+) -> Result<Source> {
+    let mut watched = Vec::new();
+    if shaders.are_checked() && (variant.bindings as usize) < MAX_BINDINGS {
+        watched = shaders.files(&variant.file, find)?;
+    }
+    if !checked::reports(&watched) {
+        watched.clear();
+    }
+    let own = checked::defines(variant.bindings, number);
+    let own = own.iter().filter(|_| !watched.is_empty());
+    let defines: Vec<_> = variant
+        .defines
+        .iter()
+        .map(|d| (d.name.as_str(), d.value.as_str()))
+        .chain(own.map(|(name, value)| (*name, value.as_str())))
+        .collect();
+    let words = shaders.compile(&variant.file, &defines, find)?;
+    Ok(Source { words, watched })
 }
 
 struct Check<'a> {
@@ -210,11 +274,13 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The module of shader `number`, and what it is made of.
     fn module(
         &self,
+        number: usize,
         variant: &ShaderVariant,
-        source: &dyn Fn(&ShaderVariant) -> Result<Arc<[u32]>>,
-    ) -> Result<(spirv::Module, Arc<[u32]>)> {
+        source: &dyn Fn(usize, &ShaderVariant) -> Result<Source>,
+    ) -> Result<(spirv::Module, Source)> {
         let limits = self.limits;
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!(
@@ -238,16 +304,17 @@ impl Check<'_> {
                 variant.subgroup_size, limits.min_subgroup_size, limits.max_subgroup_size
             )));
         }
-        let words = source(variant)?;
-        let module = spirv::Module::parse(&words)
+        let source = source(number, variant)?;
+        let module = spirv::Module::parse(&source.words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
-        if module.other_sets || module.bindings.iter().any(|&b| b >= variant.bindings) {
+        let bindings = variant.bindings + u32::from(!source.watched.is_empty());
+        if module.other_sets || module.bindings.iter().any(|&b| b >= bindings) {
             return Err(invalid(format!(
                 "{} uses bindings {:?} (other sets: {}), and the plan declares set 0 with {}",
                 variant.file, module.bindings, module.other_sets, variant.bindings
             )));
         }
-        Ok((module, words))
+        Ok((module, source))
     }
 
     fn dispatch(
@@ -385,6 +452,19 @@ impl Check<'_> {
         })
     }
 
+    /// The buffer of reports: it comes after all others.
+    fn reports(&self) -> StepArg {
+        let params = usize::from(!self.plan.params.is_empty());
+        let tensors = self.sizes.inputs.len() + self.sizes.outputs.len();
+        StepArg {
+            buffer: tensors + self.plan.scratch.len() + params,
+            offset: 0,
+            len: checked::BYTES as u64,
+            reads: true,
+            writes: true,
+        }
+    }
+
     /// Every byte of every output must be in a range that some step writes.
     fn outputs_are_covered(&self, steps: &[CheckedStep]) -> Result<()> {
         for (index, &size) in self.sizes.outputs.iter().enumerate() {
@@ -411,12 +491,29 @@ impl Check<'_> {
 }
 
 /// A GLSL file of the pack, or a header of the ABI.
-pub(crate) fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<&'a str> {
-    pack.glsl(file).or_else(|| header(file))
+pub(crate) fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
+    let own = pack.glsl(file).map(|text| GlslFile {
+        text,
+        path: pack.path_of(file),
+    });
+    own.or_else(|| header(file))
 }
 
-fn header(file: &str) -> Option<&'static str> {
-    abi::glsl::HEADERS.iter().find(|h| h.0 == file).map(|h| h.1)
+/// As [`glsl_of`], without what was edited.
+fn own_glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
+    let own = pack.own_glsl(file).map(|text| GlslFile {
+        text,
+        path: pack.own_path_of(file),
+    });
+    own.or_else(|| header(file))
+}
+
+fn header(file: &str) -> Option<GlslFile<'static>> {
+    let header = abi::glsl::HEADERS.iter().find(|h| h.0 == file)?;
+    Some(GlslFile {
+        text: header.1,
+        path: None,
+    })
 }
 
 /// Whether `later` touches bytes that `earlier` writes, or writes bytes that it reads.

@@ -1,6 +1,6 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
-use crate::{Error, Kind, Result, spirv};
+use crate::{Error, Kind, Result, checked, spirv};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
@@ -18,10 +18,19 @@ use std::{
 /// Part of every cache key: the compiler and the settings below. Change it with them.
 const COMPILER: &str = "glslang 0.9.1 vulkan1.2 spirv1.5";
 
+/// A GLSL file of a pack or of the ABI.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GlslFile<'a> {
+    pub(crate) text: &'a str,
+    /// Where it lies on disk, if it does; messages then say so.
+    pub(crate) path: Option<&'a Path>,
+}
+
 /// Compiles shaders and remembers the results.
 #[derive(Debug)]
 pub(crate) struct Shaders {
     dir: Option<PathBuf>,
+    checked: bool,
     memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
@@ -46,6 +55,7 @@ impl Shaders {
     pub(crate) fn new(dir: Option<PathBuf>) -> Shaders {
         Shaders {
             dir,
+            checked: false,
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
             recent: Mutex::default(),
@@ -71,7 +81,12 @@ impl Shaders {
             .map_or_else(Vec::new, |variants| variants.iter().cloned().collect())
     }
 
-    /// Compiles `file` of a pack. `find` gives the text of a file by its name.
+    /// The same, in checked mode or not.
+    pub(crate) fn checked(self, checked: bool) -> Shaders {
+        Shaders { checked, ..self }
+    }
+
+    /// Compiles `file` of a pack. `find` gives a file by its name.
     ///
     /// # Errors
     /// [`Kind::Shader`] with file and line.
@@ -79,7 +94,7 @@ impl Shaders {
         &self,
         file: &str,
         defines: &[(&str, &str)],
-        find: &dyn Fn(&str) -> Option<&'a str>,
+        find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
     ) -> Result<Arc<[u32]>> {
         let source = expand(file, defines, find)?;
         let key: [u8; 32] = Sha256::new()
@@ -120,6 +135,30 @@ impl Shaders {
         Ok(words)
     }
 
+    /// The files that `file` is put together from, in the order of their numbers in `#line` directives.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when one of them is missing.
+    pub(crate) fn files<'a>(
+        &self,
+        file: &str,
+        find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+    ) -> Result<Vec<checked::File>> {
+        let expanded = expand(file, &[], find)?;
+        let files = expanded.files.into_iter();
+        let named = files.map(|(name, shown)| checked::File {
+            text: find(&name).map_or_else(String::new, |file| file.text.to_owned()),
+            name,
+            shown,
+        });
+        Ok(named.collect())
+    }
+
+    /// Whether shaders check their accesses.
+    pub(crate) fn are_checked(&self) -> bool {
+        self.checked
+    }
+
     /// Why compiled shaders cannot be kept on disk, if so.
     pub(crate) fn disk_trouble(&self) -> Option<String> {
         lock(&self.disk_trouble).clone()
@@ -129,14 +168,14 @@ impl Shaders {
 /// A shader with its includes and defines in place.
 struct Expanded {
     text: String,
-    /// File of each source-string number in `#line` directives.
-    files: Vec<String>,
+    /// File of each source-string number in `#line` directives: its name, and what messages call it.
+    files: Vec<(String, String)>,
 }
 
 fn expand<'a>(
     file: &str,
     defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<&'a str>,
+    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
 ) -> Result<Expanded> {
     let mut expanded = Expanded {
         text: String::new(),
@@ -157,9 +196,9 @@ fn append<'a>(
     file: &str,
     included_at: Option<(&str, usize)>,
     defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<&'a str>,
+    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
 ) -> Result<()> {
-    let Some(text) = find(file) else {
+    let Some(GlslFile { text, path }) = find(file) else {
         let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
         return Err(Error::new(
             Kind::Shader,
@@ -167,7 +206,8 @@ fn append<'a>(
         ));
     };
     let index = out.files.len();
-    out.files.push(file.to_owned());
+    let shown = path.map_or_else(|| file.to_owned(), |path| path.display().to_string());
+    out.files.push((file.to_owned(), shown.clone()));
     if included_at.is_some() {
         line(out, 1, index);
     }
@@ -182,8 +222,13 @@ fn append<'a>(
             }
             line(out, number + 1, index);
         } else if let Some(name) = include(text) {
-            if !out.files.iter().any(|f| f == name) {
-                append(out, name, Some((file, number)), defines, find)?;
+            let beside = file
+                .rsplit_once('/')
+                .map(|(dir, _)| format!("{dir}/{name}"));
+            let beside = beside.filter(|name| find(name).is_some());
+            let name = beside.as_deref().unwrap_or(name);
+            if !out.files.iter().any(|f| f.0 == name) {
+                append(out, name, Some((&shown, number)), defines, find)?;
             }
             line(out, number + 1, index);
         } else {
@@ -239,7 +284,7 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
 }
 
 /// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.
-fn readable(log: &str, files: &[String]) -> String {
+fn readable(log: &str, files: &[(String, String)]) -> String {
     let lines = log.lines().filter_map(|line| {
         let text = line.strip_prefix("ERROR: ").unwrap_or(line).trim();
         let noise = text.is_empty() || text.contains("compilation errors.  No code generated");
@@ -249,14 +294,17 @@ fn readable(log: &str, files: &[String]) -> String {
         let named = text.split_once(':').and_then(|(number, rest)| {
             Some(format!(
                 "{}:{rest}",
-                files.get(number.parse::<usize>().ok()?)?
+                files.get(number.parse::<usize>().ok()?)?.1
             ))
         });
         Some(named.unwrap_or_else(|| text.to_owned()))
     });
     let text = lines.take(8).collect::<Vec<_>>().join("\n");
     if text.is_empty() {
-        format!("{} does not compile", files.first().map_or("shader", |f| f))
+        format!(
+            "{} does not compile",
+            files.first().map_or("shader", |f| &f.1)
+        )
     } else {
         text
     }
@@ -323,15 +371,21 @@ mod tests {
         layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
     const HEAD: &str = "float twice(float x) {\n    return x * 2.0;\n}\n";
 
-    fn files(name: &str) -> Option<&'static str> {
-        match name {
+    fn files(name: &str) -> Option<GlslFile<'static>> {
+        let text = match name {
             "main.comp" => Some(MAIN),
             "head.glsl" => Some(HEAD),
             "broken.glsl" => Some("float twice(float x) {\n    return y;\n}\n"),
             "broken.comp" => Some("#version 450\n#include \"broken.glsl\"\nvoid main() {}\n"),
+            "sub/main.comp" => Some(
+                "#version 450\n#include \"beside.glsl\"\n#include \"head.glsl\"\nvoid main() {}\n",
+            ),
+            "sub/beside.glsl" => Some("layout(local_size_x = 1) in;\n"),
             "lost.comp" => Some("#version 450\n#include \"lost.glsl\"\nvoid main() {}\n"),
             _ => None,
-        }
+        };
+        let path = (name == "broken.glsl").then_some(Path::new("/on/disk/broken.glsl"));
+        text.map(|text| GlslFile { text, path })
     }
 
     fn dir(name: &str) -> PathBuf {
@@ -369,7 +423,10 @@ mod tests {
             .compile("broken.comp", &[], &files)
             .unwrap_err();
         assert_eq!(error.kind(), Kind::Shader);
-        assert!(error.to_string().contains("broken.glsl:2"), "{error}");
+        assert!(
+            error.to_string().starts_with("/on/disk/broken.glsl:2"),
+            "{error}"
+        );
         let error = Shaders::new(None)
             .compile("lost.comp", &[], &files)
             .unwrap_err();
@@ -379,6 +436,38 @@ mod tests {
                 .starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_include_is_looked_for_beside_its_file_first() {
+        let shaders = Shaders::new(None);
+        shaders.compile("sub/main.comp", &[], &files).unwrap();
+    }
+
+    /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
+    #[test]
+    fn accessors_are_plain_accesses() {
+        let main = |body: &str| {
+            format!(
+                "#version 450\n#include \"tensor.glsl\"\nlayout(local_size_x = 64) in;\n\
+                 layout(set = 0, binding = 0) buffer B {{ float b[]; }};\n\
+                 void main() {{ uint i = gl_GlobalInvocationID.x; {body} }}\n"
+            )
+        };
+        let words = |text: &str| {
+            let header = nx_vulkan_abi::glsl::HEADERS
+                .iter()
+                .find(|h| h.0 == "tensor.glsl");
+            let header = header.unwrap().1;
+            let find = |name: &str| {
+                let text = if name == "main.comp" { text } else { header };
+                Some(GlslFile { text, path: None })
+            };
+            Shaders::new(None).compile("main.comp", &[], &find).unwrap()
+        };
+        let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
+        let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
+        assert_eq!(plain, through);
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shader::GlslFile;
 
     #[test]
     fn garbage_is_refused() {
@@ -172,7 +173,7 @@ mod tests {
             layout(constant_id = 7) const int K = 5;\n\
             layout(set = 0, binding = 1) buffer B { int b[]; };\nvoid main() { b[0] = K; }\n";
         let words = crate::shader::Shaders::new(None)
-            .compile("t", &[], &|_| Some(text))
+            .compile("t", &[], &|_| Some(GlslFile { text, path: None }))
             .unwrap();
         let module = Module::parse(&words).unwrap();
         assert_eq!(module.local_size(&[]), Some([1, 2, 1]));

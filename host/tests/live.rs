@@ -367,3 +367,104 @@ fn calls_during_swaps_never_fail() {
         assert!(kinds.contains(&kind), "no {kind:?} in {kinds:?}");
     }
 }
+
+const TABLE: &str = "[pack]\nid = \"scaled\"\nversion = \"1.0.0\"\nabi = \"1\"\n\
+    [[kernel]]\nid = \"scaled\"\nop = \"scaled\"\ninputs = [\"f32\"]\noutputs = [\"f32\"]\n\
+    shader = \"shaders/scaled.comp\"\npush = [\"elems\"]\ngroups = [\"ceil(elems / 64)\"]\n\
+    defines = { FACTOR = \"2.0\" }\n";
+
+const SCALED: &str = "#version 450
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Params { uint count; };
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < count) y[i] = FACTOR * x[i];
+}
+";
+
+#[test]
+fn a_pack_without_code_is_edited_while_it_serves() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    let scaled = || {
+        let runtime = &watched.runtime;
+        let input = runtime.upload(DType::F32, &[1], &3f32.to_le_bytes())?;
+        let outputs = runtime.run("scaled", &[&input], &[(DType::F32, vec![1])], &[])?;
+        let bytes = runtime.download(&outputs[0], None)?;
+        Ok::<f32, nx_vulkan_host::Error>(f32::from_le_bytes(bytes.try_into().unwrap()))
+    };
+    // A build makes the folder elsewhere and moves it in.
+    let table = watched.folder.write("made/pack.toml", TABLE);
+    watched.folder.write("made/shaders/scaled.comp", SCALED);
+    let made = table.parent().unwrap();
+    fs::rename(made, watched.folder.join("packs/scaled")).unwrap();
+    let event = watched.wait_for(EventKind::PackAdded);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+    assert_eq!(scaled().unwrap(), 6.0);
+
+    let table = watched.folder.join("packs/scaled/pack.toml");
+    fs::write(&table, TABLE.replace("2.0", "5.0")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    let shader = watched.folder.join("packs/scaled/shaders/scaled.comp");
+    fs::write(&shader, SCALED.replace("x[i];", "x[i] + 1.0;")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 16.0);
+
+    fs::write(&shader, SCALED.replace("x[i];", "nothing;")).unwrap();
+    let event = watched.wait_for(EventKind::ShaderRejected);
+    let place = format!("{}:8: 'nothing'", shader.display());
+    assert!(event.message.contains(&place), "{event}");
+    assert_eq!(scaled().unwrap(), 16.0);
+    fs::write(&shader, SCALED).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    fs::write(&table, TABLE.replace("push = ", "psuh = ")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    let place = format!("{}:11:", table.display());
+    assert!(
+        event.message.contains(&place) && event.message.contains("serves on"),
+        "{event}"
+    );
+    assert_eq!(scaled().unwrap(), 15.0);
+
+    // The pack before the last edit, until the files change again.
+    fs::write(&table, TABLE).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    watched.runtime.rollback("scaled", 1).unwrap();
+    assert_eq!(scaled().unwrap(), 15.0);
+    fs::write(&table, TABLE.replace("2.0", "7.0")).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 21.0);
+
+    fs::remove_dir_all(watched.folder.join("packs/scaled")).unwrap();
+    let event = watched.wait_for(EventKind::PackRemoved);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+    assert!(scaled().is_err());
+    assert_eq!(watched.nine(), 9.0);
+}
+
+#[test]
+fn mode_locked_is_not_left_by_a_reload() {
+    let Some(device) = Watched::new() else { return };
+    let folder = Folder::new();
+    let registry = folder.write("registry.toml", "schema = 1\nmode = \"locked\"\n");
+    let config = Config {
+        device: DeviceChoice::Name(device.runtime.device().summary().name.clone()),
+        registry: Some(registry.clone()),
+        cache_dir: Some(folder.join("cache")),
+        ..Config::default()
+    };
+    let runtime = Runtime::open(&config).unwrap();
+    fs::write(registry, "schema = 1\nmode = \"dev\"\n").unwrap();
+    let events = runtime.reload();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].kind, EventKind::Rejected);
+    assert!(events[0].message.contains("NXR033"), "{}", events[0]);
+    assert!(runtime.table().is_locked());
+}

@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 3;
 /// The sources of `packs` that lie in `folders` with another text than the packs' own, each with the index of its pack.
 ///
 /// A file belongs to the pack whose id is the name of the nearest folder above it that is an id of a pack, and
-/// stands for the source of the same name.
+/// stands for the source of the same name, which may be a path below that folder.
 pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, EditedSource)> {
     let mut files = Vec::new();
     for folder in folders {
@@ -38,12 +38,20 @@ pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, Ed
 }
 
 fn owner(path: &Path, packs: &[LoadedPack]) -> Option<(usize, String)> {
-    let name = path.file_name()?.to_str()?.to_owned();
-    let pack = path.ancestors().skip(1).find_map(|folder| {
-        let folder = folder.file_name()?.to_str()?;
-        packs.iter().position(|pack| pack.id == folder)
+    let name = path.file_name()?.to_str()?;
+    let (pack, folder) = path.ancestors().skip(1).find_map(|folder| {
+        let name = folder.file_name()?.to_str()?;
+        let pack = packs.iter().position(|pack| pack.id == name)?;
+        Some((pack, folder))
     })?;
-    Some((pack, name))
+    // What lies in a pack without code is the pack itself.
+    if path.starts_with(&packs[pack].path) {
+        return None;
+    }
+    let inside = path.strip_prefix(folder).ok()?.to_str()?;
+    let is_source = packs[pack].own_glsl(inside).is_some();
+    let name = if is_source { inside } else { name };
+    Some((pack, name.to_owned()))
 }
 
 fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {

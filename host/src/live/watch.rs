@@ -4,7 +4,10 @@
 //! files, since editors and builds replace files by renaming.
 
 use super::{Event, EventKind, lock};
-use crate::{Runtime, registry::Places};
+use crate::{
+    Runtime,
+    registry::{Places, folder},
+};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -186,12 +189,19 @@ fn stamps(places: &Places) -> Stamps {
     if let Some(registry) = &places.registry {
         stamp(registry, &mut stamps);
     }
+    let mut file = |path: &Path, is_folder: bool| {
+        if !is_folder {
+            stamp(path, &mut stamps);
+        }
+    };
     for folder in &places.search {
-        below(folder, 1, &mut |path, is_folder| {
-            if !is_folder {
-                stamp(path, &mut stamps);
-            }
-        });
+        below(folder, 1, &mut file);
+    }
+    for pack in &packs_without_code(places) {
+        within(pack, &mut file);
+    }
+    for named in &places.named {
+        file(named, named.is_dir());
     }
     for folder in &places.watched {
         below(folder, MAX_DEPTH, &mut |path, is_folder| {
@@ -202,6 +212,28 @@ fn stamps(places: &Places) -> Stamps {
         });
     }
     stamps
+}
+
+/// The folders that are packs themselves.
+fn packs_without_code(places: &Places) -> Vec<PathBuf> {
+    let mut packs = Vec::new();
+    let mut add = |path: &Path, is_folder: bool| {
+        if is_folder && folder::is_pack(path) {
+            packs.push(path.to_owned());
+        }
+    };
+    for folder in places.search.iter().chain(&places.named) {
+        add(folder, true);
+    }
+    for folder in &places.search {
+        below(folder, 0, &mut add);
+    }
+    packs
+}
+
+/// Calls `f` with everything in a pack without code.
+fn within(pack: &Path, f: &mut dyn FnMut(&Path, bool)) {
+    listed(pack, folder::MAX_DEPTH, &[], f);
 }
 
 fn stamp(path: &Path, stamps: &mut Stamps) {
@@ -221,12 +253,16 @@ fn stamp(path: &Path, stamps: &mut Stamps) {
 
 /// Calls `f` with everything below `folder`, but for hidden names and cargo's intermediate files.
 fn below(folder: &Path, depth: usize, f: &mut dyn FnMut(&Path, bool)) {
+    let skipped = ["target", "deps", "build", "incremental", ".fingerprint"];
+    listed(folder, depth, &skipped, f);
+}
+
+fn listed(folder: &Path, depth: usize, skipped: &[&str], f: &mut dyn FnMut(&Path, bool)) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let skipped = ["target", "deps", "build", "incremental", ".fingerprint"];
         if name.as_encoded_bytes().starts_with(b".") || skipped.iter().any(|skip| name == *skip) {
             continue;
         }
@@ -234,7 +270,7 @@ fn below(folder: &Path, depth: usize, f: &mut dyn FnMut(&Path, bool)) {
         let path = entry.path();
         f(&path, is_folder);
         if is_folder && depth > 0 {
-            below(&path, depth - 1, f);
+            listed(&path, depth - 1, skipped, f);
         }
     }
 }
@@ -328,11 +364,13 @@ fn wanted(places: &Places) -> BTreeMap<PathBuf, (u64, u64)> {
         true => Path::new("."),
         false => folder,
     });
+    let above_named = places.named.iter().filter_map(|path| path.parent());
     let roots = places
         .search
         .iter()
         .chain(&places.watched)
-        .map(PathBuf::as_path);
+        .map(PathBuf::as_path)
+        .chain(above_named);
     let mut wanted = BTreeMap::new();
     let mut add = |path: &Path| {
         if let Ok(meta) = path.metadata() {
@@ -342,6 +380,14 @@ fn wanted(places: &Places) -> BTreeMap<PathBuf, (u64, u64)> {
     for root in roots.chain(above_registry) {
         let nearest = root.ancestors().find(|path| path.is_dir());
         nearest.into_iter().for_each(&mut add);
+    }
+    for pack in packs_without_code(places) {
+        add(&pack);
+        within(&pack, &mut |path, is_folder| {
+            if is_folder {
+                add(path);
+            }
+        });
     }
     let depths = [(&places.search, 0), (&places.watched, MAX_DEPTH)];
     for (folder, depth) in depths

@@ -55,6 +55,7 @@ codes! {
     DevInLocked = 30, "live reload in mode locked";
     Overridden = 31, "environment ignored";
     NoFolder = 32, "folder that does not exist";
+    Unlocked = 33, "mode locked left";
 }
 
 impl fmt::Display for Code {

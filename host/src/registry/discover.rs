@@ -3,6 +3,7 @@
 use super::{
     Options, Rejected, admission,
     config::{Config, Mode},
+    folder,
     image::Image,
     loader::{Identity, PackFile},
     marker::Abandoned,
@@ -223,13 +224,10 @@ impl Search<'_> {
             admission::check_identity(config, &self.found.packs, wanted, identity, &file)?;
         }
         admission::check_trust(config, &file, inspected.as_ref(), wanted)?;
-        let stored = file.keep(&self.found.store)?;
-        if let Some(prober) = &self.prober {
-            prober.admit(&stored, &file.sha256)?;
-        }
-        let mapped = file.map(&stored, !locked)?;
-        self.found.warnings.extend(mapped.warnings);
-        let image = mapped.image;
+        let image = match file.without_code() {
+            Some(folder) => Arc::new(folder.describe()?),
+            None => self.map(&file)?,
+        };
         if inspected.is_none() {
             let identity = Identity {
                 id: image.id.clone(),
@@ -245,6 +243,17 @@ impl Search<'_> {
             priority,
             image,
         }))
+    }
+
+    /// Maps a library, after it was tried where that is wanted.
+    fn map(&mut self, file: &PackFile) -> std::result::Result<Arc<Image>, String> {
+        let stored = file.keep(&self.found.store)?;
+        if let Some(prober) = &self.prober {
+            prober.admit(&stored, &file.sha256)?;
+        }
+        let mapped = file.map(&stored, self.config.mode == Mode::Dev)?;
+        self.found.warnings.extend(mapped.warnings);
+        Ok(mapped.image)
     }
 
     /// Files that others could have changed: a warning in dev mode, for each place once.
@@ -269,8 +278,11 @@ impl Search<'_> {
 }
 
 impl Found {
-    /// The libraries of a folder by name, so that the order of the directory does not matter.
+    /// The packs of a folder by name, so that the order of the directory does not matter.
     fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
+        if folder::is_pack(folder) {
+            return vec![folder.to_owned()];
+        }
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {
@@ -284,8 +296,9 @@ impl Found {
             .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
             .map(|entry| entry.path())
             .filter(|path| {
-                path.extension()
-                    .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+                let extension = path.extension();
+                extension.is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+                    || folder::is_pack(path)
             })
             .collect();
         files.sort();

@@ -1,21 +1,20 @@
 //! What a mapped pack says about itself, checked and copied out of it; it maps nothing.
 
 use super::{
+    MAX_RANK,
     diagnostic::{clean, did_you_mean},
-    is_pack_id, ops,
+    folder::KernelTable,
+    is_pack_id, is_printable, ops,
 };
 use nx_vulkan_abi::{
     DTypeSet, Fault, Features, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request,
     Source, SourceKind, Status,
 };
 use semver::Version;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 /// Characters of a text from a pack that a message repeats.
 const MAX_QUOTED: usize = 300;
-
-/// Largest rank of a kernel.
-const MAX_RANK: u32 = 255;
 
 /// First word of every SPIR-V module.
 const SPIRV_MAGIC: u32 = 0x0723_0203;
@@ -27,6 +26,8 @@ pub struct SourceFile {
     pub name: String,
     /// What the file holds.
     pub content: SourceContent,
+    /// Where it lies on disk; nowhere for a source inside a library.
+    pub path: Option<PathBuf>,
 }
 
 /// What a source file of a pack holds.
@@ -47,6 +48,8 @@ pub(super) struct Image {
     pub(super) kernels: Vec<Kernel>,
     pub(super) warnings: Vec<String>,
     pub(super) retire: extern "C" fn(),
+    /// Text of the table of a pack without code.
+    pub(super) table: Option<String>,
 }
 
 /// A kernel of a mapped pack.
@@ -60,7 +63,26 @@ pub(super) struct Kernel {
     pub(super) needs: Features,
     pub(super) numerics: Numerics,
     pub(super) rank: u32,
-    pub(super) plan: extern "C" fn(u32, &Request<'_>) -> Reply,
+    pub(super) plan: Planner,
+}
+
+/// Who answers a kernel's requests.
+#[derive(Debug, Clone)]
+pub(super) enum Planner {
+    /// A function of the pack.
+    Code(extern "C" fn(u32, &Request<'_>) -> Reply),
+    /// The host, from the pack's table.
+    Table(Arc<KernelTable>),
+}
+
+impl Planner {
+    /// The answer of kernel `row`. \[thread-safe\]
+    pub(super) fn plan(&self, row: u32, request: &Request<'_>) -> Reply {
+        match self {
+            Planner::Code(plan) => plan(row, request),
+            Planner::Table(table) => table.plan(request),
+        }
+    }
 }
 
 /// Initialises the pack and copies its description. The error starts with the step that failed.
@@ -83,6 +105,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
         kernels: Vec::new(),
         warnings: Vec::new(),
         retire: module.retire(),
+        table: None,
     };
     for source in &described.sources {
         image
@@ -136,11 +159,15 @@ impl Image {
                 return Ok(());
             }
         };
-        self.sources.push(SourceFile { name, content });
+        self.sources.push(SourceFile {
+            name,
+            content,
+            path: None,
+        });
         Ok(())
     }
 
-    fn add_kernel(&mut self, kernel: Kernel) {
+    pub(super) fn add_kernel(&mut self, kernel: Kernel) {
         if !(Numerics::EXACT..=Numerics::RELAXED).contains(&kernel.numerics) {
             let warning = format!(
                 "kernel `{}` promises numerics {}, which this host does not know",
@@ -182,12 +209,8 @@ fn read_kernel(kernel: KernelRef) -> Result<Kernel, String> {
         needs: kernel.needs(),
         numerics: kernel.numerics(),
         rank,
-        plan: kernel.plan(),
+        plan: Planner::Code(kernel.plan()),
     })
-}
-
-fn is_printable(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// A message of the pack, fit for a log.

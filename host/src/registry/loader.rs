@@ -4,8 +4,14 @@
 //! Every error is `step: reason`. No step before `map` runs code of the pack.
 
 use super::{
-    config::PackEntry, elf, image, image::Image, layout, marker::Marker, permissions, selftest,
-    store,
+    config::PackEntry,
+    elf,
+    folder::{self, FolderPack},
+    image,
+    image::Image,
+    layout,
+    marker::Marker,
+    permissions, selftest, store,
 };
 use abi_stable::{
     StableAbi as _,
@@ -39,6 +45,8 @@ pub(super) struct PackFile {
     pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
     meta: Metadata,
+    /// The pack, where it is a folder without a library.
+    folder: Option<FolderPack>,
 }
 
 /// What a file says about itself before it is mapped.
@@ -65,18 +73,33 @@ impl fmt::Display for Identity {
 
 impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
+        if folder::is_pack(path) {
+            let folder = FolderPack::read(path)?;
+            let meta = path.symlink_metadata();
+            return Ok(PackFile {
+                path: path.to_owned(),
+                // What a signature is of.
+                bytes: folder.sha256.clone().into_bytes(),
+                sha256: folder.sha256.clone(),
+                meta: meta.map_err(|error| format!("read: {error}"))?,
+                folder: Some(folder),
+            });
+        }
         let (bytes, meta) = store::read(path).map_err(|why| format!("read: {why}"))?;
         Ok(PackFile {
             path: path.to_owned(),
             sha256: store::sha256(&bytes),
             bytes,
             meta,
+            folder: None,
         })
     }
 
     /// Who else could have changed it.
     pub(super) fn weaknesses(&self) -> Vec<String> {
-        permissions::weaknesses(&self.path, &self.meta)
+        let mut weak = permissions::weaknesses(&self.path, &self.meta);
+        weak.extend(self.folder.iter().flat_map(FolderPack::weaknesses));
+        weak
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
@@ -91,7 +114,15 @@ impl PackFile {
 
     /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
     pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
-        inspect(&self.bytes)
+        match &self.folder {
+            Some(folder) => folder.identity().map(Some),
+            None => inspect(&self.bytes),
+        }
+    }
+
+    /// The pack itself, where it is a folder: nothing of it has to be mapped or tried.
+    pub(super) fn without_code(&self) -> Option<&FolderPack> {
+        self.folder.as_ref()
     }
 
     /// Puts a private copy into the store, from where it can be mapped.

@@ -14,6 +14,7 @@ mod document;
 mod driver;
 mod dynamic;
 mod elf;
+pub mod folder;
 mod format;
 pub(crate) mod fuzzing;
 mod image;
@@ -119,11 +120,9 @@ pub fn json_schema() -> String {
     format!("{:#}\n", json_schema::of_the_file())
 }
 
-/// sha256 of a file in lower-case hex, or `None` where it cannot be read.
+/// sha256 of a pack file or of a pack without code in lower-case hex, or `None` where it cannot be read.
 pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
-    store::read(path)
-        .ok()
-        .map(|(bytes, _)| store::sha256(&bytes))
+    sha256_of(path).ok()
 }
 
 /// Names of the numerics classes, strictest first.
@@ -132,6 +131,9 @@ const NUMERICS: &[(&str, Numerics)] = &[
     ("ieee", Numerics::IEEE),
     ("relaxed", Numerics::RELAXED),
 ];
+
+/// Largest rank of a kernel.
+const MAX_RANK: u32 = 255;
 
 /// The target triple whose pins count.
 pub fn target() -> String {
@@ -151,4 +153,9 @@ pub fn target() -> String {
 fn is_pack_id(id: &str) -> bool {
     let ordinary = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     !id.is_empty() && id != "host" && id.bytes().all(ordinary)
+}
+
+/// Whether `name` can be an id or an op of a kernel, or name a source file.
+fn is_printable(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
 }

@@ -1,12 +1,12 @@
 //! A later look at the registry and its folders: what changed is loaded anew, what broke stays as it was.
 
 use super::{
-    Options, Rejected, Table,
+    Code, Options, Rejected, Severity, Table,
     config::{Config, Mode},
     configuration, discover,
     table::LoadedPack,
 };
-use crate::Result;
+use crate::{Error, Kind, Result};
 use std::path::Path;
 
 /// What a later look found.
@@ -38,6 +38,15 @@ pub fn reload(
     held: &dyn Fn(LoadedPack) -> LoadedPack,
 ) -> Result<(Table, Vec<Change>)> {
     let (config, named) = configuration(options)?;
+    if current.is_locked() && config.mode == Mode::Dev {
+        let at = config.mode_at.unwrap_or(0);
+        let message = "mode \"locked\" stands until the process ends";
+        let refused =
+            config
+                .source
+                .diagnostic(Code::Unlocked, Severity::Error, at..at, message.to_owned());
+        return Err(Error::new(Kind::Registry, refused.to_string()));
+    }
     let mut found = discover::packs(&config, options)?;
     let mut changes = Vec::new();
     let mut packs: Vec<LoadedPack> = found.take_packs().into_iter().map(held).collect();

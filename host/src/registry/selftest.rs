@@ -39,7 +39,7 @@ fn ask(kernel: &Kernel) -> Option<String> {
             outputs: std::slice::from_ref(&request.output),
             attrs: &request.attrs,
         };
-        let reply = ask.with_request(&device, |request| (kernel.plan)(kernel.row, request));
+        let reply = ask.with_request(&device, |request| kernel.plan.plan(kernel.row, request));
         (reply.fault == Fault::PANIC).then(|| cleaned(reply.message.as_rstr()))
     });
     let message = panicked?;

@@ -17,6 +17,11 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Reads a regular file and its metadata through one descriptor, without following a symbolic link and without
 /// blocking on a FIFO.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
+    read_up_to(path, MAX_BYTES)
+}
+
+/// Like [`read`], with another limit.
+pub(super) fn read_up_to(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata), String> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -30,16 +35,17 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
     if !meta.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    if meta.len() > MAX_BYTES {
-        return Err(format!(
-            "it has {} bytes; a pack has at most {MAX_BYTES}",
-            meta.len()
-        ));
+    let too_large = |len: u64| format!("it has {len} bytes; at most {most} are read");
+    if meta.len() > most {
+        return Err(too_large(meta.len()));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES)
+    file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(bytes.len() as u64));
+    }
     Ok((bytes, meta))
 }
 

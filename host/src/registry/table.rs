@@ -5,7 +5,7 @@ use super::{
     config::{Config, Dev, Fallback, Mode, OnError},
     diagnostic::{Diagnostic, Severity},
     discover::{Found, FoundPack},
-    image::{Kernel, SourceContent, SourceFile},
+    image::{Kernel, Planner, SourceContent, SourceFile},
     names::{self, Known},
 };
 use crate::{Error, Kind, Result};
@@ -46,6 +46,8 @@ pub struct Places {
     pub registry: Option<PathBuf>,
     /// Folders with packs.
     pub search: Vec<PathBuf>,
+    /// Packs that the registry names by their path.
+    pub named: Vec<PathBuf>,
     /// Folders with shaders that stand in for those inside packs.
     pub watched: Vec<PathBuf>,
 }
@@ -85,6 +87,8 @@ pub struct LoadedPack {
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
     retire: extern "C" fn(),
+    /// Text of the table of a pack without code.
+    table: Option<String>,
 }
 
 /// A source file that was read from a watched folder.
@@ -119,7 +123,7 @@ pub struct KernelEntry {
     pub numerics: Numerics,
     /// Preference, 0 to 255; higher is asked first.
     pub rank: u32,
-    plan: extern "C" fn(u32, &Request<'_>) -> Reply,
+    plan: Planner,
 }
 
 impl LoadedPack {
@@ -145,6 +149,25 @@ impl LoadedPack {
         }
     }
 
+    /// Where the text that [`LoadedPack::glsl`] gives lies on disk; `None` for one inside a library.
+    pub fn path_of(&self, name: &str) -> Option<&Path> {
+        match self.edited.iter().find(|source| source.name == name) {
+            Some(edited) => Some(&edited.path),
+            None => self.own_path_of(name),
+        }
+    }
+
+    /// As [`LoadedPack::path_of`], without what was edited.
+    pub fn own_path_of(&self, name: &str) -> Option<&Path> {
+        let source = self.sources.iter().find(|source| source.name == name)?;
+        source.path.as_deref()
+    }
+
+    /// Whether both are packs without code that differ in their shaders only.
+    pub(crate) fn differs_in_shaders(&self, other: &LoadedPack) -> bool {
+        self.table.is_some() && self.table == other.table && self.sha256 != other.sha256
+    }
+
     /// Words of the SPIR-V source file of that name, or `None`.
     pub fn spirv(&self, name: &str) -> Option<&[u32]> {
         match self.source(name)? {
@@ -162,9 +185,9 @@ impl LoadedPack {
 }
 
 impl KernelEntry {
-    /// Asks the pack how it would run `request`. \[thread-safe\]
+    /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]
     pub fn plan(&self, request: &Request<'_>) -> Reply {
-        (self.plan)(self.row, request)
+        self.plan.plan(self.row, request)
     }
 
     pub(super) fn new(pack: usize, kernel: &Kernel) -> KernelEntry {
@@ -285,9 +308,13 @@ impl Table {
     /// Where the files lie that make this table.
     pub fn places(&self, options: &Options) -> Places {
         let search = options.packs.iter().chain(&self.config.paths);
+        let files = self.config.packs.values();
+        let files = files.filter_map(|entry| entry.file.as_ref());
+        let is_path = |file: &Path| file.file_name() != Some(file.as_os_str());
         Places {
             registry: self.config_path.clone(),
             search: search.cloned().collect(),
+            named: files.filter(|file| is_path(file)).cloned().collect(),
             watched: self.config.dev.watch.clone(),
         }
     }
@@ -327,6 +354,7 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
             .map(|kernel| KernelEntry::new(0, kernel))
             .collect(),
         retire: image.retire,
+        table: image.table.clone(),
     }
 }
 

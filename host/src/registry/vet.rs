@@ -26,7 +26,7 @@ pub struct FileFacts {
     pub version: String,
     /// Version of the contract it was built against.
     pub abi: String,
-    /// `unwind` or `abort`.
+    /// `unwind` or `abort`; `none` for a pack without code.
     pub panic: String,
     /// sha256 of the file, in lower-case hex.
     pub sha256: String,
@@ -48,19 +48,32 @@ pub fn facts(path: &Path) -> Result<FileFacts> {
     read(path).map_err(|why| Error::new(Kind::Pack, format!("{}: {why}", path.display())))
 }
 
-/// The sha256 of a regular file in lower-case hex.
+/// The sha256 of a pack without code, or of a regular file, in lower-case hex.
 ///
 /// # Errors
 /// [`Kind::Io`] when it cannot be read.
 pub fn sha256_of(path: &Path) -> Result<String> {
-    let (bytes, _) = store::read(path)
-        .map_err(|why| Error::new(Kind::Io, format!("{}: {why}", path.display())))?;
-    Ok(store::sha256(&bytes))
+    let file = PackFile::read(path);
+    file.map(|file| file.sha256)
+        .map_err(|why| Error::new(Kind::Io, format!("{}: {why}", path.display())))
 }
 
 fn read(path: &Path) -> std::result::Result<FileFacts, String> {
     let file = PackFile::read(path)?;
-    file.inspect()?;
+    let identity = file.inspect()?;
+    if let (Some(folder), Some(identity)) = (file.without_code(), identity) {
+        return Ok(FileFacts {
+            id: identity.id,
+            version: identity.version.to_string(),
+            abi: identity.abi,
+            panic: "none".to_owned(),
+            bytes: folder.bytes(),
+            sha256: file.sha256,
+            exports: Vec::new(),
+            needed: Vec::new(),
+            runpath: Vec::new(),
+        });
+    }
     let (bytes, _) = store::read(path).map_err(|why| format!("read: {why}"))?;
     let section = |name| {
         elf::section(&bytes, std::env::consts::ARCH, name).map_err(|why| format!("ELF: {why}"))

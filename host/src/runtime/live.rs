@@ -4,12 +4,14 @@
 
 use super::{Current, Runtime, lock};
 use crate::{
-    Error, Kind, Result,
+    Error, Result,
     live::{self, Event, EventKind, Listener, PackVersion, edits},
     plan,
     registry::{self, Change, EditedSource, LoadedPack, Table},
+    shader::Variant,
 };
 use std::{
+    cell::RefCell,
     sync::{Arc, PoisonError},
     time::Instant,
 };
@@ -25,9 +27,22 @@ impl Runtime {
     pub(crate) fn look(&self, patient: bool, seen: Instant) -> Vec<Event> {
         let _turn = lock(&self.live.turn);
         let current = self.table();
-        let held = |pack| self.live.held(pack);
         let mut events = Vec::new();
         let mut reports = Vec::new();
+        let broken = RefCell::new(Vec::new());
+        let held = |pack| {
+            let pack = self.live.held(pack);
+            let serves = current.packs.iter().find(|old| old.id == pack.id);
+            match serves.and_then(|old| Some((old, self.broken(old, &pack)?))) {
+                None => pack,
+                Some((old, error)) => {
+                    let message = format!("pack {} serves the old shaders on: {error}", pack.id);
+                    let report = (EventKind::ShaderRejected, Some(pack.id), None, message);
+                    broken.borrow_mut().push(report);
+                    old.clone()
+                }
+            }
+        };
         match registry::reload(&self.live.options, &current, patient, &held) {
             Err(error) => reports.push((EventKind::Rejected, None, None, error.to_string())),
             Ok((mut table, changes)) => {
@@ -65,6 +80,7 @@ impl Runtime {
                 }
             }
         }
+        reports.extend(broken.take());
         events.extend(self.unreported(reports));
         let took_us = seen.elapsed().as_micros() as u64;
         for event in &mut events {
@@ -106,25 +122,33 @@ impl Runtime {
         }
     }
 
+    /// Why `new`, a pack without code that differs from `old` in its shaders, cannot run what `old` runs.
+    fn broken(&self, old: &LoadedPack, new: &LoadedPack) -> Option<Error> {
+        if !new.differs_in_shaders(old) {
+            return None;
+        }
+        let recent = self.shaders.recent(&old.id);
+        let mut ran = recent
+            .iter()
+            .filter(|variant| self.compiles(old, variant).is_ok());
+        ran.find_map(|variant| self.compiles(new, variant).err())
+    }
+
     /// Compiles the shaders of the pack that were in use last.
     fn still_compiles(&self, pack: &LoadedPack) -> Result<()> {
-        for variant in self.shaders.recent(&pack.id) {
-            let defines: Vec<(&str, &str)> = variant
-                .defines
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str()))
-                .collect();
-            self.shaders
-                .compile(&variant.file, &defines, &|name| plan::glsl_of(pack, name))
-                .map_err(|error| {
-                    let mut error = error.to_string();
-                    for edit in &pack.edited {
-                        let path = edit.path.display().to_string();
-                        error = error.replace(&format!("{}:", edit.name), &format!("{path}:"));
-                    }
-                    Error::new(Kind::Shader, error)
-                })?;
-        }
+        let recent = self.shaders.recent(&pack.id);
+        recent
+            .iter()
+            .try_for_each(|variant| self.compiles(pack, variant))
+    }
+
+    fn compiles(&self, pack: &LoadedPack, variant: &Variant) -> Result<()> {
+        let defines = variant.defines.iter();
+        let defines: Vec<(&str, &str)> = defines
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let find = |name: &str| plan::glsl_of(pack, name);
+        self.shaders.compile(&variant.file, &defines, &find)?;
         Ok(())
     }
 
@@ -141,6 +165,11 @@ impl Runtime {
             std::mem::replace(&mut *current, fresh)
         };
         self.tally(&old.routes);
+        let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
+        for pack in old.table.packs.iter().filter(|pack| !stays(pack)).cloned() {
+            // The code of a pack may take its time, and reloads must not wait for it.
+            drop(std::thread::Builder::new().spawn(move || pack.retire()));
+        }
         self.failures.clear();
         self.live.remember(&table.packs, keep);
         self.pipelines.forget_unused(

@@ -6,7 +6,7 @@ mod live;
 mod transfer;
 
 use crate::{
-    Attr, Error, Kind, Result,
+    Attr, Error, Kind, Result, checked,
     config::Config,
     device::Device,
     explain::{self, Explanation},
@@ -145,7 +145,8 @@ impl Runtime {
             tensors,
             readback: Pool::new(&device, Use::Readback)?,
             upload: Pool::new(&device, Use::Upload)?,
-            shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders"))),
+            shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders")))
+                .checked(config.checked),
             pipelines,
             measured: Measured::open(config, &device),
             served: Mutex::default(),
@@ -343,7 +344,9 @@ impl Runtime {
             return Ok(None);
         };
         match &*route {
-            Route::Device { prepare, .. } if prepare.is_empty() => self
+            Route::Device {
+                prepare, compiled, ..
+            } if prepare.is_empty() && compiled.watched.is_none() => self
                 .execute(&route, op, inputs, outputs, attrs)
                 .map(Some)
                 .map_err(|e| describe(e, op, inputs, outputs)),
@@ -608,16 +611,25 @@ impl Runtime {
             .iter()
             .map(|&len| self.alloc(len, None))
             .collect::<Result<Vec<_>>>()?;
+        let reports = compiled
+            .watched
+            .as_ref()
+            .map(|_| self.write_new(&[0; checked::BYTES]));
+        let reports = reports.transpose()?;
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
         buffers.extend(inputs.iter().map(|t| &*t.buffer));
         buffers.extend(results.iter().map(|t| &*t.buffer));
         buffers.extend(scratch.iter().map(|b| &**b));
         buffers.extend(compiled.params.as_deref());
+        buffers.extend(reports.as_deref());
         if !compiled.steps.is_empty() {
             self.stream
                 .record(&self.pipelines, &compiled.steps, &buffers)?;
         }
         drop(buffers);
+        if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
+            watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
+        }
         Ok(results)
     }
 

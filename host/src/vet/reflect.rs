@@ -164,8 +164,12 @@ mod tests {
 
     fn of(body: &str) -> Interface {
         let text = format!("#version 450\nlayout(local_size_x = 1) in;\n{body}\n");
+        let file = crate::shader::GlslFile {
+            text: &text,
+            path: None,
+        };
         let words = crate::shader::Shaders::new(None)
-            .compile("t", &[], &|_| Some(text.as_str()))
+            .compile("t", &[], &|_| Some(file))
             .unwrap();
         interface(&words)
     }

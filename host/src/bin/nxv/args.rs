@@ -62,6 +62,7 @@ const OPTIONS: &[Known] = &[
     Known("--packs", true, &[]),
     Known("--cache", true, &[]),
     Known("--validation", false, &[]),
+    Known("--checked", false, &[]),
     Known("--attr", true, &[Verb::Explain]),
     Known("--out", true, &[Verb::Explain]),
     Known(
@@ -241,6 +242,7 @@ fn config(options: &[(&'static str, String)]) -> Config {
             "--cache" => config.cache_dir = Some(PathBuf::from(value)),
             "--packs" => packs.extend(std::env::split_paths(value)),
             "--validation" => config.validation = true,
+            "--checked" => config.checked = true,
             _ => {}
         }
     }
@@ -312,11 +314,12 @@ mod tests {
     #[test]
     fn options_of_the_host_end_up_in_its_config() {
         let config =
-            run("ops --device 1 --packs a:b --packs c --registry r.toml --validation").config;
+            run("ops --device 1 --packs a:b --packs c --registry r.toml --validation --checked")
+                .config;
         assert_eq!(config.device, DeviceChoice::Index(1));
         assert_eq!(config.packs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.registry, Some(PathBuf::from("r.toml")));
-        assert!(config.validation);
+        assert!(config.validation && config.checked);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::{
     config::Config,
     discover::{Found, FoundPack},
-    image::{Image, Kernel},
+    image::{Image, Kernel, Planner},
 };
 use super::*;
 use nx_vulkan_abi::{Fault, Numerics, Outcome, Plan, Reply, Request};
@@ -32,7 +32,7 @@ fn kernel(id: &str, op: &str, rank: u32) -> Kernel {
         needs: Features::NONE,
         numerics: Numerics::IEEE,
         rank,
-        plan: declines,
+        plan: Planner::Code(declines),
     }
 }
 
@@ -46,6 +46,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<Kernel>) -> FoundPack {
         kernels,
         warnings: Vec::new(),
         retire: nothing,
+        table: None,
     };
     FoundPack {
         path: "x.so".into(),

@@ -58,7 +58,11 @@ pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Probl
     let facts = registry::facts(&path)?;
     let secret = read_key(Path::new(key))?;
     let public = PublicKey::from_secret_key(&secret).map_err(|error| failure(&error))?;
-    let bytes = std::fs::read(&path).map_err(|error| trouble(&path, &error))?;
+    // The signature of a pack without code is one of its hash.
+    let bytes = match path.is_dir() {
+        true => facts.sha256.clone().into_bytes(),
+        false => std::fs::read(&path).map_err(|error| trouble(&path, &error))?,
+    };
     let comment = format!(
         "id={} version={} abi={}",
         facts.id, facts.version, facts.abi
