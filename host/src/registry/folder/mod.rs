@@ -6,6 +6,7 @@
 mod evaluate;
 mod expression;
 mod files;
+mod parser;
 mod plan;
 mod row;
 mod step;
@@ -13,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod types;
 
 pub use expression::{Expression, Mistake};
 
