@@ -24,7 +24,7 @@ void main() {
 
     if (params.count - first < block) {
         for (uint i = first + gl_LocalInvocationID.x; i < params.count; i += WORKGROUP) {
-            r_elements[params.result_at + i] = evaluate_at(places(i));
+            nxv_store(r_elements, params.result_at + i, evaluate_at(places(i)));
         }
         return;
     }
@@ -36,6 +36,6 @@ void main() {
         operands[v] = read(places(first + v * WORKGROUP * WIDTH), params.step);
     }
     [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
-        r_vectors[(params.result_at + first) / WIDTH + v * WORKGROUP] = evaluate(operands[v]);
+        nxv_store(r_vectors, (params.result_at + first) / WIDTH + v * WORKGROUP, evaluate(operands[v]));
     }
 }

@@ -38,8 +38,8 @@ void main() {
     INDEX first = (INDEX(nxv_workgroup()) * WORKGROUP + gl_LocalInvocationID.x) * WIDTH;
     if (first >= params.count) return;
     if (params.count - first < WIDTH) {
-        for (INDEX i = first; i < params.count; ++i) r_elements[uint(params.result_at + i)] = create(i);
+        for (INDEX i = first; i < params.count; ++i) nxv_store(r_elements, uint(params.result_at + i), create(i));
         return;
     }
-    r_vectors[uint((params.result_at + first) / WIDTH)] = R_VECTOR(LANES(CREATE_LANE));
+    nxv_store(r_vectors, uint((params.result_at + first) / WIDTH), R_VECTOR(LANES(CREATE_LANE)));
 }

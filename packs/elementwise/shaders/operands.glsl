@@ -16,15 +16,17 @@
 
 // How WIDTH elements are read from `at` on; the plan picks one way for each operand.
 // Arrays take 32-bit indices only; no buffer argument has more elements than those reach.
-#define READ_VECTOR(vectors, elements, type, at, step) vectors[uint(at / WIDTH)]
-#define READ_SCALAR(vectors, elements, type, at, step) type(elements[uint(at)])
+#define READ_VECTOR(vectors, elements, type, at, step) nxv_load(vectors, uint(at / WIDTH))
+#define READ_SCALAR(vectors, elements, type, at, step) type(nxv_load(elements, uint(at)))
 #if WIDTH == 1
-#define READ_STEPS(vectors, elements, type, at, step) elements[uint(at)]
+#define READ_STEPS(vectors, elements, type, at, step) nxv_load(elements, uint(at))
 #elif WIDTH == 2
-#define READ_STEPS(vectors, elements, type, at, step) type(elements[uint(at)], elements[uint(at + step)])
+#define READ_STEPS(vectors, elements, type, at, step) \
+    type(nxv_load(elements, uint(at)), nxv_load(elements, uint(at + step)))
 #else
 #define READ_STEPS(vectors, elements, type, at, step) \
-    type(elements[uint(at)], elements[uint(at + step)], elements[uint(at + 2 * step)], elements[uint(at + 3 * step)])
+    type(nxv_load(elements, uint(at)), nxv_load(elements, uint(at + step)), \
+         nxv_load(elements, uint(at + 2 * step)), nxv_load(elements, uint(at + 3 * step)))
 #endif
 
 layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };
@@ -54,7 +56,7 @@ R_STORAGE evaluate(A_STORAGE a_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[1]) {
-    return evaluate(a_elements[uint(at[0])]);
+    return evaluate(nxv_load(a_elements, uint(at[0])));
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k))
@@ -75,7 +77,7 @@ R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[2]) {
-    return evaluate(a_elements[uint(at[0])], b_elements[uint(at[1])]);
+    return evaluate(nxv_load(a_elements, uint(at[0])), nxv_load(b_elements, uint(at[1])));
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k))
@@ -98,7 +100,8 @@ R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored, C_STORAGE c_stored) {
 }
 
 R_STORAGE evaluate_at(INDEX at[3]) {
-    return evaluate(a_elements[uint(at[0])], b_elements[uint(at[1])], c_elements[uint(at[2])]);
+    return evaluate(nxv_load(a_elements, uint(at[0])), nxv_load(b_elements, uint(at[1])),
+                    nxv_load(c_elements, uint(at[2])));
 }
 
 #define EVALUATE_LANE(k) evaluate(LANE(x.a, k), LANE(x.b, k), LANE(x.c, k))

@@ -41,6 +41,6 @@ void main() {
     }
     [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
         INDEX i = first + v * apart;
-        if (i < params.count) r_vectors[uint((params.result_at + i) / WIDTH)] = evaluate(operands[v]);
+        if (i < params.count) nxv_store(r_vectors, uint((params.result_at + i) / WIDTH), evaluate(operands[v]));
     }
 }

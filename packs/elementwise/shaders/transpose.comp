@@ -56,7 +56,7 @@ void main() {
     [[unroll]] for (uint k = 0; k < TILE; k += lines) {
         if (fast < params.axes[1].extent && slow + k < params.axes[0].extent) {
             INDEX at = from + fast * params.axes[1].from + (slow + k) * params.axes[0].from;
-            A_VECTOR elements = a_vectors[uint(at / WIDTH)];
+            A_VECTOR elements = nxv_load(a_vectors, uint(at / WIDTH));
             [[unroll]] for (uint lane = 0; lane < WIDTH; ++lane) square[line + k][column + lane] = LANE(elements, lane);
         }
     }
@@ -65,7 +65,7 @@ void main() {
     slow = corners[1] + line;
     [[unroll]] for (uint k = 0; k < TILE; k += lines) {
         if (fast < params.axes[0].extent && slow + k < params.axes[1].extent) {
-            r_vectors[uint((to + fast + (slow + k) * params.axes[1].to) / WIDTH)] = R_VECTOR(LANES(SQUARE));
+            nxv_store(r_vectors, uint((to + fast + (slow + k) * params.axes[1].to) / WIDTH), R_VECTOR(LANES(SQUARE)));
         }
     }
 }

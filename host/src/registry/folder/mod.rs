@@ -6,6 +6,7 @@
 mod evaluate;
 mod expression;
 mod files;
+mod parser;
 mod plan;
 mod reader;
 mod row;
@@ -14,6 +15,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod types;
 
 pub use expression::{Expression, Mistake};
 

@@ -4,15 +4,11 @@ use super::{
     Table, VERSION,
     expression::{self, Expression, Mistake, Names},
     reader::Reader,
-    row::{Condition, Row, Signature, Types},
+    row::{Condition, Row},
     step,
 };
-use crate::registry::{
-    MAX_RANK, NUMERICS,
-    diagnostic::{SourceText, did_you_mean},
-    is_pack_id, is_printable,
-};
-use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics};
+use crate::registry::{MAX_RANK, NUMERICS, diagnostic::SourceText, is_pack_id, is_printable};
+use nx_vulkan_abi::Numerics;
 use semver::Version;
 use std::{borrow::Cow, ops::Range, path::Path};
 use toml::{
@@ -25,7 +21,6 @@ const MAX_KERNELS: usize = 256;
 const RANK: i64 = 128;
 /// Entries of any other list.
 pub(super) const MAX_ENTRIES: usize = 64;
-const DTYPE_SETS: &[&str] = &["all", "real", "float", "integer", "signed", "unsigned"];
 
 /// Reads a table; `files` are the names of the pack's other files.
 pub(super) fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
@@ -187,74 +182,6 @@ impl Sheet<'_> {
         self.names = names;
     }
 
-    fn types(&mut self, table: &DeTable<'_>) -> Types {
-        let Some(value) = table.get("types") else {
-            return Types::Any;
-        };
-        if let DeValue::String(word) = value.get_ref() {
-            if word != "equal" {
-                let message = "`types` is \"equal\" or a list such as [\"f32,f32->f32\"]";
-                self.reader.error(value.span(), message);
-            }
-            return Types::Equal;
-        }
-        let mut list = Vec::new();
-        for (text, span) in self.reader.texts(table, "types").unwrap_or_default() {
-            match signature(text) {
-                Ok(signature) => list.push(signature),
-                Err(message) => self.reader.error(span, message),
-            }
-        }
-        Types::Listed(list)
-    }
-
-    /// The set of types of the operands or of the results; without one, those of the signatures.
-    fn set(
-        &mut self,
-        table: &DeTable<'_>,
-        at: &Range<usize>,
-        key: &str,
-        types: &Types,
-        side: fn(&Signature) -> &Vec<DType>,
-    ) -> Option<DTypeSet> {
-        let union = |set: DTypeSet, one: DTypeSet| DTypeSet(set.0 | one.0);
-        if table.get(key).is_none() {
-            if let Types::Listed(list) = types {
-                let types: Vec<DType> = list.iter().flat_map(side).copied().collect();
-                return Some(DTypeSet::of(&types));
-            }
-            let message = format!("[[kernel]] needs `{key}`");
-            self.reader.error(at.clone(), message);
-        }
-        let mut set = DTypeSet(0);
-        for (name, span) in self.reader.texts(table, key)? {
-            match DTypeSet::from_names(&[name]) {
-                Some(one) => set = union(set, one),
-                None => {
-                    let known = DTYPE_SETS.iter().copied();
-                    let hint = did_you_mean(name, known.chain(DType::all().map(DType::name)));
-                    let message = format!("there is no type `{name}`{hint}");
-                    self.reader.error(span, message);
-                }
-            }
-        }
-        Some(set)
-    }
-
-    fn needs(&mut self, table: &DeTable<'_>) -> Features {
-        let list = self.reader.texts(table, "needs").unwrap_or_default();
-        list.into_iter().fold(Features::NONE, |set, (name, span)| {
-            let known = Features(u64::MAX).names();
-            let one = Features::from_name(name);
-            if one.is_none() {
-                let hint = did_you_mean(name, known);
-                let message = format!("there is no device feature `{name}`{hint}");
-                self.reader.error(span, message);
-            }
-            set.with(one.unwrap_or(Features::NONE))
-        })
-    }
-
     fn rank(&mut self, table: &DeTable<'_>) -> u32 {
         let rank = self.reader.integer(table, "rank").unwrap_or(RANK);
         let fits = u32::try_from(rank).ok().filter(|&rank| rank <= MAX_RANK);
@@ -385,28 +312,4 @@ impl Sheet<'_> {
         }
         Some(text.to_owned())
     }
-}
-
-/// `f32,f32->f32`
-fn signature(text: &str) -> Result<Signature, String> {
-    let wrong = || "expected types such as \"f32,f32->f32\"".to_owned();
-    let (inputs, outputs) = text.split_once("->").ok_or_else(wrong)?;
-    let side = |names: &str| {
-        let names = names.split(',').map(str::trim);
-        let named = |name: &str| {
-            let hint = did_you_mean(name, DType::all().map(DType::name));
-            DType::from_name(name).ok_or_else(|| format!("there is no type `{name}`{hint}"))
-        };
-        names
-            .filter(|name| !name.is_empty())
-            .map(named)
-            .collect::<Result<Vec<DType>, String>>()
-    };
-    Ok((side(inputs)?, side(outputs)?)).and_then(|signature| {
-        if signature.1.is_empty() {
-            Err(wrong())
-        } else {
-            Ok(signature)
-        }
-    })
 }

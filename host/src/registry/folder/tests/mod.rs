@@ -1,0 +1,96 @@
+//! Tables and plans as data, without a device: what they say, what is wrong with them, and hostile numbers.
+
+mod expressions;
+mod mistakes;
+mod plans;
+
+use super::*;
+use nx_vulkan_abi::{
+    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, DeviceKind, Features, InputAs, Outcome,
+    RStr, TensorDesc, layout,
+};
+
+const HEAD: &str = "[pack]\nid = \"p\"\nversion = \"1.0.0\"\nabi = \"1\"\n";
+
+fn device() -> DeviceInfo<'static> {
+    DeviceInfo {
+        name: "test".into(),
+        vendor: 7,
+        driver: 0,
+        kind: DeviceKind(4),
+        subgroup_size: 32,
+        shared_bytes: 16384,
+        push_bytes: 128,
+        max_invocations: 128,
+        compute_units: 0,
+        max_workgroup_size: [128, 128, 64],
+        max_groups: [65535, 1000, 10],
+        max_buffer_range: 1 << 27,
+        buffer_align: 256,
+        features: Features::STORAGE16.with(Features::INT16),
+        ..DeviceInfo::default()
+    }
+}
+
+/// One operand or result: type, shape, strides, offset.
+type Layout<'a> = (DType, &'a [u64], Option<&'a [i64]>, u64);
+
+fn f32(shape: &[u64]) -> Layout<'_> {
+    (DType::F32, shape, None, 0)
+}
+
+fn ask(table: &Table, inputs: &[Layout<'_>], outputs: &[Layout<'_>], attrs: &[Attr<'_>]) -> Reply {
+    let strides = |list: &[Layout<'_>]| -> Vec<Vec<i64>> {
+        list.iter()
+            .map(|l| {
+                l.2.map_or_else(|| layout::contiguous_strides(l.1), <[i64]>::to_vec)
+            })
+            .collect()
+    };
+    let (own, results) = (strides(inputs), strides(outputs));
+    fn descs<'a>(list: &[Layout<'a>], strides: &'a [Vec<i64>]) -> Vec<TensorDesc<'a>> {
+        let desc = |(l, strides): (&Layout<'a>, &'a Vec<i64>)| TensorDesc {
+            dtype: l.0,
+            spare: 0,
+            shape: l.1.into(),
+            strides: strides[..].into(),
+            offset: l.3,
+            storage_len: 4096,
+            reserved: [0; 2],
+        };
+        list.iter().zip(strides).map(desc).collect()
+    }
+    let (inputs, outputs) = (descs(inputs, &own), descs(outputs, &results));
+    let device = device();
+    let request = Request {
+        op: "op".into(),
+        inputs: inputs[..].into(),
+        outputs: outputs[..].into(),
+        attrs: attrs.into(),
+        device: &device,
+        spare: [0; 4],
+    };
+    table.plan(0, &request).unwrap()
+}
+
+fn ints<'a>(name: &'a str, ints: &'a [i64]) -> Attr<'a> {
+    Attr {
+        name: name.into(),
+        kind: AttrKind::INTS,
+        spare: 0,
+        ints: ints.into(),
+        floats: [][..].into(),
+        text: RStr::from_str(""),
+    }
+}
+
+fn read(text: &str) -> Result<Table, String> {
+    let files = ["k.comp", "other.comp", "h.glsl"];
+    Table::parse(Path::new("pack.toml"), text, &files)
+}
+
+/// A table with one kernel on all types that has these further lines.
+fn kernel(lines: &str) -> Result<Table, String> {
+    let start = "[[kernel]]\nid = \"k\"\nop = \"op\"\ninputs = [\"all\"]\noutputs = [\"all\"]\n";
+    read(&format!("{HEAD}{start}{lines}"))
+}
