@@ -166,8 +166,9 @@ impl Runtime {
         };
         self.tally(&old.routes);
         let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
-        for pack in old.table.packs.iter().filter(|pack| !stays(pack)).cloned() {
+        for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {
             // The code of a pack may take its time, and reloads must not wait for it.
+            let pack = pack.clone();
             drop(std::thread::Builder::new().spawn(move || pack.retire()));
         }
         self.failures.clear();
