@@ -196,6 +196,11 @@ impl Planner<'_> {
         ask.check()?;
         let entry = &self.table.packs[pack].kernels[kernel];
         let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
+        let inputs: Vec<DType> = ask.inputs.iter().map(|operand| operand.dtype).collect();
+        let outputs: Vec<DType> = ask.outputs.iter().map(|output| output.0).collect();
+        entry
+            .takes(&inputs, &outputs, self.device.info().features)
+            .map_err(|why| Error::new(Kind::Unsupported, format!("{name}: {why}")))?;
         match self.ask_kernel(pack, entry, ask) {
             Ok((mut compiled, params, prepare)) => {
                 if !params.is_empty() {

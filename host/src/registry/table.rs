@@ -9,7 +9,7 @@ use super::{
     names::{self, Known},
 };
 use crate::{Error, Kind, Result};
-use nx_vulkan_abi::{DTypeSet, Features, Numerics, Reply, Request};
+use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
 use semver::Version;
 use std::{
     cmp::Reverse,
@@ -185,6 +185,28 @@ impl LoadedPack {
 }
 
 impl KernelEntry {
+    /// Whether it is for operands and results of these types on a device of these capabilities, else why not.
+    ///
+    /// # Errors
+    /// What it does not take, as text.
+    pub fn takes(
+        &self,
+        inputs: &[DType],
+        outputs: &[DType],
+        device: Features,
+    ) -> std::result::Result<(), String> {
+        if let Some(dtype) = inputs.iter().find(|dtype| !self.inputs.has(**dtype)) {
+            return Err(format!("it does not take {dtype}"));
+        }
+        if let Some(dtype) = outputs.iter().find(|dtype| !self.outputs.has(**dtype)) {
+            return Err(format!("it does not give {dtype}"));
+        }
+        match device.has(self.needs) {
+            true => Ok(()),
+            false => Err("the device lacks what it needs".to_owned()),
+        }
+    }
+
     /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]
     pub fn plan(&self, request: &Request<'_>) -> Reply {
         self.plan.plan(self.row, request)

@@ -6,7 +6,7 @@ use crate::{
     route::{Ask, Operand, Route},
     tensor::Tensor,
 };
-use nx_vulkan_abi::{DType, Features};
+use nx_vulkan_abi::DType;
 use std::sync::atomic::AtomicU64;
 
 /// Name of the CPU kernels among the kernels of an op.
@@ -41,10 +41,7 @@ impl Runtime {
         let mut rivals = Vec::new();
         for pack in &table.packs {
             for kernel in pack.kernels.iter().filter(|kernel| kernel.op == op) {
-                let takes = inputs.iter().all(|dtype| kernel.inputs.has(*dtype))
-                    && outputs.iter().all(|dtype| kernel.outputs.has(*dtype))
-                    && device.has(Features(kernel.needs.0));
-                if takes {
+                if kernel.takes(inputs, outputs, device).is_ok() {
                     rivals.push(Rival {
                         name: format!("{}/{}", pack.id, kernel.id),
                         sha256: pack.sha256.clone(),

@@ -5,6 +5,7 @@ verbs = [
   {"Pack.Test", ~w(pack test), "Compares the kernels of a pack with the CPU kernels"},
   {"Pack.Bench", ~w(pack bench), "Times the kernels of a pack against those they compete with"},
   {"Pack.Pin", ~w(pack pin), "Pins a pack in a registry file by its sha256"},
+  {"Pack.Watch", ~w(pack watch), "Shows what the kernels of a folder cost while they are edited"},
   {"Pack.Keygen", ~w(pack keygen), "Makes a key to sign packs with"},
   {"Pack.Sign", ~w(pack sign), "Signs a pack"},
   {"Explain", ~w(explain), "Says who runs a request, and why the others do not"},

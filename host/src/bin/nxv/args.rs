@@ -80,6 +80,7 @@ const OPTIONS: &[Known] = &[
     Known("--into", true, &[Verb::Pack]),
     Known("--abi", true, &[Verb::Pack]),
     Known("--op", true, &[Verb::Pack]),
+    Known("--for", true, &[Verb::Pack]),
     Known("--key", true, &[Verb::Pack]),
     Known("--group", true, &[Verb::Pack]),
     Known("--timeout", true, &[Verb::Pack]),

@@ -142,6 +142,7 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
        nxv pack check FILE [--seed N] [--timeout SECONDS] [--json]
        nxv pack test FILE [--op OP] [--seed N] [--quick] [--threads N] [--json]
        nxv pack bench FILE [--op OP] [--quick] [--json]
+       nxv pack watch FOLDER [--op OP] [--for SECONDS] [--json]
        nxv pack pin FILE [--registry FILE]
        nxv pack keygen [--key FILE]
        nxv pack sign FILE --key FILE
@@ -152,6 +153,8 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
             in a process of its own, so that a crash is a finding
   test      compares the pack's kernels with the CPU kernels: three runs on reused buffers, with guards around results
   bench     times the pack's kernels against every other kernel of the same op, the CPU's included
+  watch     reloads the packs and shaders of a folder as they are saved, and shows what each kernel costs now and cost
+            before, until it is interrupted
   pin       prints the registry entry with the sha256 of the file, or with --registry puts it into that file
   keygen    makes a key for sign
   sign      writes FILE.minisig, whose trusted comment names id, version and ABI
@@ -159,6 +162,7 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
   --abi PATH     the folder of the nx-vulkan-abi crate; without it the crate is fetched from the project's repository
   --into DIR     where the new folder goes; here by default
   --key FILE     the secret key, nx-vulkan.key by default for keygen; FILE.pub is the public one
+  --for S        watches for so long
   --op OP        only this op, or with a trailing *, those that begin with it
   --seed N       other requests, shapes and values; 1 by default. The same seed gives the same ones
   --timeout S    seconds without progress after which a group of checks is ended; 60 by default

@@ -7,6 +7,7 @@ mod pin;
 mod session;
 mod sign;
 mod test;
+mod watch;
 
 use crate::{
     args::{Arguments, similar},
@@ -35,6 +36,7 @@ const SUBS: &[Sub] = &[
         test::run,
     ),
     Sub("bench", "FILE", &["--op", "--quick"], bench::run),
+    Sub("watch", "FOLDER", &["--op", "--for"], watch::run),
     Sub("pin", "FILE", &[], pin::run),
     Sub("keygen", "", &["--key"], sign::keygen),
     Sub("sign", "FILE", &["--key"], sign::run),
