@@ -3,21 +3,21 @@
 mod forced;
 mod key;
 mod live;
+mod routing;
+mod running;
 mod transfer;
 
 use crate::{
-    Attr, Error, Kind, Result, checked,
+    Attr, Error, Kind, Result,
     config::Config,
     device::Device,
     explain::{self, Explanation},
     failures::Failures,
-    kernels,
-    live::{Event, EventKind, Live, Watch},
+    live::{Live, Watch},
     log,
     measured::Measured,
-    memory::{Buffer, Pool, Stats, Use},
+    memory::{Pool, Stats, Use},
     pipeline::Pipelines,
-    plan::Compiled,
     queue::{Quiet, Stream},
     registry::{self, Table},
     route::{self, Route},
@@ -28,12 +28,10 @@ pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::{
     collections::HashMap,
-    hash::{Hash, Hasher},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -446,234 +444,6 @@ impl Runtime {
         outputs
             .pop()
             .ok_or_else(|| Error::new(Kind::Pack, format!("{op} gave no result")))
-    }
-
-    fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {
-        self.current().routes.get(key).cloned()
-    }
-
-    fn current(&self) -> RwLockReadGuard<'_, Current> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
-        route::Planner {
-            table,
-            device: &self.device,
-            shaders: &self.shaders,
-            pipelines: &self.pipelines,
-            measured: &self.measured,
-            failures: &self.failures,
-        }
-    }
-
-    fn find_route(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Arc<Route>> {
-        // A result the device cannot hold is refused before anybody plans or computes it.
-        outputs
-            .iter()
-            .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
-        let table = self.table();
-        let route = self
-            .planner(&table)
-            .find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
-        let route = Arc::new(route);
-        with_key(op, inputs, outputs, attrs, |key| {
-            self.note_choice(key, &route, &table, inputs, outputs);
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            if current.table.generation != table.generation {
-                // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
-                return Ok(route.clone());
-            }
-            if current.routes.len() >= MAX_ROUTES {
-                self.tally(&current.routes);
-                current.routes.clear();
-            }
-            // Another thread may have found the same route meanwhile: one of them counts for both.
-            Ok(current
-                .routes
-                .entry(key.into())
-                .or_insert(route.clone())
-                .clone())
-        })
-    }
-
-    /// Keeps the counts of routes that are about to be forgotten.
-    fn tally(&self, routes: &FxHashMap<Box<[u8]>, Arc<Route>>) {
-        let mut served = lock(&self.served);
-        for old in routes.values() {
-            let (op, by, count) = old.tally();
-            *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
-        }
-    }
-
-    /// Tells listeners who serves a request, the first time and when that changes.
-    fn note_choice(
-        &self,
-        key: &[u8],
-        route: &Route,
-        table: &Table,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-    ) {
-        let mut hasher = rustc_hash::FxHasher::default();
-        key.hash(&mut hasher);
-        let (op, by) = (route.op(), route.served_by().clone());
-        let before = {
-            let mut choices = lock(&self.choices);
-            if choices.len() >= MAX_CHOICES {
-                choices.clear();
-            }
-            choices.insert(hasher.finish(), by.clone())
-        };
-        if before.as_ref() == Some(&by) || !self.live.has_listeners() {
-            return;
-        }
-        let request = route::show_request(
-            op,
-            inputs.iter().map(|t| (t.dtype(), t.shape())),
-            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
-        );
-        let message = match before {
-            None => format!("{request} is served by {by}"),
-            Some(before) => format!("{request} is served by {by}, and was by {before}"),
-        };
-        self.live.emit(&Event {
-            op: Some(op.to_owned()),
-            pack: Some(by.to_string()),
-            ..Event::new(EventKind::Chosen, table.generation, message)
-        });
-    }
-
-    fn execute(
-        &self,
-        route: &Route,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Ran> {
-        route.count();
-        match route {
-            Route::Device {
-                compiled,
-                prepare,
-                served_by,
-                ..
-            } => {
-                let outputs = if prepare.is_empty() {
-                    self.record(compiled, inputs, outputs)?
-                } else {
-                    let mut prepared: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
-                    for as_type in prepare {
-                        let tensor = &mut prepared[as_type.index as usize];
-                        *tensor =
-                            self.run_one("as_type", &[tensor], as_type.dtype, tensor.shape(), &[])?;
-                    }
-                    self.record(compiled, &prepared.iter().collect::<Vec<_>>(), outputs)?
-                };
-                Ok(Ran {
-                    outputs,
-                    served_by: served_by.clone(),
-                })
-            }
-            Route::Host { served_by, .. } => {
-                self.fallbacks.fetch_add(1, Ordering::Relaxed);
-                let outputs = self.run_on_host(op, inputs, outputs, attrs)?;
-                Ok(Ran {
-                    outputs,
-                    served_by: served_by.clone(),
-                })
-            }
-        }
-    }
-
-    fn record(
-        &self,
-        compiled: &Compiled,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-    ) -> Result<Vec<Tensor>> {
-        let results = outputs
-            .iter()
-            .map(|(dtype, shape)| {
-                let buffer = self.alloc(byte_len(*dtype, shape)?, None)?;
-                Ok(Tensor::contiguous(buffer, *dtype, shape))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let scratch = compiled
-            .scratch
-            .iter()
-            .map(|&len| self.alloc(len, None))
-            .collect::<Result<Vec<_>>>()?;
-        let reports = compiled
-            .watched
-            .as_ref()
-            .map(|_| self.write_new(&[0; checked::BYTES]));
-        let reports = reports.transpose()?;
-        let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-        buffers.extend(inputs.iter().map(|t| &*t.buffer));
-        buffers.extend(results.iter().map(|t| &*t.buffer));
-        buffers.extend(scratch.iter().map(|b| &**b));
-        buffers.extend(compiled.params.as_deref());
-        buffers.extend(reports.as_deref());
-        if !compiled.steps.is_empty() {
-            self.stream
-                .record(&self.pipelines, &compiled.steps, &buffers)?;
-        }
-        drop(buffers);
-        if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
-            watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
-        }
-        Ok(results)
-    }
-
-    fn run_on_host(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Vec<Tensor>> {
-        let bytes = inputs
-            .iter()
-            .map(|t| self.read(&t.buffer, 0, t.storage_len()))
-            .collect::<Result<Vec<_>>>()?;
-        let views: Vec<_> = inputs
-            .iter()
-            .zip(&bytes)
-            .map(|(t, bytes)| kernels::View {
-                dtype: t.dtype(),
-                shape: t.shape(),
-                strides: t.strides(),
-                offset: t.offset(),
-                bytes,
-            })
-            .collect();
-        let mut results = outputs
-            .iter()
-            .map(|(dtype, shape)| Ok(vec![0u8; byte_len(*dtype, shape)? as usize]))
-            .collect::<Result<Vec<_>>>()?;
-        let mut outs: Vec<_> = outputs
-            .iter()
-            .zip(&mut results)
-            .map(|((dtype, shape), bytes)| kernels::Out {
-                dtype: *dtype,
-                shape,
-                bytes,
-            })
-            .collect();
-        kernels::run(op, &views, &mut outs, attrs)?;
-        outputs
-            .iter()
-            .zip(&results)
-            .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
-            .collect()
     }
 }
 
