@@ -205,3 +205,12 @@ fn a_wrong_command_line_is_explained() {
         );
     }
 }
+
+#[test]
+fn a_pack_without_code_is_checked_too() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/packs/swish");
+    let (holds, report) = check(std::path::Path::new(folder), &[], &[]);
+    assert!(holds, "{report:#}");
+    assert_eq!(report["groups"]["load"]["counts"]["kernels"], 3);
+    assert!(report["groups"]["plan"]["counts"]["valid plans"].as_u64() > Some(0));
+}

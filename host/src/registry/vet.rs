@@ -167,6 +167,12 @@ pub(crate) struct Described {
 /// [`Kind::Pack`] with the step that fails.
 pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
     let failed = |why: String| Error::new(Kind::Pack, why);
+    let file = PackFile::read(path).map_err(|why| failed(format!("read: {why}")))?;
+    if let Some(folder) = file.without_code() {
+        let (first, second) = (folder.describe(), folder.describe());
+        let (first, second) = (first.map_err(failed)?, second.map_err(failed)?);
+        return Ok(compared(first, &second));
+    }
     let (bytes, _) = store::read(path).map_err(|why| failed(format!("read: {why}")))?;
     let copy = store::put(store, &store::sha256(&bytes), &bytes)
         .map_err(|why| failed(format!("store: {why}")))?;
@@ -176,7 +182,11 @@ pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
     let first = image::describe(module, *loader::HOST).map_err(failed)?;
     let second = image::describe(module, *loader::HOST)
         .map_err(|why| failed(format!("the second time, {why}")))?;
-    let (before, after) = (told(&first), told(&second));
+    Ok(compared(first, &second))
+}
+
+fn compared(first: Image, second: &Image) -> Described {
+    let (before, after) = (told(&first), told(second));
     let mut differences: Vec<String> = before
         .iter()
         .filter(|line| !after.contains(line))
@@ -185,12 +195,12 @@ pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
     if differences.is_empty() && before != after {
         differences.push(format!("{} entries, then {}", before.len(), after.len()));
     }
-    Ok(Described {
+    Described {
         kernels: first.kernels.len(),
         sources: first.sources.len(),
         warnings: first.warnings,
         differences,
-    })
+    }
 }
 
 #[cfg(test)]
