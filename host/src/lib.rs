@@ -17,9 +17,11 @@ pub mod live;
 mod log;
 pub mod measured;
 mod memory;
+pub mod module;
 mod pipeline;
 mod plan;
 mod queue;
+mod reflect;
 pub mod registry;
 mod route;
 pub mod runtime;
@@ -35,7 +37,10 @@ pub use device::{Device, DeviceChoice};
 pub use error::{Error, Kind, Result};
 pub use explain::Explanation;
 pub use memory::Stats;
+pub use module::Module;
 pub use nx_vulkan_abi::DType;
 pub use route::Considered;
-pub use runtime::{Forced, Ran, Rival, Runtime, RuntimeStats};
+pub use runtime::{
+    Chain, Chains, Forced, Layout as ChainLayout, Ran, Refusal, Rival, Runtime, RuntimeStats,
+};
 pub use tensor::Tensor;

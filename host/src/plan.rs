@@ -508,7 +508,8 @@ fn own_glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
     own.or_else(|| header(file))
 }
 
-fn header(file: &str) -> Option<GlslFile<'static>> {
+/// A header of the ABI.
+pub(crate) fn header(file: &str) -> Option<GlslFile<'static>> {
     let header = abi::glsl::HEADERS.iter().find(|h| h.0 == file)?;
     Some(GlslFile {
         text: header.1,

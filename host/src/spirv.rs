@@ -9,6 +9,8 @@ pub(crate) struct Module {
     pub(crate) other_sets: bool,
     /// Ids of specialization constants.
     pub(crate) spec_ids: Vec<u32>,
+    /// Numbers of the capabilities it declares.
+    pub(crate) capabilities: Vec<u32>,
     size: LocalSize,
 }
 
@@ -66,6 +68,11 @@ struct Scan {
     entry: Option<u32>,
     other_sets: bool,
     bindings: Vec<u32>,
+    capabilities: Vec<u32>,
+    /// Functions that are defined, and those that are called.
+    functions: Vec<u32>,
+    calls: Vec<u32>,
+    in_function: bool,
     spec: Vec<(u32, u32)>,
     constants: Vec<(u32, u32)>,
     composites: Vec<(u32, Vec<u32>)>,
@@ -82,6 +89,15 @@ impl Scan {
         match (opcode, operands) {
             // OpEntryPoint
             (15, [GL_COMPUTE, id, MAIN, 0, ..]) => self.entry = Some(*id),
+            // OpCapability
+            (17, [capability]) => self.capabilities.push(*capability),
+            // OpFunction, OpFunctionEnd, OpFunctionCall
+            (54, [_, id, ..]) => {
+                self.functions.push(*id);
+                self.in_function = true;
+            }
+            (56, _) => self.in_function = false,
+            (57, [_, _, function, ..]) => self.calls.push(*function),
             // OpExecutionMode LocalSize, OpExecutionModeId LocalSizeId
             (16, [entry, 17, x, y, z]) => self.literals.push((*entry, [*x, *y, *z])),
             (331, [entry, 38, x, y, z]) => self.size_ids.push((*entry, [*x, *y, *z])),
@@ -101,6 +117,11 @@ impl Scan {
         let entry = self
             .entry
             .ok_or("it has no compute entry point named main")?;
+        self.functions.sort_unstable();
+        let defined = |id: &u32| self.functions.binary_search(id).is_ok();
+        if self.in_function || !defined(&entry) || !self.calls.iter().all(defined) {
+            return Err("it ends before all of its functions are defined".to_owned());
+        }
         let of_entry = |modes: &[(u32, [u32; 3])]| {
             let mode = modes.iter().find(|mode| mode.0 == entry);
             mode.map(|mode| mode.1)
@@ -128,6 +149,7 @@ impl Scan {
             other_sets: self.other_sets,
             bindings: self.bindings,
             spec_ids: self.spec.iter().map(|s| s.1).collect(),
+            capabilities: self.capabilities,
             size,
         })
     }
@@ -156,15 +178,33 @@ mod tests {
         const SIDE: u32 = u32::from_le_bytes(*b"side");
         let entry = |id, name| [5 << 16 | 15, 5, id, name, 0];
         let size = |id, x| [6 << 16 | 16, id, 17, x, 1, 1];
+        let function = |id| [5 << 16 | 54, 3, id, 0, 4, 1 << 16 | 56];
         let words = [
             &[MAGIC, 0, 0, 0, 0][..],
             &entry(1, MAIN),
             &entry(2, SIDE),
             &size(1, 4096),
             &size(2, 1),
+            &function(1),
+            &function(2),
         ];
         let module = Module::parse(&words.concat()).unwrap();
         assert_eq!(module.local_size(&[]), Some([4096, 1, 1]));
+    }
+
+    /// Wherever a file was cut off.
+    #[test]
+    fn truncated_modules_are_refused() {
+        let text = "#version 450\nlayout(local_size_x = 64) in;\n\
+            layout(set = 0, binding = 1) buffer B { int b[]; };\nint half_of(int x) { return x / 2; }\n\
+            void main() { if (b[0] > 1) { b[1] = half_of(b[0]); } }\n";
+        let words = crate::shader::Shaders::new(None)
+            .compile("t", &[], &|_| Some(GlslFile { text, path: None }))
+            .unwrap();
+        assert!(Module::parse(&words).is_ok());
+        for len in 0..words.len() {
+            assert!(Module::parse(&words[..len]).is_err(), "{len} words");
+        }
     }
 
     #[test]

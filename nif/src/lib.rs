@@ -6,6 +6,7 @@ mod device;
 mod exit;
 mod info;
 mod live;
+mod module;
 mod pin;
 mod reply;
 mod run;

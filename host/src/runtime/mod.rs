@@ -1,8 +1,10 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
+mod chain;
 mod forced;
 mod key;
 mod live;
+mod modules;
 mod routing;
 mod running;
 mod transfer;
@@ -17,6 +19,7 @@ use crate::{
     log,
     measured::Measured,
     memory::{Pool, Stats, Use},
+    module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
     registry::{self, Table},
@@ -24,12 +27,14 @@ use crate::{
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
+pub use chain::{Chain, Chains, Layout, Refusal};
 pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use rustc_hash::FxHashMap;
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -59,7 +64,11 @@ pub struct Runtime {
     readback: Arc<Pool>,
     upload: Arc<Pool>,
     shaders: Shaders,
+    // Modules hold pipelines.
+    module_files: Mutex<HashMap<PathBuf, (modules::Stamp, Arc<Module>)>>,
+    module_texts: Mutex<HashMap<[u8; 32], Arc<Module>>>,
     pipelines: Pipelines,
+    cache_dir: Option<PathBuf>,
     measured: Measured,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
@@ -145,7 +154,10 @@ impl Runtime {
             upload: Pool::new(&device, Use::Upload)?,
             shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders")))
                 .checked(config.checked),
+            module_files: Mutex::default(),
+            module_texts: Mutex::default(),
             pipelines,
+            cache_dir: cache,
             measured: Measured::open(config, &device),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),

@@ -5,7 +5,6 @@
 
 mod hostile;
 mod plans;
-mod reflect;
 mod shaders;
 
 use crate::{Config, Error, Kind, Result, Runtime, registry};

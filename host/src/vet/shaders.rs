@@ -1,8 +1,8 @@
 //! The shaders of a pack's plans: each variant is compiled, validated and compared with what plans say of it.
 
-use super::{Options, Report, reflect};
+use super::{Options, Report};
 use crate::{
-    Result, Runtime, kernels, plan,
+    Result, Runtime, kernels, plan, reflect,
     registry::LoadedPack,
     route::{Ask, Operand},
     shader, spirv, sweep,

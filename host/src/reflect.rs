@@ -10,11 +10,11 @@ const DEPTH: u32 = 32;
 
 /// Interface of a module.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Interface {
+pub(crate) struct Interface {
     /// Bytes of push constants that the module may read.
-    pub(super) push_bytes: u32,
+    pub(crate) push_bytes: u32,
     /// Bindings of storage buffers that are not declared `readonly`.
-    pub(super) writable: Vec<u32>,
+    pub(crate) writable: Vec<u32>,
 }
 
 enum Type {
@@ -40,7 +40,7 @@ struct Module {
 }
 
 /// Reads the interface of a module whose instructions were checked to lie in it.
-pub(super) fn interface(words: &[u32]) -> Interface {
+pub(crate) fn interface(words: &[u32]) -> Interface {
     let mut module = Module::default();
     let mut at = 5;
     while let Some(&first) = words.get(at) {

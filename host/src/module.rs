@@ -1,0 +1,305 @@
+//! Compute modules of the caller's own, from a SPIR-V file or from GLSL, run over buffers without a pack. What they
+//! compute is theirs to answer for; that they fit the device and their buffers is checked here.
+
+use crate::{
+    Error, Kind, Result, Tensor,
+    device::Device,
+    pipeline::{Pipeline, PipelineSpec, Pipelines},
+    plan::MAX_BINDINGS,
+    queue::{Step, StepArg},
+    reflect::{self, Interface},
+    spirv,
+};
+use nx_vulkan_abi::Features;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Largest file that is read as a module.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A module that was checked against a device.
+#[derive(Debug)]
+pub struct Module {
+    name: String,
+    words: Arc<[u32]>,
+    facts: spirv::Module,
+    interface: Interface,
+    device: Arc<Device>,
+    /// By number of bindings, bytes of push constants, and specialization constants.
+    pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
+}
+
+type Signature = (u32, u32, Vec<(u32, u32)>);
+
+/// A range of a tensor's buffer that a module sees as one binding.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding<'a> {
+    /// Whose buffer.
+    pub tensor: &'a Tensor,
+    /// First byte, a multiple of 256.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Whether the module may write there. What it writes elsewhere is undefined.
+    pub writes: bool,
+}
+
+impl<'a> Binding<'a> {
+    /// The whole buffer of `tensor`, to be read.
+    pub fn read(tensor: &'a Tensor) -> Binding<'a> {
+        Binding {
+            tensor,
+            offset: 0,
+            len: tensor.byte_len(),
+            writes: false,
+        }
+    }
+
+    /// The whole buffer of `tensor`, to be read and written.
+    pub fn write(tensor: &'a Tensor) -> Binding<'a> {
+        Binding {
+            writes: true,
+            ..Binding::read(tensor)
+        }
+    }
+}
+
+/// One dispatch of a module.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// Set 0, binding 0 and up.
+    pub bindings: &'a [Binding<'a>],
+    /// `(constant id, value)`; those the module does not declare are left out.
+    pub constants: &'a [(u32, u32)],
+    /// Push constants.
+    pub push: &'a [u8],
+    /// Workgroups along x, y and z; none where one of them is 0.
+    pub groups: [u32; 3],
+}
+
+/// Capabilities of SPIR-V and the feature of a device that each stands for; those without a feature come with Vulkan
+/// 1.2 and compute.
+const CAPABILITIES: &[(u32, &str, Option<Features>)] = &[
+    (0, "Matrix", None),
+    (1, "Shader", None),
+    (9, "Float16", Some(Features::FP16)),
+    (10, "Float64", Some(Features::FP64)),
+    (11, "Int64", Some(Features::INT64)),
+    (12, "Int64Atomics", Some(Features::INT64_ATOMICS)),
+    (22, "Int16", Some(Features::INT16)),
+    (39, "Int8", Some(Features::INT8)),
+    (61, "GroupNonUniform", None),
+    (
+        62,
+        "GroupNonUniformVote",
+        Some(Features::SUBGROUP_ARITHMETIC),
+    ),
+    (
+        63,
+        "GroupNonUniformArithmetic",
+        Some(Features::SUBGROUP_ARITHMETIC),
+    ),
+    (
+        64,
+        "GroupNonUniformBallot",
+        Some(Features::SUBGROUP_ARITHMETIC),
+    ),
+    (
+        65,
+        "GroupNonUniformShuffle",
+        Some(Features::SUBGROUP_SHUFFLE),
+    ),
+    (4433, "StorageBuffer16BitAccess", Some(Features::STORAGE16)),
+    (4448, "StorageBuffer8BitAccess", Some(Features::STORAGE8)),
+    (5345, "VulkanMemoryModel", Some(Features::MEMORY_MODEL)),
+    (
+        5346,
+        "VulkanMemoryModelDeviceScope",
+        Some(Features::MEMORY_MODEL),
+    ),
+    (6022, "CooperativeMatrixKHR", Some(Features::COOPMAT)),
+];
+
+impl Module {
+    /// Reads a SPIR-V file, in the byte order of either kind of machine.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when it cannot be read, [`Kind::Shader`] when it is no compute module or needs what the device lacks.
+    pub(crate) fn open(path: &Path, device: &Arc<Device>) -> Result<Module> {
+        let name = path.display().to_string();
+        let unread = |why: String| Error::new(Kind::Io, format!("read spv: {name}: {why}"));
+        let meta = std::fs::metadata(path).map_err(|e| unread(e.to_string()))?;
+        if !meta.is_file() || meta.len() > MAX_BYTES {
+            return Err(unread(format!(
+                "expected a file of at most {MAX_BYTES} bytes"
+            )));
+        }
+        let bytes = std::fs::read(path).map_err(|e| unread(e.to_string()))?;
+        let (chunks, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(refused(
+                &name,
+                format_args!("its {} bytes are not whole words", bytes.len()),
+            ));
+        }
+        let mut words: Vec<u32> = chunks.iter().map(|c| u32::from_le_bytes(*c)).collect();
+        if words.first() == Some(&0x0302_2307) {
+            words.iter_mut().for_each(|word| *word = word.swap_bytes());
+        }
+        Module::new(name, words.into(), device)
+    }
+
+    pub(crate) fn new(name: String, words: Arc<[u32]>, device: &Arc<Device>) -> Result<Module> {
+        let facts = spirv::Module::parse(&words).map_err(|why| refused(&name, why))?;
+        for &capability in &facts.capabilities {
+            check_capability(capability, device).map_err(|why| refused(&name, why))?;
+        }
+        if facts.other_sets {
+            return Err(refused(&name, "it uses descriptor sets other than 0"));
+        }
+        Ok(Module {
+            interface: reflect::interface(&words),
+            name,
+            words,
+            facts,
+            device: device.clone(),
+            pipelines: Mutex::default(),
+        })
+    }
+
+    /// The dispatch, with every number in bounds, and the buffers its arguments mean.
+    pub(crate) fn step(
+        &self,
+        launch: &Launch<'_>,
+        device: &Arc<Device>,
+        pipelines: &Pipelines,
+    ) -> Result<Step> {
+        let refuse = |why: String| Err(Error::bad_input(format!("{}: {why}", self.name)));
+        if !Arc::ptr_eq(&self.device, device) {
+            return refuse("it was made for another device".to_owned());
+        }
+        let limits = device.info();
+        let count = launch.bindings.len();
+        if count > MAX_BINDINGS {
+            return refuse(format!("{count} buffers, and the limit is {MAX_BINDINGS}"));
+        }
+        let used = self.facts.bindings.last().map_or(0, |&b| b as usize + 1);
+        if used > count {
+            return refuse(format!(
+                "it uses bindings {:?}, and {count} buffers are given",
+                self.facts.bindings
+            ));
+        }
+        let push = launch.push.len() as u32;
+        if !push.is_multiple_of(4) || push > limits.push_bytes || push < self.interface.push_bytes {
+            return refuse(format!(
+                "{push} bytes of push constants; it reads {}, and the device takes multiples of 4 up to {}",
+                self.interface.push_bytes, limits.push_bytes
+            ));
+        }
+        let mut constants: Vec<_> = launch.constants.to_vec();
+        constants.retain(|(id, _)| self.facts.spec_ids.contains(id));
+        constants.sort_unstable();
+        let Some(size) = self.facts.local_size(&constants) else {
+            return refuse("it has no workgroup size".to_owned());
+        };
+        let invocations = size.iter().try_fold(1u32, |n, &e| n.checked_mul(e));
+        let fits = invocations.is_some_and(|n| n > 0 && n <= limits.max_invocations);
+        let within =
+            |got: &[u32; 3], most: [u32; 3]| got.iter().zip(most).all(|(&n, max)| n <= max);
+        if !fits || !within(&size, limits.max_workgroup_size) {
+            return refuse(format!(
+                "a workgroup of {size:?}, and the device allows {:?} with {} invocations",
+                limits.max_workgroup_size, limits.max_invocations
+            ));
+        }
+        if !within(&launch.groups, limits.max_groups) {
+            return refuse(format!(
+                "{:?} workgroups, and the device allows {:?}",
+                launch.groups, limits.max_groups
+            ));
+        }
+        let mut args = Vec::with_capacity(count);
+        for (index, binding) in launch.bindings.iter().enumerate() {
+            let size = binding.tensor.buffer.len();
+            let end = binding.offset.checked_add(binding.len);
+            if binding.len == 0
+                || end.is_none_or(|end| end > size)
+                || !binding.offset.is_multiple_of(limits.buffer_align)
+                || binding.len > limits.max_buffer_range
+            {
+                return refuse(format!(
+                    "binding {index} covers bytes {}+{} of a buffer of {size} (offsets are multiples of {}, \
+                     and one binding covers 1 to {} bytes)",
+                    binding.offset, binding.len, limits.buffer_align, limits.max_buffer_range
+                ));
+            }
+            args.push(StepArg {
+                buffer: index,
+                offset: binding.offset,
+                len: binding.len,
+                reads: true,
+                writes: binding.writes,
+            });
+        }
+        Ok(Step {
+            pipeline: self.pipeline((count as u32, push, constants), pipelines)?,
+            groups: launch.groups,
+            args,
+            push: launch.push.to_vec(),
+            barrier: false,
+        })
+    }
+
+    fn pipeline(&self, signature: Signature, pipelines: &Pipelines) -> Result<Arc<Pipeline>> {
+        let lock = || {
+            self.pipelines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((_, known)) = lock().iter().find(|(known, _)| *known == signature) {
+            return Ok(known.clone());
+        }
+        let (bindings, push_bytes, constants) = &signature;
+        let pipeline = pipelines
+            .get(&PipelineSpec {
+                words: &self.words,
+                bindings: *bindings,
+                push_bytes: *push_bytes,
+                subgroup_size: 0,
+                constants,
+            })
+            .map_err(|e| e.context(&self.name))?;
+        lock().push((signature, pipeline.clone()));
+        Ok(pipeline)
+    }
+
+    /// The SPIR-V.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+}
+
+fn check_capability(capability: u32, device: &Device) -> std::result::Result<(), String> {
+    let Some((_, name, feature)) = CAPABILITIES.iter().find(|row| row.0 == capability) else {
+        return Err(format!(
+            "it needs SPIR-V capability {capability}, which nx_vulkan does not enable"
+        ));
+    };
+    if feature.is_some_and(|feature| !device.info().features.has(feature)) {
+        return Err(format!(
+            "it needs SPIR-V capability {name}, which the device {} lacks",
+            device.summary().name
+        ));
+    }
+    Ok(())
+}
+
+fn refused(name: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(
+        Kind::Shader,
+        format!("{name}: not a usable SPIR-V module: {why}"),
+    )
+}

@@ -1,0 +1,232 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Density do
+    @moduledoc """
+    A log density, written as a function of Nx, as a shader that runs leapfrog steps of Hamiltonian Monte Carlo.
+
+        density = Nx.Vulkan.Density.new(fn q -> Nx.negate(Nx.sum(Nx.multiply(q, q))) end, 3)
+        {:ok, {q, p, grad, logp}} = Nx.Vulkan.Density.chain(density, q0, p0, masses, [0.1], 32)
+
+    The function is traced and differentiated with `Nx.Defn`, and written down as one compute shader in which each
+    value is computed once; sums over data are shared by the invocations of a workgroup, and a workgroup runs a chain.
+    `Nx.Vulkan.HMC` samples with it.
+
+    It may use arithmetic, elementary functions, comparisons and `select`, reductions (`sum`, `product`, `reduce_max`,
+    `reduce_min`, `all`, `any`, `logsumexp`, …), `dot`, reshapes, slices, `concatenate`, `stack`, `pad`, `put_slice`,
+    `gather`, `take` and `cond`. Other ops, such as those of `Nx.LinAlg`, `sort`, windows and `while`, are named in the error.
+    """
+
+    alias Nx.Vulkan.{Device, Error, NativeV}
+    alias Nx.Vulkan.Density.{Graph, Shader}
+
+    @enforce_keys [:module, :glsl, :d, :type, :data, :scratch, :workgroup]
+    defstruct @enforce_keys
+
+    @doc """
+    Makes the shader of `fun`, a function of a vector of `d` floats and, with the option `:data`, of that.
+
+    ## Options
+
+      * `:data` - the second argument of `fun`: a tensor, or a container of tensors. It is kept on the device
+      * `:type` - `:f64` (the default) or `:f32`, the type of everything
+      * `:device` - as that of `Nx.Vulkan.VulkanoBackend`
+
+    Returns `{:ok, density}` or `{:error, exception}`: an `ArgumentError` for a function that does not give a scalar or
+    uses what no shader has, an `Nx.Vulkan.Error` from the device.
+    """
+    def new(fun, d, opts \\ []) do
+      opts = Keyword.validate!(opts, [:data, type: :f64, device: Device.default()])
+      type = validate!(fun, d, opts)
+
+      with {:ok, %{data: data} = source} <- source(fun, d, opts) do
+        device = opts[:device] |> Device.validate!() |> Device.fetch!()
+
+        with {:ok, module} <- native(NativeV.module_of(device, source.glsl)),
+             {:ok, data} <- upload(device, data, type) do
+          %{kind: kind} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
+
+          {:ok,
+           %__MODULE__{
+             module: module,
+             glsl: source.glsl,
+             d: d,
+             type: type,
+             data: data,
+             scratch: source.scratch,
+             workgroup: workgroup(kind, source.loop)
+           }}
+        end
+      end
+    end
+
+    @doc """
+    `new/3`, raising.
+    """
+    def new!(fun, d, opts \\ []) do
+      case new(fun, d, opts) do
+        {:ok, density} -> density
+        {:error, exception} -> raise exception
+      end
+    end
+
+    @doc """
+    The GLSL of a log density and what its chains need, without a device: `{:ok, map}` with `:glsl`, the `:data` as a
+    binary, the elements of `:scratch` memory for each chain and the longest `:loop`. Options as `new/3`, and
+
+      * `:layout` - `:resident` (the default), or `:native` for a shader that `Nx.Vulkan.NativeV.leapfrog_chain_synth_f64/6`
+        and its siblings run: its data are then part of the extras
+    """
+    def source(fun, d, opts \\ []) do
+      opts = Keyword.validate!(opts, [:data, :device, type: :f64, layout: :resident])
+      type = validate!(fun, d, opts)
+      {value, gradient} = trace(fun, d, type, opts)
+
+      if value.shape != {} do
+        shape = inspect(value.shape)
+        raise ArgumentError, "expected a log density that gives a scalar, got: one of shape #{shape}"
+      end
+
+      graph = Graph.new(value, gradient)
+      tensors = operands(graph, opts[:data])
+      {sources, length} = sources(tensors)
+      shader = Shader.new(graph, type, d, {sources, length}, opts[:layout])
+      data = for {_, tensor} <- tensors, into: <<>>, do: Nx.to_binary(Nx.as_type(host(tensor), type))
+      loop = tensors |> Enum.map(fn {_, tensor} -> Nx.axis_size(Nx.flatten(tensor), 0) end) |> Enum.max(fn -> 1 end)
+      {:ok, %{glsl: shader.glsl, data: data, scratch: shader.scratch, loop: max(loop, d)}}
+    rescue
+      error in ArgumentError -> {:error, error}
+    catch
+      {:unsupported, op, type, shape} -> {:error, unsupported(op, type, shape)}
+    end
+
+    @doc """
+    Runs `k` leapfrog steps of one or more chains.
+
+    `q`, `p` and `inverse_mass` are binaries of `d` floats for each chain, in the density's type, little-endian;
+    `step_sizes` is a list with one number for each chain, negative to go back. Returns
+    `{:ok, {q_chain, p_chain, grad_chain, logp_chain}}`, binaries with `k` rows for each chain, where row i is the state
+    after step i + 1 and the log density and its gradient there; or `{:error, exception}`.
+    """
+    def chain(%__MODULE__{} = density, q, p, inverse_mass, step_sizes, k) do
+      %{d: d, type: type} = density
+      chains = length(step_sizes)
+      bytes = chains * d * size(type)
+
+      for {name, binary} <- [q: q, p: p, inverse_mass: inverse_mass], byte_size(binary) != bytes do
+        raise ArgumentError,
+              "expected #{name} of #{chains} chains of #{d} coordinates in #{bytes} bytes, got: #{byte_size(binary)}"
+      end
+
+      unless is_integer(k) and k in 1..0xFFFFFFFF and chains > 0 do
+        raise ArgumentError, "expected at least one step and one chain, got: #{inspect(k)} and #{chains}"
+      end
+
+      extras = extras(step_sizes, inverse_mass, d * size(type), type)
+      push = <<k::32-little, 0::32, d::32-little, chains::32-little, 0::size(size(type))-unit(8)>>
+      memory = {density.data, density.scratch, density.workgroup}
+
+      case NativeV.chain_module(density.module, {q, p, extras, push}, k, type, memory) do
+        {:ok, chains} -> {:ok, chains}
+        {:error, :dispatch_failed, message} -> {:error, Error.exception(kind: :vulkan, message: message)}
+        {:error, reason} -> {:error, Error.exception(kind: :vulkan, message: "the chain was refused: #{reason}")}
+      end
+    end
+
+    ## Tracing
+
+    defp trace(fun, d, type, opts) do
+      point = Nx.template({d}, type)
+
+      # Everything is traced in one type.
+      case Keyword.fetch(opts, :data) do
+        {:ok, data} when data != nil ->
+          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [point, templates(data, type)])
+
+        _ ->
+          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fun), [point])
+      end
+    end
+
+    defp templates(data, type) do
+      {template, _} =
+        Nx.Defn.Composite.traverse(data, nil, fn tensor, acc ->
+          tensor = Nx.to_tensor(tensor)
+          type = if Nx.Type.float?(tensor.type), do: type, else: tensor.type
+          {Nx.template(tensor.shape, type), acc}
+        end)
+
+      template
+    end
+
+    defp operands(graph, data) do
+      given = if data, do: [data] |> Nx.Defn.Composite.flatten_list(), else: []
+
+      parameters =
+        for {at, _} <- Enum.sort(graph.parameters), at > 0, do: {{:parameter, at}, Enum.at(given, at - 1)}
+
+      captured = for {tensor, at} <- Enum.with_index(graph.captured), do: {{:captured, at}, tensor}
+      parameters ++ captured
+    end
+
+    defp sources(tensors) do
+      Enum.reduce(tensors, {%{}, 0}, fn {key, tensor}, {sources, at} ->
+        {Map.put(sources, key, at), at + Nx.size(tensor)}
+      end)
+    end
+
+    defp host(tensor), do: tensor |> Nx.to_tensor() |> Nx.backend_copy(Nx.BinaryBackend)
+
+    ## Checks
+
+    defp validate!(fun, d, opts) do
+      arity = if opts[:data] == nil, do: 1, else: 2
+
+      unless is_function(fun, arity) do
+        raise ArgumentError, "expected a function of #{arity} argument(s), got: #{inspect(fun)}"
+      end
+
+      unless is_integer(d) and d > 0 do
+        raise ArgumentError, "expected a positive number of coordinates, got: #{inspect(d)}"
+      end
+
+      case opts[:type] do
+        type when type in [:f32, :f64] -> type
+        {:f, bits} when bits in [32, 64] -> :"f#{bits}"
+        other -> raise ArgumentError, "expected :type to be :f32 or :f64, got: #{inspect(other)}"
+      end
+    end
+
+    defp unsupported(op, type, shape) do
+      ArgumentError.exception(
+        "no shader computes #{op} (#{Nx.Type.to_string(type)}#{inspect(Tuple.to_list(shape))}) of a log density; " <>
+          "sample op by op with method: :per_op, which is slower, or write the density without it"
+      )
+    end
+
+    defp native({:ok, value}), do: {:ok, value}
+    defp native({:error, kind, message}), do: {:error, Error.exception(kind: kind, message: message)}
+
+    defp upload(_, <<>>, _), do: {:ok, nil}
+
+    defp upload(device, data, type),
+      do: native(NativeV.upload_dirty(device, {:f, 8 * size(type)}, {div(byte_size(data), size(type))}, data))
+
+    defp size(:f64), do: 8
+    defp size(:f32), do: 4
+
+    # A CPU runs a workgroup's invocations in vectors of 8, and each barrier costs it.
+    defp workgroup("cpu", _), do: 8
+
+    defp workgroup(_, loop) do
+      Enum.find([32, 64, 128], 256, &(loop <= &1))
+    end
+
+    defp extras(step_sizes, inverse_mass, bytes, type) do
+      for {epsilon, chain} <- Enum.with_index(step_sizes), into: <<>> do
+        float(epsilon, type) <> binary_part(inverse_mass, chain * bytes, bytes)
+      end
+    end
+
+    defp float(number, :f64), do: <<number::float-64-little>>
+    defp float(number, :f32), do: <<number::float-32-little>>
+  end
+end

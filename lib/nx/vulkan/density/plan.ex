@@ -1,0 +1,161 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Density.Plan do
+    @moduledoc false
+    # What of a graph is computed by loops that the whole workgroup shares, and in which order. All else is computed where
+    # it is used.
+    #
+    # A `{:scalars, id}` is a reduction with few results, each an accumulator of a loop over what is reduced. An
+    # `{:array, id}` is kept in memory, by a loop over its elements. Those of one level need only those of lower levels.
+
+    alias Nx.Vulkan.Density.Graph
+
+    @enforce_keys [:levels, :arrays, :graph]
+    defstruct @enforce_keys
+
+    @reductions ~w(sum product all any reduce_max reduce_min dot indexed_add)a
+    @views ~w(reshape squeeze transpose reverse broadcast slice as_type metadata)a
+
+    # Reductions over at most so many elements are written out where they are used.
+    @inline 16
+    # Reductions with at most so many results keep them in variables.
+    @scalars 64
+    # Axes of at most this extent are written out inside loops.
+    @short 8
+
+    @doc """
+    The plan of a graph: for each level the loops, as `{domain, items}`.
+    """
+    def new(%Graph{} = graph) do
+      order = reachable(graph)
+      kinds = kinds(graph, order)
+
+      levels =
+        Enum.reduce(order, %{}, fn id, levels ->
+          below =
+            graph.nodes[id] |> Graph.reads() |> Enum.map(&levels[&1]) |> Enum.max(fn -> 0 end)
+
+          Map.put(levels, id, if(kinds[id], do: below + 1, else: below))
+        end)
+
+      loops =
+        order
+        |> Enum.filter(&kinds[&1])
+        |> Enum.group_by(&levels[&1])
+        |> Enum.sort()
+        |> Enum.map(fn {_, ids} ->
+          ids
+          |> Enum.map(&{domain(kinds[&1], graph.nodes[&1], graph), {kinds[&1], &1}})
+          |> group()
+        end)
+
+      arrays = for id <- order, kinds[id] == :array, into: MapSet.new(), do: id
+      %__MODULE__{levels: loops, arrays: arrays, graph: graph}
+    end
+
+    @doc """
+    The axes that a reduction reduces, in the order in which they are counted: `{extents, looped positions}`.
+    """
+    def reduced(node, graph) do
+      extents = extents(node, graph)
+      long = for {extent, at} <- Enum.with_index(extents), extent > @short, do: at
+      all = for {extent, at} <- Enum.with_index(extents), extent > 1, do: at
+      {extents, if(long == [], do: all, else: long)}
+    end
+
+    @doc """
+    Reductions over at most so many elements are written out where they are used.
+    """
+    def inline, do: @inline
+
+    @doc """
+    Whether a node is a reduction.
+    """
+    def reduction?(%{op: op}), do: op in @reductions
+
+    @doc """
+    Every index into a shape, in row-major order.
+    """
+    def indices(shape) do
+      Enum.reduce(Enum.reverse(shape), [[]], fn extent, tails ->
+        for i <- 0..(extent - 1)//1, tail <- tails, do: [i | tail]
+      end)
+    end
+
+    def size(shape), do: Enum.product(shape)
+
+    defp domain(:array, node, _), do: node.shape
+
+    defp domain(:scalars, node, graph) do
+      {extents, looped} = reduced(node, graph)
+      Enum.map(looped, &Enum.at(extents, &1))
+    end
+
+    # In the order of first appearance, so that the same graph gives the same text.
+    defp group(pairs) do
+      domains = pairs |> Enum.map(&elem(&1, 0)) |> Enum.uniq()
+      for domain <- domains, do: {domain, for({^domain, item} <- pairs, do: item)}
+    end
+
+    defp kinds(graph, order) do
+      reductions =
+        for id <- order, reduction?(graph.nodes[id]), kind = kind(graph.nodes[id], graph), into: %{} do
+          {id, kind}
+        end
+
+      # What a loop over results would compute again for each of them is kept.
+      for {id, :array} <- reductions, shared <- repeated(graph.nodes[id], graph), into: reductions do
+        {shared, reductions[shared] || :array}
+      end
+    end
+
+    defp kind(node, graph) do
+      cond do
+        size(extents(node, graph)) <= @inline -> nil
+        size(node.shape) <= @scalars -> :scalars
+        true -> :array
+      end
+    end
+
+    defp repeated(%{op: :dot, args: [a, b | _]}, graph), do: Enum.filter([a, b], &costly?(graph, &1))
+    defp repeated(%{op: :indexed_add, args: [_, i, u, _]}, graph), do: Enum.filter([i, u], &costly?(graph, &1))
+    defp repeated(_, _), do: []
+
+    defp costly?(graph, id) do
+      case graph.nodes[id] do
+        %{op: op} when op in [:parameter, :captured, :constant, :iota, :eye] -> false
+        %{op: op, args: [t | _]} when op in @views -> costly?(graph, t)
+        %{shape: shape} -> size(shape) > 1
+      end
+    end
+
+    defp extents(%{op: :dot, args: [a, _, {axes, _}, _]}, graph),
+      do: Enum.map(axes, &Enum.at(graph.nodes[a].shape, &1))
+
+    defp extents(%{op: :indexed_add, args: [_, indices, _, _]}, graph),
+      do: Enum.drop(graph.nodes[indices].shape, -1)
+
+    defp extents(%{args: [t, axes, _]}, graph),
+      do: Enum.map(axes, &Enum.at(graph.nodes[t].shape, &1))
+
+    # Ids in an order in which each comes after what it reads.
+    defp reachable(graph) do
+      {order, _} =
+        Enum.reduce([graph.value, graph.gradient], {[], MapSet.new()}, &visit(&1, &2, graph))
+
+      Enum.reverse(order)
+    end
+
+    defp visit(id, {order, seen}, graph) do
+      if MapSet.member?(seen, id) do
+        {order, seen}
+      else
+        {order, seen} =
+          graph.nodes[id]
+          |> Graph.reads()
+          |> Enum.reduce({order, MapSet.put(seen, id)}, &visit(&1, &2, graph))
+
+        {[id | order], seen}
+      end
+    end
+  end
+end

@@ -1,0 +1,218 @@
+//! Shaders of the caller's own: from GLSL text or a SPIR-V file, run over buffers or as leapfrog chains.
+
+use crate::{
+    device::DeviceRef,
+    reply::{self, Failure},
+    tensor::TensorRef,
+    terms::Bytes,
+};
+use nx_vulkan_host::{Chain, ChainLayout, Chains, DType, Module, Refusal, Runtime, Tensor};
+use rustler::{Binary, Encoder, Env, Resource, ResourceArc, Term};
+use std::{path::Path, sync::Arc};
+
+mod atoms {
+    rustler::atoms! { ok, error, bad_input, size_mismatch, dispatch_failed, f32, f64 }
+}
+
+/// A module on a device.
+pub(crate) struct ModuleRef {
+    runtime: Arc<Runtime>,
+    module: Arc<Module>,
+}
+
+#[rustler::resource_impl]
+impl Resource for ModuleRef {}
+
+/// `{:ok, module}` of a GLSL compute shader.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn module_of<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, glsl: &str) -> Term<'a> {
+    let runtime = &device.runtime;
+    let made = runtime.module_of(glsl).map(|module| {
+        ResourceArc::new(ModuleRef {
+            runtime: runtime.clone(),
+            module,
+        })
+    });
+    reply::encode(env, made.map_err(Failure::from))
+}
+
+/// `{:ok, path}` of the SPIR-V file of a GLSL compute shader.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn spirv_file<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, glsl: &str) -> Term<'a> {
+    let path = device.runtime.spirv_file(glsl);
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    reply::encode(env, path.map_err(Failure::from))
+}
+
+/// `{:ok, path}` of the folder with those files.
+#[rustler::nif]
+fn synthesis_dir<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+    let path = device.runtime.synthesis_dir();
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    reply::encode(env, path.map_err(Failure::from))
+}
+
+/// A dispatch over buffers: `:ok` with `out` written, `{:error, :size_mismatch}`, `{:error, :bad_input}` or
+/// `{:error, :dispatch_failed, message}`. `counts` are the extents that go into the push constants, `elements` those of
+/// each of `inputs` and then of `out`; all have one element size. `op` goes into specialization constant 0.
+#[rustler::nif(schedule = "DirtyIo")]
+fn dispatch_file<'a>(
+    env: Env<'a>,
+    out: Term<'a>,
+    inputs: Vec<Term<'a>>,
+    elements: Vec<u64>,
+    (push, op): (Vec<u32>, Option<i32>),
+    groups: (u32, u32, u32),
+    path: &str,
+) -> Term<'a> {
+    let buffer = |term: &Term<'a>| {
+        let buffer: ResourceArc<TensorRef> = term.decode().ok()?;
+        let tensor = buffer.tensor().ok()?;
+        Some((buffer, tensor))
+    };
+    let (Some(out), Some(inputs)) = (
+        buffer(&out),
+        inputs.iter().map(buffer).collect::<Option<Vec<_>>>(),
+    ) else {
+        return refused(env, &Refusal::BadInput);
+    };
+    let runtime = &out.0.runtime;
+    if !inputs.iter().all(|i| Arc::ptr_eq(&i.0.runtime, runtime)) {
+        return refused(env, &Refusal::BadInput);
+    }
+    let all = inputs.iter().chain([&out]);
+    let lens: Vec<u64> = all.map(|(buffer, _)| buffer.byte_size()).collect();
+    let fits = |size: u64| {
+        let wanted = |n: &u64| n.checked_mul(size);
+        lens.len() == elements.len()
+            && lens
+                .iter()
+                .zip(&elements)
+                .all(|(len, n)| wanted(n) == Some(*len))
+    };
+    if ![1, 2, 4, 8].into_iter().any(fits) {
+        return refused(env, &Refusal::SizeMismatch);
+    }
+    let run = || -> nx_vulkan_host::Result<Tensor> {
+        let module = runtime.module_at(Path::new(path))?;
+        let inputs: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+        let push: Vec<u8> = push.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let op = op.map(|op| (0, op.cast_unsigned()));
+        let (x, y, z) = groups;
+        runtime.run_module(&module, &inputs, &out.1, (op.as_slice(), &push), [x, y, z])
+    };
+    match run() {
+        Ok(tensor) => {
+            out.0.replace(tensor);
+            atoms::ok().encode(env)
+        }
+        Err(error) => refused(env, &Refusal::Failed(error)),
+    }
+}
+
+/// `{:ok, {q, p, grad, logp}}` or a refusal, by a SPIR-V file of the chain contract. `batch` tells whether the push
+/// block counts chains.
+#[rustler::nif(schedule = "DirtyIo")]
+fn chain_file<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    inputs: (Term<'a>, Term<'a>, Term<'a>, Term<'a>),
+    k: Term<'a>,
+    path: Term<'a>,
+    (dtype, batch): (rustler::Atom, bool),
+) -> Term<'a> {
+    let run = || -> Result<Chains, Refusal> {
+        let path: &str = decode(path)?;
+        let (q, p, extras, push): (Binary, Binary, Binary, Binary) = (
+            decode(inputs.0)?,
+            decode(inputs.1)?,
+            decode(inputs.2)?,
+            decode(inputs.3)?,
+        );
+        let chain = Chain {
+            q: &q,
+            p: &p,
+            extras: &extras,
+            push: &push,
+            k: decode(k)?,
+            dtype: float(dtype),
+            layout: if batch {
+                ChainLayout::Batch
+            } else {
+                ChainLayout::Single
+            },
+        };
+        chain.check()?;
+        let module = device.runtime.module_at(Path::new(path))?;
+        device.runtime.chain(&module, &chain)
+    };
+    match run() {
+        Ok(chains) => encode(env, &chains),
+        Err(refusal) => refused(env, &refusal),
+    }
+}
+
+/// As [`chain_file`], by a module with its data resident: step size and inverse masses are each chain's extras.
+#[rustler::nif(schedule = "DirtyIo")]
+fn chain_module<'a>(
+    env: Env<'a>,
+    module: ResourceArc<ModuleRef>,
+    (q, p, extras, push): (Binary, Binary, Binary, Binary),
+    k: u32,
+    dtype: rustler::Atom,
+    (data, scratch, workgroup): (Option<ResourceArc<TensorRef>>, u64, u32),
+) -> Term<'a> {
+    let run = || -> Result<Chains, Refusal> {
+        let here = |data: &&ResourceArc<TensorRef>| Arc::ptr_eq(&data.runtime, &module.runtime);
+        if !data.iter().all(|data| here(&data)) {
+            return Err(Refusal::BadInput);
+        }
+        let data = data.as_ref().map(|data| data.tensor()).transpose();
+        let data = data.map_err(|_| Refusal::BadInput)?;
+        let chain = Chain {
+            q: &q,
+            p: &p,
+            extras: &extras,
+            push: &push,
+            k,
+            dtype: float(dtype),
+            layout: ChainLayout::Resident {
+                data: data.as_ref(),
+                scratch,
+                workgroup,
+            },
+        };
+        module.runtime.chain(&module.module, &chain)
+    };
+    match run() {
+        Ok(chains) => encode(env, &chains),
+        Err(refusal) => refused(env, &refusal),
+    }
+}
+
+fn decode<'a, T: rustler::Decoder<'a>>(term: Term<'a>) -> Result<T, Refusal> {
+    term.decode().map_err(|_| Refusal::BadInput)
+}
+
+fn float(name: rustler::Atom) -> DType {
+    if name == atoms::f32() {
+        DType::F32
+    } else {
+        DType::F64
+    }
+}
+
+fn encode<'a>(env: Env<'a>, chains: &Chains) -> Term<'a> {
+    let [q, p, grad, logp] = chains.parts().map(|part| Bytes(part.to_vec()));
+    (atoms::ok(), (q, p, grad, logp)).encode(env)
+}
+
+fn refused<'a>(env: Env<'a>, refusal: &Refusal) -> Term<'a> {
+    match refusal {
+        Refusal::SizeMismatch => (atoms::error(), atoms::size_mismatch()).encode(env),
+        Refusal::BadInput => (atoms::error(), atoms::bad_input()).encode(env),
+        Refusal::Failed(error) => {
+            (atoms::error(), atoms::dispatch_failed(), error.to_string()).encode(env)
+        }
+    }
+}
