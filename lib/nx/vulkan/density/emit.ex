@@ -541,20 +541,25 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    # With interior padding only every `step`th position holds an element.
     defp padded(st, inner, extents, t, value) do
-      spread = for {i, step} <- inner, step > 1, do: {i, step}
       positions = for {i, step} <- inner, do: Value.quotient(i, step)
+      between? = Enum.any?(inner, fn {i, step} -> is_integer(i) and (i < 0 or rem(i, step) != 0) end)
+      exact = for {{text, _} = i, step} <- inner, step > 1, do: {"#{text} % #{step} == 0", i}
 
       cond do
-        Enum.any?(inner, fn {i, _} -> is_integer(i) and i < 0 end) or
-            Enum.any?(spread, fn {i, step} -> is_integer(i) and rem(i, step) != 0 end) ->
+        between? ->
           elem(st, value, [])
 
-        spread == [] ->
+        exact == [] ->
           within(st, positions, extents, {:elem, t}, {:elem, value, []})
 
         true ->
-          throw({:unsupported, "pad with interior padding", {:f, 64}, List.to_tuple(extents)})
+          # A negative position would round towards 0, into the first element.
+          {element, st} = within(st, positions, extents, {:elem, t}, {:elem, value, []})
+          {outside, st} = elem(st, value, [])
+          conditions = for {text, {at, _}} <- exact, do: "#{at} >= 0 && #{text}"
+          choice(st, Enum.reverse(conditions), element, outside, Enum.map(exact, &Kernel.elem(&1, 1)))
       end
     end
 

@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Tensor, as: T
 
     @enforce_keys [:nodes, :value, :gradient, :parameters, :captured]
-    defstruct @enforce_keys
+    defstruct @enforce_keys ++ [:scope]
 
     @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
               negate sign abs floor ceil round erf erfc erf_inv is_nan is_infinity real conjugate as_type)a
@@ -62,9 +62,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp node(graph, :metadata, [%T{} = t, _], _), do: same(graph, t)
-    defp node(graph, :block, [_, _, %T{} = default, _], _), do: same(graph, default)
+    defp node(graph, :block, [_, args, %T{} = default, _], _), do: body(graph, args, default)
 
-    defp node(graph, :elem, [%T{data: %Expr{op: :block, args: [_, _, tuple, _]}}, at], _)
+    defp node(graph, :elem, [%T{data: %Expr{op: :block, args: [_, args, tuple, _]}}, at], _)
+         when is_tuple(tuple),
+         do: body(graph, args, elem(tuple, at))
+
+    defp node(graph, :elem, [%T{data: %Expr{op: :metadata, args: [tuple, _]}}, at], _)
          when is_tuple(tuple),
          do: same(graph, elem(tuple, at))
 
@@ -88,6 +92,8 @@ if Code.ensure_loaded?(Nx) do
 
       {:same, id, graph}
     end
+
+    defp node(%{scope: %{} = scope} = graph, :parameter, [at], _), do: {:same, scope[at], graph}
 
     defp node(graph, :parameter, [at], t) do
       {{:parameter, [at]}, put_in(graph.parameters[at], Tuple.to_list(t.shape))}
@@ -149,6 +155,17 @@ if Code.ensure_loaded?(Nx) do
 
     defp name(:elem, [%T{data: %Expr{op: op}}, _]), do: op
     defp name(op, _), do: op
+
+    # The body of a block has parameters of its own, which stand for the block's tensors.
+    defp body(graph, args, default) do
+      tensors = for %T{} = t <- Nx.Defn.Composite.flatten_list(Enum.filter(args, &tensors?/1)), do: t
+      {ids, graph} = Enum.map_reduce(tensors, graph, &flip(&1, &2))
+      scope = ids |> Enum.with_index() |> Map.new(fn {id, at} -> {at, id} end)
+      {:same, id, inner} = same(%{graph | scope: scope}, default)
+      {:same, id, %{inner | scope: graph.scope}}
+    end
+
+    defp tensors?(arg), do: not is_list(arg) and not is_atom(arg) and not is_number(arg)
 
     defp same(graph, t) do
       {id, graph} = convert(graph, t)

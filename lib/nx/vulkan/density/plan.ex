@@ -103,9 +103,11 @@ if Code.ensure_loaded?(Nx) do
         end
 
       # What a loop over results would compute again for each of them is kept.
-      for {id, :array} <- reductions, shared <- repeated(graph.nodes[id], graph), into: reductions do
-        {shared, reductions[shared] || :array}
-      end
+      for id <- order,
+          size(graph.nodes[id].shape) > @scalars,
+          shared <- repeated(graph.nodes[id], graph),
+          into: reductions,
+          do: {shared, reductions[shared] || :array}
     end
 
     defp kind(node, graph) do
