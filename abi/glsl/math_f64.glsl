@@ -124,7 +124,7 @@ dvec2 nxv_reduce_exp(double x, double low, out int k) {
 
 // e^r - 1 - r.x for r from nxv_reduce_exp.
 double nxv_exp_tail(dvec2 r) {
-    precise double tail = r.x * r.x * (0.5lf + r.x * (0.1666666666666667lf + r.x * (0.04166666666666668lf + r.x * (
+    double tail = r.x * r.x * (0.5lf + r.x * (0.1666666666666667lf + r.x * (0.04166666666666668lf + r.x * (
         0.008333333333325888lf + r.x * (0.0013888888888876978lf + r.x * (0.00019841269875453375lf + r.x * (
         2.480158734244868e-05lf + r.x * (2.7557254761123693e-06lf + r.x * (2.755725697210716e-07lf + r.x * (
         2.5105439672977192e-08lf + r.x * 2.0920363443396856e-09lf))))))))));
@@ -166,7 +166,7 @@ double nxv_sigmoid(double x) {
 double nxv_log_sum(double f, double lost, int k) {
     double s = f / (2.0lf + f);
     double z = s * s;
-    precise double series = z * (0.6666666666666666lf + z * (0.4000000000000003lf + z * (
+    double series = z * (0.6666666666666666lf + z * (0.4000000000000003lf + z * (
         0.28571428571335183lf + z * (0.22222222272117628lf + z * (0.1818180811913091lf + z * (
         0.15385582526368033lf + z * (0.13285737170453843lf + z * 0.12916008549885982lf)))))));
     precise double half_square = 0.5lf * f * f;

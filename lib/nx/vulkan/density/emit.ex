@@ -35,14 +35,27 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
-    Names a value, unless it is a constant.
+    Names a value. The same text means the same value.
     """
-    def let(st, _kind, {:const, _} = value), do: {value, st}
-
     def let(st, kind, text, depth) do
+      key = {{:text, kind, text}, []}
+
+      case st.memo do
+        %{^key => value} ->
+          {value, st}
+
+        _ ->
+          {value, st} = fresh(st, kind, text, depth)
+          {value, put_in(st.memo[key], value)}
+      end
+    end
+
+    @doc """
+    A variable of its own, for what changes.
+    """
+    def fresh(st, kind, text, depth) do
       name = "v#{st.names}"
-      declared = %{float: "FLOAT", int: "int", bool: "bool"}[kind]
-      st = line(%{st | names: st.names + 1}, depth, "#{declared} #{name} = #{text};")
+      st = line(%{st | names: st.names + 1}, depth, "#{declared(kind)} #{name} = #{text};")
       {{kind, name, depth}, st}
     end
 
@@ -313,6 +326,11 @@ if Code.ensure_loaded?(Nx) do
         text = @arithmetic[op] ->
           infix(st, kind(node), kind(node), text, a, b)
 
+        op == :divide and kind(node) == :float and Value.depth(b) < Value.depth(a) ->
+          # A division costs as much as ten products: what a loop divides by is inverted outside of it.
+          {inverse, st} = inverse(st, b)
+          infix(st, :float, :float, "*", a, inverse)
+
         text = @comparisons[op] ->
           infix(st, :bool, merged(a, b), text, a, b)
 
@@ -326,6 +344,19 @@ if Code.ensure_loaded?(Nx) do
           kind = kind(node)
           [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
           named(st, kind, call(op, kind, x, y, b), [a, b])
+      end
+    end
+
+    defp inverse(st, b) do
+      key = {{:inverse, b}, []}
+
+      case st.memo do
+        %{^key => inverse} ->
+          {inverse, st}
+
+        _ ->
+          {inverse, st} = named(st, :float, "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}", [b])
+          {inverse, put_in(st.memo[key], inverse)}
       end
     end
 

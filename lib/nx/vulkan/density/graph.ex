@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Tensor, as: T
 
     @enforce_keys [:nodes, :value, :gradient, :parameters, :captured]
-    defstruct @enforce_keys ++ [:scope]
+    defstruct @enforce_keys ++ [:scope, known: %{}]
 
     @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
               negate sign abs floor ceil round erf erfc erf_inv is_nan is_infinity real conjugate as_type)a
@@ -52,13 +52,21 @@ if Code.ensure_loaded?(Nx) do
     defp convert(graph, %T{data: %Expr{id: id, op: op, args: args}} = t) do
       case node(graph, op, args, t) do
         {:same, other, graph} -> {other, put_in(graph.nodes[id], {:same, other})}
-        {node, graph} -> {id, put(graph, id, node, t)}
+        {node, graph} -> put(graph, id, node, t)
       end
     end
 
+    # The same op on the same operands is one node, whatever its id in the trace.
     defp put(graph, id, {op, args}, t) do
       node = %{op: op, shape: Tuple.to_list(t.shape), type: t.type, args: args}
-      put_in(graph.nodes[id], node)
+
+      case graph.known do
+        %{^node => other} ->
+          {other, put_in(graph.nodes[id], {:same, other})}
+
+        known ->
+          {id, %{graph | nodes: Map.put(graph.nodes, id, node), known: Map.put(known, node, id)}}
+      end
     end
 
     defp node(graph, :metadata, [%T{} = t, _], _), do: same(graph, t)
@@ -86,8 +94,7 @@ if Code.ensure_loaded?(Nx) do
         |> Enum.reduce({otherwise, graph}, fn {condition, branch}, {otherwise, graph} ->
           {condition, graph} = convert(graph, condition)
           {branch, graph} = convert(graph, branch)
-          id = make_ref()
-          {id, put(graph, id, {:select, [condition, branch, otherwise]}, t)}
+          put(graph, make_ref(), {:select, [condition, branch, otherwise]}, t)
         end)
 
       {:same, id, graph}

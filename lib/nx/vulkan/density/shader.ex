@@ -30,10 +30,10 @@ if Code.ensure_loaded?(Nx) do
         do: throw({:unsupported, "scratch memory of #{scratch} elements in a shader of seven bindings", {:f, 64}, {}})
 
       st = %Emit{graph: graph, plan: plan, type: type, sources: sources, places: places}
-      st = Enum.reduce(plan.levels, st, &level/2)
+      {shared_by_all, st} = plan.levels |> Enum.reduce(st, &level/2) |> Emit.take(0)
       {gradient, st} = gradient(st, graph.gradient, d)
       {logp, st} = Emit.elem(st, graph.value, [])
-      {body, _} = Emit.take(st, 0)
+      {owners_own, _} = Emit.take(st, 0)
 
       rounds = Enum.max([1 | for(loops <- plan.levels, do: min(accumulators(loops, graph), @round))])
 
@@ -48,7 +48,7 @@ if Code.ensure_loaded?(Nx) do
         partials: rounds
       ]
 
-      glsl = text(names, [body], gradient, Value.text(logp, :float, type))
+      glsl = text(names, {shared_by_all, owners_own}, gradient, Value.text(logp, :float, type))
       %__MODULE__{glsl: glsl, shared: shared, scratch: scratch, data_length: length}
     end
 
@@ -86,7 +86,7 @@ if Code.ensure_loaded?(Nx) do
         Enum.map_reduce(reductions, st, fn {id, idx}, st ->
           node = st.graph.nodes[id]
           start = Value.text(Emit.identity(node), Emit.kind(node), st.type)
-          {{kind, name, 0}, st} = Emit.let(st, Emit.kind(node), start, 0)
+          {{kind, name, 0}, st} = Emit.fresh(st, Emit.kind(node), start, 0)
           {{id, idx, {kind, name, 1}}, st}
         end)
 
@@ -155,7 +155,7 @@ if Code.ensure_loaded?(Nx) do
         for {{id, idx, _}, n} <- Enum.with_index(accumulators), reduce: st do
           st ->
             node = st.graph.nodes[id]
-            {result, st} = Emit.let(st, :float, "partials[#{n} * W]", 0)
+            {result, st} = Emit.fresh(st, :float, "partials[#{n} * W]", 0)
             {value, st} = converted(st, Emit.kind(node), result)
             {value, st} = Emit.with_target(st, node, idx, value)
             put_in(st.memo[{id, idx}], value)
@@ -171,7 +171,7 @@ if Code.ensure_loaded?(Nx) do
     defp folded(node, a, b, type), do: Emit.combined(%{node | type: {:f, 64}}, a, b, type)
 
     defp converted(st, :float, value), do: {value, st}
-    defp converted(st, kind, value), do: Emit.let(st, kind, Value.text(value, kind, st.type), 0)
+    defp converted(st, kind, value), do: Emit.fresh(st, kind, Value.text(value, kind, st.type), 0)
 
     defp accumulators(loops, graph) do
       Enum.sum(
@@ -195,7 +195,7 @@ if Code.ensure_loaded?(Nx) do
 
     ## Text
 
-    defp text(names, body, gradient, logp) do
+    defp text(names, {shared_by_all, owners_own}, gradient, logp) do
       resident? = names[:layout] == :resident
 
       [
@@ -254,7 +254,10 @@ if Code.ensure_loaded?(Nx) do
         "}",
         # The positions are in place.
         "barrier();",
-        body,
+        shared_by_all,
+        # The rest concerns those who own a coordinate.
+        "if (I < D) {",
+        owners_own,
         own([
           "FLOAT gradient;",
           gradient,
@@ -267,6 +270,7 @@ if Code.ensure_loaded?(Nx) do
         ]),
         "if (k >= 0 && I == 0) logp_chain[chain * K + k] = #{logp};",
         "}",
+        "}",
         "}"
       ]
       |> List.flatten()
@@ -276,7 +280,7 @@ if Code.ensure_loaded?(Nx) do
     defp buffer(binding, access, name),
       do: "layout(set = 0, binding = #{binding}, std430) #{access} buffer B#{binding} { FLOAT #{name}[]; };"
 
-    defp own(body), do: ["[[unroll]] for (int c = 0; c < CHUNKS; ++c) {", "int i = c * W + I;", "if (i < D) {", body, "}", "}"]
+    defp own(body), do: ["for (int c = 0; c < CHUNKS; ++c) {", "int i = c * W + I;", "if (i < D) {", body, "}", "}"]
 
     # The NaN of either operand is the result.
     defp functions(type) do
