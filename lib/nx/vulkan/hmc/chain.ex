@@ -1,0 +1,64 @@
+defmodule Nx.Vulkan.HMC.Chain do
+  @moduledoc false
+  # One chain: where it is, its random numbers, its step size and metric, and what it recorded.
+
+  alias Nx.Vulkan.HMC.{Adaptation, Floats, Tree}
+
+  defstruct [
+    :index,
+    :rng,
+    :q,
+    :logp,
+    :inv_mass,
+    :inv_mass_bytes,
+    :step_size,
+    :adaptation,
+    plan: 1,
+    records: []
+  ]
+
+  @doc "Chain `index` of a run. Its random numbers depend on the seed and `index` alone."
+  def new(index, q, opts) do
+    chain = %__MODULE__{
+      index: index,
+      rng: :rand.seed_s(:exsss, {opts[:seed], index, 0}),
+      q: q,
+      step_size: (opts[:step_size] || 1.0) / 1,
+      adaptation: Adaptation.new(opts[:target_accept])
+    }
+
+    put_inv_mass(chain, opts[:inv_mass])
+  end
+
+  def put_inv_mass(chain, inv_mass),
+    do: %{chain | inv_mass: inv_mass, inv_mass_bytes: Floats.encode(inv_mass)}
+
+  @doc "The requests that `tree` of this chain has for the next dispatch."
+  def requests(chain, tree) do
+    for {side, {q, p, _momentum}, steps} <- Tree.needs(tree) do
+      step_size = if side == :front, do: chain.step_size, else: -chain.step_size
+      {side, {q, p, chain.inv_mass_bytes, step_size, steps}}
+    end
+  end
+
+  @doc "Moves the chain to what a finished tree chose."
+  def move(chain, %Tree{proposal: {q, logp, energy}} = tree) do
+    {divergence, attempted} =
+      case tree.stop do
+        {:divergence, at} -> {:binary.copy(at), tree.depth + 1}
+        _ -> {nil, tree.depth}
+      end
+
+    record = %{
+      q: :binary.copy(q),
+      logp: logp,
+      energy: energy,
+      accept: tree.accept / tree.leapfrogs,
+      depth: tree.depth,
+      leapfrogs: tree.leapfrogs,
+      divergence: divergence
+    }
+
+    {record, %{chain | q: record.q, logp: logp, rng: tree.rng, plan: max(attempted, 1)}}
+  end
+end
