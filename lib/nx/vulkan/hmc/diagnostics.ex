@@ -17,7 +17,8 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
   def summary(chains) do
     all = Enum.concat(chains)
     sorted = all |> Enum.sort() |> List.to_tuple()
-    bulk = chains |> split() |> rank_normal()
+    halves = split(chains)
+    bulk = rank_normal(halves)
 
     %{
       mean: mean(all),
@@ -28,21 +29,22 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
       q95: at(sorted, 0.95),
       ess_bulk: effective(bulk),
       ess_tail: tail(chains, sorted),
-      rhat: greater(ratio(bulk), folded_ratio(chains, at(sorted, 0.5)))
+      rhat: ratios(halves, bulk)
     }
   end
 
   @doc "The larger of the R-hats of the rank-normalised draws, split in halves, and of their folded values."
   def rhat(chains) do
-    median = quantile(chains, 0.5)
-    greater(chains |> split() |> rank_normal() |> ratio(), folded_ratio(chains, median))
+    halves = split(chains)
+    ratios(halves, rank_normal(halves))
   end
 
   @doc "The effective sample size for the bulk of the distribution."
   def ess_bulk(chains), do: chains |> split() |> rank_normal() |> effective()
 
   @doc "The effective sample size for the 5% and 95% quantiles: the smaller of the two."
-  def ess_tail(chains), do: tail(chains, chains |> Enum.concat() |> Enum.sort() |> List.to_tuple())
+  def ess_tail(chains),
+    do: tail(chains, chains |> Enum.concat() |> Enum.sort() |> List.to_tuple())
 
   @doc "The effective sample size for the mean."
   def ess_mean(chains), do: chains |> split() |> effective()
@@ -63,9 +65,9 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
   """
   def ebfmi(energies) do
     mean = mean(energies)
-    spread = energies |> Enum.map(&((&1 - mean) ** 2)) |> mean()
-    moves = energies |> Enum.zip_with(Enum.drop(energies, 1), &((&2 - &1) ** 2))
-    if spread > 0.0 and moves != [], do: mean(moves) / spread
+    spread = energies |> Enum.map(&((&1 - mean) ** 2)) |> Enum.sum()
+    moves = energies |> Enum.zip_with(tl(energies), &((&2 - &1) ** 2)) |> Enum.sum()
+    if spread > 0.0, do: moves / spread
   end
 
   @doc "The mean of a list."
@@ -96,22 +98,20 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
     Enum.flat_map(chains, &[Enum.take(&1, half), Enum.take(&1, -half)])
   end
 
-  defp folded_ratio(chains, median) do
-    chains
-    |> split()
-    |> Enum.map(fn chain -> Enum.map(chain, &abs(&1 - median)) end)
-    |> rank_normal()
-    |> ratio()
+  defp ratios([[_, _ | _] | _] = halves, bulk) do
+    median = quantile(halves, 0.5)
+    folded = for half <- halves, do: Enum.map(half, &abs(&1 - median))
+    greater(ratio(bulk), folded |> rank_normal() |> ratio())
   end
 
-  defp ratio([[_, _ | _] | _] = chains) do
+  defp ratios(_too_short, _bulk), do: nil
+
+  defp ratio(chains) do
     draws = length(hd(chains))
     within = chains |> Enum.map(&variance/1) |> mean()
     between = chains |> Enum.map(&mean/1) |> variance()
     if within > 0.0, do: :math.sqrt((draws - 1) / draws + between / within)
   end
-
-  defp ratio(_too_short), do: nil
 
   defp greater(nil, other), do: other
   defp greater(one, nil), do: one
@@ -186,7 +186,10 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
     if low == high do
       total / 1
     else
-      correlation = fn lagged -> 1.0 - (within - autocovariance(centred, lagged, draws)) / pooled end
+      correlation = fn lagged ->
+        1.0 - (within - autocovariance(centred, lagged, draws)) / pooled
+      end
+
       lagged = Enum.map(centred, &tl/1)
       pairs = geyer(lagged, 1.0 + correlation.(lagged), 0.0, 1, draws, correlation)
       total / max(pairs - 1.0, 1.0 / :math.log10(total))

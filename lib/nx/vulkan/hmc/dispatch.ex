@@ -23,7 +23,8 @@ defmodule Nx.Vulkan.HMC.Dispatch do
     answer = chain.(q, p, inv_mass, step_sizes, steps)
     took = System.monotonic_time(:microsecond) - started
 
-    with {:ok, {qs, ps, _gradients, logps}} <- check(answer, byte_size(q), length(requests), steps) do
+    with {:ok, {qs, ps, _gradients, logps}} <-
+           check(answer, byte_size(q), length(requests), steps) do
       dispatch = %{
         dispatch
         | calls: dispatch.calls + 1,
@@ -61,7 +62,9 @@ defmodule Nx.Vulkan.HMC.Dispatch do
        do: answer
 
   defp check({:error, reason}, _bytes, chains, steps) do
-    message = "the chain function failed on #{steps} steps of #{chains} chains: #{inspect(reason)}"
+    message =
+      "the chain function failed on #{steps} steps of #{chains} chains: #{inspect(reason)}"
+
     {:error, %Error{kind: :chain, message: message, reason: reason}}
   end
 

@@ -32,7 +32,10 @@ defmodule Nx.Vulkan.HMC.Options do
     names = opts[:names] || for(i <- 0..(dims - 1), do: "x[#{i}]")
     inv_mass = opts[:inv_mass] || List.duplicate(1.0, dims)
 
-    Keyword.merge(opts, names: Enum.map(names, &to_string/1), inv_mass: Enum.map(inv_mass, &(&1 / 1)))
+    Keyword.merge(opts,
+      names: Enum.map(names, &to_string/1),
+      inv_mass: Enum.map(inv_mass, &(&1 / 1))
+    )
   end
 
   defp check!(:warmup, n) when is_integer(n) and n >= 0, do: :ok
@@ -70,6 +73,7 @@ defmodule Nx.Vulkan.HMC.Options do
   ]
 
   defp refuse!(key, value) do
-    raise ArgumentError, "expected #{inspect(key)} to be #{@expected[key]}, got: #{inspect(value)}"
+    raise ArgumentError,
+          "expected #{inspect(key)} to be #{@expected[key]}, got: #{inspect(value)}"
   end
 end

@@ -87,7 +87,8 @@ defmodule Nx.Vulkan.HMC.Result do
     end
 
     unless Floats.finite?(draws) do
-      raise ArgumentError, "expected finite draws of #{Enum.join(names, ", ")}, got a NaN or an infinity"
+      raise ArgumentError,
+            "expected finite draws of #{Enum.join(names, ", ")}, got a NaN or an infinity"
     end
 
     result = %{result | names: names, draws: draws}
@@ -104,12 +105,14 @@ defmodule Nx.Vulkan.HMC.Result do
   def fetch!(%__MODULE__{} = result, name) do
     index =
       Enum.find_index(result.names, &(&1 == to_string(name))) ||
-        raise ArgumentError, "expected one of the names #{inspect(result.names)}, got: #{inspect(name)}"
+        raise ArgumentError,
+              "expected one of the names #{inspect(result.names)}, got: #{inspect(name)}"
 
     {before, rest} = {index * 8, (length(result.names) - index - 1) * 8}
 
     values =
-      for <<_::binary-size(before), x::float-64-little, _::binary-size(rest) <- result.draws>>, do: x
+      for <<_::binary-size(before), x::float-64-little, _::binary-size(rest) <- result.draws>>,
+        do: x
 
     Enum.chunk_every(values, result.count)
   end

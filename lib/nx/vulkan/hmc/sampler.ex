@@ -96,7 +96,10 @@ defmodule Nx.Vulkan.HMC.Sampler do
     else
       case transition(run) do
         {:ok, records, run} ->
-          run |> keep(records) |> report(:sampling, iteration, records) |> sample(iteration + 1, warmed)
+          run
+          |> keep(records)
+          |> report(:sampling, iteration, records)
+          |> sample(iteration + 1, warmed)
 
         {:error, error} ->
           partial = if iteration > 1, do: result(run, warmed)

@@ -35,8 +35,8 @@ defmodule Nx.Vulkan.HMC.Tree do
   @longest_plan 6
 
   @doc """
-  A tree of one point with a fresh momentum. `point` has `:q`, `:logp`, `:inv_mass` (a list), `:rng` and `:plan`, the
-  number of doublings to run ahead in the first dispatch.
+  A tree of one point with a fresh momentum. `point` has `:q`, `:logp`, `:inv_mass` (a list), `:rng` and `:plan`, about
+  how many doublings to run in the first dispatch.
   """
   def new(point, max_depth, max_energy_error) do
     {momentum, rng} = momentum(point.inv_mass, point.rng)
@@ -50,7 +50,7 @@ defmodule Nx.Vulkan.HMC.Tree do
       max_depth: max_depth,
       max_energy_error: max_energy_error,
       directions: directions - 1,
-      plan: point.plan |> min(@longest_plan) |> min(max_depth) |> max(1),
+      plan: point.plan |> round() |> min(@longest_plan) |> min(max_depth) |> max(1),
       back: start,
       front: start,
       rho: momentum,
@@ -106,7 +106,10 @@ defmodule Nx.Vulkan.HMC.Tree do
     {near, far} = if side == :front, do: {tree.front, tree.back}, else: {tree.back, tree.front}
     {taken?, rng} = chance(log_weight - tree.log_weight, tree.rng)
     sum = add(tree.rho, rho)
-    straight? = straight?(tree.depth, {far, near, tree.rho}, {first, last, rho}, sum, tree.inv_mass)
+
+    straight? =
+      straight?(tree.depth, {far, near, tree.rho}, {first, last, rho}, sum, tree.inv_mass)
+
     depth = tree.depth + 1
 
     tree = %{
