@@ -55,7 +55,8 @@ defmodule Nx.Vulkan.HMC.Progress do
     end
   end
 
-  defp bar(event) do
+  @doc "Draws the bar for `event` on standard error, over the one before."
+  def bar(event) do
     ending = if event.done == event.total, do: "\n", else: ""
     IO.write(:stderr, ["\r", line(event), "\e[K", ending])
   rescue
@@ -72,17 +73,18 @@ defmodule Nx.Vulkan.HMC.Progress do
     [
       String.pad_trailing(to_string(event.phase), 9),
       [String.duplicate("█", full), String.duplicate("░", @bar - full)],
-      " #{event.done}/#{event.total} x #{event.chains} chains, #{round(rate)}/s, ",
+      " #{event.done}/#{event.total} x #{event.chains} chains, #{if rate < 10, do: Float.round(rate, 1), else: round(rate)}/s, ",
       "#{event.divergences} divergences, #{eta(left)}"
     ]
     |> IO.iodata_to_binary()
   end
 
-  defp eta(seconds) when seconds < 1, do: "0:00 left"
+  defp eta(seconds) when seconds >= 360_000, do: "days left"
 
   defp eta(seconds) do
-    seconds = min(ceil(seconds), 359_999)
-    "#{div(seconds, 60)}:#{String.pad_leading("#{rem(seconds, 60)}", 2, "0")} left"
+    seconds = ceil(seconds)
+    two = &String.pad_leading("#{&1}", 2, "0")
+    "#{div(seconds, 3600)}:#{two.(div(rem(seconds, 3600), 60))}:#{two.(rem(seconds, 60))} left"
   end
 
   # OTP 25 cannot ask about standard error alone.

@@ -93,8 +93,11 @@ defmodule Nx.Vulkan.HMC.Start do
   end
 
   defp refuse({chain, logp}, drawn?) do
+    # A gradient that is no number makes everything else in the row the same.
     what =
-      if is_float(logp), do: "its gradient is not finite", else: "the log density is #{logp}"
+      if logp == :nan,
+        do: "the log density or its gradient is nan",
+        else: "the log density is #{logp}"
 
     position = inspect(Floats.read(chain.q), limit: 50)
     tried = if drawn?, do: ", the last of #{@tries} random positions", else: ""

@@ -39,20 +39,21 @@ defmodule Nx.Vulkan.HMC.StepSize do
   end
 
   defp judge([{chain, factor}, energy, rows]) do
-    wanted = if accepted?(energy, chain.inv_mass, rows), do: 2.0, else: 0.5
+    wanted = if accepted?(energy, chain, rows), do: 2.0, else: 0.5
 
     if factor in [nil, wanted],
       do: {%{chain | step_size: chain.step_size * wanted}, wanted},
       else: {chain, :found}
   end
 
-  defp accepted?(energy, inv_mass, {q, p, logp}) do
-    with {:ok, [logp]} <- Floats.decode(logp),
-         {:ok, p} <- Floats.decode(p),
-         true <- Floats.finite?(q) do
-      energy - (Tree.kinetic(p, inv_mass, 0.0) - logp) > @log_accept
+  # A step too small to move is no step.
+  defp accepted?(energy, chain, {q, p, logp}) do
+    with true <- q != chain.q and Floats.finite?(q),
+         {:ok, [logp]} <- Floats.decode(logp),
+         {:ok, p} <- Floats.decode(p) do
+      energy - (Tree.kinetic(p, chain.inv_mass, 0.0) - logp) > @log_accept
     else
-      _not_finite -> false
+      _not_accepted -> false
     end
   end
 
