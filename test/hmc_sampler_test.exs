@@ -237,28 +237,36 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
       end
     end
 
-    test "of a circular orbit goes on for half a round" do
+    # A tree from q = (1, 0) with momentum (0, p): an orbit in two dimensions under a normal density.
+    defp orbit(step_size, p, seed) do
       dispatch = %Dispatch{chain: Leapfrog.chain(normal(2))}
-      opts = [seed: 1, step_size: 0.01, target_accept: 0.8, inv_mass: [1.0, 1.0]]
+      opts = [seed: seed, step_size: step_size, target_accept: 0.8, inv_mass: [1.0, 1.0]]
+      chain = %{Chain.new(0, Floats.encode([1.0, 0.0]), opts) | logp: -0.5}
+      start = {chain.q, Floats.encode([0.0, p]), [0.0, p]}
+      tree = Tree.new(chain, 12, 1000.0)
+      tree = %{tree | back: start, front: start, rho: [0.0, p], energy: 0.5 + p * p / 2}
+      tree |> finish(chain, dispatch) |> elem(0)
+    end
 
-      for index <- 0..10 do
-        chain = %{Chain.new(index, Floats.encode([1.0, 0.0]), opts) | logp: -0.5}
-        start = {chain.q, Floats.encode([0.0, 1.0]), [0.0, 1.0]}
-
-        tree = %{
-          Tree.new(chain, 12, 1000.0)
-          | back: start,
-            front: start,
-            rho: [0.0, 1.0],
-            energy: 1.0
-        }
-
-        {tree, _} = finish(tree, chain, dispatch)
+    test "of a circular orbit goes on for half a round" do
+      for seed <- 0..10 do
+        tree = orbit(0.01, 1.0, seed)
         # Half a round is 314 steps: 255 are fewer, 511 are more.
         assert {tree.stop, tree.depth, tree.leapfrogs} == {:turn, 9, 511}
         assert tree.accept / tree.leapfrogs > 0.999
         {_q, _logp, energy} = tree.proposal
         assert_in_delta energy, 1.0, 1.0e-4
+      end
+    end
+
+    # Steps of one radian: 3 are less than half a round, and 7 are more than a whole one, which looks like no turn from
+    # end to end. From the start of the first half to that of the second it is 4.
+    test "turns where its halves meet" do
+      step_size = 2.0 * :math.sin(0.5)
+
+      for seed <- 0..10 do
+        tree = orbit(step_size, :math.cos(0.5), seed)
+        assert {tree.stop, tree.depth, tree.leapfrogs} == {:turn, 3, 7}
       end
     end
 
@@ -288,6 +296,23 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
 
       for timing <- [result.timings.warmup, result.timings.sampling],
           do: assert(timing.microseconds <= timing.total_microseconds)
+    end
+
+    test "makes the same draws where a call may run few steps" do
+      opts = [seed: 1, warmup: 100, draws: 50]
+      chain = Leapfrog.chain(Densities.funnel())
+
+      watched = fn q, p, m, e, k ->
+        assert k <= 3
+        chain.(q, p, m, e, k)
+      end
+
+      {:ok, parts} =
+        Sampler.run(watched, {:random, 2, 3}, [max_steps: 3, progress: false] ++ opts)
+
+      whole = sample!(Densities.funnel(), {:random, 2, 3}, opts)
+      assert parts.draws == whole.draws
+      assert parts.timings.sampling.calls > whole.timings.sampling.calls
     end
 
     test "tells where a funnel diverges" do
@@ -455,6 +480,7 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
             {[warmup: -1], "expected :warmup"},
             {[target_accept: 1.0], "expected :target_accept to be a float between 0.0 and 1.0"},
             {[max_tree_depth: 0], "expected :max_tree_depth to be an integer from 1 to 20"},
+            {[max_steps: 0], "expected :max_steps to be an integer, 1 or more, got: 0"},
             {[step_size: 0.0], "expected :step_size to be a positive number, got: 0.0"},
             {[inv_mass: [1.0, -1.0]], "expected :inv_mass to be a list of positive numbers"},
             {[inv_mass: [1.0]], "expected :inv_mass to have 2 entries"},
@@ -540,7 +566,7 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
       assert_received {:progress, %{phase: :sampling, iteration: 20, done: 50}}
     end
 
-    test "is one line with rate, divergences and the time left" do
+    test "is one short line with rate, divergences and the time left" do
       event = %{
         phase: :sampling,
         done: 1500,
@@ -552,11 +578,12 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
 
       line = Progress.line(event)
       assert line =~ "sampling"
-      assert line =~ "1500/2000 x 4 chains, 500/s, 3 divergences, 0:00:01 left"
-      assert line =~ String.duplicate("█", 18) <> String.duplicate("░", 6)
+      assert String.length(line) < 80
+      assert line =~ "1500/2000 x 4, 500/s, 3 divergent, 0:00:01 left"
+      assert line =~ String.duplicate("█", 12) <> String.duplicate("░", 4)
 
       assert Progress.line(%{event | done: 1, elapsed_ms: 8000}) =~
-               ", 0.1/s, 3 divergences, 4:26:32 left"
+               ", 0.1/s, 3 divergent, 4:26:32 left"
 
       assert Progress.line(%{event | done: 1, elapsed_ms: 3_000_000}) =~ "days left"
     end
@@ -566,7 +593,7 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
       run = fn opts -> Sampler.run(Leapfrog.chain(normal(2)), {:random, 2, 2}, opts) end
       bar = capture_io(:stderr, fn -> run.([progress: &Progress.bar/1] ++ opts) end)
       assert bar =~ "\r"
-      assert bar =~ "30/30 x 2 chains"
+      assert bar =~ "30/30 x 2, "
       assert String.ends_with?(bar, "\n")
       assert length(String.split(bar, "\n", trim: true)) == 1
       assert capture_io(:stderr, fn -> run.([progress: false] ++ opts) end) == ""

@@ -12,16 +12,19 @@ defmodule Nx.Vulkan.HMC.Leapfrog do
       rows =
         for {step_size, index} <- Enum.with_index(step_sizes) do
           [q, p, inv_mass] = for part <- [q, p, inv_mass], do: values(part, index * bytes, bytes)
-          {_, gradient} = safe(density, q)
-          walk({q, p, gradient}, {density, inv_mass, step_size, div(bytes, 8)}, steps, [])
+          walk(start(q, p, density), {density, inv_mass, step_size, div(bytes, 8)}, steps, [])
         end
 
       {:ok, for(part <- 0..3, do: join(rows, part)) |> List.to_tuple()}
     end
   end
 
+  # A NaN is no float and left out here.
   defp values(binary, at, bytes),
     do: for(<<x::float-64-little <- binary_part(binary, at, bytes)>>, do: x)
+
+  defp start([], _p, _density), do: :lost
+  defp start(q, p, density), do: {q, p, density |> safe(q) |> elem(1)}
 
   defp join(rows, part) do
     for chain <- rows, row <- chain, into: <<>>, do: elem(row, part)

@@ -4,17 +4,43 @@ defmodule Nx.Vulkan.HMC.Dispatch do
   #
   # A request is `{q, p, inv_mass, step_size, steps}`: three binaries of d f64 values, a signed step size, and how many
   # steps are wanted. Its rows are `{qs, ps, logps}`, binaries of `steps` rows. A call runs as many steps as the longest
-  # request wants; the others get the first rows, so no chain sees who shared its call.
+  # request wants; the others get the first rows, so no chain sees who shared its call. With `max_steps` a request for
+  # more of them is run in parts.
 
   alias Nx.Vulkan.HMC.Error
 
   @enforce_keys [:chain]
-  defstruct [:chain, calls: 0, steps: 0, rows: 0, microseconds: 0]
+  defstruct [:chain, max_steps: nil, calls: 0, steps: 0, rows: 0, microseconds: 0]
 
-  @doc "Runs all requests in one call. Returns their rows, in order."
+  @doc "Runs all requests, in one call where `max_steps` allows. Returns their rows, in order."
   def run(dispatch, []), do: {:ok, [], dispatch}
 
-  def run(%__MODULE__{chain: chain} = dispatch, requests) do
+  def run(%__MODULE__{max_steps: most} = dispatch, requests) do
+    with {:ok, rows, dispatch} <- call(dispatch, Enum.map(requests, &first(&1, most))),
+         rests = Enum.zip_with(requests, rows, &rest(&1, &2, most)),
+         {:ok, more, dispatch} <- run(dispatch, Enum.reject(rests, &is_nil/1)),
+         do: {:ok, append(rows, rests, more), dispatch}
+  end
+
+  defp first({q, p, inv_mass, step_size, steps}, most),
+    do: {q, p, inv_mass, step_size, min(steps, most || steps)}
+
+  # What goes on from the last row.
+  defp rest({q, _p, inv_mass, step_size, steps}, {qs, ps, _logps}, most) do
+    if most && steps > most do
+      last = &binary_part(&1, byte_size(&1), -byte_size(q))
+      {last.(qs), last.(ps), inv_mass, step_size, steps - most}
+    end
+  end
+
+  defp append([rows | others], [nil | rests], more), do: [rows | append(others, rests, more)]
+
+  defp append([{q, p, logp} | others], [_ | rests], [{q2, p2, logp2} | more]),
+    do: [{q <> q2, p <> p2, logp <> logp2} | append(others, rests, more)]
+
+  defp append([], [], []), do: []
+
+  defp call(%__MODULE__{chain: chain} = dispatch, requests) do
     steps = requests |> Enum.map(&elem(&1, 4)) |> Enum.max()
     [q, p, inv_mass] = for part <- 0..2, do: join(requests, part)
     step_sizes = Enum.map(requests, &elem(&1, 3))

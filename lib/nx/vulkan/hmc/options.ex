@@ -9,6 +9,7 @@ defmodule Nx.Vulkan.HMC.Options do
     target_accept: 0.8,
     max_tree_depth: 10,
     max_energy_error: 1000.0,
+    max_steps: nil,
     step_size: nil,
     inv_mass: nil,
     names: nil,
@@ -44,6 +45,7 @@ defmodule Nx.Vulkan.HMC.Options do
   defp check!(:target_accept, x) when is_float(x) and x > 0.0 and x < 1.0, do: :ok
   defp check!(:max_tree_depth, n) when n in 1..20, do: :ok
   defp check!(:max_energy_error, x) when is_number(x) and x > 0, do: :ok
+  defp check!(:max_steps, n) when is_nil(n) or (is_integer(n) and n > 0), do: :ok
   defp check!(:step_size, nil), do: :ok
   defp check!(:step_size, x) when is_number(x) and x > 0, do: :ok
   defp check!(:progress, value) when is_boolean(value) or is_function(value, 1), do: :ok
@@ -66,6 +68,7 @@ defmodule Nx.Vulkan.HMC.Options do
     target_accept: "a float between 0.0 and 1.0",
     max_tree_depth: "an integer from 1 to 20",
     max_energy_error: "a positive number",
+    max_steps: "an integer, 1 or more",
     step_size: "a positive number",
     inv_mass: "a list of positive numbers",
     names: "a list of strings or atoms",

@@ -4,10 +4,13 @@ defmodule Nx.Vulkan.HMC.Progress do
   # phase (:warmup or :sampling), iteration and iterations (of the phase), done and total (of the run), chains, divergences
   # (of the phase so far), leapfrogs (of the last iteration, all chains), elapsed_ms.
 
+  @compile {:no_warn_undefined, :prim_tty}
+
   # Events come at most this often, but for the first and last of a phase.
   @every_ms 100
 
-  @bar 24
+  # The line fits 80 columns.
+  @bar 16
 
   defstruct [:fun, :started, :total, :warmup, last: 0, divergences: 0]
 
@@ -73,8 +76,8 @@ defmodule Nx.Vulkan.HMC.Progress do
     [
       String.pad_trailing(to_string(event.phase), 9),
       [String.duplicate("█", full), String.duplicate("░", @bar - full)],
-      " #{event.done}/#{event.total} x #{event.chains} chains, #{if rate < 10, do: Float.round(rate, 1), else: round(rate)}/s, ",
-      "#{event.divergences} divergences, #{eta(left)}"
+      " #{event.done}/#{event.total} x #{event.chains}, #{if rate < 10, do: Float.round(rate, 1), else: round(rate)}/s, ",
+      "#{event.divergences} divergent, #{eta(left)}"
     ]
     |> IO.iodata_to_binary()
   end
@@ -89,7 +92,7 @@ defmodule Nx.Vulkan.HMC.Progress do
 
   # OTP 25 cannot ask about standard error alone.
   defp terminal? do
-    :prim_tty.isatty(:stderr)
+    :prim_tty.isatty(:stderr) == true
   rescue
     UndefinedFunctionError -> IO.ANSI.enabled?()
   end

@@ -34,6 +34,7 @@ defmodule Nx.Vulkan.HMC.Sampler do
     * `:target_accept` - the acceptance to adapt to; 0.8. Nearer to 1.0 means smaller steps and fewer divergences
     * `:max_tree_depth` - a trajectory is at most 2^depth - 1 steps long; 10
     * `:max_energy_error` - a larger error of the energy is a divergence; 1000.0
+    * `:max_steps` - the most steps that one call of the chain function may run; any number
     * `:step_size` - where the adaptation starts, or, without warm-up, the one to use; found by a search otherwise
     * `:inv_mass` - the diagonal of the inverse metric to start with, d numbers; ones
     * `:names` - of the d coordinates; `x[0]`, `x[1]`, …
@@ -46,14 +47,15 @@ defmodule Nx.Vulkan.HMC.Sampler do
   """
   def run(chain, positions, opts \\ []) when is_function(chain, 5) do
     {chains, opts} = Start.chains!(positions, Options.validate!(opts))
-    dispatch = %Dispatch{chain: chain}
+    dispatch = %Dispatch{chain: chain, max_steps: opts[:max_steps]}
+    unused = dispatch
     started = now()
 
     with {:ok, chains, dispatch} <- Start.locate(chains, dispatch),
          {:ok, chains, dispatch} <- first_step_sizes(chains, dispatch, opts),
          run = begin(chains, dispatch, opts),
          {:ok, run} <- warm_up(run, 1),
-         warmup = timing(started, run.dispatch, %Dispatch{chain: chain}),
+         warmup = timing(started, run.dispatch, unused),
          run = settle(run),
          warmed = {now(), run.dispatch, warmup},
          {:ok, run} <- sample(run, 1, warmed) do

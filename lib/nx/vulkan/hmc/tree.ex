@@ -128,8 +128,8 @@ defmodule Nx.Vulkan.HMC.Tree do
 
   defp build(0, {qs, ps, logps}, tree, {rng, leapfrogs, accept}) do
     bytes = byte_size(elem(tree.back, 0))
-    <<q::binary-size(^bytes), qs::binary>> = qs
-    <<p::binary-size(^bytes), ps::binary>> = ps
+    <<q::binary-size(bytes), qs::binary>> = qs
+    <<p::binary-size(bytes), ps::binary>> = ps
     <<logp::binary-size(8), logps::binary>> = logps
 
     with {:ok, [logp]} <- Floats.decode(logp),
