@@ -270,6 +270,30 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
       end
     end
 
+    # The momenta are such that each of the two checks across alone finds the turn.
+    test "is checked from either half to the edge of the other" do
+      across = [[1.0, 0.0], [1.0, 0.0], [-0.5, 0.5], [0.6, 0.8]]
+      straight = List.duplicate([1.0, 0.0], 4)
+      turn = [[1.0, 0.0], [1.0, 0.1], [0.1, 1.0], [-1.0, 0.2]]
+
+      for {[first | rest], stop} <- [
+            {straight, nil},
+            {across, :turn},
+            {Enum.reverse(across), :turn},
+            {turn, :turn}
+          ] do
+        chain = Chain.new(0, Floats.encode([0.0, 0.0]), seed: 1, inv_mass: [1.0, 1.0])
+        start = {chain.q, Floats.encode(first), first}
+        tree = Tree.new(%{chain | logp: 0.0, plan: 2}, 10, 1000.0)
+        tree = %{tree | directions: 0b11, back: start, front: start, rho: first, energy: 0.5}
+        assert [{:front, ^start, 3}] = Tree.needs(tree)
+        zeros = &:binary.copy(<<0.0::float-64-little>>, &1)
+        rows = {zeros.(6), rest |> Enum.concat() |> Floats.encode(), zeros.(3)}
+        tree = Tree.grow(tree, %{front: rows, back: nil})
+        assert {tree.stop, tree.depth, tree.leapfrogs} == {stop, 2, 3}
+      end
+    end
+
     test "stops at the largest depth and leaves the rest of the rows alone" do
       result =
         sample!(normal(2), [[1.0, 1.0]],
@@ -316,7 +340,8 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
     end
 
     test "tells where a funnel diverges" do
-      result = sample!(Densities.funnel(), {:random, 4, 5}, seed: 1, warmup: 300, draws: 300)
+      opts = [seed: 1, warmup: 0, step_size: 0.8, draws: 300]
+      result = sample!(Densities.funnel(), {:random, 4, 5}, opts)
       assert [_ | _] = result.divergences
 
       for %{chain: chain, draw: draw, position: position} <- result.divergences do
