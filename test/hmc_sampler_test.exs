@@ -653,6 +653,28 @@ defmodule Nx.Vulkan.HMC.SamplerTest do
     end
   end
 
+  test "a table has a line for each coordinate, and the warnings" do
+    result =
+      sample!(normal(2), {:random, 2, 2},
+        seed: 1,
+        warmup: 50,
+        draws: 60,
+        names: ["a", "long name"]
+      )
+
+    assert [titles, a, long | warnings] =
+             result |> Result.table() |> String.split("\n", trim: true)
+
+    assert titles =~ ~r/^ +mean +mcse +sd +5% +50% +95% +ess bulk +ess tail +R-hat$/
+    assert a =~ ~r/^a         ( +-?\d+\.\d{3}){6}( +\d+){2} +\d\.\d{3}$/
+    assert long =~ ~r/^long name /
+    assert String.length(titles) == String.length(a) and String.length(a) == String.length(long)
+    assert warnings == Enum.map(result.warnings, & &1.message)
+    assert List.last(warnings) =~ "effective sample size is below 100 for each chain for a, long name"
+    short = sample!(normal(1), [[0.0]], warmup: 0, draws: 1, step_size: 0.1)
+    assert Result.table(short) =~ ~r/x\[0\].* -  .* -$/m
+  end
+
   test "draws that are put must fit" do
     result = sample!(normal(2), [[0.0, 0.0]], warmup: 0, draws: 10, step_size: 0.5)
 

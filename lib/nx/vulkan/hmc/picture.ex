@@ -7,7 +7,7 @@ defmodule Nx.Vulkan.HMC.Picture do
 
   @width 1000
   @row 130
-  # The plot areas of a row: {left, right}, and how far below its top they begin and end.
+  # The plots of a row: {left, right}, and how far below its top they begin and end.
   @density {40, 380}
   @trace {440, 980}
   @up 26
@@ -16,6 +16,8 @@ defmodule Nx.Vulkan.HMC.Picture do
   @bins 40
   @points 500
   @colors ~w(#2f6fb5 #d9752b #3a9455 #b0413e #7d5ba6 #8a6d3b #c25b9a #5f6b76)
+
+  @escapes %{"&" => "&amp;", "<" => "&lt;", ">" => "&gt;"}
 
   @doc """
   Writes the picture of `result` to `path`.
@@ -47,10 +49,14 @@ defmodule Nx.Vulkan.HMC.Picture do
   defp row(result, name, top) do
     chains = Result.fetch!(result, name)
     {low, high} = chains |> Enum.concat() |> Enum.min_max() |> widen()
-    summary = Diagnostics.summary(chains)
 
     [
-      text(elem(@density, 0), top + 16, "start", "#{name}  #{about(summary)}"),
+      text(
+        elem(@density, 0),
+        top + 16,
+        "start",
+        "#{name}  #{about(Diagnostics.summary(chains))}"
+      ),
       axis(@density, top),
       text(elem(@density, 0), top + @down + 13, "start", short(low)),
       text(elem(@density, 1), top + @down + 13, "end", short(high)),
@@ -66,40 +72,39 @@ defmodule Nx.Vulkan.HMC.Picture do
   defp widen({x, x}), do: {x - 0.5, x + 0.5}
   defp widen(range), do: range
 
-  defp about(summary) do
-    "mean #{short(summary.mean)}, sd #{short(summary.sd)}, R-hat #{short(summary.rhat)}, " <>
-      "ESS #{summary.ess_bulk && round(summary.ess_bulk)}"
+  defp about(%{mean: mean, sd: sd, rhat: rhat, ess_bulk: ess}) do
+    more = if rhat && ess, do: ", R-hat #{Float.round(rhat, 3)}, ESS #{round(ess)}"
+    "mean #{short(mean)}, sd #{short(sd)}#{more}"
   end
 
-  # Bars for all chains together, a line for each.
+  # Bars for all chains together, a smoothed line for each.
   defp densities(chains, range, top) do
     shares = Enum.map(chains, &shares(&1, range))
-    all = Enum.zip_with(shares, &(Enum.sum(&1) / length(chains)))
-    highest = shares |> Enum.concat() |> Enum.max()
+    bars = Enum.zip_with(shares, &(Enum.sum(&1) / length(chains)))
+    lines = Enum.map(shares, &(&1 |> smooth() |> smooth()))
+    highest = [bars | lines] |> Enum.concat() |> Enum.max()
     y = &scale(&1, {0.0, highest}, {top + @down, top + @up})
     {left, right} = @density
     step = (right - left) / @bins
+    points = &for {share, bin} <- Enum.with_index(&1), do: {left + (bin + 0.5) * step, y.(share)}
 
-    bars =
-      for {share, bin} <- Enum.with_index(all), share > 0.0 do
+    [
+      for {share, bin} <- Enum.with_index(bars) do
         ~s(<rect x="#{short(left + bin * step)}" y="#{short(y.(share))}" width="#{short(step)}" ) <>
           ~s(height="#{short(top + @down - y.(share))}" fill="#e2e6ea"/>\n)
-      end
-
-    lines =
-      for {shares, index} <- Enum.with_index(shares) do
-        points =
-          for {share, bin} <- Enum.with_index(shares), do: {left + (bin + 0.5) * step, y.(share)}
-
-        line(points, index, 1.2)
-      end
-
-    [bars, lines]
+      end,
+      for({shares, index} <- Enum.with_index(lines), do: line(points.(shares), index, 1.2))
+    ]
   end
 
   defp shares(chain, {low, high}) do
     counts = Enum.frequencies_by(chain, &min(trunc((&1 - low) / (high - low) * @bins), @bins - 1))
     for bin <- 0..(@bins - 1), do: Map.get(counts, bin, 0) / length(chain)
+  end
+
+  defp smooth(shares) do
+    around = [[0.0 | shares], shares, tl(shares) ++ [0.0]]
+    Enum.zip_with(around, fn [a, b, c] -> (a + 2.0 * b + c) / 4.0 end)
   end
 
   defp traces(chains, range, top) do
@@ -119,8 +124,7 @@ defmodule Nx.Vulkan.HMC.Picture do
 
   defp divergences(result, top) do
     for %{draw: draw, chain: chain} <- result.divergences do
-      x = short(scale(draw, {0, max(result.count - 1, 1)}, @trace))
-
+      x = draw |> scale({0, max(result.count - 1, 1)}, @trace) |> short()
       ~s(<path d="M#{x} #{top + @down}v7" stroke="#{color(chain)}" stroke-width="1"/>\n)
     end
   end
@@ -136,24 +140,17 @@ defmodule Nx.Vulkan.HMC.Picture do
   end
 
   defp axis({left, right}, top),
-    do: ~s(<path d="M#{left} #{top + @down}H#{right}" stroke="#464c54" stroke-width="0.8"/>\n)
+    do: ~s(<path d="M#{left} #{top + @down}H#{right}" stroke="#464c54"/>\n)
 
   defp text(x, y, anchor, text),
     do: ~s(<text x="#{x}" y="#{y}" text-anchor="#{anchor}">#{escape(text)}</text>\n)
 
-  defp escape(text) do
-    text
-    |> String.replace("&", "&amp;")
-    |> String.replace("<", "&lt;")
-    |> String.replace(">", "&gt;")
-  end
+  defp escape(text), do: String.replace(text, ["&", "<", ">"], &@escapes[&1])
 
   defp color(index), do: Enum.at(@colors, rem(index, length(@colors)))
 
-  defp short(nil), do: "?"
+  defp short(x) when abs(x) >= 1.0e5 or (abs(x) < 0.01 and x != 0),
+    do: :erlang.float_to_binary(x / 1, scientific: 1)
 
-  defp short(x) when abs(x) >= 1.0e5 or (abs(x) < 1.0e-3 and x != 0),
-    do: :erlang.float_to_binary(x / 1, [:short, scientific: 2])
-
-  defp short(x), do: :erlang.float_to_binary(x / 1, [:compact, decimals: 3])
+  defp short(x), do: :erlang.float_to_binary(x / 1, [:compact, decimals: 2])
 end

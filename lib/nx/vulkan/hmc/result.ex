@@ -93,13 +93,59 @@ defmodule Nx.Vulkan.HMC.Result do
 
     result = %{result | names: names, draws: draws}
 
+    # About 10 ms a coordinate for 4 x 1000 draws.
     summary =
-      for {chains, name} <- Enum.zip(columns(result), names),
-          do: chains |> Diagnostics.summary() |> Map.put(:name, name)
+      names
+      |> Task.async_stream(&summary(result, &1), timeout: :infinity)
+      |> Enum.map(fn {:ok, summary} -> summary end)
 
     result = %{result | summary: summary}
     %{result | warnings: warnings(result)}
   end
+
+  @columns [
+    mean: "mean",
+    mcse: "mcse",
+    sd: "sd",
+    q5: "5%",
+    q50: "50%",
+    q95: "95%",
+    ess_bulk: "ess bulk",
+    ess_tail: "ess tail",
+    rhat: "R-hat"
+  ]
+
+  @doc "The summary as text: a line for each coordinate, and the warnings below."
+  def table(%__MODULE__{} = result) do
+    titles = ["" | Keyword.values(@columns)]
+
+    rows =
+      for summary <- result.summary,
+          do: [summary.name | for({key, _} <- @columns, do: cell(key, summary[key]))]
+
+    widths =
+      Enum.zip_with([titles | rows], fn column ->
+        column |> Enum.map(&String.length/1) |> Enum.max()
+      end)
+
+    lines =
+      for [name | cells] <- [titles | rows] do
+        [width | widths] = widths
+        cells = Enum.zip_with(cells, widths, &["  ", String.pad_leading(&1, &2)])
+        [String.pad_trailing(name, width), cells, "\n"]
+      end
+
+    IO.iodata_to_binary([lines, for(warning <- result.warnings, do: [warning.message, "\n"])])
+  end
+
+  defp cell(_key, nil), do: "-"
+  defp cell(key, x) when key in [:ess_bulk, :ess_tail], do: x |> round() |> Integer.to_string()
+  defp cell(:rhat, x), do: :erlang.float_to_binary(x, decimals: 3)
+
+  defp cell(_key, x) when abs(x) >= 1.0e6 or (abs(x) < 1.0e-3 and x != 0.0),
+    do: :erlang.float_to_binary(x, scientific: 2)
+
+  defp cell(_key, x), do: :erlang.float_to_binary(x, decimals: 3)
 
   @doc "The draws of the coordinate with this name: a list of floats for each chain."
   def fetch!(%__MODULE__{} = result, name) do
@@ -117,7 +163,8 @@ defmodule Nx.Vulkan.HMC.Result do
     Enum.chunk_every(values, result.count)
   end
 
-  defp columns(%{names: names} = result), do: Enum.map(names, &fetch!(result, &1))
+  defp summary(result, name),
+    do: result |> fetch!(name) |> Diagnostics.summary() |> Map.put(:name, name)
 
   defp divergences(records) do
     for {chain, index} <- Enum.with_index(records),
