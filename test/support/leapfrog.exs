@@ -3,7 +3,15 @@ defmodule Nx.Vulkan.HMC.Leapfrog do
   # A chain function in Elixir over `density`, which maps a list of coordinates to {log density, gradient}. What is no
   # float in either, or raises an ArithmeticError, becomes a NaN, as does all that follows from it.
 
+  alias Nx.Vulkan.HMC.Sampler
+
   @nan <<0::48, 0xF8, 0x7F>>
+
+  @doc "The result of a run over `density` that shows no progress."
+  def sample!(density, positions, opts) do
+    {:ok, result} = density |> chain() |> Sampler.run(positions, [progress: false] ++ opts)
+    result
+  end
 
   def chain(density) do
     fn q, p, inv_mass, step_sizes, steps ->

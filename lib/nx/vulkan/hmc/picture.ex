@@ -12,7 +12,6 @@ defmodule Nx.Vulkan.HMC.Picture do
   @trace {440, 980}
   @up 26
   @down 112
-
   @bins 40
   @points 500
   @colors ~w(#2f6fb5 #d9752b #3a9455 #b0413e #7d5ba6 #8a6d3b #c25b9a #5f6b76)
@@ -35,11 +34,11 @@ defmodule Nx.Vulkan.HMC.Picture do
   @doc "The picture as iodata, for a notebook."
   def svg(%Result{} = result, names) do
     rows = for {name, index} <- Enum.with_index(names), do: row(result, name, index * @row)
-    height = length(names) * @row
+    size = ~s(width="#{@width}" height="#{length(names) * @row}")
 
     [
-      ~s(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 #{@width} #{height}" width="#{@width}" ),
-      ~s(height="#{height}" font-family="sans-serif" font-size="11" fill="#464c54">\n),
+      ~s(<svg xmlns="http://www.w3.org/2000/svg" #{size} font-family="sans-serif" font-size="11" ),
+      ~s(fill="#464c54">\n),
       ~s(<rect width="100%" height="100%" fill="#fff"/>\n),
       rows,
       "</svg>\n"
@@ -49,14 +48,10 @@ defmodule Nx.Vulkan.HMC.Picture do
   defp row(result, name, top) do
     chains = Result.fetch!(result, name)
     {low, high} = chains |> Enum.concat() |> Enum.min_max() |> widen()
+    about = chains |> Diagnostics.summary() |> about()
 
     [
-      text(
-        elem(@density, 0),
-        top + 16,
-        "start",
-        "#{name}  #{about(Diagnostics.summary(chains))}"
-      ),
+      text(elem(@density, 0), top + 16, "start", "#{name}  #{about}"),
       axis(@density, top),
       text(elem(@density, 0), top + @down + 13, "start", short(low)),
       text(elem(@density, 1), top + @down + 13, "end", short(high)),

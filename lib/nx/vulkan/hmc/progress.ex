@@ -24,7 +24,7 @@ defmodule Nx.Vulkan.HMC.Progress do
   end
 
   defp reporter(fun) when is_function(fun, 1), do: fun
-  defp reporter(true), do: if(terminal?(), do: &bar/1)
+  defp reporter(true), do: if(terminal?(), do: &__MODULE__.bar/1)
   defp reporter(false), do: nil
 
   @doc """
@@ -65,6 +65,11 @@ defmodule Nx.Vulkan.HMC.Progress do
   rescue
     # A terminal that went away is no reason to lose the draws.
     ErlangError -> :ok
+  end
+
+  @doc "Leaves the line of a bar that will not be full."
+  def abort(%__MODULE__{fun: fun, last: last}) do
+    if fun == (&__MODULE__.bar/1) and last > 0, do: IO.write(:stderr, "\n")
   end
 
   @doc "The line that the bar shows for `event`."

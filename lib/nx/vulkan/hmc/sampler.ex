@@ -10,6 +10,7 @@ defmodule Nx.Vulkan.HMC.Sampler do
   signed step size for each chain and `steps` is how many to take. It returns `{:ok, {qs, ps, gradients, logps}}`:
   binaries of chains x steps x d values, and of chains x steps for the last, where row j is the state after step j + 1;
   or `{:error, reason}`. Values may be NaN or infinite. With step size 0.0 the row is the state itself.
+  Gradients are not read: anything may stand in their place.
 
   All chains advance together and share calls. Each has its own random numbers, step size and metric, so a chain makes
   the same draws whoever runs beside it.
@@ -111,8 +112,14 @@ defmodule Nx.Vulkan.HMC.Sampler do
   end
 
   defp lost(%Error{} = error, phase, iteration, run) do
+    Progress.abort(run.progress)
     done = "#{iteration - 1} iterations of #{length(run.chains)} chains"
-    fate = if phase == "sampling", do: "their draws are in :partial", else: "they are lost"
+
+    fate =
+      if phase == "sampling" and iteration > 1,
+        do: "their draws are in :partial",
+        else: "all of it is lost"
+
     %{error | message: "#{error.message} (in #{phase}, after #{done}: #{fate})"}
   end
 
