@@ -6,7 +6,7 @@ defmodule Nx.Vulkan.HMC.DrawsTest do
 
   import Nx.Vulkan.HMC.Leapfrog, only: [sample!: 3]
 
-  alias Nx.Vulkan.HMC.{Densities, Diagnostics, Floats, Result}
+  alias Nx.Vulkan.HMC.{Densities, Diagnostics, Floats, Leapfrog, Result, Sampler, Single}
 
   defp normal(dims), do: Densities.normal(List.duplicate(1.0, dims))
 
@@ -170,6 +170,56 @@ defmodule Nx.Vulkan.HMC.DrawsTest do
       assert chains |> Enum.concat() |> Enum.all?(&(&1 > 0.0))
       assert_mean(chains, 1.0, 4.0)
       assert_mean(Enum.map(chains, fn chain -> Enum.map(chain, &(&1 * &1)) end), 2.0, 4.0)
+    end
+  end
+
+  describe "a chain function in f32" do
+    defp single(binary),
+      do: for(<<x::float-32-little <- binary>>, into: <<>>, do: <<x::float-64-little>>)
+
+    defp to_single(binary) do
+      for <<word::binary-size(8) <- binary>>, into: <<>> do
+        case word do
+          <<x::float-64-little>> -> <<x::float-32-little>>
+          _ -> <<0::16, 0xC0, 0x7F>>
+        end
+      end
+    end
+
+    # Rounds what goes in and what comes out.
+    defp chain32(density) do
+      chain = Leapfrog.chain(density)
+
+      fn q, p, inv_mass, step_sizes, steps ->
+        {:ok, parts} = chain.(single(q), single(p), single(inv_mass), step_sizes, steps)
+        {:ok, parts |> Tuple.to_list() |> Enum.map(&to_single/1) |> List.to_tuple()}
+      end
+    end
+
+    test "is sampled as well" do
+      opts = [seed: 9, draws: 800, warmup: 500, progress: false]
+      chain = Single.chain(chain32(Densities.autoregressive(0.6)))
+      assert {:ok, result} = Sampler.run(chain, {:random, 4, 3}, opts)
+
+      for name <- result.names do
+        chains = Result.fetch!(result, name)
+        assert_mean(chains, 0.0)
+        assert_mean(Enum.map(chains, fn chain -> Enum.map(chain, &(&1 * &1)) end), 1.0)
+        for x <- hd(chains), do: assert(<<^x::float-32>> = <<x::float-32>>)
+      end
+    end
+
+    test "may give and get what f32 cannot hold" do
+      chain = fn q, p, _inv_mass, _step_sizes, 1 ->
+        {:ok, {q, p, q, <<0::16, 0x80, 0xFF>>}}
+      end
+
+      huge = <<1.0e39::float-64-little>>
+      one = <<1.0::float-64-little>>
+      assert {:ok, {q, p, nil, logp}} = Single.chain(chain).(huge, one, one, [0.1], 1)
+      assert {Floats.read(q), Floats.read(p), Floats.read(logp)} == {[:nan], [1.0], [:nan]}
+      failing = Single.chain(fn _, _, _, _, _ -> {:error, :lost} end)
+      assert failing.(one, one, one, [0.1], 1) == {:error, :lost}
     end
   end
 

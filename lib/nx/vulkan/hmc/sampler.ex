@@ -10,7 +10,7 @@ defmodule Nx.Vulkan.HMC.Sampler do
   signed step size for each chain and `steps` is how many to take. It returns `{:ok, {qs, ps, gradients, logps}}`:
   binaries of chains x steps x d values, and of chains x steps for the last, where row j is the state after step j + 1;
   or `{:error, reason}`. Values may be NaN or infinite. With step size 0.0 the row is the state itself.
-  Gradients are not read: anything may stand in their place.
+  Gradients are not read: anything may stand in their place. `Nx.Vulkan.HMC.Single` is for f32.
 
   All chains advance together and share calls. Each has its own random numbers, step size and metric, so a chain makes
   the same draws whoever runs beside it.
