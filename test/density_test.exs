@@ -24,7 +24,10 @@ defmodule Nx.Vulkan.DensityTest do
 
         {value, gradient} =
           if data do
-            Nx.Defn.jit_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [point, cast(data, type)])
+            Nx.Defn.jit_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [
+              point,
+              cast(data, type)
+            ])
           else
             Nx.Defn.value_and_grad(point, fun)
           end
@@ -37,7 +40,9 @@ defmodule Nx.Vulkan.DensityTest do
   end
 
   defp point(d, type, seed) do
-    {list, _} = Enum.map_reduce(1..d, :rand.seed_s(:exsss, seed), fn _, s -> :rand.normal_s(s) end)
+    {list, _} =
+      Enum.map_reduce(1..d, :rand.seed_s(:exsss, seed), fn _, s -> :rand.normal_s(s) end)
+
     Nx.tensor(list, type: type)
   end
 
@@ -61,7 +66,9 @@ defmodule Nx.Vulkan.DensityTest do
 
   defp close(got, want, type) do
     assert length(got) == length(want)
-    scale = want |> Enum.filter(&is_float/1) |> Enum.map(&abs/1) |> Enum.max(fn -> 1.0 end) |> max(1.0)
+
+    scale =
+      want |> Enum.filter(&is_float/1) |> Enum.map(&abs/1) |> Enum.max(fn -> 1.0 end) |> max(1.0)
 
     for {a, b} <- Enum.zip(got, want) do
       if is_float(a) and is_float(b) do
@@ -79,11 +86,17 @@ defmodule Nx.Vulkan.DensityTest do
       end
 
       for f <- ~w(log log1p sqrt rsqrt)a do
-        same(fn q -> q |> Nx.pow(2) |> Nx.add(0.5) |> then(&apply(Nx, f, [&1])) |> Nx.sum() end, 3)
+        same(
+          fn q -> q |> Nx.pow(2) |> Nx.add(0.5) |> then(&apply(Nx, f, [&1])) |> Nx.sum() end,
+          3
+        )
       end
 
       for f <- ~w(acos asin atanh erf_inv)a do
-        same(fn q -> q |> Nx.tanh() |> Nx.multiply(0.8) |> then(&apply(Nx, f, [&1])) |> Nx.sum() end, 3)
+        same(
+          fn q -> q |> Nx.tanh() |> Nx.multiply(0.8) |> then(&apply(Nx, f, [&1])) |> Nx.sum() end,
+          3
+        )
       end
     end
 
@@ -163,7 +176,9 @@ defmodule Nx.Vulkan.DensityTest do
         fn q ->
           m = Nx.reshape(q, {4, 5})
           product = Nx.dot(m, Nx.transpose(m))
-          Nx.sum(Nx.tanh(Nx.add(product, Nx.eye(4)))) |> Nx.add(Nx.sum(Nx.reverse(m, axes: [1])[0]))
+
+          Nx.sum(Nx.tanh(Nx.add(product, Nx.eye(4))))
+          |> Nx.add(Nx.sum(Nx.reverse(m, axes: [1])[0]))
         end,
         20
       )
@@ -228,7 +243,9 @@ defmodule Nx.Vulkan.DensityTest do
           b = Nx.slice(q, [50], [50])
           both = Nx.concatenate([Nx.sin(a), Nx.multiply(a, b)])
           padded = Nx.pad(both, 1.0, [{3, 4, 0}])
-          Nx.sum(Nx.log1p(Nx.pow(padded, 2))) |> Nx.add(Nx.sum(Nx.cumulative_sum(Nx.slice(q, [0], [5]))))
+
+          Nx.sum(Nx.log1p(Nx.pow(padded, 2)))
+          |> Nx.add(Nx.sum(Nx.cumulative_sum(Nx.slice(q, [0], [5]))))
         end,
         100
       )
@@ -276,7 +293,11 @@ defmodule Nx.Vulkan.DensityTest do
 
       fun = fn q, x ->
         z = Nx.divide(q, scales)
-        Nx.subtract(Nx.sum(Nx.log(Nx.add(1.5, Nx.sin(Nx.multiply(x, z[0]))))), Nx.sum(Nx.pow(z, 2)))
+
+        Nx.subtract(
+          Nx.sum(Nx.log(Nx.add(1.5, Nx.sin(Nx.multiply(x, z[0]))))),
+          Nx.sum(Nx.pow(z, 2))
+        )
       end
 
       density = Density.new!(fun, 3, data: x)
@@ -329,9 +350,11 @@ defmodule Nx.Vulkan.DensityTest do
 
   describe "errors" do
     test "a density that gives no scalar" do
-      assert_raise ArgumentError, ~r/expected a log density that gives a scalar, got: one of shape \{3\}/, fn ->
-        Density.new!(fn q -> Nx.exp(q) end, 3)
-      end
+      assert_raise ArgumentError,
+                   ~r/expected a log density that gives a scalar, got: one of shape \{3\}/,
+                   fn ->
+                     Density.new!(fn q -> Nx.exp(q) end, 3)
+                   end
     end
 
     test "an op that no shader has is named" do
@@ -346,14 +369,26 @@ defmodule Nx.Vulkan.DensityTest do
 
     test "arguments of the wrong kind" do
       sum = &Nx.sum/1
-      assert_raise ArgumentError, ~r/positive number of coordinates, got: 0/, fn -> Density.new!(sum, 0) end
-      assert_raise ArgumentError, ~r/function of 2 argument/, fn -> Density.new!(sum, 1, data: Nx.tensor(1)) end
-      assert_raise ArgumentError, ~r/:type to be :f32 or :f64, got: :s32/, fn -> Density.new!(sum, 1, type: :s32) end
+
+      assert_raise ArgumentError, ~r/positive number of coordinates, got: 0/, fn ->
+        Density.new!(sum, 0)
+      end
+
+      assert_raise ArgumentError, ~r/function of 2 argument/, fn ->
+        Density.new!(sum, 1, data: Nx.tensor(1))
+      end
+
+      assert_raise ArgumentError, ~r/:type to be :f32 or :f64, got: :s32/, fn ->
+        Density.new!(sum, 1, type: :s32)
+      end
+
       density = Density.new!(sum, 2)
 
-      assert_raise ArgumentError, ~r/expected q of 1 chains of 2 coordinates in 16 bytes, got: 8/, fn ->
-        Density.chain(density, <<0::64>>, <<0::128>>, <<0::128>>, [0.1], 1)
-      end
+      assert_raise ArgumentError,
+                   ~r/expected q of 1 chains of 2 coordinates in 16 bytes, got: 8/,
+                   fn ->
+                     Density.chain(density, <<0::64>>, <<0::128>>, <<0::128>>, [0.1], 1)
+                   end
 
       assert_raise ArgumentError, ~r/at least one step/, fn ->
         Density.chain(density, <<0::128>>, <<0::128>>, <<0::128>>, [0.1], 0)
@@ -370,7 +405,10 @@ defmodule Nx.Vulkan.DensityTest do
     test "a chain longer than memory is refused and nothing is lost" do
       density = Density.new!(&Nx.sum/1, 1)
       one = bin([1.0])
-      assert {:error, %Nx.Vulkan.Error{}} = Density.chain(density, one, one, one, [0.1], 0xFFFFFFFF)
+
+      assert {:error, %Nx.Vulkan.Error{}} =
+               Density.chain(density, one, one, one, [0.1], 0xFFFFFFFF)
+
       assert {:ok, _} = Density.chain(density, one, one, one, [0.1], 1)
     end
   end
