@@ -41,6 +41,6 @@ pub use module::Module;
 pub use nx_vulkan_abi::DType;
 pub use route::Considered;
 pub use runtime::{
-    Chain, Chains, Forced, Layout as ChainLayout, Ran, Refusal, Rival, Runtime, RuntimeStats,
+    Chain, Forced, Layout as ChainLayout, Ran, Refusal, Rival, Runtime, RuntimeStats,
 };
 pub use tensor::Tensor;

@@ -4,10 +4,9 @@ use crate::{
     device::DeviceRef,
     reply::{self, Failure},
     tensor::TensorRef,
-    terms::Bytes,
 };
-use nx_vulkan_host::{Chain, ChainLayout, Chains, DType, Module, Refusal, Runtime, Tensor};
-use rustler::{Binary, Encoder, Env, Resource, ResourceArc, Term};
+use nx_vulkan_host::{Chain, ChainLayout, DType, Module, Refusal, Runtime, Tensor};
+use rustler::{Binary, Encoder, Env, NewBinary, Resource, ResourceArc, Term};
 use std::{path::Path, sync::Arc};
 
 mod atoms {
@@ -121,7 +120,7 @@ fn chain_file<'a>(
     path: Term<'a>,
     (dtype, batch): (rustler::Atom, bool),
 ) -> Term<'a> {
-    let run = || -> Result<Chains, Refusal> {
+    let run = || -> Result<Term<'a>, Refusal> {
         let path: &str = decode(path)?;
         let (q, p, extras, push): (Binary, Binary, Binary, Binary) = (
             decode(inputs.0)?,
@@ -144,12 +143,11 @@ fn chain_file<'a>(
         };
         chain.check()?;
         let module = device.runtime.module_at(Path::new(path))?;
-        device.runtime.chain(&module, &chain)
+        device
+            .runtime
+            .chain(&module, &chain, |parts| encode(env, parts))
     };
-    match run() {
-        Ok(chains) => encode(env, &chains),
-        Err(refusal) => refused(env, &refusal),
-    }
+    run().unwrap_or_else(|refusal| refused(env, &refusal))
 }
 
 /// As [`chain_file`], by a module with its data resident: step size and inverse masses are each chain's extras.
@@ -162,7 +160,7 @@ fn chain_module<'a>(
     dtype: rustler::Atom,
     (data, scratch, workgroup): (Option<ResourceArc<TensorRef>>, u64, u32),
 ) -> Term<'a> {
-    let run = || -> Result<Chains, Refusal> {
+    let run = || -> Result<Term<'a>, Refusal> {
         let here = |data: &&ResourceArc<TensorRef>| Arc::ptr_eq(&data.runtime, &module.runtime);
         if !data.iter().all(|data| here(&data)) {
             return Err(Refusal::BadInput);
@@ -182,12 +180,11 @@ fn chain_module<'a>(
                 workgroup,
             },
         };
-        module.runtime.chain(&module.module, &chain)
+        module
+            .runtime
+            .chain(&module.module, &chain, |parts| encode(env, parts))
     };
-    match run() {
-        Ok(chains) => encode(env, &chains),
-        Err(refusal) => refused(env, &refusal),
-    }
+    run().unwrap_or_else(|refusal| refused(env, &refusal))
 }
 
 fn decode<'a, T: rustler::Decoder<'a>>(term: Term<'a>) -> Result<T, Refusal> {
@@ -202,8 +199,12 @@ fn float(name: rustler::Atom) -> DType {
     }
 }
 
-fn encode<'a>(env: Env<'a>, chains: &Chains) -> Term<'a> {
-    let [q, p, grad, logp] = chains.parts().map(|part| Bytes(part.to_vec()));
+fn encode<'a>(env: Env<'a>, parts: [&[u8]; 4]) -> Term<'a> {
+    let [q, p, grad, logp] = parts.map(|part| {
+        let mut binary = NewBinary::new(env, part.len());
+        binary.as_mut_slice().copy_from_slice(part);
+        Term::from(binary)
+    });
     (atoms::ok(), (q, p, grad, logp)).encode(env)
 }
 

@@ -11,7 +11,6 @@ use crate::{
     module::{Binding, Launch, Module},
 };
 use nx_vulkan_abi::DType;
-use std::ops::Range;
 
 /// Most bytes of push constants.
 const MAX_PUSH: usize = 128;
@@ -56,13 +55,6 @@ pub enum Layout<'a> {
     },
 }
 
-/// The outputs, one after the other.
-#[derive(Debug)]
-pub struct Chains {
-    bytes: Vec<u8>,
-    parts: [Range<usize>; 4],
-}
-
 /// Why a chain was not run.
 #[derive(Debug)]
 pub enum Refusal {
@@ -80,19 +72,11 @@ impl From<Error> for Refusal {
     }
 }
 
-impl Chains {
-    /// Chains of q, of p, of the gradient and of the log density.
-    pub fn parts(&self) -> [&[u8]; 4] {
-        self.parts.clone().map(|range| &self.bytes[range])
-    }
-}
-
 /// Sizes that passed the guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     d: u64,
     chains: u64,
-    extras: u64,
 }
 
 impl Chain<'_> {
@@ -127,30 +111,33 @@ impl Chain<'_> {
             return Err(Refusal::BadInput);
         }
         let stride = if resident { 1 } else { n_obs } + d;
-        let len = |bytes: &[u8], elements: u64| {
-            let wanted = elements.checked_mul(chains)?.checked_mul(size)?;
-            (bytes.len() as u64 == wanted).then_some(elements * chains)
+        let fits = |bytes: &[u8], elements: u64| {
+            let wanted = elements
+                .checked_mul(chains)
+                .and_then(|n| n.checked_mul(size));
+            wanted == Some(bytes.len() as u64)
         };
-        match (d, len(self.q, d), len(self.extras, stride)) {
-            (1.., Some(_), Some(extras)) => Ok(Counts { d, chains, extras }),
-            _ => Err(Refusal::SizeMismatch),
+        if d > 0 && fits(self.q, d) && fits(self.extras, stride) {
+            Ok(Counts { d, chains })
+        } else {
+            Err(Refusal::SizeMismatch)
         }
     }
 }
 
 impl Runtime {
-    /// Runs a chain and waits for it.
+    /// Runs a chain, waits for it, and gives `take` the chains of q, of p, of the gradient and of the log density.
     ///
     /// # Errors
     /// A [`Refusal`]; as [`Runtime::launch`] and [`Runtime::download`] where it is the host's.
-    pub fn chain(
+    pub fn chain<T>(
         &self,
         module: &Module,
         chain: &Chain<'_>,
-    ) -> std::result::Result<Chains, Refusal> {
+        take: impl FnOnce([&[u8]; 4]) -> T,
+    ) -> std::result::Result<T, Refusal> {
         let counts = chain.counts()?;
-        let size = chain.dtype.size();
-        let Counts { d, chains, .. } = counts;
+        let Counts { d, chains } = counts;
         let rows = chains
             .checked_mul(chain.k.into())
             .ok_or(Refusal::SizeMismatch)?;
@@ -202,10 +189,9 @@ impl Runtime {
         };
         self.launch(module, &launch)?;
         let (last, len) = outputs_at[3];
-        let bytes = self.read(&outputs.buffer, 0, last + len)?;
-        let parts = outputs_at.map(|(at, len)| at as usize..(at + len) as usize);
-        debug_assert_eq!(parts[3].len() as u64, rows * size);
-        Ok(Chains { bytes, parts })
+        Ok(self.read_with(&outputs.buffer, last + len, |bytes| {
+            take(outputs_at.map(|(at, len)| &bytes[at as usize..(at + len) as usize]))
+        })?)
     }
 
     /// A buffer whose contents are undefined.

@@ -27,7 +27,7 @@ use crate::{
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
-pub use chain::{Chain, Chains, Layout, Refusal};
+pub use chain::{Chain, Layout, Refusal};
 pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};

@@ -128,6 +128,32 @@ impl Runtime {
         self.read_within(from, (0, from.block()), from.block())
     }
 
+    /// Gives the first `len` bytes to `take`, where they can be read in place without a copy of them.
+    pub(super) fn read_with<T>(
+        &self,
+        from: &Buffer,
+        len: u64,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        if len > PIECE || len > from.len() {
+            return Ok(take(&self.read(from, 0, len)?));
+        }
+        let staging;
+        let (source, last) = if self.tensors.is_cached() {
+            (from, from.last_write.load(Ordering::Relaxed))
+        } else {
+            staging = self.readback.alloc(len, None)?;
+            self.stream.copy((from, 0), (&staging, 0), len, true)?;
+            (&*staging, staging.last_use())
+        };
+        self.stream.wait(last)?;
+        let mapping = mapping(source)?;
+        // SAFETY: the buffer is mapped, at least `len` long, and the device is done with it.
+        Ok(take(unsafe {
+            std::slice::from_raw_parts(mapping, len as usize)
+        }))
+    }
+
     pub(super) fn read(&self, from: &Buffer, start: u64, len: u64) -> Result<Vec<u8>> {
         self.read_within(from, (start, len), from.len())
     }

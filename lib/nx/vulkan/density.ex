@@ -36,14 +36,13 @@ if Code.ensure_loaded?(Nx) do
     def new(fun, d, opts \\ []) do
       opts = Keyword.validate!(opts, [:data, type: :f64, device: Device.default()])
       type = validate!(fun, d, opts)
+      device = opts[:device] |> Device.validate!() |> Device.fetch!()
+      %{kind: kind, features: features} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
+      subgroups = "subgroup_arithmetic" in features
 
-      with {:ok, %{data: data} = source} <- source(fun, d, opts) do
-        device = opts[:device] |> Device.validate!() |> Device.fetch!()
-
+      with {:ok, %{data: data} = source} <- source(fun, d, Keyword.put(opts, :subgroups, subgroups)) do
         with {:ok, module} <- native(NativeV.module_of(device, source.glsl)),
              {:ok, data} <- upload(device, data, type) do
-          %{kind: kind} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
-
           {:ok,
            %__MODULE__{
              module: module,
@@ -72,11 +71,12 @@ if Code.ensure_loaded?(Nx) do
     The GLSL of a log density and what its chains need, without a device: `{:ok, map}` with `:glsl`, the `:data` as a
     binary, the elements of `:scratch` memory for each chain and the longest `:loop`. Options as `new/3`, and
 
+      * `:subgroups` - whether to use arithmetic of subgroups, which not every device has; `false` by default
       * `:layout` - `:resident` (the default), or `:native` for a shader that `Nx.Vulkan.NativeV.leapfrog_chain_synth_f64/6`
         and its siblings run: its data are then part of the extras
     """
     def source(fun, d, opts \\ []) do
-      opts = Keyword.validate!(opts, [:data, :device, type: :f64, layout: :resident])
+      opts = Keyword.validate!(opts, [:data, :device, type: :f64, layout: :resident, subgroups: false])
       type = validate!(fun, d, opts)
       {value, gradient} = trace(fun, d, type, opts)
 
@@ -88,7 +88,7 @@ if Code.ensure_loaded?(Nx) do
       graph = Graph.new(value, gradient)
       tensors = operands(graph, opts[:data])
       {sources, length} = sources(tensors)
-      shader = Shader.new(graph, type, d, {sources, length}, opts[:layout])
+      shader = Shader.new(graph, type, d, {sources, length}, opts[:layout], opts[:subgroups])
       data = for {_, tensor} <- tensors, into: <<>>, do: Nx.to_binary(Nx.as_type(host(tensor), type))
       loop = tensors |> Enum.map(fn {_, tensor} -> Nx.axis_size(Nx.flatten(tensor), 0) end) |> Enum.max(fn -> 1 end)
       {:ok, %{glsl: shader.glsl, data: data, scratch: shader.scratch, loop: max(loop, d)}}

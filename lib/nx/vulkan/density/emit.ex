@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Vulkan.Density.{Plan, Value}
 
     @enforce_keys [:graph, :plan, :type, :sources, :places]
-    defstruct @enforce_keys ++ [memo: %{}, code: %{0 => []}, depth: 0, names: 0]
+    defstruct @enforce_keys ++ [subgroups: false, memo: %{}, code: %{0 => []}, depth: 0, names: 0]
 
     # Functions of the math headers, by their Nx names.
     @math ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt

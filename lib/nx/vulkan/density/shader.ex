@@ -21,15 +21,16 @@ if Code.ensure_loaded?(Nx) do
 
     With `layout: :native` observations and inverse masses come as the extras of each chain, as
     `Nx.Vulkan.NativeV.leapfrog_chain_synth_f64/6` takes them; with `:resident` the data are a buffer of their own.
+    `subgroups` tells whether the device folds within subgroups.
     """
-    def new(graph, type, d, {sources, length}, layout) do
+    def new(graph, type, d, {sources, length}, layout, subgroups) do
       plan = Plan.new(graph)
       {places, shared, scratch} = places(plan, type)
 
       if layout == :native and scratch > 0,
         do: throw({:unsupported, "scratch memory of #{scratch} elements in a shader of seven bindings", {:f, 64}, {}})
 
-      st = %Emit{graph: graph, plan: plan, type: type, sources: sources, places: places}
+      st = %Emit{graph: graph, plan: plan, type: type, sources: sources, places: places, subgroups: subgroups}
       {shared_by_all, st} = plan.levels |> Enum.reduce(st, &level/2) |> Emit.take(0)
       {gradient, st} = gradient(st, graph.gradient, d)
       {logp, st} = Emit.elem(st, graph.value, [])
@@ -45,7 +46,8 @@ if Code.ensure_loaded?(Nx) do
         layout: layout,
         arrays: shared,
         scratch: scratch,
-        partials: rounds
+        partials: rounds,
+        subgroups: subgroups
       ]
 
       glsl = text(names, {shared_by_all, owners_own}, gradient, Value.text(logp, :float, type))
@@ -133,29 +135,19 @@ if Code.ensure_loaded?(Nx) do
 
     # Folds the invocations' shares in a fixed order, and leaves each result in every invocation.
     defp reduce(accumulators, st) do
-      st =
-        for {{_, _, accumulator}, n} <- Enum.with_index(accumulators), reduce: st do
-          st ->
-            share = Value.text(accumulator, :float, st.type)
-            Emit.line(st, 0, "partials[#{n} * W + I] = #{share};")
-        end
-
-      folds =
-        for {{id, _, _}, n} <- Enum.with_index(accumulators) do
-          node = st.graph.nodes[id]
-          [a, b] = for at <- ["I", "I + span"], do: {:float, "partials[#{n} * W + #{at}]", 0}
-          "partials[#{n} * W + I] = #{folded(node, a, b, st.type)};"
-        end
-
-      st = Emit.line(st, 0, "barrier();")
-      halves = ["for (int span = W / 2; span > 0; span /= 2) {", "if (I < span) {", folds, "}", "barrier();", "}"]
-      st = Emit.line(st, 0, halves)
+      numbered = Enum.with_index(accumulators)
+      nodes = for {{id, _, _}, _} <- numbered, do: st.graph.nodes[id]
+      shares = for {{_, _, accumulator}, _} <- numbered, do: Value.text(accumulator, :float, st.type)
+      round = "r#{st.names}_"
+      lines = if st.subgroups, do: by_subgroup(nodes, shares, round, st.type), else: by_halves(nodes, shares, st.type)
+      st = Enum.reduce(lines, st, &Emit.line(&2, 0, &1))
 
       st =
-        for {{id, idx, _}, n} <- Enum.with_index(accumulators), reduce: st do
+        for {{id, idx, _}, n} <- numbered, reduce: st do
           st ->
             node = st.graph.nodes[id]
-            {result, st} = Emit.fresh(st, :float, "partials[#{n} * W]", 0)
+            text = if st.subgroups, do: "#{round}#{n}", else: "partials[#{n} * W]"
+            {result, st} = Emit.fresh(st, :float, text, 0)
             {value, st} = converted(st, Emit.kind(node), result)
             {value, st} = Emit.with_target(st, node, idx, value)
             put_in(st.memo[{id, idx}], value)
@@ -163,6 +155,50 @@ if Code.ensure_loaded?(Nx) do
 
       # Before the shares of the next round take their place.
       Emit.line(st, 0, "barrier();")
+    end
+
+    defp by_halves(nodes, shares, type) do
+      stores = for {share, n} <- Enum.with_index(shares), do: "partials[#{n} * W + I] = #{share};"
+
+      folds =
+        for {node, n} <- Enum.with_index(nodes) do
+          [a, b] = for at <- ["I", "I + span"], do: {:float, "partials[#{n} * W + #{at}]", 0}
+          "partials[#{n} * W + I] = #{folded(node, a, b, type)};"
+        end
+
+      halves = ["for (int span = W / 2; span > 0; span /= 2) {", "if (I < span) {", folds, "}", "barrier();", "}"]
+      stores ++ ["barrier();", halves]
+    end
+
+    # Each subgroup by its own instructions, then all subgroups' results in every invocation.
+    defp by_subgroup(nodes, shares, round, type) do
+      numbered = nodes |> Enum.zip(shares) |> Enum.with_index()
+
+      shares =
+        for {{node, share}, n} <- numbered,
+            do: "FLOAT #{round}#{n} = #{subgroup(node.op, share, type)};"
+
+      stores = for {_, n} <- numbered, do: "partials[#{n} * W + S] = #{round}#{n};"
+      totals = for {_, n} <- numbered, do: "#{round}#{n} = partials[#{n} * W];"
+
+      folds =
+        for {{node, _}, n} <- numbered do
+          total = {:float, "#{round}#{n}", 0}
+          "#{round}#{n} = #{folded(node, total, {:float, "partials[#{n} * W + s]", 0}, type)};"
+        end
+
+      shares ++
+        [["if (subgroupElect()) {", stores, "}"], "barrier();", totals, ["for (int s = 1; s < SUBGROUPS; ++s) {", folds, "}"]]
+    end
+
+    defp subgroup(op, x, _) when op in [:sum, :dot, :indexed_add], do: "subgroupAdd(#{x})"
+    defp subgroup(:product, x, _), do: "subgroupMul(#{x})"
+    defp subgroup(:all, x, _), do: "subgroupMin(#{x})"
+    defp subgroup(:any, x, _), do: "subgroupMax(#{x})"
+
+    defp subgroup(op, x, type) when op in [:reduce_max, :reduce_min] do
+      name = %{reduce_max: "subgroupMax", reduce_min: "subgroupMin"}[op]
+      "subgroupAny(isnan(#{x})) ? #{Value.float(:nan, type)} : #{name}(#{x})"
     end
 
     # Shares travel as floats: a truth as 0 or 1.
@@ -200,6 +236,13 @@ if Code.ensure_loaded?(Nx) do
 
       [
         "#version 450",
+        if(names[:subgroups],
+          do: [
+            "#extension GL_KHR_shader_subgroup_arithmetic : require",
+            "#extension GL_KHR_shader_subgroup_vote : require"
+          ],
+          else: []
+        ),
         if(names[:double], do: "#define NXV_NEEDS_FP64", else: []),
         "#include \"dtype.glsl\"",
         if(names[:double], do: "#include \"math_f64.glsl\"", else: "#include \"math_f32.glsl\""),
@@ -232,6 +275,7 @@ if Code.ensure_loaded?(Nx) do
         "FLOAT sign_of(FLOAT x) { return x > 0 ? FLOAT(1) : x < 0 ? FLOAT(-1) : x; }",
         "void main() {",
         "const int I = int(gl_LocalInvocationIndex), chain = int(gl_WorkGroupID.x), K = int(push.steps);",
+        if(names[:subgroups], do: "const int S = int(gl_SubgroupID), SUBGROUPS = int(gl_NumSubgroups);", else: []),
         if(resident?,
           do: ["const int first = chain * (D + 1), masses = first + 1;", "const FLOAT epsilon = extras[first];"],
           else: [
