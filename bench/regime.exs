@@ -23,12 +23,16 @@ time = fn density, chains, k, times ->
   run = fn -> {:ok, _} = Nx.Vulkan.Density.chain(density, q, p, masses, steps, k) end
   start = System.monotonic_time(:millisecond)
   # A GPU at rest takes half a second to clock up.
-  Stream.repeatedly(run) |> Enum.find(fn _ -> System.monotonic_time(:millisecond) - start > 700 end)
+  Stream.repeatedly(run)
+  |> Enum.find(fn _ -> System.monotonic_time(:millisecond) - start > 700 end)
+
   median.(for _ <- 1..times, do: elem(:timer.tc(run), 0))
 end
 
 for {chains, k, times} <- [{1, 1, 30}, {1, 32, 30}, {1, 1024, 30}, {256, 32, 10}] do
-  IO.puts("regime chain f64 K=#{k} x #{chains}: #{time.(density, chains, k, times)} us with download")
+  IO.puts(
+    "regime chain f64 K=#{k} x #{chains}: #{time.(density, chains, k, times)} us with download"
+  )
 end
 
 {:ok, {_, _, _, logp}} = Nx.Vulkan.Density.chain(density, q, p, masses, [1.0e-3], 32)

@@ -34,7 +34,13 @@ if Code.ensure_loaded?(Nx) do
       parameters = [mu: {}, tau: {:positive, {}}, eta: {8}]
 
       {:ok, result} =
-        HMC.sample(log_density, parameters, data: schools, seed: 7, draws: 1000, target_accept: 0.9, progress: false)
+        HMC.sample(log_density, parameters,
+          data: schools,
+          seed: 7,
+          draws: 1000,
+          target_accept: 0.9,
+          progress: false
+        )
 
       assert result.names == ["mu", "tau" | for(i <- 0..7, do: "eta[#{i}]")]
 
@@ -42,7 +48,10 @@ if Code.ensure_loaded?(Nx) do
       for {name, mean, mcse} <- [{"mu", 4.410518, 0.03301}, {"tau", 3.602091, 0.03193}] do
         row = row(result, name)
         error = :math.sqrt(row.mcse ** 2 + mcse ** 2)
-        assert abs(row.mean - mean) < 3 * error, "#{name}: #{row.mean} is not #{mean} within #{3 * error}"
+
+        assert abs(row.mean - mean) < 3 * error,
+               "#{name}: #{row.mean} is not #{mean} within #{3 * error}"
+
         assert row.rhat < 1.02
       end
 
@@ -57,9 +66,16 @@ if Code.ensure_loaded?(Nx) do
       end
 
       {:ok, result} =
-        HMC.sample(log_density, [rate: {:positive, {}}, chance: {:unit, {}}], seed: 3, draws: 2000, progress: false)
+        HMC.sample(log_density, [rate: {:positive, {}}, chance: {:unit, {}}],
+          seed: 3,
+          draws: 2000,
+          progress: false
+        )
 
-      for {name, mean, sd} <- [{"rate", 1.5, :math.sqrt(0.75)}, {"chance", 2 / 7, :math.sqrt(10 / (49 * 8))}] do
+      for {name, mean, sd} <- [
+            {"rate", 1.5, :math.sqrt(0.75)},
+            {"chance", 2 / 7, :math.sqrt(10 / (49 * 8))}
+          ] do
         row = row(result, name)
         assert abs(row.mean - mean) < 4 * row.mcse
         assert abs(row.sd - sd) / sd < 0.08
@@ -72,7 +88,8 @@ if Code.ensure_loaded?(Nx) do
       {:ok, chain} = HMC.sample(fun, 3, opts)
       {:ok, per_op} = HMC.sample(fun, 3, [method: :per_op] ++ opts)
 
-      for {a, b} <- Enum.zip(floats(chain.draws), floats(per_op.draws)), do: assert_in_delta(a, b, 1.0e-10)
+      for {a, b} <- Enum.zip(floats(chain.draws), floats(per_op.draws)),
+          do: assert_in_delta(a, b, 1.0e-10)
     end
 
     test "what no shader computes is named, with the way out, which works" do
@@ -87,12 +104,18 @@ if Code.ensure_loaded?(Nx) do
     test "single precision samples too" do
       fun = fn q -> Nx.multiply(-0.5, Nx.sum(Nx.pow(q, 2))) end
       {:ok, result} = HMC.sample(fun, 2, type: :f32, seed: 1, draws: 1000, progress: false)
-      for row <- result.summary, do: assert(abs(row.mean) < 4 * row.mcse and abs(row.sd - 1) < 0.1)
+
+      for row <- result.summary,
+          do: assert(abs(row.mean) < 4 * row.mcse and abs(row.sd - 1) < 0.1)
     end
 
     test "a density without a value to start from says so" do
       assert {:error, %HMC.Error{kind: :initial_point, message: message}} =
-               HMC.sample(fn q -> Nx.log(Nx.subtract(-1, Nx.abs(q[0]))) end, 1, progress: false, chains: 1, seed: 1)
+               HMC.sample(fn q -> Nx.log(Nx.subtract(-1, Nx.abs(q[0]))) end, 1,
+                 progress: false,
+                 chains: 1,
+                 seed: 1
+               )
 
       assert message =~ "density"
     end
@@ -119,14 +142,19 @@ if Code.ensure_loaded?(Nx) do
             {[a: {0}], [], "shape of a to be of positive integers, got: {0}"},
             {[a: {1}, a: {}], [], "each parameter once, got: :a twice"},
             {[a: 3], [], "a name with a shape"},
-            {[a: {1}], [method: :metropolis], ":method to be :chain or :per_op, got: :metropolis"},
+            {[a: {1}], [method: :metropolis],
+             ":method to be :chain or :per_op, got: :metropolis"},
             {[a: {1}], [chains: 0], ":chains to be a positive integer, got: 0"},
             {[a: {1}], [init: :zero], ":init to be :random or a list of positions, got: :zero"},
             {[a: {1}], [data: Nx.tensor(1)], "log density of 2 argument(s)"},
             {[a: {1}], [draws: 0], ":draws"},
             {[a: {1}], [drafts: 3], "drafts"}
           ] do
-        error = assert_raise ArgumentError, fn -> HMC.sample(fun, parameters, opts ++ [progress: false]) end
+        error =
+          assert_raise ArgumentError, fn ->
+            HMC.sample(fun, parameters, opts ++ [progress: false])
+          end
+
         assert error.message =~ message
       end
     end

@@ -16,7 +16,9 @@ defmodule Regime do
   The returns: 0.0005 + 0.01 z, z standard normal, from a fixed seed.
   """
   def returns do
-    {z, _} = Enum.map_reduce(1..200, :rand.seed_s(:exsss, 123), fn _, state -> :rand.normal_s(state) end)
+    {z, _} =
+      Enum.map_reduce(1..200, :rand.seed_s(:exsss, 123), fn _, state -> :rand.normal_s(state) end)
+
     z |> Enum.map(&(0.0005 + 0.01 * &1)) |> Nx.tensor(type: :f64, backend: Nx.BinaryBackend)
   end
 
@@ -24,10 +26,17 @@ defmodule Regime do
     {w1, w2} = {q[0], q[1]}
 
     prior =
-      normal(w1, 0.0, 1.0) + normal(w2, 0.0, 1.0) + normal(q[2], 0.0, 0.5) + normal(q[3], 0.001, 0.01) +
-        half_cauchy(q[4], 0.02) + half_cauchy(q[5], 0.02) + half_cauchy(q[6], 0.05) + half_cauchy(q[7], 1.0)
+      normal(w1, 0.0, 1.0) + normal(w2, 0.0, 1.0) + normal(q[2], 0.0, 0.5) +
+        normal(q[3], 0.001, 0.01) +
+        half_cauchy(q[4], 0.02) + half_cauchy(q[5], 0.02) + half_cauchy(q[6], 0.05) +
+        half_cauchy(q[7], 1.0)
 
-    [mean_reverting, trend, volatile] = [Nx.max(Nx.exp(q[4]), 1.0e-8), Nx.max(Nx.exp(q[5]), 1.0e-8), Nx.max(Nx.exp(q[6]), 1.0e-8)]
+    [mean_reverting, trend, volatile] = [
+      Nx.max(Nx.exp(q[4]), 1.0e-8),
+      Nx.max(Nx.exp(q[5]), 1.0e-8),
+      Nx.max(Nx.exp(q[6]), 1.0e-8)
+    ]
+
     log_total = Nx.log(1 + Nx.exp(Nx.min(w1, 10.0)) + Nx.exp(Nx.min(w2, 10.0)))
     a = normal(returns, q[3], trend) - log_total
     b = normal(returns, 0.0, mean_reverting) + w1 - log_total
@@ -35,7 +44,9 @@ defmodule Regime do
     prior + Nx.sum(Nx.logsumexp(Nx.stack([a, b, c]), axes: [0]))
   end
 
-  defnp normal(x, mean, scale), do: -0.5 * ((x - mean) / scale) ** 2 - Nx.log(wide(scale)) - @half_log_two_pi
+  defnp(normal(x, mean, scale),
+    do: -0.5 * ((x - mean) / scale) ** 2 - Nx.log(wide(scale)) - @half_log_two_pi
+  )
 
   # Of e^z, with the Jacobian.
   defnp half_cauchy(z, scale) do
@@ -44,6 +55,9 @@ defmodule Regime do
   end
 
   # A number of the source as a double: Nx would take its logarithm in single precision.
-  deftransformp wide(number) when is_number(number), do: Nx.tensor(number, type: :f64, backend: Nx.BinaryBackend)
-  deftransformp wide(tensor), do: tensor
+  deftransformp(wide(number) when is_number(number),
+    do: Nx.tensor(number, type: :f64, backend: Nx.BinaryBackend)
+  )
+
+  deftransformp(wide(tensor), do: tensor)
 end

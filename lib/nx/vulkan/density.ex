@@ -40,7 +40,8 @@ if Code.ensure_loaded?(Nx) do
       %{kind: kind, features: features} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
       subgroups = "subgroup_arithmetic" in features
 
-      with {:ok, %{data: data} = source} <- source(fun, d, Keyword.put(opts, :subgroups, subgroups)) do
+      with {:ok, %{data: data} = source} <-
+             source(fun, d, Keyword.put(opts, :subgroups, subgroups)) do
         with {:ok, module} <- native(NativeV.module_of(device, source.glsl)),
              {:ok, data} <- upload(device, data, type) do
           {:ok,
@@ -76,21 +77,32 @@ if Code.ensure_loaded?(Nx) do
         and its siblings run: its data are then part of the extras
     """
     def source(fun, d, opts \\ []) do
-      opts = Keyword.validate!(opts, [:data, :device, type: :f64, layout: :resident, subgroups: false])
+      opts =
+        Keyword.validate!(opts, [:data, :device, type: :f64, layout: :resident, subgroups: false])
+
       type = validate!(fun, d, opts)
       {value, gradient} = trace(fun, d, type, opts)
 
       if value.shape != {} do
         shape = inspect(value.shape)
-        raise ArgumentError, "expected a log density that gives a scalar, got: one of shape #{shape}"
+
+        raise ArgumentError,
+              "expected a log density that gives a scalar, got: one of shape #{shape}"
       end
 
       graph = Graph.new(value, gradient)
       tensors = operands(graph, opts[:data])
       {sources, length} = sources(tensors)
       shader = Shader.new(graph, type, d, {sources, length}, opts[:layout], opts[:subgroups])
-      data = for {_, tensor} <- tensors, into: <<>>, do: Nx.to_binary(Nx.as_type(host(tensor), type))
-      loop = tensors |> Enum.map(fn {_, tensor} -> Nx.axis_size(Nx.flatten(tensor), 0) end) |> Enum.max(fn -> 1 end)
+
+      data =
+        for {_, tensor} <- tensors, into: <<>>, do: Nx.to_binary(Nx.as_type(host(tensor), type))
+
+      loop =
+        tensors
+        |> Enum.map(fn {_, tensor} -> Nx.axis_size(Nx.flatten(tensor), 0) end)
+        |> Enum.max(fn -> 1 end)
+
       {:ok, %{glsl: shader.glsl, data: data, scratch: shader.scratch, loop: max(loop, d)}}
     rescue
       error in ArgumentError -> {:error, error}
@@ -111,13 +123,15 @@ if Code.ensure_loaded?(Nx) do
       chains = length(step_sizes)
       bytes = chains * d * size(type)
 
-      for {name, binary} <- [q: q, p: p, inverse_mass: inverse_mass], byte_size(binary) != bytes do
+      for {name, binary} <- [q: q, p: p, inverse_mass: inverse_mass],
+          byte_size(binary) != bytes do
         raise ArgumentError,
               "expected #{name} of #{chains} chains of #{d} coordinates in #{bytes} bytes, got: #{byte_size(binary)}"
       end
 
       unless is_integer(k) and k in 1..0xFFFFFFFF and chains > 0 do
-        raise ArgumentError, "expected at least one step and one chain, got: #{inspect(k)} and #{chains}"
+        raise ArgumentError,
+              "expected at least one step and one chain, got: #{inspect(k)} and #{chains}"
       end
 
       extras = extras(step_sizes, inverse_mass, d * size(type), type)
@@ -125,9 +139,14 @@ if Code.ensure_loaded?(Nx) do
       memory = {density.data, density.scratch, density.workgroup}
 
       case NativeV.chain_module(density.module, {q, p, extras, push}, k, type, memory) do
-        {:ok, chains} -> {:ok, chains}
-        {:error, :dispatch_failed, message} -> {:error, Error.exception(kind: :vulkan, message: message)}
-        {:error, reason} -> {:error, Error.exception(kind: :vulkan, message: "the chain was refused: #{reason}")}
+        {:ok, chains} ->
+          {:ok, chains}
+
+        {:error, :dispatch_failed, message} ->
+          {:error, Error.exception(kind: :vulkan, message: message)}
+
+        {:error, reason} ->
+          {:error, Error.exception(kind: :vulkan, message: "the chain was refused: #{reason}")}
       end
     end
 
@@ -139,7 +158,10 @@ if Code.ensure_loaded?(Nx) do
       # Everything is traced in one type.
       case Keyword.fetch(opts, :data) do
         {:ok, data} when data != nil ->
-          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [point, templates(data, type)])
+          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [
+            point,
+            templates(data, type)
+          ])
 
         _ ->
           Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fun), [point])
@@ -161,9 +183,13 @@ if Code.ensure_loaded?(Nx) do
       given = if data, do: [data] |> Nx.Defn.Composite.flatten_list(), else: []
 
       parameters =
-        for {at, _} <- Enum.sort(graph.parameters), at > 0, do: {{:parameter, at}, Enum.at(given, at - 1)}
+        for {at, _} <- Enum.sort(graph.parameters),
+            at > 0,
+            do: {{:parameter, at}, Enum.at(given, at - 1)}
 
-      captured = for {tensor, at} <- Enum.with_index(graph.captured), do: {{:captured, at}, tensor}
+      captured =
+        for {tensor, at} <- Enum.with_index(graph.captured), do: {{:captured, at}, tensor}
+
       parameters ++ captured
     end
 
@@ -203,12 +229,22 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp native({:ok, value}), do: {:ok, value}
-    defp native({:error, kind, message}), do: {:error, Error.exception(kind: kind, message: message)}
+
+    defp native({:error, kind, message}),
+      do: {:error, Error.exception(kind: kind, message: message)}
 
     defp upload(_, <<>>, _), do: {:ok, nil}
 
     defp upload(device, data, type),
-      do: native(NativeV.upload_dirty(device, {:f, 8 * size(type)}, {div(byte_size(data), size(type))}, data))
+      do:
+        native(
+          NativeV.upload_dirty(
+            device,
+            {:f, 8 * size(type)},
+            {div(byte_size(data), size(type))},
+            data
+          )
+        )
 
     defp size(:f64), do: 8
     defp size(:f32), do: 4

@@ -54,7 +54,10 @@ if Code.ensure_loaded?(Nx) do
     """
     def sample(log_density, parameters, opts \\ []) do
       {own, opts} = Keyword.split(opts, @own)
-      own = Keyword.merge([chains: 4, init: :random, method: :chain, device: Device.default()], own)
+
+      own =
+        Keyword.merge([chains: 4, init: :random, method: :chain, device: Device.default()], own)
+
       parameters = Parameters.new!(parameters)
       fun = Parameters.density(parameters, log_density, arity!(log_density, own[:data]))
 
@@ -77,19 +80,27 @@ if Code.ensure_loaded?(Nx) do
     defp chain(:chain, fun, d, own) do
       type = own[:type] || default_type(own[:device])
 
-      with {:ok, density} <- Density.new(fun, d, [type: type] ++ Keyword.take(own, [:data, :device])) do
+      with {:ok, density} <-
+             Density.new(fun, d, [type: type] ++ Keyword.take(own, [:data, :device])) do
         chain = &Density.chain(density, &1, &2, &3, &4, &5)
         {:ok, if(type in [:f32, {:f, 32}], do: Single.chain(chain), else: chain)}
       end
     end
 
-    defp chain(:per_op, fun, d, own), do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data])}
+    defp chain(:per_op, fun, d, own),
+      do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data])}
 
     defp chain(other, _, _, _),
       do: raise(ArgumentError, "expected :method to be :chain or :per_op, got: #{inspect(other)}")
 
     defp default_type(device) do
-      %{features: features} = device |> Device.validate!() |> Device.fetch!() |> NativeV.device_info() |> Nx.Vulkan.plain()
+      %{features: features} =
+        device
+        |> Device.validate!()
+        |> Device.fetch!()
+        |> NativeV.device_info()
+        |> Nx.Vulkan.plain()
+
       if "fp64" in features, do: :f64, else: :f32
     end
 
@@ -97,7 +108,8 @@ if Code.ensure_loaded?(Nx) do
       arity = if data == nil, do: 1, else: 2
 
       unless is_function(fun, arity) do
-        raise ArgumentError, "expected a log density of #{arity} argument(s), got: #{inspect(fun)}"
+        raise ArgumentError,
+              "expected a log density of #{arity} argument(s), got: #{inspect(fun)}"
       end
 
       arity
@@ -112,10 +124,12 @@ if Code.ensure_loaded?(Nx) do
           positions
 
         {:random, chains} ->
-          raise ArgumentError, "expected :chains to be a positive integer, got: #{inspect(chains)}"
+          raise ArgumentError,
+                "expected :chains to be a positive integer, got: #{inspect(chains)}"
 
         {init, _} ->
-          raise ArgumentError, "expected :init to be :random or a list of positions, got: #{inspect(init)}"
+          raise ArgumentError,
+                "expected :init to be :random or a list of positions, got: #{inspect(init)}"
       end
     end
 
@@ -124,7 +138,8 @@ if Code.ensure_loaded?(Nx) do
     defp constrained(result, parameters) do
       if Parameters.real?(parameters),
         do: result,
-        else: Result.put_draws(result, result.names, Parameters.constrain(parameters, result.draws))
+        else:
+          Result.put_draws(result, result.names, Parameters.constrain(parameters, result.draws))
     end
   end
 end

@@ -121,7 +121,17 @@ defmodule Nx.Vulkan.NativeV do
   def reduce_axis(out, a, outer, reduce_size, inner, op_code, spv_path) do
     counts = [outer, reduce_size, inner]
     elements = if Enum.all?(counts, &is_integer/1), do: [Enum.product(counts), outer * inner]
-    dispatch(out, [a], elements, counts ++ [op_code], op_code, &lines/1, [elements && outer * inner], spv_path)
+
+    dispatch(
+      out,
+      [a],
+      elements,
+      counts ++ [op_code],
+      op_code,
+      &lines/1,
+      [elements && outer * inner],
+      spv_path
+    )
   end
 
   @doc """
@@ -209,7 +219,8 @@ defmodule Nx.Vulkan.NativeV do
   defp dispatch(out, inputs, elements, push, op, groups, extents, path) do
     op? = is_nil(op) or (is_integer(op) and op in -0x80000000..0x7FFFFFFF)
 
-    if op? and is_binary(path) and is_list(elements) and Enum.all?(push ++ elements, &(&1 in @word)) do
+    if op? and is_binary(path) and is_list(elements) and
+         Enum.all?(push ++ elements, &(&1 in @word)) do
       dispatch_file(out, inputs, elements, {push, op}, groups.(extents), path)
     else
       {:error, :bad_input}

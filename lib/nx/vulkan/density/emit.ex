@@ -13,7 +13,14 @@ if Code.ensure_loaded?(Nx) do
     @math ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
              erf erfc erf_inv)a
     @arithmetic %{add: "+", subtract: "-", multiply: "*"}
-    @comparisons %{equal: "==", not_equal: "!=", greater: ">", less: "<", greater_equal: ">=", less_equal: "<="}
+    @comparisons %{
+      equal: "==",
+      not_equal: "!=",
+      greater: ">",
+      less: "<",
+      greater_equal: ">=",
+      less_equal: "<="
+    }
     @logic %{logical_and: "&&", logical_or: "||", logical_xor: "!="}
     @bits %{bitwise_and: "&", bitwise_or: "|"}
 
@@ -29,7 +36,10 @@ if Code.ensure_loaded?(Nx) do
 
         _ ->
           node = st.graph.nodes[id]
-          {value, st} = if st.places[id], do: load(st, id, node, idx), else: compute(st, id, node, idx)
+
+          {value, st} =
+            if st.places[id], do: load(st, id, node, idx), else: compute(st, id, node, idx)
+
           {value, put_in(st.memo[key], value)}
       end
     end
@@ -74,7 +84,10 @@ if Code.ensure_loaded?(Nx) do
     Forgets what changes in loops from `depth` on.
     """
     def close(st, depth) do
-      known = fn {{_, idx}, value} -> Value.depth(value) < depth and Value.deepest(idx) < depth end
+      known = fn {{_, idx}, value} ->
+        Value.depth(value) < depth and Value.deepest(idx) < depth
+      end
+
       %{st | memo: st.memo |> Enum.filter(known) |> Map.new(), depth: depth - 1}
     end
 
@@ -107,11 +120,20 @@ if Code.ensure_loaded?(Nx) do
     """
     def combine(st, node, a, b) do
       case {node.op, a, b} do
-        {op, {:const, zero}, b} when op in [:sum, :dot, :indexed_add] and zero in [0, 0.0] -> {b, st}
-        {:product, {:const, one}, b} when one in [1, 1.0] -> {b, st}
-        {:reduce_max, {:const, :neg_infinity}, b} -> {b, st}
-        {:reduce_min, {:const, :infinity}, b} -> {b, st}
-        _ -> named(st, kind(node), combined(node, a, b, st.type), [a, b])
+        {op, {:const, zero}, b} when op in [:sum, :dot, :indexed_add] and zero in [0, 0.0] ->
+          {b, st}
+
+        {:product, {:const, one}, b} when one in [1, 1.0] ->
+          {b, st}
+
+        {:reduce_max, {:const, :neg_infinity}, b} ->
+          {b, st}
+
+        {:reduce_min, {:const, :infinity}, b} ->
+          {b, st}
+
+        _ ->
+          named(st, kind(node), combined(node, a, b, st.type), [a, b])
       end
     end
 
@@ -138,7 +160,9 @@ if Code.ensure_loaded?(Nx) do
     def kind(%{op: op}) when op in [:all, :any], do: :bool
     def kind(%{type: {t, _}}) when t in [:f, :bf], do: :float
     def kind(%{type: {t, _}}) when t in [:s, :u], do: :int
-    def kind(%{op: op, type: type, shape: shape}), do: throw({:unsupported, op, type, List.to_tuple(shape)})
+
+    def kind(%{op: op, type: type, shape: shape}),
+      do: throw({:unsupported, op, type, List.to_tuple(shape)})
 
     ## Elements
 
@@ -180,7 +204,14 @@ if Code.ensure_loaded?(Nx) do
 
     defp element(st, %{op: :squeeze, args: [t, axes]}, idx) do
       rank = length(st.graph.nodes[t].shape)
-      {inner, []} = Enum.map_reduce(0..(rank - 1)//1, idx, &if(&1 in axes, do: {0, &2}, else: {hd(&2), tl(&2)}))
+
+      {inner, []} =
+        Enum.map_reduce(
+          0..(rank - 1)//1,
+          idx,
+          &if(&1 in axes, do: {0, &2}, else: {hd(&2), tl(&2)})
+        )
+
       elem(st, t, inner)
     end
 
@@ -211,7 +242,8 @@ if Code.ensure_loaded?(Nx) do
       {starts, st} = starts(st, starts, extents, lengths)
 
       inner =
-        for {start, stride, i} <- zip3(starts, strides, idx), do: Value.add(start, Value.multiply(i, stride))
+        for {start, stride, i} <- zip3(starts, strides, idx),
+            do: Value.add(start, Value.multiply(i, stride))
 
       elem(st, t, inner)
     end
@@ -258,7 +290,8 @@ if Code.ensure_loaded?(Nx) do
       elem(st, t, placed(length(extents), Map.new(picked), rest))
     end
 
-    defp element(st, %{op: op, args: [condition, a, b]} = node, idx) when op in [:select, :clip] do
+    defp element(st, %{op: op, args: [condition, a, b]} = node, idx)
+         when op in [:select, :clip] do
       {[condition, a, b], st} = operands(st, [condition, a, b], idx)
       kind = kind(node)
 
@@ -304,17 +337,38 @@ if Code.ensure_loaded?(Nx) do
       x = Value.text(value, if(op in [:is_nan, :is_infinity], do: :float, else: kind), st.type)
 
       case {op, value, kind} do
-        {:negate, {:const, number}, _} when is_number(number) -> {{:const, -number}, st}
-        {op, _, :float} when op in @math -> named(st, :float, "nxv_#{op}(#{x})", [value])
-        {:negate, _, _} -> named(st, kind, "-#{x}", [value])
-        {:abs, _, _} -> named(st, kind, "abs(#{x})", [value])
-        {:sign, _, :int} -> named(st, :int, "sign(#{x})", [value])
-        {:sign, _, :float} -> named(st, :float, "sign_of(#{x})", [value])
-        {:is_nan, _, _} -> named(st, :bool, "isnan(#{x})", [value])
-        {:is_infinity, _, _} -> named(st, :bool, "isinf(#{x})", [value])
-        {:round, _, :float} -> named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + FLOAT(0.5))", [value])
-        {op, _, :float} when op in [:floor, :ceil] -> named(st, :float, "#{op}(#{x})", [value])
-        {_, _, :int} -> {value, st}
+        {:negate, {:const, number}, _} when is_number(number) ->
+          {{:const, -number}, st}
+
+        {op, _, :float} when op in @math ->
+          named(st, :float, "nxv_#{op}(#{x})", [value])
+
+        {:negate, _, _} ->
+          named(st, kind, "-#{x}", [value])
+
+        {:abs, _, _} ->
+          named(st, kind, "abs(#{x})", [value])
+
+        {:sign, _, :int} ->
+          named(st, :int, "sign(#{x})", [value])
+
+        {:sign, _, :float} ->
+          named(st, :float, "sign_of(#{x})", [value])
+
+        {:is_nan, _, _} ->
+          named(st, :bool, "isnan(#{x})", [value])
+
+        {:is_infinity, _, _} ->
+          named(st, :bool, "isinf(#{x})", [value])
+
+        {:round, _, :float} ->
+          named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + FLOAT(0.5))", [value])
+
+        {op, _, :float} when op in [:floor, :ceil] ->
+          named(st, :float, "#{op}(#{x})", [value])
+
+        {_, _, :int} ->
+          {value, st}
       end
     end
 
@@ -355,7 +409,14 @@ if Code.ensure_loaded?(Nx) do
           {inverse, st}
 
         _ ->
-          {inverse, st} = named(st, :float, "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}", [b])
+          {inverse, st} =
+            named(
+              st,
+              :float,
+              "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}",
+              [b]
+            )
+
           {inverse, put_in(st.memo[key], inverse)}
       end
     end
@@ -391,7 +452,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp merged(a, b) do
-      if Enum.any?([a, b], &match?({:float, _, _}, &1)) or Enum.any?([a, b], &float_const?/1), do: :float, else: :int
+      if Enum.any?([a, b], &match?({:float, _, _}, &1)) or Enum.any?([a, b], &float_const?/1),
+        do: :float,
+        else: :int
     end
 
     defp float_const?({:const, number}), do: is_float(number) or is_atom(number)
@@ -435,7 +498,13 @@ if Code.ensure_loaded?(Nx) do
       st = line(st, depth, "#{name} = #{text};")
       {body, st} = take(st, depth)
       st = close(st, depth)
-      loop = ["for (int t#{depth} = 0; t#{depth} < #{Plan.size(domain)}; ++t#{depth}) {", body, "}"]
+
+      loop = [
+        "for (int t#{depth} = 0; t#{depth} < #{Plan.size(domain)}; ++t#{depth}) {",
+        body,
+        "}"
+      ]
+
       st = line(st, outer, loop)
       with_target(st, node, idx, {kind, name, outer})
     end
@@ -505,14 +574,19 @@ if Code.ensure_loaded?(Nx) do
 
     defp term(st, %{args: [t, axes, keep]}, idx, position) do
       rank = length(st.graph.nodes[t].shape)
-      free = if keep, do: for({i, axis} <- Enum.with_index(idx), axis not in axes, do: i), else: idx
+
+      free =
+        if keep, do: for({i, axis} <- Enum.with_index(idx), axis not in axes, do: i), else: idx
+
       elem(st, t, placed(rank, Map.new(Enum.zip(axes, position)), free))
     end
 
     defp guard(st, [], update), do: {update, st}
 
     defp guard(st, matches, update) do
-      condition = Enum.map_join(matches, " && ", fn {i, j} -> "#{Value.index(i)} == #{Value.index(j)}" end)
+      condition =
+        Enum.map_join(matches, " && ", fn {i, j} -> "#{Value.index(i)} == #{Value.index(j)}" end)
+
       parts = [update | Enum.flat_map(matches, &Tuple.to_list/1)]
       zero = Value.float(0.0, st.type)
       named(st, :float, "#{condition} ? #{Value.text(update, :float, st.type)} : #{zero}", parts)
@@ -575,7 +649,10 @@ if Code.ensure_loaded?(Nx) do
     # With interior padding only every `step`th position holds an element.
     defp padded(st, inner, extents, t, value) do
       positions = for {i, step} <- inner, do: Value.quotient(i, step)
-      between? = Enum.any?(inner, fn {i, step} -> is_integer(i) and (i < 0 or rem(i, step) != 0) end)
+
+      between? =
+        Enum.any?(inner, fn {i, step} -> is_integer(i) and (i < 0 or rem(i, step) != 0) end)
+
       exact = for {{text, _} = i, step} <- inner, step > 1, do: {"#{text} % #{step} == 0", i}
 
       cond do
@@ -590,7 +667,14 @@ if Code.ensure_loaded?(Nx) do
           {element, st} = within(st, positions, extents, {:elem, t}, {:elem, value, []})
           {outside, st} = elem(st, value, [])
           conditions = for {text, {at, _}} <- exact, do: "#{at} >= 0 && #{text}"
-          choice(st, Enum.reverse(conditions), element, outside, Enum.map(exact, &Kernel.elem(&1, 1)))
+
+          choice(
+            st,
+            Enum.reverse(conditions),
+            element,
+            outside,
+            Enum.map(exact, &Kernel.elem(&1, 1))
+          )
       end
     end
 
@@ -617,14 +701,20 @@ if Code.ensure_loaded?(Nx) do
       parts = zip3(list, offsets, extents)
 
       if is_integer(at) do
-        {id, offset, _} = Enum.find(parts, fn {_, offset, extent} -> at >= offset and at < offset + extent end)
+        {id, offset, _} =
+          Enum.find(parts, fn {_, offset, extent} -> at >= offset and at < offset + extent end)
+
         elem(st, id, inner.(at - offset))
       else
         [{id, offset, extent} | rest] = Enum.reverse(parts)
-        {last, st} = elem(st, id, inner.(at |> Value.subtract(offset) |> Value.clamp(0, extent - 1)))
+
+        {last, st} =
+          elem(st, id, inner.(at |> Value.subtract(offset) |> Value.clamp(0, extent - 1)))
 
         Enum.reduce(rest, {last, st}, fn {id, offset, extent}, {otherwise, st} ->
-          {value, st} = elem(st, id, inner.(at |> Value.subtract(offset) |> Value.clamp(0, extent - 1)))
+          {value, st} =
+            elem(st, id, inner.(at |> Value.subtract(offset) |> Value.clamp(0, extent - 1)))
+
           choice(st, ["#{Value.index(at)} < #{offset + extent}"], value, otherwise, [at])
         end)
       end
@@ -645,7 +735,12 @@ if Code.ensure_loaded?(Nx) do
         shape = st.graph.nodes[id].shape
         tail = Enum.take(idx, -length(shape))
         tail = if shape == [], do: [], else: tail
-        elem(st, id, for({i, extent} <- Enum.zip(tail, shape), do: if(extent == 1, do: 0, else: i)))
+
+        elem(
+          st,
+          id,
+          for({i, extent} <- Enum.zip(tail, shape), do: if(extent == 1, do: 0, else: i))
+        )
       end)
     end
 

@@ -165,7 +165,9 @@ if Code.ensure_loaded?(Nx) do
 
     # The body of a block has parameters of its own, which stand for the block's tensors.
     defp body(graph, args, default) do
-      tensors = for %T{} = t <- Nx.Defn.Composite.flatten_list(Enum.filter(args, &tensors?/1)), do: t
+      tensors =
+        for %T{} = t <- Nx.Defn.Composite.flatten_list(Enum.filter(args, &tensors?/1)), do: t
+
       {ids, graph} = Enum.map_reduce(tensors, graph, &flip(&1, &2))
       scope = ids |> Enum.with_index() |> Map.new(fn {id, at} -> {at, id} end)
       {:same, id, inner} = same(%{graph | scope: scope}, default)

@@ -98,7 +98,10 @@ if Code.ensure_loaded?(Nx) do
 
     defp kinds(graph, order) do
       reductions =
-        for id <- order, reduction?(graph.nodes[id]), kind = kind(graph.nodes[id], graph), into: %{} do
+        for id <- order,
+            reduction?(graph.nodes[id]),
+            kind = kind(graph.nodes[id], graph),
+            into: %{} do
           {id, kind}
         end
 
@@ -118,8 +121,12 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp repeated(%{op: :dot, args: [a, b | _]}, graph), do: Enum.filter([a, b], &costly?(graph, &1))
-    defp repeated(%{op: :indexed_add, args: [_, i, u, _]}, graph), do: Enum.filter([i, u], &costly?(graph, &1))
+    defp repeated(%{op: :dot, args: [a, b | _]}, graph),
+      do: Enum.filter([a, b], &costly?(graph, &1))
+
+    defp repeated(%{op: :indexed_add, args: [_, i, u, _]}, graph),
+      do: Enum.filter([i, u], &costly?(graph, &1))
+
     defp repeated(_, _), do: []
 
     defp costly?(graph, id) do

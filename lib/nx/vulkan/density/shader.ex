@@ -28,15 +28,28 @@ if Code.ensure_loaded?(Nx) do
       {places, shared, scratch} = places(plan, type)
 
       if layout == :native and scratch > 0,
-        do: throw({:unsupported, "scratch memory of #{scratch} elements in a shader of seven bindings", {:f, 64}, {}})
+        do:
+          throw(
+            {:unsupported, "scratch memory of #{scratch} elements in a shader of seven bindings",
+             {:f, 64}, {}}
+          )
 
-      st = %Emit{graph: graph, plan: plan, type: type, sources: sources, places: places, subgroups: subgroups}
+      st = %Emit{
+        graph: graph,
+        plan: plan,
+        type: type,
+        sources: sources,
+        places: places,
+        subgroups: subgroups
+      }
+
       {shared_by_all, st} = plan.levels |> Enum.reduce(st, &level/2) |> Emit.take(0)
       {gradient, st} = gradient(st, graph.gradient, d)
       {logp, st} = Emit.elem(st, graph.value, [])
       {owners_own, _} = Emit.take(st, 0)
 
-      rounds = Enum.max([1 | for(loops <- plan.levels, do: min(accumulators(loops, graph), @round))])
+      rounds =
+        Enum.max([1 | for(loops <- plan.levels, do: min(accumulators(loops, graph), @round))])
 
       names = [
         double: type == :f64,
@@ -82,7 +95,9 @@ if Code.ensure_loaded?(Nx) do
     # One loop over a domain: fills the arrays and folds each invocation's share of the reductions.
     defp loop({domain, items}, st) do
       size = Plan.size(domain)
-      reductions = for {:scalars, id} <- items, idx <- Plan.indices(st.graph.nodes[id].shape), do: {id, idx}
+
+      reductions =
+        for {:scalars, id} <- items, idx <- Plan.indices(st.graph.nodes[id].shape), do: {id, idx}
 
       {accumulators, st} =
         Enum.map_reduce(reductions, st, fn {id, idx}, st ->
@@ -112,7 +127,13 @@ if Code.ensure_loaded?(Nx) do
           else: Emit.elem(%{st | places: Map.delete(st.places, id)}, id, idx)
 
       places = Map.put(st.places, id, {where, offset})
-      st = %{st | places: places, memo: Map.reject(st.memo, fn {{other, _}, _} -> other == id end)}
+
+      st = %{
+        st
+        | places: places,
+          memo: Map.reject(st.memo, fn {{other, _}, _} -> other == id end)
+      }
+
       Emit.line(st, 1, "#{where}(j + #{offset}) = #{Value.text(value, :float, st.type)};")
     end
 
@@ -137,9 +158,17 @@ if Code.ensure_loaded?(Nx) do
     defp reduce(accumulators, st) do
       numbered = Enum.with_index(accumulators)
       nodes = for {{id, _, _}, _} <- numbered, do: st.graph.nodes[id]
-      shares = for {{_, _, accumulator}, _} <- numbered, do: Value.text(accumulator, :float, st.type)
+
+      shares =
+        for {{_, _, accumulator}, _} <- numbered, do: Value.text(accumulator, :float, st.type)
+
       round = "r#{st.names}_"
-      lines = if st.subgroups, do: by_subgroup(nodes, shares, round, st.type), else: by_halves(nodes, shares, st.type)
+
+      lines =
+        if st.subgroups,
+          do: by_subgroup(nodes, shares, round, st.type),
+          else: by_halves(nodes, shares, st.type)
+
       st = Enum.reduce(lines, st, &Emit.line(&2, 0, &1))
 
       st =
@@ -166,7 +195,15 @@ if Code.ensure_loaded?(Nx) do
           "partials[#{n} * W + I] = #{folded(node, a, b, type)};"
         end
 
-      halves = ["for (int span = W / 2; span > 0; span /= 2) {", "if (I < span) {", folds, "}", "barrier();", "}"]
+      halves = [
+        "for (int span = W / 2; span > 0; span /= 2) {",
+        "if (I < span) {",
+        folds,
+        "}",
+        "barrier();",
+        "}"
+      ]
+
       stores ++ ["barrier();", halves]
     end
 
@@ -188,7 +225,12 @@ if Code.ensure_loaded?(Nx) do
         end
 
       shares ++
-        [["if (subgroupElect()) {", stores, "}"], "barrier();", totals, ["for (int s = 1; s < SUBGROUPS; ++s) {", folds, "}"]]
+        [
+          ["if (subgroupElect()) {", stores, "}"],
+          "barrier();",
+          totals,
+          ["for (int s = 1; s < SUBGROUPS; ++s) {", folds, "}"]
+        ]
     end
 
     defp subgroup(op, x, _) when op in [:sum, :dot, :indexed_add], do: "subgroupAdd(#{x})"
@@ -202,8 +244,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # Shares travel as floats: a truth as 0 or 1.
-    defp folded(%{op: :all}, a, b, type), do: "minimum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
-    defp folded(%{op: :any}, a, b, type), do: "maximum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
+    defp folded(%{op: :all}, a, b, type),
+      do: "minimum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
+
+    defp folded(%{op: :any}, a, b, type),
+      do: "maximum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
+
     defp folded(node, a, b, type), do: Emit.combined(%{node | type: {:f, 64}}, a, b, type)
 
     defp converted(st, :float, value), do: {value, st}
@@ -218,8 +264,18 @@ if Code.ensure_loaded?(Nx) do
     # Statements that give `gradient` of coordinate i.
     defp gradient(st, id, d) when d <= @written_out do
       {values, st} = Enum.map_reduce(0..(d - 1), st, &Emit.elem(&2, id, [&1]))
-      [last | rest] = values |> Enum.map(&Value.text(&1, :float, st.type)) |> Enum.with_index() |> Enum.reverse()
-      choice = Enum.reduce(rest, Kernel.elem(last, 0), fn {text, n}, other -> "i == #{n} ? #{text} : #{other}" end)
+
+      [last | rest] =
+        values
+        |> Enum.map(&Value.text(&1, :float, st.type))
+        |> Enum.with_index()
+        |> Enum.reverse()
+
+      choice =
+        Enum.reduce(rest, Kernel.elem(last, 0), fn {text, n}, other ->
+          "i == #{n} ? #{text} : #{other}"
+        end)
+
       {["gradient = #{choice};"], st}
     end
 
@@ -257,7 +313,10 @@ if Code.ensure_loaded?(Nx) do
         buffer(4, "writeonly", "p_chain"),
         buffer(5, "writeonly", "grad_chain"),
         buffer(6, "writeonly", "logp_chain"),
-        if(resident? and names[:length] > 0, do: [buffer(7, "readonly", "observed"), "#define data(i) observed[i]"], else: []),
+        if(resident? and names[:length] > 0,
+          do: [buffer(7, "readonly", "observed"), "#define data(i) observed[i]"],
+          else: []
+        ),
         if(names[:scratch] > 0,
           do: [
             buffer(8, "coherent", "kept"),
@@ -267,7 +326,10 @@ if Code.ensure_loaded?(Nx) do
           else: "#define settle() barrier()"
         ),
         "shared FLOAT position[D];",
-        if(names[:arrays] > 0, do: ["shared FLOAT arrays[#{names[:arrays]}];", "#define array(i) arrays[i]"], else: []),
+        if(names[:arrays] > 0,
+          do: ["shared FLOAT arrays[#{names[:arrays]}];", "#define array(i) arrays[i]"],
+          else: []
+        ),
         "shared FLOAT partials[#{names[:partials]} * gl_WorkGroupSize.x];",
         "#define q(i) position[i]",
         functions("FLOAT"),
@@ -275,9 +337,15 @@ if Code.ensure_loaded?(Nx) do
         "FLOAT sign_of(FLOAT x) { return x > 0 ? FLOAT(1) : x < 0 ? FLOAT(-1) : x; }",
         "void main() {",
         "const int I = int(gl_LocalInvocationIndex), chain = int(gl_WorkGroupID.x), K = int(push.steps);",
-        if(names[:subgroups], do: "const int S = int(gl_SubgroupID), SUBGROUPS = int(gl_NumSubgroups);", else: []),
+        if(names[:subgroups],
+          do: "const int S = int(gl_SubgroupID), SUBGROUPS = int(gl_NumSubgroups);",
+          else: []
+        ),
         if(resident?,
-          do: ["const int first = chain * (D + 1), masses = first + 1;", "const FLOAT epsilon = extras[first];"],
+          do: [
+            "const int first = chain * (D + 1), masses = first + 1;",
+            "const FLOAT epsilon = extras[first];"
+          ],
           else: [
             "const int first = chain * (#{names[:length]} + D), masses = first + #{names[:length]};",
             "const FLOAT epsilon = push.epsilon;",
@@ -322,9 +390,18 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp buffer(binding, access, name),
-      do: "layout(set = 0, binding = #{binding}, std430) #{access} buffer B#{binding} { FLOAT #{name}[]; };"
+      do:
+        "layout(set = 0, binding = #{binding}, std430) #{access} buffer B#{binding} { FLOAT #{name}[]; };"
 
-    defp own(body), do: ["for (int c = 0; c < CHUNKS; ++c) {", "int i = c * W + I;", "if (i < D) {", body, "}", "}"]
+    defp own(body),
+      do: [
+        "for (int c = 0; c < CHUNKS; ++c) {",
+        "int i = c * W + I;",
+        "if (i < D) {",
+        body,
+        "}",
+        "}"
+      ]
 
     # The NaN of either operand is the result.
     defp functions(type) do

@@ -17,7 +17,10 @@ defmodule Nx.Vulkan.Density.Value do
   def text({:const, number}, :int, _), do: integer(number)
   def text({:const, number}, :bool, _), do: if(number in [0, 0.0], do: "false", else: "true")
   def text({kind, text, _}, kind, _), do: text
-  def text({:bool, text, _}, :float, type), do: "(#{text} ? #{float(1.0, type)} : #{float(0.0, type)})"
+
+  def text({:bool, text, _}, :float, type),
+    do: "(#{text} ? #{float(1.0, type)} : #{float(0.0, type)})"
+
   def text({:bool, text, _}, :int, _), do: "int(#{text})"
   def text({:int, text, _}, :float, _), do: "FLOAT(#{text})"
   def text({:int, text, _}, :bool, _), do: "(#{text} != 0)"
@@ -63,7 +66,9 @@ defmodule Nx.Vulkan.Density.Value do
   Position of an element in row-major order, and back.
   """
   def flat(idx, shape) do
-    idx |> Enum.zip(shape) |> Enum.reduce(0, fn {i, extent}, at -> at |> multiply(extent) |> add(i) end)
+    idx
+    |> Enum.zip(shape)
+    |> Enum.reduce(0, fn {i, extent}, at -> at |> multiply(extent) |> add(i) end)
   end
 
   def unflat(at, shape) do

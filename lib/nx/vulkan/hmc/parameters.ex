@@ -18,7 +18,14 @@ if Code.ensure_loaded?(Nx) do
         end)
 
       parts |> Enum.map(& &1.name) |> once!()
-      if d == 0, do: raise(ArgumentError, "expected parameters with at least one element, got: #{inspect(named)}")
+
+      if d == 0,
+        do:
+          raise(
+            ArgumentError,
+            "expected parameters with at least one element, got: #{inspect(named)}"
+          )
+
       %__MODULE__{d: d, parts: parts}
     end
 
@@ -29,15 +36,20 @@ if Code.ensure_loaded?(Nx) do
 
     defp once!(names) do
       case names -- Enum.uniq(names) do
-        [] -> :ok
-        [name | _] -> raise ArgumentError, "expected each parameter once, got: #{inspect(name)} twice"
+        [] ->
+          :ok
+
+        [name | _] ->
+          raise ArgumentError, "expected each parameter once, got: #{inspect(name)} twice"
       end
     end
 
-    defp part!({name, {support, shape}}) when is_atom(name) and support in [:real, :positive, :unit] and is_tuple(shape),
-      do: {name, support, shape!(name, shape)}
+    defp part!({name, {support, shape}})
+         when is_atom(name) and support in [:real, :positive, :unit] and is_tuple(shape),
+         do: {name, support, shape!(name, shape)}
 
-    defp part!({name, shape}) when is_atom(name) and is_tuple(shape), do: {name, :real, shape!(name, shape)}
+    defp part!({name, shape}) when is_atom(name) and is_tuple(shape),
+      do: {name, :real, shape!(name, shape)}
 
     defp part!(other) do
       raise ArgumentError,
@@ -47,7 +59,11 @@ if Code.ensure_loaded?(Nx) do
     defp shape!(name, shape) do
       if Enum.all?(Tuple.to_list(shape), &(is_integer(&1) and &1 > 0)),
         do: shape,
-        else: raise(ArgumentError, "expected the shape of #{name} to be of positive integers, got: #{inspect(shape)}")
+        else:
+          raise(
+            ArgumentError,
+            "expected the shape of #{name} to be of positive integers, got: #{inspect(shape)}"
+          )
     end
 
     @doc """
@@ -67,7 +83,9 @@ if Code.ensure_loaded?(Nx) do
         end)
         |> Enum.unzip()
 
-      jacobians |> Enum.reject(&is_nil/1) |> Enum.reduce(fun.(Map.new(values)), &Nx.add(&2, Nx.sum(&1)))
+      jacobians
+      |> Enum.reject(&is_nil/1)
+      |> Enum.reduce(fun.(Map.new(values)), &Nx.add(&2, Nx.sum(&1)))
     end
 
     defp transform(:real, z), do: {z, nil}
@@ -76,7 +94,9 @@ if Code.ensure_loaded?(Nx) do
     # log x (1 - x) = -|z| - 2 log(1 + e^-|z|)
     defp transform(:unit, z) do
       distance = Nx.abs(z)
-      {Nx.sigmoid(z), Nx.negate(Nx.add(distance, Nx.multiply(2, Nx.log1p(Nx.exp(Nx.negate(distance))))))}
+
+      {Nx.sigmoid(z),
+       Nx.negate(Nx.add(distance, Nx.multiply(2, Nx.log1p(Nx.exp(Nx.negate(distance))))))}
     end
 
     @doc """
@@ -91,7 +111,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp indices([]), do: [[]]
-    defp indices([extent | rest]), do: for(i <- 0..(extent - 1), tail <- indices(rest), do: [i | tail])
+
+    defp indices([extent | rest]),
+      do: for(i <- 0..(extent - 1), tail <- indices(rest), do: [i | tail])
 
     def real?(%{parts: nil}), do: true
     def real?(%{parts: parts}), do: Enum.all?(parts, &(&1.support == :real))
@@ -103,7 +125,9 @@ if Code.ensure_loaded?(Nx) do
       supports = for part <- parts, _ <- 1..part.size, do: part.support
       bytes = 8 * d
 
-      for <<row::binary-size(bytes) <- draws>>, {support, at} <- Enum.with_index(supports), into: <<>> do
+      for <<row::binary-size(bytes) <- draws>>,
+          {support, at} <- Enum.with_index(supports),
+          into: <<>> do
         case {support, binary_part(row, 8 * at, 8)} do
           {:real, x} -> x
           {support, <<z::float-64-little>>} -> <<value(support, z)::float-64-little>>

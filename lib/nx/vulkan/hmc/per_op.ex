@@ -9,7 +9,10 @@ if Code.ensure_loaded?(Nx) do
       evaluate =
         if data == nil,
           do: Nx.Defn.jit(&Nx.Defn.value_and_grad(&1, fun), compiler: Nx.Defn.Evaluator),
-          else: Nx.Defn.jit(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), compiler: Nx.Defn.Evaluator)
+          else:
+            Nx.Defn.jit(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end),
+              compiler: Nx.Defn.Evaluator
+            )
 
       at = fn q ->
         q = q |> Nx.from_binary(:f64) |> Nx.as_type(type)
@@ -36,7 +39,12 @@ if Code.ensure_loaded?(Nx) do
       {rows, _} =
         Enum.map_reduce(1..k, {Floats.read(q), p, g}, fn _, {q, p, g} ->
           half = kick(p, g, epsilon)
-          q = Enum.zip_with([q, masses, half], fn [q, m, p] -> plus(q, times(epsilon, times(m, p))) end)
+
+          q =
+            Enum.zip_with([q, masses, half], fn [q, m, p] ->
+              plus(q, times(epsilon, times(m, p)))
+            end)
+
           {logp, g} = at.(encode(q))
           p = kick(half, g, epsilon)
           {{encode(q), encode(p), encode(g), encode(logp)}, {q, p, g}}
@@ -68,13 +76,17 @@ if Code.ensure_loaded?(Nx) do
     defp join(parts), do: IO.iodata_to_binary(parts)
 
     defp unzip(rows) do
-      {for({q, _, _, _} <- rows, do: q), for({_, p, _, _} <- rows, do: p), for({_, _, g, _} <- rows, do: g),
-       for({_, _, _, l} <- rows, do: l)}
+      {for({q, _, _, _} <- rows, do: q), for({_, p, _, _} <- rows, do: p),
+       for({_, _, g, _} <- rows, do: g), for({_, _, _, l} <- rows, do: l)}
     end
 
     defp scalar!(%{shape: {}}), do: :ok
 
     defp scalar!(%{shape: shape}),
-      do: raise(ArgumentError, "expected a log density that gives a scalar, got: one of shape #{inspect(shape)}")
+      do:
+        raise(
+          ArgumentError,
+          "expected a log density that gives a scalar, got: one of shape #{inspect(shape)}"
+        )
   end
 end
