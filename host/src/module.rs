@@ -13,7 +13,7 @@ use crate::{
 use nx_vulkan_abi::Features;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 /// Largest file that is read as a module.
@@ -29,6 +29,8 @@ pub struct Module {
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
     pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
+    /// Whether, as a chain shader, it gives the log density of the state before each step.
+    pub(crate) lags: OnceLock<bool>,
 }
 
 type Signature = (u32, u32, Vec<(u32, u32)>);
@@ -166,6 +168,7 @@ impl Module {
             facts,
             device: device.clone(),
             pipelines: Mutex::default(),
+            lags: OnceLock::new(),
         })
     }
 

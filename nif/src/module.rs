@@ -145,7 +145,7 @@ fn chain_file<'a>(
         let module = device.runtime.module_at(Path::new(path))?;
         device
             .runtime
-            .chain(&module, &chain, |parts| encode(env, parts))
+            .foreign_chain(&module, &chain, |parts| encode(env, parts))
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
 }

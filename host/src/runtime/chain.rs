@@ -74,9 +74,9 @@ impl From<Error> for Refusal {
 
 /// Sizes that passed the guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counts {
-    d: u64,
-    chains: u64,
+pub(super) struct Counts {
+    pub(super) d: u64,
+    pub(super) chains: u64,
 }
 
 impl Chain<'_> {
@@ -88,7 +88,7 @@ impl Chain<'_> {
         self.counts().map(drop)
     }
 
-    fn counts(&self) -> std::result::Result<Counts, Refusal> {
+    pub(super) fn counts(&self) -> std::result::Result<Counts, Refusal> {
         let size = self.dtype.size();
         let header = 16 + size as usize;
         if self.q.len() != self.p.len() {

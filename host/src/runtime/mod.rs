@@ -3,6 +3,7 @@
 mod chain;
 mod forced;
 mod key;
+mod lag;
 mod live;
 mod modules;
 mod routing;
