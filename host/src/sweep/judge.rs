@@ -150,6 +150,10 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
             relative: 0.0,
             absolute: computed_in * computed_in * n * magnitude,
         },
+        Growth::Steps => Slack {
+            relative: 0.0,
+            absolute: 4.0 * computed_in * (1.0 + n) * magnitude,
+        },
     }
 }
 

@@ -1,0 +1,1 @@
+//! Plans, without a device.
