@@ -73,12 +73,11 @@ fn operands(info: &OpInfo, inputs: &[Desc], outputs: &[Desc]) -> Verdict {
         ));
     }
     if outputs.len() != info.results() {
-        return Err(format!(
-            "expected {} result{}, got {}",
-            info.results(),
-            if info.results() == 1 { "" } else { "s" },
-            outputs.len()
-        ));
+        let expected = match info.results() {
+            1 => "one result".to_owned(),
+            n => format!("{n} results"),
+        };
+        return Err(format!("expected {expected}, got {}", outputs.len()));
     }
     for desc in inputs.iter().chain(outputs) {
         if !desc.dtype.is_known() {

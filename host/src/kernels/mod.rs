@@ -109,7 +109,7 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
     for out in outputs.iter() {
         let needed = operand::count(out.shape).and_then(|n| n.checked_mul(out.dtype.size()));
         if needed != Some(out.bytes.len() as u64) {
-            return Err(refuse(format!("a result has {} bytes", out.bytes.len())));
+            return Err(refuse(format!("the result has {} bytes", out.bytes.len())));
         }
     }
     if outputs.iter().all(|out| out.bytes.is_empty()) {

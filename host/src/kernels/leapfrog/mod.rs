@@ -92,7 +92,7 @@ fn chains<T: Real + Register>(family: &Family, inputs: &[View], outputs: &mut [O
     let (chains, steps, extent) = (chains as usize, steps as usize, extent as usize);
     let density = Density::new(family, &scalars[1..]);
     let mut rows = vec![vec![T::default(); chains * steps * extent]; 3];
-    let mut logp = vec![0f64; chains * steps];
+    let mut logp = vec![Sum::default(); chains * steps];
     for chain in 0..chains {
         for i in 0..extent {
             let own = chain * extent + i;
@@ -107,11 +107,11 @@ fn chains<T: Real + Register>(family: &Family, inputs: &[View], outputs: &mut [O
                 for (rows, value) in rows.iter_mut().zip([point.q, point.p, point.gradient]) {
                     rows[row * extent + i] = value;
                 }
-                logp[row] += point.logp.wide();
+                logp[row].add(point.logp.wide());
             }
         }
     }
-    let logp: Vec<T> = logp.into_iter().map(T::of).collect();
+    let logp: Vec<T> = logp.iter().map(|sum| T::of(sum.total())).collect();
     for (out, values) in outputs.iter_mut().zip(rows.iter().chain([&logp])) {
         T::store(values, out.dtype, out.bytes);
     }
@@ -123,6 +123,30 @@ fn read<T: Real + Register>(view: &View) -> Vec<T> {
     let mut values = vec![T::default(); operand.count() as usize];
     operand.gather(0, 0, &mut values);
     values
+}
+
+/// A sum that carries the rounding errors of its additions along (Knuth 4.2.2).
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    value: f64,
+    error: f64,
+}
+
+impl Sum {
+    fn add(&mut self, term: f64) {
+        let value = self.value + term;
+        let part = value - self.value;
+        self.error += (self.value - (value - part)) + (term - part);
+        self.value = value;
+    }
+
+    fn total(&self) -> f64 {
+        if self.value.is_finite() {
+            self.value + self.error
+        } else {
+            self.value
+        }
+    }
 }
 
 /// One coordinate.

@@ -50,7 +50,7 @@ impl Real for f64 {
 
 /// log(gamma(x + 1/2)) - log(gamma(x)) for x > 0: for large x its series in 1/x (Tricomi and Erdélyi 1951).
 pub(super) fn lgamma_half_step(x: f64) -> f64 {
-    if x < 16.0 {
+    if x < 8.0 {
         return libm::lgamma(x + 0.5) - libm::lgamma(x);
     }
     let series = [
@@ -59,6 +59,9 @@ pub(super) fn lgamma_half_step(x: f64) -> f64 {
         1.0 / 640.0,
         -17.0 / 14336.0,
         31.0 / 18432.0,
+        -691.0 / 180_224.0,
+        5461.0 / 425_984.0,
+        -929_569.0 / 15_728_640.0,
     ];
     0.5 * x.ln() - odd_powers(&series, x)
 }
