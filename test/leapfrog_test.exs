@@ -1,7 +1,7 @@
 defmodule Nx.Vulkan.LeapfrogTest do
   use ExUnit.Case, async: true
 
-  alias Nx.Vulkan.Leapfrog
+  alias Nx.Vulkan.{Device, Leapfrog, NativeV}
 
   doctest Nx.Vulkan.Leapfrog
 
@@ -78,7 +78,9 @@ defmodule Nx.Vulkan.LeapfrogTest do
 
       {:ok, wide} = Leapfrog.chain(family, params, f64(q), f64(p), f64(m), 0.1, 8)
       opts = [type: :f32]
-      {:ok, narrow} = Leapfrog.chain(family, Map.new(params), f32(q), f32(p), f32(m), 0.1, 8, opts)
+
+      {:ok, narrow} =
+        Leapfrog.chain(family, Map.new(params), f32(q), f32(p), f32(m), 0.1, 8, opts)
 
       for i <- 0..3 do
         for {a, b} <- Enum.zip(from_f64(elem(wide, i)), from_f32(elem(narrow, i))) do
@@ -88,10 +90,28 @@ defmodule Nx.Vulkan.LeapfrogTest do
     end
   end
 
+  test "the pack runs every family, in both types" do
+    device = Device.fetch!(Device.default())
+
+    for {family, params} <- @params, type <- [{:f, 32}, {:f, 64}] do
+      shapes = [{2, 3}, {2, 3}, {2, 3}, {1 + length(params)}]
+      inputs = for shape <- shapes, do: {type, shape}
+      outputs = for shape <- [{2, 5, 3}, {2, 5, 3}, {2, 5, 3}, {2, 5}], do: {type, shape}
+      op = "leapfrog_#{family}"
+      assert {:ok, {text, _map}} = NativeV.explain(device, op, inputs, outputs, [])
+      assert text =~ ~r"leapfrog/#{op} +PICKED"
+      assert Leapfrog.families()[family] == Keyword.keys(params)
+    end
+  end
+
   test "chains in one call are those of calls of their own" do
     [a, b] = [[f64([0.1, 0.2]), f64([1.0, -1.0])], [f64([2.0, -3.0]), f64([0.5, 0.25])]]
     mass = f64([1.0, 2.0])
-    run = fn [q, p], m, opts -> Leapfrog.chain(:cauchy, @params[:cauchy], q, p, m, 0.1, 5, opts) end
+
+    run = fn [q, p], m, opts ->
+      Leapfrog.chain(:cauchy, @params[:cauchy], q, p, m, 0.1, 5, opts)
+    end
+
     {:ok, one} = run.(a, mass, [])
     {:ok, other} = run.(b, mass, [])
     both = Enum.zip_with(a, b, &(&1 <> &2))

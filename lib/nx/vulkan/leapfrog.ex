@@ -90,7 +90,13 @@ defmodule Nx.Vulkan.Leapfrog do
     scalars = for x <- scalars, into: <<>>, do: encode(x, type)
     state = {chains, d}
     rows = [{chains, k, d}, {chains, k, d}, {chains, k, d}, {chains, k}]
-    operands = [{state, q}, {state, p}, {state, inv_mass}, {{div(byte_size(scalars), bytes(type))}, scalars}]
+
+    operands = [
+      {state, q},
+      {state, p},
+      {state, inv_mass},
+      {{div(byte_size(scalars), bytes(type))}, scalars}
+    ]
 
     with {:ok, device} <- Device.fetch(choice),
          {:ok, refs} <- upload(operands, device, type),
@@ -114,8 +120,12 @@ defmodule Nx.Vulkan.Leapfrog do
     known = [type: :f64, chains: 1, device: Device.default()]
 
     case Keyword.keys(opts) -- Keyword.keys(known) do
-      [] -> :ok
-      [name | _] -> raise ArgumentError, "unknown option #{inspect(name)}, expected one of #{inspect(Keyword.keys(known))}"
+      [] ->
+        :ok
+
+      [name | _] ->
+        raise ArgumentError,
+              "unknown option #{inspect(name)}, expected one of #{inspect(Keyword.keys(known))}"
     end
 
     opts = Keyword.merge(known, opts)

@@ -175,9 +175,7 @@ fn operand(
         last += reach.max(0);
     }
     // A buffer argument starts at a multiple of this, and at a whole element.
-    let align = u64::from(request.device.buffer_align)
-        .max(1)
-        .next_multiple_of(size);
+    let align = request.device.buffer_align.max(1).next_multiple_of(size);
     let bytes = |element: i128| u64::try_from(element).ok()?.checked_mul(size);
     let range = bytes(first).zip(bytes(last + 1)).map(|(start, end)| {
         let start = start / align * align;
