@@ -350,6 +350,18 @@ mod tests {
     }
 
     #[test]
+    fn steps_allow_errors_of_the_largest_magnitude_and_no_more() {
+        let steps = Tolerance {
+            growth: Growth::Steps,
+            ..STRICT
+        };
+        let eps = f64::from(f32::EPSILON);
+        let off = |by: f64| of_f32(1e-3, (1e-3 + by * eps) as f32, &steps, Some(1.0));
+        assert!(off(400.0).wrong.is_none());
+        assert!(off(410.0).wrong.is_some());
+    }
+
+    #[test]
     fn integers_must_be_equal() {
         let expected = Expected {
             dtype: DType::S8,
