@@ -9,6 +9,8 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("tensor.glsl", include_str!("../glsl/tensor.glsl")),
     ("math_f32.glsl", include_str!("../glsl/math_f32.glsl")),
     ("math_f64.glsl", include_str!("../glsl/math_f64.glsl")),
+    ("gamma_f32.glsl", include_str!("../glsl/gamma_f32.glsl")),
+    ("gamma_f64.glsl", include_str!("../glsl/gamma_f64.glsl")),
 ];
 
 /// How shaders see a type: GLSL type in memory, GLSL type in registers, load and store conversion, cast suffix.

@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-const PACKS: [&str; 3] = ["elementwise", "reduce", "matmul"];
+const PACKS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
 const START: &str = "<!-- nxv ops --markdown -->\n";
 
 fn target() -> PathBuf {

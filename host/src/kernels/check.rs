@@ -6,7 +6,7 @@ use nx_vulkan_abi::dtype::DTypeSet;
 
 use super::operand::count;
 use super::table::{OpInfo, OpKind, find};
-use super::{Desc, ResultType};
+use super::{Desc, ResultType, leapfrog};
 use crate::attrs::{Attr, ints, text};
 use crate::error::{Error, Kind, Result};
 
@@ -24,7 +24,10 @@ pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Res
             format!("there is no op named {op}"),
         ));
     };
-    let verdict = operands(info, inputs, outputs).and_then(|out| {
+    let verdict = operands(info, inputs, outputs).and_then(|()| {
+        let [out] = *outputs else {
+            return leapfrog::check(op, inputs, outputs);
+        };
         types(info, inputs, &out)?;
         match (info.kind, inputs) {
             (OpKind::Iota, _) => iota(&out, attrs),
@@ -61,11 +64,7 @@ impl fmt::Display for Desc<'_> {
     }
 }
 
-fn operands<'a>(
-    info: &OpInfo,
-    inputs: &[Desc],
-    outputs: &[Desc<'a>],
-) -> std::result::Result<Desc<'a>, String> {
+fn operands(info: &OpInfo, inputs: &[Desc], outputs: &[Desc]) -> Verdict {
     if inputs.len() != info.arity {
         return Err(format!(
             "expected {} operands, got {}",
@@ -73,9 +72,13 @@ fn operands<'a>(
             inputs.len()
         ));
     }
-    let [out] = outputs else {
-        return Err(format!("expected one result, got {}", outputs.len()));
-    };
+    if outputs.len() != info.results() {
+        let expected = match info.results() {
+            1 => "one result".to_owned(),
+            n => format!("{n} results"),
+        };
+        return Err(format!("expected {expected}, got {}", outputs.len()));
+    }
     for desc in inputs.iter().chain(outputs) {
         if !desc.dtype.is_known() {
             return Err(format!("unknown element type {}", desc.dtype));
@@ -85,7 +88,7 @@ fn operands<'a>(
             return Err(format!("{desc} has too many elements"));
         }
     }
-    Ok(*out)
+    Ok(())
 }
 
 fn types(info: &OpInfo, inputs: &[Desc], out: &Desc) -> Verdict {

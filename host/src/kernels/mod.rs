@@ -11,6 +11,7 @@ mod dot;
 mod element;
 mod elementwise;
 mod fold;
+mod leapfrog;
 mod math;
 mod number;
 mod operand;
@@ -22,6 +23,7 @@ mod tests;
 mod unary;
 
 pub use check::check;
+pub use leapfrog::{FAMILIES, Family};
 pub use table::{OpInfo, OpKind, ResultType, ops};
 
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
@@ -69,12 +71,10 @@ pub struct Desc<'a> {
 pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::Result<(), String> {
     let info = table::find(op).ok_or_else(|| format!("the host has no op named {op}"))?;
     let copies = info.kind == OpKind::Fill || info.kind == OpKind::Cast && inputs == outputs;
-    let unfit = |dtype: &&DType| {
-        !if copies {
-            dtype.is_known()
-        } else {
-            DTypeSet::REAL.has(**dtype)
-        }
+    let unfit = |dtype: &&DType| !match info.kind {
+        _ if copies => dtype.is_known(),
+        OpKind::Leapfrog => info.operands.has(**dtype),
+        _ => DTypeSet::REAL.has(**dtype),
     };
     match inputs.iter().chain(outputs).find(unfit) {
         Some(dtype) => Err(format!("the host does not run {op} on {dtype}")),
@@ -106,16 +106,21 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
     for (view, desc) in inputs.iter().zip(&given) {
         operand::validate(view).map_err(|reason| refuse(format!("{desc}: {reason}")))?;
     }
-    let (Some(info), [out]) = (table::find(op), outputs) else {
-        return Err(refuse("expected one result".to_owned()));
-    };
-    let needed = operand::count(out.shape).and_then(|n| n.checked_mul(out.dtype.size()));
-    if needed != Some(out.bytes.len() as u64) {
-        return Err(refuse(format!("the result has {} bytes", out.bytes.len())));
+    for out in outputs.iter() {
+        let needed = operand::count(out.shape).and_then(|n| n.checked_mul(out.dtype.size()));
+        if needed != Some(out.bytes.len() as u64) {
+            return Err(refuse(format!("the result has {} bytes", out.bytes.len())));
+        }
     }
-    if out.bytes.is_empty() {
+    if outputs.iter().all(|out| out.bytes.is_empty()) {
         return Ok(());
     }
+    let Some(info) = table::find(op) else {
+        return Err(refuse("no kernel".to_owned()));
+    };
+    let [out] = outputs else {
+        return leapfrog::run(op, inputs, outputs).map_err(refuse);
+    };
     let operands = || -> Result<Vec<Operand>> {
         let fit = |view| {
             Operand::broadcast(view, out.shape)

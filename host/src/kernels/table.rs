@@ -30,6 +30,8 @@ pub enum OpKind {
     ArgReduction,
     /// `dot`.
     Dot,
+    /// Leapfrog steps of a chain.
+    Leapfrog,
 }
 
 /// Which types an op's result may have.
@@ -56,12 +58,22 @@ pub struct OpInfo {
     pub name: &'static str,
     /// Contract it follows.
     pub kind: OpKind,
-    /// Number of operands. There is always one result.
+    /// Number of operands.
     pub arity: usize,
     /// Real types that operands may have.
     pub operands: DTypeSet,
     /// Type of the result.
     pub result: ResultType,
+}
+
+impl OpInfo {
+    /// Number of results.
+    pub fn results(&self) -> usize {
+        match self.kind {
+            OpKind::Leapfrog => 4,
+            _ => 1,
+        }
+    }
 }
 
 impl ResultType {
@@ -109,6 +121,7 @@ type Row = (&'static str, OpKind, usize, DTypeSet, ResultType);
 
 const REAL: DTypeSet = DTypeSet::REAL;
 const INTEGER: DTypeSet = DTypeSet::INTEGER;
+const WIDE: DTypeSet = DTypeSet::of(&[DType::F32, DType::F64]);
 
 /// Names, kind, number of operands, types of operands, type of the result.
 #[rustfmt::skip]
@@ -136,4 +149,6 @@ const ROWS: &[Row] = &[
     ("reduce_max reduce_min",                                OpKind::Reduction,    1, REAL,    ResultType::Operand),
     ("argmax argmin",                                        OpKind::ArgReduction, 1, REAL,    ResultType::Real),
     ("dot",                                                  OpKind::Dot,          2, REAL,    ResultType::Real),
+    ("leapfrog_normal leapfrog_exponential leapfrog_studentt leapfrog_cauchy leapfrog_halfnormal leapfrog_weibull leapfrog_beta leapfrog_gamma leapfrog_lognormal",
+                                                             OpKind::Leapfrog,     4, WIDE,    ResultType::Operand),
 ];

@@ -78,6 +78,15 @@ pub(super) const NAMES: &[&str] = &[
     "argmax",
     "argmin",
     "dot",
+    "leapfrog_normal",
+    "leapfrog_exponential",
+    "leapfrog_studentt",
+    "leapfrog_cauchy",
+    "leapfrog_halfnormal",
+    "leapfrog_weibull",
+    "leapfrog_beta",
+    "leapfrog_gamma",
+    "leapfrog_lognormal",
 ];
 
 #[cfg(test)]

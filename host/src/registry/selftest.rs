@@ -36,7 +36,7 @@ fn ask(kernel: &Kernel) -> Option<String> {
             inputs: inputs
                 .map(|(dtype, shape)| Operand::contiguous(*dtype, shape))
                 .collect(),
-            outputs: std::slice::from_ref(&request.output),
+            outputs: &request.outputs,
             attrs: &request.attrs,
         };
         let reply = ask.with_request(&device, |request| kernel.plan.plan(kernel.row, request));
@@ -54,13 +54,19 @@ fn known(kernel: &Kernel, info: &OpInfo, shape: &[u64]) -> Option<sweep::Request
     let dtype = pick(DTypeSet(kernel.inputs.0 & info.operands.0));
     let inputs: Vec<Spec> = match info.arity {
         0 => Vec::new(),
-        arity => vec![(dtype?, shape.to_vec()); arity],
+        _ => {
+            let shapes = sweep::operand_shapes(info, shape).into_iter();
+            shapes
+                .map(|shape| dtype.map(|dtype| (dtype, shape)))
+                .collect::<Option<_>>()?
+        }
     };
     let infers = info.arity > 0 && info.kind != OpKind::Cast;
     let result = pick(kernel.outputs).filter(|_| !infers);
     let output = result.map(|dtype| (dtype, shape.to_vec()));
     let request = sweep::infer(info, &inputs, output, &[]).ok()?;
-    kernel.outputs.has(request.output.0).then_some(request)
+    let gives = |output: &Spec| kernel.outputs.has(output.0);
+    request.outputs.iter().all(gives).then_some(request)
 }
 
 /// A request of an op that only the pack knows: one operand, and a result of its type.
@@ -69,7 +75,7 @@ fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<sweep::Request> {
     Some(sweep::Request {
         op: kernel.op.clone(),
         inputs: vec![spec.clone()],
-        output: spec,
+        outputs: vec![spec],
         attrs: Vec::new(),
     })
 }

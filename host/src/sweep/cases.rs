@@ -38,7 +38,8 @@ pub(super) enum Variety {
 pub(super) struct Case {
     pub(super) op: &'static OpInfo,
     pub(super) inputs: Vec<Operand>,
-    pub(super) output: Spec,
+    /// At least one.
+    pub(super) outputs: Vec<Spec>,
     pub(super) attrs: Vec<Attr>,
     pub(super) layout: Layout,
     pub(super) values: Values,
@@ -216,12 +217,15 @@ fn in_layout(
             attrs.push(Attr::ints("bits", bits));
         }
         let infers = op.arity > 0 && op.kind != OpKind::Cast;
-        let given = types
-            .output
-            .filter(|_| !infers)
-            .map(|dtype| (dtype, problem.output.clone()));
+        let given = match op.kind {
+            OpKind::Leapfrog => types.inputs.first().copied(),
+            _ => types.output.filter(|_| !infers),
+        };
+        let given = given.map(|dtype| (dtype, problem.output.clone()));
         let mut request = infer(op, &inputs, given, &attrs)?;
-        request.output.0 = types.output.unwrap_or(request.output.0);
+        if let Some(dtype) = types.output {
+            request.outputs[0].0 = dtype;
+        }
         let values: &[Values] = match layout {
             Layout::Contiguous if op.arity > 0 => &both,
             Layout::Empty | Layout::Large => &both[..1],
@@ -240,7 +244,7 @@ fn in_layout(
             to.push(Case {
                 op,
                 inputs: inputs.iter().enumerate().map(operand).collect(),
-                output: request.output.clone(),
+                outputs: request.outputs.clone(),
                 attrs: request.attrs.clone(),
                 layout,
                 values,
@@ -288,7 +292,7 @@ mod tests {
                         case.layout == layout
                             && dtype
                                 == if of_result {
-                                    Some(case.output.0)
+                                    Some(case.outputs[0].0)
                                 } else {
                                     input
                                 }
@@ -310,8 +314,12 @@ mod tests {
                     .iter()
                     .map(|i| desc((i.dtype, leak(&i.shape))))
                     .collect();
-                let output = desc((case.output.0, leak(&case.output.1)));
-                kernels::check(op.name, &inputs, &[output], &case.attrs).unwrap();
+                let outputs: Vec<_> = case
+                    .outputs
+                    .iter()
+                    .map(|(dtype, shape)| desc((*dtype, leak(shape))))
+                    .collect();
+                kernels::check(op.name, &inputs, &outputs, &case.attrs).unwrap();
             }
         }
     }

@@ -2,9 +2,12 @@
 
 use crate::{
     Attr, Error, Result, attrs,
-    kernels::{OpInfo, OpKind, ResultType},
+    kernels::{Family, OpInfo, OpKind, ResultType},
 };
 use nx_vulkan_abi::DType;
+
+/// Steps of a leapfrog op that is not told how many.
+const STEPS: u64 = 32;
 
 /// Element type and shape.
 pub type Spec = (DType, Vec<u64>);
@@ -16,14 +19,15 @@ pub struct Request {
     pub op: String,
     /// Operands.
     pub inputs: Vec<Spec>,
-    /// The result.
-    pub output: Spec,
+    /// The results, at least one.
+    pub outputs: Vec<Spec>,
     /// Attributes, sorted by name.
     pub attrs: Vec<Attr>,
 }
 
 /// The request that Nx makes of `op` on `inputs`. Attributes that `attrs` lacks take their defaults: all axes of a
-/// reduction, the last axis of a with the first free one of b for `dot`, the flat index, all bits zero.
+/// reduction, the last axis of a with the first free one of b for `dot`, the flat index, all bits zero. `output` is the
+/// first result, from which the others follow; leapfrog ops take 32 steps without it.
 ///
 /// # Errors
 /// Bad input when the number of operands or their shapes do not fit, and when an op that does not infer its result
@@ -76,12 +80,25 @@ pub fn infer(
         Some(output) => output,
         None => (result_type(op, inputs)?, result_shape(op, inputs, &attrs)?),
     };
+    let outputs = match op.kind {
+        OpKind::Leapfrog => chains(output),
+        _ => vec![output],
+    };
     Ok(Request {
         op: op.name.to_owned(),
         inputs: inputs.to_vec(),
-        output,
+        outputs,
         attrs,
     })
+}
+
+/// Shapes of operands that fit each other, and a result of `shape` where the op has one operand like it.
+pub fn operand_shapes(op: &OpInfo, shape: &[u64]) -> Vec<Vec<u64>> {
+    let mut shapes = vec![shape.to_vec(); op.arity];
+    if let (Some(family), Some(scalars)) = (Family::of(op.name), shapes.last_mut()) {
+        *scalars = vec![1 + family.parameters.len() as u64];
+    }
+    shapes
 }
 
 /// The type that two operands have in common, as `docs/ops.md` defines merging.
@@ -176,8 +193,22 @@ fn result_shape(op: &OpInfo, inputs: &[Spec], given: &[Attr]) -> Result<Vec<u64>
             shape.extend(without(&b.1, &[batch_b, contract_b].concat()));
             Ok(shape)
         }
+        (OpKind::Leapfrog, [q, ..]) => match q.1[..] {
+            [chains, extent] => Ok(vec![chains, STEPS, extent]),
+            _ => Err(Error::bad_input(format!(
+                "{} takes q of shape {{chains, d}}, got: {:?}",
+                op.name, q.1
+            ))),
+        },
         _ => broadcast(inputs),
     }
+}
+
+/// All results of a leapfrog op with that first one.
+fn chains(output: Spec) -> Vec<Spec> {
+    let (dtype, shape) = &output;
+    let logp = (*dtype, shape.iter().take(2).copied().collect());
+    vec![output.clone(), output.clone(), output, logp]
 }
 
 fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>> {
@@ -207,7 +238,7 @@ mod tests {
 
     fn result(op: &str, inputs: &[Spec], attrs: &[Attr]) -> Spec {
         let op = kernels::ops().iter().find(|info| info.name == op).unwrap();
-        infer(op, inputs, None, attrs).unwrap().output
+        infer(op, inputs, None, attrs).unwrap().outputs.remove(0)
     }
 
     #[test]

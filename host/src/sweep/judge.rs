@@ -150,6 +150,10 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
             relative: 0.0,
             absolute: computed_in * computed_in * n * magnitude,
         },
+        Growth::Steps => Slack {
+            relative: 0.0,
+            absolute: 4.0 * computed_in * (1.0 + n) * magnitude,
+        },
     }
 }
 
@@ -343,6 +347,18 @@ mod tests {
                 .wrong
                 .is_some()
         );
+    }
+
+    #[test]
+    fn steps_allow_errors_of_the_largest_magnitude_and_no_more() {
+        let steps = Tolerance {
+            growth: Growth::Steps,
+            ..STRICT
+        };
+        let eps = f64::from(f32::EPSILON);
+        let off = |by: f64| of_f32(1e-3, (1e-3 + by * eps) as f32, &steps, Some(1.0));
+        assert!(off(400.0).wrong.is_none());
+        assert!(off(410.0).wrong.is_some());
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod requests;
 mod tolerance;
 mod values;
 
-pub use infer::{Request, Spec, infer, merge};
+pub use infer::{Request, Spec, infer, merge, operand_shapes};
 pub use layout::{LAYOUTS, Layout};
 pub use report::{Failure, Report, What};
 pub(crate) use requests::{Laid, laid};
@@ -146,11 +146,8 @@ pub fn run(
 pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
     let request = |types: cases::Types| {
         let shape = vec![64, 64];
-        let inputs: Vec<Spec> = types
-            .inputs
-            .iter()
-            .map(|&dtype| (dtype, shape.clone()))
-            .collect();
+        let shapes = operand_shapes(op, &shape);
+        let inputs: Vec<Spec> = types.inputs.iter().copied().zip(shapes).collect();
         let output = types.output.map(|dtype| (dtype, shape));
         let dtype = types
             .inputs
@@ -194,7 +191,7 @@ fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>>
             let dtype = case
                 .inputs
                 .first()
-                .map_or(case.output.0, |input| input.dtype);
+                .map_or(case.outputs[0].0, |input| input.dtype);
             units
                 .entry((op.name, dtype))
                 .or_insert_with(Vec::new)
@@ -270,10 +267,9 @@ impl Sweep<'_> {
         let views = views.collect::<Result<Vec<Tensor>>>()?;
         let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         let inputs: Vec<&Tensor> = views.iter().collect();
-        let output = std::slice::from_ref(&case.output);
         let plan = |kernel| {
             self.runtime
-                .plan_with(kernel, case.op.name, &inputs, output, &case.attrs)
+                .plan_with(kernel, case.op.name, &inputs, &case.outputs, &case.attrs)
         };
         let forced = match kernel.map(plan).transpose() {
             Err(error) if error.kind() == Kind::Unsupported => {
@@ -282,55 +278,50 @@ impl Sweep<'_> {
             }
             forced => forced?,
         };
-        let tolerance = tolerance(case.op, &operands, case.output.0);
-        let answer = oracle::answer(case, &bases, &views, &tolerance)?;
+        let tolerance = tolerance(case.op, &operands, case.outputs[0].0);
+        let answers = oracle::answers(case, &bases, &views, &tolerance)?;
 
-        let mut first: Option<Vec<u8>> = None;
+        let mut first: Option<Vec<Vec<u8>>> = None;
         for (run, pattern) in (1..).zip(PATTERNS) {
-            let size = case.output.1.iter().product::<u64>() * case.output.0.size();
+            let (dtype, shape) = &case.outputs[0];
+            let size = shape.iter().product::<u64>() * dtype.size();
             self.canaries.prepare(size, pattern, &uploaded)?;
             let ran = match &forced {
                 Some(forced) => self.runtime.run_planned(forced, &inputs),
-                None => self
-                    .runtime
-                    .run_reported(case.op.name, &inputs, output, &case.attrs),
+                None => {
+                    self.runtime
+                        .run_reported(case.op.name, &inputs, &case.outputs, &case.attrs)
+                }
             }?;
-            let got = self.runtime.download(&ran.outputs[0], None)?;
+            let got = ran.outputs.iter();
+            let got = got.map(|result| self.runtime.download(result, None));
+            let got = got.collect::<Result<Vec<Vec<u8>>>>()?;
             let Some(first) = &first else {
                 *served_by = ran.served_by.to_string();
                 self.serve(case, &operands, served_by);
-                let verdict = judge::judge(&answer.expected(), &got, &tolerance);
-                self.report.flushed += verdict.flushed;
-                if let Some(wrong) = verdict.wrong {
-                    let judge::Wrong {
-                        index,
-                        got,
-                        expected,
-                        ulp,
-                    } = wrong;
-                    return Ok(Some(What::Element {
-                        index,
-                        got,
-                        expected,
-                        ulp,
-                    }));
+                if let Some(wrong) = self.judge(case, &answers, &got, &tolerance) {
+                    return Ok(Some(wrong));
                 }
-                self.report
-                    .measure(case.op.name, case.output.0, verdict.ulp);
                 first = Some(got);
                 continue;
             };
-            if let Some(byte) = first.iter().zip(&got).position(|(a, b)| a != b) {
-                return Ok(Some(What::Varies {
-                    byte: byte as u64,
-                    run,
-                }));
+            for (first, got) in first.iter().zip(&got) {
+                if let Some(byte) = first.iter().zip(got).position(|(a, b)| a != b) {
+                    return Ok(Some(What::Varies {
+                        byte: byte as u64,
+                        run,
+                    }));
+                }
             }
-            match self.canaries.look(&ran.outputs[0], pattern)? {
-                Found::Overwritten(what) => return Ok(Some(What::StrayWrite(what))),
-                Found::Untouched => self.report.guarded += u64::from(run == 3),
-                Found::Unguarded => {}
+            let mut untouched = false;
+            for result in &ran.outputs {
+                match self.canaries.look(result, pattern)? {
+                    Found::Overwritten(what) => return Ok(Some(What::StrayWrite(what))),
+                    Found::Untouched => untouched = true,
+                    Found::Unguarded => {}
+                }
             }
+            self.report.guarded += u64::from(untouched && run == 3);
         }
         for (index, (tensor, base)) in uploaded.iter().zip(&bases).enumerate() {
             if self.runtime.download(tensor, None)? != *base {
@@ -340,6 +331,36 @@ impl Sweep<'_> {
         Ok(None)
     }
 
+    /// The first element of any result that is beyond the tolerance.
+    fn judge(
+        &mut self,
+        case: &Case,
+        answers: &[oracle::Answer],
+        got: &[Vec<u8>],
+        tolerance: &Tolerance,
+    ) -> Option<What> {
+        for ((answer, got), output) in answers.iter().zip(got).zip(&case.outputs) {
+            let verdict = judge::judge(&answer.expected(), got, tolerance);
+            self.report.flushed += verdict.flushed;
+            if let Some(wrong) = verdict.wrong {
+                let judge::Wrong {
+                    index,
+                    got,
+                    expected,
+                    ulp,
+                } = wrong;
+                return Some(What::Element {
+                    index,
+                    got,
+                    expected,
+                    ulp,
+                });
+            }
+            self.report.measure(case.op.name, output.0, verdict.ulp);
+        }
+        None
+    }
+
     fn serve(&mut self, case: &Case, operands: &[DType], served_by: &str) {
         if served_by != "host" {
             return;
@@ -347,8 +368,9 @@ impl Sweep<'_> {
         let key = signature(case, operands);
         let needed = operands
             .iter()
-            .chain([&case.output.0])
-            .map(|dtype| Features::for_dtype(*dtype));
+            .copied()
+            .chain(case.outputs.iter().map(|output| output.0))
+            .map(Features::for_dtype);
         let needed = needed.fold(Features::NONE, Features::with);
         let list = match self.runtime.device_info().features.has(needed) {
             true => &mut self.report.not_served,
@@ -365,7 +387,7 @@ fn signature(case: &Case, operands: &[DType]) -> String {
         "{}({}) -> {}",
         case.op.name,
         types.join(", "),
-        case.output.0
+        case.outputs[0].0
     )
 }
 
@@ -375,10 +397,15 @@ fn failure(case: &Case, served_by: String, what: What) -> Failure {
         AttrValue::Floats(floats) => format!("{}={floats:?}", attr.name),
         AttrValue::Text(text) => format!("{}={text}", attr.name),
     };
+    let outputs: Vec<String> = case
+        .outputs
+        .iter()
+        .map(|(dtype, shape)| format!("{dtype}{shape:?}"))
+        .collect();
     Failure {
         op: case.op.name.to_owned(),
         inputs: case.inputs.iter().map(ToString::to_string).collect(),
-        output: format!("{}{:?}", case.output.0, case.output.1),
+        output: outputs.join(", "),
         attrs: case.attrs.iter().map(attr).collect(),
         layout: case.layout,
         values: case.values,

@@ -2,6 +2,7 @@
 
 use super::{
     cases::Case,
+    infer::Spec,
     judge::Expected,
     tolerance::{Growth, Tolerance},
     values::push_float,
@@ -33,17 +34,56 @@ impl Answer {
     }
 }
 
-/// Runs the case on the host. `bases` are the uploaded bytes, `views` the operands as views of them.
+/// Runs the case on the host, with an answer for each result. `bases` are the uploaded bytes, `views` the operands as
+/// views of them.
 ///
 /// # Errors
 /// Those of the host kernel.
-pub(super) fn answer(
+pub(super) fn answers(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    tolerance: &Tolerance,
+) -> Result<Vec<Answer>> {
+    if case.op.kind == OpKind::Leapfrog {
+        chains(case, bases, views)
+    } else {
+        answer(case, bases, views, tolerance).map(|answer| vec![answer])
+    }
+}
+
+/// Answers whose errors are those of the largest number in each.
+fn chains(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
+    let own = |view: &Tensor| view.dtype();
+    let all = |bases: &[Vec<u8>]| run_all(case, bases, views, own, &case.outputs);
+    let flushed = without_denormals(case, bases, views);
+    let flushed = flushed.map(|bases| all(&bases)).transpose()?;
+    let answer = |(index, bytes): (usize, Vec<u8>)| {
+        let dtype = case.outputs[index].0;
+        let elements = bytes.chunks_exact(dtype.size() as usize);
+        let magnitudes = elements.filter_map(|element| float(dtype, element));
+        let largest = magnitudes
+            .map(f64::abs)
+            .filter(|magnitude| magnitude.is_finite())
+            .fold(0.0, f64::max);
+        Answer {
+            dtype,
+            magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
+            others: flushed.iter().map(|all| all[index].clone()).collect(),
+            terms: case.outputs[0].1[1],
+            bytes,
+        }
+    };
+    Ok(all(bases)?.into_iter().enumerate().map(answer).collect())
+}
+
+fn answer(
     case: &Case,
     bases: &[Vec<u8>],
     views: &[Tensor],
     tolerance: &Tolerance,
 ) -> Result<Answer> {
-    let dtype = case.output.0;
+    let dtype = case.outputs[0].0;
     let own = |view: &Tensor| view.dtype();
     let bytes = run(case, bases, views, own, dtype)?;
     let mut others = Vec::new();
@@ -99,6 +139,17 @@ fn run(
     types: impl Fn(&Tensor) -> DType,
     result: DType,
 ) -> Result<Vec<u8>> {
+    let output = (result, case.outputs[0].1.clone());
+    run_all(case, bases, views, types, &[output]).map(|mut all| all.remove(0))
+}
+
+fn run_all(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    types: impl Fn(&Tensor) -> DType,
+    outputs: &[Spec],
+) -> Result<Vec<Vec<u8>>> {
     let inputs: Vec<View<'_>> = views
         .iter()
         .zip(bases)
@@ -110,15 +161,19 @@ fn run(
             bytes,
         })
         .collect();
-    let count: u64 = case.output.1.iter().product();
-    let mut bytes = vec![0; (count * result.size()) as usize];
-    let out = Out {
-        dtype: result,
-        shape: &case.output.1,
-        bytes: &mut bytes,
-    };
-    kernels::run(case.op.name, &inputs, &mut [out], &case.attrs)?;
-    Ok(bytes)
+    let size = |(dtype, shape): &Spec| (shape.iter().product::<u64>() * dtype.size()) as usize;
+    let mut results: Vec<Vec<u8>> = outputs.iter().map(|output| vec![0; size(output)]).collect();
+    let mut outs: Vec<Out<'_>> = outputs
+        .iter()
+        .zip(&mut results)
+        .map(|((dtype, shape), bytes)| Out {
+            dtype: *dtype,
+            shape,
+            bytes,
+        })
+        .collect();
+    kernels::run(case.op.name, &inputs, &mut outs, &case.attrs)?;
+    Ok(results)
 }
 
 /// Elements that make one result.
@@ -129,7 +184,7 @@ fn terms(case: &Case) -> u64 {
             axes.map(|&axis| a.shape[axis as usize]).product()
         }
         (OpKind::Reduction, [x]) => {
-            let results: u64 = case.output.1.iter().product();
+            let results: u64 = case.outputs[0].1.iter().product();
             x.shape.iter().product::<u64>() / results.max(1)
         }
         _ => 1,
@@ -139,8 +194,8 @@ fn terms(case: &Case) -> u64 {
 /// The operands with denormals replaced by zeros; nothing where there are none.
 fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
     let computed = |view: &Tensor| {
-        if case.output.0.is_float() {
-            case.output.0
+        if case.outputs[0].0.is_float() {
+            case.outputs[0].0
         } else {
             view.dtype()
         }

@@ -4,6 +4,7 @@ use super::{layout::Layout, values::Rng};
 use crate::{
     Attr,
     kernels::{OpInfo, OpKind},
+    sweep::operand_shapes,
 };
 
 /// Shapes of the operands (of the result, for an op without) and attributes.
@@ -22,6 +23,7 @@ pub(super) fn problems(op: &OpInfo, layout: Layout, varies: bool, rng: &mut Rng)
         OpKind::Reduction => reductions(layout, rng, false),
         OpKind::ArgReduction => reductions(layout, rng, true),
         OpKind::Dot => dots(layout, rng),
+        OpKind::Leapfrog => chains(op, layout, rng),
         _ => vec![elementwise(layout, op.arity, varies, rng)],
     }
 }
@@ -247,6 +249,32 @@ fn dots(layout: Layout, rng: &mut Rng) -> Vec<Problem> {
             Attr::ints("contract_a", *contract_a),
             Attr::ints("contract_b", *contract_b),
         ],
+    };
+    chosen.into_iter().map(problem).collect()
+}
+
+/// Chains, steps and coordinates. No chains are the only empty problem that keeps the contract.
+const CHAINS: &[[u64; 3]] = &[[1, 1, 1], [1, 32, 3], [3, 5, 17], [2, 7, 257], [5, 3, 64]];
+const EMPTY_CHAINS: &[[u64; 3]] = &[[0, 3, 5]];
+const SCALAR_CHAINS: &[[u64; 3]] = &[[1, 4, 1]];
+const LARGE_CHAINS: &[[u64; 3]] = &[[40, 24, 1000], [2, 3, 70_001]];
+
+fn chains(op: &OpInfo, layout: Layout, rng: &mut Rng) -> Vec<Problem> {
+    let (all, count) = match layout {
+        Layout::Contiguous => (CHAINS, CHAINS.len()),
+        Layout::Empty => (EMPTY_CHAINS, 1),
+        Layout::Scalar => (SCALAR_CHAINS, 1),
+        Layout::Large => (LARGE_CHAINS, LARGE_CHAINS.len()),
+        _ => (&CHAINS[1..], 2),
+    };
+    let mut chosen: Vec<[u64; 3]> = all.to_vec();
+    while chosen.len() > count {
+        chosen.swap_remove(rng.below(chosen.len() as u64) as usize);
+    }
+    let problem = |[chains, steps, extent]: [u64; 3]| Problem {
+        inputs: operand_shapes(op, &[chains, extent]),
+        output: vec![chains, steps, extent],
+        attrs: Vec::new(),
     };
     chosen.into_iter().map(problem).collect()
 }

@@ -45,7 +45,7 @@ pub struct Failure {
     pub op: String,
     /// Operands, with types, shapes and layouts.
     pub inputs: Vec<String>,
-    /// The result's type and shape.
+    /// Types and shapes of the results.
     pub output: String,
     /// Attributes.
     pub attrs: Vec<String>,

@@ -8,7 +8,7 @@ use nx_vulkan_abi::DType;
 #[derive(Debug)]
 pub(crate) struct Laid {
     pub(crate) inputs: Vec<Tensor>,
-    pub(crate) output: (DType, Vec<u64>),
+    pub(crate) outputs: Vec<(DType, Vec<u64>)>,
     pub(crate) attrs: Vec<Attr>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn laid(
     let mut cases = cases::cases(op, seed, false)?;
     cases.retain(|case| {
         let types: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
-        wanted(&types, case.output.0)
+        wanted(&types, case.outputs[0].0)
     });
     let mut rng = Rng(seed);
     (1..cases.len()).for_each(|i| cases.swap(i, rng.below(i as u64 + 1) as usize));
@@ -36,7 +36,7 @@ pub(crate) fn laid(
             |input: &super::layout::Operand| input.of(&runtime.zeros(input.dtype, &input.base)?);
         Ok(Laid {
             inputs: case.inputs.iter().map(view).collect::<Result<_>>()?,
-            output: case.output,
+            outputs: case.outputs,
             attrs: case.attrs,
         })
     };

@@ -28,6 +28,9 @@ pub enum Growth {
     Terms,
     /// By n ε² times the sum of the terms' magnitudes: the error of each addition is carried along (Kahan 1965).
     Compensated,
+    /// By 4 (1 + n) ε times the largest magnitude in the result, n being the number of steps: each goes on from the
+    /// last one's roundings.
+    Steps,
 }
 
 struct Row {
@@ -89,6 +92,11 @@ const TABLE: &[Row] = &[
     },
     reduces("sum dot", Growth::Terms),
     reduces("product", Growth::Factors),
+    reduces(
+        "leapfrog_normal leapfrog_exponential leapfrog_studentt leapfrog_cauchy leapfrog_halfnormal leapfrog_weibull \
+         leapfrog_beta leapfrog_gamma leapfrog_lognormal",
+        Growth::Steps,
+    ),
     // Signs, bits and copies are not arithmetic: denormals stay what they are.
     moves("abs negate sign is_nan is_infinity real imag conjugate as_type select iota eye fill"),
     moves("all any logical_and logical_or logical_xor"),

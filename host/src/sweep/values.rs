@@ -66,6 +66,12 @@ pub(super) enum Domain {
     Amount,
     /// True and false about equally often.
     Flag,
+    /// Positions and momenta of a chain, of order 1.
+    State,
+    /// Inverse masses for which every step of [`Domain::Scalar`] is stable.
+    InverseMass,
+    /// Step sizes and parameters of distributions: positive, of order 1, never special.
+    Scalar,
 }
 
 /// The domain of operand `index` of `op`.
@@ -88,6 +94,9 @@ pub(super) fn domain(op: &str, index: usize) -> Domain {
         }
         ("quotient" | "remainder", 1) => Domain::NotZero,
         ("left_shift" | "right_shift" | "pow", 1) => Domain::Amount,
+        (op, 0 | 1) if op.starts_with("leapfrog_") => Domain::State,
+        (op, 2) if op.starts_with("leapfrog_") => Domain::InverseMass,
+        (op, _) if op.starts_with("leapfrog_") => Domain::Scalar,
         _ => Domain::Any,
     }
 }
@@ -104,7 +113,7 @@ pub(super) fn elements(
     for _ in 0..count {
         if dtype.is_float() {
             let value = match values {
-                Values::Special if rng.below(rarity(domain)) == 0 => {
+                Values::Special if domain != Domain::Scalar && rng.below(rarity(domain)) == 0 => {
                     special_float(domain, dtype, rng)
                 }
                 _ => finite_float(domain, dtype, rng),
@@ -131,7 +140,7 @@ pub(super) fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
 /// One in how many elements is special: few where one NaN decides the result of many elements.
 fn rarity(domain: Domain) -> u64 {
     match domain {
-        Domain::Term | Domain::Factor => 64,
+        Domain::Term | Domain::Factor | Domain::State | Domain::InverseMass => 64,
         Domain::Repeating => 16,
         _ => 2,
     }
@@ -165,6 +174,9 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
         Domain::Amount => rng.pick(&[rng.clone().between(-8.0, 8.0), (rng.0 % 9) as f64]),
         Domain::Flag => rng.pick(&[0.0, sign * 0.25, sign]),
+        Domain::State => rng.between(-2.0, 2.0),
+        Domain::InverseMass => rng.between(0.002, 0.02),
+        Domain::Scalar => rng.between(0.5, 1.5),
     }
 }
 
@@ -190,7 +202,10 @@ fn special_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
     let sign = rng.pick(&[-1.0, 1.0]);
     let denormal = smallest * rng.pick(&[epsilon, 0.25, 0.5, 1.0 - epsilon]);
     let always = [f64::NAN, f64::INFINITY, 0.0, denormal];
-    if matches!(domain, Domain::Term | Domain::Factor) {
+    if matches!(
+        domain,
+        Domain::Term | Domain::Factor | Domain::State | Domain::InverseMass
+    ) {
         return sign * rng.pick(&always);
     }
     let others = [

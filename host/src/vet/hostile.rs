@@ -55,15 +55,20 @@ pub(super) fn odd(op: &OpInfo, types: &[DType], output: DType, rng: &mut Rng) ->
     let inputs: Vec<_> = types.iter().map(|&dtype| (dtype, shape.clone())).collect();
     let request = infer(op, &inputs, Some((output, shape.clone())), &[]).ok()?;
     let natural = infer(op, &inputs, None, &[]).ok();
-    let result = natural.map_or(shape, |request| request.output.1);
-    let elements = result.iter().try_fold(1u64, |n, &e| n.checked_mul(e));
-    elements.filter(|elements| *elements <= MOST)?;
+    let mut outputs = natural.map_or_else(|| request.outputs, |request| request.outputs);
+    for (index, (dtype, shape)) in outputs.iter_mut().enumerate() {
+        let elements = shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e));
+        elements.filter(|elements| *elements <= MOST)?;
+        if index == 0 || op.results() > 1 {
+            *dtype = output;
+        }
+    }
     Some(Request {
         inputs: inputs
             .into_iter()
             .map(|(dtype, shape)| view(dtype, shape, rng))
             .collect(),
-        outputs: vec![(output, result)],
+        outputs,
         attrs: request.attrs,
     })
 }

@@ -125,7 +125,7 @@ impl<'a> Asking<'a> {
         let laid = sweep::laid(self.runtime, op, rng.next(), PROPER, &wanted)?;
         let request = |laid: sweep::Laid| Request {
             inputs: laid.inputs.iter().map(Operand::of).collect(),
-            outputs: vec![laid.output],
+            outputs: laid.outputs,
             attrs: laid.attrs,
         };
         Ok(laid.into_iter().map(request).collect())

@@ -66,7 +66,7 @@ fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Resul
         let mut ask = Ask {
             op: &kernel.op,
             inputs: laid.inputs.iter().map(Operand::of).collect(),
-            outputs: std::slice::from_ref(&laid.output),
+            outputs: &laid.outputs,
             attrs: &laid.attrs,
         };
         let mut reply = ask.with_request(&device, |request| kernel.plan(request));

@@ -136,7 +136,7 @@ struct Ready<'a> {
     workload: &'a Workload,
     bytes: Vec<Vec<u8>>,
     inputs: Vec<Tensor>,
-    output: [Spec; 1],
+    outputs: Vec<Spec>,
     attrs: Vec<Attr>,
 }
 
@@ -233,7 +233,7 @@ impl Bench<'_> {
             workload,
             bytes,
             inputs,
-            output: [request.output],
+            outputs: request.outputs,
             attrs: request.attrs,
         })
     }
@@ -241,7 +241,7 @@ impl Bench<'_> {
     fn measure(&mut self, ready: &Ready<'_>) -> Result<(Times, String, Option<f64>)> {
         let (runtime, workload) = (self.runtime, ready.workload);
         let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
-        let run = || runtime.run_reported(workload.op, &inputs, &ready.output, &ready.attrs);
+        let run = || runtime.run_reported(workload.op, &inputs, &ready.outputs, &ready.attrs);
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
         let most = if workload.bytes.or(workload.flops).is_some() {
@@ -294,7 +294,7 @@ impl Bench<'_> {
                 bytes,
             })
             .collect();
-        let (dtype, shape) = &ready.output[0];
+        let (dtype, shape) = &ready.outputs[0];
         let mut bytes = vec![0; (dtype.size() * shape.iter().product::<u64>()) as usize];
         let times = timing::time(QUICK_BATCHES, MOST, |count| {
             let start = Instant::now();

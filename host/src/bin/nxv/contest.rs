@@ -7,7 +7,7 @@ use crate::{
 use nx_vulkan_host::{
     DType, Kind, Result, Rival, Runtime, Tensor,
     kernels::{OpInfo, OpKind},
-    sweep::{Request, Spec, infer},
+    sweep::{Request, Spec, infer, operand_shapes},
 };
 use std::time::Instant;
 
@@ -37,9 +37,12 @@ pub(crate) fn request(op: &OpInfo, dtype: DType, power: u32) -> Result<Request> 
     // The operands of a product are square: their shapes must fit.
     let shape = match op.kind {
         OpKind::Dot => vec![shape[0]; 2],
+        // The results have 32 steps of each chain.
+        OpKind::Leapfrog => vec![1 << (power / 2).saturating_sub(5), shape[1]],
         _ => shape,
     };
-    let mut inputs: Vec<Spec> = vec![(dtype, shape.clone()); op.arity];
+    let shapes = operand_shapes(op, &shape);
+    let mut inputs: Vec<Spec> = shapes.into_iter().map(|shape| (dtype, shape)).collect();
     if op.kind == OpKind::Select {
         inputs[0].0 = DType::U8;
     }
@@ -75,7 +78,8 @@ pub(crate) fn run(
     let operands = operands.collect::<Result<Vec<Tensor>>>()?;
     let inputs: Vec<&Tensor> = operands.iter().collect();
     let mut entries = Vec::new();
-    for rival in runtime.rivals(&request.op, &types, &[request.output.0]) {
+    let results: Vec<DType> = request.outputs.iter().map(|output| output.0).collect();
+    for rival in runtime.rivals(&request.op, &types, &results) {
         if until.is_some_and(|until| Instant::now() >= until) {
             break;
         }
@@ -96,8 +100,13 @@ fn time(
     inputs: &[&Tensor],
     batches: usize,
 ) -> Result<Times> {
-    let outputs = [request.output.clone()];
-    let planned = runtime.plan_with(kernel, &request.op, inputs, &outputs, &request.attrs)?;
+    let planned = runtime.plan_with(
+        kernel,
+        &request.op,
+        inputs,
+        &request.outputs,
+        &request.attrs,
+    )?;
     timing::time(batches, MOST, |count| {
         let start = Instant::now();
         for _ in 0..count {

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     let explanation = runtime.explain(
         &request.op,
         &request.inputs,
-        &[request.output],
+        &request.outputs,
         &request.attrs,
     )?;
     Ok(Outcome {

@@ -22,9 +22,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     let mut rows = Vec::new();
     for op in ops {
         for (dtype, request) in sweep::canonical(op)? {
-            let output = [request.output];
-            let explanation =
-                runtime.explain(&request.op, &request.inputs, &output, &request.attrs)?;
+            let explanation = runtime.explain(
+                &request.op,
+                &request.inputs,
+                &request.outputs,
+                &request.attrs,
+            )?;
             rows.push(Row {
                 op: op.name,
                 dtype: dtype.name(),

@@ -124,9 +124,10 @@ fn tune(
     until: Instant,
 ) -> Result<Tuned, Problem> {
     let inputs: Vec<Shaped<'_>> = request.inputs.iter().map(|i| (i.0, &i.1[..])).collect();
-    let outputs: [Shaped<'_>; 1] = [(request.output.0, &request.output.1[..])];
+    let outputs: Vec<Shaped<'_>> = request.outputs.iter().map(|o| (o.0, &o.1[..])).collect();
     let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
-    let rivals = runtime.rivals(&request.op, &types, &[request.output.0]);
+    let results: Vec<DType> = outputs.iter().map(|output| output.0).collect();
+    let rivals = runtime.rivals(&request.op, &types, &results);
     if rivals.len() < 2 {
         return Ok(Tuned::Alone);
     }
@@ -154,8 +155,8 @@ fn tune(
     let names: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
     Ok(Tuned::Timed(Best {
         op: request.op.clone(),
-        types: format!("{}->{}", names.join(","), request.output.0),
-        elements: request.output.1.iter().product(),
+        types: format!("{}->{}", names.join(","), results[0]),
+        elements: outputs[0].1.iter().product(),
         kernel: (*kernel).to_owned(),
         us: *us,
         next: order.get(1).map(|next| next.0.to_owned()),

@@ -126,7 +126,9 @@ fn result_types(info: &OpInfo, dtype: DType) -> Vec<DType> {
 fn views_and_copies_agree_for_every_op_and_type() {
     let mut random = Random(3);
     let mut compared = 0;
-    for info in ops().iter().filter(|info| info.arity > 0) {
+    // Ops with several results have tests of their own.
+    let single = |info: &&OpInfo| info.arity > 0 && info.results() == 1;
+    for info in ops().iter().filter(single) {
         for dtype in DType::all().filter(|dtype| info.operands.has(*dtype)) {
             let buffers: Vec<Vec<u8>> = (0..info.arity)
                 .map(|_| buffer(dtype, &mut random))

@@ -103,11 +103,12 @@ fn ops(
 fn shown(request: &sweep::Request) -> String {
     let spec = |spec: &sweep::Spec| format!("{}{:?}", spec.0, spec.1);
     let inputs: Vec<String> = request.inputs.iter().map(spec).collect();
+    let outputs: Vec<String> = request.outputs.iter().map(spec).collect();
     format!(
         "{}({}) -> {}",
         request.op,
         inputs.join(", "),
-        spec(&request.output)
+        outputs.join(", ")
     )
 }
 

@@ -1,0 +1,117 @@
+//! The table of families, parsed from `pack.toml`; it says what a family is, not how its steps are run.
+
+use nx_vulkan_abi::{DType, Define, glsl, glsl::define};
+use serde::Deserialize;
+use std::{fmt::Write as _, sync::OnceLock};
+
+/// One row as written in `pack.toml`, which explains the columns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Family {
+    pub(crate) op: String,
+    pub(crate) parameters: Vec<String>,
+    #[serde(rename = "x")]
+    _x: String,
+    valid: String,
+    once: Vec<[String; 2]>,
+    at: Vec<[String; 2]>,
+    logp: String,
+    gradient: String,
+}
+
+impl Family {
+    /// What makes the chain shader that of this family, in `dtype`.
+    pub(crate) fn defines(&self, dtype: DType) -> Vec<Define> {
+        let mut parameters = String::new();
+        for (name, index) in self.parameters.iter().zip(1..) {
+            let _ = write!(parameters, "REAL {name} = parameter({index}); ");
+        }
+        let values = |rows: &[[String; 2]]| {
+            rows.iter().fold(String::new(), |mut text, [name, value]| {
+                let _ = write!(text, "precise REAL {name} = {value}; ");
+                text
+            })
+        };
+        let mut defines = real(dtype);
+        defines.extend([
+            define("PARAMETERS", parameters),
+            define("ONCE", values(&self.once)),
+            define("AT", values(&self.at)),
+            define("VALID", format!("({})", self.valid)),
+            define("LOGP", format!("({})", self.logp)),
+            define("GRADIENT", format!("({})", self.gradient)),
+        ]);
+        defines
+    }
+}
+
+/// The defines of every shader in `dtype`.
+pub(crate) fn real(dtype: DType) -> Vec<Define> {
+    let name = if dtype == DType::F64 {
+        "double"
+    } else {
+        "float"
+    };
+    let mut defines = glsl::needs(dtype);
+    defines.push(define("REAL", name));
+    defines
+}
+
+/// Every row of `pack.toml`; the index of a row is the row number of the ABI.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Table {
+    /// The rows, in the file's order.
+    #[serde(rename = "family")]
+    pub(crate) families: Vec<Family>,
+}
+
+impl Table {
+    /// The table, parsed on first use; the error says which row is wrong.
+    pub(crate) fn get() -> Result<&'static Table, String> {
+        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
+        TABLE
+            .get_or_init(|| parse(include_str!("../pack.toml")))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+fn parse(text: &str) -> Result<Table, String> {
+    toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lists_every_family() {
+        let families = &Table::get().unwrap().families;
+        let listed: Vec<(&str, usize)> = families
+            .iter()
+            .map(|family| (family.op.as_str(), family.parameters.len()))
+            .collect();
+        let all = [
+            ("leapfrog_normal", 2),
+            ("leapfrog_exponential", 1),
+            ("leapfrog_studentt", 3),
+            ("leapfrog_cauchy", 2),
+            ("leapfrog_halfnormal", 1),
+            ("leapfrog_weibull", 2),
+            ("leapfrog_beta", 2),
+            ("leapfrog_gamma", 2),
+            ("leapfrog_lognormal", 2),
+        ];
+        assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn a_wrong_row_is_named() {
+        let error = parse("[[family]]\nop = \"leapfrog_none\"\nlog = \"\"\n").unwrap_err();
+        assert!(
+            error.contains("pack.toml") && error.contains("log"),
+            "{error}"
+        );
+    }
+}
