@@ -3,7 +3,7 @@ defmodule Nx.Vulkan.HMC.FamiliesTest do
 
   @moduletag timeout: 300_000
 
-  alias Nx.Vulkan.HMC.{Diagnostics, Sampler}
+  alias Nx.Vulkan.HMC.{Diagnostics, Result, Sampler}
   alias Nx.Vulkan.Leapfrog
 
   @dims 4
@@ -47,18 +47,21 @@ defmodule Nx.Vulkan.HMC.FamiliesTest do
       opts = [seed: seed, draws: count, target_accept: 0.9, progress: false]
       {:ok, result} = Sampler.run(chain, {:random, 4, @dims}, opts)
 
-      for name <- result.names do
-        draws =
-          for values <- Nx.Vulkan.HMC.Result.fetch!(result, name),
+      draws =
+        for name <- result.names do
+          for values <- Result.fetch!(result, name),
               do: Enum.map(values, &constrained(transform, &1))
-
-        with {mean, variance} <- moments do
-          assert_mean(draws, mean)
-          assert_mean(for(values <- draws, do: Enum.map(values, &((&1 - mean) ** 2))), variance)
         end
 
-        assert_distribution(draws, &cumulative(family, Map.new(params), &1))
+      # The coordinates are independent of each other: they are as many chains.
+      with {mean, variance} <- moments do
+        all = Enum.concat(draws)
+        assert_mean(all, mean)
+        assert_mean(for(values <- all, do: Enum.map(values, &((&1 - mean) ** 2))), variance)
       end
+
+      thinned = Enum.flat_map(draws, &thinned/1)
+      assert_distribution(thinned, &cumulative(family, Map.new(params), &1))
     end
   end
 
@@ -126,16 +129,19 @@ defmodule Nx.Vulkan.HMC.FamiliesTest do
     assert abs(mean - expected) < 3 * error, "#{mean} is not #{expected} within #{3 * error}"
   end
 
-  # Kolmogorov and Smirnov at a level of 0.001, on draws so far apart that they are as good as independent.
-  defp assert_distribution(draws, cumulative) do
-    total = draws |> Enum.map(&length/1) |> Enum.sum()
-    effective = min(Diagnostics.ess_bulk(draws), Diagnostics.ess_tail(draws))
-    apart = max(1, ceil(2 * total / effective))
-    thinned = Enum.flat_map(draws, &Enum.take_every(&1, apart))
-    n = length(thinned)
+  # Draws so far apart that they are as good as independent.
+  defp thinned(chains) do
+    total = chains |> Enum.map(&length/1) |> Enum.sum()
+    effective = min(Diagnostics.ess_bulk(chains), Diagnostics.ess_tail(chains))
+    Enum.flat_map(chains, &Enum.take_every(&1, max(1, ceil(2 * total / effective))))
+  end
+
+  # Kolmogorov and Smirnov at a level of 0.001.
+  defp assert_distribution(values, cumulative) do
+    n = length(values)
 
     distance =
-      for {x, i} <- thinned |> Enum.sort() |> Enum.with_index(), reduce: 0.0 do
+      for {x, i} <- values |> Enum.sort() |> Enum.with_index(), reduce: 0.0 do
         most -> Enum.max([most, abs(cumulative.(x) - i / n), abs(cumulative.(x) - (i + 1) / n)])
       end
 
