@@ -231,13 +231,15 @@ pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a s
 
 /// Text from outside, fit for a log: control characters replaced, cut after `max` characters.
 pub(super) fn clean(text: &str, max: usize) -> String {
-    let mut clean: String = text.chars().take(max).map(visible).collect();
+    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut clean: String = text.chars().take(max).map(plain).collect();
     if text.chars().nth(max).is_some() {
         clean.push('…');
     }
     clean
 }
 
+/// A character of a source line, which keeps its tabs.
 fn visible(c: char) -> char {
     if c.is_control() && c != '\t' {
         '\u{fffd}'
@@ -319,5 +321,6 @@ mod tests {
     #[test]
     fn text_from_outside_is_clipped_and_cleaned() {
         assert_eq!(clean("a\u{1b}[0m\nb", 4), "a\u{fffd}[0…");
+        assert_eq!(clean("a\tb", 4), "a\u{fffd}b");
     }
 }

@@ -4,7 +4,7 @@ use crate::dispatch::{self, Code};
 use crate::space::{Space, Walk};
 use crate::table::{Compute, Op, merge};
 use nx_vulkan_abi::{
-    DType, Define, Features, InputAs, Plan, Refusal, Request,
+    DType, Define, DeviceKind, Features, InputAs, Plan, Refusal, Request,
     glsl::{self, define},
 };
 
@@ -59,7 +59,11 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     let mut code = Code {
         storage: Vec::new(),
         width: 1,
-        vectors: if op.math { 2 } else { 8 },
+        vectors: match request.device.kind {
+            _ if !op.math => 8,
+            DeviceKind::CPU => 4,
+            _ => 2,
+        },
         defines: Vec::new(),
     };
     for ((name, stored), computed) in ["A", "B", "C"].into_iter().zip(&types).zip(&computed) {

@@ -266,6 +266,27 @@ fn rows_and_columns_broadcast_in_vectors() {
 }
 
 #[test]
+fn threads_take_more_where_an_invocation_is_dear() {
+    let gpu = device();
+    let cpu = DeviceInfo {
+        kind: DeviceKind::CPU,
+        ..device()
+    };
+    let vectors = |device, op: &str, count: u64, inputs: usize| {
+        let a = Operand::new(DType::F32, &[count]);
+        let plan = ask_on(device, op, &vec![a; inputs], (DType::F32, &[count]), None).unwrap();
+        check(&plan, device, count * 4);
+        let vectors = define(&plan, &plan.steps[0], "VECTORS");
+        vectors.unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(vectors(&cpu, "exp", 1_000_003, 1), 4);
+    assert_eq!(vectors(&cpu, "add", 1_000_003, 2), 2);
+    assert_eq!(vectors(&cpu, "exp", 1000, 1), 1);
+    assert_eq!(vectors(&gpu, "exp", 1_000_003, 1), 1);
+    assert_eq!(vectors(&gpu, "exp", 1 << 22, 1), 2);
+}
+
+#[test]
 fn many_axes_move_their_parameters_into_the_params_buffer() {
     let shape = [2, 3, 2, 3, 2, 3, 2, 3];
     let reversed: Vec<i64> = contiguous_strides(&shape)
