@@ -392,6 +392,54 @@ if Code.ensure_loaded?(Nx) do
         end
       end
 
+      # Every coordinate has a scale of its own. Each type is compared with its own largest value over the chain.
+      for type <- [:f64, :f32],
+          d <- [1, 3, 256, 257, 1000],
+          k <- [1, 32, 1024],
+          d * k < 300_000 do
+        @tag type: type, dims: d, steps: k
+        test "of #{k} steps in #{d} dimensions are those of the host, row by row (#{type})", %{
+          type: type,
+          dims: d,
+          steps: k
+        } do
+          scales = for i <- 1..d, do: 0.5 + rem(7 * i, 11) / 3
+          data = Nx.tensor(scales, type: type)
+          fun = fn q, s -> Nx.multiply(-0.5, Nx.sum(Nx.pow(Nx.divide(q, s), 2))) end
+          density = Density.new!(fun, d, data: data, type: type)
+          q = for {s, i} <- Enum.with_index(scales), do: single(s * :math.sin(i + 1))
+          p = for {s, i} <- Enum.with_index(scales), do: single(:math.cos(3 * i) / s)
+          mass = for s <- scales, do: single(s * s)
+          epsilon = single(0.125 / :math.sqrt(k))
+          encode = fn list -> Nx.to_binary(Nx.tensor(list, type: type)) end
+
+          {:ok, {qs, ps, gs, ls}} =
+            Density.chain(density, encode.(q), encode.(p), encode.(mass), [epsilon], k)
+
+          squares = data |> Nx.to_flat_list() |> Enum.map(&(&1 * &1))
+          rows = normal_leapfrog(squares, q, p, mass, epsilon, k)
+
+          for {part, at, width} <- [{qs, 0, d}, {ps, 1, d}, {gs, 2, d}, {ls, 3, 1}] do
+            got = part |> floats(type) |> Enum.chunk_every(width)
+            want = Enum.map(rows, &elem(&1, at))
+            assert length(got) == k
+
+            largest =
+              for column <- Enum.zip_with(want, & &1),
+                  do: column |> Enum.map(&abs/1) |> Enum.max()
+
+            worst =
+              for {a, b} <- Enum.zip(got, want),
+                  {x, y, s} <- Enum.zip([a, b, largest]),
+                  reduce: 0.0 do
+                worst -> max(worst, abs(x - y) / max(s, 1.0e-30))
+              end
+
+            assert worst <= %{f64: 1.0e-13, f32: 1.0e-5}[type], "output #{at}: #{worst}"
+          end
+        end
+      end
+
       test "are the same bits again, whatever K and whoever runs beside them" do
         density = Density.new!(fn q -> Nx.negate(Nx.sum(Nx.pow(q, 4))) end, 5)
         q = bin([0.1, 0.2, -0.3, 0.4, 0.5])
@@ -502,6 +550,28 @@ if Code.ensure_loaded?(Nx) do
           {value, g} = gradient.(q)
           p = Enum.zip_with(half, g, fn p, g -> p + 0.5 * epsilon * g end)
           {{q, p, g, value}, {q, p, g}}
+        end)
+
+      rows
+    end
+
+    # A number that both types hold.
+    defp single(x) do
+      <<x::float-32>> = <<x::float-32>>
+      x
+    end
+
+    defp normal_leapfrog(squares, q, p, mass, epsilon, k) do
+      gradient = fn q -> Enum.zip_with(q, squares, fn q, s -> -q / s end) end
+
+      {rows, _} =
+        Enum.map_reduce(1..k, {q, p, gradient.(q)}, fn _, {q, p, g} ->
+          half = Enum.zip_with(p, g, fn p, g -> p + 0.5 * epsilon * g end)
+          q = Enum.zip_with([q, mass, half], fn [q, m, p] -> q + epsilon * m * p end)
+          g = gradient.(q)
+          p = Enum.zip_with(half, g, fn p, g -> p + 0.5 * epsilon * g end)
+          logp = Enum.sum(Enum.zip_with(q, squares, fn q, s -> -0.5 * q * q / s end))
+          {{q, p, g, [logp]}, {q, p, g}}
         end)
 
       rows
