@@ -459,6 +459,50 @@ if Code.ensure_loaded?(Nx) do
             do: assert(binary_part(a, 0, byte_size(b)) == b)
       end
 
+      test "in pieces are the same bits as in one" do
+        density = Density.new!(fn q -> Nx.negate(Nx.sum(Nx.cosh(q))) end, 3)
+        q = bin([0.1, 0.2, -0.3, 1.0, 0.5, -0.5])
+        p = bin([1.0, -1.0, 0.5, 0.2, 0.3, 0.4])
+        mass = bin([1.0, 2.0, 0.5, 1.0, 1.0, 1.0])
+        # A pace that is known leaves the whole to one call.
+        :atomics.put(density.pace, 1, 1)
+        {:ok, whole} = Density.chain(density, q, p, mass, [0.1, 0.2], 50)
+        # One of which a second holds seven steps, until the first piece is measured.
+        :atomics.put(density.pace, 1, 140_000_000)
+        assert {:ok, ^whole} = Density.chain(density, q, p, mass, [0.1, 0.2], 50)
+      end
+
+      test "of many processes at once do not disturb each other" do
+        density = Density.new!(fn q -> Nx.negate(Nx.sum(Nx.pow(q, 2))) end, 4)
+        masses = bin([1.0, 1.0, 1.0, 1.0])
+
+        run = fn i ->
+          Density.chain(density, bin([i * 0.1, 0.2, 0.3, 0.4]), masses, masses, [0.05], 20)
+        end
+
+        alone = for i <- 1..64, do: run.(i)
+
+        together =
+          1..64
+          |> Task.async_stream(run, max_concurrency: 64, timeout: 60_000)
+          |> Enum.map(&elem(&1, 1))
+
+        assert alone == together
+      end
+
+      test "with positions beyond shared memory" do
+        density = Density.new!(fn q -> Nx.multiply(-0.5, Nx.sum(Nx.pow(q, 2))) end, 10_000)
+        q = bin(for i <- 1..10_000, do: i / 1000)
+        ones = bin(List.duplicate(1.0, 10_000))
+
+        {:ok, {_, _, gradient, [logp]}} =
+          with {:ok, {a, b, c, d}} <- Density.chain(density, q, ones, ones, [0.0], 1),
+               do: {:ok, {a, b, c, list(d)}}
+
+        assert list(gradient) == for(i <- 1..10_000, do: -i / 1000)
+        assert_in_delta logp, -0.5 * Enum.sum(for i <- 1..10_000, do: (i / 1000) ** 2), 1.0e-6
+      end
+
       test "with thousands of coordinates" do
         density = Density.new!(fn q -> Nx.multiply(-0.5, Nx.sum(Nx.pow(q, 2))) end, 1000)
         q = bin(for i <- 1..1000, do: i / 1000)
@@ -492,7 +536,7 @@ if Code.ensure_loaded?(Nx) do
       test "arguments of the wrong kind" do
         sum = &Nx.sum/1
 
-        assert_raise ArgumentError, ~r/positive number of coordinates, got: 0/, fn ->
+        assert_raise ArgumentError, ~r/number of coordinates from 1 to 16384, got: 0/, fn ->
           Density.new!(sum, 0)
         end
 

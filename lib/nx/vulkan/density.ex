@@ -15,14 +15,20 @@ if Code.ensure_loaded?(Nx) do
     `gather`, `take` and `cond`. Other ops, such as those of `Nx.LinAlg`, `sort`, windows and `while`, are named in the error.
     """
 
+    # Each invocation keeps momenta and masses of its own coordinates, up to 64.
+    @most 16_384
+
+    # Bytes that one call of chain/6 gives back.
+    @result 4_294_967_296
+
     alias Nx.Vulkan.{Device, Error, NativeV}
     alias Nx.Vulkan.Density.{Graph, Shader}
 
-    @enforce_keys [:module, :glsl, :d, :type, :data, :scratch, :workgroup]
+    @enforce_keys [:module, :glsl, :d, :type, :data, :scratch, :workgroup, :pace]
     defstruct @enforce_keys
 
     @doc """
-    Makes the shader of `fun`, a function of a vector of `d` floats and, with the option `:data`, of that.
+    Makes the shader of `fun`, a function of a vector of `d` floats, at most #{@most}, and, with the option `:data`, of that.
 
     ## Options
 
@@ -36,12 +42,12 @@ if Code.ensure_loaded?(Nx) do
     def new(fun, d, opts \\ []) do
       opts = Keyword.validate!(opts, [:data, type: :f64, device: Device.default()])
       type = validate!(fun, d, opts)
-      device = opts[:device] |> Device.validate!() |> Device.fetch!()
-      %{kind: kind, features: features} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
-      subgroups = "subgroup_arithmetic" in features
 
-      with {:ok, %{data: data} = source} <-
-             source(fun, d, Keyword.put(opts, :subgroups, subgroups)) do
+      with {:ok, device} <- opts[:device] |> Device.validate!() |> Device.fetch() |> native(),
+           %{kind: kind, features: features} =
+             device |> NativeV.device_info() |> Nx.Vulkan.plain(),
+           subgroups = "subgroup_arithmetic" in features,
+           {:ok, %{data: data} = source} <- source(fun, d, [subgroups: subgroups] ++ opts) do
         with {:ok, module} <- native(NativeV.module_of(device, source.glsl)),
              {:ok, data} <- upload(device, data, type) do
           {:ok,
@@ -52,7 +58,8 @@ if Code.ensure_loaded?(Nx) do
              type: type,
              data: data,
              scratch: source.scratch,
-             workgroup: workgroup(kind, source.loop)
+             workgroup: workgroup(kind, source.loop, d),
+             pace: :atomics.new(1, [])
            }}
         end
       end
@@ -134,13 +141,77 @@ if Code.ensure_loaded?(Nx) do
               "expected at least one step and one chain, got: #{inspect(k)} and #{chains}"
       end
 
-      extras = extras(step_sizes, inverse_mass, d * size(type), type)
+      case k * chains * (3 * d + 1) * size(type) do
+        result when result <= @result ->
+          walk(density, {q, p}, extras(step_sizes, inverse_mass, d * size(type), type), chains, k)
+
+        result ->
+          message =
+            "#{k} steps of #{chains} chains of #{d} coordinates take #{result} bytes, and at most #{@result} come back at once"
+
+          {:error, Error.exception(kind: :out_of_memory, message: message)}
+      end
+    end
+
+    # What runs longer than about a second is run in pieces, so that no driver takes it for hung: the next piece starts
+    # where the last one ended, with the same gradient, and gives the same bits.
+    defp walk(density, {q, p}, extras, chains, k, done \\ []) do
+      piece = min(k, piece(density))
+      started = System.monotonic_time()
+
+      with {:ok, rows} <- run(density, {q, p, extras}, chains, piece) do
+        elapsed =
+          System.convert_time_unit(System.monotonic_time() - started, :native, :nanosecond)
+
+        :atomics.put(density.pace, 1, div(elapsed, piece))
+        done = [{rows, piece} | done]
+
+        if piece == k do
+          {:ok, join(Enum.reverse(done), chains)}
+        else
+          {qs, ps, _, _} = rows
+          last = {last(qs, chains, piece), last(ps, chains, piece)}
+          walk(density, last, extras, chains, k - piece, done)
+        end
+      end
+    end
+
+    @longest 1_000_000_000
+    @first 32
+
+    defp piece(density) do
+      case :atomics.get(density.pace, 1) do
+        0 -> @first
+        nanoseconds -> max(1, div(@longest, nanoseconds))
+      end
+    end
+
+    defp last(rows, chains, k) do
+      bytes = div(byte_size(rows), chains * k)
+      for chain <- 1..chains, into: <<>>, do: binary_part(rows, (chain * k - 1) * bytes, bytes)
+    end
+
+    defp join([{rows, _}], _), do: rows
+
+    defp join(pieces, chains) do
+      0..3
+      |> Enum.map(fn part ->
+        for chain <- 0..(chains - 1), {rows, _} <- pieces, into: <<>> do
+          rows = elem(rows, part)
+          bytes = div(byte_size(rows), chains)
+          binary_part(rows, chain * bytes, bytes)
+        end
+      end)
+      |> List.to_tuple()
+    end
+
+    defp run(%{d: d, type: type} = density, {q, p, extras}, chains, k) do
       push = <<k::32-little, 0::32, d::32-little, chains::32-little, 0::size(size(type))-unit(8)>>
       memory = {density.data, density.scratch, density.workgroup}
 
       case NativeV.chain_module(density.module, {q, p, extras, push}, k, type, memory) do
-        {:ok, chains} ->
-          {:ok, chains}
+        {:ok, rows} ->
+          {:ok, rows}
 
         {:error, :dispatch_failed, message} ->
           {:error, Error.exception(kind: :vulkan, message: message)}
@@ -210,8 +281,9 @@ if Code.ensure_loaded?(Nx) do
         raise ArgumentError, "expected a function of #{arity} argument(s), got: #{inspect(fun)}"
       end
 
-      unless is_integer(d) and d > 0 do
-        raise ArgumentError, "expected a positive number of coordinates, got: #{inspect(d)}"
+      unless is_integer(d) and d in 1..@most do
+        raise ArgumentError,
+              "expected a number of coordinates from 1 to #{@most}, got: #{inspect(d)}"
       end
 
       case opts[:type] do
@@ -249,12 +321,10 @@ if Code.ensure_loaded?(Nx) do
     defp size(:f64), do: 8
     defp size(:f32), do: 4
 
-    # A CPU runs a workgroup's invocations in vectors of 8, and each barrier costs it.
-    defp workgroup("cpu", _), do: 8
-
-    defp workgroup(_, loop) do
-      Enum.find([32, 64, 128], 256, &(loop <= &1))
-    end
+    # A CPU runs a workgroup's invocations in vectors of 8, and each barrier costs it; an invocation owns 16 coordinates
+    # at most, or as few as 256 invocations leave.
+    defp workgroup("cpu", _, d), do: Enum.find([8, 16, 32, 64, 128], 256, &(d <= 16 * &1))
+    defp workgroup(_, loop, _), do: Enum.find([32, 64, 128], 256, &(loop <= &1))
 
     defp extras(step_sizes, inverse_mass, bytes, type) do
       for {epsilon, chain} <- Enum.with_index(step_sizes), into: <<>> do

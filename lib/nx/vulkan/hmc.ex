@@ -78,9 +78,8 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp chain(:chain, fun, d, own) do
-      type = own[:type] || default_type(own[:device])
-
-      with {:ok, density} <-
+      with {:ok, type} <- type(own[:type], own[:device]),
+           {:ok, density} <-
              Density.new(fun, d, [type: type] ++ Keyword.take(own, [:data, :device])) do
         chain = &Density.chain(density, &1, &2, &3, &4, &5)
         {:ok, if(type in [:f32, {:f, 32}], do: Single.chain(chain), else: chain)}
@@ -93,16 +92,18 @@ if Code.ensure_loaded?(Nx) do
     defp chain(other, _, _, _),
       do: raise(ArgumentError, "expected :method to be :chain or :per_op, got: #{inspect(other)}")
 
-    defp default_type(device) do
-      %{features: features} =
-        device
-        |> Device.validate!()
-        |> Device.fetch!()
-        |> NativeV.device_info()
-        |> Nx.Vulkan.plain()
+    defp type(nil, choice) do
+      case choice |> Device.validate!() |> Device.fetch() do
+        {:ok, device} ->
+          %{features: features} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
+          {:ok, if("fp64" in features, do: :f64, else: :f32)}
 
-      if "fp64" in features, do: :f64, else: :f32
+        {:error, kind, message} ->
+          {:error, Nx.Vulkan.Error.exception(kind: kind, message: message)}
+      end
     end
+
+    defp type(type, _), do: {:ok, type}
 
     defp arity!(fun, data) do
       arity = if data == nil, do: 1, else: 2

@@ -9,8 +9,9 @@ if Code.ensure_loaded?(Nx) do
     @enforce_keys [:glsl, :shared, :scratch, :data_length]
     defstruct @enforce_keys
 
-    # Bytes of shared memory that arrays may take; the rest is the positions' and the reductions'.
+    # Bytes of shared memory that arrays may take, and the positions; the rest is the reductions'.
     @shared_arrays 8_192
+    @shared_positions 8_192
     # Accumulators that one round of a reduction takes.
     @round 8
     # Coordinates up to which the gradient is written out.
@@ -26,6 +27,8 @@ if Code.ensure_loaded?(Nx) do
     def new(graph, type, d, {sources, length}, layout, subgroups) do
       plan = Plan.new(graph)
       {places, shared, scratch} = places(plan, type)
+      far? = d * size(type) > @shared_positions
+      {positions, scratch} = if far?, do: {scratch, scratch + d}, else: {nil, scratch}
 
       if layout == :native and scratch > 0,
         do:
@@ -59,6 +62,7 @@ if Code.ensure_loaded?(Nx) do
         layout: layout,
         arrays: shared,
         scratch: scratch,
+        positions: positions,
         partials: rounds,
         subgroups: subgroups
       ]
@@ -69,7 +73,7 @@ if Code.ensure_loaded?(Nx) do
 
     # Arrays up to a total of @shared_arrays bytes are shared, the others lie in scratch memory.
     defp places(plan, type) do
-      size = if type == :f64, do: 8, else: 4
+      size = size(type)
 
       plan.levels
       |> Enum.concat()
@@ -82,6 +86,9 @@ if Code.ensure_loaded?(Nx) do
           else: {Map.put(places, id, {"scratch", scratch}), shared, scratch + length}
       end)
     end
+
+    defp size(:f64), do: 8
+    defp size(:f32), do: 4
 
     ## Loops
 
@@ -325,13 +332,15 @@ if Code.ensure_loaded?(Nx) do
           ],
           else: "#define settle() barrier()"
         ),
-        "shared FLOAT position[D];",
+        if(names[:positions],
+          do: "#define q(i) scratch(#{names[:positions]} + (i))",
+          else: ["shared FLOAT position[D];", "#define q(i) position[i]"]
+        ),
         if(names[:arrays] > 0,
           do: ["shared FLOAT arrays[#{names[:arrays]}];", "#define array(i) arrays[i]"],
           else: []
         ),
         "shared FLOAT partials[#{names[:partials]} * gl_WorkGroupSize.x];",
-        "#define q(i) position[i]",
         functions("FLOAT"),
         functions("int"),
         "FLOAT sign_of(FLOAT x) { return x > 0 ? FLOAT(1) : x < 0 ? FLOAT(-1) : x; }",
@@ -354,18 +363,18 @@ if Code.ensure_loaded?(Nx) do
         ),
         "FLOAT p[CHUNKS], mass[CHUNKS], g[CHUNKS];",
         own([
-          "position[i] = q_init[chain * D + i]; p[c] = p_init[chain * D + i]; mass[c] = extras[masses + i];",
+          "q(i) = q_init[chain * D + i]; p[c] = p_init[chain * D + i]; mass[c] = extras[masses + i];",
           "g[c] = FLOAT(0);"
         ]),
         # Turn -1 only evaluates.
         "for (int k = -1; k < K; ++k) {",
         "if (k >= 0) {",
         # The positions were read by everyone.
-        "barrier();",
-        own(["p[c] += FLOAT(0.5) * epsilon * g[c];", "position[i] += epsilon * mass[c] * p[c];"]),
+        "settle();",
+        own(["p[c] += FLOAT(0.5) * epsilon * g[c];", "q(i) += epsilon * mass[c] * p[c];"]),
         "}",
         # The positions are in place.
-        "barrier();",
+        "settle();",
         shared_by_all,
         # The rest concerns those who own a coordinate.
         "if (I < D) {",
@@ -377,7 +386,7 @@ if Code.ensure_loaded?(Nx) do
           "if (k >= 0) {",
           "p[c] += FLOAT(0.5) * epsilon * gradient;",
           "int at = (chain * K + k) * D + i;",
-          "q_chain[at] = position[i]; p_chain[at] = p[c]; grad_chain[at] = gradient;",
+          "q_chain[at] = q(i); p_chain[at] = p[c]; grad_chain[at] = gradient;",
           "}"
         ]),
         "if (k >= 0 && I == 0) logp_chain[chain * K + k] = #{logp};",
