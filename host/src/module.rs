@@ -279,6 +279,11 @@ impl Module {
         Ok(pipeline)
     }
 
+    /// Its file, or the start of its text's sha256.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The SPIR-V.
     pub fn words(&self) -> &[u32] {
         &self.words

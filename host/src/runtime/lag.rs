@@ -5,7 +5,7 @@ use super::{
     Runtime,
     chain::{Chain, Counts, Layout, Refusal},
 };
-use crate::module::Module;
+use crate::{log, module::Module};
 use std::ops::Range;
 
 /// Step sizes that are tried, as multiples of the caller's.
@@ -72,7 +72,16 @@ impl Runtime {
         let same = others.iter().all(|rows| rows[3] == first[3]);
         // A start that tells nothing leaves it to the next one.
         if finite && moved {
-            return Ok(*module.lags.get_or_init(|| same));
+            let known = module.lags.get_or_init(|| {
+                if same {
+                    log::warning(&format!(
+                        "{} gives the log density of the state before each step; its rows are put right",
+                        module.name()
+                    ));
+                }
+                same
+            });
+            return Ok(*known);
         }
         Ok(false)
     }
