@@ -1,11 +1,6 @@
 # Draws from the posterior of a hierarchical model of real data, on the device, and draws pictures of it.
 # Usage: mix run examples/sampling.exs [PICTURE]. Needs Nx.
 
-unless Code.ensure_loaded?(Nx) do
-  IO.puts("  sampling a log density needs Nx, which is not here")
-  System.halt(0)
-end
-
 Code.require_file("training/terminal.exs", __DIR__)
 Code.require_file("models/iris.exs", __DIR__)
 alias Nx.Vulkan.HMC
