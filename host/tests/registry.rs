@@ -70,7 +70,7 @@ fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
             inputs: &[(dtype, &[2, 3])],
             outputs: &[(dtype, &[2, 3])],
             device: &device,
-            measured: &|_, _| None,
+            measured: &|_| None,
         })
         .into_iter();
     let shown = candidates.map(|candidate| match candidate.outcome {
