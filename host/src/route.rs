@@ -251,10 +251,16 @@ impl Planner<'_> {
             inputs: &shapes.0,
             outputs: &shapes.1,
             device: &self.device.info(),
-            measured: &|pack, kernel| {
-                let pack = &self.table.packs[pack];
-                let name = format!("{}/{}", pack.id, pack.kernels[kernel].id);
-                let kernel = (name.as_str(), pack.sha256.as_str());
+            measured: &|kernel| {
+                let (name, sha256) = match kernel {
+                    CandidateKernel::Pack(pack, kernel) => {
+                        let pack = &self.table.packs[pack];
+                        let name = format!("{}/{}", pack.id, pack.kernels[kernel].id);
+                        (name, pack.sha256.as_str())
+                    }
+                    CandidateKernel::Host => ("host".to_owned(), ""),
+                };
+                let kernel = (name.as_str(), sha256);
                 self.measured.time(ask.op, &shapes.0, &shapes.1, kernel)
             },
         })

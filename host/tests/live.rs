@@ -450,6 +450,42 @@ fn a_pack_without_code_is_edited_while_it_serves() {
 }
 
 #[test]
+fn packs_that_the_registry_names_by_their_path_are_watched() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    let folder = &watched.folder;
+    fs::remove_file(folder.join("packs/libtemplate.so")).unwrap();
+    watched.wait_for(EventKind::PackRemoved);
+    assert!(square(&watched.runtime, 3.0).is_err());
+
+    let library = folder.write("elsewhere/library.so", variant(1));
+    folder.write("far/off/scaled/pack.toml", TABLE);
+    let shader = folder.write("far/off/scaled/shaders/scaled.comp", SCALED);
+    let registry = fs::read_to_string(folder.join("registry.toml")).unwrap()
+        + "[pack.template]\nfile = \"elsewhere/library.so\"\n\
+           [pack.scaled]\nfile = \"far/off/scaled\"\n";
+    folder.write("registry.toml", registry);
+    watched.wait_for(EventKind::PackAdded);
+    watched.wait_for(EventKind::PackAdded);
+    assert_eq!(watched.nine(), 9.0);
+
+    fs::write(&library, variant(2)).unwrap();
+    let event = watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(event.pack.as_deref(), Some("template"));
+    fs::write(&shader, SCALED.replace("x[i];", "x[i] + 1.0;")).unwrap();
+    let event = watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+
+    // The registry still names it.
+    fs::remove_dir_all(folder.join("far")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    assert_eq!(event.pack.as_deref(), Some("scaled"));
+    assert!(event.message.contains("the old one serves on"), "{event}");
+    assert_eq!(watched.runtime.table().packs.len(), 2);
+}
+
+#[test]
 fn mode_locked_is_not_left_by_a_reload() {
     let Some(device) = Watched::new() else { return };
     let folder = Folder::new();

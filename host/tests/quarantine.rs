@@ -88,6 +88,7 @@ fn a_pack_that_ended_a_process_is_left_out_by_the_next_until_it_is_released() {
             reason.contains("store/quarantine.toml to load it again"),
             "{reason}"
         );
+        assert!(reason.contains("`nxv pack release "), "{reason}");
         assert_eq!(markers(&folder), 0);
 
         let store = folder.join("store");
@@ -99,6 +100,33 @@ fn a_pack_that_ended_a_process_is_left_out_by_the_next_until_it_is_released() {
         assert!(!quarantine::release(&store, &list[0].sha256).unwrap());
         assert_eq!(quarantine::list(&store).unwrap(), []);
     }
+}
+
+#[test]
+fn the_tool_lists_what_is_in_quarantine_and_releases_it() {
+    let folder = Folder::new();
+    let nxv = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nxv"));
+        let output = command.arg("pack").args(words).arg("--cache").arg(&*folder);
+        let output = output.output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    let sha256 = "0123456789abcdef".repeat(4);
+    quarantine::add(&folder.join("packs"), &sha256, "it ended a process").unwrap();
+
+    let (code, text) = nxv(&["quarantine"]);
+    assert!(text.contains(&sha256) && text.contains("it ended a process"));
+    assert_eq!(code, Some(0));
+    let (code, text) = nxv(&["release", "deadbeef"]);
+    assert!(text.contains("no pack deadbeef is in quarantine"), "{text}");
+    assert_eq!(code, Some(1));
+    let (code, text) = nxv(&["release", &sha256[..8]]);
+    assert!(text.contains(&sha256), "{text}");
+    assert_eq!(code, Some(0));
+    assert_eq!(quarantine::list(&folder.join("packs")).unwrap(), []);
+    let (_, text) = nxv(&["quarantine"]);
+    assert!(text.contains("nothing is in quarantine"), "{text}");
 }
 
 #[test]

@@ -39,6 +39,23 @@ fn sha256_of(path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()[..64].to_owned()
 }
 
+#[test]
+fn a_file_with_a_slash_is_a_place_of_its_own() {
+    let folder = with_packs();
+    folder.write("packs/inner/bad.so", fs::read(built("bad")).unwrap());
+    let text = "schema = 1\n[search]\npaths = [\"packs\"]\n[dev]\nwatch = [\"packs\"]\n\
+        [pack.template]\nfile = \"template.so\"\n[pack.bad]\nfile = \"packs/inner/bad.so\"\n";
+    let table = load_text(&folder, text).unwrap();
+    let places = table.places(&Options {
+        packs: vec![folder.join("given")],
+        ..Options::default()
+    });
+    assert_eq!(places.named, [folder.join("packs/inner/bad.so")]);
+    assert_eq!(places.search, [folder.join("given"), folder.join("packs")]);
+    assert_eq!(places.watched, [folder.join("packs")]);
+    assert_eq!(places.registry, Some(folder.join("registry.toml")));
+}
+
 /// `pack/kernel` or `host` for each candidate, with the reason of a skip after a colon.
 fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
     let device = DeviceInfo {
@@ -70,7 +87,7 @@ fn order(table: &Table, op: &str, dtype: DType) -> Vec<String> {
             inputs: &[(dtype, &[2, 3])],
             outputs: &[(dtype, &[2, 3])],
             device: &device,
-            measured: &|_, _| None,
+            measured: &|_| None,
         })
         .into_iter();
     let shown = candidates.map(|candidate| match candidate.outcome {

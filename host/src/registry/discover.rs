@@ -213,9 +213,11 @@ impl Search<'_> {
         }
         self.check_weaknesses(&file)?;
         if let Some(reason) = self.quarantine.get(&file.sha256) {
+            let sha256 = &file.sha256;
             let file = self.found.store.join("quarantine.toml");
             return Err(format!(
-                "quarantine: {reason}; remove its entry from {} to load it again",
+                "quarantine: {reason}; `nxv pack release {}` removes its entry from {} to load it again",
+                &sha256[..12],
                 file.display()
             ));
         }

@@ -23,8 +23,8 @@ pub fn registry(text: &str) -> Result<(), String> {
 mod tests {
     #[test]
     fn a_refused_registry_is_reported_with_its_place() {
-        let report = super::registry("schema = 7\nmode = 3").unwrap_err();
-        assert!(report.starts_with("registry.toml:1:"), "{report}");
-        assert!(report.contains("\nregistry.toml:2:"), "{report}");
+        let report = super::registry("schema = 1\nmode = 3\n[search]\npaths = 4").unwrap_err();
+        assert!(report.starts_with("registry.toml:2:"), "{report}");
+        assert!(report.contains("\nregistry.toml:4:"), "{report}");
     }
 }

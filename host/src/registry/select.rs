@@ -50,9 +50,8 @@ pub struct Asked<'a> {
     pub outputs: &'a [(DType, &'a [u64])],
     /// The device it would run on.
     pub device: &'a DeviceInfo<'a>,
-    /// How long the kernel at (index of its pack, index in the pack) takes for such a request, in microseconds,
-    /// where that was measured.
-    pub measured: &'a dyn Fn(usize, usize) -> Option<f64>,
+    /// How long a kernel takes for such a request, in microseconds, where that was measured.
+    pub measured: &'a dyn Fn(CandidateKernel) -> Option<f64>,
 }
 
 /// A rule that names the op of a request.
@@ -64,9 +63,18 @@ pub struct RuleVerdict {
     pub unfit: Option<String>,
 }
 
+impl Asked<'_> {
+    /// The measured time, or infinity without one and where it does not count.
+    fn time(&self, kernel: CandidateKernel, counts: bool) -> f64 {
+        let time = counts.then(|| (self.measured)(kernel)).flatten();
+        time.filter(|time| time.is_finite())
+            .unwrap_or(f64::INFINITY)
+    }
+}
+
 impl Table {
     /// Every kernel of the op and the host's, in the order in which they are asked: by what `defaults.order` lists,
-    /// in that order, then by names. The host comes last unless a rule puts it earlier.
+    /// in that order, then by names. The host comes last unless a rule or a measured time puts it earlier.
     pub fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let rule = self.rule(asked);
         let kernels = self.by_op.get(asked.op).map_or(&[][..], Vec::as_slice);
@@ -74,7 +82,9 @@ impl Table {
             .iter()
             .map(|&(pack, kernel)| self.kernel_candidate(rule, pack, kernel, asked))
             .collect();
-        list.push(self.host_candidate(rule));
+        // A time says something beside another one: after a rebuild a pack has none, and the host would win for that.
+        let compared = list.iter().any(|(kernel, _)| kernel.measured.is_finite());
+        list.push(self.host_candidate(rule, asked, compared));
         list.sort_by(|(a, _), (b, _)| a.compare(b, &self.config.order));
         list.into_iter().map(|(_, candidate)| candidate).collect()
     }
@@ -115,15 +125,13 @@ impl Table {
         });
         let asked_for = skip.is_none();
         let (owner, entry) = (&self.packs[pack], &self.packs[pack].kernels[kernel]);
-        let measured = asked_for.then(|| (asked.measured)(pack, kernel)).flatten();
+        let kernel = CandidateKernel::Pack(pack, kernel);
         let standing = Standing {
             rule: match place {
                 None => 0,
                 Some(place) => place.map_or(usize::MAX - 1, |(index, _)| index),
             },
-            measured: measured
-                .filter(|time| time.is_finite())
-                .unwrap_or(f64::INFINITY),
+            measured: asked.time(kernel, asked_for),
             rank: Reverse(i64::from(entry.rank)),
             priority: Reverse(owner.priority),
             name: Some((&owner.id, &entry.id)),
@@ -135,7 +143,6 @@ impl Table {
                 (CandidateOutcome::Considered, line)
             }
         };
-        let kernel = CandidateKernel::Pack(pack, kernel);
         (
             standing,
             Candidate {
@@ -146,12 +153,20 @@ impl Table {
         )
     }
 
-    fn host_candidate(&self, rule: Option<&Rule>) -> (Standing<'_>, Candidate) {
+    fn host_candidate(
+        &self,
+        rule: Option<&Rule>,
+        asked: &Asked<'_>,
+        compared: bool,
+    ) -> (Standing<'_>, Candidate) {
         let uses = rule.map_or(&[][..], |rule| rule.uses.as_slice());
         let place = uses.iter().position(|(entry, _)| *entry == Use::Host);
+        // A rule that does not name the host leaves it for the case that all others decline.
+        let last = rule.is_some() && place.is_none();
+        let forbidden = place.is_none() && self.fallback == Fallback::Error;
         let standing = Standing {
-            rule: place.unwrap_or(usize::MAX),
-            measured: f64::INFINITY,
+            rule: place.unwrap_or(if last { usize::MAX } else { 0 }),
+            measured: asked.time(CandidateKernel::Host, compared && !last && !forbidden),
             rank: Reverse(i64::MIN),
             priority: Reverse(i64::MIN),
             name: None,
@@ -161,7 +176,7 @@ impl Table {
                 CandidateOutcome::Considered,
                 Some(self.line(uses[index].1.start)),
             ),
-            None if self.fallback == Fallback::Error => {
+            None if forbidden => {
                 let line = self.line_or_default(self.config.fallback_at);
                 let skip = Skip::by(line, "fallback = \"error\"".to_owned());
                 (CandidateOutcome::Skipped(skip.reason), skip.line)

@@ -8,6 +8,9 @@ verbs = [
   {"Pack.Watch", ~w(pack watch), "Shows what the kernels of a folder cost while they are edited"},
   {"Pack.Keygen", ~w(pack keygen), "Makes a key to sign packs with"},
   {"Pack.Sign", ~w(pack sign), "Signs a pack"},
+  {"Pack.Quarantine", ~w(pack quarantine),
+   "Lists the packs that are not loaded because they ended a process"},
+  {"Pack.Release", ~w(pack release), "Lets a pack out of quarantine"},
   {"Explain", ~w(explain), "Says who runs a request, and why the others do not"},
   {"Tune", ~w(tune), "Times the kernels that compete, so that the registry can choose by it"},
   {"Registry.Check", ~w(registry check), "Checks a registry file before it is used"}

@@ -146,18 +146,22 @@ Usage: nxv pack new NAME [--into DIR] [--abi PATH]
        nxv pack pin FILE [--registry FILE]
        nxv pack keygen [--key FILE]
        nxv pack sign FILE --key FILE
+       nxv pack quarantine [--json]
+       nxv pack release SHA256
 
-  new       writes a crate that builds, passes and has one unary op, one binary op and one op with its own shader
-  check     looks for what would make the host refuse the pack or its plans: metadata, symbols, layout, purity and
-            determinism of plan, hostile requests, shaders against what plans say of them. Each group of checks runs
-            in a process of its own, so that a crash is a finding
-  test      compares the pack's kernels with the CPU kernels: three runs on reused buffers, with guards around results
-  bench     times the pack's kernels against every other kernel of the same op, the CPU's included
-  watch     reloads the packs and shaders of a folder as they are saved, and shows what each kernel costs now and cost
-            before, until it is interrupted
-  pin       prints the registry entry with the sha256 of the file, or with --registry puts it into that file
-  keygen    makes a key for sign
-  sign      writes FILE.minisig, whose trusted comment names id, version and ABI
+  new         writes a crate that builds, passes and has one unary op, one binary op and one op with its own shader
+  check       looks for what would make the host refuse the pack or its plans: metadata, symbols, layout, purity and
+              determinism of plan, hostile requests, shaders against what plans say of them. Each group of checks runs
+              in a process of its own, so that a crash is a finding
+  test        compares the pack's kernels with the CPU kernels: three runs on reused buffers, with guards around results
+  bench       times the pack's kernels against every other kernel of the same op, the CPU's included
+  watch       reloads the packs and shaders of a folder as they are saved, and shows what each kernel costs now and cost
+              before, until it is interrupted
+  pin         prints the registry entry with the sha256 of the file, or with --registry puts it into that file
+  keygen      makes a key for sign
+  sign        writes FILE.minisig, whose trusted comment names id, version and ABI
+  quarantine  lists the packs that are not loaded because they ended a process, with their sha256
+  release     lets a pack out of quarantine; the first 8 digits of its sha256 are enough
 
   --abi PATH     the folder of the nx-vulkan-abi crate; without it the crate is fetched from the project's repository
   --into DIR     where the new folder goes; here by default

@@ -12,7 +12,7 @@ fn unmet(condition: &str) -> Option<String> {
         inputs: &[(DType::F32, &[512, 1000]), (DType::F32, &[1000])],
         outputs: &[(DType::F32, &[512])],
         device: &device,
-        measured: &|_, _| None,
+        measured: &|_| None,
     })
 }
 

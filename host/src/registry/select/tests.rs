@@ -5,7 +5,10 @@ use super::super::{
     discover::{Found, FoundPack},
     image::{Image, Kernel, Planner},
 };
-use super::*;
+use super::{
+    CandidateKernel::{Host, Pack},
+    *,
+};
 use nx_vulkan_abi::{Fault, Numerics, Outcome, Plan, Reply, Request};
 use std::{path::Path, sync::Arc};
 
@@ -100,7 +103,7 @@ fn order(table: &Table, op: &str, input: DType) -> Vec<String> {
         inputs: &[(input, &[2, 3])],
         outputs: &[(DType::F32, &[2, 3])],
         device: &device(),
-        measured: &|_, _| None,
+        measured: &|_| None,
     });
     show(table, &candidates)
 }
@@ -292,9 +295,9 @@ fn rules_that_name_what_is_not_there_or_are_never_reached_are_warnings_in_dev_mo
 }
 
 /// The candidates for dot(f16[64,32], f16[32]) -> f32[64] on a device, with measured times.
-fn dot(table: &Table, device: &DeviceInfo<'_>, times: &[((usize, usize), f64)]) -> Vec<String> {
-    let time = |pack, kernel| {
-        let row = times.iter().find(|row| row.0 == (pack, kernel));
+fn dot(table: &Table, device: &DeviceInfo<'_>, times: &[(CandidateKernel, f64)]) -> Vec<String> {
+    let time = |kernel| {
+        let row = times.iter().find(|row| row.0 == kernel);
         row.map(|row| row.1)
     };
     let candidates = table.candidates(&asked_dot(device, &time));
@@ -303,7 +306,7 @@ fn dot(table: &Table, device: &DeviceInfo<'_>, times: &[((usize, usize), f64)]) 
 
 fn asked_dot<'a>(
     device: &'a DeviceInfo<'a>,
-    measured: &'a dyn Fn(usize, usize) -> Option<f64>,
+    measured: &'a dyn Fn(CandidateKernel) -> Option<f64>,
 ) -> Asked<'a> {
     Asked {
         op: "dot",
@@ -321,7 +324,7 @@ fn dots() -> Vec<FoundPack> {
 
 #[test]
 fn the_order_is_that_of_the_defaults() {
-    let times = [((0, 0), 7.0), ((1, 0), 5.0), ((1, 1), f64::NAN)];
+    let times = [(Pack(0, 0), 7.0), (Pack(1, 0), 5.0), (Pack(1, 1), f64::NAN)];
     let device = device();
     for (order, expected) in [
         ("", ["b/x", "a/x", "a/y", "b/y"]),
@@ -342,9 +345,27 @@ fn the_order_is_that_of_the_defaults() {
 }
 
 #[test]
+fn the_host_is_first_where_it_was_measured_to_be_faster() {
+    let (device, defaults) = (device(), "[defaults]\nfallback = \"error\"\n");
+    let order = |registry: &str, times: &[(CandidateKernel, f64)]| {
+        dot(&table(registry, dots()), &device, times)
+    };
+    let both = [(Pack(1, 0), 5.0), (Host, 3.0)];
+    assert_eq!(order("", &both), ["host", "b/x", "a/y", "b/y", "a/x"]);
+    let slower = [(Pack(1, 0), 5.0), (Host, 6.0)];
+    assert_eq!(order("", &slower), ["b/x", "host", "a/y", "b/y", "a/x"]);
+    // Nobody that it could be compared with was measured.
+    assert_eq!(order("", &both[1..])[4], "host");
+    assert_eq!(order("[defaults]\norder = [\"rank\"]\n", &both)[4], "host");
+    assert!(order(defaults, &both)[4].starts_with("host: "));
+    let rule = "[[op]]\nname = \"dot\"\nuse = [\"*\"]\n";
+    assert_eq!(order(rule, &both)[4], "host", "the rule leaves it out");
+}
+
+#[test]
 fn the_place_in_a_rule_counts_when_the_order_says_so() {
     let rule = "[[op]]\nname = \"dot\"\nuse = [\"b\", \"host\", \"a/x\"]\n";
-    let (device, times) = (device(), [((0, 0), 1.0), ((1, 0), 5.0)]);
+    let (device, times) = (device(), [(Pack(0, 0), 1.0), (Pack(1, 0), 5.0)]);
     let left_out = "a/y: registry.toml:2: the rule for `dot` does not use it";
     assert_eq!(
         dot(&table(rule, dots()), &device, &times),
@@ -384,7 +405,7 @@ fn rules_look_at_types_shapes_and_features() {
         ),
     ] {
         let table = table(condition);
-        let verdicts = table.rules(&asked_dot(&device, &|_, _| None));
+        let verdicts = table.rules(&asked_dot(&device, &|_| None));
         let line = "registry.toml:2".to_owned();
         let unfit = why.map(str::to_owned);
         assert_eq!(verdicts, [RuleVerdict { line, unfit }], "{condition}");
@@ -401,7 +422,7 @@ fn the_rules_are_told_up_to_the_one_that_decides() {
                  [[op]]\nname = \"*\"\nuse = [\"*\"]\n";
     let table = table(rules, dots());
     let device = device();
-    let asked = asked_dot(&device, &|_, _| None);
+    let asked = asked_dot(&device, &|_| None);
     let lines: Vec<String> = table
         .rules(&asked)
         .into_iter()

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod new;
 mod pin;
+mod quarantine;
 mod session;
 mod sign;
 mod test;
@@ -40,6 +41,8 @@ const SUBS: &[Sub] = &[
     Sub("pin", "FILE", &[], pin::run),
     Sub("keygen", "", &["--key"], sign::keygen),
     Sub("sign", "FILE", &["--key"], sign::run),
+    Sub("quarantine", "", &[], quarantine::list),
+    Sub("release", "SHA256", &[], quarantine::release),
 ];
 
 /// Runs the verb after `pack`.
