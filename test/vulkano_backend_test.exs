@@ -306,6 +306,16 @@ if Code.ensure_loaded?(Nx) do
         assert_raise ArgumentError, "cannot right shift by -3", fn -> Nx.right_shift(t, -3) end
         assert_raise ArithmeticError, fn -> Nx.quotient(t, 0) end
         assert Nx.to_flat_list(Nx.left_shift(t, 3)) == [8, 16]
+
+        infinity = Nx.tensor(:infinity)
+
+        error =
+          assert_raise ArgumentError, fn -> Nx.remainder(Nx.tensor(:neg_infinity), infinity) end
+
+        assert error.message =~ "1st argument: not a number"
+        assert_raise ArgumentError, fn -> Nx.remainder(infinity, 2) end
+        assert Nx.to_number(Nx.remainder(Nx.tensor(7.5), 2)) == 1.5
+        assert Nx.to_flat_list(Nx.remainder(Nx.tensor([7.5, :infinity]), 2)) == [1.5, :nan]
       end
 
       test "pointers" do

@@ -36,7 +36,12 @@ if Code.ensure_loaded?(Nx) do
       opts
     end
 
+    # What the VM knows of a scalar stays known, as that of a constant does.
     @impl true
+    def from_binary(%T{shape: {}, type: {_, bits}} = out, binary, opts)
+        when bit_size(binary) == bits and not is_packed(out.type),
+        do: wrap(out, ok!(NativeV.constant(device(opts), out.type, {}, binary)))
+
     def from_binary(%T{} = out, binary, opts), do: upload(out, binary, device(opts))
 
     @impl true
