@@ -54,7 +54,12 @@ defmodule Nx.Vulkan.NativeV do
     synthesis_dir: 1,
     dispatch_file: 6,
     chain_file: 5,
-    chain_module: 5
+    chain_module: 5,
+    pipeline_cache_path: 1,
+    pipeline_cache_uuid: 1,
+    persist_pipelines: 1,
+    load_pipelines: 1,
+    clear_pipelines: 1
   ]
 
   @doc """
