@@ -7,6 +7,7 @@ pub mod attrs;
 mod checked;
 pub mod config;
 pub mod device;
+mod driver_cache;
 pub mod error;
 pub mod explain;
 mod failures;

@@ -1,15 +1,12 @@
-//! Compute pipelines: made raw, kept by content, with a driver cache that survives on disk.
+//! Compute pipelines: made raw, kept by content.
 
-use crate::{Error, Kind, Result, device::Device, shader};
+use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// A compute pipeline and its layout.
@@ -49,15 +46,6 @@ pub(crate) struct Pipelines {
     state: Mutex<State>,
 }
 
-/// The driver's own cache of compiled pipelines, and the file that keeps it.
-#[derive(Debug)]
-pub(crate) struct DriverCache {
-    device: Arc<Device>,
-    cache: vk::PipelineCache,
-    file: Option<PathBuf>,
-    dirty: AtomicBool,
-}
-
 #[derive(Debug, Default)]
 struct State {
     /// With the generation of the table that used it last.
@@ -83,38 +71,12 @@ const KEPT_GENERATIONS: u64 = 3;
 impl Pipelines {
     /// With a folder for the driver's cache, or without one. A damaged or foreign cache file counts as absent.
     pub(crate) fn new(device: &Arc<Device>, dir: Option<PathBuf>) -> Result<Pipelines> {
-        let fns = device.vk.fns();
-        let summary = device.summary();
-        let driver: String = shader::hex(&Sha256::digest(format!(
-            "{} {}",
-            summary.driver,
-            device.info().driver
-        )))
-        .chars()
-        .take(12)
-        .collect();
-        let file = dir.map(|dir| dir.join(format!("pipelines-{}-{driver}.bin", summary.uuid)));
-        let initial = file
-            .as_deref()
-            .and_then(|f| read_cache(f, &device.pipeline_cache_uuid()))
-            .unwrap_or_default();
-        let info = vk::PipelineCacheCreateInfo::default().initial_data(&initial);
-        let mut cache = vk::PipelineCache::null();
-        // SAFETY: the data carries a checksum of ours and this device's UUID, so it is what the driver once wrote.
-        let code = unsafe {
-            (fns.v1_0.create_pipeline_cache)(device.handle(), &info, std::ptr::null(), &mut cache)
-        };
-        device.check("vkCreatePipelineCache", code)?;
-        let cache = DriverCache {
-            device: device.clone(),
-            cache,
-            file,
-            dirty: AtomicBool::new(false),
-        };
         Ok(Pipelines {
             device: device.clone(),
-            cache: Arc::new(cache),
-            push_descriptors: fns
+            cache: Arc::new(DriverCache::open(device, dir)?),
+            push_descriptors: device
+                .vk
+                .fns()
                 .khr_push_descriptor
                 .cmd_push_descriptor_set_with_template_khr,
             state: Mutex::default(),
@@ -136,7 +98,7 @@ impl Pipelines {
         }
         let layout = self.layout(spec.bindings, spec.push_bytes)?;
         let made = Arc::new(self.create(spec, layout)?);
-        self.cache.dirty.store(true, Ordering::Relaxed);
+        self.cache.grew();
         let mut state = self.lock();
         let generation = state.generation;
         let (pipeline, _) = state.pipelines.entry(key).or_insert((made, generation));
@@ -165,9 +127,9 @@ impl Pipelines {
         state.unused.extend(unused);
     }
 
-    /// The driver's cache, for writing it on another thread.
-    pub(crate) fn writer(&self) -> Arc<DriverCache> {
-        self.cache.clone()
+    /// The driver's cache.
+    pub(crate) fn cache(&self) -> &Arc<DriverCache> {
+        &self.cache
     }
 
     fn layout(&self, bindings: u32, push_bytes: u32) -> Result<Layout> {
@@ -305,14 +267,16 @@ impl Pipelines {
         let mut pipeline = vk::Pipeline::null();
         // SAFETY: the info and all it points to outlive the call; the module is not needed afterwards.
         let code = unsafe {
-            let code = (fns.v1_0.create_compute_pipelines)(
-                self.device.handle(),
-                self.cache.cache,
-                1,
-                &info,
-                std::ptr::null(),
-                &mut pipeline,
-            );
+            let code = self.cache.with(|cache| {
+                (fns.v1_0.create_compute_pipelines)(
+                    self.device.handle(),
+                    cache,
+                    1,
+                    &info,
+                    std::ptr::null(),
+                    &mut pipeline,
+                )
+            });
             (fns.v1_0.destroy_shader_module)(self.device.handle(), module, std::ptr::null());
             code
         };
@@ -340,70 +304,6 @@ impl Pipelines {
     }
 }
 
-impl DriverCache {
-    /// Writes the driver's cache to disk if pipelines were made since the last time.
-    ///
-    /// # Errors
-    /// [`Kind::Io`] when the file cannot be written.
-    pub(crate) fn persist(&self) -> Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        if !self.dirty.swap(false, Ordering::Relaxed) || self.device.is_lost() {
-            return Ok(());
-        }
-        let fns = self.device.vk.fns();
-        let mut size = 0;
-        // SAFETY: the cache is live; the second call gets a buffer of the size the first one named.
-        let data = unsafe {
-            let get = fns.v1_0.get_pipeline_cache_data;
-            let code = get(
-                self.device.handle(),
-                self.cache,
-                &mut size,
-                std::ptr::null_mut(),
-            );
-            self.device.check("vkGetPipelineCacheData", code)?;
-            let mut data = vec![0u8; size];
-            let code = get(
-                self.device.handle(),
-                self.cache,
-                &mut size,
-                data.as_mut_ptr().cast(),
-            );
-            if code != vk::Result::INCOMPLETE {
-                self.device.check("vkGetPipelineCacheData", code)?;
-            }
-            data.truncate(size);
-            data
-        };
-        shader::write_atomically(file, &[Sha256::digest(&data).as_slice(), &data]).map_err(|e| {
-            Error::new(
-                Kind::Io,
-                format!(
-                    "the pipeline cache {} cannot be written: {e}",
-                    file.display()
-                ),
-            )
-        })
-    }
-}
-
-impl Drop for DriverCache {
-    fn drop(&mut self) {
-        // A cache that cannot be written costs the next start some time, nothing else.
-        drop(self.persist());
-        // SAFETY: the handle is ours, and nothing else holds it any more.
-        unsafe {
-            (self.device.vk.fns().v1_0.destroy_pipeline_cache)(
-                self.device.handle(),
-                self.cache,
-                std::ptr::null(),
-            );
-        }
-    }
-}
-
 impl PipelineSpec<'_> {
     fn key(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -420,15 +320,6 @@ impl PipelineSpec<'_> {
         }
         hash.finalize().into()
     }
-}
-
-/// The driver's data out of a cache file: 32 bytes of sha256, then the data, whose header names the device.
-fn read_cache(file: &std::path::Path, uuid: &[u8; 16]) -> Option<Vec<u8>> {
-    let bytes = std::fs::read(file).ok()?;
-    let (sum, data) = bytes.split_at_checked(32)?;
-    // VkPipelineCacheHeaderVersionOne: length, version, vendor, device, 16 bytes of pipeline cache UUID.
-    let ours = data.len() > 32 && data[4..8] == 1u32.to_le_bytes() && data[16..32] == *uuid;
-    (ours && Sha256::digest(data).as_slice() == sum).then(|| data.to_vec())
 }
 
 impl Pipeline {

@@ -10,7 +10,6 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt::Write as _,
     io::Write as _,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -47,6 +46,10 @@ pub(crate) struct Variant {
 
 /// Variants of each pack that an edit is tried on.
 const MAX_RECENT: usize = 8;
+/// Most operators of a statement: the compiler recurses as deep as an expression nests.
+const MAX_OPERATORS: usize = 400_000;
+/// Stack of the compiler. An operator takes up to 1 KB of it.
+const STACK: usize = 512 << 20;
 /// Compiled shaders kept in memory before that cache starts anew.
 const MAX_IN_MEMORY: usize = 4_096;
 
@@ -253,34 +256,57 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = lock(&TURN);
     let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
-    let compiled = catch_unwind(AssertUnwindSafe(|| {
-        let compiler = Compiler::acquire().ok_or_else(|| failed("glslang could not be started"))?;
-        let options = CompilerOptions {
-            source_language: SourceLanguage::GLSL,
-            target: Target::Vulkan {
-                version: VulkanVersion::Vulkan1_2,
-                spirv_version: SpirvVersion::SPIRV1_5,
-            },
-            version_profile: None,
-            messages: ShaderMessage::DEFAULT,
-        };
-        let text = ShaderSource::from(source.text.as_str());
-        let none: Option<&[(&str, Option<&str>)]> = None;
-        ShaderInput::new(&text, ShaderStage::Compute, &options, none, None)
-            .and_then(|input| compiler.create_shader(input))
-            .and_then(|shader| shader.compile())
-            .map_err(|error| match &error {
-                GlslangError::PreprocessError(log)
-                | GlslangError::ParseError(log)
-                | GlslangError::MapIoError(log)
-                | GlslangError::LinkError(log) => failed(&log.log),
-                other => failed(&other.to_string()),
-            })
-    }))
-    .unwrap_or_else(|_| Err(failed("the compiler crashed on this source")))?;
+    let statements = source.text.split([';', '{', '}']);
+    if statements.map(operators).any(|n| n > MAX_OPERATORS) {
+        return Err(failed(&format!(
+            "a statement has more than {MAX_OPERATORS} operators"
+        )));
+    }
+    let compiled = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("nx_vulkan-glsl".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, || translate(source))
+            .map_err(|e| failed(&format!("the compiler's thread could not be started: {e}")))?
+            .join()
+            .unwrap_or_else(|_| Err(failed("the compiler crashed on this source")))
+    })?;
     spirv::Module::parse(&compiled)
         .map_err(|why| failed(&format!("the compiler produced an invalid module: {why}")))?;
     Ok(compiled)
+}
+
+/// At least the number of operators.
+fn operators(statement: &str) -> usize {
+    let operator = |b: &u8| b.is_ascii_punctuation() && !b"_.".contains(b);
+    statement.as_bytes().iter().filter(|b| operator(b)).count()
+}
+
+/// GLSL to SPIR-V on this thread. May panic.
+fn translate(source: &Expanded) -> Result<Vec<u32>> {
+    let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
+    let compiler = Compiler::acquire().ok_or_else(|| failed("glslang could not be started"))?;
+    let options = CompilerOptions {
+        source_language: SourceLanguage::GLSL,
+        target: Target::Vulkan {
+            version: VulkanVersion::Vulkan1_2,
+            spirv_version: SpirvVersion::SPIRV1_5,
+        },
+        version_profile: None,
+        messages: ShaderMessage::DEFAULT,
+    };
+    let text = ShaderSource::from(source.text.as_str());
+    let none: Option<&[(&str, Option<&str>)]> = None;
+    ShaderInput::new(&text, ShaderStage::Compute, &options, none, None)
+        .and_then(|input| compiler.create_shader(input))
+        .and_then(|shader| shader.compile())
+        .map_err(|error| match &error {
+            GlslangError::PreprocessError(log)
+            | GlslangError::ParseError(log)
+            | GlslangError::MapIoError(log)
+            | GlslangError::LinkError(log) => failed(&log.log),
+            other => failed(&other.to_string()),
+        })
 }
 
 /// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.

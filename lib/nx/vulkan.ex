@@ -14,16 +14,41 @@ defmodule Nx.Vulkan do
         packs: [],               # more folders to look for kernel packs in
         cache_dir: nil,          # where compiled shaders are kept
         validation: false,       # turn on the Vulkan validation layers
+        node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
 
-  All but `:fallback` and `:add_backend_on_inspect` are read when a device opens.
+  The settings from `:registry` to `:validation` are read when a device opens.
 
   Each time an op runs on `Nx.BinaryBackend` the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the
   measurement `count: 1` and the op, its types and its shapes as metadata.
   """
 
   alias Nx.Vulkan.{Device, Error, NativeV}
+
+  @doc """
+  Opens the default device, which else opens on first use.
+
+  Returns `:ok`, or `{:error, message}` where there is none or the registry file is wrong.
+  """
+  def init do
+    case Device.fetch(Device.default()) do
+      {:ok, _device} -> :ok
+      {:error, _kind, message} -> {:error, message}
+    end
+  end
+
+  @doc """
+  The name of the default device. Raises `Nx.Vulkan.Error` where there is none.
+  """
+  def device_name, do: device_info().name
+
+  @doc """
+  Whether shaders of the default device compute in f64. Raises `Nx.Vulkan.Error` where there is none.
+
+  Tensors of f64 work in any case: what the device cannot compute the host does.
+  """
+  def has_f64?, do: "fp64" in device_info().features
 
   @doc """
   The Vulkan devices of the machine, best first. A device's `:index` is its place in this list.
@@ -56,6 +81,17 @@ defmodule Nx.Vulkan do
   end
 
   if Code.ensure_loaded?(Nx) do
+    @doc """
+    `Nx.Defn.jit/2` with `Nx.Vulkan.Compiler`: a function that computes on a device, wherever its arguments are.
+
+        Nx.Vulkan.jit(&Nx.sigmoid/1).(Nx.tensor([1.0, 2.0]))
+
+    Options are those of `Nx.Defn.jit/2` and of `Nx.Vulkan.Compiler`.
+    """
+    def jit(fun, opts \\ []) do
+      Nx.Defn.jit(fun, Keyword.put_new(opts, :compiler, Nx.Vulkan.Compiler))
+    end
+
     @doc """
     Which kernel runs a call of an `Nx` function, and why the others do not. Nothing is computed.
 

@@ -1,6 +1,7 @@
 //! The NIF library behind `Nx.Vulkan.NativeV`: it decodes terms, calls the host, encodes the answer.
 
 mod buffer;
+mod cache;
 mod counters;
 mod device;
 mod exit;

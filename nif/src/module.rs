@@ -62,7 +62,7 @@ fn dispatch_file<'a>(
     elements: Vec<u64>,
     (push, op): (Vec<u32>, Option<i32>),
     groups: (u32, u32, u32),
-    path: &str,
+    path: Binary,
 ) -> Term<'a> {
     let buffer = |term: &Term<'a>| {
         let buffer: ResourceArc<TensorRef> = term.decode().ok()?;
@@ -89,11 +89,14 @@ fn dispatch_file<'a>(
                 .zip(&elements)
                 .all(|(len, n)| wanted(n) == Some(*len))
     };
+    let Some(path) = file_path(&path) else {
+        return refused(env, &Refusal::BadInput);
+    };
     if ![1, 2, 4, 8].into_iter().any(fits) {
         return refused(env, &Refusal::SizeMismatch);
     }
     let run = || -> nx_vulkan_host::Result<Tensor> {
-        let module = runtime.module_at(Path::new(path))?;
+        let module = runtime.module_at(path)?;
         let inputs: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
         let push: Vec<u8> = push.iter().flat_map(|word| word.to_le_bytes()).collect();
         let op = op.map(|op| (0, op.cast_unsigned()));
@@ -121,7 +124,8 @@ fn chain_file<'a>(
     (dtype, batch): (rustler::Atom, bool),
 ) -> Term<'a> {
     let run = || -> Result<Term<'a>, Refusal> {
-        let path: &str = decode(path)?;
+        let path: Binary = decode(path)?;
+        let path = file_path(&path).ok_or(Refusal::BadInput)?;
         let (q, p, extras, push): (Binary, Binary, Binary, Binary) = (
             decode(inputs.0)?,
             decode(inputs.1)?,
@@ -142,7 +146,7 @@ fn chain_file<'a>(
             },
         };
         chain.check()?;
-        let module = device.runtime.module_at(Path::new(path))?;
+        let module = device.runtime.module_at(path)?;
         device
             .runtime
             .foreign_chain(&module, &chain, |parts| encode(env, parts))
@@ -185,6 +189,20 @@ fn chain_module<'a>(
             .chain(&module.module, &chain, |parts| encode(env, parts))
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
+}
+
+/// A path from its bytes, which need not be text on Unix.
+#[cfg(unix)]
+fn file_path(bytes: &[u8]) -> Option<&Path> {
+    Some(Path::new(
+        <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes),
+    ))
+}
+
+/// A path from its bytes.
+#[cfg(not(unix))]
+fn file_path(bytes: &[u8]) -> Option<&Path> {
+    std::str::from_utf8(bytes).ok().map(Path::new)
 }
 
 fn decode<'a, T: rustler::Decoder<'a>>(term: Term<'a>) -> Result<T, Refusal> {

@@ -6,6 +6,7 @@ mod key;
 mod lag;
 mod live;
 mod modules;
+mod pipelines;
 mod routing;
 mod running;
 mod transfer;
@@ -136,9 +137,9 @@ impl Runtime {
         let cache = config.cache_dir();
         let tensors = Pool::new(&device, Use::Tensors)?;
         let pipelines = Pipelines::new(&device, cache.clone())?;
-        let writer = pipelines.writer();
+        let writer = pipelines.cache().clone();
         // A cache that cannot be written costs the next start some time, nothing else.
-        let when_quiet = Quiet(Box::new(move || drop(writer.persist())));
+        let when_quiet = Quiet(Box::new(move || drop(writer.persist_new())));
         let runtime = Arc::new(Runtime {
             watch: OnceLock::new(),
             stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 /// Modules kept before that cache starts anew.
@@ -23,6 +23,16 @@ pub(super) struct Stamp {
     len: u64,
     modified: SystemTime,
     inode: u64,
+}
+
+/// Clocks of file systems tick in steps of up to this long.
+const TICK: Duration = Duration::from_millis(20);
+
+impl Stamp {
+    /// Whether a change from now on would get another time.
+    fn is_settled(&self) -> bool {
+        self.modified.elapsed().is_ok_and(|age| age > TICK)
+    }
 }
 
 impl Runtime {
@@ -44,7 +54,7 @@ impl Runtime {
         if files.len() >= MAX_MODULES {
             files.clear();
         }
-        if let Some(stamp) = stamp {
+        if let Some(stamp) = stamp.filter(Stamp::is_settled) {
             files.insert(path.to_owned(), (stamp, module.clone()));
         }
         Ok(module)

@@ -54,7 +54,12 @@ defmodule Nx.Vulkan.NativeV do
     synthesis_dir: 1,
     dispatch_file: 6,
     chain_file: 5,
-    chain_module: 5
+    chain_module: 5,
+    pipeline_cache_path: 1,
+    pipeline_cache_uuid: 1,
+    persist_pipelines: 1,
+    load_pipelines: 1,
+    clear_pipelines: 1
   ]
 
   @doc """
@@ -101,7 +106,7 @@ defmodule Nx.Vulkan.NativeV do
   `{:error, :bad_input}` or `{:error, :dispatch_failed, message}`; a message that contains `read spv` means the file.
   """
   def apply_binary(out, a, b, n, op_code, spv_path),
-    do: dispatch(out, [a, b], [n, n, n], [n], op_code, &lines/1, [n], spv_path)
+    do: dispatch(out, [a, b], [n, n, n], [n], [op_code], &lines/1, [n], spv_path)
 
   @doc """
   Elementwise unary op by a SPIR-V file; `a` and `out` at bindings 0 and 1, else as `apply_binary/6`.
@@ -110,7 +115,7 @@ defmodule Nx.Vulkan.NativeV do
   12 square.
   """
   def apply_unary(out, a, n, op_code, spv_path),
-    do: dispatch(out, [a], [n, n], [n], op_code, &lines/1, [n], spv_path)
+    do: dispatch(out, [a], [n, n], [n], [op_code], &lines/1, [n], spv_path)
 
   @doc """
   Reduces the middle axis of `a`, seen as `{outer, reduce_size, inner}`, into `out` of `{outer, inner}` elements.
@@ -127,7 +132,7 @@ defmodule Nx.Vulkan.NativeV do
       [a],
       elements,
       counts ++ [op_code],
-      op_code,
+      [op_code],
       &lines/1,
       [elements && outer * inner],
       spv_path
@@ -141,7 +146,7 @@ defmodule Nx.Vulkan.NativeV do
   """
   def transpose_2d(out, a, m, n, spv_path) do
     elements = if is_integer(m) and is_integer(n), do: [m * n, m * n]
-    dispatch(out, [a], elements, [m, n], nil, &tiles/1, [m, n], spv_path)
+    dispatch(out, [a], elements, [m, n], [], &tiles/1, [m, n], spv_path)
   end
 
   @doc """
@@ -152,7 +157,7 @@ defmodule Nx.Vulkan.NativeV do
   """
   def matmul(out, a, b, m, n, k, spv_path) do
     elements = if Enum.all?([m, n, k], &is_integer/1), do: [m * k, k * n, m * n]
-    dispatch(out, [a, b], elements, [m, n, k], nil, &tiles/1, [m, n], spv_path)
+    dispatch(out, [a, b], elements, [m, n, k], [], &tiles/1, [m, n], spv_path)
   end
 
   @doc """
@@ -217,11 +222,11 @@ defmodule Nx.Vulkan.NativeV do
   @word 0..0xFFFFFFFF
 
   defp dispatch(out, inputs, elements, push, op, groups, extents, path) do
-    op? = is_nil(op) or (is_integer(op) and op in -0x80000000..0x7FFFFFFF)
+    op? = Enum.all?(op, &(&1 in -0x80000000..0x7FFFFFFF))
 
     if op? and is_binary(path) and is_list(elements) and
          Enum.all?(push ++ elements, &(&1 in @word)) do
-      dispatch_file(out, inputs, elements, {push, op}, groups.(extents), path)
+      dispatch_file(out, inputs, elements, {push, List.first(op)}, groups.(extents), path)
     else
       {:error, :bad_input}
     end

@@ -1,0 +1,62 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Compiler do
+    @moduledoc """
+    A `Nx.Defn.Compiler` that computes on a Vulkan device.
+
+        Nx.Defn.jit(fun, compiler: Nx.Vulkan.Compiler)
+        config :nx, default_defn_options: [compiler: Nx.Vulkan.Compiler]
+
+    It runs a function op by op as `Nx.Defn.Evaluator` does, with arguments that are on `Nx.BinaryBackend` copied to the
+    device when they are first used, and new tensors made there. Results are tensors of `Nx.Vulkan.VulkanoBackend`, save
+    arguments that are returned as they came.
+
+    ## Options
+
+      * `:device` - as that of `Nx.Vulkan.VulkanoBackend`
+      * those of `Nx.Defn.Evaluator`: `:hooks`, `:garbage_collect`, `:max_concurrency`
+    """
+
+    @behaviour Nx.Defn.Compiler
+
+    alias Nx.Defn.Evaluator
+    alias Nx.Vulkan.VulkanoBackend
+
+    @impl true
+    def __jit__(key, vars, fun, args_list, opts),
+      do: __compile__(key, vars, fun, opts).(args_list)
+
+    @impl true
+    def __compile__(key, vars, fun, opts) do
+      backend = __to_backend__(opts)
+      run = Evaluator.__compile__(key, vars, fun, Keyword.delete(opts, :device))
+
+      fn args_list ->
+        args_list = for args <- args_list, do: Enum.map(args, &on_device(&1, backend))
+        Nx.with_default_backend(backend, fn -> run.(args_list) end)
+      end
+    end
+
+    @impl true
+    def __shard_jit__(_key, _mesh, _vars, _fun, _args_list, _opts) do
+      raise ArgumentError, "Nx.Vulkan.Compiler does not shard: a computation runs on one device"
+    end
+
+    @impl true
+    def __partitions_options__(opts), do: Evaluator.__partitions_options__(opts)
+
+    @impl true
+    def __to_backend__(opts) do
+      opts = Keyword.take(opts, [:device])
+      {VulkanoBackend, VulkanoBackend.init(opts)}
+    end
+
+    defp on_device(arg, backend) do
+      fn ->
+        case arg.() do
+          %Nx.Tensor{data: %Nx.BinaryBackend{}} = tensor -> Nx.backend_copy(tensor, backend)
+          tensor -> tensor
+        end
+      end
+    end
+  end
+end

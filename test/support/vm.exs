@@ -1,0 +1,17 @@
+defmodule Nx.Vulkan.VM do
+  @moduledoc false
+  # Scripts in a VM of their own, with a cache folder of their own.
+
+  @doc "What the script prints, which must end well."
+  def run!(script, cache, env \\ []) do
+    validation = Application.get_env(:nx_vulkan, :validation)
+    script = "Application.put_env(:nx_vulkan, :validation, #{validation})\n#{script}"
+    paths = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+    env = [{"NX_VULKAN_CACHE", cache} | env]
+
+    case System.cmd("elixir", paths ++ ["-e", script], stderr_to_stdout: true, env: env) do
+      {printed, 0} -> printed
+      {printed, status} -> raise "the script ended with status #{status}:\n#{printed}"
+    end
+  end
+end
