@@ -2,8 +2,9 @@
 
 use crate::{
     Attr, Result,
+    ask::{Ask, Operand, show_request},
     registry::RuleVerdict,
-    route::{Ask, Considered, Operand, Picked, Planner, show_request},
+    route::{Considered, Picked, Planner},
 };
 use nx_vulkan_abi::DType;
 use std::fmt;

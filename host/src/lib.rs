@@ -3,6 +3,7 @@
 //! [`Runtime`] is the whole interface: upload, run ops by name, view, download. What no pack runs, the CPU
 //! kernels in [`kernels`] do. It knows nothing of Elixir.
 
+mod ask;
 pub mod attrs;
 mod checked;
 pub mod config;

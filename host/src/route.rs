@@ -1,7 +1,8 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
 use crate::{
-    Attr, AttrValue, Error, Kind, Result,
+    Attr, Error, Kind, Result,
+    ask::{Ask, Operand, Shapes, show_request},
     device::Device,
     failures::Failures,
     kernels,
@@ -13,10 +14,10 @@ use crate::{
         Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
     },
     shader::Shaders,
-    tensor::{Tensor, show_shape},
+    tensor::Tensor,
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{DType, InputAs, layout};
+use nx_vulkan_abi::{DType, InputAs};
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -53,25 +54,6 @@ pub struct Considered {
     pub reason: String,
     /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
     pub line: Option<String>,
-}
-
-/// A request with everything that a pack may know.
-#[derive(Debug, Clone)]
-pub(crate) struct Ask<'a> {
-    pub(crate) op: &'a str,
-    pub(crate) inputs: Vec<Operand>,
-    pub(crate) outputs: &'a [(DType, Vec<u64>)],
-    pub(crate) attrs: &'a [Attr],
-}
-
-/// Layout of one operand of an [`Ask`].
-#[derive(Debug, Clone)]
-pub(crate) struct Operand {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<u64>,
-    pub(crate) strides: Vec<i64>,
-    pub(crate) offset: u64,
-    pub(crate) storage_len: u64,
 }
 
 /// What came of an [`Ask`].
@@ -461,125 +443,6 @@ enum Pass {
 
 type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
 
-impl Operand {
-    pub(crate) fn of(tensor: &Tensor) -> Operand {
-        Operand {
-            dtype: tensor.dtype(),
-            shape: tensor.shape().to_vec(),
-            strides: tensor.strides().to_vec(),
-            offset: tensor.offset(),
-            storage_len: tensor.storage_len(),
-        }
-    }
-
-    /// An operand in row-major order in a buffer of its own.
-    pub(crate) fn contiguous(dtype: DType, shape: &[u64]) -> Operand {
-        Operand {
-            dtype,
-            shape: shape.to_vec(),
-            strides: layout::contiguous_strides(shape),
-            offset: 0,
-            storage_len: dtype.size() * shape.iter().product::<u64>(),
-        }
-    }
-
-    fn desc(&self) -> abi::TensorDesc<'_> {
-        abi::TensorDesc {
-            dtype: self.dtype,
-            spare: 0,
-            shape: self.shape.as_slice().into(),
-            strides: self.strides.as_slice().into(),
-            offset: self.offset,
-            storage_len: self.storage_len,
-            reserved: [0; 2],
-        }
-    }
-}
-
-/// Type and shape of the inputs, and of the outputs.
-type Shapes<'a> = (Vec<(DType, &'a [u64])>, Vec<(DType, &'a [u64])>);
-
-impl Ask<'_> {
-    fn shapes(&self) -> Shapes<'_> {
-        let inputs = self.inputs.iter().map(|o| (o.dtype, o.shape.as_slice()));
-        let outputs = self.outputs.iter().map(|o| (o.0, o.1.as_slice()));
-        (inputs.collect(), outputs.collect())
-    }
-
-    /// The op's contract. Ops that the host does not know are left to the packs that name them.
-    pub(crate) fn check(&self) -> Result<()> {
-        let inputs: Vec<_> = self
-            .inputs
-            .iter()
-            .map(|o| kernels::Desc {
-                dtype: o.dtype,
-                shape: &o.shape,
-            })
-            .collect();
-        let outputs: Vec<_> = self
-            .outputs
-            .iter()
-            .map(|o| kernels::Desc {
-                dtype: o.0,
-                shape: &o.1,
-            })
-            .collect();
-        match kernels::check(self.op, &inputs, &outputs, self.attrs) {
-            Err(error) if error.kind() == Kind::Unsupported => Ok(()),
-            result => result,
-        }
-    }
-
-    pub(crate) fn with_request<T>(
-        &self,
-        device: &abi::DeviceInfo<'_>,
-        f: impl FnOnce(&abi::Request<'_>) -> T,
-    ) -> T {
-        let inputs: Vec<_> = self.inputs.iter().map(Operand::desc).collect();
-        let results: Vec<_> = self
-            .outputs
-            .iter()
-            .map(|(d, s)| Operand::contiguous(*d, s))
-            .collect();
-        let outputs: Vec<_> = results.iter().map(Operand::desc).collect();
-        let attrs: Vec<_> = self.attrs.iter().map(abi_attr).collect();
-        f(&abi::Request {
-            op: self.op.into(),
-            inputs: inputs.as_slice().into(),
-            outputs: outputs.as_slice().into(),
-            attrs: attrs.as_slice().into(),
-            device,
-            spare: [0; 4],
-        })
-    }
-}
-
-fn abi_attr(attr: &Attr) -> abi::Attr<'_> {
-    let (mut ints, mut floats, mut text): (&[i64], &[f64], &str) = (&[], &[], "");
-    let kind = match &attr.value {
-        AttrValue::Ints(value) => {
-            ints = value;
-            abi::AttrKind::INTS
-        }
-        AttrValue::Floats(value) => {
-            floats = value;
-            abi::AttrKind::FLOATS
-        }
-        AttrValue::Text(value) => {
-            text = value;
-            abi::AttrKind::TEXT
-        }
-    };
-    abi::Attr {
-        name: attr.name.as_str().into(),
-        kind,
-        spare: 0,
-        ints: ints.into(),
-        floats: floats.into(),
-        text: text.into(),
-    }
-}
-
 fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
@@ -623,16 +486,4 @@ fn nobody(ask: &Ask<'_>, answer: &Answer) -> Error {
         (Kind::Unsupported, "")
     };
     Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
-}
-
-/// `add(f32[2,3], f32[3]) -> f32[2,3]`
-pub(crate) fn show_request<'a>(
-    op: &str,
-    inputs: impl Iterator<Item = (DType, &'a [u64])>,
-    outputs: impl Iterator<Item = (DType, &'a [u64])>,
-) -> String {
-    let show = |(dtype, shape): (DType, &[u64])| format!("{dtype}{}", show_shape(shape));
-    let inputs: Vec<_> = inputs.map(show).collect();
-    let outputs: Vec<_> = outputs.map(show).collect();
-    format!("{op}({}) -> {}", inputs.join(", "), outputs.join(", "))
 }

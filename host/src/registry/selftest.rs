@@ -4,8 +4,8 @@
 use super::image::{Image, Kernel, cleaned};
 use crate::{
     DType,
+    ask::{Ask, Operand},
     kernels::{self, OpInfo, OpKind},
-    route::{Ask, Operand},
     sweep::{self, Spec},
 };
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};

@@ -2,8 +2,10 @@
 
 use super::{Ran, Runtime, describe, key::with_key};
 use crate::{
-    Attr, Error, Kind, Result, kernels,
-    route::{Ask, Operand, Route},
+    Attr, Error, Kind, Result,
+    ask::{Ask, Operand},
+    kernels,
+    route::Route,
     tensor::Tensor,
 };
 use nx_vulkan_abi::DType;

@@ -12,7 +12,7 @@ mod running;
 mod transfer;
 
 use crate::{
-    Attr, Error, Kind, Result,
+    Attr, Error, Kind, Result, ask,
     config::Config,
     device::Device,
     explain::{self, Explanation},
@@ -25,7 +25,7 @@ use crate::{
     pipeline::Pipelines,
     queue::{Quiet, Stream},
     registry::{self, Table},
-    route::{self, Route},
+    route::Route,
     shader::Shaders,
     tensor::{Tensor, checked_elements, show_shape},
 };
@@ -478,7 +478,7 @@ fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
 fn describe(error: Error, op: &str, inputs: &[&Tensor], outputs: &[(DType, Vec<u64>)]) -> Error {
     match error.kind() {
         Kind::BadInput => error,
-        _ => error.context(route::show_request(
+        _ => error.context(ask::show_request(
             op,
             inputs.iter().map(|t| (t.dtype(), t.shape())),
             outputs.iter().map(|(d, s)| (*d, s.as_slice())),

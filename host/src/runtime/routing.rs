@@ -2,7 +2,7 @@
 
 use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, byte_len, key::with_key, lock};
 use crate::{
-    Attr, Result, Tensor,
+    Attr, Result, Tensor, ask,
     live::{Event, EventKind},
     registry::Table,
     route::{self, Route},
@@ -101,7 +101,7 @@ impl Runtime {
         if before.as_ref() == Some(&by) || !self.live.has_listeners() {
             return;
         }
-        let request = route::show_request(
+        let request = ask::show_request(
             op,
             inputs.iter().map(|t| (t.dtype(), t.shape())),
             outputs.iter().map(|(d, s)| (*d, s.as_slice())),

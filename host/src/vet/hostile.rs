@@ -2,8 +2,8 @@
 
 use crate::{
     Attr, AttrValue,
+    ask::Operand,
     kernels::OpInfo,
-    route::Operand,
     sweep::{Rng, infer},
 };
 use nx_vulkan_abi::{DType, DTypeSet, layout};

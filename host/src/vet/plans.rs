@@ -3,9 +3,9 @@
 use super::{Options, Report, hostile};
 use crate::{
     Result, Runtime,
+    ask::{Ask, Operand, show_request},
     kernels::{self, OpInfo},
     registry::{KernelEntry, Table},
-    route::{Ask, Operand, show_request},
     sweep::{self, Rng},
 };
 use hostile::Request;

@@ -2,9 +2,10 @@
 
 use super::{Options, Report};
 use crate::{
-    Result, Runtime, kernels, plan, reflect,
+    Result, Runtime,
+    ask::{Ask, Operand},
+    kernels, plan, reflect,
     registry::LoadedPack,
-    route::{Ask, Operand},
     shader, spirv, sweep,
 };
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
