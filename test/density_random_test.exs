@@ -54,7 +54,8 @@ if Code.ensure_loaded?(Nx) do
       type = Enum.random([:f64, :f64, :f32])
       {us, program} = :timer.tc(fn -> program(type) end)
       {us2, v} = :timer.tc(fn -> verdict(program, type) end)
-      IO.puts("T #{seed} #{div(us, 1000)} #{div(us2, 1000)}"); if seed in [13, 8, 2, 20], do: IO.puts(show(seed, program))
+      IO.puts("T #{seed} #{div(us, 1000)} #{div(us2, 1000)}")
+      if seed in [13, 8, 2, 20], do: IO.puts(show(seed, program))
 
       case v do
         fault when is_binary(fault) -> report("#{fault}\n#{show(seed, program)}")
@@ -230,7 +231,11 @@ if Code.ensure_loaded?(Nx) do
       {t, _} = Code.eval_string(text, binding, @env)
       {:ok, t}
     rescue
-      e -> if System.get_env("DENSITY_DISCARD"), do: IO.puts(text <> " " <> String.slice(Exception.message(e), 0, 150)); :error
+      e ->
+        if System.get_env("DENSITY_DISCARD"),
+          do: IO.puts(text <> " " <> String.slice(Exception.message(e), 0, 150))
+
+        :error
     end
 
     defp kept?(t, type) do

@@ -15,10 +15,8 @@ if Code.ensure_loaded?(Nx) do
     @reductions ~w(sum product all any reduce_max reduce_min dot indexed_add)a
     @views ~w(reshape squeeze transpose reverse broadcast slice as_type metadata)a
 
-    @elementwise Graph.elementwise()
-                 |> Map.values()
-                 |> Enum.concat()
-                 |> Enum.concat([:select, :clip])
+    # Ops that compute an index from another.
+    @moves ~w(reshape slice put_slice pad concatenate reverse gather)a
 
     # Reductions over at most so many elements are written out where they are used.
     @inline 16
@@ -134,14 +132,14 @@ if Code.ensure_loaded?(Nx) do
           kinds =
             if crowded? and costly?(graph, id), do: Map.put_new(kinds, id, :array), else: kinds
 
-          own = if kinds[id], do: MapSet.new([id]), else: own
+          own = if kinds[id], do: MapSet.new([{:loop, domain(kinds[id], node, graph)}]), else: own
 
           readings =
             node
             |> Graph.reads()
             |> Enum.with_index()
             |> Enum.reduce(readings, fn {read, n}, readings ->
-              more = moved(own, id, n, node, graph.nodes[read], graph)
+              more = moved(own, n, node, graph.nodes[read])
               Map.update(readings, read, few(more), &few(MapSet.union(&1, more)))
             end)
 
@@ -154,17 +152,12 @@ if Code.ensure_loaded?(Nx) do
     # More than too many are as good as too many.
     defp few(readings), do: readings |> Enum.take(@readings + 1) |> MapSet.new()
 
-    defp moved(own, id, n, node, read, graph) do
-      cond do
-        node.op in @elementwise and node.shape == read.shape ->
-          own
-
-        reduction?(node) ->
-          terms = min(size(extents(node, graph)), @readings + 1)
-          for reading <- own, term <- 1..terms//1, into: MapSet.new(), do: {id, n, term, reading}
-
-        true ->
-          MapSet.new(own, &{id, n, &1})
+    defp moved(own, n, node, read) do
+      if node.op in @moves do
+        args = Enum.reject(node.args, &is_reference/1)
+        MapSet.new(own, &{node.op, n, node.shape, read.shape, args, &1})
+      else
+        own
       end
     end
 
