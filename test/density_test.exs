@@ -277,6 +277,133 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    describe "integers" do
+      test "narrow ones wrap as those of Nx" do
+        x = Nx.tensor([0, 200, 255], type: :u8)
+        y = Nx.tensor([-128, 100, 3], type: :s8)
+
+        same(
+          fn q, {x, y} ->
+            [
+              Nx.subtract(x, 1),
+              Nx.add(x, 100),
+              Nx.negate(x),
+              Nx.multiply(y, 2),
+              Nx.abs(y),
+              Nx.dot(x, x)
+            ]
+            |> Enum.map(&Nx.sum(Nx.as_type(&1, q.type)))
+            |> Enum.reduce(&Nx.add/2)
+            |> Nx.multiply(q[0])
+          end,
+          1,
+          data: {x, y}
+        )
+      end
+
+      test "have a least and a greatest, whatever their signs" do
+        x = Nx.subtract(Nx.iota({40}), 100)
+
+        same(
+          fn q, x ->
+            Nx.add(Nx.multiply(q[0], Nx.reduce_max(x)), Nx.reduce_min(Nx.negate(x)))
+          end,
+          1,
+          data: x
+        )
+      end
+
+      test "that do not fit are refused" do
+        fun = fn q, x -> Nx.sum(Nx.multiply(q, x)) end
+
+        assert_raise ArgumentError, ~r/which f32 holds, got: 16777217 in s32\[1\]/, fn ->
+          Density.new!(fun, 1, data: Nx.tensor([16_777_217]), type: :f32)
+        end
+
+        assert_raise ArgumentError,
+                     ~r/an int of 32 bits holds, got: 4294967296 in s64\[1\]/,
+                     fn ->
+                       Density.new!(fun, 1, data: Nx.tensor([4_294_967_296], type: :s64))
+                     end
+      end
+    end
+
+    # Each of these grew twofold or more with every link.
+    describe "the text stays short" do
+      defp text(fun, d, opts \\ []) do
+        {:ok, source} = Density.source(fun, d, opts)
+        source.glsl
+      end
+
+      test "of a chain of reshapes and transposes" do
+        fun = fn q ->
+          chain(
+            20,
+            q,
+            &(&1
+              |> Nx.reshape({4, 5, 6})
+              |> Nx.transpose()
+              |> Nx.reshape({5, 24})
+              |> Nx.transpose())
+          )
+          |> Nx.flatten()
+          |> Nx.multiply(Nx.iota({120}))
+          |> Nx.sum()
+        end
+
+        assert byte_size(text(fun, 120)) < 20_000
+        same(fun, 120)
+      end
+
+      test "of sums of neighbours of neighbours" do
+        fun = fn q ->
+          chain(20, q, fn x ->
+            padded = Nx.pad(x, 0.0, [{1, 1, 0}])
+            Nx.divide(Nx.add(Nx.slice(padded, [0], [100]), Nx.slice(padded, [2], [100])), 2)
+          end)
+          |> Nx.multiply(Nx.iota({100}))
+          |> Nx.sum()
+        end
+
+        assert byte_size(text(fun, 100)) < 150_000
+      end
+
+      test "of 30 products with a matrix, and of 60 nested functions" do
+        matrix = Nx.divide(Nx.sin(Nx.iota({16, 16}, type: :f64)), 16)
+        products = fn q, m -> Nx.sum(chain(30, q, &Nx.tanh(Nx.dot(m, &1)))) end
+        assert byte_size(text(products, 16, data: matrix)) < 250_000
+        nested = fn q -> Nx.sum(chain(60, q, &Nx.add(Nx.multiply(Nx.sin(&1), &1), &1))) end
+        assert byte_size(text(nested, 3)) < 100_000
+      end
+
+      test "of a large tensor of the closure, which is in the data once" do
+        x = Nx.iota({100_000}, type: :f32)
+        fun = fn q -> Nx.sum(Nx.add(Nx.multiply(q[0], x), Nx.multiply(q[1], x))) end
+        {:ok, source} = Density.source(fun, 2)
+        assert byte_size(source.data) == 800_000
+        assert byte_size(source.glsl) < 5_000
+      end
+
+      defp chain(n, x, fun), do: Enum.reduce(1..n, x, fn _, x -> fun.(x) end)
+    end
+
+    test "the text is the same in every VM" do
+      program = """
+      x = Nx.sin(Nx.iota({30, 9}, type: :f64))
+      fun = fn q ->
+        y = Nx.dot(x, q)
+        Nx.add(Nx.sum(Nx.log1p(Nx.exp(y))), Nx.logsumexp(Nx.multiply(Nx.tanh(y), Nx.variance(y))))
+      end
+      {:ok, source} = Nx.Vulkan.Density.source(fun, 9)
+      """
+
+      path = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+      print = program <> "IO.write([\"text:\", Base.encode64(source.glsl)])"
+      {output, 0} = System.cmd("elixir", path ++ ["-e", print], stderr_to_stdout: true)
+      {source, _} = Code.eval_string(program <> "source")
+      assert output |> String.split("text:") |> List.last() |> Base.decode64!() == source.glsl
+    end
+
     defmodule Branches do
       import Nx.Defn
 
@@ -519,6 +646,18 @@ if Code.ensure_loaded?(Nx) do
                      fn ->
                        Density.new!(fn q -> Nx.exp(q) end, 3)
                      end
+      end
+
+      test "a density that is vectorized, or complex" do
+        assert_raise ArgumentError, ~r/gives a scalar, got: one of shape \{2\}/, fn ->
+          Density.new!(fn q -> Nx.sum(Nx.vectorize(Nx.reshape(q, {2, 2}), :x)) end, 4)
+        end
+
+        assert_raise ArgumentError, ~r/no shader computes .* \(c64/, fn ->
+          Density.new!(fn q -> Nx.sum(Nx.real(Nx.multiply(q, Complex.new(0, 1)))) end, 2,
+            type: :f32
+          )
+        end
       end
 
       test "an op that no shader has is named" do

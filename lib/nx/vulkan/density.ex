@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Nx) do
 
     The function is traced and differentiated with `Nx.Defn`, and written down as one compute shader in which each
     value is computed once; sums over data are shared by the invocations of a workgroup, and a workgroup runs a chain.
-    `Nx.Vulkan.HMC` samples with it.
+    `Nx.Vulkan.HMC` samples with it. Integers are computed as signed ones of 32 bits, or of fewer where their type has fewer.
 
     It may use arithmetic, elementary functions, comparisons and `select`, reductions (`sum`, `product`, `reduce_max`,
     `reduce_min`, `all`, `any`, `logsumexp`, …), `dot`, reshapes, slices, `concatenate`, `stack`, `pad`, `put_slice`,
@@ -89,21 +89,14 @@ if Code.ensure_loaded?(Nx) do
 
       type = validate!(fun, d, opts)
       {value, gradient} = trace(fun, d, type, opts)
-
-      if value.shape != {} do
-        shape = inspect(value.shape)
-
-        raise ArgumentError,
-              "expected a log density that gives a scalar, got: one of shape #{shape}"
-      end
-
       graph = Graph.new(value, gradient)
       tensors = operands(graph, opts[:data])
+      for {_, tensor} <- tensors, do: exact!(tensor, type)
       {sources, length} = sources(tensors)
       shader = Shader.new(graph, type, d, {sources, length}, opts[:layout], opts[:subgroups])
 
       data =
-        for {_, tensor} <- tensors, into: <<>>, do: Nx.to_binary(Nx.as_type(host(tensor), type))
+        for {_, tensor} <- tensors, into: <<>>, do: tensor |> host() |> encode(type)
 
       loop =
         tensors
@@ -229,15 +222,30 @@ if Code.ensure_loaded?(Nx) do
       # Everything is traced in one type.
       case Keyword.fetch(opts, :data) do
         {:ok, data} when data != nil ->
-          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fn q -> fun.(q, &2) end), [
-            point,
-            templates(data, type)
-          ])
+          Nx.Defn.debug_expr_apply(
+            &Nx.Defn.value_and_grad(&1, fn q -> scalar!(fun.(q, &2)) end),
+            [
+              point,
+              templates(data, type)
+            ]
+          )
 
         _ ->
-          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fun), [point])
+          Nx.Defn.debug_expr_apply(&Nx.Defn.value_and_grad(&1, fn q -> scalar!(fun.(q)) end), [
+            point
+          ])
       end
     end
+
+    defp scalar!(%Nx.Tensor{vectorized_axes: axes, shape: shape})
+         when axes != [] or shape != {} do
+      shape = inspect(List.to_tuple(Keyword.values(axes) ++ Tuple.to_list(shape)))
+
+      raise ArgumentError,
+            "expected a log density that gives a scalar, got: one of shape #{shape}"
+    end
+
+    defp scalar!(value), do: value
 
     defp templates(data, type) do
       {template, _} =
@@ -270,6 +278,38 @@ if Code.ensure_loaded?(Nx) do
       end)
     end
 
+    # Nx converts a million elements in seconds.
+    defp encode(%{type: {:f, 32}} = tensor, :f64) do
+      for <<x::binary-4 <- Nx.to_binary(tensor)>>, into: <<>> do
+        case x do
+          <<finite::float-32-native>> -> <<finite::float-64-native>>
+          <<bits::32-native>> -> wide(bits)
+        end
+      end
+    end
+
+    defp encode(tensor, type), do: Nx.to_binary(Nx.as_type(tensor, type))
+
+    defp wide(0x7F800000), do: Nx.Type.infinity_binary({:f, 64})
+    defp wide(0xFF800000), do: Nx.Type.neg_infinity_binary({:f, 64})
+    defp wide(_), do: Nx.Type.nan_binary({:f, 64})
+
+    # Integers lie among the floats, and are computed as those of 32 bits.
+    defp exact!(tensor, type) do
+      tensor = Nx.to_tensor(tensor)
+
+      {most, holder} =
+        if type == :f32, do: {2 ** 24, "f32"}, else: {2 ** 31 - 1, "an int of 32 bits"}
+
+      with {kind, bits} when kind in [:s, :u] and bits >= 32 <- tensor.type,
+           number when number != nil <-
+             tensor |> host() |> Nx.to_flat_list() |> Enum.find(&(abs(&1) > most)) do
+        raise ArgumentError,
+              "expected integers from #{-most} to #{most}, which #{holder} holds, got: #{number} in " <>
+                "#{Nx.Type.to_string(tensor.type)}#{inspect(Tuple.to_list(tensor.shape), charlists: :as_lists)}"
+      end
+    end
+
     defp host(tensor), do: tensor |> Nx.to_tensor() |> Nx.backend_copy(Nx.BinaryBackend)
 
     ## Checks
@@ -295,7 +335,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp unsupported(op, type, shape) do
       ArgumentError.exception(
-        "no shader computes #{op} (#{Nx.Type.to_string(type)}#{inspect(Tuple.to_list(shape))}) of a log density; " <>
+        "no shader computes #{op} (#{Nx.Type.to_string(type)}#{inspect(Tuple.to_list(shape), charlists: :as_lists)}) of a log density; " <>
           "sample op by op with method: :per_op, which is slower, or write the density without it"
       )
     end

@@ -22,12 +22,16 @@ if Code.ensure_loaded?(Nx) do
       less_equal: "<="
     }
     @logic %{logical_and: "&&", logical_or: "||", logical_xor: "!="}
+    @most 0x7FFFFFFF
+    # Bytes of an index from which on it has a name.
+    @long 24
     @bits %{bitwise_and: "&", bitwise_or: "|"}
 
     @doc """
     The element of a node at an index: `{value, state}`.
     """
     def elem(st, id, idx) do
+      {idx, st} = Enum.map_reduce(idx, st, &short/2)
       key = {id, idx}
 
       case st.memo do
@@ -110,8 +114,8 @@ if Code.ensure_loaded?(Nx) do
         :product -> {:const, one(node)}
         :all -> {:const, 1}
         :any -> {:const, 0}
-        :reduce_max -> {:const, :neg_infinity}
-        :reduce_min -> {:const, :infinity}
+        :reduce_max -> {:const, if(kind(node) == :int, do: -@most, else: :neg_infinity)}
+        :reduce_min -> {:const, if(kind(node) == :int, do: @most, else: :infinity)}
       end
     end
 
@@ -119,22 +123,9 @@ if Code.ensure_loaded?(Nx) do
     One more term in an accumulator.
     """
     def combine(st, node, a, b) do
-      case {node.op, a, b} do
-        {op, {:const, zero}, b} when op in [:sum, :dot, :indexed_add] and zero in [0, 0.0] ->
-          {b, st}
-
-        {:product, {:const, one}, b} when one in [1, 1.0] ->
-          {b, st}
-
-        {:reduce_max, {:const, :neg_infinity}, b} ->
-          {b, st}
-
-        {:reduce_min, {:const, :infinity}, b} ->
-          {b, st}
-
-        _ ->
-          named(st, kind(node), combined(node, a, b, st.type), [a, b])
-      end
+      if node.op not in [:all, :any] and a == identity(node),
+        do: {b, st},
+        else: named(st, kind(node), combined(node, a, b, st.type), [a, b])
     end
 
     @doc """
@@ -163,6 +154,14 @@ if Code.ensure_loaded?(Nx) do
 
     def kind(%{op: op, type: type, shape: shape}),
       do: throw({:unsupported, op, type, List.to_tuple(shape)})
+
+    # An index used twice is computed once: without a name its text would double with every reshape.
+    defp short({text, depth}, st) when byte_size(text) > @long do
+      {{:int, name, _}, st} = let(st, :int, text, depth)
+      {{name, depth}, st}
+    end
+
+    defp short(index, st), do: {index, st}
 
     ## Elements
 
@@ -314,9 +313,18 @@ if Code.ensure_loaded?(Nx) do
       {value, st} = elem(st, t, idx)
 
       case {kind(node), value} do
-        {_, {:const, number}} -> {{:const, cast(number, node.type)}, st}
-        {kind, {kind, _, _}} -> {value, st}
-        {kind, _} -> named(st, kind, Value.text(value, kind, st.type), [value])
+        {_, {:const, number}} ->
+          {{:const, cast(number, node.type)}, st}
+
+        {:float, {:float, _, _}} ->
+          {value, st}
+
+        {kind, _} ->
+          text = Value.text(value, kind, st.type)
+
+          if narrow?(node),
+            do: named(st, kind, wrapped(text, node.type), [value]),
+            else: named(st, kind, text, [value])
       end
     end
 
@@ -337,17 +345,17 @@ if Code.ensure_loaded?(Nx) do
       x = Value.text(value, if(op in [:is_nan, :is_infinity], do: :float, else: kind), st.type)
 
       case {op, value, kind} do
-        {:negate, {:const, number}, _} when is_number(number) ->
+        {:negate, {:const, number}, :float} when is_number(number) ->
           {{:const, -number}, st}
 
         {op, _, :float} when op in @math ->
           named(st, :float, "nxv_#{op}(#{x})", [value])
 
         {:negate, _, _} ->
-          named(st, kind, "-#{x}", [value])
+          named(st, kind, wrapped("-#{x}", node.type), [value])
 
         {:abs, _, _} ->
-          named(st, kind, "abs(#{x})", [value])
+          named(st, kind, wrapped("abs(#{x})", node.type), [value])
 
         {:sign, _, :int} ->
           named(st, :int, "sign(#{x})", [value])
@@ -378,7 +386,7 @@ if Code.ensure_loaded?(Nx) do
           {folded, st}
 
         text = @arithmetic[op] ->
-          infix(st, kind(node), kind(node), text, a, b)
+          arithmetic(st, node, text, a, b)
 
         op == :divide and kind(node) == :float and Value.depth(b) < Value.depth(a) ->
           # A division costs as much as ten products: what a loop divides by is inverted outside of it.
@@ -393,6 +401,9 @@ if Code.ensure_loaded?(Nx) do
 
         text = @bits[op] ->
           infix(st, :int, :int, text, a, b)
+
+        op == :pow and kind(node) == :int ->
+          throw({:unsupported, op, node.type, List.to_tuple(node.shape)})
 
         true ->
           kind = kind(node)
@@ -430,7 +441,6 @@ if Code.ensure_loaded?(Nx) do
     defp call(:max, _, x, y, _), do: "maximum(#{x}, #{y})"
     defp call(:quotient, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} / #{y})"
     defp call(:remainder, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} - #{x} / #{y} * #{y})"
-    defp call(op, _, _, _, _), do: throw({:unsupported, op, {:s, 32}, {}})
 
     # What holds for every other operand, and for constants.
     defp folded(:add, _, {:const, zero}, b) when zero in [0, 0.0], do: same_kind(b)
@@ -450,6 +460,19 @@ if Code.ensure_loaded?(Nx) do
       [x, y] = Enum.map([a, b], &Value.text(&1, operands, st.type))
       named(st, kind, "#{x} #{text} #{y}", [a, b])
     end
+
+    defp arithmetic(st, node, text, a, b) do
+      kind = kind(node)
+      [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
+      named(st, kind, wrapped("#{x} #{text} #{y}", node.type), [a, b])
+    end
+
+    # An int of GLSL has 32 bits, of which a narrower type keeps the lowest.
+    defp wrapped(text, {:u, bits}) when bits < 32, do: "(#{text}) & #{2 ** bits - 1}"
+    defp wrapped(text, {:s, bits}) when bits < 32, do: "bitfieldExtract(#{text}, 0, #{bits})"
+    defp wrapped(text, _), do: text
+
+    defp narrow?(%{type: {t, bits}}), do: t in [:s, :u] and bits < 32
 
     defp merged(a, b) do
       if Enum.any?([a, b], &match?({:float, _, _}, &1)) or Enum.any?([a, b], &float_const?/1),
@@ -527,19 +550,30 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     The result of a reduction, once it is folded.
     """
-    def with_target(st, %{op: :indexed_add, args: [t | _]}, idx, value) do
+    def with_target(st, %{op: :indexed_add, args: [t | _]} = node, idx, value) do
       {target, st} = elem(st, t, idx)
 
       case {target, value} do
         {{:const, zero}, _} when zero in [0, 0.0] -> {value, st}
-        _ -> infix(st, :float, :float, "+", target, value)
+        _ -> arithmetic(st, node, "+", target, value)
       end
+    end
+
+    def with_target(st, %{op: :dot} = node, _, value) do
+      if narrow?(node),
+        do: named(st, :int, wrapped(Value.text(value, :int, st.type), node.type), [value]),
+        else: {value, st}
     end
 
     def with_target(st, _, _, value), do: {value, st}
 
     # The term of a reduction's result at `idx` for one position of what is reduced; `:none` where it has none.
-    defp term(st, %{op: :dot, args: [a, b, {axes_a, batch_a}, {axes_b, batch_b}]}, idx, position) do
+    defp term(
+           st,
+           %{op: :dot, args: [a, b, {axes_a, batch_a}, {axes_b, batch_b}]} = node,
+           idx,
+           position
+         ) do
       {batch, rest} = Enum.split(idx, length(batch_a))
       rank_a = length(st.graph.nodes[a].shape)
       {free_a, free_b} = Enum.split(rest, rank_a - length(axes_a) - length(batch_a))
@@ -551,7 +585,7 @@ if Code.ensure_loaded?(Nx) do
 
       {x, st} = elem(st, a, at.(rank_a, axes_a, batch_a, free_a))
       {y, st} = elem(st, b, at.(length(st.graph.nodes[b].shape), axes_b, batch_b, free_b))
-      infix(st, :float, :float, "*", x, y)
+      arithmetic(st, node, "*", x, y)
     end
 
     defp term(st, %{op: :indexed_add, args: [_, indices, updates, axes]}, idx, row) do

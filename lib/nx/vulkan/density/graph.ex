@@ -57,6 +57,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # The same op on the same operands is one node, whatever its id in the trace.
+    defp put(_, _, {op, _}, %T{type: {:c, _}} = t),
+      do: throw({:unsupported, op, t.type, t.shape})
+
     defp put(graph, id, {op, args}, t) do
       node = %{op: op, shape: Tuple.to_list(t.shape), type: t.type, args: args}
 
@@ -109,7 +112,14 @@ if Code.ensure_loaded?(Nx) do
     defp node(graph, :constant, [number], t), do: {{:constant, [rounded(number, t.type)]}, graph}
 
     defp node(graph, :tensor, [tensor], _) do
-      {{:captured, [length(graph.captured)]}, %{graph | captured: [tensor | graph.captured]}}
+      # A tensor that is captured twice is in the data once.
+      case Enum.find_index(graph.captured, &(&1 == tensor)) do
+        nil ->
+          {{:captured, [length(graph.captured)]}, %{graph | captured: [tensor | graph.captured]}}
+
+        at ->
+          {{:captured, [length(graph.captured) - 1 - at]}, graph}
+      end
     end
 
     defp node(graph, :iota, [axis], _), do: {{:iota, [axis]}, graph}

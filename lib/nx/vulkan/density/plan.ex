@@ -15,19 +15,24 @@ if Code.ensure_loaded?(Nx) do
     @reductions ~w(sum product all any reduce_max reduce_min dot indexed_add)a
     @views ~w(reshape squeeze transpose reverse broadcast slice as_type metadata)a
 
+    # Ops that compute an index from another.
+    @moves ~w(reshape slice put_slice pad concatenate reverse gather)a
+
     # Reductions over at most so many elements are written out where they are used.
     @inline 16
     # Reductions with at most so many results keep them in variables.
     @scalars 64
     # Axes of at most this extent are written out inside loops.
     @short 8
+    # What is read at more different indices than so many is kept.
+    @readings 16
 
     @doc """
     The plan of a graph: for each level the loops, as `{domain, items}`.
     """
     def new(%Graph{} = graph) do
       order = reachable(graph)
-      kinds = kinds(graph, order)
+      kinds = graph |> kinds(order) |> kept(graph, order)
 
       levels =
         Enum.reduce(order, %{}, fn id, levels ->
@@ -113,13 +118,63 @@ if Code.ensure_loaded?(Nx) do
           do: {shared, reductions[shared] || :array}
     end
 
+    # An op that moves indices reads its operands at other indices than those at which it is read; a chain of them that
+    # are read at two each would be written down twice as often with every link.
+    defp kept(kinds, graph, order) do
+      roots = Map.new([graph.value, graph.gradient], &{&1, MapSet.new([&1])})
+
+      {_, kinds} =
+        Enum.reduce(Enum.reverse(order), {roots, kinds}, fn id, {readings, kinds} ->
+          node = graph.nodes[id]
+          own = readings[id]
+          crowded? = MapSet.size(own) > @readings and size(node.shape) > @inline
+
+          kinds =
+            if crowded? and costly?(graph, id), do: Map.put_new(kinds, id, :array), else: kinds
+
+          own = if kinds[id], do: MapSet.new([{:loop, domain(kinds[id], node, graph)}]), else: own
+
+          readings =
+            node
+            |> Graph.reads()
+            |> Enum.with_index()
+            |> Enum.reduce(readings, fn {read, n}, readings ->
+              more = moved(own, n, node, graph.nodes[read])
+              Map.update(readings, read, few(more), &few(MapSet.union(&1, more)))
+            end)
+
+          {readings, kinds}
+        end)
+
+      kinds
+    end
+
+    # More than too many are as good as too many.
+    defp few(readings), do: readings |> Enum.take(@readings + 1) |> MapSet.new()
+
+    defp moved(own, n, node, read) do
+      if node.op in @moves do
+        args = Enum.reject(node.args, &is_reference/1)
+        MapSet.new(own, &{node.op, n, node.shape, read.shape, args, &1})
+      else
+        own
+      end
+    end
+
     defp kind(node, graph) do
       cond do
+        crowd?(node, graph) -> :array
         size(extents(node, graph)) <= @inline -> nil
         size(node.shape) <= @scalars -> :scalars
         true -> :array
       end
     end
+
+    # A product of matrices that would be written out in more terms than a loop over its elements has turns.
+    defp crowd?(%{op: :dot} = node, graph),
+      do: size(extents(node, graph)) in 5..@inline and size(node.shape) in 9..@scalars
+
+    defp crowd?(_, _), do: false
 
     defp repeated(%{op: :dot, args: [a, b | _]}, graph),
       do: Enum.filter([a, b], &costly?(graph, &1))
