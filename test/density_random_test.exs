@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
     @moduletag timeout: 600_000
 
     # DENSITY_SEEDS=first..last runs others, such as the one that a failure names.
-    @seeds System.get_env("DENSITY_SEEDS", "1..150")
+    @seeds System.get_env("DENSITY_SEEDS", "1..30")
     # Relative to the largest component.
     @tolerance %{f64: 1.0e-10, f32: 1.0e-3}
     @extents [1, 1, 2, 2, 3, 5, 7, 8, 9, 16, 17, 64, 65, 200]
@@ -52,12 +52,9 @@ if Code.ensure_loaded?(Nx) do
     defp check(seed) do
       :rand.seed(:exsss, {seed, 2, 3})
       type = Enum.random([:f64, :f64, :f32])
-      {us, program} = :timer.tc(fn -> program(type) end)
-      {us2, v} = :timer.tc(fn -> verdict(program, type) end)
-      IO.puts("T #{seed} #{div(us, 1000)} #{div(us2, 1000)}")
-      if seed in [13, 8, 2, 20], do: IO.puts(show(seed, program))
+      program = program(type)
 
-      case v do
+      case verdict(program, type) do
         fault when is_binary(fault) -> report("#{fault}\n#{show(seed, program)}")
         other -> other
       end
@@ -231,11 +228,7 @@ if Code.ensure_loaded?(Nx) do
       {t, _} = Code.eval_string(text, binding, @env)
       {:ok, t}
     rescue
-      e ->
-        if System.get_env("DENSITY_DISCARD"),
-          do: IO.puts(text <> " " <> String.slice(Exception.message(e), 0, 150))
-
-        :error
+      _ -> :error
     end
 
     defp kept?(t, type) do
