@@ -398,7 +398,8 @@ if Code.ensure_loaded?(Nx) do
       """
 
       path = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
-      print = program <> "IO.write([\"text:\", Base.encode64(source.glsl)])"
+      start = "{:ok, _} = Application.ensure_all_started(:nx)\n"
+      print = start <> program <> "IO.write([\"text:\", Base.encode64(source.glsl)])"
       {output, 0} = System.cmd("elixir", path ++ ["-e", print], stderr_to_stdout: true)
       {source, _} = Code.eval_string(program <> "source")
       assert output |> String.split("text:") |> List.last() |> Base.decode64!() == source.glsl
