@@ -688,6 +688,10 @@ if Code.ensure_loaded?(Nx) do
           Density.new!(sum, 1, type: :s32)
         end
 
+        assert_raise ArgumentError, ~r/:data of tensors or containers of them, got: :foo/, fn ->
+          Density.new!(fn q, _ -> Nx.sum(q) end, 1, data: :foo)
+        end
+
         density = Density.new!(sum, 2)
 
         assert_raise ArgumentError,

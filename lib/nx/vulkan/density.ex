@@ -105,7 +105,12 @@ if Code.ensure_loaded?(Nx) do
 
       {:ok, %{glsl: shader.glsl, data: data, scratch: shader.scratch, loop: max(loop, d)}}
     rescue
-      error in ArgumentError -> {:error, error}
+      error in ArgumentError ->
+        {:error, error}
+
+      error in Protocol.UndefinedError ->
+        message = "expected :data of tensors or containers of them, got: #{inspect(error.value)}"
+        {:error, ArgumentError.exception(message)}
     catch
       {:unsupported, op, type, shape} -> {:error, unsupported(op, type, shape)}
     end
