@@ -4,28 +4,14 @@ if Code.ensure_loaded?(Nx) do
     # GLSL statements for elements of a graph's tensors. A value is written down once, in the outermost loop in which it is
     # known, and named.
 
-    alias Nx.Vulkan.Density.{Plan, Value}
+    alias Nx.Vulkan.Density.{Elementwise, Plan, Value}
 
     @enforce_keys [:graph, :plan, :type, :sources, :places]
     defstruct @enforce_keys ++ [subgroups: false, memo: %{}, code: %{0 => []}, depth: 0, names: 0]
 
-    # Functions of the math headers, by their Nx names.
-    @math ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
-             erf erfc erf_inv)a
-    @arithmetic %{add: "+", subtract: "-", multiply: "*"}
-    @comparisons %{
-      equal: "==",
-      not_equal: "!=",
-      greater: ">",
-      less: "<",
-      greater_equal: ">=",
-      less_equal: "<="
-    }
-    @logic %{logical_and: "&&", logical_or: "||", logical_xor: "!="}
     @most 0x7FFFFFFF
     # Bytes of an index from which on it has a name.
     @long 24
-    @bits %{bitwise_and: "&", bitwise_or: "|"}
 
     @doc """
     The element of a node at an index: `{value, state}`.
@@ -322,166 +308,21 @@ if Code.ensure_loaded?(Nx) do
         {kind, _} ->
           text = Value.text(value, kind, st.type)
 
-          if narrow?(node),
-            do: named(st, kind, wrapped(text, node.type), [value]),
+          if Elementwise.narrow?(node),
+            do: named(st, kind, Elementwise.wrapped(text, node.type), [value]),
             else: named(st, kind, text, [value])
       end
     end
 
     defp element(st, %{args: [t]} = node, idx) do
       {[value], st} = operands(st, [t], idx)
-      unary(st, node, value)
+      Elementwise.unary(st, node, value)
     end
 
     defp element(st, %{args: [a, b]} = node, idx) do
       {[a, b], st} = operands(st, [a, b], idx)
-      binary(st, node, a, b)
+      Elementwise.binary(st, node, a, b)
     end
-
-    defp unary(st, %{op: op}, value) when op in [:real, :conjugate], do: {value, st}
-
-    defp unary(st, %{op: op} = node, value) do
-      kind = kind(node)
-      x = Value.text(value, if(op in [:is_nan, :is_infinity], do: :float, else: kind), st.type)
-
-      case {op, value, kind} do
-        {:negate, {:const, number}, :float} when is_number(number) ->
-          {{:const, -number}, st}
-
-        {op, _, :float} when op in @math ->
-          named(st, :float, "nxv_#{op}(#{x})", [value])
-
-        {:negate, _, _} ->
-          named(st, kind, wrapped("-#{x}", node.type), [value])
-
-        {:abs, _, _} ->
-          named(st, kind, wrapped("abs(#{x})", node.type), [value])
-
-        {:sign, _, :int} ->
-          named(st, :int, "sign(#{x})", [value])
-
-        {:sign, _, :float} ->
-          named(st, :float, "sign_of(#{x})", [value])
-
-        {:is_nan, _, _} ->
-          named(st, :bool, "isnan(#{x})", [value])
-
-        {:is_infinity, _, _} ->
-          named(st, :bool, "isinf(#{x})", [value])
-
-        {:round, _, :float} ->
-          named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + FLOAT(0.5))", [value])
-
-        {op, _, :float} when op in [:floor, :ceil] ->
-          named(st, :float, "#{op}(#{x})", [value])
-
-        {_, _, :int} ->
-          {value, st}
-      end
-    end
-
-    defp binary(st, %{op: op} = node, a, b) do
-      cond do
-        folded = folded(op, kind(node), a, b) ->
-          {folded, st}
-
-        text = @arithmetic[op] ->
-          arithmetic(st, node, text, a, b)
-
-        op == :divide and kind(node) == :float and Value.depth(b) < Value.depth(a) ->
-          # A division costs as much as ten products: what a loop divides by is inverted outside of it.
-          {inverse, st} = inverse(st, b)
-          infix(st, :float, :float, "*", a, inverse)
-
-        text = @comparisons[op] ->
-          infix(st, :bool, merged(a, b), text, a, b)
-
-        text = @logic[op] ->
-          infix(st, :bool, :bool, text, a, b)
-
-        text = @bits[op] ->
-          infix(st, :int, :int, text, a, b)
-
-        op == :pow and kind(node) == :int ->
-          throw({:unsupported, op, node.type, List.to_tuple(node.shape)})
-
-        true ->
-          kind = kind(node)
-          [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-          named(st, kind, call(op, kind, x, y, b), [a, b])
-      end
-    end
-
-    defp inverse(st, b) do
-      key = {{:inverse, b}, []}
-
-      case st.memo do
-        %{^key => inverse} ->
-          {inverse, st}
-
-        _ ->
-          {inverse, st} =
-            named(
-              st,
-              :float,
-              "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}",
-              [b]
-            )
-
-          {inverse, put_in(st.memo[key], inverse)}
-      end
-    end
-
-    defp call(:divide, :float, x, y, _), do: "#{x} / #{y}"
-    defp call(:pow, :float, x, _, {:const, two}) when two in [2, 2.0], do: "#{x} * #{x}"
-    defp call(:pow, :float, x, y, _), do: "nxv_pow(#{x}, #{y})"
-    defp call(:atan2, :float, x, y, _), do: "nxv_atan2(#{x}, #{y})"
-    defp call(:remainder, :float, x, y, _), do: "nxv_fmod(#{x}, #{y})"
-    defp call(:min, _, x, y, _), do: "minimum(#{x}, #{y})"
-    defp call(:max, _, x, y, _), do: "maximum(#{x}, #{y})"
-    defp call(:quotient, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} / #{y})"
-    defp call(:remainder, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} - #{x} / #{y} * #{y})"
-
-    # What holds for every other operand, and for constants.
-    defp folded(:add, _, {:const, zero}, b) when zero in [0, 0.0], do: same_kind(b)
-    defp folded(:add, _, a, {:const, zero}) when zero in [0, 0.0], do: same_kind(a)
-    defp folded(:subtract, _, a, {:const, zero}) when zero in [0, 0.0], do: same_kind(a)
-    defp folded(:multiply, :float, {:const, one}, {:float, _, _} = b) when one in [1, 1.0], do: b
-    defp folded(:multiply, :float, {:float, _, _} = a, {:const, one}) when one in [1, 1.0], do: a
-    defp folded(:divide, :float, {:float, _, _} = a, {:const, one}) when one in [1, 1.0], do: a
-    defp folded(_, _, _, _), do: nil
-
-    # A bool or an int would have to be converted first.
-    defp same_kind({:const, _} = value), do: value
-    defp same_kind({:float, _, _} = value), do: value
-    defp same_kind(_), do: nil
-
-    defp infix(st, kind, operands, text, a, b) do
-      [x, y] = Enum.map([a, b], &Value.text(&1, operands, st.type))
-      named(st, kind, "#{x} #{text} #{y}", [a, b])
-    end
-
-    defp arithmetic(st, node, text, a, b) do
-      kind = kind(node)
-      [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-      named(st, kind, wrapped("#{x} #{text} #{y}", node.type), [a, b])
-    end
-
-    # An int of GLSL has 32 bits, of which a narrower type keeps the lowest.
-    defp wrapped(text, {:u, bits}) when bits < 32, do: "(#{text}) & #{2 ** bits - 1}"
-    defp wrapped(text, {:s, bits}) when bits < 32, do: "bitfieldExtract(#{text}, 0, #{bits})"
-    defp wrapped(text, _), do: text
-
-    defp narrow?(%{type: {t, bits}}), do: t in [:s, :u] and bits < 32
-
-    defp merged(a, b) do
-      if Enum.any?([a, b], &match?({:float, _, _}, &1)) or Enum.any?([a, b], &float_const?/1),
-        do: :float,
-        else: :int
-    end
-
-    defp float_const?({:const, number}), do: is_float(number) or is_atom(number)
-    defp float_const?(_), do: false
 
     ## Reductions that are no loop of the workgroup
 
@@ -555,13 +396,16 @@ if Code.ensure_loaded?(Nx) do
 
       case {target, value} do
         {{:const, zero}, _} when zero in [0, 0.0] -> {value, st}
-        _ -> arithmetic(st, node, "+", target, value)
+        _ -> Elementwise.arithmetic(st, node, "+", target, value)
       end
     end
 
     def with_target(st, %{op: :dot} = node, _, value) do
-      if narrow?(node),
-        do: named(st, :int, wrapped(Value.text(value, :int, st.type), node.type), [value]),
+      if Elementwise.narrow?(node),
+        do:
+          named(st, :int, Elementwise.wrapped(Value.text(value, :int, st.type), node.type), [
+            value
+          ]),
         else: {value, st}
     end
 
@@ -585,7 +429,7 @@ if Code.ensure_loaded?(Nx) do
 
       {x, st} = elem(st, a, at.(rank_a, axes_a, batch_a, free_a))
       {y, st} = elem(st, b, at.(length(st.graph.nodes[b].shape), axes_b, batch_b, free_b))
-      arithmetic(st, node, "*", x, y)
+      Elementwise.arithmetic(st, node, "*", x, y)
     end
 
     defp term(st, %{op: :indexed_add, args: [_, indices, updates, axes]}, idx, row) do
@@ -724,7 +568,11 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp choice(st, conditions, a, b, parts) do
-      kind = if Enum.any?([a, b], &match?({:float, _, _}, &1)), do: :float, else: merged(a, b)
+      kind =
+        if Enum.any?([a, b], &match?({:float, _, _}, &1)),
+          do: :float,
+          else: Elementwise.merged(a, b)
+
       [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
       parts = [a, b | Enum.reject(parts, &is_integer/1)]
       named(st, kind, "#{conditions |> Enum.reverse() |> Enum.join(" && ")} ? #{x} : #{y}", parts)
@@ -781,7 +629,10 @@ if Code.ensure_loaded?(Nx) do
     defp index_value(index) when is_integer(index), do: {:const, index}
     defp index_value({text, depth}), do: {:int, text, depth}
 
-    defp named(st, kind, text, parts), do: let(st, kind, text, Value.deepest(parts))
+    @doc """
+    Names a value that is made of `parts`.
+    """
+    def named(st, kind, text, parts), do: let(st, kind, text, Value.deepest(parts))
 
     defp name(st), do: {"v#{st.names}", %{st | names: st.names + 1}}
 
