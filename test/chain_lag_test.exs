@@ -41,10 +41,17 @@ defmodule Nx.Vulkan.ChainLagTest do
   setup_all do
     device = Device.fetch!(Device.default())
 
-    for which <- ~w(before after), into: %{} do
-      {:ok, path} = NativeV.spirv_file(device, String.replace(@shader, "WHICH", which))
-      {String.to_atom(which), path}
-    end
+    for which <- ~w(before after), into: %{}, do: {String.to_atom(which), file(device, which, "")}
+  end
+
+  # With a mark of its own it is a module of which nothing is known yet; what is known stays known once the file is not
+  # quite new.
+  defp file(device, which, mark) do
+    {:ok, path} =
+      NativeV.spirv_file(device, String.replace(@shader, "WHICH", which) <> "// #{mark}\n")
+
+    Process.sleep(50)
+    path
   end
 
   test "a shader whose log density lags a step gives the same rows as one whose does not",
@@ -80,10 +87,7 @@ defmodule Nx.Vulkan.ChainLagTest do
   end
 
   test "a start that tells nothing does not decide", _ do
-    device = Device.fetch!(Device.default())
-    # Of its own, so that nothing is known of it yet.
-    {:ok, path} =
-      NativeV.spirv_file(device, String.replace(@shader, "WHICH", "before") <> "// once\n")
+    path = file(Device.fetch!(Device.default()), "before", "at rest")
 
     zero = bin([0.0])
     one = bin([1.0])
@@ -97,8 +101,82 @@ defmodule Nx.Vulkan.ChainLagTest do
         do: assert_in_delta(logp, -0.5 * q * q, 1.0e-14)
   end
 
-  defp push(k, d, chains),
-    do: <<k::32-little, 0::32, d::32-little, chains::32-little, 0.1::float-64-little>>
+  # Next to 1e9 no log density of this test's first call differs from that of the mode.
+  test "a start at the mode with a short step brands nobody, and hides nobody" do
+    device = Device.fetch!(Device.default())
+    [zero, one] = [bin([0.0]), bin([1.0])]
+
+    for {which, call} <- [{"after", 1}, {"before", 1}, {"after", 2}, {"before", 2}] do
+      path = file(device, "#{which} + 1.0e9lf", "short #{call}")
+      short = push(3, 1, 0, 1.0e-4)
+      assert {:ok, _} = NativeV.leapfrog_chain_synth_f64(zero, one, one, short, 3, path)
+
+      # With a momentum of 0 no step tells anything, and an empty step never does.
+      if call == 2 do
+        assert {:ok, _} = NativeV.leapfrog_chain_synth_f64(zero, zero, one, short, 3, path)
+        still = push(3, 1, 0, 0.0)
+        assert {:ok, _} = NativeV.leapfrog_chain_synth_f64(one, one, one, still, 3, path)
+      end
+
+      far = bin([2.0e3])
+
+      assert {:ok, {q, _, _, logp}} =
+               NativeV.leapfrog_chain_synth_f64(far, one, one, push(9, 1, 0), 9, path)
+
+      for {q, logp} <- Enum.zip(list(q), list(logp)),
+          do: assert_in_delta(logp, 1.0e9 - 0.5 * q * q, 1.0e-3, "#{which} #{call}")
+    end
+  end
+
+  test "a chain at rest does not speak for the others" do
+    device = Device.fetch!(Device.default())
+    [q, p, ones] = [bin([0.0, 1.0]), bin([0.0, 1.0]), bin([1.0, 1.0])]
+
+    for which <- ["before", "after"] do
+      path = file(device, which, "one at rest")
+
+      assert {:ok, {qs, _, _, logp}} =
+               NativeV.leapfrog_chain_synth_batch_f64(q, p, ones, push(4, 1, 2), 4, path)
+
+      for {q, logp} <- Enum.zip(list(qs), list(logp)),
+          do: assert_in_delta(logp, -0.5 * q * q, 1.0e-14, which)
+    end
+  end
+
+  test "a density that is not finite somewhere, or the same everywhere, decides nothing" do
+    device = Device.fetch!(Device.default())
+    one = bin([1.0])
+    path = file(device, "0.0lf * after", "flat")
+
+    for _ <- 1..40 do
+      assert {:ok, {_, _, _, logp}} =
+               NativeV.leapfrog_chain_synth_f64(one, one, one, push(2, 1, 0), 2, path)
+
+      assert Enum.all?(list(logp), &(&1 == 0.0))
+    end
+
+    # Outside of [-1.5, 1.5] it is the logarithm of a negative number.
+    for which <- ["before", "after"] do
+      bounded = "log(float(2.25lf - #{which} * -2.0lf))"
+      path = file(device, bounded, "bounded")
+
+      assert {:ok, {q, _, _, logp}} =
+               NativeV.leapfrog_chain_synth_f64(
+                 bin([0.1]),
+                 bin([0.5]),
+                 one,
+                 push(3, 1, 0),
+                 3,
+                 path
+               )
+
+      for {q, logp} <- Enum.zip(list(q), list(logp)),
+          do: assert_in_delta(logp, :math.log(2.25 - q * q), 1.0e-5, which)
+    end
+  end
+
+  defp push(k, d, chains, epsilon \\ 0.1),
+    do: <<k::32-little, 0::32, d::32-little, chains::32-little, epsilon::float-64-little>>
 
   defp bin(list), do: for(x <- list, into: <<>>, do: <<x::float-64-little>>)
   defp list(binary), do: for(<<x::float-64-little <- binary>>, do: x)

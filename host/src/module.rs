@@ -8,12 +8,13 @@ use crate::{
     plan::MAX_BINDINGS,
     queue::{Step, StepArg},
     reflect::{self, Interface},
+    runtime::Lag,
     spirv,
 };
 use nx_vulkan_abi::Features;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Largest file that is read as a module.
@@ -29,8 +30,8 @@ pub struct Module {
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
     pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
-    /// Whether, as a chain shader, it gives the log density of the state before each step.
-    pub(crate) lags: OnceLock<bool>,
+    /// What is known of it as a chain shader.
+    pub(crate) lag: Lag,
 }
 
 type Signature = (u32, u32, Vec<(u32, u32)>);
@@ -168,7 +169,7 @@ impl Module {
             facts,
             device: device.clone(),
             pipelines: Mutex::default(),
-            lags: OnceLock::new(),
+            lag: Lag::default(),
         })
     }
 

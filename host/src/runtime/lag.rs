@@ -3,16 +3,34 @@
 
 use super::{
     Runtime,
-    chain::{Chain, Counts, Layout, Refusal},
+    chain::{Chain, Refusal},
 };
 use crate::{log, module::Module};
-use std::ops::Range;
+use nx_vulkan_abi::DType;
+use std::{
+    iter::successors,
+    ops::Range,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
-/// Step sizes that are tried, as multiples of the caller's.
-const TRIED: [f64; 4] = [1.0, 0.5, -1.0, 0.25];
+/// Each step that is tried is so much longer than the one before it; the first is the caller's.
+const GROWTH: f64 = 8.0;
+/// Steps that are tried.
+const TRIES: usize = 9;
+/// Log densities that are so many roundings apart differ for certain.
+const CLEAR: f64 = 64.0;
+/// Calls that tell nothing, after which no more are asked.
+const PATIENCE: u32 = 16;
 
-/// The outputs of a chain.
-type Rows = [Vec<u8>; 4];
+/// Whether a module, as a chain shader, gives the log density of the state before each step.
+#[derive(Debug, Default)]
+pub(crate) struct Lag {
+    known: OnceLock<bool>,
+    undecided: AtomicU32,
+}
 
 impl Runtime {
     /// As [`Runtime::chain`], for a module of unknown making: its log densities are those of its positions in any case.
@@ -26,7 +44,7 @@ impl Runtime {
         take: impl FnOnce([&[u8]; 4]) -> T,
     ) -> Result<T, Refusal> {
         let counts = chain.counts()?;
-        if !self.lags(module, chain, counts)? {
+        if !self.lags(module, chain)? {
             return self.chain(module, chain, take);
         }
         let Some(k) = chain.k.checked_add(1) else {
@@ -52,70 +70,99 @@ impl Runtime {
         Ok(take([&rows[0], &rows[1], &rows[2], &rows[3]]))
     }
 
-    /// Whether the module's log densities are those of the positions before each step: that of the first row is then
-    /// the same whatever the step was. Known once a first row has shown it.
-    fn lags(&self, module: &Module, chain: &Chain<'_>, counts: Counts) -> Result<bool, Refusal> {
-        if let Some(known) = module.lags.get() {
+    /// Whether the module's log densities are those of the positions before each step. Known once a step has moved one
+    /// clearly: then it is that of the start or that of the end, and a step of size 0 tells what those are. Where no step
+    /// does, it makes no difference for this call, and the next one is asked.
+    fn lags(&self, module: &Module, chain: &Chain<'_>) -> Result<bool, Refusal> {
+        let Lag { known, undecided } = &module.lag;
+        if let Some(known) = known.get() {
             return Ok(*known);
         }
-        let mut tried: Vec<Rows> = Vec::with_capacity(TRIED.len());
-        for factor in TRIED {
-            tried.push(self.first_step(module, chain, counts, factor)?);
-        }
-        let [first, others @ ..] = &tried[..] else {
+        let before = self.one_step(module, chain, 0.0)?.1;
+        if !before.iter().any(|value| value.is_finite()) {
             return Ok(false);
-        };
-        let finite = tried
-            .iter()
-            .all(|rows| rows.iter().all(|bytes| is_finite(bytes, chain)));
-        let moved = others.iter().all(|rows| rows[0] != first[0]);
-        let same = others.iter().all(|rows| rows[3] == first[3]);
-        // A start that tells nothing leaves it to the next one.
-        if finite && moved {
-            let known = module.lags.get_or_init(|| {
-                if same {
+        }
+        for factor in successors(Some(1.0), |factor| Some(factor * GROWTH)).take(TRIES) {
+            let (q, tried) = self.one_step(module, chain, factor)?;
+            if !tried.iter().any(|value| value.is_finite()) {
+                break;
+            }
+            let after = self.one_step(module, &Chain { q: &q, ..*chain }, 0.0)?.1;
+            let Some(lags) = verdict([&before, &tried, &after], rounding(chain.dtype)) else {
+                continue;
+            };
+            return Ok(*known.get_or_init(|| {
+                if lags {
                     log::warning(&format!(
                         "{} gives the log density of the state before each step; its rows are put right",
                         module.name()
                     ));
                 }
-                same
-            });
-            return Ok(*known);
+                lags
+            }));
+        }
+        if undecided.fetch_add(1, Ordering::Relaxed) >= PATIENCE {
+            return Ok(*known.get_or_init(|| false));
         }
         Ok(false)
     }
 
-    /// The first chain's first step.
-    fn first_step(
+    /// Positions and log densities of all chains after one step of `factor` times the caller's size.
+    fn one_step(
         &self,
         module: &Module,
         chain: &Chain<'_>,
-        counts: Counts,
         factor: f64,
-    ) -> Result<Rows, Refusal> {
+    ) -> Result<(Vec<u8>, Vec<f64>), Refusal> {
         let mut push = chain.push.to_vec();
         push[..4].copy_from_slice(&1u32.to_le_bytes());
-        if matches!(chain.layout, Layout::Batch) {
-            push[12..16].copy_from_slice(&1u32.to_le_bytes());
-        }
         let size = chain.dtype.size() as usize;
         let step = &mut push[16..16 + size];
-        let wanted = read(step, chain) * factor;
+        let wanted = if factor == 0.0 {
+            0.0
+        } else {
+            read(step, chain.dtype) * factor
+        };
         match size {
             4 => step.copy_from_slice(&(wanted as f32).to_le_bytes()),
             _ => step.copy_from_slice(&wanted.to_le_bytes()),
         }
-        let d = counts.d as usize * size;
         let one = Chain {
-            q: &chain.q[..d],
-            p: &chain.p[..d],
-            extras: &chain.extras[..chain.extras.len() / counts.chains as usize],
             push: &push,
             k: 1,
             ..*chain
         };
-        self.chain(module, &one, |parts| parts.map(<[u8]>::to_vec))
+        self.chain(module, &one, |[q, _, _, logp]| {
+            let values = logp.chunks_exact(size);
+            let values = values.map(|value| read(value, chain.dtype)).collect();
+            (q.to_vec(), values)
+        })
+    }
+}
+
+/// Whether `tried`, the log densities that came with a step, are those `before` it; `None` where they may be either's.
+fn verdict([before, tried, after]: [&[f64]; 3], rounding: f64) -> Option<bool> {
+    let mut verdict = None;
+    for ((&before, &tried), &after) in before.iter().zip(tried).zip(after) {
+        let gap = (after - before).abs();
+        let clear = CLEAR * rounding * before.abs().max(after.abs());
+        if !gap.is_finite() || gap <= clear {
+            continue;
+        }
+        let lags = (tried - before).abs() <= gap / 4.0;
+        let is_current = (tried - after).abs() <= gap / 4.0;
+        if lags == is_current || verdict.is_some_and(|other| other != lags) {
+            return None;
+        }
+        verdict = Some(lags);
+    }
+    verdict
+}
+
+fn rounding(dtype: DType) -> f64 {
+    match dtype.size() {
+        4 => f32::EPSILON.into(),
+        _ => f64::EPSILON,
     }
 }
 
@@ -128,14 +175,42 @@ fn part(bytes: &[u8], rows: usize, row: usize, wanted: Range<usize>) -> Vec<u8> 
         .collect()
 }
 
-fn read(bytes: &[u8], chain: &Chain<'_>) -> f64 {
-    match chain.dtype.size() {
+fn read(bytes: &[u8], dtype: DType) -> f64 {
+    match dtype.size() {
         4 => f32::from_le_bytes(bytes.try_into().expect("an element")).into(),
         _ => f64::from_le_bytes(bytes.try_into().expect("an element")),
     }
 }
 
-fn is_finite(bytes: &[u8], chain: &Chain<'_>) -> bool {
-    let mut elements = bytes.chunks_exact(chain.dtype.size() as usize);
-    elements.all(|element| read(element, chain).is_finite())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(before: &[f64], tried: &[f64], after: &[f64]) -> Option<bool> {
+        verdict([before, tried, after], f64::EPSILON)
+    }
+
+    #[test]
+    fn only_a_clear_difference_tells() {
+        assert_eq!(told(&[-1.0], &[-1.0], &[-2.0]), Some(true));
+        assert_eq!(told(&[-1.0], &[-2.0], &[-2.0]), Some(false));
+        assert_eq!(told(&[-1.0], &[-1.5], &[-2.0]), None);
+        assert_eq!(told(&[-1.0], &[-3.0], &[-2.0]), None);
+        assert_eq!(told(&[-1.0], &[-1.0], &[-1.0]), None);
+        assert_eq!(told(&[0.0], &[0.0], &[0.0]), None);
+        assert_eq!(told(&[-1.0], &[-1.0], &[-1.0 - f64::EPSILON]), None);
+        assert_eq!(told(&[-1e9], &[-1e9], &[-1e9 - 1e-7]), None);
+        for lost in [f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(told(&[lost], &[lost], &[-1.0]), None);
+            assert_eq!(told(&[-1.0], &[-1.0], &[lost]), None);
+            assert_eq!(told(&[-1.0], &[lost], &[-2.0]), None);
+        }
+    }
+
+    #[test]
+    fn one_chain_speaks_for_all_unless_another_contradicts() {
+        assert_eq!(told(&[-1.0; 2], &[-1.0; 2], &[-1.0, -2.0]), Some(true));
+        assert_eq!(told(&[-1.0; 2], &[-1.0, -2.0], &[-1.0, -2.0]), Some(false));
+        assert_eq!(told(&[-1.0; 2], &[-1.0, -2.0], &[-2.0; 2]), None);
+    }
 }

@@ -32,6 +32,7 @@ use crate::{
 pub use chain::{Chain, Layout, Refusal};
 pub use forced::{Forced, Rival};
 use key::with_key;
+pub(crate) use lag::Lag;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use rustc_hash::FxHashMap;
 use std::{
