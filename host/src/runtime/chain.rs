@@ -166,10 +166,12 @@ impl Runtime {
         bindings.extend(inputs_at.map(|at| range(&inputs, at, false)));
         bindings.extend(outputs_at.map(|at| range(&outputs, at, true)));
         let (mut constants, mut scratch_buffer) = (None, None);
+        let data = match chain.layout {
+            Layout::Resident { data, .. } => data.map(|data| self.contiguous(data)).transpose()?,
+            _ => None,
+        };
         if let Layout::Resident {
-            data,
-            scratch,
-            workgroup,
+            scratch, workgroup, ..
         } = chain.layout
         {
             constants = Some((0, workgroup));
@@ -178,7 +180,7 @@ impl Runtime {
             }
             // A binding that nothing uses still wants a buffer where a later one follows.
             let spare = scratch_buffer.as_ref().map(|_| &inputs);
-            bindings.extend(data.or(spare).map(Binding::read));
+            bindings.extend(data.as_ref().or(spare).map(Binding::read));
             bindings.extend(scratch_buffer.as_ref().map(Binding::write));
         }
         let launch = Launch {

@@ -115,8 +115,15 @@ impl Runtime {
     /// Records one dispatch of a module and returns at once.
     ///
     /// # Errors
-    /// Bad input when bindings, push constants or workgroups do not fit the module or the device.
+    /// Bad input when bindings, push constants or workgroups do not fit the module or the device, and when a binding's
+    /// tensor is a view whose elements lie elsewhere than its buffer's bytes say.
     pub fn launch(&self, module: &Module, launch: &Launch<'_>) -> Result<()> {
+        if let Some(index) = launch.bindings.iter().position(|b| !b.tensor.is_plain()) {
+            let name = module.name();
+            return Err(Error::bad_input(format!(
+                "{name}: binding {index} is a view; expected a contiguous tensor at the start of its buffer"
+            )));
+        }
         if launch.groups.contains(&0) {
             return Ok(());
         }
