@@ -71,6 +71,12 @@ impl Ask<'_> {
         (inputs.collect(), outputs.collect())
     }
 
+    /// Number of axes of the tensor that has most.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        let inputs = self.inputs.iter().map(|operand| operand.shape.len());
+        inputs.chain(self.outputs.iter().map(|o| o.1.len())).max()
+    }
+
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
     pub(crate) fn check(&self) -> Result<()> {
         let inputs: Vec<_> = self

@@ -23,6 +23,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+/// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
+const MAX_ASKED_RANK: usize = 16;
+
 /// Who runs one kind of request.
 #[derive(Debug)]
 pub(crate) enum Route {
@@ -342,6 +345,11 @@ impl Planner<'_> {
     }
 
     fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {
+        if let Some(rank) = ask.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
+            return Err(Pass::Declined(format!(
+                "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
+            )));
+        }
         match self.reply(kernel, ask)? {
             Answered::Plan(plan) => self.compile(pack, ask, &plan, Vec::new()),
             Answered::InputsAs(_) if ask.op == "as_type" => Err(Pass::Declined(

@@ -5,8 +5,8 @@ use nx_vulkan_abi::{DType, layout};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// Most axes a tensor may have.
-pub const MAX_RANK: usize = 16;
+/// Most axes a tensor may have, so that no view takes long.
+pub const MAX_RANK: usize = 4_096;
 
 /// A handle to a tensor on the device. Cloning it clones the handle; the memory is freed with the last one.
 #[derive(Debug, Clone)]
@@ -74,6 +74,25 @@ impl Tensor {
         layout::is_contiguous(&self.shape, &self.strides)
     }
 
+    /// Whether a buffer's bytes from the first on are the elements in row-major order.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_contiguous() && self.offset == 0
+    }
+
+    /// A view of the same buffer. One without elements has no layout to keep, and starts where the buffer does.
+    fn view(&self, shape: Axes<u64>, strides: Axes<i64>, offset: u64) -> Tensor {
+        if shape.contains(&0) {
+            return Tensor::contiguous(self.buffer.clone(), self.dtype, &shape);
+        }
+        Tensor {
+            buffer: self.buffer.clone(),
+            dtype: self.dtype,
+            shape,
+            strides,
+            offset,
+        }
+    }
+
     /// The same elements with another shape, or `None` where that needs a copy.
     ///
     /// # Errors
@@ -87,11 +106,7 @@ impl Tensor {
         } else {
             split_strides(&self.shape, &self.strides, shape)
         };
-        Ok(strides.map(|strides| Tensor {
-            shape: shape.into(),
-            strides: strides.into(),
-            ..self.clone()
-        }))
+        Ok(strides.map(|strides| self.view(shape.into(), strides.into(), self.offset)))
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]` of this tensor.
@@ -99,54 +114,48 @@ impl Tensor {
     /// # Errors
     /// Bad input when `axes` is not a permutation.
     pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
-        let mut seen = vec![false; self.shape.len()];
-        let fits = axes.len() == seen.len()
-            && axes
-                .iter()
-                .all(|&a| a < seen.len() && !std::mem::replace(&mut seen[a], true));
-        if !fits {
+        if axes.len() != self.shape.len() || marked(axes, axes.len()).is_none() {
             return Err(self.misfit("transpose", format!("by axes {axes:?}")));
         }
-        Ok(Tensor {
-            shape: axes.iter().map(|&a| self.shape[a]).collect(),
-            strides: axes.iter().map(|&a| self.strides[a]).collect(),
-            ..self.clone()
-        })
+        Ok(self.view(
+            axes.iter().map(|&a| self.shape[a]).collect(),
+            axes.iter().map(|&a| self.strides[a]).collect(),
+            self.offset,
+        ))
     }
 
     /// Without the given axes, whose extent must be 1.
     ///
     /// # Errors
-    /// Bad input when an axis does not exist or has another extent.
+    /// Bad input when an axis does not exist, is named twice, or has another extent.
     pub fn squeeze(&self, axes: &[usize]) -> Result<Tensor> {
-        if axes.iter().any(|&a| self.shape.get(a) != Some(&1)) {
+        let gone = marked(axes, self.shape.len());
+        let Some(gone) = gone.filter(|_| axes.iter().all(|&a| self.shape[a] == 1)) else {
             return Err(self.misfit("squeeze", format!("axes {axes:?}")));
-        }
-        let keep = |axis: &usize| !axes.contains(axis);
-        let kept: Vec<usize> = (0..self.shape.len()).filter(keep).collect();
-        Ok(Tensor {
-            shape: kept.iter().map(|&a| self.shape[a]).collect(),
-            strides: kept.iter().map(|&a| self.strides[a]).collect(),
-            ..self.clone()
-        })
+        };
+        let kept = || (0..self.shape.len()).filter(|&a| !gone[a]);
+        Ok(self.view(
+            kept().map(|a| self.shape[a]).collect(),
+            kept().map(|a| self.strides[a]).collect(),
+            self.offset,
+        ))
     }
 
     /// Repeated to `shape`: axis `i` of this tensor becomes axis `axes[i]` of the result.
     ///
     /// # Errors
-    /// Bad input when an extent is neither 1 nor that of the result's axis.
+    /// Bad input when an axis does not exist or is named twice, and when an extent is neither 1 nor that of the result's
+    /// axis.
     pub fn broadcast(&self, shape: &[u64], axes: &[usize]) -> Result<Tensor> {
         checked_elements(shape)?;
-        let mut strides = vec![0; shape.len()];
+        let mut strides: Axes<i64> = smallvec![0; shape.len()];
         let fits = axes.len() == self.shape.len()
+            && marked(axes, shape.len()).is_some()
             && axes.iter().enumerate().all(|(i, &axis)| {
-                let fits = shape
-                    .get(axis)
-                    .is_some_and(|&e| e == self.shape[i] || self.shape[i] == 1);
-                if fits && self.shape[i] != 1 {
+                if self.shape[i] != 1 {
                     strides[axis] = self.strides[i];
                 }
-                fits
+                self.shape[i] == 1 || self.shape[i] == shape[axis]
             });
         if !fits {
             return Err(self.misfit(
@@ -154,11 +163,7 @@ impl Tensor {
                 format!("to {} along axes {axes:?}", show_shape(shape)),
             ));
         }
-        Ok(Tensor {
-            shape: shape.into(),
-            strides: strides.into(),
-            ..self.clone()
-        })
+        Ok(self.view(shape.into(), strides, self.offset))
     }
 
     /// `lengths[i]` elements of axis `i`, from `starts[i]` in steps of `steps[i]`.
@@ -188,45 +193,48 @@ impl Tensor {
                 format!("from {starts:?}, lengths {lengths:?}, strides {steps:?}"),
             ));
         }
-        let empty = lengths.contains(&0);
-        let step: i64 = (0..rank).map(|i| starts[i] as i64 * self.strides[i]).sum();
-        Ok(Tensor {
-            shape: lengths.into(),
-            strides: (0..rank)
-                .map(|i| self.strides[i] * steps[i] as i64)
-                .collect(),
-            offset: if empty {
-                self.offset
-            } else {
-                self.offset.wrapping_add_signed(step)
-            },
-            ..self.clone()
-        })
+        if lengths.contains(&0) {
+            return Ok(self.view(lengths.into(), smallvec![0; rank], 0));
+        }
+        let skipped: i64 = (0..rank).map(|i| starts[i] as i64 * self.strides[i]).sum();
+        // The step of an axis that has one element left is never taken, and may be of any size.
+        let stride = |i: usize| match lengths[i] {
+            1 => self.strides[i],
+            _ => self.strides[i] * steps[i] as i64,
+        };
+        Ok(self.view(
+            lengths.into(),
+            (0..rank).map(stride).collect(),
+            self.offset.wrapping_add_signed(skipped),
+        ))
     }
 
     /// With the order of the elements along `axes` reversed.
     ///
     /// # Errors
-    /// Bad input when an axis does not exist.
+    /// Bad input when an axis does not exist or is named twice.
     pub fn reverse(&self, axes: &[usize]) -> Result<Tensor> {
+        if marked(axes, self.shape.len()).is_none() {
+            return Err(self.misfit("reverse", format!("axes {axes:?}")));
+        }
         let mut result = self.clone();
+        if self.shape.contains(&0) {
+            return Ok(result);
+        }
         for &axis in axes {
-            let Some(&extent) = self.shape.get(axis) else {
-                return Err(self.misfit("reverse", format!("axes {axes:?}")));
-            };
-            let step = self.strides[axis] * extent.saturating_sub(1) as i64;
+            let step = self.strides[axis] * (self.shape[axis] - 1) as i64;
             result.offset = result.offset.wrapping_add_signed(step);
             result.strides[axis] = -result.strides[axis];
         }
         Ok(result)
     }
 
-    /// The same bytes as another type of the same size.
+    /// The same bits as another type of the same width.
     ///
     /// # Errors
-    /// Bad input when the sizes differ.
+    /// Bad input when the widths differ.
     pub fn bitcast(&self, dtype: DType) -> Result<Tensor> {
-        if dtype.size() != self.dtype.size() {
+        if !dtype.is_known() || bits(dtype) != bits(self.dtype) {
             return Err(self.misfit("bitcast", format!("to {dtype}")));
         }
         Ok(Tensor {
@@ -244,6 +252,26 @@ impl Tensor {
     }
 }
 
+/// Which of `rank` axes are named; `None` where one is named twice or does not exist.
+fn marked(axes: &[usize], rank: usize) -> Option<SmallVec<[bool; 16]>> {
+    let mut marks = smallvec![false; rank];
+    axes.iter()
+        .all(|&axis| {
+            let mark: Option<&mut bool> = marks.get_mut(axis);
+            mark.is_some_and(|mark| !std::mem::replace(mark, true))
+        })
+        .then_some(marks)
+}
+
+/// Bits of an element. In a buffer the narrow types take a byte.
+fn bits(dtype: DType) -> u64 {
+    match dtype {
+        DType::U2 | DType::S2 => 2,
+        DType::U4 | DType::S4 => 4,
+        _ => 8 * dtype.size(),
+    }
+}
+
 /// Product of the extents.
 ///
 /// # Errors
@@ -251,9 +279,8 @@ impl Tensor {
 pub(crate) fn checked_elements(shape: &[u64]) -> Result<u64> {
     if shape.len() > MAX_RANK {
         return Err(Error::bad_input(format!(
-            "a shape of {} axes is beyond the limit of {MAX_RANK}: {}",
-            shape.len(),
-            show_shape(shape)
+            "a shape of {} axes is beyond the limit of {MAX_RANK}",
+            shape.len()
         )));
     }
     let count = if shape.contains(&0) {
@@ -337,7 +364,8 @@ mod tests {
     #[test]
     fn shapes_beyond_any_memory_are_refused() {
         assert!(checked_elements(&[u64::MAX, 2]).is_err());
-        assert!(checked_elements(&[1; 17]).is_err());
+        assert!(checked_elements(&[1; MAX_RANK]).is_ok());
+        assert!(checked_elements(&[1; MAX_RANK + 1]).is_err());
         assert_eq!(checked_elements(&[0, u64::MAX]).unwrap(), 0);
         assert_eq!(checked_elements(&[]).unwrap(), 1);
     }

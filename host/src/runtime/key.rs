@@ -18,7 +18,8 @@ pub(super) fn with_key<T>(
     let number = |key: &mut Vec<u8>, n: u64| key.extend_from_slice(&n.to_ne_bytes());
     key.extend_from_slice(op.as_bytes());
     for tensor in inputs {
-        key.extend_from_slice(&[0xff, tensor.dtype().0 as u8, tensor.shape().len() as u8]);
+        key.extend_from_slice(&[0xff, tensor.dtype().0 as u8]);
+        number(&mut key, tensor.shape().len() as u64);
         tensor.shape().iter().for_each(|&n| number(&mut key, n));
         tensor
             .strides()
@@ -28,11 +29,13 @@ pub(super) fn with_key<T>(
         number(&mut key, tensor.storage_len());
     }
     for (dtype, shape) in outputs {
-        key.extend_from_slice(&[0xfe, dtype.0 as u8, shape.len() as u8]);
+        key.extend_from_slice(&[0xfe, dtype.0 as u8]);
+        number(&mut key, shape.len() as u64);
         shape.iter().for_each(|&n| number(&mut key, n));
     }
     for attr in attrs {
         key.push(0xfd);
+        number(&mut key, attr.name.len() as u64);
         key.extend_from_slice(attr.name.as_bytes());
         match &attr.value {
             AttrValue::Ints(ints) => {
