@@ -20,6 +20,13 @@ defmodule Nx.Vulkan do
 
   The settings from `:registry` to `:validation` are read when a device opens.
 
+  ## Hot upgrades
+
+  New versions of the modules may be loaded while the VM runs; tensors and devices live on. Another build of the NIF library
+  is refused, and what runs goes on: changing it takes a restart of the VM.
+
+  ## Telemetry
+
   Each time an op runs on `Nx.BinaryBackend` the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the
   measurement `count: 1` and the op, its types and its shapes as metadata.
   """

@@ -1,8 +1,10 @@
 //! Untyped buffers, for callers without Nx. A buffer is a tensor of u8 with one axis.
 
-use crate::{device::DeviceRef, reply::Failure, tensor::TensorRef, terms::Bytes};
+use crate::{
+    device::DeviceRef, reply::Failure, resource::ResourceArc, tensor::TensorRef, terms::Bytes,
+};
 use nx_vulkan_host::{DType, Runtime, Tensor};
-use rustler::{Binary, Encoder, Env, ResourceArc, Term};
+use rustler::{Binary, Encoder, Env, Term};
 use std::sync::Arc;
 
 mod atoms {

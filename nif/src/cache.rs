@@ -3,8 +3,9 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
+    resource::ResourceArc,
 };
-use rustler::{Env, ResourceArc, Term};
+use rustler::{Env, Term};
 
 /// `{:ok, path}`, or an error where there is no cache folder.
 #[rustler::nif]

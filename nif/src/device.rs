@@ -2,11 +2,14 @@
 
 use crate::{
     reply::{self, Failure},
+    resource::{Class, Resource, ResourceArc},
     tensor::SHORT,
+    terms::List,
 };
 use nx_vulkan_host::{Config, DeviceChoice, Runtime, device};
-use rustler::{Decoder, Encoder, Env, Error, NifResult, Resource, ResourceArc, SerdeTerm, Term};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term};
 use std::{
+    ffi::CStr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -21,8 +24,14 @@ pub(crate) struct DeviceRef {
     pub(crate) runtime: Arc<Runtime>,
 }
 
-#[rustler::resource_impl]
-impl Resource for DeviceRef {}
+impl Resource for DeviceRef {
+    const NAME: &CStr = c"device";
+
+    fn class() -> &'static Class {
+        static CLASS: Class = Class::unopened();
+        &CLASS
+    }
+}
 
 static OPEN: Mutex<Vec<(DeviceChoice, Arc<Runtime>)>> = Mutex::new(Vec::new());
 
@@ -45,21 +54,32 @@ impl<'a> Decoder<'a> for ChoiceTerm {
 
 /// How the host is set up.
 #[derive(rustler::NifMap)]
+#[rustler(decode)]
 pub(crate) struct Settings {
     registry: Option<String>,
-    packs: Vec<String>,
+    packs: List<String>,
     cache_dir: Option<String>,
     /// The `nxv` that comes with this library.
     prober: Option<String>,
     validation: bool,
 }
 
+/// Settings, of which a wrong one is a bad argument like any other.
+pub(crate) struct SettingsTerm(Settings);
+
+impl<'a> Decoder<'a> for SettingsTerm {
+    fn decode(term: Term<'a>) -> NifResult<SettingsTerm> {
+        let settings = term.decode().map_err(|_| Error::BadArg);
+        settings.map(SettingsTerm)
+    }
+}
+
 /// `{:ok, device}`. The settings count for the first opening of a device only.
 #[rustler::nif(schedule = "DirtyIo")]
-fn open_device<'a>(env: Env<'a>, choice: ChoiceTerm, settings: Settings) -> Term<'a> {
+fn open_device<'a>(env: Env<'a>, choice: ChoiceTerm, settings: SettingsTerm) -> Term<'a> {
     reply::encode(
         env,
-        open(choice.0, settings).map(|runtime| ResourceArc::new(DeviceRef { runtime })),
+        open(choice.0, settings.0).map(|runtime| ResourceArc::new(DeviceRef { runtime })),
     )
 }
 
@@ -69,7 +89,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.registry = settings.registry.map(PathBuf::from).or(config.registry);
     config
         .packs
-        .extend(settings.packs.into_iter().map(PathBuf::from));
+        .extend(settings.packs.0.into_iter().map(PathBuf::from));
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.prober = config.prober.or(settings.prober.map(PathBuf::from));
     config.validation |= settings.validation;

@@ -3,12 +3,13 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
-    terms::{AttrsTerm, ShapeTerm, TypeTerm},
+    resource::ResourceArc,
+    terms::{AttrsTerm, List, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
-use rustler::{Env, ResourceArc, SerdeTerm, Term};
+use rustler::{Env, SerdeTerm, Term};
 
-type Operands = Vec<(TypeTerm, ShapeTerm)>;
+type Operands = List<(TypeTerm, ShapeTerm)>;
 
 /// `{:ok, {text, map}}`. Runs nothing, but may compile.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -33,6 +34,7 @@ fn explain<'a>(
 
 fn specs(operands: Operands) -> Vec<(DType, Vec<u64>)> {
     operands
+        .0
         .into_iter()
         .map(|(dtype, shape)| (dtype.0, shape.0))
         .collect()

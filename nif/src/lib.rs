@@ -4,23 +4,16 @@ mod buffer;
 mod cache;
 mod counters;
 mod device;
+mod entry;
 mod exit;
+mod image;
 mod info;
 mod live;
 mod module;
 mod pin;
 mod reply;
+mod resource;
 mod run;
 mod tensor;
 mod terms;
 mod view;
-
-use rustler::{Env, Term};
-
-rustler::init!("Elixir.Nx.Vulkan.NativeV", load = load);
-
-fn load(env: Env, _info: Term) -> bool {
-    pin::keep_mapped();
-    exit::prepare_halt(env);
-    true
-}

@@ -3,9 +3,10 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
+    resource::ResourceArc,
 };
 use nx_vulkan_host::{Runtime, live::Event};
-use rustler::{Encoder, Env, LocalPid, OwnedEnv, ResourceArc, SerdeTerm, Term};
+use rustler::{Encoder, Env, LocalPid, OwnedEnv, SerdeTerm, Term};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicU64, Ordering},

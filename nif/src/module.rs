@@ -3,11 +3,13 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
+    resource::{Class, Resource, ResourceArc},
     tensor::TensorRef,
+    terms::List,
 };
 use nx_vulkan_host::{Chain, ChainLayout, DType, Module, Refusal, Runtime, Tensor};
-use rustler::{Binary, Encoder, Env, NewBinary, Resource, ResourceArc, Term};
-use std::{path::Path, sync::Arc};
+use rustler::{Binary, Encoder, Env, NewBinary, Term};
+use std::{ffi::CStr, path::Path, sync::Arc};
 
 mod atoms {
     rustler::atoms! { ok, error, bad_input, size_mismatch, dispatch_failed, f32, f64 }
@@ -19,8 +21,14 @@ pub(crate) struct ModuleRef {
     module: Arc<Module>,
 }
 
-#[rustler::resource_impl]
-impl Resource for ModuleRef {}
+impl Resource for ModuleRef {
+    const NAME: &CStr = c"module";
+
+    fn class() -> &'static Class {
+        static CLASS: Class = Class::unopened();
+        &CLASS
+    }
+}
 
 /// `{:ok, module}` of a GLSL compute shader.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -58,9 +66,9 @@ fn synthesis_dir<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
 fn dispatch_file<'a>(
     env: Env<'a>,
     out: Term<'a>,
-    inputs: Vec<Term<'a>>,
-    elements: Vec<u64>,
-    (push, op): (Vec<u32>, Option<i32>),
+    List(inputs): List<Term<'a>>,
+    List(elements): List<u64>,
+    (List(push), op): (List<u32>, Option<i32>),
     groups: (u32, u32, u32),
     path: Binary,
 ) -> Term<'a> {
@@ -138,7 +146,7 @@ fn chain_file<'a>(
             extras: &extras,
             push: &push,
             k: decode(k)?,
-            dtype: float(dtype),
+            dtype: float(dtype)?,
             layout: if batch {
                 ChainLayout::Batch
             } else {
@@ -177,7 +185,7 @@ fn chain_module<'a>(
             extras: &extras,
             push: &push,
             k,
-            dtype: float(dtype),
+            dtype: float(dtype)?,
             layout: ChainLayout::Resident {
                 data: data.as_ref(),
                 scratch,
@@ -209,11 +217,13 @@ fn decode<'a, T: rustler::Decoder<'a>>(term: Term<'a>) -> Result<T, Refusal> {
     term.decode().map_err(|_| Refusal::BadInput)
 }
 
-fn float(name: rustler::Atom) -> DType {
+fn float(name: rustler::Atom) -> Result<DType, Refusal> {
     if name == atoms::f32() {
-        DType::F32
+        Ok(DType::F32)
+    } else if name == atoms::f64() {
+        Ok(DType::F64)
     } else {
-        DType::F64
+        Err(Refusal::BadInput)
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
+    resource::ResourceArc,
     tensor::TensorRef,
-    terms::{AttrsTerm, ShapeTerm, TypeTerm},
+    terms::{AttrsTerm, List, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Ran, Runtime, Tensor};
-use rustler::{Decoder, Encoder, Env, Error, NifResult, ResourceArc, Term};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, Term};
 use std::sync::Arc;
 
 mod atoms {
@@ -29,7 +30,7 @@ impl<'a> Decoder<'a> for Operands {
                 tensors: Vec::new(),
             });
         }
-        let tensors: Vec<ResourceArc<TensorRef>> = term.decode()?;
+        let List(tensors): List<ResourceArc<TensorRef>> = term.decode()?;
         let runtime = tensors.first().ok_or(Error::BadArg)?.runtime.clone();
         Ok(Operands { runtime, tensors })
     }
@@ -74,7 +75,7 @@ fn run<'a>(
     env: Env<'a>,
     op: &str,
     operands: Operands,
-    outs: Vec<(TypeTerm, ShapeTerm)>,
+    outs: List<(TypeTerm, ShapeTerm)>,
     attrs: AttrsTerm,
 ) -> Term<'a> {
     let cached = || -> Result<Option<Ran>, Failure> {
@@ -97,7 +98,7 @@ fn run_dirty<'a>(
     env: Env<'a>,
     op: &str,
     operands: Operands,
-    outs: Vec<(TypeTerm, ShapeTerm)>,
+    outs: List<(TypeTerm, ShapeTerm)>,
     attrs: AttrsTerm,
 ) -> Term<'a> {
     let run = || -> Result<Ran, Failure> {
@@ -113,8 +114,9 @@ fn run_dirty<'a>(
     }
 }
 
-fn outputs(outs: Vec<(TypeTerm, ShapeTerm)>) -> Vec<(DType, Vec<u64>)> {
-    outs.into_iter()
+fn outputs(outs: List<(TypeTerm, ShapeTerm)>) -> Vec<(DType, Vec<u64>)> {
+    outs.0
+        .into_iter()
         .map(|(dtype, shape)| (dtype.0, shape.0))
         .collect()
 }

@@ -3,12 +3,14 @@
 use crate::{
     device::DeviceRef,
     reply::{self, Failure},
+    resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
-use rustler::{Atom, Binary, Encoder, Env, Resource, ResourceArc, Term};
+use rustler::{Atom, Binary, Encoder, Env, Term};
 use std::{
+    ffi::CStr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -36,8 +38,14 @@ pub(crate) struct TensorRef {
     element: Option<Vec<u8>>,
 }
 
-#[rustler::resource_impl]
-impl Resource for TensorRef {}
+impl Resource for TensorRef {
+    const NAME: &CStr = c"tensor";
+
+    fn class() -> &'static Class {
+        static CLASS: Class = Class::unopened();
+        &CLASS
+    }
+}
 
 impl TensorRef {
     /// A reference to `tensor`.

@@ -76,14 +76,26 @@ impl Encoder for ShapeTerm {
     }
 }
 
+/// A list. rustler's own decoding of one panics where it is improper.
+#[derive(Debug)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+impl<'a, T: Decoder<'a>> Decoder<'a> for List<T> {
+    fn decode(term: Term<'a>) -> NifResult<List<T>> {
+        term.list_length()?;
+        term.decode().map(List)
+    }
+}
+
 /// The attributes of an op: a keyword list, sorted by name here.
 #[derive(Debug)]
 pub(crate) struct AttrsTerm(pub(crate) Vec<Attr>);
 
 impl<'a> Decoder<'a> for AttrsTerm {
     fn decode(term: Term<'a>) -> NifResult<AttrsTerm> {
-        let pairs: Vec<(Atom, Term)> = term.decode()?;
+        let pairs: List<(Atom, Term)> = term.decode()?;
         let attrs: NifResult<Vec<Attr>> = pairs
+            .0
             .into_iter()
             .map(|(name, value)| {
                 let name = name.to_term(value.get_env()).atom_to_string()?;
@@ -100,11 +112,11 @@ impl<'a> Decoder<'a> for AttrsTerm {
 }
 
 fn attr_value(term: Term) -> NifResult<AttrValue> {
-    if let Ok(ints) = term.decode::<Vec<i64>>() {
+    if let Ok(List(ints)) = term.decode() {
         Ok(AttrValue::Ints(ints))
     } else if let Ok(int) = term.decode::<i64>() {
         Ok(AttrValue::Ints(vec![int]))
-    } else if let Ok(floats) = term.decode::<Vec<f64>>() {
+    } else if let Ok(List(floats)) = term.decode() {
         Ok(AttrValue::Floats(floats))
     } else if let Ok(float) = term.decode::<f64>() {
         Ok(AttrValue::Floats(vec![float]))

@@ -2,11 +2,12 @@
 
 use crate::{
     reply::{self, Failure},
+    resource::ResourceArc,
     tensor::TensorRef,
-    terms::{ShapeTerm, TypeTerm},
+    terms::{List, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_host::{Result, Tensor};
-use rustler::{Encoder, Env, ResourceArc, Term};
+use rustler::{Encoder, Env, Term};
 
 mod atoms {
     rustler::atoms! { copy }
@@ -26,13 +27,13 @@ fn reshape<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, shape: ShapeTerm) -
 }
 
 #[rustler::nif]
-fn transpose<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: Vec<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.transpose(&axes))
+fn transpose<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
+    view(env, &tensor, |t| t.transpose(&axes.0))
 }
 
 #[rustler::nif]
-fn squeeze<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: Vec<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.squeeze(&axes))
+fn squeeze<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
+    view(env, &tensor, |t| t.squeeze(&axes.0))
 }
 
 /// Axis `i` of the tensor becomes axis `axes[i]` of `shape`.
@@ -41,25 +42,25 @@ fn broadcast<'a>(
     env: Env<'a>,
     tensor: ResourceArc<TensorRef>,
     shape: ShapeTerm,
-    axes: Vec<usize>,
+    axes: List<usize>,
 ) -> Term<'a> {
-    view(env, &tensor, |t| t.broadcast(&shape.0, &axes))
+    view(env, &tensor, |t| t.broadcast(&shape.0, &axes.0))
 }
 
 #[rustler::nif]
 fn slice<'a>(
     env: Env<'a>,
     tensor: ResourceArc<TensorRef>,
-    starts: Vec<u64>,
-    lengths: Vec<u64>,
-    strides: Vec<u64>,
+    starts: List<u64>,
+    lengths: List<u64>,
+    strides: List<u64>,
 ) -> Term<'a> {
-    view(env, &tensor, |t| t.slice(&starts, &lengths, &strides))
+    view(env, &tensor, |t| t.slice(&starts.0, &lengths.0, &strides.0))
 }
 
 #[rustler::nif]
-fn reverse<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: Vec<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.reverse(&axes))
+fn reverse<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
+    view(env, &tensor, |t| t.reverse(&axes.0))
 }
 
 /// The same bytes read as another type of the same width.

@@ -3,10 +3,10 @@ defmodule Nx.Vulkan.VM do
   # Scripts in a VM of their own, with a cache folder of their own.
 
   @doc "What the script prints, which must end well."
-  def run!(script, cache, env \\ []) do
+  def run!(script, cache, env \\ [], code \\ :code.get_path()) do
     validation = Application.get_env(:nx_vulkan, :validation)
     script = "Application.put_env(:nx_vulkan, :validation, #{validation})\n#{script}"
-    paths = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+    paths = Enum.flat_map(code, &["-pa", to_string(&1)])
     env = [{"NX_VULKAN_CACHE", cache} | env]
 
     case System.cmd("elixir", paths ++ ["-e", script], stderr_to_stdout: true, env: env) do

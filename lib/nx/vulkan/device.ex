@@ -49,6 +49,13 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
+  @doc """
+  The devices that are open.
+  """
+  def opened do
+    Enum.uniq(for {{__MODULE__, _choice}, device} <- :persistent_term.get(), do: device)
+  end
+
   defp open(choice) do
     with {:ok, device} <- NativeV.open_device(choice, settings()) do
       :persistent_term.put({__MODULE__, choice}, device)

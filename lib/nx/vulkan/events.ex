@@ -24,6 +24,8 @@ defmodule Nx.Vulkan.Events do
   def init(_) do
     # The library writes as atoms only what is an atom of the VM already.
     Code.ensure_loaded!(Nx.Vulkan.Dev)
+    # The process before this one, if there was one, heard of these.
+    for device <- Nx.Vulkan.Device.opened(), do: NativeV.follow(device, self())
     {:ok, %{}}
   end
 

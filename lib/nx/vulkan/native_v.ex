@@ -5,9 +5,17 @@ defmodule Nx.Vulkan.NativeV do
   The buffer functions below are for callers who bring their own bytes. They use the default device
   (`config :nx_vulkan, device: …`), which opens on first use. A buffer belongs to no process: any process may
   use it, and its memory goes back to the pool when the last reference is garbage collected.
+
+  The module may be loaded anew while the VM runs (`:code.load_file/1`, a hot upgrade of a release): references live on, and
+  every process keeps its own, as long as the library stays the same build. Another build is refused with a message, and
+  what runs goes on; changing it takes a restart of the VM. Where the module was gone meanwhile (`:code.delete/1`, then
+  `:code.purge/1`), references from before are no longer known, which is an `ArgumentError`; their memory is freed with them.
   """
 
   @on_load :load
+
+  # What the library answers when it is asked to serve in place of another build of itself.
+  @other_build 2
 
   # Name and arity of every function the library provides.
   @natives [
@@ -214,9 +222,31 @@ defmodule Nx.Vulkan.NativeV do
     with :dirty <- sync_now(device), do: sync_dirty(device)
   end
 
+  # Devices, threads and tensors belong to the library that runs, so a new version of this module gets that one again, from
+  # the path that the VM knows it by. The library compares itself with what lies in its place by now.
   @doc false
   def load do
-    :nx_vulkan |> :code.priv_dir() |> :filename.join(~c"libnx_vulkan_nif") |> :erlang.load_nif(0)
+    path = :filename.join(:code.priv_dir(:nx_vulkan), ~c"libnx_vulkan_nif")
+    running = :persistent_term.get(__MODULE__, path)
+
+    case :erlang.load_nif(running, List.to_string(path)) do
+      :ok ->
+        :persistent_term.put(__MODULE__, running)
+        # Where the module was gone meanwhile, its references are nothing to this one.
+        for {{Nx.Vulkan.Device, _} = key, _} <- :persistent_term.get(),
+            do: :persistent_term.erase(key)
+
+        :ok
+
+      {:error, {kind, text}} = error when kind in [:load, :upgrade] ->
+        if :lists.suffix(~c"(#{@other_build}).", text),
+          do:
+            {:error, {kind, ~c"#{path} is not the library that runs: restart the VM to change"}},
+          else: error
+
+      error ->
+        error
+    end
   end
 
   @word 0..0xFFFFFFFF
