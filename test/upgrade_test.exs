@@ -99,6 +99,38 @@ defmodule Nx.Vulkan.UpgradeTest do
     )
   end
 
+  test "a purge that kills who is inside the library harms nobody else" do
+    VM.run!(
+      @prelude <>
+        """
+        mine = upload.([1.0, 2.0])
+        {:ok, large} = NativeV.constant(Device.fetch!(:auto), f32, {400, 400}, encode.([1.0]))
+        outs = [{f32, {400, 400}}]
+        dot = [batch_a: [], batch_b: [], contract_a: [1], contract_b: [0]]
+
+        work = fn work ->
+          {:ok, [product]} = NativeV.run_dirty("dot", [large, large], outs, dot)
+          {:ok, _} = NativeV.download(product, nil)
+          work.(work)
+        end
+
+        for _ <- 1..15 do
+          workers = for _ <- 1..4, do: spawn(fn -> work.(work) end)
+          Process.sleep(5)
+          :code.purge(NativeV)
+          {:module, NativeV} = :code.load_file(NativeV)
+          :code.purge(NativeV)
+          [2.0, 4.0] = read.(double.(mine))
+          for worker <- workers, do: Process.exit(worker, :kill)
+        end
+
+        {:ok, [product]} = NativeV.run_dirty("dot", [large, large], outs, dot)
+        [400.0] = Enum.uniq(read.(product))
+        """,
+      Spirv.folder!()
+    )
+  end
+
   test "another build of the library is refused, and what runs goes on" do
     printed =
       VM.run!(
