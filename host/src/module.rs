@@ -253,6 +253,7 @@ impl Module {
             args,
             push: launch.push.to_vec(),
             barrier: false,
+            reports: false,
         })
     }
 
