@@ -124,9 +124,24 @@ float nxv_divide(float a, float b) {
         if (magnitude.x == magnitude.y || any(greaterThan(magnitude, uvec2(0x7f800000u)))) return NXV_NAN;
         return uintBitsToFloat((magnitude.x > magnitude.y ? 0x7f800000u : 0u) | sign);
     }
-    int k;
-    vec2 ratio = nxv_ratio(uintBitsToFloat(magnitude.x), uintBitsToFloat(magnitude.y), k);
-    return uintBitsToFloat(floatBitsToUint(nxv_scale(nxv_total(ratio), k)) | sign);
+    int k_a, k_b;
+    float m_a = nxv_split(uintBitsToFloat(magnitude.x), k_a);
+    float m_b = nxv_split(uintBitsToFloat(magnitude.y), k_b);
+    float m = nxv_total(nxv_ratio(vec2(m_a, 0.0), vec2(m_b, 0.0)));
+    int k = clamp(k_a - k_b, -252, 254);
+    uint bits = floatBitsToUint(m);
+    int exponent = int(bits >> 23) + k;
+    if (exponent > 0) return uintBitsToFloat(floatBitsToUint(nxv_scale(m, k)) | sign);
+    // A denormal: m is not rounded a second time, but what it was rounded from, by the sign of the rest of the division.
+    vec2 product = nxv_product(m, m_b);
+    precise float rest = (m_a - product.x) - product.y;
+    uint doubled = ((bits & 0x7fffffu) | 0x800000u) << 1;
+    doubled = rest < 0.0 ? doubled - 1u : doubled | uint(rest > 0.0);
+    int shift = min(2 - exponent, 31);
+    uint lost = doubled & ((1u << shift) - 1u);
+    uint kept = doubled >> shift;
+    kept += uint(lost > (1u << (shift - 1)) || (lost == (1u << (shift - 1)) && (kept & 1u) == 1u));
+    return uintBitsToFloat(kept | sign);
 }
 
 // Newton's method on the built-in function. 0.5 ulp.

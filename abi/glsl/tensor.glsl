@@ -85,6 +85,18 @@ NXV_LOADED(double) NXV_LOADED(dvec2) NXV_LOADED(dvec3) NXV_LOADED(dvec4)
     } while (false)
 #endif
 
+// nxv_fault(absent) tells the host, where `absent`, that an element of the result does not exist: whoever reads the result
+// gets the error of the op. The host listens in ops that are not defined everywhere: `quotient` and `remainder` of integers
+// (division by 0), `pow` and shifts of integers (a negative second operand). Elsewhere it does nothing.
+#ifdef NXV_FAULTS
+layout(set = 0, binding = NXV_FAULTS, std430) buffer NxvFaults { uint nxv_faults; };
+void nxv_fault(bool absent) {
+    if (absent) atomicOr(nxv_faults, 1u);
+}
+#else
+#define nxv_fault(absent)
+#endif
+
 // Number of this workgroup in a dispatch that is spread over x and y.
 uint nxv_workgroup() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;

@@ -1,7 +1,9 @@
 //! A request as kernels are asked for it: op, layouts and attributes. It does not know who answers.
 
 use crate::{
-    Attr, AttrValue, Kind, Result, kernels,
+    Attr, AttrValue, Kind, Result,
+    faults::Site,
+    kernels,
     tensor::{Tensor, show_shape},
 };
 use nx_vulkan_abi as abi;
@@ -99,6 +101,15 @@ impl Ask<'_> {
             Err(error) if error.kind() == Kind::Unsupported => Ok(()),
             result => result,
         }
+    }
+
+    /// What a device may find wrong with the operands' values.
+    pub(crate) fn site(&self) -> Option<Site> {
+        let (inputs, outputs) = self.shapes();
+        let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
+        let partial = kernels::partial::among(self.op, &types)?;
+        let request = show_request(self.op, inputs.into_iter(), outputs.into_iter());
+        Some(Site::new(partial, request))
     }
 
     pub(crate) fn with_request<T>(

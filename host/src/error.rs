@@ -8,6 +8,8 @@ use std::fmt;
 pub enum Kind {
     /// The caller's request breaks an op's contract: wrong sizes, shapes that do not fit, unknown names.
     BadInput,
+    /// An element has no result: an integer divided by 0, or raised to a negative power.
+    Arithmetic,
     /// Neither a pack nor the host runs the op on these types.
     Unsupported,
     /// No pack runs the op and the registry forbids the host kernels.
@@ -57,6 +59,12 @@ impl Error {
     /// What kind of error it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The same message as an error of another kind.
+    #[must_use]
+    pub(crate) fn of_kind(self, kind: Kind) -> Error {
+        Error { kind, ..self }
     }
 
     /// The same error with `context` in front of its message.

@@ -12,6 +12,7 @@ mod driver_cache;
 pub mod error;
 pub mod explain;
 mod failures;
+mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod kernels;

@@ -254,6 +254,7 @@ impl Module {
             args,
             push: launch.push.to_vec(),
             barrier: false,
+            reports: false,
         })
     }
 

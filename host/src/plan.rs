@@ -4,6 +4,7 @@ use crate::{
     Error, Kind, Result,
     checked::{self, Watched},
     device::Device,
+    faults::{self, Site},
     memory::Buffer,
     pipeline::{PipelineSpec, Pipelines},
     queue::{Step, StepArg},
@@ -28,8 +29,10 @@ pub(crate) struct Compiled {
     /// Sizes of the scratch buffers.
     pub(crate) scratch: Vec<u64>,
     pub(crate) params: Option<Arc<Buffer>>,
-    /// In checked mode the shaders that report, into one buffer after all others.
+    /// In checked mode the shaders that report, into one buffer after those above.
     pub(crate) watched: Option<Watched>,
+    /// What a word after all other buffers tells of, where a shader may set one.
+    pub(crate) site: Option<Arc<Site>>,
 }
 
 /// Byte sizes of the buffers that a plan may touch.
@@ -48,11 +51,14 @@ pub(crate) fn compile(
     plan: &Plan,
     pack: &LoadedPack,
     sizes: Sizes<'_>,
+    site: Option<Site>,
     device: &Device,
     shaders: &Shaders,
     pipelines: &Pipelines,
 ) -> Result<(Compiled, Vec<u8>)> {
-    let source = |number: usize, variant: &ShaderVariant| source(number, variant, pack, shaders);
+    let partial = site.is_some();
+    let source =
+        |number: usize, variant: &ShaderVariant| source(number, variant, pack, shaders, partial);
     let checked = check(plan, sizes, &device.info(), &source)?;
     let mut steps: Vec<Step> = Vec::with_capacity(checked.steps.len());
     for step in checked.steps {
@@ -72,13 +78,16 @@ pub(crate) fn compile(
             args: step.args,
             push: step.push,
             barrier: step.barrier,
+            reports: step.reports,
         });
     }
+    let reports = steps.iter().any(|step| step.reports);
     let compiled = Compiled {
         steps,
         scratch: plan.scratch.to_vec(),
         params: None,
         watched: Watched::new(&pack.id, checked.watched),
+        site: site.filter(|_| reports).map(Arc::new),
     };
     Ok((compiled, plan.params.to_vec()))
 }
@@ -103,6 +112,8 @@ pub(crate) struct CheckedStep {
     pub(crate) args: Vec<StepArg>,
     push: Vec<u8>,
     barrier: bool,
+    /// Whether it may set the word of faults.
+    reports: bool,
 }
 
 /// Checks `plan` against the buffers and the device; `source` gives a shader's SPIR-V. Makes nothing.
@@ -142,6 +153,9 @@ pub(crate) fn check(
         if !source.watched.is_empty() {
             args.push(check.reports());
         }
+        if source.faults {
+            args.push(check.word(modules.iter().any(|(_, other)| !other.watched.is_empty())));
+        }
         let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
         steps.push(CheckedStep {
             shader,
@@ -151,6 +165,7 @@ pub(crate) fn check(
             args,
             push: dispatch.push.to_vec(),
             barrier,
+            reports: source.faults,
         });
     }
     check.outputs_are_covered(&steps)?;
@@ -167,6 +182,8 @@ pub(crate) struct Source {
     pub(crate) words: Arc<[u32]>,
     /// In checked mode the files of a shader that reports; else none.
     watched: Vec<checked::File>,
+    /// Whether it may set the word of faults.
+    faults: bool,
 }
 
 impl From<Arc<[u32]>> for Source {
@@ -174,6 +191,7 @@ impl From<Arc<[u32]>> for Source {
         Source {
             words,
             watched: Vec::new(),
+            faults: false,
         }
     }
 }
@@ -184,19 +202,20 @@ fn source(
     variant: &ShaderVariant,
     pack: &LoadedPack,
     shaders: &Shaders,
+    partial: bool,
 ) -> Result<Source> {
     if let Some(words) = pack.spirv(&variant.file) {
         return Ok(Source::from(Arc::from(words)));
     }
     let find = |name: &str| glsl_of(pack, name);
-    let mut compiled = compile_glsl(number, variant, shaders, &find);
+    let mut compiled = compile_glsl(number, variant, shaders, partial, &find);
     if let Err(error) = &compiled
         && !pack.edited.is_empty()
     {
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
         crate::log::error(&format!("pack {}: {error}", pack.id));
         let own = |name: &str| own_glsl_of(pack, name);
-        compiled = compile_glsl(number, variant, shaders, &own);
+        compiled = compile_glsl(number, variant, shaders, partial, &own);
     }
     let defines = variant.defines.iter();
     shaders.note(
@@ -215,6 +234,7 @@ fn compile_glsl<'a>(
     number: usize,
     variant: &ShaderVariant,
     shaders: &Shaders,
+    partial: bool,
     find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
 ) -> Result<Source> {
     let mut watched = Vec::new();
@@ -224,16 +244,26 @@ fn compile_glsl<'a>(
     if !checked::reports(&watched) {
         watched.clear();
     }
+    let next = variant.bindings + u32::from(!watched.is_empty());
+    let faults = partial && (next as usize) < MAX_BINDINGS && {
+        let files = shaders.files(&variant.file, find)?;
+        faults::may_set(files.iter().map(|file| file.text.as_str()))
+    };
     let own = checked::defines(variant.bindings, number);
-    let own = own.iter().filter(|_| !watched.is_empty());
+    let own = own.into_iter().filter(|_| !watched.is_empty());
+    let own: Vec<_> = own.chain(faults.then(|| faults::define(next))).collect();
     let defines: Vec<_> = variant
         .defines
         .iter()
         .map(|d| (d.name.as_str(), d.value.as_str()))
-        .chain(own.map(|(name, value)| (*name, value.as_str())))
+        .chain(own.iter().map(|(name, value)| (*name, value.as_str())))
         .collect();
     let words = shaders.compile(&variant.file, &defines, find)?;
-    Ok(Source { words, watched })
+    Ok(Source {
+        words,
+        watched,
+        faults,
+    })
 }
 
 struct Check<'a> {
@@ -307,7 +337,8 @@ impl Check<'_> {
         let source = source(number, variant)?;
         let module = spirv::Module::parse(&source.words)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
-        let bindings = variant.bindings + u32::from(!source.watched.is_empty());
+        let bindings =
+            variant.bindings + u32::from(!source.watched.is_empty()) + u32::from(source.faults);
         if module.other_sets || module.bindings.iter().any(|&b| b >= bindings) {
             return Err(invalid(format!(
                 "{} uses bindings {:?} (other sets: {}), and the plan declares set 0 with {}",
@@ -462,6 +493,16 @@ impl Check<'_> {
             len: checked::BYTES as u64,
             reads: true,
             writes: true,
+        }
+    }
+
+    /// The word of faults: it comes last, after the buffer of reports if there is one.
+    fn word(&self, reports: bool) -> StepArg {
+        let last = self.reports();
+        StepArg {
+            buffer: last.buffer + usize::from(reports),
+            len: faults::BYTES,
+            ..last
         }
     }
 

@@ -405,8 +405,16 @@ impl Planner<'_> {
             outputs: &outputs,
         };
         let pack = &self.table.packs[pack];
-        plan::compile(plan, pack, sizes, self.device, self.shaders, self.pipelines)
-            .map(|(compiled, params)| (compiled, params, prepare))
+        let made = plan::compile(
+            plan,
+            pack,
+            sizes,
+            ask.site(),
+            self.device,
+            self.shaders,
+            self.pipelines,
+        );
+        made.map(|(compiled, params)| (compiled, params, prepare))
             .map_err(Pass::Failed)
     }
 

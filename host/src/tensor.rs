@@ -1,6 +1,6 @@
 //! Tensors: a typed, strided view of a device buffer. Views share the buffer; nothing is copied.
 
-use crate::{Error, Result, memory::Buffer};
+use crate::{Error, Result, faults::Faults, memory::Buffer};
 use nx_vulkan_abi::{DType, layout};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub struct Tensor {
     shape: Axes<u64>,
     strides: Axes<i64>,
     offset: u64,
+    pub(crate) faults: Faults,
 }
 
 /// One number per axis; those of most tensors need no allocation.
@@ -31,6 +32,7 @@ impl Tensor {
             shape: shape.into(),
             strides,
             offset: 0,
+            faults: Faults::default(),
         }
     }
 

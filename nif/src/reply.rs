@@ -5,7 +5,7 @@ use rustler::{Atom, Encoder, Env, Term};
 
 mod atoms {
     rustler::atoms! {
-        ok, error, bad_input, deallocated, unsupported, fallback_forbidden, out_of_memory, no_device, device_lost,
+        ok, error, bad_input, arithmetic, deallocated, unsupported, fallback_forbidden, out_of_memory, no_device, device_lost,
         io, registry, pack, shader, vulkan,
     }
 }
@@ -36,6 +36,7 @@ impl Failure {
             Failure::Deallocated => atoms::deallocated(),
             Failure::Host(error) => match error.kind() {
                 Kind::BadInput => atoms::bad_input(),
+                Kind::Arithmetic => atoms::arithmetic(),
                 Kind::Unsupported => atoms::unsupported(),
                 Kind::FallbackForbidden => atoms::fallback_forbidden(),
                 Kind::OutOfMemory => atoms::out_of_memory(),

@@ -53,6 +53,14 @@ impl TensorRef {
         ResourceArc::new(TensorRef::unshared(runtime, tensor))
     }
 
+    /// A reference to a view of this tensor. Every element of a constant's is still known.
+    pub(crate) fn view(&self, view: Tensor) -> ResourceArc<TensorRef> {
+        ResourceArc::new(TensorRef {
+            element: self.element.clone(),
+            ..TensorRef::unshared(&self.runtime, view)
+        })
+    }
+
     fn unshared(runtime: &Arc<Runtime>, tensor: Tensor) -> TensorRef {
         TensorRef {
             runtime: runtime.clone(),
@@ -149,7 +157,7 @@ fn constant<'a>(
     reply::encode(env, made())
 }
 
-/// The element that [`constant`] was given, or `nil` for a tensor made in any other way.
+/// The element that [`constant`] was given for a tensor or what it is a view of, or `nil` for a tensor made in any other way.
 #[rustler::nif]
 fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     tensor.element.clone().map(Bytes).encode(env)

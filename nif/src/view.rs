@@ -18,10 +18,7 @@ mod atoms {
 fn reshape<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, shape: ShapeTerm) -> Term<'a> {
     let layout = || -> std::result::Result<_, Failure> { Ok(tensor.tensor()?.reshape(&shape.0)?) };
     match layout().transpose() {
-        Some(result) => reply::encode(
-            env,
-            result.map(|view| TensorRef::new(&tensor.runtime, view)),
-        ),
+        Some(result) => reply::encode(env, result.map(|view| tensor.view(view))),
         None => atoms::copy().encode(env),
     }
 }
@@ -74,8 +71,7 @@ fn view<'a>(
     tensor: &TensorRef,
     layout: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Term<'a> {
-    let made = || -> std::result::Result<_, Failure> {
-        Ok(TensorRef::new(&tensor.runtime, layout(&tensor.tensor()?)?))
-    };
+    let made =
+        || -> std::result::Result<_, Failure> { Ok(tensor.view(layout(&tensor.tensor()?)?)) };
     reply::encode(env, made())
 }

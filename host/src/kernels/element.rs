@@ -45,7 +45,7 @@ macro_rules! casts {
         impl FromElement for $to {}
     };
 }
-casts!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
+casts!(u8, u16, u32, u64, i8, i16, i32, i64, i128, f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
 
 macro_rules! integer_registers {
     ($($t:ty),*) => { $(impl Register for $t {
@@ -64,12 +64,12 @@ macro_rules! wide_integer_registers {
                 1 => put(values, bytes, |x| (x as u8).to_ne_bytes()),
                 2 => put(values, bytes, |x| (x as u16).to_ne_bytes()),
                 4 => put(values, bytes, |x| (x as u32).to_ne_bytes()),
-                _ => put(values, bytes, <$t>::to_ne_bytes),
+                _ => put(values, bytes, |x| (x as u64).to_ne_bytes()),
             }
         }
     })* };
 }
-wide_integer_registers!(i32, i64);
+wide_integer_registers!(i32, i64, i128);
 
 impl Register for f32 {
     fn store(values: &[f32], dtype: DType, bytes: &mut [u8]) {

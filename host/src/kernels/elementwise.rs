@@ -3,7 +3,7 @@
 use nx_vulkan_abi::dtype::DType;
 
 use super::Out;
-use super::element::Register;
+use super::element::{FromElement, Register};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 
@@ -92,14 +92,14 @@ pub(super) fn zip<R: Register>(
     })
 }
 
-/// Two operands, computed in `R`, to 0 or 1.
-pub(super) fn compare<R: Register>(
+/// Two operands, read as `A` and `B`, to 0 or 1.
+pub(super) fn compare<A: FromElement, B: FromElement>(
     [a, b]: [&Operand; 2],
     out: &mut Out,
-    f: impl Fn(&R, &R) -> bool + Sync,
+    f: impl Fn(&A, &B) -> bool + Sync,
 ) -> Outcome {
     for_each_block(out, &|start, bytes| {
-        let (mut x, mut y) = ([R::default(); BLOCK], [R::default(); BLOCK]);
+        let (mut x, mut y) = ([A::default(); BLOCK], [B::default(); BLOCK]);
         let n = bytes.len();
         a.gather(0, start, &mut x[..n]);
         b.gather(0, start, &mut y[..n]);

@@ -16,6 +16,7 @@ mod math;
 mod number;
 mod operand;
 mod parallel;
+pub(crate) mod partial;
 mod reduce;
 mod table;
 #[cfg(test)]
@@ -142,5 +143,9 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
         (OpKind::Dot, [a, b]) => dot::run(a, b, out, attrs),
         _ => Err("wrong number of operands".to_owned()),
     };
-    done.map_err(refuse)
+    done.map_err(|reason| {
+        let undefined = partial::of(op).filter(|partial| partial.reason == reason);
+        let error = refuse(reason);
+        undefined.map_or(error.clone(), |partial| error.of_kind(partial.kind))
+    })
 }

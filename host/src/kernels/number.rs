@@ -136,6 +136,7 @@ integers! {
     i16, i16::wrapping_abs;
     i32, i32::wrapping_abs;
     i64, i64::wrapping_abs;
+    i128, i128::wrapping_abs;
 }
 
 macro_rules! floats {

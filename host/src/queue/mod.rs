@@ -43,6 +43,8 @@ pub(crate) struct Step {
     pub(crate) push: Vec<u8>,
     /// Whether it depends on an earlier step of the same plan.
     pub(crate) barrier: bool,
+    /// Whether it writes what the host reads in place.
+    pub(crate) reports: bool,
 }
 
 /// Buffer argument of a step: which of the call's buffers, which range, how it is used.
@@ -81,6 +83,8 @@ struct Open {
     submitted: u64,
     /// Commands up to here are ordered before whatever is recorded next.
     ordered: u64,
+    /// Whether a command wrote what the host reads in place.
+    reports: bool,
     bound: vk::Pipeline,
     /// The push constants that are in place.
     pushed: Vec<u8>,
@@ -111,6 +115,7 @@ impl Stream {
                 sequence: 0,
                 submitted: 0,
                 ordered: 0,
+                reports: false,
                 bound: vk::Pipeline::null(),
                 pushed: Vec::new(),
                 used: VecDeque::new(),
@@ -188,6 +193,7 @@ impl Stream {
             self.dispatch(&mut open, command_buffer, pipelines, step, buffers);
             open.sequence += 1;
             open.commands += 1;
+            open.reports |= step.reports;
             for arg in &step.args {
                 mark(buffers[arg.buffer], arg.reads, arg.writes, open.sequence);
             }
@@ -369,7 +375,7 @@ impl Stream {
             };
         };
         let fns = self.device.vk.fns();
-        if self.host_reads {
+        if self.host_reads || std::mem::take(&mut open.reports) {
             self.barrier_to_host(command_buffer, commands::DEVICE_STAGES);
         }
         // SAFETY: the command buffer is in the recording state.

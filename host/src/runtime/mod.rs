@@ -250,7 +250,8 @@ impl Runtime {
     /// The first `limit` elements (all without a limit), row-major. Waits for the work they depend on.
     ///
     /// # Errors
-    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`].
+    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; [`Kind::Arithmetic`] or bad input when an op on the way to it met an
+    /// integer that it has no result for.
     pub fn download(&self, tensor: &Tensor, limit: Option<u64>) -> Result<Vec<u8>> {
         let packed;
         let tensor = if tensor.is_contiguous() {
@@ -261,7 +262,8 @@ impl Runtime {
         };
         let size = tensor.dtype().size();
         let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
-        self.read(&tensor.buffer, tensor.offset() * size, count * size)
+        let bytes = self.read(&tensor.buffer, tensor.offset() * size, count * size)?;
+        tensor.faults.check(&self.stream).map(|()| bytes)
     }
 
     /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
@@ -478,7 +480,7 @@ fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
 /// Names the op, its types and shapes in errors that lack them.
 fn describe(error: Error, op: &str, inputs: &[&Tensor], outputs: &[(DType, Vec<u64>)]) -> Error {
     match error.kind() {
-        Kind::BadInput => error,
+        Kind::BadInput | Kind::Arithmetic => error,
         _ => error.context(ask::show_request(
             op,
             inputs.iter().map(|t| (t.dtype(), t.shape())),

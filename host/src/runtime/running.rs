@@ -1,10 +1,17 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
 use super::{Ran, Runtime, byte_len};
-use crate::{Attr, Result, Tensor, checked, kernels, memory::Buffer, plan::Compiled, route::Route};
+use crate::{
+    Attr, Result, Tensor, checked,
+    faults::{Faults, Word},
+    kernels,
+    memory::Buffer,
+    plan::Compiled,
+    route::Route,
+};
 use nx_vulkan_abi::DType;
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 impl Runtime {
     pub(super) fn execute(
@@ -56,13 +63,21 @@ impl Runtime {
         inputs: &[&Tensor],
         outputs: &[(DType, Vec<u64>)],
     ) -> Result<Vec<Tensor>> {
-        let results = outputs
+        let mut results = outputs
             .iter()
             .map(|(dtype, shape)| {
                 let buffer = self.alloc(byte_len(*dtype, shape)?, None)?;
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<_>>>()?;
+        let word = compiled
+            .site
+            .as_ref()
+            .map(|site| match Faults::shared(inputs) {
+                Some(word) => Ok(word),
+                None => self.fault_word(site),
+            });
+        let word = word.transpose()?;
         let scratch = compiled
             .scratch
             .iter()
@@ -79,6 +94,7 @@ impl Runtime {
         buffers.extend(scratch.iter().map(|b| &**b));
         buffers.extend(compiled.params.as_deref());
         buffers.extend(reports.as_deref());
+        buffers.extend(word.as_ref().map(|word| &*word.buffer));
         if !compiled.steps.is_empty() {
             self.stream
                 .record(&self.pipelines, &compiled.steps, &buffers)?;
@@ -87,7 +103,16 @@ impl Runtime {
         if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
             watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
         }
+        self.inherit(inputs, word.as_ref(), &mut results);
         Ok(results)
+    }
+
+    /// Notes which words speak of `results`.
+    fn inherit(&self, inputs: &[&Tensor], own: Option<&Arc<Word>>, results: &mut [Tensor]) {
+        let faults = Faults::of(inputs, own, self.stream.completed_hint());
+        for result in results {
+            result.faults = faults.clone();
+        }
     }
 
     pub(super) fn run_on_host(
@@ -126,10 +151,12 @@ impl Runtime {
             })
             .collect();
         kernels::run(op, &views, &mut outs, attrs)?;
-        outputs
+        let mut tensors = outputs
             .iter()
             .zip(&results)
             .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
-            .collect()
+            .collect::<Result<Vec<_>>>()?;
+        self.inherit(inputs, None, &mut tensors);
+        Ok(tensors)
     }
 }

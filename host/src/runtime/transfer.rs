@@ -1,7 +1,11 @@
 //! Bytes between the host and the device.
 
 use super::Runtime;
-use crate::{Error, Kind, Result, Tensor, memory::Buffer};
+use crate::{
+    Error, Kind, Result, Tensor,
+    faults::{self, Site, Word},
+    memory::Buffer,
+};
 use ash::vk::Handle;
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -40,7 +44,7 @@ impl Runtime {
                 return Ok(None);
             }
             append(&mut bytes, from, start, len)?;
-            return Ok(Some(bytes));
+            return Ok(tensor.faults.check_now(&self.stream)?.then_some(bytes));
         }
         if len == 0 {
             return Ok(Some(bytes));
@@ -51,7 +55,7 @@ impl Runtime {
             return Ok(None);
         }
         append(&mut bytes, &staging, 0, len)?;
-        Ok(Some(bytes))
+        Ok(tensor.faults.check_now(&self.stream)?.then_some(bytes))
     }
 
     /// A buffer, after giving memory back and waiting if need be.
@@ -63,6 +67,21 @@ impl Runtime {
             }
             result => result,
         }
+    }
+
+    /// A word of 0 that the host can read.
+    pub(super) fn fault_word(&self, site: &Arc<Site>) -> Result<Arc<Word>> {
+        let buffer = self
+            .readback
+            .alloc(faults::BYTES, Some(self.stream.completed_hint()))?;
+        if buffer.last_use() <= self.stream.completed_hint() {
+            let to = mapping(&buffer)?;
+            // SAFETY: the mapping covers the buffer, and no recorded command touches it any more.
+            unsafe { to.write_bytes(0, faults::BYTES as usize) };
+        } else {
+            self.stream.update(&buffer, &[0; faults::BYTES as usize])?;
+        }
+        Ok(Word::new(buffer, site))
     }
 
     pub(super) fn write_new(&self, bytes: &[u8]) -> Result<Arc<Buffer>> {

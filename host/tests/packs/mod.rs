@@ -12,6 +12,8 @@ use std::{
 const PACKS: &[(&str, &str)] = &[
     // One op, `square` on f32.
     ("template", "../abi/template"),
+    ("elementwise", "../packs/elementwise"),
+    ("reduce", "../packs/reduce"),
     // One op per broken rule.
     ("bad", "tests/fixtures/bad_pack"),
     // Ends its process at one step of loading.

@@ -1,23 +1,23 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.Operand do
     @moduledoc false
-    # Operands that have no result. A device gives a number or a NaN for them; Nx.BinaryBackend raises. What the VM knows
-    # without asking the device, the literals, raises here as well.
+    # Operands that have no result: Nx.BinaryBackend raises for them. What the VM knows without asking the device raises
+    # here as well; what only the device knows raises when the result is read, or is a NaN where it is a float.
 
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.{NativeV, VulkanoBackend}
 
+    # Elements of a tensor in the VM's memory that are looked at: the device is quicker with more.
+    @few 1024
+
     @doc """
-    Raises when the operands are literals for which `op` is not defined.
+    Raises when the VM knows that the operands are ones for which `op` is not defined.
     """
-    def check!(op, [_left, %T{type: {kind, _}} = right])
-        when op in [:quotient, :left_shift, :right_shift] and kind in [:s, :u] do
-      case {op, literal(right)} do
-        {:left_shift, n} when n < 0 -> raise ArgumentError, "cannot left shift by #{n}"
-        {:right_shift, n} when n < 0 -> raise ArgumentError, "cannot right shift by #{n}"
-        {:quotient, 0} -> raise ArithmeticError
-        _ -> :ok
-      end
+    def check!(op, [%T{type: {left, _}}, %T{type: {kind, _}} = right])
+        when op in [:quotient, :remainder, :pow, :left_shift, :right_shift] and left in [:s, :u] and
+               kind in [:s, :u] do
+      for n <- elements(right), do: defined!(op, n)
+      :ok
     end
 
     def check!(:remainder, [%T{type: {kind, _}} = left, %T{} = right]) when kind in [:f, :bf] do
@@ -30,6 +30,23 @@ if Code.ensure_loaded?(Nx) do
     end
 
     def check!(_op, _arguments), do: :ok
+
+    defp defined!(op, 0) when op in [:quotient, :remainder], do: raise(ArithmeticError)
+    defp defined!(:pow, n) when n < 0, do: raise(ArithmeticError)
+
+    defp defined!(:left_shift, n) when n < 0,
+      do: raise(ArgumentError, "cannot left shift by #{n}")
+
+    defp defined!(:right_shift, n) when n < 0,
+      do: raise(ArgumentError, "cannot right shift by #{n}")
+
+    defp defined!(_op, _n), do: :ok
+
+    defp elements(%T{data: %Nx.BinaryBackend{}} = tensor) do
+      if Nx.size(tensor) <= @few, do: Nx.to_flat_list(tensor), else: []
+    end
+
+    defp elements(%T{} = tensor), do: tensor |> literal() |> List.wrap()
 
     defp literal(%T{data: %VulkanoBackend{ref: ref}, type: {kind, bits}}) do
       case NativeV.constant_of(ref) do

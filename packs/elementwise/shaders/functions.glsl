@@ -5,6 +5,7 @@
 #define POWER_BY_SQUARING(type) \
     type power(type base, type exponent) { \
         type result = type(1); \
+        nxv_fault(exponent < type(0)); \
         for (; exponent > type(0); exponent >>= 1) { \
             if ((exponent & type(1)) != type(0)) result *= base; \
             base *= base; \
@@ -18,27 +19,42 @@
     type rounded_down(type x) { return x; } \
     type minimum(type a, type b) { return min(a, b); } \
     type maximum(type a, type b) { return max(a, b); } \
+    type clipped(type x, type low, type high) { return min(max(x, low), high); } \
     bool is_nan(type x) { return false; } \
     bool is_infinite(type x) { return false; } \
     bool truth(type x) { return x != type(0); } \
     type negated(type x) { return type(0) - x; } \
     type shifted_left(type x, type amount, int bits) { \
+        nxv_fault(amount < type(0)); \
         return amount >= type(0) && amount < type(bits) ? x << int(amount) : type(0); \
     } \
     type shifted_right(type x, type amount, int bits) { \
+        nxv_fault(amount < type(0)); \
         bool inside = amount >= type(0) && amount < type(bits); \
         return x >> (inside ? int(amount) : bits - 1) >> int(!inside && x >= type(0)); \
     }
 #define SIGNED_FUNCTIONS(type) \
     type absolute(type x) { return abs(x); } \
     type sign_of(type x) { return sign(x); } \
-    type quotient(type a, type b) { return b == type(0) ? b : b == type(-1) ? type(0) - a : a / b; } \
-    type remainder(type a, type b) { return b == type(0) || b == type(-1) ? type(0) : a - a / b * b; }
+    type quotient(type a, type b) { \
+        nxv_fault(b == type(0)); \
+        return b == type(0) ? b : b == type(-1) ? type(0) - a : a / b; \
+    } \
+    type remainder(type a, type b) { \
+        nxv_fault(b == type(0)); \
+        return b == type(0) || b == type(-1) ? type(0) : a - a / b * b; \
+    }
 #define UNSIGNED_FUNCTIONS(type) \
     type absolute(type x) { return x; } \
     type sign_of(type x) { return min(x, type(1)); } \
-    type quotient(type a, type b) { return b == type(0) ? b : a / b; } \
-    type remainder(type a, type b) { return b == type(0) ? b : a % b; }
+    type quotient(type a, type b) { \
+        nxv_fault(b == type(0)); \
+        return b == type(0) ? b : a / b; \
+    } \
+    type remainder(type a, type b) { \
+        nxv_fault(b == type(0)); \
+        return b == type(0) ? b : a % b; \
+    }
 
 INTEGER_FUNCTIONS(int)
 INTEGER_FUNCTIONS(uint)
@@ -93,7 +109,8 @@ bool negative(double x) { return int(unpackDouble2x32(x).y) < 0; }
         return abs(x - whole) >= type(0.5) ? whole + sign_of(x) : whole; \
     } \
     type minimum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b < a ? b : a; } \
-    type maximum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b > a ? b : a; }
+    type maximum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b > a ? b : a; } \
+    type clipped(type x, type low, type high) { return minimum(maximum(x, low), high); }
 
 FLOAT_FUNCTIONS(float)
 #ifdef NXV_HAS_FP64

@@ -13,6 +13,9 @@
 #include "math_f64.glsl"
 #endif
 #include "functions.glsl"
+#ifdef MIXED
+#include "mixed.glsl"
+#endif
 
 // How WIDTH elements are read from `at` on; the plan picks one way for each operand.
 // Arrays take 32-bit indices only; no buffer argument has more elements than those reach.
@@ -71,8 +74,16 @@ Operands read(INDEX at[2], INDEX step[2]) {
 }
 
 R_STORAGE evaluate(A_STORAGE a_stored, B_STORAGE b_stored) {
-    A_COMPUTE a = A_CAST(A_LOAD(a_stored));
-    B_COMPUTE b = B_CAST(B_LOAD(b_stored));
+    A_COMPUTE a_value = A_CAST(A_LOAD(a_stored));
+    B_COMPUTE b_value = B_CAST(B_LOAD(b_stored));
+#ifdef ORDERED
+    // How the operands compare is how their order compares with 0.
+    float a = order(a_value, b_value);
+    float b = 0.0;
+#else
+    A_COMPUTE a = a_value;
+    B_COMPUTE b = b_value;
+#endif
     return R_STORE(R_CAST(EXPRESSION));
 }
 

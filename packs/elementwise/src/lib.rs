@@ -7,6 +7,7 @@ mod copy;
 mod create;
 mod dispatch;
 mod map;
+mod mixed;
 mod space;
 mod table;
 #[cfg(test)]
@@ -21,6 +22,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
     Source::glsl("lanes.glsl", include_str!("../shaders/lanes.glsl")),
     Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
+    Source::glsl("mixed.glsl", include_str!("../shaders/mixed.glsl")),
     Source::glsl(
         "contiguous.comp",
         include_str!("../shaders/contiguous.comp"),

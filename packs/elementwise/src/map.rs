@@ -1,6 +1,7 @@
 //! Plans of the ops that are an expression of the operands at one index.
 
 use crate::dispatch::{self, Code};
+use crate::mixed;
 use crate::space::{Space, Walk};
 use crate::table::{Compute, Op, merge};
 use nx_vulkan_abi::{
@@ -46,10 +47,14 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     let result = request.outputs[0].dtype;
     let types: Vec<DType> = request.inputs.iter().map(|input| input.dtype).collect();
     let merged = types.iter().copied().reduce(merge).unwrap_or(result);
+    let outgrown = mixed::outgrow(&types);
+    let (whole, ordered) = (outgrown && result.is_integer(), mixed::is_ordered(&types));
     let computed = |index: usize| match op.compute(index) {
-        Compute::Result => result,
         Compute::Own => types[index],
-        Compute::Merged => merged,
+        Compute::Compared if ordered => mixed::comparand(types[index], outgrown),
+        Compute::Compared => merged,
+        Compute::Exact if whole => mixed::comparand(types[index], true),
+        Compute::Exact | Compute::Result => result,
     };
     let computed: Vec<DType> = (0..types.len()).map(computed).collect();
     for dtype in types.iter().chain(&computed).chain([&result]) {
@@ -90,6 +95,14 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         if request.device.vendor == NVIDIA {
             code.defines.push(define("NXV_FUSED_FMA", "1"));
         }
+    }
+    match op.compute(0) {
+        Compute::Compared if ordered => {
+            code.defines.push(define("MIXED", "1"));
+            code.defines.push(define("ORDERED", "1"));
+        }
+        Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
+        _ => {}
     }
     code.defines.push(define("EXPRESSION", op.glsl.as_str()));
     Ok(code)

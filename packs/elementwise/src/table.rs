@@ -23,8 +23,11 @@ pub(crate) enum Compute {
     Result,
     /// The operand's type.
     Own,
-    /// The merge of all operands' types.
-    Merged,
+    /// The result's type, but a u64 that meets a signed integer stays a u64, and the other becomes an s64.
+    Exact,
+    /// The merge of both operands' types. Where it does not hold the values of both, the expression compares their
+    /// order with 0 instead.
+    Compared,
 }
 
 /// One row as written in `pack.toml`.

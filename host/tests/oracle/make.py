@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""Writes tables.txt: what ops of docs/ops.md give, by exact integers and rationals, and mpmath for functions.
+
+    pip install mpmath; python3 make.py > tables.txt
+
+Nothing here comes from the code under test. One line is one request: op, type of the result, then `type:elements` for each
+operand and for the result, little-endian hex. The seed is fixed, so that the same file comes out.
+"""
+import random
+import struct
+from fractions import Fraction
+import mpmath
+
+mpmath.mp.prec = 400
+random.seed(20261122)
+
+INTEGERS = {f"{s}{n}": (s == "s", n) for n in (8, 16, 32, 64) for s in "us"}
+# Bits of the significand, lowest exponent of a normal number.
+FLOATS = {"f16": (11, -14), "bf16": (8, -126), "f32": (24, -126), "f64": (53, -1022)}
+NAN, INF = "nan", "inf"
+
+
+def bounds(kind):
+    signed, bits = INTEGERS[kind]
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def wrap(kind, n):
+    low, high = bounds(kind)
+    return (n - low) % (high - low + 1) + low
+
+
+def rounded(kind, x, negative_zero=False):
+    """The float next to a rational, ties to even, as its bits."""
+    precision, least = FLOATS[kind]
+    top = 8 * size(kind) - 1
+    exponents = ((1 << top - precision + 1) - 1) << (precision - 1)
+    if isinstance(x, str):
+        return exponents | {NAN: 1 << precision - 2, INF: 0, "-inf": 1 << top}[x]
+    sign = (x < 0 or negative_zero) << top
+    x = abs(x)
+    if x == 0:
+        return sign
+    e = max(floor_log2(x), least)
+    scaled = x / Fraction(2) ** (e - precision + 1)
+    n = int(scaled)
+    rest = scaled - n
+    n += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and n & 1)
+    bits = n + ((e - least) << (precision - 1))
+    return sign | min(bits, exponents)
+
+
+def floor_log2(x):
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    return e if Fraction(2) ** e <= x else e - 1
+
+
+def value(kind, bits):
+    """What bits of a float stand for: a Fraction, or one of the texts; the sign of a zero is lost."""
+    precision, least = FLOATS[kind]
+    top = 8 * size(kind) - 1
+    sign = -1 if bits >> top else 1
+    magnitude = bits & ((1 << top) - 1)
+    exponent, fraction = magnitude >> (precision - 1), magnitude & ((1 << precision - 1) - 1)
+    if exponent == (1 << top - precision + 1) - 1:
+        return NAN if fraction else (INF if sign > 0 else "-inf")
+    if exponent:
+        fraction |= 1 << (precision - 1)
+    return sign * Fraction(fraction) * Fraction(2) ** (max(exponent, 1) - 1 + least - precision + 1)
+
+
+def size(kind):
+    return 2 if kind in ("f16", "bf16") else int(kind[1:]) // 8
+
+
+def element(kind, bits):
+    return (bits % (1 << 8 * size(kind))).to_bytes(size(kind), "little").hex()
+
+
+def row(op, operands, result):
+    kind, values = result
+    columns = [f"{k}:" + "".join(element(k, v) for v in vs) for k, vs in operands + [(kind, values)]]
+    print(op, *columns)
+
+
+def whole_numbers(kind, count):
+    """Bounds, small ones, neighbours of powers of two, then random ones of every size."""
+    low, high = bounds(kind)
+    fixed = [low, high, 0, 1, high - 1, high // 2 + 1, 3]
+    fixed += [low + 1, -1, -3] if low < 0 else []
+    some = []
+    while len(fixed) + len(some) < count:
+        n = random.getrandbits(random.randint(1, INTEGERS[kind][1]))
+        some.append(wrap(kind, random.choice([n, -n])))
+    return (fixed + some)[:count]
+
+
+def float_bits(kind, count):
+    precision, _ = FLOATS[kind]
+    bits = 8 * size(kind)
+    one = rounded(kind, Fraction(1))
+    top = rounded(kind, INF)
+    fixed = [0, 1 << bits - 1, one, one | 1 << bits - 1, top, top | 1 << bits - 1, top | 1, top - 1, 1,
+             1 << precision - 1, rounded(kind, Fraction(5, 2)), rounded(kind, Fraction(-1, 2))]
+    some = []
+    while len(fixed) + len(some) < count:
+        if random.random() < 0.3:
+            some.append(random.getrandbits(bits))
+        else:
+            e = random.randint(-3, 66 if bits > 16 else 12)
+            x = Fraction(random.getrandbits(60) | 1 << 60, 1 << 60) * Fraction(2) ** e
+            some.append(rounded(kind, random.choice([x, -x])))
+    return (fixed + some)[:count]
+
+
+def cast(source, target, v):
+    if source in INTEGERS:
+        return wrap(target, v) if target in INTEGERS else rounded(target, Fraction(v))
+    x = value(source, v)
+    negative = bool(v >> (8 * size(source) - 1))
+    if target in INTEGERS:
+        low, high = bounds(target)
+        if x in (NAN, INF, "-inf"):
+            return {NAN: 0, INF: high, "-inf": low}[x]
+        return max(low, min(high, int(x)))
+    return rounded(target, x, negative_zero=negative and x == 0)
+
+
+def values(kind, count):
+    return whole_numbers(kind, count) if kind in INTEGERS else float_bits(kind, count)
+
+
+def casts():
+    kinds = [*INTEGERS, *FLOATS]
+    for source in kinds:
+        for target in kinds:
+            if source != target:
+                vs = values(source, 20)
+                row("as_type", [(source, vs)], (target, [cast(source, target, v) for v in vs]))
+
+
+def merged(a, b):
+    (s, n), (t, m) = INTEGERS[a], INTEGERS[b]
+    if s == t:
+        return a if n >= m else b
+    signed, unsigned = (n, m) if s else (m, n)
+    return f"s{max(signed, min(2 * unsigned, 64))}"
+
+
+def truncated(a, b):
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+INTEGER_OPS = {
+    "add": lambda a, b, n: a + b,
+    "subtract": lambda a, b, n: a - b,
+    "multiply": lambda a, b, n: a * b,
+    "quotient": lambda a, b, n: truncated(a, b),
+    "remainder": lambda a, b, n: a - b * truncated(a, b),
+    "min": lambda a, b, n: min(a, b),
+    "max": lambda a, b, n: max(a, b),
+    "bitwise_and": lambda a, b, n: a & b,
+    "bitwise_xor": lambda a, b, n: a ^ b,
+    "pow": lambda a, b, n: pow(a, b, 1 << 64),
+    "left_shift": lambda a, b, n: a << b if b < n else 0,
+    "right_shift": lambda a, b, n: a >> min(b, 64),
+}
+PAIRS = [(k, k) for k in INTEGERS]
+PAIRS += [("u64", "s8"), ("s16", "u64"), ("u64", "s32"), ("s32", "u64"), ("u64", "s64"), ("s64", "u64"), ("u32", "s32"),
+          ("s8", "u16")]
+
+
+def integers():
+    for op, f in INTEGER_OPS.items():
+        for a, b in PAIRS:
+            kind = merged(a, b)
+            xs, ys = whole_numbers(a, 12), whole_numbers(b, 12)
+            random.shuffle(ys)
+            if op in ("quotient", "remainder"):
+                ys = [y or 7 for y in ys]
+            if op in ("pow", "left_shift", "right_shift"):
+                high = bounds(b)[1]
+                ys = [min(y, high) for y in [0, 1, 2, 3, 7, 8, 15, 31, 63, 64, high, high - 1]]
+            width = INTEGERS[kind][1]
+            row(op, [(a, xs), (b, ys)], (kind, [wrap(kind, f(x, y, width)) for x, y in zip(xs, ys)]))
+    for a, b, c in [("u64", "s32", "s32"), ("s32", "u64", "s64"), ("u64", "u64", "s8"), ("s64", "u8", "u64"), ("u8", "u8", "u8")]:
+        kind = merged(merged(a, b), c)
+        for _ in range(2):
+            xs, low, high = whole_numbers(a, 14), random.choice(whole_numbers(b, 9)), random.choice(whole_numbers(c, 9))
+            row("clip", [(a, xs), (b, [low] * 14), (c, [high] * 14)],
+                (kind, [wrap(kind, min(max(x, low), high)) for x in xs]))
+
+
+def near(kind, x):
+    """Numbers of that kind at and around x."""
+    if kind in INTEGERS:
+        low, high = bounds(kind)
+        return [max(low, min(high, int(x) + d)) for d in (-1, 0, 1)]
+    bits = rounded(kind, x)
+    top = rounded(kind, INF)
+    return [b for b in (bits - 1, bits, bits + 1) if 0 <= b and (b & ~(1 << 8 * size(kind) - 1)) < top]
+
+
+def comparisons():
+    """One row for all six: the order of each pair, as the elements of a u8 result: 0 less, 1 equal, 2 greater, 3 none."""
+    kinds = [*INTEGERS, *FLOATS]
+    for index, a in enumerate(kinds):
+        for b in kinds[index:]:
+            a, b = random.sample([a, b], 2)
+            mixed = (a in INTEGERS) != (b in INTEGERS) or {a[0], b[0]} == {"u", "s"}
+            xs, ys = values(a, 12), values(b, 12)
+            random.shuffle(ys)
+            for _ in range(14 if mixed and (size(a) > 2 or size(b) > 2) else 4):
+                x = Fraction(random.choice([1, -1]) * (random.getrandbits(20) | 1 << 20)) * Fraction(2) ** random.randint(-21, 43)
+                p, q = near(a, x), near(b, x)
+                if p and q:
+                    xs.append(random.choice(p))
+                    ys.append(random.choice(q))
+            row("order", [(a, xs), (b, ys)], ("u8", [order(a, x, b, y) for x, y in zip(xs, ys)]))
+
+
+def order(a, x, b, y):
+    x, y = [Fraction(v) if k in INTEGERS else value(k, v) for k, v in ((a, x), (b, y))]
+    if NAN in (x, y):
+        return 3
+    rank = {INF: 1, "-inf": -1}
+    p, q = rank.get(x, 0), rank.get(y, 0)
+    if p or q:
+        return (p > q) - (p < q) + 1
+    return (x > y) - (x < y) + 1
+
+
+M = mpmath
+GILES = ([2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+          0.246640727, 1.50140941],
+         [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+          1.00167406, 2.83297682])
+
+
+def giles(x):
+    w = -M.log((1 - x) * (1 + x))
+    return x * (M.polyval(GILES[0], w - 2.5) if w < 5 else M.polyval(GILES[1], M.sqrt(w) - 3))
+
+
+# Function, and the arguments it is tried on: a range, or a range of exponents of 2 with either sign.
+FUNCTIONS = {
+    "exp": (M.exp, (-60, 60)), "expm1": (M.expm1, (-20, 60)), "log": (M.log, (0, 1000)), "log1p": (M.log1p, (-0.99, 100)),
+    "sigmoid": (lambda x: 1 / (1 + M.exp(-x)), (-60, 60)), "cos": (M.cos, (-1000, 1000)), "sin": (M.sin, (-1000, 1000)),
+    "tan": (M.tan, (-1000, 1000)), "cosh": (M.cosh, (-60, 60)), "sinh": (M.sinh, (-60, 60)), "tanh": (M.tanh, (-20, 20)),
+    "acosh": (M.acosh, (1, 1000)), "asinh": (M.asinh, (-1000, 1000)), "atanh": (M.atanh, (-1, 1)), "acos": (M.acos, (-1, 1)),
+    "asin": (M.asin, (-1, 1)), "atan": (M.atan, (-1000, 1000)), "sqrt": (M.sqrt, (0, 1000)),
+    "rsqrt": (lambda x: 1 / M.sqrt(x), (0, 1000)), "cbrt": (lambda x: M.sign(x) * M.cbrt(abs(x)), (-1000, 1000)),
+    "erf": (M.erf, (-5, 5)), "erfc": (M.erfc, (-5, 12)), "erf_inv": (M.erfinv, (-1, 1)),
+}
+
+
+def rational(x):
+    sign, mantissa, exponent, _ = x._mpf_
+    return (-1) ** sign * Fraction(int(mantissa)) * Fraction(2) ** exponent
+
+
+def within(kind, low, high):
+    """A number of that kind between two bounds: even in value, or even in exponent towards one bound or zero."""
+    while True:
+        how = random.random()
+        if how < 0.5:
+            x = random.uniform(low, high)
+        else:
+            x = random.choice([1, -1, low + 1e-9, high - 1e-9]) * 2.0 ** -random.randint(1, 12) * random.uniform(1, 2)
+            x = x if how < 0.75 else random.choice([low, high]) - x
+        if low < x < high:
+            bits = rounded(kind, Fraction(x))
+            x = value(kind, bits)
+            if x not in (INF, "-inf") and low < x < high and x != 0:
+                return bits
+
+
+def functions():
+    for op, (f, (low, high)) in FUNCTIONS.items():
+        for kind in FLOATS:
+            bits = [within(kind, low, high) for _ in range(20 if kind in ("f32", "f64") else 14)]
+            g = giles if (op, kind) == ("erf_inv", "f64") else f
+            exact = [rational(M.mpf(g(M.mpf(v.numerator) / v.denominator))) for v in (value(kind, b) for b in bits)]
+            row(op, [(kind, bits)], (kind, [rounded(kind, v) for v in exact]))
+
+
+def fmod(a, b):
+    return a - b * int(a / b)
+
+
+def quotients_of_denormals(kind, count):
+    """Dividends and divisors whose quotient is denormal."""
+    precision, least = FLOATS[kind]
+    pairs = []
+    while len(pairs) < count:
+        a = Fraction(random.getrandbits(precision) | 1) * Fraction(2) ** random.randint(least - precision, least + 60)
+        b = a / Fraction(random.getrandbits(precision) | 1) / Fraction(2) ** random.randint(least - 2 * precision, least - precision)
+        a, b = rounded(kind, a), rounded(kind, b)
+        if value(kind, a) and value(kind, b) not in (0, INF):
+            pairs.append((a, b))
+    return pairs
+
+
+def pairs_of_floats():
+    for kind in FLOATS:
+        for op, f in {"divide": lambda a, b: a / b, "remainder": fmod}.items():
+            pairs = [(within(kind, -1000, 1000), within(kind, -30, 30)) for _ in range(24)]
+            if op == "divide" and kind == "f32":
+                pairs += quotients_of_denormals(kind, 40)
+            exact = [f(value(kind, a), value(kind, b)) for a, b in pairs]
+            signs = [a >> (8 * size(kind) - 1) for a, _ in pairs]
+            row(op, [(kind, [a for a, _ in pairs]), (kind, [b for _, b in pairs])],
+                (kind, [rounded(kind, x, negative_zero=x == 0 and s) for x, s in zip(exact, signs)]))
+        for op, f, low in [("atan2", M.atan2, -1000), ("pow", M.power, 0)]:
+            pairs = [(within(kind, low, 100), within(kind, -8, 8)) for _ in range(24)]
+            def mp(b):
+                x = value(kind, b)
+                return M.mpf(x.numerator) / x.denominator
+            exact = [rational(M.mpf(f(mp(a), mp(b)))) for a, b in pairs]
+            row(op, [(kind, [a for a, _ in pairs]), (kind, [b for _, b in pairs])], (kind, [rounded(kind, x) for x in exact]))
+
+
+def reductions():
+    for kind in INTEGERS:
+        vs = whole_numbers(kind, 40)
+        product = 1
+        for v in vs[:5]:
+            product *= v or 3
+        row("sum", [(kind, vs)], (kind, [wrap(kind, sum(vs))]))
+        row("product", [(kind, [v or 3 for v in vs[:5]])], (kind, [wrap(kind, product)]))
+        row("reduce_max", [(kind, vs)], (kind, [max(vs)]))
+        row("reduce_min", [(kind, vs)], (kind, [min(vs)]))
+        row("argmax", [(kind, vs)], ("s32", [vs.index(max(vs))]))
+        row("argmin", [(kind, vs)], ("s32", [vs.index(min(vs))]))
+    for kind in FLOATS:
+        bits = [within(kind, -100, 100) for _ in range(60)]
+        vs = [value(kind, b) for b in bits]
+        product = Fraction(1)
+        for v in vs[:6]:
+            product *= v
+        row("sum", [(kind, bits)], (kind, [rounded(kind, sum(vs))]))
+        row("product", [(kind, bits[:6])], (kind, [rounded(kind, product)]))
+        row("reduce_max", [(kind, bits)], (kind, [bits[vs.index(max(vs))]]))
+        row("reduce_min", [(kind, bits)], (kind, [bits[vs.index(min(vs))]]))
+        row("argmax", [(kind, bits)], ("s32", [vs.index(max(vs))]))
+        row("argmin", [(kind, bits)], ("s32", [vs.index(min(vs))]))
+
+
+casts()
+integers()
+comparisons()
+functions()
+pairs_of_floats()
+reductions()
