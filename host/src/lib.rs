@@ -10,6 +10,7 @@ pub mod config;
 pub mod device;
 mod driver_cache;
 pub mod error;
+mod exit;
 pub mod explain;
 mod failures;
 #[doc(hidden)]
@@ -34,11 +35,11 @@ pub mod tensor;
 pub mod vet;
 
 pub use attrs::{Attr, AttrValue};
-pub use config::Config;
+pub use config::{Config, MemoryBudget};
 pub use device::{Device, DeviceChoice};
 pub use error::{Error, Kind, Result};
 pub use explain::Explanation;
-pub use memory::Stats;
+pub use memory::{BudgetStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_abi::DType;
 pub use route::Considered;
