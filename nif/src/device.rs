@@ -4,11 +4,12 @@ use crate::{
     reply::{self, Failure},
     tensor::SHORT,
 };
-use nx_vulkan_host::{Config, DeviceChoice, Runtime, device};
+use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
 use rustler::{Decoder, Encoder, Env, Error, NifResult, Resource, ResourceArc, SerdeTerm, Term};
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 mod atoms {
@@ -52,6 +53,11 @@ pub(crate) struct Settings {
     /// The `nxv` that comes with this library.
     prober: Option<String>,
     validation: bool,
+    /// Milliseconds that a command may take.
+    timeout_ms: Option<u64>,
+    /// Bytes that may be taken from the driver, or else thousandths of the device's memory.
+    memory_bytes: Option<u64>,
+    memory_share: Option<u16>,
 }
 
 /// `{:ok, device}`. The settings count for the first opening of a device only.
@@ -73,6 +79,14 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.prober = config.prober.or(settings.prober.map(PathBuf::from));
     config.validation |= settings.validation;
+    config.timeout = settings
+        .timeout_ms
+        .map_or(config.timeout, Duration::from_millis);
+    config.memory = match (settings.memory_bytes, settings.memory_share) {
+        (Some(bytes), _) => MemoryBudget::Bytes(bytes),
+        (None, Some(share)) => MemoryBudget::Share(share),
+        (None, None) => config.memory,
+    };
     config.watch = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
@@ -81,6 +95,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .iter()
         .find(|(known, runtime)| *known == config.device || is_uuid_of(&config.device, runtime));
     if let Some((_, runtime)) = known {
+        runtime.check()?;
         return Ok(runtime.clone());
     }
     let fresh = Runtime::open(&config)?;
@@ -89,7 +104,10 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .iter()
         .find(|(_, known)| known.device().summary().uuid == *uuid)
     {
-        Some((_, known)) => known.clone(),
+        Some((_, known)) => {
+            known.check()?;
+            known.clone()
+        }
         None => fresh,
     };
     open.push((config.device, runtime.clone()));
@@ -98,13 +116,6 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
 
 fn is_uuid_of(choice: &DeviceChoice, runtime: &Runtime) -> bool {
     matches!(choice, DeviceChoice::Uuid(uuid) if uuid.eq_ignore_ascii_case(&runtime.device().summary().uuid.replace('-', "")))
-}
-
-/// Ends the threads of all devices but those that are just being opened.
-pub(crate) fn stop_threads() {
-    if let Ok(open) = OPEN.try_lock() {
-        open.iter().for_each(|(_, runtime)| runtime.stop_threads());
-    }
 }
 
 /// `{:ok, [map]}`: every Vulkan device of the machine.
