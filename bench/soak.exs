@@ -110,7 +110,7 @@ defmodule Bench.Soak do
   end
 
   defp constant(device, x) do
-    {:ok, tensor} = NativeV.constant(device, @f32, {}, <<x::float-32-native>>)
+    {:ok, tensor} = Request.constant(device, @f32, {}, <<x::float-32-native>>)
     tensor
   end
 

@@ -9,7 +9,7 @@ defmodule Nx.Vulkan.DevTest do
   {:ok, _} = Application.ensure_all_started(:nx_vulkan)
   :ok = Dev.subscribe()
   device = Device.fetch!(Device.default())
-  {:ok, x} = NativeV.upload(device, {:f, 32}, {4}, :binary.copy(<<1.5::float-32-native>>, 4))
+  {:ok, x} = Request.upload(device, {:f, 32}, {4}, :binary.copy(<<1.5::float-32-native>>, 4))
   double = fn ->
     {:ok, [y]} = Request.run("add", [x, x], [{{:f, 32}, {4}}], [])
     {:ok, <<value::float-32-native, _::binary>>} = NativeV.download(y, nil)

@@ -87,10 +87,10 @@ defmodule Nx.Vulkan.ProcessTest do
 
   test "the VM halts cleanly in the middle of work" do
     script = """
-    alias Nx.Vulkan.{Device, NativeV}
+    alias Nx.Vulkan.{Device, NativeV, Request}
     Application.put_env(:nx_vulkan, :validation, #{Application.get_env(:nx_vulkan, :validation)})
     device = Device.fetch!(Device.default())
-    {:ok, a} = NativeV.upload(device, {:f, 32}, {4096}, :binary.copy(<<0>>, 16384))
+    {:ok, a} = Request.upload(device, {:f, 32}, {4096}, :binary.copy(<<0>>, 16384))
     work = fn work -> {:ok, _} = NativeV.run_dirty("add", [a, a], [{{:f, 32}, {4096}}], []); work.(work) end
     for _ <- 1..8, do: spawn(fn -> work.(work) end)
     Process.sleep(200)

@@ -19,7 +19,7 @@ if Code.ensure_loaded?(:telemetry) do
     device = Device.fetch!(Device.default())
 
     run = fn op, operands, count ->
-      {:ok, x} = NativeV.upload(device, {:f, 32}, {count}, :binary.copy(<<1.5::float-32-native>>, count))
+      {:ok, x} = Request.upload(device, {:f, 32}, {count}, :binary.copy(<<1.5::float-32-native>>, count))
       {:ok, [y]} = Request.run(op, List.duplicate(x, operands), [{{:f, 32}, {count}}], [])
       {:ok, <<value::float-32-native, _::binary>>} = NativeV.download(y, nil)
       value

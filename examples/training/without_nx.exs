@@ -74,7 +74,7 @@ defmodule Training.WithoutNx do
     do: ok!(Request.upload(device, @f32, shape, Problem.to_f32(numbers)))
 
   defp constant(device, number),
-    do: ok!(NativeV.constant(device, @f32, {}, Problem.to_f32(number)))
+    do: ok!(Request.constant(device, @f32, {}, Problem.to_f32(number)))
 
   defp read({w1, b1, w2, b2}, hidden) do
     {Enum.chunk_every(numbers(w1), hidden), numbers(b1), Enum.chunk_every(numbers(w2), 1),

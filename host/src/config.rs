@@ -28,8 +28,24 @@ pub struct Config {
     /// Whether accesses of shaders through `tensor.glsl` are checked against the arrays' lengths. Every op then waits
     /// for its result.
     pub checked: bool,
-    /// How long one batch of work may take before the device counts as lost.
+    /// How long a command may take before the device counts as lost. The device tells how far it is once per batch of up
+    /// to 64 commands, and a batch may take so long for each of them; a queue that advances may take any time.
     pub timeout: Duration,
+    /// How much memory may be taken from the driver.
+    pub memory: MemoryBudget,
+}
+
+/// How much memory a runtime may take from the driver: for tensors, uploads and reading back together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum MemoryBudget {
+    /// 0.9 of the device's memory; where that is the system's, no more than 0.75 of what is free there when the device
+    /// opens, as the system and its control groups say.
+    #[default]
+    Auto,
+    /// Thousandths of the device's memory, or of what is free where that is the system's and less.
+    Share(u16),
+    /// So many bytes.
+    Bytes(u64),
 }
 
 impl Default for Config {
@@ -45,6 +61,7 @@ impl Default for Config {
             watch: false,
             checked: false,
             timeout: Duration::from_secs(120),
+            memory: MemoryBudget::Auto,
         }
     }
 }

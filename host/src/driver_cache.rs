@@ -7,15 +7,17 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 /// Bytes of the checksum in front of the driver's data.
 const SUM: usize = 32;
 /// Bytes of `VkPipelineCacheHeaderVersionOne`: length, version, vendor, device, UUID.
 const HEADER: usize = 32;
+const POLL: Duration = Duration::from_millis(1);
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 30;
 
@@ -89,9 +91,7 @@ impl DriverCache {
     /// [`Kind::Io`] when it cannot be written; [`Kind::DeviceLost`].
     pub(crate) fn persist(&self) -> Result<()> {
         let file = self.file()?;
-        if self.device.is_lost() {
-            return Err(self.device.lost_error());
-        }
+        let _inside = self.device.enter()?;
         self.dirty.store(false, Ordering::Relaxed);
         let data = self.data()?;
         let sum = Sha256::digest(&data);
@@ -109,9 +109,10 @@ impl DriverCache {
         let Some(data) = read(self.file()?, &self.device)? else {
             return Ok(());
         };
+        let _inside = self.device.enter()?;
         let fns = self.device.vk.fns();
         let read = create(&self.device, &data)?;
-        let cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.alone()?;
         // SAFETY: the lock keeps everybody else off the cache that grows; nobody but this function knows the other one.
         let code = unsafe {
             let code = (fns.v1_0.merge_pipeline_caches)(self.device.handle(), *cache, 1, &read);
@@ -132,6 +133,18 @@ impl DriverCache {
                 Err(trouble(file, format_args!("cannot be removed: {error}")))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The cache for this thread alone, once nobody makes a pipeline with it. Whoever does may be stuck in the driver.
+    fn alone(&self) -> Result<RwLockWriteGuard<'_, vk::PipelineCache>> {
+        loop {
+            match self.cache.try_write() {
+                Ok(cache) => return Ok(cache),
+                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::WouldBlock) => self.device.usable()?,
+            }
+            std::thread::sleep(POLL);
         }
     }
 
@@ -164,6 +177,9 @@ impl Drop for DriverCache {
     fn drop(&mut self) {
         // A cache that cannot be written costs the next start some time, nothing else.
         drop(self.persist_new());
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
         let cache = *self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the handle is ours, and nothing else holds it any more.
         unsafe {
@@ -177,6 +193,7 @@ impl Drop for DriverCache {
 }
 
 fn create(device: &Device, data: &[u8]) -> Result<vk::PipelineCache> {
+    let _inside = device.enter()?;
     let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
     let mut cache = vk::PipelineCache::null();
     // SAFETY: the data is empty or passed `read`, so it is what this device's driver once wrote.

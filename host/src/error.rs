@@ -28,6 +28,8 @@ pub enum Kind {
     Pack,
     /// A shader does not compile.
     Shader,
+    /// The call would have to wait, and was made where it must not.
+    WouldWait,
     /// A Vulkan call failed in a way that none of the above covers.
     Vulkan,
 }

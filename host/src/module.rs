@@ -17,6 +17,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+/// Pipelines that a module holds. Specialization constants may be anything.
+const MOST_SIGNATURES: usize = 64;
 /// Largest file that is read as a module.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -277,7 +279,11 @@ impl Module {
                 constants,
             })
             .map_err(|e| e.context(&self.name))?;
-        lock().push((signature, pipeline.clone()));
+        let mut known = lock();
+        if known.len() >= MOST_SIGNATURES {
+            known.remove(0);
+        }
+        known.push((signature, pipeline.clone()));
         Ok(pipeline)
     }
 

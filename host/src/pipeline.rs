@@ -1,6 +1,8 @@
 //! Compute pipelines: made raw, kept by content.
 
-use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
+mod build;
+
+use crate::{Result, device::Device, driver_cache::DriverCache};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
@@ -48,23 +50,43 @@ pub(crate) struct Pipelines {
 
 #[derive(Debug, Default)]
 struct State {
-    /// With the generation of the table that used it last.
-    pipelines: HashMap<[u8; 32], (Arc<Pipeline>, u64)>,
+    pipelines: HashMap<[u8; 32], Kept>,
     generation: u64,
+    /// How often a pipeline was asked for.
+    turn: u64,
+    /// Number of pipelines at which those that nobody holds are looked for.
+    sweep_at: usize,
     /// Pipelines that nobody can use any more, with the number of the last command that may still do.
     unused: Vec<(u64, Arc<Pipeline>)>,
     layouts: HashMap<(u32, u32), Layout>,
 }
 
-impl State {
-    fn find(&mut self, key: &[u8; 32]) -> Option<Arc<Pipeline>> {
-        let generation = self.generation;
-        let (pipeline, used) = self.pipelines.get_mut(key)?;
-        *used = generation;
-        Some(pipeline.clone())
+/// A pipeline, and when it was asked for last: the generation of the table, and the turn.
+#[derive(Debug)]
+struct Kept {
+    pipeline: Arc<Pipeline>,
+    generation: u64,
+    turn: u64,
+}
+
+impl Kept {
+    /// Whether nobody else holds it.
+    fn is_spare(&self) -> bool {
+        Arc::strong_count(&self.pipeline) == 1
     }
 }
 
+impl State {
+    fn find(&mut self, key: &[u8; 32]) -> Option<Arc<Pipeline>> {
+        self.turn += 1;
+        let kept = self.pipelines.get_mut(key)?;
+        (kept.generation, kept.turn) = (self.generation, self.turn);
+        Some(kept.pipeline.clone())
+    }
+}
+
+/// Pipelines that nobody holds, of which about as many may wait to be used again.
+const MOST_SPARE: usize = 256;
 /// Tables after which a pipeline is dropped that none of them used.
 const KEPT_GENERATIONS: u64 = 3;
 
@@ -79,7 +101,10 @@ impl Pipelines {
                 .fns()
                 .khr_push_descriptor
                 .cmd_push_descriptor_set_with_template_khr,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                sweep_at: MOST_SPARE,
+                ..State::default()
+            }),
         })
     }
 
@@ -92,39 +117,86 @@ impl Pipelines {
     /// # Errors
     /// [`Kind::Shader`] when the driver refuses the module.
     pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
+        self.device.usable()?;
         let key = spec.key();
         if let Some(found) = self.lock().find(&key) {
             return Ok(found);
         }
         let layout = self.layout(spec.bindings, spec.push_bytes)?;
-        let made = Arc::new(self.create(spec, layout)?);
+        let made = Arc::new(build::build(&self.device, &self.cache, spec, layout)?);
         self.cache.grew();
         let mut state = self.lock();
-        let generation = state.generation;
-        let (pipeline, _) = state.pipelines.entry(key).or_insert((made, generation));
-        Ok(pipeline.clone())
+        let (generation, turn) = (state.generation, state.turn);
+        let kept = state.pipelines.entry(key).or_insert(Kept {
+            pipeline: made,
+            generation,
+            turn,
+        });
+        Ok(kept.pipeline.clone())
     }
 
-    /// Drops the pipelines that the last tables did not use. `recorded` gives the number of the last command that was
-    /// recorded; `completed` is that of the last one that is done.
-    pub(crate) fn forget_unused(
-        &self,
-        generation: u64,
-        recorded: impl FnOnce() -> u64,
-        completed: u64,
-    ) {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().pipelines.len()
+    }
+
+    /// Drops the pipelines that the last tables did not use.
+    pub(crate) fn forget_unused(&self, generation: u64, recorded: impl FnOnce() -> u64, done: u64) {
+        let old = |kept: &Kept| kept.generation + KEPT_GENERATIONS < generation;
         let mut state = self.lock();
         state.generation = generation;
-        let unused = state.pipelines.extract_if(|_, (pipeline, used)| {
-            *used + KEPT_GENERATIONS < generation && Arc::strong_count(pipeline) == 1
-        });
-        let unused: Vec<_> = unused.map(|(_, (pipeline, _))| pipeline).collect();
+        self.retire(state, old, recorded, done);
+    }
+
+    /// Drops the pipelines that nobody holds any more and whose last use is longest ago, where there are many. Tables may
+    /// stay as they are for ever, while shapes and callers' modules come and go.
+    pub(crate) fn forget_spare(&self, recorded: impl FnOnce() -> u64, done: u64) {
+        let mut state = self.lock();
+        let waiting = state.unused.iter().any(|(last, _)| *last <= done);
+        if state.pipelines.len() < state.sweep_at && !waiting {
+            return;
+        }
+        let spare = state.pipelines.values().filter(|kept| kept.is_spare());
+        let mut turns: Vec<u64> = spare.map(|kept| kept.turn).collect();
+        turns.sort_unstable_by_key(|turn| std::cmp::Reverse(*turn));
+        let crowded = state.pipelines.len() >= state.sweep_at;
+        let oldest = turns.get(MOST_SPARE / 2).filter(|_| crowded).copied();
+        state.sweep_at = state.pipelines.len() - turns.len() + MOST_SPARE;
+        self.retire(
+            state,
+            |kept| oldest.is_some_and(|turn| kept.turn <= turn),
+            recorded,
+            done,
+        );
+    }
+
+    /// Takes out those that nobody holds and `goes` names, and destroys those that were taken out before command `done`.
+    /// `recorded` gives the number of the last command that was recorded.
+    fn retire(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        goes: impl Fn(&Kept) -> bool,
+        recorded: impl FnOnce() -> u64,
+        done: u64,
+    ) {
+        let unused = state
+            .pipelines
+            .extract_if(|_, kept| kept.is_spare() && goes(kept));
+        let unused: Vec<_> = unused.map(|(_, kept)| kept.pipeline).collect();
         // Whoever had one has recorded its commands by now.
         let recorded = recorded();
+        let free: Vec<_> = state
+            .unused
+            .extract_if(.., |(last, _)| *last <= done)
+            .collect();
         let unused = unused.into_iter().map(|pipeline| (recorded, pipeline));
-        let unused: Vec<_> = unused.collect();
-        state.unused.retain(|(last, _)| *last > completed);
         state.unused.extend(unused);
+        drop(state);
+        if !free.is_empty() {
+            // A driver may wait for whatever runs just now.
+            let thread = std::thread::Builder::new().name("nx_vulkan-free".to_owned());
+            drop(thread.spawn(move || drop(free)));
+        }
     }
 
     /// The driver's cache.
@@ -137,6 +209,7 @@ impl Pipelines {
         if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
             return Ok(*found);
         }
+        let _inside = self.device.enter()?;
         let fns = self.device.vk.fns();
         let slots: Vec<_> = (0..bindings)
             .map(|binding| {
@@ -213,92 +286,6 @@ impl Pipelines {
         Ok(layout)
     }
 
-    fn create(&self, spec: &PipelineSpec<'_>, layout: Layout) -> Result<Pipeline> {
-        let fns = self.device.vk.fns();
-        let module_info = vk::ShaderModuleCreateInfo::default().code(spec.words);
-        let mut module = vk::ShaderModule::null();
-        // SAFETY: the module was parsed; a driver may still reject it, which is an error code.
-        let code = unsafe {
-            (fns.v1_0.create_shader_module)(
-                self.device.handle(),
-                &module_info,
-                std::ptr::null(),
-                &mut module,
-            )
-        };
-        self.device.check("vkCreateShaderModule", code)?;
-        let entries: Vec<_> = (0..)
-            .zip(spec.constants)
-            .map(|(i, (id, _))| {
-                vk::SpecializationMapEntry::default()
-                    .constant_id(*id)
-                    .offset(i * 4)
-                    .size(4)
-            })
-            .collect();
-        let values: Vec<u8> = spec
-            .constants
-            .iter()
-            .flat_map(|(_, v)| v.to_ne_bytes())
-            .collect();
-        let specialization = vk::SpecializationInfo::default()
-            .map_entries(&entries)
-            .data(&values);
-        let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
-            .required_subgroup_size(spec.subgroup_size);
-        let mut stage = vk::PipelineShaderStageCreateInfo::default()
-            .stage(vk::ShaderStageFlags::COMPUTE)
-            .module(module)
-            .name(c"main")
-            .specialization_info(&specialization);
-        if spec.subgroup_size != 0 {
-            stage = stage
-                .flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS)
-                .push_next(&mut size);
-        }
-        let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
-            .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
-        let mut info = vk::ComputePipelineCreateInfo::default()
-            .stage(stage)
-            .layout(layout.pipeline);
-        if self.device.robust_pipelines() {
-            info = info.push_next(&mut robustness);
-        }
-        let mut pipeline = vk::Pipeline::null();
-        // SAFETY: the info and all it points to outlive the call; the module is not needed afterwards.
-        let code = unsafe {
-            let code = self.cache.with(|cache| {
-                (fns.v1_0.create_compute_pipelines)(
-                    self.device.handle(),
-                    cache,
-                    1,
-                    &info,
-                    std::ptr::null(),
-                    &mut pipeline,
-                )
-            });
-            (fns.v1_0.destroy_shader_module)(self.device.handle(), module, std::ptr::null());
-            code
-        };
-        match code {
-            vk::Result::SUCCESS => Ok(Pipeline {
-                device: self.device.clone(),
-                pipeline,
-                layout,
-            }),
-            vk::Result::ERROR_DEVICE_LOST => {
-                Err(self.device.failed("vkCreateComputePipelines", code))
-            }
-            code => Err(Error::new(
-                Kind::Shader,
-                format!(
-                    "the driver of {} refuses the shader: {code:?}",
-                    self.device.summary().name
-                ),
-            )),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -338,7 +325,10 @@ impl Pipeline {
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        // SAFETY: `Pipelines` keeps every pipeline until the queue has stopped.
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
+        // SAFETY: `Pipelines` keeps every pipeline until the commands that use it are done.
         unsafe {
             (self.device.vk.fns().v1_0.destroy_pipeline)(
                 self.device.handle(),
@@ -351,6 +341,9 @@ impl Drop for Pipeline {
 
 impl Drop for Pipelines {
     fn drop(&mut self) {
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
         let fns = self.device.vk.fns();
         let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, all)| all).collect();
         let device = self.device.handle();

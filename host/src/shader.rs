@@ -255,6 +255,7 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
     // One compilation at a time: glslang's tables are process-wide.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = lock(&TURN);
+    let _inside = crate::exit::enter().ok_or_else(crate::exit::error)?;
     let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
     let statements = source.text.split([';', '{', '}']);
     if statements.map(operators).any(|n| n > MAX_OPERATORS) {

@@ -92,6 +92,7 @@ impl Tensor {
             shape,
             strides,
             offset,
+            faults: self.faults.clone(),
         }
     }
 

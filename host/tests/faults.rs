@@ -338,7 +338,10 @@ fn a_device_that_does_not_finish_counts_as_lost() {
         &config.packs[0],
         "slow",
     ));
-    assert!(text.contains("work did not finish within 0.3 s"), "{text}");
+    assert!(
+        text.contains("a command did not finish within 0.3 s"),
+        "{text}"
+    );
 }
 
 #[test]

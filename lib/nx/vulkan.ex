@@ -14,11 +14,23 @@ defmodule Nx.Vulkan do
         packs: [],               # more folders to look for kernel packs in
         cache_dir: nil,          # where compiled shaders are kept
         validation: false,       # turn on the Vulkan validation layers
+        timeout_ms: 120_000,     # how long a command may take before the device counts as lost
+        memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
 
-  The settings from `:registry` to `:validation` are read when a device opens.
+  The settings from `:registry` to `:memory` are read when a device opens.
+
+  The device tells how far it is once per batch of up to 64 commands, and a batch may take `:timeout_ms` for each of its
+  commands; as long as one batch after the other gets done a queue may take any time. A process that is thousands of
+  commands ahead of the device waits for it. After a command that takes longer every call raises or returns
+  `:device_lost`: the device stays lost until the VM starts anew, other devices work on. Halting the VM takes a few
+  seconds at most, whatever a device does.
+
+  Where `:memory` is `nil` it is 0.9 of the device's memory. Devices that share the system's memory, lavapipe among them,
+  take no more than 0.75 of what is free there when they open, and a control group's limit counts too. `stats/1` has the
+  budget and what is taken of it, in bytes, under `:budget`.
 
   ## Hot upgrades
 

@@ -6,12 +6,13 @@ use crate::{
     tensor::SHORT,
     terms::List,
 };
-use nx_vulkan_host::{Config, DeviceChoice, Runtime, device};
+use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
 use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term};
 use std::{
     ffi::CStr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 mod atoms {
@@ -62,6 +63,11 @@ pub(crate) struct Settings {
     /// The `nxv` that comes with this library.
     prober: Option<String>,
     validation: bool,
+    /// Milliseconds that a command may take.
+    timeout_ms: Option<u64>,
+    /// Bytes that may be taken from the driver, or else thousandths of the device's memory.
+    memory_bytes: Option<u64>,
+    memory_share: Option<u16>,
 }
 
 /// Settings, of which a wrong one is a bad argument like any other.
@@ -93,6 +99,14 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.prober = config.prober.or(settings.prober.map(PathBuf::from));
     config.validation |= settings.validation;
+    config.timeout = settings
+        .timeout_ms
+        .map_or(config.timeout, Duration::from_millis);
+    config.memory = match (settings.memory_bytes, settings.memory_share) {
+        (Some(bytes), _) => MemoryBudget::Bytes(bytes),
+        (None, Some(share)) => MemoryBudget::Share(share),
+        (None, None) => config.memory,
+    };
     config.watch = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
@@ -101,6 +115,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .iter()
         .find(|(known, runtime)| *known == config.device || is_uuid_of(&config.device, runtime));
     if let Some((_, runtime)) = known {
+        runtime.check()?;
         return Ok(runtime.clone());
     }
     let fresh = Runtime::open(&config)?;
@@ -109,7 +124,10 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .iter()
         .find(|(_, known)| known.device().summary().uuid == *uuid)
     {
-        Some((_, known)) => known.clone(),
+        Some((_, known)) => {
+            known.check()?;
+            known.clone()
+        }
         None => fresh,
     };
     open.push((config.device, runtime.clone()));
@@ -118,13 +136,6 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
 
 fn is_uuid_of(choice: &DeviceChoice, runtime: &Runtime) -> bool {
     matches!(choice, DeviceChoice::Uuid(uuid) if uuid.eq_ignore_ascii_case(&runtime.device().summary().uuid.replace('-', "")))
-}
-
-/// Ends the threads of all devices but those that are just being opened.
-pub(crate) fn stop_threads() {
-    if let Ok(open) = OPEN.try_lock() {
-        open.iter().for_each(|(_, runtime)| runtime.stop_threads());
-    }
 }
 
 /// `{:ok, [map]}`: every Vulkan device of the machine.

@@ -5,7 +5,6 @@ mod cache;
 mod counters;
 mod device;
 mod entry;
-mod exit;
 mod image;
 mod info;
 mod live;

@@ -69,7 +69,8 @@ impl Operands {
     }
 }
 
-/// `{:ok, refs}`, or `:dirty` when the op has to go through [`run_dirty`] because it compiles a shader or computes on the CPU.
+/// `{:ok, refs}`, or `:dirty` when the op has to go through [`run_dirty`] because it compiles a shader,
+/// computes on the CPU, or has to wait for memory or for a device that is far behind.
 #[rustler::nif]
 fn run<'a>(
     env: Env<'a>,

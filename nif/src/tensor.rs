@@ -101,7 +101,7 @@ impl TensorRef {
     }
 }
 
-/// `{:ok, ref}`. For binaries of at most 1 MiB.
+/// `{:ok, ref}`, or `:dirty` when [`upload_dirty`] has to wait for memory. For binaries of at most 1 MiB.
 #[rustler::nif]
 fn upload<'a>(
     env: Env<'a>,
@@ -110,12 +110,12 @@ fn upload<'a>(
     shape: ShapeTerm,
     bytes: Binary,
 ) -> Term<'a> {
-    reply::encode(
-        env,
-        make(&device, |runtime| {
-            runtime.upload(dtype.0, &shape.0, bytes.as_slice())
-        }),
-    )
+    let runtime = &device.runtime;
+    match runtime.try_upload(dtype.0, &shape.0, bytes.as_slice()) {
+        Ok(Some(tensor)) => (atoms::ok(), TensorRef::new(runtime, tensor)).encode(env),
+        Ok(None) => atoms::dirty().encode(env),
+        Err(error) => reply::encode_error(env, &Failure::Host(error)),
+    }
 }
 
 /// [`upload`] on a dirty scheduler, for binaries of any size.
@@ -135,7 +135,7 @@ fn upload_dirty<'a>(
     )
 }
 
-/// `{:ok, ref}` of a tensor whose elements are all `element`.
+/// `{:ok, ref}` of a tensor whose elements are all `element`; `:dirty` when [`constant_dirty`] has to wait for memory.
 #[rustler::nif]
 fn constant<'a>(
     env: Env<'a>,
@@ -144,17 +144,36 @@ fn constant<'a>(
     shape: ShapeTerm,
     element: Binary,
 ) -> Term<'a> {
-    let made = || -> Result<_, Failure> {
-        let tensor = device
-            .runtime
-            .constant(dtype.0, &shape.0, element.as_slice())?;
-        let element = Some(element.as_slice().to_vec());
-        Ok(ResourceArc::new(TensorRef {
-            element,
-            ..TensorRef::unshared(&device.runtime, tensor)
-        }))
-    };
-    reply::encode(env, made())
+    let runtime = &device.runtime;
+    match runtime.try_constant(dtype.0, &shape.0, element.as_slice()) {
+        Ok(Some(tensor)) => (atoms::ok(), same(&device, tensor, &element)).encode(env),
+        Ok(None) => atoms::dirty().encode(env),
+        Err(error) => reply::encode_error(env, &Failure::Host(error)),
+    }
+}
+
+/// As [`constant`], and waits for memory.
+#[rustler::nif(schedule = "DirtyIo")]
+fn constant_dirty<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    element: Binary,
+) -> Term<'a> {
+    let tensor = device
+        .runtime
+        .constant(dtype.0, &shape.0, element.as_slice());
+    let made = tensor.map(|tensor| same(&device, tensor, &element));
+    reply::encode(env, made.map_err(Failure::from))
+}
+
+/// A reference that knows the value of every element.
+fn same(device: &DeviceRef, tensor: Tensor, element: &Binary) -> ResourceArc<TensorRef> {
+    ResourceArc::new(TensorRef {
+        element: Some(element.as_slice().to_vec()),
+        ..TensorRef::unshared(&device.runtime, tensor)
+    })
 }
 
 /// The element that [`constant`] was given for a tensor or what it is a view of, or `nil` for a tensor made in any other way.

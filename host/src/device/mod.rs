@@ -1,15 +1,13 @@
 //! The Vulkan device: finding one, opening it, and what it can do.
 
 mod instance;
+mod lost;
 
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, exit};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance};
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use vulkano::{
     Version, VulkanObject,
     device::{
@@ -64,7 +62,8 @@ pub struct Device {
     pub(crate) queue: Arc<Queue>,
     summary: DeviceSummary,
     facts: Facts,
-    lost: AtomicBool,
+    /// Why it was lost, once it is.
+    lost: OnceLock<String>,
 }
 
 /// Owned form of the ABI's `DeviceInfo`.
@@ -99,6 +98,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// [`Kind::NoDevice`] when there is no loader or no driver.
 pub fn list() -> Result<Vec<DeviceSummary>> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _inside = exit::enter().ok_or_else(exit::error)?;
     Ok(enumerate(&instance(false)?)?
         .iter()
         .enumerate()
@@ -113,6 +113,7 @@ impl Device {
     /// [`Kind::NoDevice`] when there is no loader, no driver, no such device, or it lacks what nx_vulkan needs.
     pub fn open(choice: &DeviceChoice, validation: bool) -> Result<Arc<Device>> {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _inside = exit::enter().ok_or_else(exit::error)?;
         let all = enumerate(&instance(validation)?)?;
         let summaries: Vec<_> = all
             .iter()
@@ -150,7 +151,7 @@ impl Device {
             queue,
             summary,
             facts,
-            lost: AtomicBool::new(false),
+            lost: OnceLock::new(),
         }))
     }
 
@@ -197,49 +198,9 @@ impl Device {
         self.facts.robust_pipelines
     }
 
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn mark_lost(&self) {
-        self.lost.store(true, Ordering::Relaxed);
-    }
-
-    /// The error of a failed Vulkan call; remembers a lost device.
-    pub(crate) fn failed(&self, what: &str, code: ash::vk::Result) -> Error {
-        use ash::vk::Result as R;
-        match code {
-            R::ERROR_DEVICE_LOST => {
-                self.mark_lost();
-                self.lost_error()
-            }
-            R::ERROR_OUT_OF_DEVICE_MEMORY | R::ERROR_OUT_OF_HOST_MEMORY => Error::new(
-                Kind::OutOfMemory,
-                format!("{what}: {code:?} on {}", self.summary.name),
-            ),
-            _ => Error::new(
-                Kind::Vulkan,
-                format!("{what}: {code:?} on {}", self.summary.name),
-            ),
-        }
-    }
-
-    /// `Ok` for `VK_SUCCESS`, else [`Device::failed`].
-    pub(crate) fn check(&self, what: &str, code: ash::vk::Result) -> Result<()> {
-        match code {
-            ash::vk::Result::SUCCESS => Ok(()),
-            code => Err(self.failed(what, code)),
-        }
-    }
-
-    pub(crate) fn lost_error(&self) -> Error {
-        Error::new(
-            Kind::DeviceLost,
-            format!(
-                "the device {} was lost (a kernel ran too long, or the driver failed); restart the VM to use it again",
-                self.summary.name
-            ),
-        )
+    /// Whether this is a CPU or shares the memory of one.
+    pub(crate) fn shares_memory(&self) -> bool {
+        matches!(self.summary.kind, "cpu" | "integrated")
     }
 }
 
@@ -370,6 +331,7 @@ fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
         ext_pipeline_robustness: robust,
         khr_cooperative_matrix: coopmat,
         khr_portability_subset: e.khr_portability_subset,
+        ext_memory_budget: e.ext_memory_budget,
         ..DeviceExtensions::empty()
     };
     let enabled = DeviceFeatures {

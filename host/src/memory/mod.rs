@@ -3,23 +3,26 @@
 //! A block that is freed may be handed out again at once, even while the GPU still uses it: the queue orders
 //! the new use after the old one. Each free block therefore remembers the last use recorded for it.
 
+mod blocks;
+mod budget;
+mod growth;
 mod slab;
+mod system;
 
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
+use blocks::{Free, State};
+pub(crate) use budget::Budget;
+pub use budget::BudgetStats;
+use growth::TOO_LARGE;
 use slab::RawSlab;
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
 };
 
 /// Every block starts at a multiple of this many bytes, which no device's offset alignment exceeds.
 pub(crate) const ALIGN: u64 = 256;
-const FIRST_SLAB: u64 = 64 << 20;
-const LARGEST_SLAB: u64 = 1 << 30;
 /// Blocks up to this size are reused in turns of [`ROTATION`].
 const SMALL: u64 = 64 << 10;
 const ROTATION: usize = 16;
@@ -37,38 +40,47 @@ pub(crate) enum Use {
     Upload,
 }
 
+impl Use {
+    const COUNT: usize = 3;
+
+    fn name(self) -> &'static str {
+        match self {
+            Use::Tensors => "tensors",
+            Use::Readback => "reading back",
+            Use::Upload => "uploading",
+        }
+    }
+}
+
+/// That a call needs [`Patience::Waits`].
+pub(crate) fn would_wait() -> Error {
+    Error::new(Kind::WouldWait, "this call would have to wait")
+}
+
+/// Whether a call may wait: for the device, and for the driver where that may take long. On the schedulers of a VM it
+/// must not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It fails with [`Kind::WouldWait`] instead.
+    Never,
+    /// It may.
+    Waits,
+}
+
 /// Memory of one Vulkan memory type.
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: Arc<Device>,
+    usage: Use,
+    budget: Arc<Budget>,
     memory_type: u32,
+    heap: u32,
     mapped: bool,
     cached: bool,
     max_allocation: u64,
+    /// Held by the one who asks the driver for more.
+    growing: Mutex<()>,
     state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    slabs: Vec<Option<Slab>>,
-    /// Blocks that were freed, by their rounded size: `(slab, offset, last use)`.
-    bins: HashMap<u64, VecDeque<Free>>,
-    binned: u64,
-    stats: Stats,
-}
-
-#[derive(Debug)]
-struct Slab {
-    raw: Arc<RawSlab>,
-    /// Free ranges by offset: `(length, last use)`.
-    free: BTreeMap<u64, (u64, u64)>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Free {
-    slab: usize,
-    offset: u64,
-    last_use: u64,
 }
 
 /// Memory of a pool, in bytes.
@@ -99,8 +111,12 @@ pub(crate) struct Buffer {
 }
 
 impl Pool {
-    /// The pool of the memory type that suits `usage` best.
-    pub(crate) fn new(device: &Arc<Device>, usage: Use) -> Result<Arc<Pool>> {
+    /// The pool of the memory type that suits `usage` best. `budget` gets the size of its heap.
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        usage: Use,
+        budget: impl FnOnce(u64) -> Arc<Budget>,
+    ) -> Result<Arc<Pool>> {
         use vulkano::memory::MemoryPropertyFlags as F;
         let physical = device.vk.physical_device();
         let properties = physical.memory_properties();
@@ -143,10 +159,14 @@ impl Pool {
                 )
             })?;
         let flags = properties.memory_types[best].property_flags;
+        let heap = properties.memory_types[best].heap_index;
         let mapped = flags.contains(F::HOST_VISIBLE) && flags.contains(F::HOST_COHERENT);
         Ok(Arc::new(Pool {
             device: device.clone(),
+            usage,
+            budget: budget(properties.memory_heaps[heap as usize].size),
             memory_type: best as u32,
+            heap,
             mapped,
             cached: mapped && flags.contains(F::HOST_CACHED),
             max_allocation: {
@@ -157,6 +177,7 @@ impl Pool {
                     .unwrap_or(1 << 30)
                     .min(buffer)
             },
+            growing: Mutex::default(),
             state: Mutex::default(),
         }))
     }
@@ -175,25 +196,35 @@ impl Pool {
         self.lock().stats
     }
 
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
     /// A buffer of `len` bytes with undefined content. With `idle_at`, a block whose last use is at most that
     /// sequence number is preferred, so that the host may write it at once.
     ///
     /// # Errors
-    /// [`Kind::OutOfMemory`] naming the size and what is in use.
-    pub(crate) fn alloc(self: &Arc<Self>, len: u64, idle_at: Option<u64>) -> Result<Arc<Buffer>> {
-        let block = round(len).ok_or_else(|| self.out_of_memory(len, &self.lock()))?;
+    /// [`Kind::OutOfMemory`] naming the size and what is in use; [`Kind::WouldWait`] without patience when it takes more
+    /// than the pool has; [`Kind::DeviceLost`].
+    pub(crate) fn alloc(
+        self: &Arc<Self>,
+        len: u64,
+        idle_at: Option<u64>,
+        patience: Patience,
+    ) -> Result<Arc<Buffer>> {
+        self.device.usable()?;
+        let block = round(len).ok_or_else(|| self.out_of_memory(len, TOO_LARGE))?;
         let mut state = self.lock();
-        let found = match state.take_binned(block, idle_at) {
-            Some(free) => free,
-            None => match state.carve(block) {
-                Some(free) => free,
-                None => {
-                    self.grow(&mut state, block, len)?;
-                    state
-                        .carve(block)
-                        .ok_or_else(|| self.out_of_memory(len, &state))?
-                }
-            },
+        let found = loop {
+            if let Some(found) = state.find(block, idle_at) {
+                break found;
+            }
+            if patience == Patience::Never {
+                return Err(would_wait());
+            }
+            drop(state);
+            self.grow(block, len, idle_at)?;
+            state = self.lock();
         };
         state.stats.in_use += block;
         state.stats.buffers += 1;
@@ -217,154 +248,14 @@ impl Pool {
 
     /// Gives every slab without a live buffer whose last use is at most `completed` back to the driver.
     pub(crate) fn trim(&self, completed: u64) {
-        self.lock().trim(completed);
-    }
-
-    fn grow(&self, state: &mut State, block: u64, len: u64) -> Result<()> {
-        if block > self.max_allocation {
-            return Err(self.out_of_memory(len, state));
-        }
-        // Blocks waiting in bins of other sizes may merge into what is needed.
-        if state.binned >= block && state.binned * 2 >= state.stats.allocated - state.stats.in_use {
-            state.merge_bins();
-            if state.fits(block) {
-                return Ok(());
-            }
-        }
-        let next = (state.stats.allocated)
-            .clamp(FIRST_SLAB, LARGEST_SLAB)
-            .min(self.max_allocation);
-        let whole = block.max(next);
-        let slab = RawSlab::new(&self.device, self.memory_type, self.mapped, whole)
-            .or_else(|_| RawSlab::new(&self.device, self.memory_type, self.mapped, block))
-            .map_err(|e| match e.kind() {
-                Kind::DeviceLost => e,
-                _ => self.out_of_memory(len, state),
-            })?;
-        let size = slab.size;
-        let slab = Slab {
-            raw: Arc::new(slab),
-            free: BTreeMap::from([(0, (size, 0))]),
-        };
-        state.stats.allocated += size;
-        match state.slabs.iter().position(Option::is_none) {
-            Some(index) => state.slabs[index] = Some(slab),
-            None => state.slabs.push(Some(slab)),
-        }
-        Ok(())
-    }
-
-    fn out_of_memory(&self, len: u64, state: &State) -> Error {
-        let s = state.stats;
-        Error::new(
-            Kind::OutOfMemory,
-            format!(
-                "{} has no room for {len} bytes: {} bytes are in use by {} buffers, {} bytes are allocated, the largest allocation it allows is {} bytes",
-                self.device.summary().name,
-                s.in_use,
-                s.buffers,
-                s.allocated,
-                self.max_allocation
-            ),
-        )
+        let empty = self.lock().take_empty(completed);
+        // The driver takes its time, and nobody else has to wait for it.
+        drop(empty);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl State {
-    fn take_binned(&mut self, block: u64, idle_at: Option<u64>) -> Option<Free> {
-        let bin = self.bins.get_mut(&block)?;
-        // Small blocks rotate, so that an op seldom has to wait for the last user of its result's memory; of
-        // large ones the latest is taken, so that few exist.
-        let index = match idle_at {
-            Some(done) => bin.iter().take(ROTATION).position(|f| f.last_use <= done),
-            None if block > SMALL => bin.len().checked_sub(1),
-            None => (bin.len() >= ROTATION).then_some(0),
-        }?;
-        self.binned -= block;
-        bin.remove(index)
-    }
-
-    /// Best fit over the free ranges of all slabs.
-    fn carve(&mut self, block: u64) -> Option<Free> {
-        let (_, slab, offset) = self
-            .slabs
-            .iter()
-            .enumerate()
-            .filter_map(|(i, slab)| Some((i, slab.as_ref()?)))
-            .flat_map(|(i, slab)| {
-                slab.free
-                    .iter()
-                    .map(move |(&offset, &(len, _))| (len, i, offset))
-            })
-            .filter(|&(len, ..)| len >= block)
-            .min()?;
-        let free = &mut self.slabs[slab].as_mut()?.free;
-        let (len, last_use) = free.remove(&offset)?;
-        if len > block {
-            free.insert(offset + block, (len - block, last_use));
-        }
-        Some(Free {
-            slab,
-            offset,
-            last_use,
-        })
-    }
-
-    fn fits(&self, block: u64) -> bool {
-        self.slabs
-            .iter()
-            .flatten()
-            .any(|s| s.free.values().any(|&(len, _)| len >= block))
-    }
-
-    fn merge_bins(&mut self) {
-        for (block, bin) in self.bins.drain() {
-            for free in bin {
-                if let Some(slab) = self.slabs[free.slab].as_mut() {
-                    insert_merged(&mut slab.free, free.offset, block, free.last_use);
-                }
-            }
-        }
-        self.binned = 0;
-    }
-
-    fn trim(&mut self, completed: u64) {
-        self.merge_bins();
-        for entry in &mut self.slabs {
-            let empty = entry.as_ref().is_some_and(|slab| {
-                slab.free
-                    .get(&0)
-                    .is_some_and(|&(len, used)| len == slab.raw.size && used <= completed)
-            });
-            if empty && let Some(slab) = entry.take() {
-                self.stats.allocated -= slab.raw.size;
-            }
-        }
-    }
-}
-
-fn insert_merged(
-    free: &mut BTreeMap<u64, (u64, u64)>,
-    mut offset: u64,
-    mut len: u64,
-    mut last: u64,
-) {
-    if let Some((next_len, used)) = free.remove(&(offset + len)) {
-        len += next_len;
-        last = last.max(used);
-    }
-    if let Some((&before, &(before_len, used))) = free.range(..offset).next_back()
-        && before + before_len == offset
-    {
-        offset = before;
-        len += before_len;
-        last = last.max(used);
-    }
-    free.insert(offset, (len, last));
 }
 
 /// Size of the block for `len` bytes: steps of a quarter power of two, so that blocks of like sizes are reused.
@@ -450,14 +341,5 @@ mod tests {
             );
         }
         assert_eq!(round(u64::MAX), None);
-    }
-
-    #[test]
-    fn neighbouring_free_ranges_merge_and_keep_the_latest_use() {
-        let mut free = BTreeMap::new();
-        insert_merged(&mut free, 0, 256, 1);
-        insert_merged(&mut free, 512, 256, 7);
-        insert_merged(&mut free, 256, 256, 3);
-        assert_eq!(free, BTreeMap::from([(0, (768, 7))]));
     }
 }

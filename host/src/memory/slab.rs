@@ -1,5 +1,6 @@
 //! Slabs: memory as the driver gives it.
 
+use super::budget::Share;
 use crate::{Result, device::Device};
 use ash::vk;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ pub(super) struct RawSlab {
     pub(super) buffer: vk::Buffer,
     pub(super) mapping: usize,
     pub(super) size: u64,
+    _share: Share,
 }
 
 impl RawSlab {
@@ -20,7 +22,9 @@ impl RawSlab {
         memory_type: u32,
         mapped: bool,
         size: u64,
+        share: Share,
     ) -> Result<RawSlab> {
+        let _inside = device.enter()?;
         let fns = device.vk.fns();
         let info = vk::BufferCreateInfo::default().size(size).usage(
             vk::BufferUsageFlags::STORAGE_BUFFER
@@ -33,6 +37,7 @@ impl RawSlab {
             buffer: vk::Buffer::null(),
             mapping: 0,
             size,
+            _share: share,
         };
         let check = |what: &str, code: vk::Result| device.check(what, code);
         // SAFETY: the infos are complete and live through the calls; on failure `slab`'s Drop frees what was made.
@@ -86,6 +91,9 @@ impl RawSlab {
 
 impl Drop for RawSlab {
     fn drop(&mut self) {
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
         let fns = self.device.vk.fns();
         // SAFETY: both handles are ours; the pool drops a slab only when no recorded work uses it. Null is allowed.
         unsafe {

@@ -5,20 +5,26 @@
 //! and a barrier is recorded only where an op depends on something since the last one.
 
 mod commands;
+mod progress;
+#[cfg(test)]
+mod tests;
 mod timer;
+mod wait;
 
 use crate::{
     Error, Result,
     device::Device,
+    exit,
     memory::Buffer,
     pipeline::{Pipeline, Pipelines},
 };
 use ash::vk;
+use progress::Clock;
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,14 +32,11 @@ pub(crate) use timer::Quiet;
 use timer::Timer;
 use vulkano::VulkanObject;
 
-/// Commands after which an open command buffer is submitted.
+/// Commands after which an open command buffer is submitted, unless the last ones took long.
 const BATCH: u32 = 64;
 /// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
 /// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.
 const IDLE: Duration = Duration::from_micros(30);
-/// How long a wait spins before it sleeps.
-const SPIN: Duration = Duration::from_micros(200);
-
 /// One compute dispatch, ready to record.
 #[derive(Debug)]
 pub(crate) struct Step {
@@ -65,8 +68,16 @@ pub(crate) struct Stream {
     pool: vk::CommandPool,
     timeline: vk::Semaphore,
     completed: AtomicU64,
+    /// Number of the last recorded command, as of the last call that recorded.
+    recorded: AtomicU64,
+    /// Submissions that were not seen done when the last one was made.
+    in_flight: AtomicUsize,
+    /// Commands that a batch may have now.
+    batch: AtomicU32,
     open: Mutex<Open>,
+    clock: Mutex<Clock>,
     timer: Timer,
+    /// How long a command may take.
     timeout: Duration,
     submissions: AtomicU64,
     when_quiet: Quiet,
@@ -109,6 +120,9 @@ impl Stream {
             pool: vk::CommandPool::null(),
             timeline: vk::Semaphore::null(),
             completed: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            batch: AtomicU32::new(BATCH),
             open: Mutex::new(Open {
                 command_buffer: None,
                 commands: 0,
@@ -122,6 +136,7 @@ impl Stream {
                 last_look: Instant::now(),
                 failure: None,
             }),
+            clock: Mutex::new(Clock::new(Instant::now())),
             timer: Timer::default(),
             timeout,
             submissions: AtomicU64::new(0),
@@ -160,6 +175,7 @@ impl Stream {
         }
         let stream = Arc::new(stream);
         Timer::start(&stream)?;
+        exit::stop_at_exit(Arc::downgrade(&stream));
         Ok(stream)
     }
 
@@ -175,16 +191,13 @@ impl Stream {
         buffers: &[&Buffer],
     ) -> Result<()> {
         let mut open = self.lock();
-        let start = open.sequence;
+        let command_buffer = self.command_buffer(&mut open)?;
+        let first = open.sequence + 1;
         for step in steps {
-            let command_buffer = self.command_buffer(&mut open)?;
             let ordered = self.ordered(&open);
             let external = step.args.iter().any(|arg| {
                 let buffer = buffers[arg.buffer];
-                let depends = |last: &AtomicU64| {
-                    let last = last.load(Ordering::Relaxed);
-                    last > ordered && last <= start
-                };
+                let depends = |last: &AtomicU64| last.load(Ordering::Relaxed) > ordered;
                 depends(&buffer.last_write) || (arg.writes && depends(&buffer.last_read))
             });
             if external || (step.barrier && open.ordered < open.sequence) {
@@ -194,8 +207,12 @@ impl Stream {
             open.sequence += 1;
             open.commands += 1;
             open.reports |= step.reports;
+        }
+        // Only now: a step that used a buffer must not hide from the next one what others did to it before. What the
+        // steps do to each other, their own flag says.
+        for (number, step) in (first..).zip(steps) {
             for arg in &step.args {
-                mark(buffers[arg.buffer], arg.reads, arg.writes, open.sequence);
+                mark(buffers[arg.buffer], arg.reads, arg.writes, number);
             }
         }
         self.after_recording(open)
@@ -211,106 +228,18 @@ impl Stream {
         self.lock().sequence
     }
 
-    /// Highest number up to which all commands are done.
-    pub(crate) fn completed(&self) -> Result<u64> {
-        let mut value = 0;
-        // SAFETY: the semaphore is a live timeline semaphore of this device.
-        let code = unsafe {
-            (self.device.vk.fns().v1_2.get_semaphore_counter_value)(
-                self.device.handle(),
-                self.timeline,
-                &mut value,
-            )
-        };
-        self.device.check("vkGetSemaphoreCounterValue", code)?;
-        if value == u64::MAX {
-            // A lost device may report any value.
-            self.device.mark_lost();
-            return Err(self.device.lost_error());
-        }
-        self.completed.fetch_max(value, Ordering::Relaxed);
-        Ok(value)
-    }
-
-    /// The value `completed` last returned, without asking the driver.
-    pub(crate) fn completed_hint(&self) -> u64 {
-        self.completed.load(Ordering::Relaxed)
-    }
-
-    /// Waits until command `number` is done. Submits it first if need be.
-    ///
-    /// # Errors
-    /// [`Kind::DeviceLost`] when the device fails or does not finish within the timeout.
-    pub(crate) fn wait(&self, number: u64) -> Result<()> {
-        if self.spin(number, SPIN)? {
-            Ok(())
-        } else {
-            self.sleep(number)
-        }
-    }
-
-    /// Submits command `number` if need be and spins until it is done; false when it is not within `budget`.
-    ///
-    /// # Errors
-    /// [`Kind::DeviceLost`].
-    pub(crate) fn spin(&self, number: u64, budget: Duration) -> Result<bool> {
-        if self.completed_hint() >= number {
-            return Ok(true);
-        }
-        {
-            let mut open = self.lock();
-            if open.submitted < number {
-                self.submit(&mut open)?;
-            }
-        }
-        let start = Instant::now();
-        loop {
-            if self.completed()? >= number {
-                return Ok(true);
-            }
-            if start.elapsed() >= budget {
-                return Ok(false);
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    fn sleep(&self, number: u64) -> Result<()> {
-        let (semaphores, values) = ([self.timeline], [number]);
-        let info = vk::SemaphoreWaitInfo::default()
-            .semaphores(&semaphores)
-            .values(&values);
-        let fns = self.device.vk.fns();
-        // SAFETY: the info outlives the call.
-        let code = unsafe {
-            (fns.v1_2.wait_semaphores)(self.device.handle(), &info, self.timeout.as_nanos() as u64)
-        };
-        match code {
-            vk::Result::TIMEOUT => {
-                self.device.mark_lost();
-                Err(self.device.lost_error().context(format!(
-                    "work did not finish within {} s",
-                    self.timeout.as_secs_f32()
-                )))
-            }
-            code => {
-                self.device.check("vkWaitSemaphores", code)?;
-                self.completed().map(|_| ())
-            }
-        }
-    }
-
     /// Submissions so far.
     pub(crate) fn submissions(&self) -> u64 {
         self.submissions.load(Ordering::Relaxed)
     }
 
     fn after_recording(&self, mut open: MutexGuard<'_, Open>) -> Result<()> {
-        if open.commands >= BATCH {
+        self.recorded.store(open.sequence, Ordering::Relaxed);
+        if open.commands >= self.batch.load(Ordering::Relaxed) {
             self.submit(&mut open)?;
         } else if open.last_look.elapsed() > IDLE {
             open.last_look = Instant::now();
-            if self.completed()? >= open.submitted {
+            if self.counter()? >= open.submitted {
                 self.submit(&mut open)?;
             }
         }
@@ -319,19 +248,18 @@ impl Stream {
         Ok(())
     }
 
+    /// The command buffer to record into. The lock that is held keeps the end of the process waiting.
     fn command_buffer(&self, open: &mut Open) -> Result<vk::CommandBuffer> {
+        self.device.usable()?;
         if let Some(command_buffer) = open.command_buffer {
             return Ok(command_buffer);
-        }
-        if self.device.is_lost() {
-            return Err(self.device.lost_error());
         }
         if let Some(error) = &open.failure {
             return Err(error.clone());
         }
         let fns = self.device.vk.fns();
         let reusable = match open.used.front() {
-            Some((done, _)) if *done <= self.completed_hint() || *done <= self.completed()? => {
+            Some((done, _)) if *done <= self.completed_hint() || *done <= self.counter()? => {
                 open.used.pop_front()
             }
             _ => None,
@@ -368,6 +296,7 @@ impl Stream {
     }
 
     fn submit(&self, open: &mut Open) -> Result<()> {
+        self.device.usable()?;
         let Some(command_buffer) = open.command_buffer.take() else {
             return match &open.failure {
                 Some(error) => Err(error.clone()),
@@ -401,19 +330,30 @@ impl Stream {
             });
         if let Err(error) = result {
             // Work is lost: nothing after this can be trusted.
-            self.device.mark_lost();
+            self.device
+                .mark_lost(format!("work could not be submitted: {error}"));
             open.failure = Some(error.clone());
             return Err(error);
         }
         open.used.push_back((open.sequence, command_buffer));
         open.submitted = open.sequence;
         open.last_look = Instant::now();
+        let in_flight = open.unfinished(self.completed_hint()).len();
+        self.in_flight.store(in_flight, Ordering::Relaxed);
         self.submissions.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// The last numbers of the submissions that have commands after `done`, in order.
+    fn unfinished(&self, done: u64) -> impl ExactSizeIterator<Item = u64> {
+        let finished = self.used.partition_point(|(last, _)| *last <= done);
+        self.used.range(finished..).map(|(last, _)| *last)
     }
 }
 
@@ -432,13 +372,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let last = self.sequence();
-        if !self.device.is_lost() && self.wait(last).is_err() {
-            // The device is gone; destroying its objects is still allowed.
-            self.device.mark_lost();
+        // What is destroyed must be done with; what never gets done is kept.
+        if self.wait(self.sequence()).is_err() {
+            return;
         }
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
         let fns = self.device.vk.fns();
-        // SAFETY: all submitted work is done or the device is lost; both handles are ours.
+        // SAFETY: all submitted work is done; both handles are ours.
         unsafe {
             (fns.v1_0.destroy_command_pool)(self.device.handle(), self.pool, std::ptr::null());
             (fns.v1_0.destroy_semaphore)(self.device.handle(), self.timeline, std::ptr::null());

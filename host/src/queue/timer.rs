@@ -1,18 +1,20 @@
 //! The timer of a queue: a thread that submits what was recorded and nobody waited for.
 
 use super::{Stream, lock};
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, exit};
 use std::{
     sync::{
-        Arc, Condvar, Mutex, Once, Weak,
+        Arc, Condvar, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How often the timer looks at an open command buffer.
 const TICK: Duration = Duration::from_micros(60);
+/// How often it looks whether the device makes progress, at most.
+const LOOK: Duration = Duration::from_millis(10);
 /// Ticks without work after which the timer sleeps until it is woken.
 const QUIET_TICKS: u32 = 40;
 
@@ -34,19 +36,13 @@ pub(super) struct Timer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Streams whose timers must stop before the driver's own exit handlers run.
-static LIVE: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
-
 impl Timer {
     /// Starts the timer of `stream`.
     pub(super) fn start(stream: &Arc<Stream>) -> Result<()> {
         let weak = Arc::downgrade(stream);
         let thread = std::thread::Builder::new()
             .name("nx_vulkan-timer".to_owned())
-            .spawn({
-                let weak = weak.clone();
-                move || run_timer(&weak)
-            })
+            .spawn(move || run_timer(&weak))
             .map_err(|e| {
                 Error::new(
                     Kind::Io,
@@ -54,20 +50,28 @@ impl Timer {
                 )
             })?;
         *lock(&stream.timer.thread) = Some(thread);
-        stop_at_exit(weak);
         Ok(())
     }
 }
 
 impl Stream {
-    /// Ends the timer's thread, so that nothing of the queue runs in the background any more.
-    pub(crate) fn stop_timer(&self) {
+    /// Ends the timer's thread, so that nothing of the queue runs in the background any more; false when it is still
+    /// inside the driver at `deadline`.
+    pub(crate) fn stop_timer(&self, deadline: Instant) -> bool {
         self.timer.stop.store(true, Ordering::Release);
         self.timer.notify();
-        if let Some(thread) = lock(&self.timer.thread).take() {
-            // A timer that panicked has stopped too.
-            drop(thread.join());
+        let mut thread = lock(&self.timer.thread);
+        let stopped = |thread: &Option<JoinHandle<()>>| {
+            thread.as_ref().is_none_or(|thread| {
+                // The timer itself may drop the last handle of the stream.
+                thread.is_finished() || thread.thread().id() == std::thread::current().id()
+            })
+        };
+        let stopped = exit::until(deadline, || stopped(&thread));
+        if stopped {
+            thread.take();
         }
+        stopped
     }
 
     /// Submits an open command buffer if there is one. Returns whether the timer has to look again soon.
@@ -87,9 +91,17 @@ impl Stream {
 
 fn run_timer(stream: &Weak<Stream>) {
     let mut quiet = 0;
+    let mut looked = Instant::now();
     while let Some(stream) = stream.upgrade() {
         if stream.timer.stop.load(Ordering::Acquire) {
             return;
+        }
+        // Nobody else may be waiting for the device: what is stuck inside the driver relies on this look.
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            if stream.look().is_err() {
+                return;
+            }
         }
         quiet = if stream.tick() { 0 } else { quiet + 1 };
         if quiet < QUIET_TICKS {
@@ -101,24 +113,6 @@ fn run_timer(stream: &Weak<Stream>) {
             quiet = 0;
         }
     }
-}
-
-/// A driver tears itself down in an exit handler; a thread of ours that is inside it then would crash the process.
-/// Ours is registered after the driver's, so it runs first.
-fn stop_at_exit(stream: Weak<Stream>) {
-    extern "C" fn stop_all() {
-        for stream in lock(&LIVE).drain(..).filter_map(|weak| weak.upgrade()) {
-            stream.stop_timer();
-        }
-    }
-    static REGISTER: Once = Once::new();
-    // SAFETY: the handler is a plain function of a library that stays loaded.
-    REGISTER.call_once(|| unsafe {
-        libc::atexit(stop_all);
-    });
-    let mut live = lock(&LIVE);
-    live.retain(|weak| weak.strong_count() > 0);
-    live.push(stream);
 }
 
 impl Timer {

@@ -7,7 +7,7 @@
 use super::{Runtime, byte_len};
 use crate::{
     Error, Result, Tensor,
-    memory::{ALIGN, Buffer},
+    memory::{ALIGN, Buffer, Patience},
     module::{Binding, Launch, Module},
 };
 use nx_vulkan_abi::DType;
@@ -198,7 +198,7 @@ impl Runtime {
 
     /// A buffer whose contents are undefined.
     fn bytes(&self, len: u64) -> Result<Tensor> {
-        let buffer: std::sync::Arc<Buffer> = self.alloc(len, None)?;
+        let buffer: std::sync::Arc<Buffer> = self.alloc(len, None, Patience::Waits)?;
         Ok(Tensor::contiguous(buffer, DType::U8, &[len]))
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     Attr, Error, Kind, Result,
     ask::{Ask, Operand},
     kernels,
+    memory::Patience,
     route::Route,
     tensor::Tensor,
 };
@@ -102,7 +103,7 @@ impl Runtime {
                 outputs,
                 attrs,
             };
-            planner.find_with(place, &ask, &|bytes| self.write_new(bytes))?
+            planner.find_with(place, &ask, &|bytes| self.write_new(bytes, Patience::Waits))?
         };
         Ok(Forced {
             route,
@@ -130,7 +131,7 @@ impl Runtime {
                 "{op} was planned for operands of other types, shapes or layouts"
             )));
         }
-        self.execute(route, op, inputs, outputs, attrs)
+        self.execute(route, op, inputs, outputs, attrs, Patience::Waits)
             .map_err(|e| describe(e, op, inputs, outputs))
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     live::{Live, Watch},
     log,
     measured::Measured,
-    memory::{Pool, Stats, Use},
+    memory::{Budget, BudgetStats, Patience, Pool, Stats, Use},
     module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
@@ -42,12 +42,15 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
+use transfer::now;
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;
 const SHOWN_WARNINGS: usize = 3;
+/// How long the end of a runtime waits for a thread of its own that is inside a driver.
+const STOPPING: Duration = Duration::from_secs(1);
 const MAX_CONSTANTS: usize = 4_096;
 /// Requests whose last choice is known, to tell when it changes.
 const MAX_CHOICES: usize = 65_536;
@@ -99,6 +102,12 @@ pub struct Ran {
 pub struct RuntimeStats {
     /// Tensor memory.
     pub memory: Stats,
+    /// What all memory together may be, and is.
+    pub budget: BudgetStats,
+    /// Commands that were recorded and are not known to be done.
+    pub ahead: u64,
+    /// Compiled pipelines that are kept.
+    pub pipelines: usize,
     /// Ops that the host's CPU kernels ran because no pack did.
     pub fallbacks: u64,
     /// Ops by `(op, pack/kernel)`.
@@ -136,7 +145,11 @@ impl Runtime {
         }
         let device = Device::open(&config.device, config.validation)?;
         let cache = config.cache_dir();
-        let tensors = Pool::new(&device, Use::Tensors)?;
+        let new_budget = |heap| Budget::new(&device, config.memory, heap);
+        let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
+        let same = |_| tensors.budget().clone();
+        let readback = Pool::new(&device, Use::Readback, same)?;
+        let upload = Pool::new(&device, Use::Upload, same)?;
         let pipelines = Pipelines::new(&device, cache.clone())?;
         let writer = pipelines.cache().clone();
         // A cache that cannot be written costs the next start some time, nothing else.
@@ -153,8 +166,8 @@ impl Runtime {
             choices: Mutex::default(),
             constants: Mutex::default(),
             tensors,
-            readback: Pool::new(&device, Use::Readback)?,
-            upload: Pool::new(&device, Use::Upload)?,
+            readback,
+            upload,
             shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders")))
                 .checked(config.checked),
             module_files: Mutex::default(),
@@ -186,6 +199,14 @@ impl Runtime {
         &self.device
     }
 
+    /// Fails when the device was lost, or the process ends.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn check(&self) -> Result<()> {
+        self.device.usable()
+    }
+
     /// Limits and capabilities, as packs see them.
     pub fn device_info(&self) -> DeviceInfo<'_> {
         self.device.info()
@@ -201,6 +222,24 @@ impl Runtime {
     /// # Errors
     /// Bad input when `bytes` has the wrong size; [`Kind::OutOfMemory`].
     pub fn upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Tensor> {
+        self.upload_by(dtype, shape, bytes, Patience::Waits)
+    }
+
+    /// As [`Runtime::upload`], without ever waiting; `None` when that is needed.
+    ///
+    /// # Errors
+    /// As [`Runtime::upload`].
+    pub fn try_upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Option<Tensor>> {
+        now(self.upload_by(dtype, shape, bytes, Patience::Never))
+    }
+
+    fn upload_by(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<Tensor> {
         let expected = byte_len(dtype, shape)?;
         if bytes.len() as u64 != expected {
             return Err(Error::bad_input(format!(
@@ -209,7 +248,8 @@ impl Runtime {
                 bytes.len()
             )));
         }
-        Ok(Tensor::contiguous(self.write_new(bytes)?, dtype, shape))
+        let buffer = self.write_new(bytes, patience)?;
+        Ok(Tensor::contiguous(buffer, dtype, shape))
     }
 
     /// A tensor of zeros.
@@ -217,8 +257,9 @@ impl Runtime {
     /// # Errors
     /// [`Kind::OutOfMemory`].
     pub fn zeros(&self, dtype: DType, shape: &[u64]) -> Result<Tensor> {
-        let buffer = self.alloc(byte_len(dtype, shape)?, None)?;
+        let buffer = self.alloc(byte_len(dtype, shape)?, None, Patience::Waits)?;
         if buffer.len() > 0 {
+            self.stream.make_room()?;
             self.stream.zero(&buffer)?;
         }
         Ok(Tensor::contiguous(buffer, dtype, shape))
@@ -229,13 +270,37 @@ impl Runtime {
     /// # Errors
     /// Bad input when `element` is not one element of `dtype`; [`Kind::OutOfMemory`].
     pub fn constant(&self, dtype: DType, shape: &[u64], element: &[u8]) -> Result<Tensor> {
+        self.constant_by(dtype, shape, element, Patience::Waits)
+    }
+
+    /// As [`Runtime::constant`], without ever waiting; `None` when that is needed.
+    ///
+    /// # Errors
+    /// As [`Runtime::constant`].
+    pub fn try_constant(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        element: &[u8],
+    ) -> Result<Option<Tensor>> {
+        now(self.constant_by(dtype, shape, element, Patience::Never))
+    }
+
+    fn constant_by(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        element: &[u8],
+        patience: Patience,
+    ) -> Result<Tensor> {
+        self.device.usable()?;
         checked_elements(shape)?;
         let key = (dtype, element.to_vec());
         let known = lock(&self.constants).get(&key).cloned();
         let scalar = match known {
             Some(scalar) => scalar,
             None => {
-                let scalar = self.upload(dtype, &[], element)?;
+                let scalar = self.upload_by(dtype, &[], element, patience)?;
                 let mut constants = lock(&self.constants);
                 if constants.len() >= MAX_CONSTANTS {
                     constants.clear();
@@ -336,11 +401,12 @@ impl Runtime {
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
     ) -> Result<Ran> {
+        self.device.usable()?;
         let route = match with_key(op, inputs, outputs, attrs, |key| self.cached(key)) {
             Some(route) => route,
             None => self.find_route(op, inputs, outputs, attrs)?,
         };
-        self.execute(&route, op, inputs, outputs, attrs)
+        self.execute(&route, op, inputs, outputs, attrs, Patience::Waits)
             .map_err(|e| describe(e, op, inputs, outputs))
     }
 
@@ -361,10 +427,10 @@ impl Runtime {
         match &*route {
             Route::Device {
                 prepare, compiled, ..
-            } if prepare.is_empty() && compiled.watched.is_none() => self
-                .execute(&route, op, inputs, outputs, attrs)
-                .map(Some)
-                .map_err(|e| describe(e, op, inputs, outputs)),
+            } if prepare.is_empty() && compiled.watched.is_none() => {
+                now(self.execute(&route, op, inputs, outputs, attrs, Patience::Never))
+                    .map_err(|e| describe(e, op, inputs, outputs))
+            }
             _ => Ok(None),
         }
     }
@@ -388,6 +454,7 @@ impl Runtime {
     /// # Errors
     /// [`Kind::DeviceLost`].
     pub fn flush(&self) -> Result<()> {
+        self.device.usable()?;
         self.stream.flush()
     }
 
@@ -405,7 +472,7 @@ impl Runtime {
         if let Some(watch) = self.watch.get() {
             watch.stop();
         }
-        self.stream.stop_timer();
+        self.stream.stop_timer(Instant::now() + STOPPING);
     }
 
     /// Gives unused memory back to the driver.
@@ -441,6 +508,9 @@ impl Runtime {
         served.sort();
         RuntimeStats {
             memory: self.tensors.stats(),
+            budget: self.tensors.budget().stats(),
+            ahead: self.stream.ahead(),
+            pipelines: self.pipelines.len(),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),
             served,
             plans: routes.len(),

@@ -3,7 +3,7 @@
 use super::{Runtime, lock};
 use crate::{
     Error, Kind, Result, Tensor,
-    memory::Buffer,
+    memory::{Buffer, Patience},
     module::{Binding, Launch, Module},
     plan, shader,
 };
@@ -42,6 +42,7 @@ impl Runtime {
     /// [`Kind::Io`] when it cannot be read (`read spv: …`), [`Kind::Shader`] when it is no compute module or needs what
     /// the device lacks.
     pub fn module_at(&self, path: &Path) -> Result<Arc<Module>> {
+        self.device.usable()?;
         let stamp = stamp(path);
         if let Some(stamp) = stamp
             && let Some((known, module)) = lock(&self.module_files).get(path)
@@ -65,6 +66,7 @@ impl Runtime {
     /// # Errors
     /// [`Kind::Shader`] with the line, and as [`Runtime::module_at`].
     pub fn module_of(&self, glsl: &str) -> Result<Arc<Module>> {
+        self.device.usable()?;
         let key: [u8; 32] = Sha256::digest(glsl).into();
         if let Some(known) = lock(&self.module_texts).get(&key) {
             return Ok(known.clone());
@@ -127,6 +129,9 @@ impl Runtime {
         if launch.groups.contains(&0) {
             return Ok(());
         }
+        self.device.usable()?;
+        self.stream.make_room()?;
+        self.sweep_pipelines();
         let step = module.step(launch, &self.device, &self.pipelines)?;
         let buffers: Vec<&Buffer> = launch.bindings.iter().map(|b| &*b.tensor.buffer).collect();
         self.stream.record(&self.pipelines, &[step], &buffers)
@@ -148,10 +153,15 @@ impl Runtime {
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let before = self.contiguous(out)?;
         let len = before.byte_len();
-        let fresh = Tensor::contiguous(self.alloc(len, None)?, out.dtype(), out.shape());
+        let fresh = Tensor::contiguous(
+            self.alloc(len, None, Patience::Waits)?,
+            out.dtype(),
+            out.shape(),
+        );
         if len == 0 {
             return Ok(fresh);
         }
+        self.stream.make_room()?;
         self.stream
             .copy((&before.buffer, 0), (&fresh.buffer, 0), len, false)?;
         let mut bindings: Vec<_> = inputs.iter().map(Binding::read).collect();

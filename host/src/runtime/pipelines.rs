@@ -5,6 +5,12 @@ use crate::{Result, shader};
 use std::path::Path;
 
 impl Runtime {
+    /// Gives pipelines back to the driver that nobody can use any more, where there are many.
+    pub(super) fn sweep_pipelines(&self) {
+        self.pipelines
+            .forget_spare(|| self.stream.sequence(), self.stream.completed_hint());
+    }
+
     /// The file that keeps it. Its name has the device's UUID and a hash of the driver's version.
     ///
     /// # Errors

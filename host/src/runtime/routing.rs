@@ -4,6 +4,7 @@ use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, byte_len, key::with_key, 
 use crate::{
     Attr, Result, Tensor, ask,
     live::{Event, EventKind},
+    memory::Patience,
     registry::Table,
     route::{self, Route},
 };
@@ -42,13 +43,17 @@ impl Runtime {
         attrs: &[Attr],
     ) -> Result<Arc<Route>> {
         // A result the device cannot hold is refused before anybody plans or computes it.
-        outputs
-            .iter()
-            .try_for_each(|(dtype, shape)| self.alloc(byte_len(*dtype, shape)?, None).map(drop))?;
+        outputs.iter().try_for_each(|(dtype, shape)| {
+            self.alloc(byte_len(*dtype, shape)?, None, Patience::Waits)
+                .map(drop)
+        })?;
+        self.sweep_pipelines();
         let table = self.table();
         let route = self
             .planner(&table)
-            .find(op, inputs, outputs, attrs, &|bytes| self.write_new(bytes))?;
+            .find(op, inputs, outputs, attrs, &|bytes| {
+                self.write_new(bytes, Patience::Waits)
+            })?;
         let route = Arc::new(route);
         with_key(op, inputs, outputs, attrs, |key| {
             self.note_choice(key, &route, &table, inputs, outputs);

@@ -1,11 +1,11 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
-use super::{Ran, Runtime, byte_len};
+use super::{Ran, Runtime, byte_len, transfer::with_room};
 use crate::{
     Attr, Result, Tensor, checked,
     faults::{Faults, Word},
     kernels,
-    memory::Buffer,
+    memory::{Buffer, Patience},
     plan::Compiled,
     route::Route,
 };
@@ -21,8 +21,24 @@ impl Runtime {
         inputs: &[&Tensor],
         outputs: &[(DType, Vec<u64>)],
         attrs: &[Attr],
+        patience: Patience,
     ) -> Result<Ran> {
+        self.device.usable()?;
+        self.make_room(patience)?;
+        let ran = self.execute_now(route, op, inputs, outputs, attrs, patience)?;
         route.count();
+        Ok(ran)
+    }
+
+    fn execute_now(
+        &self,
+        route: &Route,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+        patience: Patience,
+    ) -> Result<Ran> {
         match route {
             Route::Device {
                 compiled,
@@ -31,7 +47,7 @@ impl Runtime {
                 ..
             } => {
                 let outputs = if prepare.is_empty() {
-                    self.record(compiled, inputs, outputs)?
+                    self.record(compiled, inputs, outputs, patience)?
                 } else {
                     let mut prepared: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
                     for as_type in prepare {
@@ -39,7 +55,8 @@ impl Runtime {
                         *tensor =
                             self.run_one("as_type", &[tensor], as_type.dtype, tensor.shape(), &[])?;
                     }
-                    self.record(compiled, &prepared.iter().collect::<Vec<_>>(), outputs)?
+                    let prepared: Vec<&Tensor> = prepared.iter().collect();
+                    self.record(compiled, &prepared, outputs, patience)?
                 };
                 Ok(Ran {
                     outputs,
@@ -62,11 +79,12 @@ impl Runtime {
         compiled: &Compiled,
         inputs: &[&Tensor],
         outputs: &[(DType, Vec<u64>)],
+        patience: Patience,
     ) -> Result<Vec<Tensor>> {
         let mut results = outputs
             .iter()
             .map(|(dtype, shape)| {
-                let buffer = self.alloc(byte_len(*dtype, shape)?, None)?;
+                let buffer = self.alloc(byte_len(*dtype, shape)?, None, patience)?;
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<_>>>()?;
@@ -75,18 +93,18 @@ impl Runtime {
             .as_ref()
             .map(|site| match Faults::shared(inputs) {
                 Some(word) => Ok(word),
-                None => self.fault_word(site),
+                None => self.fault_word(site, patience),
             });
         let word = word.transpose()?;
         let scratch = compiled
             .scratch
             .iter()
-            .map(|&len| self.alloc(len, None))
+            .map(|&len| self.alloc(len, None, patience))
             .collect::<Result<Vec<_>>>()?;
         let reports = compiled
             .watched
             .as_ref()
-            .map(|_| self.write_new(&[0; checked::BYTES]));
+            .map(|_| self.write_new(&[0; checked::BYTES], patience));
         let reports = reports.transpose()?;
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
         buffers.extend(inputs.iter().map(|t| &*t.buffer));
@@ -139,7 +157,12 @@ impl Runtime {
             .collect();
         let mut results = outputs
             .iter()
-            .map(|(dtype, shape)| Ok(vec![0u8; byte_len(*dtype, shape)? as usize]))
+            .map(|(dtype, shape)| {
+                let len = byte_len(*dtype, shape)?;
+                let mut bytes = with_room(len)?;
+                bytes.resize(len as usize, 0);
+                Ok(bytes)
+            })
             .collect::<Result<Vec<_>>>()?;
         let mut outs: Vec<_> = outputs
             .iter()

@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
-    memory::Buffer,
+    memory::{Buffer, Patience, would_wait},
 };
 use ash::vk::Handle;
 use std::{
@@ -14,6 +14,8 @@ use std::{
 
 /// Piece in which large tensors travel.
 const PIECE: u64 = 32 << 20;
+/// Memory for pieces beyond which those that are under way are waited for.
+const MOST_STAGING: u64 = 256 << 20;
 /// Largest write that travels inside the command buffer.
 const INLINE: usize = 65_536;
 
@@ -35,7 +37,7 @@ impl Runtime {
         let size = tensor.dtype().size();
         let len = tensor.elements().min(limit.unwrap_or(u64::MAX)) * size;
         let (from, start) = (&*tensor.buffer, tensor.offset() * size);
-        let mut bytes = Vec::with_capacity(len as usize);
+        let mut bytes = with_room(len)?;
         if self.tensors.is_cached() {
             if !self
                 .stream
@@ -49,7 +51,12 @@ impl Runtime {
         if len == 0 {
             return Ok(Some(bytes));
         }
-        let staging = self.readback.alloc(len, None)?;
+        if self.stream.full()?.is_some() {
+            return Ok(None);
+        }
+        let Some(staging) = now(self.readback.alloc(len, None, Patience::Never))? else {
+            return Ok(None);
+        };
         self.stream.copy((from, start), (&staging, 0), len, true)?;
         if !self.stream.spin(staging.last_use(), budget)? {
             return Ok(None);
@@ -58,23 +65,29 @@ impl Runtime {
         Ok(tensor.faults.check_now(&self.stream)?.then_some(bytes))
     }
 
-    /// A buffer, after giving memory back and waiting if need be.
-    pub(super) fn alloc(&self, len: u64, idle_at: Option<u64>) -> Result<Arc<Buffer>> {
-        match self.tensors.alloc(len, idle_at) {
-            Err(error) if error.kind() == Kind::OutOfMemory => {
+    /// A buffer; with patience after giving memory back and waiting, if need be.
+    pub(super) fn alloc(
+        &self,
+        len: u64,
+        idle_at: Option<u64>,
+        patience: Patience,
+    ) -> Result<Arc<Buffer>> {
+        match self.tensors.alloc(len, idle_at, patience) {
+            Err(error) if error.kind() == Kind::OutOfMemory && patience == Patience::Waits => {
                 self.trim()?;
-                self.tensors.alloc(len, idle_at)
+                self.tensors.alloc(len, idle_at, patience)
             }
             result => result,
         }
     }
 
     /// A word of 0 that the host can read.
-    pub(super) fn fault_word(&self, site: &Arc<Site>) -> Result<Arc<Word>> {
+    pub(super) fn fault_word(&self, site: &Arc<Site>, patience: Patience) -> Result<Arc<Word>> {
+        let completed = self.stream.completed_hint();
         let buffer = self
             .readback
-            .alloc(faults::BYTES, Some(self.stream.completed_hint()))?;
-        if buffer.last_use() <= self.stream.completed_hint() {
+            .alloc(faults::BYTES, Some(completed), patience)?;
+        if buffer.last_use() <= completed {
             let to = mapping(&buffer)?;
             // SAFETY: the mapping covers the buffer, and no recorded command touches it any more.
             unsafe { to.write_bytes(0, faults::BYTES as usize) };
@@ -84,13 +97,13 @@ impl Runtime {
         Ok(Word::new(buffer, site))
     }
 
-    pub(super) fn write_new(&self, bytes: &[u8]) -> Result<Arc<Buffer>> {
+    pub(super) fn write_new(&self, bytes: &[u8], patience: Patience) -> Result<Arc<Buffer>> {
         let len = bytes.len() as u64;
         let hint = self
             .tensors
             .is_mapped()
             .then(|| self.stream.completed_hint());
-        let buffer = self.alloc(len, hint)?;
+        let buffer = self.alloc(len, hint, patience)?;
         if bytes.is_empty() {
             return Ok(buffer);
         }
@@ -101,21 +114,41 @@ impl Runtime {
             // SAFETY: the mapping covers the buffer's `len` bytes, and no recorded command touches them any more.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         } else if bytes.len() < INLINE {
+            self.make_room(patience)?;
             // Blocks are multiples of 256 bytes, so the padding stays inside.
             let mut padded = bytes.to_vec();
             padded.resize(bytes.len().next_multiple_of(4), 0);
             self.stream.update(&buffer, &padded)?;
         } else {
-            self.write_staged(&buffer, bytes)?;
+            self.write_staged(&buffer, bytes, patience)?;
         }
         Ok(buffer)
     }
 
-    fn write_staged(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
+    /// Waits where the caller is too far ahead of the device.
+    ///
+    /// # Errors
+    /// [`Kind::WouldWait`] without patience; [`Kind::DeviceLost`].
+    pub(super) fn make_room(&self, patience: Patience) -> Result<()> {
+        match patience {
+            Patience::Waits => self.stream.make_room(),
+            Patience::Never => self.stream.full()?.map_or(Ok(()), |_| Err(would_wait())),
+        }
+    }
+
+    fn write_staged(&self, to: &Buffer, bytes: &[u8], patience: Patience) -> Result<()> {
+        if patience == Patience::Never {
+            return Err(would_wait());
+        }
         for (index, piece) in bytes.chunks(PIECE as usize).enumerate() {
+            self.stream.make_room()?;
+            // Idle memory is looked for, and with enough of it under way the oldest is waited for.
+            let idle = (self.upload.stats().allocated < MOST_STAGING)
+                .then(|| self.stream.completed())
+                .transpose()?;
             let staging = self
                 .upload
-                .alloc(piece.len() as u64, Some(self.stream.completed()?))?;
+                .alloc(piece.len() as u64, idle, Patience::Waits)?;
             self.stream.wait(staging.last_use())?;
             let mapping = mapping(&staging)?;
             // SAFETY: the staging buffer is mapped, as long as `piece`, and idle.
@@ -161,7 +194,7 @@ impl Runtime {
         let (source, last) = if self.tensors.is_cached() {
             (from, from.last_write.load(Ordering::Relaxed))
         } else {
-            staging = self.readback.alloc(len, None)?;
+            staging = self.readback.alloc(len, None, Patience::Waits)?;
             self.stream.copy((from, 0), (&staging, 0), len, true)?;
             (&*staging, staging.last_use())
         };
@@ -179,7 +212,7 @@ impl Runtime {
 
     /// `limit` is where reading must stop: the buffer's length, or that of its block.
     fn read_within(&self, from: &Buffer, (start, len): (u64, u64), limit: u64) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(len as usize);
+        let mut bytes = with_room(len)?;
         if self.tensors.is_cached() {
             self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
             append_within(&mut bytes, from, (start, len), limit)?;
@@ -187,7 +220,7 @@ impl Runtime {
         }
         for at in (0..len).step_by(PIECE as usize) {
             let piece = PIECE.min(len - at);
-            let staging = self.readback.alloc(piece, None)?;
+            let staging = self.readback.alloc(piece, None, Patience::Waits)?;
             self.stream
                 .copy((from, start + at), (&staging, 0), piece, true)?;
             self.stream.wait(staging.last_use())?;
@@ -195,6 +228,31 @@ impl Runtime {
         }
         Ok(bytes)
     }
+}
+
+/// What was done without patience; `None` where it needs some.
+pub(super) fn now<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == Kind::WouldWait => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// An empty vector with room for `len` bytes.
+///
+/// # Errors
+/// [`Kind::OutOfMemory`], where collections would end the process.
+pub(super) fn with_room(len: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let room =
+        usize::try_from(len).map_or(Err(()), |len| bytes.try_reserve_exact(len).map_err(drop));
+    room.map_err(|()| {
+        Error::new(
+            Kind::OutOfMemory,
+            format!("the host has no room for {len} bytes"),
+        )
+    })?;
+    Ok(bytes)
 }
 
 fn append(to: &mut Vec<u8>, from: &Buffer, start: u64, len: u64) -> Result<()> {

@@ -68,12 +68,36 @@ defmodule Nx.Vulkan.Device do
     priv = :code.priv_dir(:nx_vulkan)
     nxv = Path.join(priv, "nxv")
 
+    {memory_bytes, memory_share} = memory(Application.get_env(:nx_vulkan, :memory))
+
     %{
+      timeout_ms: timeout(Application.get_env(:nx_vulkan, :timeout_ms)),
+      memory_bytes: memory_bytes,
+      memory_share: memory_share,
       registry: Application.get_env(:nx_vulkan, :registry),
       packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
       prober: if(File.regular?(nxv), do: nxv),
       validation: Application.get_env(:nx_vulkan, :validation, false)
     }
+  end
+
+  # In bytes, or in thousandths of the device's memory.
+  defp memory(nil), do: {nil, nil}
+  defp memory(bytes) when is_integer(bytes) and bytes in 1..0xFFFFFFFFFFFFFFFF, do: {bytes, nil}
+
+  defp memory(share) when is_float(share) and share > 0 and share <= 1,
+    do: {nil, round(share * 1000)}
+
+  defp memory(other) do
+    raise ArgumentError,
+          "expected :memory to be bytes or a share above 0.0 and up to 1.0, got: #{inspect(other)}"
+  end
+
+  defp timeout(nil), do: nil
+  defp timeout(ms) when is_integer(ms) and ms in 1..0xFFFFFFFF, do: ms
+
+  defp timeout(other) do
+    raise ArgumentError, "expected :timeout_ms to be milliseconds, got: #{inspect(other)}"
   end
 end

@@ -29,6 +29,7 @@ defmodule Nx.Vulkan.NativeV do
     upload: 4,
     upload_dirty: 4,
     constant: 4,
+    constant_dirty: 4,
     constant_of: 1,
     download_now: 2,
     download_dirty: 2,

@@ -46,11 +46,21 @@ defmodule Nx.Vulkan.Request do
   Copies a binary to a device: `{:ok, reference}` or `{:error, kind, message}`.
   """
   def upload(device, type, shape, binary) when byte_size(binary) <= @upload_limit do
-    retry(fn -> NativeV.upload(device, type, shape, binary) end)
+    with :dirty <- NativeV.upload(device, type, shape, binary),
+         do: upload_dirty(device, type, shape, binary)
   end
 
-  def upload(device, type, shape, binary) do
-    retry(fn -> NativeV.upload_dirty(device, type, shape, binary) end)
+  def upload(device, type, shape, binary), do: upload_dirty(device, type, shape, binary)
+
+  defp upload_dirty(device, type, shape, binary),
+    do: retry(fn -> NativeV.upload_dirty(device, type, shape, binary) end)
+
+  @doc """
+  A tensor whose elements are all `element`: `{:ok, reference}` or `{:error, kind, message}`.
+  """
+  def constant(device, type, shape, element) do
+    with :dirty <- NativeV.constant(device, type, shape, element),
+         do: retry(fn -> NativeV.constant_dirty(device, type, shape, element) end)
   end
 
   defp retry(call) do

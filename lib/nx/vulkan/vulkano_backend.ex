@@ -40,7 +40,7 @@ if Code.ensure_loaded?(Nx) do
     @impl true
     def from_binary(%T{shape: {}, type: {_, bits}} = out, binary, opts)
         when bit_size(binary) == bits and not is_packed(out.type),
-        do: wrap(out, ok!(NativeV.constant(device(opts), out.type, {}, binary)))
+        do: wrap(out, ok!(Request.constant(device(opts), out.type, {}, binary)))
 
     def from_binary(%T{} = out, binary, opts), do: upload(out, binary, device(opts))
 
@@ -155,7 +155,7 @@ if Code.ensure_loaded?(Nx) do
         Nx.BinaryBackend.constant(%{out | shape: {}}, value, [])
 
       element = if is_packed(out.type), do: Packed.unpack(bits, out.type), else: bits
-      wrap(out, ok!(NativeV.constant(device(opts), out.type, out.shape, element)))
+      wrap(out, ok!(Request.constant(device(opts), out.type, out.shape, element)))
     end
 
     @impl true

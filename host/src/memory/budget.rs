@@ -1,0 +1,157 @@
+//! The budget: how much memory all pools together may take, so that an error comes before the system runs out.
+
+use super::{Use, system};
+use crate::{config::MemoryBudget, device::Device};
+use ash::vk;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use vulkano::VulkanObject;
+
+/// Of a device's own memory, in thousandths.
+const OF_DEVICE: u16 = 900;
+/// Of the memory that it shares with everybody else.
+const OF_SYSTEM: u16 = 750;
+
+/// What a device's pools may take and have taken, in bytes.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: u64,
+    taken: [AtomicU64; Use::COUNT],
+    total: AtomicU64,
+}
+
+/// The memory of a device that nx_vulkan may take and has taken, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BudgetStats {
+    /// What all of it together may take from the driver.
+    pub limit: u64,
+    /// Taken in all.
+    pub taken: u64,
+    /// Of that, for reading results back.
+    pub readback: u64,
+    /// Of that, for writing data that cannot be written in place.
+    pub upload: u64,
+}
+
+/// A part of the budget, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    budget: Arc<Budget>,
+    usage: Use,
+    bytes: u64,
+}
+
+impl Budget {
+    /// The budget for `wanted` on a device with tensors in a heap of `heap` bytes.
+    pub(crate) fn new(device: &Device, wanted: MemoryBudget, heap: u64) -> Arc<Budget> {
+        let system = device.shares_memory().then(system::available).flatten();
+        Arc::new(Budget::of(wanted, heap, system))
+    }
+
+    fn of(wanted: MemoryBudget, heap: u64, system: Option<u64>) -> Budget {
+        let part = |bytes: u64, share: u16| {
+            (u128::from(bytes) * u128::from(share.min(1000)) / 1000) as u64
+        };
+        let limit = match (wanted, system) {
+            (MemoryBudget::Bytes(bytes), _) => bytes,
+            (MemoryBudget::Share(share), system) => {
+                part(heap.min(system.unwrap_or(u64::MAX)), share)
+            }
+            (MemoryBudget::Auto, None) => part(heap, OF_DEVICE),
+            (MemoryBudget::Auto, Some(system)) => {
+                part(heap, OF_DEVICE).min(part(system, OF_SYSTEM))
+            }
+        };
+        Budget {
+            limit,
+            taken: Default::default(),
+            total: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> BudgetStats {
+        let of = |usage: Use| self.taken[usage as usize].load(Ordering::Relaxed);
+        BudgetStats {
+            limit: self.limit,
+            taken: self.total.load(Ordering::Relaxed),
+            readback: of(Use::Readback),
+            upload: of(Use::Upload),
+        }
+    }
+
+    /// A share of `bytes`, where so much is left.
+    pub(super) fn take(self: &Arc<Self>, usage: Use, bytes: u64) -> Option<Share> {
+        let fits = |total: u64| total.checked_add(bytes).filter(|&sum| sum <= self.limit);
+        self.total
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .ok()?;
+        self.taken[usage as usize].fetch_add(bytes, Ordering::Relaxed);
+        Some(Share {
+            budget: self.clone(),
+            usage,
+            bytes,
+        })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.taken[self.usage as usize].fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What others leave of a heap: by the driver's own account, or where the device shares the system's memory by the
+/// system's. `None` where nobody tells.
+pub(super) fn left(device: &Device, heap: u32) -> Option<u64> {
+    if device.shares_memory() {
+        return system::available();
+    }
+    let physical = device.vk.physical_device();
+    if !physical.supported_extensions().ext_memory_budget {
+        return None;
+    }
+    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+    let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
+    let fns = physical.instance().fns();
+    // SAFETY: the device has the extension, and both structures live through the call.
+    unsafe {
+        (fns.v1_1.get_physical_device_memory_properties2)(physical.handle(), &mut properties);
+    }
+    let heap = heap as usize;
+    Some(budget.heap_budget[heap].saturating_sub(budget.heap_usage[heap]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_cpu_leaves_the_system_a_quarter_of_what_is_free() {
+        let limit = |wanted, heap, system| Budget::of(wanted, heap, system).limit;
+        use MemoryBudget::{Auto, Bytes, Share};
+        assert_eq!(limit(Auto, 80 * GIB, None), 72 * GIB);
+        assert_eq!(limit(Auto, 32 * GIB, Some(20 * GIB)), 15 * GIB);
+        assert_eq!(limit(Auto, 10 * GIB, Some(20 * GIB)), 9 * GIB);
+        assert_eq!(limit(Share(500), 32 * GIB, Some(20 * GIB)), 10 * GIB);
+        assert_eq!(limit(Share(2000), 32 * GIB, None), 32 * GIB);
+        assert_eq!(limit(Share(500), u64::MAX, None), u64::MAX / 2);
+        assert_eq!(limit(Bytes(5), 32 * GIB, Some(GIB)), 5);
+    }
+
+    #[test]
+    fn shares_never_exceed_the_limit_and_come_back() {
+        let budget = Arc::new(Budget::of(MemoryBudget::Bytes(100), 0, None));
+        let first = budget.take(Use::Tensors, 60).unwrap();
+        assert!(budget.take(Use::Upload, 41).is_none());
+        assert!(budget.take(Use::Upload, u64::MAX).is_none());
+        let second = budget.take(Use::Upload, 40).unwrap();
+        assert_eq!((budget.stats().taken, budget.stats().upload), (100, 40));
+        drop((first, second));
+        assert_eq!((budget.stats().taken, budget.stats().upload), (0, 0));
+    }
+}

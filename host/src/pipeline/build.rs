@@ -1,0 +1,161 @@
+//! Building a pipeline: the driver's compiler at work, on a thread of its own. It may take long, wait for whatever the
+//! device runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
+
+use super::{Layout, Pipeline, PipelineSpec};
+use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
+use ash::vk;
+use std::{
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, sync_channel},
+    },
+    time::Duration,
+};
+
+/// How often whoever waits looks around.
+const LOOK: Duration = Duration::from_millis(50);
+/// Drivers recurse over what they compile.
+const STACK: usize = 16 << 20;
+
+/// Makes a pipeline.
+///
+/// # Errors
+/// [`Kind::Shader`] when the driver refuses the module; [`Kind::DeviceLost`].
+pub(super) fn build(
+    device: &Arc<Device>,
+    cache: &Arc<DriverCache>,
+    spec: &PipelineSpec<'_>,
+    layout: Layout,
+) -> Result<Pipeline> {
+    let (sender, receiver) = sync_channel(1);
+    let (device_there, cache) = (device.clone(), cache.clone());
+    let (words, constants) = (spec.words.to_vec(), spec.constants.to_vec());
+    let (bindings, push_bytes, subgroup_size) =
+        (spec.bindings, spec.push_bytes, spec.subgroup_size);
+    let build = move || {
+        let spec = PipelineSpec {
+            words: &words,
+            bindings,
+            push_bytes,
+            subgroup_size,
+            constants: &constants,
+        };
+        // Nobody takes it where whoever asked has given up; the device is lost then.
+        drop(sender.send(create(&device_there, &cache, &spec, layout)));
+    };
+    std::thread::Builder::new()
+        .name("nx_vulkan-build".to_owned())
+        .stack_size(STACK)
+        .spawn(build)
+        .map_err(|e| {
+            Error::new(
+                Kind::Io,
+                format!("the driver's compiler got no thread: {e}"),
+            )
+        })?;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) => device.usable()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new(
+                    Kind::Shader,
+                    format!(
+                        "the driver of {} failed on the shader",
+                        device.summary().name
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+fn create(
+    device: &Arc<Device>,
+    cache: &DriverCache,
+    spec: &PipelineSpec<'_>,
+    layout: Layout,
+) -> Result<Pipeline> {
+    let _inside = device.enter()?;
+    let fns = device.vk.fns();
+    let module_info = vk::ShaderModuleCreateInfo::default().code(spec.words);
+    let mut module = vk::ShaderModule::null();
+    // SAFETY: the module was parsed; a driver may still reject it, which is an error code.
+    let code = unsafe {
+        (fns.v1_0.create_shader_module)(
+            device.handle(),
+            &module_info,
+            std::ptr::null(),
+            &mut module,
+        )
+    };
+    device.check("vkCreateShaderModule", code)?;
+    let entries: Vec<_> = (0..)
+        .zip(spec.constants)
+        .map(|(i, (id, _))| {
+            vk::SpecializationMapEntry::default()
+                .constant_id(*id)
+                .offset(i * 4)
+                .size(4)
+        })
+        .collect();
+    let values: Vec<u8> = spec
+        .constants
+        .iter()
+        .flat_map(|(_, v)| v.to_ne_bytes())
+        .collect();
+    let specialization = vk::SpecializationInfo::default()
+        .map_entries(&entries)
+        .data(&values);
+    let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+        .required_subgroup_size(spec.subgroup_size);
+    let mut stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(module)
+        .name(c"main")
+        .specialization_info(&specialization);
+    if spec.subgroup_size != 0 {
+        stage = stage
+            .flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS)
+            .push_next(&mut size);
+    }
+    let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
+        .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
+    let mut info = vk::ComputePipelineCreateInfo::default()
+        .stage(stage)
+        .layout(layout.pipeline);
+    if device.robust_pipelines() {
+        info = info.push_next(&mut robustness);
+    }
+    let mut pipeline = vk::Pipeline::null();
+    // SAFETY: the info and all it points to outlive the call; the module is not needed afterwards.
+    let code = unsafe {
+        let code = cache.with(|cache| {
+            (fns.v1_0.create_compute_pipelines)(
+                device.handle(),
+                cache,
+                1,
+                &info,
+                std::ptr::null(),
+                &mut pipeline,
+            )
+        });
+        (fns.v1_0.destroy_shader_module)(device.handle(), module, std::ptr::null());
+        code
+    };
+    match code {
+        vk::Result::SUCCESS => Ok(Pipeline {
+            device: device.clone(),
+            pipeline,
+            layout,
+        }),
+        vk::Result::ERROR_DEVICE_LOST => Err(device.failed("vkCreateComputePipelines", code)),
+        code => Err(Error::new(
+            Kind::Shader,
+            format!(
+                "the driver of {} refuses the shader: {code:?}",
+                device.summary().name
+            ),
+        )),
+    }
+}
