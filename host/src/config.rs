@@ -2,9 +2,15 @@
 
 use crate::{
     device::DeviceChoice,
-    registry::{PACKS_VARIABLE, REGISTRY_VARIABLE},
+    private::Rule,
+    registry::{self, FromEnvironment, PACKS_VARIABLE, REGISTRY_VARIABLE},
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    ffi::{CStr, OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Options of [`crate::Runtime::open`]. `Config::from_env()` is what the tool and the NIF start from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,7 +23,8 @@ pub struct Config {
     pub registry_override: Option<PathBuf>,
     /// Folders with packs, searched before those of the registry file.
     pub packs: Vec<PathBuf>,
-    /// Folder for compiled shaders, pipelines and private copies of packs; without one the user's cache folder.
+    /// Folder for compiled shaders, pipelines, crash markers and the quarantine; without one that of the environment,
+    /// then `.cache/nx_vulkan` in the home folder that the system's user database names.
     pub cache_dir: Option<PathBuf>,
     /// The `nxv` executable that tries new packs in a process of its own; without one they are not tried.
     pub prober: Option<PathBuf>,
@@ -33,6 +40,8 @@ pub struct Config {
     pub timeout: Duration,
     /// How much memory may be taken from the driver.
     pub memory: MemoryBudget,
+    /// What the environment says. Under a registry in mode locked none of it counts.
+    pub environment: Environment,
 }
 
 /// How much memory a runtime may take from the driver: for tensors, uploads and reading back together.
@@ -46,6 +55,25 @@ pub enum MemoryBudget {
     Share(u16),
     /// So many bytes.
     Bytes(u64),
+}
+
+/// What variables of the environment say about which code runs and where it and its data come from. The choice of a
+/// device is not among them: it decides neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Environment {
+    /// `$NX_VULKAN_PACKS`: folders with packs, searched before all others.
+    pub packs: Vec<PathBuf>,
+    /// `$NX_VULKAN_CACHE`: the cache folder, where the application names none.
+    pub cache_dir: Option<PathBuf>,
+    /// `nx_vulkan` in the user's folder for caches, by `$XDG_CACHE_HOME` or `$HOME`; the cache folder where nothing else
+    /// names one.
+    pub user_cache: Option<PathBuf>,
+    /// `$NX_VULKAN_PROBER`: takes the place of [`Config::prober`].
+    pub prober: Option<PathBuf>,
+    /// `$NX_VULKAN_VALIDATION` is `1`.
+    pub validation: bool,
+    /// `$NX_VULKAN_CHECKED` is `1`.
+    pub checked: bool,
 }
 
 impl Default for Config {
@@ -62,53 +90,137 @@ impl Default for Config {
             checked: false,
             timeout: Duration::from_secs(120),
             memory: MemoryBudget::Auto,
+            environment: Environment::default(),
         }
     }
 }
 
+const CACHE_VARIABLE: &str = "NX_VULKAN_CACHE";
+const PROBER_VARIABLE: &str = "NX_VULKAN_PROBER";
+const VALIDATION_VARIABLE: &str = "NX_VULKAN_VALIDATION";
+const CHECKED_VARIABLE: &str = "NX_VULKAN_CHECKED";
+
 impl Config {
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_REGISTRY` (a
-    /// file), `$NX_VULKAN_PACKS` (a list of folders), `$NX_VULKAN_CACHE` (a folder), `$NX_VULKAN_PROBER` (a file; else
-    /// this executable, where it is `nxv`), `$NX_VULKAN_VALIDATION` (`1`) and `$NX_VULKAN_CHECKED` (`1`) applied.
+    /// file) and [`Environment`] applied. The prober is this executable, where it is `nxv`.
     pub fn from_env() -> Config {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let device = variable("NX_VULKAN_DEVICE");
         Config {
-            device: variable("NX_VULKAN_DEVICE").map_or(DeviceChoice::Auto, |value| {
+            device: device.map_or(DeviceChoice::Auto, |value| {
                 DeviceChoice::parse(&value.to_string_lossy())
             }),
             registry_override: variable(REGISTRY_VARIABLE).map(PathBuf::from),
-            packs: variable(PACKS_VARIABLE)
-                .map_or_else(Vec::new, |list| std::env::split_paths(&list).collect()),
-            cache_dir: variable("NX_VULKAN_CACHE").map(PathBuf::from),
-            prober: variable("NX_VULKAN_PROBER")
-                .map(PathBuf::from)
-                .or_else(own_executable),
-            validation: variable("NX_VULKAN_VALIDATION").is_some_and(|value| value == "1"),
-            checked: variable("NX_VULKAN_CHECKED").is_some_and(|value| value == "1"),
+            prober: own_executable(),
+            environment: Environment::read(),
             ..Config::default()
         }
     }
 
-    /// The cache folder in force; `None` where the machine has no home folder.
-    pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
-        let variable = |name| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
-        self.cache_dir.clone().or_else(|| {
-            variable("XDG_CACHE_HOME")
-                .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-                .map(|base| base.join("nx_vulkan"))
-        })
+    /// What [`registry::load`] needs of it.
+    pub fn registry_options(&self) -> registry::Options {
+        let store = |cache: PathBuf| cache.join("packs");
+        let environment = &self.environment;
+        registry::Options {
+            registry: self.registry.clone(),
+            registry_override: self.registry_override.clone(),
+            packs: self.packs.clone(),
+            store: self.cache_dir(true).map(store).unwrap_or_default(),
+            prober: self.prober.clone(),
+            environment: FromEnvironment {
+                packs: environment.packs.clone(),
+                store: self.cache_dir(false).map(store),
+                prober: environment.prober.clone(),
+            },
+        }
     }
 
-    /// Folder for private copies of packs, unless the registry file names one.
-    pub fn store_dir(&self) -> PathBuf {
-        self.cache_dir()
-            .unwrap_or_else(|| std::env::temp_dir().join("nx_vulkan"))
-            .join("packs")
+    /// The cache folder under a registry of that mode, and what it has to be; `None` where nothing names one.
+    pub(crate) fn cache(&self, is_locked: bool) -> Option<(PathBuf, Rule)> {
+        let rule = if is_locked {
+            Rule::Private
+        } else {
+            Rule::Sticky
+        };
+        self.cache_dir(is_locked).map(|dir| (dir, rule))
     }
+
+    /// Whether the validation layers are on under a registry of that mode.
+    pub(crate) fn validates(&self, is_locked: bool) -> bool {
+        self.validation || self.environment.validation && !is_locked
+    }
+
+    /// Whether shaders check their accesses under a registry of that mode.
+    pub(crate) fn checks(&self, is_locked: bool) -> bool {
+        self.checked || self.environment.checked && !is_locked
+    }
+
+    fn cache_dir(&self, is_locked: bool) -> Option<PathBuf> {
+        let Environment {
+            cache_dir,
+            user_cache,
+            ..
+        } = &self.environment;
+        let named = cache_dir.as_ref().or(user_cache.as_ref());
+        let named = named.filter(|_| !is_locked).cloned();
+        let known = || Some(home()?.join(".cache").join("nx_vulkan"));
+        self.cache_dir.clone().or(named).or_else(known)
+    }
+}
+
+impl Environment {
+    fn read() -> Environment {
+        let is_on = |name| variable(name).is_some_and(|value| value == "1");
+        let path = |name| variable(name).map(PathBuf::from);
+        let user_cache = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")));
+        Environment {
+            packs: folders(&variable(PACKS_VARIABLE).unwrap_or_default()),
+            cache_dir: path(CACHE_VARIABLE),
+            user_cache: user_cache.map(|caches| caches.join("nx_vulkan")),
+            prober: path(PROBER_VARIABLE),
+            validation: is_on(VALIDATION_VARIABLE),
+            checked: is_on(CHECKED_VARIABLE),
+        }
+    }
+
+    /// The variables that a registry in mode locked ignores, those that are set; others say nothing about this host.
+    pub(crate) fn ignored(&self) -> Vec<&'static str> {
+        let set = [
+            (CACHE_VARIABLE, self.cache_dir.is_some()),
+            (PROBER_VARIABLE, self.prober.is_some()),
+            (VALIDATION_VARIABLE, self.validation),
+            (CHECKED_VARIABLE, self.checked),
+        ];
+        let set = set.into_iter().filter(|(_, is_set)| *is_set);
+        set.map(|(name, _)| name).collect()
+    }
+}
+
+/// The folders of a path list. An empty entry names none.
+fn folders(list: &OsStr) -> Vec<PathBuf> {
+    let folders = std::env::split_paths(list);
+    folders.filter(|folder| *folder != Path::new("")).collect()
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The home folder of this user by the system's user database, which the environment cannot change.
+fn home() -> Option<PathBuf> {
+    let mut text = vec![0 as libc::c_char; 1 << 14];
+    let mut found = std::ptr::null_mut();
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    // SAFETY: entry and text may be written, text has the size that is told, and both outlive what `found` points to.
+    let home = unsafe {
+        let (entry, user) = (entry.as_mut_ptr(), libc::geteuid());
+        libc::getpwuid_r(user, entry, text.as_mut_ptr(), text.len(), &mut found);
+        match found.is_null() || (*found).pw_dir.is_null() {
+            true => return None,
+            false => CStr::from_ptr((*found).pw_dir),
+        }
+    };
+    let home = PathBuf::from(OsStr::from_bytes(home.to_bytes()));
+    home.is_absolute().then_some(home)
 }
 
 /// The running executable, where it is `nxv`.
@@ -135,6 +247,44 @@ impl DeviceChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_environment_says_counts_in_mode_dev_only() {
+        let mut config = Config {
+            environment: Environment {
+                packs: folders(OsStr::new(":/a::/b:")),
+                cache_dir: Some("/cache".into()),
+                user_cache: Some("/user/nx_vulkan".into()),
+                prober: Some("/prober".into()),
+                validation: true,
+                checked: true,
+            },
+            ..Config::default()
+        };
+        let cache = |config: &Config, is_locked| config.cache(is_locked).map(|cache| cache.0);
+        let known = home().map(|home| home.join(".cache/nx_vulkan"));
+        assert_eq!(config.environment.packs, ["/a", "/b"].map(PathBuf::from));
+        assert_eq!(cache(&config, false), Some("/cache".into()));
+        assert_eq!(cache(&config, true), known);
+        assert!(config.validates(false) && config.checks(false));
+        assert!(!config.validates(true) && !config.checks(true));
+        assert_eq!(config.environment.ignored().len(), 4);
+
+        config.environment.cache_dir = None;
+        assert_eq!(cache(&config, false), Some("/user/nx_vulkan".into()));
+        assert_eq!(cache(&config, true), known);
+        config.environment.user_cache = None;
+        assert_eq!(cache(&config, false), known);
+
+        // What the application says holds in both modes.
+        config.cache_dir = Some("/named".into());
+        config.environment.cache_dir = Some("/cache".into());
+        (config.validation, config.checked) = (true, true);
+        for is_locked in [false, true] {
+            assert_eq!(cache(&config, is_locked), Some("/named".into()));
+            assert!(config.validates(is_locked) && config.checks(is_locked));
+        }
+    }
 
     #[test]
     fn device_choices_are_told_apart() {

@@ -1,6 +1,6 @@
 //! The driver's own cache of compiled pipelines, and the file that keeps it from one process to the next.
 
-use crate::{Error, Kind, Result, device::Device, shader};
+use crate::{Error, Kind, Result, cache::Cache, device::Device, shader};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
@@ -27,23 +27,25 @@ pub(crate) struct DriverCache {
     device: Arc<Device>,
     /// Merging needs it alone; making pipelines and reading do not.
     cache: RwLock<vk::PipelineCache>,
-    file: Option<PathBuf>,
+    files: Arc<Cache>,
+    /// Name of the file.
+    name: String,
     dirty: AtomicBool,
 }
 
 impl DriverCache {
-    /// With a folder for the file, or without one. A damaged or foreign file counts as absent.
-    pub(crate) fn open(device: &Arc<Device>, dir: Option<PathBuf>) -> Result<DriverCache> {
+    /// With what the file has. A damaged or foreign one counts as absent.
+    pub(crate) fn open(device: &Arc<Device>, files: &Arc<Cache>) -> Result<DriverCache> {
         let summary = device.summary();
         let driver = format!("{} {}", summary.driver, device.info().driver);
         let driver = &shader::hex(&Sha256::digest(driver))[..12];
-        let file = dir.map(|dir| dir.join(format!("pipelines-{}-{driver}.bin", summary.uuid)));
-        let initial = file.as_deref().map(|file| read(file, device));
-        let initial = initial.and_then(|read| read.ok().flatten());
+        let name = format!("pipelines-{}-{driver}.bin", summary.uuid);
+        let initial = read(files, &name, device).ok().flatten();
         Ok(DriverCache {
             cache: RwLock::new(create(device, initial.as_deref().unwrap_or_default())?),
             device: device.clone(),
-            file,
+            files: files.clone(),
+            name,
             dirty: AtomicBool::new(false),
         })
     }
@@ -52,13 +54,8 @@ impl DriverCache {
     ///
     /// # Errors
     /// [`Kind::Io`] without a cache folder.
-    pub(crate) fn file(&self) -> Result<&Path> {
-        self.file.as_deref().ok_or_else(|| {
-            Error::new(
-                Kind::Io,
-                "there is no folder for the pipeline cache: set cache_dir or $NX_VULKAN_CACHE",
-            )
-        })
+    pub(crate) fn file(&self) -> Result<PathBuf> {
+        Ok(self.files.folder()?.path().join(&self.name))
     }
 
     /// Gives `make` the cache to make pipelines with.
@@ -76,7 +73,7 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when it cannot be written.
     pub(crate) fn persist_new(&self) -> Result<()> {
-        if self.file.is_none()
+        if self.files.folder().is_err()
             || !self.dirty.swap(false, Ordering::Relaxed)
             || self.device.is_lost()
         {
@@ -90,14 +87,16 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when it cannot be written; [`Kind::DeviceLost`].
     pub(crate) fn persist(&self) -> Result<()> {
-        let file = self.file()?;
+        let folder = self.files.folder()?;
         let _inside = self.device.enter()?;
         self.dirty.store(false, Ordering::Relaxed);
         let data = self.data()?;
         let sum = Sha256::digest(&data);
-        shader::write_atomically(file, &[sum.as_slice(), &data]).map_err(|error| {
+        let parts = [sum.as_slice(), &data];
+        folder.write(&self.name, &parts, false).map_err(|error| {
             self.grew();
-            trouble(file, format_args!("cannot be written: {error}"))
+            let file = folder.path().join(&self.name);
+            trouble(&file, format_args!("cannot be written: {error}"))
         })
     }
 
@@ -106,7 +105,7 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when it cannot be read, is damaged, or comes from another device or driver.
     pub(crate) fn load(&self) -> Result<()> {
-        let Some(data) = read(self.file()?, &self.device)? else {
+        let Some(data) = read(&self.files, &self.name, &self.device)? else {
             return Ok(());
         };
         let _inside = self.device.enter()?;
@@ -127,10 +126,11 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when it cannot be removed.
     pub(crate) fn clear(&self) -> Result<()> {
-        let file = self.file()?;
-        match std::fs::remove_file(file) {
+        let folder = self.files.folder()?;
+        match folder.remove(&self.name) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(trouble(file, format_args!("cannot be removed: {error}")))
+                let file = folder.path().join(&self.name);
+                Err(trouble(&file, format_args!("cannot be removed: {error}")))
             }
             _ => Ok(()),
         }
@@ -210,23 +210,19 @@ fn create(device: &Device, data: &[u8]) -> Result<vk::PipelineCache> {
 }
 
 /// The driver's data out of a file, if there is one.
-fn read(file: &Path, device: &Device) -> Result<Option<Vec<u8>>> {
-    let unread = |error: std::io::Error| trouble(file, format_args!("cannot be read: {error}"));
-    match std::fs::metadata(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unread(error)),
-        Ok(meta) if !meta.is_file() || meta.len() > MAX_BYTES => {
-            return Err(trouble(file, "is no file of at most 1 GiB"));
-        }
-        Ok(_) => {}
-    }
-    let bytes = std::fs::read(file).map_err(unread)?;
-    let data = check(&bytes, &device.pipeline_cache_uuid()).map_err(|why| trouble(file, why))?;
+fn read(files: &Cache, name: &str, device: &Device) -> Result<Option<Vec<u8>>> {
+    let folder = files.folder()?;
+    let file = folder.path().join(name);
+    let unread = |error| trouble(&file, format_args!("cannot be read: {error}"));
+    let Some(bytes) = folder.read(name, MAX_BYTES).map_err(unread)? else {
+        return Ok(None);
+    };
+    let data = check(&bytes, &device.pipeline_cache_uuid()).map_err(|why| trouble(&file, why))?;
     Ok(Some(data.to_vec()))
 }
 
 /// The driver's data out of the bytes of a file, or why they are not used.
-fn check<'a>(bytes: &'a [u8], uuid: &[u8; 16]) -> std::result::Result<&'a [u8], String> {
+pub(crate) fn check<'a>(bytes: &'a [u8], uuid: &[u8; 16]) -> std::result::Result<&'a [u8], String> {
     let whole = bytes.split_at_checked(SUM);
     let Some((sum, data)) = whole.filter(|(_, data)| data.len() >= HEADER) else {
         return Err(format!(

@@ -1,15 +1,31 @@
 //! Doors for the fuzz targets in `fuzz/` to code that reads what strangers wrote; no other caller may use them.
 
 use crate::{
-    Error, Kind, Result,
+    Error, Kind, Result, driver_cache,
     plan::{self, Sizes},
-    shader::{GlslFile, Shaders},
+    shader::{self, GlslFile, Shaders},
     spirv,
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
 use std::sync::Arc;
 
-pub use crate::registry::fuzzing::{pack_file, registry};
+pub use crate::{
+    measured::fuzzing::measured,
+    registry::fuzzing::{marker, pack_file, probe_note, quarantine, registry},
+};
+
+/// The words of a compiled shader out of a file of the shader cache; `None` for what counts as absent.
+pub fn shader_cache(bytes: &[u8]) -> Option<Vec<u32>> {
+    shader::cached(bytes)
+}
+
+/// The driver's data out of a file of the pipeline cache, for a device of that UUID, or why it is not used.
+pub fn pipeline_cache<'a>(
+    bytes: &'a [u8],
+    uuid: &[u8; 16],
+) -> std::result::Result<&'a [u8], String> {
+    driver_cache::check(bytes, uuid)
+}
 
 /// A buffer argument of a plan that passed: buffer (inputs, outputs, scratch, params), offset, length, written.
 pub type Range = (usize, u64, u64, bool);

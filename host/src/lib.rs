@@ -5,6 +5,7 @@
 
 mod ask;
 pub mod attrs;
+mod cache;
 mod checked;
 pub mod config;
 pub mod device;
@@ -24,6 +25,7 @@ mod memory;
 pub mod module;
 mod pipeline;
 mod plan;
+pub mod private;
 mod queue;
 mod reflect;
 pub mod registry;

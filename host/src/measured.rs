@@ -1,13 +1,16 @@
 //! Measured times of kernels on one device, kept in the cache folder. It measures nothing itself: `nxv tune` writes the
 //! file, and a runtime reads it when it is opened.
 
-use crate::{Config, Device, Error, Kind, Result, kernels, kernels::OpKind, shader};
+use crate::{
+    Device, Error, Kind, Result, cache::Cache, kernels, kernels::OpKind, private::Folder, shader,
+};
 use nx_vulkan_abi::DType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// The layout of the file. A file of another version counts as absent.
@@ -24,6 +27,9 @@ pub type Shaped<'a> = (DType, &'a [u64]);
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     file: Option<PathBuf>,
+    folder: Option<Arc<Folder>>,
+    /// Name of the file in the folder.
+    name: String,
     device: String,
     /// By op and types, then by size, then by kernel.
     times: BTreeMap<String, BTreeMap<Bucket, BTreeMap<String, Time>>>,
@@ -59,9 +65,9 @@ struct Row {
 }
 
 impl Measured {
-    /// The times for a device, from the cache folder of `config`. A file that is missing, damaged, of another version or
-    /// of another device counts as empty.
-    pub fn open(config: &Config, device: &Device) -> Measured {
+    /// The times for a device, from the cache folder. A file that is missing, damaged, of another version or of another
+    /// device counts as empty.
+    pub(crate) fn open(cache: &Cache, device: &Device) -> Measured {
         let summary = device.summary();
         let name = format!(
             "{} {} {}",
@@ -70,14 +76,19 @@ impl Measured {
             device.info().driver
         );
         let hash = shader::hex(&Sha256::digest(&name)[..6]);
-        let file = |dir: PathBuf| dir.join(format!("measured-{}-{hash}.json", summary.uuid));
-        Measured::read(config.cache_dir().map(file), name)
+        let file = format!("measured-{}-{hash}.json", summary.uuid);
+        Measured::read(cache.folder().ok(), file, name)
     }
 
-    fn read(file: Option<PathBuf>, device: String) -> Measured {
-        let rows = file.as_deref().and_then(|path| rows(path, &device));
+    fn read(folder: Option<Arc<Folder>>, name: String, device: String) -> Measured {
+        let bytes = folder
+            .as_ref()
+            .and_then(|folder| folder.read(&name, MAX_BYTES).ok()?);
+        let rows = bytes.and_then(|bytes| rows(&bytes, &device));
         let mut measured = Measured {
-            file,
+            file: folder.as_ref().map(|folder| folder.path().join(&name)),
+            folder,
+            name,
             device,
             times: BTreeMap::new(),
         };
@@ -168,8 +179,8 @@ impl Measured {
     /// [`Kind::Io`] when there is no place for it or it cannot be written.
     pub fn write(&self) -> Result<()> {
         let failed = |what: String| Error::new(Kind::Io, format!("measured times: {what}"));
-        let file = self.file.as_deref();
-        let file = file.ok_or_else(|| failed("there is no cache folder".to_owned()))?;
+        let folder = self.folder.as_ref();
+        let folder = folder.ok_or_else(|| failed("there is no cache folder".to_owned()))?;
         let mut times = Vec::new();
         for (request, sizes) in &self.times {
             for (bucket, kernels) in sizes {
@@ -188,18 +199,17 @@ impl Measured {
             times,
         };
         let text = serde_json::to_vec(&content).map_err(|error| failed(error.to_string()))?;
-        shader::write_atomically(file, &[&text])
-            .map_err(|error| failed(format!("{}: {error}", file.display())))
+        let written = folder.write(&self.name, &[&text], false);
+        written.map_err(|error| {
+            let file = folder.path().join(&self.name);
+            failed(format!("{}: {error}", file.display()))
+        })
     }
 }
 
-/// The rows of a file, if it is one of ours for this device.
-fn rows(path: &Path, device: &str) -> Option<Vec<Row>> {
-    let meta = std::fs::metadata(path).ok()?;
-    if !meta.is_file() || meta.len() > MAX_BYTES {
-        return None;
-    }
-    let file: File = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+/// The rows in the bytes of a file, if it is one of ours for this device.
+fn rows(bytes: &[u8], device: &str) -> Option<Vec<Row>> {
+    let file: File = serde_json::from_slice(bytes).ok()?;
     let sound =
         |row: &Row| row.us.is_none_or(|us| us.is_finite() && us >= 0.0) && row.bucket.len() <= 3;
     (file.version == VERSION && file.device == device && file.times.iter().all(sound))
@@ -247,17 +257,40 @@ fn distance(a: &[u32], b: &[u32]) -> Option<u32> {
     (a.len() == b.len()).then(|| a.iter().zip(b).map(apart).fold(0, u32::saturating_add))
 }
 
+/// A door for the fuzz target of the caches' readers.
+pub(crate) mod fuzzing {
+    use super::{VERSION, rows};
+
+    /// The times in a file for the device `fuzz`, and what is written of them again; `None` for what counts as absent.
+    pub fn measured(bytes: &[u8]) -> Option<(Vec<Option<f64>>, Vec<u8>)> {
+        let times = rows(bytes, "fuzz")?;
+        let us = times.iter().map(|row| row.us).collect();
+        let file = super::File {
+            version: VERSION,
+            device: "fuzz".to_owned(),
+            times,
+        };
+        Some((us, serde_json::to_vec(&file).ok()?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private::{Rule, open_folder};
+    use std::sync::LazyLock;
 
     const F32: DType = DType::F32;
 
     fn fresh(name: &str) -> Measured {
-        let file = format!("nxv-measured-{name}-{}.json", std::process::id());
-        let file = std::env::temp_dir().join(file);
-        drop(std::fs::remove_file(&file));
-        Measured::read(Some(file), "device 1".to_owned())
+        static FOLDER: LazyLock<Arc<Folder>> = LazyLock::new(|| {
+            let path = std::env::temp_dir().join(format!("nxv-measured-{}", std::process::id()));
+            let folder = open_folder(&path, Rule::Sticky, true).unwrap();
+            Arc::new(folder.unwrap())
+        });
+        let name = format!("{name}.json");
+        drop(FOLDER.remove(&name));
+        Measured::read(Some(FOLDER.clone()), name, "device 1".to_owned())
     }
 
     fn with_one(name: &str) -> Measured {
@@ -275,7 +308,11 @@ mod tests {
     }
 
     fn again(measured: &Measured, device: &str) -> Measured {
-        Measured::read(measured.file.clone(), device.to_owned())
+        Measured::read(
+            measured.folder.clone(),
+            measured.name.clone(),
+            device.to_owned(),
+        )
     }
 
     #[test]

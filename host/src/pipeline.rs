@@ -2,12 +2,11 @@
 
 mod build;
 
-use crate::{Result, device::Device, driver_cache::DriverCache};
+use crate::{Result, cache::Cache, device::Device, driver_cache::DriverCache};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -91,11 +90,11 @@ const MOST_SPARE: usize = 256;
 const KEPT_GENERATIONS: u64 = 3;
 
 impl Pipelines {
-    /// With a folder for the driver's cache, or without one. A damaged or foreign cache file counts as absent.
-    pub(crate) fn new(device: &Arc<Device>, dir: Option<PathBuf>) -> Result<Pipelines> {
+    /// With the file of the driver's cache in that folder. A damaged or foreign one counts as absent.
+    pub(crate) fn new(device: &Arc<Device>, files: &Arc<Cache>) -> Result<Pipelines> {
         Ok(Pipelines {
             device: device.clone(),
-            cache: Arc::new(DriverCache::open(device, dir)?),
+            cache: Arc::new(DriverCache::open(device, files)?),
             push_descriptors: device
                 .vk
                 .fns()

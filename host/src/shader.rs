@@ -1,6 +1,6 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
-use crate::{Error, Kind, Result, checked, spirv};
+use crate::{Error, Kind, Result, cache::Cache, checked, private::Folder, spirv};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Write as _,
-    io::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -28,7 +27,7 @@ pub(crate) struct GlslFile<'a> {
 /// Compiles shaders and remembers the results.
 #[derive(Debug)]
 pub(crate) struct Shaders {
-    dir: Option<PathBuf>,
+    cache: Option<Arc<Cache>>,
     checked: bool,
     memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
@@ -55,9 +54,9 @@ const MAX_IN_MEMORY: usize = 4_096;
 
 impl Shaders {
     /// With a folder for compiled shaders, or without a disk cache.
-    pub(crate) fn new(dir: Option<PathBuf>) -> Shaders {
+    pub(crate) fn new(cache: Option<Arc<Cache>>) -> Shaders {
         Shaders {
-            dir,
+            cache,
             checked: false,
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
@@ -109,23 +108,23 @@ impl Shaders {
         if let Some(words) = lock(&self.memory).get(&key) {
             return Ok(words.clone());
         }
-        let path = self
-            .dir
+        let name = format!("{}.spv", hex(&key));
+        let folder = self.folder();
+        let known = folder
             .as_ref()
-            .map(|dir| dir.join(format!("{}.spv", hex(&key))));
-        let words: Arc<[u32]> = match path.as_deref().and_then(read_cached) {
+            .and_then(|folder| read_cached(folder, &name));
+        let words: Arc<[u32]> = match known {
             Some(words) => words.into(),
             None => {
                 let words = glslang_compile(&source)?;
-                if let Some(path) = &path
-                    && let Err(error) = write_cached(path, &words)
+                if let Some(folder) = &folder
+                    && let Err(error) = write_cached(folder, &name, &words)
                 {
-                    lock(&self.disk_trouble).get_or_insert_with(|| {
-                        format!(
-                            "the shader cache {} cannot be written: {error}",
-                            path.display()
-                        )
-                    });
+                    let path = folder.path().join(&name);
+                    self.trouble(format!(
+                        "the shader cache {} cannot be written: {error}",
+                        path.display()
+                    ));
                 }
                 words.into()
             }
@@ -160,6 +159,21 @@ impl Shaders {
     /// Whether shaders check their accesses.
     pub(crate) fn are_checked(&self) -> bool {
         self.checked
+    }
+
+    /// The folder of compiled shaders, where there is one.
+    fn folder(&self) -> Option<Folder> {
+        let folder = self.cache.as_ref()?.within("shaders");
+        folder.map_err(|error| self.trouble(error.to_string())).ok()
+    }
+
+    fn trouble(&self, why: String) {
+        lock(&self.disk_trouble).get_or_insert(why);
+    }
+
+    /// Forgets what was compiled or read: another cache is in force.
+    pub(crate) fn forget(&self) {
+        lock(&self.memory).clear();
     }
 
     /// Why compiled shaders cannot be kept on disk, if so.
@@ -337,9 +351,15 @@ fn readable(log: &str, files: &[(String, String)]) -> String {
     }
 }
 
+/// Largest file of the cache that is read.
+const MAX_FILE: u64 = 64 << 20;
+
+fn read_cached(folder: &Folder, name: &str) -> Option<Vec<u32>> {
+    cached(&folder.read(name, MAX_FILE).ok()??)
+}
+
 /// A cached module: 32 bytes of sha256, then the words. Anything damaged reads as absent and is written anew.
-fn read_cached(path: &Path) -> Option<Vec<u32>> {
-    let bytes = std::fs::read(path).ok()?;
+pub(crate) fn cached(bytes: &[u8]) -> Option<Vec<u32>> {
     let (sum, body) = bytes.split_at_checked(32)?;
     if Sha256::digest(body).as_slice() != sum || body.len() % 4 != 0 {
         return None;
@@ -354,32 +374,9 @@ fn read_cached(path: &Path) -> Option<Vec<u32>> {
     Some(words)
 }
 
-fn write_cached(path: &Path, words: &[u32]) -> std::io::Result<()> {
+fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<()> {
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    write_atomically(path, &[Sha256::digest(&body).as_slice(), &body])
-}
-
-/// Writes a file under a temporary name and renames it, so that no reader ever sees half of it.
-pub(crate) fn write_atomically(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir)?;
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let temporary = dir.join(format!(".{}-{unique}.tmp", std::process::id()));
-    let written = (|| {
-        let mut file = std::fs::File::create(&temporary)?;
-        for part in parts {
-            file.write_all(part)?;
-        }
-        file.flush()?;
-        std::fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        // The error that matters is the first one.
-        drop(std::fs::remove_file(&temporary));
-    }
-    written
+    folder.write(name, &[Sha256::digest(&body).as_slice(), &body], false)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
@@ -393,6 +390,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private::{Rule, Temporary};
 
     const MAIN: &str = "#version 450\n#include \"head.glsl\"\nlayout(local_size_x = N) in;\n\
         layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
@@ -415,33 +413,27 @@ mod tests {
         text.map(|text| GlslFile { text, path })
     }
 
-    fn dir(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("nxv-shader-{name}-{}", std::process::id()));
-        drop(std::fs::remove_dir_all(&dir));
-        dir
+    fn shaders(dir: &Path) -> Shaders {
+        Shaders::new(Some(Cache::open(Some((dir.to_owned(), Rule::Sticky)))))
     }
 
     #[test]
     fn includes_and_defines_compile_and_land_in_the_cache() {
-        let dir = dir("cache");
+        let temporary = Temporary::new().unwrap();
+        let dir = temporary.path();
         let defines = [("N", "64"), ("VALUE", "1.5")];
-        let words = Shaders::new(Some(dir.clone()))
-            .compile("main.comp", &defines, &files)
-            .unwrap();
+        let words = shaders(dir).compile("main.comp", &defines, &files).unwrap();
         assert_eq!(words[0], 0x0723_0203);
-        let cached: Vec<_> = std::fs::read_dir(&dir)
+        let cached: Vec<_> = std::fs::read_dir(dir.join("shaders"))
             .unwrap()
             .map(|e| e.unwrap().path())
             .collect();
         assert_eq!(cached.len(), 1);
         let good = std::fs::read(&cached[0]).unwrap();
         std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
-        let again = Shaders::new(Some(dir.clone()))
-            .compile("main.comp", &defines, &files)
-            .unwrap();
+        let again = shaders(dir).compile("main.comp", &defines, &files).unwrap();
         assert_eq!(again, words, "a damaged cache file is compiled anew");
         assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
-        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
@@ -499,7 +491,7 @@ mod tests {
 
     #[test]
     fn an_unwritable_cache_is_reported_but_not_fatal() {
-        let shaders = Shaders::new(Some(PathBuf::from("/proc/nxv/cache")));
+        let shaders = shaders(Path::new("/proc/nxv/cache"));
         shaders
             .compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files)
             .unwrap();

@@ -219,6 +219,28 @@ fn a_rebuilt_pack_serves_and_a_broken_one_does_not() {
 }
 
 #[test]
+fn a_pack_whose_file_is_gone_goes_though_its_message_is_repeated() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    assert_eq!(watched.nine(), 9.0);
+    let start = Instant::now();
+    fs::remove_file(watched.folder.join("packs/libtemplate.so")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    assert_eq!(event.pack.as_deref(), Some("template"));
+    // Looks within the time in which the file may come back, with the same to tell, which is told once.
+    while start.elapsed() < Duration::from_millis(1500) {
+        watched.folder.write(
+            "shaders/template/other.comp",
+            start.elapsed().as_nanos().to_string(),
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
+    watched.wait_for(EventKind::PackRemoved);
+    assert!(square(&watched.runtime, 3.0).is_err());
+}
+
+#[test]
 fn folders_may_vanish_and_come_back() {
     let Some(watched) = Watched::new() else {
         return;

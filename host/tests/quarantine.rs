@@ -163,7 +163,7 @@ fn what_a_runtime_sets_aside_is_not_loaded() {
     assert_eq!(ids(&table), ["template"]);
     let sha256 = &table.packs[0].sha256;
     let options = options(&folder);
-    let store = table.store(&options);
+    let store = table.store(&options).unwrap();
     quarantine::add(store, sha256, "3 wrong\nresults").unwrap();
     quarantine::add(store, sha256, "another reason").unwrap();
     let rejected = load_here(&folder).rejected;

@@ -260,8 +260,9 @@ fn a_locked_registry_takes_no_folders_from_the_environment() {
     let case = Case::new("environment");
     case.folder.write("packs/registry.toml", "");
     let registry = case.pinned().replace("paths = [\"packs\"]", "paths = []");
+    let registry = registry.replace("sha256 =", "file = \"x.so\"\nsha256 =");
     let registry = case.folder.write("registry.toml", registry);
-    let lines = |packs: &Path| {
+    let lines = |packs: &str| {
         let output = Command::new(env::current_exe().unwrap())
             .args(["child", "--exact", "--ignored", "--nocapture"])
             .env("NX_VULKAN_PACKS", packs)
@@ -275,12 +276,23 @@ fn a_locked_registry_takes_no_folders_from_the_environment() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     let ignored = "mode \"locked\" ignores $NX_VULKAN_PACKS";
-    // What the application names counts, what stands in the environment does not.
-    assert_eq!(lines(&case.folder.join("elsewhere")), ["template", ignored]);
-    let own = lines(&case.folder.join("packs"));
-    assert_eq!(own, ["template", ignored]);
+    // What the application names counts, what stands in the environment does not, even if it is the same.
+    let own = case.folder.join("packs").display().to_string();
+    assert_eq!(lines(&own), ["template", ignored]);
+    // A file of the same name and another content, which is looked at first where the folder counts.
+    case.folder.write("theirs/x.so", "not this one");
+    let theirs = case.folder.join("theirs").display().to_string();
+    for list in [
+        theirs.clone(),
+        format!(":{theirs}"),
+        format!("{theirs}:"),
+        format!("::{theirs}::{own}:"),
+        format!("{own}:{theirs}"),
+    ] {
+        assert_eq!(lines(&list), ["template", ignored], "{list}");
+    }
     fs::remove_file(&case.pack).unwrap();
-    assert!(lines(&case.folder.join("packs"))[0].contains("pack `template` did not load"));
+    assert!(lines(&theirs)[0].contains("pack `template` did not load"));
 }
 
 #[test]
@@ -288,12 +300,14 @@ fn a_locked_registry_takes_no_folders_from_the_environment() {
 fn child() {
     let path = |name| PathBuf::from(env::var_os(name).expect("run by another test"));
     // As the NIF does: what the environment says, then what the application says.
-    let mut packs = nx_vulkan_host::Config::from_env().packs;
-    packs.push(path("NXV_CHILD_OWN"));
+    let environment = nx_vulkan_host::Config::from_env()
+        .registry_options()
+        .environment;
     let result = load(&Options {
         registry: Some(path("NXV_CHILD_REGISTRY")),
-        packs,
+        packs: vec![path("NXV_CHILD_OWN")],
         store: path("NXV_CHILD_STORE"),
+        environment,
         ..Options::default()
     });
     println!();

@@ -97,7 +97,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .packs
         .extend(settings.packs.0.into_iter().map(PathBuf::from));
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
-    config.prober = config.prober.or(settings.prober.map(PathBuf::from));
+    config.prober = settings.prober.map(PathBuf::from);
     config.validation |= settings.validation;
     config.timeout = settings
         .timeout_ms

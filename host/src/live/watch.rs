@@ -95,7 +95,8 @@ impl Drop for Watch {
 fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
     let mut folders = Folders::new(shared);
     let mut known = None;
-    let mut again = None;
+    // Until when packs are kept whose files are gone.
+    let mut awaited: BTreeMap<String, Instant> = BTreeMap::new();
     while let Some(runtime) = runtime.upgrade() {
         let table = runtime.table();
         let places = table.places(runtime.options());
@@ -111,14 +112,16 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             ));
         }
         let stamps = stamps(&places);
-        if known.as_ref() != Some(&stamps) || again.is_some_and(|at| Instant::now() >= at) {
+        let is_due = awaited.values().any(|until| Instant::now() >= *until);
+        if known.as_ref() != Some(&stamps) || is_due {
             let settled = shared.settle(settle, &places, &stamps);
-            let patient = again.is_none_or(|at| Instant::now() < at);
-            let events = runtime.look(patient, Instant::now());
-            let gone = events.iter().any(|event| {
-                event.kind == EventKind::Rejected && event.message.contains("its file is gone")
-            });
-            again = (patient && gone).then(|| Instant::now() + GRACE);
+            let now = Instant::now();
+            let is_awaited = |pack: &str| awaited.get(pack).is_none_or(|until| now < *until);
+            let gone = runtime.look(&is_awaited, now).gone;
+            awaited.retain(|pack, _| gone.contains(pack));
+            for pack in gone {
+                awaited.entry(pack).or_insert(now + GRACE);
+            }
             known = Some(settled);
         }
         drop(table);
@@ -128,8 +131,9 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             (0, true) => POLL,
             (poll, _) => Duration::from_millis(poll),
         };
-        shared.wait(again.map_or(wait, |at| {
-            wait.min(at.saturating_duration_since(Instant::now()))
+        let next = awaited.values().min();
+        shared.wait(next.map_or(wait, |until| {
+            wait.min(until.saturating_duration_since(Instant::now()))
         }));
         if shared.stop.load(Ordering::Acquire) {
             return;

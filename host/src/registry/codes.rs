@@ -56,6 +56,7 @@ codes! {
     Overridden = 31, "environment ignored";
     NoFolder = 32, "folder that does not exist";
     Unlocked = 33, "mode locked left";
+    Exposed = 34, "locked file that others can change";
 }
 
 impl fmt::Display for Code {

@@ -1,18 +1,18 @@
 //! `registry.toml` as data; how it is read stands in `document`, what is loaded and chosen by it elsewhere.
 
 use super::{
+    Options,
     codes::Code,
     diagnostic::{Diagnostic, Severity, SourceText},
     document::read_document,
     reader::Reader,
     rules::{Denial, Rule},
 };
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, private};
 use nx_vulkan_abi::Numerics;
 use semver::VersionReq;
 use std::{
     collections::BTreeMap,
-    io::Read,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -148,6 +148,8 @@ pub(super) struct Config {
     pub(super) folders: Vec<(PathBuf, Range<usize>)>,
     /// What is odd about the file and stops nothing.
     pub(super) warnings: Vec<Diagnostic>,
+    /// Who else could have changed the file, each a sentence.
+    pub(super) weaknesses: Vec<String>,
 }
 
 /// One `[pack.<id>]`.
@@ -195,6 +197,7 @@ impl Default for Config {
             denials: Vec::new(),
             folders: Vec::new(),
             warnings: Vec::new(),
+            weaknesses: Vec::new(),
         }
     }
 }
@@ -211,7 +214,7 @@ impl Config {
 
     /// Reads the file; fails with everything that there is to say about it.
     pub(super) fn diagnose(path: &Path) -> std::result::Result<Config, Vec<Diagnostic>> {
-        let bytes = read_bytes(path).map_err(|why| {
+        let (bytes, weaknesses) = read_bytes(path).map_err(|why| {
             let message = format!("cannot read the registry {}: {why}", path.display());
             vec![Diagnostic::unreadable(path, message)]
         })?;
@@ -222,7 +225,33 @@ impl Config {
             let source = SourceText::new(path, text);
             vec![source.diagnostic(Code::Unreadable, Severity::Error, valid..valid, message)]
         })?;
-        Config::parse(path, text)
+        let parsed = Config::parse(path, text)?;
+        Ok(Config {
+            weaknesses,
+            ..parsed
+        })
+    }
+
+    /// The folder of the store.
+    pub(super) fn store<'a>(&'a self, options: &'a Options) -> Option<&'a Path> {
+        let named = self.store.as_deref();
+        named.or_else(|| options.store(self.mode == Mode::Locked))
+    }
+
+    /// Refuses a file in mode locked that others could have changed: it says what is trusted.
+    pub(super) fn check_exposure(&self) -> Result<()> {
+        if self.mode == Mode::Dev || self.weaknesses.is_empty() {
+            return Ok(());
+        }
+        let at = self.mode_at.unwrap_or(0);
+        let message = format!(
+            "mode \"locked\" needs a file that nobody else can change: {}",
+            self.weaknesses.join("; ")
+        );
+        let refused = self
+            .source
+            .diagnostic(Code::Exposed, Severity::Error, at..at, message);
+        Err(Error::new(Kind::Registry, refused.to_string()))
     }
 
     pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Vec<Diagnostic>> {
@@ -244,18 +273,18 @@ impl Config {
     }
 }
 
-/// The content of a regular file of a reasonable size, so that a pipe or a device does not hold the host up.
-fn read_bytes(path: &Path) -> std::result::Result<Vec<u8>, String> {
-    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it has more than {LARGEST} bytes"));
-    }
-    Ok(bytes)
+/// The content of a regular file of a reasonable size, so that a pipe or a device does not hold the host up, and who else
+/// could have changed it.
+fn read_bytes(path: &Path) -> std::result::Result<(Vec<u8>, Vec<String>), String> {
+    let read = || {
+        let opened = private::open_file(path, true)?;
+        if opened.file.metadata()?.len() > LARGEST {
+            return Err(std::io::Error::other(format!(
+                "it has more than {LARGEST} bytes"
+            )));
+        }
+        let bytes = private::content(&opened.file, LARGEST)?;
+        Ok((bytes, opened.weaknesses))
+    };
+    read().map_err(|error: std::io::Error| error.to_string())
 }

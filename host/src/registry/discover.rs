@@ -7,9 +7,9 @@ use super::{
     image::Image,
     loader::{Identity, PackFile},
     marker::Abandoned,
-    permissions,
     probe::Prober,
     quarantine,
+    store::Store,
 };
 use crate::{Error, Kind, Result, log};
 use std::{
@@ -18,7 +18,7 @@ use std::{
     sync::{Arc, Once},
 };
 
-/// The environment variable whose folders [`crate::Config::from_env`] puts before all others.
+/// The environment variable whose folders are searched before all others, except in mode locked.
 pub const PACKS_VARIABLE: &str = "NX_VULKAN_PACKS";
 
 /// The result of a search.
@@ -27,8 +27,6 @@ pub(super) struct Found {
     pub(super) packs: Vec<FoundPack>,
     pub(super) rejected: Vec<Rejected>,
     pub(super) warnings: Vec<String>,
-    /// Where the private copies are.
-    pub(super) store: PathBuf,
 }
 
 /// A loaded pack with its origin.
@@ -47,6 +45,7 @@ struct Search<'a> {
     /// What is not loaded, by hash, with the reason.
     quarantine: BTreeMap<String, String>,
     prober: Option<Prober>,
+    store: Store,
     /// Weaknesses of files and folders that were warned of.
     weak: BTreeSet<String>,
     found: Found,
@@ -54,18 +53,15 @@ struct Search<'a> {
 
 /// Loads what the configuration allows. In locked mode every listed pack must load.
 pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
-    let store = config.store.as_deref().unwrap_or(&options.store);
     let mut search = Search {
         config,
         quarantine: BTreeMap::new(),
         prober: prober(config, options),
+        store: Store::new(config.store(options), config.mode == Mode::Locked),
         weak: BTreeSet::new(),
-        found: Found {
-            store: store.to_owned(),
-            ..Found::default()
-        },
+        found: Found::default(),
     };
-    let given = search.given(&options.packs);
+    let given = search.given(options);
     let folders: Vec<&Path> = given
         .iter()
         .chain(&config.paths)
@@ -97,14 +93,16 @@ fn prober(config: &Config, options: &Options) -> Option<Prober> {
     if config.mode == Mode::Locked || !config.dev.probe {
         return None;
     }
-    if options.prober.is_none() {
+    let program = options.environment.prober.as_ref();
+    let program = program.or(options.prober.as_ref());
+    if program.is_none() {
         WARNED.call_once(|| {
             log::warning(
                 "there is no nxv to try new packs with, so a broken one ends this process; set NX_VULKAN_PROBER",
             );
         });
     }
-    options.prober.as_ref().map(Prober::new)
+    program.map(Prober::new)
 }
 
 /// A bare name is a file in the first search folder that has it; a path is taken as it is.
@@ -120,37 +118,34 @@ fn locate(file: &Path, folders: &[&Path], registry: &Path) -> PathBuf {
 }
 
 impl Search<'_> {
-    /// The folders that the caller names. A locked registry takes none from the environment.
-    fn given(&mut self, folders: &[PathBuf]) -> Vec<PathBuf> {
-        let variable = std::env::var_os(PACKS_VARIABLE).unwrap_or_default();
-        let from_environment: Vec<PathBuf> = std::env::split_paths(&variable)
-            .filter(|folder| *folder != Path::new(""))
-            .collect();
-        match folders.strip_prefix(from_environment.as_slice()) {
-            Some(own) if self.config.mode == Mode::Locked && !from_environment.is_empty() => {
-                let warning = format!("mode \"locked\" ignores ${PACKS_VARIABLE}");
-                self.found.warnings.push(warning);
-                own.to_vec()
-            }
-            _ => folders.to_vec(),
+    /// The folders that the environment and the caller name. A locked registry takes none from the environment.
+    fn given(&mut self, options: &Options) -> Vec<PathBuf> {
+        let mut folders = options.environment.packs.clone();
+        if self.config.mode == Mode::Locked && !folders.is_empty() {
+            folders.clear();
+            let warning = format!("mode \"locked\" ignores ${PACKS_VARIABLE}");
+            self.found.warnings.push(warning);
         }
+        folders.extend_from_slice(&options.packs);
+        folders
     }
 
     /// Sets aside what processes died of, and reads what else is set aside.
     fn look_back(&mut self) -> Result<()> {
-        let store = self.found.store.clone();
-        // What lies in a store that others can write to, or in none, is no evidence.
-        let is_own =
-            std::fs::metadata(&store).is_ok_and(|meta| permissions::weakness(&meta).is_none());
-        if !is_own {
-            return Ok(());
+        let is_named = self.config.store.is_some() && self.config.mode == Mode::Locked;
+        if let Some(trouble) = self.store.trouble().filter(|_| is_named) {
+            return Err(Error::new(Kind::Pack, trouble));
         }
-        for abandoned in Abandoned::all(&store) {
+        // What lies in a store that others can write to, or in none, is no evidence.
+        let Some(store) = self.store.folder() else {
+            return Ok(());
+        };
+        for abandoned in Abandoned::all(store) {
             let (sha256, what) = (abandoned.sha256.clone(), abandoned.what.clone());
             self.found
                 .warnings
                 .push(format!("{what}; {sha256} is in quarantine now"));
-            let recorded = quarantine::add(&store, &sha256, &what).and_then(|()| {
+            let recorded = quarantine::set_aside(store, &sha256, &what).and_then(|()| {
                 let failed = |error: std::io::Error| Error::new(Kind::Pack, error.to_string());
                 abandoned.clear().map_err(failed)
             });
@@ -161,7 +156,7 @@ impl Search<'_> {
                 self.quarantine.insert(sha256, what);
             }
         }
-        match quarantine::list(&store) {
+        match quarantine::listed(store) {
             Ok(list) => {
                 let shown = list.into_iter().map(|entry| {
                     (
@@ -214,7 +209,11 @@ impl Search<'_> {
         self.check_weaknesses(&file)?;
         if let Some(reason) = self.quarantine.get(&file.sha256) {
             let sha256 = &file.sha256;
-            let file = self.found.store.join("quarantine.toml");
+            let file = self
+                .store
+                .path()
+                .unwrap_or(Path::new(""))
+                .join("quarantine.toml");
             return Err(format!(
                 "quarantine: {reason}; `nxv pack release {}` removes its entry from {} to load it again",
                 &sha256[..12],
@@ -249,18 +248,26 @@ impl Search<'_> {
 
     /// Maps a library, after it was tried where that is wanted.
     fn map(&mut self, file: &PackFile) -> std::result::Result<Arc<Image>, String> {
-        let stored = file.keep(&self.found.store)?;
-        if let Some(prober) = &self.prober {
-            prober.admit(&stored, &file.sha256)?;
+        let store = self.store.create();
+        if let Some(trouble) = self.store.trouble() {
+            if self.config.mode == Mode::Locked && self.config.store.is_some() {
+                return Err(format!("store: {trouble}"));
+            }
+            if !self.found.warnings.contains(&trouble) {
+                self.found.warnings.push(trouble);
+            }
         }
-        let mapped = file.map(&stored, self.config.mode == Mode::Dev)?;
+        if let Some(prober) = &self.prober {
+            prober.admit(&file.path, &file.sha256, store.as_deref())?;
+        }
+        let mapped = file.map(store.as_ref(), self.config.mode == Mode::Dev)?;
         self.found.warnings.extend(mapped.warnings);
         Ok(mapped.image)
     }
 
     /// Files that others could have changed: a warning in dev mode, for each place once.
     fn check_weaknesses(&mut self, file: &PackFile) -> std::result::Result<(), String> {
-        let weak = file.weaknesses();
+        let weak = &file.weaknesses;
         match (self.config.mode, weak.as_slice()) {
             (_, []) => Ok(()),
             (Mode::Locked, weak) => Err(format!("permissions: {}", weak.join("; "))),

@@ -50,7 +50,7 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
                 format!("`{}` is not a range of versions: {error}", shown(text)),
             ),
         },
-        Format::Sha256 if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) => Ok(()),
+        Format::Sha256 if super::is_sha256(text) => Ok(()),
         Format::Sha256 => wrong(
             Code::Sha256,
             "a sha256 is 64 hexadecimal digits; `nxv pack pin FILE` prints it".to_owned(),

@@ -1,6 +1,6 @@
 //! Doors for the fuzz targets to the parsers of this folder.
 
-use super::{Diagnostic, config::Config, loader};
+use super::{Diagnostic, config::Config, loader, marker, probe, quarantine as set_aside};
 use std::path::Path;
 
 /// Everything that is looked at in a pack file before it is mapped; its id and version, or the refusal.
@@ -17,6 +17,23 @@ pub fn registry(text: &str) -> Result<(), String> {
         reports.join("\n")
     };
     parsed.map(drop).map_err(report)
+}
+
+/// `quarantine.toml`: hash and reason of each entry, or why the file is not understood.
+pub fn quarantine(bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let entries = set_aside::parsed(bytes)?;
+    let shown = entries.into_iter().map(set_aside::shown);
+    Ok(shown.map(|one| (one.sha256, one.reason)).collect())
+}
+
+/// The hash in the name of a crash marker.
+pub fn marker(name: &str) -> Option<&str> {
+    marker::sha256_in(name)
+}
+
+/// Whether a note says that the content with that hash went well.
+pub fn probe_note(bytes: &[u8], sha256: &str) -> bool {
+    probe::says_sound(bytes, sha256)
 }
 
 #[cfg(test)]

@@ -1,42 +1,24 @@
-//! The way of one pack file into the process: read, hash, inspect, store, map once and never unmap. Whether it may go
-//! that way is decided elsewhere.
+//! What is known of a pack file before any of its code runs: its content, its hash, what it says about itself. Whether it
+//! may be loaded is decided elsewhere, and so is how it is mapped.
 //!
-//! Every error is `step: reason`. No step before `map` runs code of the pack.
+//! Every error is `step: reason`.
 
 use super::{
     config::PackEntry,
     elf,
     folder::{self, FolderPack},
-    image,
-    image::Image,
-    layout,
-    marker::Marker,
-    permissions, selftest, store,
 };
-use abi_stable::{
-    StableAbi as _,
-    library::{
-        AbiHeaderRef, LibHeader, LibraryError, ROOT_MODULE_LOADER_NAME_WITH_NUL, RootModuleError,
-    },
-    prefix_type::PrefixTypeTrait as _,
-};
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, PackRef, RStr, meta::Meta};
+use crate::private;
+use abi_stable::prefix_type::PrefixTypeTrait as _;
+use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr, meta::Meta};
 use semver::Version;
+use sha2::{Digest as _, Sha256};
 use std::{
-    collections::BTreeMap,
     fmt,
-    fs::Metadata,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::LazyLock,
 };
-
-/// Images mapped in this process from which on a load warns, again at every further half of it.
-const MANY_IMAGES: usize = 100;
-
-/// Images mapped in this process from which on mode dev maps no more.
-const MAX_IMAGES: usize = 500;
 
 /// A pack file as it was read.
 #[derive(Debug)]
@@ -44,7 +26,8 @@ pub(super) struct PackFile {
     pub(super) path: PathBuf,
     pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
-    meta: Metadata,
+    /// Who else could have changed it, each a sentence.
+    pub(super) weaknesses: Vec<String>,
     /// The pack, where it is a folder without a library.
     folder: Option<FolderPack>,
 }
@@ -58,13 +41,6 @@ pub(super) struct Identity {
     pub(super) abi: String,
 }
 
-/// A mapped pack, and what its user should know about mapping it.
-#[derive(Debug)]
-pub(super) struct Mapped {
-    pub(super) image: Arc<Image>,
-    pub(super) warnings: Vec<String>,
-}
-
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` {}", self.id, self.version)
@@ -72,34 +48,27 @@ impl fmt::Display for Identity {
 }
 
 impl PackFile {
+    /// Reads what is at `path`, without following a symbolic link at its end.
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
         if folder::is_pack(path) {
             let folder = FolderPack::read(path)?;
-            let meta = path.symlink_metadata();
             return Ok(PackFile {
                 path: path.to_owned(),
                 // What a signature is of.
                 bytes: folder.sha256.clone().into_bytes(),
                 sha256: folder.sha256.clone(),
-                meta: meta.map_err(|error| format!("read: {error}"))?,
+                weaknesses: folder.weaknesses().to_vec(),
                 folder: Some(folder),
             });
         }
-        let (bytes, meta) = store::read(path).map_err(|why| format!("read: {why}"))?;
+        let (bytes, weaknesses) = read(path, private::MAX_BYTES)?;
         Ok(PackFile {
             path: path.to_owned(),
-            sha256: store::sha256(&bytes),
+            sha256: sha256(&bytes),
             bytes,
-            meta,
+            weaknesses,
             folder: None,
         })
-    }
-
-    /// Who else could have changed it.
-    pub(super) fn weaknesses(&self) -> Vec<String> {
-        let mut weak = permissions::weaknesses(&self.path, &self.meta);
-        weak.extend(self.folder.iter().flat_map(FolderPack::weaknesses));
-        weak
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
@@ -124,66 +93,25 @@ impl PackFile {
     pub(super) fn without_code(&self) -> Option<&FolderPack> {
         self.folder.as_ref()
     }
+}
 
-    /// Puts a private copy into the store, from where it can be mapped.
-    pub(super) fn keep(&self, store: &Path) -> Result<PathBuf, String> {
-        store::put(store, &self.sha256, &self.bytes).map_err(|why| format!("store: {why}"))
-    }
+/// The content of a regular file, without following a symbolic link at the end of its path, and who else could have
+/// changed it. The error starts with the step that failed.
+pub(super) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Vec<String>), String> {
+    let read = || {
+        let opened = private::open_file(path, false)?;
+        let bytes = private::content(&opened.file, most)?;
+        Ok((bytes, opened.weaknesses))
+    };
+    read().map_err(|error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => "read: it is a symbolic link; name the file itself".to_owned(),
+        _ => format!("read: {error}"),
+    })
+}
 
-    /// Maps the private copy at `stored`; a content that was mapped before gives what it gave then.
-    pub(super) fn map(&self, stored: &Path, is_limited: bool) -> Result<Mapped, String> {
-        // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
-        static MAPPED: Mutex<BTreeMap<String, Result<Arc<Image>, String>>> =
-            Mutex::new(BTreeMap::new());
-        let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut warnings = Vec::new();
-        let image = match mapped.get(&self.sha256) {
-            Some(image) => image.clone(),
-            None if is_limited && mapped.len() >= MAX_IMAGES => {
-                return Err(format!(
-                    "map: {MAX_IMAGES} versions of packs are mapped, and none is ever unmapped; restart the VM"
-                ));
-            }
-            None => {
-                let folder = stored.parent().unwrap_or(Path::new("/"));
-                let origin = self.path.display().to_string();
-                let marker = Marker::leave(folder, &self.sha256, &origin);
-                let image = self.start(stored).map(Arc::new);
-                if let Err(error) = marker {
-                    warnings.push(format!(
-                        "{origin}: had this ended the process, the next one would not know: cannot leave a marker in {}: {error}",
-                        folder.display()
-                    ));
-                }
-                mapped.insert(self.sha256.clone(), image.clone());
-                if mapped.len() >= MANY_IMAGES && mapped.len().is_multiple_of(MANY_IMAGES / 2) {
-                    warnings.push(format!(
-                        "{} versions of packs are mapped, and none is ever unmapped; mode dev stops at {MAX_IMAGES}, restart the VM before",
-                        mapped.len()
-                    ));
-                }
-                image
-            }
-        };
-        image.map(|image| Mapped { image, warnings })
-    }
-
-    /// Maps the copy, initialises the pack, and tries its kernels.
-    pub(super) fn start(&self, stored: &Path) -> Result<Image, String> {
-        let header = open(stored).map_err(|why| format!("map: {why}"))?;
-        let mut image = image::describe(root_module(header)?, *HOST)?;
-        let told = self.inspect()?;
-        if let Some(told) =
-            told.filter(|told| (&told.id, &told.version) != (&image.id, &image.version))
-        {
-            return Err(format!(
-                "describe: it calls itself `{}` {}, its metadata says {told}",
-                image.id, image.version
-            ));
-        }
-        image.warnings.extend(selftest::run(&image));
-        Ok(image)
-    }
+/// The sha256 of `bytes` in lower-case hex.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    crate::shader::hex(&Sha256::digest(bytes))
 }
 
 /// As [`PackFile::inspect`], for bytes without a file.
@@ -229,55 +157,6 @@ fn check_meta(meta: &Meta) -> Result<Identity, String> {
         id: meta.id.clone(),
         version: version(&meta.version)?,
         abi: meta.abi.clone(),
-    })
-}
-
-/// Maps the stored copy at `path` and leaks it: the layout checker keeps pointers into every image it saw.
-pub(super) fn open(path: &Path) -> Result<&'static LibHeader, String> {
-    // SAFETY: the image's constructors run. Its bytes are those whose headers were checked, in a private
-    // store; that its code is sound is the trust that loading a pack means.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
-        let error = error.to_string();
-        let mount = " (is the store on a noexec mount?)";
-        let hint = if error.contains("failed to map segment") {
-            mount
-        } else {
-            ""
-        };
-        format!("{error}{hint}")
-    })?;
-    // SAFETY: the symbol is a static `LibHeader`, whose address is what an `AbiHeaderRef` holds; its first
-    // bytes are checked by `upgrade` before anything else is read.
-    let symbol =
-        unsafe { library.get::<Option<AbiHeaderRef>>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
-    let header = symbol.map(|symbol| *symbol);
-    std::mem::forget(library);
-    let header = header.ok().flatten().ok_or("it exports no root module")?;
-    header.upgrade().map_err(|error| match error {
-        LibraryError::InvalidAbiHeader(found) => {
-            format!(
-                "it uses abi_stable {}.{}, another one than this host",
-                found.abi_major, found.abi_minor
-            )
-        }
-        _ => "it is compiled for another C ABI".to_owned(),
-    })
-}
-
-pub(super) fn root_module(header: &'static LibHeader) -> Result<PackRef, String> {
-    let pack = header
-        .layout()
-        .ok_or("layout: the pack opted out of the layout check")?;
-    layout::check(PackRef::LAYOUT, pack).map_err(|why| format!("layout: {why}"))?;
-    // SAFETY: one direction of the layout check passed, and every field beyond the first version of a prefix
-    // type is an `Option`, so neither side reads what the other does not have.
-    let module = unsafe { header.init_root_module_with_unchecked_layout::<PackRef>() };
-    module.map_err(|error| match error {
-        LibraryError::RootModule {
-            err: RootModuleError::Unwound,
-            ..
-        } => "init: the pack panicked while it was set up".to_owned(),
-        _ => "init: the pack gives no root module".to_owned(),
     })
 }
 

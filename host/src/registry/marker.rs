@@ -4,12 +4,13 @@
 //! A marker is locked for as long as its process lives, whatever ends that. So two processes that load the same
 //! pack at once do not take each other for dead, even where they see different process ids.
 
-use super::store;
+use super::diagnostic::clean;
+use crate::private::Folder;
 use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -18,10 +19,14 @@ const PREFIX: &str = "loading-";
 /// Bytes of a marker that are read.
 const MAX_BYTES: u64 = 4096;
 
+/// Characters of a marker that are shown.
+const MAX_SHOWN: usize = 1000;
+
 /// The marker of a load in progress; dropping it says that the process survived.
 #[derive(Debug)]
 pub(super) struct Marker {
-    path: PathBuf,
+    store: Arc<Folder>,
+    name: String,
     /// Holds the lock.
     _file: File,
 }
@@ -32,32 +37,37 @@ pub(super) struct Abandoned {
     pub(super) sha256: String,
     /// Which process it was, and what it loaded.
     pub(super) what: String,
-    path: PathBuf,
+    store: Arc<Folder>,
+    name: String,
     _lock: File,
 }
 
 impl Marker {
     /// Leaves a marker for `sha256` in the folder `store`, on the disk when this returns. `what` is one line.
-    pub(super) fn leave(store: &Path, sha256: &str, what: &str) -> io::Result<Marker> {
+    pub(super) fn leave(store: &Arc<Folder>, sha256: &str, what: &str) -> io::Result<Marker> {
         let pid = std::process::id();
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let name = format!("{PREFIX}{sha256}-{pid}-{}", now.as_nanos());
-        let (path, hidden) = (store.join(&name), store.join(format!(".{name}")));
+        let hidden = format!(".{name}");
         // It gets its name when it is locked and written: until then nobody takes it for a marker.
-        let mut file = store::create(&hidden, 0o600)?;
+        let mut file = store.create(&hidden)?;
         let left = file.try_lock().map_err(io::Error::from).and_then(|()| {
             let process = format!("process {pid}, started at {}", started());
             writeln!(file, "{process}, ended while it loaded {what}")?;
             file.sync_all()?;
-            fs::rename(&hidden, &path)?;
-            store::sync_folder(&path)
+            store.rename(&hidden, &name)?;
+            store.sync()
         });
         match left {
-            Ok(()) => Ok(Marker { path, _file: file }),
+            Ok(()) => Ok(Marker {
+                store: store.clone(),
+                name,
+                _file: file,
+            }),
             Err(error) => {
-                let _ = fs::remove_file(&hidden).or_else(|_| fs::remove_file(&path));
+                let _ = store.remove(&hidden).or_else(|_| store.remove(&name));
                 Err(error)
             }
         }
@@ -68,20 +78,20 @@ impl Drop for Marker {
     fn drop(&mut self) {
         // Before the lock goes with the file, so that nobody finds it unlocked under its name. What cannot be
         // removed quarantines a good pack at the next start, which says so.
-        let _ = fs::remove_file(&self.path);
+        let _ = self.store.remove(&self.name);
     }
 }
 
 impl Abandoned {
     /// The markers in `store` that no living process holds.
-    pub(super) fn all(store: &Path) -> Vec<Abandoned> {
-        let entries = fs::read_dir(store).into_iter().flatten().flatten();
-        entries.filter_map(|entry| of(&entry.path())).collect()
+    pub(super) fn all(store: &Arc<Folder>) -> Vec<Abandoned> {
+        let names = store.names().into_iter();
+        names.filter_map(|name| of(store, name)).collect()
     }
 
     /// Removes the marker: what it tells has been recorded.
     pub(super) fn clear(self) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
+        match self.store.remove(&self.name) {
             // Another process recorded the same.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
@@ -89,10 +99,9 @@ impl Abandoned {
     }
 }
 
-fn of(path: &Path) -> Option<Abandoned> {
-    let name = path.file_name()?.to_str()?;
-    let (sha256, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    let file = File::open(path).ok()?;
+fn of(store: &Arc<Folder>, name: String) -> Option<Abandoned> {
+    let sha256 = sha256_in(&name)?.to_owned();
+    let file = store.open(&name).ok()?;
     // Shared, so that processes that look at the same time do not take each other for the owner.
     file.try_lock_shared().ok()?;
     let mut text = String::new();
@@ -102,11 +111,18 @@ fn of(path: &Path) -> Option<Abandoned> {
         return None;
     }
     Some(Abandoned {
-        sha256: sha256.to_owned(),
-        what: text.trim_end().to_owned(),
-        path: path.to_owned(),
+        sha256,
+        what: clean(text.trim_end(), MAX_SHOWN),
+        store: store.clone(),
+        name,
         _lock: file,
     })
+}
+
+/// The hash in the name of a marker.
+pub(super) fn sha256_in(name: &str) -> Option<&str> {
+    let (sha256, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    super::is_sha256(sha256).then_some(sha256)
 }
 
 /// When this process started, in clock ticks after the machine, where the system tells; for a reader of the marker.

@@ -21,10 +21,10 @@ mod image;
 mod json_schema;
 mod layout;
 mod loader;
+mod mapping;
 mod marker;
 mod names;
 mod ops;
-mod permissions;
 pub mod probe;
 pub mod quarantine;
 mod reader;
@@ -54,7 +54,7 @@ pub use vet::{FileFacts, facts, sha256_of};
 use crate::Result;
 use config::{Config, Mode};
 use nx_vulkan_abi::Numerics;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Environment variable that names the registry file where the application names none, or one in mode dev.
 pub const REGISTRY_VARIABLE: &str = "NX_VULKAN_REGISTRY";
@@ -68,10 +68,33 @@ pub struct Options {
     pub registry_override: Option<PathBuf>,
     /// Folders searched before those of the registry file.
     pub packs: Vec<PathBuf>,
-    /// Folder for private copies of pack files, unless the registry file names one. Created where missing.
+    /// Folder for crash markers, the quarantine and notes, unless the registry file names one. Created where missing; an
+    /// empty path is none.
     pub store: PathBuf,
     /// The `nxv` executable that tries new packs in a process of its own, in mode dev. Without one they are not tried.
     pub prober: Option<PathBuf>,
+    /// What the environment says. Mode locked takes none of it.
+    pub environment: FromEnvironment,
+}
+
+/// What the environment says about packs, in mode dev.
+#[derive(Debug, Clone, Default)]
+pub struct FromEnvironment {
+    /// Folders searched before all others.
+    pub packs: Vec<PathBuf>,
+    /// Takes the place of [`Options::store`].
+    pub store: Option<PathBuf>,
+    /// Takes the place of [`Options::prober`].
+    pub prober: Option<PathBuf>,
+}
+
+impl Options {
+    /// The folder of the store where the registry file names none.
+    fn store(&self, is_locked: bool) -> Option<&Path> {
+        let from_environment = self.environment.store.as_deref().filter(|_| !is_locked);
+        let store = from_environment.unwrap_or(&self.store);
+        Some(store).filter(|store| *store != Path::new(""))
+    }
 }
 
 /// Reads the registry and loads its packs. It changes nothing that another table uses, so that a caller can keep the
@@ -86,8 +109,23 @@ pub fn load(options: &Options) -> Result<Table> {
     Table::new(config, path, found)
 }
 
+/// Folder of the store, where there is one.
+///
+/// # Errors
+/// As [`load`], for the registry file.
+pub fn store(options: &Options) -> Result<Option<PathBuf>> {
+    let (config, _) = configuration(options)?;
+    Ok(config.store(options).map(Path::to_owned))
+}
+
 /// The configuration in force and the file it comes from.
 fn configuration(options: &Options) -> Result<(Config, Option<PathBuf>)> {
+    let (config, path) = chosen(options)?;
+    config.check_exposure()?;
+    Ok((config, path))
+}
+
+fn chosen(options: &Options) -> Result<(Config, Option<PathBuf>)> {
     let other = options.registry_override.clone();
     let Some(named) = &options.registry else {
         let config = other
@@ -147,6 +185,11 @@ pub fn target() -> String {
         os => format!("unknown-{os}{environment}"),
     };
     format!("{}-{system}", std::env::consts::ARCH)
+}
+
+/// Whether `text` can be a sha256.
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Whether `id` can stand in `[pack.<id>]` and before the `/` of a rule.

@@ -1,13 +1,13 @@
 //! Trying a pack in a child process, where whatever it does ends that process and not this one.
 //!
-//! The child is `nxv probe FILE`, which calls [`serve`]. Native code that means harm is not contained by this: it is
+//! The child is `nxv probe FILE SHA256`, which calls [`serve`]. Native code that means harm is not contained by this: it is
 //! for packs that are broken.
 
 mod child;
 
 pub use child::serve;
 
-use super::{permissions, store};
+use crate::private::Folder;
 use child::Run;
 use nx_vulkan_abi::ABI_VERSION;
 use std::{
@@ -22,6 +22,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a pack that did not finish is not tried again: the machine may have been busy.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Largest note that is read.
+const MAX_NOTE: u64 = 4096;
 
 /// What a pack that was tried says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -72,17 +75,22 @@ impl Prober {
     /// When the pack breaks the contract, ends the child in whatever way or does not finish, and when there is no
     /// child to be had.
     pub fn run(&self, file: &Path) -> Result<Probed, Failure> {
-        Run::start(&self.program, file)?.finish(self.timeout)
+        Run::start(&self.program, file, None)?.finish(self.timeout)
     }
 
     /// Runs it unless it is known how that ends: for a content that went well with this version of the host in the
     /// store, for one that did not in this process.
-    pub(super) fn admit(&self, stored: &Path, sha256: &str) -> Result<(), String> {
+    pub(super) fn admit(
+        &self,
+        file: &Path,
+        sha256: &str,
+        store: Option<&Folder>,
+    ) -> Result<(), String> {
         static FAILED: Mutex<BTreeMap<String, (String, Option<Instant>)>> =
             Mutex::new(BTreeMap::new());
         let failed = || FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        let note = stored.with_file_name(format!("{sha256}.probed"));
-        if is_noted(&note, sha256) {
+        let note = format!("{sha256}.probed");
+        if store.is_some_and(|store| is_noted(store, &note, sha256)) {
             return Ok(());
         }
         if let Some((reason, until)) = failed().get(sha256)
@@ -90,10 +98,12 @@ impl Prober {
         {
             return Err(reason.clone());
         }
-        match self.run(stored) {
+        let run = Run::start(&self.program, file, Some(sha256));
+        match run.and_then(|run| run.finish(self.timeout)) {
             Ok(_) => {
                 // Without the note it is tried again at the next start, which costs milliseconds.
-                let _ = store::write(&note, text(sha256).as_bytes(), 0o400, false);
+                let text = text(sha256);
+                let _ = store.map(|store| store.write(&note, &[text.as_bytes()], false));
                 Ok(())
             }
             Err(Failure { reason, may_pass }) => {
@@ -112,9 +122,13 @@ fn text(sha256: &str) -> String {
     format!("nxv {version}, ABI {ABI_VERSION}, {target}: {sha256} is sound\n")
 }
 
-/// A note counts when only this user or root can have written it; the store's own mode was checked before.
-fn is_noted(note: &Path, sha256: &str) -> bool {
-    store::read(note).is_ok_and(|(bytes, meta)| {
-        bytes == text(sha256).as_bytes() && permissions::weakness(&meta).is_none()
-    })
+/// A note counts when only this user or root can have written it.
+fn is_noted(store: &Folder, note: &str, sha256: &str) -> bool {
+    let noted = store.read(note, MAX_NOTE).ok().flatten();
+    noted.is_some_and(|noted| says_sound(&noted, sha256))
+}
+
+/// Whether a note is the one that this version of the host writes about that content.
+pub(super) fn says_sound(note: &[u8], sha256: &str) -> bool {
+    note == text(sha256).as_bytes()
 }

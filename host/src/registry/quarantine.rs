@@ -3,12 +3,10 @@
 //! A content gets there when a process ended while it loaded it, and when a runtime sets it aside.
 
 use super::{diagnostic::clean, store};
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, private::Folder};
 use std::{
     collections::BTreeMap,
-    fs::File,
     io,
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -17,7 +15,7 @@ const FILE: &str = "quarantine.toml";
 const LOCK: &str = "quarantine.lock";
 
 /// Largest file that is read.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Characters of a reason that are kept.
 const MAX_REASON: usize = 500;
@@ -39,23 +37,20 @@ pub struct Quarantined {
 
 /// An entry as it stands in the file.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-struct Entry {
+pub(super) struct Entry {
     reason: String,
     since: String,
 }
 
-/// What is in quarantine, in order of the hashes. A store that does not exist has none.
+/// What is in quarantine in the folder `store`, in order of the hashes. A store that does not exist has none.
 ///
 /// # Errors
-/// [`Kind::Pack`] when the file is there and cannot be understood.
+/// [`Kind::Pack`] when others could have changed it, or the file is there and cannot be understood.
 pub fn list(store: &Path) -> Result<Vec<Quarantined>> {
-    let entries = read(&store.join(FILE))?.into_iter();
-    let listed = entries.map(|(sha256, Entry { reason, since })| Quarantined {
-        sha256,
-        reason: clean(&reason, MAX_REASON),
-        since: clean(&since, 40),
-    });
-    Ok(listed.collect())
+    match store::open_at(store, false).map_err(failure)? {
+        Some(store) => listed(&store),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Sets the content with that hash aside, for `reason`; an older entry stays as it is.
@@ -63,7 +58,45 @@ pub fn list(store: &Path) -> Result<Vec<Quarantined>> {
 /// # Errors
 /// [`Kind::Pack`] when `sha256` is no hash, or the store cannot be written.
 pub fn add(store: &Path, sha256: &str, reason: &str) -> Result<()> {
-    if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+    set_aside(&opened(store)?, sha256, reason)
+}
+
+/// Lets the content with that hash in again, from the next load on. Says whether it was in quarantine.
+///
+/// # Errors
+/// [`Kind::Pack`] when the store cannot be written.
+pub fn release(store: &Path, sha256: &str) -> Result<bool> {
+    let mut was_there = false;
+    change(&opened(store)?, |entries| {
+        was_there = entries.remove(&sha256.to_ascii_lowercase()).is_some();
+    })?;
+    Ok(was_there)
+}
+
+fn opened(store: &Path) -> Result<Folder> {
+    let missing = || failure(format!("the store {} cannot be created", store.display()));
+    store::open_at(store, true)
+        .map_err(failure)?
+        .ok_or_else(missing)
+}
+
+/// As [`list`], in a store that is open.
+pub(super) fn listed(store: &Folder) -> Result<Vec<Quarantined>> {
+    Ok(read(store)?.into_iter().map(shown).collect())
+}
+
+/// An entry as people may see it.
+pub(super) fn shown((sha256, Entry { reason, since }): (String, Entry)) -> Quarantined {
+    Quarantined {
+        sha256,
+        reason: clean(&reason, MAX_REASON),
+        since: clean(&since, 40),
+    }
+}
+
+/// As [`add`], in a store that is open.
+pub(super) fn set_aside(store: &Folder, sha256: &str, reason: &str) -> Result<()> {
+    if !super::is_sha256(sha256) {
         return Err(failure(format!("`{sha256}` is not a sha256")));
     }
     change(store, |entries| {
@@ -75,59 +108,47 @@ pub fn add(store: &Path, sha256: &str, reason: &str) -> Result<()> {
     })
 }
 
-/// Lets the content with that hash in again, from the next load on. Says whether it was in quarantine.
-///
-/// # Errors
-/// [`Kind::Pack`] when the store cannot be written.
-pub fn release(store: &Path, sha256: &str) -> Result<bool> {
-    let mut was_there = false;
-    change(store, |entries| {
-        was_there = entries.remove(&sha256.to_ascii_lowercase()).is_some();
-    })?;
-    Ok(was_there)
-}
-
 fn failure(message: String) -> Error {
     Error::new(Kind::Pack, message)
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, Entry>> {
-    let broken =
-        |why: &dyn std::fmt::Display| failure(format!("the quarantine {}: {why}", path.display()));
-    if !path.try_exists().map_err(|error| broken(&error))? {
-        return Ok(BTreeMap::new());
+fn read(store: &Folder) -> Result<BTreeMap<String, Entry>> {
+    let path = store.path().join(FILE);
+    let broken = |why: String| failure(format!("the quarantine {}: {why}", path.display()));
+    let bytes = store.read(FILE, MAX_BYTES);
+    match bytes.map_err(|error| broken(error.to_string()))? {
+        None => Ok(BTreeMap::new()),
+        Some(bytes) => parsed(&bytes).map_err(broken),
     }
-    let (bytes, _) = store::read(path).map_err(|why| broken(&why))?;
-    if bytes.len() > MAX_BYTES {
-        return Err(broken(&format!("it has more than {MAX_BYTES} bytes")));
+}
+
+/// The entries in the bytes of the file, by hash in lower case.
+pub(super) fn parsed(bytes: &[u8]) -> std::result::Result<BTreeMap<String, Entry>, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
+    let entries: BTreeMap<String, Entry> =
+        toml::from_str(text).map_err(|error| error.message().replace('\n', ", "))?;
+    match entries.keys().find(|key| !super::is_sha256(key)) {
+        Some(key) => Err(format!("`{}` is not a sha256", clean(key, 80))),
+        None => Ok(entries
+            .into_iter()
+            .map(|(sha256, entry)| (sha256.to_ascii_lowercase(), entry))
+            .collect()),
     }
-    let text = String::from_utf8(bytes).map_err(|_| broken(&"it is not UTF-8"))?;
-    toml::from_str(&text).map_err(|error| broken(&error.message().replace('\n', ", ")))
 }
 
 /// Reads, changes and writes the file, while no other process does.
-fn change(store: &Path, apply: impl FnOnce(&mut BTreeMap<String, Entry>)) -> Result<()> {
-    let store = store::open(store).map_err(failure)?;
-    let path = store.join(FILE);
+fn change(store: &Folder, apply: impl FnOnce(&mut BTreeMap<String, Entry>)) -> Result<()> {
+    let path = store.path().join(FILE);
     let written = |error: io::Error| failure(format!("writing {}: {error}", path.display()));
-    let _lock = lock(&store.join(LOCK)).map_err(written)?;
-    let mut entries = read(&path)?;
+    // On a file that stays, since the other one is replaced at every change.
+    let lock = store.keep(LOCK).map_err(written)?;
+    lock.lock().map_err(written)?;
+    let mut entries = read(store)?;
     apply(&mut entries);
     let text = toml::to_string(&entries)
         .map_err(|error| failure(format!("writing {}: {error}", path.display())))?;
-    store::write(&path, format!("{HEADING}\n{text}").as_bytes(), 0o600, true).map_err(written)
-}
-
-/// The lock is on a file that stays, since the other one is replaced at every change.
-fn lock(path: &Path) -> io::Result<File> {
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
-    file.lock()?;
-    Ok(file)
+    let text = format!("{HEADING}\n{text}");
+    store.write(FILE, &[text.as_bytes()], true).map_err(written)
 }
 
 /// RFC 3339 to the second.

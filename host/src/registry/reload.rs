@@ -20,13 +20,15 @@ pub enum Change {
     Removed(String),
     /// A pack that is kept though its file cannot be loaded any more, with the reason.
     Kept(String, String),
+    /// A pack that is kept for a while though its file is gone.
+    Gone(String),
     /// A file that cannot be loaded, with the reason.
     Rejected(String),
     /// The registry file says something else.
     Registry,
 }
 
-/// Loads what is there now. Packs of `current` whose files broke, or are gone while `patient`, are kept as long as the
+/// Loads what is there now. Packs of `current` whose files broke, or are gone and `is_awaited`, are kept as long as the
 /// registry admits them. `held` may put another version in the place of a pack that was found.
 ///
 /// # Errors
@@ -34,7 +36,7 @@ pub enum Change {
 pub fn reload(
     options: &Options,
     current: &Table,
-    patient: bool,
+    is_awaited: &dyn Fn(&str) -> bool,
     held: &dyn Fn(LoadedPack) -> LoadedPack,
 ) -> Result<(Table, Vec<Change>)> {
     let (config, named) = configuration(options)?;
@@ -55,14 +57,15 @@ pub fn reload(
             continue;
         }
         let broken = found.rejected.iter().find(|file| file.path == old.path);
-        let why = match broken {
-            Some(file) => Some(file.reason.clone()),
-            None if patient && !old.path.exists() => Some("its file is gone".to_owned()),
+        let id = old.id.clone();
+        let kept = match broken {
+            Some(file) => Some(Change::Kept(id, file.reason.clone())),
+            None if !old.path.exists() && is_awaited(&id) => Some(Change::Gone(id)),
             None => None,
         };
-        match why.filter(|_| admits(&config, old)) {
-            Some(why) if changed(&old.path, &old.sha256) => {
-                changes.push(Change::Kept(old.id.clone(), why));
+        match kept.filter(|_| admits(&config, old)) {
+            Some(kept) if changed(&old.path, &old.sha256) => {
+                changes.push(kept);
                 packs.push(old.clone());
             }
             _ => changes.push(Change::Removed(old.id.clone())),

@@ -6,11 +6,13 @@
 use super::{
     config::{Trust, TrustedKey},
     diagnostic::{clean, did_you_mean},
-    loader::{Identity, PackFile},
-    store,
+    loader::{self, Identity, PackFile},
 };
 use minisign_verify::{Error, PublicKey, Signature};
 use std::path::PathBuf;
+
+/// Largest signature that is read.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Characters of a comment that a message repeats.
 const MAX_QUOTED: usize = 200;
@@ -30,7 +32,8 @@ pub(super) fn check(
     let mut path = file.path.clone().into_os_string();
     path.push(".minisig");
     let path = PathBuf::from(path);
-    let (bytes, _) = store::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let (bytes, _) = loader::read(&path, MAX_BYTES)
+        .map_err(|why| format!("{}: {}", path.display(), why.trim_start_matches("read: ")))?;
     let text = String::from_utf8(bytes).ok();
     let signature = text.and_then(|text| Signature::decode(&text).ok());
     let signature =

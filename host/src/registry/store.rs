@@ -1,136 +1,100 @@
-//! The content-addressed store of pack files: what is mapped is a private copy named by its sha256, never the author's file.
+//! The store: a private folder with crash markers, the quarantine, notes of packs that were tried, and, where the system
+//! has no memory to map libraries from, copies of them.
 
-use super::permissions;
-use sha2::{Digest, Sha256};
+use crate::private::{Folder, Rule, open_folder};
 use std::{
-    fmt::Write as _,
-    fs::{self, DirBuilder, File, Metadata, OpenOptions},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::Arc,
 };
 
-/// Largest pack file that is read.
-const MAX_BYTES: u64 = 256 << 20;
+/// What there is no store for then.
+const LOST: &str =
+    "so a pack that ends this process is loaded again by the next, and every pack is tried anew";
 
-/// Reads a regular file and its metadata through one descriptor, without following a symbolic link and without
-/// blocking on a FIFO.
-pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
-    read_up_to(path, MAX_BYTES)
+/// The store of a load, which may not be there.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    path: Option<PathBuf>,
+    is_locked: bool,
+    state: State,
 }
 
-/// Like [`read`], with another limit.
-pub(super) fn read_up_to(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata), String> {
-    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::ELOOP) => "it is a symbolic link; name the file itself".to_owned(),
-            _ => error.to_string(),
-        })?;
-    let meta = file.metadata().map_err(|error| error.to_string())?;
-    if !meta.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let too_large = |len: u64| format!("it has {len} bytes; at most {most} are read");
-    if meta.len() > most {
-        return Err(too_large(meta.len()));
-    }
-    let mut bytes = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > most {
-        return Err(too_large(bytes.len() as u64));
-    }
-    Ok((bytes, meta))
+#[derive(Debug, Default)]
+enum State {
+    /// It is not there yet, or nobody has looked.
+    #[default]
+    Absent,
+    Open(Arc<Folder>),
+    /// It cannot be used, for that reason.
+    Unusable(String),
 }
 
-/// The sha256 of `bytes` in lower-case hex.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
-}
-
-/// Puts `bytes`, whose hash is `sha256`, into the store and answers with the absolute path of the copy.
-///
-/// A copy that is there already is used after its content was hashed again, so a store may be read-only. The
-/// error names the path that could not be used.
-pub(super) fn put(store: &Path, sha256: &str, bytes: &[u8]) -> Result<PathBuf, String> {
-    let store = open(store)?;
-    let path = store.join(format!("{sha256}.{}", std::env::consts::DLL_EXTENSION));
-    if read(&path).is_ok_and(|(stored, _)| self::sha256(&stored) == sha256) {
-        return Ok(path);
+impl Store {
+    /// The store at `path`, or none. What is there is opened; nothing is created.
+    pub(super) fn new(path: Option<&Path>, is_locked: bool) -> Store {
+        let mut store = Store {
+            path: path.map(Path::to_owned),
+            is_locked,
+            state: State::Absent,
+        };
+        store.look(false);
+        store
     }
-    // Not forced to the disk: after a power failure a copy that is not whole does not have its hash, and is replaced.
-    write(&path, bytes, 0o500, false)
-        .map_err(|error| format!("writing {}: {error}", path.display()))?;
-    Ok(path)
-}
 
-/// Creates the store where it is missing. Nobody but its owner may write to it: what lies in it runs in this process.
-pub(super) fn open(store: &Path) -> Result<PathBuf, String> {
-    let at = |error: io::Error| format!("the store {} is unusable: {error}", store.display());
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(store)
-        .map_err(at)?;
-    match permissions::weakness(&fs::metadata(store).map_err(at)?) {
-        None => store.canonicalize().map_err(at),
-        Some(why) => Err(format!(
-            "the store {} {why}; make it this user's alone (chmod 700)",
-            store.display()
-        )),
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
-}
 
-/// Writes a file that appears under its name complete or not at all, whoever else writes it at the same time. Where it
-/// has to survive a power failure it is `durable`, which takes milliseconds.
-pub(super) fn write(path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
-    static SERIAL: AtomicU64 = AtomicU64::new(0);
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_file_name(format!(".{}.{serial}.tmp", std::process::id()));
-    let written = create(&temporary, mode).and_then(|mut file| {
-        file.write_all(bytes)?;
-        if durable {
-            file.sync_all()?;
+    /// The folder, if it is there.
+    pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
+        match &self.state {
+            State::Open(folder) => Some(folder),
+            _ => None,
         }
-        fs::rename(&temporary, path)?;
-        if durable { sync_folder(path) } else { Ok(()) }
-    });
-    written.inspect_err(|_| {
-        // Absent when it could not be created or was renamed already.
-        let _ = fs::remove_file(&temporary);
-    })
-}
-
-/// Makes sure that the entry of a file in its folder is on the disk.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Creates a file that must not be there, for this process to write and for nobody to follow a link through.
-pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .custom_flags(libc::O_NOFOLLOW);
-    match options.open(path) {
-        // Left behind by a process of the same id that was killed while it wrote.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            options.open(path)
-        }
-        opened => opened,
     }
+
+    /// The folder, created where it is missing.
+    pub(super) fn create(&mut self) -> Option<Arc<Folder>> {
+        self.look(true);
+        self.folder().cloned()
+    }
+
+    /// Why it cannot be used, as a sentence that says what to do.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let name = "name one with `store` under [search] or with cache_dir";
+        match (&self.state, &self.path) {
+            (State::Unusable(why), Some(path)) => Some(format!(
+                "the store {} is unusable: {why}; make it and the folders above it this user's alone, or {name}; {LOST}",
+                path.display()
+            )),
+            (_, None) => Some(format!("there is no folder for a store; {name}; {LOST}")),
+            _ => None,
+        }
+    }
+
+    fn look(&mut self, create: bool) {
+        if let (State::Absent, Some(path)) = (&self.state, &self.path) {
+            match open(path, self.is_locked, create) {
+                Ok(Some(folder)) => self.state = State::Open(Arc::new(folder)),
+                Ok(None) => {}
+                Err(why) => self.state = State::Unusable(why),
+            }
+        }
+    }
+}
+
+/// Opens a store that nobody else can write to: what lies in it decides what is loaded.
+fn open(path: &Path, is_locked: bool, create: bool) -> Result<Option<Folder>, String> {
+    let rule = if is_locked {
+        Rule::Private
+    } else {
+        Rule::Sticky
+    };
+    open_folder(path, rule, create).map_err(|error| error.to_string())
+}
+
+/// The same for tools, which know of no mode.
+pub(super) fn open_at(path: &Path, create: bool) -> Result<Option<Folder>, String> {
+    let unusable = |why| format!("the store {} is unusable: {why}", path.display());
+    open(path, false, create).map_err(unusable)
 }

@@ -322,14 +322,18 @@ impl Table {
         Table::assemble(config, path, packs, found)
     }
 
-    /// Folder of the private copies of packs and of the quarantine.
-    pub fn store<'a>(&'a self, options: &'a Options) -> &'a Path {
-        self.config.store.as_deref().unwrap_or(&options.store)
+    /// Folder of the crash markers and of the quarantine, where there is one.
+    pub fn store<'a>(&'a self, options: &'a Options) -> Option<&'a Path> {
+        self.config.store(options)
     }
 
     /// Where the files lie that make this table.
     pub fn places(&self, options: &Options) -> Places {
-        let search = options.packs.iter().chain(&self.config.paths);
+        let from_environment = options.environment.packs.iter();
+        let search = from_environment
+            .filter(|_| !self.is_locked())
+            .chain(&options.packs)
+            .chain(&self.config.paths);
         let files = self.config.packs.values();
         let files = files.filter_map(|entry| entry.file.as_ref());
         let is_path = |file: &Path| file.file_name() != Some(file.as_os_str());

@@ -4,7 +4,7 @@ use super::{
     elf, image,
     image::Image,
     loader::{self, PackFile},
-    store,
+    mapping,
 };
 use crate::{Error, Kind, Result};
 use nx_vulkan_abi::meta::Meta;
@@ -74,9 +74,9 @@ fn read(path: &Path) -> std::result::Result<FileFacts, String> {
             runpath: Vec::new(),
         });
     }
-    let (bytes, _) = store::read(path).map_err(|why| format!("read: {why}"))?;
+    let bytes = &file.bytes;
     let section = |name| {
-        elf::section(&bytes, std::env::consts::ARCH, name).map_err(|why| format!("ELF: {why}"))
+        elf::section(bytes, std::env::consts::ARCH, name).map_err(|why| format!("ELF: {why}"))
     };
     let meta = Meta::parse(section(".nxv.meta")?).ok_or("metadata: it is damaged")?;
     let strings = section(".dynstr")?;
@@ -165,20 +165,18 @@ pub(crate) struct Described {
 ///
 /// # Errors
 /// [`Kind::Pack`] with the step that fails.
-pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
+pub(crate) fn describe_twice(path: &Path) -> Result<Described> {
     let failed = |why: String| Error::new(Kind::Pack, why);
-    let file = PackFile::read(path).map_err(|why| failed(format!("read: {why}")))?;
+    let file = PackFile::read(path).map_err(failed)?;
     if let Some(folder) = file.without_code() {
         let (first, second) = (folder.describe(), folder.describe());
         let (first, second) = (first.map_err(failed)?, second.map_err(failed)?);
         return Ok(compared(first, &second));
     }
-    let (bytes, _) = store::read(path).map_err(|why| failed(format!("read: {why}")))?;
-    let copy = store::put(store, &store::sha256(&bytes), &bytes)
-        .map_err(|why| failed(format!("store: {why}")))?;
-    let module = loader::open(&copy)
+    let sealed = file.seal(None).or_else(|_| file.in_place());
+    let module = mapping::open(sealed.map_err(failed)?)
         .map_err(|why| failed(format!("map: {why}")))
-        .and_then(|header| loader::root_module(header).map_err(failed))?;
+        .and_then(|header| mapping::root_module(header).map_err(failed))?;
     let first = image::describe(module, *loader::HOST).map_err(failed)?;
     let second = image::describe(module, *loader::HOST)
         .map_err(|why| failed(format!("the second time, {why}")))?;

@@ -16,18 +16,26 @@ use std::{
     time::Instant,
 };
 
+/// What came of a look.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<Event>,
+    /// Packs that serve though their files are gone.
+    pub(crate) gone: Vec<String>,
+}
+
 impl Runtime {
     /// Looks at the registry, its packs and the watched folders now, and puts what changed into force. What cannot be
     /// used is in the events, and what served before still serves.
     pub fn reload(&self) -> Vec<Event> {
-        self.look(false, Instant::now())
+        self.look(&|_| false, Instant::now()).events
     }
 
-    /// As [`Runtime::reload`] for a change seen at `seen`; with `patient`, packs whose files are gone are kept.
-    pub(crate) fn look(&self, patient: bool, seen: Instant) -> Vec<Event> {
+    /// As [`Runtime::reload`] for a change seen at `seen`; packs whose files are gone and that are awaited are kept.
+    pub(crate) fn look(&self, is_awaited: &dyn Fn(&str) -> bool, seen: Instant) -> Seen {
         let _turn = lock(&self.live.turn);
         let current = self.table();
-        let mut events = Vec::new();
+        let (mut events, mut gone) = (Vec::new(), Vec::new());
         let mut reports = Vec::new();
         let broken = RefCell::new(Vec::new());
         let held = |pack| {
@@ -43,7 +51,7 @@ impl Runtime {
                 }
             }
         };
-        match registry::reload(&self.live.options, &current, patient, &held) {
+        match registry::reload(&self.live.options, &current, is_awaited, &held) {
             Err(error) => reports.push((EventKind::Rejected, None, None, error.to_string())),
             Ok((mut table, changes)) => {
                 self.edit(&mut table, &current, &mut reports);
@@ -56,15 +64,24 @@ impl Runtime {
                             None,
                             format!("the new file of pack {pack} cannot be loaded, the old one serves on: {why}"),
                         )),
+                        Change::Gone(pack) => {
+                            gone.push(pack.clone());
+                            let message = format!("the file of pack {pack} is gone, the old one serves on for a moment");
+                            reports.push((EventKind::Rejected, Some(pack.clone()), None, message));
+                        }
                         Change::Rejected(why) => {
                             reports.push((EventKind::Rejected, None, None, format!("the pack {why}")));
                         }
                         _ => {}
                     }
                 }
-                let moves = changes
-                    .iter()
-                    .filter(|change| !matches!(change, Change::Kept(..) | Change::Rejected(_)));
+                let stays = |change: &&Change| {
+                    matches!(
+                        change,
+                        Change::Kept(..) | Change::Gone(_) | Change::Rejected(_)
+                    )
+                };
+                let moves = changes.iter().filter(|change| !stays(change));
                 let moves: Vec<&Change> = moves.collect();
                 if !moves.is_empty() || !edited.is_empty() {
                     let table = self.publish(table);
@@ -87,7 +104,7 @@ impl Runtime {
             event.took_us = took_us;
             self.live.emit(event);
         }
-        events
+        Seen { events, gone }
     }
 
     /// Puts the edited shaders of the watched folders into `table`, where those that are in use still compile.
@@ -164,6 +181,11 @@ impl Runtime {
             };
             std::mem::replace(&mut *current, fresh)
         };
+        if table.is_locked() && !old.table.is_locked() {
+            // What lies in a cache folder that was good enough for development does not count from here on.
+            self.cache.change(self.locked_cache.clone());
+            self.shaders.forget();
+        }
         self.tally(&old.routes);
         let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
         for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {

@@ -13,6 +13,7 @@ mod transfer;
 
 use crate::{
     Attr, Error, Kind, Result, ask,
+    cache::Cache,
     config::Config,
     device::Device,
     explain::{self, Explanation},
@@ -23,6 +24,7 @@ use crate::{
     memory::{Budget, BudgetStats, Patience, Pool, Stats, Use},
     module::Module,
     pipeline::Pipelines,
+    private::Rule,
     queue::{Quiet, Stream},
     registry::{self, Table},
     route::Route,
@@ -74,7 +76,9 @@ pub struct Runtime {
     module_files: Mutex<HashMap<PathBuf, (modules::Stamp, Arc<Module>)>>,
     module_texts: Mutex<HashMap<[u8; 32], Arc<Module>>>,
     pipelines: Pipelines,
-    cache_dir: Option<PathBuf>,
+    cache: Arc<Cache>,
+    /// The cache folder once the registry is in mode locked.
+    locked_cache: Option<(PathBuf, Rule)>,
     measured: Measured,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
@@ -126,14 +130,12 @@ impl Runtime {
     /// # Errors
     /// [`Kind::NoDevice`] without a usable device, [`Kind::Registry`] when the registry file is missing or wrong.
     pub fn open(config: &Config) -> Result<Arc<Runtime>> {
-        let options = registry::Options {
-            registry: config.registry.clone(),
-            registry_override: config.registry_override.clone(),
-            packs: config.packs.clone(),
-            store: config.store_dir(),
-            prober: config.prober.clone(),
-        };
+        let options = config.registry_options();
         let table = Arc::new(registry::load(&options)?);
+        let is_locked = table.is_locked();
+        for name in config.environment.ignored().iter().filter(|_| is_locked) {
+            log::warning(&format!("mode \"locked\" ignores ${name}"));
+        }
         for rejected in &table.rejected {
             log::error(&format!("the pack {rejected}"));
         }
@@ -143,14 +145,14 @@ impl Runtime {
         if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
             log::warning(&format!("and {} more like these", more + 1));
         }
-        let device = Device::open(&config.device, config.validation)?;
-        let cache = config.cache_dir();
+        let device = Device::open(&config.device, config.validates(is_locked))?;
+        let cache = Cache::open(config.cache(is_locked));
         let new_budget = |heap| Budget::new(&device, config.memory, heap);
         let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
         let same = |_| tensors.budget().clone();
         let readback = Pool::new(&device, Use::Readback, same)?;
         let upload = Pool::new(&device, Use::Upload, same)?;
-        let pipelines = Pipelines::new(&device, cache.clone())?;
+        let pipelines = Pipelines::new(&device, &cache)?;
         let writer = pipelines.cache().clone();
         // A cache that cannot be written costs the next start some time, nothing else.
         let when_quiet = Quiet(Box::new(move || drop(writer.persist_new())));
@@ -168,13 +170,13 @@ impl Runtime {
             tensors,
             readback,
             upload,
-            shaders: Shaders::new(cache.as_ref().map(|dir| dir.join("shaders")))
-                .checked(config.checked),
+            shaders: Shaders::new(Some(cache.clone())).checked(config.checks(is_locked)),
             module_files: Mutex::default(),
             module_texts: Mutex::default(),
             pipelines,
-            cache_dir: cache,
-            measured: Measured::open(config, &device),
+            measured: Measured::open(&cache, &device),
+            cache,
+            locked_cache: config.cache(true),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
             device,
@@ -207,9 +209,19 @@ impl Runtime {
         self.device.usable()
     }
 
+    /// The cache folder in force.
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
     /// Limits and capabilities, as packs see them.
     pub fn device_info(&self) -> DeviceInfo<'_> {
         self.device.info()
+    }
+
+    /// The measured times that kernels are chosen by.
+    pub fn measured(&self) -> &Measured {
+        &self.measured
     }
 
     /// The packs and rules in force.

@@ -14,6 +14,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+/// The folder of compiled shaders that callers get the path of, in the cache folder.
+const SYNTHESIS: &str = "synthesis";
+
 /// Modules kept before that cache starts anew.
 const MAX_MODULES: usize = 1_024;
 
@@ -88,30 +91,25 @@ impl Runtime {
     /// [`Kind::Shader`] with the line; [`Kind::Io`] when there is no cache folder, or it cannot be written.
     pub fn spirv_file(&self, glsl: &str) -> Result<PathBuf> {
         let words = self.compile_text(glsl)?;
-        let dir = self.synthesis_dir()?;
-        let path = dir.join(format!("{}.spv", shader::hex(&Sha256::digest(glsl))));
+        let folder = self.cache.within(SYNTHESIS)?;
+        let name = format!("{}.spv", shader::hex(&Sha256::digest(glsl)));
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        if !std::fs::read(&path).is_ok_and(|there| there == bytes) {
-            shader::write_atomically(&path, &[&bytes]).map_err(|e| {
-                let shown = dir.display();
+        let there = folder.read(&name, bytes.len() as u64).ok().flatten();
+        if there.is_none_or(|there| there != bytes) {
+            folder.write(&name, &[&bytes], false).map_err(|e| {
+                let shown = folder.path().display();
                 Error::new(Kind::Io, format!("{shown} cannot be written: {e}"))
             })?;
         }
-        Ok(path)
+        Ok(folder.path().join(name))
     }
 
     /// Where [`Runtime::spirv_file`] writes. Nothing else lies there.
     ///
     /// # Errors
-    /// [`Kind::Io`] without a cache folder.
+    /// [`Kind::Io`] without a cache folder, and when it cannot be created.
     pub fn synthesis_dir(&self) -> Result<PathBuf> {
-        let dir = self.cache_dir.as_ref().map(|dir| dir.join("synthesis"));
-        dir.ok_or_else(|| {
-            Error::new(
-                Kind::Io,
-                "there is no folder for compiled shaders: set cache_dir or $NX_VULKAN_CACHE",
-            )
-        })
+        Ok(self.cache.within(SYNTHESIS)?.path().to_owned())
     }
 
     /// Records one dispatch of a module and returns at once.

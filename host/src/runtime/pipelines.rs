@@ -2,7 +2,7 @@
 
 use super::Runtime;
 use crate::{Result, shader};
-use std::path::Path;
+use std::path::PathBuf;
 
 impl Runtime {
     /// Gives pipelines back to the driver that nobody can use any more, where there are many.
@@ -15,7 +15,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`crate::Kind::Io`] without a cache folder.
-    pub fn pipeline_cache_file(&self) -> Result<&Path> {
+    pub fn pipeline_cache_file(&self) -> Result<PathBuf> {
         self.pipelines.cache().file()
     }
 

@@ -186,7 +186,7 @@ fn file(options: &Options, report: &mut Report) {
 
 fn load(options: &Options, report: &mut Report) {
     let before = threads();
-    let described = match registry::describe_twice(&options.file, &options.config.store_dir()) {
+    let described = match registry::describe_twice(&options.file) {
         Ok(described) => described,
         Err(error) => return report.error("load", error.to_string()),
     };

@@ -4,14 +4,15 @@ use super::{Options, Report};
 use crate::{
     Result, Runtime,
     ask::{Ask, Operand},
-    kernels, plan, reflect,
+    kernels, plan,
+    private::Temporary,
+    reflect,
     registry::LoadedPack,
     shader, spirv, sweep,
 };
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
 use std::{
     collections::HashMap,
-    path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
 };
@@ -27,7 +28,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let pack = &table.packs[place];
     let mut seen = Seen {
         pack,
-        shaders: shader::Shaders::new(options.config.cache_dir().map(|dir| dir.join("shaders"))),
+        shaders: shader::Shaders::new(Some(runtime.cache().clone())),
         variants: HashMap::new(),
         validator: Validator::find(),
         report,
@@ -219,11 +220,11 @@ impl Seen<'_> {
 
 /// The validator of the SPIR-V tools.
 struct Validator {
-    file: PathBuf,
+    folder: Temporary,
 }
 
 impl Validator {
-    /// `None` where it is not installed.
+    /// `None` where it is not installed, or has no place for its input.
     fn find() -> Option<Validator> {
         let mut command = Command::new("spirv-val");
         command
@@ -231,16 +232,17 @@ impl Validator {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command.status().ok().filter(|status| status.success())?;
-        let file = std::env::temp_dir().join(format!("nxv-vet-{}.spv", std::process::id()));
-        Some(Validator { file })
+        let folder = Temporary::new().ok()?;
+        Some(Validator { folder })
     }
 
     fn validate(&self, words: &[u32]) -> std::result::Result<(), String> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        std::fs::write(&self.file, bytes).map_err(|error| error.to_string())?;
+        let file = self.folder.write("module.spv", &bytes);
+        let file = file.map_err(|error| error.to_string())?;
         let output = Command::new("spirv-val")
             .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
-            .arg(&self.file)
+            .arg(file)
             .output()
             .map_err(|error| error.to_string())?;
         match output.status.success() {
@@ -251,12 +253,5 @@ impl Validator {
                 Err(text.lines().next().unwrap_or("it fails").to_owned())
             }
         }
-    }
-}
-
-impl Drop for Validator {
-    fn drop(&mut self) {
-        // A temporary file that stays does no harm.
-        drop(std::fs::remove_file(&self.file));
     }
 }

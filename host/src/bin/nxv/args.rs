@@ -249,6 +249,7 @@ fn config(options: &[(&'static str, String)]) -> Config {
     }
     if !packs.is_empty() {
         config.packs = packs;
+        config.environment.packs.clear();
     }
     config
 }

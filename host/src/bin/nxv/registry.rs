@@ -36,9 +36,10 @@ fn file(arguments: &Arguments) -> PathBuf {
 /// Packs are loaded only where `--packs` asks for it: `registry check` is safe on any file.
 fn checked(arguments: &Arguments, file: PathBuf) -> Checked {
     let options = arguments.has("--packs").then(|| Options {
-        packs: arguments.config.packs.clone(),
-        store: arguments.config.store_dir(),
-        ..Options::default()
+        registry: None,
+        registry_override: None,
+        prober: None,
+        ..arguments.config.registry_options()
     });
     check(&file, options.as_ref())
 }

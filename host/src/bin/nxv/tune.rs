@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         )));
     }
     let runtime = Runtime::open(&arguments.config)?;
-    let mut measured = Measured::open(&arguments.config, runtime.device());
+    let mut measured = runtime.measured().clone();
     let start = Instant::now();
     let until = start + Duration::from_secs_f64(budget);
     let requests = requests(&ops)?;

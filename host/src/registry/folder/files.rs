@@ -1,11 +1,8 @@
 //! The files of a code-free pack as they lie on disk: read once, hashed together, nothing followed.
 
-use crate::registry::{permissions, store};
+use crate::private;
 use sha2::{Digest, Sha256};
-use std::{
-    fs::{self, Metadata},
-    path::Path,
-};
+use std::{fs::File, io, path::Path};
 
 /// The table of a code-free pack.
 pub(super) const TABLE: &str = "pack.toml";
@@ -20,20 +17,20 @@ pub(super) type Files = Vec<(String, Vec<u8>)>;
 
 /// Reads every file of the folder and its sub-folders, but for hidden ones and editors' backups (`name~`).
 ///
-/// The second value says who else may change them, each a sentence.
+/// The second value says who else may change them or a folder above, each a sentence.
 ///
 /// # Errors
 /// On a symbolic link, anything else that is no regular file, a name that is not UTF-8, or too much of it.
 pub(super) fn read(folder: &Path) -> Result<(Files, Vec<String>), String> {
-    let kind = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
-    if kind.is_symlink() {
-        return Err("it is a symbolic link; name the folder itself".to_owned());
-    }
+    let opened = private::open_file(folder, false).map_err(|error| match is_link(&error) {
+        true => "it is a symbolic link; name the folder itself".to_owned(),
+        false => error.to_string(),
+    })?;
     let mut read = Read::default();
-    read.collect(folder, "", 0)?;
+    read.collect(&opened.file, folder, "", 0)?;
     read.files.sort();
     read.weaknesses.sort();
-    Ok((read.files, read.weaknesses))
+    Ok((read.files, [read.weaknesses, opened.weaknesses].concat()))
 }
 
 /// What was read so far.
@@ -45,12 +42,17 @@ struct Read {
 }
 
 impl Read {
-    fn collect(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), String> {
+    /// Reads what lies in `folder`, which is open, so that nobody can put another in its place meanwhile.
+    fn collect(
+        &mut self,
+        folder: &File,
+        path: &Path,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), String> {
         let at = |name: &str, why: String| format!("{prefix}{name}: {why}");
-        let entries = fs::read_dir(folder).map_err(|error| at("", error.to_string()))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| at("", error.to_string()))?;
-            let name = entry.file_name();
+        let names = private::names(folder).map_err(|error| at("", error.to_string()))?;
+        for name in &names {
             let name = name
                 .to_str()
                 .filter(|name| !name.chars().any(char::is_control))
@@ -58,27 +60,34 @@ impl Read {
             if name.starts_with('.') || name.ends_with('~') {
                 continue;
             }
-            let kind = entry.file_type();
-            let kind = kind.map_err(|error| at(name, error.to_string()))?;
-            if kind.is_dir() {
+            let failed = |error: io::Error| at(name, error.to_string());
+            let odd = || {
+                at(
+                    name,
+                    "it is a symbolic link, or not a regular file".to_owned(),
+                )
+            };
+            let opened = private::reading(folder, name.as_ref());
+            let file = opened.map_err(|error| match is_odd(&error) {
+                true => odd(),
+                false => failed(error),
+            })?;
+            let meta = file.metadata().map_err(failed)?;
+            let path = path.join(name);
+            let why = private::weakness(&meta);
+            let sentence = why.map(|why| format!("{} {why}", path.display()));
+            self.weaknesses.extend(sentence);
+            if meta.is_dir() {
                 if depth == MAX_DEPTH {
                     return Err(at(name, "folders lie too deep".to_owned()));
                 }
-                let meta = entry
-                    .metadata()
-                    .map_err(|error| at(name, error.to_string()))?;
-                self.check(&entry.path(), &meta);
-                self.collect(&entry.path(), &format!("{prefix}{name}/"), depth + 1)?;
+                self.collect(&file, &path, &format!("{prefix}{name}/"), depth + 1)?;
                 continue;
             }
-            if !kind.is_file() {
-                let why = "it is a symbolic link, or not a regular file";
-                return Err(at(name, why.to_owned()));
+            if !meta.is_file() {
+                return Err(odd());
             }
-            let path = entry.path();
-            let (bytes, meta) =
-                store::read_up_to(&path, MAX_FILE_BYTES).map_err(|why| at(name, why))?;
-            self.check(&path, &meta);
+            let bytes = private::content(&file, MAX_FILE_BYTES).map_err(failed)?;
             self.total += bytes.len() as u64;
             self.files.push((format!("{prefix}{name}"), bytes));
             if self.files.len() > MAX_FILES || self.total > MAX_BYTES {
@@ -88,12 +97,15 @@ impl Read {
         }
         Ok(())
     }
+}
 
-    fn check(&mut self, path: &Path, meta: &Metadata) {
-        let why = permissions::weakness(meta);
-        let sentence = why.map(|why| format!("{} {why}", path.display()));
-        self.weaknesses.extend(sentence);
-    }
+fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// Whether what could not be opened is a symbolic link, or a socket or device.
+fn is_odd(error: &io::Error) -> bool {
+    is_link(error) || error.raw_os_error() == Some(libc::ENXIO)
 }
 
 /// One hash over names and contents, in lower-case hex.

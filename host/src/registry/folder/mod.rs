@@ -137,9 +137,9 @@ impl FolderPack {
         Ok(Identity { id, version, abi })
     }
 
-    /// Who else could have changed what lies in it, each a sentence.
-    pub(super) fn weaknesses(&self) -> impl Iterator<Item = String> {
-        self.weaknesses.iter().cloned()
+    /// Who else could have changed it, what lies in it or a folder above, each a sentence.
+    pub(super) fn weaknesses(&self) -> &[String] {
+        &self.weaknesses
     }
 
     /// Bytes of all files.

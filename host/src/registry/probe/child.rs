@@ -52,16 +52,18 @@ struct Line {
     pack: Option<Probed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Whether the error says nothing about the content that was to be tried.
+    #[serde(default)]
+    may_pass: bool,
 }
 
 const KEY: &str = "{\"nxv_probe\":";
 
-/// What `nxv probe FILE` does: limits this process, tries the pack in it and prints the outcome. Answers whether the
-/// pack may be loaded; ends the process in the ways that the pack finds.
-pub fn serve(file: &Path) -> bool {
-    limit();
+/// What `nxv probe FILE [SHA256]` does: limits this process, tries the pack in it if it has that hash, and prints the
+/// outcome. Answers whether the pack may be loaded; ends the process in the ways that the pack finds.
+pub fn serve(file: &Path, sha256: Option<&str>) -> bool {
     say(None, None);
-    match attempt(file) {
+    match attempt(file, sha256) {
         Ok(pack) => {
             say(Some(pack), None);
             true
@@ -73,10 +75,27 @@ pub fn serve(file: &Path) -> bool {
     }
 }
 
-fn attempt(file: &Path) -> Result<Probed, String> {
-    let read = PackFile::read(file)?;
-    read.inspect()?;
-    let image = read.start(file)?;
+fn attempt(file: &Path, sha256: Option<&str>) -> Result<Probed, Failure> {
+    let other_content = |reason: String| Failure {
+        reason,
+        may_pass: sha256.is_some(),
+    };
+    let read = PackFile::read(file).map_err(other_content)?;
+    if sha256.is_some_and(|sha256| sha256 != read.sha256) {
+        let reason = "probe: the file changed while it was tried".to_owned();
+        return Err(other_content(reason));
+    }
+    let start = || {
+        read.inspect()?;
+        let sealed = read.seal(None).or_else(|_| read.in_place())?;
+        // Before any of its code runs, and after the copy is made, which is larger than what the pack may write.
+        limit();
+        read.start(sealed)
+    };
+    let image = start().map_err(|reason| Failure {
+        reason,
+        may_pass: false,
+    })?;
     (image.retire)();
     Ok(probed(image))
 }
@@ -91,11 +110,12 @@ fn probed(image: Image) -> Probed {
     }
 }
 
-fn say(pack: Option<Probed>, error: Option<String>) {
+fn say(pack: Option<Probed>, failure: Option<Failure>) {
     let line = Line {
         nxv_probe: VERSION.to_owned(),
         pack,
-        error,
+        may_pass: failure.as_ref().is_some_and(|failure| failure.may_pass),
+        error: failure.map(|failure| failure.reason),
     };
     let text = serde_json::to_string(&line).expect("plain data has a form in JSON");
     let mut out = io::stdout().lock();
@@ -130,7 +150,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn start(program: &Path, file: &Path) -> Result<Run, Failure> {
+    pub(super) fn start(program: &Path, file: &Path, sha256: Option<&str>) -> Result<Run, Failure> {
         let unusable = |error: io::Error| Failure {
             reason: format!(
                 "probe: the prober {} does not start: {error}",
@@ -145,6 +165,7 @@ impl Run {
         command
             .arg("probe")
             .arg(file)
+            .args(sha256)
             .env_clear()
             .envs(VARIABLES.iter().filter_map(kept))
             .stdin(Stdio::null())
@@ -236,9 +257,14 @@ impl Run {
             (
                 _,
                 Some(Line {
-                    error: Some(error), ..
+                    error: Some(error),
+                    may_pass,
+                    ..
                 }),
-            ) => failure(clean(&error, 1000)),
+            ) => Err(Failure {
+                reason: clean(&error, 1000),
+                may_pass,
+            }),
             (
                 _,
                 Some(Line {

@@ -6,7 +6,7 @@ use crate::{
     output::{Outcome, Problem},
 };
 use nx_vulkan_host::{Error, Kind, registry};
-use std::path::Path;
+use std::{io::Write as _, path::Path};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 /// Prints the entry, or puts it into the registry file and keeps everything else of that file as it is.
@@ -116,7 +116,12 @@ fn replace(path: &Path, text: &str) -> Result<(), Problem> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = Path::new(&temporary);
-    std::fs::write(temporary, text)
+    let create = || {
+        // Never through a link that somebody else put there.
+        let mut file = std::fs::File::create_new(temporary)?;
+        file.write_all(text.as_bytes())
+    };
+    create()
         .and_then(|()| std::fs::rename(temporary, path))
         .map_err(|error| {
             // The error that matters is the first one.

@@ -6,16 +6,19 @@ use crate::{
 };
 use nx_vulkan_host::{
     Error, Kind,
-    registry::quarantine::{self, Quarantined},
+    registry::{
+        self,
+        quarantine::{self, Quarantined},
+    },
 };
-use std::fmt::Write;
+use std::{fmt::Write, path::PathBuf};
 
 /// The fewest digits of a hash that name a pack.
 const FEWEST: usize = 8;
 
 /// Lists what is in quarantine, with the reason.
 pub(crate) fn list(arguments: &Arguments, _: &str) -> Result<Outcome, Problem> {
-    let store = arguments.config.store_dir();
+    let store = store(arguments)?;
     let listed = quarantine::list(&store)?;
     let mut text = String::new();
     for Quarantined {
@@ -38,7 +41,7 @@ pub(crate) fn list(arguments: &Arguments, _: &str) -> Result<Outcome, Problem> {
 
 /// Lets the pack in again whose sha256 begins with `hash`.
 pub(crate) fn release(arguments: &Arguments, hash: &str) -> Result<Outcome, Problem> {
-    let store = arguments.config.store_dir();
+    let store = store(arguments)?;
     let listed = quarantine::list(&store)?;
     let sha256 = named(hash, &listed).map_err(|why| {
         let why = format!("{why} in quarantine in {}", store.display());
@@ -49,6 +52,15 @@ pub(crate) fn release(arguments: &Arguments, hash: &str) -> Result<Outcome, Prob
         text: format!("{sha256} is out of quarantine and loaded again from the next start on\n"),
         json: serde_json::json!({ "sha256": sha256 }),
         holds: true,
+    })
+}
+
+/// The store of the registry in force.
+fn store(arguments: &Arguments) -> Result<PathBuf, Problem> {
+    let store = registry::store(&arguments.config.registry_options())?;
+    store.ok_or_else(|| {
+        let why = "there is no store: name its folder with --cache".to_owned();
+        Problem::Failure(Error::new(Kind::Pack, why))
     })
 }
 

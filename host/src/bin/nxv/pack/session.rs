@@ -1,14 +1,8 @@
 //! A registry of its own for one pack file, so that it can be run without being installed.
 
-use super::trouble;
 use crate::output::Problem;
-use nx_vulkan_host::{Config, Error, Kind, Runtime, registry};
-use std::{
-    fs::DirBuilder,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use nx_vulkan_host::{Config, Error, Kind, Runtime, private::Temporary, registry};
+use std::{path::Path, sync::Arc};
 
 /// What the pack competes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +16,8 @@ pub(super) enum With {
 /// A pack file with a configuration that loads it. Its folder goes when it does.
 #[derive(Debug)]
 pub(super) struct Session {
-    folder: PathBuf,
+    /// Holds the registry.
+    _folder: Temporary,
     pub(super) config: Config,
     pub(super) facts: registry::FileFacts,
 }
@@ -32,15 +27,7 @@ impl Session {
     /// When the file is no pack, or there is no place for temporary files.
     pub(super) fn new(base: &Config, file: &Path, with: With) -> Result<Session, Problem> {
         let facts = registry::facts(file)?;
-        let folder = std::env::temp_dir().join(format!("nxv-pack-{}", std::process::id()));
-        // What an earlier process of that id left behind is ours to remove.
-        drop(std::fs::remove_dir_all(&folder));
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700);
-        builder
-            .create(&folder)
-            .map_err(|error| trouble(&folder, &error))?;
-        let path = folder.join("registry.toml");
+        let folder = Temporary::new()?;
         let mut pack = toml_edit::Table::new();
         pack.insert("file", toml_edit::value(file.to_string_lossy().as_ref()));
         let mut document = toml_edit::DocumentMut::new();
@@ -49,18 +36,19 @@ impl Session {
         document["defaults"]["numerics"] = toml_edit::value("relaxed");
         // What happens here is the author's to see, and must not put the file aside for those who use it.
         document["dev"]["probe"] = toml_edit::value(false);
-        let store = folder.join("store");
+        let store = folder.path().join("store");
         document["search"]["store"] = toml_edit::value(store.to_string_lossy().as_ref());
         document["pack"][&facts.id] = toml_edit::Item::Table(pack);
-        std::fs::write(&path, document.to_string()).map_err(|error| trouble(&path, &error))?;
+        let path = folder.write("registry.toml", document.to_string().as_bytes())?;
         let mut config = base.clone();
         config.registry = Some(path);
         config.registry_override = None;
         if with == With::Nobody {
             config.packs.clear();
+            config.environment.packs.clear();
         }
         Ok(Session {
-            folder,
+            _folder: folder,
             config,
             facts,
         })
@@ -80,12 +68,5 @@ impl Session {
         let why: Vec<String> = table.rejected.iter().map(ToString::to_string).collect();
         let text = format!("pack {} does not load: {}", self.facts.id, why.join("; "));
         Err(Problem::Failure(Error::new(Kind::Pack, text)))
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // A temporary folder that stays does no harm.
-        drop(std::fs::remove_dir_all(&self.folder));
     }
 }

@@ -1,6 +1,6 @@
 //! `nxv pack watch`: what was reloaded, what the kernels cost now, and what they cost before.
 
-use super::{file, trouble};
+use super::file;
 use crate::{
     args::Arguments,
     contest,
@@ -10,6 +10,7 @@ use nx_vulkan_host::{
     Config, DType, Runtime,
     kernels::{self, OpInfo},
     live::{Event, EventKind},
+    private::Temporary,
     registry::LoadedPack,
     sweep,
 };
@@ -52,24 +53,21 @@ pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Probl
             return Err(Problem::Usage(message));
         }
     };
-    let registry = std::env::temp_dir().join(format!("nxv-watch-{}.toml", std::process::id()));
+    let temporary = Temporary::new()?;
     let mut document = toml_edit::DocumentMut::new();
     document.insert("schema", toml_edit::value(1));
     let path = folder.to_string_lossy();
     for (table, key) in [("search", "paths"), ("dev", "watch")] {
         document[table][key] = toml_edit::value(toml_edit::Array::from_iter([path.as_ref()]));
     }
-    std::fs::write(&registry, document.to_string()).map_err(|error| trouble(&registry, &error))?;
+    let registry = temporary.write("registry.toml", document.to_string().as_bytes())?;
     let config = Config {
-        registry: Some(registry.clone()),
+        registry: Some(registry),
         registry_override: None,
         watch: true,
         ..arguments.config.clone()
     };
-    let watched = watch(&config, &folder, arguments, limit);
-    // A temporary file that stays does no harm.
-    drop(std::fs::remove_file(registry));
-    watched
+    watch(&config, &folder, arguments, limit)
 }
 
 fn watch(
