@@ -4,7 +4,7 @@ use crate::{
     Error, Kind, Result, driver_cache,
     plan::{self, Sizes},
     shader::{self, GlslFile, Shaders},
-    spirv,
+    spirv::{Module, Origin},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
 use std::sync::Arc;
@@ -46,7 +46,41 @@ pub struct Step {
 /// # Errors
 /// [`Kind::Shader`] when it does not compile.
 pub fn compile(text: &str) -> Result<Arc<[u32]>> {
-    Shaders::new(None).compile("fuzz.comp", &[], &|_| Some(GlslFile { text, path: None }))
+    let find = |_: &str| Some(GlslFile { text, path: None });
+    let module = Shaders::new(None).compile("fuzz.comp", &[], &find, Origin::Library)?;
+    Ok(module.words().clone())
+}
+
+/// Checks a module as one of a pack's library and as a stranger's; `true` where both are admitted.
+///
+/// # Errors
+/// When what is made of an admitted module is refused, or says something else of itself.
+pub fn module(words: &[u32]) -> std::result::Result<bool, String> {
+    let library = Module::admit(words.into(), Origin::Library);
+    let stranger = Module::admit(words.into(), Origin::Stranger);
+    let (library, stranger) = match (library, stranger) {
+        (Ok(library), Ok(stranger)) => (library, stranger),
+        (Err(_), Ok(_)) => {
+            return Err("a library's module is refused, a stranger's is not".to_owned());
+        }
+        _ => return Ok(false),
+    };
+    let again = Module::admit(stranger.words().clone(), Origin::Stranger)?;
+    let facts = |module: &Module| {
+        let special: [&[(u32, u32)]; 3] = [&[], &[(0, 0), (1, 1)], &[(0, u32::MAX), (3, 7)]];
+        let special = special.map(|special| module.specialize(special));
+        (
+            module.bindings.clone(),
+            module.written.clone(),
+            module.push_bytes,
+            special,
+        )
+    };
+    let known = facts(&library);
+    match known == facts(&stranger) && known == facts(&again) {
+        true => Ok(true),
+        false => Err("bounding its indices changed what a module is".to_owned()),
+    }
 }
 
 /// Checks a plan whose shaders are `sources`, found by the number that is their file name.
@@ -60,24 +94,29 @@ pub fn plan(
     limits: &DeviceInfo<'_>,
     sources: &[Arc<[u32]>],
 ) -> Result<Vec<Step>> {
-    let words = |variant: &ShaderVariant| {
+    let module = |variant: &ShaderVariant| {
         let words = variant
             .file
             .parse()
             .ok()
             .and_then(|i: usize| sources.get(i));
         let missing = || Error::new(Kind::Shader, "there is no such file".to_owned());
-        words.cloned().ok_or_else(missing)
+        let words = words.cloned().ok_or_else(missing)?;
+        let module = Module::admit(words, Origin::Library);
+        module
+            .map(Arc::new)
+            .map_err(|why| Error::new(Kind::Shader, why))
     };
     let sizes = Sizes { inputs, outputs };
-    let source = |_, variant: &ShaderVariant| words(variant).map(plan::Source::from);
-    let checked = plan::check(plan, sizes, limits, &source)?;
+    let source = |_, variant: &ShaderVariant| module(variant).map(plan::Source::from);
+    let checked = plan::check(plan, sizes, limits, limits.features, &source)?;
     let step = |step: plan::CheckedStep| {
-        let words = words(&plan.shaders[step.shader])?;
-        let module = spirv::Module::parse(&words).map_err(|why| Error::new(Kind::Shader, why))?;
+        let module = module(&plan.shaders[step.shader])?;
+        let special = module.specialize(&step.constants);
+        let special = special.map_err(|why| Error::new(Kind::Shader, why))?;
         Ok(Step {
             groups: step.groups,
-            workgroup: module.local_size(&step.constants).unwrap_or_default(),
+            workgroup: special.local_size.unwrap_or_default(),
             args: step
                 .args
                 .iter()

@@ -27,7 +27,6 @@ mod pipeline;
 mod plan;
 pub mod private;
 mod queue;
-mod reflect;
 pub mod registry;
 mod route;
 pub mod runtime;

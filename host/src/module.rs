@@ -7,11 +7,9 @@ use crate::{
     pipeline::{Pipeline, PipelineSpec, Pipelines},
     plan::MAX_BINDINGS,
     queue::{Step, StepArg},
-    reflect::{self, Interface},
     runtime::Lag,
-    spirv,
+    spirv::{self, Origin},
 };
-use nx_vulkan_abi::Features;
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -26,9 +24,7 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Module {
     name: String,
-    words: Arc<[u32]>,
-    facts: spirv::Module,
-    interface: Interface,
+    facts: Arc<spirv::Module>,
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
     pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
@@ -47,7 +43,7 @@ pub struct Binding<'a> {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// Whether the module may write there. What it writes elsewhere is undefined.
+    /// Whether the module may write there. One that writes to another binding is not launched.
     pub writes: bool,
 }
 
@@ -84,49 +80,6 @@ pub struct Launch<'a> {
     pub groups: [u32; 3],
 }
 
-/// Capabilities of SPIR-V and the feature of a device that each stands for; those without a feature come with Vulkan
-/// 1.2 and compute.
-const CAPABILITIES: &[(u32, &str, Option<Features>)] = &[
-    (0, "Matrix", None),
-    (1, "Shader", None),
-    (9, "Float16", Some(Features::FP16)),
-    (10, "Float64", Some(Features::FP64)),
-    (11, "Int64", Some(Features::INT64)),
-    (12, "Int64Atomics", Some(Features::INT64_ATOMICS)),
-    (22, "Int16", Some(Features::INT16)),
-    (39, "Int8", Some(Features::INT8)),
-    (61, "GroupNonUniform", None),
-    (
-        62,
-        "GroupNonUniformVote",
-        Some(Features::SUBGROUP_ARITHMETIC),
-    ),
-    (
-        63,
-        "GroupNonUniformArithmetic",
-        Some(Features::SUBGROUP_ARITHMETIC),
-    ),
-    (
-        64,
-        "GroupNonUniformBallot",
-        Some(Features::SUBGROUP_ARITHMETIC),
-    ),
-    (
-        65,
-        "GroupNonUniformShuffle",
-        Some(Features::SUBGROUP_SHUFFLE),
-    ),
-    (4433, "StorageBuffer16BitAccess", Some(Features::STORAGE16)),
-    (4448, "StorageBuffer8BitAccess", Some(Features::STORAGE8)),
-    (5345, "VulkanMemoryModel", Some(Features::MEMORY_MODEL)),
-    (
-        5346,
-        "VulkanMemoryModelDeviceScope",
-        Some(Features::MEMORY_MODEL),
-    ),
-    (6022, "CooperativeMatrixKHR", Some(Features::COOPMAT)),
-];
-
 impl Module {
     /// Reads a SPIR-V file, in the byte order of either kind of machine.
     ///
@@ -153,21 +106,29 @@ impl Module {
         if words.first() == Some(&0x0302_2307) {
             words.iter_mut().for_each(|word| *word = word.swap_bytes());
         }
-        Module::new(name, words.into(), device)
+        let facts = spirv::Module::admit(words.into(), Origin::Stranger)
+            .map_err(|why| refused(&name, why))?;
+        Module::new(name, Arc::new(facts), device)
     }
 
-    pub(crate) fn new(name: String, words: Arc<[u32]>, device: &Arc<Device>) -> Result<Module> {
-        let facts = spirv::Module::parse(&words).map_err(|why| refused(&name, why))?;
-        for &capability in &facts.capabilities {
-            check_capability(capability, device).map_err(|why| refused(&name, why))?;
-        }
-        if facts.other_sets {
-            return Err(refused(&name, "it uses descriptor sets other than 0"));
+    pub(crate) fn new(
+        name: String,
+        facts: Arc<spirv::Module>,
+        device: &Arc<Device>,
+    ) -> Result<Module> {
+        let features = device.info().features;
+        if !features.has(facts.needs) {
+            let missing = spirv::missing(facts.needs, features);
+            let device = &device.summary().name;
+            return Err(refused(
+                &name,
+                format_args!(
+                    "it needs SPIR-V capability {missing}, which the device {device} lacks"
+                ),
+            ));
         }
         Ok(Module {
-            interface: reflect::interface(&words),
             name,
-            words,
             facts,
             device: device.clone(),
             pipelines: Mutex::default(),
@@ -199,18 +160,31 @@ impl Module {
             ));
         }
         let push = launch.push.len() as u32;
-        if !push.is_multiple_of(4) || push > limits.push_bytes || push < self.interface.push_bytes {
+        if !push.is_multiple_of(4)
+            || push > limits.push_bytes
+            || u64::from(push) < self.facts.push_bytes
+        {
             return refuse(format!(
                 "{push} bytes of push constants; it reads {}, and the device takes multiples of 4 up to {}",
-                self.interface.push_bytes, limits.push_bytes
+                self.facts.push_bytes, limits.push_bytes
             ));
         }
         let mut constants: Vec<_> = launch.constants.to_vec();
         constants.retain(|(id, _)| self.facts.spec_ids.contains(id));
         constants.sort_unstable();
-        let Some(size) = self.facts.local_size(&constants) else {
+        let special = match self.facts.specialize(&constants) {
+            Ok(special) => special,
+            Err(why) => return refuse(why),
+        };
+        let Some(size) = special.local_size else {
             return refuse("it has no workgroup size".to_owned());
         };
+        if special.shared_bytes > limits.shared_bytes.into() {
+            return refuse(format!(
+                "{} bytes of shared memory, and the device has {}",
+                special.shared_bytes, limits.shared_bytes
+            ));
+        }
         let invocations = size.iter().try_fold(1u32, |n, &e| n.checked_mul(e));
         let fits = invocations.is_some_and(|n| n > 0 && n <= limits.max_invocations);
         let within =
@@ -242,6 +216,18 @@ impl Module {
                     binding.offset, binding.len, limits.buffer_align, limits.max_buffer_range
                 ));
             }
+            if self.facts.written.contains(&(index as u32)) {
+                if !binding.writes {
+                    return refuse(format!(
+                        "it writes to binding {index}, which is given to be read only"
+                    ));
+                }
+                if binding.tensor.buffer.is_shared() {
+                    return refuse(format!(
+                        "binding {index} is a literal, which others may read too"
+                    ));
+                }
+            }
             args.push(StepArg {
                 buffer: index,
                 offset: binding.offset,
@@ -272,7 +258,7 @@ impl Module {
         let (bindings, push_bytes, constants) = &signature;
         let pipeline = pipelines
             .get(&PipelineSpec {
-                words: &self.words,
+                module: &self.facts,
                 bindings: *bindings,
                 push_bytes: *push_bytes,
                 subgroup_size: 0,
@@ -294,23 +280,8 @@ impl Module {
 
     /// The SPIR-V.
     pub fn words(&self) -> &[u32] {
-        &self.words
+        self.facts.words()
     }
-}
-
-fn check_capability(capability: u32, device: &Device) -> std::result::Result<(), String> {
-    let Some((_, name, feature)) = CAPABILITIES.iter().find(|row| row.0 == capability) else {
-        return Err(format!(
-            "it needs SPIR-V capability {capability}, which nx_vulkan does not enable"
-        ));
-    };
-    if feature.is_some_and(|feature| !device.info().features.has(feature)) {
-        return Err(format!(
-            "it needs SPIR-V capability {name}, which the device {} lacks",
-            device.summary().name
-        ));
-    }
-    Ok(())
 }
 
 fn refused(name: &str, why: impl std::fmt::Display) -> Error {

@@ -2,7 +2,13 @@
 
 mod build;
 
-use crate::{Result, cache::Cache, device::Device, driver_cache::DriverCache};
+use crate::{
+    Result,
+    cache::Cache,
+    device::Device,
+    driver_cache::DriverCache,
+    spirv::{Module, Origin},
+};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
@@ -30,7 +36,7 @@ struct Layout {
 /// What makes a pipeline.
 #[derive(Debug, Clone)]
 pub(crate) struct PipelineSpec<'a> {
-    pub(crate) words: &'a [u32],
+    pub(crate) module: &'a Arc<Module>,
     pub(crate) bindings: u32,
     pub(crate) push_bytes: u32,
     pub(crate) subgroup_size: u32,
@@ -301,7 +307,8 @@ impl PipelineSpec<'_> {
             hash.update(value.to_le_bytes());
         }
         hash.update((self.constants.len() as u64).to_le_bytes());
-        for word in self.words {
+        hash.update([u8::from(self.module.origin() == Origin::Stranger)]);
+        for word in self.module.words().iter() {
             hash.update(word.to_le_bytes());
         }
         hash.finalize().into()

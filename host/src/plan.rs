@@ -10,12 +10,12 @@ use crate::{
     queue::{Step, StepArg},
     registry::LoadedPack,
     shader::{GlslFile, Shaders, Variant},
-    spirv,
+    spirv::{self, Module},
 };
 use nx_vulkan_abi as abi;
 pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
 use nx_vulkan_abi::plan::{MAX_PARAMS, MAX_SCRATCH, MAX_STEPS};
-use nx_vulkan_abi::{Access, BufArg, DeviceInfo, Dispatch, Plan, ShaderVariant, Slot};
+use nx_vulkan_abi::{Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot};
 use std::sync::Arc;
 
 /// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
@@ -42,14 +42,15 @@ pub(crate) struct Sizes<'a> {
     pub(crate) outputs: &'a [u64],
 }
 
-/// Checks `plan` and makes its pipelines. Buffers are numbered inputs, outputs, scratch, params.
+/// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines. Buffers are numbered inputs,
+/// outputs, scratch, params.
 ///
 /// # Errors
 /// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
 /// [`Kind::Unsupported`] when a buffer is larger than one binding may cover.
 pub(crate) fn compile(
     plan: &Plan,
-    pack: &LoadedPack,
+    (pack, declared): (&LoadedPack, Features),
     sizes: Sizes<'_>,
     site: Option<Site>,
     device: &Device,
@@ -59,13 +60,13 @@ pub(crate) fn compile(
     let partial = site.is_some();
     let source =
         |number: usize, variant: &ShaderVariant| source(number, variant, pack, shaders, partial);
-    let checked = check(plan, sizes, &device.info(), &source)?;
+    let checked = check(plan, sizes, &device.info(), declared, &source)?;
     let mut steps: Vec<Step> = Vec::with_capacity(checked.steps.len());
     for step in checked.steps {
         let variant = &plan.shaders[step.shader];
         let pipeline = pipelines
             .get(&PipelineSpec {
-                words: &step.words,
+                module: &step.module,
                 bindings: step.args.len() as u32,
                 push_bytes: variant.push_bytes,
                 subgroup_size: variant.subgroup_size,
@@ -105,7 +106,7 @@ pub(crate) struct CheckedPlan {
 pub(crate) struct CheckedStep {
     /// Index into the plan's shaders.
     pub(crate) shader: usize,
-    words: Arc<[u32]>,
+    module: Arc<Module>,
     /// Specialization constants, by id.
     pub(crate) constants: Vec<(u32, u32)>,
     pub(crate) groups: [u32; 3],
@@ -116,22 +117,25 @@ pub(crate) struct CheckedStep {
     reports: bool,
 }
 
-/// Checks `plan` against the buffers and the device; `source` gives a shader's SPIR-V. Makes nothing.
+/// Checks `plan` against the buffers, the device and what its kernel declares to need; `source` gives a shader's module.
+/// Makes nothing.
 pub(crate) fn check(
     plan: &Plan,
     sizes: Sizes<'_>,
     limits: &DeviceInfo<'_>,
+    declared: Features,
     source: &dyn Fn(usize, &ShaderVariant) -> Result<Source>,
 ) -> Result<CheckedPlan> {
     let check = Check {
         plan,
         sizes,
         limits,
+        declared,
     };
     check.totals()?;
-    let mut modules = Vec::with_capacity(plan.shaders.len());
+    let mut sources = Vec::with_capacity(plan.shaders.len());
     for (number, variant) in plan.shaders.iter().enumerate() {
-        modules.push(check.module(number, variant, source)?);
+        sources.push(check.source(number, variant, source)?);
     }
     let mut steps: Vec<CheckedStep> = Vec::with_capacity(plan.steps.len());
     for (index, dispatch) in plan.steps.iter().enumerate() {
@@ -141,25 +145,25 @@ pub(crate) fn check(
         }
         let mut args = check.args(dispatch).map_err(at)?;
         let shader = dispatch.shader as usize;
-        let (module, source) = modules.get(shader).ok_or_else(|| {
+        let source = sources.get(shader).ok_or_else(|| {
             invalid(format!(
                 "step {index}: shader {shader} of {}",
-                modules.len()
+                sources.len()
             ))
         })?;
         let constants = check
-            .dispatch(dispatch, &plan.shaders[shader], module)
+            .dispatch(dispatch, &plan.shaders[shader], &source.module)
             .map_err(at)?;
         if !source.watched.is_empty() {
             args.push(check.reports());
         }
         if source.faults {
-            args.push(check.word(modules.iter().any(|(_, other)| !other.watched.is_empty())));
+            args.push(check.word(sources.iter().any(|other| !other.watched.is_empty())));
         }
         let barrier = steps.iter().any(|earlier| depends(&earlier.args, &args));
         steps.push(CheckedStep {
             shader,
-            words: source.words.clone(),
+            module: source.module.clone(),
             constants,
             groups: dispatch.groups,
             args,
@@ -169,7 +173,7 @@ pub(crate) fn check(
         });
     }
     check.outputs_are_covered(&steps)?;
-    let watched = modules.into_iter().map(|(_, source)| source.watched);
+    let watched = sources.into_iter().map(|source| source.watched);
     Ok(CheckedPlan {
         steps,
         watched: watched.collect(),
@@ -179,17 +183,17 @@ pub(crate) fn check(
 /// A shader as it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    pub(crate) words: Arc<[u32]>,
+    pub(crate) module: Arc<Module>,
     /// In checked mode the files of a shader that reports; else none.
     watched: Vec<checked::File>,
     /// Whether it may set the word of faults.
     faults: bool,
 }
 
-impl From<Arc<[u32]>> for Source {
-    fn from(words: Arc<[u32]>) -> Source {
+impl From<Arc<Module>> for Source {
+    fn from(module: Arc<Module>) -> Source {
         Source {
-            words,
+            module,
             watched: Vec::new(),
             faults: false,
         }
@@ -205,17 +209,19 @@ fn source(
     partial: bool,
 ) -> Result<Source> {
     if let Some(words) = pack.spirv(&variant.file) {
-        return Ok(Source::from(Arc::from(words)));
+        let module = Module::admit(words.into(), pack.origin())
+            .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
+        return Ok(Source::from(Arc::new(module)));
     }
     let find = |name: &str| glsl_of(pack, name);
-    let mut compiled = compile_glsl(number, variant, shaders, partial, &find);
+    let mut compiled = compile_glsl(number, variant, (shaders, pack.origin()), partial, &find);
     if let Err(error) = &compiled
         && !pack.edited.is_empty()
     {
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
         crate::log::error(&format!("pack {}: {error}", pack.id));
         let own = |name: &str| own_glsl_of(pack, name);
-        compiled = compile_glsl(number, variant, shaders, partial, &own);
+        compiled = compile_glsl(number, variant, (shaders, pack.origin()), partial, &own);
     }
     let defines = variant.defines.iter();
     shaders.note(
@@ -233,7 +239,7 @@ fn source(
 fn compile_glsl<'a>(
     number: usize,
     variant: &ShaderVariant,
-    shaders: &Shaders,
+    (shaders, origin): (&Shaders, spirv::Origin),
     partial: bool,
     find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
 ) -> Result<Source> {
@@ -258,9 +264,9 @@ fn compile_glsl<'a>(
         .map(|d| (d.name.as_str(), d.value.as_str()))
         .chain(own.iter().map(|(name, value)| (*name, value.as_str())))
         .collect();
-    let words = shaders.compile(&variant.file, &defines, find)?;
+    let module = shaders.compile(&variant.file, &defines, find, origin)?;
     Ok(Source {
-        words,
+        module,
         watched,
         faults,
     })
@@ -270,6 +276,7 @@ struct Check<'a> {
     plan: &'a Plan,
     sizes: Sizes<'a>,
     limits: &'a DeviceInfo<'a>,
+    declared: Features,
 }
 
 impl Check<'_> {
@@ -305,12 +312,12 @@ impl Check<'_> {
     }
 
     /// The module of shader `number`, and what it is made of.
-    fn module(
+    fn source(
         &self,
         number: usize,
         variant: &ShaderVariant,
         source: &dyn Fn(usize, &ShaderVariant) -> Result<Source>,
-    ) -> Result<(spirv::Module, Source)> {
+    ) -> Result<Source> {
         let limits = self.limits;
         if variant.bindings as usize > MAX_BINDINGS {
             return Err(invalid(format!(
@@ -335,24 +342,43 @@ impl Check<'_> {
             )));
         }
         let source = source(number, variant)?;
-        let module = spirv::Module::parse(&source.words)
-            .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
+        let module = &source.module;
         let bindings =
             variant.bindings + u32::from(!source.watched.is_empty()) + u32::from(source.faults);
-        if module.other_sets || module.bindings.iter().any(|&b| b >= bindings) {
+        if module.bindings.iter().any(|&b| b >= bindings) {
             return Err(invalid(format!(
-                "{} uses bindings {:?} (other sets: {}), and the plan declares set 0 with {}",
-                variant.file, module.bindings, module.other_sets, variant.bindings
+                "{} uses bindings {:?}, and the plan declares {}",
+                variant.file, module.bindings, variant.bindings
             )));
         }
-        Ok((module, source))
+        if module.push_bytes > variant.push_bytes.into() {
+            return Err(invalid(format!(
+                "{} reads {} bytes of push constants, and the plan declares {}",
+                variant.file, module.push_bytes, variant.push_bytes
+            )));
+        }
+        let missing = spirv::missing(module.needs, limits.features);
+        if !missing.is_empty() {
+            return Err(invalid(format!(
+                "{} needs SPIR-V capability {missing}, which the device lacks",
+                variant.file
+            )));
+        }
+        let undeclared = spirv::missing(spirv::DECLARED, self.declared);
+        if module.needs.has(spirv::DECLARED) && !undeclared.is_empty() {
+            return Err(invalid(format!(
+                "{} needs SPIR-V capability {undeclared}, which its kernel does not declare",
+                variant.file
+            )));
+        }
+        Ok(source)
     }
 
     fn dispatch(
         &self,
         dispatch: &Dispatch,
         variant: &ShaderVariant,
-        module: &spirv::Module,
+        module: &Module,
     ) -> Result<Vec<(u32, u32)>> {
         let limits = self.limits;
         let counts = [
@@ -375,6 +401,16 @@ impl Check<'_> {
                 )));
             }
         }
+        for (binding, arg) in (0..).zip(&dispatch.args) {
+            if arg.access == Access::READ && module.written.contains(&binding) {
+                return Err(invalid(format!(
+                    "{} writes to binding {binding}, which the plan only reads: {} {}",
+                    variant.file,
+                    slot_name(arg.slot),
+                    arg.index
+                )));
+            }
+        }
         if dispatch
             .groups
             .iter()
@@ -393,8 +429,17 @@ impl Check<'_> {
                 "a specialization constant is given twice".to_owned(),
             ));
         }
-        let size = module
-            .local_size(&constants)
+        let special = module
+            .specialize(&constants)
+            .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
+        if special.shared_bytes > limits.shared_bytes.into() {
+            return Err(invalid(format!(
+                "{} has {} bytes of shared memory, and the device {}",
+                variant.file, special.shared_bytes, limits.shared_bytes
+            )));
+        }
+        let size = special
+            .local_size
             .ok_or_else(|| invalid(format!("{} has no workgroup size", variant.file)))?;
         let invocations = size.iter().try_fold(1u32, |n, &e| n.checked_mul(e));
         let fits = invocations.is_some_and(|n| n > 0 && n <= limits.max_invocations)

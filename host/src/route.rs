@@ -351,7 +351,7 @@ impl Planner<'_> {
             )));
         }
         match self.reply(kernel, ask)? {
-            Answered::Plan(plan) => self.compile(pack, ask, &plan, Vec::new()),
+            Answered::Plan(plan) => self.compile((pack, kernel), ask, &plan, Vec::new()),
             Answered::InputsAs(_) if ask.op == "as_type" => Err(Pass::Declined(
                 "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
             )),
@@ -375,7 +375,7 @@ impl Planner<'_> {
                     *input = Operand::contiguous(*dtype, &input.shape);
                 }
                 match self.reply(kernel, &prepared)? {
-                    Answered::Plan(plan) => self.compile(pack, &prepared, &plan, prepare),
+                    Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
                     Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
                         Kind::Pack,
                         format!(
@@ -389,7 +389,7 @@ impl Planner<'_> {
 
     fn compile(
         &self,
-        pack: usize,
+        (pack, kernel): (usize, &KernelEntry),
         ask: &Ask<'_>,
         plan: &abi::Plan,
         prepare: Vec<InputAs>,
@@ -404,7 +404,7 @@ impl Planner<'_> {
             inputs: &inputs,
             outputs: &outputs,
         };
-        let pack = &self.table.packs[pack];
+        let pack = (&self.table.packs[pack], kernel.needs);
         let made = plan::compile(
             plan,
             pack,

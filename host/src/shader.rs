@@ -1,6 +1,12 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
-use crate::{Error, Kind, Result, cache::Cache, checked, private::Folder, spirv};
+use crate::{
+    Error, Kind, Result,
+    cache::Cache,
+    checked,
+    private::Folder,
+    spirv::{Module, Origin},
+};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
@@ -29,7 +35,7 @@ pub(crate) struct GlslFile<'a> {
 pub(crate) struct Shaders {
     cache: Option<Arc<Cache>>,
     checked: bool,
-    memory: Mutex<HashMap<[u8; 32], Arc<[u32]>>>,
+    memory: Mutex<HashMap<([u8; 32], Origin), Arc<Module>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
     /// What each pack used last, the newest at the end.
@@ -88,16 +94,17 @@ impl Shaders {
         Shaders { checked, ..self }
     }
 
-    /// Compiles `file` of a pack. `find` gives a file by its name.
+    /// Compiles `file`, which comes from `origin`. `find` gives a file by its name.
     ///
     /// # Errors
-    /// [`Kind::Shader`] with file and line.
+    /// [`Kind::Shader`] with file and line, or with what the module does that is not allowed.
     pub(crate) fn compile<'a>(
         &self,
         file: &str,
         defines: &[(&str, &str)],
         find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
-    ) -> Result<Arc<[u32]>> {
+        origin: Origin,
+    ) -> Result<Arc<Module>> {
         let source = expand(file, defines, find)?;
         let key: [u8; 32] = Sha256::new()
             .chain_update(COMPILER)
@@ -105,18 +112,23 @@ impl Shaders {
             .chain_update(&source.text)
             .finalize()
             .into();
-        if let Some(words) = lock(&self.memory).get(&key) {
-            return Ok(words.clone());
+        if let Some(module) = lock(&self.memory).get(&(key, origin)) {
+            return Ok(module.clone());
         }
         let name = format!("{}.spv", hex(&key));
         let folder = self.folder();
         let known = folder
             .as_ref()
             .and_then(|folder| read_cached(folder, &name));
-        let words: Arc<[u32]> = match known {
-            Some(words) => words.into(),
+        let known = known.and_then(|words| Module::admit(words.into(), origin).ok());
+        let module = match known {
+            Some(module) => module,
             None => {
-                let words = glslang_compile(&source)?;
+                let words: Arc<[u32]> = glslang_compile(&source)?.into();
+                let module = Module::admit(words.clone(), origin).map_err(|why| {
+                    let shown = &source.files[0].1;
+                    Error::new(Kind::Shader, format!("{shown}: {why}"))
+                })?;
                 if let Some(folder) = &folder
                     && let Err(error) = write_cached(folder, &name, &words)
                 {
@@ -126,15 +138,16 @@ impl Shaders {
                         path.display()
                     ));
                 }
-                words.into()
+                module
             }
         };
+        let module = Arc::new(module);
         let mut memory = lock(&self.memory);
         if memory.len() >= MAX_IN_MEMORY {
             memory.clear();
         }
-        memory.insert(key, words.clone());
-        Ok(words)
+        memory.insert((key, origin), module.clone());
+        Ok(module)
     }
 
     /// The files that `file` is put together from, in the order of their numbers in `#line` directives.
@@ -277,7 +290,7 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
             "a statement has more than {MAX_OPERATORS} operators"
         )));
     }
-    let compiled = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("nx_vulkan-glsl".to_owned())
             .stack_size(STACK)
@@ -285,10 +298,7 @@ fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
             .map_err(|e| failed(&format!("the compiler's thread could not be started: {e}")))?
             .join()
             .unwrap_or_else(|_| Err(failed("the compiler crashed on this source")))
-    })?;
-    spirv::Module::parse(&compiled)
-        .map_err(|why| failed(&format!("the compiler produced an invalid module: {why}")))?;
-    Ok(compiled)
+    })
 }
 
 /// At least the number of operators.
@@ -364,14 +374,8 @@ pub(crate) fn cached(bytes: &[u8]) -> Option<Vec<u32>> {
     if Sha256::digest(body).as_slice() != sum || body.len() % 4 != 0 {
         return None;
     }
-    let words: Vec<u32> = body
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|chunk| u32::from_le_bytes(*chunk))
-        .collect();
-    spirv::Module::parse(&words).ok()?;
-    Some(words)
+    let chunks = body.as_chunks::<4>().0.iter();
+    Some(chunks.map(|chunk| u32::from_le_bytes(*chunk)).collect())
 }
 
 fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<()> {
@@ -422,7 +426,9 @@ mod tests {
         let temporary = Temporary::new().unwrap();
         let dir = temporary.path();
         let defines = [("N", "64"), ("VALUE", "1.5")];
-        let words = shaders(dir).compile("main.comp", &defines, &files).unwrap();
+        let compile = || shaders(dir).compile("main.comp", &defines, &files, Origin::Library);
+        let module = compile().unwrap();
+        let words = module.words();
         assert_eq!(words[0], 0x0723_0203);
         let cached: Vec<_> = std::fs::read_dir(dir.join("shaders"))
             .unwrap()
@@ -431,15 +437,29 @@ mod tests {
         assert_eq!(cached.len(), 1);
         let good = std::fs::read(&cached[0]).unwrap();
         std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
-        let again = shaders(dir).compile("main.comp", &defines, &files).unwrap();
-        assert_eq!(again, words, "a damaged cache file is compiled anew");
+        let again = compile().unwrap();
+        assert_eq!(
+            again.words(),
+            words,
+            "a damaged cache file is compiled anew"
+        );
+        assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
+        // Whole, but nothing that may run: its first capability is that of pointers to any memory.
+        let mut hostile = words.to_vec();
+        assert_eq!(hostile[5..7], [2 << 16 | 17, 1]);
+        hostile[6] = 5347;
+        let name = cached[0].file_name().unwrap().to_str().unwrap();
+        let folder = shaders(dir).folder().unwrap();
+        write_cached(&folder, name, &hostile).unwrap();
+        let again = compile().unwrap();
+        assert_eq!(again.words(), words, "so is one that is refused");
         assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
     }
 
     #[test]
     fn an_error_names_file_and_line_of_the_include() {
         let error = Shaders::new(None)
-            .compile("broken.comp", &[], &files)
+            .compile("broken.comp", &[], &files, Origin::Library)
             .unwrap_err();
         assert_eq!(error.kind(), Kind::Shader);
         assert!(
@@ -447,7 +467,7 @@ mod tests {
             "{error}"
         );
         let error = Shaders::new(None)
-            .compile("lost.comp", &[], &files)
+            .compile("lost.comp", &[], &files, Origin::Library)
             .unwrap_err();
         assert!(
             error
@@ -460,7 +480,9 @@ mod tests {
     #[test]
     fn an_include_is_looked_for_beside_its_file_first() {
         let shaders = Shaders::new(None);
-        shaders.compile("sub/main.comp", &[], &files).unwrap();
+        shaders
+            .compile("sub/main.comp", &[], &files, Origin::Library)
+            .unwrap();
     }
 
     /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
@@ -482,18 +504,25 @@ mod tests {
                 let text = if name == "main.comp" { text } else { header };
                 Some(GlslFile { text, path: None })
             };
-            Shaders::new(None).compile("main.comp", &[], &find).unwrap()
+            Shaders::new(None)
+                .compile("main.comp", &[], &find, Origin::Library)
+                .unwrap()
         };
         let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
         let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
-        assert_eq!(plain, through);
+        assert_eq!(plain.words(), through.words());
     }
 
     #[test]
     fn an_unwritable_cache_is_reported_but_not_fatal() {
         let shaders = shaders(Path::new("/proc/nxv/cache"));
         shaders
-            .compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files)
+            .compile(
+                "main.comp",
+                &[("N", "1"), ("VALUE", "1.0")],
+                &files,
+                Origin::Library,
+            )
             .unwrap();
         assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
     }

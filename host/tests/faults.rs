@@ -67,6 +67,10 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         ("bad_bindings", "uses bindings [0, 1]"),
         ("bad_shader_index", "shader 7 of 1"),
         ("bad_writes_input", "it writes to input 0"),
+        (
+            "bad_scribble",
+            "scribble.comp writes to binding 0, which the plan only reads: input 0",
+        ),
         ("bad_groups", "workgroups, and the device allows"),
         (
             "bad_uncovered",

@@ -87,6 +87,7 @@ struct Facts {
     buffer_align: u64,
     features: Features,
     robust_pipelines: bool,
+    bounds_bindings: bool,
 }
 
 /// The Vulkan loader crashes when two threads open devices at the same time (seen with 1.4.309).
@@ -196,6 +197,11 @@ impl Device {
 
     pub(crate) fn robust_pipelines(&self) -> bool {
         self.facts.robust_pipelines
+    }
+
+    /// Whether a pipeline may ask that accesses stay inside of their binding.
+    pub(crate) fn bounds_bindings(&self) -> bool {
+        self.facts.bounds_bindings
     }
 
     /// Whether this is a CPU or shares the memory of one.
@@ -325,10 +331,12 @@ fn queue_family(device: &PhysicalDevice) -> Option<u32> {
 fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
     let (s, e) = (device.supported_features(), device.supported_extensions());
     let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
+    let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
     let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
     let extensions = DeviceExtensions {
         khr_push_descriptor: true,
         ext_pipeline_robustness: robust,
+        ext_robustness2: bounded,
         khr_cooperative_matrix: coopmat,
         khr_portability_subset: e.khr_portability_subset,
         ext_memory_budget: e.ext_memory_budget,
@@ -337,7 +345,8 @@ fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
     let enabled = DeviceFeatures {
         timeline_semaphore: true,
         pipeline_robustness: robust,
-        robust_buffer_access: !robust && s.robust_buffer_access,
+        robust_buffer_access: (bounded || !robust) && s.robust_buffer_access,
+        robust_buffer_access2: bounded,
         cooperative_matrix: coopmat,
         shader_float64: s.shader_float64,
         shader_int64: s.shader_int64,
@@ -430,5 +439,6 @@ fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
         buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
         features,
         robust_pipelines: enabled.pipeline_robustness,
+        bounds_bindings: enabled.robust_buffer_access2,
     }
 }

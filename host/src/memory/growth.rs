@@ -1,10 +1,12 @@
 //! How a pool gets more memory from the driver, and why it does not.
 
-use super::{Pool, budget, slab::RawSlab};
+use super::{Pool, Use, budget, slab::RawSlab};
 use crate::{Error, Kind, Result};
 use std::sync::PoisonError;
 
 const FIRST_SLAB: u64 = 64 << 20;
+/// The slabs of literals, which are few and small.
+const LITERAL_SLAB: u64 = 1 << 20;
 const LARGEST_SLAB: u64 = 1 << 30;
 pub(super) const TOO_LARGE: &str = "it is more than one allocation may have";
 
@@ -49,7 +51,10 @@ impl Pool {
                     return Ok(());
                 }
             }
-            let next = state.stats.allocated.clamp(FIRST_SLAB, LARGEST_SLAB);
+            let next = match self.usage {
+                Use::Literals => LITERAL_SLAB,
+                _ => state.stats.allocated.clamp(FIRST_SLAB, LARGEST_SLAB),
+            };
             next.min(self.max_allocation)
         };
         let sizes = [block.max(next), block];

@@ -34,6 +34,8 @@ const LARGE: u64 = 2 << 20;
 pub(crate) enum Use {
     /// Tensors.
     Tensors,
+    /// Tensors that everybody who asks for the same value shares. No buffer that anything writes lies in their slabs.
+    Literals,
     /// Reading results back.
     Readback,
     /// Writing data that tensors' memory cannot take directly.
@@ -41,11 +43,12 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    const COUNT: usize = 3;
+    const COUNT: usize = 4;
 
     fn name(self) -> &'static str {
         match self {
             Use::Tensors => "tensors",
+            Use::Literals => "literals",
             Use::Readback => "reading back",
             Use::Upload => "uploading",
         }
@@ -135,7 +138,7 @@ impl Pool {
             let whole_heap = properties.memory_heaps[t.heap_index as usize].size >= largest_local;
             let rank = match usage {
                 // Host-visible device memory takes uploads without a copy, where it spans the whole heap.
-                Use::Tensors => has(F::DEVICE_LOCAL).then_some(
+                Use::Tensors | Use::Literals => has(F::DEVICE_LOCAL).then_some(
                     4 * i32::from(whole_heap)
                         + 2 * i32::from(visible)
                         + i32::from(visible && has(F::HOST_CACHED)),
@@ -273,6 +276,11 @@ impl Buffer {
     /// Bytes the buffer was asked for.
     pub(crate) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Whether it holds a value that others may read too, so that nobody may write it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.pool.usage == Use::Literals
     }
 
     /// Bytes of the block it lies in, at least [`Buffer::len`].

@@ -2,7 +2,7 @@
 //! device runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
 
 use super::{Layout, Pipeline, PipelineSpec};
-use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
+use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache, spirv::Origin};
 use ash::vk;
 use std::{
     sync::{
@@ -29,12 +29,12 @@ pub(super) fn build(
 ) -> Result<Pipeline> {
     let (sender, receiver) = sync_channel(1);
     let (device_there, cache) = (device.clone(), cache.clone());
-    let (words, constants) = (spec.words.to_vec(), spec.constants.to_vec());
+    let (module, constants) = (spec.module.clone(), spec.constants.to_vec());
     let (bindings, push_bytes, subgroup_size) =
         (spec.bindings, spec.push_bytes, spec.subgroup_size);
     let build = move || {
         let spec = PipelineSpec {
-            words: &words,
+            module: &module,
             bindings,
             push_bytes,
             subgroup_size,
@@ -78,9 +78,9 @@ fn create(
 ) -> Result<Pipeline> {
     let _inside = device.enter()?;
     let fns = device.vk.fns();
-    let module_info = vk::ShaderModuleCreateInfo::default().code(spec.words);
+    let module_info = vk::ShaderModuleCreateInfo::default().code(spec.module.words());
     let mut module = vk::ShaderModule::null();
-    // SAFETY: the module was parsed; a driver may still reject it, which is an error code.
+    // SAFETY: the module was admitted; a driver may still reject it, which is an error code.
     let code = unsafe {
         (fns.v1_0.create_shader_module)(
             device.handle(),
@@ -119,8 +119,14 @@ fn create(
             .flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS)
             .push_next(&mut size);
     }
-    let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default()
-        .storage_buffers(vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS);
+    // The first keeps accesses in the memory that buffers share, the second in the binding.
+    let behavior = match spec.module.origin() {
+        Origin::Stranger if device.bounds_bindings() => {
+            vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS_2
+        }
+        _ => vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS,
+    };
+    let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default().storage_buffers(behavior);
     let mut info = vk::ComputePipelineCreateInfo::default()
         .stage(stage)
         .layout(layout.pipeline);

@@ -3,11 +3,13 @@
 use super::{Quiet, Step, Stream};
 use crate::{
     Config, DType, Tensor,
+    cache::Cache,
     device::Device,
     memory::{Budget, Patience, Pool, Use},
     module::{Binding, Launch, Module},
     pipeline::Pipelines,
     shader::{GlslFile, Shaders},
+    spirv::Origin,
 };
 use std::{
     sync::Arc,
@@ -41,10 +43,11 @@ fn setup() -> Setup {
         text: TOUCH,
         path: None,
     };
-    let words = Shaders::new(None).compile("touch", &[], &|name| (name == "touch").then_some(own));
+    let find = |name: &str| (name == "touch").then_some(own);
+    let words = Shaders::new(None).compile("touch", &[], &find, Origin::Stranger);
     let module = Module::new("touch".to_owned(), words.unwrap(), &device).unwrap();
     Setup {
-        pipelines: Pipelines::new(&device, None).unwrap(),
+        pipelines: Pipelines::new(&device, &Cache::open(None)).unwrap(),
         device,
         stream,
         pool,
@@ -64,7 +67,7 @@ impl Setup {
             tensor,
             offset,
             len: 256,
-            writes,
+            writes: true,
         };
         let launch = Launch {
             bindings: &[binding],
@@ -77,6 +80,7 @@ impl Setup {
             .step(&launch, &self.device, &self.pipelines)
             .unwrap();
         step.args[0].reads = !writes;
+        step.args[0].writes = writes;
         step
     }
 

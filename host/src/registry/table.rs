@@ -8,7 +8,7 @@ use super::{
     image::{Kernel, Planner, SourceContent, SourceFile},
     names::{self, Known},
 };
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, spirv::Origin};
 use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
 use semver::Version;
 use std::{
@@ -161,6 +161,14 @@ impl LoadedPack {
     pub fn own_path_of(&self, name: &str) -> Option<&Path> {
         let source = self.sources.iter().find(|source| source.name == name)?;
         source.path.as_deref()
+    }
+
+    /// Whose modules its shaders make.
+    pub(crate) fn origin(&self) -> Origin {
+        match self.table.is_none() && self.edited.is_empty() {
+            true => Origin::Library,
+            false => Origin::Stranger,
+        }
     }
 
     /// Whether both are packs without code that differ in their shaders only.

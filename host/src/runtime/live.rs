@@ -165,7 +165,8 @@ impl Runtime {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let find = |name: &str| plan::glsl_of(pack, name);
-        self.shaders.compile(&variant.file, &defines, &find)?;
+        self.shaders
+            .compile(&variant.file, &defines, &find, pack.origin())?;
         Ok(())
     }
 

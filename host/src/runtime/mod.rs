@@ -69,6 +69,7 @@ pub struct Runtime {
     choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     tensors: Arc<Pool>,
+    literals: Arc<Pool>,
     readback: Arc<Pool>,
     upload: Arc<Pool>,
     shaders: Shaders,
@@ -150,6 +151,7 @@ impl Runtime {
         let new_budget = |heap| Budget::new(&device, config.memory, heap);
         let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
         let same = |_| tensors.budget().clone();
+        let literals = Pool::new(&device, Use::Literals, same)?;
         let readback = Pool::new(&device, Use::Readback, same)?;
         let upload = Pool::new(&device, Use::Upload, same)?;
         let pipelines = Pipelines::new(&device, &cache)?;
@@ -168,6 +170,7 @@ impl Runtime {
             choices: Mutex::default(),
             constants: Mutex::default(),
             tensors,
+            literals,
             readback,
             upload,
             shaders: Shaders::new(Some(cache.clone())).checked(config.checks(is_locked)),
@@ -312,7 +315,7 @@ impl Runtime {
         let scalar = match known {
             Some(scalar) => scalar,
             None => {
-                let scalar = self.upload_by(dtype, &[], element, patience)?;
+                let scalar = self.write_literal(dtype, element, patience)?;
                 let mut constants = lock(&self.constants);
                 if constants.len() >= MAX_CONSTANTS {
                     constants.clear();
@@ -495,7 +498,7 @@ impl Runtime {
         lock(&self.constants).clear();
         self.sync()?;
         let done = self.stream.completed()?;
-        [&self.tensors, &self.readback, &self.upload]
+        [&self.tensors, &self.literals, &self.readback, &self.upload]
             .iter()
             .for_each(|pool| pool.trim(done));
         Ok(())

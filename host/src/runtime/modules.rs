@@ -6,6 +6,7 @@ use crate::{
     memory::{Buffer, Patience},
     module::{Binding, Launch, Module},
     plan, shader,
+    spirv::{self, Origin},
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -74,9 +75,9 @@ impl Runtime {
         if let Some(known) = lock(&self.module_texts).get(&key) {
             return Ok(known.clone());
         }
-        let words = self.compile_text(glsl)?;
+        let compiled = self.compile_text(glsl)?;
         let name = format!("shader {}", &shader::hex(&key)[..12]);
-        let module = Arc::new(Module::new(name, words, &self.device)?);
+        let module = Arc::new(Module::new(name, compiled, &self.device)?);
         let mut texts = lock(&self.module_texts);
         if texts.len() >= MAX_MODULES {
             texts.clear();
@@ -90,10 +91,11 @@ impl Runtime {
     /// # Errors
     /// [`Kind::Shader`] with the line; [`Kind::Io`] when there is no cache folder, or it cannot be written.
     pub fn spirv_file(&self, glsl: &str) -> Result<PathBuf> {
-        let words = self.compile_text(glsl)?;
+        let compiled = self.compile_text(glsl)?;
         let folder = self.cache.within(SYNTHESIS)?;
         let name = format!("{}.spv", shader::hex(&Sha256::digest(glsl)));
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = compiled.words().iter().flat_map(|word| word.to_le_bytes());
+        let bytes: Vec<u8> = bytes.collect();
         let there = folder.read(&name, bytes.len() as u64).ok().flatten();
         if there.is_none_or(|there| there != bytes) {
             folder.write(&name, &[&bytes], false).map_err(|e| {
@@ -174,14 +176,14 @@ impl Runtime {
         Ok(fresh)
     }
 
-    fn compile_text(&self, glsl: &str) -> Result<Arc<[u32]>> {
+    fn compile_text(&self, glsl: &str) -> Result<Arc<spirv::Module>> {
         const NAME: &str = "shader";
         let own = shader::GlslFile {
             text: glsl,
             path: None,
         };
         let find = |name: &str| (name == NAME).then_some(own).or_else(|| plan::header(name));
-        self.shaders.compile(NAME, &[], &find)
+        self.shaders.compile(NAME, &[], &find, Origin::Stranger)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Bytes between the host and the device.
 
-use super::Runtime;
+use super::{Runtime, byte_len};
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
     memory::{Buffer, Patience, would_wait},
 };
 use ash::vk::Handle;
+use nx_vulkan_abi::DType;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -104,8 +105,33 @@ impl Runtime {
             .is_mapped()
             .then(|| self.stream.completed_hint());
         let buffer = self.alloc(len, hint, patience)?;
+        self.fill(&buffer, bytes, patience)?;
+        Ok(buffer)
+    }
+
+    /// A scalar in memory that no kernel can be given to write.
+    pub(super) fn write_literal(
+        &self,
+        dtype: DType,
+        element: &[u8],
+        patience: Patience,
+    ) -> Result<Tensor> {
+        let expected = byte_len(dtype, &[])?;
+        if element.len() as u64 != expected {
+            return Err(Error::bad_input(format!(
+                "a tensor {dtype}[] has {expected} bytes, got: {}",
+                element.len()
+            )));
+        }
+        let idle = self.stream.completed_hint();
+        let buffer = self.literals.alloc(expected, Some(idle), patience)?;
+        self.fill(&buffer, element, patience)?;
+        Ok(Tensor::contiguous(buffer, dtype, &[]))
+    }
+
+    fn fill(&self, buffer: &Buffer, bytes: &[u8], patience: Patience) -> Result<()> {
         if bytes.is_empty() {
-            return Ok(buffer);
+            return Ok(());
         }
         if let Some(to) = buffer.mapping()
             && (buffer.last_use() <= self.stream.completed_hint()
@@ -118,11 +144,11 @@ impl Runtime {
             // Blocks are multiples of 256 bytes, so the padding stays inside.
             let mut padded = bytes.to_vec();
             padded.resize(bytes.len().next_multiple_of(4), 0);
-            self.stream.update(&buffer, &padded)?;
+            self.stream.update(buffer, &padded)?;
         } else {
-            self.write_staged(&buffer, bytes, patience)?;
+            self.write_staged(buffer, bytes, patience)?;
         }
-        Ok(buffer)
+        Ok(())
     }
 
     /// Waits where the caller is too far ahead of the device.

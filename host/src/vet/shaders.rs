@@ -2,13 +2,14 @@
 
 use super::{Options, Report};
 use crate::{
-    Result, Runtime,
+    Error, Kind, Result, Runtime,
     ask::{Ask, Operand},
     kernels, plan,
     private::Temporary,
-    reflect,
     registry::LoadedPack,
-    shader, spirv, sweep,
+    shader,
+    spirv::Module,
+    sweep,
 };
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
 use std::{
@@ -91,14 +92,9 @@ struct Seen<'a> {
     pack: &'a LoadedPack,
     shaders: shader::Shaders,
     /// By everything that makes a variant; nothing where it does not compile.
-    variants: HashMap<String, Option<Variant>>,
+    variants: HashMap<String, Option<Arc<Module>>>,
     validator: Option<Validator>,
     report: &'a mut Report,
-}
-
-struct Variant {
-    module: spirv::Module,
-    interface: reflect::Interface,
 }
 
 impl Seen<'_> {
@@ -124,12 +120,12 @@ impl Seen<'_> {
                 let variant = self.variant(kernel, shader);
                 self.variants.insert(key.clone(), variant);
             }
-            let Some(Some(variant)) = self.variants.get(&key) else {
+            let Some(Some(module)) = self.variants.get(&key) else {
                 continue;
             };
             let at = format!("{} ({kernel})", shader.file);
             for constant in &step.spec {
-                if !variant.module.spec_ids.contains(&constant.id) {
+                if !module.spec_ids.contains(&constant.id) {
                     let what = format!(
                         "the plan sets specialization constant {}, which the shader does not have",
                         constant.id
@@ -138,20 +134,21 @@ impl Seen<'_> {
                 }
             }
             for (binding, arg) in (0..).zip(&step.args) {
-                if arg.access == Access::READ && variant.interface.writable.contains(&binding) {
+                if arg.access == Access::READ && module.written.contains(&binding) {
                     let what = format!(
-                        "the plan says that binding {binding} is only read, and the shader does not declare it readonly; \
-                         a store would race with other work"
+                        "the plan says that binding {binding} is only read, and the shader writes to it"
                     );
-                    self.report.warning(&at, what);
+                    self.report.error(&at, what);
                 }
             }
         }
     }
 
-    fn words(&self, shader: &ShaderVariant) -> Result<Arc<[u32]>> {
+    fn module(&self, shader: &ShaderVariant) -> Result<Arc<Module>> {
         if let Some(words) = self.pack.spirv(&shader.file) {
-            return Ok(words.into());
+            let module = Module::admit(words.into(), self.pack.origin());
+            let refused = |why| Error::new(Kind::Shader, format!("SPIR-V: {why}"));
+            return module.map(Arc::new).map_err(refused);
         }
         let defines: Vec<(&str, &str)> = shader
             .defines
@@ -159,31 +156,20 @@ impl Seen<'_> {
             .map(|define| (define.name.as_str(), define.value.as_str()))
             .collect();
         let find = |name: &str| plan::glsl_of(self.pack, name);
-        self.shaders.compile(&shader.file, &defines, &find)
+        self.shaders
+            .compile(&shader.file, &defines, &find, self.pack.origin())
     }
 
     /// Compiles a variant and compares it with its declaration.
-    fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Variant> {
+    fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Arc<Module>> {
         let at = format!("{} ({kernel})", shader.file);
-        let words = match self.words(shader) {
-            Ok(words) => words,
+        let module = match self.module(shader) {
+            Ok(module) => module,
             Err(error) => {
                 self.report.error(at, error.to_string());
                 return None;
             }
         };
-        let module = match spirv::Module::parse(&words) {
-            Ok(module) => module,
-            Err(why) => {
-                self.report.error(at, format!("SPIR-V: {why}"));
-                return None;
-            }
-        };
-        let interface = reflect::interface(&words);
-        if module.other_sets {
-            self.report
-                .error(&at, "it uses a descriptor set other than 0");
-        }
         if let Some(beyond) = module.bindings.iter().find(|b| **b >= shader.bindings) {
             let what = format!(
                 "it uses binding {beyond}, and the plan declares {} bindings",
@@ -195,7 +181,7 @@ impl Seen<'_> {
             let what = format!("the plan declares binding {unused}, which it does not use");
             self.report.warning(&at, what);
         }
-        let (has, declared) = (interface.push_bytes, shader.push_bytes);
+        let (has, declared) = (module.push_bytes, u64::from(shader.push_bytes));
         if has > declared {
             let what = format!(
                 "its push constants have {has} bytes, and the plan gives {declared}: it reads what nobody wrote"
@@ -210,11 +196,11 @@ impl Seen<'_> {
             && let Some(validator) = &self.validator
         {
             self.report.count("validated by spirv-val", 1);
-            if let Err(why) = validator.validate(&words) {
+            if let Err(why) = validator.validate(module.words()) {
                 self.report.error(&at, format!("spirv-val: {why}"));
             }
         }
-        Some(Variant { module, interface })
+        Some(module)
     }
 }
 
