@@ -26,8 +26,11 @@ pub struct Config {
     /// Folder for compiled shaders, pipelines, crash markers and the quarantine; without one that of the environment,
     /// then `.cache/nx_vulkan` in the home folder that the system's user database names.
     pub cache_dir: Option<PathBuf>,
-    /// The `nxv` executable that tries new packs in a process of its own; without one they are not tried.
+    /// The `nxv` executable that tries in a process of its own what may end one: new packs, and the shaders of strangers.
+    /// Without one nothing is tried.
     pub prober: Option<PathBuf>,
+    /// How long the compiler or the driver may take for one shader of a stranger.
+    pub build_timeout: Duration,
     /// Whether to run under the Vulkan validation layers.
     pub validation: bool,
     /// Whether to watch files as the registry's `[dev]` says.
@@ -85,6 +88,7 @@ impl Default for Config {
             packs: Vec::new(),
             cache_dir: None,
             prober: None,
+            build_timeout: Duration::from_secs(20),
             validation: false,
             watch: false,
             checked: false,
@@ -132,6 +136,12 @@ impl Config {
                 prober: environment.prober.clone(),
             },
         }
+    }
+
+    /// What tries the shaders of strangers. The environment has no say in mode locked.
+    pub(crate) fn builder(&self, is_locked: bool) -> Option<PathBuf> {
+        let other = self.environment.prober.as_ref().filter(|_| !is_locked);
+        other.or(self.prober.as_ref()).cloned()
     }
 
     /// The cache folder under a registry of that mode, and what it has to be; `None` where nothing names one.

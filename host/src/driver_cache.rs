@@ -108,9 +108,26 @@ impl DriverCache {
         let Some(data) = read(&self.files, &self.name, &self.device)? else {
             return Ok(());
         };
+        self.add(&data)
+    }
+
+    /// Adds what a child process made with this device's driver.
+    ///
+    /// # Errors
+    /// [`Kind::Vulkan`] when it comes from another device or driver, or the driver does not take it.
+    pub(crate) fn merge(&self, data: &[u8]) -> Result<()> {
+        if data.len() == HEADER {
+            return Ok(());
+        }
+        let sound = is_of(data, &self.device.pipeline_cache_uuid());
+        sound.map_err(|why| Error::new(Kind::Vulkan, format!("the pipeline cache {why}")))?;
+        self.add(data)
+    }
+
+    fn add(&self, data: &[u8]) -> Result<()> {
         let _inside = self.device.enter()?;
         let fns = self.device.vk.fns();
-        let read = create(&self.device, &data)?;
+        let read = create(&self.device, data)?;
         let cache = self.alone()?;
         // SAFETY: the lock keeps everybody else off the cache that grows; nobody but this function knows the other one.
         let code = unsafe {
@@ -148,7 +165,11 @@ impl DriverCache {
         }
     }
 
-    fn data(&self) -> Result<Vec<u8>> {
+    /// What the driver keeps.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
+    pub(crate) fn data(&self) -> Result<Vec<u8>> {
         let get = self.device.vk.fns().v1_0.get_pipeline_cache_data;
         self.with(|cache| {
             let mut size = 0;
@@ -233,6 +254,14 @@ pub(crate) fn check<'a>(bytes: &'a [u8], uuid: &[u8; 16]) -> std::result::Result
     if Sha256::digest(data).as_slice() != sum {
         return Err("is damaged: its checksum is wrong".to_owned());
     }
+    is_of(data, uuid).map(|()| data)
+}
+
+/// Whether the driver's data is that of a device.
+fn is_of(data: &[u8], uuid: &[u8; 16]) -> std::result::Result<(), String> {
+    if data.len() < HEADER {
+        return Err("is shorter than its header".to_owned());
+    }
     if data[4..8] != 1u32.to_le_bytes() {
         return Err("has a header of another version".to_owned());
     }
@@ -243,7 +272,7 @@ pub(crate) fn check<'a>(bytes: &'a [u8], uuid: &[u8; 16]) -> std::result::Result
             shader::hex(uuid)
         ));
     }
-    Ok(data)
+    Ok(())
 }
 
 fn trouble(file: &Path, why: impl std::fmt::Display) -> Error {

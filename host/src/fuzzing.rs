@@ -1,13 +1,21 @@
 //! Doors for the fuzz targets in `fuzz/` to code that reads what strangers wrote; no other caller may use them.
 
 use crate::{
-    Error, Kind, Result, driver_cache,
-    plan::{self, Sizes},
+    Error, Kind, Result,
+    builder::Builder,
+    cache::Cache,
+    driver_cache,
+    pipeline::PipelineSpec,
+    plan::{self, MAX_BINDINGS, Sizes},
     shader::{self, GlslFile, Shaders},
     spirv::{Module, Origin},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
-use std::sync::Arc;
+use std::{
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 pub use crate::{
     measured::fuzzing::measured,
@@ -80,6 +88,73 @@ pub fn module(words: &[u32]) -> std::result::Result<bool, String> {
     match known == facts(&stranger) && known == facts(&again) {
         true => Ok(true),
         false => Err("bounding its indices changed what a module is".to_owned()),
+    }
+}
+
+/// What became of a GLSL text.
+#[derive(Debug)]
+pub enum Glsl {
+    /// The bounds, the compiler or the driver refuse it, or one of the latter took too long.
+    Refused(String),
+    /// It ended the compiler, which the bounds are there to prevent.
+    EndedCompiler(String),
+    /// It ended the driver, in a process of its own.
+    EndedDriver(String),
+    /// It is a pipeline.
+    Built,
+}
+
+/// How long the compiler or the driver may take for a text.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A GLSL text that may include the ABI's headers, all the way to a pipeline of the best device: in a child where
+/// `$NX_VULKAN_PROBER` names an `nxv`, else it is only compiled, in this process.
+pub fn glsl(text: &str) -> Glsl {
+    static PROGRAM: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| std::env::var_os("NX_VULKAN_PROBER").map(PathBuf::from));
+    static BUILDER: LazyLock<Arc<Builder>> = LazyLock::new(|| {
+        let nowhere = Cache::open(None);
+        Arc::new(Builder::new(PROGRAM.clone(), &nowhere, PATIENCE))
+    });
+    let own = GlslFile { text, path: None };
+    let find = |name: &str| {
+        let own = (name == "fuzz.comp").then_some(own);
+        own.or_else(|| plan::header(name))
+    };
+    let shaders = Shaders::new(None).with_builder(&BUILDER);
+    let module = match shaders.compile("fuzz.comp", &[], &find, Origin::Stranger) {
+        Ok(module) => module,
+        Err(error) => {
+            let text = error.to_string();
+            return match text.contains("this shader ends the compiler") {
+                true => Glsl::EndedCompiler(text),
+                false => Glsl::Refused(text),
+            };
+        }
+    };
+    let bindings = module.bindings.last().map_or(0, |last| last + 1);
+    if bindings as usize > MAX_BINDINGS || module.push_bytes > 128 {
+        return Glsl::Refused("it does not fit a plan".to_owned());
+    }
+    let spec = PipelineSpec {
+        module: &module,
+        bindings,
+        push_bytes: (module.push_bytes as u32).next_multiple_of(4),
+        subgroup_size: 0,
+        constants: &[],
+    };
+    let built = PROGRAM
+        .as_deref()
+        .map(|program| BUILDER.build(program, spec.key(), "", &spec));
+    match built {
+        None | Some(Ok(_)) => Glsl::Built,
+        Some(Err(error)) => {
+            let text = error.to_string();
+            match text.contains("this shader ends") {
+                true => Glsl::EndedDriver(text),
+                false => Glsl::Refused(text),
+            }
+        }
     }
 }
 

@@ -5,8 +5,12 @@
 
 mod ask;
 pub mod attrs;
+mod bounds;
+#[doc(hidden)]
+pub mod builder;
 mod cache;
 mod checked;
+mod child;
 pub mod config;
 pub mod device;
 mod driver_cache;

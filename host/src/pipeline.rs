@@ -4,6 +4,7 @@ mod build;
 
 use crate::{
     Result,
+    builder::Builder,
     cache::Cache,
     device::Device,
     driver_cache::DriverCache,
@@ -44,11 +45,17 @@ pub(crate) struct PipelineSpec<'a> {
     pub(crate) constants: &'a [(u32, u32)],
 }
 
+/// Stack on which drivers compile: they recurse as deep as a shader nests, and schedulers of a VM have little.
+pub(crate) const STACK: usize = 64 << 20;
+
 /// Every pipeline of a device.
 #[derive(Debug)]
 pub(crate) struct Pipelines {
     device: Arc<Device>,
     cache: Arc<DriverCache>,
+    /// What builds the modules of strangers first.
+    builder: Arc<Builder>,
+    stack: usize,
     push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
     state: Mutex<State>,
 }
@@ -101,6 +108,8 @@ impl Pipelines {
         Ok(Pipelines {
             device: device.clone(),
             cache: Arc::new(DriverCache::open(device, files)?),
+            builder: Arc::default(),
+            stack: STACK,
             push_descriptors: device
                 .vk
                 .fns()
@@ -111,6 +120,18 @@ impl Pipelines {
                 ..State::default()
             }),
         })
+    }
+
+    /// The same, with what builds the modules of strangers first.
+    pub(crate) fn with_builder(mut self, builder: &Arc<Builder>) -> Pipelines {
+        self.builder = builder.clone();
+        self
+    }
+
+    /// The same, with another stack than [`STACK`] for the driver.
+    pub(crate) fn with_stack(mut self, stack: usize) -> Pipelines {
+        self.stack = stack;
+        self
     }
 
     pub(crate) fn push_descriptors(&self) -> vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR {
@@ -127,8 +148,20 @@ impl Pipelines {
         if let Some(found) = self.lock().find(&key) {
             return Ok(found);
         }
+        if spec.module.origin() == Origin::Stranger
+            && let Some(built) = self.builder.admit(spec, &self.device)?
+        {
+            // Without it the driver compiles once more.
+            drop(self.cache.merge(&built.cache));
+        }
         let layout = self.layout(spec.bindings, spec.push_bytes)?;
-        let made = Arc::new(build::build(&self.device, &self.cache, spec, layout)?);
+        let made = Arc::new(build::build(
+            &self.device,
+            &self.cache,
+            spec,
+            layout,
+            self.stack,
+        )?);
         self.cache.grew();
         let mut state = self.lock();
         let (generation, turn) = (state.generation, state.turn);
@@ -297,7 +330,8 @@ impl Pipelines {
 }
 
 impl PipelineSpec<'_> {
-    fn key(&self) -> [u8; 32] {
+    /// Everything that makes the pipeline.
+    pub(crate) fn key(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for value in [self.bindings, self.push_bytes, self.subgroup_size] {
             hash.update(value.to_le_bytes());
@@ -307,7 +341,7 @@ impl PipelineSpec<'_> {
             hash.update(value.to_le_bytes());
         }
         hash.update((self.constants.len() as u64).to_le_bytes());
-        hash.update([u8::from(self.module.origin() == Origin::Stranger)]);
+        hash.update([u8::from(self.module.origin().is_bounded())]);
         for word in self.module.words().iter() {
             hash.update(word.to_le_bytes());
         }

@@ -221,7 +221,7 @@ fn source(
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
         crate::log::error(&format!("pack {}: {error}", pack.id));
         let own = |name: &str| own_glsl_of(pack, name);
-        compiled = compile_glsl(number, variant, (shaders, pack.origin()), partial, &own);
+        compiled = compile_glsl(number, variant, (shaders, pack.own_origin()), partial, &own);
     }
     let defines = variant.defines.iter();
     shaders.note(

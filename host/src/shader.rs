@@ -1,7 +1,8 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
 use crate::{
-    Error, Kind, Result,
+    Error, Kind, Result, bounds,
+    builder::Builder,
     cache::Cache,
     checked,
     private::Folder,
@@ -40,6 +41,8 @@ pub(crate) struct Shaders {
     disk_trouble: Mutex<Option<String>>,
     /// What each pack used last, the newest at the end.
     recent: Mutex<HashMap<String, VecDeque<Variant>>>,
+    /// What compiles the texts of strangers.
+    builder: Arc<Builder>,
 }
 
 /// A shader file with its defines.
@@ -51,9 +54,7 @@ pub(crate) struct Variant {
 
 /// Variants of each pack that an edit is tried on.
 const MAX_RECENT: usize = 8;
-/// Most operators of a statement: the compiler recurses as deep as an expression nests.
-const MAX_OPERATORS: usize = 400_000;
-/// Stack of the compiler. An operator takes up to 1 KB of it.
+/// Stack of the compiler. An operator takes up to 1 KB of it, and [`bounds`] has a limit to their number.
 const STACK: usize = 512 << 20;
 /// Compiled shaders kept in memory before that cache starts anew.
 const MAX_IN_MEMORY: usize = 4_096;
@@ -67,6 +68,15 @@ impl Shaders {
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
             recent: Mutex::default(),
+            builder: Arc::default(),
+        }
+    }
+
+    /// The same, with what compiles the texts of strangers.
+    pub(crate) fn with_builder(self, builder: &Arc<Builder>) -> Shaders {
+        Shaders {
+            builder: builder.clone(),
+            ..self
         }
     }
 
@@ -124,7 +134,7 @@ impl Shaders {
         let module = match known {
             Some(module) => module,
             None => {
-                let words: Arc<[u32]> = glslang_compile(&source)?.into();
+                let words: Arc<[u32]> = self.translated(origin, &source)?.into();
                 let module = Module::admit(words.clone(), origin).map_err(|why| {
                     let shown = &source.files[0].1;
                     Error::new(Kind::Shader, format!("{shown}: {why}"))
@@ -148,6 +158,21 @@ impl Shaders {
         }
         memory.insert((key, origin), module.clone());
         Ok(module)
+    }
+
+    /// The words of a text, from a process of their own where a stranger wrote it.
+    fn translated(&self, origin: Origin, source: &Expanded) -> Result<Vec<u32>> {
+        let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
+        bounds::check(&source.text).map_err(|why| failed(&source.blamed(&why)))?;
+        let elsewhere = match origin {
+            Origin::Library | Origin::Vouched => None,
+            Origin::Stranger => self.builder.compile(&source.text),
+        };
+        let compiled = match elsewhere {
+            None => glslang_compile(&source.text),
+            Some(answer) => answer.map_err(|why| failed(&source.blamed(&why)))?,
+        };
+        compiled.map_err(|log| failed(&log))
     }
 
     /// The files that `file` is put together from, in the order of their numbers in `#line` directives.
@@ -200,6 +225,14 @@ struct Expanded {
     text: String,
     /// File of each source-string number in `#line` directives: its name, and what messages call it.
     files: Vec<(String, String)>,
+}
+
+impl Expanded {
+    /// A sentence about the whole shader, with its file in front.
+    fn blamed(&self, why: &str) -> String {
+        let file = self.files.first().map_or("shader", |file| &file.1);
+        format!("{file}: {why}")
+    }
 }
 
 fn expand<'a>(
@@ -278,39 +311,26 @@ fn include(line: &str) -> Option<&str> {
     rest.strip_prefix('"')?.strip_suffix('"')
 }
 
-fn glslang_compile(source: &Expanded) -> Result<Vec<u32>> {
+/// SPIR-V of a text whose includes are in place, or the compiler's log.
+pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, String> {
     // One compilation at a time: glslang's tables are process-wide.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = lock(&TURN);
-    let _inside = crate::exit::enter().ok_or_else(crate::exit::error)?;
-    let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
-    let statements = source.text.split([';', '{', '}']);
-    if statements.map(operators).any(|n| n > MAX_OPERATORS) {
-        return Err(failed(&format!(
-            "a statement has more than {MAX_OPERATORS} operators"
-        )));
-    }
+    let _inside = crate::exit::enter().ok_or_else(|| crate::exit::error().to_string())?;
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("nx_vulkan-glsl".to_owned())
             .stack_size(STACK)
-            .spawn_scoped(scope, || translate(source))
-            .map_err(|e| failed(&format!("the compiler's thread could not be started: {e}")))?
+            .spawn_scoped(scope, || translate(text))
+            .map_err(|e| format!("the compiler's thread could not be started: {e}"))?
             .join()
-            .unwrap_or_else(|_| Err(failed("the compiler crashed on this source")))
+            .unwrap_or_else(|_| Err("the compiler crashed on this source".to_owned()))
     })
 }
 
-/// At least the number of operators.
-fn operators(statement: &str) -> usize {
-    let operator = |b: &u8| b.is_ascii_punctuation() && !b"_.".contains(b);
-    statement.as_bytes().iter().filter(|b| operator(b)).count()
-}
-
 /// GLSL to SPIR-V on this thread. May panic.
-fn translate(source: &Expanded) -> Result<Vec<u32>> {
-    let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
-    let compiler = Compiler::acquire().ok_or_else(|| failed("glslang could not be started"))?;
+fn translate(text: &str) -> std::result::Result<Vec<u32>, String> {
+    let compiler = Compiler::acquire().ok_or("glslang could not be started")?;
     let options = CompilerOptions {
         source_language: SourceLanguage::GLSL,
         target: Target::Vulkan {
@@ -320,17 +340,17 @@ fn translate(source: &Expanded) -> Result<Vec<u32>> {
         version_profile: None,
         messages: ShaderMessage::DEFAULT,
     };
-    let text = ShaderSource::from(source.text.as_str());
+    let text = ShaderSource::from(text);
     let none: Option<&[(&str, Option<&str>)]> = None;
     ShaderInput::new(&text, ShaderStage::Compute, &options, none, None)
         .and_then(|input| compiler.create_shader(input))
         .and_then(|shader| shader.compile())
-        .map_err(|error| match &error {
+        .map_err(|error| match error {
             GlslangError::PreprocessError(log)
             | GlslangError::ParseError(log)
             | GlslangError::MapIoError(log)
-            | GlslangError::LinkError(log) => failed(&log.log),
-            other => failed(&other.to_string()),
+            | GlslangError::LinkError(log) => log.log,
+            other => other.to_string(),
         })
 }
 

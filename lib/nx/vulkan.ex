@@ -13,6 +13,7 @@ defmodule Nx.Vulkan do
         registry: nil,           # path of a registry.toml; in mode dev $NX_VULKAN_REGISTRY takes its place
         packs: [],               # more folders to look for kernel packs in
         cache_dir: nil,          # where compiled shaders are kept
+        shader_timeout: 20_000,  # milliseconds for one shader from outside to compile
         validation: false,       # turn on the Vulkan validation layers
         timeout_ms: 120_000,     # how long a command may take before the device counts as lost
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory

@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     cache_dir: Option<String>,
     /// The `nxv` that comes with this library.
     prober: Option<String>,
+    /// Milliseconds for one shader of a stranger.
+    shader_timeout: Option<u64>,
     validation: bool,
     /// Milliseconds that a command may take.
     timeout_ms: Option<u64>,
@@ -98,6 +100,9 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         .extend(settings.packs.0.into_iter().map(PathBuf::from));
     config.cache_dir = settings.cache_dir.map(PathBuf::from).or(config.cache_dir);
     config.prober = settings.prober.map(PathBuf::from);
+    if let Some(limit) = settings.shader_timeout {
+        config.build_timeout = Duration::from_millis(limit);
+    }
     config.validation |= settings.validation;
     config.timeout = settings
         .timeout_ms

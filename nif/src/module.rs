@@ -30,11 +30,21 @@ impl Resource for ModuleRef {
     }
 }
 
-/// `{:ok, module}` of a GLSL compute shader.
+/// `{:ok, module}` of a GLSL compute shader. Only a text that this library wrote itself, whole, is `generated`: it is
+/// compiled and built in this process.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn module_of<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, glsl: &str) -> Term<'a> {
+fn module_of<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    glsl: &str,
+    generated: bool,
+) -> Term<'a> {
     let runtime = &device.runtime;
-    let made = runtime.module_of(glsl).map(|module| {
+    let made = match generated {
+        true => runtime.generated_module(glsl),
+        false => runtime.module_of(glsl),
+    };
+    let made = made.map(|module| {
         ResourceArc::new(ModuleRef {
             runtime: runtime.clone(),
             module,

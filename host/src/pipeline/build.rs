@@ -2,7 +2,7 @@
 //! device runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
 
 use super::{Layout, Pipeline, PipelineSpec};
-use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache, spirv::Origin};
+use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
 use ash::vk;
 use std::{
     sync::{
@@ -14,9 +14,6 @@ use std::{
 
 /// How often whoever waits looks around.
 const LOOK: Duration = Duration::from_millis(50);
-/// Drivers recurse over what they compile.
-const STACK: usize = 16 << 20;
-
 /// Makes a pipeline.
 ///
 /// # Errors
@@ -26,6 +23,7 @@ pub(super) fn build(
     cache: &Arc<DriverCache>,
     spec: &PipelineSpec<'_>,
     layout: Layout,
+    stack: usize,
 ) -> Result<Pipeline> {
     let (sender, receiver) = sync_channel(1);
     let (device_there, cache) = (device.clone(), cache.clone());
@@ -45,7 +43,7 @@ pub(super) fn build(
     };
     std::thread::Builder::new()
         .name("nx_vulkan-build".to_owned())
-        .stack_size(STACK)
+        .stack_size(stack)
         .spawn(build)
         .map_err(|e| {
             Error::new(
@@ -120,8 +118,8 @@ fn create(
             .push_next(&mut size);
     }
     // The first keeps accesses in the memory that buffers share, the second in the binding.
-    let behavior = match spec.module.origin() {
-        Origin::Stranger if device.bounds_bindings() => {
+    let behavior = match spec.module.origin().is_bounded() {
+        true if device.bounds_bindings() => {
             vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS_2
         }
         _ => vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS,

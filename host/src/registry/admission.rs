@@ -61,6 +61,15 @@ pub(super) fn check_trust(
     Ok(())
 }
 
+/// Whether the registry names the content or the signer of a pack that passed [`check_trust`].
+pub(super) fn is_vouched(config: &Config, id: &str) -> bool {
+    let is_pinned = config
+        .packs
+        .get(id)
+        .is_some_and(|entry| entry.pin.is_some());
+    is_pinned || config.mode == Mode::Locked || config.trust.require != Require::None
+}
+
 /// Whether a pack of that identity may be loaded from that file.
 pub(super) fn check_identity(
     config: &Config,

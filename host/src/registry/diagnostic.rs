@@ -230,7 +230,7 @@ pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a s
 }
 
 /// Text from outside, fit for a log: control characters replaced, cut after `max` characters.
-pub(super) fn clean(text: &str, max: usize) -> String {
+pub(crate) fn clean(text: &str, max: usize) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut clean: String = text.chars().take(max).map(plain).collect();
     if text.chars().nth(max).is_some() {

@@ -35,6 +35,8 @@ pub(super) struct FoundPack {
     pub(super) path: PathBuf,
     pub(super) sha256: String,
     pub(super) priority: i64,
+    /// Whether the registry names its content or its signer.
+    pub(super) is_vouched: bool,
     pub(super) image: Arc<Image>,
 }
 
@@ -239,6 +241,7 @@ impl Search<'_> {
         }
         let priority = entry(&image.id).map_or(0, |entry| entry.priority);
         Ok(Some(FoundPack {
+            is_vouched: admission::is_vouched(config, &image.id),
             path: path.to_owned(),
             sha256: file.sha256,
             priority,

@@ -41,6 +41,7 @@ mod vet;
 pub use check::{Checked, check};
 pub use codes::Code;
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
+pub(crate) use diagnostic::clean;
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};

@@ -87,6 +87,7 @@ pub struct LoadedPack {
     /// Kernels, in the pack's own order.
     pub kernels: Vec<KernelEntry>,
     retire: extern "C" fn(),
+    is_vouched: bool,
     /// Text of the table of a pack without code.
     table: Option<String>,
 }
@@ -133,6 +134,23 @@ impl LoadedPack {
         (self.retire)();
     }
 
+    /// Whose its shaders are, as they are served.
+    pub(crate) fn origin(&self) -> Origin {
+        match self.edited.is_empty() {
+            true => self.own_origin(),
+            false => Origin::Stranger,
+        }
+    }
+
+    /// As [`LoadedPack::origin`], without what was edited. What a library holds is no less safe than its code.
+    pub(crate) fn own_origin(&self) -> Origin {
+        match (&self.table, self.is_vouched) {
+            (None, _) => Origin::Library,
+            (Some(_), true) => Origin::Vouched,
+            (Some(_), false) => Origin::Stranger,
+        }
+    }
+
     /// Text of the GLSL source file of that name, or `None`.
     pub fn glsl(&self, name: &str) -> Option<&str> {
         match self.edited.iter().find(|source| source.name == name) {
@@ -161,14 +179,6 @@ impl LoadedPack {
     pub fn own_path_of(&self, name: &str) -> Option<&Path> {
         let source = self.sources.iter().find(|source| source.name == name)?;
         source.path.as_deref()
-    }
-
-    /// Whose modules its shaders make.
-    pub(crate) fn origin(&self) -> Origin {
-        match self.table.is_none() && self.edited.is_empty() {
-            true => Origin::Library,
-            false => Origin::Stranger,
-        }
     }
 
     /// Whether both are packs without code that differ in their shaders only.
@@ -372,6 +382,7 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
         path,
         sha256,
         priority,
+        is_vouched,
         image,
     } = pack;
     LoadedPack {
@@ -388,6 +399,7 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
             .map(|kernel| KernelEntry::new(0, kernel))
             .collect(),
         retire: image.retire,
+        is_vouched,
         table: image.table.clone(),
     }
 }

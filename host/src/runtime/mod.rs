@@ -13,6 +13,7 @@ mod transfer;
 
 use crate::{
     Attr, Error, Kind, Result, ask,
+    builder::Builder,
     cache::Cache,
     config::Config,
     device::Device,
@@ -73,6 +74,7 @@ pub struct Runtime {
     readback: Arc<Pool>,
     upload: Arc<Pool>,
     shaders: Shaders,
+    builder: Arc<Builder>,
     // Modules hold pipelines.
     module_files: Mutex<HashMap<PathBuf, (modules::Stamp, Arc<Module>)>>,
     module_texts: Mutex<HashMap<[u8; 32], Arc<Module>>>,
@@ -154,10 +156,19 @@ impl Runtime {
         let literals = Pool::new(&device, Use::Literals, same)?;
         let readback = Pool::new(&device, Use::Readback, same)?;
         let upload = Pool::new(&device, Use::Upload, same)?;
-        let pipelines = Pipelines::new(&device, &cache)?;
+        let builder = Arc::new(Builder::new(
+            config.builder(is_locked),
+            &cache,
+            config.build_timeout,
+        ));
+        let pipelines = Pipelines::new(&device, &cache)?.with_builder(&builder);
         let writer = pipelines.cache().clone();
+        let resting = builder.clone();
         // A cache that cannot be written costs the next start some time, nothing else.
-        let when_quiet = Quiet(Box::new(move || drop(writer.persist_new())));
+        let when_quiet = Quiet(Box::new(move || {
+            drop(writer.persist_new());
+            resting.rest();
+        }));
         let runtime = Arc::new(Runtime {
             watch: OnceLock::new(),
             stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,
@@ -173,7 +184,10 @@ impl Runtime {
             literals,
             readback,
             upload,
-            shaders: Shaders::new(Some(cache.clone())).checked(config.checks(is_locked)),
+            shaders: Shaders::new(Some(cache.clone()))
+                .checked(config.checks(is_locked))
+                .with_builder(&builder),
+            builder,
             module_files: Mutex::default(),
             module_texts: Mutex::default(),
             pipelines,
@@ -225,6 +239,11 @@ impl Runtime {
     /// The measured times that kernels are chosen by.
     pub fn measured(&self) -> &Measured {
         &self.measured
+    }
+
+    /// What compiles and builds the shaders of strangers.
+    pub(crate) fn builder(&self) -> &Arc<Builder> {
+        &self.builder
     }
 
     /// The packs and rules in force.
@@ -481,9 +500,10 @@ impl Runtime {
         self.stream.wait(self.stream.sequence())
     }
 
-    /// Ends the runtime's own threads, for a process that is about to exit: work that nobody waits for is then no longer
+    /// Ends the runtime's own threads and child processes, for a process that is about to exit: work that nobody waits for is then no longer
     /// submitted.
     pub fn stop_threads(&self) {
+        self.builder.stop();
         if let Some(watch) = self.watch.get() {
             watch.stop();
         }

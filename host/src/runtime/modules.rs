@@ -70,12 +70,24 @@ impl Runtime {
     /// # Errors
     /// [`Kind::Shader`] with the line, and as [`Runtime::module_at`].
     pub fn module_of(&self, glsl: &str) -> Result<Arc<Module>> {
+        self.module_from(glsl, Origin::Stranger)
+    }
+
+    /// As [`Runtime::module_of`], for a text that this library wrote itself: it is compiled and built in this process.
+    ///
+    /// # Errors
+    /// As [`Runtime::module_of`].
+    pub fn generated_module(&self, glsl: &str) -> Result<Arc<Module>> {
+        self.module_from(glsl, Origin::Library)
+    }
+
+    fn module_from(&self, glsl: &str, origin: Origin) -> Result<Arc<Module>> {
         self.device.usable()?;
         let key: [u8; 32] = Sha256::digest(glsl).into();
         if let Some(known) = lock(&self.module_texts).get(&key) {
             return Ok(known.clone());
         }
-        let compiled = self.compile_text(glsl)?;
+        let compiled = self.compile_text(glsl, origin)?;
         let name = format!("shader {}", &shader::hex(&key)[..12]);
         let module = Arc::new(Module::new(name, compiled, &self.device)?);
         let mut texts = lock(&self.module_texts);
@@ -91,7 +103,7 @@ impl Runtime {
     /// # Errors
     /// [`Kind::Shader`] with the line; [`Kind::Io`] when there is no cache folder, or it cannot be written.
     pub fn spirv_file(&self, glsl: &str) -> Result<PathBuf> {
-        let compiled = self.compile_text(glsl)?;
+        let compiled = self.compile_text(glsl, Origin::Stranger)?;
         let folder = self.cache.within(SYNTHESIS)?;
         let name = format!("{}.spv", shader::hex(&Sha256::digest(glsl)));
         let bytes = compiled.words().iter().flat_map(|word| word.to_le_bytes());
@@ -176,14 +188,14 @@ impl Runtime {
         Ok(fresh)
     }
 
-    fn compile_text(&self, glsl: &str) -> Result<Arc<spirv::Module>> {
+    fn compile_text(&self, glsl: &str, origin: Origin) -> Result<Arc<spirv::Module>> {
         const NAME: &str = "shader";
         let own = shader::GlslFile {
             text: glsl,
             path: None,
         };
         let find = |name: &str| (name == NAME).then_some(own).or_else(|| plan::header(name));
-        self.shaders.compile(NAME, &[], &find, Origin::Stranger)
+        self.shaders.compile(NAME, &[], &find, origin)
     }
 }
 

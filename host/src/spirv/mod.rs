@@ -32,10 +32,21 @@ const MAX_PRIVATE: u64 = 64 << 10;
 /// Who a module comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
-    /// A pack's library, which runs code in this process anyway: its modules are checked and run as they are.
+    /// This host itself, or a pack's library, which runs code in this process anyway: its modules are checked and run as
+    /// they are.
     Library,
-    /// Anybody else. Indices that the driver would have to trust are bounded.
+    /// A pack without code that the registry pins, or knows the signer of. Indices that the driver would have to trust
+    /// are bounded.
+    Vouched,
+    /// Anybody else. Indices are bounded, and compiler and driver see the module in another process first.
     Stranger,
+}
+
+impl Origin {
+    /// Whether indices are bounded.
+    pub(crate) fn is_bounded(self) -> bool {
+        self != Origin::Library
+    }
 }
 
 /// A compute module that was checked.
@@ -86,15 +97,15 @@ impl Module {
     /// What is wrong with it, as the rest of a sentence about it.
     pub(crate) fn admit(words: Arc<[u32]>, origin: Origin) -> Result<Module, String> {
         let mut scan = Scan::new(&words, origin)?;
-        if origin == Origin::Stranger && scan.needs.has(DECLARED) {
+        if origin.is_bounded() && scan.needs.has(DECLARED) {
             return Err(format!(
                 "it needs {}, whose accesses nothing bounds: only a pack's library may use it",
                 missing(DECLARED, Features::NONE)
             ));
         }
-        let words = match origin {
-            Origin::Library => words,
-            Origin::Stranger => clamp::clamped(&words, &scan)?.into(),
+        let words = match origin.is_bounded() {
+            false => words,
+            true => clamp::clamped(&words, &scan)?.into(),
         };
         let (mut bindings, mut written) = (Vec::new(), Vec::new());
         let (mut push_bytes, mut shared, mut private) = (0, Vec::new(), Vec::new());

@@ -61,7 +61,6 @@ pub(super) const CONTROL_BARRIER: u32 = 224;
 pub(super) const MEMORY_BARRIER: u32 = 225;
 pub(super) const ATOMIC_LOAD: u32 = 227;
 pub(super) const ATOMIC_STORE: u32 = 228;
-pub(super) const ATOMIC_EXCHANGE: u32 = 229;
 pub(super) const ATOMIC_COMPARE_EXCHANGE: u32 = 230;
 pub(super) const ATOMIC_I_INCREMENT: u32 = 232;
 pub(super) const ATOMIC_XOR: u32 = 242;

@@ -29,7 +29,8 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let pack = &table.packs[place];
     let mut seen = Seen {
         pack,
-        shaders: shader::Shaders::new(Some(runtime.cache().clone())),
+        shaders: shader::Shaders::new(Some(runtime.cache().clone()))
+            .with_builder(runtime.builder()),
         variants: HashMap::new(),
         validator: Validator::find(),
         report,

@@ -48,7 +48,7 @@ if Code.ensure_loaded?(Nx) do
              device |> NativeV.device_info() |> Nx.Vulkan.plain(),
            subgroups = "subgroup_arithmetic" in features,
            {:ok, %{data: data} = source} <- source(fun, d, [subgroups: subgroups] ++ opts) do
-        with {:ok, module} <- native(NativeV.module_of(device, source.glsl)),
+        with {:ok, module} <- native(NativeV.module_of(device, source.glsl, true)),
              {:ok, data} <- upload(device, data, type) do
           {:ok,
            %__MODULE__{

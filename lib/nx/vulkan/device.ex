@@ -64,6 +64,20 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
+  defp shader_timeout! do
+    case Application.get_env(:nx_vulkan, :shader_timeout) do
+      nil ->
+        nil
+
+      limit when is_integer(limit) and limit in 1..0xFFFFFFFF ->
+        limit
+
+      other ->
+        raise ArgumentError,
+              "expected :shader_timeout to be a number of milliseconds, got: #{inspect(other)}"
+    end
+  end
+
   defp settings do
     priv = :code.priv_dir(:nx_vulkan)
     nxv = Path.join(priv, "nxv")
@@ -78,6 +92,7 @@ defmodule Nx.Vulkan.Device do
       packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
       prober: if(File.regular?(nxv), do: nxv),
+      shader_timeout: shader_timeout!(),
       validation: Application.get_env(:nx_vulkan, :validation, false)
     }
   end

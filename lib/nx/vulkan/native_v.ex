@@ -58,7 +58,7 @@ defmodule Nx.Vulkan.NativeV do
     pack_versions: 2,
     rollback: 3,
     resume_pack: 2,
-    module_of: 2,
+    module_of: 3,
     spirv_file: 2,
     synthesis_dir: 1,
     dispatch_file: 6,

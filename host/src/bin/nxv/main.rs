@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod build_server;
 mod check;
 mod contest;
 mod devices;
@@ -18,6 +19,7 @@ mod tune;
 mod workloads;
 
 use args::{Parsed, Verb};
+use nx_vulkan_host::builder;
 use output::{Outcome, print};
 use std::{ffi::OsString, process::ExitCode};
 
@@ -28,6 +30,9 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if words.first().is_some_and(|verb| verb == probe::VERB) {
         return probe::run(&words[1..]);
+    }
+    if words.first().is_some_and(|verb| verb == builder::VERB) {
+        return build_server::run(&words[1..]);
     }
     let words: Vec<String> = words
         .iter()

@@ -1,20 +1,15 @@
 //! The child process of a probe, from both sides: what it does, and how its parent waits for it.
 
 use super::{Failure, Probed};
-use crate::registry::{diagnostic::clean, image::Image, loader::PackFile};
+use crate::{
+    child::{self, Limits, Output},
+    registry::{diagnostic::clean, image::Image, loader::PackFile},
+};
 use serde::{Deserialize, Serialize};
 use std::{
-    borrow::Cow,
     ffi::OsString,
-    io::{self, Read as _, Write as _},
-    mem::MaybeUninit,
-    os::{
-        fd::OwnedFd,
-        unix::{
-            net::UnixStream,
-            process::{CommandExt as _, ExitStatusExt as _},
-        },
-    },
+    io::{self, Write as _},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -22,9 +17,6 @@ use std::{
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Bytes of the child's output that are kept.
-const MAX_OUTPUT: usize = 1 << 20;
 
 /// Characters of what a child said last that a message repeats.
 const MAX_QUOTED: usize = 160;
@@ -62,6 +54,8 @@ const KEY: &str = "{\"nxv_probe\":";
 /// What `nxv probe FILE [SHA256]` does: limits this process, tries the pack in it if it has that hash, and prints the
 /// outcome. Answers whether the pack may be loaded; ends the process in the ways that the pack finds.
 pub fn serve(file: &Path, sha256: Option<&str>) -> bool {
+    // It does not stay when the parent is gone.
+    child::end_after(MAX_SECONDS);
     say(None, None);
     match attempt(file, sha256) {
         Ok(pack) => {
@@ -89,7 +83,10 @@ fn attempt(file: &Path, sha256: Option<&str>) -> Result<Probed, Failure> {
         read.inspect()?;
         let sealed = read.seal(None).or_else(|_| read.in_place())?;
         // Before any of its code runs, and after the copy is made, which is larger than what the pack may write.
-        limit();
+        child::limit(Limits {
+            file: MAX_FILE,
+            memory: Some(MAX_MEMORY),
+        });
         read.start(sealed)
     };
     let image = start().map_err(|reason| Failure {
@@ -121,23 +118,6 @@ fn say(pack: Option<Probed>, failure: Option<Failure>) {
     let mut out = io::stdout().lock();
     // On a line of its own, whatever the pack printed before. A parent that went away is no reason to fail.
     let _ = writeln!(out, "\n{text}").and_then(|()| out.flush());
-}
-
-/// A broken pack leaves no core file, fills neither memory nor disk, and does not stay when the parent is gone.
-fn limit() {
-    let set = |what, value: u64| {
-        let limit = libc::rlimit {
-            rlim_cur: value,
-            rlim_max: value,
-        };
-        // SAFETY: setrlimit reads one struct. Where it fails the child runs without that limit.
-        unsafe { libc::setrlimit(what, &limit) };
-    };
-    set(libc::RLIMIT_CORE, 0);
-    set(libc::RLIMIT_FSIZE, MAX_FILE);
-    set(libc::RLIMIT_AS, MAX_MEMORY);
-    // SAFETY: alarm takes a number; its signal ends this process, which is what is wanted.
-    unsafe { libc::alarm(MAX_SECONDS) };
 }
 
 /// A child on its way.
@@ -189,30 +169,20 @@ impl Run {
             self.out.drain();
             self.err.drain();
             // Where this process does not hear of its children, the end of their output has to do.
-            let ended = has_ended(&self.child).unwrap_or(self.out.is_closed);
+            let ended = child::has_ended(&self.child).unwrap_or(self.out.is_closed);
             if ended || Instant::now() >= until {
                 break ended;
             }
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(10));
         };
-        let status = self.end();
+        let status = child::end(&mut self.child);
         self.out.drain();
         self.err.drain();
         match in_time {
             true => self.judge(status),
             false => Err(self.late(timeout)),
         }
-    }
-
-    /// Ends what still runs of the child and all it started.
-    fn end(&mut self) -> Option<ExitStatus> {
-        if let Ok(group) = i32::try_from(self.child.id()) {
-            // SAFETY: kill takes two numbers. The group is the child's own, and its number is not given to another
-            // one before the child is waited for, which comes after.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-        }
-        self.child.wait().ok()
     }
 
     fn late(&self, timeout: Duration) -> Failure {
@@ -236,7 +206,7 @@ impl Run {
                 may_pass: false,
             })
         };
-        let how = status.map_or("in an unknown way".to_owned(), how_it_ended);
+        let how = child::how_it_ended(status);
         match (lines.next(), lines.next()) {
             (None, _) => Err(Failure {
                 reason: format!(
@@ -284,102 +254,11 @@ impl Run {
         }
     }
 
-    /// The panic that the child reported, else the last line it wrote on standard error, as an end of a sentence.
+    /// What the child said last, as an end of a sentence.
     fn last_words(&self) -> String {
-        let text = self.err.text();
-        let panic = text.split_once(" panicked at ").map(|(_, rest)| {
-            let lines: Vec<&str> = rest.lines().take(2).collect();
-            format!("panicked at {}", lines.join(" "))
-        });
-        let mut lines = text.lines().rev();
-        let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("note: ");
-        let last = || lines.find(says).map(str::to_owned);
-        match panic.or_else(last) {
+        match self.err.last_words() {
             Some(words) => format!("; it said: {}", clean(&words, MAX_QUOTED)),
             None => String::new(),
-        }
-    }
-}
-
-/// Whether the child has ended; it stays to be waited for.
-fn has_ended(child: &Child) -> io::Result<bool> {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `info` is writable and valid when zeroed; waitid fills it, or leaves it when nothing has ended.
-    let (answer, pid) = unsafe {
-        let answer = libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), options);
-        (answer, info.assume_init().si_pid())
-    };
-    match answer {
-        0 => Ok(pid != 0),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn how_it_ended(status: ExitStatus) -> String {
-    const SIGNALS: &[(i32, &str)] = &[
-        (libc::SIGABRT, "SIGABRT"),
-        (libc::SIGALRM, "SIGALRM"),
-        (libc::SIGBUS, "SIGBUS"),
-        (libc::SIGFPE, "SIGFPE"),
-        (libc::SIGILL, "SIGILL"),
-        (libc::SIGKILL, "SIGKILL"),
-        (libc::SIGSEGV, "SIGSEGV"),
-        (libc::SIGSYS, "SIGSYS"),
-        (libc::SIGTERM, "SIGTERM"),
-        (libc::SIGTRAP, "SIGTRAP"),
-        (libc::SIGXFSZ, "SIGXFSZ"),
-    ];
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => {
-            let name = SIGNALS.iter().find(|row| row.0 == signal);
-            name.map_or(format!("by signal {signal}"), |row| format!("by {}", row.1))
-        }
-        (_, Some(code)) => format!("with exit status {code}"),
-        _ => "in an unknown way".to_owned(),
-    }
-}
-
-/// One output of the child, read without ever waiting: what the child started may hold the other end for ever.
-#[derive(Debug)]
-struct Output {
-    stream: UnixStream,
-    bytes: Vec<u8>,
-    is_closed: bool,
-}
-
-impl Output {
-    fn new() -> io::Result<(Output, OwnedFd)> {
-        let (stream, end) = UnixStream::pair()?;
-        stream.set_nonblocking(true)?;
-        let output = Output {
-            stream,
-            bytes: Vec::new(),
-            is_closed: false,
-        };
-        Ok((output, end.into()))
-    }
-
-    fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.bytes)
-    }
-
-    /// Reads what there is, within reason; beyond the limit it is thrown away, so that the child can go on.
-    fn drain(&mut self) {
-        let mut chunk = [0; 1 << 14];
-        for _ in 0..64 {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => {
-                    self.is_closed = true;
-                    return;
-                }
-                Ok(count) if self.bytes.len() < MAX_OUTPUT => {
-                    self.bytes.extend_from_slice(&chunk[..count]);
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
         }
     }
 }

@@ -55,6 +55,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<Kernel>) -> FoundPack {
         path: "x.so".into(),
         sha256: String::new(),
         priority,
+        is_vouched: false,
         image: Arc::new(image),
     }
 }

@@ -1,0 +1,521 @@
+//! Shaders that would end the process that compiles them, or never let it go: each is refused with its reason, and this
+//! process lives on and computes what is right.
+
+mod folder;
+
+use folder::Folder;
+use nx_vulkan_host::{Attr, Config, DType, Kind, Result, Runtime, Tensor, device};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+const HEAD: &str = "#version 450\nlayout(local_size_x = 64) in;\n\
+    layout(set = 0, binding = 0) readonly buffer A { float a[]; };\n\
+    layout(set = 0, binding = 1) buffer R { float r[]; };\n";
+
+/// A compute shader with `body` as its main function, in which `x` is the invocation's element.
+fn shader(body: &str) -> String {
+    format!(
+        "{HEAD}void main() {{\n    uint i = gl_GlobalInvocationID.x;\n    float x = a[i];\n    {body}\n    r[i] = x;\n}}\n"
+    )
+}
+
+/// A shader with 517 bytes whose macros grow to 2^20 operators.
+fn macro_bomb() -> String {
+    let mut text = "#version 450\n#define M0 x\n".to_owned();
+    for i in 1..=20 {
+        let below = i - 1;
+        writeln!(text, "#define M{i} M{below}+M{below}").unwrap();
+    }
+    text += "void main() {\n    float x = 1;\n    x = M20;\n}\n";
+    assert!(text.len() <= 517, "{}", text.len());
+    text
+}
+
+fn nested(count: usize, open: impl Fn(usize) -> String) -> String {
+    let opened: String = (0..count).map(open).collect();
+    shader(&format!("{opened}x += 1.0;{}", "}".repeat(count)))
+}
+
+/// So many ifs within each other.
+fn ifs(count: usize) -> String {
+    nested(count, |i| format!("if (x > {i}.5) {{ x *= 1.5;\n"))
+}
+
+/// So many loops within each other.
+fn loops(count: usize) -> String {
+    nested(count, |i| {
+        format!("for (int i{i} = 0; i{i} < int(x); i{i}++) {{\n")
+    })
+}
+
+/// What a driver needs seconds for, though nothing in it nests.
+fn long(count: usize) -> String {
+    let mut body = String::from("double y = double(x);\n");
+    for i in 0..count {
+        writeln!(
+            body,
+            "y = y * (y + {i}.5lf) / (y - {i}.25lf) + sqrt(abs(y));"
+        )
+        .unwrap();
+    }
+    shader(&(body + "x = float(y);"))
+}
+
+fn config(cache: &Folder) -> Config {
+    Config {
+        cache_dir: Some(cache.join("cache")),
+        prober: Some(env!("CARGO_BIN_EXE_nxv").into()),
+        prober_override: None,
+        ..Config::from_env()
+    }
+}
+
+fn open(cache: &Folder) -> Arc<Runtime> {
+    Runtime::open(&config(cache)).unwrap()
+}
+
+fn has_device() -> bool {
+    let found = device::list().is_ok_and(|list| list.iter().any(|d| d.unusable.is_none()));
+    if !found {
+        eprintln!("SKIPPED: there is no Vulkan device");
+    }
+    found
+}
+
+const INPUT: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|x| x.to_ne_bytes()).collect()
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let words = bytes.as_chunks::<4>().0.iter();
+    words.map(|word| f32::from_ne_bytes(*word)).collect()
+}
+
+/// Runs a module over four elements.
+fn run(runtime: &Runtime, module: &nx_vulkan_host::Module) -> Result<Vec<f32>> {
+    let input = runtime.upload(DType::F32, &[4], &bytes(&INPUT))?;
+    let out = runtime.zeros(DType::F32, &[4])?;
+    let out = runtime.run_module(module, &[&input], &out, (&[], &[]), [1, 1, 1])?;
+    Ok(floats(&runtime.download(&out, None)?))
+}
+
+fn run_text(runtime: &Runtime, glsl: &str) -> Result<Vec<f32>> {
+    run(runtime, &*runtime.module_of(glsl)?)
+}
+
+fn run_file(runtime: &Runtime, path: &Path) -> Result<Vec<f32>> {
+    run(runtime, &*runtime.module_at(path)?)
+}
+
+/// Whether the runtime still computes what is right, by a shader that it has not seen yet.
+#[track_caller]
+fn assert_serves(runtime: &Runtime, number: u32) {
+    let text = shader(&format!("x = x * 2.0 + {number}.0;"));
+    let expected: Vec<f32> = INPUT.iter().map(|x| x * 2.0 + number as f32).collect();
+    assert_eq!(run_text(runtime, &text).unwrap(), expected);
+}
+
+/// Numbers of the processes that build for this one.
+fn children() -> Vec<i32> {
+    let own = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let ours = processes.filter_map(|entry| {
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let parent = stat
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .to_owned();
+        (parent == own && line.contains("build-server")).then_some(number)
+    });
+    ours.collect()
+}
+
+fn kill(process: i32) {
+    let status = std::process::Command::new("kill")
+        .args(["-KILL", &process.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_macro_that_grows_beyond_measure_is_refused() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = open(&folder);
+    for module in [
+        runtime.module_of(&macro_bomb()),
+        runtime.generated_module(&macro_bomb()),
+    ] {
+        let error = module.unwrap_err();
+        assert_eq!(error.kind(), Kind::Shader);
+        assert!(error.to_string().contains("operators"), "{error}");
+    }
+    assert_serves(&runtime, 1);
+}
+
+#[test]
+fn ifs_that_nest_deeply_end_nothing() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = open(&folder);
+    assert!(run_text(&runtime, &ifs(10)).is_ok());
+    for count in [120, 250, 1000] {
+        match run_text(&runtime, &ifs(count)) {
+            Ok(values) => assert_eq!(values.len(), 4),
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Shader, "{error}");
+                let text = error.to_string();
+                assert!(text.contains("nest") || text.contains("ends the"), "{text}");
+            }
+        }
+    }
+    assert_serves(&runtime, 1);
+}
+
+#[test]
+fn loops_that_compile_for_minutes_are_given_up() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = Runtime::open(&Config {
+        build_timeout: Duration::from_secs(2),
+        ..config(&folder)
+    });
+    let runtime = runtime.unwrap();
+    for _ in 0..2 {
+        let start = Instant::now();
+        let error = run_text(&runtime, &loops(60)).unwrap_err();
+        assert!(start.elapsed() < Duration::from_secs(10));
+        assert_eq!(error.kind(), Kind::Shader, "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains("nest") || text.contains("within 2 s"),
+            "{text}"
+        );
+    }
+    assert_serves(&runtime, 1);
+}
+
+#[test]
+fn the_limit_of_time_is_kept_and_named() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = Runtime::open(&Config {
+        build_timeout: Duration::from_millis(700),
+        ..config(&folder)
+    });
+    let runtime = runtime.unwrap();
+    assert_serves(&runtime, 1);
+    let start = Instant::now();
+    let error = run_text(&runtime, &long(20_000)).unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(
+        error.to_string().contains("did not finish within 0.7 s"),
+        "{error}"
+    );
+    let start = Instant::now();
+    let again = run_text(&runtime, &long(20_000)).unwrap_err();
+    assert_eq!(again.to_string(), error.to_string());
+    assert!(
+        start.elapsed() < Duration::from_millis(500),
+        "it is remembered"
+    );
+    assert_serves(&runtime, 2);
+}
+
+/// A file of a module with one word changed at a time: whatever that does to the driver, this process answers.
+#[test]
+fn files_with_one_changed_word_end_nothing() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = open(&folder);
+    let module = runtime
+        .module_of(&shader("if (x > 1.0) { x = sqrt(x); }"))
+        .unwrap();
+    let words = module.words().to_vec();
+    let mut ended = Vec::new();
+    let mut tried = 0;
+    'search: for at in 5..words.len() {
+        for value in [
+            0,
+            words[at].wrapping_add(1),
+            words[at] ^ 1 << 16,
+            0x7fff_ffff,
+        ] {
+            let mut changed = words.clone();
+            changed[at] = value;
+            let bytes: Vec<u8> = changed.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let path = folder.write(&format!("{tried}.spv"), bytes);
+            tried += 1;
+            if let Err(error) = run_file(&runtime, &path)
+                && error.to_string().contains("ends the driver's compiler")
+            {
+                let named = error.to_string().starts_with(&path.display().to_string());
+                assert!(named && error.kind() == Kind::Shader, "{error}");
+                assert_eq!(
+                    run_file(&runtime, &path).unwrap_err().to_string(),
+                    error.to_string()
+                );
+                ended.push(format!("word {at} = {value:#x}: {error}"));
+                if ended.len() == 3 {
+                    break 'search;
+                }
+            }
+        }
+    }
+    println!("{tried} tried:\n{}", ended.join("\n"));
+    let is_lavapipe = runtime.device().summary().name.contains("llvmpipe");
+    assert!(
+        !ended.is_empty() || !is_lavapipe,
+        "none of {tried} ended its process"
+    );
+    assert_serves(&runtime, 1);
+}
+
+#[test]
+fn a_child_that_is_killed_is_replaced() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = open(&folder);
+    assert_serves(&runtime, 1);
+    // Other tests have children too; it does not matter whose end.
+    for child in children() {
+        kill(child);
+    }
+    assert_serves(&runtime, 2);
+    let slow = {
+        let runtime = runtime.clone();
+        thread::spawn(move || run_text(&runtime, &long(20_000)))
+    };
+    while !slow.is_finished() {
+        thread::sleep(Duration::from_millis(300));
+        children().into_iter().for_each(kill);
+    }
+    let error = slow.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("(SIGKILL)"), "{error}");
+    assert_serves(&runtime, 3);
+}
+
+#[test]
+fn threads_get_their_own_answers() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = open(&folder);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let runtime = &runtime;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    assert_serves(runtime, 10 * number + round);
+                }
+            });
+        }
+        let broken = scope.spawn(|| runtime.module_of("#version 450\nvoid main() { y; }"));
+        let error = broken.join().unwrap().unwrap_err();
+        assert!(
+            error.to_string().starts_with("shader:2: 'y' : undeclared"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn without_a_program_shaders_are_built_here() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let runtime = Runtime::open(&Config {
+        prober: None,
+        ..config(&folder)
+    });
+    let runtime = runtime.unwrap();
+    assert_serves(&runtime, 1);
+    assert!(runtime.module_of(&macro_bomb()).is_err());
+}
+
+/// With a program that is none.
+fn open_without_children(folder: &Folder, program: &str, packs: &[PathBuf]) -> Arc<Runtime> {
+    let config = Config {
+        prober: Some(program.into()),
+        packs: packs.to_vec(),
+        ..config(folder)
+    };
+    Runtime::open(&config).unwrap()
+}
+
+#[test]
+fn a_program_that_cannot_build_is_named() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    for (program, why) in [
+        (
+            "/nowhere/nxv",
+            "/nowhere/nxv, which tries shaders, does not start: ",
+        ),
+        (
+            "/bin/true",
+            "/bin/true, which tries shaders, is not an nxv that builds shaders; it ended",
+        ),
+        (
+            "/bin/cat",
+            "/bin/cat, which tries shaders, is not an nxv that builds shaders; it ended",
+        ),
+    ] {
+        let runtime = open_without_children(&folder, program, &[]);
+        let error = runtime.module_of(&shader("x = 7.0;")).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        let module = runtime.generated_module(&shader("x = 8.0;")).unwrap();
+        assert_eq!(run(&runtime, &module).unwrap(), [8.0; 4]);
+    }
+}
+
+/// A second runtime remembers what the first one built, so that it needs no child.
+#[test]
+fn what_passed_is_noted_for_the_next_process() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    assert_serves(&open(&folder), 1);
+    let later = open_without_children(&folder, "/nowhere/nxv", &[]);
+    assert_serves(&later, 1);
+    let text = shader("x = 9.0;");
+    assert!(
+        later.module_of(&text).is_err(),
+        "what was not built is not noted"
+    );
+
+    let notes = fs::read_dir(folder.join("cache/packs")).unwrap().flatten();
+    let notes: Vec<PathBuf> = notes.map(|entry| entry.path()).collect();
+    let built = notes
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "built"));
+    let built: Vec<_> = built.collect();
+    assert_eq!(built.len(), 1, "{notes:?}");
+    fs::remove_file(built[0]).unwrap();
+    fs::write(built[0], "anything").unwrap();
+    let doubtful = open_without_children(&folder, "/nowhere/nxv", &[]);
+    let module = doubtful.module_of(&shader("x = x * 2.0 + 1.0;")).unwrap();
+    assert!(
+        run(&doubtful, &module).is_err(),
+        "a note of another content does not count"
+    );
+}
+
+const TABLE: &str = "[pack]\nid = \"twice\"\nversion = \"1.2.3\"\nabi = \"1\"\n\
+    [[kernel]]\nid = \"twice\"\nop = \"twice\"\ninputs = [\"f32\"]\noutputs = [\"f32\"]\n\
+    shader = \"twice.comp\"\ngroups = [\"ceil(elems / 64)\"]\n";
+
+fn with_pack(text: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("packs/twice/pack.toml", TABLE);
+    folder.write("packs/twice/twice.comp", text);
+    folder
+}
+
+fn twice(runtime: &Runtime) -> Result<Vec<f32>> {
+    let input: Tensor = runtime.upload(DType::F32, &[4], &bytes(&INPUT))?;
+    let no: [Attr; 0] = [];
+    let out = runtime.run("twice", &[&input], &[(DType::F32, vec![4])], &no)?;
+    Ok(floats(&runtime.download(&out[0], None)?))
+}
+
+#[test]
+fn packs_without_code_are_strangers_unless_the_registry_vouches_for_them() {
+    if !has_device() {
+        return;
+    }
+    let folder = with_pack(&shader("x = x + x;"));
+    let packs = [folder.join("packs")];
+    let tried = Runtime::open(&Config {
+        packs: packs.to_vec(),
+        ..config(&folder)
+    });
+    assert_eq!(twice(&tried.unwrap()).unwrap(), [2.0, 4.0, 6.0, 8.0]);
+
+    let folder = with_pack(&shader("x = x + x;"));
+    let packs = [folder.join("packs")];
+    let runtime = open_without_children(&folder, "/nowhere/nxv", &packs);
+    let error = twice(&runtime).unwrap_err().to_string();
+    assert!(error.contains("does not start"), "{error}");
+    let sha256 = nx_vulkan_host::registry::sha256_of(&packs[0].join("twice")).unwrap();
+    let registry = folder.write(
+        "registry.toml",
+        format!("schema = 1\n[pack.twice]\nsha256 = \"{sha256}\"\n"),
+    );
+    let pinned = Runtime::open(&Config {
+        registry: Some(registry),
+        packs: packs.to_vec(),
+        prober: Some("/nowhere/nxv".into()),
+        ..config(&folder)
+    });
+    assert_eq!(twice(&pinned.unwrap()).unwrap(), [2.0, 4.0, 6.0, 8.0]);
+}
+
+#[test]
+fn a_pack_whose_shader_breaks_the_compiler_is_passed_over() {
+    if !has_device() {
+        return;
+    }
+    for text in [macro_bomb(), ifs(1000), loops(100)] {
+        let folder = with_pack(&text);
+        let runtime = Runtime::open(&Config {
+            packs: vec![folder.join("packs")],
+            build_timeout: Duration::from_secs(2),
+            ..config(&folder)
+        });
+        let runtime = runtime.unwrap();
+        let error = twice(&runtime).unwrap_err();
+        assert!(error.to_string().contains("twice.comp"), "{error}");
+        assert_serves(&runtime, 1);
+    }
+}
+
+/// In mode locked the environment does not choose the program that sees shaders.
+#[test]
+fn the_environment_chooses_no_program_in_mode_locked() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new();
+    let registry = folder.write("registry.toml", "schema = 1\nmode = \"locked\"\n");
+    let runtime = Runtime::open(&Config {
+        registry: Some(registry),
+        prober_override: Some("/nowhere/nxv".into()),
+        ..config(&folder)
+    });
+    assert_serves(&runtime.unwrap(), 1);
+    let other = Runtime::open(&Config {
+        prober_override: Some("/nowhere/nxv".into()),
+        ..config(&folder)
+    });
+    assert!(other.unwrap().module_of(&shader("x = 5.0;")).is_err());
+}
