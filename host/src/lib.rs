@@ -10,7 +10,7 @@ pub mod config;
 pub mod device;
 mod driver_cache;
 pub mod error;
-mod exit;
+pub mod exit;
 pub mod explain;
 mod failures;
 #[doc(hidden)]

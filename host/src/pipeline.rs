@@ -2,7 +2,7 @@
 
 mod build;
 
-use crate::{Result, device::Device, driver_cache::DriverCache};
+use crate::{Result, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
 use sha2::{Digest, Sha256};
 use std::{
@@ -195,7 +195,7 @@ impl Pipelines {
         if !free.is_empty() {
             // A driver may wait for whatever runs just now.
             let thread = std::thread::Builder::new().name("nx_vulkan-free".to_owned());
-            drop(thread.spawn(move || drop(free)));
+            drop(exit::spawn(thread, move || drop(free)));
         }
     }
 

@@ -4,6 +4,7 @@ mod buffer;
 mod cache;
 mod counters;
 mod device;
+mod exit;
 mod info;
 mod live;
 mod module;
@@ -18,7 +19,8 @@ use rustler::{Env, Term};
 
 rustler::init!("Elixir.Nx.Vulkan.NativeV", load = load);
 
-fn load(_env: Env, _info: Term) -> bool {
+fn load(env: Env, _info: Term) -> bool {
     pin::keep_mapped();
+    exit::prepare_halt(env);
     true
 }
