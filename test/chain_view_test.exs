@@ -22,7 +22,7 @@ defmodule Nx.Vulkan.ChainViewTest do
 
   test "data that are a view of a tensor are read as that view" do
     device = Device.fetch!(Device.default())
-    {:ok, module} = NativeV.module_of(device, @shader)
+    {:ok, module} = NativeV.module_of(device, @shader, false)
     {:ok, whole} = Request.upload(device, @f32, {2, 3}, floats([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
     {:ok, sliced} = NativeV.slice(whole, [0, 1], [2, 2], [1, 1])
     {:ok, row} = NativeV.slice(whole, [1, 0], [1, 3], [1, 1])
@@ -31,7 +31,7 @@ defmodule Nx.Vulkan.ChainViewTest do
     {:ok, reversed} = NativeV.reverse(whole, [0, 1])
     {:ok, one} = NativeV.slice(whole, [1, 1], [1, 1], [1, 1])
     {:ok, repeated} = NativeV.broadcast(one, {4, 1}, [0, 1])
-    {:ok, constant} = NativeV.constant(device, @f32, {3}, floats([7.0]))
+    {:ok, constant} = Request.constant(device, @f32, {3}, floats([7.0]))
 
     for {data, values} <- [
           {whole, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
@@ -55,7 +55,7 @@ defmodule Nx.Vulkan.ChainViewTest do
 
   test "a type that chains do not have is refused" do
     device = Device.fetch!(Device.default())
-    {:ok, module} = NativeV.module_of(device, @shader)
+    {:ok, module} = NativeV.module_of(device, @shader, false)
     push = <<1::32-little, 0::32, 1::32-little, 1::32-little, 0::64>>
     inputs = {<<0::64>>, <<0::64>>, <<0::128>>, push}
     assert NativeV.chain_module(module, inputs, 1, :f16, {nil, 0, 8}) == {:error, :bad_input}

@@ -105,7 +105,7 @@ defmodule Nx.Vulkan.HaltTest do
           constant: fn -> Request.constant(device, {:u, 8}, {5}, "a") end,
           run: fn -> Request.run("negate", [x], [{{:u, 8}, {4}}], []) end,
           sync: fn -> NativeV.sync_device(device) end,
-          module: fn -> NativeV.module_of(device, String.replace(glsl, "SHIFT", "7")) end
+          module: fn -> NativeV.module_of(device, String.replace(glsl, "SHIFT", "7"), false) end
         ]
         for {name, call} <- calls do
           {took, answer} = :timer.tc(call)

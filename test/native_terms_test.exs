@@ -16,6 +16,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     upload: [:device, :type, :shape, :bytes],
     upload_dirty: [:device, :type, :shape, :bytes],
     constant: [:device, :type, :shape, :bytes],
+    constant_dirty: [:device, :type, :shape, :bytes],
     constant_of: [:tensor],
     download_now: [:tensor, :limit],
     download_dirty: [:tensor, :limit],
@@ -45,7 +46,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     pack_versions: [:device, :text],
     rollback: [:device, :text, :size],
     resume_pack: [:device, :text],
-    module_of: [:device, :text],
+    module_of: [:device, :text, :boolean],
     spirv_file: [:device, :text],
     synthesis_dir: [:device],
     dispatch_file: [:tensor, :operands, :axes, :push, :groups, :bytes],
@@ -68,7 +69,11 @@ defmodule Nx.Vulkan.NativeTermsTest do
     {:ok, tensor} = Request.upload(device, {:u, 8}, {2}, "ab")
 
     {:ok, module} =
-      NativeV.module_of(device, "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n")
+      NativeV.module_of(
+        device,
+        "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n",
+        true
+      )
 
     %{device: device, tensor: tensor, module: module}
   end
@@ -118,7 +123,17 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right(:choice, _), do: :auto
 
   defp right(:settings, _),
-    do: %{registry: nil, packs: [], cache_dir: nil, prober: nil, validation: false}
+    do: %{
+      registry: nil,
+      packs: [],
+      cache_dir: nil,
+      prober: nil,
+      validation: false,
+      timeout_ms: nil,
+      memory_bytes: nil,
+      memory_share: nil,
+      shader_timeout: nil
+    }
 
   defp right(:type, _), do: {:u, 8}
   defp right(:shape, _), do: {2}
@@ -137,6 +152,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right(:chain, _), do: {:f32, false}
   defp right(:float, _), do: :f32
   defp right(:memory, _), do: {nil, 0, 1}
+  defp right(:boolean, _), do: true
   defp right(resource, context), do: Map.fetch!(context, resource)
 
   defp wrong(kind, pool, context) do
@@ -168,7 +184,10 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right?(:settings, %{packs: packs, validation: validation} = map, _),
     do:
       Enum.all?([map.registry, map.cache_dir, map.prober], &(is_nil(&1) or is_binary(&1))) and
-        is_list(packs) and is_boolean(validation)
+        Enum.all?(
+          [map.timeout_ms, map.memory_bytes, map.memory_share, map.shader_timeout],
+          &(is_nil(&1) or is_number(&1))
+        ) and is_list(packs) and is_boolean(validation)
 
   defp right?(:type, {kind, size}, _), do: is_atom(kind) and is_integer(size)
 
@@ -211,6 +230,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     do: match?({name, batch} when is_atom(name) and is_boolean(batch), term)
 
   defp right?(:float, term, _), do: term in [:f32, :f64]
+  defp right?(:boolean, term, _), do: is_boolean(term)
 
   defp right?(:memory, term, context),
     do:

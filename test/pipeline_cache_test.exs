@@ -111,7 +111,7 @@ defmodule Nx.Vulkan.PipelineCacheTest do
         refused.("checksum")
         File.rm!(path)
         File.mkdir!(path)
-        refused.("no file")
+        refused.("not a regular file")
         File.rmdir!(path)
 
         File.write!(path, "damaged")
@@ -135,13 +135,13 @@ defmodule Nx.Vulkan.PipelineCacheTest do
     File.write!(file, "")
 
     VM.run!(
-      @start <>
-        """
-        {:error, message} = PipelineCache.persist()
-        true = message =~ "is not used: Not a directory" and message =~ #{inspect(file)}
-        {:error, ^message} = PipelineCache.clear()
-        {:error, ^message} = PipelineCache.load()
-        """,
+      """
+      alias Nx.Vulkan.PipelineCache
+      {:error, message} = PipelineCache.persist()
+      true = message =~ "is not used: Not a directory" and message =~ #{inspect(file)}
+      {:error, ^message} = PipelineCache.clear()
+      {:error, ^message} = PipelineCache.load()
+      """,
       file
     )
   end
@@ -168,7 +168,7 @@ defmodule Nx.Vulkan.PipelineCacheTest do
       @start <>
         """
         work = fn i ->
-          {:ok, spv} = Synthesis.compile("#version 450\\nlayout(local_size_x = 256) in;\\nlayout(set = 0, binding = 0) buffer A { float a[]; };\\nvoid main() { a[0] = \#{i}; }")
+          {:ok, spv} = Synthesis.compile("#version 450\\nlayout(local_size_x = 256) in;\\nlayout(set = 0, binding = 1) buffer A { float a[]; };\\nvoid main() { a[0] = \#{i}; }")
           {:ok, a} = NativeV.buf_alloc(4)
           :ok = NativeV.apply_unary(a, a, 1, 0, spv)
           :ok = PipelineCache.persist()

@@ -106,13 +106,20 @@ defmodule Nx.Vulkan.SpirvFileTest do
 
     for {more, expression, words} <- [
           {block.(0, 2), "c[0]", "bindings [0, 1, 2], and 2 buffers"},
-          {block.(1, 0), "c[0]", "descriptor sets"},
           {"layout(push_constant) uniform P { float p, q; };", "q",
            "4 bytes of push constants; it reads 8"}
         ] do
       assert {{:error, :dispatch_failed, message}, [7.0]} = run(shader(expression, 256, more))
       assert message =~ words
     end
+
+    text =
+      "#version 450\nlayout(local_size_x = 1) in;\n#{block.(1, 0)}\nvoid main() { c[0] = 1.0; }\n"
+
+    assert {:error, :shader, message} =
+             NativeV.spirv_file(Device.fetch!(Device.default()), text)
+
+    assert message =~ "descriptor sets"
   end
 
   test "a file with a workgroup that the device does not run is an error" do

@@ -104,7 +104,7 @@ defmodule Nx.Vulkan.UpgradeTest do
       @prelude <>
         """
         mine = upload.([1.0, 2.0])
-        {:ok, large} = NativeV.constant(Device.fetch!(:auto), f32, {400, 400}, encode.([1.0]))
+        {:ok, large} = Request.constant(Device.fetch!(:auto), f32, {400, 400}, encode.([1.0]))
         outs = [{f32, {400, 400}}]
         dot = [batch_a: [], batch_b: [], contract_a: [1], contract_b: [0]]
 

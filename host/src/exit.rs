@@ -4,9 +4,10 @@
 use crate::{Error, Kind, queue::Stream};
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError, Weak,
+        Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread::{Builder, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -19,6 +20,7 @@ static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// A device was lost: its work may never end.
 static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 static STREAMS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
+static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 /// Lives while a thread is inside a driver or a compiler.
 #[derive(Debug)]
@@ -37,6 +39,20 @@ impl Drop for Inside {
     }
 }
 
+/// Runs `work`, which enters a driver and may be stuck there, on a thread of its own that nobody has to wait for. The end
+/// of the process waits for the thread to be gone: drivers run code of theirs when a thread ends, too.
+///
+/// # Errors
+/// The system's, when it has no room for a thread.
+pub(crate) fn spawn(thread: Builder, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let mut threads = lock(&THREADS);
+    threads.push(thread.spawn(work)?);
+    threads
+        .extract_if(.., |thread| thread.is_finished())
+        .for_each(|thread| drop(thread.join()));
+    Ok(())
+}
+
 /// Whether the process ends.
 pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
@@ -49,10 +65,10 @@ pub(crate) fn error() -> Error {
     )
 }
 
-/// Has the end of the process stop `stream`. Drivers register their handlers when they are loaded, and the last one
-/// registered runs first: so this is done for every device that opens.
+/// Has the end of the process stop `stream`. The handler that was registered last runs first, and drivers register theirs
+/// when they are loaded: so this is done for every device that opens.
 pub(crate) fn stop_at_exit(stream: Weak<Stream>) {
-    let mut streams = streams();
+    let mut streams = lock(&STREAMS);
     streams.retain(|weak| weak.strong_count() > 0);
     streams.push(stream);
     register();
@@ -83,21 +99,39 @@ fn register() {
     unsafe { libc::atexit(handler) };
 }
 
-/// Stops everything. What does not stop in time makes the process end here and now, without the handlers of drivers:
-/// they would wait for it, or pull the memory away under it.
+/// Stops everything of this library, waiting two seconds at most for the devices' work and for what is inside a driver.
+/// From now on every call fails. For a process that is about to end: once its exit handlers run it is too late to ask a
+/// driver, since parts of it may be torn down before anybody else gets a turn.
+pub fn stop() {
+    stop_all(true);
+}
+
+/// The last handler: what does not stop makes the process end here and now, without the handlers of drivers, which would
+/// wait for it, or pull the memory away under it.
 fn end(status: libc::c_int) {
-    ENDING.store(true, Ordering::SeqCst);
-    let deadline = Instant::now() + PATIENCE;
-    let streams: Vec<_> = streams().iter().filter_map(Weak::upgrade).collect();
-    let stopped = !CUT_SHORT.load(Ordering::SeqCst)
-        && streams.iter().all(|stream| stream.end(deadline))
-        && until(deadline, || INSIDE.load(Ordering::SeqCst) == 0);
-    // Dropped here, a last handle would go through the driver again.
-    std::mem::forget(streams);
-    if !stopped {
+    if !stop_all(false) {
         // SAFETY: it ends the process, whatever state that is in.
         unsafe { libc::_exit(status) };
     }
+}
+
+/// Whether all has stopped. With `ask` drivers may be asked how far they are.
+fn stop_all(ask: bool) -> bool {
+    static DEADLINE: OnceLock<Instant> = OnceLock::new();
+    ENDING.store(true, Ordering::SeqCst);
+    let deadline = *DEADLINE.get_or_init(|| Instant::now() + PATIENCE);
+    let streams: Vec<_> = lock(&STREAMS).iter().filter_map(Weak::upgrade).collect();
+    let mut threads = lock(&THREADS);
+    let stopped = !CUT_SHORT.load(Ordering::SeqCst)
+        && streams.iter().all(|stream| stream.end(deadline, ask))
+        && until(deadline, || INSIDE.load(Ordering::SeqCst) == 0)
+        && until(deadline, || threads.iter().all(JoinHandle::is_finished));
+    // Dropped here, a last handle would go through the driver again.
+    std::mem::forget(streams);
+    if stopped {
+        threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+    stopped
 }
 
 /// Has the process end without waiting for anything, once it ends.
@@ -118,6 +152,6 @@ pub(crate) fn until(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-fn streams() -> MutexGuard<'static, Vec<Weak<Stream>>> {
-    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

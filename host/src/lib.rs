@@ -15,7 +15,7 @@ pub mod config;
 pub mod device;
 mod driver_cache;
 pub mod error;
-mod exit;
+pub mod exit;
 pub mod explain;
 mod failures;
 mod faults;

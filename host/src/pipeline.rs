@@ -8,6 +8,7 @@ use crate::{
     cache::Cache,
     device::Device,
     driver_cache::DriverCache,
+    exit,
     spirv::{Module, Origin},
 };
 use ash::vk;
@@ -233,7 +234,7 @@ impl Pipelines {
         if !free.is_empty() {
             // A driver may wait for whatever runs just now.
             let thread = std::thread::Builder::new().name("nx_vulkan-free".to_owned());
-            drop(thread.spawn(move || drop(free)));
+            drop(exit::spawn(thread, move || drop(free)));
         }
     }
 

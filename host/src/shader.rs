@@ -36,7 +36,7 @@ pub(crate) struct GlslFile<'a> {
 pub(crate) struct Shaders {
     cache: Option<Arc<Cache>>,
     checked: bool,
-    memory: Mutex<HashMap<([u8; 32], Origin), Arc<Module>>>,
+    memory: Mutex<HashMap<Key, Arc<Module>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
     /// What each pack used last, the newest at the end.
@@ -44,6 +44,9 @@ pub(crate) struct Shaders {
     /// What compiles the texts of strangers.
     builder: Arc<Builder>,
 }
+
+/// Hash of a text and of what compiles it, and who wrote it.
+type Key = ([u8; 32], Origin);
 
 /// A shader file with its defines.
 #[derive(Debug, Clone, PartialEq, Eq)]

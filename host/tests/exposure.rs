@@ -74,7 +74,7 @@ fn load_with(packs: &Path, store: &Path, registry: Option<PathBuf>) -> Table {
 }
 
 /// Versions of the template that are loaded while somebody swaps the store.
-const VERSIONS: u32 = 150;
+const VERSIONS: u32 = 30;
 
 #[test]
 fn a_store_that_somebody_else_can_swap_is_not_used() {

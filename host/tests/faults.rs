@@ -371,7 +371,10 @@ fn a_full_disk_costs_the_cache_and_nothing_else() {
     fs::create_dir_all(&disk).unwrap();
     // Full with one byte.
     let size = 4096;
-    let mount = format!("mount -t tmpfs -o size={size} none {} && ", disk.display());
+    let mount = format!(
+        "mount -t tmpfs -o size={size},mode=700 none {} && ",
+        disk.display()
+    );
     let probe = Command::new("unshare")
         .args(["-m", "true"])
         .stderr(Stdio::null())

@@ -52,6 +52,7 @@ fn every_code_occurs() {
         Code::DeniesNothing,
         Code::Overridden,
         Code::Unlocked,
+        Code::Exposed,
     ];
     let missing: Vec<&Code> = Code::ALL
         .iter()

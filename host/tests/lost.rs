@@ -157,7 +157,8 @@ fn behind() {
             assert!(asked.elapsed() < Duration::from_millis(200));
             thread::sleep(Duration::from_millis(5));
         }
-        assert!((2_000..=4_200).contains(&most), "{most} commands ahead");
+        // Behind a long command submissions are small, so that their number is the limit.
+        assert!((200..=4_200).contains(&most), "{most} commands ahead");
         assert!(refused > 50, "{refused}");
         assert!(start.elapsed() > Duration::from_secs(1));
     });

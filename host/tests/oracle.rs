@@ -61,10 +61,10 @@ fn cases(part: usize) -> Vec<Case> {
         }
     };
     let expand = |(index, case): (usize, Case)| {
-        let taken = COMPARISONS.iter().skip(index % part).step_by(part);
+        let taken = COMPARISONS.into_iter().skip(index % part).step_by(part);
         match case.op {
             "order" => taken
-                .map(|(op, table)| compared(&case, op, *table))
+                .map(|(op, table)| compared(&case, op, table))
                 .collect(),
             _ => vec![case],
         }

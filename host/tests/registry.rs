@@ -157,7 +157,7 @@ fn locked_mode_loads_what_is_pinned_and_nothing_else() {
         );
         assert_eq!(table.packs[0].sha256, pin);
     }
-    assert!(folder.join("own-store").join(format!("{pin}.so")).exists());
+    assert!(folder.join("own-store").is_dir());
 
     let refused = |more| {
         let error = load_text(&folder, &text(more)).unwrap_err();

@@ -4,7 +4,7 @@
 //! This is what `rustler::init!` writes, and upgrades, of which it knows nothing. Devices, threads, loaded packs and live
 //! tensors belong to the mapped library, so it is only ever the library that goes on; the module around it changes.
 
-use crate::{device::DeviceRef, image, module::ModuleRef, pin, resource, tensor::TensorRef};
+use crate::{device::DeviceRef, exit, image, module::ModuleRef, pin, resource, tensor::TensorRef};
 use rustler::{
     Env, Nif, Term,
     codegen_runtime::inventory,
@@ -105,6 +105,7 @@ unsafe fn start(env: *mut ErlNifEnv, private: *mut *mut c_void, info: ErlNifTerm
             return OTHER_BUILD;
         }
         pin::keep_mapped();
+        exit::prepare_halt(env);
         let open = resource::open::<DeviceRef>(env)
             && resource::open::<TensorRef>(env)
             && resource::open::<ModuleRef>(env);

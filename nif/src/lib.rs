@@ -5,6 +5,7 @@ mod cache;
 mod counters;
 mod device;
 mod entry;
+mod exit;
 mod image;
 mod info;
 mod live;

@@ -69,7 +69,7 @@ fn what_is_hidden_from_a_naive_reader_is_found() {
             .replace("450", "330"),
         "backslash",
     );
-    let commented = bomb.replacen("#define M2 ", "// \\\n#define M2 ", 1);
+    let commented = bomb.replacen("#define M30 ", "// \\\n#define M30 ", 1);
     check(&commented).unwrap();
 }
 

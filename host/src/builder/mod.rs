@@ -215,10 +215,12 @@ impl Builder {
             time: self.time,
             memory: MAX_MEMORY,
         };
-        // One that waited may end by itself just when it is asked. Twice is no chance.
+        // One that waited may end just when it is asked, by itself or by the system's choice: only the end of a new one
+        // tells of the shader. Twice is no chance.
         let mut ended = Ended::Before;
         for _ in 0..2 {
             let mut turn = self.turn()?;
+            let waited = turn.worker.is_some();
             let mut worker = match turn.worker.take() {
                 Some(worker) => worker,
                 None => Worker::start(program, limits).map_err(|error| {
@@ -233,6 +235,10 @@ impl Builder {
                     return Ok(reply);
                 }
                 Err(Ended::Before) => {}
+                Err(Ended::Died(how)) if waited => {
+                    turn.forget_idle();
+                    ended = Ended::Died(how);
+                }
                 Err(other) => {
                     ended = other;
                     break;
@@ -355,6 +361,14 @@ impl Builder {
 struct Turn<'a> {
     builder: &'a Builder,
     worker: Option<Worker>,
+}
+
+impl Turn<'_> {
+    /// Ends the other children that wait, so that the next one is new.
+    fn forget_idle(&self) {
+        let idle = std::mem::take(&mut lock(&self.builder.workers).idle);
+        drop(idle);
+    }
 }
 
 impl Drop for Turn<'_> {

@@ -91,7 +91,6 @@ impl Worker {
             .arg(limits.time.as_secs().saturating_add(1).to_string())
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| wanted(name)))
-            .current_dir("/")
             .stdin(OwnedFd::from(end))
             .stdout(out_end)
             .stderr(err_end)

@@ -2,13 +2,14 @@
 //! device runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
 
 use super::{Layout, Pipeline, PipelineSpec};
-use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache};
+use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
 use std::{
     sync::{
         Arc,
         mpsc::{RecvTimeoutError, sync_channel},
     },
+    thread::Builder,
     time::Duration,
 };
 
@@ -41,16 +42,15 @@ pub(super) fn build(
         // Nobody takes it where whoever asked has given up; the device is lost then.
         drop(sender.send(create(&device_there, &cache, &spec, layout)));
     };
-    std::thread::Builder::new()
+    let thread = Builder::new()
         .name("nx_vulkan-build".to_owned())
-        .stack_size(stack)
-        .spawn(build)
-        .map_err(|e| {
-            Error::new(
-                Kind::Io,
-                format!("the driver's compiler got no thread: {e}"),
-            )
-        })?;
+        .stack_size(stack);
+    exit::spawn(thread, build).map_err(|e| {
+        Error::new(
+            Kind::Io,
+            format!("the driver's compiler got no thread: {e}"),
+        )
+    })?;
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(result) => return result,

@@ -167,7 +167,7 @@ impl Walk {
         }
         self.links += 1;
         if self.links > MAX_LINKS {
-            return Err(error);
+            return Err(io::Error::from_raw_os_error(libc::ELOOP));
         }
         self.pass();
         self.plan(Path::new(&target));

@@ -61,15 +61,13 @@ impl Stream {
         self.timer.stop.store(true, Ordering::Release);
         self.timer.notify();
         let mut thread = lock(&self.timer.thread);
-        let stopped = |thread: &Option<JoinHandle<()>>| {
-            thread.as_ref().is_none_or(|thread| {
-                // The timer itself may drop the last handle of the stream.
-                thread.is_finished() || thread.thread().id() == std::thread::current().id()
-            })
-        };
-        let stopped = exit::until(deadline, || stopped(&thread));
-        if stopped {
-            thread.take();
+        // The timer itself may drop the last handle of the stream.
+        let own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        let stopped = |thread: &JoinHandle<()>| own(thread) || thread.is_finished();
+        let stopped = exit::until(deadline, || thread.as_ref().is_none_or(stopped));
+        if let Some(thread) = thread.take_if(|thread| stopped && !own(thread)) {
+            // What a driver keeps for each thread goes with the thread, not with its function.
+            drop(thread.join());
         }
         stopped
     }

@@ -150,12 +150,21 @@ impl Stream {
         }
     }
 
-    /// Stops everything because the process ends; false when something is still under way at `deadline`.
-    pub(crate) fn end(&self, deadline: Instant) -> bool {
+    /// Stops everything because the process ends; false when something is still under way at `deadline`. Without `ask` the
+    /// driver must not be called any more, and what was not seen done counts as under way.
+    pub(crate) fn end(&self, deadline: Instant, ask: bool) -> bool {
         let idle = || {
             let submitted = self.open.try_lock().map(|open| open.submitted);
-            submitted.is_ok_and(|last| self.counter().is_ok_and(|done| done >= last))
+            submitted.is_ok_and(|last| {
+                last <= self.completed_hint()
+                    || ask && self.counter().is_ok_and(|done| done >= last)
+            })
         };
-        self.stop_timer(deadline) && exit::until(deadline, idle)
+        self.stop_timer(deadline)
+            && if ask {
+                exit::until(deadline, idle)
+            } else {
+                idle()
+            }
     }
 }

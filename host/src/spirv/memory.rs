@@ -50,7 +50,7 @@ pub(super) struct Loose {
 
 #[derive(Debug)]
 pub(super) struct Memory {
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) variables: Vec<Variable>,
     pub(super) loose: Vec<Loose>,
 }
@@ -257,10 +257,8 @@ impl Memory {
     /// Layout and stride of a cooperative matrix in memory; a store has the matrix in front of them.
     fn matrix(&self, known: &Known<'_>, pointer: u32, rest: &[u32]) -> Result<(), String> {
         self.target(known, pointer)?;
-        let values = rest.iter().take(2);
-        values
-            .into_iter()
-            .try_for_each(|id| known.ids.value(*id).map(drop))
+        let mut values = rest.iter().take(2);
+        values.try_for_each(|id| known.ids.value(*id).map(drop))
     }
 
     /// The memory operands of an access: flags, then what they ask for.

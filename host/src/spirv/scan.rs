@@ -87,7 +87,7 @@ impl Scan {
             constants: Constants::new(bound),
             decorations: Decorations::default(),
             memory: Memory::new(origin),
-            control: Control::default(),
+            control: Control::new(origin.is_bounded()),
             needs: Features::NONE,
             entry: None,
             modes: Vec::new(),
@@ -107,10 +107,6 @@ impl Scan {
             scan.instruction(at, opcode, operands)
                 .map_err(|why| format!("{why} (word {at}, instruction {opcode})"))?;
         }
-        #[cfg(test)]
-        {
-            super::note(7, instructions(words).count() as u64);
-        } // TEMP
         scan.finish()?;
         Ok(scan)
     }
@@ -175,7 +171,14 @@ impl Scan {
         const MAIN: u32 = u32::from_le_bytes(*b"main");
         match (opcode, operands) {
             (opcode::CAPABILITY, [number]) => {
-                self.needs = self.needs.with(allowed::capability(*number)?);
+                let needs = allowed::capability(*number)?;
+                if needs.has(allowed::DECLARED) && self.memory.origin.is_bounded() {
+                    return Err(format!(
+                        "it needs {}, whose accesses nothing bounds: only a pack's library may use it",
+                        allowed::missing(needs, Features::NONE)
+                    ));
+                }
+                self.needs = self.needs.with(needs);
                 self.capabilities.push(*number);
                 Ok(())
             }
@@ -493,7 +496,7 @@ impl Scan {
                     .iter()
                     .try_for_each(|id| self.ids.value(*id).map(drop))?;
                 if *number == opcode::GLSL_U_MIN {
-                    self.bound(*id, values, |literal| Some(literal));
+                    self.bound(*id, values, Some);
                 }
                 self.result(*kind, *id)
             }
@@ -510,7 +513,7 @@ impl Scan {
                 }
                 self.component(at, opcode, values)?;
                 match opcode {
-                    opcode::BITWISE_AND => self.bound(*id, values, |literal| Some(literal)),
+                    opcode::BITWISE_AND => self.bound(*id, values, Some),
                     opcode::U_MOD => {
                         self.bound(*id, &values[1.min(values.len())..], |n| n.checked_sub(1));
                     }

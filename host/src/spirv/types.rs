@@ -8,9 +8,9 @@ use super::{
 
 /// How deep types may nest.
 ///
-/// The packs' and the densities' shaders reach 4 (a struct of arrays of vectors).
+/// The packs' shaders reach 5.
 const MAX_DEPTH: u32 = 16;
-/// The most numbers of one value, such as an array that is copied.
+/// The most numbers of one value, such as an array that is copied. The packs' shaders reach 40.
 pub(super) const MAX_SCALARS: u64 = 1 << 16;
 const NO_LENGTH: &str = "an array's length is 0, or no integer of 32 bits";
 
@@ -141,8 +141,6 @@ impl Types {
             }
             _ => scalars.max(1),
         };
-        #[cfg(test)]
-        super::note(5, depth.into()); // TEMP
         if depth > MAX_DEPTH {
             return Err(format!("its types nest deeper than {MAX_DEPTH}"));
         }
@@ -186,8 +184,6 @@ impl Types {
         if !found.is_data() || found.is_open {
             return Err(format!("a value is of type {id}"));
         }
-        #[cfg(test)]
-        super::note(6, found.scalars); // TEMP
         if found.scalars > MAX_SCALARS {
             return Err(format!(
                 "a value has {} numbers, and the limit is {MAX_SCALARS}",

@@ -43,7 +43,7 @@ Options of every verb:
   --checked          report accesses of shaders outside of their arrays, where they use nxv_load and nxv_store
 
 $NX_VULKAN_DEVICE, $NX_VULKAN_REGISTRY, $NX_VULKAN_PACKS, $NX_VULKAN_CACHE, $NX_VULKAN_VALIDATION=1 and
-$NX_VULKAN_CHECKED=1 say the same.
+$NX_VULKAN_CHECKED=1 say the same; under a registry in mode locked only the first does.
 
 Exit code: 0 on success, 1 on failure, 2 on a command line that makes no sense.
 ";

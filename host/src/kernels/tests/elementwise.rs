@@ -227,7 +227,11 @@ fn comparisons() {
     assert_eq!(binary::<u32, i32, u8>("greater", &[u32::MAX], &[-1]), [1]);
     assert_eq!(
         binary::<i64, f32, u8>("equal", &[16_777_217], &[16_777_216.0f32]),
-        [1]
+        [0]
+    );
+    assert_eq!(
+        binary::<u64, i32, u8>("greater", &[u64::MAX, 1 << 63, 3], &[5, -1, 5]),
+        [1, 1, 0]
     );
     assert_eq!(
         binary::<i64, i64, u8>("equal", &[(1 << 53) + 1], &[1 << 53]),

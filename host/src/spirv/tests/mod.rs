@@ -2,7 +2,6 @@
 
 mod attacks;
 mod clamps;
-mod corpus;
 mod interfaces;
 
 use super::*;

@@ -1,14 +1,11 @@
-//! How much a GLSL text makes the compiler do: what its macros grow to and how deep it nests, found without running it.
-//!
-//! It errs on the high side. Conditions are not evaluated, so everything counts that stands in any branch, and of several
-//! definitions of a macro the largest.
+//! What tokens grow to when macros are expanded, counted without making them.
 
-use std::collections::HashMap;
+use super::text::{Definition, Macros, Token};
 
 /// Most operators of a statement: the compiler recurses as deep as an expression nests.
 const MAX_OPERATORS: u64 = 400_000;
 /// Most operators of a text beyond those that are written in it.
-const MAX_GROWTH: u64 = 2_000_000;
+const MAX_GROWTH: u64 = 1_000_000;
 /// How deep blocks may nest.
 const MAX_BLOCKS: i64 = 256;
 /// How deep parentheses may nest.
@@ -16,191 +13,7 @@ const MAX_PARENTHESES: i64 = 4_000;
 /// How deep uses of macros may nest in each other; the compiler's own limit is 200.
 const MAX_USES: usize = 128;
 /// Tokens that are looked at while macros are expanded.
-const MAX_STEPS: u64 = 8_000_000;
-
-/// Checks a text whose includes are in place.
-///
-/// # Errors
-/// Which bound it breaks, as a sentence.
-pub(crate) fn check(text: &str) -> Result<(), String> {
-    let text = plain(text)?;
-    let mut macros: Macros<'_> = HashMap::new();
-    let mut code = Vec::new();
-    for line in text.split('\n') {
-        match line.trim_start().strip_prefix('#') {
-            None => tokens(line, &mut code),
-            Some(directive) => match definition(directive) {
-                Some((name, definition)) => macros.entry(name).or_default().push(definition),
-                None => {
-                    // A statement of its own.
-                    code.push(Token::Mark(b';'));
-                    tokens(directive, &mut code);
-                    code.push(Token::Mark(b';'));
-                }
-            },
-        }
-    }
-    Expansion {
-        macros: &macros,
-        busy: Vec::new(),
-        uses: 0,
-        steps: 0,
-    }
-    .text(&code)
-}
-
-/// The text without comments and continued lines, with one kind of line end.
-fn plain(text: &str) -> Result<String, String> {
-    let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let continues_comments = version(&text).is_some_and(|version| version >= 420);
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find(['\\', '/', '"']) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(after) = rest.strip_prefix("\\\n") {
-            rest = after;
-        } else if let Some(comment) = lead(rest, ['/', '/']) {
-            let mut comment = comment;
-            rest = loop {
-                let end = comment.find('\n').unwrap_or(comment.len());
-                let continued = comment[..end].ends_with('\\');
-                match (continued, comment.get(end + 1..)) {
-                    (true, _) if !continues_comments => {
-                        // Whether the comment goes on depends on the compiler's mood towards old versions.
-                        return Err(
-                            "a comment ends in a backslash, which needs #version 420".to_owned()
-                        );
-                    }
-                    (true, Some(next)) => comment = next,
-                    _ => break &comment[end..],
-                }
-            };
-        } else if let Some(comment) = lead(rest, ['/', '*']) {
-            out.push(' ');
-            rest = end_of_comment(comment);
-        } else if let Some(string) = rest.strip_prefix('"') {
-            let end = string.find(['"', '\n']).map_or(string.len(), |end| end + 1);
-            if string[..end].contains('\\') {
-                return Err("a string contains a backslash".to_owned());
-            }
-            out.push_str(&rest[..=end]);
-            rest = &string[end..];
-        } else {
-            out.push_str(&rest[..1]);
-            rest = &rest[1..];
-        }
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-/// What follows these two characters, between which a line may be continued.
-fn lead(text: &str, [first, second]: [char; 2]) -> Option<&str> {
-    let mut rest = text.strip_prefix(first)?;
-    while let Some(after) = rest.strip_prefix("\\\n") {
-        rest = after;
-    }
-    rest.strip_prefix(second)
-}
-
-fn end_of_comment(comment: &str) -> &str {
-    let mut rest = comment;
-    while let Some(at) = rest.find('*') {
-        if let Some(after) = lead(&rest[at..], ['*', '/']) {
-            return after;
-        }
-        rest = &rest[at + 1..];
-    }
-    ""
-}
-
-/// The number behind `#version`.
-fn version(text: &str) -> Option<u32> {
-    let line = text
-        .lines()
-        .find_map(|line| line.trim_start().strip_prefix("#version"))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
-    Name(&'a str),
-    Number(&'a str),
-    Open,
-    Close,
-    Comma,
-    /// `##`
-    Paste,
-    /// Any other punctuation.
-    Mark(u8),
-}
-
-/// Definitions of each macro.
-type Macros<'a> = HashMap<&'a str, Vec<Definition<'a>>>;
-
-#[derive(Debug)]
-struct Definition<'a> {
-    parameters: Option<Vec<&'a str>>,
-    body: Vec<Token<'a>>,
-}
-
-fn tokens<'a>(line: &'a str, out: &mut Vec<Token<'a>>) {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    let bytes = line.as_bytes();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'0'..=b'9' => {
-                while bytes.get(at).is_some_and(|&b| is_word(b) || b == b'.') {
-                    at += 1;
-                }
-                out.push(Token::Number(&line[start..at]));
-            }
-            _ if is_word(byte) => {
-                while bytes.get(at).is_some_and(|&b| is_word(b)) {
-                    at += 1;
-                }
-                out.push(Token::Name(&line[start..at]));
-            }
-            b'(' => out.push(Token::Open),
-            b')' => out.push(Token::Close),
-            b',' => out.push(Token::Comma),
-            b'#' if bytes.get(at) == Some(&b'#') => {
-                at += 1;
-                out.push(Token::Paste);
-            }
-            // The point of a number, not of a member.
-            b'.' if bytes.get(at).is_some_and(u8::is_ascii_digit) => {}
-            _ if byte.is_ascii_punctuation() => out.push(Token::Mark(byte)),
-            _ => {}
-        }
-    }
-}
-
-/// The macro that a directive defines.
-fn definition(directive: &str) -> Option<(&str, Definition<'_>)> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let rest = directive.trim_start().strip_prefix("define")?;
-    let named = rest.trim_start();
-    let end = named.find(|c| !is_word(c)).unwrap_or(named.len());
-    if named.len() == rest.len() || end == 0 {
-        return None;
-    }
-    let (name, rest) = named.split_at(end);
-    let (parameters, rest) = match rest.strip_prefix('(') {
-        Some(rest) => {
-            let (list, rest) = rest.split_once(')').unwrap_or((rest, ""));
-            (Some(list.split(',').map(str::trim).collect()), rest)
-        }
-        None => (None, rest),
-    };
-    let mut body = Vec::new();
-    tokens(rest, &mut body);
-    Some((name, Definition { parameters, body }))
-}
+const MAX_STEPS: u64 = 3_000_000;
 
 /// How deep something nests: at its end, and at its deepest place.
 #[derive(Debug, Clone, Copy, Default)]
@@ -280,7 +93,7 @@ struct Argument<'a> {
 
 type Arguments<'a> = [(&'a str, Argument<'a>)];
 
-struct Expansion<'m, 'a> {
+pub(super) struct Expansion<'m, 'a> {
     macros: &'m Macros<'a>,
     /// Macros that are being expanded, which stand for themselves meanwhile.
     busy: Vec<&'a str>,
@@ -288,9 +101,18 @@ struct Expansion<'m, 'a> {
     steps: u64,
 }
 
-impl<'a> Expansion<'_, 'a> {
+impl<'m, 'a> Expansion<'m, 'a> {
+    pub(super) fn new(macros: &'m Macros<'a>) -> Expansion<'m, 'a> {
+        Expansion {
+            macros,
+            busy: Vec::new(),
+            uses: 0,
+            steps: 0,
+        }
+    }
+
     /// Checks the text outside of definitions.
-    fn text(&mut self, code: &[Token<'a>]) -> Result<(), String> {
+    pub(super) fn text(&mut self, code: &[Token<'a>]) -> Result<(), String> {
         let written = code.iter().map(|&token| Grown::of(token).operators);
         let most = written.sum::<u64>().saturating_add(MAX_GROWTH);
         let mut all = Grown::default();
@@ -346,7 +168,7 @@ impl<'a> Expansion<'_, 'a> {
         tokens: &[Token<'a>],
         given: &Arguments<'a>,
     ) -> Result<(Grown<'a>, usize), String> {
-        self.steps += 1;
+        self.steps += u64::from(self.uses > 0);
         if self.steps > MAX_STEPS {
             return Err(too_large());
         }
@@ -559,6 +381,3 @@ fn split<'s, 'a>(inner: &'s [Token<'a>]) -> Vec<&'s [Token<'a>]> {
 fn too_large() -> String {
     format!("its macros grow to more than {MAX_GROWTH} operators")
 }
-
-#[cfg(test)]
-mod tests;

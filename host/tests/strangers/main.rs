@@ -1,77 +1,29 @@
 //! Shaders that would end the process that compiles them, or never let it go: each is refused with its reason, and this
 //! process lives on and computes what is right.
 
+#[path = "../folder/mod.rs"]
 mod folder;
+mod texts;
 
 use folder::Folder;
-use nx_vulkan_host::{Attr, Config, DType, Kind, Result, Runtime, Tensor, device};
+use nx_vulkan_host::{
+    Attr, Config, DType, Kind, Result, Runtime, Tensor, config::Environment, device,
+};
 use std::{
-    fmt::Write as _,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
-
-const HEAD: &str = "#version 450\nlayout(local_size_x = 64) in;\n\
-    layout(set = 0, binding = 0) readonly buffer A { float a[]; };\n\
-    layout(set = 0, binding = 1) buffer R { float r[]; };\n";
-
-/// A compute shader with `body` as its main function, in which `x` is the invocation's element.
-fn shader(body: &str) -> String {
-    format!(
-        "{HEAD}void main() {{\n    uint i = gl_GlobalInvocationID.x;\n    float x = a[i];\n    {body}\n    r[i] = x;\n}}\n"
-    )
-}
-
-/// A shader with 517 bytes whose macros grow to 2^20 operators.
-fn macro_bomb() -> String {
-    let mut text = "#version 450\n#define M0 x\n".to_owned();
-    for i in 1..=20 {
-        let below = i - 1;
-        writeln!(text, "#define M{i} M{below}+M{below}").unwrap();
-    }
-    text += "void main() {\n    float x = 1;\n    x = M20;\n}\n";
-    assert!(text.len() <= 517, "{}", text.len());
-    text
-}
-
-fn nested(count: usize, open: impl Fn(usize) -> String) -> String {
-    let opened: String = (0..count).map(open).collect();
-    shader(&format!("{opened}x += 1.0;{}", "}".repeat(count)))
-}
-
-/// So many ifs within each other.
-fn ifs(count: usize) -> String {
-    nested(count, |i| format!("if (x > {i}.5) {{ x *= 1.5;\n"))
-}
-
-/// So many loops within each other.
-fn loops(count: usize) -> String {
-    nested(count, |i| {
-        format!("for (int i{i} = 0; i{i} < int(x); i{i}++) {{\n")
-    })
-}
-
-/// What a driver needs seconds for, though nothing in it nests.
-fn long(count: usize) -> String {
-    let mut body = String::from("double y = double(x);\n");
-    for i in 0..count {
-        writeln!(
-            body,
-            "y = y * (y + {i}.5lf) / (y - {i}.25lf) + sqrt(abs(y));"
-        )
-        .unwrap();
-    }
-    shader(&(body + "x = float(y);"))
-}
+use texts::{ifs, long, loops, macro_bomb, shader};
 
 fn config(cache: &Folder) -> Config {
     Config {
         cache_dir: Some(cache.join("cache")),
         prober: Some(env!("CARGO_BIN_EXE_nxv").into()),
-        prober_override: None,
+        environment: Environment::default(),
         ..Config::from_env()
     }
 }
@@ -123,21 +75,14 @@ fn assert_serves(runtime: &Runtime, number: u32) {
     assert_eq!(run_text(runtime, &text).unwrap(), expected);
 }
 
-/// Numbers of the processes that build for this one.
-fn children() -> Vec<i32> {
-    let own = std::process::id().to_string();
+/// Numbers of the processes of that program.
+fn running(program: &Path) -> Vec<i32> {
+    let program = program.display().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let ours = processes.filter_map(|entry| {
         let number: i32 = entry.file_name().to_str()?.parse().ok()?;
         let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let parent = stat
-            .rsplit_once(')')?
-            .1
-            .split_whitespace()
-            .nth(1)?
-            .to_owned();
-        (parent == own && line.contains("build-server")).then_some(number)
+        line.starts_with(&program).then_some(number)
     });
     ours.collect()
 }
@@ -206,7 +151,9 @@ fn loops_that_compile_for_minutes_are_given_up() {
         assert_eq!(error.kind(), Kind::Shader, "{error}");
         let text = error.to_string();
         assert!(
-            text.contains("nest") || text.contains("within 2 s"),
+            ["nest", "within 2 s", "ends the"]
+                .iter()
+                .any(|why| text.contains(why)),
             "{text}"
         );
     }
@@ -220,25 +167,22 @@ fn the_limit_of_time_is_kept_and_named() {
     }
     let folder = Folder::new();
     let runtime = Runtime::open(&Config {
-        build_timeout: Duration::from_millis(700),
+        build_timeout: Duration::from_secs(3),
         ..config(&folder)
     });
     let runtime = runtime.unwrap();
     assert_serves(&runtime, 1);
     let start = Instant::now();
     let error = run_text(&runtime, &long(20_000)).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert!(
-        error.to_string().contains("did not finish within 0.7 s"),
+        error.to_string().contains("did not finish within 3 s"),
         "{error}"
     );
     let start = Instant::now();
     let again = run_text(&runtime, &long(20_000)).unwrap_err();
     assert_eq!(again.to_string(), error.to_string());
-    assert!(
-        start.elapsed() < Duration::from_millis(500),
-        "it is remembered"
-    );
+    assert!(start.elapsed() < Duration::from_secs(2), "it is remembered");
     assert_serves(&runtime, 2);
 }
 
@@ -299,12 +243,14 @@ fn a_child_that_is_killed_is_replaced() {
         return;
     }
     let folder = Folder::new();
-    let runtime = open(&folder);
+    // Under a name of its own, so that the children of other tests live.
+    let program = folder.join("nxv");
+    symlink(env!("CARGO_BIN_EXE_nxv"), &program).unwrap();
+    let runtime = open_with(&folder, &program, &[]);
     assert_serves(&runtime, 1);
-    // Other tests have children too; it does not matter whose end.
-    for child in children() {
-        kill(child);
-    }
+    let idle = running(&program);
+    assert_eq!(idle.len(), 1);
+    kill(idle[0]);
     assert_serves(&runtime, 2);
     let slow = {
         let runtime = runtime.clone();
@@ -312,11 +258,13 @@ fn a_child_that_is_killed_is_replaced() {
     };
     while !slow.is_finished() {
         thread::sleep(Duration::from_millis(300));
-        children().into_iter().for_each(kill);
+        running(&program).into_iter().for_each(kill);
     }
     let error = slow.join().unwrap().unwrap_err();
     assert!(error.to_string().contains("(SIGKILL)"), "{error}");
     assert_serves(&runtime, 3);
+    runtime.stop_threads();
+    assert_eq!(running(&program), [0; 0]);
 }
 
 #[test]
@@ -359,10 +307,10 @@ fn without_a_program_shaders_are_built_here() {
     assert!(runtime.module_of(&macro_bomb()).is_err());
 }
 
-/// With a program that is none.
-fn open_without_children(folder: &Folder, program: &str, packs: &[PathBuf]) -> Arc<Runtime> {
+/// With another program to try shaders with.
+fn open_with(folder: &Folder, program: impl AsRef<Path>, packs: &[PathBuf]) -> Arc<Runtime> {
     let config = Config {
-        prober: Some(program.into()),
+        prober: Some(program.as_ref().to_owned()),
         packs: packs.to_vec(),
         ..config(folder)
     };
@@ -389,7 +337,7 @@ fn a_program_that_cannot_build_is_named() {
             "/bin/cat, which tries shaders, is not an nxv that builds shaders; it ended",
         ),
     ] {
-        let runtime = open_without_children(&folder, program, &[]);
+        let runtime = open_with(&folder, program, &[]);
         let error = runtime.module_of(&shader("x = 7.0;")).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
         let module = runtime.generated_module(&shader("x = 8.0;")).unwrap();
@@ -405,7 +353,7 @@ fn what_passed_is_noted_for_the_next_process() {
     }
     let folder = Folder::new();
     assert_serves(&open(&folder), 1);
-    let later = open_without_children(&folder, "/nowhere/nxv", &[]);
+    let later = open_with(&folder, "/nowhere/nxv", &[]);
     assert_serves(&later, 1);
     let text = shader("x = 9.0;");
     assert!(
@@ -413,7 +361,7 @@ fn what_passed_is_noted_for_the_next_process() {
         "what was not built is not noted"
     );
 
-    let notes = fs::read_dir(folder.join("cache/packs")).unwrap().flatten();
+    let notes = fs::read_dir(folder.join("cache/built")).unwrap().flatten();
     let notes: Vec<PathBuf> = notes.map(|entry| entry.path()).collect();
     let built = notes
         .iter()
@@ -422,7 +370,7 @@ fn what_passed_is_noted_for_the_next_process() {
     assert_eq!(built.len(), 1, "{notes:?}");
     fs::remove_file(built[0]).unwrap();
     fs::write(built[0], "anything").unwrap();
-    let doubtful = open_without_children(&folder, "/nowhere/nxv", &[]);
+    let doubtful = open_with(&folder, "/nowhere/nxv", &[]);
     let module = doubtful.module_of(&shader("x = x * 2.0 + 1.0;")).unwrap();
     assert!(
         run(&doubtful, &module).is_err(),
@@ -463,7 +411,7 @@ fn packs_without_code_are_strangers_unless_the_registry_vouches_for_them() {
 
     let folder = with_pack(&shader("x = x + x;"));
     let packs = [folder.join("packs")];
-    let runtime = open_without_children(&folder, "/nowhere/nxv", &packs);
+    let runtime = open_with(&folder, "/nowhere/nxv", &packs);
     let error = twice(&runtime).unwrap_err().to_string();
     assert!(error.contains("does not start"), "{error}");
     let sha256 = nx_vulkan_host::registry::sha256_of(&packs[0].join("twice")).unwrap();
@@ -509,12 +457,18 @@ fn the_environment_chooses_no_program_in_mode_locked() {
     let registry = folder.write("registry.toml", "schema = 1\nmode = \"locked\"\n");
     let runtime = Runtime::open(&Config {
         registry: Some(registry),
-        prober_override: Some("/nowhere/nxv".into()),
+        environment: Environment {
+            prober: Some("/nowhere/nxv".into()),
+            ..Environment::default()
+        },
         ..config(&folder)
     });
     assert_serves(&runtime.unwrap(), 1);
     let other = Runtime::open(&Config {
-        prober_override: Some("/nowhere/nxv".into()),
+        environment: Environment {
+            prober: Some("/nowhere/nxv".into()),
+            ..Environment::default()
+        },
         ..config(&folder)
     });
     assert!(other.unwrap().module_of(&shader("x = 5.0;")).is_err());
