@@ -159,8 +159,10 @@ fn types_that_multiply_are_measured_once() {
         (opcode::VARIABLE, &[30, 31, allowed::PRIVATE]),
     ];
     let words = assembled(32, &[&types[..], &private, &EMPTY_MAIN].concat());
-    let error = soon(|| refusal(&words));
-    assert!(error.contains("bytes of private memory"), "{error}");
+    for origin in [Origin::Library, Origin::Stranger] {
+        let error = soon(|| admit(&words, origin)).unwrap_err();
+        assert!(error.contains("bytes of private memory"), "{error}");
+    }
     let null: [(u32, &[u32]); 1] = [(opcode::CONSTANT_NULL, &[24, 31])];
     let words = assembled(32, &[&types[..], &null, &EMPTY_MAIN].concat());
     let error = soon(|| refusal(&words));
@@ -215,24 +217,29 @@ fn a_function_that_calls_itself_is_refused() {
 
 #[test]
 fn control_flow_that_nests_deep_is_refused() {
-    let nested = |count: usize, head: &str| {
+    let nested = |count: usize, head: &str, origin: Origin| {
         let open: String = (0..count)
             .map(|n| head.replace('N', &n.to_string()))
             .collect();
         let close = "}".repeat(count);
-        compile(&format!(
+        let text = format!(
             "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) buffer A {{ int a[]; }};\n\
              void main() {{ int x = a[0]; {open} x += a[x]; {close} a[gl_LocalInvocationIndex] = x; }}\n"
-        ))
+        );
+        compile_of(&text, origin)
     };
     let branch = "if (a[N] > x) {";
     let walk = "for (int iN = 0; iN < a[N]; ++iN) {";
-    nested(30, branch).unwrap();
-    nested(8, walk).unwrap();
-    let error = nested(120, branch).unwrap_err();
-    assert!(error.contains("nests deeper than"), "{error}");
-    let error = nested(60, walk).unwrap_err();
-    assert!(error.contains("loops nest deeper than"), "{error}");
+    for (origin, branches, loops) in [(Origin::Stranger, 40, 12), (Origin::Library, 200, 40)] {
+        nested(branches - 10, branch, origin).unwrap();
+        nested(loops - 4, walk, origin).unwrap();
+    }
+    for (origin, branches, loops) in [(Origin::Stranger, 120, 60), (Origin::Library, 255 + 5, 60)] {
+        let error = nested(branches, branch, origin).unwrap_err();
+        assert!(error.contains("nest"), "{error}");
+        let error = nested(loops, walk, origin).unwrap_err();
+        assert!(error.contains("loops nest deeper than"), "{error}");
+    }
 }
 
 /// Through functions, which drivers inline.
@@ -246,11 +253,11 @@ fn control_flow_that_nests_deep_through_calls_is_refused() {
             )
         })
         .collect();
-    let error = compile(&format!(
+    let text = format!(
         "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) buffer A {{ int a[]; }};\n\
          int f0(int x) {{ return a[x]; }}\n{functions}void main() {{ a[0] = f11(a[1]); }}\n"
-    ))
-    .unwrap_err();
+    );
+    let error = compile_of(&text, Origin::Stranger).unwrap_err();
     assert!(error.contains("loops nest deeper than"), "{error}");
 }
 

@@ -14,8 +14,12 @@ fn compiled(body: &str) -> Vec<u32> {
 }
 
 fn compile(text: &str) -> Result<Vec<u32>, String> {
+    compile_of(text, Origin::Library)
+}
+
+fn compile_of(text: &str, origin: Origin) -> Result<Vec<u32>, String> {
     let find = |_: &str| Some(GlslFile { text, path: None });
-    let module = Shaders::new(None).compile("t", &[], &find, Origin::Library);
+    let module = Shaders::new(None).compile("t", &[], &find, origin);
     let module = module.map_err(|error| error.to_string())?;
     Ok(module.words().to_vec())
 }
