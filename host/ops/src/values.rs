@@ -5,10 +5,10 @@ use nx_vulkan_abi::DType;
 
 /// A generator of random numbers (SplitMix64, Steele et al. 2014): small, and the same on every machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(pub(crate) u64);
+pub struct Rng(pub u64);
 
 impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -16,17 +16,17 @@ impl Rng {
     }
 
     /// Below `limit`, which must not be 0.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
     /// One of `of`.
-    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
 
     /// In `[low, high)`.
-    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
@@ -34,7 +34,7 @@ impl Rng {
 /// Which elements a case has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Values {
+pub enum Values {
     /// Random finite ones.
     Finite,
     /// Random ones among NaN, infinities, zeros of both signs, denormals, bounds of integers and of floats.
@@ -43,7 +43,7 @@ pub(super) enum Values {
 
 /// What an op is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Domain {
+pub enum Domain {
     /// Everything.
     Any,
     /// Floats around -1 to 1.
@@ -75,7 +75,7 @@ pub(super) enum Domain {
 }
 
 /// The domain of operand `index` of `op`.
-pub(super) fn domain(op: &str, index: usize) -> Domain {
+pub fn domain(op: &str, index: usize) -> Domain {
     match (op, index) {
         ("exp" | "expm1" | "sigmoid" | "cosh" | "sinh" | "tanh" | "erf" | "erfc", _) => {
             Domain::Exponent
@@ -102,7 +102,7 @@ pub(super) fn domain(op: &str, index: usize) -> Domain {
 }
 
 /// `count` elements of `dtype`.
-pub(super) fn elements(
+pub fn elements(
     domain: Domain,
     dtype: DType,
     values: Values,
@@ -128,7 +128,7 @@ pub(super) fn elements(
 }
 
 /// Appends `value`, rounded to `dtype`.
-pub(super) fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
+pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
     match dtype {
         DType::F16 => bytes.extend(f16::from_f64(value).to_le_bytes()),
         DType::BF16 => bytes.extend(bf16::from_f64(value).to_le_bytes()),

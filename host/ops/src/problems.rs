@@ -1,23 +1,24 @@
 //! Shapes and attributes for the sweep, by kind of op and layout; element types are chosen elsewhere.
 
-use super::{layout::Layout, values::Rng};
 use crate::{
     Attr,
+    infer::operand_shapes,
     kernels::{OpInfo, OpKind},
-    sweep::operand_shapes,
+    layout::Layout,
+    values::Rng,
 };
 
 /// Shapes of the operands (of the result, for an op without) and attributes.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
-    pub(super) inputs: Vec<Vec<u64>>,
-    pub(super) output: Vec<u64>,
-    pub(super) attrs: Vec<Attr>,
+pub struct Problem {
+    pub inputs: Vec<Vec<u64>>,
+    pub output: Vec<u64>,
+    pub attrs: Vec<Attr>,
 }
 
 /// The problems of `op` in `layout`. Elementwise there is one: if it `varies`, one of many shapes, else a shape
 /// with which several layouts need the same shader.
-pub(super) fn problems(op: &OpInfo, layout: Layout, varies: bool, rng: &mut Rng) -> Vec<Problem> {
+pub fn problems(op: &OpInfo, layout: Layout, varies: bool, rng: &mut Rng) -> Vec<Problem> {
     match op.kind {
         OpKind::Iota | OpKind::Eye | OpKind::Fill => creation(op.kind, layout),
         OpKind::Reduction => reductions(layout, rng, false),

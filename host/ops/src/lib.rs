@@ -1,0 +1,16 @@
+//! What the ops are: contract, inference, tolerance, test problems, and the CPU kernel that is every pack's oracle.
+//!
+//! It knows no device, no registry and no pack.
+
+pub mod attrs;
+pub mod error;
+pub mod infer;
+pub mod kernels;
+pub mod layout;
+pub mod problems;
+pub mod tolerance;
+pub mod values;
+
+pub use attrs::{Attr, AttrValue};
+pub use error::{Error, Kind, Result};
+pub use nx_vulkan_abi::DType;
