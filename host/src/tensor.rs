@@ -1,5 +1,6 @@
 //! Tensors: a typed, strided view of a device buffer. Views share the buffer; nothing is copied.
 
+use nx_vulkan_ops::show_shape;
 use crate::{Error, Result, memory::Buffer};
 use nx_vulkan_abi::{DType, layout};
 use smallvec::{SmallVec, smallvec};
@@ -270,18 +271,6 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Result<u64> {
             show_shape(shape)
         ))
     })
-}
-
-/// `[2,3]`
-pub(crate) fn show_shape(shape: &[u64]) -> String {
-    format!(
-        "[{}]",
-        shape
-            .iter()
-            .map(u64::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
-    )
 }
 
 /// Strides for a reshape of a strided tensor: possible where every new axis splits or repeats old axes that

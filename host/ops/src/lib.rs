@@ -14,3 +14,9 @@ pub mod values;
 pub use attrs::{Attr, AttrValue};
 pub use error::{Error, Kind, Result};
 pub use nx_vulkan_abi::DType;
+
+/// `[2,3]`
+pub fn show_shape(shape: &[u64]) -> String {
+    let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("[{}]", extents.join(","))
+}

@@ -27,7 +27,7 @@ use crate::{
     registry::{self, Table},
     route::Route,
     shader::Shaders,
-    tensor::{Tensor, checked_elements, show_shape},
+    tensor::{Tensor, checked_elements},
 };
 pub use chain::{Chain, Layout, Refusal};
 pub use forced::{Forced, Rival};

@@ -1,7 +1,7 @@
 //! Conditions that hold, that do not, and that are none.
 
 use super::*;
-use crate::registry::select::tests::device;
+use crate::select::tests::device;
 use nx_vulkan_abi::DType;
 
 /// Why `condition` is not met by dot(f32[512,1000], f32[1000]) -> f32[512].

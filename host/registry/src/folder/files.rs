@@ -1,6 +1,6 @@
 //! The files of a code-free pack as they lie on disk: read once, hashed together, nothing followed.
 
-use crate::registry::{permissions, store};
+use crate::{permissions, store};
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, Metadata},
@@ -13,7 +13,7 @@ const MAX_FILES: usize = 256;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 16 << 20;
 /// How deep below the pack's folder its files may lie.
-pub(crate) const MAX_DEPTH: usize = 4;
+pub const MAX_DEPTH: usize = 4;
 
 /// Relative name, with `/` between folders, and content of each file, sorted by name.
 pub(super) type Files = Vec<(String, Vec<u8>)>;
@@ -105,5 +105,5 @@ pub(super) fn sha256(files: &Files) -> String {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     }
-    crate::shader::hex(&hash.finalize())
+    crate::store::hex(&hash.finalize())
 }

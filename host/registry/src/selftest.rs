@@ -5,8 +5,10 @@ use super::image::{Image, Kernel, cleaned};
 use crate::{
     DType,
     ask::{Ask, Operand},
+};
+use nx_vulkan_ops::{
+    infer::{self, Spec},
     kernels::{self, OpInfo, OpKind},
-    sweep::{self, Spec},
 };
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 
@@ -50,12 +52,12 @@ fn ask(kernel: &Kernel) -> Option<String> {
 }
 
 /// A request of an op that the host knows; `None` when the kernel takes no types that go with it.
-fn known(kernel: &Kernel, info: &OpInfo, shape: &[u64]) -> Option<sweep::Request> {
+fn known(kernel: &Kernel, info: &OpInfo, shape: &[u64]) -> Option<infer::Request> {
     let dtype = pick(DTypeSet(kernel.inputs.0 & info.operands.0));
     let inputs: Vec<Spec> = match info.arity {
         0 => Vec::new(),
         _ => {
-            let shapes = sweep::operand_shapes(info, shape).into_iter();
+            let shapes = infer::operand_shapes(info, shape).into_iter();
             shapes
                 .map(|shape| dtype.map(|dtype| (dtype, shape)))
                 .collect::<Option<_>>()?
@@ -64,15 +66,15 @@ fn known(kernel: &Kernel, info: &OpInfo, shape: &[u64]) -> Option<sweep::Request
     let infers = info.arity > 0 && info.kind != OpKind::Cast;
     let result = pick(kernel.outputs).filter(|_| !infers);
     let output = result.map(|dtype| (dtype, shape.to_vec()));
-    let request = sweep::infer(info, &inputs, output, &[]).ok()?;
+    let request = infer::infer(info, &inputs, output, &[]).ok()?;
     let gives = |output: &Spec| kernel.outputs.has(output.0);
     request.outputs.iter().all(gives).then_some(request)
 }
 
 /// A request of an op that only the pack knows: one operand, and a result of its type.
-fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<sweep::Request> {
+fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<infer::Request> {
     let spec: Spec = (pick(kernel.inputs)?, shape.to_vec());
-    Some(sweep::Request {
+    Some(infer::Request {
         op: kernel.op.clone(),
         inputs: vec![spec.clone()],
         outputs: vec![spec],

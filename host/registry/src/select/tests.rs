@@ -76,7 +76,7 @@ fn table(registry: &str, packs: Vec<FoundPack>) -> Table {
     .unwrap()
 }
 
-pub(in crate::registry) fn device() -> DeviceInfo<'static> {
+pub(crate) fn device() -> DeviceInfo<'static> {
     DeviceInfo {
         name: "test".into(),
         vendor: 0,

@@ -1,7 +1,7 @@
 //! How expressions are written: a parser by precedence, which takes any text and stops at the first mistake.
 
 use super::expression::{FUNCTIONS, Field, LIMITS, Mistake, Names, Node, Op, Tensor, tensor};
-use crate::registry::diagnostic::did_you_mean;
+use crate::diagnostic::did_you_mean;
 use std::ops::Range;
 
 /// Characters of one expression.

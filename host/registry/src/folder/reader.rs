@@ -1,6 +1,6 @@
 //! Typed access to a parsed `pack.toml`, which collects every mistake with its place. It knows no key.
 
-use crate::registry::diagnostic::{SourceText, did_you_mean};
+use crate::diagnostic::{SourceText, did_you_mean};
 use std::ops::Range;
 use toml::{
     Spanned,

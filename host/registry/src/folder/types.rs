@@ -4,7 +4,7 @@ use super::{
     row::{Signature, Types},
     table::Sheet,
 };
-use crate::registry::diagnostic::did_you_mean;
+use crate::diagnostic::did_you_mean;
 use nx_vulkan_abi::{DType, DTypeSet, Features};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};

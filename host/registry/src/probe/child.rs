@@ -1,7 +1,7 @@
 //! The child process of a probe, from both sides: what it does, and how its parent waits for it.
 
 use super::{Failure, Probed};
-use crate::registry::{diagnostic::clean, image::Image, loader::PackFile};
+use crate::{diagnostic::clean, image::Image, loader::PackFile};
 use serde::{Deserialize, Serialize};
 use std::{
     borrow::Cow,

@@ -1,44 +1,32 @@
 //! A request as kernels are asked for it: op, layouts and attributes. It does not know who answers.
 
-use crate::{
-    Attr, AttrValue, Kind, Result, kernels,
-    tensor::{Tensor, show_shape},
-};
+use crate::{Attr, AttrValue, Kind, Result};
+use nx_vulkan_ops::{kernels, show_shape};
 use nx_vulkan_abi as abi;
 use nx_vulkan_abi::{DType, layout};
 
 /// A request with everything that a pack may know.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask<'a> {
-    pub(crate) op: &'a str,
-    pub(crate) inputs: Vec<Operand>,
-    pub(crate) outputs: &'a [(DType, Vec<u64>)],
-    pub(crate) attrs: &'a [Attr],
+pub struct Ask<'a> {
+    pub op: &'a str,
+    pub inputs: Vec<Operand>,
+    pub outputs: &'a [(DType, Vec<u64>)],
+    pub attrs: &'a [Attr],
 }
 
 /// Layout of one operand of an [`Ask`].
 #[derive(Debug, Clone)]
-pub(crate) struct Operand {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<u64>,
-    pub(crate) strides: Vec<i64>,
-    pub(crate) offset: u64,
-    pub(crate) storage_len: u64,
+pub struct Operand {
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    pub strides: Vec<i64>,
+    pub offset: u64,
+    pub storage_len: u64,
 }
 
 impl Operand {
-    pub(crate) fn of(tensor: &Tensor) -> Operand {
-        Operand {
-            dtype: tensor.dtype(),
-            shape: tensor.shape().to_vec(),
-            strides: tensor.strides().to_vec(),
-            offset: tensor.offset(),
-            storage_len: tensor.storage_len(),
-        }
-    }
-
     /// An operand in row-major order in a buffer of its own.
-    pub(crate) fn contiguous(dtype: DType, shape: &[u64]) -> Operand {
+    pub fn contiguous(dtype: DType, shape: &[u64]) -> Operand {
         Operand {
             dtype,
             shape: shape.to_vec(),
@@ -62,17 +50,17 @@ impl Operand {
 }
 
 /// Type and shape of the inputs, and of the outputs.
-pub(crate) type Shapes<'a> = (Vec<(DType, &'a [u64])>, Vec<(DType, &'a [u64])>);
+pub type Shapes<'a> = (Vec<(DType, &'a [u64])>, Vec<(DType, &'a [u64])>);
 
 impl Ask<'_> {
-    pub(crate) fn shapes(&self) -> Shapes<'_> {
+    pub fn shapes(&self) -> Shapes<'_> {
         let inputs = self.inputs.iter().map(|o| (o.dtype, o.shape.as_slice()));
         let outputs = self.outputs.iter().map(|o| (o.0, o.1.as_slice()));
         (inputs.collect(), outputs.collect())
     }
 
     /// The op's contract. Ops that the host does not know are left to the packs that name them.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let inputs: Vec<_> = self
             .inputs
             .iter()
@@ -95,7 +83,7 @@ impl Ask<'_> {
         }
     }
 
-    pub(crate) fn with_request<T>(
+    pub fn with_request<T>(
         &self,
         device: &abi::DeviceInfo<'_>,
         f: impl FnOnce(&abi::Request<'_>) -> T,
@@ -146,7 +134,7 @@ fn abi_attr(attr: &Attr) -> abi::Attr<'_> {
 }
 
 /// `add(f32[2,3], f32[3]) -> f32[2,3]`
-pub(crate) fn show_request<'a>(
+pub fn show_request<'a>(
     op: &str,
     inputs: impl Iterator<Item = (DType, &'a [u64])>,
     outputs: impl Iterator<Item = (DType, &'a [u64])>,

@@ -99,7 +99,7 @@ impl fmt::Display for DriverRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::select::tests::device;
+    use crate::select::tests::device;
 
     #[test]
     fn versions_are_unpacked_by_vendor() {

@@ -7,7 +7,7 @@ use super::{
     row::{Condition, Row},
     step,
 };
-use crate::registry::{MAX_RANK, NUMERICS, diagnostic::SourceText, is_pack_id, is_printable};
+use crate::{MAX_RANK, NUMERICS, diagnostic::SourceText, is_pack_id, is_printable};
 use nx_vulkan_abi::Numerics;
 use semver::Version;
 use std::{borrow::Cow, ops::Range, path::Path};

@@ -164,7 +164,7 @@ impl LoadedPack {
     }
 
     /// Whether both are packs without code that differ in their shaders only.
-    pub(crate) fn differs_in_shaders(&self, other: &LoadedPack) -> bool {
+    pub fn differs_in_shaders(&self, other: &LoadedPack) -> bool {
         self.table.is_some() && self.table == other.table && self.sha256 != other.sha256
     }
 

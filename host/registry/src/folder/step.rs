@@ -7,7 +7,8 @@ use super::{
     table::{MAX_ENTRIES, Sheet},
     text::Text,
 };
-use crate::{plan::MAX_BINDINGS, registry::diagnostic::did_you_mean};
+use crate::diagnostic::did_you_mean;
+use nx_vulkan_abi::plan::MAX_BINDINGS;
 use nx_vulkan_abi::Access;
 use std::ops::Range;
 use toml::{

@@ -4,6 +4,7 @@
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
 mod admission;
+pub mod ask;
 mod check;
 mod codes;
 mod condition;
@@ -16,11 +17,13 @@ mod dynamic;
 mod elf;
 pub mod folder;
 mod format;
-pub(crate) mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod json_schema;
 mod layout;
 mod loader;
+pub mod log;
 mod marker;
 mod names;
 mod ops;
@@ -48,13 +51,16 @@ pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
 pub use signature::comment as signed_comment;
 pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
-pub(crate) use vet::describe_twice;
-pub use vet::{FileFacts, facts, sha256_of};
+pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
+pub use vet::{Described, FileFacts, describe_twice, facts, sha256_of};
 
-use crate::Result;
 use config::{Config, Mode};
 use nx_vulkan_abi::Numerics;
 use std::path::PathBuf;
+
+/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
+pub const NEWER: &str =
+    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
 
 /// Environment variable that names the registry file where the application names none, or one in mode dev.
 pub const REGISTRY_VARIABLE: &str = "NX_VULKAN_REGISTRY";
@@ -121,7 +127,7 @@ pub fn json_schema() -> String {
 }
 
 /// sha256 of a pack file or of a pack without code in lower-case hex, or `None` where it cannot be read.
-pub(crate) fn file_sha256(path: &std::path::Path) -> Option<String> {
+pub fn file_sha256(path: &std::path::Path) -> Option<String> {
     sha256_of(path).ok()
 }
 

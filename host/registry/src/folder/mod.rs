@@ -24,7 +24,7 @@ use super::{
     loader::Identity,
 };
 use files::Files;
-pub(crate) use files::MAX_DEPTH;
+pub use files::MAX_DEPTH;
 use nx_vulkan_abi::{Reply, Request};
 use row::Row;
 use semver::Version;
@@ -76,7 +76,7 @@ pub(super) struct FolderPack {
 }
 
 /// Whether `path` is a folder that holds a table, and neither a library nor a crate that builds one.
-pub(crate) fn is_pack(path: &Path) -> bool {
+pub fn is_pack(path: &Path) -> bool {
     let library = |entry: std::fs::DirEntry| {
         let extension = std::env::consts::DLL_EXTENSION;
         entry.path().extension().is_some_and(|own| own == extension)

@@ -152,20 +152,20 @@ fn told(image: &Image) -> Vec<String> {
 
 /// What came of loading a file and asking it twice to describe itself.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Described {
-    pub(crate) kernels: usize,
-    pub(crate) sources: usize,
+pub struct Described {
+    pub kernels: usize,
+    pub sources: usize,
     /// Ops that the host does not know, and other oddities.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// What the second `init` and `describe` say differently.
-    pub(crate) differences: Vec<String>,
+    pub differences: Vec<String>,
 }
 
 /// Maps the file into this process, checks its layout, and initialises and describes it twice.
 ///
 /// # Errors
 /// [`Kind::Pack`] with the step that fails.
-pub(crate) fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
+pub fn describe_twice(path: &Path, store: &Path) -> Result<Described> {
     let failed = |why: String| Error::new(Kind::Pack, why);
     let file = PackFile::read(path).map_err(|why| failed(format!("read: {why}")))?;
     if let Some(folder) = file.without_code() {

@@ -95,7 +95,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
     let described = module.describe()();
     check_status("describe", &described.status)?;
     if described.spare != [0; 4] {
-        return Err(format!("describe: {}", crate::plan::NEWER));
+        return Err(format!("describe: {}", crate::NEWER));
     }
 
     let mut image = Image {
@@ -126,7 +126,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
 fn check_status(step: &str, status: &Status) -> Result<(), String> {
     let message = cleaned(status.message.as_rstr());
     match status.fault {
-        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::plan::NEWER)),
+        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::NEWER)),
         Fault::NONE => Ok(()),
         Fault::PANIC => Err(format!("{step}: the pack panicked: {message}")),
         _ => Err(format!("{step}: the pack reports: {message}")),
@@ -141,7 +141,7 @@ impl Image {
             return Err(format!("two source files are called `{name}`"));
         }
         if (source.spare, source.reserved) != (0, [0; 2]) {
-            return Err(format!("source file `{name}`: {}", crate::plan::NEWER));
+            return Err(format!("source file `{name}`: {}", crate::NEWER));
         }
         let content = match source.kind {
             SourceKind::GLSL => SourceContent::Text(

@@ -51,12 +51,15 @@ pub(super) fn read_up_to(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata), 
 
 /// The sha256 of `bytes` in lower-case hex.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    hex(&Sha256::digest(bytes))
+}
+
+/// `bytes` in lower-case hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// Puts `bytes`, whose hash is `sha256`, into the store and answers with the absolute path of the copy.
