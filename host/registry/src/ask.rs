@@ -1,9 +1,9 @@
 //! A request as kernels are asked for it: op, layouts and attributes. It does not know who answers.
 
 use crate::{Attr, AttrValue, Kind, Result};
-use nx_vulkan_ops::{kernels, show_shape};
 use nx_vulkan_abi as abi;
 use nx_vulkan_abi::{DType, layout};
+use nx_vulkan_ops::{kernels, show_shape};
 
 /// A request with everything that a pack may know.
 #[derive(Debug, Clone)]

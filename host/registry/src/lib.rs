@@ -47,11 +47,11 @@ pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};
+pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
 pub use reload::{Change, reload};
 pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
 pub use signature::comment as signed_comment;
 pub use table::{EditedSource, KernelEntry, LoadedPack, Places, Rejected, Table};
-pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
 pub use vet::{Described, FileFacts, describe_twice, facts, sha256_of};
 
 use config::{Config, Mode};

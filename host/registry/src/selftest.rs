@@ -6,11 +6,11 @@ use crate::{
     DType,
     ask::{Ask, Operand},
 };
+use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 use nx_vulkan_ops::{
     infer::{self, Spec},
     kernels::{self, OpInfo, OpKind},
 };
-use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 
 /// Kernels that are asked.
 const MAX_KERNELS: usize = 256;

@@ -8,8 +8,8 @@ use super::{
     text::Text,
 };
 use crate::diagnostic::did_you_mean;
-use nx_vulkan_abi::plan::MAX_BINDINGS;
 use nx_vulkan_abi::Access;
+use nx_vulkan_abi::plan::MAX_BINDINGS;
 use std::ops::Range;
 use toml::{
     Spanned,
