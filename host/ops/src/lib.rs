@@ -3,10 +3,12 @@
 //! It knows no device, no registry and no pack.
 
 pub mod attrs;
+mod contracts;
 pub mod error;
 pub mod infer;
 pub mod kernels;
 pub mod layout;
+pub mod op;
 pub mod problems;
 pub mod tolerance;
 pub mod values;
@@ -14,6 +16,7 @@ pub mod values;
 pub use attrs::{Attr, AttrValue};
 pub use error::{Error, Kind, Result};
 pub use nx_vulkan_abi::DType;
+pub use op::{Op, find, ops};
 
 /// `[2,3]`
 pub fn show_shape(shape: &[u64]) -> String {

@@ -1,6 +1,7 @@
-//! How far a pack's result may be from the host kernel's: one table, in units in the last place of the result's type.
+//! How far a pack's result may be from the CPU kernel's, in units in the last place of the result's type. Which op has
+//! which bound stands in its row.
 
-use crate::kernels::OpInfo;
+use crate::op::Op;
 use nx_vulkan_abi::DType;
 
 /// What is allowed for one op and result type.
@@ -33,134 +34,87 @@ pub enum Growth {
     Steps,
 }
 
-struct Row {
-    ops: &'static str,
+/// What the row of an op allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
     /// For f32 and for f64. f16 and bf16 are computed in f32: whatever is not exact is within 1.
-    ulp: (u64, u64),
-    growth: Growth,
-    flushes: bool,
-    zeros_equal: bool,
+    pub ulp: (u64, u64),
+    /// What the number of elements adds.
+    pub growth: Growth,
+    /// Whether in f32 the growth is [`Growth::Compensated`] instead.
+    pub compensated: bool,
+    /// Whether denormals may count as zero.
+    pub flushes: bool,
+    /// Whether zeros of either sign are the same.
+    pub zeros_equal: bool,
 }
 
-const fn row(ops: &'static str, ulp: (u64, u64)) -> Row {
-    Row {
-        ops,
-        ulp,
-        growth: Growth::None,
-        flushes: true,
-        zeros_equal: false,
+impl Bound {
+    /// Arithmetic within that many units.
+    pub(crate) const fn rounded(ulp: (u64, u64)) -> Bound {
+        Bound {
+            ulp,
+            growth: Growth::None,
+            compensated: false,
+            flushes: true,
+            zeros_equal: false,
+        }
     }
-}
 
-const fn moves(ops: &'static str) -> Row {
-    Row {
-        ops,
-        ulp: (0, 0),
-        growth: Growth::None,
+    /// Signs, bits and copies are not arithmetic: denormals stay what they are.
+    pub(crate) const MOVES: Bound = Bound {
         flushes: false,
-        zeros_equal: false,
+        ..Bound::rounded((0, 0))
+    };
+
+    /// The smaller or larger of two zeros is either.
+    pub(crate) const ORDERS: Bound = Bound {
+        zeros_equal: true,
+        ..Bound::rounded((0, 0))
+    };
+
+    /// Many elements make one.
+    pub(crate) const fn reduces(growth: Growth) -> Bound {
+        Bound {
+            growth,
+            zeros_equal: true,
+            ..Bound::rounded((1, 1))
+        }
     }
 }
-
-const fn reduces(ops: &'static str, growth: Growth) -> Row {
-    Row {
-        ops,
-        ulp: (1, 1),
-        growth,
-        flushes: true,
-        zeros_equal: true,
-    }
-}
-
-/// f64: 4 ulp are 1e-15 relative, what Nx.BinaryBackend's own C library promises at worst.
-const TABLE: &[Row] = &[
-    row(
-        "exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan",
-        (2, 4),
-    ),
-    row("cbrt erf erfc erf_inv atan2 pow", (2, 4)),
-    row("sqrt rsqrt divide", (1, 2)),
-    row("add subtract multiply remainder", (0, 0)),
-    row("round ceil floor", (0, 0)),
-    row(
-        "equal not_equal greater less greater_equal less_equal argmax argmin",
-        (0, 0),
-    ),
-    Row {
-        zeros_equal: true,
-        ..row("min max clip reduce_max reduce_min", (0, 0))
-    },
-    reduces("sum dot", Growth::Terms),
-    reduces("product", Growth::Factors),
-    reduces(
-        "leapfrog_normal leapfrog_exponential leapfrog_studentt leapfrog_cauchy leapfrog_halfnormal leapfrog_weibull \
-         leapfrog_beta leapfrog_gamma leapfrog_lognormal",
-        Growth::Steps,
-    ),
-    // Signs, bits and copies are not arithmetic: denormals stay what they are.
-    moves("abs negate sign is_nan is_infinity real imag conjugate as_type select iota eye fill"),
-    moves("all any logical_and logical_or logical_xor"),
-    moves("bitwise_not count_leading_zeros population_count bitwise_and bitwise_or bitwise_xor"),
-    moves("quotient left_shift right_shift"),
-];
 
 /// The tolerance of `op` from `operands` to `result`.
-pub fn tolerance(op: &OpInfo, operands: &[DType], result: DType) -> Tolerance {
-    let row = TABLE
-        .iter()
-        .find(|row| row.ops.split(' ').any(|name| name == op.name));
-    let row = row.expect("every op is in the table of tolerances");
+pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
+    let Bound {
+        ulp,
+        growth,
+        compensated,
+        flushes,
+        zeros_equal,
+    } = op.bound;
     if !result.is_float() {
-        let flushes = row.flushes && operands.iter().any(|dtype| dtype.is_float());
         return Tolerance {
             ulp: 0,
             growth: Growth::None,
-            flushes,
+            flushes: flushes && operands.iter().any(|dtype| dtype.is_float()),
             zeros_equal: true,
         };
     }
-    let ulp = match result {
-        DType::F64 => row.ulp.1,
-        DType::F32 => row.ulp.0,
-        _ => row.ulp.0.min(1),
-    };
-    // The sum of f32 carries its rounding errors along.
-    let compensated = op.name == "sum" && result == DType::F32;
+    let converts = operands
+        .iter()
+        .any(|dtype| dtype.is_float() && *dtype != result);
     Tolerance {
-        ulp,
-        growth: if compensated {
-            Growth::Compensated
-        } else {
-            row.growth
+        ulp: match result {
+            DType::F64 => ulp.1,
+            DType::F32 => ulp.0,
+            _ => ulp.0.min(1),
+        },
+        growth: match compensated && result == DType::F32 {
+            true => Growth::Compensated,
+            false => growth,
         },
         // A conversion computes; the same type in and out is a copy.
-        flushes: row.flushes
-            || operands
-                .iter()
-                .any(|dtype| dtype.is_float() && *dtype != result),
-        zeros_equal: row.zeros_equal,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernels;
-
-    #[test]
-    fn every_op_is_in_the_table_once() {
-        for op in kernels::ops() {
-            let rows = TABLE
-                .iter()
-                .filter(|row| row.ops.split(' ').any(|name| name == op.name));
-            assert_eq!(rows.count(), 1, "{}", op.name);
-        }
-        let names = TABLE.iter().flat_map(|row| row.ops.split(' '));
-        for name in names {
-            assert!(
-                kernels::ops().iter().any(|op| op.name == name),
-                "{name} is no op"
-            );
-        }
+        flushes: flushes || converts,
+        zeros_equal,
     }
 }

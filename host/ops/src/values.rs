@@ -8,6 +8,7 @@ use nx_vulkan_abi::DType;
 pub struct Rng(pub u64);
 
 impl Rng {
+    /// All 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,33 +73,6 @@ pub enum Domain {
     InverseMass,
     /// Step sizes and parameters of distributions: positive, of order 1, never special.
     Scalar,
-}
-
-/// The domain of operand `index` of `op`.
-pub fn domain(op: &str, index: usize) -> Domain {
-    match (op, index) {
-        ("exp" | "expm1" | "sigmoid" | "cosh" | "sinh" | "tanh" | "erf" | "erfc", _) => {
-            Domain::Exponent
-        }
-        ("log" | "log1p" | "sqrt" | "rsqrt", _) | ("pow", 0) => Domain::Positive,
-        ("acosh", _) => Domain::AboveOne,
-        ("atanh" | "acos" | "asin" | "erf_inv", _) => Domain::Unit,
-        ("sum" | "dot", _) => Domain::Term,
-        ("product", _) => Domain::Factor,
-        ("all" | "any" | "logical_and" | "logical_or" | "logical_xor", _) | ("select", 0) => {
-            Domain::Flag
-        }
-        ("argmax" | "argmin" | "reduce_max" | "reduce_min", _)
-        | ("equal" | "not_equal" | "greater" | "less" | "greater_equal" | "less_equal", _) => {
-            Domain::Repeating
-        }
-        ("quotient" | "remainder", 1) => Domain::NotZero,
-        ("left_shift" | "right_shift" | "pow", 1) => Domain::Amount,
-        (op, 0 | 1) if op.starts_with("leapfrog_") => Domain::State,
-        (op, 2) if op.starts_with("leapfrog_") => Domain::InverseMass,
-        (op, _) if op.starts_with("leapfrog_") => Domain::Scalar,
-        _ => Domain::Any,
-    }
 }
 
 /// `count` elements of `dtype`.

@@ -8,19 +8,28 @@ use nx_vulkan_ops::{kernels, show_shape};
 /// A request with everything that a pack may know.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
+    /// Name of the op.
     pub op: &'a str,
+    /// Layouts of the operands.
     pub inputs: Vec<Operand>,
+    /// Type and shape of each result, which is contiguous.
     pub outputs: &'a [(DType, Vec<u64>)],
+    /// Attributes, sorted by name.
     pub attrs: &'a [Attr],
 }
 
 /// Layout of one operand of an [`Ask`].
 #[derive(Debug, Clone)]
 pub struct Operand {
+    /// Element type.
     pub dtype: DType,
+    /// Extent of each axis.
     pub shape: Vec<u64>,
+    /// Elements from one index to the next, for each axis.
     pub strides: Vec<i64>,
+    /// Index of the first element, in elements.
     pub offset: u64,
+    /// Bytes of the buffer it lies in.
     pub storage_len: u64,
 }
 
@@ -53,6 +62,7 @@ impl Operand {
 pub type Shapes<'a> = (Vec<(DType, &'a [u64])>, Vec<(DType, &'a [u64])>);
 
 impl Ask<'_> {
+    /// Types and shapes alone.
     pub fn shapes(&self) -> Shapes<'_> {
         let inputs = self.inputs.iter().map(|o| (o.dtype, o.shape.as_slice()));
         let outputs = self.outputs.iter().map(|o| (o.0, o.1.as_slice()));
@@ -83,6 +93,7 @@ impl Ask<'_> {
         }
     }
 
+    /// Gives `f` the request in the form of the ABI.
     pub fn with_request<T>(
         &self,
         device: &abi::DeviceInfo<'_>,

@@ -4,7 +4,7 @@ use super::{
     MAX_RANK,
     diagnostic::{clean, did_you_mean},
     folder::KernelTable,
-    is_pack_id, is_printable, ops,
+    is_pack_id, is_printable,
 };
 use nx_vulkan_abi::{
     DTypeSet, Fault, Features, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request,
@@ -176,8 +176,8 @@ impl Image {
             self.warnings.push(warning);
             return;
         }
-        if !ops::NAMES.contains(&kernel.op.as_str()) {
-            let hint = did_you_mean(&kernel.op, ops::NAMES.iter().copied());
+        if nx_vulkan_ops::find(&kernel.op).is_none() {
+            let hint = did_you_mean(&kernel.op, nx_vulkan_ops::ops().map(|op| op.name));
             let warning = format!(
                 "kernel `{}`: the host knows no op `{}`{hint}",
                 kernel.id, kernel.op

@@ -1,7 +1,6 @@
 //! The schema table as JSON Schema, draft 7, which editors know.
 
 use super::{
-    ops,
     rules::DTYPE_SETS,
     schema::{Block, FILE, Format, Value},
 };
@@ -79,7 +78,7 @@ fn text(format: Format) -> Json {
         Format::Sha256 => pattern("^[0-9A-Fa-f]{64}$"),
         Format::TrustedKey => pattern("^RW[A-Za-z0-9+/]{54}$"),
         Format::OpPattern => json!({"anyOf": [
-            {"type": "string", "enum": ops::NAMES},
+            {"type": "string", "enum": nx_vulkan_ops::ops().map(|op| op.name).collect::<Vec<_>>()},
             {"type": "string", "pattern": "^[A-Za-z0-9_.*]+$"},
         ]}),
         Format::Types => {

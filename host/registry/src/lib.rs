@@ -26,7 +26,6 @@ mod loader;
 pub mod log;
 mod marker;
 mod names;
-mod ops;
 mod permissions;
 pub mod probe;
 pub mod quarantine;

@@ -4,7 +4,6 @@ use super::{
     codes::Code,
     config::{Config, Mode},
     diagnostic::{Diagnostic, Severity, did_you_mean},
-    ops,
     reader::MOST,
     rules::{Rule, Use},
     select::glob,
@@ -118,7 +117,7 @@ impl Known<'_> {
         let kernels = self.packs.iter().flat_map(|pack| &pack.kernels);
         let names = kernels
             .map(|kernel| kernel.op.as_str())
-            .chain(ops::NAMES.iter().copied());
+            .chain(nx_vulkan_ops::ops().map(|op| op.name));
         if names.clone().any(|name| glob(pattern, name)) {
             return None;
         }

@@ -9,7 +9,7 @@ use crate::{
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 use nx_vulkan_ops::{
     infer::{self, Spec},
-    kernels::{self, OpInfo, OpKind},
+    op::{Op, ops},
 };
 
 /// Kernels that are asked.
@@ -25,7 +25,7 @@ pub(super) fn run(image: &Image) -> Vec<String> {
 }
 
 fn ask(kernel: &Kernel) -> Option<String> {
-    let info = kernels::ops().iter().find(|op| op.name == kernel.op);
+    let info = ops().find(|op| op.name == kernel.op);
     let device = device(kernel.needs);
     let panicked = SHAPES.iter().find_map(|shape| {
         let request = match info {
@@ -52,18 +52,18 @@ fn ask(kernel: &Kernel) -> Option<String> {
 }
 
 /// A request of an op that the host knows; `None` when the kernel takes no types that go with it.
-fn known(kernel: &Kernel, info: &OpInfo, shape: &[u64]) -> Option<infer::Request> {
-    let dtype = pick(DTypeSet(kernel.inputs.0 & info.operands.0));
-    let inputs: Vec<Spec> = match info.arity {
+fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<infer::Request> {
+    let dtype = pick(DTypeSet(kernel.inputs.0 & info.types().0));
+    let inputs: Vec<Spec> = match info.arity() {
         0 => Vec::new(),
         _ => {
-            let shapes = infer::operand_shapes(info, shape).into_iter();
+            let shapes = info.operand_shapes(shape).into_iter();
             shapes
                 .map(|shape| dtype.map(|dtype| (dtype, shape)))
                 .collect::<Option<_>>()?
         }
     };
-    let infers = info.arity > 0 && info.kind != OpKind::Cast;
+    let infers = info.contract.infers;
     let result = pick(kernel.outputs).filter(|_| !infers);
     let output = result.map(|dtype| (dtype, shape.to_vec()));
     let request = infer::infer(info, &inputs, output, &[]).ok()?;

@@ -153,7 +153,9 @@ fn told(image: &Image) -> Vec<String> {
 /// What came of loading a file and asking it twice to describe itself.
 #[derive(Debug, Clone, Default)]
 pub struct Described {
+    /// Number of kernels.
     pub kernels: usize,
+    /// Number of source files.
     pub sources: usize,
     /// Ops that the host does not know, and other oddities.
     pub warnings: Vec<String>,

@@ -3,7 +3,7 @@
 
 use crate::{Config, Device, Error, Kind, Result, shader};
 use nx_vulkan_abi::DType;
-use nx_vulkan_ops::{kernels, kernels::OpKind};
+use nx_vulkan_ops::{find, op};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -216,26 +216,17 @@ fn signature(op: &str, inputs: &[Shaped<'_>], outputs: &[Shaped<'_>]) -> String 
     format!("{op} {}->{}", names(inputs), names(outputs))
 }
 
-/// m, n and k of a product, else the elements of the largest operand and of the result.
+/// What the op's time depends on; for one that nobody knows the elements of the largest operand and of the result.
 fn bucket(op: &str, inputs: &[Shaped<'_>], outputs: &[Shaped<'_>]) -> Bucket {
-    let elements = |list: &[Shaped<'_>], index: usize| {
-        let shape = list.get(index).map_or(&[][..], |one| one.1);
-        shape.iter().map(|&extent| extent as f64).product::<f64>()
+    let shapes = |list: &[Shaped<'_>]| list.iter().map(|one| one.1.to_vec()).collect::<Vec<_>>();
+    let (inputs, outputs) = (shapes(inputs), shapes(outputs));
+    let inputs: Vec<&[u64]> = inputs.iter().map(Vec::as_slice).collect();
+    let output = outputs.first().map_or(&[][..], Vec::as_slice);
+    let work = match find(op).filter(|op| op.arity() == inputs.len()) {
+        Some(op) => op.work(&inputs, output),
+        None => op::elements(&inputs, output),
     };
-    let result = elements(outputs, 0);
-    let is_dot = |info: &&kernels::OpInfo| info.kind == OpKind::Dot && info.name == op;
-    if inputs.len() == 2 && kernels::ops().iter().any(|info| is_dot(&info)) {
-        // |a| = mk, |b| = kn and |result| = mn; a batch enlarges each by the root of its extent.
-        let (a, b) = (elements(inputs, 0), elements(inputs, 1));
-        let extent = |x: f64, y: f64, z: f64| power((x * y / z.max(1.0)).sqrt());
-        return vec![
-            extent(a, result, b),
-            extent(b, result, a),
-            extent(a, b, result),
-        ];
-    }
-    let largest = (0..inputs.len()).map(|index| elements(inputs, index));
-    vec![power(largest.fold(0.0, f64::max)), power(result)]
+    work.into_iter().map(power).collect()
 }
 
 /// The power of two that is closest; 0 for nothing.

@@ -223,8 +223,7 @@ impl Bench<'_> {
             .iter()
             .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
             .collect();
-        let op = kernels::ops()
-            .iter()
+        let op = nx_vulkan_ops::ops()
             .find(|op| op.name == workload.op)
             .expect("a benchmark names an op");
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));

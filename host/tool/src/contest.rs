@@ -6,8 +6,8 @@ use crate::{
 };
 use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
 use nx_vulkan_ops::{
-    infer::{Request, Spec, infer, operand_shapes},
-    kernels::{OpInfo, OpKind},
+    Op,
+    infer::{Request, Spec, infer},
 };
 use std::time::Instant;
 
@@ -32,30 +32,20 @@ impl Entry {
 ///
 /// # Errors
 /// Never for the ops of the table.
-pub(crate) fn request(op: &OpInfo, dtype: DType, power: u32) -> Result<Request> {
-    let shape = vec![1u64 << (power / 2), 1 << power.div_ceil(2)];
-    // The operands of a product are square: their shapes must fit.
-    let shape = match op.kind {
-        OpKind::Dot => vec![shape[0]; 2],
-        // The results have 32 steps of each chain.
-        OpKind::Leapfrog => vec![1 << (power / 2).saturating_sub(5), shape[1]],
-        _ => shape,
-    };
-    let shapes = operand_shapes(op, &shape);
-    let mut inputs: Vec<Spec> = shapes.into_iter().map(|shape| (dtype, shape)).collect();
-    if op.kind == OpKind::Select {
-        inputs[0].0 = DType::U8;
-    }
-    let given = matches!(
-        op.kind,
-        OpKind::Iota | OpKind::Eye | OpKind::Fill | OpKind::Cast
-    );
-    let output = given.then(|| {
+pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request> {
+    let shape = op.square(power);
+    let types = op
+        .alone()
+        .into_iter()
+        .find(|types| types.inputs.last().or(types.output.as_ref()) == Some(&dtype));
+    let types = types.map_or_else(|| vec![dtype; op.arity()], |types| types.inputs);
+    let inputs: Vec<Spec> = types.into_iter().zip(op.operand_shapes(&shape)).collect();
+    let output = (!op.contract.infers).then(|| {
         // A cast to the same type would be a copy.
-        let to = match (op.kind, dtype) {
-            (OpKind::Cast, DType::F32) => DType::S32,
-            (OpKind::Cast, _) => DType::F32,
-            _ => dtype,
+        let to = match (op.arity(), dtype) {
+            (0, dtype) => dtype,
+            (_, DType::F32) => DType::S32,
+            _ => DType::F32,
         };
         (to, shape)
     });

@@ -2,10 +2,7 @@
 
 use crate::args::similar;
 use nx_vulkan_host::{Attr, AttrValue, DType};
-use nx_vulkan_ops::{
-    infer::Spec,
-    kernels::{self, OpInfo},
-};
+use nx_vulkan_ops::{Op, infer::Spec};
 
 /// Reads a type and a shape; the message says what is wrong.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
@@ -52,22 +49,21 @@ pub(crate) fn attr(text: &str) -> Result<Attr, String> {
 }
 
 /// The op of that name; the message names a similar one.
-pub(crate) fn op(name: &str) -> Result<&'static OpInfo, String> {
-    let found = kernels::ops().iter().find(|op| op.name == name);
+pub(crate) fn op(name: &str) -> Result<&'static Op, String> {
+    let found = nx_vulkan_ops::ops().find(|op| op.name == name);
     found.ok_or_else(|| {
         format!(
             "there is no op named {name}{}",
-            similar(name, kernels::ops().iter().map(|op| op.name))
+            similar(name, nx_vulkan_ops::ops().map(|op| op.name))
         )
     })
 }
 
 /// The ops that a filter names: all of them, one, or with a trailing `*` those that begin so.
-pub(crate) fn ops(filter: Option<&str>) -> Result<Vec<&'static OpInfo>, String> {
+pub(crate) fn ops(filter: Option<&str>) -> Result<Vec<&'static Op>, String> {
     match filter.map(|text| (text, text.strip_suffix('*'))) {
-        None => Ok(kernels::ops().iter().collect()),
-        Some((_, Some(start))) => Ok(kernels::ops()
-            .iter()
+        None => Ok(nx_vulkan_ops::ops().collect()),
+        Some((_, Some(start))) => Ok(nx_vulkan_ops::ops()
             .filter(|op| op.name.starts_with(start))
             .collect()),
         Some((name, None)) => Ok(vec![op(name)?]),

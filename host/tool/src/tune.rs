@@ -11,10 +11,7 @@ use nx_vulkan_host::{
     DType, Runtime,
     measured::{Measured, Shaped},
 };
-use nx_vulkan_ops::{
-    infer::Request,
-    kernels::{OpInfo, OpKind},
-};
+use nx_vulkan_ops::{Op, infer::Request};
 use std::{
     fmt::Write,
     io::{IsTerminal, stderr},
@@ -167,11 +164,11 @@ fn tune(
     }))
 }
 
-fn requests(ops: &[&'static OpInfo]) -> Result<Vec<Request>, Problem> {
+fn requests(ops: &[&'static Op]) -> Result<Vec<Request>, Problem> {
     let mut requests = Vec::new();
     for power in SIZES {
         for op in ops {
-            if op.kind == OpKind::Dot && power > LARGEST_DOT {
+            if op.contract.tiled && power > LARGEST_DOT {
                 continue;
             }
             for (dtype, _) in sweep::canonical(op)? {

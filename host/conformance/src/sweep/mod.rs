@@ -18,8 +18,8 @@ use nx_vulkan_abi::{DType, Features};
 use nx_vulkan_host::{Config, Runtime, Tensor};
 use nx_vulkan_ops::{
     Attr, AttrValue, Error, Kind, Result,
-    infer::{Request, Spec, infer, operand_shapes},
-    kernels::{self, OpInfo},
+    infer::{Request, Spec, infer},
+    op::{Op, Types, ops},
     tolerance::{Tolerance, tolerance},
     values::{self, Rng},
 };
@@ -138,11 +138,11 @@ pub fn run(
 /// For every op and every type it takes, the request that stands for both.
 ///
 /// # Errors
-/// Never for the ops of [`kernels::ops`].
-pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
-    let request = |types: cases::Types| {
+/// Never for the ops of [`ops`].
+pub fn canonical(op: &'static Op) -> Result<Vec<(DType, Request)>> {
+    let request = |types: Types| {
         let shape = vec![64, 64];
-        let shapes = operand_shapes(op, &shape);
+        let shapes = op.operand_shapes(&shape);
         let inputs: Vec<Spec> = types.inputs.iter().copied().zip(shapes).collect();
         let output = types.output.map(|dtype| (dtype, shape));
         let dtype = types
@@ -153,7 +153,7 @@ pub fn canonical(op: &'static OpInfo) -> Result<Vec<(DType, Request)>> {
             .unwrap_or(DType::F32);
         Ok((dtype, infer(op, &inputs, output, &[])?))
     };
-    cases::same_types(op).into_iter().map(request).collect()
+    op.alone().into_iter().map(request).collect()
 }
 
 /// Names of the kernels of one pack, by op.
@@ -173,8 +173,8 @@ fn kernels_of(runtime: &Runtime, id: &str) -> Result<Kernels> {
 
 /// The cases, in groups that share shaders.
 fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>> {
-    let mine = |op: &&OpInfo| kernels.is_none_or(|all| all.contains_key(op.name));
-    let wanted = |op: &&OpInfo| match &options.filter {
+    let mine = |op: &&Op| kernels.is_none_or(|all| all.contains_key(op.name));
+    let wanted = |op: &&Op| match &options.filter {
         Some(filter) => match filter.strip_suffix('*') {
             Some(start) => op.name.starts_with(start),
             None => op.name == filter,
@@ -182,7 +182,7 @@ fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>>
         None => true,
     };
     let mut units = BTreeMap::new();
-    for op in kernels::ops().iter().filter(wanted).filter(mine) {
+    for op in ops().filter(wanted).filter(mine) {
         for case in cases::cases(op, options.seed, options.quick)? {
             let dtype = case
                 .inputs
@@ -236,14 +236,13 @@ impl Sweep<'_> {
         served_by: &mut String,
     ) -> Result<Option<What>> {
         let mut rng = Rng(case.seed);
-        let domain = |index| values::domain(case.op.name, index);
         let bases: Vec<Vec<u8>> = case
             .inputs
             .iter()
             .enumerate()
             .map(|(i, input)| {
                 values::elements(
-                    domain(i),
+                    case.op.domains[i],
                     input.dtype,
                     case.values,
                     input.stored(),

@@ -2,11 +2,11 @@
 
 use super::{cases::Case, judge::Expected};
 use half::{bf16, f16};
-use kernels::{OpKind, Out, View};
+use kernels::{Out, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::Tensor;
 use nx_vulkan_ops::{
-    Result, attrs,
+    Result,
     infer::Spec,
     kernels,
     tolerance::{Growth, Tolerance},
@@ -46,7 +46,7 @@ pub(super) fn answers(
     views: &[Tensor],
     tolerance: &Tolerance,
 ) -> Result<Vec<Answer>> {
-    if case.op.kind == OpKind::Leapfrog {
+    if case.op.bound.growth == Growth::Steps {
         chains(case, bases, views)
     } else {
         answer(case, bases, views, tolerance).map(|answer| vec![answer])
@@ -179,17 +179,8 @@ fn run_all(
 
 /// Elements that make one result.
 fn terms(case: &Case) -> u64 {
-    match (case.op.kind, &case.inputs[..]) {
-        (OpKind::Dot, [a, _]) => {
-            let axes = attrs::ints(&case.attrs, "contract_a").iter();
-            axes.map(|&axis| a.shape[axis as usize]).product()
-        }
-        (OpKind::Reduction, [x]) => {
-            let results: u64 = case.outputs[0].1.iter().product();
-            x.shape.iter().product::<u64>() / results.max(1)
-        }
-        _ => 1,
-    }
+    let inputs: Vec<&[u64]> = case.inputs.iter().map(|x| x.shape.as_slice()).collect();
+    case.op.terms(&inputs, &case.outputs[0].1, &case.attrs)
 }
 
 /// The operands with denormals replaced by zeros; nothing where there are none.

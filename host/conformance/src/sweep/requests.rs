@@ -3,7 +3,7 @@
 use super::cases;
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
-use nx_vulkan_ops::{Attr, Result, kernels::OpInfo, values::Rng};
+use nx_vulkan_ops::{Attr, Op, Result, values::Rng};
 
 /// A request that keeps its op's contract, on operands of zeros in one of the sweep's layouts.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Laid {
 /// When the device has no memory for the operands.
 pub(crate) fn laid(
     runtime: &Runtime,
-    op: &'static OpInfo,
+    op: &'static Op,
     seed: u64,
     most: usize,
     wanted: &dyn Fn(&[DType], DType) -> bool,

@@ -1,7 +1,7 @@
 //! Requests that a pack must survive: those that a host may ask, however odd, and those that none would.
 
 use nx_vulkan_abi::{DType, DTypeSet, layout};
-use nx_vulkan_ops::{Attr, AttrValue, infer::infer, kernels::OpInfo, values::Rng};
+use nx_vulkan_ops::{Attr, AttrValue, Op, infer::infer, values::Rng};
 use nx_vulkan_registry::ask::Operand;
 
 /// A request as data.
@@ -46,7 +46,7 @@ const NAMES: [&str; 10] = [
 
 /// A request that keeps the op's contract, with shapes and strides as only a hostile caller has them; `None` where the
 /// shapes do not fit the op.
-pub(super) fn odd(op: &OpInfo, types: &[DType], output: DType, rng: &mut Rng) -> Option<Request> {
+pub(super) fn odd(op: &Op, types: &[DType], output: DType, rng: &mut Rng) -> Option<Request> {
     let shape = shape(rng);
     let inputs: Vec<_> = types.iter().map(|&dtype| (dtype, shape.clone())).collect();
     let request = infer(op, &inputs, Some((output, shape.clone())), &[]).ok()?;
@@ -55,7 +55,7 @@ pub(super) fn odd(op: &OpInfo, types: &[DType], output: DType, rng: &mut Rng) ->
     for (index, (dtype, shape)) in outputs.iter_mut().enumerate() {
         let elements = shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e));
         elements.filter(|elements| *elements <= MOST)?;
-        if index == 0 || op.results() > 1 {
+        if index == 0 || op.contract.results.len() > 1 {
             *dtype = output;
         }
     }
@@ -197,9 +197,9 @@ mod tests {
     fn odd_requests_keep_their_ops_contract_and_their_buffers() {
         let mut rng = Rng(1);
         let mut seen = 0;
-        for op in kernels::ops() {
+        for op in ops() {
             for _ in 0..50 {
-                let types = vec![DType::F32; op.arity];
+                let types = vec![DType::F32; op.arity()];
                 let Some(request) = odd(op, &types, DType::F32, &mut rng) else {
                     continue;
                 };

@@ -7,7 +7,7 @@ use nx_vulkan_abi::{DType, DTypeSet, Fault, Outcome, Reply};
 use nx_vulkan_host::{Runtime, Tensor};
 use nx_vulkan_ops::{
     Result,
-    kernels::{self, OpInfo},
+    op::{Op, ops},
     values::Rng,
 };
 use nx_vulkan_registry::{
@@ -54,7 +54,7 @@ struct Asking<'a> {
     table: &'a Table,
     place: (usize, usize),
     kernel: &'a KernelEntry,
-    op: Option<&'static OpInfo>,
+    op: Option<&'static Op>,
     report: &'a mut Report,
     slowest: Duration,
 }
@@ -72,7 +72,7 @@ impl<'a> Asking<'a> {
             table,
             place,
             kernel,
-            op: kernels::ops().iter().find(|op| op.name == kernel.op),
+            op: ops().find(|op| op.name == kernel.op),
             report,
             slowest: Duration::ZERO,
         }
@@ -121,7 +121,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Requests of the sweep with types that the kernel lists.
-    fn proper(&self, op: &'static OpInfo, rng: &mut Rng) -> Result<Vec<Request>> {
+    fn proper(&self, op: &'static Op, rng: &mut Rng) -> Result<Vec<Request>> {
         let (inputs, outputs) = (self.kernel.inputs, self.kernel.outputs);
         let wanted = |types: &[DType], output: DType| {
             types.iter().all(|dtype| inputs.has(*dtype)) && outputs.has(output)
@@ -136,14 +136,14 @@ impl<'a> Asking<'a> {
     }
 
     /// Types that kernel and op take, at random.
-    fn types(&self, op: &OpInfo, rng: &mut Rng) -> Option<(Vec<DType>, DType)> {
+    fn types(&self, op: &Op, rng: &mut Rng) -> Option<(Vec<DType>, DType)> {
         let of = |set: DTypeSet, rng: &mut Rng| {
             let all: Vec<DType> = DType::all().filter(|dtype| set.has(*dtype)).collect();
             let index = (!all.is_empty()).then(|| rng.below(all.len() as u64))?;
             all.get(index as usize).copied()
         };
-        let taken = DTypeSet(self.kernel.inputs.0 & op.operands.0);
-        let inputs = (0..op.arity).map(|_| of(taken, rng));
+        let taken = DTypeSet(self.kernel.inputs.0 & op.types().0);
+        let inputs = (0..op.arity()).map(|_| of(taken, rng));
         let inputs = inputs.collect::<Option<Vec<DType>>>()?;
         let output = of(self.kernel.outputs, rng)?;
         Some((inputs, output))

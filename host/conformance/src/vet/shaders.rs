@@ -4,7 +4,7 @@ use super::{Options, Report};
 use crate::sweep;
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
 use nx_vulkan_host::{Result, Runtime, Shader, Tensor};
-use nx_vulkan_ops::kernels;
+use nx_vulkan_ops::find;
 use nx_vulkan_registry::{
     LoadedPack,
     ask::{Ask, Operand},
@@ -52,7 +52,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
 fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Result<Vec<Plan>> {
     let kernel = &pack.kernels[index];
     let device = runtime.device_info();
-    let Some(op) = kernels::ops().iter().find(|op| op.name == kernel.op) else {
+    let Some(op) = find(&kernel.op) else {
         return Ok(Vec::new());
     };
     if !device.features.has(kernel.needs) {

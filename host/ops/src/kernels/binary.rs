@@ -1,46 +1,59 @@
 //! Elementwise ops of two operands, by name, with `select` and `clip`, which only add one to choose by.
 
+use super::Out;
 use nx_vulkan_abi::dtype::DType;
 
-use super::Out;
 use super::element::{Register, by_float, by_integer, by_register};
 use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
 use super::number::{Float, Integer, Number};
 use super::operand::{BLOCK, Operand};
+use crate::infer::merge;
 
-pub(super) fn run(op: &str, operands: &[Operand], out: &mut Out) -> Outcome {
-    let [a, b] = operands else {
-        return Err("expected two operands".to_owned());
+macro_rules! kernels {
+    ($($name:ident: |$ab:ident, $out:ident| $body:expr;)*) => { $(
+        pub(crate) fn $name(operands: &[Operand], $out: &mut Out) -> Outcome {
+            let [a, b] = operands else {
+                return Err("expected two operands".to_owned());
+            };
+            let $ab = [a, b];
+            $body
+        }
+    )* };
+}
+kernels! {
+    add: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::add));
+    subtract: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::subtract));
+    multiply: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::multiply));
+    min: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::smaller));
+    max: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::larger));
+    divide: |ab, out| by_float!(out.dtype, R => zip(ab, out, any, R::divide));
+    remainder: |ab, out| match out.dtype.is_integer() {
+        true => by_integer!(out.dtype, R => zip(ab, out, not_zero, R::remainder)),
+        false => by_float!(out.dtype, R => zip(ab, out, any, R::remainder)),
     };
-    let (ab, dtype) = ([a, b], out.dtype);
-    let integer = dtype.is_integer();
-    match op {
-        "add" => by_register!(dtype, R => zip(ab, out, any, R::add)),
-        "subtract" => by_register!(dtype, R => zip(ab, out, any, R::subtract)),
-        "multiply" => by_register!(dtype, R => zip(ab, out, any, R::multiply)),
-        "min" => by_register!(dtype, R => zip(ab, out, any, R::smaller)),
-        "max" => by_register!(dtype, R => zip(ab, out, any, R::larger)),
-        "remainder" if integer => by_integer!(dtype, R => zip(ab, out, not_zero, R::remainder)),
-        "remainder" => by_float!(dtype, R => zip(ab, out, any, R::remainder)),
-        "divide" => by_float!(dtype, R => zip(ab, out, any, R::divide)),
-        "pow" if integer => by_integer!(dtype, R => zip(ab, out, not_negative, R::power)),
-        "pow" => zip_wide(ab, out, f64::powf),
-        "atan2" => zip_wide(ab, out, f64::atan2),
-        "quotient" => by_integer!(dtype, R => zip(ab, out, not_zero, R::quotient)),
-        "bitwise_and" => by_integer!(dtype, R => zip(ab, out, any, R::and)),
-        "bitwise_or" => by_integer!(dtype, R => zip(ab, out, any, R::or)),
-        "bitwise_xor" => by_integer!(dtype, R => zip(ab, out, any, R::xor)),
-        "left_shift" => by_integer!(dtype, R => zip(ab, out, not_negative, R::left_shift)),
-        "right_shift" => by_integer!(dtype, R => zip(ab, out, not_negative, R::right_shift)),
-        "logical_and" => logical(ab, out, |x, y| x & y),
-        "logical_or" => logical(ab, out, |x, y| x | y),
-        "logical_xor" => logical(ab, out, |x, y| x ^ y),
-        _ => by_register!(merge(a.dtype, b.dtype), R => comparison::<R>(op, ab, out)),
-    }
+    pow: |ab, out| match out.dtype.is_integer() {
+        true => by_integer!(out.dtype, R => zip(ab, out, not_negative, R::power)),
+        false => zip_wide(ab, out, f64::powf),
+    };
+    quotient: |ab, out| by_integer!(out.dtype, R => zip(ab, out, not_zero, R::quotient));
+    and: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::and));
+    or: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::or));
+    xor: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::xor));
+    left_shift: |ab, out| by_integer!(out.dtype, R => zip(ab, out, not_negative, R::left_shift));
+    right_shift: |ab, out| by_integer!(out.dtype, R => zip(ab, out, not_negative, R::right_shift));
+    logical_and: |ab, out| logical(ab, out, |x, y| x & y);
+    logical_or: |ab, out| logical(ab, out, |x, y| x | y);
+    logical_xor: |ab, out| logical(ab, out, |x, y| x ^ y);
+    equal: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::eq));
+    not_equal: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::ne));
+    greater: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::gt));
+    less: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::lt));
+    greater_equal: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::ge));
+    less_equal: |ab, out| by_register!(merge(ab[0].dtype, ab[1].dtype), R => compare(ab, out, R::le));
 }
 
 /// `select`: operands are the predicate and what to take where it is true and where it is not.
-pub(super) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
+pub(crate) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
     let [pred, a, b] = operands else {
         return Err("expected three operands".to_owned());
     };
@@ -48,23 +61,11 @@ pub(super) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
 }
 
 /// `clip`: operands are the tensor, the lower and the upper bound.
-pub(super) fn clip(operands: &[Operand], out: &mut Out) -> Outcome {
+pub(crate) fn clip(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x, low, high] = operands else {
         return Err("expected three operands".to_owned());
     };
     by_register!(out.dtype, R => clamp::<R>(x, [low, high], out))
-}
-
-fn comparison<R: Register>(op: &str, ab: [&Operand; 2], out: &mut Out) -> Outcome {
-    match op {
-        "equal" => compare(ab, out, R::eq),
-        "not_equal" => compare(ab, out, R::ne),
-        "greater" => compare(ab, out, R::gt),
-        "less" => compare(ab, out, R::lt),
-        "greater_equal" => compare(ab, out, R::ge),
-        "less_equal" => compare(ab, out, R::le),
-        _ => Err("no kernel".to_owned()),
-    }
 }
 
 /// Conversion to f64 keeps what is 0 and what is not, for every type.
@@ -104,29 +105,6 @@ fn clamp<R: Number>(x: &Operand, [low, high]: [&Operand; 2], out: &mut Out) -> O
         R::store(&v[..n], dtype, bytes);
         Ok(())
     })
-}
-
-/// The type that operands of a comparison convert to.
-fn merge(a: DType, b: DType) -> DType {
-    match (a.is_float(), b.is_float()) {
-        (true, true) if a.size() == b.size() && a != b => DType::F32,
-        (true, false) => a,
-        (false, true) => b,
-        (true, true) => wider(a, b),
-        (false, false) if a.is_signed() == b.is_signed() => wider(a, b),
-        (false, false) => {
-            let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
-            match unsigned.size() {
-                1 => wider(signed, DType::S16),
-                2 => wider(signed, DType::S32),
-                _ => DType::S64,
-            }
-        }
-    }
-}
-
-fn wider(a: DType, b: DType) -> DType {
-    if b.size() > a.size() { b } else { a }
 }
 
 fn any<R>(_: &[R]) -> Outcome {

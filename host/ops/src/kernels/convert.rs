@@ -7,7 +7,7 @@ use super::element::{Odd, by_register};
 use super::elementwise::{Outcome, for_each_block, map};
 use super::operand::{BLOCK, Operand};
 
-pub(super) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
+pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {
         return Err("expected one operand".to_owned());
     };

@@ -8,7 +8,7 @@ use super::elementwise::{Outcome, for_each_block};
 use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
 
-pub(super) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
+pub(crate) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     let [axis] = ints(attrs, "axis") else {
         return from_index(out, |index| index);
     };
@@ -19,7 +19,7 @@ pub(super) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     from_index(out, |index| index / repeats % extent)
 }
 
-pub(super) fn eye(out: &mut Out) -> Outcome {
+pub(crate) fn eye(_attrs: &[Attr], out: &mut Out) -> Outcome {
     let [.., rows, columns] = *out.shape else {
         return Err("the result needs two axes".to_owned());
     };
@@ -28,7 +28,7 @@ pub(super) fn eye(out: &mut Out) -> Outcome {
     })
 }
 
-pub(super) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
+pub(crate) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
     let mut element = [0; 16];
     for (to, bits) in element
         .as_chunks_mut::<8>()

@@ -16,7 +16,7 @@ const ROWS: usize = 128;
 const COLUMNS: usize = 256;
 const DEPTH: usize = 1024;
 
-pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
+pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
     if a.shape.contains(&0) || b.shape.contains(&0) {
         out.bytes.fill(0);
         return Ok(());

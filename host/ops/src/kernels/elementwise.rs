@@ -8,7 +8,7 @@ use super::operand::{BLOCK, Operand};
 use super::parallel;
 
 /// What goes wrong in a kernel, without the op's name.
-pub(super) type Outcome = Result<(), String>;
+pub(crate) type Outcome = Result<(), String>;
 
 /// Elements below which handing work to another core costs more than it saves.
 pub(super) const TASK: usize = 16 * BLOCK;

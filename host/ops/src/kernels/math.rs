@@ -1,50 +1,9 @@
-//! The mathematical functions in f64, each within two units in the last place of the exact value, but for the one
+//! Mathematical functions that the platform's library lacks, or has less exact, in f64, each within two units in the last place of the exact value, but for the one
 //! that Nx defines otherwise.
 
-use nx_vulkan_abi::DType;
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
-/// The function of one variable of that name, for results of type `dtype`.
-pub(super) fn unary(op: &str, dtype: DType) -> Option<fn(f64) -> f64> {
-    if op == "erf_inv" && dtype == DType::F64 {
-        return Some(erf_inv_of_nx);
-    }
-    FUNCTIONS
-        .iter()
-        .find(|(name, _)| *name == op)
-        .map(|(_, function)| *function)
-}
-
-type Function = fn(f64) -> f64;
-
-/// The platform's library where it is good; libm where the standard library computes from other functions.
-const FUNCTIONS: &[(&str, Function)] = &[
-    ("exp", f64::exp),
-    ("expm1", f64::exp_m1),
-    ("log", f64::ln),
-    ("log1p", f64::ln_1p),
-    ("sigmoid", sigmoid),
-    ("cos", f64::cos),
-    ("sin", f64::sin),
-    ("tan", f64::tan),
-    ("cosh", f64::cosh),
-    ("sinh", f64::sinh),
-    ("tanh", f64::tanh),
-    ("acosh", acosh),
-    ("asinh", libm::asinh),
-    ("atanh", libm::atanh),
-    ("acos", f64::acos),
-    ("asin", f64::asin),
-    ("atan", f64::atan),
-    ("sqrt", f64::sqrt),
-    ("rsqrt", rsqrt),
-    ("cbrt", libm::cbrt),
-    ("erf", libm::erf),
-    ("erfc", libm::erfc),
-    ("erf_inv", erf_inv),
-];
-
-fn sigmoid(x: f64) -> f64 {
+pub(crate) fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         return 1.0 / (1.0 + (-x).exp());
     }
@@ -52,12 +11,12 @@ fn sigmoid(x: f64) -> f64 {
     e / (1.0 + e)
 }
 
-fn rsqrt(x: f64) -> f64 {
+pub(crate) fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
 /// Winitzki's approximation (2008), good to 2e-3, refined by Halley's method, which triples the digits each time.
-fn erf_inv(x: f64) -> f64 {
+pub(crate) fn inverse_of_erf(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() {
         return x;
     }
@@ -88,7 +47,7 @@ fn erf_inv(x: f64) -> f64 {
 }
 
 /// Giles's polynomials (2010), good to 1e-7. Nx defines its f64 results by them, and `Nx.Random.normal` its samples.
-fn erf_inv_of_nx(x: f64) -> f64 {
+pub(crate) fn erf_inv_of_nx(x: f64) -> f64 {
     const CENTRE: [f64; 9] = [
         2.81022636e-08,
         3.43273939e-07,
@@ -130,13 +89,7 @@ fn winitzki(x: f64) -> f64 {
     ((half * half - log / A).sqrt() - half).sqrt()
 }
 
-/// The names of all functions of one variable.
-#[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().map(|(name, _)| *name)
-}
-
 /// libm's is only meant for arguments from 1 on.
-fn acosh(x: f64) -> f64 {
+pub(crate) fn acosh(x: f64) -> f64 {
     if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }

@@ -3,34 +3,35 @@
 //! `docs/ops.md` says what each op means. Floats of up to 32 bits are computed wider and rounded once. Nothing
 //! here knows devices, packs or tensors: operands are views of bytes in host memory.
 
-mod binary;
+pub(crate) mod binary;
 mod check;
-mod convert;
-mod create;
-mod dot;
+pub(crate) mod convert;
+pub(crate) mod create;
+pub(crate) mod dot;
 mod element;
 mod elementwise;
 mod fold;
-mod leapfrog;
+pub(crate) mod leapfrog;
 mod math;
 mod number;
 mod operand;
 mod parallel;
-mod reduce;
-mod table;
+pub(crate) mod reduce;
 #[cfg(test)]
 mod tests;
-mod unary;
+pub(crate) mod unary;
 
 pub use check::check;
 pub use leapfrog::{FAMILIES, Family};
-pub use table::{OpInfo, OpKind, ResultType, ops};
 
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
-use crate::attrs::Attr;
+use crate::attrs::{Attr, ints, text};
 use crate::error::{Error, Kind, Result};
+use crate::op::{Op, find};
+use elementwise::Outcome;
 use operand::Operand;
+use reduce::Space;
 
 /// A read-only operand.
 #[derive(Debug, Clone, Copy)]
@@ -67,17 +68,88 @@ pub struct Desc<'a> {
     pub shape: &'a [u64],
 }
 
+/// How a result is computed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kernel {
+    /// Of one operand, in f64 from what its elements are in the result's type, rounded once.
+    Map(fn(f64) -> f64),
+    /// The same of two operands.
+    Zip(fn(f64, f64) -> f64),
+    /// Of the operands broadcast to the result.
+    Elementwise(fn(&[Operand], &mut Out) -> Outcome),
+    /// Of nothing.
+    Create(fn(&[Attr], &mut Out) -> Outcome),
+    /// Of the kept and the reduced axes of an operand.
+    Fold(fn(&Space, &mut Out) -> Outcome),
+    /// The same, where the last of equal elements may win.
+    Index(fn(&Space, DType, bool, &mut Out) -> Outcome),
+    /// Of two operands with contracted axes.
+    Product(fn(&View, &View, &mut Out, &[Attr]) -> Outcome),
+    /// In a way of its own.
+    Whole(fn(&str, &[View], &mut [Out]) -> Outcome),
+}
+
+impl Kernel {
+    pub(crate) fn run(
+        self,
+        op: &Op,
+        inputs: &[View],
+        outputs: &mut [Out],
+        attrs: &[Attr],
+    ) -> Outcome {
+        let [out, ..] = outputs else {
+            return Err("expected a result".to_owned());
+        };
+        let operands = |shape: &[u64]| -> std::result::Result<Vec<Operand>, String> {
+            let fit = |view| Operand::broadcast(view, shape).ok_or("shapes do not fit");
+            Ok(inputs
+                .iter()
+                .map(fit)
+                .collect::<std::result::Result<_, _>>()?)
+        };
+        match (self, inputs) {
+            (Kernel::Map(f), _) => elementwise::map_wide(&operands(out.shape)?[0], out, f),
+            (Kernel::Zip(f), _) => {
+                let operands = operands(out.shape)?;
+                elementwise::zip_wide([&operands[0], &operands[1]], out, f)
+            }
+            (Kernel::Elementwise(f), _) => f(&operands(out.shape)?, out),
+            (Kernel::Create(f), _) => f(attrs, out),
+            (Kernel::Fold(f), [x]) => {
+                let axes = ints(attrs, "axes");
+                f(&Space::new(x, |axis| axes.contains(&axis)), out)
+            }
+            (Kernel::Index(f), [x]) => {
+                let axis = ints(attrs, "axis");
+                let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i));
+                f(
+                    &space,
+                    x.dtype,
+                    text(attrs, "tie_break") == Some("high"),
+                    out,
+                )
+            }
+            (Kernel::Product(f), [a, b]) => f(a, b, out, attrs),
+            (Kernel::Whole(f), _) => f(op.name, inputs, outputs),
+            _ => Err("wrong number of operands".to_owned()),
+        }
+    }
+}
+
 /// Whether the host runs `op` on these element types; otherwise the reason, as a sentence.
 pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::Result<(), String> {
-    let info = table::find(op).ok_or_else(|| format!("the host has no op named {op}"))?;
-    let copies = info.kind == OpKind::Fill || info.kind == OpKind::Cast && inputs == outputs;
-    let unfit = |dtype: &&DType| !match info.kind {
-        _ if copies => dtype.is_known(),
-        OpKind::Leapfrog => info.operands.has(**dtype),
-        _ => DTypeSet::REAL.has(**dtype),
+    let info = find(op).ok_or_else(|| format!("the host has no op named {op}"))?;
+    let copies = (info.contract.copies)(inputs, outputs);
+    let computed = |dtype: &DType, takes: DTypeSet| match copies {
+        true => dtype.is_known(),
+        false => takes.has(*dtype) && DTypeSet::REAL.has(*dtype),
     };
-    match inputs.iter().chain(outputs).find(unfit) {
-        Some(dtype) => Err(format!("the host does not run {op} on {dtype}")),
+    let operands = inputs.iter().zip(info.takes.iter().copied());
+    let unfit = operands
+        .chain(outputs.iter().map(|dtype| (dtype, DTypeSet::ALL)))
+        .find(|(dtype, takes)| !computed(dtype, *takes));
+    match unfit {
+        Some((dtype, _)) => Err(format!("the host does not run {op} on {dtype}")),
         None => Ok(()),
     }
 }
@@ -115,32 +187,9 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
     if outputs.iter().all(|out| out.bytes.is_empty()) {
         return Ok(());
     }
-    let Some(info) = table::find(op) else {
-        return Err(refuse("no kernel".to_owned()));
-    };
-    let [out] = outputs else {
-        return leapfrog::run(op, inputs, outputs).map_err(refuse);
-    };
-    let operands = || -> Result<Vec<Operand>> {
-        let fit = |view| {
-            Operand::broadcast(view, out.shape)
-                .ok_or_else(|| refuse("shapes do not fit".to_owned()))
-        };
-        inputs.iter().map(fit).collect()
-    };
-    let done = match (info.kind, inputs) {
-        (OpKind::Unary, _) => unary::run(op, &operands()?, out),
-        (OpKind::Binary, _) => binary::run(op, &operands()?, out),
-        (OpKind::Select, _) => binary::select(&operands()?, out),
-        (OpKind::Clip, _) => binary::clip(&operands()?, out),
-        (OpKind::Cast, _) => convert::as_type(&operands()?, out),
-        (OpKind::Iota, _) => create::iota(attrs, out),
-        (OpKind::Eye, _) => create::eye(out),
-        (OpKind::Fill, _) => create::fill(attrs, out),
-        (OpKind::Reduction, [x]) => reduce::run(op, x, out, attrs),
-        (OpKind::ArgReduction, [x]) => reduce::arg(op, x, out, attrs),
-        (OpKind::Dot, [a, b]) => dot::run(a, b, out, attrs),
-        _ => Err("wrong number of operands".to_owned()),
-    };
-    done.map_err(refuse)
+    let found = find(op).ok_or_else(|| refuse("no kernel".to_owned()))?;
+    found
+        .kernel
+        .run(found, inputs, outputs, attrs)
+        .map_err(refuse)
 }

@@ -12,7 +12,7 @@ pub(super) const BLOCK: usize = 1024;
 
 /// A view whose axes are merged as far as its strides allow.
 #[derive(Debug)]
-pub(super) struct Operand<'a> {
+pub(crate) struct Operand<'a> {
     pub(super) dtype: DType,
     bytes: &'a [u8],
     offset: i64,

@@ -1,4 +1,4 @@
-//! Reductions and arg reductions, by name, and the order in which they visit elements. How elements fold is in `fold`.
+//! Reductions and arg reductions, and the order in which they visit elements. How elements fold is in `fold`.
 //!
 //! The order depends on the request alone, never on the number of cores: stretches of fixed length fold apart and
 //! merge in order.
@@ -14,48 +14,70 @@ use super::number::Number;
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use super::{Out, View};
-use crate::attrs::{Attr, ints, text};
 
 /// Elements that fold before they merge with those before them.
 const STRETCH: u64 = 1 << 16;
 
-pub(super) fn run(op: &str, x: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
-    let axes = ints(attrs, "axes");
-    let space = Space::new(x, |axis| axes.contains(&axis));
-    let dtype = out.dtype;
-    let single = is_single(dtype);
-    let integers = |o: &Operand, shift: i64, start: u64, to: &mut [i64]| o.gather(shift, start, to);
+pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
+    fold(space, out, (0.0, 0), f64::add, i64::wrapping_add)
+}
+
+pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {
+    fold(space, out, (1.0, 1), f64::multiply, i64::wrapping_mul)
+}
+
+pub(crate) fn max(space: &Space, out: &mut Out) -> Outcome {
+    by_register!(out.dtype, R => each(space, out, R::LOWEST, plain, R::larger))
+}
+
+pub(crate) fn min(space: &Space, out: &mut Out) -> Outcome {
+    by_register!(out.dtype, R => each(space, out, R::HIGHEST, plain, R::smaller))
+}
+
+pub(crate) fn all(space: &Space, out: &mut Out) -> Outcome {
+    each(space, out, 1, truth, |all, x| all & x)
+}
+
+pub(crate) fn any(space: &Space, out: &mut Out) -> Outcome {
+    each(space, out, 0, truth, |any, x| any | x)
+}
+
+/// The index of the largest element; with `last` the last of equal ones.
+pub(crate) fn largest(space: &Space, from: DType, last: bool, out: &mut Out) -> Outcome {
+    by_register!(from, R => visit(space, &Extreme { largest: true, last, register: PhantomData::<fn(R)> }, out))
+}
+
+/// The index of the smallest element; with `last` the last of equal ones.
+pub(crate) fn smallest(space: &Space, from: DType, last: bool, out: &mut Out) -> Outcome {
+    by_register!(from, R => visit(space, &Extreme { largest: false, last, register: PhantomData::<fn(R)> }, out))
+}
+
+/// Floats in f64 from what they are in the result's type, integers wrapping in 64 bits.
+fn fold(
+    space: &Space,
+    out: &mut Out,
+    start: (f64, i64),
+    floats: impl Fn(f64, f64) -> f64 + Sync,
+    integers: impl Fn(i64, i64) -> i64 + Sync,
+) -> Outcome {
+    let single = is_single(out.dtype);
     let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| {
         o.gather_wide(single, shift, start, to)
     };
-    match op {
-        "sum" if dtype.is_float() => each(&space, out, 0.0, wide, f64::add),
-        "product" if dtype.is_float() => each(&space, out, 1.0, wide, f64::multiply),
-        "sum" => each(&space, out, 0, integers, i64::wrapping_add),
-        "product" => each(&space, out, 1, integers, i64::wrapping_mul),
-        "reduce_max" => by_register!(dtype, R => each(&space, out, R::LOWEST, plain, R::larger)),
-        "reduce_min" => by_register!(dtype, R => each(&space, out, R::HIGHEST, plain, R::smaller)),
-        "all" => each(&space, out, 1, truth, |all, x| all & x),
-        "any" => each(&space, out, 0, truth, |any, x| any | x),
-        _ => Err("no kernel".to_owned()),
+    match out.dtype.is_float() {
+        true => each(space, out, start.0, wide, floats),
+        false => each(space, out, start.1, plain, integers),
     }
 }
 
-pub(super) fn arg(op: &str, x: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
-    let axis = ints(attrs, "axis");
-    let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i));
-    let (largest, last) = (op == "argmax", text(attrs, "tie_break") == Some("high"));
-    by_register!(x.dtype, R => visit(&space, &Extreme { largest, last, register: PhantomData::<fn(R)> }, out))
-}
-
 /// The kept and the reduced axes of an operand.
-struct Space<'a> {
+pub(crate) struct Space<'a> {
     /// Nothing when there are no elements at all.
     axes: Option<(Operand<'a>, Operand<'a>)>,
 }
 
 impl<'a> Space<'a> {
-    fn new(x: &View<'a>, reduced: impl Fn(i64) -> bool) -> Space<'a> {
+    pub(super) fn new(x: &View<'a>, reduced: impl Fn(i64) -> bool) -> Space<'a> {
         if x.shape.contains(&0) {
             return Space { axes: None };
         }

@@ -10,10 +10,7 @@ use crate::{
     output::{Outcome, Problem},
 };
 use nx_vulkan_conformance::sweep;
-use nx_vulkan_ops::{
-    infer,
-    kernels::{self, OpInfo, OpKind},
-};
+use nx_vulkan_ops::{Op, infer};
 use std::fmt::Write;
 
 /// Powers of two of the elements.
@@ -41,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Probl
         for (dtype, _) in sweep::canonical(op)? {
             for &power in sizes {
                 // A product of two matrices of 2^20 elements is 2^31 operations; the host needs minutes for it.
-                let power = if op.kind == OpKind::Dot {
+                let power = if op.contract.tiled {
                     power.min(16)
                 } else {
                     power
@@ -79,7 +76,7 @@ fn ops(
     runtime: &nx_vulkan_host::Runtime,
     id: &str,
     filter: Option<&str>,
-) -> Result<Vec<&'static OpInfo>, Problem> {
+) -> Result<Vec<&'static Op>, Problem> {
     let table = runtime.table();
     let pack = table.packs.iter().find(|pack| pack.id == id);
     let has = |name: &str| pack.is_some_and(|pack| pack.kernels.iter().any(|k| k.op == name));
@@ -88,8 +85,7 @@ fn ops(
         Some((_, Some(start))) => name.starts_with(start),
         Some((exact, None)) => name == exact,
     };
-    let ops: Vec<&OpInfo> = kernels::ops()
-        .iter()
+    let ops: Vec<&Op> = nx_vulkan_ops::ops()
         .filter(|op| has(op.name) && wanted(op.name))
         .collect();
     if ops.is_empty() {

@@ -10,7 +10,6 @@ use crate::{
 };
 use nx_vulkan_conformance::sweep;
 use nx_vulkan_host::device;
-use nx_vulkan_ops::kernels;
 use std::{
     fmt::Write,
     io::{IsTerminal, stderr},
@@ -93,7 +92,7 @@ fn unknown(session: &Session) -> Result<Vec<String>, Problem> {
         .iter()
         .flat_map(|pack| pack.kernels.iter().map(|kernel| kernel.op.clone()));
     let mut ops: Vec<String> = ops
-        .filter(|op| kernels::ops().iter().all(|known| known.name != op))
+        .filter(|op| nx_vulkan_ops::ops().all(|known| known.name != op))
         .collect();
     ops.sort();
     ops.dedup();

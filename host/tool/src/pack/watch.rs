@@ -11,7 +11,7 @@ use nx_vulkan_host::{
     Config, DType, Runtime,
     live::{Event, EventKind},
 };
-use nx_vulkan_ops::kernels::{self, OpInfo};
+use nx_vulkan_ops::Op;
 use nx_vulkan_registry::LoadedPack;
 use std::{
     collections::BTreeMap,
@@ -146,12 +146,12 @@ fn measure(
         Some((_, Some(start))) => op.starts_with(start),
         Some((exact, None)) => op == exact,
     };
-    let has = |op: &OpInfo| {
+    let has = |op: &Op| {
         let mut kernels = here.iter().flat_map(|pack| &pack.kernels);
         wanted(op.name) && kernels.any(|kernel| kernel.op == op.name)
     };
     let mut fresh = BTreeMap::new();
-    for op in kernels::ops().iter().filter(|op| has(op)) {
+    for op in nx_vulkan_ops::ops().filter(|op| has(op)) {
         let types: Vec<DType> = sweep::canonical(op)?.into_iter().map(|row| row.0).collect();
         let preferred = types.iter().find(|dtype| **dtype == DType::F32);
         let Some(&dtype) = preferred.or(types.first()) else {

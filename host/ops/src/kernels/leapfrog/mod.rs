@@ -19,7 +19,7 @@ use real::Real;
 const FLOATS: DTypeSet = DTypeSet::of(&[DType::F32, DType::F64]);
 
 /// Checks types and shapes of an op that has its number of operands and results.
-pub(super) fn check(op: &str, inputs: &[Desc], outputs: &[Desc]) -> Outcome {
+pub(crate) fn check(op: &str, inputs: &[Desc], outputs: &[Desc]) -> Outcome {
     let family = Family::of(op).ok_or("there is no such family")?;
     let ([q, _, _, scalars], [q_chain, _, _, _]) = (inputs, outputs) else {
         return Err("expected 4 operands and 4 results".to_owned());
@@ -72,7 +72,7 @@ pub(super) fn check(op: &str, inputs: &[Desc], outputs: &[Desc]) -> Outcome {
 }
 
 /// Takes the steps. The request has passed [`check`], and no result is empty.
-pub(super) fn run(op: &str, inputs: &[View], outputs: &mut [Out]) -> Outcome {
+pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out]) -> Outcome {
     let family = Family::of(op).ok_or("there is no such family")?;
     match inputs.first().map(|q| q.dtype) {
         Some(DType::F32) => chains::<f32>(family, inputs, outputs),
