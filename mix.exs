@@ -7,7 +7,7 @@ defmodule Mix.Tasks.Compile.NxVulkan do
 
   @impl true
   def run(_args) do
-    crates = ["nx-vulkan-nif", "nx-vulkan-host" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
+    crates = ["nx-vulkan-nif", "nx-vulkan-tool" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
     build(["build", "--release" | Enum.flat_map(crates, &["-p", &1])])
 
     nif = install(library("nx_vulkan_nif"), "priv/libnx_vulkan_nif#{nif_extension()}")

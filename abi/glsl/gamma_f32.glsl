@@ -1,7 +1,7 @@
 // The logarithm of the gamma function in f32 for positive arguments, and differences of it that would cancel.
 // Methods and coefficients are those of fdlibm's e_lgamma_r.c: Copyright (C) 1993 by Sun Microsystems, Inc. Permission
 // to use, copy, modify, and distribute it is freely granted, provided that this notice is preserved.
-// Each function states a bound of its error, which host/tests/gamma.rs keeps on lavapipe (Mesa 25.0, LLVM 19).
+// Each function states a bound of its error, which host/tool/tests/gamma.rs keeps on lavapipe (Mesa 25.0, LLVM 19).
 #ifndef NXV_GAMMA_F32_GLSL
 #define NXV_GAMMA_F32_GLSL
 #include "math_f32.glsl"

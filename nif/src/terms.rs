@@ -1,7 +1,7 @@
 //! Elixir terms as the host's values: types, shapes, attributes.
 
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::attrs::{Attr, AttrValue};
+use nx_vulkan_host::{Attr, AttrValue};
 use rustler::{Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, types::tuple};
 
 mod atoms {

@@ -1,7 +1,7 @@
 //! The leapfrog kernel pack: `pack.toml` lists its families, `shaders/` holds one shader that takes their steps and one
 //! that adds up their log densities, and `plan` brings them together. It never touches a device.
 //!
-//! To add a family, add a row to `pack.toml`, and its host kernel in `host/src/kernels/leapfrog`.
+//! To add a family, add a row to `pack.toml`, and its host kernel in `host/ops/src/kernels/leapfrog`.
 
 mod problem;
 mod table;

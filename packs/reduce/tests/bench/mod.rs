@@ -1,10 +1,8 @@
 //! A device with this pack, operands in every layout, and the comparison with the host kernels.
 
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{
-    Attr, Config, Runtime, Tensor,
-    kernels::{self, Out, View},
-};
+use nx_vulkan_host::{Attr, Config, Runtime, Tensor};
+use nx_vulkan_ops::kernels::{self, Out, View};
 use std::sync::Arc;
 
 /// A runtime that finds this pack and no other.

@@ -1,0 +1,232 @@
+//! What the sweep runs: every op on every type in every layout, sampled where the combinations are too many.
+
+use super::layout::Operand;
+use nx_vulkan_abi::DType;
+use nx_vulkan_ops::{
+    Attr, Result,
+    infer::{Spec, infer},
+    layout::{LAYOUTS, Layout},
+    op::{Op, Types},
+    values::{Rng, Values},
+};
+
+/// Half of the mixed requests are contiguous.
+const MIXED_LAYOUTS: [Layout; 6] = [
+    Layout::Contiguous,
+    Layout::Contiguous,
+    Layout::Contiguous,
+    Layout::Transposed,
+    Layout::Broadcast,
+    Layout::Sliced,
+];
+
+/// How many of the problems of a layout are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variety {
+    One,
+    Few,
+    All,
+}
+
+/// One request with the layout of its operands.
+#[derive(Debug, Clone)]
+pub(super) struct Case {
+    pub(super) op: &'static Op,
+    pub(super) inputs: Vec<Operand>,
+    /// At least one.
+    pub(super) outputs: Vec<Spec>,
+    pub(super) attrs: Vec<Attr>,
+    pub(super) layout: Layout,
+    pub(super) values: Values,
+    pub(super) seed: u64,
+}
+
+/// The cases of `op`. The same seed gives the same cases.
+///
+/// # Errors
+/// Bad input when the tables here break the op's contract.
+pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>> {
+    let mut rng = Rng(op
+        .name
+        .bytes()
+        .fold(seed, |hash, byte| hash.wrapping_mul(31) ^ u64::from(byte)));
+    let mut all = Vec::new();
+    let same = op.alone();
+    let large = rng.below(same.len() as u64) as usize;
+    let varied = rng.below(same.len() as u64) as usize;
+    for (index, types) in same.iter().enumerate() {
+        // f32 and one other type see every shape; the others those that need few different shaders.
+        let is_varied = index == varied || types.inputs.last() == Some(&DType::F32);
+        let variety = match (quick, is_varied) {
+            (true, _) => Variety::One,
+            (_, true) => Variety::All,
+            _ => Variety::Few,
+        };
+        for layout in LAYOUTS {
+            let skip = match layout {
+                Layout::Large => index != large && !op.contract.tiled || quick,
+                Layout::Contiguous | Layout::Empty | Layout::Scalar => false,
+                _ => op.arity() == 0,
+            };
+            if !skip {
+                in_layout(op, types, layout, variety, &mut rng, &mut all)?;
+            }
+        }
+    }
+    if !quick {
+        for types in mixed_types(op, &mut rng) {
+            let layout = rng.pick(&MIXED_LAYOUTS);
+            in_layout(op, &types, layout, Variety::One, &mut rng, &mut all)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Operands of different types as Nx merges them, and results of other types than it infers.
+fn mixed_types(op: &Op, rng: &mut Rng) -> Vec<Types> {
+    let (mut all, count) = op.mixed();
+    if count < all.len() {
+        (1..all.len()).for_each(|i| all.swap(i, rng.below(i as u64 + 1) as usize));
+    }
+    all.truncate(count);
+    all
+}
+
+/// The cases of one combination of types in one layout.
+fn in_layout(
+    op: &'static Op,
+    types: &Types,
+    layout: Layout,
+    variety: Variety,
+    rng: &mut Rng,
+    to: &mut Vec<Case>,
+) -> Result<()> {
+    let dtype = types.output.unwrap_or(DType::F32);
+    let mut problems = op.problems(layout, dtype, variety == Variety::All, rng);
+    let most = match (variety, layout) {
+        (Variety::One, _) => 1,
+        (Variety::Few, Layout::Contiguous) => 4,
+        (Variety::Few, _) => 2,
+        (Variety::All, _) => problems.len(),
+    };
+    (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
+    problems.truncate(most);
+    let both = [Values::Finite, Values::Special];
+    for problem in problems {
+        let inputs: Vec<Spec> = types
+            .inputs
+            .iter()
+            .copied()
+            .zip(problem.inputs.iter().cloned())
+            .collect();
+        // Results that do not follow are named, as are those that have more axes than the operands.
+        let named =
+            !op.contract.infers || !problem.output.is_empty() && op.contract.results.len() > 1;
+        let dtype = types.output.or(types.inputs.first().copied());
+        let given = dtype
+            .filter(|_| named)
+            .map(|dtype| (dtype, problem.output.clone()));
+        let mut request = infer(op, &inputs, given, &problem.attrs)?;
+        if let Some(dtype) = types.output {
+            request.outputs[0].0 = dtype;
+        }
+        let values: &[Values] = match layout {
+            Layout::Contiguous if op.arity() > 0 => &both,
+            Layout::Empty | Layout::Large => &both[..1],
+            _ => &both[rng.below(2) as usize..][..1],
+        };
+        for &values in values {
+            let seed = rng.next();
+            let mut layouts = Rng(seed);
+            let varies = variety == Variety::All;
+            let operand = |(index, (dtype, shape)): (usize, &Spec)| {
+                // A second operand in another layout than the first: both paths of a kernel in one request.
+                let other = varies && index > 0 && layouts.below(2) == 0;
+                let layout = if other { Layout::Contiguous } else { layout };
+                Operand::new(*dtype, shape, layout, varies.then_some(&mut layouts))
+            };
+            to.push(Case {
+                op,
+                inputs: inputs.iter().enumerate().map(operand).collect(),
+                outputs: request.outputs.clone(),
+                attrs: request.attrs.clone(),
+                layout,
+                values,
+                seed,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nx_vulkan_ops::kernels;
+
+    #[test]
+    fn every_op_has_every_type_in_every_layout() {
+        for op in ops() {
+            let all = cases(op, 1, false).unwrap();
+            let of_result = op.arity() == 0 || op.kind == OpKind::Cast;
+            for types in same_types(op) {
+                let dtype = if of_result {
+                    types.output
+                } else {
+                    types.inputs.last().copied()
+                };
+                for layout in LAYOUTS {
+                    // `eye` has no scalar form, an op without operands no strided one, and large ones are samples.
+                    let strided =
+                        !matches!(layout, Layout::Contiguous | Layout::Empty | Layout::Scalar);
+                    if op.kind == OpKind::Eye && layout == Layout::Scalar
+                        || op.arity() == 0 && strided
+                        || layout == Layout::Large
+                    {
+                        continue;
+                    }
+                    let found = all.iter().any(|case| {
+                        let input = case.inputs.last().map(|input| input.dtype);
+                        case.layout == layout
+                            && dtype
+                                == if of_result {
+                                    Some(case.outputs[0].0)
+                                } else {
+                                    input
+                                }
+                    });
+                    assert!(found, "{} {types:?} {layout:?}", op.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_case_keeps_its_ops_contract() {
+        for op in ops() {
+            for case in cases(op, 5, false).unwrap() {
+                let desc = |(dtype, shape): (DType, &'static [u64])| kernels::Desc { dtype, shape };
+                let leak = |shape: &[u64]| -> &'static [u64] { shape.to_vec().leak() };
+                let inputs: Vec<_> = case
+                    .inputs
+                    .iter()
+                    .map(|i| desc((i.dtype, leak(&i.shape))))
+                    .collect();
+                let outputs: Vec<_> = case
+                    .outputs
+                    .iter()
+                    .map(|(dtype, shape)| desc((*dtype, leak(shape))))
+                    .collect();
+                kernels::check(op.name, &inputs, &outputs, &case.attrs).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let op = ops().find(|op| op.name == "add").unwrap();
+        let shown = |seed| format!("{:?}", cases(op, seed, false).unwrap());
+        assert_eq!(shown(3), shown(3));
+        assert_ne!(shown(3), shown(4));
+    }
+}

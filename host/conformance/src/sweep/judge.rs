@@ -1,0 +1,378 @@
+//! Comparison of two results, element by element. What is allowed is in `tolerance`.
+
+use super::oracle::float;
+use nx_vulkan_abi::DType;
+use nx_vulkan_ops::tolerance::{Growth, Tolerance};
+
+/// What is expected of a result.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    pub(super) dtype: DType,
+    /// The host kernel's result.
+    pub(super) bytes: &'a [u8],
+    /// Its results where denormal operands count as zero, or where factors come in another order.
+    pub(super) others: &'a [Vec<u8>],
+    /// For each element the sum of its terms' magnitudes, where the tolerance asks for it.
+    pub(super) magnitudes: Option<&'a [f64]>,
+    /// Elements that make one result.
+    pub(super) terms: u64,
+}
+
+/// What came of a comparison.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Verdict {
+    /// The largest distance between finite elements, in ulp.
+    pub(super) ulp: u64,
+    /// Elements for which a denormal counted as zero.
+    pub(super) flushed: u64,
+    /// The first element beyond the tolerance.
+    pub(super) wrong: Option<Wrong>,
+}
+
+/// An element beyond the tolerance.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wrong {
+    pub(super) index: u64,
+    pub(super) got: String,
+    pub(super) expected: String,
+    pub(super) ulp: Option<u64>,
+}
+
+/// Compares `got` with what is expected.
+pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) -> Verdict {
+    let mut verdict = Verdict::default();
+    if !expected.dtype.is_float() {
+        verdict.wrong = exact(expected, got);
+        return verdict;
+    }
+    let size = expected.dtype.size() as usize;
+    let elements = expected
+        .bytes
+        .chunks_exact(size)
+        .zip(got.chunks_exact(size));
+    for (index, (want, have)) in elements.enumerate() {
+        if want == have {
+            continue;
+        }
+        let (want, have) = (
+            Float::read(expected.dtype, want),
+            Float::read(expected.dtype, have),
+        );
+        let slack = slack(expected, tolerance, index);
+        if want.accepts(&have, tolerance, slack) {
+            verdict.ulp = verdict.ulp.max(want.distance(&have).unwrap_or(0));
+            continue;
+        }
+        if tolerance.flushes {
+            let range = index * size..(index + 1) * size;
+            let mut others = expected
+                .others
+                .iter()
+                .map(|bytes| Float::read(expected.dtype, &bytes[range.clone()]));
+            let zeros = Tolerance {
+                zeros_equal: true,
+                ..*tolerance
+            };
+            // What rounds up to the smallest normal number may also have been flushed before it did.
+            let flushed = |want: &Float| {
+                have.is_tiny() && want.is_tiny() && (want.value != 0.0 || have.value != 0.0)
+            };
+            let accepted = |want: &Float| want.accepts(&have, &zeros, slack) || flushed(want);
+            if flushed(&want) || others.any(|want| accepted(&want)) {
+                verdict.flushed += 1;
+                continue;
+            }
+        }
+        verdict.wrong.get_or_insert_with(|| Wrong {
+            index: index as u64,
+            got: have.to_string(),
+            expected: want.to_string(),
+            ulp: want.distance(&have),
+        });
+    }
+    verdict
+}
+
+/// Bytes for bytes, with the results on flushed operands as an alternative.
+fn exact(expected: &Expected<'_>, got: &[u8]) -> Option<Wrong> {
+    let size = expected.dtype.size() as usize;
+    let index = (0..got.len() / size).find(|i| {
+        let at = i * size..(i + 1) * size;
+        let mut others = expected.others.iter();
+        let other = others.any(|bytes| bytes[at.clone()] == got[at.clone()]);
+        expected.bytes[at.clone()] != got[at] && !other
+    })?;
+    let at = index * size..(index + 1) * size;
+    Some(Wrong {
+        index: index as u64,
+        got: show(expected.dtype, &got[at.clone()]),
+        expected: show(expected.dtype, &expected.bytes[at]),
+        ulp: None,
+    })
+}
+
+fn show(dtype: DType, bytes: &[u8]) -> String {
+    if bytes.len() > 8 || !dtype.is_integer() {
+        return format!("bytes {bytes:02x?}");
+    }
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let unused = 64 - 8 * bytes.len() as u32;
+    let bits = u64::from_le_bytes(word) << unused;
+    if dtype.is_signed() {
+        (bits as i64 >> unused).to_string()
+    } else {
+        (bits >> unused).to_string()
+    }
+}
+
+fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack {
+    let computed_in = if expected.dtype == DType::F64 {
+        f64::EPSILON
+    } else {
+        f32::EPSILON.into()
+    };
+    let magnitude = expected.magnitudes.map_or(0.0, |all| all[index]);
+    let n = expected.terms as f64;
+    match tolerance.growth {
+        Growth::None => Slack::default(),
+        Growth::Factors => Slack {
+            relative: computed_in * n / 2.0,
+            absolute: 0.0,
+        },
+        Growth::Terms => Slack {
+            relative: 0.0,
+            absolute: computed_in * (1.0 + n.sqrt()) * magnitude,
+        },
+        Growth::Compensated => Slack {
+            relative: 0.0,
+            absolute: computed_in * computed_in * n * magnitude,
+        },
+        Growth::Steps => Slack {
+            relative: 0.0,
+            absolute: 4.0 * computed_in * (1.0 + n) * magnitude,
+        },
+    }
+}
+
+/// What is allowed beside a number of ulp.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slack {
+    relative: f64,
+    absolute: f64,
+}
+
+/// An element of a float type.
+#[derive(Debug, Clone, Copy)]
+struct Float {
+    dtype: DType,
+    value: f64,
+    bits: u64,
+}
+
+impl Float {
+    fn read(dtype: DType, bytes: &[u8]) -> Float {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let value = float(dtype, bytes).expect("only floats are read as floats");
+        let bits = u64::from_le_bytes(word);
+        Float { dtype, value, bits }
+    }
+
+    fn accepts(&self, got: &Float, tolerance: &Tolerance, slack: Slack) -> bool {
+        if self.value.is_nan() || got.value.is_nan() {
+            return self.value.is_nan() && got.value.is_nan();
+        }
+        if self.value == 0.0 && got.value == 0.0 {
+            return tolerance.zeros_equal || self.bits == got.bits;
+        }
+        let apart = (self.value - got.value).abs();
+        let allowed = slack.absolute + slack.relative * self.value.abs();
+        self.distance(got).is_some_and(|ulp| ulp <= tolerance.ulp)
+            || apart.is_finite() && apart <= allowed + tolerance.ulp as f64 * self.ulp()
+    }
+
+    /// Representable numbers between both; none where one is not a number.
+    fn distance(&self, other: &Float) -> Option<u64> {
+        let both = !self.value.is_nan() && !other.value.is_nan();
+        both.then(|| self.rank().abs_diff(other.rank()).min(u128::from(u64::MAX)) as u64)
+    }
+
+    /// Position among the numbers of the type; both zeros are at 0.
+    fn rank(&self) -> i128 {
+        let sign = 1u64 << (self.dtype.size() * 8 - 1);
+        let magnitude = i128::from(self.bits & (sign - 1));
+        if self.bits & sign == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
+    }
+
+    /// Distance to the next number of larger magnitude.
+    fn ulp(&self) -> f64 {
+        let (digits, lowest) = match self.dtype {
+            DType::F16 => (10, -14),
+            DType::BF16 => (7, -126),
+            DType::F32 => (23, -126),
+            _ => (52, -1022),
+        };
+        let exponent = (self.value.abs().to_bits() >> 52) as i32 - 1023;
+        f64::from(exponent.max(lowest) - digits).exp2()
+    }
+
+    /// Whether it is zero, denormal or the smallest normal number of the type it was computed in, which for f16 is f32.
+    fn is_tiny(&self) -> bool {
+        let smallest = if self.dtype == DType::F64 {
+            f64::MIN_POSITIVE
+        } else {
+            f32::MIN_POSITIVE.into()
+        };
+        self.value.abs() <= smallest
+    }
+}
+
+impl std::fmt::Display for Float {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = 2 * self.dtype.size() as usize;
+        write!(f, "{:e} (0x{:0digits$x})", self.value, self.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRICT: Tolerance = Tolerance {
+        ulp: 1,
+        growth: Growth::None,
+        flushes: false,
+        zeros_equal: false,
+    };
+
+    fn of_f32(want: f32, have: f32, tolerance: &Tolerance, magnitude: Option<f64>) -> Verdict {
+        let (want, have) = (want.to_le_bytes(), have.to_le_bytes());
+        let magnitudes = magnitude.map(|m| [m]);
+        let expected = Expected {
+            dtype: DType::F32,
+            bytes: &want,
+            others: &[],
+            magnitudes: magnitudes.as_ref().map(|m| &m[..]),
+            terms: 100,
+        };
+        judge(&expected, &have, tolerance)
+    }
+
+    #[test]
+    fn one_ulp_is_accepted_and_two_are_not() {
+        let next = f32::from_bits(1.0f32.to_bits() + 1);
+        let after = f32::from_bits(1.0f32.to_bits() + 2);
+        assert_eq!(
+            of_f32(1.0, next, &STRICT, None),
+            Verdict {
+                ulp: 1,
+                ..Verdict::default()
+            }
+        );
+        assert_eq!(
+            of_f32(1.0, after, &STRICT, None).wrong.unwrap().ulp,
+            Some(2)
+        );
+        assert!(
+            of_f32(f32::MAX, f32::INFINITY, &STRICT, None)
+                .wrong
+                .is_none()
+        );
+        assert!(of_f32(1.0, -1.0, &STRICT, None).wrong.is_some());
+    }
+
+    #[test]
+    fn nan_infinity_and_signs_of_zeros_are_told_apart() {
+        assert!(of_f32(f32::NAN, -f32::NAN, &STRICT, None).wrong.is_none());
+        for (want, have) in [
+            (f32::NAN, 0.0),
+            (1.0, f32::NAN),
+            (f32::INFINITY, -f32::INFINITY),
+            (0.0, -0.0),
+        ] {
+            assert!(
+                of_f32(want, have, &STRICT, None).wrong.is_some(),
+                "{want} {have}"
+            );
+            let sum = Tolerance {
+                growth: Growth::Terms,
+                ..STRICT
+            };
+            assert!(
+                of_f32(want, have, &sum, Some(f64::INFINITY))
+                    .wrong
+                    .is_some(),
+                "{want} {have}"
+            );
+        }
+    }
+
+    #[test]
+    fn flushing_needs_leave() {
+        let tiny = f32::from_bits(5);
+        let flushes = Tolerance {
+            flushes: true,
+            ..STRICT
+        };
+        assert!(of_f32(tiny, 0.0, &STRICT, None).wrong.is_some());
+        assert_eq!(of_f32(tiny, 0.0, &flushes, None).flushed, 1);
+        assert!(
+            of_f32(2.0 * f32::MIN_POSITIVE, 0.0, &flushes, None)
+                .wrong
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn terms_widen_what_is_allowed_by_their_magnitude() {
+        let sum = Tolerance {
+            growth: Growth::Terms,
+            ..STRICT
+        };
+        let eps = f64::from(f32::EPSILON);
+        assert!(
+            of_f32(1e-3, (1e-3 + 10.0 * eps) as f32, &sum, Some(1.0))
+                .wrong
+                .is_none()
+        );
+        assert!(
+            of_f32(1e-3, (1e-3 + 13.0 * eps) as f32, &sum, Some(1.0))
+                .wrong
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn steps_allow_errors_of_the_largest_magnitude_and_no_more() {
+        let steps = Tolerance {
+            growth: Growth::Steps,
+            ..STRICT
+        };
+        let eps = f64::from(f32::EPSILON);
+        let off = |by: f64| of_f32(1e-3, (1e-3 + by * eps) as f32, &steps, Some(1.0));
+        assert!(off(400.0).wrong.is_none());
+        assert!(off(410.0).wrong.is_some());
+    }
+
+    #[test]
+    fn integers_must_be_equal() {
+        let expected = Expected {
+            dtype: DType::S8,
+            bytes: &[1, 0xff],
+            others: &[],
+            magnitudes: None,
+            terms: 1,
+        };
+        assert!(judge(&expected, &[1, 0xff], &STRICT).wrong.is_none());
+        let wrong = judge(&expected, &[1, 0xfe], &STRICT).wrong.unwrap();
+        assert_eq!(
+            (wrong.index, wrong.got.as_str(), wrong.expected.as_str()),
+            (1, "-2", "-1")
+        );
+    }
+}

@@ -1,0 +1,281 @@
+//! What the host kernel answers to a case, with what the tolerance needs to know beside it.
+
+use super::{cases::Case, judge::Expected};
+use half::{bf16, f16};
+use kernels::{Out, View};
+use nx_vulkan_abi::DType;
+use nx_vulkan_host::Tensor;
+use nx_vulkan_ops::{
+    Result,
+    infer::Spec,
+    kernels,
+    tolerance::{Growth, Tolerance},
+    values::push_float,
+};
+
+/// The host kernel's answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    dtype: DType,
+    bytes: Vec<u8>,
+    others: Vec<Vec<u8>>,
+    magnitudes: Option<Vec<f64>>,
+    terms: u64,
+}
+
+impl Answer {
+    pub(super) fn expected(&self) -> Expected<'_> {
+        Expected {
+            dtype: self.dtype,
+            bytes: &self.bytes,
+            others: &self.others,
+            magnitudes: self.magnitudes.as_deref(),
+            terms: self.terms,
+        }
+    }
+}
+
+/// Runs the case on the host, with an answer for each result. `bases` are the uploaded bytes, `views` the operands as
+/// views of them.
+///
+/// # Errors
+/// Those of the host kernel.
+pub(super) fn answers(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    tolerance: &Tolerance,
+) -> Result<Vec<Answer>> {
+    if case.op.bound.growth == Growth::Steps {
+        chains(case, bases, views)
+    } else {
+        answer(case, bases, views, tolerance).map(|answer| vec![answer])
+    }
+}
+
+/// Answers whose errors are those of the largest number in each.
+fn chains(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
+    let own = |view: &Tensor| view.dtype();
+    let all = |bases: &[Vec<u8>]| run_all(case, bases, views, own, &case.outputs);
+    let flushed = without_denormals(case, bases, views);
+    let flushed = flushed.map(|bases| all(&bases)).transpose()?;
+    let answer = |(index, bytes): (usize, Vec<u8>)| {
+        let dtype = case.outputs[index].0;
+        let elements = bytes.chunks_exact(dtype.size() as usize);
+        let magnitudes = elements.filter_map(|element| float(dtype, element));
+        let largest = magnitudes
+            .map(f64::abs)
+            .filter(|magnitude| magnitude.is_finite())
+            .fold(0.0, f64::max);
+        Answer {
+            dtype,
+            magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
+            others: flushed.iter().map(|all| all[index].clone()).collect(),
+            terms: case.outputs[0].1[1],
+            bytes,
+        }
+    };
+    Ok(all(bases)?.into_iter().enumerate().map(answer).collect())
+}
+
+fn answer(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    tolerance: &Tolerance,
+) -> Result<Answer> {
+    let dtype = case.outputs[0].0;
+    let own = |view: &Tensor| view.dtype();
+    let bytes = run(case, bases, views, own, dtype)?;
+    let mut others = Vec::new();
+    if tolerance.flushes
+        && let Some(bases) = without_denormals(case, bases, views)
+    {
+        others.push(run(case, &bases, views, own, dtype)?);
+    }
+    if tolerance.growth == Growth::Factors
+        && let Some(bases) = signs_of_finite_factors(bases, views)
+    {
+        let mut other = run(case, &bases, views, own, dtype)?;
+        let size = dtype.size() as usize;
+        for (other, own) in other.chunks_exact_mut(size).zip(bytes.chunks_exact(size)) {
+            if float(dtype, other).is_none_or(f64::is_finite) {
+                other.copy_from_slice(own);
+            }
+        }
+        others.push(other);
+    }
+    let magnitudes = match tolerance.growth {
+        Growth::Terms | Growth::Compensated => {
+            let bases: Vec<Vec<u8>> = bases
+                .iter()
+                .zip(views)
+                .map(|(base, view)| magnitudes(view.dtype(), base))
+                .collect();
+            let bytes = run(case, &bases, views, |_| DType::F64, DType::F64)?;
+            Some(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|chunk| f64::from_le_bytes(*chunk))
+                    .collect(),
+            )
+        }
+        _ => None,
+    };
+    Ok(Answer {
+        dtype,
+        bytes,
+        others,
+        magnitudes,
+        terms: terms(case),
+    })
+}
+
+fn run(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    types: impl Fn(&Tensor) -> DType,
+    result: DType,
+) -> Result<Vec<u8>> {
+    let output = (result, case.outputs[0].1.clone());
+    run_all(case, bases, views, types, &[output]).map(|mut all| all.remove(0))
+}
+
+fn run_all(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    types: impl Fn(&Tensor) -> DType,
+    outputs: &[Spec],
+) -> Result<Vec<Vec<u8>>> {
+    let inputs: Vec<View<'_>> = views
+        .iter()
+        .zip(bases)
+        .map(|(tensor, bytes)| View {
+            dtype: types(tensor),
+            shape: tensor.shape(),
+            strides: tensor.strides(),
+            offset: tensor.offset(),
+            bytes,
+        })
+        .collect();
+    let size = |(dtype, shape): &Spec| (shape.iter().product::<u64>() * dtype.size()) as usize;
+    let mut results: Vec<Vec<u8>> = outputs.iter().map(|output| vec![0; size(output)]).collect();
+    let mut outs: Vec<Out<'_>> = outputs
+        .iter()
+        .zip(&mut results)
+        .map(|((dtype, shape), bytes)| Out {
+            dtype: *dtype,
+            shape,
+            bytes,
+        })
+        .collect();
+    kernels::run(case.op.name, &inputs, &mut outs, &case.attrs)?;
+    Ok(results)
+}
+
+/// Elements that make one result.
+fn terms(case: &Case) -> u64 {
+    let inputs: Vec<&[u64]> = case.inputs.iter().map(|x| x.shape.as_slice()).collect();
+    case.op.terms(&inputs, &case.outputs[0].1, &case.attrs)
+}
+
+/// The operands with denormals replaced by zeros; nothing where there are none.
+fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
+    let computed = |view: &Tensor| {
+        if case.outputs[0].0.is_float() {
+            case.outputs[0].0
+        } else {
+            view.dtype()
+        }
+    };
+    let mut changed = false;
+    let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
+        let dtype = view.dtype();
+        let wide = dtype == DType::F64 && computed(view) == DType::F64;
+        let smallest = if wide {
+            f64::MIN_POSITIVE
+        } else {
+            f32::MIN_POSITIVE.into()
+        };
+        let mut bytes = Vec::with_capacity(base.len());
+        for element in base.chunks_exact(dtype.size() as usize) {
+            match float(dtype, element) {
+                Some(value) if value != 0.0 && value.abs() < smallest => {
+                    changed = true;
+                    push_float(dtype, 0f64.copysign(value), &mut bytes);
+                }
+                _ => bytes.extend_from_slice(element),
+            }
+        }
+        bytes
+    };
+    let replaced = bases.iter().zip(views).map(&mut replace).collect();
+    changed.then_some(replaced)
+}
+
+/// The operands with 1 in place of every finite factor but 0, where there are infinite ones. In another order than the
+/// host's a product may meet infinity before it underflows to 0, and is then infinite and not NaN.
+fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
+    let mut infinite = false;
+    let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
+        let dtype = view.dtype();
+        let mut bytes = Vec::with_capacity(base.len());
+        for element in base.chunks_exact(dtype.size() as usize) {
+            match float(dtype, element) {
+                Some(value) if value.is_finite() && value != 0.0 => {
+                    push_float(dtype, value.signum(), &mut bytes);
+                }
+                value => {
+                    infinite |= value.is_some_and(f64::is_infinite);
+                    bytes.extend_from_slice(element);
+                }
+            }
+        }
+        bytes
+    };
+    let replaced = bases.iter().zip(views).map(&mut replace).collect();
+    infinite.then_some(replaced)
+}
+
+/// The absolute values as f64.
+fn magnitudes(dtype: DType, base: &[u8]) -> Vec<u8> {
+    let magnitude = |element: &[u8]| {
+        float(dtype, element)
+            .unwrap_or_else(|| integer(dtype, element))
+            .abs()
+    };
+    base.chunks_exact(dtype.size() as usize)
+        .flat_map(|element| magnitude(element).to_le_bytes())
+        .collect()
+}
+
+fn word(element: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..element.len()].copy_from_slice(element);
+    u64::from_le_bytes(word)
+}
+
+fn integer(dtype: DType, element: &[u8]) -> f64 {
+    let unused = 64 - 8 * element.len() as u32;
+    let bits = word(element) << unused;
+    if dtype.is_signed() {
+        (bits as i64 >> unused) as f64
+    } else {
+        (bits >> unused) as f64
+    }
+}
+
+/// The element's value, if it is of a float type.
+pub(super) fn float(dtype: DType, element: &[u8]) -> Option<f64> {
+    match dtype {
+        DType::F16 => Some(f16::from_bits(word(element) as u16).to_f64()),
+        DType::BF16 => Some(bf16::from_bits(word(element) as u16).to_f64()),
+        DType::F32 => Some(f32::from_bits(word(element) as u32).into()),
+        DType::F64 => Some(f64::from_bits(word(element))),
+        _ => None,
+    }
+}

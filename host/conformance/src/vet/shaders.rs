@@ -1,0 +1,223 @@
+//! The shaders of a pack's plans: each variant is compiled, validated and compared with what plans say of it.
+
+use super::{Options, Report};
+use crate::sweep;
+use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
+use nx_vulkan_host::{Result, Runtime, Shader, Tensor};
+use nx_vulkan_ops::find;
+use nx_vulkan_registry::{
+    LoadedPack,
+    ask::{Ask, Operand},
+};
+use std::{
+    collections::HashMap,
+    process::{Command, Stdio},
+};
+
+/// Requests of each kernel.
+const REQUESTS: usize = 24;
+/// Variants that the validator sees: it is a process for each.
+const VALIDATED: usize = 300;
+
+pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
+    let (runtime, place) = super::open(options)?;
+    let table = runtime.table();
+    let pack = &table.packs[place];
+    let mut seen = Seen {
+        pack,
+        runtime: &runtime,
+        variants: HashMap::new(),
+        validator: Validator::find(),
+        report,
+    };
+    if seen.validator.is_none() {
+        seen.report.warning(
+            "spirv-val",
+            "it is not installed, so modules are only parsed; it comes with the SPIR-V tools",
+        );
+    }
+    for kernel in 0..pack.kernels.len() {
+        (options.progress)(&pack.kernels[kernel].id);
+        for plan in plans(&runtime, pack, kernel, options.seed)? {
+            seen.plan(&pack.kernels[kernel].id, &plan);
+        }
+    }
+    let count = seen.variants.len() as u64;
+    report.count("shader variants", count);
+    Ok(())
+}
+
+/// Plans of one kernel for requests of the sweep, as it gives them once its inputs are in order.
+fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Result<Vec<Plan>> {
+    let kernel = &pack.kernels[index];
+    let device = runtime.device_info();
+    let Some(op) = find(&kernel.op) else {
+        return Ok(Vec::new());
+    };
+    if !device.features.has(kernel.needs) {
+        return Ok(Vec::new());
+    }
+    let wanted = |types: &[DType], output: DType| {
+        types.iter().all(|dtype| kernel.inputs.has(*dtype)) && kernel.outputs.has(output)
+    };
+    let mut plans = Vec::new();
+    for laid in sweep::laid(runtime, op, seed, REQUESTS, &wanted)? {
+        let mut ask = Ask {
+            op: &kernel.op,
+            inputs: laid.inputs.iter().map(Tensor::operand).collect(),
+            outputs: &laid.outputs,
+            attrs: &laid.attrs,
+        };
+        let mut reply = ask.with_request(&device, |request| kernel.plan(request));
+        if reply.outcome == Outcome::INPUTS_AS {
+            for wish in &reply.inputs_as {
+                if let Some(input) = ask.inputs.get_mut(wish.index as usize) {
+                    *input = Operand::contiguous(wish.dtype, &input.shape);
+                }
+            }
+            reply = ask.with_request(&device, |request| kernel.plan(request));
+        }
+        if reply.outcome == Outcome::PLAN {
+            plans.push(reply.plan);
+        }
+    }
+    Ok(plans)
+}
+
+struct Seen<'a> {
+    pack: &'a LoadedPack,
+    runtime: &'a Runtime,
+    /// By everything that makes a variant; nothing where it does not compile.
+    variants: HashMap<String, Option<Shader>>,
+    validator: Option<Validator>,
+    report: &'a mut Report,
+}
+
+impl Seen<'_> {
+    fn plan(&mut self, kernel: &str, plan: &Plan) {
+        for step in &plan.steps {
+            let Some(shader) = plan.shaders.get(step.shader as usize) else {
+                // The plan group reports it.
+                continue;
+            };
+            let defines: Vec<String> = shader
+                .defines
+                .iter()
+                .map(|define| format!("{}={}", define.name, define.value))
+                .collect();
+            let key = format!(
+                "{} {} {} {}",
+                shader.file,
+                shader.bindings,
+                shader.push_bytes,
+                defines.join(" ")
+            );
+            if !self.variants.contains_key(&key) {
+                let variant = self.variant(kernel, shader);
+                self.variants.insert(key.clone(), variant);
+            }
+            let Some(Some(module)) = self.variants.get(&key) else {
+                continue;
+            };
+            let at = format!("{} ({kernel})", shader.file);
+            for constant in &step.spec {
+                if !variant.spec_ids.contains(&constant.id) {
+                    let what = format!(
+                        "the plan sets specialization constant {}, which the shader does not have",
+                        constant.id
+                    );
+                    self.report.error(&at, what);
+                }
+            }
+            for (binding, arg) in (0..).zip(&step.args) {
+                if arg.access == Access::READ && variant.written.contains(&binding) {
+                    let what = format!(
+                        "the plan says that binding {binding} is only read, and the shader writes to it"
+                    );
+                    self.report.error(&at, what);
+                }
+            }
+        }
+    }
+
+    /// Compiles a variant and compares it with its declaration.
+    fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Shader> {
+        let at = format!("{} ({kernel})", shader.file);
+        let module = match self.runtime.shader(self.pack, shader) {
+            Ok(module) => module,
+            Err(error) => {
+                self.report.error(at, error.to_string());
+                return None;
+            }
+        };
+        if let Some(beyond) = module.bindings.iter().find(|b| **b >= shader.bindings) {
+            let what = format!(
+                "it uses binding {beyond}, and the plan declares {} bindings",
+                shader.bindings
+            );
+            self.report.error(&at, what);
+        }
+        if let Some(unused) = (0..shader.bindings).find(|b| !module.bindings.contains(b)) {
+            let what = format!("the plan declares binding {unused}, which it does not use");
+            self.report.warning(&at, what);
+        }
+        let (has, declared) = (module.push_bytes, u64::from(shader.push_bytes));
+        if has > declared {
+            let what = format!(
+                "its push constants have {has} bytes, and the plan gives {declared}: it reads what nobody wrote"
+            );
+            self.report.error(&at, what);
+        } else if has < declared {
+            let what =
+                format!("its push constants have {has} bytes, and the plan gives {declared}");
+            self.report.warning(&at, what);
+        }
+        if self.variants.len() < VALIDATED
+            && let Some(validator) = &self.validator
+        {
+            self.report.count("validated by spirv-val", 1);
+            if let Err(why) = validator.validate(&module.words) {
+                self.report.error(&at, format!("spirv-val: {why}"));
+            }
+        }
+        Some(module)
+    }
+}
+
+/// The validator of the SPIR-V tools.
+struct Validator {
+    folder: Temporary,
+}
+
+impl Validator {
+    /// `None` where it is not installed, or has no place for its input.
+    fn find() -> Option<Validator> {
+        let mut command = Command::new("spirv-val");
+        command
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().ok().filter(|status| status.success())?;
+        let folder = Temporary::new().ok()?;
+        Some(Validator { folder })
+    }
+
+    fn validate(&self, words: &[u32]) -> std::result::Result<(), String> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let file = self.folder.write("module.spv", &bytes);
+        let file = file.map_err(|error| error.to_string())?;
+        let output = Command::new("spirv-val")
+            .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
+            .arg(file)
+            .output()
+            .map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(()),
+            false => {
+                let text = [output.stdout, output.stderr].concat();
+                let text = String::from_utf8_lossy(&text);
+                Err(text.lines().next().unwrap_or("it fails").to_owned())
+            }
+        }
+    }
+}

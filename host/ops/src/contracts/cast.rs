@@ -1,0 +1,42 @@
+//! `as_type`.
+
+use super::shared::{ELEMENTWISE, REAL, pairs, real};
+use crate::{
+    kernels::{Kernel, convert},
+    op::{Contract, Gives, Op, Types},
+    tolerance::Bound,
+    values::Domain,
+};
+
+static CAST: Contract = Contract {
+    title: "Conversion",
+    infers: false,
+    copies: |inputs, outputs| inputs == outputs,
+    alone: |_, dtype| Types {
+        inputs: vec![dtype],
+        output: Some(dtype),
+    },
+    mixed: |_| {
+        let all = pairs(&real(), &real());
+        let types = |&(x, y): &(_, _)| Types {
+            inputs: vec![x],
+            output: Some(y),
+        };
+        (all.iter().map(types).collect(), all.len())
+    },
+    ..ELEMENTWISE
+};
+
+pub(super) const OPS: &[Op] = &[Op {
+    name: "as_type",
+    doc: "x in the result's type. Float to integer truncates; NaN gives 0; values outside the range give the nearest \
+          bound, infinities included. Integer to integer wraps. To float rounds to nearest even. The same type copies \
+          bytes, whatever the type",
+    contract: &CAST,
+    takes: &[REAL],
+    gives: Gives::Any,
+    bound: Bound::MOVES,
+    domains: &[Domain::Any],
+    partial: None,
+    kernel: Kernel::Elementwise(convert::as_type),
+}];

@@ -1,0 +1,76 @@
+//! Elementwise ops of three operands: `select` and `clip`.
+
+use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, real};
+use crate::{
+    infer::merge,
+    kernels::{Kernel, binary},
+    op::{Contract, Gives, Op, Types},
+    tolerance::Bound,
+    values::Domain::{Any, Flag},
+};
+use nx_vulkan_abi::DType;
+
+static SELECT: Contract = Contract {
+    title: "Elementwise, three operands",
+    operands: &["pred", "on_true", "on_false"],
+    infer: |op, inputs, attrs| {
+        let (_, shape) = (ELEMENTWISE.infer)(op, inputs, attrs)?;
+        Ok((merge(inputs[1].0, inputs[2].0), shape))
+    },
+    alone: |_, dtype| Types {
+        inputs: vec![DType::U8, dtype, dtype],
+        output: None,
+    },
+    mixed: |_| {
+        let types = |(x, y)| Types {
+            inputs: vec![x, y, x],
+            output: Some(merge(x, y)),
+        };
+        (
+            pairs(&real(), &real()).into_iter().map(types).collect(),
+            MIXED,
+        )
+    },
+    ..ELEMENTWISE
+};
+
+static CLIP: Contract = Contract {
+    title: "Elementwise, three operands",
+    operands: &["x", "min", "max"],
+    mixed: |_| {
+        let types = |(x, y)| Types {
+            inputs: vec![x, y, x],
+            output: None,
+        };
+        (
+            pairs(&real(), &real()).into_iter().map(types).collect(),
+            MIXED,
+        )
+    },
+    ..ELEMENTWISE
+};
+
+pub(super) const OPS: &[Op] = &[
+    Op {
+        name: "select",
+        doc: "on_true where pred is not 0, else on_false",
+        contract: &SELECT,
+        takes: &[REAL, REAL, REAL],
+        gives: Gives::Real,
+        bound: Bound::MOVES,
+        domains: &[Flag, Any, Any],
+        partial: None,
+        kernel: Kernel::Elementwise(binary::select),
+    },
+    Op {
+        name: "clip",
+        doc: "`min(max(x, min), max)`; NaN stays NaN",
+        contract: &CLIP,
+        takes: &[REAL, REAL, REAL],
+        gives: Gives::Real,
+        bound: Bound::ORDERS,
+        domains: &[Any, Any, Any],
+        partial: None,
+        kernel: Kernel::Elementwise(binary::clip),
+    },
+];

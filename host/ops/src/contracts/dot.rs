@@ -1,0 +1,215 @@
+//! `dot`: contraction of axes, with batches.
+
+use super::shared::{ELEMENTWISE, REAL, in_range, result_type, some, without};
+use crate::{
+    attrs::{Attr, ints},
+    infer::Spec,
+    kernels::{Desc, Kernel, dot},
+    layout::Layout,
+    op::{Attribute, AttributeKind, Contract, Gives, Op},
+    problems::Problem,
+    tolerance::{Bound, Growth},
+    values::Domain::Term,
+};
+
+const NAMES: [&str; 4] = ["batch_a", "batch_b", "contract_a", "contract_b"];
+
+static DOT: Contract = Contract {
+    title: "Products",
+    operands: &["a", "b"],
+    attributes: &[
+        axes(
+            "batch_a",
+            "the leading axes of a, `[0, 1, …]`, one for each of b; none by default",
+        ),
+        axes("batch_b", "the leading axes of b"),
+        axes(
+            "contract_a",
+            "axes of a to sum over, in pairs with those of b; by default the last one",
+        ),
+        axes(
+            "contract_b",
+            "axes of b to sum over; by default the first one that is no batch axis",
+        ),
+    ],
+    complete: |inputs, _, attrs| complete(inputs, attrs),
+    infer: |op, inputs, attrs| Ok((result_type(op, inputs)?, shape(inputs, attrs))),
+    check: |_, inputs, outputs, attrs| check(&inputs[0], &inputs[1], &outputs[0], attrs),
+    problems: |_, layout, _, rng| {
+        let (all, count): (&[Dot], usize) = match layout {
+            Layout::Contiguous => (DOTS, DOTS.len()),
+            Layout::Deep => (DEEP, DEEP.len()),
+            Layout::Empty => (EMPTY, EMPTY.len()),
+            Layout::Scalar => (&[(&[], &[], &[], &[], 0)], 1),
+            Layout::Large => (LARGE, LARGE.len()),
+            _ => (DOTS, 3),
+        };
+        some(all, count, rng).into_iter().map(problem).collect()
+    },
+    tiled: true,
+    terms: |inputs, _, attrs| {
+        let axes = ints(attrs, "contract_a").iter();
+        axes.map(|&axis| inputs[0][axis as usize]).product()
+    },
+    // |a| = mk, |b| = kn and |result| = mn; a batch enlarges each by the root of its extent.
+    work: |inputs, output| {
+        let elements = |shape: &[u64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
+        let (a, b, c) = (elements(inputs[0]), elements(inputs[1]), elements(output));
+        let extent = |x: f64, y: f64, z: f64| (x * y / z.max(1.0)).sqrt();
+        vec![extent(a, c, b), extent(b, c, a), extent(a, b, c)]
+    },
+    // The operands of a product are square: their shapes must fit.
+    square: |power| vec![1 << (power / 2); 2],
+    ..ELEMENTWISE
+};
+
+const fn axes(name: &'static str, doc: &'static str) -> Attribute {
+    Attribute {
+        name,
+        kind: AttributeKind::Ints,
+        doc,
+    }
+}
+
+fn complete(inputs: &[Spec], attrs: &mut Vec<Attr>) {
+    for name in &NAMES[..2] {
+        super::shared::default(attrs, Attr::ints(name, []));
+    }
+    if attrs.iter().any(|attr| attr.name.starts_with("contract")) {
+        return;
+    }
+    let batch = ints(attrs, "batch_a").len() as i64;
+    let last = inputs[0].1.len() as i64 - 1;
+    let first = (inputs[1].1.len() as i64 > batch).then_some(batch);
+    let pair = first.filter(|_| last >= batch).map(|first| [last, first]);
+    for (side, name) in NAMES[2..].iter().enumerate() {
+        attrs.push(Attr::ints(
+            name,
+            Vec::from_iter(pair.map(|pair| pair[side])),
+        ));
+    }
+}
+
+fn shape(inputs: &[Spec], attrs: &[Attr]) -> Vec<u64> {
+    let [batch_a, batch_b, contract_a, contract_b] = NAMES.map(|name| ints(attrs, name));
+    let (a, b) = (&inputs[0].1, &inputs[1].1);
+    let mut shape: Vec<u64> = a.iter().take(batch_a.len()).copied().collect();
+    shape.extend(without(a, &[batch_a, contract_a].concat()));
+    shape.extend(without(b, &[batch_b, contract_b].concat()));
+    shape
+}
+
+fn check(a: &Desc<'_>, b: &Desc<'_>, out: &Desc<'_>, attrs: &[Attr]) -> Result<(), String> {
+    let [batch_a, batch_b, contract_a, contract_b] = NAMES.map(|name| ints(attrs, name));
+    for (name, axes, x) in [("batch_a", batch_a, a), ("batch_b", batch_b, b)] {
+        in_range(name, axes, x)?;
+        if !axes.iter().copied().eq(0..axes.len() as i64) {
+            return Err(format!(
+                "attribute {name} must be the leading axes [0, 1, ...], got {axes:?}"
+            ));
+        }
+    }
+    for (name, axes, batch, x) in [
+        ("contract_a", contract_a, batch_a, a),
+        ("contract_b", contract_b, batch_b, b),
+    ] {
+        in_range(name, axes, x)?;
+        let repeats = (1..axes.len()).any(|i| axes[..i].contains(&axes[i]));
+        if repeats || axes.iter().any(|axis| batch.contains(axis)) {
+            return Err(format!(
+                "attribute {name} repeats an axis or names a batch axis: {axes:?}"
+            ));
+        }
+    }
+    for (name, left, right) in [
+        ("batch", batch_a, batch_b),
+        ("contract", contract_a, contract_b),
+    ] {
+        if left.len() != right.len() {
+            return Err(format!("{name} axes {left:?} and {right:?} do not pair up"));
+        }
+        let mut pairs = left.iter().zip(right);
+        let unequal = pairs.find(|(i, j)| a.shape[**i as usize] != b.shape[**j as usize]);
+        if let Some((i, j)) = unequal {
+            return Err(format!("{name} axes {i} and {j} have different extents"));
+        }
+    }
+    let specs = [a, b].map(|x| (x.dtype, x.shape.to_vec()));
+    if shape(&specs, attrs) == out.shape {
+        Ok(())
+    } else {
+        Err("the result's shape is not batch, free axes of a, free axes of b".to_owned())
+    }
+}
+
+/// Shapes of both operands, axes to contract of each, number of batch axes.
+type Dot = (
+    &'static [u64],
+    &'static [u64],
+    &'static [i64],
+    &'static [i64],
+    i64,
+);
+
+const DOTS: &[Dot] = &[
+    (&[5, 7], &[7, 9], &[1], &[0], 0),
+    (&[5, 7], &[9, 7], &[1], &[1], 0),
+    (&[7, 5], &[7, 9], &[0], &[0], 0),
+    (&[7, 5], &[9, 7], &[0], &[1], 0),
+    (&[64, 64], &[64, 64], &[1], &[0], 0),
+    (&[65, 129], &[129, 67], &[1], &[0], 0),
+    (&[33, 65], &[65], &[1], &[0], 0),
+    (&[65], &[65, 33], &[0], &[0], 0),
+    (&[37], &[37], &[0], &[0], 0),
+    (&[5], &[7], &[], &[], 0),
+    (&[3, 2051], &[2051, 5], &[1], &[0], 0),
+    (&[1, 3000], &[3000], &[1], &[0], 0),
+    (&[3, 5, 7], &[3, 7, 4], &[2], &[1], 1),
+    (&[2, 3, 4, 5], &[2, 3, 5, 6], &[3], &[2], 2),
+    (&[3, 4, 5], &[4, 5, 6], &[1, 2], &[0, 1], 0),
+    (&[3, 4, 5], &[5, 4, 6], &[1, 2], &[1, 0], 0),
+    (&[4, 3, 5], &[6, 4, 2], &[0], &[1], 0),
+];
+const DEEP: &[Dot] = &[
+    (&[2, 3, 2, 5, 3], &[2, 3, 5, 4], &[3], &[2], 2),
+    (&[2, 3, 2, 4, 3], &[4, 2, 2, 3, 5], &[0, 3], &[1, 0], 0),
+];
+const EMPTY: &[Dot] = &[
+    (&[3, 0], &[0, 4], &[1], &[0], 0),
+    (&[0, 3], &[3, 4], &[1], &[0], 0),
+    (&[0, 3, 2], &[0, 2, 4], &[2], &[1], 1),
+];
+const LARGE: &[Dot] = &[
+    (&[260, 300], &[300, 280], &[1], &[0], 0),
+    (&[256, 320], &[192, 320], &[1], &[1], 0),
+    (&[300, 140], &[300, 200], &[0], &[0], 0),
+    (&[3, 128, 130], &[3, 130, 132], &[2], &[1], 1),
+    (&[512, 1024], &[1024], &[1], &[0], 0),
+    (&[40, 20_000], &[20_000, 36], &[1], &[0], 0),
+];
+
+fn problem((a, b, contract_a, contract_b, batch): Dot) -> Problem {
+    Problem {
+        inputs: vec![a.to_vec(), b.to_vec()],
+        output: Vec::new(),
+        attrs: vec![
+            Attr::ints("batch_a", Vec::from_iter(0..batch)),
+            Attr::ints("batch_b", Vec::from_iter(0..batch)),
+            Attr::ints("contract_a", contract_a),
+            Attr::ints("contract_b", contract_b),
+        ],
+    }
+}
+
+pub(super) const OPS: &[Op] = &[Op {
+    name: "dot",
+    doc: "sums of products over the contracted axes; result axes are batch, free axes of a, free axes of b. Operands \
+          convert to the result's type first; f16 and bf16 accumulate in f32, f32 in f32 or wider, integers wrap",
+    contract: &DOT,
+    takes: &[REAL, REAL],
+    gives: Gives::Real,
+    bound: Bound::reduces(Growth::Terms),
+    domains: &[Term, Term],
+    partial: None,
+    kernel: Kernel::Product(dot::run),
+}];

@@ -1,0 +1,193 @@
+//! What several families share: the elementwise contract, type sets, shapes that broadcast.
+
+use crate::{
+    attrs::Attr,
+    infer::{Spec, merge},
+    kernels::Desc,
+    layout::Layout,
+    op::{self, Contract, Gives, Op, Types},
+    problems::Problem,
+    values::Rng,
+};
+use nx_vulkan_abi::{DType, DTypeSet};
+
+pub(super) const REAL: DTypeSet = DTypeSet::REAL;
+pub(super) const INTEGER: DTypeSet = DTypeSet::INTEGER;
+
+/// Pairs of different types that are tried for each op with more than one operand, of up to 132.
+pub(super) const MIXED: usize = 10;
+
+/// One result of the broadcast operands, computed element by element.
+pub(super) const ELEMENTWISE: Contract = Contract {
+    title: "Elementwise",
+    operands: &["x"],
+    results: &["result"],
+    attributes: &[],
+    infers: true,
+    copies: |_, _| false,
+    complete: |_, _, _| {},
+    infer: |op, inputs, _| Ok((result_type(op, inputs)?, broadcast(inputs)?)),
+    all: |first| vec![first],
+    check: |_, inputs, outputs, _| fits(inputs, &outputs[0]),
+    operand_shapes: |op, shape| vec![shape.to_vec(); op.arity()],
+    problems: |op, layout, varies, rng| vec![elementwise(layout, op.arity(), varies, rng)],
+    tiled: false,
+    fit: |_, _| {},
+    alone: |op, dtype| Types {
+        inputs: vec![dtype; op.arity()],
+        output: None,
+    },
+    mixed: |_| (Vec::new(), 0),
+    terms: |_, _, _| 1,
+    work: op::elements,
+    square: |power| vec![1 << (power / 2), 1 << power.div_ceil(2)],
+};
+
+/// The type that Nx infers, for ops that leave it to their operands.
+pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
+    let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
+    let merged = types.iter().copied().reduce(merge);
+    let inferred = match op.gives {
+        Gives::Operand => types.first().copied(),
+        Gives::Bool => Some(DType::U8),
+        Gives::Float => merged.map(floating),
+        Gives::Integer | Gives::Real | Gives::Any => merged,
+    };
+    inferred.ok_or_else(|| "it has no operands".to_owned())
+}
+
+/// f32 in place of integers.
+pub(super) fn floating(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
+    let rank = inputs.iter().map(|input| input.1.len()).max().unwrap_or(0);
+    let mut shape = vec![1; rank];
+    for (_, own) in inputs {
+        for (to, &extent) in shape[rank - own.len()..].iter_mut().zip(own) {
+            match (*to, extent) {
+                (a, b) if a == b || b == 1 => {}
+                (1, b) => *to = b,
+                _ => {
+                    let shapes: Vec<_> = inputs.iter().map(|input| &input.1).collect();
+                    return Err(format!("the shapes {shapes:?} do not broadcast to one"));
+                }
+            }
+        }
+    }
+    Ok(shape)
+}
+
+fn fits(inputs: &[Desc<'_>], out: &Desc<'_>) -> Result<(), String> {
+    let fits = |desc: &&Desc<'_>| {
+        let lead = out.shape.len().checked_sub(desc.shape.len());
+        lead.is_some_and(|lead| {
+            let pairs = desc.shape.iter().zip(&out.shape[lead..]);
+            pairs.into_iter().all(|(&a, &b)| a == b || a == 1)
+        })
+    };
+    match inputs.iter().find(|desc| !fits(desc)) {
+        Some(desc) => Err(format!(
+            "{:?} does not broadcast to {:?}",
+            desc.shape, out.shape
+        )),
+        None => Ok(()),
+    }
+}
+
+fn elementwise(layout: Layout, arity: usize, varies: bool, rng: &mut Rng) -> Problem {
+    let shapes: &[&[u64]] = match layout {
+        Layout::Contiguous => &[&[1021], &[3, 5, 7], &[12, 16], &[1, 259]],
+        Layout::Transposed => &[&[9, 7], &[7, 6], &[8, 12], &[4, 5, 8], &[33, 17]],
+        Layout::Broadcast | Layout::Reversed => &[&[9, 7], &[8, 16], &[3, 4, 5]],
+        Layout::Sliced => &[&[5, 7], &[67], &[8, 12], &[3, 4, 5]],
+        Layout::Empty => &[&[0], &[0, 3], &[4, 0]],
+        Layout::Scalar => &[&[]],
+        Layout::Deep => &[&[2, 3, 2, 5, 3], &[2, 1, 3, 2, 2, 3], &[3, 2, 2, 2, 4]],
+        Layout::Large => &[&[(1 << 20) + 3], &[1 << 20]],
+    };
+    let shape = if varies || layout == Layout::Contiguous {
+        rng.pick(shapes)
+    } else {
+        shapes[0]
+    };
+    let own = |index: usize| {
+        // A later operand may have fewer axes, or axes of extent 1, and repeat along the others.
+        if layout != Layout::Broadcast || index == 0 {
+            return shape.to_vec();
+        }
+        match rng.0 >> (8 * index) & 3 {
+            _ if !varies => shape[1..].to_vec(),
+            0 => shape[1..].to_vec(),
+            1 => Vec::new(),
+            2 => [&shape[..shape.len() - 1], &[1]].concat(),
+            _ => [&[1], &shape[1..]].concat(),
+        }
+    };
+    Problem {
+        inputs: (0..arity).map(own).collect(),
+        output: shape.to_vec(),
+        attrs: Vec::new(),
+    }
+}
+
+/// `count` of `all`, or all where there are fewer.
+pub(super) fn some<T: Copy>(all: &[T], count: usize, rng: &mut Rng) -> Vec<T> {
+    let mut chosen = all.to_vec();
+    while chosen.len() > count {
+        chosen.swap_remove(rng.below(chosen.len() as u64) as usize);
+    }
+    chosen
+}
+
+/// The real types.
+pub(super) fn real() -> Vec<DType> {
+    DType::all().filter(|dtype| REAL.has(*dtype)).collect()
+}
+
+/// Pairs of different types, the first of `a` and the second of `b`.
+pub(super) fn pairs(a: &[DType], b: &[DType]) -> Vec<(DType, DType)> {
+    let all = a.iter().flat_map(|&x| b.iter().map(move |&y| (x, y)));
+    all.filter(|(x, y)| x != y).collect()
+}
+
+/// Whether merging takes a value to a 16-bit float that cannot hold it: the result then depends on whether it is
+/// rounded before the op or after it, which `docs/ops.md` does not settle.
+pub(super) fn narrows(x: DType, y: DType) -> bool {
+    let half = |dtype: DType| dtype.is_float() && dtype.size() == 2;
+    half(merge(x, y)) && !(half(x) && half(y))
+}
+
+/// Axes of `shape` without some of them.
+pub(super) fn without(shape: &[u64], axes: &[i64]) -> Vec<u64> {
+    let kept = shape
+        .iter()
+        .zip(0..)
+        .filter(|(_, axis)| !axes.contains(axis));
+    kept.map(|(&extent, _)| extent).collect()
+}
+
+/// Adds an attribute unless it is there.
+pub(super) fn default(attrs: &mut Vec<Attr>, attr: Attr) {
+    if !attrs.iter().any(|known| known.name == attr.name) {
+        attrs.push(attr);
+    }
+}
+
+pub(super) fn in_range(name: &str, axes: &[i64], x: &Desc<'_>) -> Result<(), String> {
+    let range = 0..x.shape.len() as i64;
+    match axes.iter().find(|axis| !range.contains(axis)) {
+        Some(axis) => Err(format!("attribute {name} names axis {axis} of {x}")),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn at_most_one_axis(axis: &[i64], x: &Desc<'_>) -> Result<(), String> {
+    if axis.len() > 1 {
+        return Err(format!(
+            "attribute axis must be one axis or empty, got {axis:?}"
+        ));
+    }
+    in_range("axis", axis, x)
+}

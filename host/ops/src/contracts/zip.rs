@@ -1,0 +1,101 @@
+//! Ops of two operands, element by element.
+
+use super::shared::{ELEMENTWISE, INTEGER, MIXED, REAL, narrows, pairs, real};
+use crate::{
+    kernels::{Kernel, binary},
+    op::{Contract, Gives, Op, Types},
+    partial::{AMOUNT, DIVISOR, EXPONENT},
+    tolerance::Bound,
+    values::Domain::{Amount, Any, Flag, NotZero, Positive, Repeating},
+};
+use nx_vulkan_abi::DType;
+
+static ZIP: Contract = Contract {
+    title: "Elementwise, two operands",
+    operands: &["a", "b"],
+    mixed: |op| {
+        let taken: Vec<DType> = real().into_iter().filter(|d| op.takes[0].has(*d)).collect();
+        let all = pairs(&taken, &taken)
+            .into_iter()
+            .filter(|&(x, y)| !narrows(x, y));
+        let types = |(x, y)| Types {
+            inputs: vec![x, y],
+            output: None,
+        };
+        (all.map(types).collect(), MIXED)
+    },
+    ..ELEMENTWISE
+};
+
+const fn arithmetic(name: &'static str, bound: Bound, kernel: Kernel, doc: &'static str) -> Op {
+    Op {
+        name,
+        doc,
+        contract: &ZIP,
+        takes: &[REAL, REAL],
+        gives: Gives::Real,
+        bound,
+        domains: &[Any, Any],
+        partial: None,
+        kernel,
+    }
+}
+
+const fn integers(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
+    Op {
+        takes: &[INTEGER, INTEGER],
+        gives: Gives::Integer,
+        ..arithmetic(name, Bound::MOVES, kernel, doc)
+    }
+}
+
+const fn comparison(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
+    Op {
+        gives: Gives::Bool,
+        domains: &[Repeating, Repeating],
+        ..arithmetic(name, Bound::rounded((0, 0)), kernel, doc)
+    }
+}
+
+const fn logical(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
+    Op {
+        gives: Gives::Bool,
+        domains: &[Flag, Flag],
+        ..arithmetic(name, Bound::MOVES, kernel, doc)
+    }
+}
+
+const EXACT: Bound = Bound::rounded((0, 0));
+
+#[rustfmt::skip]
+pub(super) const OPS: &[Op] = &[
+    arithmetic("add",       EXACT, Kernel::Elementwise(binary::add),      "a + b; integers wrap"),
+    arithmetic("subtract",  EXACT, Kernel::Elementwise(binary::subtract), "a − b; integers wrap"),
+    arithmetic("multiply",  EXACT, Kernel::Elementwise(binary::multiply), "a · b; integers wrap"),
+    Op { gives: Gives::Float, ..arithmetic("divide", Bound::rounded((1, 2)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too") },
+    Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians") },
+    Op { domains: &[Positive, Amount], partial: Some(&EXPONENT), ..arithmetic("pow", Bound::rounded((2, 4)), Kernel::Elementwise(binary::pow),
+        "a^b. Integers by squaring, wrapping; a negative exponent has no result") },
+    Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..arithmetic("remainder", EXACT, Kernel::Elementwise(binary::remainder),
+        "what a leaves when divided by b, with the sign of a; an integer divisor 0 has no result") },
+    Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..integers("quotient", Kernel::Elementwise(binary::quotient),
+        "a / b, truncated toward zero; a divisor 0 has no result") },
+    arithmetic("min", Bound::ORDERS, Kernel::Elementwise(binary::min), "the smaller; NaN if either is NaN"),
+    arithmetic("max", Bound::ORDERS, Kernel::Elementwise(binary::max), "the larger; NaN if either is NaN"),
+    integers("bitwise_and", Kernel::Elementwise(binary::and), "bits that both have"),
+    integers("bitwise_or",  Kernel::Elementwise(binary::or),  "bits that either has"),
+    integers("bitwise_xor", Kernel::Elementwise(binary::xor), "bits that one of them has"),
+    Op { domains: &[Any, Amount], partial: Some(&AMOUNT), ..integers("left_shift",  Kernel::Elementwise(binary::left_shift),
+        "a · 2^b, wrapping; 0 for b of at least the width; a negative b has no result") },
+    Op { domains: &[Any, Amount], partial: Some(&AMOUNT), ..integers("right_shift", Kernel::Elementwise(binary::right_shift),
+        "a / 2^b, rounded down; 0 or −1 for b of at least the width; a negative b has no result") },
+    comparison("equal",         Kernel::Elementwise(binary::equal),         "1 where a = b"),
+    comparison("not_equal",     Kernel::Elementwise(binary::not_equal),     "1 where a ≠ b, or either is NaN"),
+    comparison("greater",       Kernel::Elementwise(binary::greater),       "1 where a > b"),
+    comparison("less",          Kernel::Elementwise(binary::less),          "1 where a < b"),
+    comparison("greater_equal", Kernel::Elementwise(binary::greater_equal), "1 where a ≥ b"),
+    comparison("less_equal",    Kernel::Elementwise(binary::less_equal),    "1 where a ≤ b"),
+    logical("logical_and", Kernel::Elementwise(binary::logical_and), "1 where both are true: not 0, NaN included"),
+    logical("logical_or",  Kernel::Elementwise(binary::logical_or),  "1 where either is true"),
+    logical("logical_xor", Kernel::Elementwise(binary::logical_xor), "1 where one of them is true"),
+];

@@ -1,0 +1,147 @@
+//! Result types, result shapes and attributes of a request, as Nx infers them; it asks nobody to run anything.
+
+use crate::{Attr, Error, Result, op::Op};
+use nx_vulkan_abi::DType;
+
+/// Element type and shape.
+pub type Spec = (DType, Vec<u64>);
+
+/// An op request without data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Name of the op.
+    pub op: String,
+    /// Operands.
+    pub inputs: Vec<Spec>,
+    /// The results, at least one.
+    pub outputs: Vec<Spec>,
+    /// Attributes, sorted by name.
+    pub attrs: Vec<Attr>,
+}
+
+/// The request that Nx makes of `op` on `inputs`. Attributes that `attrs` lacks take their defaults. `output` is the first
+/// result, from which the others follow.
+///
+/// # Errors
+/// Bad input when the number of operands or their shapes do not fit, and when an op that does not infer its result
+/// (creation, `as_type`) is given no `output`.
+pub fn infer(op: &Op, inputs: &[Spec], output: Option<Spec>, attrs: &[Attr]) -> Result<Request> {
+    let refuse = |why: String| Error::bad_input(format!("{}: {why}", op.name));
+    let (contract, arity) = (op.contract, op.arity());
+    if inputs.len() != arity {
+        return Err(Error::bad_input(format!(
+            "{} takes {arity} operands, got: {}",
+            op.name,
+            inputs.len()
+        )));
+    }
+    let mut attrs = attrs.to_vec();
+    (contract.complete)(inputs, output.as_ref(), &mut attrs);
+    attrs.sort_by(|a, b| a.name.cmp(&b.name));
+    let first = match output {
+        Some(output) => output,
+        None if contract.infers => (contract.infer)(op, inputs, &attrs).map_err(refuse)?,
+        None => {
+            return Err(Error::bad_input(format!(
+                "the result of {} does not follow from its operands; name it",
+                op.name
+            )));
+        }
+    };
+    Ok(Request {
+        op: op.name.to_owned(),
+        inputs: inputs.to_vec(),
+        outputs: (contract.all)(first),
+        attrs,
+    })
+}
+
+/// The type that two operands have in common, as `docs/ops.md` defines merging.
+pub fn merge(a: DType, b: DType) -> DType {
+    let wider = |a: DType, b: DType| if b.size() > a.size() { b } else { a };
+    match (a.is_float(), b.is_float()) {
+        (true, true) if a.size() == b.size() && a != b => DType::F32,
+        (true, false) => a,
+        (false, true) => b,
+        (false, false) if a.is_signed() != b.is_signed() => {
+            let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
+            match unsigned {
+                DType::U8 => wider(signed, DType::S16),
+                DType::U16 => wider(signed, DType::S32),
+                _ => DType::S64,
+            }
+        }
+        _ => wider(a, b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::find;
+
+    fn result(op: &str, inputs: &[Spec], attrs: &[Attr]) -> Spec {
+        infer(find(op).unwrap(), inputs, None, attrs)
+            .unwrap()
+            .outputs
+            .remove(0)
+    }
+
+    #[test]
+    fn results_are_those_of_nx() {
+        let u8s = (DType::U8, vec![3, 4]);
+        let f16s = (DType::F16, vec![4]);
+        assert_eq!(
+            result("add", &[u8s.clone(), f16s.clone()], &[]),
+            (DType::F16, vec![3, 4])
+        );
+        assert_eq!(
+            result("divide", &[u8s.clone(), u8s.clone()], &[]),
+            (DType::F32, vec![3, 4])
+        );
+        assert_eq!(
+            result("less", &[u8s.clone(), f16s.clone()], &[]).0,
+            DType::U8
+        );
+        assert_eq!(
+            result("sum", std::slice::from_ref(&u8s), &[]),
+            (DType::U32, vec![])
+        );
+        let axis = [Attr::ints("axis", [0])];
+        assert_eq!(result("argmax", &[u8s], &axis), (DType::S32, vec![4]));
+        assert_eq!(merge(DType::S8, DType::U32), DType::S64);
+        assert_eq!(merge(DType::BF16, DType::F16), DType::F32);
+    }
+
+    #[test]
+    fn dot_contracts_the_last_axis_with_the_first_free_one() {
+        let a = (DType::F32, vec![2, 3, 4]);
+        let b = (DType::F32, vec![2, 4, 5]);
+        let batch = [Attr::ints("batch_a", [0]), Attr::ints("batch_b", [0])];
+        assert_eq!(result("dot", &[a, b], &batch).1, [2, 3, 5]);
+        let (a, b) = ((DType::S8, vec![3, 4]), (DType::S8, vec![4]));
+        assert_eq!(result("dot", &[a, b], &[]).1, [3]);
+        let (a, b) = ((DType::S8, vec![]), (DType::S8, vec![4]));
+        assert_eq!(result("dot", &[a, b], &[]).1, [4]);
+    }
+
+    #[test]
+    fn what_cannot_be_inferred_is_said() {
+        let cast = find("as_type").unwrap();
+        assert!(infer(cast, &[(DType::U8, vec![])], None, &[]).is_err());
+        let add = find("add").unwrap();
+        let clash = [(DType::U8, vec![2]), (DType::U8, vec![3])];
+        assert!(
+            infer(add, &clash, None, &[])
+                .unwrap_err()
+                .to_string()
+                .contains("broadcast")
+        );
+        assert!(
+            infer(add, &clash[..1], None, &[])
+                .unwrap_err()
+                .to_string()
+                .contains("2 operands")
+        );
+    }
+}

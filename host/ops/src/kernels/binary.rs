@@ -1,0 +1,186 @@
+//! Elementwise ops of two operands, by name, with `select` and `clip`, which only add one to choose by.
+
+use std::cmp::Ordering;
+
+use nx_vulkan_abi::dtype::DType;
+
+use super::Out;
+use super::element::{Register, by_float, by_integer, by_register};
+use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
+use super::number::{Float, Integer, Number};
+use super::operand::{BLOCK, Operand};
+use crate::infer::merge;
+use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
+
+/// As `by_register`, or another of its kind, in a register that holds the values of all integer operands.
+macro_rules! by_value {
+    ($operands:expr, $out:expr, $by:ident, $R:ident => $body:expr) => {
+        if $out.dtype.is_integer() && outgrow($operands) {
+            type $R = i128;
+            $body
+        } else {
+            $by!($out.dtype, $R => $body)
+        }
+    };
+}
+
+macro_rules! kernels {
+    ($($name:ident: |$ab:ident, $out:ident| $body:expr;)*) => { $(
+        pub(crate) fn $name(operands: &[Operand], $out: &mut Out) -> Outcome {
+            let [a, b] = operands else {
+                return Err("expected two operands".to_owned());
+            };
+            let $ab = [a, b];
+            $body
+        }
+    )* };
+}
+kernels! {
+    add: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::add));
+    subtract: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::subtract));
+    multiply: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::multiply));
+    min: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::smaller));
+    max: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::larger));
+    divide: |ab, out| by_float!(out.dtype, R => zip(ab, out, any, R::divide));
+    remainder: |ab, out| match out.dtype.is_integer() {
+        true => by_value!(ab, out, by_integer, R => zip(ab, out, defined(&DIVISOR), R::remainder)),
+        false => by_float!(out.dtype, R => zip(ab, out, any, R::remainder)),
+    };
+    pow: |ab, out| match out.dtype.is_integer() {
+        true => by_value!(ab, out, by_integer, R => zip(ab, out, defined(&EXPONENT), R::power)),
+        false => zip_wide(ab, out, f64::powf),
+    };
+    quotient: |ab, out| by_value!(ab, out, by_integer, R => zip(ab, out, defined(&DIVISOR), R::quotient));
+    and: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::and));
+    or: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::or));
+    xor: |ab, out| by_integer!(out.dtype, R => zip(ab, out, any, R::xor));
+    left_shift: |ab, out| by_value!(ab, out, by_integer, R => zip(ab, out, defined(&AMOUNT), R::left_shift));
+    right_shift: |ab, out| by_value!(ab, out, by_integer, R => zip(ab, out, defined(&AMOUNT), R::right_shift));
+    logical_and: |ab, out| logical(ab, out, |x, y| x & y);
+    logical_or: |ab, out| logical(ab, out, |x, y| x | y);
+    logical_xor: |ab, out| logical(ab, out, |x, y| x ^ y);
+    equal: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Equal));
+    not_equal: |ab, out| comparison(ab, out, |order| order != Some(Ordering::Equal));
+    greater: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Greater));
+    less: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Less));
+    greater_equal: |ab, out| comparison(ab, out, |order| order.is_some_and(Ordering::is_ge));
+    less_equal: |ab, out| comparison(ab, out, |order| order.is_some_and(Ordering::is_le));
+}
+
+/// Whether no integer type holds the values of all operands: u64 with a signed type. i128 does.
+fn outgrow<const N: usize>(operands: [&Operand; N]) -> bool {
+    let mut types = operands.iter().map(|operand| operand.dtype);
+    types.any(|dtype| dtype == DType::U64)
+        && operands.iter().any(|operand| operand.dtype.is_signed())
+}
+
+/// `select`: operands are the predicate and what to take where it is true and where it is not.
+pub(crate) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
+    let [pred, a, b] = operands else {
+        return Err("expected three operands".to_owned());
+    };
+    by_register!(out.dtype, R => choose::<R>([a, b], pred, out))
+}
+
+/// `clip`: operands are the tensor, the lower and the upper bound.
+pub(crate) fn clip(operands: &[Operand], out: &mut Out) -> Outcome {
+    let [x, low, high] = operands else {
+        return Err("expected three operands".to_owned());
+    };
+    by_value!([x, low, high], out, by_register, R => clamp::<R>(x, [low, high], out))
+}
+
+/// Compares values, not what they round to in a common type; `holds` judges their order, nothing for NaN.
+fn comparison(
+    [a, b]: [&Operand; 2],
+    out: &mut Out,
+    holds: fn(Option<Ordering>) -> bool,
+) -> Outcome {
+    let is_long = |x: &Operand| x.dtype.is_integer() && x.dtype.size() == 8;
+    if is_long(a) && b.dtype.is_float() {
+        return compare([a, b], out, |n: &i128, x: &f64| holds(order(*n, *x)));
+    }
+    if a.dtype.is_float() && is_long(b) {
+        return compare([a, b], out, |x: &f64, n: &i128| {
+            holds(order(*n, *x).map(Ordering::reverse))
+        });
+    }
+    if outgrow([a, b]) {
+        return compare([a, b], out, |x: &i128, y: &i128| holds(Some(x.cmp(y))));
+    }
+    by_register!(shared(a.dtype, b.dtype), R => {
+        compare([a, b], out, |x: &R, y: &R| holds(x.partial_cmp(y)))
+    })
+}
+
+/// How an integer of at most 64 bits compares with a float; nothing for NaN.
+fn order(n: i128, x: f64) -> Option<Ordering> {
+    let whole = x.trunc();
+    let part = 0.0.partial_cmp(&(x - whole));
+    match n.cmp(&(whole as i128)) {
+        _ if x.is_nan() => None,
+        Ordering::Equal => part,
+        unequal => Some(unequal),
+    }
+}
+
+/// A type that holds the values of both, but for those that [`comparison`] sees to.
+fn shared(a: DType, b: DType) -> DType {
+    let integer = if a.is_integer() { a } else { b };
+    if a.is_integer() != b.is_integer() && integer.size() > 2 {
+        return DType::F64;
+    }
+    merge(a, b)
+}
+
+/// Conversion to f64 keeps what is 0 and what is not, for every type.
+fn logical(ab: [&Operand; 2], out: &mut Out, f: impl Fn(bool, bool) -> bool + Sync) -> Outcome {
+    compare(ab, out, |x: &f64, y: &f64| f(x.truth(), y.truth()))
+}
+
+fn choose<R: Register>([a, b]: [&Operand; 2], pred: &Operand, out: &mut Out) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let (mut x, mut y, mut p) = ([R::default(); BLOCK], [R::default(); BLOCK], [0f64; BLOCK]);
+        let n = bytes.len() / dtype.size() as usize;
+        pred.gather(0, start, &mut p[..n]);
+        a.gather(0, start, &mut x[..n]);
+        b.gather(0, start, &mut y[..n]);
+        x.iter_mut()
+            .zip(y.iter().zip(p))
+            .take(n)
+            .for_each(|(x, (y, p))| *x = if p.truth() { *x } else { *y });
+        R::store(&x[..n], dtype, bytes);
+        Ok(())
+    })
+}
+
+fn clamp<R: Number>(x: &Operand, [low, high]: [&Operand; 2], out: &mut Out) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let (mut v, mut l, mut h) = ([R::ZERO; BLOCK], [R::ZERO; BLOCK], [R::ZERO; BLOCK]);
+        let n = bytes.len() / dtype.size() as usize;
+        x.gather(0, start, &mut v[..n]);
+        low.gather(0, start, &mut l[..n]);
+        high.gather(0, start, &mut h[..n]);
+        v.iter_mut()
+            .zip(l.iter().zip(h))
+            .take(n)
+            .for_each(|(v, (l, h))| *v = v.larger(*l).smaller(h));
+        R::store(&v[..n], dtype, bytes);
+        Ok(())
+    })
+}
+
+fn any<R>(_: &[R]) -> Outcome {
+    Ok(())
+}
+
+/// Refuses second operands that the op has no result for.
+fn defined<R: Integer>(partial: &'static Partial) -> impl Fn(&[R]) -> Outcome + Sync {
+    let lacks = |v: &R| partial.lacks(*v < R::ZERO, *v == R::ZERO);
+    move |values| match values.iter().any(lacks) {
+        true => Err(partial.reason.to_owned()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,122 @@
+//! The contract of each op, checked before anybody plans or runs it. Types nobody computes with are not refused here.
+
+use std::fmt;
+
+use nx_vulkan_abi::dtype::{DType, DTypeSet};
+
+use super::Desc;
+use super::operand::count;
+use crate::attrs::Attr;
+use crate::error::{Error, Kind, Result};
+use crate::op::{Gives, Op, find};
+
+type Verdict = std::result::Result<(), String>;
+
+/// Checks number, types and shapes of operands and results, and the attributes, against `docs/ops.md`.
+/// Fails with [`Kind::BadInput`] when they break the contract, with [`Kind::Unsupported`] for an unknown op.
+///
+/// Types outside of the real ones pass where their family cannot be judged: whoever is asked to run the op
+/// says whether it does.
+pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Result<()> {
+    let Some(op) = find(op) else {
+        return Err(Error::new(
+            Kind::Unsupported,
+            format!("there is no op named {op}"),
+        ));
+    };
+    let verdict = operands(op, inputs, outputs)
+        .and_then(|()| types(op, inputs, &outputs[0]))
+        .and_then(|()| attributes(op, attrs))
+        .and_then(|()| (op.contract.check)(op, inputs, outputs, attrs));
+    verdict.map_err(|reason| refusal(op.name, inputs, outputs, &reason))
+}
+
+/// The error that names op, types and shapes in front of `reason`.
+pub(super) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str) -> Error {
+    let list = |descs: &[Desc]| {
+        descs
+            .iter()
+            .map(Desc::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    Error::bad_input(format!(
+        "{op} of ({}) to ({}): {reason}",
+        list(inputs),
+        list(outputs)
+    ))
+}
+
+impl fmt::Display for Desc<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype, self.shape)
+    }
+}
+
+fn operands(op: &Op, inputs: &[Desc], outputs: &[Desc]) -> Verdict {
+    if inputs.len() != op.arity() {
+        return Err(format!(
+            "expected {} operands, got {}",
+            op.arity(),
+            inputs.len()
+        ));
+    }
+    let results = op.contract.results.len();
+    if outputs.len() != results {
+        let expected = match results {
+            1 => "one result".to_owned(),
+            n => format!("{n} results"),
+        };
+        return Err(format!("expected {expected}, got {}", outputs.len()));
+    }
+    for desc in inputs.iter().chain(outputs) {
+        if !desc.dtype.is_known() {
+            return Err(format!("unknown element type {}", desc.dtype));
+        }
+        let bytes = count(desc.shape).and_then(|n| n.checked_mul(desc.dtype.size()));
+        if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
+            return Err(format!("{desc} has too many elements"));
+        }
+    }
+    Ok(())
+}
+
+fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
+    let judged = |desc: &Desc| DTypeSet::REAL.has(desc.dtype);
+    let mut pairs = inputs.iter().zip(op.takes);
+    if let Some((bad, takes)) = pairs.find(|(desc, takes)| judged(desc) && !takes.has(desc.dtype)) {
+        return Err(format!(
+            "{} operands are not allowed, only {}",
+            bad.dtype,
+            names(*takes)
+        ));
+    }
+    let first = inputs.first().map(|desc| desc.dtype);
+    let all_judged = inputs.iter().chain([out]).all(judged);
+    if (all_judged || op.gives == Gives::Bool) && !op.gives.allows(out.dtype, first) {
+        return Err(match op.gives {
+            Gives::Operand => "the result must have the operand's type".to_owned(),
+            Gives::Bool => format!("the result must be u8, not {}", out.dtype),
+            Gives::Integer => format!("the result must be an integer, not {}", out.dtype),
+            _ => format!("the result must be a float, not {}", out.dtype),
+        });
+    }
+    Ok(())
+}
+
+fn names(set: DTypeSet) -> String {
+    if set == DTypeSet::INTEGER {
+        return "integers".to_owned();
+    }
+    let all = DType::all().filter(|dtype| set.has(*dtype));
+    all.map(DType::name).collect::<Vec<_>>().join(" and ")
+}
+
+/// Attributes of a known name must be of its kind; those that nobody knows are left alone.
+fn attributes(op: &Op, attrs: &[Attr]) -> Verdict {
+    let known = op.contract.attributes;
+    attrs.iter().try_for_each(|attr| {
+        let attribute = known.iter().find(|one| one.name == attr.name);
+        attribute.map_or(Ok(()), |attribute| attribute.check(attr))
+    })
+}

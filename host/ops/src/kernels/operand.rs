@@ -1,0 +1,223 @@
+//! Operands as the kernels read them: a range of row-major indices at a time, converted to registers.
+
+use half::{bf16, f16};
+use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::layout::{broadcast_strides, collapse};
+
+use super::View;
+use super::element::{Cast, FromElement};
+
+/// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
+pub(super) const BLOCK: usize = 1024;
+
+/// A view whose axes are merged as far as its strides allow.
+#[derive(Debug)]
+pub(crate) struct Operand<'a> {
+    pub(super) dtype: DType,
+    bytes: &'a [u8],
+    offset: i64,
+    shape: Vec<u64>,
+    strides: Vec<i64>,
+}
+
+/// The number of elements of `shape`, or `None` when it does not fit in an i64.
+pub(super) fn count(shape: &[u64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let count = shape
+        .iter()
+        .try_fold(1u64, |count, &extent| count.checked_mul(extent))?;
+    i64::try_from(count).ok().map(|_| count)
+}
+
+/// Checks that every element of the view lies in its bytes.
+pub(super) fn validate(view: &View) -> Result<(), String> {
+    if view.strides.len() != view.shape.len() {
+        return Err(format!(
+            "{} strides for {} axes",
+            view.strides.len(),
+            view.shape.len()
+        ));
+    }
+    if view.shape.contains(&0) {
+        return Ok(());
+    }
+    let (mut low, mut high) = (i128::from(view.offset), i128::from(view.offset));
+    for (&extent, &stride) in view.shape.iter().zip(view.strides) {
+        let reach = (i128::from(extent) - 1).checked_mul(i128::from(stride));
+        let (Some(reach), true) = (reach, high.abs() < 1 << 120 && low.abs() < 1 << 120) else {
+            return Err("its strides overflow".to_owned());
+        };
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    let elements = view.bytes.len() as u64 / view.dtype.size().max(1);
+    if low < 0 || high >= i128::from(elements) {
+        return Err(format!(
+            "it spans elements {low} to {high} of a buffer of {elements}"
+        ));
+    }
+    Ok(())
+}
+
+impl<'a> Operand<'a> {
+    /// The operand that reads a valid `view` with these axes instead of its own. No extent may be 0.
+    pub(super) fn new(view: &View<'a>, shape: &[u64], strides: Vec<i64>) -> Operand<'a> {
+        let mut space = collapse(shape, &[strides]);
+        let strides = space.strides.pop().unwrap_or_default();
+        Operand {
+            dtype: view.dtype,
+            bytes: view.bytes,
+            offset: view.offset as i64,
+            shape: space.shape,
+            strides,
+        }
+    }
+
+    /// The operand that reads a valid `view` as if it had `shape`, or `None` when it does not broadcast to it.
+    pub(super) fn broadcast(view: &View<'a>, shape: &[u64]) -> Option<Operand<'a>> {
+        Some(Operand::new(
+            view,
+            shape,
+            broadcast_strides(view.shape, view.strides, shape)?,
+        ))
+    }
+
+    /// Number of elements.
+    pub(super) fn count(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Extent and stride of the innermost axis.
+    pub(super) fn inner(&self) -> (u64, i64) {
+        (
+            self.shape.last().copied().unwrap_or(1),
+            self.strides.last().copied().unwrap_or(0),
+        )
+    }
+
+    /// How far the element at the row-major `index` lies from the first one, in elements.
+    pub(super) fn distance(&self, mut index: u64) -> i64 {
+        let mut distance = 0;
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            distance += (index % extent) as i64 * stride;
+            index /= extent;
+        }
+        distance
+    }
+
+    /// Reads the elements from the row-major index `start` on, from a first element that lies `shift` further.
+    #[inline(never)]
+    pub(super) fn gather<D: FromElement>(&self, shift: i64, start: u64, to: &mut [D]) {
+        macro_rules! read {
+            ($t:ty) => {
+                self.read(shift, start, to, |cell| D::cast(<$t>::from_ne_bytes(cell)))
+            };
+        }
+        match self.dtype {
+            DType::U8 => read!(u8),
+            DType::U16 => read!(u16),
+            DType::U32 => read!(u32),
+            DType::U64 => read!(u64),
+            DType::S8 => read!(i8),
+            DType::S16 => read!(i16),
+            DType::S32 => read!(i32),
+            DType::S64 => read!(i64),
+            DType::F16 => self.read(shift, start, to, |cell| {
+                D::cast(f16::from_ne_bytes(cell).to_f32())
+            }),
+            DType::BF16 => self.read(shift, start, to, |cell| {
+                D::cast(bf16::from_ne_bytes(cell).to_f32())
+            }),
+            DType::F32 => read!(f32),
+            _ => read!(f64),
+        }
+    }
+
+    /// As [`Operand::gather`] into f64; with `single` every element is converted to f32 on the way.
+    pub(super) fn gather_wide(&self, single: bool, shift: i64, start: u64, to: &mut [f64]) {
+        let exact = matches!(self.dtype, DType::F16 | DType::BF16 | DType::F32);
+        if exact || !single {
+            return self.gather(shift, start, to);
+        }
+        let mut narrow = [0f32; BLOCK];
+        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
+            self.gather(shift, start, &mut narrow[..to.len()]);
+            to.iter_mut()
+                .zip(narrow)
+                .for_each(|(to, x)| *to = f64::cast(x));
+        }
+    }
+
+    /// Reads elements of `N` bytes without converting them.
+    pub(super) fn copy<const N: usize>(&self, start: u64, to: &mut [u8]) {
+        self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
+    }
+
+    fn read<const N: usize, D: Copy>(
+        &self,
+        shift: i64,
+        start: u64,
+        to: &mut [D],
+        convert: impl Fn([u8; N]) -> D,
+    ) {
+        let cells = self.bytes.as_chunks::<N>().0;
+        self.runs(shift, start, to, |first, stride, to| match stride {
+            1 => to
+                .iter_mut()
+                .zip(&cells[first as usize..])
+                .for_each(|(to, cell)| *to = convert(*cell)),
+            0 => to.fill(convert(cells[first as usize])),
+            _ => {
+                let mut at = first;
+                for to in to {
+                    *to = convert(cells[at as usize]);
+                    at += stride;
+                }
+            }
+        });
+    }
+
+    /// Calls `run(first, stride, to)` for each stretch of the innermost axis that `to` covers.
+    fn runs<D>(
+        &self,
+        shift: i64,
+        start: u64,
+        mut to: &mut [D],
+        mut run: impl FnMut(i64, i64, &mut [D]),
+    ) {
+        let (extent, stride) = self.inner();
+        let mut row = start / extent;
+        let mut column = start % extent;
+        let outer = self.shape.len() - 1;
+        let mut index: Vec<u64> = Vec::new();
+        let mut first = self.offset + shift;
+        if outer > 0 {
+            index.resize(outer, 0);
+            for axis in (0..outer).rev() {
+                index[axis] = row % self.shape[axis];
+                row /= self.shape[axis];
+                first += index[axis] as i64 * self.strides[axis];
+            }
+        }
+        loop {
+            let length = to.len().min((extent - column) as usize);
+            let (now, rest) = to.split_at_mut(length);
+            run(first + column as i64 * stride, stride, now);
+            if rest.is_empty() {
+                return;
+            }
+            (to, column) = (rest, 0);
+            for axis in (0..outer).rev() {
+                index[axis] += 1;
+                first += self.strides[axis];
+                if index[axis] < self.shape[axis] {
+                    break;
+                }
+                first -= index[axis] as i64 * self.strides[axis];
+                index[axis] = 0;
+            }
+        }
+    }
+}

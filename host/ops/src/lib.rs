@@ -1,0 +1,26 @@
+//! What the ops are: contract, inference, tolerance, test problems, and the CPU kernel that is every pack's oracle.
+//!
+//! It knows no device, no registry and no pack.
+
+pub mod attrs;
+mod contracts;
+pub mod error;
+pub mod infer;
+pub mod kernels;
+pub mod layout;
+pub mod op;
+pub mod partial;
+pub mod problems;
+pub mod tolerance;
+pub mod values;
+
+pub use attrs::{Attr, AttrValue};
+pub use error::{Error, Kind, Result};
+pub use nx_vulkan_abi::DType;
+pub use op::{Op, find, ops};
+
+/// `[2,3]`
+pub fn show_shape(shape: &[u64]) -> String {
+    let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("[{}]", extents.join(","))
+}

@@ -1,0 +1,265 @@
+//! What an op is: one row holds all that anybody has to know of it. The rows stand in `contracts`.
+
+use crate::{
+    attrs::{Attr, AttrValue},
+    contracts,
+    infer::Spec,
+    kernels::{Desc, Kernel},
+    layout::Layout,
+    partial::Partial,
+    problems::Problem,
+    tolerance::Bound,
+    values::{Domain, Rng},
+};
+use nx_vulkan_abi::{DType, DTypeSet};
+use std::{collections::HashMap, fmt, sync::LazyLock};
+
+/// An op.
+#[derive(Debug)]
+pub struct Op {
+    /// Name, as in Nx.
+    pub name: &'static str,
+    /// What it computes, in a sentence of `docs/ops.md`.
+    pub doc: &'static str,
+    /// What it has in common with the ops of its family.
+    pub contract: &'static Contract,
+    /// Types that each operand may have.
+    pub takes: &'static [DTypeSet],
+    /// Type of the results.
+    pub gives: Gives,
+    /// How far a result may be from the CPU kernel's.
+    pub bound: Bound,
+    /// What each operand is tried with.
+    pub domains: &'static [Domain],
+    /// What it has no result for among integers.
+    pub(crate) partial: Option<&'static Partial>,
+    pub(crate) kernel: Kernel,
+}
+
+/// What the ops of a family have in common: operands, attributes, results, and how these follow from each other.
+pub struct Contract {
+    /// Heading in `docs/ops.md`.
+    pub title: &'static str,
+    /// Names of the operands.
+    pub operands: &'static [&'static str],
+    /// Names of the results.
+    pub results: &'static [&'static str],
+    /// Attributes, in the order of their names.
+    pub attributes: &'static [Attribute],
+    /// Whether type and shape of the result follow from operands and attributes.
+    pub infers: bool,
+    /// Whether the CPU kernel also takes the types that nobody computes with, since it only copies.
+    pub(crate) copies: fn(&[DType], &[DType]) -> bool,
+    /// Adds the attributes that a request leaves out.
+    pub(crate) complete: fn(&[Spec], Option<&Spec>, &mut Vec<Attr>),
+    /// Type and shape of the first result, where they follow.
+    pub(crate) infer: fn(&Op, &[Spec], &[Attr]) -> Result<Spec, String>,
+    /// All results, from the first.
+    pub(crate) all: fn(Spec) -> Vec<Spec>,
+    /// Checks shapes and attributes of a request whose types and numbers of operands and results are right.
+    pub(crate) check: fn(&Op, &[Desc<'_>], &[Desc<'_>], &[Attr]) -> Result<(), String>,
+    /// Shapes of operands that fit each other, one of them this.
+    pub(crate) operand_shapes: fn(&Op, &[u64]) -> Vec<Vec<u64>>,
+    /// Shapes and attributes to try it with; many where it may vary.
+    pub(crate) problems: fn(&Op, Layout, bool, &mut Rng) -> Vec<Problem>,
+    /// Whether packs choose other kernels for large problems of every type, and not by the layout alone.
+    pub tiled: bool,
+    /// Makes a problem one whose result has that type.
+    pub(crate) fit: fn(DType, &mut Problem),
+    /// Types with which it stands for a type.
+    pub(crate) alone: fn(&Op, DType) -> Types,
+    /// Different types to try it with, and how many of them at most.
+    pub(crate) mixed: fn(&Op) -> (Vec<Types>, usize),
+    /// Elements that make one result.
+    pub(crate) terms: fn(&[&[u64]], &[u64], &[Attr]) -> u64,
+    /// What its time depends on.
+    pub(crate) work: fn(&[&[u64]], &[u64]) -> Vec<f64>,
+    /// Shape of a square problem of about two to this power elements.
+    pub(crate) square: fn(u32) -> Vec<u64>,
+}
+
+/// An attribute of a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attribute {
+    /// Name.
+    pub name: &'static str,
+    /// Kind of its value.
+    pub kind: AttributeKind,
+    /// What it means, and its default, in a sentence of `docs/ops.md`.
+    pub doc: &'static str,
+}
+
+/// Kinds of an attribute's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttributeKind {
+    /// A list of integers.
+    Ints,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// Which types an op's results may have, and which they have where Nx infers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gives {
+    /// The type of the first operand.
+    Operand,
+    /// u8.
+    Bool,
+    /// An integer type: what the operands merge to.
+    Integer,
+    /// A float type: what the operands merge to, f32 for integers.
+    Float,
+    /// A real type: what the operands merge to.
+    Real,
+    /// Every type.
+    Any,
+}
+
+/// Types of a request's operands and result; no result stands for the one that Nx infers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Types {
+    /// Of the operands.
+    pub inputs: Vec<DType>,
+    /// Of the first result.
+    pub output: Option<DType>,
+}
+
+/// Every op, in the order of `docs/ops.md`.
+pub fn ops() -> impl Iterator<Item = &'static Op> + Clone {
+    contracts::ALL.iter().copied().flatten()
+}
+
+/// The op of that name.
+pub fn find(name: &str) -> Option<&'static Op> {
+    static INDEX: LazyLock<HashMap<&str, &Op>> =
+        LazyLock::new(|| ops().map(|op| (op.name, op)).collect());
+    INDEX.get(name).copied()
+}
+
+impl Op {
+    /// Number of operands.
+    pub fn arity(&self) -> usize {
+        self.contract.operands.len()
+    }
+
+    /// Types that all operands may have; those of the result where there are none.
+    pub fn types(&self) -> DTypeSet {
+        let all = if self.gives == Gives::Any {
+            DTypeSet::ALL
+        } else {
+            DTypeSet::REAL
+        };
+        let common = self.takes.iter().skip(usize::from(self.takes.len() > 2));
+        match self.gives {
+            Gives::Any => all,
+            _ => common.fold(all, |set, takes| DTypeSet(set.0 & takes.0)),
+        }
+    }
+
+    /// What it has no result for, where operands of these types may be that.
+    pub fn partial(&self, inputs: &[DType]) -> Option<&'static Partial> {
+        let whole = inputs.iter().all(|dtype| dtype.is_integer());
+        let second = *inputs.get(1)?;
+        self.partial
+            .filter(|partial| whole && partial.concerns(second.is_signed()))
+    }
+
+    /// Shapes of operands that fit each other, and a result of `shape` where the op has one operand like it.
+    pub fn operand_shapes(&self, shape: &[u64]) -> Vec<Vec<u64>> {
+        (self.contract.operand_shapes)(self, shape)
+    }
+
+    /// Shapes and attributes to try the op with, in that layout and for a result of type `dtype`. Elementwise there is
+    /// one: if it `varies`, one of many shapes, else a shape with which several layouts need the same shader.
+    pub fn problems(
+        &self,
+        layout: Layout,
+        dtype: DType,
+        varies: bool,
+        rng: &mut Rng,
+    ) -> Vec<Problem> {
+        let mut problems = (self.contract.problems)(self, layout, varies, rng);
+        problems
+            .iter_mut()
+            .for_each(|problem| (self.contract.fit)(dtype, problem));
+        problems
+    }
+
+    /// Every type the op takes, alone: all operands have it, or the result of an op without operands.
+    pub fn alone(&self) -> Vec<Types> {
+        let set = self.types();
+        let all = DType::all().filter(|dtype| set.has(*dtype));
+        all.map(|dtype| (self.contract.alone)(self, dtype))
+            .collect()
+    }
+
+    /// Operands of different types, and results of other types than Nx infers, with how many of them to try at most.
+    pub fn mixed(&self) -> (Vec<Types>, usize) {
+        (self.contract.mixed)(self)
+    }
+
+    /// Elements that make one result.
+    pub fn terms(&self, inputs: &[&[u64]], output: &[u64], attrs: &[Attr]) -> u64 {
+        (self.contract.terms)(inputs, output, attrs)
+    }
+
+    /// What the time of a request depends on, each number about proportional to it.
+    pub fn work(&self, inputs: &[&[u64]], output: &[u64]) -> Vec<f64> {
+        (self.contract.work)(inputs, output)
+    }
+
+    /// Shape of the first operand, or of the result, of a problem of about `2^power` elements.
+    pub fn square(&self, power: u32) -> Vec<u64> {
+        (self.contract.square)(power)
+    }
+}
+
+impl Gives {
+    /// Whether the result may be `dtype` when the first operand is `operand`.
+    pub fn allows(self, dtype: DType, operand: Option<DType>) -> bool {
+        match self {
+            Gives::Operand => operand == Some(dtype),
+            Gives::Bool => dtype == DType::U8,
+            Gives::Integer => dtype.is_integer(),
+            Gives::Float => dtype.is_float(),
+            Gives::Real => DTypeSet::REAL.has(dtype),
+            Gives::Any => dtype.is_known(),
+        }
+    }
+}
+
+impl Attribute {
+    /// What is wrong with an attribute of this name, if it has another kind of value.
+    pub(crate) fn check(&self, attr: &Attr) -> Result<(), String> {
+        match (self.kind, &attr.value) {
+            (AttributeKind::Ints, AttrValue::Ints(_)) => Ok(()),
+            (AttributeKind::Word(words), AttrValue::Text(text))
+                if words.contains(&text.as_str()) =>
+            {
+                Ok(())
+            }
+            (AttributeKind::Ints, other) => Err(format!(
+                "attribute {} must be a list of integers, got {other:?}",
+                self.name
+            )),
+            (AttributeKind::Word(words), other) => Err(format!(
+                "attribute {} must be {}, got {other:?}",
+                self.name,
+                words.join(" or ")
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title)
+    }
+}
+
+/// Elements of the largest operand, and of the result.
+pub fn elements(inputs: &[&[u64]], output: &[u64]) -> Vec<f64> {
+    let count = |shape: &[u64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
+    let largest = inputs.iter().map(|shape| count(shape));
+    vec![largest.fold(0.0, f64::max), count(output)]
+}

@@ -1,0 +1,120 @@
+//! How far a pack's result may be from the CPU kernel's, in units in the last place of the result's type. Which op has
+//! which bound stands in its row.
+
+use crate::op::Op;
+use nx_vulkan_abi::DType;
+
+/// What is allowed for one op and result type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Units in the last place.
+    pub ulp: u64,
+    /// What the number of elements adds.
+    pub growth: Growth,
+    /// Whether denormal f32 and f64 operands and results may count as zero.
+    pub flushes: bool,
+    /// Whether zeros of either sign are the same.
+    pub zeros_equal: bool,
+}
+
+/// How an error grows with the number of elements that make one result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// It does not.
+    None,
+    /// By half an ulp per element: every multiplication rounds once.
+    Factors,
+    /// By (1 + √n) ε times the sum of the terms' magnitudes, ε being that of the type it is summed in: the
+    /// probabilistic bound for n roundings in any order (Higham and Mary 2019).
+    Terms,
+    /// By n ε² times the sum of the terms' magnitudes: the error of each addition is carried along (Kahan 1965).
+    Compensated,
+    /// By 4 (1 + n) ε times the largest magnitude in the result, n being the number of steps: each goes on from the
+    /// last one's roundings.
+    Steps,
+}
+
+/// What the row of an op allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// For f32 and for f64. f16 and bf16 are computed in f32: whatever is not exact is within 1.
+    pub ulp: (u64, u64),
+    /// What the number of elements adds.
+    pub growth: Growth,
+    /// Whether in f32 the growth is [`Growth::Compensated`] instead.
+    pub compensated: bool,
+    /// Whether denormals may count as zero.
+    pub flushes: bool,
+    /// Whether zeros of either sign are the same.
+    pub zeros_equal: bool,
+}
+
+impl Bound {
+    /// Arithmetic within that many units.
+    pub(crate) const fn rounded(ulp: (u64, u64)) -> Bound {
+        Bound {
+            ulp,
+            growth: Growth::None,
+            compensated: false,
+            flushes: true,
+            zeros_equal: false,
+        }
+    }
+
+    /// Signs, bits and copies are not arithmetic: denormals stay what they are.
+    pub(crate) const MOVES: Bound = Bound {
+        flushes: false,
+        ..Bound::rounded((0, 0))
+    };
+
+    /// The smaller or larger of two zeros is either.
+    pub(crate) const ORDERS: Bound = Bound {
+        zeros_equal: true,
+        ..Bound::rounded((0, 0))
+    };
+
+    /// Many elements make one.
+    pub(crate) const fn reduces(growth: Growth) -> Bound {
+        Bound {
+            growth,
+            zeros_equal: true,
+            ..Bound::rounded((1, 1))
+        }
+    }
+}
+
+/// The tolerance of `op` from `operands` to `result`.
+pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
+    let Bound {
+        ulp,
+        growth,
+        compensated,
+        flushes,
+        zeros_equal,
+    } = op.bound;
+    if !result.is_float() {
+        return Tolerance {
+            ulp: 0,
+            growth: Growth::None,
+            flushes: flushes && operands.iter().any(|dtype| dtype.is_float()),
+            zeros_equal: true,
+        };
+    }
+    let converts = operands
+        .iter()
+        .any(|dtype| dtype.is_float() && *dtype != result);
+    Tolerance {
+        ulp: match result {
+            DType::F64 => ulp.1,
+            DType::F32 => ulp.0,
+            _ => ulp.0.min(1),
+        },
+        growth: match compensated && result == DType::F32 {
+            true => Growth::Compensated,
+            false => growth,
+        },
+        // A conversion computes; the same type in and out is a copy.
+        flushes: flushes || converts,
+        zeros_equal,
+    }
+}

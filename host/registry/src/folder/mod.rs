@@ -1,0 +1,190 @@
+//! Code-free packs: a folder with `pack.toml` and GLSL and no library, whose plans the host makes from the table.
+//!
+//! `docs/code-free-packs.md` is the format. [`Table::parse`] and [`Expression::parse`] take any text, and
+//! [`Table::plan`] any request, without a panic.
+
+mod evaluate;
+mod expression;
+mod files;
+mod parser;
+mod plan;
+mod reader;
+mod row;
+mod step;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod types;
+
+pub use expression::{Expression, Mistake};
+
+use super::{
+    image::{Image, Kernel, Planner, SourceContent, SourceFile},
+    loader::Identity,
+};
+use files::Files;
+pub use files::MAX_DEPTH;
+use nx_vulkan_abi::{Reply, Request};
+use row::Row;
+use semver::Version;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The version of the contract that tables are written for.
+const VERSION: &str = "1";
+/// Files that shaders and headers are in.
+const GLSL: &[&str] = &["comp", "glsl"];
+
+/// A code-free pack as its table describes it.
+#[derive(Debug)]
+pub struct Table {
+    id: String,
+    version: Version,
+    rows: Vec<Row>,
+}
+
+impl Table {
+    /// Reads the text of a `pack.toml` that lies at `path`, next to `files`.
+    ///
+    /// # Errors
+    /// Every mistake, each with file, line and column.
+    pub fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
+        table::parse(path, text, files)
+    }
+
+    /// Number of kernels.
+    pub fn kernels(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// What the kernel of that number does about `request`; `None` when there is no such kernel.
+    pub fn plan(&self, kernel: usize, request: &Request<'_>) -> Option<Reply> {
+        self.rows.get(kernel).map(|row| plan::plan(row, request))
+    }
+}
+
+/// A folder as it was read.
+#[derive(Debug)]
+pub(super) struct FolderPack {
+    folder: PathBuf,
+    files: Files,
+    weaknesses: Vec<String>,
+    pub(super) sha256: String,
+}
+
+/// Whether `path` is a folder that holds a table, and neither a library nor a crate that builds one.
+pub fn is_pack(path: &Path) -> bool {
+    let library = |entry: std::fs::DirEntry| {
+        let extension = std::env::consts::DLL_EXTENSION;
+        entry.path().extension().is_some_and(|own| own == extension)
+    };
+    path.is_dir()
+        && path.join(files::TABLE).exists()
+        && !path.join("Cargo.toml").exists()
+        && std::fs::read_dir(path).is_ok_and(|entries| !entries.flatten().any(library))
+}
+
+impl FolderPack {
+    /// Reads a folder, and looks at nothing that it read. The error starts with the step that failed.
+    pub(super) fn read(folder: &Path) -> Result<FolderPack, String> {
+        let (files, weaknesses) = files::read(folder).map_err(|why| format!("read: {why}"))?;
+        Ok(FolderPack {
+            weaknesses,
+            folder: folder.to_owned(),
+            sha256: files::sha256(&files),
+            files,
+        })
+    }
+
+    /// What the table says. The error starts with the step that failed.
+    pub(super) fn describe(&self) -> Result<Image, String> {
+        let (mut sources, mut toml) = (Vec::new(), None);
+        for (name, bytes) in &self.files {
+            let path = self.folder.join(name);
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let is_glsl = extension.is_some_and(|extension| GLSL.contains(&extension));
+            if !is_glsl && name != files::TABLE {
+                continue;
+            }
+            let text = String::from_utf8(bytes.clone())
+                .map_err(|_| format!("describe: {name} is not UTF-8"))?;
+            if is_glsl {
+                sources.push(SourceFile {
+                    name: name.clone(),
+                    content: SourceContent::Text(text),
+                    path: Some(path),
+                });
+            } else {
+                toml = Some(text);
+            }
+        }
+        let toml = toml.ok_or_else(|| format!("describe: there is no {}", files::TABLE))?;
+        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let table = Table::parse(&self.folder.join(files::TABLE), &toml, &names)
+            .map_err(|why| format!("describe: the table is wrong\n{why}"))?;
+        let mut image = table.image(sources);
+        image.table = Some(toml);
+        Ok(image)
+    }
+
+    /// What the table calls itself. The error starts with the step that failed.
+    pub(super) fn identity(&self) -> Result<Identity, String> {
+        let Image { id, version, .. } = self.describe()?;
+        let abi = VERSION.to_owned();
+        Ok(Identity { id, version, abi })
+    }
+
+    /// Who else could have changed it, what lies in it or a folder above, each a sentence.
+    pub(super) fn weaknesses(&self) -> &[String] {
+        &self.weaknesses
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+}
+
+impl Table {
+    fn image(self, sources: Vec<SourceFile>) -> Image {
+        let mut image = Image {
+            id: self.id,
+            version: self.version,
+            sources,
+            kernels: Vec::new(),
+            warnings: Vec::new(),
+            retire: nothing,
+            table: None,
+        };
+        for (number, row) in (0..).zip(self.rows) {
+            image.add_kernel(Kernel {
+                id: row.id.clone(),
+                op: row.op.clone(),
+                row: number,
+                inputs: row.inputs,
+                outputs: row.outputs,
+                needs: row.needs,
+                numerics: row.numerics,
+                rank: row.rank,
+                plan: Planner::Table(Arc::new(KernelTable(row))),
+            });
+        }
+        image
+    }
+}
+
+/// A table runs nothing that would have to end.
+extern "C" fn nothing() {}
+
+/// A kernel that the host plans from a row of a table.
+#[derive(Debug)]
+pub(super) struct KernelTable(Row);
+
+impl KernelTable {
+    pub(super) fn plan(&self, request: &Request<'_>) -> Reply {
+        plan::plan(&self.0, request)
+    }
+}

@@ -1,0 +1,299 @@
+//! How expressions are written: a parser by precedence, which takes any text and stops at the first mistake.
+
+use super::expression::{FUNCTIONS, Field, LIMITS, Mistake, Names, Node, Op, Tensor, tensor};
+use crate::diagnostic::did_you_mean;
+use std::ops::Range;
+
+/// Characters of one expression.
+const MAX_LENGTH: usize = 1024;
+/// Parentheses, calls and signs inside each other.
+const MAX_DEPTH: usize = 48;
+
+const FIELDS: &[(&str, Field)] = &[
+    ("elems", Field::Elements),
+    ("rank", Field::Rank),
+    ("offset", Field::Offset),
+    ("bytes", Field::Bytes),
+    ("size", Field::Size),
+    ("contiguous", Field::Contiguous),
+    ("dim", Field::Dim),
+    ("stride", Field::Stride),
+];
+
+/// Binary operators with their precedence; the higher binds tighter. A prefix of another comes after it.
+const OPERATORS: &[(&str, Op, u8)] = &[
+    ("||", Op::Or, 1),
+    ("&&", Op::And, 2),
+    ("==", Op::Equal, 3),
+    ("!=", Op::NotEqual, 3),
+    ("<=", Op::LessEqual, 3),
+    (">=", Op::GreaterEqual, 3),
+    ("<", Op::Less, 3),
+    (">", Op::Greater, 3),
+    ("+", Op::Add, 4),
+    ("-", Op::Subtract, 4),
+    ("*", Op::Multiply, 5),
+    ("/", Op::Divide, 5),
+    ("%", Op::Remainder, 5),
+];
+
+/// The tree of `text`.
+pub(super) fn parse(text: &str, names: &Names) -> Result<Node, Mistake> {
+    if text.len() > MAX_LENGTH {
+        let message = format!("an expression has at most {MAX_LENGTH} characters");
+        return Err(mistake(0..text.len(), message));
+    }
+    let mut parser = Parser {
+        text,
+        at: 0,
+        depth: 0,
+        names,
+    };
+    let root = parser.binary(0)?;
+    parser.space();
+    if parser.at < text.len() {
+        return Err(parser.unexpected("an operator or the end"));
+    }
+    Ok(root)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    names: &'a Names,
+}
+
+impl<'a> Parser<'a> {
+    fn binary(&mut self, weakest: u8) -> Result<Node, Mistake> {
+        let mut left = self.unary()?;
+        while let Some((symbol, op, strength)) = self.operator(weakest) {
+            self.at += symbol;
+            let right = self.binary(strength + 1)?;
+            left = Node::Binary(op, Box::new(left), Box::new(right));
+        }
+        Ok(left)
+    }
+
+    fn operator(&mut self, weakest: u8) -> Option<(usize, Op, u8)> {
+        self.space();
+        let rest = &self.text[self.at..];
+        let (symbol, op, strength) = OPERATORS.iter().find(|row| rest.starts_with(row.0))?;
+        (*strength >= weakest).then_some((symbol.len(), *op, *strength))
+    }
+
+    fn unary(&mut self) -> Result<Node, Mistake> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(mistake(self.at..self.at, "it is nested too deeply"));
+        }
+        let node = if self.takes("-") {
+            Node::Negate(Box::new(self.unary()?))
+        } else if self.takes("!") {
+            Node::Not(Box::new(self.unary()?))
+        } else if self.takes("(") {
+            let inner = self.binary(0)?;
+            self.expect(")")?;
+            inner
+        } else {
+            self.primary()?
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn primary(&mut self) -> Result<Node, Mistake> {
+        self.space();
+        let start = self.at;
+        let word = self.word();
+        let first = word.bytes().next();
+        match first {
+            None => Err(self.unexpected("a number or a name")),
+            Some(b'0'..=b'9') => match word.parse() {
+                Ok(number) => Ok(Node::Number(number)),
+                Err(_) => Err(mistake(start..self.at, "this is not an integer")),
+            },
+            Some(_) if self.takes("(") => self.call(word, start..start + word.len()),
+            Some(_) => self.name(word, start),
+        }
+    }
+
+    fn call(&mut self, name: &str, span: Range<usize>) -> Result<Node, Mistake> {
+        if !FUNCTIONS.contains(&name) {
+            let hint = did_you_mean(name, FUNCTIONS.iter().copied());
+            return Err(mistake(
+                span,
+                format!("there is no function `{name}`{hint}"),
+            ));
+        }
+        let mut arguments = vec![self.binary(0)?];
+        while self.takes(",") {
+            arguments.push(self.binary(0)?);
+        }
+        self.expect(")")?;
+        let count = arguments.len();
+        match (name, count) {
+            ("min", 2..) => return Ok(Node::Least(arguments)),
+            ("max", 2..) => return Ok(Node::Most(arguments)),
+            _ => {}
+        }
+        let divided = match (name, arguments.pop(), arguments.pop()) {
+            ("ceil", Some(Node::Binary(Op::Divide, above, below)), None) => Some((above, below)),
+            ("ceil_div", Some(below), Some(above)) if count == 2 => {
+                Some((Box::new(above), Box::new(below)))
+            }
+            _ => None,
+        };
+        let form = match name {
+            "ceil" => "ceil takes one division: ceil(x / y)",
+            "ceil_div" => "ceil_div takes two numbers: ceil_div(x, y)",
+            _ => "min and max take two numbers or more",
+        };
+        let (above, below) = divided.ok_or_else(|| mistake(span, form))?;
+        Ok(Node::Binary(Op::CeilDivide, above, below))
+    }
+
+    fn name(&mut self, word: &str, start: usize) -> Result<Node, Mistake> {
+        let span = start..start + word.len();
+        if word == "elems" {
+            return Ok(Node::Tensor(Tensor::Output(0), Field::Elements, None));
+        }
+        if let Some(named) = self.names.get(word) {
+            return Ok(Node::Named(named.root.clone()));
+        }
+        if word == "attr" {
+            let attr = self.member("an attribute's name")?.to_owned();
+            return if self.takes(".") {
+                let at = self.at;
+                match self.word() {
+                    "len" => Ok(Node::AttrLength(attr)),
+                    _ => Err(mistake(at..self.at, "an attribute has only `len`")),
+                }
+            } else {
+                Ok(Node::Attr(attr, self.index()?))
+            };
+        }
+        if word == "device" {
+            let names = LIMITS.iter().map(|row| row.0);
+            let (limit, name) = self.one_of("device", names)?;
+            let index = self.index_of(name, LIMITS[limit].1)?;
+            return Ok(Node::Device(limit, index));
+        }
+        let Some(tensor) = tensor(word) else {
+            let known = ["elems", "attr", "device", "out"].into_iter();
+            let known = known.chain(self.names.keys().map(String::as_str));
+            let hint = did_you_mean(word, known.chain(FUNCTIONS.iter().copied()));
+            return Err(mistake(
+                span,
+                format!("there is nothing called `{word}`{hint}"),
+            ));
+        };
+        let (field, name) = self.one_of(word, FIELDS.iter().map(|row| row.0))?;
+        let field = FIELDS[field].1;
+        let index = self.index_of(name, matches!(field, Field::Dim | Field::Stride))?;
+        Ok(Node::Tensor(tensor, field, index))
+    }
+
+    /// `.name`, one of those known; its number and itself.
+    fn one_of(
+        &mut self,
+        owner: &str,
+        known: impl Iterator<Item = &'static str> + Clone,
+    ) -> Result<(usize, &'static str), Mistake> {
+        let name = self.member("the name of one of its properties")?;
+        let span = self.at - name.len()..self.at;
+        let found = known.clone().enumerate().find(|(_, own)| *own == name);
+        found.ok_or_else(|| {
+            let list: Vec<&str> = known.clone().collect();
+            let hint = match did_you_mean(name, known) {
+                hint if hint.is_empty() => format!("; it has `{}`", list.join("`, `")),
+                hint => hint,
+            };
+            mistake(span, format!("`{owner}` has no `{name}`{hint}"))
+        })
+    }
+
+    fn member(&mut self, what: &str) -> Result<&'a str, Mistake> {
+        self.expect(".")?;
+        self.space();
+        match self.word() {
+            "" => Err(self.unexpected(what)),
+            name => Ok(name),
+        }
+    }
+
+    fn index_of(&mut self, name: &str, is_list: bool) -> Result<Option<Box<Node>>, Mistake> {
+        let start = self.at;
+        let index = self.index()?;
+        if index.is_some() == is_list {
+            return Ok(index);
+        }
+        let message = if is_list {
+            format!("`{name}` is a list: write `{name}[0]`")
+        } else {
+            format!("`{name}` is one number and takes no index")
+        };
+        Err(mistake(start..self.at, message))
+    }
+
+    fn index(&mut self) -> Result<Option<Box<Node>>, Mistake> {
+        if !self.takes("[") {
+            return Ok(None);
+        }
+        let index = self.binary(0)?;
+        self.expect("]")?;
+        Ok(Some(Box::new(index)))
+    }
+
+    fn word(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let ordinary = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let length = rest.bytes().take_while(|b| ordinary(*b)).count();
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn takes(&mut self, symbol: &str) -> bool {
+        self.space();
+        let found = self.text[self.at..].starts_with(symbol);
+        self.at += if found { symbol.len() } else { 0 };
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), Mistake> {
+        if self.takes(symbol) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("`{symbol}`")))
+        }
+    }
+
+    fn space(&mut self) {
+        let rest = self.text[self.at..].bytes();
+        self.at += rest.take_while(|b| matches!(b, b' ' | b'\t')).count();
+    }
+
+    fn unexpected(&mut self, wanted: &str) -> Mistake {
+        self.space();
+        match self.text[self.at..].chars().next() {
+            Some(c) => {
+                let span = self.at..self.at + c.len_utf8();
+                mistake(
+                    span,
+                    format!("expected {wanted}, got `{}`", c.escape_default()),
+                )
+            }
+            None => mistake(
+                self.at..self.at,
+                format!("expected {wanted}, got the end of the expression"),
+            ),
+        }
+    }
+}
+
+fn mistake(span: Range<usize>, message: impl Into<String>) -> Mistake {
+    Mistake {
+        span,
+        message: message.into(),
+    }
+}

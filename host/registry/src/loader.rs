@@ -1,0 +1,286 @@
+//! What is known of a pack file before any of its code runs: its content, its hash, what it says about itself. Whether it
+//! may be loaded is decided elsewhere, and so is how it is mapped.
+//!
+//! Every error is `step: reason`.
+
+use super::{
+    config::PackEntry,
+    elf,
+    folder::{self, FolderPack},
+};
+use crate::private;
+use abi_stable::prefix_type::PrefixTypeTrait as _;
+use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr, meta::Meta};
+use semver::Version;
+use sha2::{Digest as _, Sha256};
+use std::{
+    fmt,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+/// A pack file as it was read.
+#[derive(Debug)]
+pub(super) struct PackFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+    pub(super) sha256: String,
+    /// Who else could have changed it, each a sentence.
+    pub(super) weaknesses: Vec<String>,
+    /// The pack, where it is a folder without a library.
+    folder: Option<FolderPack>,
+}
+
+/// What a file says about itself before it is mapped.
+#[derive(Debug, PartialEq)]
+pub(super) struct Identity {
+    pub(super) id: String,
+    pub(super) version: Version,
+    /// Version of the contract it was built against.
+    pub(super) abi: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.id, self.version)
+    }
+}
+
+impl PackFile {
+    /// Reads what is at `path`, without following a symbolic link at its end.
+    pub(super) fn read(path: &Path) -> Result<PackFile, String> {
+        if folder::is_pack(path) {
+            let folder = FolderPack::read(path)?;
+            return Ok(PackFile {
+                path: path.to_owned(),
+                // What a signature is of.
+                bytes: folder.sha256.clone().into_bytes(),
+                sha256: folder.sha256.clone(),
+                weaknesses: folder.weaknesses().to_vec(),
+                folder: Some(folder),
+            });
+        }
+        let (bytes, weaknesses) = read(path, private::MAX_BYTES)?;
+        Ok(PackFile {
+            path: path.to_owned(),
+            sha256: sha256(&bytes),
+            bytes,
+            weaknesses,
+            folder: None,
+        })
+    }
+
+    pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
+        match entry.and_then(|entry| entry.pin.as_ref()) {
+            Some(pin) if *pin != self.sha256 => Err(format!(
+                "sha256: the file has {}, the registry pins {pin}",
+                self.sha256
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
+    pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
+        match &self.folder {
+            Some(folder) => folder.identity().map(Some),
+            None => inspect(&self.bytes),
+        }
+    }
+
+    /// The pack itself, where it is a folder: nothing of it has to be mapped or tried.
+    pub(super) fn without_code(&self) -> Option<&FolderPack> {
+        self.folder.as_ref()
+    }
+}
+
+/// The content of a regular file, without following a symbolic link at the end of its path, and who else could have
+/// changed it. The error starts with the step that failed.
+pub(super) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Vec<String>), String> {
+    let read = || {
+        let opened = private::open_file(path, false)?;
+        let bytes = private::content(&opened.file, most)?;
+        Ok((bytes, opened.weaknesses))
+    };
+    read().map_err(|error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => "read: it is a symbolic link; name the file itself".to_owned(),
+        _ => format!("read: {error}"),
+    })
+}
+
+/// The sha256 of `bytes` in lower-case hex.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    crate::hex(&Sha256::digest(bytes))
+}
+
+/// As [`PackFile::inspect`], for bytes without a file.
+pub(super) fn inspect(bytes: &[u8]) -> Result<Option<Identity>, String> {
+    if cfg!(target_vendor = "apple") {
+        return Ok(None);
+    }
+    let section = elf::section(bytes, std::env::consts::ARCH, ".nxv.meta")
+        .map_err(|why| format!("ELF: {why}"))?;
+    let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
+    check_meta(&meta)
+        .map(Some)
+        .map_err(|why| format!("metadata: {why}"))
+}
+
+fn check_meta(meta: &Meta) -> Result<Identity, String> {
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    if (meta.arch.as_str(), meta.os.as_str()) != (arch, os) {
+        return Err(format!(
+            "it is built for {} {}, this host is {arch} {os}",
+            meta.arch, meta.os
+        ));
+    }
+    let version = |text: &str| {
+        Version::parse(text).map_err(|_| format!("`{text}` is not a semantic version"))
+    };
+    if version(&meta.abi)?.major != version(ABI_VERSION)?.major {
+        return Err(format!(
+            "it is built for ABI {}, this host has ABI {ABI_VERSION}",
+            meta.abi
+        ));
+    }
+    if meta.panic != "unwind" {
+        return Err(format!(
+            "it is built with panic = \"{}\"; a panic in it would end the process, build it with \"unwind\"",
+            meta.panic
+        ));
+    }
+    if !super::is_pack_id(&meta.id) {
+        return Err(format!("`{}` is not an id", meta.id));
+    }
+    Ok(Identity {
+        id: meta.id.clone(),
+        version: version(&meta.version)?,
+        abi: meta.abi.clone(),
+    })
+}
+
+/// What packs may call. It lives as long as the process, as they do.
+pub(super) static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
+    let abi_minor = Version::parse(ABI_VERSION).map_or(0, |version| version.minor);
+    HostApi {
+        abi_minor: u32::try_from(abi_minor).unwrap_or(u32::MAX),
+        log,
+    }
+    .leak_into_prefix()
+});
+
+/// Lines of packs up to this level are written: `$NX_VULKAN_PACK_LOG`, a number from 0 to 5, else warnings.
+static LOGGED: LazyLock<Level> = LazyLock::new(|| {
+    let named = std::env::var("NX_VULKAN_PACK_LOG").ok();
+    named
+        .and_then(|level| level.parse().ok())
+        .map_or(Level::WARN, Level)
+});
+
+/// Lines of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
+extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
+    if level.min(Level::TRACE) <= *LOGGED {
+        let clean = |text: RStr<'_>| {
+            super::diagnostic::clean(&String::from_utf8_lossy(text.as_rslice().as_slice()), 1000)
+        };
+        let _ = writeln!(
+            std::io::stderr(),
+            "nx_vulkan pack {}: {}",
+            clean(pack),
+            clean(message)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Meta {
+        Meta {
+            id: "demo".into(),
+            version: "1.2.3".into(),
+            abi: ABI_VERSION.into(),
+            arch: std::env::consts::ARCH.into(),
+            os: std::env::consts::OS.into(),
+            panic: "unwind".into(),
+        }
+    }
+
+    #[test]
+    fn metadata_of_this_host_passes_and_each_other_is_named() {
+        let identity = Identity {
+            id: "demo".into(),
+            version: Version::new(1, 2, 3),
+            abi: ABI_VERSION.into(),
+        };
+        assert_eq!(check_meta(&own()), Ok(identity));
+        let cases = [
+            (
+                Meta {
+                    arch: "z80".into(),
+                    ..own()
+                },
+                "it is built for z80 ",
+            ),
+            (
+                Meta {
+                    os: "plan9".into(),
+                    ..own()
+                },
+                "plan9, this host is",
+            ),
+            (
+                Meta {
+                    abi: "99.0.0".into(),
+                    ..own()
+                },
+                "it is built for ABI 99.0.0, this host has",
+            ),
+            (
+                Meta {
+                    abi: "one".into(),
+                    ..own()
+                },
+                "`one` is not a semantic version",
+            ),
+            (
+                Meta {
+                    version: "1".into(),
+                    ..own()
+                },
+                "`1` is not a semantic version",
+            ),
+            (
+                Meta {
+                    panic: "abort".into(),
+                    ..own()
+                },
+                "it is built with panic = \"abort\"",
+            ),
+            (
+                Meta {
+                    id: "host".into(),
+                    ..own()
+                },
+                "`host` is not an id",
+            ),
+        ];
+        for (meta, expected) in cases {
+            let error = check_meta(&meta).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_newer_minor_of_the_abi_is_left_to_the_layout_check() {
+        assert!(
+            check_meta(&Meta {
+                abi: "1.99.0".into(),
+                ..own()
+            })
+            .is_ok()
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! Shaders of strangers are compiled and first built in a process of their own: whatever they do to the compiler or to
+//! the driver ends that process and not this one. Who is a stranger is decided where shaders come from.
+//!
+//! The child is `nxv build-server SECONDS`, which calls [`serve`]. It is started by the first such shader and kept while there
+//! are more.
+
+mod message;
+mod serve;
+mod worker;
+
+pub use serve::serve;
+
+use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
+use message::{Reply, Request};
+use nx_vulkan_registry::{cache::Cache, hex, log, private::Folder};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, Once, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use worker::{Ended, Limits, Worker};
+
+/// The verb of the child.
+pub const VERB: &str = "build-server";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Folder, in the cache folder, of the notes of what passed.
+const NOTES: &str = "built";
+
+/// Children that work at the same time; further requests wait for their turn.
+const MAX_WORKERS: usize = 2;
+
+/// Bytes of memory that a child may use.
+const MAX_MEMORY: u64 = 4 << 30;
+
+/// How long a child without work is kept.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// How long a shader that did not finish is not tried again: the machine may have been busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Shaders that are remembered before that starts anew.
+const MAX_REMEMBERED: usize = 65_536;
+
+/// What is left of a pipeline that was made in a child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// What the driver keeps of it, as `vkGetPipelineCacheData` gives it.
+    pub(crate) cache: Vec<u8>,
+}
+
+/// Compiles and builds in child processes. Safe to use from any number of threads; each waits for its own answer.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    program: Option<PathBuf>,
+    /// Where what passed is noted.
+    cache: Option<Arc<Cache>>,
+    time: Duration,
+    workers: Mutex<Workers>,
+    freed: Condvar,
+    passed: Mutex<HashSet<[u8; 32]>>,
+    failed: Mutex<HashMap<[u8; 32], Failure>>,
+    stop: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Workers {
+    idle: Vec<Worker>,
+    working: usize,
+}
+
+/// Why a shader is not tried again, and until when.
+#[derive(Debug, Clone)]
+struct Failure {
+    why: String,
+    until: Option<Instant>,
+}
+
+impl Builder {
+    /// With an `nxv` of this version, or without: strangers' shaders are then compiled and built in this process. Each
+    /// request may take `time`. What passed is noted in the cache folder.
+    pub(crate) fn new(program: Option<PathBuf>, cache: &Arc<Cache>, time: Duration) -> Builder {
+        Builder {
+            cache: Some(cache.clone()),
+            program,
+            time,
+            ..Builder::default()
+        }
+    }
+
+    /// The words of a text whose includes are in place. The outer error tells why it could not be tried or what it did
+    /// to the compiler, the inner one is the compiler's own log. `None`: it has to be compiled here.
+    pub(crate) fn compile(
+        &self,
+        text: &str,
+    ) -> Option<std::result::Result<std::result::Result<Vec<u32>, String>, String>> {
+        let program = self.program()?;
+        let key = Sha256::new()
+            .chain_update(b"text")
+            .chain_update(text)
+            .finalize();
+        let request = Request::Compile(text.to_owned());
+        Some(match self.ask(program, key.into(), &request) {
+            Ok(Reply::Words(words)) => Ok(Ok(words)),
+            Ok(Reply::Refused(log)) => Ok(Err(log)),
+            Ok(Reply::Trouble(why)) => Err(why),
+            Ok(Reply::Hello(_) | Reply::Built(_)) => Err(senseless()),
+            Err(why) => Err(why),
+        })
+    }
+
+    /// Makes the pipeline in a child, unless it is known that this goes well.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when the driver refuses it or it ends the child, in whatever way; [`Kind::Vulkan`] when it could
+    /// not be tried.
+    pub(crate) fn admit(&self, spec: &PipelineSpec<'_>, device: &Device) -> Result<Option<Built>> {
+        let Some(program) = self.program() else {
+            return Ok(None);
+        };
+        let summary = device.summary();
+        let key: [u8; 32] = Sha256::new()
+            .chain_update(spec.key())
+            .chain_update(&summary.uuid)
+            .chain_update(&summary.driver)
+            .chain_update(device.info().driver.to_le_bytes())
+            .chain_update(device.pipeline_cache_uuid())
+            .finalize()
+            .into();
+        if self.has_passed(&key) {
+            return Ok(None);
+        }
+        let built = self.build(program, key, &summary.uuid, spec)?;
+        self.note(key);
+        Ok(Some(built))
+    }
+
+    /// Makes the pipeline in a child on the device of that UUID, or without one on the best.
+    pub(crate) fn build(
+        &self,
+        program: &Path,
+        key: [u8; 32],
+        uuid: &str,
+        spec: &PipelineSpec<'_>,
+    ) -> Result<Built> {
+        let shader = |why| Error::new(Kind::Shader, why);
+        let request = Request::Build(uuid.to_owned(), spec.into());
+        match self.ask(program, key, &request).map_err(shader)? {
+            Reply::Built(built) => Ok(built),
+            Reply::Refused(why) => Err(shader(why)),
+            Reply::Trouble(why) => Err(Error::new(
+                Kind::Vulkan,
+                format!("the shader could not be tried in a process of its own: {why}"),
+            )),
+            Reply::Hello(_) | Reply::Words(_) => Err(shader(senseless())),
+        }
+    }
+
+    /// Ends the children that have had no work for a while.
+    pub(crate) fn rest(&self) {
+        let Ok(mut workers) = self.workers.try_lock() else {
+            return;
+        };
+        let idle = std::mem::take(&mut workers.idle);
+        let (kept, spare) = idle
+            .into_iter()
+            .partition(|worker| worker.idle_since.elapsed() < IDLE);
+        workers.idle = kept;
+        drop(workers);
+        drop::<Vec<Worker>>(spare);
+    }
+
+    /// Ends all children; whoever waits for one gets an error.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        let idle = std::mem::take(&mut lock(&self.workers).idle);
+        self.freed.notify_all();
+        drop(idle);
+    }
+
+    fn program(&self) -> Option<&Path> {
+        static WARNED: Once = Once::new();
+        if self.program.is_none() {
+            WARNED.call_once(|| {
+                log::warning(
+                    "there is no nxv to try shaders with that come from outside, so one that breaks the driver ends this \
+                     process; set NX_VULKAN_PROBER",
+                );
+            });
+        }
+        self.program.as_deref()
+    }
+
+    fn ask(
+        &self,
+        program: &Path,
+        key: [u8; 32],
+        request: &Request,
+    ) -> std::result::Result<Reply, String> {
+        let known = lock(&self.failed).get(&key).cloned();
+        if let Some(failure) = known
+            && failure.until.is_none_or(|until| Instant::now() < until)
+        {
+            return Err(failure.why);
+        }
+        let limits = Limits {
+            time: self.time,
+            memory: MAX_MEMORY,
+        };
+        // One that waited may end just when it is asked, by itself or by the system's choice: only the end of a new one
+        // tells of the shader. Twice is no chance.
+        let mut ended = Ended::Before;
+        for _ in 0..2 {
+            let mut turn = self.turn()?;
+            let waited = turn.worker.is_some();
+            let mut worker = match turn.worker.take() {
+                Some(worker) => worker,
+                None => Worker::start(program, limits).map_err(|error| {
+                    let program = program.display();
+                    format!("{program}, which tries shaders, does not start: {error}")
+                })?,
+            };
+            match worker.ask(request, limits, &self.stop) {
+                Ok(reply) => {
+                    worker.idle_since = Instant::now();
+                    turn.worker = Some(worker);
+                    return Ok(reply);
+                }
+                Err(Ended::Before) => {}
+                Err(Ended::Died(how)) if waited => {
+                    turn.forget_idle();
+                    ended = Ended::Died(how);
+                }
+                Err(other) => {
+                    ended = other;
+                    break;
+                }
+            }
+        }
+        let failure = self.judge(program, request, &ended);
+        if ended != Ended::Stopped {
+            let mut failed = lock(&self.failed);
+            if failed.len() >= MAX_REMEMBERED {
+                failed.clear();
+            }
+            failed.insert(key, failure.clone());
+        }
+        Err(failure.why)
+    }
+
+    fn judge(&self, program: &Path, request: &Request, ended: &Ended) -> Failure {
+        let compiler = match request {
+            Request::Compile(_) => "the compiler",
+            Request::Build(..) => "the driver's compiler",
+        };
+        let (why, may_pass) = match ended {
+            Ended::Died(how) => {
+                let how = how.strip_prefix("by ").unwrap_or(how);
+                let (how, words) = how.split_once("; ").unwrap_or((how, ""));
+                let words = if words.is_empty() {
+                    String::new()
+                } else {
+                    format!("; {words}")
+                };
+                (format!("this shader ends {compiler} ({how}){words}"), false)
+            }
+            Ended::Late => {
+                let limit = self.time.as_secs_f32();
+                (format!("{compiler} did not finish within {limit} s"), true)
+            }
+            Ended::Memory(bytes) => {
+                let (used, most) = (bytes >> 20, MAX_MEMORY >> 20);
+                let why = format!("{compiler} used {used} MiB of memory, and the limit is {most}");
+                (why, false)
+            }
+            Ended::Stopped => ("the device is being closed".to_owned(), true),
+            Ended::Unusable(why) => {
+                let program = program.display();
+                (format!("{program}, which tries shaders, {why}"), true)
+            }
+            Ended::Before => {
+                let program = program.display();
+                (
+                    format!("{program}, which tries shaders, ends at once"),
+                    true,
+                )
+            }
+        };
+        let until = may_pass.then(|| Instant::now() + PATIENCE);
+        Failure { why, until }
+    }
+
+    /// Waits for a turn; with it comes a child that waits, if there is one.
+    fn turn(&self) -> std::result::Result<Turn<'_>, String> {
+        let mut workers = lock(&self.workers);
+        while workers.working >= MAX_WORKERS && !self.stop.load(Ordering::Acquire) {
+            workers = self
+                .freed
+                .wait(workers)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.stop.load(Ordering::Acquire) {
+            return Err("the device is being closed".to_owned());
+        }
+        workers.working += 1;
+        let mut idle = std::mem::take(&mut workers.idle);
+        idle.retain_mut(Worker::is_alive);
+        let worker = idle.pop();
+        workers.idle = idle;
+        Ok(Turn {
+            builder: self,
+            worker,
+        })
+    }
+
+    fn has_passed(&self, key: &[u8; 32]) -> bool {
+        if lock(&self.passed).contains(key) {
+            return true;
+        }
+        let (name, text) = (note_name(key), note(key));
+        let noted = self.notes().is_some_and(|notes| {
+            let there = notes.read(&name, text.len() as u64);
+            there.is_ok_and(|there| there.as_deref() == Some(text.as_bytes()))
+        });
+        if noted {
+            self.remember(*key);
+        }
+        noted
+    }
+
+    fn note(&self, key: [u8; 32]) {
+        self.remember(key);
+        if let Some(notes) = self.notes() {
+            // Without the note it is tried again in the next process, which costs milliseconds.
+            drop(notes.write(&note_name(&key), &[note(&key).as_bytes()], false));
+        }
+    }
+
+    fn notes(&self) -> Option<Folder> {
+        self.cache.as_ref()?.within(NOTES).ok()
+    }
+
+    fn remember(&self, key: [u8; 32]) {
+        let mut passed = lock(&self.passed);
+        if passed.len() >= MAX_REMEMBERED {
+            passed.clear();
+        }
+        passed.insert(key);
+    }
+}
+
+/// The right to have one child at work; what is left in `worker` at its end waits for the next request.
+struct Turn<'a> {
+    builder: &'a Builder,
+    worker: Option<Worker>,
+}
+
+impl Turn<'_> {
+    /// Ends the other children that wait, so that the next one is new.
+    fn forget_idle(&self) {
+        let idle = std::mem::take(&mut lock(&self.builder.workers).idle);
+        drop(idle);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut workers = lock(&self.builder.workers);
+        workers.working -= 1;
+        if !self.builder.stop.load(Ordering::Acquire) {
+            workers.idle.extend(self.worker.take());
+        }
+        drop(workers);
+        self.builder.freed.notify_one();
+    }
+}
+
+fn note_name(key: &[u8; 32]) -> String {
+    format!("{}.built", hex(key))
+}
+
+fn note(key: &[u8; 32]) -> String {
+    format!("nxv {VERSION}: {} was built\n", hex(key))
+}
+
+fn senseless() -> String {
+    "the process that tries shaders gave an answer to something else".to_owned()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

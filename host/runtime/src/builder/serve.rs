@@ -1,0 +1,147 @@
+//! The child of a builder: it compiles and builds what it is asked, one request after another, until its parent is gone.
+
+use super::{
+    Built,
+    message::{self, Reply, Request, Spec},
+};
+use crate::{
+    Config, Error, Kind, Result,
+    device::{Device, DeviceChoice},
+    memory::{Budget, Patience, Pool, Use},
+    pipeline::{PipelineSpec, Pipelines},
+    queue::{Quiet, Step, StepArg, Stream},
+    shader,
+    spirv::{Module, Origin},
+};
+use nx_vulkan_registry::{
+    cache::Cache,
+    child::{self, Limits},
+};
+use std::{
+    io,
+    os::{fd::AsFd as _, unix::net::UnixStream},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Bytes of a file that the child may write: drivers keep what they compiled.
+const MAX_FILE: u64 = 1 << 30;
+
+/// Stack of the driver's compiler. The parent's is larger, so what passes here has room there.
+const STACK: usize = crate::pipeline::STACK / 2;
+
+/// Seconds after the parent's limit when the child ends by itself, because nobody else ended it.
+const GRACE: u32 = 10;
+
+/// Bytes of the one buffer that is bound everywhere. Nothing runs that could read or write it.
+const BUFFER: u64 = 1 << 16;
+
+/// What `nxv build-server SECONDS` does: limits this process, and answers what comes through standard input, which is a
+/// socket, until that is closed. Ends the process in the ways that shaders find.
+///
+/// # Errors
+/// When standard input is no socket, or somebody else speaks there.
+pub fn serve(seconds: u32) -> io::Result<()> {
+    child::limit(Limits {
+        file: MAX_FILE,
+        memory: None,
+    });
+    let mut parent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let hello = Reply::Hello(super::VERSION.to_owned());
+    message::write_frame(&mut parent, &hello)?;
+    let mut bench = None;
+    while let Some(frame) = message::read_frame(&mut parent)? {
+        let Some(request) = Request::decode(&frame) else {
+            return Err(io::Error::other("a request that makes no sense"));
+        };
+        child::end_after(seconds.saturating_add(GRACE));
+        let reply = answer(request, &mut bench);
+        child::end_after(0);
+        message::write_frame(&mut parent, &reply)?;
+    }
+    Ok(())
+}
+
+fn answer(request: Request, bench: &mut Option<Bench>) -> Reply {
+    match request {
+        Request::Compile(text) => match shader::glslang_compile(&text) {
+            Ok(words) => Reply::Words(words),
+            Err(log) => Reply::Refused(log),
+        },
+        Request::Build(device, spec) => {
+            let fits = bench.as_ref().is_some_and(|bench| bench.uuid == device);
+            let built = match (fits, bench.as_ref()) {
+                (true, Some(bench)) => bench.build(&spec),
+                _ => Bench::open(device).and_then(|opened| bench.insert(opened).build(&spec)),
+            };
+            match built {
+                Ok(built) => Reply::Built(built),
+                Err(error) if error.kind() == Kind::Shader => Reply::Refused(error.to_string()),
+                Err(error) => Reply::Trouble(error.to_string()),
+            }
+        }
+    }
+}
+
+/// A device on which pipelines are tried.
+struct Bench {
+    uuid: String,
+    // The queue stops first.
+    stream: Arc<Stream>,
+    pool: Arc<Pool>,
+    device: Arc<Device>,
+}
+
+impl Bench {
+    fn open(uuid: String) -> Result<Bench> {
+        let choice = match uuid.as_str() {
+            "" => DeviceChoice::Auto,
+            uuid => DeviceChoice::Uuid(uuid.replace('-', "")),
+        };
+        let device = Device::open(&choice, false)?;
+        let budget = |heap| Budget::new(&device, Config::default().memory, heap);
+        let pool = Pool::new(&device, Use::Tensors, budget)?;
+        let quiet = Quiet(Box::new(|| {}));
+        Ok(Bench {
+            uuid,
+            stream: Stream::new(&device, Duration::from_secs(3600), false, quiet)?,
+            pool,
+            device,
+        })
+    }
+
+    /// Makes the pipeline, and has it dispatched with no workgroups: some drivers compile when a pipeline is first used.
+    fn build(&self, spec: &Spec) -> Result<Built> {
+        let pipelines = Pipelines::new(&self.device, &Cache::open(None))?.with_stack(STACK);
+        let words = spec.words.as_slice().into();
+        let module = Module::admit(words, Origin::Stranger);
+        let module = Arc::new(module.map_err(|why| Error::new(Kind::Shader, why))?);
+        let pipeline = pipelines.get(&PipelineSpec {
+            module: &module,
+            bindings: spec.bindings,
+            push_bytes: spec.push_bytes,
+            subgroup_size: spec.subgroup_size,
+            constants: &spec.constants,
+        })?;
+        let buffer = self.pool.alloc(BUFFER, None, Patience::Waits)?;
+        let arg = StepArg {
+            buffer: 0,
+            offset: 0,
+            len: 0,
+            reads: true,
+            writes: true,
+        };
+        let step = Step {
+            pipeline,
+            groups: [0; 3],
+            args: vec![arg; spec.bindings as usize],
+            push: vec![0; spec.push_bytes as usize],
+            barrier: false,
+            reports: false,
+        };
+        let recorded = self.stream.record(&pipelines, &[step], &[&buffer]);
+        recorded.and_then(|()| self.stream.wait(self.stream.sequence()))?;
+        let cache = pipelines.cache().data()?;
+        Ok(Built { cache })
+    }
+}

@@ -1,0 +1,136 @@
+//! What only the device sees of an op on integers: that an operand has no result. It sets a word, which whoever reads a
+//! result that depends on it looks at.
+
+use crate::{DType, Error, Result, Tensor, memory::Buffer, queue::Stream};
+use nx_vulkan_ops::{find, partial::Partial};
+use nx_vulkan_registry::ask::{Ask, show_request};
+use std::sync::{Arc, atomic::Ordering};
+
+/// What shaders call to set the word; see `tensor.glsl`.
+const CALL: &str = "nxv_fault(";
+/// Bytes of a word.
+pub(crate) const BYTES: u64 = 4;
+/// Words that a result carries at most before an op shares the last one of its operands.
+const OPEN: usize = 16;
+
+/// The op that a word speaks of.
+#[derive(Debug)]
+pub(crate) struct Site {
+    partial: &'static Partial,
+    request: String,
+}
+
+impl Site {
+    /// What a device may find wrong with the values of a request's operands.
+    pub(crate) fn of(ask: &Ask<'_>) -> Option<Site> {
+        let (inputs, outputs) = ask.shapes();
+        let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
+        let partial = find(ask.op)?.partial(&types)?;
+        let request = show_request(ask.op, inputs.into_iter(), outputs.into_iter());
+        Some(Site { partial, request })
+    }
+}
+
+/// Whether a shader made of these texts may set the word.
+pub(crate) fn may_set<'a>(mut texts: impl Iterator<Item = &'a str>) -> bool {
+    texts.any(|text| text.contains(CALL))
+}
+
+/// The define that tells a shader where the word is.
+pub(crate) fn define(binding: u32) -> (&'static str, String) {
+    ("NXV_FAULTS", binding.to_string())
+}
+
+/// A word on the device; not 0 when the op met an operand that it has no result for.
+#[derive(Debug)]
+pub(crate) struct Word {
+    pub(crate) buffer: Arc<Buffer>,
+    site: Arc<Site>,
+}
+
+impl Word {
+    pub(crate) fn new(buffer: Arc<Buffer>, site: &Arc<Site>) -> Arc<Word> {
+        let site = site.clone();
+        Arc::new(Word { buffer, site })
+    }
+
+    /// Whether all that may set it was done by `completed`.
+    fn is_settled(&self, completed: u64) -> bool {
+        self.buffer.last_write.load(Ordering::Relaxed) <= completed
+    }
+
+    fn is_set(&self) -> bool {
+        // SAFETY: the mapping covers the word's four bytes, aligned to a block; a device may write it meanwhile.
+        let word = |at: *mut u8| unsafe { at.cast::<u32>().read_volatile() };
+        self.buffer.mapping().is_some_and(|at| word(at) != 0)
+    }
+
+    fn error(&self) -> Error {
+        let (partial, request) = (self.site.partial, &self.site.request);
+        Error::new(partial.kind, format!("{request}: {}", partial.reason))
+    }
+}
+
+/// The words of all ops that a tensor was computed by, but for those that were found to be 0.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults(Option<Arc<[Arc<Word>]>>);
+
+impl Faults {
+    /// Those of a result of `inputs`, whose own op sets `own`.
+    pub(crate) fn of(inputs: &[&Tensor], own: Option<&Arc<Word>>, completed: u64) -> Faults {
+        if own.is_none() && inputs.iter().all(|input| input.faults.0.is_none()) {
+            return Faults(None);
+        }
+        let mut words: Vec<Arc<Word>> = Vec::new();
+        for word in inputs
+            .iter()
+            .flat_map(|input| input.faults.words())
+            .chain(own)
+        {
+            let is_over = word.is_settled(completed) && !word.is_set();
+            if !is_over && !words.iter().any(|known| Arc::ptr_eq(known, word)) {
+                words.push(word.clone());
+            }
+        }
+        Faults((!words.is_empty()).then(|| words.into()))
+    }
+
+    /// The word that an op of `inputs` sets instead of one of its own, when they carry many.
+    pub(crate) fn shared(inputs: &[&Tensor]) -> Option<Arc<Word>> {
+        let mut lists = inputs.iter().map(|input| input.faults.words());
+        let full = lists.find(|words| words.len() >= OPEN)?;
+        full.last().cloned()
+    }
+
+    fn words(&self) -> &[Arc<Word>] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Waits for what the tensor was computed by.
+    ///
+    /// # Errors
+    /// That of the first word that is set; those of waiting.
+    pub(crate) fn check(&self, stream: &Stream) -> Result<()> {
+        for word in self.words() {
+            stream.wait(word.buffer.last_write.load(Ordering::Relaxed))?;
+        }
+        self.verdict()
+    }
+
+    /// As [`Faults::check`], without waiting; false when that is needed.
+    pub(crate) fn check_now(&self, stream: &Stream) -> Result<bool> {
+        let completed = stream.completed_hint();
+        if self.words().iter().all(|word| word.is_settled(completed)) {
+            return self.verdict().map(|()| true);
+        }
+        Ok(false)
+    }
+
+    fn verdict(&self) -> Result<()> {
+        let mut words = self.words().iter();
+        match words.find(|word| word.is_set()) {
+            Some(word) => Err(word.error()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What plans and shaders look like from outside, for those who vet packs. It runs nothing.
+
+use crate::{Error, Kind, Result, Runtime, plan, spirv::Module};
+use nx_vulkan_abi::ShaderVariant;
+use nx_vulkan_registry::{LoadedPack, Table, ask::Ask};
+use std::sync::Arc;
+
+/// A variant of a pack's shader, compiled.
+#[derive(Debug)]
+pub struct Shader {
+    /// The SPIR-V.
+    pub words: Arc<[u32]>,
+    /// Binding numbers, in descriptor set 0.
+    pub bindings: Vec<u32>,
+    /// Ids of specialization constants.
+    pub spec_ids: Vec<u32>,
+    /// Bytes of push constants that it may read.
+    pub push_bytes: u64,
+    /// Bindings that some instruction may write, whatever the shader says of itself.
+    pub written: Vec<u32>,
+}
+
+impl Runtime {
+    /// Whether a kernel of the table, given by the numbers of its pack and its own, plans a request.
+    ///
+    /// # Errors
+    /// What makes its answer invalid.
+    pub fn validate(&self, table: &Table, kernel: (usize, usize), ask: &Ask<'_>) -> Result<bool> {
+        self.planner(table).validate(kernel, ask)
+    }
+
+    /// Compiles a variant of a pack's shader, or takes its SPIR-V.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when it does not compile, or is a module that no device is given.
+    pub fn shader(&self, pack: &LoadedPack, variant: &ShaderVariant) -> Result<Shader> {
+        let module = match pack.spirv(&variant.file) {
+            Some(words) => Module::admit(words.into(), pack.origin())
+                .map(Arc::new)
+                .map_err(|why| Error::new(Kind::Shader, format!("SPIR-V: {why}")))?,
+            None => {
+                let defines = variant.defines.iter();
+                let defines: Vec<(&str, &str)> = defines
+                    .map(|d| (d.name.as_str(), d.value.as_str()))
+                    .collect();
+                let find = |name: &str| plan::glsl_of(pack, name);
+                self.plain_shaders()
+                    .compile(&variant.file, &defines, &find, pack.origin())?
+            }
+        };
+        Ok(Shader {
+            words: module.words().clone(),
+            bindings: module.bindings.clone(),
+            spec_ids: module.spec_ids.clone(),
+            push_bytes: module.push_bytes,
+            written: module.written.clone(),
+        })
+    }
+}

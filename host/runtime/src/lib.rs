@@ -1,0 +1,44 @@
+//! The host runtime of nx_vulkan: it owns device, memory and queue, asks kernel packs for plans, and runs them.
+//!
+//! [`Runtime`] is the whole interface: upload, run ops by name, view, download. What no pack runs, the CPU
+//! kernels of `nx-vulkan-ops` do. It knows nothing of Elixir.
+
+mod bounds;
+#[doc(hidden)]
+pub mod builder;
+mod checked;
+pub mod config;
+pub mod device;
+mod driver_cache;
+pub mod exit;
+pub mod explain;
+mod failures;
+mod faults;
+#[doc(hidden)]
+pub mod fuzzing;
+mod inspect;
+pub mod live;
+pub mod measured;
+mod memory;
+pub mod module;
+mod pipeline;
+mod plan;
+mod queue;
+mod route;
+pub mod runtime;
+mod shader;
+mod spirv;
+pub mod tensor;
+
+pub use config::{Config, MemoryBudget};
+pub use device::{Device, DeviceChoice};
+pub use explain::Explanation;
+pub use inspect::Shader;
+pub use memory::{BudgetStats, Stats};
+pub use module::Module;
+pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
+pub use route::Considered;
+pub use runtime::{
+    Chain, Forced, Layout as ChainLayout, Ran, Refusal, Rival, Runtime, RuntimeStats,
+};
+pub use tensor::Tensor;

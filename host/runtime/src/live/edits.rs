@@ -1,0 +1,91 @@
+//! Shaders in watched folders that stand in for the ones inside a pack's file.
+
+use nx_vulkan_registry::{EditedSource, LoadedPack};
+use std::path::{Path, PathBuf};
+
+/// Largest shader that is read.
+const MAX_BYTES: u64 = 1 << 20;
+/// How deep below a watched folder shaders are looked for.
+const MAX_DEPTH: usize = 3;
+
+/// The sources of `packs` that lie in `folders` with another text than the packs' own, each with the index of its pack.
+///
+/// A file belongs to the pack whose id is the name of the nearest folder above it that is an id of a pack, and
+/// stands for the source of the same name, which may be a path below that folder.
+pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, EditedSource)> {
+    let mut files = Vec::new();
+    for folder in folders {
+        list(folder, MAX_DEPTH, &mut files);
+    }
+    let mut edits: Vec<(usize, EditedSource)> = Vec::new();
+    for path in files {
+        let Some((pack, name)) = owner(&path, packs) else {
+            continue;
+        };
+        let known = edits
+            .iter()
+            .any(|(other, edit)| *other == pack && edit.name == name);
+        if known || packs[pack].own_glsl(&name).is_none() {
+            continue;
+        }
+        let Ok(text) = read(&path) else { continue };
+        if packs[pack].own_glsl(&name) != Some(&text) {
+            edits.push((pack, EditedSource { name, path, text }));
+        }
+    }
+    edits.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+    edits
+}
+
+fn owner(path: &Path, packs: &[LoadedPack]) -> Option<(usize, String)> {
+    let name = path.file_name()?.to_str()?;
+    let (pack, folder) = path.ancestors().skip(1).find_map(|folder| {
+        let name = folder.file_name()?.to_str()?;
+        let pack = packs.iter().position(|pack| pack.id == name)?;
+        Some((pack, folder))
+    })?;
+    // What lies in a pack without code is the pack itself.
+    if path.starts_with(&packs[pack].path) {
+        return None;
+    }
+    let inside = path.strip_prefix(folder).ok()?.to_str()?;
+    let is_source = packs[pack].own_glsl(inside).is_some();
+    let name = if is_source { inside } else { name };
+    Some((pack, name.to_owned()))
+}
+
+fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        let Ok(kind) = path.symlink_metadata() else {
+            continue;
+        };
+        let is_shader = path
+            .extension()
+            .is_some_and(|extension| extension == "comp" || extension == "glsl");
+        if kind.is_dir() && depth > 0 && path.file_name().is_some_and(|name| name != "target") {
+            list(&path, depth - 1, files);
+        } else if kind.is_file() && is_shader && kind.len() <= MAX_BYTES {
+            files.push(path);
+        }
+    }
+}
+
+/// The text, once it stays the same while it is read.
+fn read(path: &Path) -> std::io::Result<String> {
+    let before = path.symlink_metadata()?;
+    let text = std::fs::read_to_string(path)?;
+    let after = path.symlink_metadata()?;
+    if before.len() != after.len() || before.modified()? != after.modified()? {
+        return Err(std::io::Error::other("it is being written"));
+    }
+    Ok(text)
+}

@@ -1,0 +1,406 @@
+//! The watcher: sees that files changed, waits until they stay as they are, and has the runtime look again.
+//!
+//! An event of the file system only says "look again"; what changed is found by looking. Folders are watched, not
+//! files, since editors and builds replace files by renaming.
+
+use super::{Event, EventKind, lock};
+use crate::Runtime;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use nx_vulkan_registry::{Places, folder};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// Changes that the system did not tell about are found this often.
+const SAFETY: Duration = Duration::from_secs(5);
+/// How often folders are looked through where the system tells nothing.
+const POLL: Duration = Duration::from_secs(1);
+/// Settling takes no longer than this, however long somebody writes.
+const MOST_SETTLING: Duration = Duration::from_secs(2);
+/// How long a pack whose file is gone is kept.
+const GRACE: Duration = Duration::from_secs(1);
+/// How deep below the watched folders changes are seen.
+const MAX_DEPTH: usize = 3;
+
+/// The watcher of one runtime. It ends when it is dropped or the runtime is gone.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// When the first event came since the last look.
+    dirty: Mutex<Option<(Instant, Instant)>>,
+    wake: Condvar,
+    stop: AtomicBool,
+}
+
+/// What tells apart two states of a file without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Watch {
+    /// Starts a thread that watches for `runtime`, as the registry's `[dev]` says.
+    pub(crate) fn start(runtime: &Arc<Runtime>) -> std::io::Result<Watch> {
+        let shared = Arc::new(Shared::default());
+        let thread = std::thread::Builder::new()
+            .name("nx_vulkan-watch".to_owned())
+            .spawn({
+                let (shared, runtime) = (shared.clone(), Arc::downgrade(runtime));
+                move || run(&shared, &runtime)
+            })?;
+        Ok(Watch {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    pub(crate) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.wake.notify_all();
+        let thread = lock(&self.thread).take();
+        // The last handle of the runtime may be dropped by the watcher itself.
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
+    let mut folders = Folders::new(shared);
+    let mut known = None;
+    // Until when packs are kept whose files are gone.
+    let mut awaited: BTreeMap<String, Instant> = BTreeMap::new();
+    while let Some(runtime) = runtime.upgrade() {
+        let table = runtime.table();
+        let places = table.places(runtime.options());
+        let (settle, poll) = (
+            Duration::from_millis(table.dev().settle_ms),
+            table.dev().poll_ms,
+        );
+        if let Some(trouble) = folders.follow(&places, poll) {
+            runtime.tell(&Event::new(
+                EventKind::WatchTrouble,
+                table.generation,
+                trouble,
+            ));
+        }
+        let stamps = stamps(&places);
+        let is_due = awaited.values().any(|until| Instant::now() >= *until);
+        if known.as_ref() != Some(&stamps) || is_due {
+            let settled = shared.settle(settle, &places, &stamps);
+            let now = Instant::now();
+            let is_awaited = |pack: &str| awaited.get(pack).is_none_or(|until| now < *until);
+            let gone = runtime.look(&is_awaited, now).gone;
+            awaited.retain(|pack, _| gone.contains(pack));
+            for pack in gone {
+                awaited.entry(pack).or_insert(now + GRACE);
+            }
+            known = Some(settled);
+        }
+        drop(table);
+        drop(runtime);
+        let wait = match (poll, folders.polls()) {
+            (0, false) => SAFETY,
+            (0, true) => POLL,
+            (poll, _) => Duration::from_millis(poll),
+        };
+        let next = awaited.values().min();
+        shared.wait(next.map_or(wait, |until| {
+            wait.min(until.saturating_duration_since(Instant::now()))
+        }));
+        if shared.stop.load(Ordering::Acquire) {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    fn touch(&self) {
+        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        *dirty = Some((dirty.map_or(now, |(first, _)| first), now));
+        self.wake.notify_all();
+    }
+
+    /// Waits for an event or for `limit`.
+    fn wait(&self, limit: Duration) {
+        let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        if dirty.is_none() && !self.stop.load(Ordering::Acquire) {
+            drop(self.wake.wait_timeout(dirty, limit));
+        }
+    }
+
+    /// Waits until nothing has changed for `settle`; the state of the files then.
+    fn settle(&self, settle: Duration, places: &Places, seen: &Stamps) -> Stamps {
+        let start = Instant::now();
+        let mut stable = seen.clone();
+        let mut since = lock(&self.dirty).map_or(start, |(_, last)| last);
+        loop {
+            let now = Instant::now();
+            let quiet = now.saturating_duration_since(since);
+            if quiet >= settle || now.saturating_duration_since(start) >= MOST_SETTLING {
+                lock(&self.dirty).take();
+                return stamps(places);
+            }
+            let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.wake.wait_timeout(dirty, settle - quiet));
+            if self.stop.load(Ordering::Acquire) {
+                return stable;
+            }
+            let now = stamps(places);
+            let touched = lock(&self.dirty).map_or(since, |(_, last)| last);
+            if now != stable {
+                (stable, since) = (now, Instant::now());
+            } else if touched > since {
+                since = touched;
+            }
+        }
+    }
+}
+
+type Stamps = BTreeMap<PathBuf, Stamp>;
+
+/// The state of every file that a look reads.
+fn stamps(places: &Places) -> Stamps {
+    let mut stamps = BTreeMap::new();
+    if let Some(registry) = &places.registry {
+        stamp(registry, &mut stamps);
+    }
+    let mut file = |path: &Path, is_folder: bool| {
+        if !is_folder {
+            stamp(path, &mut stamps);
+        }
+    };
+    for folder in &places.search {
+        below(folder, 1, &mut file);
+    }
+    for pack in &packs_without_code(places) {
+        within(pack, &mut file);
+    }
+    for named in &places.named {
+        file(named, named.is_dir());
+    }
+    for folder in &places.watched {
+        below(folder, MAX_DEPTH, &mut |path, is_folder| {
+            let kind = path.extension().and_then(|extension| extension.to_str());
+            if !is_folder && matches!(kind, Some("comp" | "glsl" | "toml")) {
+                stamp(path, &mut stamps);
+            }
+        });
+    }
+    stamps
+}
+
+/// The folders that are packs themselves.
+fn packs_without_code(places: &Places) -> Vec<PathBuf> {
+    let mut packs = Vec::new();
+    let mut add = |path: &Path, is_folder: bool| {
+        if is_folder && folder::is_pack(path) {
+            packs.push(path.to_owned());
+        }
+    };
+    for folder in places.search.iter().chain(&places.named) {
+        add(folder, true);
+    }
+    for folder in &places.search {
+        below(folder, 0, &mut add);
+    }
+    packs
+}
+
+/// Calls `f` with everything in a pack without code.
+fn within(pack: &Path, f: &mut dyn FnMut(&Path, bool)) {
+    listed(pack, folder::MAX_DEPTH, &[], f);
+}
+
+fn stamp(path: &Path, stamps: &mut Stamps) {
+    if let Ok(meta) = path.symlink_metadata() {
+        stamps.insert(
+            path.to_owned(),
+            Stamp {
+                device: meta.dev(),
+                inode: meta.ino(),
+                len: meta.len(),
+                modified: (meta.mtime(), meta.mtime_nsec()),
+                changed: (meta.ctime(), meta.ctime_nsec()),
+            },
+        );
+    }
+}
+
+/// Calls `f` with everything below `folder`, but for hidden names and cargo's intermediate files.
+fn below(folder: &Path, depth: usize, f: &mut dyn FnMut(&Path, bool)) {
+    let skipped = ["target", "deps", "build", "incremental", ".fingerprint"];
+    listed(folder, depth, &skipped, f);
+}
+
+fn listed(folder: &Path, depth: usize, skipped: &[&str], f: &mut dyn FnMut(&Path, bool)) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") || skipped.iter().any(|skip| name == *skip) {
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let path = entry.path();
+        f(&path, is_folder);
+        if is_folder && depth > 0 {
+            listed(&path, depth - 1, skipped, f);
+        }
+    }
+}
+
+/// The folders that the system watches for us.
+struct Folders {
+    shared: Arc<Shared>,
+    watcher: Option<RecommendedWatcher>,
+    /// Device and inode of each, since a folder may be deleted and made again.
+    watched: BTreeMap<PathBuf, (u64, u64)>,
+    told: bool,
+    polling: bool,
+}
+
+impl Folders {
+    fn new(shared: &Arc<Shared>) -> Folders {
+        Folders {
+            shared: shared.clone(),
+            watcher: None,
+            watched: BTreeMap::new(),
+            told: false,
+            polling: false,
+        }
+    }
+
+    /// Whether changes are only found by looking now and then.
+    fn polls(&self) -> bool {
+        self.polling
+    }
+
+    /// Watches what the table names; what cannot be watched is told once and looked at now and then.
+    fn follow(&mut self, places: &Places, poll: u64) -> Option<String> {
+        if poll > 0 {
+            self.watcher = None;
+            self.watched.clear();
+            return None;
+        }
+        let trouble = self.update(places).err()?;
+        self.polling = true;
+        let first = !std::mem::replace(&mut self.told, true);
+        first.then(|| {
+            format!(
+                "the system does not tell when files change ({trouble}); they are looked at every {} s",
+                POLL.as_secs()
+            )
+        })
+    }
+
+    fn update(&mut self, places: &Places) -> notify::Result<()> {
+        if self.watcher.is_none() {
+            let shared = self.shared.clone();
+            // Looking opens folders and files too, and must not look like a change.
+            let on_event = move |event: notify::Result<notify::Event>| match event {
+                Ok(event) if is_reading(&event.kind) => {}
+                _ => shared.touch(),
+            };
+            self.watcher = Some(notify::recommended_watcher(on_event)?);
+        }
+        let Some(watcher) = &mut self.watcher else {
+            return Ok(());
+        };
+        let wanted = wanted(places);
+        self.watched.retain(|path, identity| {
+            let stays = wanted.get(path) == Some(identity);
+            if !stays {
+                // It may be gone already, and its watch with it.
+                drop(watcher.unwatch(path));
+            }
+            stays
+        });
+        for (path, identity) in wanted {
+            if let Entry::Vacant(unwatched) = self.watched.entry(path) {
+                watcher.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
+                unwatched.insert(identity);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_reading(kind: &notify::EventKind) -> bool {
+    use notify::event::{AccessKind, AccessMode};
+    let written = AccessKind::Close(AccessMode::Write);
+    matches!(kind, notify::EventKind::Access(access) if *access != written)
+}
+
+/// Every folder in which something may change, by device and inode. For one that is missing, the nearest above it.
+fn wanted(places: &Places) -> BTreeMap<PathBuf, (u64, u64)> {
+    let above_registry = places.registry.as_deref().and_then(Path::parent);
+    let above_registry = above_registry.map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let above_named = places.named.iter().filter_map(|path| path.parent());
+    let roots = places
+        .search
+        .iter()
+        .chain(&places.watched)
+        .map(PathBuf::as_path)
+        .chain(above_named);
+    let mut wanted = BTreeMap::new();
+    let mut add = |path: &Path| {
+        if let Ok(meta) = path.metadata() {
+            wanted.insert(path.to_owned(), (meta.dev(), meta.ino()));
+        }
+    };
+    for root in roots.chain(above_registry) {
+        let nearest = root.ancestors().find(|path| path.is_dir());
+        nearest.into_iter().for_each(&mut add);
+    }
+    for pack in packs_without_code(places) {
+        add(&pack);
+        within(&pack, &mut |path, is_folder| {
+            if is_folder {
+                add(path);
+            }
+        });
+    }
+    let depths = [(&places.search, 0), (&places.watched, MAX_DEPTH)];
+    for (folder, depth) in depths
+        .iter()
+        .flat_map(|(all, depth)| all.iter().map(move |f| (f, *depth)))
+    {
+        below(folder, depth, &mut |path, is_folder| {
+            if is_folder {
+                add(path);
+            }
+        });
+    }
+    wanted
+}

@@ -1,0 +1,404 @@
+//! Compute pipelines: made raw, kept by content.
+
+mod build;
+
+use crate::{
+    Result,
+    builder::Builder,
+    device::Device,
+    driver_cache::DriverCache,
+    exit,
+    spirv::{Module, Origin},
+};
+use ash::vk;
+use nx_vulkan_registry::cache::Cache;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// A compute pipeline and its layout.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    device: Arc<Device>,
+    pipeline: vk::Pipeline,
+    layout: Layout,
+}
+
+/// How the arguments of a dispatch are handed over. Pipelines of equal numbers of bindings and push bytes share one.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    set: vk::DescriptorSetLayout,
+    pipeline: vk::PipelineLayout,
+    /// Takes the bindings as an array of `VkDescriptorBufferInfo`; null where there are none.
+    template: vk::DescriptorUpdateTemplate,
+}
+
+/// What makes a pipeline.
+#[derive(Debug, Clone)]
+pub(crate) struct PipelineSpec<'a> {
+    pub(crate) module: &'a Arc<Module>,
+    pub(crate) bindings: u32,
+    pub(crate) push_bytes: u32,
+    pub(crate) subgroup_size: u32,
+    /// `(constant id, value)`, sorted by id.
+    pub(crate) constants: &'a [(u32, u32)],
+}
+
+/// Stack on which drivers compile: they recurse as deep as a shader nests, and schedulers of a VM have little.
+pub(crate) const STACK: usize = 64 << 20;
+
+/// Every pipeline of a device.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    device: Arc<Device>,
+    cache: Arc<DriverCache>,
+    /// What builds the modules of strangers first.
+    builder: Arc<Builder>,
+    stack: usize,
+    push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pipelines: HashMap<[u8; 32], Kept>,
+    generation: u64,
+    /// How often a pipeline was asked for.
+    turn: u64,
+    /// Number of pipelines at which those that nobody holds are looked for.
+    sweep_at: usize,
+    /// Pipelines that nobody can use any more, with the number of the last command that may still do.
+    unused: Vec<(u64, Arc<Pipeline>)>,
+    layouts: HashMap<(u32, u32), Layout>,
+}
+
+/// A pipeline, and when it was asked for last: the generation of the table, and the turn.
+#[derive(Debug)]
+struct Kept {
+    pipeline: Arc<Pipeline>,
+    generation: u64,
+    turn: u64,
+}
+
+impl Kept {
+    /// Whether nobody else holds it.
+    fn is_spare(&self) -> bool {
+        Arc::strong_count(&self.pipeline) == 1
+    }
+}
+
+impl State {
+    fn find(&mut self, key: &[u8; 32]) -> Option<Arc<Pipeline>> {
+        self.turn += 1;
+        let kept = self.pipelines.get_mut(key)?;
+        (kept.generation, kept.turn) = (self.generation, self.turn);
+        Some(kept.pipeline.clone())
+    }
+}
+
+/// Pipelines that nobody holds, of which about as many may wait to be used again.
+const MOST_SPARE: usize = 256;
+/// Tables after which a pipeline is dropped that none of them used.
+const KEPT_GENERATIONS: u64 = 3;
+
+impl Pipelines {
+    /// With the file of the driver's cache in that folder. A damaged or foreign one counts as absent.
+    pub(crate) fn new(device: &Arc<Device>, files: &Arc<Cache>) -> Result<Pipelines> {
+        Ok(Pipelines {
+            device: device.clone(),
+            cache: Arc::new(DriverCache::open(device, files)?),
+            builder: Arc::default(),
+            stack: STACK,
+            push_descriptors: device
+                .vk
+                .fns()
+                .khr_push_descriptor
+                .cmd_push_descriptor_set_with_template_khr,
+            state: Mutex::new(State {
+                sweep_at: MOST_SPARE,
+                ..State::default()
+            }),
+        })
+    }
+
+    /// The same, with what builds the modules of strangers first.
+    pub(crate) fn with_builder(mut self, builder: &Arc<Builder>) -> Pipelines {
+        self.builder = builder.clone();
+        self
+    }
+
+    /// The same, with another stack than [`STACK`] for the driver.
+    pub(crate) fn with_stack(mut self, stack: usize) -> Pipelines {
+        self.stack = stack;
+        self
+    }
+
+    pub(crate) fn push_descriptors(&self) -> vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR {
+        self.push_descriptors
+    }
+
+    /// The pipeline for `spec`, made on first use.
+    ///
+    /// # Errors
+    /// [`Kind::Shader`] when the driver refuses the module.
+    pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
+        self.device.usable()?;
+        let key = spec.key();
+        if let Some(found) = self.lock().find(&key) {
+            return Ok(found);
+        }
+        if spec.module.origin() == Origin::Stranger
+            && let Some(built) = self.builder.admit(spec, &self.device)?
+        {
+            // Without it the driver compiles once more.
+            drop(self.cache.merge(&built.cache));
+        }
+        let layout = self.layout(spec.bindings, spec.push_bytes)?;
+        let made = Arc::new(build::build(
+            &self.device,
+            &self.cache,
+            spec,
+            layout,
+            self.stack,
+        )?);
+        self.cache.grew();
+        let mut state = self.lock();
+        let (generation, turn) = (state.generation, state.turn);
+        let kept = state.pipelines.entry(key).or_insert(Kept {
+            pipeline: made,
+            generation,
+            turn,
+        });
+        Ok(kept.pipeline.clone())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().pipelines.len()
+    }
+
+    /// Drops the pipelines that the last tables did not use.
+    pub(crate) fn forget_unused(&self, generation: u64, recorded: impl FnOnce() -> u64, done: u64) {
+        let old = |kept: &Kept| kept.generation + KEPT_GENERATIONS < generation;
+        let mut state = self.lock();
+        state.generation = generation;
+        self.retire(state, old, recorded, done);
+    }
+
+    /// Drops the pipelines that nobody holds any more and whose last use is longest ago, where there are many. Tables may
+    /// stay as they are for ever, while shapes and callers' modules come and go.
+    pub(crate) fn forget_spare(&self, recorded: impl FnOnce() -> u64, done: u64) {
+        let mut state = self.lock();
+        let waiting = state.unused.iter().any(|(last, _)| *last <= done);
+        if state.pipelines.len() < state.sweep_at && !waiting {
+            return;
+        }
+        let spare = state.pipelines.values().filter(|kept| kept.is_spare());
+        let mut turns: Vec<u64> = spare.map(|kept| kept.turn).collect();
+        turns.sort_unstable_by_key(|turn| std::cmp::Reverse(*turn));
+        let crowded = state.pipelines.len() >= state.sweep_at;
+        let oldest = turns.get(MOST_SPARE / 2).filter(|_| crowded).copied();
+        state.sweep_at = state.pipelines.len() - turns.len() + MOST_SPARE;
+        self.retire(
+            state,
+            |kept| oldest.is_some_and(|turn| kept.turn <= turn),
+            recorded,
+            done,
+        );
+    }
+
+    /// Takes out those that nobody holds and `goes` names, and destroys those that were taken out before command `done`.
+    /// `recorded` gives the number of the last command that was recorded.
+    fn retire(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        goes: impl Fn(&Kept) -> bool,
+        recorded: impl FnOnce() -> u64,
+        done: u64,
+    ) {
+        let unused = state
+            .pipelines
+            .extract_if(|_, kept| kept.is_spare() && goes(kept));
+        let unused: Vec<_> = unused.map(|(_, kept)| kept.pipeline).collect();
+        // Whoever had one has recorded its commands by now.
+        let recorded = recorded();
+        let free: Vec<_> = state
+            .unused
+            .extract_if(.., |(last, _)| *last <= done)
+            .collect();
+        let unused = unused.into_iter().map(|pipeline| (recorded, pipeline));
+        state.unused.extend(unused);
+        drop(state);
+        if !free.is_empty() {
+            // A driver may wait for whatever runs just now.
+            let thread = std::thread::Builder::new().name("nx_vulkan-free".to_owned());
+            drop(exit::spawn(thread, move || drop(free)));
+        }
+    }
+
+    /// The driver's cache.
+    pub(crate) fn cache(&self) -> &Arc<DriverCache> {
+        &self.cache
+    }
+
+    fn layout(&self, bindings: u32, push_bytes: u32) -> Result<Layout> {
+        let mut state = self.lock();
+        if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
+            return Ok(*found);
+        }
+        let _inside = self.device.enter()?;
+        let fns = self.device.vk.fns();
+        let slots: Vec<_> = (0..bindings)
+            .map(|binding| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(binding)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let set_info = vk::DescriptorSetLayoutCreateInfo::default()
+            .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
+            .bindings(&slots);
+        let mut set = vk::DescriptorSetLayout::null();
+        let ranges = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(push_bytes)];
+        let mut layout = vk::PipelineLayout::null();
+        let size = size_of::<vk::DescriptorBufferInfo>();
+        let entries: Vec<_> = (0..bindings)
+            .map(|binding| {
+                vk::DescriptorUpdateTemplateEntry::default()
+                    .dst_binding(binding)
+                    .descriptor_count(1)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .offset(binding as usize * size)
+                    .stride(size)
+            })
+            .collect();
+        let mut template = vk::DescriptorUpdateTemplate::null();
+        // SAFETY: the infos outlive the calls.
+        unsafe {
+            let code = (fns.v1_0.create_descriptor_set_layout)(
+                self.device.handle(),
+                &set_info,
+                std::ptr::null(),
+                &mut set,
+            );
+            self.device.check("vkCreateDescriptorSetLayout", code)?;
+            let sets = [set];
+            let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
+            if push_bytes > 0 {
+                info = info.push_constant_ranges(&ranges);
+            }
+            let code = (fns.v1_0.create_pipeline_layout)(
+                self.device.handle(),
+                &info,
+                std::ptr::null(),
+                &mut layout,
+            );
+            self.device.check("vkCreatePipelineLayout", code)?;
+            if bindings > 0 {
+                let info = vk::DescriptorUpdateTemplateCreateInfo::default()
+                    .descriptor_update_entries(&entries)
+                    .template_type(vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR)
+                    .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
+                    .pipeline_layout(layout);
+                let code = (fns.v1_1.create_descriptor_update_template)(
+                    self.device.handle(),
+                    &info,
+                    std::ptr::null(),
+                    &mut template,
+                );
+                self.device
+                    .check("vkCreateDescriptorUpdateTemplate", code)?;
+            }
+        }
+        let layout = Layout {
+            set,
+            pipeline: layout,
+            template,
+        };
+        state.layouts.insert((bindings, push_bytes), layout);
+        Ok(layout)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PipelineSpec<'_> {
+    /// Everything that makes the pipeline.
+    pub(crate) fn key(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for value in [self.bindings, self.push_bytes, self.subgroup_size] {
+            hash.update(value.to_le_bytes());
+        }
+        for (id, value) in self.constants {
+            hash.update(id.to_le_bytes());
+            hash.update(value.to_le_bytes());
+        }
+        hash.update((self.constants.len() as u64).to_le_bytes());
+        hash.update([u8::from(self.module.origin().is_bounded())]);
+        for word in self.module.words().iter() {
+            hash.update(word.to_le_bytes());
+        }
+        hash.finalize().into()
+    }
+}
+
+impl Pipeline {
+    pub(crate) fn handle(&self) -> vk::Pipeline {
+        self.pipeline
+    }
+
+    pub(crate) fn layout(&self) -> vk::PipelineLayout {
+        self.layout.pipeline
+    }
+
+    pub(crate) fn template(&self) -> vk::DescriptorUpdateTemplate {
+        self.layout.template
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
+        // SAFETY: `Pipelines` keeps every pipeline until the commands that use it are done.
+        unsafe {
+            (self.device.vk.fns().v1_0.destroy_pipeline)(
+                self.device.handle(),
+                self.pipeline,
+                std::ptr::null(),
+            );
+        }
+    }
+}
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
+        let fns = self.device.vk.fns();
+        let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, all)| all).collect();
+        let device = self.device.handle();
+        // SAFETY: the handles are ours; layouts may go before the pipelines made with them.
+        unsafe {
+            for layout in layouts {
+                (fns.v1_1.destroy_descriptor_update_template)(
+                    device,
+                    layout.template,
+                    std::ptr::null(),
+                );
+                (fns.v1_0.destroy_pipeline_layout)(device, layout.pipeline, std::ptr::null());
+                (fns.v1_0.destroy_descriptor_set_layout)(device, layout.set, std::ptr::null());
+            }
+        }
+    }
+}

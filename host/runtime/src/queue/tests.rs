@@ -1,0 +1,121 @@
+//! What the queue decides, on the device that the tests run on.
+
+use super::{Quiet, Step, Stream};
+use crate::{
+    Config, DType, Tensor,
+    device::Device,
+    memory::{Budget, Patience, Pool, Use},
+    module::{Binding, Launch, Module},
+    pipeline::Pipelines,
+    shader::{GlslFile, Shaders},
+    spirv::Origin,
+};
+use nx_vulkan_registry::cache::Cache;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+const TOUCH: &str = "#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) buffer Data { uint x[]; };
+void main() { x[0] += 1u; }";
+
+struct Setup {
+    device: Arc<Device>,
+    stream: Arc<Stream>,
+    pool: Arc<Pool>,
+    pipelines: Pipelines,
+    module: Module,
+}
+
+fn setup() -> Setup {
+    let config = Config::from_env();
+    let device = Device::open(&config.device, config.validation).unwrap();
+    let quiet = Quiet(Box::new(|| {}));
+    let stream = Stream::new(&device, Duration::from_secs(20), false, quiet).unwrap();
+    // Nothing is submitted before somebody asks for it.
+    stream.stop_timer(Instant::now() + Duration::from_secs(5));
+    stream.lock().last_look = Instant::now() + Duration::from_secs(3_600);
+    let budget = |heap| Budget::new(&device, config.memory, heap);
+    let pool = Pool::new(&device, Use::Tensors, budget).unwrap();
+    let own = GlslFile {
+        text: TOUCH,
+        path: None,
+    };
+    let find = |name: &str| (name == "touch").then_some(own);
+    let words = Shaders::new(None).compile("touch", &[], &find, Origin::Stranger);
+    let module = Module::new("touch".to_owned(), words.unwrap(), &device).unwrap();
+    Setup {
+        pipelines: Pipelines::new(&device, &Cache::open(None)).unwrap(),
+        device,
+        stream,
+        pool,
+        module,
+    }
+}
+
+impl Setup {
+    fn tensor(&self, len: u64) -> Tensor {
+        let buffer = self.pool.alloc(len, None, Patience::Waits).unwrap();
+        Tensor::contiguous(buffer, DType::U8, &[len])
+    }
+
+    /// A step that reads or writes 256 bytes and says that it depends on no other of its plan.
+    fn step(&self, tensor: &Tensor, offset: u64, writes: bool) -> Step {
+        let binding = Binding {
+            tensor,
+            offset,
+            len: 256,
+            writes: true,
+        };
+        let launch = Launch {
+            bindings: &[binding],
+            constants: &[],
+            push: &[],
+            groups: [1, 1, 1],
+        };
+        let mut step = self
+            .module
+            .step(&launch, &self.device, &self.pipelines)
+            .unwrap();
+        step.args[0].reads = !writes;
+        step.args[0].writes = writes;
+        step
+    }
+
+    fn record(&self, steps: &[Step], tensor: &Tensor) {
+        self.stream
+            .record(&self.pipelines, steps, &[&*tensor.buffer])
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_plan_that_reads_before_it_writes_elsewhere_waits_for_earlier_readers() {
+    let setup = setup();
+    let shared = setup.tensor(512);
+    setup.record(&[setup.step(&shared, 256, false)], &shared);
+    let earlier = setup.stream.sequence();
+    let reads_then_writes = [
+        setup.step(&shared, 0, false),
+        setup.step(&shared, 256, true),
+    ];
+    setup.record(&reads_then_writes, &shared);
+    let open = setup.stream.lock();
+    assert!(
+        open.ordered >= earlier,
+        "no barrier between the earlier read and the write: {open:?}"
+    );
+}
+
+#[test]
+fn steps_of_one_plan_that_say_they_are_independent_get_no_barrier() {
+    let setup = setup();
+    let shared = setup.tensor(512);
+    let independent = [setup.step(&shared, 0, true), setup.step(&shared, 256, true)];
+    setup.record(&independent, &shared);
+    assert_eq!(setup.stream.lock().ordered, 0);
+    setup.record(&independent, &shared);
+    assert_eq!(setup.stream.lock().ordered, 2);
+}

@@ -1,0 +1,506 @@
+//! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
+
+use crate::{
+    Attr, Error, Kind, Result,
+    device::Device,
+    failures::Failures,
+    faults::Site,
+    measured::Measured,
+    memory::Buffer,
+    pipeline::Pipelines,
+    plan::{self, Compiled, Sizes},
+    shader::Shaders,
+    tensor::Tensor,
+};
+use nx_vulkan_abi as abi;
+use nx_vulkan_abi::{DType, InputAs};
+use nx_vulkan_ops::kernels;
+use nx_vulkan_registry::{
+    Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
+    ask::{Ask, Operand, Shapes, show_request},
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
+const MAX_ASKED_RANK: usize = 16;
+
+/// Who runs one kind of request.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// A pack's plan.
+    Device {
+        op: String,
+        compiled: Compiled,
+        /// Inputs to be made contiguous and cast first.
+        prepare: Vec<InputAs>,
+        served_by: Arc<str>,
+        count: AtomicU64,
+    },
+    /// The host's CPU kernel.
+    Host {
+        op: String,
+        served_by: Arc<str>,
+        count: AtomicU64,
+    },
+}
+
+/// One kernel that was considered.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Considered {
+    /// `pack/kernel`, or `host`.
+    pub kernel: String,
+    /// `picked`, `declined`, `skipped`, `invalid`, or `not asked` for those after the picked one.
+    pub outcome: &'static str,
+    /// Why, or what the kernel does about the request.
+    pub reason: String,
+    /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
+    pub line: Option<String>,
+}
+
+/// What came of an [`Ask`].
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) picked: Option<Picked>,
+    pub(crate) considered: Vec<Considered>,
+    host_forbidden: bool,
+}
+
+/// The kernel that runs a request.
+#[derive(Debug)]
+pub(crate) enum Picked {
+    Device {
+        compiled: Compiled,
+        params: Vec<u8>,
+        prepare: Vec<InputAs>,
+        name: String,
+    },
+    Host,
+}
+
+/// Everything needed to plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planner<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) device: &'a Device,
+    pub(crate) shaders: &'a Shaders,
+    pub(crate) pipelines: &'a Pipelines,
+    pub(crate) measured: &'a Measured,
+    pub(crate) failures: &'a Failures,
+}
+
+impl Route {
+    pub(crate) fn count(&self) {
+        let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn op(&self) -> &str {
+        let (Route::Device { op, .. } | Route::Host { op, .. }) = self;
+        op
+    }
+
+    pub(crate) fn served_by(&self) -> &Arc<str> {
+        let (Route::Device { served_by, .. } | Route::Host { served_by, .. }) = self;
+        served_by
+    }
+
+    /// `(op, who serves it, how often)`.
+    pub(crate) fn tally(&self) -> (&str, &str, u64) {
+        let (Route::Device {
+            op,
+            served_by,
+            count,
+            ..
+        }
+        | Route::Host {
+            op,
+            served_by,
+            count,
+        }) = self;
+        (op, served_by, count.load(Ordering::Relaxed))
+    }
+}
+
+impl Planner<'_> {
+    /// The route for a request. `write` puts a plan's params on the device.
+    pub(crate) fn find(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+        write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
+    ) -> Result<Route> {
+        let ask = Ask {
+            op,
+            inputs: inputs.iter().map(|t| t.operand()).collect(),
+            outputs,
+            attrs,
+        };
+        let answer = self.ask(&ask)?;
+        let (op, count) = (op.to_owned(), AtomicU64::new(0));
+        match answer.picked {
+            Some(Picked::Device {
+                mut compiled,
+                params,
+                prepare,
+                name,
+            }) => {
+                if !params.is_empty() {
+                    compiled.params = Some(write(&params)?);
+                }
+                Ok(Route::Device {
+                    op,
+                    compiled,
+                    prepare,
+                    served_by: name.into(),
+                    count,
+                })
+            }
+            Some(Picked::Host) => Ok(Route::Host {
+                op,
+                served_by: "host".into(),
+                count,
+            }),
+            None => Err(nobody(&ask, &answer)),
+        }
+    }
+
+    /// The route that one kernel of the table gives a request, whatever the rules say about it.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] when the kernel declines, and what makes its plan invalid.
+    pub(crate) fn find_with(
+        &self,
+        (pack, kernel): (usize, usize),
+        ask: &Ask<'_>,
+        write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
+    ) -> Result<Route> {
+        ask.check()?;
+        let entry = &self.table.packs[pack].kernels[kernel];
+        let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
+        let inputs: Vec<DType> = ask.inputs.iter().map(|operand| operand.dtype).collect();
+        let outputs: Vec<DType> = ask.outputs.iter().map(|output| output.0).collect();
+        entry
+            .takes(&inputs, &outputs, self.device.info().features)
+            .map_err(|why| Error::new(Kind::Unsupported, format!("{name}: {why}")))?;
+        match self.ask_kernel(pack, entry, ask) {
+            Ok((mut compiled, params, prepare)) => {
+                if !params.is_empty() {
+                    compiled.params = Some(write(&params)?);
+                }
+                Ok(Route::Device {
+                    op: ask.op.to_owned(),
+                    compiled,
+                    prepare,
+                    served_by: name.into(),
+                    count: AtomicU64::new(0),
+                })
+            }
+            Err(Pass::Declined(why)) => Err(Error::new(
+                Kind::Unsupported,
+                format!("{name} declines: {why}"),
+            )),
+            Err(Pass::Failed(error)) => Err(error.context(&name)),
+        }
+    }
+
+    /// Whether a kernel of the table plans a request.
+    ///
+    /// # Errors
+    /// What makes its answer invalid.
+    pub(crate) fn validate(&self, (pack, kernel): (usize, usize), ask: &Ask<'_>) -> Result<bool> {
+        match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+            Ok(_) => Ok(true),
+            Err(Pass::Declined(_)) => Ok(false),
+            Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => Ok(false),
+            Err(Pass::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The registry's rules for the op of a request.
+    pub(crate) fn rules(&self, ask: &Ask<'_>) -> Vec<RuleVerdict> {
+        self.with_asked(ask, &ask.shapes(), |asked| self.table.rules(asked))
+    }
+
+    fn with_asked<T>(
+        &self,
+        ask: &Ask<'_>,
+        shapes: &Shapes<'_>,
+        f: impl FnOnce(&Asked<'_>) -> T,
+    ) -> T {
+        f(&Asked {
+            op: ask.op,
+            inputs: &shapes.0,
+            outputs: &shapes.1,
+            device: &self.device.info(),
+            measured: &|kernel| {
+                let (name, sha256) = match kernel {
+                    CandidateKernel::Pack(pack, kernel) => {
+                        let pack = &self.table.packs[pack];
+                        let name = format!("{}/{}", pack.id, pack.kernels[kernel].id);
+                        (name, pack.sha256.as_str())
+                    }
+                    CandidateKernel::Host => ("host".to_owned(), ""),
+                };
+                let kernel = (name.as_str(), sha256);
+                self.measured.time(ask.op, &shapes.0, &shapes.1, kernel)
+            },
+        })
+    }
+
+    /// Asks the kernels in order until one answers with a valid plan.
+    pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
+        ask.check()?;
+        let shapes = ask.shapes();
+        let types = |list: &[(DType, &[u64])]| list.iter().map(|o| o.0).collect::<Vec<_>>();
+        let (inputs, outputs) = (types(&shapes.0), types(&shapes.1));
+        let mut answer = Answer {
+            picked: None,
+            considered: Vec::new(),
+            host_forbidden: false,
+        };
+        for candidate in self.with_asked(ask, &shapes, |asked| self.table.candidates(asked)) {
+            let name = match candidate.kernel {
+                CandidateKernel::Pack(pack, kernel) => {
+                    let pack = &self.table.packs[pack];
+                    format!("{}/{}", pack.id, pack.kernels[kernel].id)
+                }
+                CandidateKernel::Host => "host".to_owned(),
+            };
+            let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
+                _ if answer.picked.is_some() => {
+                    ("not asked", "an earlier kernel was picked".to_owned())
+                }
+                (CandidateOutcome::Skipped(why), kernel) => {
+                    answer.host_forbidden |= matches!(kernel, CandidateKernel::Host);
+                    ("skipped", why.clone())
+                }
+                (CandidateOutcome::Considered, CandidateKernel::Host) => {
+                    match kernels::supports(ask.op, &inputs, &outputs) {
+                        Ok(()) => {
+                            answer.picked = Some(Picked::Host);
+                            ("picked", "runs on the CPU".to_owned())
+                        }
+                        Err(why) => ("declined", why),
+                    }
+                }
+                (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel))
+                    if self.gave_up(pack, kernel) =>
+                {
+                    let times = self.table.quarantine_after();
+                    (
+                        "skipped",
+                        format!(
+                            "it failed {times} times and is not asked until something is reloaded"
+                        ),
+                    )
+                }
+                (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
+                    match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+                        Ok((compiled, params, prepare)) => {
+                            let what = summary(&compiled, &prepare);
+                            answer.picked = Some(Picked::Device {
+                                compiled,
+                                params,
+                                prepare,
+                                name: name.clone(),
+                            });
+                            ("picked", what)
+                        }
+                        Err(Pass::Declined(why)) => ("declined", why),
+                        Err(Pass::Failed(error)) => match error.kind() {
+                            Kind::DeviceLost | Kind::OutOfMemory => return Err(error),
+                            Kind::Unsupported => ("declined", error.to_string()),
+                            _ => {
+                                nx_vulkan_registry::log::error(&format!("{name}: {error}"));
+                                let pack = &self.table.packs[pack];
+                                self.failures.add(pack, &pack.kernels[kernel]);
+                                if self.table.on_error() == OnError::Error {
+                                    return Err(error.context(name));
+                                }
+                                ("invalid", error.to_string())
+                            }
+                        },
+                    }
+                }
+            };
+            answer.considered.push(Considered {
+                kernel: name,
+                outcome,
+                reason,
+                line: candidate.line,
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Whether the kernel failed so often that it is no longer asked.
+    fn gave_up(&self, pack: usize, kernel: usize) -> bool {
+        let pack = &self.table.packs[pack];
+        let limit = self.table.quarantine_after();
+        limit > 0 && self.failures.of(pack, &pack.kernels[kernel]) >= limit
+    }
+
+    fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {
+        if let Some(rank) = ask.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
+            return Err(Pass::Declined(format!(
+                "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
+            )));
+        }
+        match self.reply(kernel, ask)? {
+            Answered::Plan(plan) => self.compile((pack, kernel), ask, &plan, Vec::new()),
+            Answered::InputsAs(_) if ask.op == "as_type" => Err(Pass::Declined(
+                "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
+            )),
+            Answered::InputsAs(prepare) => {
+                let mut prepared = ask.clone();
+                for InputAs {
+                    index,
+                    dtype,
+                    spare,
+                } in &prepare
+                {
+                    let input = prepared
+                        .inputs
+                        .get_mut(*index as usize)
+                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
+                    let Some(input) = input else {
+                        let what =
+                            format!("it asks for input {index} as {dtype}, which does not exist");
+                        return Err(Pass::Failed(Error::new(Kind::Pack, what)));
+                    };
+                    *input = Operand::contiguous(*dtype, &input.shape);
+                }
+                match self.reply(kernel, &prepared)? {
+                    Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
+                    Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
+                        Kind::Pack,
+                        format!(
+                            "it asks for inputs in another form twice: {prepare:?}, then {again:?}"
+                        ),
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn compile(
+        &self,
+        (pack, kernel): (usize, &KernelEntry),
+        ask: &Ask<'_>,
+        plan: &abi::Plan,
+        prepare: Vec<InputAs>,
+    ) -> Passed {
+        let inputs: Vec<u64> = ask.inputs.iter().map(|o| o.storage_len).collect();
+        let outputs: Vec<u64> = ask
+            .outputs
+            .iter()
+            .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
+            .collect();
+        let sizes = Sizes {
+            inputs: &inputs,
+            outputs: &outputs,
+        };
+        let pack = (&self.table.packs[pack], kernel.needs);
+        let made = plan::compile(
+            plan,
+            pack,
+            sizes,
+            Site::of(ask),
+            self.device,
+            self.shaders,
+            self.pipelines,
+        );
+        made.map(|(compiled, params)| (compiled, params, prepare))
+            .map_err(Pass::Failed)
+    }
+
+    fn reply(&self, kernel: &KernelEntry, ask: &Ask<'_>) -> std::result::Result<Answered, Pass> {
+        let info = self.device.info();
+        let reply = ask.with_request(&info, |request| kernel.plan(request));
+        match reply.outcome {
+            _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
+            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
+            abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
+                Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
+            }
+            abi::Outcome::DECLINE => Err(Pass::Declined(reply.message.to_string())),
+            abi::Outcome::ERROR => {
+                let blame = match reply.fault {
+                    abi::Fault::HOST => "the pack says the request is wrong",
+                    abi::Fault::PANIC => "the pack panicked in plan",
+                    _ => "the pack failed",
+                };
+                Err(Pass::Failed(Error::new(
+                    Kind::Pack,
+                    format!("{blame}: {}", reply.message),
+                )))
+            }
+            other => Err(Pass::Failed(Error::new(
+                Kind::Pack,
+                format!("the pack answered with outcome {}", other.0),
+            ))),
+        }
+    }
+}
+
+enum Answered {
+    Plan(abi::Plan),
+    InputsAs(Vec<InputAs>),
+}
+
+enum Pass {
+    Declined(String),
+    Failed(Error),
+}
+
+type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
+
+fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
+    if !compiled.scratch.is_empty() {
+        text += &format!(
+            ", {} bytes of scratch",
+            compiled.scratch.iter().sum::<u64>()
+        );
+    }
+    for as_type in prepare {
+        text += &format!(
+            ", input {} made contiguous as {}",
+            as_type.index, as_type.dtype
+        );
+    }
+    text
+}
+
+fn nobody(ask: &Ask<'_>, answer: &Answer) -> Error {
+    let request = show_request(
+        ask.op,
+        ask.inputs.iter().map(|o| (o.dtype, o.shape.as_slice())),
+        ask.outputs.iter().map(|o| (o.0, o.1.as_slice())),
+    );
+    let asked: Vec<_> = answer
+        .considered
+        .iter()
+        .map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason))
+        .collect();
+    let asked = if asked.is_empty() {
+        "no kernel of that op is loaded".to_owned()
+    } else {
+        asked.join("; ")
+    };
+    let (kind, remedy) = if answer.host_forbidden {
+        (
+            Kind::FallbackForbidden,
+            "; use another type, add a pack, or set fallback = \"host\" in registry.toml",
+        )
+    } else {
+        (Kind::Unsupported, "")
+    };
+    Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
+}

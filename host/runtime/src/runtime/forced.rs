@@ -1,0 +1,132 @@
+//! Requests run by one kernel that the caller names, whatever the registry says: what measuring and testing need.
+
+use super::{Ran, Runtime, describe, key::with_key};
+use crate::{Attr, Error, Kind, Result, memory::Patience, route::Route, tensor::Tensor};
+use nx_vulkan_abi::DType;
+use nx_vulkan_ops::kernels;
+use nx_vulkan_registry::ask::Ask;
+use std::sync::atomic::AtomicU64;
+
+/// Name of the CPU kernels among the kernels of an op.
+const HOST: &str = "host";
+
+/// A kernel that competes for an op.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rival {
+    /// `pack/kernel`, or `host`.
+    pub name: String,
+    /// sha256 of the pack's file; empty for the host.
+    pub sha256: String,
+}
+
+/// A request planned by one kernel.
+#[derive(Debug)]
+pub struct Forced {
+    route: Route,
+    /// Layouts and types that the plan is made for.
+    key: Vec<u8>,
+    op: String,
+    outputs: Vec<(DType, Vec<u64>)>,
+    attrs: Vec<Attr>,
+}
+
+impl Runtime {
+    /// Every kernel that takes these types on this device, packs by their ids, the host last. Rules are not looked at,
+    /// and a kernel may still decline.
+    pub fn rivals(&self, op: &str, inputs: &[DType], outputs: &[DType]) -> Vec<Rival> {
+        let device = self.device_info().features;
+        let table = self.table();
+        let mut rivals = Vec::new();
+        for pack in &table.packs {
+            for kernel in pack.kernels.iter().filter(|kernel| kernel.op == op) {
+                if kernel.takes(inputs, outputs, device).is_ok() {
+                    rivals.push(Rival {
+                        name: format!("{}/{}", pack.id, kernel.id),
+                        sha256: pack.sha256.clone(),
+                    });
+                }
+            }
+        }
+        if kernels::supports(op, inputs, outputs).is_ok() {
+            rivals.push(Rival {
+                name: HOST.to_owned(),
+                sha256: String::new(),
+            });
+        }
+        rivals
+    }
+
+    /// Plans a request with the kernel of that name, `pack/kernel` or `host`.
+    ///
+    /// # Errors
+    /// Bad input that breaks the op's contract or names no loaded kernel; [`Kind::Unsupported`] when the kernel
+    /// declines; [`Kind::Pack`] and [`Kind::Shader`] when its plan is invalid.
+    pub fn plan_with(
+        &self,
+        kernel: &str,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Forced> {
+        let route = if kernel == HOST {
+            let types = |t: &&Tensor| t.dtype();
+            let given: Vec<DType> = inputs.iter().map(types).collect();
+            let wanted: Vec<DType> = outputs.iter().map(|o| o.0).collect();
+            kernels::supports(op, &given, &wanted)
+                .map_err(|why| Error::new(Kind::Unsupported, why))?;
+            Route::Host {
+                op: op.to_owned(),
+                served_by: HOST.into(),
+                count: AtomicU64::new(0),
+            }
+        } else {
+            let table = self.table();
+            let planner = self.planner(&table);
+            let place = table.packs.iter().enumerate().find_map(|(p, pack)| {
+                let id = kernel.strip_prefix(&pack.id)?.strip_prefix('/')?;
+                let mut kernels = pack.kernels.iter();
+                let found = kernels.position(|kernel| kernel.id == id && kernel.op == op)?;
+                Some((p, found))
+            });
+            let place = place.ok_or_else(|| {
+                Error::bad_input(format!("no loaded pack has a kernel {kernel} for {op}"))
+            })?;
+            let ask = Ask {
+                op,
+                inputs: inputs.iter().map(|t| t.operand()).collect(),
+                outputs,
+                attrs,
+            };
+            planner.find_with(place, &ask, &|bytes| self.write_new(bytes, Patience::Waits))?
+        };
+        Ok(Forced {
+            route,
+            key: with_key(op, inputs, outputs, attrs, <[u8]>::to_vec),
+            op: op.to_owned(),
+            outputs: outputs.to_vec(),
+            attrs: attrs.to_vec(),
+        })
+    }
+
+    /// Runs a request as it was planned, on operands of the same layouts.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`]; bad input when the operands differ in type, shape or layout from those it was planned for.
+    pub fn run_planned(&self, forced: &Forced, inputs: &[&Tensor]) -> Result<Ran> {
+        let Forced {
+            route,
+            op,
+            outputs,
+            attrs,
+            key,
+        } = forced;
+        if with_key(op, inputs, outputs, attrs, |own| own != &key[..]) {
+            return Err(Error::bad_input(format!(
+                "{op} was planned for operands of other types, shapes or layouts"
+            )));
+        }
+        self.execute(route, op, inputs, outputs, attrs, Patience::Waits)
+            .map_err(|e| describe(e, op, inputs, outputs))
+    }
+}

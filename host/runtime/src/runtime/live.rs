@@ -1,0 +1,386 @@
+//! Packs, shaders and rules that change while ops run: a new table is made beside the one in force and put in its place.
+//!
+//! A call that began on the old table ends on it: its route holds what it needs.
+
+use super::{Current, Runtime, lock};
+use crate::{
+    Error, Result,
+    live::{self, Event, EventKind, Listener, PackVersion, edits},
+    plan,
+    shader::Variant,
+};
+use nx_vulkan_registry as registry;
+use nx_vulkan_registry::{Change, EditedSource, LoadedPack, Table};
+use std::{
+    cell::RefCell,
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
+
+/// What came of a look.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<Event>,
+    /// Packs that serve though their files are gone.
+    pub(crate) gone: Vec<String>,
+}
+
+impl Runtime {
+    /// Looks at the registry, its packs and the watched folders now, and puts what changed into force. What cannot be
+    /// used is in the events, and what served before still serves.
+    pub fn reload(&self) -> Vec<Event> {
+        self.look(&|_| false, Instant::now()).events
+    }
+
+    /// As [`Runtime::reload`] for a change seen at `seen`; packs whose files are gone and that are awaited are kept.
+    pub(crate) fn look(&self, is_awaited: &dyn Fn(&str) -> bool, seen: Instant) -> Seen {
+        let _turn = lock(&self.live.turn);
+        let current = self.table();
+        let (mut events, mut gone) = (Vec::new(), Vec::new());
+        let mut reports = Vec::new();
+        let broken = RefCell::new(Vec::new());
+        let held = |pack| {
+            let pack = self.live.held(pack);
+            let serves = current.packs.iter().find(|old| old.id == pack.id);
+            match serves.and_then(|old| Some((old, self.broken(old, &pack)?))) {
+                None => pack,
+                Some((old, error)) => {
+                    let message = format!("pack {} serves the old shaders on: {error}", pack.id);
+                    let report = (EventKind::ShaderRejected, Some(pack.id), None, message);
+                    broken.borrow_mut().push(report);
+                    old.clone()
+                }
+            }
+        };
+        match registry::reload(&self.live.options, &current, is_awaited, &held) {
+            Err(error) => reports.push((EventKind::Rejected, None, None, error.to_string())),
+            Ok((mut table, changes)) => {
+                self.edit(&mut table, &current, &mut reports);
+                let edited = edited_since(&current, &table);
+                for change in &changes {
+                    match change {
+                        Change::Kept(pack, why) => reports.push((
+                            EventKind::Rejected,
+                            Some(pack.clone()),
+                            None,
+                            format!("the new file of pack {pack} cannot be loaded, the old one serves on: {why}"),
+                        )),
+                        Change::Gone(pack) => {
+                            gone.push(pack.clone());
+                            let message = format!("the file of pack {pack} is gone, the old one serves on for a moment");
+                            reports.push((EventKind::Rejected, Some(pack.clone()), None, message));
+                        }
+                        Change::Rejected(why) => {
+                            reports.push((EventKind::Rejected, None, None, format!("the pack {why}")));
+                        }
+                        _ => {}
+                    }
+                }
+                let stays = |change: &&Change| {
+                    matches!(
+                        change,
+                        Change::Kept(..) | Change::Gone(_) | Change::Rejected(_)
+                    )
+                };
+                let moves = changes.iter().filter(|change| !stays(change));
+                let moves: Vec<&Change> = moves.collect();
+                if !moves.is_empty() || !edited.is_empty() {
+                    let table = self.publish(table);
+                    events.extend(moves.into_iter().map(|change| told(change, &table)));
+                    events.extend(edited.into_iter().map(|(pack, file)| {
+                        let message = format!("pack {pack} serves the edited {file}");
+                        Event {
+                            pack: Some(pack),
+                            file: Some(file),
+                            ..Event::new(EventKind::ShaderReplaced, table.generation, message)
+                        }
+                    }));
+                }
+            }
+        }
+        reports.extend(broken.take());
+        events.extend(self.unreported(reports));
+        let took_us = seen.elapsed().as_micros() as u64;
+        for event in &mut events {
+            event.took_us = took_us;
+            self.live.emit(event);
+        }
+        Seen { events, gone }
+    }
+
+    /// Puts the edited shaders of the watched folders into `table`, where those that are in use still compile.
+    fn edit(&self, table: &mut Table, current: &Table, reports: &mut Vec<Report>) {
+        let found = edits(&table.dev().watch, &table.packs);
+        for index in 0..table.packs.len() {
+            let id = table.packs[index].id.clone();
+            if self.live.is_held(&id) {
+                continue;
+            }
+            let same_file =
+                |old: &&LoadedPack| old.id == id && old.sha256 == table.packs[index].sha256;
+            let served = current.packs.iter().find(same_file);
+            let served = served.map_or(Vec::new(), |old| old.edited.clone());
+            let wanted: Vec<EditedSource> = found
+                .iter()
+                .filter(|(pack, _)| *pack == index)
+                .map(|(_, edit)| edit.clone())
+                .collect();
+            if wanted == served {
+                table.packs[index].edited = wanted;
+                continue;
+            }
+            table.packs[index].edited.clone_from(&wanted);
+            if let Err(error) = self.still_compiles(&table.packs[index]) {
+                let file = wanted.iter().find(|edit| !served.contains(edit));
+                let file = file.map(|edit| edit.path.display().to_string());
+                let message = format!("pack {id} serves the old shaders on: {error}");
+                reports.push((EventKind::ShaderRejected, Some(id), file, message));
+                table.packs[index].edited = served;
+            }
+        }
+    }
+
+    /// Why `new`, a pack without code that differs from `old` in its shaders, cannot run what `old` runs.
+    fn broken(&self, old: &LoadedPack, new: &LoadedPack) -> Option<Error> {
+        if !new.differs_in_shaders(old) {
+            return None;
+        }
+        let recent = self.shaders.recent(&old.id);
+        let mut ran = recent
+            .iter()
+            .filter(|variant| self.compiles(old, variant).is_ok());
+        ran.find_map(|variant| self.compiles(new, variant).err())
+    }
+
+    /// Compiles the shaders of the pack that were in use last.
+    fn still_compiles(&self, pack: &LoadedPack) -> Result<()> {
+        let recent = self.shaders.recent(&pack.id);
+        recent
+            .iter()
+            .try_for_each(|variant| self.compiles(pack, variant))
+    }
+
+    fn compiles(&self, pack: &LoadedPack, variant: &Variant) -> Result<()> {
+        let defines = variant.defines.iter();
+        let defines: Vec<(&str, &str)> = defines
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let find = |name: &str| plan::glsl_of(pack, name);
+        self.shaders
+            .compile(&variant.file, &defines, &find, pack.origin())?;
+        Ok(())
+    }
+
+    /// Puts `table` into force.
+    fn publish(&self, table: Table) -> Arc<Table> {
+        let keep = table.dev().keep_versions;
+        let table = Arc::new(table);
+        let old = {
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            let fresh = Current {
+                table: table.clone(),
+                routes: Default::default(),
+            };
+            std::mem::replace(&mut *current, fresh)
+        };
+        if table.is_locked() && !old.table.is_locked() {
+            // What lies in a cache folder that was good enough for development does not count from here on.
+            self.cache.change(self.locked_cache.clone());
+            self.shaders.forget();
+        }
+        self.tally(&old.routes);
+        let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
+        for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {
+            // The code of a pack may take its time, and reloads must not wait for it.
+            let pack = pack.clone();
+            drop(std::thread::Builder::new().spawn(move || pack.retire()));
+        }
+        self.failures.clear();
+        self.live.remember(&table.packs, keep);
+        self.pipelines.forget_unused(
+            table.generation,
+            || self.stream.sequence(),
+            self.stream.completed_hint(),
+        );
+        table
+    }
+
+    /// The reports that were not made by the last look already.
+    fn unreported(&self, reports: Vec<Report>) -> Vec<Event> {
+        let generation = self.table().generation;
+        let mut reported = lock(&self.live.reported);
+        let texts = reports.iter().map(|report| report.3.clone()).collect();
+        let old = std::mem::replace(&mut *reported, texts);
+        let fresh = reports
+            .into_iter()
+            .filter(|report| !old.contains(&report.3));
+        fresh
+            .map(|(kind, pack, file, message)| Event {
+                pack,
+                file,
+                ..Event::new(kind, generation, message)
+            })
+            .collect()
+    }
+
+    /// The versions of a pack that can serve, the newest last.
+    pub fn versions(&self, pack: &str) -> Vec<PackVersion> {
+        let table = self.table();
+        let now = table.packs.iter().find(|now| now.id == pack);
+        let shown = |version: &LoadedPack| PackVersion {
+            version: version.version.to_string(),
+            sha256: version.sha256.clone(),
+            edited: version
+                .edited
+                .iter()
+                .map(|edit| edit.name.clone())
+                .collect(),
+            serves: now.is_some_and(|now| live::same(now, version)),
+        };
+        self.live.versions(pack).iter().map(shown).collect()
+    }
+
+    /// Lets the version of `pack` serve that is `steps` before the one that serves now, until its file changes again
+    /// or [`Runtime::resume`] is called. 0 steps stay.
+    ///
+    /// # Errors
+    /// Bad input when there is no such pack or no version that old.
+    pub fn rollback(&self, pack: &str, steps: usize) -> Result<PackVersion> {
+        let turn = lock(&self.live.turn);
+        let table = self.table();
+        let now = table
+            .packs
+            .iter()
+            .find(|now| now.id == pack)
+            .ok_or_else(|| {
+                let ids: Vec<&str> = table.packs.iter().map(|pack| pack.id.as_str()).collect();
+                Error::bad_input(format!(
+                    "expected a loaded pack ({}), got: {pack}",
+                    ids.join(", ")
+                ))
+            })?;
+        let versions = self.live.versions(pack);
+        let at = versions.iter().position(|version| live::same(version, now));
+        let target = at
+            .and_then(|at| at.checked_sub(steps))
+            .map(|at| versions[at].clone());
+        let target = target.ok_or_else(|| {
+            Error::bad_input(format!(
+                "expected at most {} steps back for pack {pack}, got: {steps}",
+                at.unwrap_or(0)
+            ))
+        })?;
+        let on_disk = registry::file_sha256(&now.path).unwrap_or_else(|| now.sha256.clone());
+        self.live.hold(target.clone(), on_disk);
+        let packs = table.packs.iter().map(|old| match old.id == pack {
+            true => target.clone(),
+            false => old.clone(),
+        });
+        let table = self.publish(table.with_packs(packs.collect())?);
+        drop(turn);
+        let message = format!(
+            "pack {pack} serves version {} again ({})",
+            target.version,
+            &target.sha256[..target.sha256.len().min(12)]
+        );
+        self.live.emit(&Event {
+            pack: Some(pack.to_owned()),
+            ..Event::new(EventKind::RolledBack, table.generation, message)
+        });
+        let versions = self.versions(pack);
+        let serving = versions.into_iter().find(|version| version.serves);
+        serving.ok_or_else(|| Error::bad_input(format!("pack {pack} was unloaded meanwhile")))
+    }
+
+    /// Ends a rollback: the pack's file and its edited shaders count again.
+    pub fn resume(&self, pack: &str) -> Vec<Event> {
+        self.live.release(pack);
+        self.reload()
+    }
+
+    /// Tells the listeners.
+    pub(crate) fn tell(&self, event: &Event) {
+        self.live.emit(event);
+    }
+
+    pub(crate) fn options(&self) -> &registry::Options {
+        &self.live.options
+    }
+
+    /// Adds a listener for [`Event`]s; the number is for [`Runtime::forget_listener`]. It must not block.
+    pub fn listen(&self, listener: Listener) -> u64 {
+        self.live.listen(listener)
+    }
+
+    /// Takes a listener away again.
+    pub fn forget_listener(&self, number: u64) {
+        self.live.unlisten(number);
+    }
+}
+
+/// Kind, pack, file and text of what may have to be told.
+type Report = (EventKind, Option<String>, Option<String>, String);
+
+fn told(change: &Change, table: &Table) -> Event {
+    let version = |id: &String| {
+        let pack = table.packs.iter().find(|pack| pack.id == *id);
+        pack.map_or(String::new(), |pack| {
+            format!(
+                "{} ({})",
+                pack.version,
+                &pack.sha256[..pack.sha256.len().min(12)]
+            )
+        })
+    };
+    let (kind, pack, message) = match change {
+        Change::Added(id) => (
+            EventKind::PackAdded,
+            Some(id),
+            format!("pack {id} {} serves", version(id)),
+        ),
+        Change::Replaced(id) => (
+            EventKind::PackReplaced,
+            Some(id),
+            format!(
+                "pack {id} {} serves in place of the one before",
+                version(id)
+            ),
+        ),
+        Change::Removed(id) => (
+            EventKind::PackRemoved,
+            Some(id),
+            format!("pack {id} no longer serves"),
+        ),
+        _ => (
+            EventKind::RegistryReplaced,
+            None,
+            "the registry file changed and is in force".to_owned(),
+        ),
+    };
+    Event {
+        pack: pack.cloned(),
+        ..Event::new(kind, table.generation, message)
+    }
+}
+
+/// Pack and name of every source that is served with another text than before, by packs whose files stayed.
+fn edited_since(old: &Table, new: &Table) -> Vec<(String, String)> {
+    let mut changed = Vec::new();
+    for pack in &new.packs {
+        let before = old
+            .packs
+            .iter()
+            .find(|old| old.id == pack.id && old.sha256 == pack.sha256);
+        let before = before.map_or(&[][..], |old| &old.edited[..]);
+        let differs = |a: &[EditedSource], b: &[EditedSource]| {
+            let own = a.iter().filter(|edit| !b.contains(edit));
+            own.map(|edit| edit.name.clone()).collect::<Vec<_>>()
+        };
+        let mut names = differs(&pack.edited, before);
+        names.extend(differs(before, &pack.edited));
+        names.sort();
+        names.dedup();
+        changed.extend(names.into_iter().map(|name| (pack.id.clone(), name)));
+    }
+    changed
+}

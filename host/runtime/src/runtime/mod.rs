@@ -1,0 +1,593 @@
+//! The runtime: takes op requests, finds out once who runs them, and runs them.
+
+mod chain;
+mod forced;
+mod key;
+mod lag;
+mod live;
+mod modules;
+mod pipelines;
+mod routing;
+mod running;
+mod transfer;
+
+use crate::{
+    Attr, Error, Kind, Result,
+    builder::Builder,
+    config::Config,
+    device::Device,
+    explain::{self, Explanation},
+    failures::Failures,
+    live::{Live, Watch},
+    measured::Measured,
+    memory::{Budget, BudgetStats, Patience, Pool, Stats, Use},
+    module::Module,
+    pipeline::Pipelines,
+    queue::{Quiet, Stream},
+    route::Route,
+    shader::Shaders,
+    tensor::{Tensor, checked_elements},
+};
+pub use chain::{Chain, Layout, Refusal};
+pub use forced::{Forced, Rival};
+use key::with_key;
+pub(crate) use lag::Lag;
+use nx_vulkan_abi::{DType, DeviceInfo};
+use nx_vulkan_ops::show_shape;
+use nx_vulkan_registry as registry;
+use nx_vulkan_registry::{Table, ask, cache::Cache, log, private::Rule};
+use rustc_hash::FxHashMap;
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use transfer::now;
+
+/// Routes kept before the cache starts anew.
+const MAX_ROUTES: usize = 16_384;
+const SHOWN_WARNINGS: usize = 3;
+/// How long the end of a runtime waits for a thread of its own that is inside a driver.
+const STOPPING: Duration = Duration::from_secs(1);
+const MAX_CONSTANTS: usize = 4_096;
+/// Requests whose last choice is known, to tell when it changes.
+const MAX_CHOICES: usize = 65_536;
+
+/// A device with its packs. Safe to use from any number of threads.
+#[derive(Debug)]
+pub struct Runtime {
+    // The order of the fields is the order in which they are dropped: the queue stops first.
+    watch: OnceLock<Watch>,
+    stream: Arc<Stream>,
+    current: RwLock<Current>,
+    live: Live,
+    failures: Failures,
+    choices: Mutex<FxHashMap<u64, Arc<str>>>,
+    constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
+    tensors: Arc<Pool>,
+    literals: Arc<Pool>,
+    readback: Arc<Pool>,
+    upload: Arc<Pool>,
+    shaders: Shaders,
+    builder: Arc<Builder>,
+    // Modules hold pipelines.
+    module_files: Mutex<HashMap<PathBuf, (modules::Stamp, Arc<Module>)>>,
+    module_texts: Mutex<HashMap<[u8; 32], Arc<Module>>>,
+    pipelines: Pipelines,
+    cache: Arc<Cache>,
+    /// The cache folder once the registry is in mode locked.
+    locked_cache: Option<(PathBuf, Rule)>,
+    measured: Measured,
+    served: Mutex<HashMap<(String, String), u64>>,
+    fallbacks: AtomicU64,
+    device: Arc<Device>,
+}
+
+/// What is in force: a table, and the routes that were found by it.
+#[derive(Debug)]
+struct Current {
+    table: Arc<Table>,
+    routes: FxHashMap<Box<[u8]>, Arc<Route>>,
+}
+
+/// Result of an op, with who ran it.
+#[derive(Debug)]
+pub struct Ran {
+    /// Results, in the op's order.
+    pub outputs: Vec<Tensor>,
+    /// `pack/kernel`, or `host`.
+    pub served_by: Arc<str>,
+}
+
+/// What a runtime did so far, and what it holds.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct RuntimeStats {
+    /// Tensor memory.
+    pub memory: Stats,
+    /// What all memory together may be, and is.
+    pub budget: BudgetStats,
+    /// Commands that were recorded and are not known to be done.
+    pub ahead: u64,
+    /// Compiled pipelines that are kept.
+    pub pipelines: usize,
+    /// Ops that the host's CPU kernels ran because no pack did.
+    pub fallbacks: u64,
+    /// Ops by `(op, pack/kernel)`.
+    pub served: Vec<(String, String, u64)>,
+    /// Requests whose plan is known.
+    pub plans: usize,
+    /// Submissions to the queue.
+    pub submissions: u64,
+    /// Why compiled shaders cannot be kept on disk, if so.
+    pub cache_trouble: Option<String>,
+}
+
+impl Runtime {
+    /// Opens the device and loads the packs.
+    ///
+    /// # Errors
+    /// [`Kind::NoDevice`] without a usable device, [`Kind::Registry`] when the registry file is missing or wrong.
+    pub fn open(config: &Config) -> Result<Arc<Runtime>> {
+        let options = config.registry_options();
+        let table = Arc::new(registry::load(&options)?);
+        let is_locked = table.is_locked();
+        for name in config.environment.ignored().iter().filter(|_| is_locked) {
+            log::warning(&format!("mode \"locked\" ignores ${name}"));
+        }
+        for rejected in &table.rejected {
+            log::error(&format!("the pack {rejected}"));
+        }
+        for warning in table.warnings.iter().take(SHOWN_WARNINGS) {
+            log::warning(warning);
+        }
+        if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
+            log::warning(&format!("and {} more like these", more + 1));
+        }
+        let device = Device::open(&config.device, config.validates(is_locked))?;
+        let cache = Cache::open(config.cache(is_locked));
+        let new_budget = |heap| Budget::new(&device, config.memory, heap);
+        let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
+        let same = |_| tensors.budget().clone();
+        let literals = Pool::new(&device, Use::Literals, same)?;
+        let readback = Pool::new(&device, Use::Readback, same)?;
+        let upload = Pool::new(&device, Use::Upload, same)?;
+        let builder = Arc::new(Builder::new(
+            config.builder(is_locked),
+            &cache,
+            config.build_timeout,
+        ));
+        let pipelines = Pipelines::new(&device, &cache)?.with_builder(&builder);
+        let writer = pipelines.cache().clone();
+        let resting = builder.clone();
+        // A cache that cannot be written costs the next start some time, nothing else.
+        let when_quiet = Quiet(Box::new(move || {
+            drop(writer.persist_new());
+            resting.rest();
+        }));
+        let runtime = Arc::new(Runtime {
+            watch: OnceLock::new(),
+            stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,
+            current: RwLock::new(Current {
+                table: table.clone(),
+                routes: FxHashMap::default(),
+            }),
+            live: Live::new(options),
+            failures: Failures::default(),
+            choices: Mutex::default(),
+            constants: Mutex::default(),
+            tensors,
+            literals,
+            readback,
+            upload,
+            shaders: Shaders::new(Some(cache.clone()))
+                .checked(config.checks(is_locked))
+                .with_builder(&builder),
+            builder,
+            module_files: Mutex::default(),
+            module_texts: Mutex::default(),
+            pipelines,
+            measured: Measured::open(&cache, &device),
+            cache,
+            locked_cache: config.cache(true),
+            served: Mutex::default(),
+            fallbacks: AtomicU64::new(0),
+            device,
+        });
+        runtime
+            .live
+            .remember(&table.packs, table.dev().keep_versions);
+        if config.watch && !table.dev().watch.is_empty() {
+            let watch = Watch::start(&runtime).map_err(|error| {
+                Error::new(
+                    Kind::Io,
+                    format!("the watcher could not be started: {error}"),
+                )
+            })?;
+            drop(runtime.watch.set(watch));
+        }
+        Ok(runtime)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Fails when the device was lost, or the process ends.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn check(&self) -> Result<()> {
+        self.device.usable()
+    }
+
+    /// Limits and capabilities, as packs see them.
+    pub fn device_info(&self) -> DeviceInfo<'_> {
+        self.device.info()
+    }
+
+    /// The measured times that kernels are chosen by.
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// A compiler of shaders as they are outside of checked mode, with this runtime's cache.
+    pub(crate) fn plain_shaders(&self) -> Shaders {
+        Shaders::new(Some(self.cache.clone())).with_builder(&self.builder)
+    }
+
+    /// The packs and rules in force.
+    pub fn table(&self) -> Arc<Table> {
+        self.current().table.clone()
+    }
+
+    /// A tensor with the given elements, row-major, native byte order.
+    ///
+    /// # Errors
+    /// Bad input when `bytes` has the wrong size; [`Kind::OutOfMemory`].
+    pub fn upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Tensor> {
+        self.upload_by(dtype, shape, bytes, Patience::Waits)
+    }
+
+    /// As [`Runtime::upload`], without ever waiting; `None` when that is needed.
+    ///
+    /// # Errors
+    /// As [`Runtime::upload`].
+    pub fn try_upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Option<Tensor>> {
+        now(self.upload_by(dtype, shape, bytes, Patience::Never))
+    }
+
+    fn upload_by(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<Tensor> {
+        let expected = byte_len(dtype, shape)?;
+        if bytes.len() as u64 != expected {
+            return Err(Error::bad_input(format!(
+                "a tensor {dtype}{} has {expected} bytes, got: {}",
+                show_shape(shape),
+                bytes.len()
+            )));
+        }
+        let buffer = self.write_new(bytes, patience)?;
+        Ok(Tensor::contiguous(buffer, dtype, shape))
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`].
+    pub fn zeros(&self, dtype: DType, shape: &[u64]) -> Result<Tensor> {
+        let buffer = self.alloc(byte_len(dtype, shape)?, None, Patience::Waits)?;
+        if buffer.len() > 0 {
+            self.stream.make_room()?;
+            self.stream.zero(&buffer)?;
+        }
+        Ok(Tensor::contiguous(buffer, dtype, shape))
+    }
+
+    /// A tensor whose elements are all `element`; it takes the memory of one.
+    ///
+    /// # Errors
+    /// Bad input when `element` is not one element of `dtype`; [`Kind::OutOfMemory`].
+    pub fn constant(&self, dtype: DType, shape: &[u64], element: &[u8]) -> Result<Tensor> {
+        self.constant_by(dtype, shape, element, Patience::Waits)
+    }
+
+    /// As [`Runtime::constant`], without ever waiting; `None` when that is needed.
+    ///
+    /// # Errors
+    /// As [`Runtime::constant`].
+    pub fn try_constant(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        element: &[u8],
+    ) -> Result<Option<Tensor>> {
+        now(self.constant_by(dtype, shape, element, Patience::Never))
+    }
+
+    fn constant_by(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        element: &[u8],
+        patience: Patience,
+    ) -> Result<Tensor> {
+        self.device.usable()?;
+        checked_elements(shape)?;
+        let key = (dtype, element.to_vec());
+        let known = lock(&self.constants).get(&key).cloned();
+        let scalar = match known {
+            Some(scalar) => scalar,
+            None => {
+                let scalar = self.write_literal(dtype, element, patience)?;
+                let mut constants = lock(&self.constants);
+                if constants.len() >= MAX_CONSTANTS {
+                    constants.clear();
+                }
+                constants.insert(key, scalar.clone());
+                scalar
+            }
+        };
+        scalar.broadcast(shape, &[])
+    }
+
+    /// The first `limit` elements (all without a limit), row-major. Waits for the work they depend on.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; [`Kind::Arithmetic`] or bad input when an op on the way to it met an
+    /// integer that it has no result for.
+    pub fn download(&self, tensor: &Tensor, limit: Option<u64>) -> Result<Vec<u8>> {
+        let packed;
+        let tensor = if tensor.is_contiguous() {
+            tensor
+        } else {
+            packed = self.contiguous(tensor)?;
+            &packed
+        };
+        let size = tensor.dtype().size();
+        let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
+        let bytes = self.read(&tensor.buffer, tensor.offset() * size, count * size)?;
+        tensor.faults.check(&self.stream).map(|()| bytes)
+    }
+
+    /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn try_sync(&self, budget: Duration) -> Result<bool> {
+        self.stream.spin(self.stream.sequence(), budget)
+    }
+
+    /// The same elements in row-major order in a buffer of their own; the tensor itself if it is that already.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
+    pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
+        if tensor.is_contiguous()
+            && tensor.offset() == 0
+            && tensor.byte_len() == tensor.storage_len()
+        {
+            return Ok(tensor.clone());
+        }
+        self.copy(tensor)
+    }
+
+    /// A copy of the elements in a buffer of their own.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
+    pub fn copy(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.run_one("as_type", &[tensor], tensor.dtype(), tensor.shape(), &[])
+    }
+
+    /// The tensor with another shape; a view where the layout allows it, else a copy.
+    ///
+    /// # Errors
+    /// Bad input when the number of elements differs; [`Kind::OutOfMemory`].
+    pub fn reshape(&self, tensor: &Tensor, shape: &[u64]) -> Result<Tensor> {
+        if let Some(view) = tensor.reshape(shape)? {
+            return Ok(view);
+        }
+        let copy = self.copy(tensor)?;
+        copy.reshape(shape)?
+            .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
+    }
+
+    /// Runs an op. Returns at once when a pack runs it; reading a result waits.
+    ///
+    /// # Errors
+    /// Bad input that breaks the op's contract; [`Kind::Unsupported`] when nobody runs it on these types;
+    /// [`Kind::FallbackForbidden`]; [`Kind::OutOfMemory`]; [`Kind::DeviceLost`].
+    pub fn run(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Vec<Tensor>> {
+        self.run_reported(op, inputs, outputs, attrs)
+            .map(|ran| ran.outputs)
+    }
+
+    /// Like [`Runtime::run`], and says who ran it.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub fn run_reported(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Ran> {
+        self.device.usable()?;
+        let route = match with_key(op, inputs, outputs, attrs, |key| self.cached(key)) {
+            Some(route) => route,
+            None => self.find_route(op, inputs, outputs, attrs)?,
+        };
+        self.execute(&route, op, inputs, outputs, attrs, Patience::Waits)
+            .map_err(|e| describe(e, op, inputs, outputs))
+    }
+
+    /// Runs an op whose plan is known, without ever waiting or compiling; `None` when [`Runtime::run`] is needed.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub fn try_run_cached(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Option<Ran>> {
+        let Some(route) = with_key(op, inputs, outputs, attrs, |key| self.cached(key)) else {
+            return Ok(None);
+        };
+        match &*route {
+            Route::Device {
+                prepare, compiled, ..
+            } if prepare.is_empty() && compiled.watched.is_none() => {
+                now(self.execute(&route, op, inputs, outputs, attrs, Patience::Never))
+                    .map_err(|e| describe(e, op, inputs, outputs))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Who would run an op, and why the others would not. Plans it, but runs nothing.
+    ///
+    /// # Errors
+    /// Bad input that breaks the op's contract.
+    pub fn explain(
+        &self,
+        op: &str,
+        inputs: &[(DType, Vec<u64>)],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Explanation> {
+        explain::explain(&self.planner(&self.table()), op, inputs, outputs, attrs)
+    }
+
+    /// Submits recorded work without waiting.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn flush(&self) -> Result<()> {
+        self.device.usable()?;
+        self.stream.flush()
+    }
+
+    /// Waits for all recorded work.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn sync(&self) -> Result<()> {
+        self.stream.wait(self.stream.sequence())
+    }
+
+    /// Ends the runtime's own threads and child processes, for a process that is about to exit: work that nobody waits for is then no longer
+    /// submitted.
+    pub fn stop_threads(&self) {
+        self.builder.stop();
+        if let Some(watch) = self.watch.get() {
+            watch.stop();
+        }
+        self.stream.stop_timer(Instant::now() + STOPPING);
+    }
+
+    /// Gives unused memory back to the driver.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`].
+    pub fn trim(&self) -> Result<()> {
+        lock(&self.constants).clear();
+        self.sync()?;
+        let done = self.stream.completed()?;
+        [&self.tensors, &self.literals, &self.readback, &self.upload]
+            .iter()
+            .for_each(|pool| pool.trim(done));
+        Ok(())
+    }
+
+    /// What was done so far, and what is held.
+    pub fn stats(&self) -> RuntimeStats {
+        let mut served: Vec<_> = lock(&self.served)
+            .iter()
+            .map(|((op, by), n)| (op.clone(), by.clone(), *n))
+            .collect();
+        let current = self.current();
+        let routes = &current.routes;
+        for route in routes.values() {
+            let (op, by, count) = route.tally();
+            match served.iter_mut().find(|row| row.0 == op && row.1 == by) {
+                Some(row) => row.2 += count,
+                None => served.push((op.to_owned(), by.to_owned(), count)),
+            }
+        }
+        served.retain(|row| row.2 > 0);
+        served.sort();
+        RuntimeStats {
+            memory: self.tensors.stats(),
+            budget: self.tensors.budget().stats(),
+            ahead: self.stream.ahead(),
+            pipelines: self.pipelines.len(),
+            fallbacks: self.fallbacks.load(Ordering::Relaxed),
+            served,
+            plans: routes.len(),
+            submissions: self.stream.submissions(),
+            cache_trouble: self.shaders.disk_trouble(),
+        }
+    }
+
+    fn run_one(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        dtype: DType,
+        shape: &[u64],
+        attrs: &[Attr],
+    ) -> Result<Tensor> {
+        let mut outputs = self.run(op, inputs, &[(dtype, shape.to_vec())], attrs)?;
+        outputs
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Pack, format!("{op} gave no result")))
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
+    if !dtype.is_known() {
+        return Err(Error::bad_input(format!("{dtype} is not an element type")));
+    }
+    Ok(checked_elements(shape)? * dtype.size())
+}
+
+/// Names the op, its types and shapes in errors that lack them.
+fn describe(error: Error, op: &str, inputs: &[&Tensor], outputs: &[(DType, Vec<u64>)]) -> Error {
+    match error.kind() {
+        Kind::BadInput | Kind::Arithmetic => error,
+        _ => error.context(ask::show_request(
+            op,
+            inputs.iter().map(|t| (t.dtype(), t.shape())),
+            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
+        )),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,124 @@
+//! Routes: who runs a request, found once and kept by everything that the answer depends on.
+
+use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, byte_len, key::with_key, lock};
+use crate::{
+    Attr, Result, Tensor,
+    live::{Event, EventKind},
+    memory::Patience,
+    route::{self, Route},
+};
+use nx_vulkan_abi::DType;
+use nx_vulkan_registry::{Table, ask};
+use rustc_hash::FxHashMap;
+use std::{
+    hash::{Hash, Hasher},
+    sync::{Arc, PoisonError, RwLockReadGuard},
+};
+
+impl Runtime {
+    pub(super) fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {
+        self.current().routes.get(key).cloned()
+    }
+
+    pub(super) fn current(&self) -> RwLockReadGuard<'_, Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
+        route::Planner {
+            table,
+            device: &self.device,
+            shaders: &self.shaders,
+            pipelines: &self.pipelines,
+            measured: &self.measured,
+            failures: &self.failures,
+        }
+    }
+
+    pub(super) fn find_route(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Arc<Route>> {
+        // A result the device cannot hold is refused before anybody plans or computes it.
+        outputs.iter().try_for_each(|(dtype, shape)| {
+            self.alloc(byte_len(*dtype, shape)?, None, Patience::Waits)
+                .map(drop)
+        })?;
+        self.sweep_pipelines();
+        let table = self.table();
+        let route = self
+            .planner(&table)
+            .find(op, inputs, outputs, attrs, &|bytes| {
+                self.write_new(bytes, Patience::Waits)
+            })?;
+        let route = Arc::new(route);
+        with_key(op, inputs, outputs, attrs, |key| {
+            self.note_choice(key, &route, &table, inputs, outputs);
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            if current.table.generation != table.generation {
+                // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
+                return Ok(route.clone());
+            }
+            if current.routes.len() >= MAX_ROUTES {
+                self.tally(&current.routes);
+                current.routes.clear();
+            }
+            // Another thread may have found the same route meanwhile: one of them counts for both.
+            Ok(current
+                .routes
+                .entry(key.into())
+                .or_insert(route.clone())
+                .clone())
+        })
+    }
+
+    /// Keeps the counts of routes that are about to be forgotten.
+    pub(super) fn tally(&self, routes: &FxHashMap<Box<[u8]>, Arc<Route>>) {
+        let mut served = lock(&self.served);
+        for old in routes.values() {
+            let (op, by, count) = old.tally();
+            *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
+        }
+    }
+
+    /// Tells listeners who serves a request, the first time and when that changes.
+    pub(super) fn note_choice(
+        &self,
+        key: &[u8],
+        route: &Route,
+        table: &Table,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+    ) {
+        let mut hasher = rustc_hash::FxHasher::default();
+        key.hash(&mut hasher);
+        let (op, by) = (route.op(), route.served_by().clone());
+        let before = {
+            let mut choices = lock(&self.choices);
+            if choices.len() >= MAX_CHOICES {
+                choices.clear();
+            }
+            choices.insert(hasher.finish(), by.clone())
+        };
+        if before.as_ref() == Some(&by) || !self.live.has_listeners() {
+            return;
+        }
+        let request = ask::show_request(
+            op,
+            inputs.iter().map(|t| (t.dtype(), t.shape())),
+            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
+        );
+        let message = match before {
+            None => format!("{request} is served by {by}"),
+            Some(before) => format!("{request} is served by {by}, and was by {before}"),
+        };
+        self.live.emit(&Event {
+            op: Some(op.to_owned()),
+            pack: Some(by.to_string()),
+            ..Event::new(EventKind::Chosen, table.generation, message)
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
+
+use super::{Ran, Runtime, byte_len, transfer::with_room};
+use crate::{
+    Attr, Result, Tensor, checked,
+    faults::{Faults, Word},
+    memory::{Buffer, Patience},
+    plan::Compiled,
+    route::Route,
+};
+use nx_vulkan_abi::DType;
+use nx_vulkan_ops::kernels;
+use smallvec::SmallVec;
+use std::sync::{Arc, atomic::Ordering};
+
+impl Runtime {
+    pub(super) fn execute(
+        &self,
+        route: &Route,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+        patience: Patience,
+    ) -> Result<Ran> {
+        self.device.usable()?;
+        self.make_room(patience)?;
+        let ran = self.execute_now(route, op, inputs, outputs, attrs, patience)?;
+        route.count();
+        Ok(ran)
+    }
+
+    fn execute_now(
+        &self,
+        route: &Route,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+        patience: Patience,
+    ) -> Result<Ran> {
+        match route {
+            Route::Device {
+                compiled,
+                prepare,
+                served_by,
+                ..
+            } => {
+                let outputs = if prepare.is_empty() {
+                    self.record(compiled, inputs, outputs, patience)?
+                } else {
+                    let mut prepared: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
+                    for as_type in prepare {
+                        let tensor = &mut prepared[as_type.index as usize];
+                        *tensor =
+                            self.run_one("as_type", &[tensor], as_type.dtype, tensor.shape(), &[])?;
+                    }
+                    let prepared: Vec<&Tensor> = prepared.iter().collect();
+                    self.record(compiled, &prepared, outputs, patience)?
+                };
+                Ok(Ran {
+                    outputs,
+                    served_by: served_by.clone(),
+                })
+            }
+            Route::Host { served_by, .. } => {
+                self.fallbacks.fetch_add(1, Ordering::Relaxed);
+                let outputs = self.run_on_host(op, inputs, outputs, attrs)?;
+                Ok(Ran {
+                    outputs,
+                    served_by: served_by.clone(),
+                })
+            }
+        }
+    }
+
+    pub(super) fn record(
+        &self,
+        compiled: &Compiled,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        patience: Patience,
+    ) -> Result<Vec<Tensor>> {
+        let mut results = outputs
+            .iter()
+            .map(|(dtype, shape)| {
+                let buffer = self.alloc(byte_len(*dtype, shape)?, None, patience)?;
+                Ok(Tensor::contiguous(buffer, *dtype, shape))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let word = compiled
+            .site
+            .as_ref()
+            .map(|site| match Faults::shared(inputs) {
+                Some(word) => Ok(word),
+                None => self.fault_word(site, patience),
+            });
+        let word = word.transpose()?;
+        let scratch = compiled
+            .scratch
+            .iter()
+            .map(|&len| self.alloc(len, None, patience))
+            .collect::<Result<Vec<_>>>()?;
+        let reports = compiled
+            .watched
+            .as_ref()
+            .map(|_| self.write_new(&[0; checked::BYTES], patience));
+        let reports = reports.transpose()?;
+        let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+        buffers.extend(inputs.iter().map(|t| &*t.buffer));
+        buffers.extend(results.iter().map(|t| &*t.buffer));
+        buffers.extend(scratch.iter().map(|b| &**b));
+        buffers.extend(compiled.params.as_deref());
+        buffers.extend(reports.as_deref());
+        buffers.extend(word.as_ref().map(|word| &*word.buffer));
+        if !compiled.steps.is_empty() {
+            self.stream
+                .record(&self.pipelines, &compiled.steps, &buffers)?;
+        }
+        drop(buffers);
+        if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
+            watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
+        }
+        self.inherit(inputs, word.as_ref(), &mut results);
+        Ok(results)
+    }
+
+    /// Notes which words speak of `results`.
+    fn inherit(&self, inputs: &[&Tensor], own: Option<&Arc<Word>>, results: &mut [Tensor]) {
+        let faults = Faults::of(inputs, own, self.stream.completed_hint());
+        for result in results {
+            result.faults = faults.clone();
+        }
+    }
+
+    pub(super) fn run_on_host(
+        &self,
+        op: &str,
+        inputs: &[&Tensor],
+        outputs: &[(DType, Vec<u64>)],
+        attrs: &[Attr],
+    ) -> Result<Vec<Tensor>> {
+        let bytes = inputs
+            .iter()
+            .map(|t| self.read(&t.buffer, 0, t.storage_len()))
+            .collect::<Result<Vec<_>>>()?;
+        let views: Vec<_> = inputs
+            .iter()
+            .zip(&bytes)
+            .map(|(t, bytes)| kernels::View {
+                dtype: t.dtype(),
+                shape: t.shape(),
+                strides: t.strides(),
+                offset: t.offset(),
+                bytes,
+            })
+            .collect();
+        let mut results = outputs
+            .iter()
+            .map(|(dtype, shape)| {
+                let len = byte_len(*dtype, shape)?;
+                let mut bytes = with_room(len)?;
+                bytes.resize(len as usize, 0);
+                Ok(bytes)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut outs: Vec<_> = outputs
+            .iter()
+            .zip(&mut results)
+            .map(|((dtype, shape), bytes)| kernels::Out {
+                dtype: *dtype,
+                shape,
+                bytes,
+            })
+            .collect();
+        kernels::run(op, &views, &mut outs, attrs)?;
+        let mut tensors = outputs
+            .iter()
+            .zip(&results)
+            .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
+            .collect::<Result<Vec<_>>>()?;
+        self.inherit(inputs, None, &mut tensors);
+        Ok(tensors)
+    }
+}

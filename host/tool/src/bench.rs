@@ -1,0 +1,369 @@
+//! `nxv bench`.
+
+use crate::{
+    args::Arguments,
+    output::{Outcome, Problem, json},
+    timing::{self, Times},
+    workloads::{self, Mode, Workload},
+};
+use nx_vulkan_host::{Attr, DType, Kind, Result, Runtime, Tensor};
+use nx_vulkan_ops::{
+    infer::{self, Spec},
+    kernels,
+};
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    io::{IsTerminal, stderr},
+    time::{Duration, Instant},
+};
+
+const BATCHES: usize = 25;
+const QUICK_BATCHES: usize = 5;
+/// Ops of a batch at most: as many as keep the device busy while it is filled.
+const MOST: u32 = 50;
+const MOST_SMALL: u32 = 1000;
+/// How long a device that rests needs to get up to speed.
+const WAKE: Duration = Duration::from_millis(500);
+/// What would take longer than this by the times of smaller sizes is skipped.
+const TOO_LONG: Duration = Duration::from_secs(5);
+
+/// One row of the result.
+#[derive(Debug, serde::Serialize)]
+struct Row {
+    name: String,
+    median_us: Option<f64>,
+    min_us: Option<f64>,
+    p95_us: Option<f64>,
+    gbps: Option<f64>,
+    tflops: Option<f64>,
+    served_by: Option<String>,
+    host_us: Option<f64>,
+    /// Why there are no times.
+    note: Option<String>,
+}
+
+/// Runs the benchmarks.
+pub(crate) fn run(arguments: &Arguments) -> std::result::Result<Outcome, Problem> {
+    let filters: Vec<String> = arguments
+        .values("--filter")
+        .flat_map(|text| text.split(','))
+        .map(str::to_lowercase)
+        .collect();
+    let wanted = |workload: &Workload| {
+        let name = workload.name.to_lowercase();
+        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.trim()))
+    };
+    let workloads: Vec<Workload> = workloads::all().into_iter().filter(wanted).collect();
+    if workloads.is_empty() {
+        return Err(Problem::Usage(
+            "no benchmark has that in its name; nxv bench --list prints the names".to_owned(),
+        ));
+    }
+    if arguments.has("--list") {
+        let names: Vec<&str> = workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
+        return Ok(Outcome {
+            text: names.join("\n") + "\n",
+            json: json(&names),
+            holds: true,
+        });
+    }
+    let runtime = Runtime::open(&arguments.config)?;
+    let summary = runtime.device().summary();
+    let mut bench = Bench {
+        runtime: &runtime,
+        batches: if arguments.has("--quick") {
+            QUICK_BATCHES
+        } else {
+            BATCHES
+        },
+        on_host: arguments.has("--host"),
+        pace: HashMap::new(),
+    };
+    wake(&runtime)?;
+    let mut rows = Vec::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        if stderr().is_terminal() {
+            eprint!(
+                "\r{:60}\r{} of {}: {}",
+                "",
+                index + 1,
+                workloads.len(),
+                workload.name
+            );
+        }
+        rows.push(bench.row(workload)?);
+    }
+    if stderr().is_terminal() {
+        eprint!("\r{:60}\r", "");
+    }
+    let mut text = format!("{} ({})\n", summary.name, summary.driver);
+    rows.iter().for_each(|row| line(row, &mut text));
+    let json =
+        serde_json::json!({ "device": summary.name, "driver": summary.driver, "results": rows });
+    Ok(Outcome {
+        text,
+        json,
+        holds: true,
+    })
+}
+
+/// Keeps the device busy for a while: a GPU that had nothing to do runs at a fraction of its clock.
+fn wake(runtime: &Runtime) -> Result<()> {
+    let shape = vec![1 << 20];
+    let ones = runtime.constant(DType::F32, &shape, &1f32.to_le_bytes())?;
+    let output = [(DType::F32, shape)];
+    let start = Instant::now();
+    while start.elapsed() < WAKE {
+        runtime.run("add", &[&ones, &ones], &output, &[])?;
+        runtime.sync()?;
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    runtime: &'a Runtime,
+    batches: usize,
+    on_host: bool,
+    /// Seconds per unit of work by family, on the device and on the host, from the last size.
+    pace: HashMap<(String, bool), f64>,
+}
+
+/// A workload with its data in place.
+struct Ready<'a> {
+    workload: &'a Workload,
+    bytes: Vec<Vec<u8>>,
+    inputs: Vec<Tensor>,
+    outputs: Vec<Spec>,
+    attrs: Vec<Attr>,
+}
+
+impl Bench<'_> {
+    fn row(&mut self, workload: &Workload) -> std::result::Result<Row, Problem> {
+        let empty = |note: Option<String>| Row {
+            name: workload.name.clone(),
+            median_us: None,
+            min_us: None,
+            p95_us: None,
+            gbps: None,
+            tflops: None,
+            served_by: None,
+            host_us: None,
+            note,
+        };
+        if let Some(note) = self.obstacle(workload) {
+            return Ok(empty(Some(note)));
+        }
+        let measured = self.ready(workload).and_then(|ready| self.measure(&ready));
+        self.runtime.trim()?;
+        let (times, served_by, host_us) = match measured {
+            Ok(measured) => measured,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    Kind::OutOfMemory | Kind::Unsupported | Kind::FallbackForbidden
+                ) =>
+            {
+                return Ok(empty(Some(error.to_string())));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let rate = |amount: Option<u64>, unit: f64| {
+            amount.map(|amount| amount as f64 / times.median_us / unit)
+        };
+        Ok(Row {
+            median_us: Some(times.median_us),
+            min_us: Some(times.min_us),
+            p95_us: Some(times.p95_us),
+            gbps: rate(workload.bytes, 1e3),
+            tflops: rate(workload.flops, 1e6),
+            served_by: Some(served_by),
+            host_us,
+            ..empty(None)
+        })
+    }
+
+    /// Why the workload cannot be run here.
+    fn obstacle(&self, workload: &Workload) -> Option<String> {
+        let needed = 2 * workload.stored();
+        let memory = self.runtime.device().summary().memory;
+        if needed > memory / 4 * 3 {
+            return Some(format!(
+                "it takes about {} MiB of the device's {} MiB",
+                needed >> 20,
+                memory >> 20
+            ));
+        }
+        self.too_long(workload, false)
+    }
+
+    fn too_long(&self, workload: &Workload, on_host: bool) -> Option<String> {
+        let pace = self.pace.get(&(workload.family.clone(), on_host))?;
+        let seconds = pace * workload.work() as f64;
+        (seconds > TOO_LONG.as_secs_f64())
+            .then(|| format!("one run would take about {seconds:.0} s"))
+    }
+
+    fn ready<'w>(&self, workload: &'w Workload) -> Result<Ready<'w>> {
+        let bytes: Vec<Vec<u8>> = workload.inputs.iter().map(random).collect();
+        let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
+        let mut inputs = workload
+            .inputs
+            .iter()
+            .zip(&bytes)
+            .map(upload)
+            .collect::<Result<Vec<_>>>()?;
+        if workload.transposed {
+            inputs[0] = inputs[0].transpose(&[1, 0])?;
+        }
+        let specs: Vec<Spec> = inputs
+            .iter()
+            .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
+            .collect();
+        let op = nx_vulkan_ops::ops()
+            .find(|op| op.name == workload.op)
+            .expect("a benchmark names an op");
+        let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
+        let request = infer::infer(op, &specs, given, &workload.attrs)?;
+        let bytes = if self.on_host { bytes } else { Vec::new() };
+        Ok(Ready {
+            workload,
+            bytes,
+            inputs,
+            outputs: request.outputs,
+            attrs: request.attrs,
+        })
+    }
+
+    fn measure(&mut self, ready: &Ready<'_>) -> Result<(Times, String, Option<f64>)> {
+        let (runtime, workload) = (self.runtime, ready.workload);
+        let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
+        let run = || runtime.run_reported(workload.op, &inputs, &ready.outputs, &ready.attrs);
+        let served_by = run()?.served_by.to_string();
+        runtime.sync()?;
+        let most = if workload.bytes.or(workload.flops).is_some() {
+            MOST
+        } else {
+            MOST_SMALL
+        };
+        let times = timing::time(self.batches, most, |count| {
+            let (start, cpu_start) = (Instant::now(), timing::cpu_time());
+            for _ in 0..count {
+                let ran = run()?;
+                match workload.mode {
+                    Mode::Batch | Mode::Record => {}
+                    Mode::Waited => runtime.sync()?,
+                    Mode::Downloaded => drop(runtime.download(&ran.outputs[0], None)?),
+                }
+            }
+            let recorded = timing::cpu_time().saturating_sub(cpu_start);
+            runtime.sync()?;
+            Ok(if workload.mode == Mode::Record {
+                recorded
+            } else {
+                start.elapsed()
+            })
+        })?;
+        self.keep_pace(workload, false, times.median_us);
+        let host_us = if self.on_host {
+            self.host(ready)?
+        } else {
+            None
+        };
+        Ok((times, served_by, host_us))
+    }
+
+    /// The time of the CPU kernel; nothing where it would take too long.
+    fn host(&mut self, ready: &Ready<'_>) -> Result<Option<f64>> {
+        if self.too_long(ready.workload, true).is_some() {
+            return Ok(None);
+        }
+        let view = |(tensor, bytes): (&'_ Tensor, &'_ Vec<u8>)| (tensor.clone(), bytes.clone());
+        let operands: Vec<(Tensor, Vec<u8>)> =
+            ready.inputs.iter().zip(&ready.bytes).map(view).collect();
+        let views: Vec<kernels::View<'_>> = operands
+            .iter()
+            .map(|(tensor, bytes)| kernels::View {
+                dtype: tensor.dtype(),
+                shape: tensor.shape(),
+                strides: tensor.strides(),
+                offset: tensor.offset(),
+                bytes,
+            })
+            .collect();
+        let (dtype, shape) = &ready.outputs[0];
+        let mut bytes = vec![0; (dtype.size() * shape.iter().product::<u64>()) as usize];
+        let times = timing::time(QUICK_BATCHES, MOST, |count| {
+            let start = Instant::now();
+            for _ in 0..count {
+                let out = kernels::Out {
+                    dtype: *dtype,
+                    shape,
+                    bytes: &mut bytes,
+                };
+                kernels::run(ready.workload.op, &views, &mut [out], &ready.attrs)?;
+            }
+            Ok(start.elapsed())
+        })?;
+        self.keep_pace(ready.workload, true, times.median_us);
+        Ok(Some(times.median_us))
+    }
+
+    fn keep_pace(&mut self, workload: &Workload, on_host: bool, us: f64) {
+        let pace = us * 1e-6 / workload.work() as f64;
+        self.pace.insert((workload.family.clone(), on_host), pace);
+    }
+}
+
+/// Elements from 0 to 1, the first few thousand of them different. Flags alternate.
+pub(crate) fn random((dtype, shape): &Spec) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut block = Vec::with_capacity(1 << 16);
+    for _ in 0..8192 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let value = (state >> 8) as f32 / 16_777_216.0;
+        match *dtype {
+            DType::F64 => block.extend(f64::from(value).to_le_bytes()),
+            DType::F32 => block.extend(value.to_le_bytes()),
+            // The upper half of the f32 is the bf16; the f16 is put together from exponent -1 and the mantissa.
+            DType::BF16 => block.extend(((value.to_bits() >> 16) as u16).to_le_bytes()),
+            DType::F16 => block.extend((0x3800 | (state >> 22) as u16).to_le_bytes()),
+            _ => block.push((state >> 31) as u8),
+        }
+    }
+    let len = (dtype.size() * shape.iter().product::<u64>()) as usize;
+    let mut bytes = block.repeat(len.div_ceil(block.len()));
+    bytes.truncate(len);
+    bytes
+}
+
+fn line(row: &Row, text: &mut String) {
+    let Some(median) = row.median_us else {
+        let _ = writeln!(
+            text,
+            "{:26} {}",
+            row.name,
+            row.note.as_deref().unwrap_or("not measured")
+        );
+        return;
+    };
+    let (min, p95) = (row.min_us.unwrap_or(median), row.p95_us.unwrap_or(median));
+    let _ = write!(
+        text,
+        "{:26} {median:12.2} us  (min {min:.2}, p95 {p95:.2})",
+        row.name
+    );
+    if let Some(gbps) = row.gbps {
+        let _ = write!(text, "  {gbps:.0} GB/s");
+    }
+    if let Some(tflops) = row.tflops {
+        let _ = write!(text, "  {tflops:.2} TFLOP/s");
+    }
+    if let Some(host) = row.host_us {
+        let _ = write!(text, "  CPU {host:.0} us");
+    }
+    let _ = writeln!(text, "  {}", row.served_by.as_deref().unwrap_or(""));
+}

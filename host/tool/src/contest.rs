@@ -1,0 +1,108 @@
+//! Kernels that compete for one request, each timed on the same operands. Who else might win is the registry's business.
+
+use crate::{
+    bench,
+    timing::{self, Times},
+};
+use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
+use nx_vulkan_ops::{
+    Op,
+    infer::{Request, Spec, infer},
+};
+use std::time::Instant;
+
+/// Ops of a batch at most.
+const MOST: u32 = 50;
+
+/// One kernel's result.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) rival: Rival,
+    /// The times, or why there are none.
+    pub(crate) times: std::result::Result<Times, String>,
+}
+
+impl Entry {
+    pub(crate) fn us(&self) -> Option<f64> {
+        self.times.as_ref().ok().map(|times| times.median_us)
+    }
+}
+
+/// The request that stands for `op` on `dtype` at a size: square matrices of about `2^power` elements.
+///
+/// # Errors
+/// Never for the ops of the table.
+pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request> {
+    let shape = op.square(power);
+    let types = op
+        .alone()
+        .into_iter()
+        .find(|types| types.inputs.last().or(types.output.as_ref()) == Some(&dtype));
+    let types = types.map_or_else(|| vec![dtype; op.arity()], |types| types.inputs);
+    let inputs: Vec<Spec> = types.into_iter().zip(op.operand_shapes(&shape)).collect();
+    let output = (!op.contract.infers).then(|| {
+        // A cast to the same type would be a copy.
+        let to = match (op.arity(), dtype) {
+            (0, dtype) => dtype,
+            (_, DType::F32) => DType::S32,
+            _ => DType::F32,
+        };
+        (to, shape)
+    });
+    infer(op, &inputs, output, &[])
+}
+
+/// Every kernel that takes the request, timed `batches` times; fewer of them where `until` passes.
+///
+/// # Errors
+/// When the device fails; what one kernel cannot do is part of its entry.
+pub(crate) fn run(
+    runtime: &Runtime,
+    request: &Request,
+    batches: usize,
+    until: Option<Instant>,
+) -> Result<Vec<Entry>> {
+    let types: Vec<DType> = request.inputs.iter().map(|input| input.0).collect();
+    let upload = |spec: &Spec| runtime.upload(spec.0, &spec.1, &bench::random(spec));
+    let operands = request.inputs.iter().map(upload);
+    let operands = operands.collect::<Result<Vec<Tensor>>>()?;
+    let inputs: Vec<&Tensor> = operands.iter().collect();
+    let mut entries = Vec::new();
+    let results: Vec<DType> = request.outputs.iter().map(|output| output.0).collect();
+    for rival in runtime.rivals(&request.op, &types, &results) {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            break;
+        }
+        let times = match time(runtime, request, &rival.name, &inputs, batches) {
+            Ok(times) => Ok(times),
+            Err(error) if error.kind() == Kind::DeviceLost => return Err(error),
+            Err(error) => Err(error.to_string()),
+        };
+        entries.push(Entry { rival, times });
+    }
+    Ok(entries)
+}
+
+fn time(
+    runtime: &Runtime,
+    request: &Request,
+    kernel: &str,
+    inputs: &[&Tensor],
+    batches: usize,
+) -> Result<Times> {
+    let planned = runtime.plan_with(
+        kernel,
+        &request.op,
+        inputs,
+        &request.outputs,
+        &request.attrs,
+    )?;
+    timing::time(batches, MOST, |count| {
+        let start = Instant::now();
+        for _ in 0..count {
+            runtime.run_planned(&planned, inputs)?;
+        }
+        runtime.sync()?;
+        Ok(start.elapsed())
+    })
+}

@@ -1,0 +1,113 @@
+//! `nxv ops`.
+
+use crate::{
+    args::Arguments,
+    output::{Outcome, Problem, json},
+    spec,
+};
+use nx_vulkan_conformance::sweep;
+use nx_vulkan_host::{DType, Runtime};
+use std::fmt::Write;
+
+#[derive(serde::Serialize)]
+struct Row {
+    op: &'static str,
+    dtype: &'static str,
+    served_by: Option<String>,
+}
+
+/// Explains the request that stands for each op and type.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
+    let ops = spec::ops(arguments.value("--filter")).map_err(Problem::Usage)?;
+    let runtime = Runtime::open(&arguments.config)?;
+    let mut rows = Vec::new();
+    for op in ops {
+        for (dtype, request) in sweep::canonical(op)? {
+            let explanation = runtime.explain(
+                &request.op,
+                &request.inputs,
+                &request.outputs,
+                &request.attrs,
+            )?;
+            rows.push(Row {
+                op: op.name,
+                dtype: dtype.name(),
+                served_by: explanation.picked,
+            });
+        }
+    }
+    let text = match arguments.has("--markdown") {
+        true => markdown(&rows),
+        false => text(&rows),
+    };
+    Ok(Outcome {
+        text,
+        json: json(&rows),
+        holds: true,
+    })
+}
+
+/// A table with a line for each op and a column for each type; a cell holds the letter of who runs it.
+fn markdown(rows: &[Row]) -> String {
+    let who = |row: &Row| -> String {
+        let by = row.served_by.as_deref().unwrap_or("nobody");
+        by.split('/').next().unwrap_or(by).to_owned()
+    };
+    let mut servers: Vec<String> = rows.iter().map(who).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let types: Vec<&str> = DType::all()
+        .map(DType::name)
+        .filter(|name| rows.iter().any(|row| row.dtype == *name))
+        .collect();
+    let mut text = String::new();
+    let counts = servers.iter().map(|server| {
+        let count = rows.iter().filter(|row| who(row) == *server).count();
+        format!("**{}** {server} ({count})", letter(server))
+    });
+    let _ = writeln!(text, "{}\n", counts.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(text, "| op | {} |", types.join(" | "));
+    let _ = writeln!(text, "|---|{}", ":-:|".repeat(types.len()));
+    let mut ops: Vec<&str> = rows.iter().map(|row| row.op).collect();
+    ops.dedup();
+    for op in ops {
+        let cells = types.iter().map(|dtype| {
+            let row = rows.iter().find(|row| row.op == op && row.dtype == *dtype);
+            row.map_or(' ', |row| letter(&who(row)))
+        });
+        let cells: Vec<String> = cells.map(String::from).collect();
+        let _ = writeln!(text, "| {op} | {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// The first letter of a pack's id, `h` for the host and `-` for nobody.
+fn letter(server: &str) -> char {
+    match server {
+        "nobody" => '-',
+        server => server.chars().next().unwrap_or('-'),
+    }
+}
+
+/// One line for each op and kernel, with the types it serves.
+fn text(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let mut lines: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let by = row.served_by.as_deref().unwrap_or("nobody");
+        match lines
+            .iter_mut()
+            .find(|line| line.0 == row.op && line.1 == by)
+        {
+            Some(line) => line.2.push(row.dtype),
+            None => lines.push((row.op, by, vec![row.dtype])),
+        }
+    }
+    let width =
+        |column: fn(&(&str, &str, Vec<&str>)) -> usize| lines.iter().map(column).max().unwrap_or(0);
+    let (op, by) = (width(|line| line.0.len()), width(|line| line.1.len()));
+    for line in &lines {
+        let _ = writeln!(text, "{:op$}  {:by$}  {}", line.0, line.1, line.2.join(" "));
+    }
+    text
+}

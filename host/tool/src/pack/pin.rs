@@ -1,0 +1,182 @@
+//! `nxv pack pin`: the registry entry that lets exactly this file in.
+
+use super::{file, trouble};
+use crate::{
+    args::Arguments,
+    output::{Outcome, Problem},
+};
+use nx_vulkan_host::{Error, Kind};
+use nx_vulkan_registry as registry;
+use std::{io::Write as _, path::Path};
+use toml_edit::{DocumentMut, Item, Table, value};
+
+/// Prints the entry, or puts it into the registry file and keeps everything else of that file as it is.
+pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
+    let path = file(operand)?;
+    let facts = registry::facts(&path)?;
+    let target = registry::target();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let pin = Pin {
+        id: &facts.id,
+        version: &facts.version,
+        file: &name,
+        target: &target,
+        sha256: &facts.sha256,
+    };
+    let json = serde_json::json!({
+        "id": facts.id, "version": facts.version, "target": target, "sha256": facts.sha256,
+        "registry": arguments.value("--registry"),
+    });
+    let text = match arguments.value("--registry") {
+        None => {
+            let mut document = DocumentMut::new();
+            pin.put(&mut document).map_err(failure)?;
+            document.to_string()
+        }
+        Some(registry) => {
+            let registry = Path::new(registry);
+            let before = match std::fs::read_to_string(registry) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    "schema = 1\n".to_owned()
+                }
+                read => read.map_err(|error| trouble(registry, &error))?,
+            };
+            let mut document: DocumentMut = before
+                .parse()
+                .map_err(|error| failure(format!("{}: {error}", registry.display())))?;
+            pin.put(&mut document)
+                .map_err(|why| failure(format!("{}: {why}", registry.display())))?;
+            replace(registry, &document.to_string())?;
+            format!(
+                "{}: pack {} {} is pinned to {} for {target}\n",
+                registry.display(),
+                facts.id,
+                facts.version,
+                facts.sha256
+            )
+        }
+    };
+    Ok(Outcome {
+        text,
+        json,
+        holds: true,
+    })
+}
+
+struct Pin<'a> {
+    id: &'a str,
+    version: &'a str,
+    file: &'a str,
+    target: &'a str,
+    sha256: &'a str,
+}
+
+impl Pin<'_> {
+    /// Sets the sha256 of this target, and what a new entry needs besides. Pins of other targets stay; a pin without a
+    /// target would say of them all what is true of this one, so it makes way.
+    fn put(&self, document: &mut DocumentMut) -> Result<(), String> {
+        let packs = document.entry("pack").or_insert_with(|| implicit().into());
+        let packs = packs.as_table_mut().ok_or("`pack` is not a table")?;
+        let new = !packs.contains_key(self.id);
+        let entry = packs.entry(self.id).or_insert_with(|| Table::new().into());
+        let entry = entry
+            .as_table_like_mut()
+            .ok_or_else(|| format!("`pack.{}` is not a table", self.id))?;
+        if new {
+            entry.insert("version", value(format!("={}", self.version)));
+            entry.insert("file", value(self.file));
+        }
+        if !entry.get("sha256").is_some_and(Item::is_table_like) {
+            entry.insert("sha256", Table::new().into());
+        }
+        let pins = entry.get_mut("sha256").and_then(Item::as_table_like_mut);
+        let pins = pins.ok_or("`sha256` is not a table")?;
+        match pins.get_mut(self.target).and_then(Item::as_value_mut) {
+            Some(old) => {
+                // What follows the old value on its line is a comment of the user.
+                let decor = old.decor().clone();
+                *old = self.sha256.into();
+                *old.decor_mut() = decor;
+            }
+            None => {
+                pins.insert(self.target, value(self.sha256));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn implicit() -> Table {
+    let mut table = Table::new();
+    table.set_implicit(true);
+    table
+}
+
+/// Replaces the file by renaming, so that a running VM that watches it never reads half of it.
+fn replace(path: &Path, text: &str) -> Result<(), Problem> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = Path::new(&temporary);
+    let create = || {
+        // Never through a link that somebody else put there.
+        let mut file = std::fs::File::create_new(temporary)?;
+        file.write_all(text.as_bytes())
+    };
+    create()
+        .and_then(|()| std::fs::rename(temporary, path))
+        .map_err(|error| {
+            // The error that matters is the first one.
+            drop(std::fs::remove_file(temporary));
+            trouble(path, &error)
+        })
+}
+
+fn failure(why: String) -> Problem {
+    Problem::Failure(Error::new(Kind::Registry, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIN: Pin<'_> = Pin {
+        id: "demo",
+        version: "1.2.3",
+        file: "libdemo.so",
+        target: "x86_64-unknown-linux-gnu",
+        sha256: "ab",
+    };
+
+    fn put(text: &str) -> Result<String, String> {
+        let mut document: DocumentMut = text.parse().unwrap();
+        PIN.put(&mut document).map(|()| document.to_string())
+    }
+
+    #[test]
+    fn a_new_entry_has_version_file_and_pin() {
+        let text = put("schema = 1\n").unwrap();
+        let expected = "schema = 1\n\n[pack.demo]\nversion = \"=1.2.3\"\nfile = \"libdemo.so\"\n\n\
+            [pack.demo.sha256]\nx86_64-unknown-linux-gnu = \"ab\"\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_old_entry_keeps_comments_other_targets_and_its_range() {
+        let text = "# ours\n[pack.demo]\nversion = \"^1\" # range\n[pack.demo.sha256]\n\
+            aarch64-apple-darwin = \"cd\"\nx86_64-unknown-linux-gnu = \"00\" # built by CI\n\n[[deny]]\n";
+        assert_eq!(put(text).unwrap(), text.replace("\"00\"", "\"ab\""));
+        let inline = put("[pack]\ndemo = { version = \"^1\", sha256 = { x = \"cd\" } }\n").unwrap();
+        assert!(
+            inline.contains("x86_64-unknown-linux-gnu = \"ab\""),
+            "{inline}"
+        );
+        let bare = put("[pack.demo]\nsha256 = \"00\"\n").unwrap();
+        assert!(!bare.contains("00") && bare.contains("\"ab\""), "{bare}");
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_is_refused() {
+        assert_eq!(put("pack = 1\n").unwrap_err(), "`pack` is not a table");
+        assert!(put("[pack]\ndemo = 3\n").is_err());
+    }
+}

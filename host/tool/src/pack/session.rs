@@ -1,0 +1,73 @@
+//! A registry of its own for one pack file, so that it can be run without being installed.
+
+use crate::output::Problem;
+use nx_vulkan_host::{Config, Error, Kind, Runtime};
+use nx_vulkan_registry::{self as registry, private::Temporary};
+use std::{path::Path, sync::Arc};
+
+/// What the pack competes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum With {
+    /// The CPU kernels.
+    Nobody,
+    /// Every pack of the folders that the configuration names.
+    Others,
+}
+
+/// A pack file with a configuration that loads it. Its folder goes when it does.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Holds the registry.
+    _folder: Temporary,
+    pub(super) config: Config,
+    pub(super) facts: registry::FileFacts,
+}
+
+impl Session {
+    /// # Errors
+    /// When the file is no pack, or there is no place for temporary files.
+    pub(super) fn new(base: &Config, file: &Path, with: With) -> Result<Session, Problem> {
+        let facts = registry::facts(file)?;
+        let folder = Temporary::new()?;
+        let mut pack = toml_edit::Table::new();
+        pack.insert("file", toml_edit::value(file.to_string_lossy().as_ref()));
+        let mut document = toml_edit::DocumentMut::new();
+        document.insert("schema", toml_edit::value(1));
+        // A kernel is looked at whatever it promises about rounding.
+        document["defaults"]["numerics"] = toml_edit::value("relaxed");
+        // What happens here is the author's to see, and must not put the file aside for those who use it.
+        document["dev"]["probe"] = toml_edit::value(false);
+        let store = folder.path().join("store");
+        document["search"]["store"] = toml_edit::value(store.to_string_lossy().as_ref());
+        document["pack"][&facts.id] = toml_edit::Item::Table(pack);
+        let path = folder.write("registry.toml", document.to_string().as_bytes())?;
+        let mut config = base.clone();
+        config.registry = Some(path);
+        config.registry_override = None;
+        if with == With::Nobody {
+            config.packs.clear();
+            config.environment.packs.clear();
+        }
+        Ok(Session {
+            _folder: folder,
+            config,
+            facts,
+        })
+    }
+
+    /// A runtime in which the pack is loaded.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::open`], and why the pack is refused.
+    pub(super) fn runtime(&self) -> Result<Arc<Runtime>, Problem> {
+        let runtime = Runtime::open(&self.config)?;
+        let table = runtime.table();
+        let sha256 = &self.facts.sha256;
+        if table.packs.iter().any(|pack| pack.sha256 == *sha256) {
+            return Ok(runtime);
+        }
+        let why: Vec<String> = table.rejected.iter().map(ToString::to_string).collect();
+        let text = format!("pack {} does not load: {}", self.facts.id, why.join("; "));
+        Err(Problem::Failure(Error::new(Kind::Pack, text)))
+    }
+}

@@ -1,0 +1,207 @@
+//! `nxv pack watch`: what was reloaded, what the kernels cost now, and what they cost before.
+
+use super::file;
+use crate::{
+    args::Arguments,
+    contest,
+    output::{Outcome, Problem, print},
+};
+use nx_vulkan_conformance::sweep;
+use nx_vulkan_host::{
+    Config, DType, Runtime,
+    live::{Event, EventKind},
+};
+use nx_vulkan_ops::Op;
+use nx_vulkan_registry::{LoadedPack, private::Temporary};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    io::IsTerminal,
+    path::Path,
+    sync::mpsc::{RecvTimeoutError, channel},
+    time::{Duration, Instant},
+};
+
+/// Elements of an operand, as a power of two.
+const POWER: u32 = 16;
+const BATCHES: usize = 5;
+/// Kernels that are measured; `--op` chooses others.
+const MOST_ROWS: usize = 16;
+/// Events that stay on the screen.
+const SHOWN_EVENTS: usize = 6;
+/// How long nothing must happen before the kernels are measured again.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// What a kernel costs now and cost before, in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    now: Option<f64>,
+    before: Option<f64>,
+}
+
+/// Watches a folder with packs and shaders until it is interrupted, or for the seconds of `--for`.
+pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
+    let folder = file(operand)?;
+    let limit = match arguments.value("--for").map(str::parse::<f64>) {
+        None => None,
+        Some(Ok(seconds)) if seconds > 0.0 && seconds < 1e6 => {
+            Some(Instant::now() + Duration::from_secs_f64(seconds))
+        }
+        Some(_) => {
+            let message = "--for takes a number of seconds".to_owned();
+            return Err(Problem::Usage(message));
+        }
+    };
+    let temporary = Temporary::new()?;
+    let mut document = toml_edit::DocumentMut::new();
+    document.insert("schema", toml_edit::value(1));
+    let path = folder.to_string_lossy();
+    for (table, key) in [("search", "paths"), ("dev", "watch")] {
+        document[table][key] = toml_edit::value(toml_edit::Array::from_iter([path.as_ref()]));
+    }
+    let registry = temporary.write("registry.toml", document.to_string().as_bytes())?;
+    let config = Config {
+        registry: Some(registry),
+        registry_override: None,
+        watch: true,
+        ..arguments.config.clone()
+    };
+    watch(&config, &folder, arguments, limit)
+}
+
+fn watch(
+    config: &Config,
+    folder: &Path,
+    arguments: &Arguments,
+    limit: Option<Instant>,
+) -> Result<Outcome, Problem> {
+    let runtime = Runtime::open(config)?;
+    let (sender, events) = channel();
+    runtime.listen(Box::new(move |event| {
+        if event.kind != EventKind::Chosen {
+            // The receiver lives as long as the loop below.
+            drop(sender.send(event.clone()));
+        }
+    }));
+    let filter = arguments.value("--op");
+    let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
+    let mut seen: Vec<Event> = Vec::new();
+    let mut changed = true;
+    loop {
+        if changed {
+            measure(&runtime, folder, filter, &mut costs)?;
+            show(&runtime, folder, &costs, &seen);
+            changed = false;
+        }
+        let left = limit.map_or(Duration::from_secs(3600), |limit| {
+            limit.saturating_duration_since(Instant::now())
+        });
+        match events.recv_timeout(left) {
+            Ok(event) => {
+                seen.push(event);
+                while let Ok(event) = events.recv_timeout(PAUSE) {
+                    seen.push(event);
+                }
+                changed = true;
+            }
+            Err(RecvTimeoutError::Timeout) if limit.is_none_or(|at| Instant::now() < at) => {}
+            Err(_) => break,
+        }
+    }
+    let rows: Vec<_> = costs
+        .iter()
+        .map(|(name, cost)| {
+            serde_json::json!({ "kernel": name, "now_us": cost.now, "before_us": cost.before })
+        })
+        .collect();
+    Ok(Outcome {
+        text: String::new(),
+        json: serde_json::json!({ "kernels": rows, "events": seen }),
+        holds: true,
+    })
+}
+
+/// Whether the pack lies in the folder, or has sources that do.
+fn is_here(pack: &LoadedPack, folder: &Path) -> bool {
+    pack.path.starts_with(folder) || pack.edited.iter().any(|edit| edit.path.starts_with(folder))
+}
+
+fn measure(
+    runtime: &Runtime,
+    folder: &Path,
+    filter: Option<&str>,
+    costs: &mut BTreeMap<String, Cost>,
+) -> Result<(), Problem> {
+    let table = runtime.table();
+    let here: Vec<&LoadedPack> = table
+        .packs
+        .iter()
+        .filter(|pack| is_here(pack, folder))
+        .collect();
+    let wanted = |op: &str| match filter.map(|f| (f, f.strip_suffix('*'))) {
+        None => true,
+        Some((_, Some(start))) => op.starts_with(start),
+        Some((exact, None)) => op == exact,
+    };
+    let has = |op: &Op| {
+        let mut kernels = here.iter().flat_map(|pack| &pack.kernels);
+        wanted(op.name) && kernels.any(|kernel| kernel.op == op.name)
+    };
+    let mut fresh = BTreeMap::new();
+    for op in nx_vulkan_ops::ops().filter(|op| has(op)) {
+        let types: Vec<DType> = sweep::canonical(op)?.into_iter().map(|row| row.0).collect();
+        let preferred = types.iter().find(|dtype| **dtype == DType::F32);
+        let Some(&dtype) = preferred.or(types.first()) else {
+            continue;
+        };
+        let request = contest::request(op, dtype, POWER)?;
+        for entry in contest::run(runtime, &request, BATCHES, None)? {
+            let own = here
+                .iter()
+                .any(|pack| entry.rival.name.starts_with(&format!("{}/", pack.id)));
+            if own && fresh.len() < MOST_ROWS {
+                fresh.insert(format!("{} {dtype}", entry.rival.name), entry.us());
+            }
+        }
+    }
+    let old = std::mem::take(costs);
+    for (name, now) in fresh {
+        let before = old.get(&name).and_then(|cost| cost.now);
+        costs.insert(name, Cost { now, before });
+    }
+    Ok(())
+}
+
+fn show(runtime: &Runtime, folder: &Path, costs: &BTreeMap<String, Cost>, seen: &[Event]) {
+    let mut text = String::new();
+    if std::io::stdout().is_terminal() {
+        // Home, then clear to the end of the screen.
+        text.push_str("\x1b[H\x1b[J");
+    }
+    let _ = writeln!(
+        text,
+        "{} on {}, table {}",
+        folder.display(),
+        runtime.device().summary().name,
+        runtime.table().generation
+    );
+    let width = costs.keys().map(String::len).max().unwrap_or(6);
+    let _ = writeln!(
+        text,
+        "  {:width$}  {:>12}  {:>12}",
+        "kernel", "now", "before"
+    );
+    let shown = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2} us"));
+    for (name, cost) in costs {
+        let ratio = match (cost.now, cost.before) {
+            (Some(now), Some(before)) if now > 0.0 => format!("  {:.2}x as fast", before / now),
+            _ => String::new(),
+        };
+        let (now, before) = (shown(cost.now), shown(cost.before));
+        let _ = writeln!(text, "  {name:width$}  {now:>12}  {before:>12}{ratio}");
+    }
+    for event in seen.iter().rev().take(SHOWN_EVENTS).rev() {
+        let _ = writeln!(text, "  {event} ({} ms)", event.took_us / 1000);
+    }
+    print(&text);
+}
