@@ -24,7 +24,7 @@ impl Case {
         let folder = Folder::new();
         let pack = folder.write("packs/x.so", fs::read(built("template")).unwrap());
         folder.write("theirs/x.so", fs::read(built("bad")).unwrap());
-        let sha256 = nx_vulkan_host::registry::sha256_of(&pack).unwrap();
+        let sha256 = nx_vulkan_registry::sha256_of(&pack).unwrap();
         for mode in ["locked", "dev"] {
             let text = format!(
                 "schema = 1\nmode = \"{mode}\"\n[search]\npaths = [\"packs\"]\n[pack.template]\n\

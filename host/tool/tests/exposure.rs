@@ -5,10 +5,8 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{
-    Config, DType, Runtime,
-    registry::{Options, Table, load},
-};
+use nx_vulkan_host::{Config, DType, Runtime};
+use nx_vulkan_registry::{Options, Table, load};
 use packs::built;
 use std::{
     env, fs,

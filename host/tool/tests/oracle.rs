@@ -5,10 +5,12 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{
-    Attr, Config, DType, DeviceChoice, Runtime, Tensor,
-    kernels::{self, OpKind, Out, View},
-    sweep::tolerance,
+use nx_vulkan_host::{Attr, Config, DType, DeviceChoice, Runtime, Tensor};
+use nx_vulkan_ops::{
+    find,
+    kernels::{self, Out, View},
+    op::AttributeKind,
+    tolerance::tolerance,
 };
 use packs::built;
 use std::{fs, sync::Arc};
@@ -89,10 +91,11 @@ impl Column {
         self.bytes.len() as u64 / self.dtype.size()
     }
 
-    fn shape(&self, kind: OpKind) -> Vec<u64> {
-        match kind {
-            OpKind::Reduction | OpKind::ArgReduction => Vec::new(),
-            _ => vec![self.count()],
+    /// Its shape where that is all that an op with these attributes gives: one that has any reduces.
+    fn shape(&self, attrs: &[Attr]) -> Vec<u64> {
+        match attrs {
+            [] => vec![self.count()],
+            _ => Vec::new(),
         }
     }
 
@@ -122,12 +125,13 @@ impl Column {
 }
 
 impl Case {
-    fn attrs(&self, kind: OpKind) -> Vec<Attr> {
-        match kind {
-            OpKind::Reduction => vec![Attr::ints("axes", [0])],
-            OpKind::ArgReduction => vec![Attr::ints("axis", [0]), Attr::text("tie_break", "low")],
-            _ => Vec::new(),
-        }
+    fn attrs(&self) -> Vec<Attr> {
+        let attributes = find(self.op).unwrap().contract.attributes.iter();
+        let first = attributes.map(|attribute| match attribute.kind {
+            AttributeKind::Ints => Attr::ints(attribute.name, [0]),
+            AttributeKind::Word(words) => Attr::text(attribute.name, words[0]),
+        });
+        first.collect()
     }
 
     /// What is wrong with `bytes` as the result.
@@ -168,11 +172,8 @@ impl Case {
 /// How far a result may be from the exact one, rounded: what host and device may differ by. Sums are rounded once, since
 /// they are carried along, those of 60 f64 once for each.
 fn allowed(case: &Case, types: &[DType]) -> i128 {
-    let info = kernels::ops()
-        .iter()
-        .find(|info| info.name == case.op)
-        .unwrap();
-    let ulp = tolerance(info, types, case.expected.dtype).ulp as i128;
+    let op = find(case.op).unwrap();
+    let ulp = tolerance(op, types, case.expected.dtype).ulp as i128;
     match case.op {
         "sum" | "product" if case.expected.dtype == DType::F64 => ulp + 60,
         "product" => ulp + 6,
@@ -201,14 +202,10 @@ fn open(folder: &Folder) -> Arc<Runtime> {
 }
 
 /// Fails with what is wrong with the results of `run`.
-fn judge(who: &str, part: usize, run: impl Fn(&Case, OpKind, &[Attr]) -> Vec<u8>) {
+fn judge(who: &str, part: usize, run: impl Fn(&Case, &[Attr]) -> Vec<u8>) {
     let complaint = |case: &Case| {
-        let info = kernels::ops()
-            .iter()
-            .find(|info| info.name == case.op)
-            .unwrap();
         let types: Vec<DType> = case.operands.iter().map(|operand| operand.dtype).collect();
-        let bytes = run(case, info.kind, &case.attrs(info.kind));
+        let bytes = run(case, &case.attrs());
         case.complaint(who, &bytes, allowed(case, &types))
     };
     let cases = cases(part);
@@ -231,12 +228,10 @@ fn the_host_agrees_with_the_tables() {
 fn the_device_agrees_with_the_tables() {
     let folder = Folder::new();
     let runtime = open(&folder);
-    judge("device", 3, |case, kind, attrs| {
-        on_device(&runtime, case, kind, attrs)
-    });
+    judge("device", 3, |case, attrs| on_device(&runtime, case, attrs));
 }
 
-fn on_host(case: &Case, kind: OpKind, attrs: &[Attr]) -> Vec<u8> {
+fn on_host(case: &Case, attrs: &[Attr]) -> Vec<u8> {
     let shapes: Vec<[u64; 1]> = case
         .operands
         .iter()
@@ -255,14 +250,14 @@ fn on_host(case: &Case, kind: OpKind, attrs: &[Attr]) -> Vec<u8> {
     let mut bytes = vec![0; case.expected.bytes.len()];
     let mut out = [Out {
         dtype: case.expected.dtype,
-        shape: &case.expected.shape(kind),
+        shape: &case.expected.shape(attrs),
         bytes: &mut bytes,
     }];
     kernels::run(case.op, &views, &mut out, attrs).unwrap();
     bytes
 }
 
-fn on_device(runtime: &Runtime, case: &Case, kind: OpKind, attrs: &[Attr]) -> Vec<u8> {
+fn on_device(runtime: &Runtime, case: &Case, attrs: &[Attr]) -> Vec<u8> {
     let upload = |operand: &Column| {
         runtime
             .upload(operand.dtype, &[operand.count()], &operand.bytes)
@@ -270,7 +265,7 @@ fn on_device(runtime: &Runtime, case: &Case, kind: OpKind, attrs: &[Attr]) -> Ve
     };
     let operands: Vec<Tensor> = case.operands.iter().map(upload).collect();
     let operands: Vec<&Tensor> = operands.iter().collect();
-    let outputs = [(case.expected.dtype, case.expected.shape(kind))];
+    let outputs = [(case.expected.dtype, case.expected.shape(attrs))];
     let ran = runtime
         .run_reported(case.op, &operands, &outputs, attrs)
         .unwrap();

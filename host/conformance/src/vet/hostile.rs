@@ -191,7 +191,7 @@ fn attr(rng: &mut Rng) -> Attr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nx_vulkan_ops::kernels;
+    use nx_vulkan_ops::ops;
 
     #[test]
     fn odd_requests_keep_their_ops_contract_and_their_buffers() {

@@ -8,6 +8,7 @@ use nx_vulkan_ops::find;
 use nx_vulkan_registry::{
     LoadedPack,
     ask::{Ask, Operand},
+    private::Temporary,
 };
 use std::{
     collections::HashMap,
@@ -116,7 +117,7 @@ impl Seen<'_> {
                 let variant = self.variant(kernel, shader);
                 self.variants.insert(key.clone(), variant);
             }
-            let Some(Some(module)) = self.variants.get(&key) else {
+            let Some(Some(variant)) = self.variants.get(&key) else {
                 continue;
             };
             let at = format!("{} ({kernel})", shader.file);

@@ -8,6 +8,7 @@ use crate::{
     plan, shader,
     spirv::{self, Origin},
 };
+use nx_vulkan_registry::hex;
 use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},

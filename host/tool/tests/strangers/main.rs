@@ -414,7 +414,7 @@ fn packs_without_code_are_strangers_unless_the_registry_vouches_for_them() {
     let runtime = open_with(&folder, "/nowhere/nxv", &packs);
     let error = twice(&runtime).unwrap_err().to_string();
     assert!(error.contains("does not start"), "{error}");
-    let sha256 = nx_vulkan_host::registry::sha256_of(&packs[0].join("twice")).unwrap();
+    let sha256 = nx_vulkan_registry::sha256_of(&packs[0].join("twice")).unwrap();
     let registry = folder.write(
         "registry.toml",
         format!("schema = 1\n[pack.twice]\nsha256 = \"{sha256}\"\n"),
