@@ -6,7 +6,7 @@
 use super::{
     memory::{Limit, Loose},
     opcode,
-    scan::{MAX_IDS, Scan},
+    scan::{Scan, most_ids},
 };
 use std::collections::HashMap;
 
@@ -66,9 +66,6 @@ pub(super) fn clamped(words: &[u32], scan: &Scan) -> Result<Vec<u32>, String> {
         at = end;
     }
     body.extend_from_slice(&words[at..]);
-    if clamp.next as usize > MAX_IDS {
-        return Err("it has too many ids to bound its indices".to_owned());
-    }
     let mut whole = Vec::with_capacity(words.len() + body.len() + clamp.globals.len());
     whole.extend_from_slice(&words[..scan.imports_end]);
     if scan.glsl.is_none() {
@@ -79,7 +76,10 @@ pub(super) fn clamped(words: &[u32], scan: &Scan) -> Result<Vec<u32>, String> {
     whole.extend(&clamp.globals);
     whole.extend(body);
     whole[3] = clamp.next;
-    Ok(whole)
+    match clamp.next as usize > most_ids(whole.len()) {
+        true => Err("it has too many ids to bound its indices".to_owned()),
+        false => Ok(whole),
+    }
 }
 
 impl Clamp<'_> {

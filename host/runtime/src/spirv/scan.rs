@@ -17,7 +17,7 @@ const HEADER: usize = 5;
 /// Ids that any module may have; beyond that as many as it has words. Drivers keep a table of them.
 const MAX_SPARE_IDS: usize = 1 << 16;
 /// The most ids that SPIR-V allows.
-pub(super) const MAX_IDS: usize = 4_194_303;
+const MAX_IDS: usize = 4_194_303;
 /// The most instructions of a module.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
@@ -69,13 +69,18 @@ pub(super) fn instructions(
     })
 }
 
+/// The ids that a module of so many words may have.
+pub(super) fn most_ids(words: usize) -> usize {
+    words.clamp(MAX_SPARE_IDS, MAX_IDS)
+}
+
 impl Scan {
     pub(super) fn new(words: &[u32], origin: Origin) -> Result<Scan, String> {
         if words.len() < HEADER || words[0] != MAGIC {
             return Err("it does not start like SPIR-V".to_owned());
         }
         let bound = words[3] as usize;
-        if bound > MAX_IDS || bound > words.len().max(MAX_SPARE_IDS) {
+        if bound > most_ids(words.len()) {
             return Err(format!(
                 "it has {} words and a bound of {bound} ids",
                 words.len()

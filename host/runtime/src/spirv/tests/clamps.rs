@@ -17,6 +17,21 @@ fn minima(words: &[u32]) -> usize {
 }
 
 #[test]
+fn a_module_without_ids_to_spare_for_its_bounds_is_refused() {
+    let mut words = compiled(
+        "layout(set = 0, binding = 0) buffer B { uint b[]; };\nshared uint s[8];\nvoid main() { b[0] = s[b[1]]; }",
+    );
+    words[3] = 1 << 16;
+    assert!(admit(&words, Origin::Library).is_ok());
+    let refusal = admit(&words, Origin::Stranger).unwrap_err();
+    assert!(refusal.contains("too many ids"), "{refusal}");
+    // Bounds that fit stay within what is admitted.
+    words[3] -= 100;
+    let module = admit(&words, Origin::Stranger).unwrap();
+    admit(module.words(), Origin::Stranger).unwrap();
+}
+
+#[test]
 fn loose_indices_of_strangers_are_bounded_and_only_they() {
     let cases = [
         (0, "b[i] = b[b[0]];"),
