@@ -3,7 +3,7 @@
 use crate::dispatch::{self, Code};
 use crate::mixed;
 use crate::space::{Space, Walk};
-use crate::table::{Compute, Op, merge};
+use crate::table::{Compute, Op};
 use nx_vulkan_abi::{
     DType, Define, DeviceKind, Features, InputAs, Plan, Refusal, Request,
     glsl::{self, define},
@@ -46,7 +46,7 @@ fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
 fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     let result = request.outputs[0].dtype;
     let types: Vec<DType> = request.inputs.iter().map(|input| input.dtype).collect();
-    let merged = types.iter().copied().reduce(merge).unwrap_or(result);
+    let merged = types.iter().copied().reduce(DType::merge).unwrap_or(result);
     let outgrown = mixed::outgrow(&types);
     let (whole, ordered) = (outgrown && result.is_integer(), mixed::is_ordered(&types));
     let computed = |index: usize| match op.compute(index) {

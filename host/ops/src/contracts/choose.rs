@@ -2,7 +2,6 @@
 
 use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, real};
 use crate::{
-    infer::merge,
     kernels::{Kernel, binary},
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
@@ -15,7 +14,7 @@ static SELECT: Contract = Contract {
     operands: &["pred", "on_true", "on_false"],
     infer: |op, inputs, attrs| {
         let (_, shape) = (ELEMENTWISE.infer)(op, inputs, attrs)?;
-        Ok((merge(inputs[1].0, inputs[2].0), shape))
+        Ok((inputs[1].0.merge(inputs[2].0), shape))
     },
     alone: |_, dtype| Types {
         inputs: vec![DType::U8, dtype, dtype],
@@ -24,7 +23,7 @@ static SELECT: Contract = Contract {
     mixed: |_| {
         let types = |(x, y)| Types {
             inputs: vec![x, y, x],
-            output: Some(merge(x, y)),
+            output: Some(x.merge(y)),
         };
         (
             pairs(&real(), &real()).into_iter().map(types).collect(),

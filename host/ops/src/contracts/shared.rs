@@ -2,7 +2,7 @@
 
 use crate::{
     attrs::Attr,
-    infer::{Spec, merge},
+    infer::Spec,
     kernels::Desc,
     layout::Layout,
     op::{self, Contract, Gives, Op, Types},
@@ -46,7 +46,7 @@ pub(super) const ELEMENTWISE: Contract = Contract {
 /// The type that Nx infers, for ops that leave it to their operands.
 pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
     let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
-    let merged = types.iter().copied().reduce(merge);
+    let merged = types.iter().copied().reduce(DType::merge);
     let inferred = match op.gives {
         Gives::Operand => types.first().copied(),
         Gives::Bool => Some(DType::U8),
@@ -156,7 +156,7 @@ pub(super) fn pairs(a: &[DType], b: &[DType]) -> Vec<(DType, DType)> {
 /// rounded before the op or after it, which `docs/ops.md` does not settle.
 pub(super) fn narrows(x: DType, y: DType) -> bool {
     let half = |dtype: DType| dtype.is_float() && dtype.size() == 2;
-    half(merge(x, y)) && !(half(x) && half(y))
+    half(x.merge(y)) && !(half(x) && half(y))
 }
 
 /// Axes of `shape` without some of them.
