@@ -25,13 +25,14 @@ pub fn of(dtype: DType) -> Option<&'static Glsl> {
     dtype.row()?.glsl.as_ref()
 }
 
-/// The GLSL type of `width` elements of `dtype` in memory: 1, 2 or 4. `None` where there is none.
-pub fn vector(dtype: DType, width: u64) -> Option<&'static str> {
-    let glsl = of(dtype)?;
+/// The GLSL type of `width` elements, 1, 2 or 4, whose type in memory is `storage`; `None` where there is none.
+pub fn vector(storage: &'static str, width: u64) -> Option<&'static str> {
+    let rows = DType::all().filter_map(of);
+    let vectors = rows.filter(|glsl| glsl.storage == storage).find_map(|glsl| glsl.vectors);
     match width {
-        1 => Some(glsl.storage),
-        2 => Some(glsl.vectors?[0]),
-        4 => Some(glsl.vectors?[1]),
+        1 => Some(storage),
+        2 => Some(vectors?[0]),
+        4 => Some(vectors?[1]),
         _ => None,
     }
 }

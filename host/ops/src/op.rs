@@ -109,7 +109,7 @@ pub enum Gives {
     Integer,
     /// A float type: what the operands merge to, f32 for integers.
     Float,
-    /// A real type: what the operands merge to.
+    /// A type of numbers: what the operands merge to.
     Real,
     /// Every type.
     Any,
@@ -147,7 +147,12 @@ impl Op {
         let all = if self.gives == Gives::Any {
             DTypeSet::ALL
         } else {
+            DTypeSet::NUMBER
+        };
+        let all = if self.takes.is_empty() && self.gives != Gives::Any {
             DTypeSet::REAL
+        } else {
+            all
         };
         let common = self.takes.iter().skip(usize::from(self.takes.len() > 2));
         match self.gives {
@@ -214,6 +219,14 @@ impl Op {
     }
 }
 
+impl Op {
+    /// The types of results that its kernel computes.
+    pub(crate) fn computes(&self) -> DTypeSet {
+        let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));
+        if takes_complex { DTypeSet::NUMBER } else { DTypeSet::REAL }
+    }
+}
+
 impl Gives {
     /// Whether the result may be `dtype` when the first operand is `operand`.
     pub fn allows(self, dtype: DType, operand: Option<DType>) -> bool {
@@ -222,7 +235,7 @@ impl Gives {
             Gives::Bool => dtype == DType::U8,
             Gives::Integer => dtype.is_integer(),
             Gives::Float => dtype.is_float(),
-            Gives::Real => DTypeSet::REAL.has(dtype),
+            Gives::Real => DTypeSet::NUMBER.has(dtype),
             Gives::Any => dtype.is_known(),
         }
     }

@@ -21,7 +21,12 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(Plan::default());
     }
     let space = Space::of(request)?;
-    code.width = space.width();
+    let has_vectors = |storage: &&'static str| glsl::vector(storage, 2).is_some();
+    code.width = if code.storage.iter().all(has_vectors) {
+        space.width()
+    } else {
+        1
+    };
     let transposed = transposed_inputs(&space, request);
     if !transposed.is_empty() {
         return Err(Refusal::InputsAs(transposed));
@@ -104,7 +109,10 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
         _ => {}
     }
-    code.defines.push(define("EXPRESSION", op.glsl.as_str()));
+    let is_complex = types.iter().chain([&result]).any(|dtype| dtype.is_complex());
+    let complex = op.complex.as_ref().filter(|_| is_complex && !ordered);
+    code.defines
+        .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));
     Ok(code)
 }
 

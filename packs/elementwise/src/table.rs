@@ -43,6 +43,8 @@ pub(crate) struct Op {
     compute: Vec<Compute>,
     /// Expression of `a`, `b`, `c`, or of the index `i`.
     pub(crate) glsl: String,
+    /// The expression where operands or result are complex, if it is another one.
+    pub(crate) complex: Option<String>,
     /// Whether the expression calls functions of the math headers.
     #[serde(default)]
     pub(crate) math: bool,

@@ -1,6 +1,6 @@
 //! Elementwise ops of three operands: `select` and `clip`.
 
-use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, real};
+use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, types_of};
 use crate::{
     kernels::{Kernel, binary},
     op::{Contract, Gives, Op, Types},
@@ -26,7 +26,7 @@ static SELECT: Contract = Contract {
             output: Some(x.merge(y)),
         };
         (
-            pairs(&real(), &real()).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL)).into_iter().map(types).collect(),
             MIXED,
         )
     },
@@ -42,7 +42,7 @@ static CLIP: Contract = Contract {
             output: None,
         };
         (
-            pairs(&real(), &real()).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL)).into_iter().map(types).collect(),
             MIXED,
         )
     },

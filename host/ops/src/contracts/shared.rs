@@ -13,6 +13,7 @@ use nx_vulkan_abi::{DType, DTypeSet};
 
 pub(super) const REAL: DTypeSet = DTypeSet::REAL;
 pub(super) const INTEGER: DTypeSet = DTypeSet::INTEGER;
+pub(super) const NUMBER: DTypeSet = DTypeSet::NUMBER;
 
 /// Pairs of different types that are tried for each op with more than one operand, of up to 132.
 pub(super) const MIXED: usize = 10;
@@ -141,9 +142,9 @@ pub(super) fn some<T: Copy>(all: &[T], count: usize, rng: &mut Rng) -> Vec<T> {
     chosen
 }
 
-/// The real types.
-pub(super) fn real() -> Vec<DType> {
-    DType::all().filter(|dtype| REAL.has(*dtype)).collect()
+/// The types of a set.
+pub(super) fn types_of(set: DTypeSet) -> Vec<DType> {
+    DType::all().filter(|dtype| set.has(*dtype)).collect()
 }
 
 /// Pairs of different types, the first of `a` and the second of `b`.
