@@ -99,11 +99,7 @@ const fn glsl(
     })
 }
 
-const fn with(
-    glsl: Option<Glsl>,
-    switch: &'static str,
-    needs: Features,
-) -> Option<Glsl> {
+const fn with(glsl: Option<Glsl>, switch: &'static str, needs: Features) -> Option<Glsl> {
     match glsl {
         Some(glsl) => Some(Glsl {
             switch: Some(switch),
@@ -119,7 +115,10 @@ const INT16: (&str, Features) = ("NXV_NEEDS_INT16", Features::STORAGE16.with(Fea
 const INT64: (&str, Features) = ("NXV_NEEDS_INT64", Features::INT64);
 const FP64: (&str, Features) = ("NXV_NEEDS_FP64", Features::FP64.with(Features::INT64));
 /// Infinities by their bits.
-const FLOATS: (&str, &str) = ("uintBitsToFloat(0xff800000u)", "uintBitsToFloat(0x7f800000u)");
+const FLOATS: (&str, &str) = (
+    "uintBitsToFloat(0xff800000u)",
+    "uintBitsToFloat(0x7f800000u)",
+);
 const DOUBLES: (&str, &str) = (
     "packDouble2x32(uvec2(0u, 0xfff00000u))",
     "packDouble2x32(uvec2(0u, 0x7ff00000u))",
@@ -201,7 +200,10 @@ impl DType {
 
     /// The type of that name (`"f32"`), or `None`.
     pub fn from_name(name: &str) -> Option<DType> {
-        TYPES.iter().find(|row| row.name == name).map(|row| row.dtype)
+        TYPES
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.dtype)
     }
 
     /// What is known of the type; `None` for one that this version does not know.
@@ -272,7 +274,11 @@ impl DType {
         let (Some(a), Some(b)) = (self.row(), other.row()) else {
             return self;
         };
-        let (low, high) = if a.class.rank() <= b.class.rank() { (a, b) } else { (b, a) };
+        let (low, high) = if a.class.rank() <= b.class.rank() {
+            (a, b)
+        } else {
+            (b, a)
+        };
         match (low.class, high.class) {
             (Class::Unsigned, Class::Signed) => signed((low.bits * 2).min(64).max(high.bits)),
             (Class::Float, Class::Complex) if low.bits * 2 > high.bits => DType::C128,
@@ -341,6 +347,18 @@ impl DTypeSet {
     /// Every known type.
     pub const ALL: DTypeSet = DTypeSet(0x1f_fffe);
 
+    /// The sets that have a name in packs' tables and in registry files.
+    pub const NAMED: &[(&str, DTypeSet)] = &[
+        ("all", Self::ALL),
+        ("number", Self::NUMBER),
+        ("real", Self::REAL),
+        ("float", Self::FLOAT),
+        ("complex", Self::COMPLEX),
+        ("integer", Self::INTEGER),
+        ("signed", Self::SIGNED),
+        ("unsigned", Self::UNSIGNED),
+    ];
+
     /// The set of the given types. A code of 64 or more is in no set.
     pub const fn of(types: &[DType]) -> DTypeSet {
         let (mut bits, mut i) = (0, 0);
@@ -358,19 +376,13 @@ impl DTypeSet {
         dtype.0 < 64 && self.0 >> dtype.0 & 1 == 1
     }
 
-    /// The set named in a pack's table: `integer`, `float`, `complex`, `real`, `number`, `all`, or a list of type names.
+    /// The types of all these sets and types, by their names.
     pub fn from_names(names: &[&str]) -> Option<DTypeSet> {
         names.iter().try_fold(DTypeSet(0), |set, name| {
-            let one = match *name {
-                "unsigned" => Self::UNSIGNED,
-                "signed" => Self::SIGNED,
-                "integer" => Self::INTEGER,
-                "float" => Self::FLOAT,
-                "complex" => Self::COMPLEX,
-                "real" => Self::REAL,
-                "number" => Self::NUMBER,
-                "all" => Self::ALL,
-                name => DTypeSet::of(&[DType::from_name(name)?]),
+            let known = Self::NAMED.iter().find(|(known, _)| known == name);
+            let one = match known {
+                Some((_, known)) => *known,
+                None => DTypeSet::of(&[DType::from_name(name)?]),
             };
             Some(DTypeSet(set.0 | one.0))
         })

@@ -28,7 +28,9 @@ pub fn of(dtype: DType) -> Option<&'static Glsl> {
 /// The GLSL type of `width` elements, 1, 2 or 4, whose type in memory is `storage`; `None` where there is none.
 pub fn vector(storage: &'static str, width: u64) -> Option<&'static str> {
     let rows = DType::all().filter_map(of);
-    let vectors = rows.filter(|glsl| glsl.storage == storage).find_map(|glsl| glsl.vectors);
+    let vectors = rows
+        .filter(|glsl| glsl.storage == storage)
+        .find_map(|glsl| glsl.vectors);
     match width {
         1 => Some(storage),
         2 => Some(vectors?[0]),
@@ -59,7 +61,10 @@ pub fn operand(name: &str, dtype: DType) -> Vec<Define> {
 /// The `NXV_NEEDS_*` switches for shaders that touch `dtype`.
 pub fn needs(dtype: DType) -> Vec<Define> {
     let switch = of(dtype).and_then(|glsl| glsl.switch);
-    switch.map(|switch| define(switch, "1")).into_iter().collect()
+    switch
+        .map(|switch| define(switch, "1"))
+        .into_iter()
+        .collect()
 }
 
 /// A define.

@@ -87,9 +87,18 @@ pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
 /// The value of an element of a float type; `None` for other types.
 pub fn float(dtype: DType, element: &[u8]) -> Option<f64> {
     match Element::of(dtype) {
-        Ok(Element::F16) => element.try_into().ok().map(|x| f16::from_le_bytes(x).to_f64()),
-        Ok(Element::BF16) => element.try_into().ok().map(|x| bf16::from_le_bytes(x).to_f64()),
-        Ok(Element::F32) => element.try_into().ok().map(|x| f32::from_le_bytes(x).into()),
+        Ok(Element::F16) => element
+            .try_into()
+            .ok()
+            .map(|x| f16::from_le_bytes(x).to_f64()),
+        Ok(Element::BF16) => element
+            .try_into()
+            .ok()
+            .map(|x| bf16::from_le_bytes(x).to_f64()),
+        Ok(Element::F32) => element
+            .try_into()
+            .ok()
+            .map(|x| f32::from_le_bytes(x).into()),
         Ok(Element::F64) => element.try_into().ok().map(f64::from_le_bytes),
         Ok(
             Element::U8

@@ -223,7 +223,11 @@ impl Op {
     /// The types of results that its kernel computes.
     pub(crate) fn computes(&self) -> DTypeSet {
         let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));
-        if takes_complex { DTypeSet::NUMBER } else { DTypeSet::REAL }
+        if takes_complex {
+            DTypeSet::NUMBER
+        } else {
+            DTypeSet::REAL
+        }
     }
 }
 

@@ -328,7 +328,9 @@ pub(crate) fn random((dtype, shape): &Spec) -> Vec<u8> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let value = (state >> 8) as f32 / 16_777_216.0;
         match dtype.class() {
-            Some(Class::Float | Class::Complex) => push_float(dtype.part(), value.into(), &mut block),
+            Some(Class::Float | Class::Complex) => {
+                push_float(dtype.part(), value.into(), &mut block)
+            }
             Some(Class::Unsigned | Class::Signed) | None => block.push((state >> 31) as u8),
         }
     }

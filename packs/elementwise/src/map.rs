@@ -109,7 +109,10 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
         _ => {}
     }
-    let is_complex = types.iter().chain([&result]).any(|dtype| dtype.is_complex());
+    let is_complex = types
+        .iter()
+        .chain([&result])
+        .any(|dtype| dtype.is_complex());
     let complex = op.complex.as_ref().filter(|_| is_complex && !ordered);
     code.defines
         .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));

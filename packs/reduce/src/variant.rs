@@ -84,12 +84,7 @@ impl<'a> Typed<'a> {
         } else {
             GROUPS_PER_UNIT
         };
-        Tuning::new(
-            request.device,
-            self.widest(),
-            self.state_bytes(),
-            groups,
-        )
+        Tuning::new(request.device, self.widest(), self.state_bytes(), groups)
     }
 
     /// Elements that one load takes at most.

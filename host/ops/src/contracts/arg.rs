@@ -78,7 +78,10 @@ static ARG: Contract = Contract {
             output: Some(y),
         };
         (
-            pairs(&types_of(REAL), &integers).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &integers)
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED / 2,
         )
     },

@@ -26,7 +26,10 @@ static SELECT: Contract = Contract {
             output: Some(x.merge(y)),
         };
         (
-            pairs(&types_of(REAL), &types_of(REAL)).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL))
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED,
         )
     },
@@ -42,7 +45,10 @@ static CLIP: Contract = Contract {
             output: None,
         };
         (
-            pairs(&types_of(REAL), &types_of(REAL)).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL))
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED,
         )
     },

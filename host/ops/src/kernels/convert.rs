@@ -4,9 +4,9 @@ use nx_vulkan_abi::dtype::DType;
 
 use super::Out;
 use super::element::{Odd, by_number};
-use crate::element::Element;
 use super::elementwise::{Outcome, for_each_block, map};
 use super::operand::{BLOCK, Operand};
+use crate::element::Element;
 
 pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {

@@ -4,10 +4,10 @@ use nx_vulkan_abi::dtype::DType;
 
 use super::Out;
 use super::element::{FromElement, Odd, Register, by_register};
-use crate::element::Element;
 use super::elementwise::{Outcome, for_each_block};
 use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
+use crate::element::Element;
 
 pub(crate) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     let [axis] = ints(attrs, "axis") else {

@@ -28,9 +28,7 @@ pub(super) trait FromElement:
 }
 
 /// A type that results are computed in.
-pub(super) trait Register:
-    FromElement + PartialEq + Send + Sync + 'static
-{
+pub(super) trait Register: FromElement + PartialEq + Send + Sync + 'static {
     /// Writes `values` as elements of `dtype`: a type of the register's family that is not wider, its own where there is no choice.
     fn store(values: &[Self], dtype: DType, bytes: &mut [u8]);
 }
