@@ -470,7 +470,7 @@ fn copies_move_the_largest_elements_that_fit() {
     }
     let refusal = ask(
         "as_type",
-        &[Operand::new(DType::C64, &[2])],
+        &[Operand::new(DType::C128, &[2])],
         (DType::F64, &[2]),
     )
     .unwrap_err();
