@@ -202,4 +202,33 @@ double nxv_to_f64(float x) { return double(x); }
 double nxv_to_f64(double x) { return x; }
 #endif
 
+// Complex numbers: the real part, then the imaginary one. A real type takes the real part.
+#define NXV_COMPLEX_CASTS(type) vec2 nxv_to_c64(type x) { return vec2(nxv_to_f32(x), 0.0); }
+#define NXV_CASTS_OF_COMPLEX(type, name) type name(vec2 x) { return name(x.x); }
+vec2 nxv_to_c64(vec2 x) { return x; }
+NXV_COMPLEX_CASTS(bool)
+NXV_COMPLEX_CASTS(int)
+NXV_COMPLEX_CASTS(uint)
+NXV_COMPLEX_CASTS(float)
+NXV_CASTS_OF_COMPLEX(uint, nxv_to_u8)
+NXV_CASTS_OF_COMPLEX(uint, nxv_to_u16)
+NXV_CASTS_OF_COMPLEX(uint, nxv_to_u32)
+NXV_CASTS_OF_COMPLEX(int, nxv_to_s8)
+NXV_CASTS_OF_COMPLEX(int, nxv_to_s16)
+NXV_CASTS_OF_COMPLEX(int, nxv_to_s32)
+NXV_CASTS_OF_COMPLEX(float, nxv_to_f16)
+NXV_CASTS_OF_COMPLEX(float, nxv_to_bf16)
+NXV_CASTS_OF_COMPLEX(float, nxv_to_f32)
+#ifdef NXV_HAS_INT64
+NXV_COMPLEX_CASTS(int64_t)
+NXV_COMPLEX_CASTS(uint64_t)
+NXV_CASTS_OF_COMPLEX(uint64_t, nxv_to_u64)
+NXV_CASTS_OF_COMPLEX(int64_t, nxv_to_s64)
+#endif
+#ifdef NXV_HAS_FP64
+NXV_COMPLEX_CASTS(double)
+NXV_CASTS_OF_COMPLEX(double, nxv_to_f64)
+#endif
+
+vec2 nxv_product(vec2 a, vec2 b) { return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #endif

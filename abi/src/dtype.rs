@@ -1,5 +1,6 @@
 //! Element types of tensors, and sets of them.
 
+use crate::request::Features;
 use abi_stable::StableAbi;
 
 /// An element type: an open integer, so that a newer side can name types an older one does not know.
@@ -7,28 +8,145 @@ use abi_stable::StableAbi;
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub u32);
 
-/// `(name, code, bytes per element in a device buffer)`. Sub-byte types take a whole byte on the device.
-const TABLE: &[(&str, DType, u64)] = &[
-    ("u8", DType::U8, 1),
-    ("u16", DType::U16, 2),
-    ("u32", DType::U32, 4),
-    ("u64", DType::U64, 8),
-    ("s8", DType::S8, 1),
-    ("s16", DType::S16, 2),
-    ("s32", DType::S32, 4),
-    ("s64", DType::S64, 8),
-    ("f16", DType::F16, 2),
-    ("bf16", DType::BF16, 2),
-    ("f32", DType::F32, 4),
-    ("f64", DType::F64, 8),
-    ("c64", DType::C64, 8),
-    ("c128", DType::C128, 16),
-    ("f8", DType::F8, 1),
-    ("f8_e4m3fn", DType::F8_E4M3FN, 1),
-    ("u2", DType::U2, 1),
-    ("u4", DType::U4, 1),
-    ("s2", DType::S2, 1),
-    ("s4", DType::S4, 1),
+/// What the elements of a type are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Integers from 0.
+    Unsigned,
+    /// Integers of both signs, in two's complement.
+    Signed,
+    /// Binary floating point.
+    Float,
+    /// Two floats: the real part, then the imaginary one.
+    Complex,
+}
+
+/// All that is known of an element type.
+#[derive(Debug)]
+pub struct TypeRow {
+    /// The type.
+    pub dtype: DType,
+    /// The name Nx prints.
+    pub name: &'static str,
+    /// What its elements are.
+    pub class: Class,
+    /// Bits of an element in Nx, which packs those of fewer than 8. On the device each takes a byte at least.
+    pub bits: u32,
+    /// Bits of a number but for its sign: those of an integer, those of a float's significand with the hidden one. Of a
+    /// complex number they are those of each part.
+    pub digits: u32,
+    /// Exponent of the smallest normal number of a float or of a part; 0 for integers.
+    pub lowest_exponent: i32,
+    /// How shaders see it; `None` for a type that no shader computes with.
+    pub glsl: Option<Glsl>,
+}
+
+/// How shaders see a type.
+#[derive(Debug)]
+pub struct Glsl {
+    /// An element in memory.
+    pub storage: &'static str,
+    /// Two and four elements in memory, where there are vectors of them.
+    pub vectors: Option<[&'static str; 2]>,
+    /// The type whose elements in memory are what this one's are in registers.
+    pub register: DType,
+    /// The function from memory to register: a type's name, one of `dtype.glsl`, or nothing.
+    pub load: &'static str,
+    /// The function back, which rounds or wraps.
+    pub store: &'static str,
+    /// The switch that `dtype.glsl` turns into extensions.
+    pub switch: Option<&'static str>,
+    /// What a device must have.
+    pub needs: Features,
+    /// The lowest and the highest value in a register; nothing where values have no order. glslang reads defines before
+    /// extensions are on, so there are no 64-bit literals.
+    pub bounds: Option<(&'static str, &'static str)>,
+}
+
+const fn row(
+    dtype: DType,
+    name: &'static str,
+    (class, bits): (Class, u32),
+    (digits, lowest_exponent): (u32, i32),
+    glsl: Option<Glsl>,
+) -> TypeRow {
+    TypeRow {
+        dtype,
+        name,
+        class,
+        bits,
+        digits,
+        lowest_exponent,
+        glsl,
+    }
+}
+
+const fn glsl(
+    register: DType,
+    (storage, vectors): (&'static str, [&'static str; 2]),
+    (load, store): (&'static str, &'static str),
+    bounds: (&'static str, &'static str),
+) -> Option<Glsl> {
+    Some(Glsl {
+        storage,
+        vectors: Some(vectors),
+        register,
+        load,
+        store,
+        switch: None,
+        needs: Features::NONE,
+        bounds: Some(bounds),
+    })
+}
+
+const fn with(glsl: Option<Glsl>, switch: &'static str, needs: Features) -> Option<Glsl> {
+    match glsl {
+        Some(glsl) => Some(Glsl {
+            switch: Some(switch),
+            needs,
+            ..glsl
+        }),
+        None => None,
+    }
+}
+
+const INT8: (&str, Features) = ("NXV_NEEDS_INT8", Features::STORAGE8.with(Features::INT8));
+const INT16: (&str, Features) = ("NXV_NEEDS_INT16", Features::STORAGE16.with(Features::INT16));
+const INT64: (&str, Features) = ("NXV_NEEDS_INT64", Features::INT64);
+const FP64: (&str, Features) = ("NXV_NEEDS_FP64", Features::FP64.with(Features::INT64));
+/// Infinities by their bits.
+const FLOATS: (&str, &str) = (
+    "uintBitsToFloat(0xff800000u)",
+    "uintBitsToFloat(0x7f800000u)",
+);
+const DOUBLES: (&str, &str) = (
+    "packDouble2x32(uvec2(0u, 0xfff00000u))",
+    "packDouble2x32(uvec2(0u, 0x7ff00000u))",
+);
+
+/// Every type, in the order of their codes from 1.
+#[rustfmt::skip]
+static TYPES: &[TypeRow] = &[
+    row(DType::U8,        "u8",        (Class::Unsigned, 8),  (8, 0),      with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "uint8_t"), ("0u", "255u")), INT8.0, INT8.1)),
+    row(DType::U16,       "u16",       (Class::Unsigned, 16), (16, 0),     with(glsl(DType::U32, ("uint16_t", ["u16vec2", "u16vec4"]), ("uint", "uint16_t"), ("0u", "65535u")), INT16.0, INT16.1)),
+    row(DType::U32,       "u32",       (Class::Unsigned, 32), (32, 0),     glsl(DType::U32, ("uint", ["uvec2", "uvec4"]), ("", ""), ("0u", "0xffffffffu"))),
+    row(DType::U64,       "u64",       (Class::Unsigned, 64), (64, 0),     with(glsl(DType::U64, ("uint64_t", ["u64vec2", "u64vec4"]), ("", ""), ("uint64_t(0)", "(~uint64_t(0))")), INT64.0, INT64.1)),
+    row(DType::S8,        "s8",        (Class::Signed, 8),    (7, 0),      with(glsl(DType::S32, ("int8_t", ["i8vec2", "i8vec4"]), ("int", "int8_t"), ("-128", "127")), INT8.0, INT8.1)),
+    row(DType::S16,       "s16",       (Class::Signed, 16),   (15, 0),     with(glsl(DType::S32, ("int16_t", ["i16vec2", "i16vec4"]), ("int", "int16_t"), ("-32768", "32767")), INT16.0, INT16.1)),
+    row(DType::S32,       "s32",       (Class::Signed, 32),   (31, 0),     glsl(DType::S32, ("int", ["ivec2", "ivec4"]), ("", ""), ("int(0x80000000u)", "0x7fffffff"))),
+    row(DType::S64,       "s64",       (Class::Signed, 64),   (63, 0),     with(glsl(DType::S64, ("int64_t", ["i64vec2", "i64vec4"]), ("", ""), ("(int64_t(1) << 63)", "(~(int64_t(1) << 63))")), INT64.0, INT64.1)),
+    row(DType::F16,       "f16",       (Class::Float, 16),    (11, -14),   with(glsl(DType::F32, ("uint16_t", ["u16vec2", "u16vec4"]), ("nxv_load_f16", "nxv_store_f16"), FLOATS), INT16.0, INT16.1)),
+    row(DType::BF16,      "bf16",      (Class::Float, 16),    (8, -126),   with(glsl(DType::F32, ("uint16_t", ["u16vec2", "u16vec4"]), ("nxv_load_bf16", "nxv_store_bf16"), FLOATS), INT16.0, INT16.1)),
+    row(DType::F32,       "f32",       (Class::Float, 32),    (24, -126),  glsl(DType::F32, ("float", ["vec2", "vec4"]), ("", ""), FLOATS)),
+    row(DType::F64,       "f64",       (Class::Float, 64),    (53, -1022), with(glsl(DType::F64, ("double", ["dvec2", "dvec4"]), ("", ""), DOUBLES), FP64.0, FP64.1)),
+    row(DType::C64,       "c64",       (Class::Complex, 64),  (24, -126),  Some(Glsl { storage: "vec2", vectors: None, register: DType::C64, load: "", store: "", switch: None, needs: Features::NONE, bounds: None })),
+    row(DType::C128,      "c128",      (Class::Complex, 128), (53, -1022), None),
+    row(DType::F8,        "f8",        (Class::Float, 8),     (3, -14),    None),
+    row(DType::F8_E4M3FN, "f8_e4m3fn", (Class::Float, 8),     (4, -6),     None),
+    row(DType::U2,        "u2",        (Class::Unsigned, 2),  (2, 0),      None),
+    row(DType::U4,        "u4",        (Class::Unsigned, 4),  (4, 0),      None),
+    row(DType::S2,        "s2",        (Class::Signed, 2),    (1, 0),      None),
+    row(DType::S4,        "s4",        (Class::Signed, 4),    (3, 0),      None),
 ];
 
 impl DType {
@@ -77,22 +195,36 @@ impl DType {
 impl DType {
     /// Every type this version knows.
     pub fn all() -> impl Iterator<Item = DType> {
-        TABLE.iter().map(|row| row.1)
+        TYPES.iter().map(|row| row.dtype)
     }
 
     /// The type of that name (`"f32"`), or `None`.
     pub fn from_name(name: &str) -> Option<DType> {
-        TABLE.iter().find(|row| row.0 == name).map(|row| row.1)
+        TYPES
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.dtype)
+    }
+
+    /// What is known of the type; `None` for one that this version does not know.
+    pub fn row(self) -> Option<&'static TypeRow> {
+        TYPES.get((self.0 as usize).checked_sub(1)?)
     }
 
     /// The name Nx prints (`"f32"`), or `"unknown"`.
     pub fn name(self) -> &'static str {
-        self.row().map_or("unknown", |row| row.0)
+        self.row().map_or("unknown", |row| row.name)
     }
 
-    /// Bytes of one element in a device buffer; 0 for a type this version does not know.
+    /// What its elements are; `None` for a type that this version does not know.
+    pub fn class(self) -> Option<Class> {
+        self.row().map(|row| row.class)
+    }
+
+    /// Bytes of one element in a device buffer; 0 for a type this version does not know. Sub-byte types take a whole byte
+    /// on the device.
     pub fn size(self) -> u64 {
-        self.row().map_or(0, |row| row.2)
+        self.row().map_or(0, |row| u64::from(row.bits.div_ceil(8)))
     }
 
     /// Whether this version knows the type.
@@ -120,15 +252,67 @@ impl DType {
         DTypeSet::FLOAT.has(self)
     }
 
-    fn row(self) -> Option<&'static (&'static str, DType, u64)> {
-        TABLE.iter().find(|row| row.1 == self)
+    /// c64.
+    pub fn is_complex(self) -> bool {
+        DTypeSet::COMPLEX.has(self)
     }
+
+    /// The type of each part of a complex number; other types are their own.
+    pub fn part(self) -> DType {
+        let part = |row: &&TypeRow| {
+            let of_same_digits = self.row().is_some_and(|own| own.digits == row.digits);
+            row.class == Class::Float && of_same_digits
+        };
+        match self.class() {
+            Some(Class::Complex) => TYPES.iter().find(part).map_or(self, |row| row.dtype),
+            Some(Class::Unsigned | Class::Signed | Class::Float) | None => self,
+        }
+    }
+
+    /// The type that operands of both types have in common, as `docs/ops.md` defines merging.
+    pub fn merge(self, other: DType) -> DType {
+        let (Some(a), Some(b)) = (self.row(), other.row()) else {
+            return self;
+        };
+        let (low, high) = if a.class.rank() <= b.class.rank() {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        match (low.class, high.class) {
+            (Class::Unsigned, Class::Signed) => signed((low.bits * 2).min(64).max(high.bits)),
+            (Class::Float, Class::Complex) if low.bits * 2 > high.bits => DType::C128,
+            // f16 and bf16: neither holds the values of the other.
+            (Class::Float, Class::Float) if low.bits == high.bits && self != other => DType::F32,
+            (low_class, high_class) if low_class == high_class && low.bits > high.bits => low.dtype,
+            (Class::Unsigned | Class::Signed | Class::Float | Class::Complex, _) => high.dtype,
+        }
+    }
+}
+
+impl Class {
+    /// Where types of different classes meet, the one of the higher rank holds both.
+    fn rank(self) -> u32 {
+        match self {
+            Class::Unsigned => 0,
+            Class::Signed => 1,
+            Class::Float => 2,
+            Class::Complex => 3,
+        }
+    }
+}
+
+/// The signed type of so many bits, or the widest.
+fn signed(bits: u32) -> DType {
+    let mut rows = TYPES.iter().filter(|row| row.class == Class::Signed);
+    rows.find(|row| row.bits == bits)
+        .map_or(DType::S64, |row| row.dtype)
 }
 
 impl std::fmt::Debug for DType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.row() {
-            Some(row) => f.write_str(row.0),
+            Some(row) => f.write_str(row.name),
             None => write!(f, "DType({})", self.0),
         }
     }
@@ -154,10 +338,26 @@ impl DTypeSet {
     pub const INTEGER: DTypeSet = DTypeSet(Self::UNSIGNED.0 | Self::SIGNED.0);
     /// f16, bf16, f32, f64.
     pub const FLOAT: DTypeSet = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
+    /// c64.
+    pub const COMPLEX: DTypeSet = DTypeSet::of(&[DType::C64]);
     /// Integers and floats.
     pub const REAL: DTypeSet = DTypeSet(Self::INTEGER.0 | Self::FLOAT.0);
+    /// Integers, floats and complex numbers: every type that somebody computes with.
+    pub const NUMBER: DTypeSet = DTypeSet(Self::REAL.0 | Self::COMPLEX.0);
     /// Every known type.
     pub const ALL: DTypeSet = DTypeSet(0x1f_fffe);
+
+    /// The sets that have a name in packs' tables and in registry files.
+    pub const NAMED: &[(&str, DTypeSet)] = &[
+        ("all", Self::ALL),
+        ("number", Self::NUMBER),
+        ("real", Self::REAL),
+        ("float", Self::FLOAT),
+        ("complex", Self::COMPLEX),
+        ("integer", Self::INTEGER),
+        ("signed", Self::SIGNED),
+        ("unsigned", Self::UNSIGNED),
+    ];
 
     /// The set of the given types. A code of 64 or more is in no set.
     pub const fn of(types: &[DType]) -> DTypeSet {
@@ -176,17 +376,13 @@ impl DTypeSet {
         dtype.0 < 64 && self.0 >> dtype.0 & 1 == 1
     }
 
-    /// The set named in a pack's table: `integer`, `float`, `real`, `all`, or a list of type names.
+    /// The types of all these sets and types, by their names.
     pub fn from_names(names: &[&str]) -> Option<DTypeSet> {
         names.iter().try_fold(DTypeSet(0), |set, name| {
-            let one = match *name {
-                "unsigned" => Self::UNSIGNED,
-                "signed" => Self::SIGNED,
-                "integer" => Self::INTEGER,
-                "float" => Self::FLOAT,
-                "real" => Self::REAL,
-                "all" => Self::ALL,
-                name => DTypeSet::of(&[DType::from_name(name)?]),
+            let known = Self::NAMED.iter().find(|(known, _)| known == name);
+            let one = match known {
+                Some((_, known)) => *known,
+                None => DTypeSet::of(&[DType::from_name(name)?]),
             };
             Some(DTypeSet(set.0 | one.0))
         })
@@ -198,14 +394,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_are_unique_and_round_trip() {
-        let codes: std::collections::HashSet<u32> = DType::all().map(|d| d.0).collect();
-        assert_eq!(codes.len(), TABLE.len());
-        for dtype in DType::all() {
-            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
-            assert!(DTypeSet::ALL.has(dtype), "{dtype}");
+    fn every_row_stands_at_its_code_and_has_its_name() {
+        for (code, row) in (1..).zip(TYPES) {
+            assert_eq!(row.dtype, DType(code), "{}", row.name);
+            assert_eq!(DType::from_name(row.name), Some(row.dtype));
+            assert!(DTypeSet::ALL.has(row.dtype), "{}", row.name);
         }
-        assert_eq!(DTypeSet::ALL.0.count_ones() as usize, TABLE.len());
+        assert_eq!(DTypeSet::ALL.0.count_ones() as usize, TYPES.len());
+    }
+
+    #[test]
+    fn the_sets_hold_the_types_of_their_class_that_are_computed_with() {
+        for row in TYPES {
+            let set = match row.class {
+                Class::Unsigned => DTypeSet::UNSIGNED,
+                Class::Signed => DTypeSet::SIGNED,
+                Class::Float => DTypeSet::FLOAT,
+                Class::Complex => DTypeSet::COMPLEX,
+            };
+            assert_eq!(set.has(row.dtype), row.glsl.is_some(), "{}", row.name);
+            assert_eq!(DTypeSet::NUMBER.has(row.dtype), row.glsl.is_some());
+        }
+    }
+
+    #[test]
+    fn registers_are_types_of_the_same_class_that_stay_what_they_are() {
+        for row in TYPES {
+            let Some(glsl) = &row.glsl else { continue };
+            let register = glsl.register.row().unwrap();
+            assert_eq!(register.class, row.class, "{}", row.name);
+            assert_eq!(register.glsl.as_ref().unwrap().load, "", "{}", row.name);
+        }
+    }
+
+    /// What Nx.Type.merge gives, but for f16 with bf16, of which neither holds the other's values.
+    #[test]
+    fn types_merge_as_in_nx() {
+        use DType as D;
+        let all = [
+            (D::S8, D::S64, D::S64),
+            (D::S8, D::U8, D::S16),
+            (D::S16, D::U8, D::S16),
+            (D::S8, D::U16, D::S32),
+            (D::S32, D::U8, D::S32),
+            (D::S8, D::U32, D::S64),
+            (D::S8, D::U64, D::S64),
+            (D::U64, D::F32, D::F32),
+            (D::S64, D::BF16, D::BF16),
+            (D::F32, D::BF16, D::F32),
+            (D::F64, D::BF16, D::F64),
+            (D::F16, D::C64, D::C64),
+            (D::F64, D::C64, D::C128),
+            (D::S64, D::C64, D::C64),
+            (D::C128, D::C64, D::C128),
+            (D::F16, D::BF16, D::F32),
+        ];
+        for (a, b, merged) in all {
+            assert_eq!(a.merge(b), merged, "{a} {b}");
+            assert_eq!(b.merge(a), merged, "{b} {a}");
+        }
+        assert!(D::all().all(|dtype| dtype.merge(dtype) == dtype));
+    }
+
+    #[test]
+    fn complex_numbers_are_made_of_floats() {
+        assert_eq!(DType::C64.part(), DType::F32);
+        assert_eq!(DType::C128.part(), DType::F64);
+        assert_eq!(DType::U16.part(), DType::U16);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The GLSL headers that every shader may `#include`, and the defines that tell a shader an operand's type.
 
-use crate::{DType, Define};
+use crate::{DType, Define, dtype::Glsl};
 use abi_stable::std_types::RString;
 
 /// Headers by the name under which shaders include them.
@@ -13,41 +13,30 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("gamma_f64.glsl", include_str!("../glsl/gamma_f64.glsl")),
 ];
 
-/// How shaders see a type: GLSL type in memory, GLSL type in registers, load and store conversion, cast suffix.
-const TYPES: &[(DType, &str, &str, &str, &str)] = &[
-    (DType::U8, "uint8_t", "uint", "uint", "uint8_t"),
-    (DType::U16, "uint16_t", "uint", "uint", "uint16_t"),
-    (DType::U32, "uint", "uint", "", ""),
-    (DType::U64, "uint64_t", "uint64_t", "", ""),
-    (DType::S8, "int8_t", "int", "int", "int8_t"),
-    (DType::S16, "int16_t", "int", "int", "int16_t"),
-    (DType::S32, "int", "int", "", ""),
-    (DType::S64, "int64_t", "int64_t", "", ""),
-    (
-        DType::F16,
-        "uint16_t",
-        "float",
-        "nxv_load_f16",
-        "nxv_store_f16",
-    ),
-    (
-        DType::BF16,
-        "uint16_t",
-        "float",
-        "nxv_load_bf16",
-        "nxv_store_bf16",
-    ),
-    (DType::F32, "float", "float", "", ""),
-    (DType::F64, "double", "double", "", ""),
-];
-
 /// `(element in memory, element in registers)` of `dtype` in GLSL, or `None` for a type shaders do not compute with.
 /// 8- and 16-bit integers are 32-bit in registers, f16 and bf16 are float.
 pub fn types(dtype: DType) -> Option<(&'static str, &'static str)> {
-    TYPES
-        .iter()
-        .find(|row| row.0 == dtype)
-        .map(|row| (row.1, row.2))
+    let glsl = of(dtype)?;
+    Some((glsl.storage, of(glsl.register)?.storage))
+}
+
+/// How shaders see `dtype`, or `None` for a type they do not compute with.
+pub fn of(dtype: DType) -> Option<&'static Glsl> {
+    dtype.row()?.glsl.as_ref()
+}
+
+/// The GLSL type of `width` elements, 1, 2 or 4, whose type in memory is `storage`; `None` where there is none.
+pub fn vector(storage: &'static str, width: u64) -> Option<&'static str> {
+    let rows = DType::all().filter_map(of);
+    let vectors = rows
+        .filter(|glsl| glsl.storage == storage)
+        .find_map(|glsl| glsl.vectors);
+    match width {
+        1 => Some(storage),
+        2 => Some(vectors?[0]),
+        4 => Some(vectors?[1]),
+        _ => None,
+    }
 }
 
 /// Defines for one operand called `name`: `{name}_STORAGE` (type in memory), `{name}_VALUE` (type in registers),
@@ -55,14 +44,14 @@ pub fn types(dtype: DType) -> Option<(&'static str, &'static str)> {
 /// and `{name}_IS_{TYPE}`, plus the `NXV_NEEDS_*` switches that `dtype.glsl` turns into extensions.
 /// Empty for a type shaders do not compute with.
 pub fn operand(name: &str, dtype: DType) -> Vec<Define> {
-    let Some((_, storage, value, load, store)) = TYPES.iter().find(|row| row.0 == dtype) else {
+    let (Some(glsl), Some((storage, value))) = (of(dtype), types(dtype)) else {
         return Vec::new();
     };
     let mut defines = vec![
-        define(format!("{name}_STORAGE"), *storage),
-        define(format!("{name}_VALUE"), *value),
-        define(format!("{name}_LOAD(x)"), format!("{load}(x)")),
-        define(format!("{name}_STORE(x)"), format!("{store}(x)")),
+        define(format!("{name}_STORAGE"), storage),
+        define(format!("{name}_VALUE"), value),
+        define(format!("{name}_LOAD(x)"), format!("{}(x)", glsl.load)),
+        define(format!("{name}_STORE(x)"), format!("{}(x)", glsl.store)),
         define(format!("{name}_IS_{}", dtype.name().to_uppercase()), "1"),
     ];
     defines.extend(needs(dtype));
@@ -71,14 +60,11 @@ pub fn operand(name: &str, dtype: DType) -> Vec<Define> {
 
 /// The `NXV_NEEDS_*` switches for shaders that touch `dtype`.
 pub fn needs(dtype: DType) -> Vec<Define> {
-    let switch = match dtype {
-        DType::U8 | DType::S8 => "NXV_NEEDS_INT8",
-        DType::U16 | DType::S16 | DType::F16 | DType::BF16 => "NXV_NEEDS_INT16",
-        DType::U64 | DType::S64 => "NXV_NEEDS_INT64",
-        DType::F64 => "NXV_NEEDS_FP64",
-        _ => return Vec::new(),
-    };
-    vec![define(switch, "1")]
+    let switch = of(dtype).and_then(|glsl| glsl.switch);
+    switch
+        .map(|switch| define(switch, "1"))
+        .into_iter()
+        .collect()
 }
 
 /// A define.
@@ -95,14 +81,11 @@ mod tests {
     use crate::DTypeSet;
 
     #[test]
-    fn every_real_type_has_a_shader_form() {
+    fn every_type_that_is_computed_with_has_a_shader_form() {
         for dtype in DType::all() {
-            assert_eq!(types(dtype).is_some(), DTypeSet::REAL.has(dtype), "{dtype}");
-            assert_eq!(
-                operand("A", dtype).is_empty(),
-                !DTypeSet::REAL.has(dtype),
-                "{dtype}"
-            );
+            let computed = DTypeSet::NUMBER.has(dtype);
+            assert_eq!(types(dtype).is_some(), computed, "{dtype}");
+            assert_eq!(operand("A", dtype).is_empty(), !computed, "{dtype}");
         }
     }
 }

@@ -198,15 +198,7 @@ impl Features {
 
     /// What a shader needs to load and store elements of `dtype` in its own type and compute with them.
     pub fn for_dtype(dtype: DType) -> Features {
-        match dtype {
-            DType::U8 | DType::S8 => Features::STORAGE8.with(Features::INT8),
-            DType::U16 | DType::S16 | DType::F16 | DType::BF16 => {
-                Features::STORAGE16.with(Features::INT16)
-            }
-            DType::U64 | DType::S64 => Features::INT64,
-            DType::F64 => Features::FP64.with(Features::INT64),
-            _ => Features::NONE,
-        }
+        crate::glsl::of(dtype).map_or(Features::NONE, |glsl| glsl.needs)
     }
 }
 

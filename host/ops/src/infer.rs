@@ -56,25 +56,6 @@ pub fn infer(op: &Op, inputs: &[Spec], output: Option<Spec>, attrs: &[Attr]) -> 
     })
 }
 
-/// The type that two operands have in common, as `docs/ops.md` defines merging.
-pub fn merge(a: DType, b: DType) -> DType {
-    let wider = |a: DType, b: DType| if b.size() > a.size() { b } else { a };
-    match (a.is_float(), b.is_float()) {
-        (true, true) if a.size() == b.size() && a != b => DType::F32,
-        (true, false) => a,
-        (false, true) => b,
-        (false, false) if a.is_signed() != b.is_signed() => {
-            let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
-            match unsigned {
-                DType::U8 => wider(signed, DType::S16),
-                DType::U16 => wider(signed, DType::S32),
-                _ => DType::S64,
-            }
-        }
-        _ => wider(a, b),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,8 +90,6 @@ mod tests {
         );
         let axis = [Attr::ints("axis", [0])];
         assert_eq!(result("argmax", &[u8s], &axis), (DType::S32, vec![4]));
-        assert_eq!(merge(DType::S8, DType::U32), DType::S64);
-        assert_eq!(merge(DType::BF16, DType::F16), DType::F32);
     }
 
     #[test]

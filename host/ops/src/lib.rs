@@ -4,6 +4,7 @@
 
 pub mod attrs;
 mod contracts;
+pub mod element;
 pub mod error;
 pub mod infer;
 pub mod kernels;

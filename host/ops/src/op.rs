@@ -109,7 +109,7 @@ pub enum Gives {
     Integer,
     /// A float type: what the operands merge to, f32 for integers.
     Float,
-    /// A real type: what the operands merge to.
+    /// A type of numbers: what the operands merge to.
     Real,
     /// Every type.
     Any,
@@ -142,10 +142,15 @@ impl Op {
         self.contract.operands.len()
     }
 
-    /// Types that all operands may have, real ones where there are none; the first of three only chooses.
+    /// Types that all operands may have, real ones for the results where there are none; the first of three only chooses.
     pub fn types(&self) -> DTypeSet {
+        let all = if self.takes.is_empty() {
+            DTypeSet::REAL
+        } else {
+            DTypeSet::NUMBER
+        };
         let common = self.takes.iter().skip(usize::from(self.takes.len() > 2));
-        common.fold(DTypeSet::REAL, |set, takes| DTypeSet(set.0 & takes.0))
+        common.fold(all, |set, takes| DTypeSet(set.0 & takes.0))
     }
 
     /// What it has no result for, where operands of these types may be that.
@@ -210,6 +215,18 @@ impl Op {
     }
 }
 
+impl Op {
+    /// The types of results that its kernel computes.
+    pub(crate) fn computes(&self) -> DTypeSet {
+        let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));
+        if takes_complex {
+            DTypeSet::NUMBER
+        } else {
+            DTypeSet::REAL
+        }
+    }
+}
+
 impl Gives {
     /// Whether the result may be `dtype` when the first operand is `operand`.
     pub fn allows(self, dtype: DType, operand: Option<DType>) -> bool {
@@ -218,7 +235,7 @@ impl Gives {
             Gives::Bool => dtype == DType::U8,
             Gives::Integer => dtype.is_integer(),
             Gives::Float => dtype.is_float(),
-            Gives::Real => DTypeSet::REAL.has(dtype),
+            Gives::Real => DTypeSet::NUMBER.has(dtype),
             Gives::Any => dtype.is_known(),
         }
     }

@@ -47,6 +47,8 @@ pub struct Bound {
     pub flushes: bool,
     /// Whether zeros of either sign are the same.
     pub zeros_equal: bool,
+    /// Whether each part of a complex result is a sum of several terms.
+    pub mixes: bool,
 }
 
 impl Bound {
@@ -58,6 +60,7 @@ impl Bound {
             compensated: false,
             flushes: true,
             zeros_equal: false,
+            mixes: false,
         }
     }
 
@@ -91,27 +94,33 @@ pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
         compensated,
         flushes,
         zeros_equal,
+        mixes,
     } = op.bound;
-    if !result.is_float() {
+    if !result.is_float() && !result.is_complex() {
         return Tolerance {
             ulp: 0,
             growth: Growth::None,
-            flushes: flushes && operands.iter().any(|dtype| dtype.is_float()),
+            flushes: flushes && operands.iter().any(|dtype| !dtype.is_integer()),
             zeros_equal: true,
         };
     }
     let converts = operands
         .iter()
-        .any(|dtype| dtype.is_float() && *dtype != result);
+        .any(|dtype| !dtype.is_integer() && *dtype != result);
+    let is_narrow = result.part().size() < DType::F32.size();
+    let is_double = result.part() == DType::F64;
     Tolerance {
-        ulp: match result {
-            DType::F64 => ulp.1,
-            DType::F32 => ulp.0,
-            _ => ulp.0.min(1),
+        ulp: match (is_narrow, is_double) {
+            (true, _) => ulp.0.min(1),
+            (false, false) => ulp.0,
+            (false, true) => ulp.1,
         },
-        growth: match compensated && result == DType::F32 {
-            true => Growth::Compensated,
-            false => growth,
+        growth: if mixes && result.is_complex() {
+            Growth::Terms
+        } else if compensated && result == DType::F32 {
+            Growth::Compensated
+        } else {
+            growth
         },
         // A conversion computes; the same type in and out is a copy.
         flushes: flushes || converts,

@@ -1,6 +1,6 @@
 //! Elements for the sweep: random and special values of every type, within what an op is defined on.
 
-use half::{bf16, f16};
+use crate::element::push_float;
 use nx_vulkan_abi::DType;
 
 /// A generator of random numbers (SplitMix64, Steele et al. 2014): small, and the same on every machine.
@@ -84,7 +84,9 @@ pub fn elements(
     rng: &mut Rng,
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
-    for _ in 0..count {
+    let parts = if dtype.is_complex() { 2 } else { 1 };
+    let dtype = dtype.part();
+    for _ in 0..count * parts {
         if dtype.is_float() {
             let value = match values {
                 Values::Special if domain != Domain::Scalar && rng.below(rarity(domain)) == 0 => {
@@ -101,16 +103,6 @@ pub fn elements(
     bytes
 }
 
-/// Appends `value`, rounded to `dtype`.
-pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
-    match dtype {
-        DType::F16 => bytes.extend(f16::from_f64(value).to_le_bytes()),
-        DType::BF16 => bytes.extend(bf16::from_f64(value).to_le_bytes()),
-        DType::F32 => bytes.extend((value as f32).to_le_bytes()),
-        _ => bytes.extend(value.to_le_bytes()),
-    }
-}
-
 /// One in how many elements is special: few where one NaN decides the result of many elements.
 fn rarity(domain: Domain) -> u64 {
     match domain {
@@ -122,10 +114,10 @@ fn rarity(domain: Domain) -> u64 {
 
 fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
     let sign = rng.pick(&[-1.0, 1.0]);
-    let exponents = match dtype {
-        DType::F16 => 7.0,
-        DType::F64 => 60.0,
-        _ => 30.0,
+    let exponents = match dtype.row().map_or(0, |row| -row.lowest_exponent) {
+        ..20 => 7.0,
+        20..200 => 30.0,
+        200.. => 60.0,
     };
     let wide = |rng: &mut Rng| rng.between(-exponents, exponents).exp2();
     let mostly = |sign: f64, rng: &mut Rng| if rng.below(16) == 0 { sign } else { 1.0 };
@@ -155,24 +147,12 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
 }
 
 fn special_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
-    let (largest, smallest, epsilon) = match dtype {
-        DType::F16 => (
-            f16::MAX.to_f64(),
-            f16::MIN_POSITIVE.to_f64(),
-            f16::EPSILON.to_f64(),
-        ),
-        DType::BF16 => (
-            bf16::MAX.to_f64(),
-            bf16::MIN_POSITIVE.to_f64(),
-            bf16::EPSILON.to_f64(),
-        ),
-        DType::F32 => (
-            f32::MAX.into(),
-            f32::MIN_POSITIVE.into(),
-            f32::EPSILON.into(),
-        ),
-        _ => (f64::MAX, f64::MIN_POSITIVE, f64::EPSILON),
-    };
+    let (digits, lowest) = dtype
+        .row()
+        .map_or((53, -1022), |row| (row.digits as i32, row.lowest_exponent));
+    let epsilon = f64::from(1 - digits).exp2();
+    let smallest = f64::from(lowest).exp2();
+    let largest = (2.0 - epsilon) * f64::from(1 - lowest).exp2();
     let sign = rng.pick(&[-1.0, 1.0]);
     let denormal = smallest * rng.pick(&[epsilon, 0.25, 0.5, 1.0 - epsilon]);
     let always = [f64::NAN, f64::INFINITY, 0.0, denormal];

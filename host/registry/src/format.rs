@@ -7,11 +7,11 @@ use super::{
     driver::DriverRange,
     is_pack_id,
     reader::shown,
-    rules::{DTYPE_SETS, Types, TypesMistake, Use},
+    rules::{Types, TypesMistake, Use},
     schema::Format,
 };
 use crate::DType;
-use nx_vulkan_abi::Features;
+use nx_vulkan_abi::{DTypeSet, Features};
 use semver::VersionReq;
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ fn is_minisign_key(text: &str) -> bool {
 fn types_mistake(text: &str, mistake: TypesMistake<'_>) -> Mistake {
     match mistake {
         TypesMistake::Unknown(name) => {
-            let known = DTYPE_SETS.iter().copied();
+            let known = DTypeSet::NAMED.iter().map(|set| set.0);
             let hint = did_you_mean(name, known.chain(DType::all().map(DType::name)));
             // `name` is a part of `text`.
             let start = name.as_ptr() as usize - text.as_ptr() as usize;

@@ -1,11 +1,8 @@
 //! The schema table as JSON Schema, draft 7, which editors know.
 
-use super::{
-    rules::DTYPE_SETS,
-    schema::{Block, FILE, Format, Value},
-};
+use super::schema::{Block, FILE, Format, Value};
 use crate::DType;
-use nx_vulkan_abi::Features;
+use nx_vulkan_abi::{DTypeSet, Features};
 use serde_json::{Map, Value as Json, json};
 
 /// The JSON Schema of the file, for editors.
@@ -82,9 +79,9 @@ fn text(format: Format) -> Json {
             {"type": "string", "pattern": "^[A-Za-z0-9_.*]+$"},
         ]}),
         Format::Types => {
-            let types = DTYPE_SETS
+            let types = DTypeSet::NAMED
                 .iter()
-                .copied()
+                .map(|set| set.0)
                 .chain(DType::all().map(DType::name));
             let types: Vec<&str> = types.collect();
             json!({"anyOf": [{"type": "string", "enum": types}, {"type": "string", "pattern": "->"}]})

@@ -11,9 +11,6 @@ use nx_vulkan_abi::{DTypeSet, DeviceInfo, Features};
 use semver::{Version, VersionReq};
 use std::ops::Range;
 
-/// Names of sets of types.
-pub(super) const DTYPE_SETS: &[&str] = &["all", "real", "float", "integer", "signed", "unsigned"];
-
 /// One `[[op]]`.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {

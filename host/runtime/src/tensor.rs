@@ -281,11 +281,7 @@ fn marked(axes: &[usize], rank: usize) -> Option<SmallVec<[bool; 16]>> {
 
 /// Bits of an element. In a buffer the narrow types take a byte.
 fn bits(dtype: DType) -> u64 {
-    match dtype {
-        DType::U2 | DType::S2 => 2,
-        DType::U4 | DType::S4 => 4,
-        _ => 8 * dtype.size(),
-    }
+    dtype.row().map_or(0, |row| row.bits.into())
 }
 
 /// Product of the extents.

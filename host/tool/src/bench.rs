@@ -6,8 +6,10 @@ use crate::{
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
+use nx_vulkan_abi::dtype::Class;
 use nx_vulkan_host::{Attr, DType, Kind, Result, Runtime, Tensor};
 use nx_vulkan_ops::{
+    element::push_float,
     infer::{self, Spec},
     kernels,
 };
@@ -325,13 +327,11 @@ pub(crate) fn random((dtype, shape): &Spec) -> Vec<u8> {
     for _ in 0..8192 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let value = (state >> 8) as f32 / 16_777_216.0;
-        match *dtype {
-            DType::F64 => block.extend(f64::from(value).to_le_bytes()),
-            DType::F32 => block.extend(value.to_le_bytes()),
-            // The upper half of the f32 is the bf16; the f16 is put together from exponent -1 and the mantissa.
-            DType::BF16 => block.extend(((value.to_bits() >> 16) as u16).to_le_bytes()),
-            DType::F16 => block.extend((0x3800 | (state >> 22) as u16).to_le_bytes()),
-            _ => block.push((state >> 31) as u8),
+        match dtype.class() {
+            Some(Class::Float | Class::Complex) => {
+                push_float(dtype.part(), value.into(), &mut block)
+            }
+            Some(Class::Unsigned | Class::Signed) | None => block.push((state >> 31) as u8),
         }
     }
     let len = (dtype.size() * shape.iter().product::<u64>()) as usize;

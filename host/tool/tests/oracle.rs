@@ -63,9 +63,14 @@ fn cases(part: usize) -> Vec<Case> {
         }
     };
     let expand = |(index, case): (usize, Case)| {
+        let both = [("equal", [0, 1, 0, 0]), ("not_equal", [1, 0, 0, 0])];
         let taken = COMPARISONS.into_iter().skip(index % part).step_by(part);
         match case.op {
             "order" => taken
+                .map(|(op, table)| compared(&case, op, table))
+                .collect(),
+            "equality" => both
+                .into_iter()
                 .map(|(op, table)| compared(&case, op, table))
                 .collect(),
             _ => vec![case],
@@ -99,23 +104,19 @@ impl Column {
         }
     }
 
-    /// Elements as integers that are one apart where floats are neighbours; nothing for NaN.
+    /// Parts of elements as integers that are one apart where floats are neighbours; nothing for NaN.
     fn steps(&self) -> Vec<Option<i128>> {
-        let size = self.dtype.size() as usize;
+        let dtype = self.dtype.part();
+        let size = dtype.size() as usize;
         let step = |element: &[u8]| {
             let mut word = [0; 8];
             word[..size].copy_from_slice(element);
             let (bits, top) = (u64::from_le_bytes(word), 8 * size as u32 - 1);
-            if !self.dtype.is_float() {
+            if !dtype.is_float() {
                 return Some(i128::from(bits));
             }
             let magnitude = bits & !(1 << top);
-            let precision = [11, 8, 24, 53][match self.dtype {
-                DType::F16 => 0,
-                DType::BF16 => 1,
-                DType::F32 => 2,
-                _ => 3,
-            }];
+            let precision = dtype.row().unwrap().digits;
             let infinity = ((1u64 << (top - precision + 1)) - 1) << (precision - 1);
             let signed = i128::from(magnitude) * if bits >> top == 1 { -1 } else { 1 };
             (magnitude <= infinity).then_some(signed)
@@ -150,6 +151,11 @@ impl Case {
             };
         let (index, (got, expected)) = pairs.enumerate().find_map(far)?;
         let size = |column: &Column| column.dtype.size() as usize;
+        let index = if got.dtype.is_complex() {
+            index / 2
+        } else {
+            index
+        };
         let operands: Vec<String> = self
             .operands
             .iter()

@@ -15,6 +15,7 @@
     } \
     float order(floating x, type n) { return -order(n, x); }
 
+float order(float a, float b) { return a == b ? 0.0 : a < b ? -1.0 : a > b ? 1.0 : uintBitsToFloat(0x7fc00000u); }
 ORDER_OF_FLOAT(int, float, -2147483648.0, 2147483648.0)
 ORDER_OF_FLOAT(uint, float, 0.0, 4294967296.0)
 #ifdef NXV_HAS_INT64
@@ -25,6 +26,9 @@ ORDER_OF_FLOAT(int64_t, double, -9223372036854775808.0LF, 9223372036854775808.0L
 ORDER_OF_FLOAT(uint64_t, double, 0.0LF, 18446744073709551616.0LF)
 #endif
 
+#ifdef NXV_HAS_FP64
+float order(double a, float b) { return a == double(b) ? 0.0 : uintBitsToFloat(0x7fc00000u); }
+#endif
 float order(uint64_t a, uint64_t b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; }
 float order(int64_t a, int64_t b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; }
 float order(uint64_t a, int64_t b) { return b < 0L ? 1.0 : order(a, uint64_t(b)); }
@@ -84,5 +88,20 @@ MIXED_CLIP(int64_t, int64_t, uint64_t)
 MIXED_CLIP(uint64_t, uint64_t, int64_t)
 MIXED_CLIP(uint64_t, int64_t, uint64_t)
 MIXED_CLIP(int64_t, uint64_t, uint64_t)
+#endif
+
+// Complex numbers have no order: 0 where they are equal, else NaN.
+#define EQUAL_TO_COMPLEX(type) \
+    float order(type a, vec2 b) { return truth(b.y) ? uintBitsToFloat(0x7fc00000u) : order(a, b.x); } \
+    float order(vec2 a, type b) { return order(b, a); }
+EQUAL_TO_COMPLEX(float)
+EQUAL_TO_COMPLEX(int)
+EQUAL_TO_COMPLEX(uint)
+#ifdef NXV_HAS_INT64
+EQUAL_TO_COMPLEX(int64_t)
+EQUAL_TO_COMPLEX(uint64_t)
+#endif
+#ifdef NXV_HAS_FP64
+EQUAL_TO_COMPLEX(double)
 #endif
 #endif

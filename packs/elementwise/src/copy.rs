@@ -1,6 +1,6 @@
 //! Plans of `as_type` with one type in and out: bytes move, whatever they mean.
 
-use crate::dispatch::{self, Code, Params, Step, WORKGROUP, vector};
+use crate::dispatch::{self, Code, Params, Step, WORKGROUP};
 use crate::map::lacks;
 use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
@@ -104,8 +104,9 @@ fn transpose(
         ] {
             defines.push(define(name, number.to_string()));
         }
-        defines.push(define("A_VECTOR", vector(code.storage[0], width)));
-        defines.push(define("R_VECTOR", vector(code.storage[0], width)));
+        let vector = glsl::vector(code.storage[0], width).unwrap_or(code.storage[0]);
+        defines.push(define("A_VECTOR", vector));
+        defines.push(define("R_VECTOR", vector));
         let tiles = |axis: usize| part.shape[axis].div_ceil(tile);
         let batch: u64 = order[2..].iter().map(|axis| part.shape[*axis]).product();
         Step {

@@ -1,7 +1,7 @@
 //! Plans of the ops without operands: an expression of the index, or one repeated element.
 
 use crate::copy::{MAX_SIZE, raw_type};
-use crate::dispatch::{INDEX_LIMIT, Params, Step, WORKGROUP, assemble, vector};
+use crate::dispatch::{INDEX_LIMIT, Params, Step, WORKGROUP, assemble};
 use crate::map::{cast, decline_unless_supported};
 use crate::space::{Part, Space};
 use crate::table::Op;
@@ -140,7 +140,8 @@ fn dispatches(
         inner,
         bits,
     } = content;
-    defines.push(define("R_VECTOR", vector(storage, width)));
+    let vector = glsl::vector(storage, width).unwrap_or(storage);
+    defines.push(define("R_VECTOR", vector));
     defines.push(define("WORKGROUP", WORKGROUP.to_string()));
     defines.push(define("WIDTH", width.to_string()));
     defines.push(define("EXPRESSION", op.glsl.as_str()));

@@ -2,7 +2,8 @@
 
 use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
-    BufArg, Define, DeviceInfo, DeviceKind, Dispatch, Plan, Refusal, ShaderVariant, glsl::define,
+    BufArg, Define, DeviceInfo, DeviceKind, Dispatch, Plan, Refusal, ShaderVariant,
+    glsl::{self, define},
 };
 
 /// Invocations of a workgroup.
@@ -133,7 +134,10 @@ fn layout_defines(space: &Space, part: &Part, code: &Code, width: u64) -> Vec<De
     defines.push(define("INPUTS", space.inputs.len().to_string()));
     let names = NAMES[..space.inputs.len()].iter().chain(&["R"]);
     for (name, storage) in names.zip(&code.storage) {
-        defines.push(define(format!("{name}_VECTOR"), vector(storage, width)));
+        defines.push(define(
+            format!("{name}_VECTOR"),
+            glsl::vector(storage, width).unwrap_or(storage),
+        ));
     }
     for ((name, input), at) in NAMES.iter().zip(&space.inputs).zip(&part.at) {
         defines.push(define(format!("{name}_READ"), read(input, *at, width)));
@@ -151,24 +155,6 @@ fn read(input: &Walk, at: u64, width: u64) -> &'static str {
         }
         _ => "READ_STEPS",
     }
-}
-
-/// The GLSL type of `width` elements of `storage`.
-pub(crate) fn vector(storage: &str, width: u64) -> String {
-    let prefix = match storage {
-        _ if width == 1 => return storage.to_owned(),
-        "float" => "",
-        "double" => "d",
-        "int" => "i",
-        "uint" => "u",
-        "int8_t" => "i8",
-        "uint8_t" => "u8",
-        "int16_t" => "i16",
-        "uint16_t" => "u16",
-        "int64_t" => "i64",
-        _ => "u64",
-    };
-    format!("{prefix}vec{width}")
 }
 
 /// Bytes of a `Params` block, in std430 layout.

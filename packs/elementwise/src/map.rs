@@ -3,7 +3,7 @@
 use crate::dispatch::{self, Code};
 use crate::mixed;
 use crate::space::{Space, Walk};
-use crate::table::{Compute, Op, merge};
+use crate::table::{Compute, Op};
 use nx_vulkan_abi::{
     DType, Define, DeviceKind, Features, InputAs, Plan, Refusal, Request,
     glsl::{self, define},
@@ -21,7 +21,12 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(Plan::default());
     }
     let space = Space::of(request)?;
-    code.width = space.width();
+    let has_vectors = |storage: &&'static str| glsl::vector(storage, 2).is_some();
+    code.width = if code.storage.iter().all(has_vectors) {
+        space.width()
+    } else {
+        1
+    };
     let transposed = transposed_inputs(&space, request);
     if !transposed.is_empty() {
         return Err(Refusal::InputsAs(transposed));
@@ -46,7 +51,7 @@ fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
 fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     let result = request.outputs[0].dtype;
     let types: Vec<DType> = request.inputs.iter().map(|input| input.dtype).collect();
-    let merged = types.iter().copied().reduce(merge).unwrap_or(result);
+    let merged = types.iter().copied().reduce(DType::merge).unwrap_or(result);
     let outgrown = mixed::outgrow(&types);
     let (whole, ordered) = (outgrown && result.is_integer(), mixed::is_ordered(&types));
     let computed = |index: usize| match op.compute(index) {
@@ -104,7 +109,13 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
         _ => {}
     }
-    code.defines.push(define("EXPRESSION", op.glsl.as_str()));
+    let is_complex = types
+        .iter()
+        .chain([&result])
+        .any(|dtype| dtype.is_complex());
+    let complex = op.complex.as_ref().filter(|_| is_complex && !ordered);
+    code.defines
+        .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));
     Ok(code)
 }
 

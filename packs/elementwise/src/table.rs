@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request};
+use nx_vulkan_abi::{DTypeSet, Refusal, Request};
 use serde::Deserialize;
 use std::sync::OnceLock;
 
@@ -43,6 +43,8 @@ pub(crate) struct Op {
     compute: Vec<Compute>,
     /// Expression of `a`, `b`, `c`, or of the index `i`.
     pub(crate) glsl: String,
+    /// The expression where operands or result are complex, if it is another one.
+    pub(crate) complex: Option<String>,
     /// Whether the expression calls functions of the math headers.
     #[serde(default)]
     pub(crate) math: bool,
@@ -156,23 +158,4 @@ fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
         gives: set(&op.gives)?,
         op,
     })
-}
-
-/// The type to which operands of both types convert for a comparison, as `docs/ops.md` defines merging.
-pub(crate) fn merge(a: DType, b: DType) -> DType {
-    match (a.is_float(), b.is_float()) {
-        (true, true) if a.size() == b.size() && a != b => DType::F32,
-        (true, false) => a,
-        (false, true) => b,
-        (false, false) if a.is_signed() != b.is_signed() => {
-            let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
-            let wanted = signed.size().max((unsigned.size() * 2).min(8));
-            let all = [DType::S8, DType::S16, DType::S32, DType::S64];
-            all.into_iter()
-                .find(|t| t.size() == wanted)
-                .unwrap_or(DType::S64)
-        }
-        _ if a.size() >= b.size() => a,
-        _ => b,
-    }
 }

@@ -16,19 +16,14 @@ pub(crate) fn threads(device: &DeviceInfo<'_>) -> u32 {
 
 /// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
 fn pack(dtype: DType) -> (&'static str, &'static str, u32) {
-    match dtype {
-        DType::U8 => ("u8vec4", "uvec4", 4),
-        DType::U16 => ("u16vec4", "uvec4", 4),
-        DType::U32 => ("uvec4", "uvec4", 4),
-        DType::U64 => ("u64vec2", "u64vec2", 2),
-        DType::S8 => ("i8vec4", "ivec4", 4),
-        DType::S16 => ("i16vec4", "ivec4", 4),
-        DType::S32 => ("ivec4", "ivec4", 4),
-        DType::S64 => ("i64vec2", "i64vec2", 2),
-        DType::F16 | DType::BF16 => ("u16vec4", "vec4", 4),
-        DType::F64 => ("dvec2", "dvec2", 2),
-        _ => ("vec4", "vec4", 4),
-    }
+    let register = glsl::of(dtype).map_or(dtype, |glsl| glsl.register);
+    let width = 16 / register.size().max(4);
+    let vector = |dtype: DType| {
+        let glsl = glsl::of(dtype);
+        glsl.and_then(|glsl| glsl::vector(glsl.storage, width))
+            .unwrap_or("vec4")
+    };
+    (vector(dtype), vector(register), width as u32)
 }
 
 /// Elements of a pack.

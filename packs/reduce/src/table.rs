@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request};
+use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request, glsl};
 use serde::Deserialize;
 use std::sync::OnceLock;
 
@@ -150,12 +150,7 @@ fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
 
 /// The type whose memory form is the register form of `dtype`.
 fn register(dtype: DType) -> DType {
-    match dtype {
-        DType::U8 | DType::U16 => DType::U32,
-        DType::S8 | DType::S16 => DType::S32,
-        DType::F16 | DType::BF16 => DType::F32,
-        other => other,
-    }
+    glsl::of(dtype).map_or(dtype, |glsl| glsl.register)
 }
 
 #[cfg(test)]
@@ -177,7 +172,8 @@ mod tests {
             "argmin",
         ];
         assert_eq!(ops, all);
-        assert!(rows.iter().all(|row| row.takes == DTypeSet::REAL));
+        assert_eq!(rows[0].takes, DTypeSet::NUMBER);
+        assert!(rows[1..].iter().all(|row| row.takes == DTypeSet::REAL));
         assert_eq!(rows[2].gives, DTypeSet::of(&[DType::U8]));
     }
 

@@ -23,29 +23,6 @@ const COMPENSATED_GROUPS_PER_UNIT: u64 = 4;
 /// States that an invocation keeps of a row, so that additions do not wait for one another.
 const ROW_STATES: u64 = 4;
 
-/// Type, lowest and highest value of it, in its register form. glslang reads defines before extensions are on, so there
-/// are no 64-bit literals.
-const BOUNDS: &[(DType, &str, &str)] = &[
-    (DType::U8, "0u", "255u"),
-    (DType::U16, "0u", "65535u"),
-    (DType::U32, "0u", "0xffffffffu"),
-    (DType::U64, "uint64_t(0)", "(~uint64_t(0))"),
-    (DType::S8, "-128", "127"),
-    (DType::S16, "-32768", "32767"),
-    (DType::S32, "int(0x80000000u)", "0x7fffffff"),
-    (DType::S64, "(int64_t(1) << 63)", "(~(int64_t(1) << 63))"),
-    (DType::F16, FLOAT_LOWEST, FLOAT_HIGHEST),
-    (DType::BF16, FLOAT_LOWEST, FLOAT_HIGHEST),
-    (DType::F32, FLOAT_LOWEST, FLOAT_HIGHEST),
-    (
-        DType::F64,
-        "packDouble2x32(uvec2(0u, 0xfff00000u))",
-        "packDouble2x32(uvec2(0u, 0x7ff00000u))",
-    ),
-];
-const FLOAT_LOWEST: &str = "uintBitsToFloat(0xff800000u)";
-const FLOAT_HIGHEST: &str = "uintBitsToFloat(0x7f800000u)";
-
 /// An op on the types of one request.
 #[derive(Debug)]
 pub(crate) struct Typed<'a> {
@@ -107,12 +84,17 @@ impl<'a> Typed<'a> {
         } else {
             GROUPS_PER_UNIT
         };
-        Tuning::new(
-            request.device,
-            LOAD_BYTES / self.operand.size(),
-            self.state_bytes(),
-            groups,
-        )
+        Tuning::new(request.device, self.widest(), self.state_bytes(), groups)
+    }
+
+    /// Elements that one load takes at most.
+    fn widest(&self) -> u64 {
+        let has_vectors = glsl::of(self.operand).is_some_and(|glsl| glsl.vectors.is_some());
+        if has_vectors {
+            LOAD_BYTES / self.operand.size()
+        } else {
+            1
+        }
     }
 
     /// Whether a state has a second field.
@@ -189,25 +171,14 @@ impl<'a> Typed<'a> {
     /// How the shader names `width` elements: a vector of them, or of 32-bit words that hold several.
     fn vector(&self, width: u64) -> Vec<Define> {
         let (storage, _) = glsl::types(self.operand).unwrap_or_default();
-        let vector = match (width, storage) {
-            (1, _) => storage.to_owned(),
-            (_, "float") => format!("vec{width}"),
-            (_, "double") => format!("dvec{width}"),
-            (5.., _) => {
-                let packed = width / 4;
-                return vec![
-                    define("A_VECTOR", "uvec4"),
-                    define("PACKED", packed.to_string()),
-                ];
-            }
-            (_, integer) => {
-                let name = integer.trim_end_matches("_t");
-                format!(
-                    "{}vec{width}",
-                    name.replace("uint", "u").replace("int", "i")
-                )
-            }
-        };
+        if width > 4 {
+            let packed = width / 4;
+            return vec![
+                define("A_VECTOR", "uvec4"),
+                define("PACKED", packed.to_string()),
+            ];
+        }
+        let vector = glsl::vector(storage, width).unwrap_or(storage);
         vec![define("A_VECTOR", vector)]
     }
 
@@ -223,8 +194,8 @@ impl<'a> Typed<'a> {
     }
 
     fn defines(&self, request: &Request<'_>, tuning: &Tuning) -> Vec<Define> {
-        let bounds = BOUNDS.iter().find(|row| row.0 == self.operand);
-        let (_, lowest, highest) = bounds.copied().unwrap_or((self.operand, "0", "0"));
+        let bounds = glsl::of(self.operand).and_then(|glsl| glsl.bounds);
+        let (lowest, highest) = bounds.unwrap_or(("0", "0"));
         let glsl = format!("({})", self.row.op.glsl);
         let mut defines: Vec<Define> = Vec::new();
         for (name, dtype) in [

@@ -1,8 +1,10 @@
 //! Comparison of two results, element by element. What is allowed is in `tolerance`.
 
-use super::oracle::float;
 use nx_vulkan_abi::DType;
-use nx_vulkan_ops::tolerance::{Growth, Tolerance};
+use nx_vulkan_ops::{
+    element::float,
+    tolerance::{Growth, Tolerance},
+};
 
 /// What is expected of a result.
 #[derive(Debug)]
@@ -41,11 +43,14 @@ pub(super) struct Wrong {
 /// Compares `got` with what is expected.
 pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) -> Verdict {
     let mut verdict = Verdict::default();
-    if !expected.dtype.is_float() {
+    // The parts of a complex number are judged one by one.
+    let dtype = expected.dtype.part();
+    if !dtype.is_float() {
         verdict.wrong = exact(expected, got);
         return verdict;
     }
-    let size = expected.dtype.size() as usize;
+    let size = dtype.size() as usize;
+    let parts = expected.dtype.size() as usize / size;
     let elements = expected
         .bytes
         .chunks_exact(size)
@@ -54,11 +59,8 @@ pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) 
         if want == have {
             continue;
         }
-        let (want, have) = (
-            Float::read(expected.dtype, want),
-            Float::read(expected.dtype, have),
-        );
-        let slack = slack(expected, tolerance, index);
+        let (want, have) = (Float::read(dtype, want), Float::read(dtype, have));
+        let slack = slack(expected, tolerance, index / parts);
         if want.accepts(&have, tolerance, slack) {
             verdict.ulp = verdict.ulp.max(want.distance(&have).unwrap_or(0));
             continue;
@@ -68,7 +70,7 @@ pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) 
             let mut others = expected
                 .others
                 .iter()
-                .map(|bytes| Float::read(expected.dtype, &bytes[range.clone()]));
+                .map(|bytes| Float::read(dtype, &bytes[range.clone()]));
             let zeros = Tolerance {
                 zeros_equal: true,
                 ..*tolerance
@@ -84,7 +86,7 @@ pub(super) fn judge(expected: &Expected<'_>, got: &[u8], tolerance: &Tolerance) 
             }
         }
         verdict.wrong.get_or_insert_with(|| Wrong {
-            index: index as u64,
+            index: (index / parts) as u64,
             got: have.to_string(),
             expected: want.to_string(),
             ulp: want.distance(&have),
@@ -127,7 +129,7 @@ fn show(dtype: DType, bytes: &[u8]) -> String {
 }
 
 fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack {
-    let computed_in = if expected.dtype == DType::F64 {
+    let computed_in = if expected.dtype.part() == DType::F64 {
         f64::EPSILON
     } else {
         f32::EPSILON.into()
@@ -211,14 +213,12 @@ impl Float {
 
     /// Distance to the next number of larger magnitude.
     fn ulp(&self) -> f64 {
-        let (digits, lowest) = match self.dtype {
-            DType::F16 => (10, -14),
-            DType::BF16 => (7, -126),
-            DType::F32 => (23, -126),
-            _ => (52, -1022),
-        };
+        let (digits, lowest) = self
+            .dtype
+            .row()
+            .map_or((53, -1022), |row| (row.digits as i32, row.lowest_exponent));
         let exponent = (self.value.abs().to_bits() >> 52) as i32 - 1023;
-        f64::from(exponent.max(lowest) - digits).exp2()
+        f64::from(exponent.max(lowest) + 1 - digits).exp2()
     }
 
     /// Whether it is zero, denormal or the smallest normal number of the type it was computed in, which for f16 is f32.

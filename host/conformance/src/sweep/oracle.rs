@@ -1,16 +1,15 @@
 //! What the host kernel answers to a case, with what the tolerance needs to know beside it.
 
 use super::{cases::Case, judge::Expected};
-use half::{bf16, f16};
 use kernels::{Out, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::Tensor;
 use nx_vulkan_ops::{
     Result,
+    element::{float, push_float},
     infer::Spec,
     kernels,
     tolerance::{Growth, Tolerance},
-    values::push_float,
 };
 
 /// The host kernel's answer.
@@ -185,17 +184,12 @@ fn terms(case: &Case) -> u64 {
 
 /// The operands with denormals replaced by zeros; nothing where there are none.
 fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
-    let computed = |view: &Tensor| {
-        if case.outputs[0].0.is_float() {
-            case.outputs[0].0
-        } else {
-            view.dtype()
-        }
-    };
+    let result = case.outputs[0].0.part();
+    let computed = |dtype: DType| if result.is_float() { result } else { dtype };
     let mut changed = false;
     let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
-        let dtype = view.dtype();
-        let wide = dtype == DType::F64 && computed(view) == DType::F64;
+        let dtype = view.dtype().part();
+        let wide = dtype == DType::F64 && computed(dtype) == DType::F64;
         let smallest = if wide {
             f64::MIN_POSITIVE
         } else {
@@ -222,7 +216,7 @@ fn without_denormals(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Option
 fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Vec<u8>>> {
     let mut infinite = false;
     let mut replace = |(base, view): (&Vec<u8>, &Tensor)| {
-        let dtype = view.dtype();
+        let dtype = view.dtype().part();
         let mut bytes = Vec::with_capacity(base.len());
         for element in base.chunks_exact(dtype.size() as usize) {
             match float(dtype, element) {
@@ -241,12 +235,17 @@ fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Ve
     infinite.then_some(replaced)
 }
 
-/// The absolute values as f64.
+/// The absolute values as f64, those of complex numbers too.
 fn magnitudes(dtype: DType, base: &[u8]) -> Vec<u8> {
-    let magnitude = |element: &[u8]| {
-        float(dtype, element)
-            .unwrap_or_else(|| integer(dtype, element))
+    let part = dtype.part();
+    let value = |element: &[u8]| {
+        float(part, element)
+            .unwrap_or_else(|| integer(part, element))
             .abs()
+    };
+    let magnitude = |element: &[u8]| {
+        let parts = element.chunks_exact(part.size() as usize).map(value);
+        parts.fold(0.0, f64::hypot)
     };
     base.chunks_exact(dtype.size() as usize)
         .flat_map(|element| magnitude(element).to_le_bytes())
@@ -266,16 +265,5 @@ fn integer(dtype: DType, element: &[u8]) -> f64 {
         (bits as i64 >> unused) as f64
     } else {
         (bits >> unused) as f64
-    }
-}
-
-/// The element's value, if it is of a float type.
-pub(super) fn float(dtype: DType, element: &[u8]) -> Option<f64> {
-    match dtype {
-        DType::F16 => Some(f16::from_bits(word(element) as u16).to_f64()),
-        DType::BF16 => Some(bf16::from_bits(word(element) as u16).to_f64()),
-        DType::F32 => Some(f32::from_bits(word(element) as u32).into()),
-        DType::F64 => Some(f64::from_bits(word(element))),
-        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     reduce::{Reduction, kept, reductions},
-    shared::{ELEMENTWISE, MIXED, REAL, at_most_one_axis, default, pairs, real, without},
+    shared::{ELEMENTWISE, MIXED, REAL, at_most_one_axis, default, pairs, types_of, without},
 };
 use crate::{
     attrs::{Attr, ints},
@@ -13,7 +13,7 @@ use crate::{
     tolerance::Bound,
     values::Domain::Repeating,
 };
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, DTypeSet};
 
 static ARG: Contract = Contract {
     title: "Index of an extreme element",
@@ -72,13 +72,16 @@ static ARG: Contract = Contract {
         chosen.into_iter().map(&mut problem).collect()
     },
     mixed: |_| {
-        let integers: Vec<DType> = real().into_iter().filter(|d| d.is_integer()).collect();
+        let integers = types_of(DTypeSet::INTEGER);
         let types = |(x, y)| Types {
             inputs: vec![x],
             output: Some(y),
         };
         (
-            pairs(&real(), &integers).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &integers)
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED / 2,
         )
     },

@@ -1,6 +1,6 @@
 //! `as_type`.
 
-use super::shared::{ELEMENTWISE, REAL, pairs, real};
+use super::shared::{ELEMENTWISE, NUMBER, pairs, types_of};
 use crate::{
     kernels::{Kernel, convert},
     op::{Contract, Gives, Op, Types},
@@ -17,7 +17,7 @@ static CAST: Contract = Contract {
         output: Some(dtype),
     },
     mixed: |_| {
-        let all = pairs(&real(), &real());
+        let all = pairs(&types_of(NUMBER), &types_of(NUMBER));
         let types = |&(x, y): &(_, _)| Types {
             inputs: vec![x],
             output: Some(y),
@@ -30,10 +30,11 @@ static CAST: Contract = Contract {
 pub(super) const OPS: &[Op] = &[Op {
     name: "as_type",
     doc: "x in the result's type. Float to integer truncates; NaN gives 0; values outside the range give the nearest \
-          bound, infinities included. Integer to integer wraps. To float rounds to nearest even. The same type copies \
+          bound, infinities included. Integer to integer wraps. To float rounds to nearest even. A complex number gives \
+          its real part, and comes from a real one with imaginary part 0. The same type copies \
           bytes, whatever the type",
     contract: &CAST,
-    takes: &[REAL],
+    takes: &[NUMBER],
     gives: Gives::Any,
     bound: Bound::MOVES,
     domains: &[Domain::Any],

@@ -1,8 +1,7 @@
 //! Elementwise ops of three operands: `select` and `clip`.
 
-use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, real};
+use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, types_of};
 use crate::{
-    infer::merge,
     kernels::{Kernel, binary},
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
@@ -15,7 +14,7 @@ static SELECT: Contract = Contract {
     operands: &["pred", "on_true", "on_false"],
     infer: |op, inputs, attrs| {
         let (_, shape) = (ELEMENTWISE.infer)(op, inputs, attrs)?;
-        Ok((merge(inputs[1].0, inputs[2].0), shape))
+        Ok((inputs[1].0.merge(inputs[2].0), shape))
     },
     alone: |_, dtype| Types {
         inputs: vec![DType::U8, dtype, dtype],
@@ -24,10 +23,13 @@ static SELECT: Contract = Contract {
     mixed: |_| {
         let types = |(x, y)| Types {
             inputs: vec![x, y, x],
-            output: Some(merge(x, y)),
+            output: Some(x.merge(y)),
         };
         (
-            pairs(&real(), &real()).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL))
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED,
         )
     },
@@ -43,7 +45,10 @@ static CLIP: Contract = Contract {
             output: None,
         };
         (
-            pairs(&real(), &real()).into_iter().map(types).collect(),
+            pairs(&types_of(REAL), &types_of(REAL))
+                .into_iter()
+                .map(types)
+                .collect(),
             MIXED,
         )
     },

@@ -1,6 +1,6 @@
 //! Reductions over axes.
 
-use super::shared::{ELEMENTWISE, REAL, default, in_range, result_type, some, without};
+use super::shared::{ELEMENTWISE, NUMBER, REAL, default, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
     kernels::{Desc, Kernel, reduce},
@@ -13,7 +13,7 @@ use crate::{
         Rng,
     },
 };
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, dtype::Class};
 
 const SHAPE: Contract = Contract {
     title: "Reductions",
@@ -66,11 +66,12 @@ static REDUCE: Contract = SHAPE;
 static FOLD: Contract = Contract {
     infer: |op, inputs, attrs| {
         let (dtype, shape) = (SHAPE.infer)(op, inputs, attrs)?;
-        let wide = match dtype {
-            DType::U8 | DType::U16 | DType::U32 => DType::U32,
-            DType::S8 | DType::S16 | DType::S32 => DType::S32,
-            DType::U64 | DType::S64 => DType::S64,
-            other => other,
+        let is_long = dtype.size() == 8;
+        let wide = match dtype.class() {
+            Some(Class::Unsigned) if !is_long => DType::U32,
+            Some(Class::Signed) if !is_long => DType::S32,
+            Some(Class::Unsigned | Class::Signed) => DType::S64,
+            Some(Class::Float | Class::Complex) | None => dtype,
         };
         Ok((wide, shape))
     },
@@ -177,7 +178,7 @@ const SUM: Bound = Bound {
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    row("sum",        &FOLD,   Gives::Real,    (SUM, &[Term]), Kernel::Fold(reduce::sum), "sum, accumulated in the result's type, f16 and bf16 in f32; integers wrap; 0 of nothing"),
+    Op { takes: &[NUMBER], ..row("sum", &FOLD, Gives::Real, (SUM, &[Term]), Kernel::Fold(reduce::sum), "sum, accumulated in the result's type, f16 and bf16 in f32; integers wrap; 0 of nothing") },
     row("product",    &FOLD,   Gives::Real,    (Bound::reduces(Growth::Factors), &[Factor]), Kernel::Fold(reduce::product), "product, accumulated as `sum`; 1 of nothing"),
     row("all",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::all), "1 where no element is 0, also of nothing"),
     row("any",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::any), "1 where some element is not 0"),

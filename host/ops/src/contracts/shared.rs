@@ -2,7 +2,7 @@
 
 use crate::{
     attrs::Attr,
-    infer::{Spec, merge},
+    infer::Spec,
     kernels::Desc,
     layout::Layout,
     op::{self, Contract, Gives, Op, Types},
@@ -13,6 +13,7 @@ use nx_vulkan_abi::{DType, DTypeSet};
 
 pub(super) const REAL: DTypeSet = DTypeSet::REAL;
 pub(super) const INTEGER: DTypeSet = DTypeSet::INTEGER;
+pub(super) const NUMBER: DTypeSet = DTypeSet::NUMBER;
 
 /// Pairs of different types that are tried for each op with more than one operand, of up to 132.
 pub(super) const MIXED: usize = 10;
@@ -46,7 +47,7 @@ pub(super) const ELEMENTWISE: Contract = Contract {
 /// The type that Nx infers, for ops that leave it to their operands.
 pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
     let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
-    let merged = types.iter().copied().reduce(merge);
+    let merged = types.iter().copied().reduce(DType::merge);
     let inferred = match op.gives {
         Gives::Operand => types.first().copied(),
         Gives::Bool => Some(DType::U8),
@@ -141,9 +142,9 @@ pub(super) fn some<T: Copy>(all: &[T], count: usize, rng: &mut Rng) -> Vec<T> {
     chosen
 }
 
-/// The real types.
-pub(super) fn real() -> Vec<DType> {
-    DType::all().filter(|dtype| REAL.has(*dtype)).collect()
+/// The types of a set.
+pub(super) fn types_of(set: DTypeSet) -> Vec<DType> {
+    DType::all().filter(|dtype| set.has(*dtype)).collect()
 }
 
 /// Pairs of different types, the first of `a` and the second of `b`.
@@ -156,7 +157,7 @@ pub(super) fn pairs(a: &[DType], b: &[DType]) -> Vec<(DType, DType)> {
 /// rounded before the op or after it, which `docs/ops.md` does not settle.
 pub(super) fn narrows(x: DType, y: DType) -> bool {
     let half = |dtype: DType| dtype.is_float() && dtype.size() == 2;
-    half(merge(x, y)) && !(half(x) && half(y))
+    half(x.merge(y)) && !(half(x) && half(y))
 }
 
 /// Axes of `shape` without some of them.

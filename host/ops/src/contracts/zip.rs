@@ -1,6 +1,6 @@
 //! Ops of two operands, element by element.
 
-use super::shared::{ELEMENTWISE, INTEGER, MIXED, REAL, narrows, pairs, real};
+use super::shared::{ELEMENTWISE, INTEGER, MIXED, NUMBER, REAL, narrows, pairs, types_of};
 use crate::{
     kernels::{Kernel, binary},
     op::{Contract, Gives, Op, Types},
@@ -8,16 +8,15 @@ use crate::{
     tolerance::Bound,
     values::Domain::{Amount, Any, Flag, NotZero, Positive, Repeating},
 };
-use nx_vulkan_abi::DType;
 
 static ZIP: Contract = Contract {
     title: "Elementwise, two operands",
     operands: &["a", "b"],
     mixed: |op| {
-        let taken: Vec<DType> = real().into_iter().filter(|d| op.takes[0].has(*d)).collect();
+        let taken = types_of(op.takes[0]);
         let all = pairs(&taken, &taken)
             .into_iter()
-            .filter(|&(x, y)| !narrows(x, y));
+            .filter(|&(x, y)| !narrows(x, y) && NUMBER.has(x.merge(y)));
         let types = |(x, y)| Types {
             inputs: vec![x, y],
             output: None,
@@ -65,13 +64,26 @@ const fn logical(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
     }
 }
 
+/// What complex numbers have too.
+const fn numbers(op: Op) -> Op {
+    Op {
+        takes: &[NUMBER, NUMBER],
+        ..op
+    }
+}
+
 const EXACT: Bound = Bound::rounded((0, 0));
+/// Each part of a complex product is a sum of two.
+const PRODUCT: Bound = Bound {
+    mixes: true,
+    ..EXACT
+};
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    arithmetic("add",       EXACT, Kernel::Elementwise(binary::add),      "a + b; integers wrap"),
-    arithmetic("subtract",  EXACT, Kernel::Elementwise(binary::subtract), "a − b; integers wrap"),
-    arithmetic("multiply",  EXACT, Kernel::Elementwise(binary::multiply), "a · b; integers wrap"),
+    numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap")),
+    numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap")),
+    numbers(arithmetic("multiply", PRODUCT, Kernel::Elementwise(binary::multiply), "a · b; integers wrap; the parts of a complex product are sums of two products, each rounded or not")),
     Op { gives: Gives::Float, ..arithmetic("divide", Bound::rounded((1, 2)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too") },
     Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians") },
     Op { domains: &[Positive, Amount], partial: Some(&EXPONENT), ..arithmetic("pow", Bound::rounded((2, 4)), Kernel::Elementwise(binary::pow),
@@ -89,8 +101,8 @@ pub(super) const OPS: &[Op] = &[
         "a · 2^b, wrapping; 0 for b of at least the width; a negative b has no result") },
     Op { domains: &[Any, Amount], partial: Some(&AMOUNT), ..integers("right_shift", Kernel::Elementwise(binary::right_shift),
         "a / 2^b, rounded down; 0 or −1 for b of at least the width; a negative b has no result") },
-    comparison("equal",         Kernel::Elementwise(binary::equal),         "1 where a = b"),
-    comparison("not_equal",     Kernel::Elementwise(binary::not_equal),     "1 where a ≠ b, or either is NaN"),
+    numbers(comparison("equal",         Kernel::Elementwise(binary::equal),         "1 where a = b")),
+    numbers(comparison("not_equal",     Kernel::Elementwise(binary::not_equal),     "1 where a ≠ b, or either is NaN")),
     comparison("greater",       Kernel::Elementwise(binary::greater),       "1 where a > b"),
     comparison("less",          Kernel::Elementwise(binary::less),          "1 where a < b"),
     comparison("greater_equal", Kernel::Elementwise(binary::greater_equal), "1 where a ≥ b"),

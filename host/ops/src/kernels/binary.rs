@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::DType;
 
 use super::Out;
-use super::element::{Register, by_float, by_integer, by_register};
+use super::element::{Complex, Register, by_float, by_integer, by_number, by_register};
 use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
-use super::number::{Float, Integer, Number};
+use super::number::{Float, Integer, Number, Ring};
 use super::operand::{BLOCK, Operand};
-use crate::infer::merge;
+use crate::element::Element;
 use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
 
 /// As `by_register`, or another of its kind, in a register that holds the values of all integer operands.
@@ -36,9 +36,9 @@ macro_rules! kernels {
     )* };
 }
 kernels! {
-    add: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::add));
-    subtract: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::subtract));
-    multiply: |ab, out| by_register!(out.dtype, R => zip(ab, out, any, R::multiply));
+    add: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::add));
+    subtract: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::subtract));
+    multiply: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::multiply));
     min: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::smaller));
     max: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::larger));
     divide: |ab, out| by_float!(out.dtype, R => zip(ab, out, any, R::divide));
@@ -59,8 +59,8 @@ kernels! {
     logical_and: |ab, out| logical(ab, out, |x, y| x & y);
     logical_or: |ab, out| logical(ab, out, |x, y| x | y);
     logical_xor: |ab, out| logical(ab, out, |x, y| x ^ y);
-    equal: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Equal));
-    not_equal: |ab, out| comparison(ab, out, |order| order != Some(Ordering::Equal));
+    equal: |ab, out| equality(ab, out, true);
+    not_equal: |ab, out| equality(ab, out, false);
     greater: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Greater));
     less: |ab, out| comparison(ab, out, |order| order == Some(Ordering::Less));
     greater_equal: |ab, out| comparison(ab, out, |order| order.is_some_and(Ordering::is_ge));
@@ -90,13 +90,36 @@ pub(crate) fn clip(operands: &[Operand], out: &mut Out) -> Outcome {
     by_value!([x, low, high], out, by_register, R => clamp::<R>(x, [low, high], out))
 }
 
+/// Whether the values are equal, which complex numbers may be too; else whether they are not.
+fn equality([a, b]: [&Operand; 2], out: &mut Out, wanted: bool) -> Outcome {
+    match (a.dtype.is_complex(), b.dtype.is_complex()) {
+        (false, false) => comparison([a, b], out, |order| {
+            (order == Some(Ordering::Equal)) == wanted
+        }),
+        (true, true) => compare([a, b], out, |x: &Complex<f64>, y: &Complex<f64>| {
+            (x == y) == wanted
+        }),
+        (true, false) => equality([b, a], out, wanted),
+        (false, true) if is_long(a) => compare([a, b], out, |n: &i128, y: &Complex<f64>| {
+            (y.im == 0.0 && order(*n, y.re) == Some(Ordering::Equal)) == wanted
+        }),
+        (false, true) => compare([a, b], out, |x: &f64, y: &Complex<f64>| {
+            (y.im == 0.0 && *x == y.re) == wanted
+        }),
+    }
+}
+
+/// Whether f64 does not hold all values of its type.
+fn is_long(x: &Operand) -> bool {
+    x.dtype.is_integer() && x.dtype.size() == 8
+}
+
 /// Compares values, not what they round to in a common type; `holds` judges their order, nothing for NaN.
 fn comparison(
     [a, b]: [&Operand; 2],
     out: &mut Out,
-    holds: fn(Option<Ordering>) -> bool,
+    holds: impl Fn(Option<Ordering>) -> bool + Sync,
 ) -> Outcome {
-    let is_long = |x: &Operand| x.dtype.is_integer() && x.dtype.size() == 8;
     if is_long(a) && b.dtype.is_float() {
         return compare([a, b], out, |n: &i128, x: &f64| holds(order(*n, *x)));
     }
@@ -130,7 +153,7 @@ fn shared(a: DType, b: DType) -> DType {
     if a.is_integer() != b.is_integer() && integer.size() > 2 {
         return DType::F64;
     }
-    merge(a, b)
+    a.merge(b)
 }
 
 /// Conversion to f64 keeps what is 0 and what is not, for every type.

@@ -91,6 +91,10 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
             names(*takes)
         ));
     }
+    let is_complex = |desc: &Desc| desc.dtype.is_complex();
+    if op.gives == Gives::Real && inputs.iter().any(is_complex) && judged(out) {
+        return Err(format!("the result must be complex, not {}", out.dtype));
+    }
     let first = inputs.first().map(|desc| desc.dtype);
     let all_judged = inputs.iter().chain([out]).all(judged);
     if (all_judged || op.gives == Gives::Bool) && !op.gives.allows(out.dtype, first) {

@@ -1,11 +1,12 @@
-//! `as_type`: every real type to every other, and copies of whatever type.
+//! `as_type`: every type that is computed with to every other, and copies of whatever type.
 
 use nx_vulkan_abi::dtype::DType;
 
 use super::Out;
-use super::element::{Odd, by_register};
+use super::element::{Odd, by_number};
 use super::elementwise::{Outcome, for_each_block, map};
 use super::operand::{BLOCK, Operand};
+use crate::element::Element;
 
 pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {
@@ -16,7 +17,7 @@ pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     }
     match out.dtype {
         DType::F16 | DType::BF16 => narrow(x, out),
-        dtype => by_register!(dtype, R => map(x, out, |x: R| x)),
+        dtype => by_number!(dtype, R => map(x, out, |x: R| x)),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Elements in memory and the registers they are computed in: loads, stores, conversions. No arithmetic.
 
+use crate::element::Element;
 use half::{bf16, f16};
-use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::DType;
 
 /// Conversion as `as_type` defines it: integers wrap, floats round to nearest even or saturate.
 pub(super) trait Cast<T> {
     fn cast(value: T) -> Self;
 }
 
-/// What elements of every real type convert to. 16-bit floats arrive as f32.
+/// What elements of every type convert to. 16-bit floats arrive as f32.
 pub(super) trait FromElement:
     Copy
     + Default
@@ -22,13 +23,12 @@ pub(super) trait FromElement:
     + Cast<i64>
     + Cast<f32>
     + Cast<f64>
+    + Cast<Complex<f32>>
 {
 }
 
 /// A type that results are computed in.
-pub(super) trait Register:
-    FromElement + PartialEq + PartialOrd + Send + Sync + 'static
-{
+pub(super) trait Register: FromElement + PartialEq + Send + Sync + 'static {
     /// Writes `values` as elements of `dtype`: a type of the register's family that is not wider, its own where there is no choice.
     fn store(values: &[Self], dtype: DType, bytes: &mut [u8]);
 }
@@ -42,6 +42,13 @@ macro_rules! casts {
                 value as $to
             }
         })*
+        /// The real part.
+        impl Cast<Complex<f32>> for $to {
+            #[inline(always)]
+            fn cast(value: Complex<f32>) -> $to {
+                value.re as $to
+            }
+        }
         impl FromElement for $to {}
     };
 }
@@ -60,38 +67,62 @@ macro_rules! wide_integer_registers {
     ($($t:ty),*) => { $(impl Register for $t {
         /// Wraps to narrower types: sums, products and `dot` of all integer types are computed here.
         fn store(values: &[$t], dtype: DType, bytes: &mut [u8]) {
-            match dtype.size() {
-                1 => put(values, bytes, |x| (x as u8).to_ne_bytes()),
-                2 => put(values, bytes, |x| (x as u16).to_ne_bytes()),
-                4 => put(values, bytes, |x| (x as u32).to_ne_bytes()),
-                _ => put(values, bytes, |x| (x as u64).to_ne_bytes()),
+            match Element::of(dtype) {
+                Ok(Element::U8 | Element::S8) => put(values, bytes, |x| (x as u8).to_ne_bytes()),
+                Ok(Element::U16 | Element::S16) => put(values, bytes, |x| (x as u16).to_ne_bytes()),
+                Ok(Element::U32 | Element::S32) => put(values, bytes, |x| (x as u32).to_ne_bytes()),
+                Ok(Element::U64 | Element::S64) => put(values, bytes, |x| (x as u64).to_ne_bytes()),
+                Ok(Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64)
+                | Err(_) => misfit(dtype),
             }
         }
     })* };
 }
 wide_integer_registers!(i32, i64, i128);
 
+/// Every element but the floats.
+macro_rules! no_narrower_float {
+    () => {
+        Element::U8
+            | Element::U16
+            | Element::U32
+            | Element::U64
+            | Element::S8
+            | Element::S16
+            | Element::S32
+            | Element::S64
+            | Element::C64
+    };
+}
+
+/// A result of a type that its register does not store: the kernels were chosen by that type, so there is none.
+fn misfit(dtype: DType) {
+    debug_assert!(false, "no register of {dtype}");
+}
+
 impl Register for f32 {
     fn store(values: &[f32], dtype: DType, bytes: &mut [u8]) {
-        match dtype {
-            DType::F16 => put(values, bytes, |x| f16::from_f32(x).to_ne_bytes()),
-            DType::BF16 => put(values, bytes, |x| bf16::from_f32(x).to_ne_bytes()),
-            _ => put(values, bytes, f32::to_ne_bytes),
+        match Element::of(dtype) {
+            Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x).to_ne_bytes()),
+            Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x).to_ne_bytes()),
+            Ok(Element::F32) => put(values, bytes, f32::to_ne_bytes),
+            Ok(no_narrower_float!() | Element::F64) | Err(_) => misfit(dtype),
         }
     }
 }
 
 impl Register for f64 {
     fn store(values: &[f64], dtype: DType, bytes: &mut [u8]) {
-        match dtype {
-            DType::F16 => put(values, bytes, |x| {
+        match Element::of(dtype) {
+            Ok(Element::F16) => put(values, bytes, |x| {
                 f16::from_f32(round_to_odd(x)).to_ne_bytes()
             }),
-            DType::BF16 => put(values, bytes, |x| {
+            Ok(Element::BF16) => put(values, bytes, |x| {
                 bf16::from_f32(round_to_odd(x)).to_ne_bytes()
             }),
-            DType::F32 => put(values, bytes, |x| (x as f32).to_ne_bytes()),
-            _ => put(values, bytes, f64::to_ne_bytes),
+            Ok(Element::F32) => put(values, bytes, |x| (x as f32).to_ne_bytes()),
+            Ok(Element::F64) => put(values, bytes, f64::to_ne_bytes),
+            Ok(no_narrower_float!()) | Err(_) => misfit(dtype),
         }
     }
 }
@@ -123,14 +154,21 @@ impl Cast<i64> for Odd {
     }
 }
 
+impl Cast<Complex<f32>> for Odd {
+    fn cast(value: Complex<f32>) -> Odd {
+        Odd::cast(value.re)
+    }
+}
+
 impl FromElement for Odd {}
 
 impl Odd {
     /// Writes `values` as elements of `dtype`, f16 or bf16.
     pub(super) fn store(values: &[Odd], dtype: DType, bytes: &mut [u8]) {
-        match dtype {
-            DType::F16 => put(values, bytes, |x| f16::from_f32(x.0).to_ne_bytes()),
-            _ => put(values, bytes, |x| bf16::from_f32(x.0).to_ne_bytes()),
+        match Element::of(dtype) {
+            Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x.0).to_ne_bytes()),
+            Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x.0).to_ne_bytes()),
+            Ok(no_narrower_float!() | Element::F32 | Element::F64) | Err(_) => misfit(dtype),
         }
     }
 }
@@ -158,7 +196,49 @@ fn put<const N: usize, T: Copy>(values: &[T], bytes: &mut [u8], to_bytes: impl F
     }
 }
 
-/// Runs `$body` with `$R` naming the register that elements of `$dtype` are computed in.
+/// A complex number.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Complex<T> {
+    pub(super) re: T,
+    pub(super) im: T,
+}
+
+macro_rules! complex_registers {
+    ($($part:ty),*; $from:tt) => { $(complex_registers!(@one $part, $from);)* };
+    (@one $part:ty, ($($from:ty),*)) => {
+        $(impl Cast<$from> for Complex<$part> {
+            #[inline(always)]
+            fn cast(value: $from) -> Complex<$part> {
+                Complex { re: value as $part, im: 0.0 }
+            }
+        })*
+
+        impl Cast<Complex<f32>> for Complex<$part> {
+            #[inline(always)]
+            fn cast(value: Complex<f32>) -> Complex<$part> {
+                Complex { re: value.re.into(), im: value.im.into() }
+            }
+        }
+
+        impl FromElement for Complex<$part> {}
+
+        impl Register for Complex<$part> {
+            /// Rounds each part to that of c64.
+            fn store(values: &[Self], dtype: DType, bytes: &mut [u8]) {
+                if dtype != DType::C64 {
+                    return misfit(dtype);
+                }
+                put(values, bytes, |x| {
+                    let parts = [x.re as f32, x.im as f32].map(f32::to_ne_bytes);
+                    parts.as_flattened().try_into().unwrap_or([0; 8])
+                });
+            }
+        }
+    };
+}
+complex_registers!(f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
+
+/// Runs `$body` with `$R` naming the register that elements of `$dtype`, a real type, are computed in.
 macro_rules! by_register {
     ($dtype:expr, $R:ident => $body:expr) => {
         match $dtype {
@@ -168,19 +248,43 @@ macro_rules! by_register {
     };
 }
 
+/// As `by_register`, for complex numbers too.
+macro_rules! by_number {
+    ($dtype:expr, $R:ident => $body:expr) => {
+        match $dtype {
+            DType::C64 => {
+                type $R = $crate::kernels::element::Complex<f32>;
+                $body
+            }
+            dtype => $crate::kernels::element::by_register!(dtype, $R => $body),
+        }
+    };
+}
+
 /// As `by_register`, for floats only.
 macro_rules! by_float {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $dtype {
-            DType::F16 | DType::BF16 | DType::F32 => {
+        match $crate::element::Element::of($dtype) {
+            Ok(Element::F16 | Element::BF16 | Element::F32) => {
                 type $R = f32;
                 $body
             }
-            DType::F64 => {
+            Ok(Element::F64) => {
                 type $R = f64;
                 $body
             }
-            dtype => Err(format!("the host does not compute with {dtype}")),
+            Ok(
+                Element::U8
+                | Element::U16
+                | Element::U32
+                | Element::U64
+                | Element::S8
+                | Element::S16
+                | Element::S32
+                | Element::S64
+                | Element::C64,
+            ) => Err(format!("it is not computed in {}", $dtype)),
+            Err(why) => Err(why),
         }
     };
 }
@@ -188,42 +292,45 @@ macro_rules! by_float {
 /// As `by_register`, for integers only.
 macro_rules! by_integer {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $dtype {
-            DType::U8 => {
+        match $crate::element::Element::of($dtype) {
+            Ok(Element::U8) => {
                 type $R = u8;
                 $body
             }
-            DType::U16 => {
+            Ok(Element::U16) => {
                 type $R = u16;
                 $body
             }
-            DType::U32 => {
+            Ok(Element::U32) => {
                 type $R = u32;
                 $body
             }
-            DType::U64 => {
+            Ok(Element::U64) => {
                 type $R = u64;
                 $body
             }
-            DType::S8 => {
+            Ok(Element::S8) => {
                 type $R = i8;
                 $body
             }
-            DType::S16 => {
+            Ok(Element::S16) => {
                 type $R = i16;
                 $body
             }
-            DType::S32 => {
+            Ok(Element::S32) => {
                 type $R = i32;
                 $body
             }
-            DType::S64 => {
+            Ok(Element::S64) => {
                 type $R = i64;
                 $body
             }
-            dtype => Err(format!("the host does not compute with {dtype}")),
+            Ok(Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64) => {
+                Err(format!("it is not computed in {}", $dtype))
+            }
+            Err(why) => Err(why),
         }
     };
 }
 
-pub(super) use {by_float, by_integer, by_register};
+pub(super) use {by_float, by_integer, by_number, by_register};

@@ -142,11 +142,11 @@ pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::R
     let copies = (info.contract.copies)(inputs, outputs);
     let computed = |dtype: &DType, takes: DTypeSet| match copies {
         true => dtype.is_known(),
-        false => takes.has(*dtype) && DTypeSet::REAL.has(*dtype),
+        false => takes.has(*dtype) && DTypeSet::NUMBER.has(*dtype),
     };
     let operands = inputs.iter().zip(info.takes.iter().copied());
     let unfit = operands
-        .chain(outputs.iter().map(|dtype| (dtype, DTypeSet::ALL)))
+        .chain(outputs.iter().map(|dtype| (dtype, info.computes())))
         .find(|(dtype, takes)| !computed(dtype, *takes));
     match unfit {
         Some((dtype, _)) => Err(format!("the host does not run {op} on {dtype}")),

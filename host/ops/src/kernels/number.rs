@@ -1,19 +1,24 @@
 //! Arithmetic of the registers, as `docs/ops.md` defines it: integers wrap, NaN spreads.
 
-use super::element::Register;
+use super::element::{Complex, Register};
 
 /// What every register computes.
-pub(super) trait Number: Register {
+pub(super) trait Ring: Register {
     const ZERO: Self;
+
+    fn add(self, other: Self) -> Self;
+    fn subtract(self, other: Self) -> Self;
+    fn multiply(self, other: Self) -> Self;
+}
+
+/// What only numbers with an order compute.
+pub(super) trait Number: Ring + PartialOrd {
     const ONE: Self;
     /// The lowest value; -Inf for floats.
     const LOWEST: Self;
     /// The highest value; Inf for floats.
     const HIGHEST: Self;
 
-    fn add(self, other: Self) -> Self;
-    fn subtract(self, other: Self) -> Self;
-    fn multiply(self, other: Self) -> Self;
     /// The sign is that of `self`. An integer `other` must not be 0.
     fn remainder(self, other: Self) -> Self;
     fn negate(self) -> Self;
@@ -80,14 +85,17 @@ pub(super) trait Float: Number {
 
 macro_rules! integers {
     ($($t:ty, $abs:expr;)*) => { $(
-        impl Number for $t {
+        impl Ring for $t {
             const ZERO: $t = 0;
-            const ONE: $t = 1;
-            const LOWEST: $t = <$t>::MIN;
-            const HIGHEST: $t = <$t>::MAX;
             fn add(self, other: $t) -> $t { self.wrapping_add(other) }
             fn subtract(self, other: $t) -> $t { self.wrapping_sub(other) }
             fn multiply(self, other: $t) -> $t { self.wrapping_mul(other) }
+        }
+
+        impl Number for $t {
+            const ONE: $t = 1;
+            const LOWEST: $t = <$t>::MIN;
+            const HIGHEST: $t = <$t>::MAX;
             fn remainder(self, other: $t) -> $t { self.wrapping_rem(other) }
             fn negate(self) -> $t { self.wrapping_neg() }
             fn abs(self) -> $t { $abs(self) }
@@ -141,14 +149,17 @@ integers! {
 
 macro_rules! floats {
     ($($t:ty),*) => { $(
-        impl Number for $t {
+        impl Ring for $t {
             const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
-            const LOWEST: $t = <$t>::NEG_INFINITY;
-            const HIGHEST: $t = <$t>::INFINITY;
             fn add(self, other: $t) -> $t { self + other }
             fn subtract(self, other: $t) -> $t { self - other }
             fn multiply(self, other: $t) -> $t { self * other }
+        }
+
+        impl Number for $t {
+            const ONE: $t = 1.0;
+            const LOWEST: $t = <$t>::NEG_INFINITY;
+            const HIGHEST: $t = <$t>::INFINITY;
             fn remainder(self, other: $t) -> $t { self % other }
             fn negate(self) -> $t { -self }
             fn abs(self) -> $t { <$t>::abs(self) }
@@ -165,3 +176,26 @@ macro_rules! floats {
     )* };
 }
 floats!(f32, f64);
+
+macro_rules! complex {
+    ($($part:ty),*) => { $(
+        impl Ring for Complex<$part> {
+            const ZERO: Self = Complex { re: 0.0, im: 0.0 };
+
+            fn add(self, other: Self) -> Self {
+                Complex { re: self.re + other.re, im: self.im + other.im }
+            }
+
+            fn subtract(self, other: Self) -> Self {
+                Complex { re: self.re - other.re, im: self.im - other.im }
+            }
+
+            /// Each part is a sum of two products, computed in f64 and rounded once.
+            fn multiply(self, other: Self) -> Self {
+                let [a, b, c, d] = [self.re, self.im, other.re, other.im].map(f64::from);
+                Complex { re: (a * c - b * d) as $part, im: (a * d + b * c) as $part }
+            }
+        }
+    )* };
+}
+complex!(f32, f64);

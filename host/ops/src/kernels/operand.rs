@@ -5,7 +5,8 @@ use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{broadcast_strides, collapse};
 
 use super::View;
-use super::element::{Cast, FromElement};
+use super::element::{Cast, Complex, FromElement};
+use crate::element::Element;
 
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
 pub(super) const BLOCK: usize = 1024;
@@ -115,23 +116,31 @@ impl<'a> Operand<'a> {
                 self.read(shift, start, to, |cell| D::cast(<$t>::from_ne_bytes(cell)))
             };
         }
-        match self.dtype {
-            DType::U8 => read!(u8),
-            DType::U16 => read!(u16),
-            DType::U32 => read!(u32),
-            DType::U64 => read!(u64),
-            DType::S8 => read!(i8),
-            DType::S16 => read!(i16),
-            DType::S32 => read!(i32),
-            DType::S64 => read!(i64),
-            DType::F16 => self.read(shift, start, to, |cell| {
+        match Element::of(self.dtype) {
+            Ok(Element::U8) => read!(u8),
+            Ok(Element::U16) => read!(u16),
+            Ok(Element::U32) => read!(u32),
+            Ok(Element::U64) => read!(u64),
+            Ok(Element::S8) => read!(i8),
+            Ok(Element::S16) => read!(i16),
+            Ok(Element::S32) => read!(i32),
+            Ok(Element::S64) => read!(i64),
+            Ok(Element::F16) => self.read(shift, start, to, |cell| {
                 D::cast(f16::from_ne_bytes(cell).to_f32())
             }),
-            DType::BF16 => self.read(shift, start, to, |cell| {
+            Ok(Element::BF16) => self.read(shift, start, to, |cell| {
                 D::cast(bf16::from_ne_bytes(cell).to_f32())
             }),
-            DType::F32 => read!(f32),
-            _ => read!(f64),
+            Ok(Element::F32) => read!(f32),
+            Ok(Element::F64) => read!(f64),
+            Ok(Element::C64) => self.read(shift, start, to, |[a, b, c, d, e, f, g, h]| {
+                D::cast(Complex {
+                    re: f32::from_ne_bytes([a, b, c, d]),
+                    im: f32::from_ne_bytes([e, f, g, h]),
+                })
+            }),
+            // `supports` lets nothing come here that nobody computes with.
+            Err(why) => debug_assert!(false, "{why}"),
         }
     }
 

@@ -7,19 +7,23 @@ use std::marker::PhantomData;
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::element::{FromElement, Register, by_register};
+use super::element::{Complex, FromElement, Register, by_register};
 use super::elementwise::{Outcome, TASK, is_single};
 use super::fold::{Each, Extreme, Fold};
-use super::number::Number;
+use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use super::{Out, View};
+use crate::element::Element;
 
 /// Elements that fold before they merge with those before them.
 const STRETCH: u64 = 1 << 16;
 
 pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
-    fold(space, out, (0.0, 0), f64::add, i64::wrapping_add)
+    match out.dtype.is_complex() {
+        true => each(space, out, Complex::<f64>::ZERO, plain, Complex::add),
+        false => fold(space, out, (0.0, 0), f64::add, i64::wrapping_add),
+    }
 }
 
 pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {

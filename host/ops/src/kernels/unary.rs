@@ -7,8 +7,9 @@ use super::element::{by_integer, by_register};
 use super::elementwise::{Outcome, map, map_wide, test};
 use super::math::erf_inv_of_nx;
 pub(crate) use super::math::{acosh, inverse_of_erf, rsqrt, sigmoid};
-use super::number::{Integer, Number};
+use super::number::{Integer, Number, Ring};
 use super::operand::Operand;
+use crate::element::Element;
 
 macro_rules! kernels {
     ($($name:ident: |$x:ident, $out:ident| $body:expr;)*) => { $(

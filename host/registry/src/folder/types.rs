@@ -9,8 +9,6 @@ use nx_vulkan_abi::{DType, DTypeSet, Features};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-const DTYPE_SETS: &[&str] = &["all", "real", "float", "integer", "signed", "unsigned"];
-
 impl Sheet<'_> {
     pub(super) fn types(&mut self, table: &DeTable<'_>) -> Types {
         let Some(value) = table.get("types") else {
@@ -56,7 +54,7 @@ impl Sheet<'_> {
             match DTypeSet::from_names(&[name]) {
                 Some(one) => set = union(set, one),
                 None => {
-                    let known = DTYPE_SETS.iter().copied();
+                    let known = DTypeSet::NAMED.iter().map(|set| set.0);
                     let hint = did_you_mean(name, known.chain(DType::all().map(DType::name)));
                     let message = format!("there is no type `{name}`{hint}");
                     self.reader.error(span, message);

@@ -347,9 +347,70 @@ def reductions():
         row("argmin", [(kind, bits)], ("s32", [vs.index(min(vs))]))
 
 
+def pair(real, imaginary):
+    """A c64 of two f32, as bits."""
+    return real | imaginary << 32
+
+
+def exact_complex(count):
+    """Complex numbers whose products are exact in f32, as pairs of rationals."""
+    def part():
+        return Fraction(random.choice([1, -1]) * random.getrandbits(random.randint(0, 11)), 1 << random.randint(0, 6))
+    return [(part(), part()) for _ in range(count)]
+
+
+def bits_of(numbers):
+    return [pair(rounded("f32", a), rounded("f32", b)) for a, b in numbers]
+
+
+def complex_numbers():
+    for kind in [*INTEGERS, *FLOATS]:
+        vs = values(kind, 20)
+        row("as_type", [(kind, vs)], ("c64", [pair(cast(kind, "f32", v) if kind != "f32" else v, 0) for v in vs]))
+        xs = float_bits("f32", 20)
+        row("as_type", [("c64", [pair(x, y) for x, y in zip(xs, reversed(xs))])],
+            (kind, [cast("f32", kind, x) if kind != "f32" else x for x in xs]))
+    for op, f in {
+        "add": lambda a, b, c, d: (a + c, b + d),
+        "subtract": lambda a, b, c, d: (a - c, b - d),
+        "multiply": lambda a, b, c, d: (a * c - b * d, a * d + b * c),
+    }.items():
+        xs, ys = exact_complex(24), exact_complex(24)
+        row(op, [("c64", bits_of(xs)), ("c64", bits_of(ys))], ("c64", bits_of([f(*x, *y) for x, y in zip(xs, ys)])))
+        reals = [x for x, _ in exact_complex(24)]
+        row(op, [("f32", [rounded("f32", x) for x in reals]), ("c64", bits_of(ys))],
+            ("c64", bits_of([f(x, 0, *y) for x, y in zip(reals, ys)])))
+        whole = whole_numbers("s8", 24)
+        row(op, [("c64", bits_of(xs)), ("s8", whole)], ("c64", bits_of([f(*x, Fraction(n), 0) for x, n in zip(xs, whole)])))
+    xs = exact_complex(50)
+    row("sum", [("c64", bits_of(xs))], ("c64", bits_of([(sum(x for x, _ in xs), sum(y for _, y in xs))])))
+    # One row for both: whether each pair is equal.
+    nan, zero, less_zero = rounded("f32", NAN), 0, 1 << 31
+    xs = bits_of(exact_complex(6)) + [pair(nan, zero), pair(zero, less_zero), pair(less_zero, zero), pair(zero, nan)]
+    ys = [xs[0], xs[1] ^ 1, xs[2] ^ 1 << 32, xs[3], xs[4] ^ 1 << 31, xs[5] ^ 1 << 63, xs[6], pair(less_zero, zero), 0, xs[9]]
+    row("equality", [("c64", xs), ("c64", ys)], ("u8", [equal(x, y) for x, y in zip(xs, ys)]))
+    for kind in ("s8", "s32", "u64", "s64", "f16", "f32", "f64"):
+        vs = values(kind, 16)
+        at = [cast(kind, "f32", v) if kind != "f32" else v for v in vs]
+        xs = [pair(x, random.choice([0, 0, 1 << 31, 1 << 20])) for x in at]
+        row("equality", [("c64", xs), (kind, vs)], ("u8", [int(same(x, kind, v)) for x, v in zip(xs, vs)]))
+
+
+def equal(x, y):
+    parts = [(value("f32", x >> s & 0xffffffff), value("f32", y >> s & 0xffffffff)) for s in (0, 32)]
+    return int(all(a == b and a != NAN for a, b in parts))
+
+
+def same(x, kind, v):
+    real, imaginary = value("f32", x & 0xffffffff), value("f32", x >> 32)
+    other = Fraction(v) if kind in INTEGERS else value(kind, v)
+    return imaginary == 0 and real == other and real != NAN
+
+
 casts()
 integers()
 comparisons()
 functions()
 pairs_of_floats()
 reductions()
+complex_numbers()
