@@ -2,11 +2,12 @@
 
 use crate::{
     attrs::Attr,
-    infer::{Spec, merge},
+    infer::merge,
     kernels::Desc,
     layout::Layout,
     op::{self, Contract, Gives, Op, Types},
     problems::Problem,
+    request::Spec,
     values::Rng,
 };
 use nx_vulkan_abi::{DType, DTypeSet};
