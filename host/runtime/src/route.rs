@@ -13,7 +13,7 @@ use crate::{
     tensor::{Tensor, operands},
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{DType, InputAs};
+use nx_vulkan_abi::InputAs;
 use nx_vulkan_ops::{kernels, request::Shapes};
 use nx_vulkan_registry::{
     Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
@@ -105,11 +105,6 @@ impl Route {
     pub(crate) fn count(&self) {
         let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
         count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn op(&self) -> &str {
-        let (Route::Device { op, .. } | Route::Host { op, .. }) = self;
-        op
     }
 
     pub(crate) fn served_by(&self) -> &Arc<str> {

@@ -6,9 +6,8 @@ use kernels::{Out, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::Tensor;
 use nx_vulkan_ops::{
-    Result,
-    infer::Spec,
-    kernels,
+    Result, kernels,
+    request::Spec,
     tolerance::{Growth, Tolerance},
     values::push_float,
 };
