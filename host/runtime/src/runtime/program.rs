@@ -1,7 +1,7 @@
 //! Programs: their requests run one after the other, each on what came before.
 
-use super::{Runtime, transfer::now};
-use crate::{Error, Program, Result, Tensor, Value, memory::Patience};
+use super::Runtime;
+use crate::{Error, Kind, Program, Result, Tensor, Value, memory::Patience};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl Runtime {
         progress.finish(program, inputs)
     }
 
-    /// Runs a program as far as that goes without waiting or compiling; how far it came where that is not to its end.
+    /// Runs a program as far as that goes without waiting, compiling or giving memory back; how far it came where that
+    /// is not to its end.
     ///
     /// # Errors
     /// As [`Runtime::run_program`].
@@ -56,9 +57,9 @@ impl Runtime {
     ) -> Result<std::result::Result<RanProgram, Progress>> {
         let mut progress = Progress::default();
         let ran = self.advance(program, inputs, &mut progress, Patience::Never);
-        match now(ran)? {
-            Some(()) => progress.finish(program, inputs).map(Ok),
-            None => Ok(Err(progress)),
+        match ran {
+            Err(e) if matches!(e.kind(), Kind::WouldWait | Kind::OutOfMemory) => Ok(Err(progress)),
+            ran => ran.and_then(|()| progress.finish(program, inputs).map(Ok)),
         }
     }
 
