@@ -31,6 +31,12 @@ fn explain<'a>(
     )
 }
 
+/// Whether some kernel, of a pack or of the host, is for that op.
+#[rustler::nif]
+fn has_op(device: ResourceArc<DeviceRef>, op: &str) -> bool {
+    device.runtime.has_op(op)
+}
+
 fn specs(operands: Operands) -> Vec<Spec> {
     operands.0.into_iter().map(|spec| spec.0).collect()
 }
