@@ -61,7 +61,11 @@ impl Device {
 
     fn times_run(&self, op: &str) -> u64 {
         let served = self.runtime.stats().served;
-        served.iter().filter(|row| row.0 == op).map(|row| row.2).sum()
+        served
+            .iter()
+            .filter(|row| row.0 == op)
+            .map(|row| row.2)
+            .sum()
     }
 }
 
@@ -82,7 +86,10 @@ fn served(ran: &RanProgram) -> Vec<&str> {
 #[test]
 fn requests_use_values_that_came_before_more_than_once() {
     let device = Device::open();
-    let inputs = [device.upload(&[1.0, 2.0, 3.0]), device.upload(&[0.5, 0.25, 0.0])];
+    let inputs = [
+        device.upload(&[1.0, 2.0, 3.0]),
+        device.upload(&[0.5, 0.25, 0.0]),
+    ];
     let requests = [
         request("twice", &[0], 3),
         request("add", &[2, 1], 3),
@@ -120,7 +127,9 @@ fn what_is_done_with_gives_its_memory_back() {
     let input = [device.upload(&vec![1.0; COUNT])];
     let before = device.runtime.stats().memory;
     let places: Vec<[Value; 1]> = (0..12).map(|value| [value]).collect();
-    let chain = places.iter().map(|place| request("twice", place, COUNT as u64));
+    let chain = places
+        .iter()
+        .map(|place| request("twice", place, COUNT as u64));
     let program = Program::new(1, chain, [12]).unwrap();
     let ran = device.runtime.run_program(&program, &input).unwrap();
     let after = device.runtime.stats().memory;
@@ -182,12 +191,21 @@ fn a_program_goes_on_from_where_it_would_have_waited() {
         let progress = device.runtime.try_run_program(&program, &inputs).unwrap();
         assert_eq!(device.times_run("twice"), [0, 3][round]);
         let ran = progress.expect_err("the host runs it");
-        let ran = device.runtime.resume_program(&program, &inputs, ran).unwrap();
+        let ran = device
+            .runtime
+            .resume_program(&program, &inputs, ran)
+            .unwrap();
         assert_eq!(device.floats(&ran.results[0]), [-4.0, -8.0]);
         assert_eq!(served(&ran), ["twice/twice", "host", "twice/twice"]);
     }
     assert_eq!(device.times_run("twice"), 4);
+    let other = device.runtime.try_run_program(&program, &inputs).unwrap();
     let alone = Program::new(1, [request("twice", &[0], 2)], [1]).unwrap();
+    let mixed = Program::new(1, [], [0]).unwrap();
+    let other = device
+        .runtime
+        .resume_program(&mixed, &inputs, other.unwrap_err());
+    assert!(other.unwrap_err().to_string().contains("another's"));
     let ran = device.runtime.try_run_program(&alone, &inputs).unwrap();
     assert_eq!(device.floats(&ran.unwrap().results[0]), [2.0, 4.0]);
 }

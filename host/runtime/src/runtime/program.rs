@@ -34,7 +34,7 @@ impl Runtime {
     /// Runs what is left of a program after [`Runtime::try_run_program`].
     ///
     /// # Errors
-    /// As [`Runtime::run_program`].
+    /// As [`Runtime::run_program`]; bad input where another program came so far.
     pub fn resume_program(
         &self,
         program: &Program<'_>,
@@ -78,6 +78,13 @@ impl Runtime {
             )));
         }
         let requests = program.requests();
+        let done = requests.get(..progress.served_by.len());
+        let made = done.map(|done| done.iter().map(|request| request.outputs.len()).sum());
+        if made != Some(progress.made.len()) {
+            return Err(Error::bad_input(
+                "expected how far this program came, got: another's",
+            ));
+        }
         for (index, request) in requests.iter().enumerate().skip(progress.served_by.len()) {
             let operands = request.inputs.iter();
             let operands = operands
