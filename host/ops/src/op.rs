@@ -142,18 +142,10 @@ impl Op {
         self.contract.operands.len()
     }
 
-    /// Types that all operands may have; those of the result where there are none.
+    /// Types that all operands may have, real ones where there are none; the first of three only chooses.
     pub fn types(&self) -> DTypeSet {
-        let all = if self.gives == Gives::Any {
-            DTypeSet::ALL
-        } else {
-            DTypeSet::REAL
-        };
         let common = self.takes.iter().skip(usize::from(self.takes.len() > 2));
-        match self.gives {
-            Gives::Any => all,
-            _ => common.fold(all, |set, takes| DTypeSet(set.0 & takes.0)),
-        }
+        common.fold(DTypeSet::REAL, |set, takes| DTypeSet(set.0 & takes.0))
     }
 
     /// What it has no result for, where operands of these types may be that.
@@ -185,9 +177,13 @@ impl Op {
         problems
     }
 
-    /// Every type the op takes, alone: all operands have it, or the result of an op without operands.
+    /// Every type the op takes, alone: all operands have it, or the result of an op without operands. What gives any
+    /// type copies them all.
     pub fn alone(&self) -> Vec<Types> {
-        let set = self.types();
+        let set = match self.gives {
+            Gives::Any => DTypeSet::ALL,
+            _ => self.types(),
+        };
         let all = DType::all().filter(|dtype| set.has(*dtype));
         all.map(|dtype| (self.contract.alone)(self, dtype))
             .collect()

@@ -21,9 +21,10 @@ fn the_tables_are_those_of_the_rows() {
         let mark = format!("{MARK}{title} -->\n");
         let start = expected.find(&mark).map(|at| at + mark.len());
         let start = start.unwrap_or_else(|| panic!("docs/ops.md has no line {mark:?}"));
-        let end = expected[start..]
+        // From the end of the mark's own line on, so that an empty table ends where it starts.
+        let end = expected[start - 1..]
             .find("\n\n")
-            .map_or(expected.len(), |at| start + at + 1);
+            .map_or(expected.len(), |at| start + at);
         expected.replace_range(start..end, &table(title));
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {

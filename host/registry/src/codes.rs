@@ -78,7 +78,7 @@ mod tests {
     /// The rows of the table of codes: code, title, cause, cure.
     #[test]
     fn the_documentation_has_every_code_with_cause_and_cure() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/registry.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/registry.md");
         let text = std::fs::read_to_string(path).unwrap();
         let rows = text.lines().filter(|line| line.starts_with("| NXR"));
         let documented: Vec<Vec<String>> = rows

@@ -163,7 +163,7 @@ fn the_template_and_the_example_are_silent() {
     let last = runtime.download(&ran.outputs[0], None).unwrap();
     assert_eq!(last[989 * 4..], (999.0f32 * 999.0).to_ne_bytes());
 
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/packs");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/packs");
     let runtime = open(&folder, &examples, true);
     let x = runtime.upload(DType::F32, &[1000], &bytes).unwrap();
     for (op, inputs, shape) in [

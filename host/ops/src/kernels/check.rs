@@ -8,7 +8,7 @@ use super::Desc;
 use super::operand::count;
 use crate::attrs::Attr;
 use crate::error::{Error, Kind, Result};
-use crate::op::{Gives, Op, find};
+use crate::op::{AttributeKind, Gives, Op, find};
 
 type Verdict = std::result::Result<(), String>;
 
@@ -112,9 +112,19 @@ fn names(set: DTypeSet) -> String {
     all.map(DType::name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Attributes of a known name must be of its kind; those that nobody knows are left alone.
+/// Attributes of a known name must be of its kind, and words be there, while no list is an empty one. Those that nobody
+/// knows are left alone.
 fn attributes(op: &Op, attrs: &[Attr]) -> Verdict {
     let known = op.contract.attributes;
+    let given = |name| attrs.iter().any(|attr| attr.name == name);
+    for attribute in known {
+        if let AttributeKind::Word(words) = attribute.kind
+            && !given(attribute.name)
+        {
+            let (name, words) = (attribute.name, words.join(" or "));
+            return Err(format!("attribute {name} must be {words}, got none"));
+        }
+    }
     attrs.iter().try_for_each(|attr| {
         let attribute = known.iter().find(|one| one.name == attr.name);
         attribute.map_or(Ok(()), |attribute| attribute.check(attr))

@@ -11,9 +11,9 @@ use std::{
 /// Folders of the packs, by the name of their library.
 const PACKS: &[(&str, &str)] = &[
     // One op, `square` on f32.
-    ("template", "../abi/template"),
-    ("elementwise", "../packs/elementwise"),
-    ("reduce", "../packs/reduce"),
+    ("template", "../../abi/template"),
+    ("elementwise", "../../packs/elementwise"),
+    ("reduce", "../../packs/reduce"),
     // One op per broken rule.
     ("bad", "tests/fixtures/bad_pack"),
     // Ends its process at one step of loading.

@@ -147,7 +147,7 @@ fn each_kind_of_mistake_has_its_message() {
 fn damaged_tables_give_an_error_or_a_table_and_no_panic() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../examples/packs/swish/pack.toml"
+        "/../../examples/packs/swish/pack.toml"
     );
     let text = std::fs::read_to_string(path).unwrap();
     for at in (0..text.len()).filter(|&at| text.is_char_boundary(at)) {

@@ -51,7 +51,7 @@ fn broken_requests_are_refused_with_op_types_and_shapes() {
             "epsilon, mu, sigma: shape [3], got [2]",
         ),
         (input(1, (DType::F32, &[2, 3])), "all f64"),
-        (input(1, (DType::S32, &[2, 3])), "all f64"),
+        (input(1, (DType::S32, &[2, 3])), "only f32 and f64"),
         (
             output(0, (F64, &[2, 3])),
             "q_chain must have shape {chains, K, d}",
