@@ -1,3 +1,5 @@
+Code.require_file("support/vm.exs", __DIR__)
+
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.BlockTest do
     use ExUnit.Case, async: true

@@ -154,7 +154,7 @@ fn an_error_in_the_middle_names_the_request() {
         assert!(clash.contains(part), "{clash}");
     }
     let unknown = run(request("frobnicate", &[2], 3)).unwrap_err().to_string();
-    let named = "request 2 of 3: frobnicate(f32[3]) -> f32[3]: nobody runs";
+    let named = "request 2 of 3: nobody runs frobnicate(f32[3]) -> f32[3]";
     assert!(unknown.starts_with(named), "{unknown}");
     assert_eq!(device.runtime.stats().memory.in_use, before);
     assert!(run(request("add", &[2, 0], 3)).is_ok());

@@ -50,7 +50,9 @@ if Code.ensure_loaded?(Nx) do
     defp attr(false), do: {:ok, 0}
     defp attr(value) when is_integer(value), do: integers([value])
     defp attr(value) when is_float(value) or is_atom(value), do: {:ok, value}
-    defp attr(value) when is_binary(value), do: if(String.valid?(value), do: {:ok, value}, else: :error)
+
+    defp attr(value) when is_binary(value),
+      do: if(String.valid?(value), do: {:ok, value}, else: :error)
 
     defp attr(value) when is_list(value) do
       cond do
