@@ -84,12 +84,12 @@ if Code.ensure_loaded?(Nx) do
 
       scale = fn struct, x -> Nx.block(struct, [x], x, fn s, x -> Nx.multiply(x, s.factor) end) end
       x = Nx.tensor([1.0, 2.0], type: :f32)
-      [7.0, 14.0] = Nx.to_flat_list(scale.(%Stranger.Scale{}, x))
+      [7.0, 14.0] = Nx.to_flat_list(scale.(struct(Stranger.Scale), x))
       # It says nothing of integers, and what has a function is no request.
-      [3, 6] = Nx.to_flat_list(scale.(%Stranger.Scale{}, Nx.tensor([1, 2])))
-      [3.0, 6.0] = Nx.to_flat_list(scale.(%Stranger.Scale{hook: &is_nil/1}, x))
+      [3, 6] = Nx.to_flat_list(scale.(struct(Stranger.Scale), Nx.tensor([1, 2])))
+      [3.0, 6.0] = Nx.to_flat_list(scale.(struct(Stranger.Scale, hook: &is_nil/1), x))
 
-      {y} = Nx.block(%Stranger.Scale{}, [x], {x}, fn s, x -> {Nx.multiply(x, s.factor)} end)
+      {y} = Nx.block(struct(Stranger.Scale), [x], {x}, fn s, x -> {Nx.multiply(x, s.factor)} end)
       [7.0, 14.0] = Nx.to_flat_list(y)
       [1.0, 3.0] = Nx.to_flat_list(Nx.cumulative_sum(x))
       """
