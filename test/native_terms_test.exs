@@ -11,22 +11,19 @@ defmodule Nx.Vulkan.NativeTermsTest do
     open_device: [:choice, :settings],
     device_info: [:device],
     device_stats: [:device],
-    sync_now: [:device],
-    sync_dirty: [:device],
+    sync_device: [:device],
     upload: [:device, :type, :shape, :bytes],
-    upload_dirty: [:device, :type, :shape, :bytes],
     constant: [:device, :type, :shape, :bytes],
-    constant_dirty: [:device, :type, :shape, :bytes],
     constant_of: [:tensor],
-    download_now: [:tensor, :limit],
-    download_dirty: [:tensor, :limit],
+    download: [:tensor, :limit],
     deallocate: [:tensor],
     tensor_info: [:tensor],
     device_of: [:tensor],
     same_device: [:tensor, :device],
     run: [:text, :operands, :outs, :attrs],
-    run_dirty: [:text, :operands, :outs, :attrs],
+    run_program: [:operands, :requests, :axes],
     explain: [:device, :text, :outs, :outs, :attrs],
+    has_op: [:device, :text],
     reshape: [:tensor, :shape],
     transpose: [:tensor, :axes],
     squeeze: [:tensor, :axes],
@@ -37,8 +34,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     count_fallback: [:text],
     buffer_upload: [:device, :bytes],
     buffer_alloc: [:device, :size],
-    buffer_download_now: [:tensor],
-    buffer_download_dirty: [:tensor],
+    buf_download: [:tensor],
     buf_byte_size: [:tensor],
     buf_upload_into: [:tensor, :bytes],
     follow: [:device, :pid],
@@ -60,7 +56,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   ]
 
   # Written in Elixir, over those above.
-  @wrappers ~w(load download sync_device buf_upload buf_alloc buf_download apply_binary apply_unary reduce_axis
+  @wrappers ~w(load numbers buf_upload buf_alloc apply_binary apply_unary reduce_axis
                transpose_2d matmul leapfrog_chain_synth leapfrog_chain_synth_f64 leapfrog_chain_synth_batch
                leapfrog_chain_synth_batch_f64)a
 
@@ -143,6 +139,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right(:operands, context), do: [context.tensor]
   defp right(:outs, _), do: [{{:u, 8}, {2}}]
   defp right(:attrs, _), do: [axes: [0]]
+  defp right(:requests, _), do: [{"negate", [0], [{{:u, 8}, {2}}], []}]
   defp right(:axes, _), do: [0]
   defp right(:size, _), do: 1
   defp right(:pid, _), do: self()
@@ -210,6 +207,14 @@ defmodule Nx.Vulkan.NativeTermsTest do
 
   defp right?(:attrs, term, _),
     do: proper?(term, fn attr -> match?({name, _} when is_atom(name), attr) end)
+
+  defp right?(:requests, term, context),
+    do:
+      proper?(term, fn request ->
+        match?({_, _, _, _}, request) and right?(:text, elem(request, 0), context) and
+          right?(:axes, elem(request, 1), context) and right?(:outs, elem(request, 2), context) and
+          right?(:attrs, elem(request, 3), context)
+      end)
 
   defp right?(:axes, term, _), do: proper?(term, &(&1 in 0..@largest))
   defp right?(:size, term, _), do: term in 0..@largest

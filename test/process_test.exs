@@ -91,7 +91,7 @@ defmodule Nx.Vulkan.ProcessTest do
     Application.put_env(:nx_vulkan, :validation, #{Application.get_env(:nx_vulkan, :validation)})
     device = Device.fetch!(Device.default())
     {:ok, a} = Request.upload(device, {:f, 32}, {4096}, :binary.copy(<<0>>, 16384))
-    work = fn work -> {:ok, _} = NativeV.run_dirty("add", [a, a], [{{:f, 32}, {4096}}], []); work.(work) end
+    work = fn work -> {:ok, _} = NativeV.run("add", [a, a], [{{:f, 32}, {4096}}], []); work.(work) end
     for _ <- 1..8, do: spawn(fn -> work.(work) end)
     Process.sleep(200)
     System.halt(0)

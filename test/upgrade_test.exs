@@ -109,7 +109,7 @@ defmodule Nx.Vulkan.UpgradeTest do
         dot = [batch_a: [], batch_b: [], contract_a: [1], contract_b: [0]]
 
         work = fn work ->
-          {:ok, [product]} = NativeV.run_dirty("dot", [large, large], outs, dot)
+          {:ok, [product]} = NativeV.run("dot", [large, large], outs, dot)
           {:ok, _} = NativeV.download(product, nil)
           work.(work)
         end
@@ -124,7 +124,7 @@ defmodule Nx.Vulkan.UpgradeTest do
           for worker <- workers, do: Process.exit(worker, :kill)
         end
 
-        {:ok, [product]} = NativeV.run_dirty("dot", [large, large], outs, dot)
+        {:ok, [product]} = NativeV.run("dot", [large, large], outs, dot)
         [400.0] = Enum.uniq(read.(product))
         """,
       Spirv.folder!()

@@ -1,14 +1,15 @@
 //! Untyped buffers, for callers without Nx. A buffer is a tensor of u8 with one axis.
 
 use crate::{
-    device::DeviceRef, reply::Failure, resource::ResourceArc, tensor::TensorRef, terms::Bytes,
+    device::DeviceRef, later::later, reply::Failure, resource::ResourceArc, tensor::TensorRef,
+    terms::Bytes,
 };
 use nx_vulkan_host::{DType, Runtime, Tensor};
-use rustler::{Binary, Encoder, Env, Term};
+use rustler::{Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use std::sync::Arc;
 
 mod atoms {
-    rustler::atoms! { ok, dirty, error, bad_input, size_mismatch, upload_failed, download_failed }
+    rustler::atoms! { ok, error, bad_input, size_mismatch, upload_failed, download_failed }
 }
 
 /// `{:ok, ref}`, `{:error, :bad_input}` or `{:error, :upload_failed, message}`.
@@ -33,35 +34,27 @@ fn buffer_alloc<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, size: Term<'a>
     }
 }
 
-/// `{:ok, binary}`, `{:error, :bad_input}` or `{:error, :download_failed, message}`; `:dirty` when [`buffer_download_dirty`]
-/// has to wait for it.
+/// `{:ok, binary}`, `{:error, :bad_input}` or `{:error, :download_failed, message}`.
 #[rustler::nif]
-fn buffer_download_now<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
-    download(env, buffer, |buffer, _| buffer.read_now(None))
-}
-
-/// As [`buffer_download_now`], and waits for the device.
-#[rustler::nif(schedule = "DirtyIo")]
-fn buffer_download_dirty<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
-    download(env, buffer, |buffer, tensor| {
-        Ok(Some(buffer.runtime.download(tensor, None)?))
-    })
-}
-
-fn download<'a>(
-    env: Env<'a>,
-    buffer: Term<'a>,
-    read: impl FnOnce(&TensorRef, &Tensor) -> Result<Option<Vec<u8>>, Failure>,
-) -> Term<'a> {
+fn buf_download<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
     let Ok(buffer) = buffer.decode::<ResourceArc<TensorRef>>() else {
         return bad_input(env);
     };
     let Ok(tensor) = buffer.tensor() else {
         return bad_input(env);
     };
-    match read(&buffer, &tensor) {
-        Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),
-        Ok(None) => atoms::dirty().encode(env),
+    match buffer.read_now(None).transpose() {
+        Some(read) => downloaded(env, read),
+        None => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
+            let read = buffer.runtime.download(&tensor, None);
+            downloaded(env, read.map_err(Failure::from))
+        }),
+    }
+}
+
+fn downloaded<'a>(env: Env<'a>, read: Result<Vec<u8>, Failure>) -> Term<'a> {
+    match read {
+        Ok(bytes) => (atoms::ok(), Bytes(bytes)).encode(env),
         Err(error) => (atoms::error(), atoms::download_failed(), error.to_string()).encode(env),
     }
 }

@@ -1,13 +1,14 @@
 //! Devices: one runtime per physical device, opened on first use and kept for the life of the VM.
 
 use crate::{
+    later::later,
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     tensor::SHORT,
     terms::List,
 };
 use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
-use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term, schedule::SchedulerFlags};
 use std::{
     ffi::CStr,
     path::PathBuf,
@@ -16,7 +17,7 @@ use std::{
 };
 
 mod atoms {
-    rustler::atoms! { auto, ok, dirty }
+    rustler::atoms! { auto, ok }
 }
 
 /// An open device.
@@ -161,20 +162,16 @@ fn device_stats<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
     SerdeTerm(device.runtime.stats()).encode(env)
 }
 
-/// `:ok` when everything recorded so far has run; `:dirty` when [`sync_dirty`] has to wait for it.
+/// `:ok` when everything recorded so far has run.
 #[rustler::nif]
-fn sync_now<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
+fn sync_device<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
     match device.runtime.try_sync(SHORT) {
         Ok(true) => atoms::ok().encode(env),
-        Ok(false) => atoms::dirty().encode(env),
+        Ok(false) => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
+            reply::encode_unit(env, device.runtime.sync())
+        }),
         Err(error) => reply::encode_error(env, &Failure::Host(error)),
     }
-}
-
-/// As [`sync_now`], and waits for the device.
-#[rustler::nif(schedule = "DirtyIo")]
-fn sync_dirty<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
-    reply::encode_unit(env, device.runtime.sync())
 }
 
 /// What the validation layers reported since the VM started.

@@ -4,7 +4,10 @@
 //! This is what `rustler::init!` writes, and upgrades, of which it knows nothing. Devices, threads, loaded packs and live
 //! tensors belong to the mapped library, so it is only ever the library that goes on; the module around it changes.
 
-use crate::{device::DeviceRef, exit, image, module::ModuleRef, pin, resource, tensor::TensorRef};
+use crate::{
+    device::DeviceRef, exit, image, later::Waiting, module::ModuleRef, pin, resource,
+    tensor::TensorRef,
+};
 use rustler::{
     Env, Nif, Term,
     codegen_runtime::inventory,
@@ -108,7 +111,8 @@ unsafe fn start(env: *mut ErlNifEnv, private: *mut *mut c_void, info: ErlNifTerm
         exit::prepare_halt(env);
         let open = resource::open::<DeviceRef>(env)
             && resource::open::<TensorRef>(env)
-            && resource::open::<ModuleRef>(env);
+            && resource::open::<ModuleRef>(env)
+            && resource::open::<Waiting>(env);
         if open { 0 } else { FAILED }
     });
     // SAFETY: as the caller says.

@@ -4,12 +4,12 @@ use crate::{
     device::DeviceRef,
     reply::{self, Failure},
     resource::ResourceArc,
-    terms::{AttrsTerm, List, ShapeTerm, TypeTerm},
+    terms::{AttrsTerm, List, SpecTerm},
 };
-use nx_vulkan_abi::DType;
+use nx_vulkan_host::{Request, Spec};
 use rustler::{Env, SerdeTerm, Term};
 
-type Operands = List<(TypeTerm, ShapeTerm)>;
+type Operands = List<SpecTerm>;
 
 /// `{:ok, {text, map}}`. Runs nothing, but may compile.
 #[rustler::nif(schedule = "DirtyCpu")]
@@ -21,9 +21,8 @@ fn explain<'a>(
     outs: Operands,
     attrs: AttrsTerm,
 ) -> Term<'a> {
-    let explanation = device
-        .runtime
-        .explain(op, &specs(inputs), &specs(outs), &attrs.0);
+    let request = Request::new(op, specs(inputs), specs(outs), attrs.0);
+    let explanation = device.runtime.explain(&request);
     reply::encode(
         env,
         explanation
@@ -32,10 +31,12 @@ fn explain<'a>(
     )
 }
 
-fn specs(operands: Operands) -> Vec<(DType, Vec<u64>)> {
-    operands
-        .0
-        .into_iter()
-        .map(|(dtype, shape)| (dtype.0, shape.0))
-        .collect()
+/// Whether some kernel, of a pack or of the host, is for that op.
+#[rustler::nif]
+fn has_op(device: ResourceArc<DeviceRef>, op: &str) -> bool {
+    device.runtime.has_op(op)
+}
+
+fn specs(operands: Operands) -> Vec<Spec> {
+    operands.0.into_iter().map(|spec| spec.0).collect()
 }

@@ -8,6 +8,7 @@ mod entry;
 mod exit;
 mod image;
 mod info;
+mod later;
 mod live;
 mod module;
 mod pin;

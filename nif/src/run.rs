@@ -1,22 +1,22 @@
-//! The op call: every op of the backend comes through here.
+//! The call of a program: every op of the backend comes through here.
 
 use crate::{
     device::DeviceRef,
+    later::later,
     reply::{self, Failure},
     resource::ResourceArc,
     tensor::TensorRef,
-    terms::{AttrsTerm, List, ShapeTerm, TypeTerm},
+    terms::{AttrsTerm, List, SpecTerm, elements},
 };
-use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Ran, Runtime, Tensor};
-use rustler::{Decoder, Encoder, Env, Error, NifResult, Term};
+use nx_vulkan_host::{Program, RanProgram, Request, Runtime, Spec, Tensor, Value};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, Term, schedule::SchedulerFlags};
 use std::sync::Arc;
 
 mod atoms {
-    rustler::atoms! { ok, host, dirty }
+    rustler::atoms! { ok, host }
 }
 
-/// Where an op runs and on what: a list of references, or for an op without operands the device.
+/// Where a program runs and on what: a list of references, or without any the device.
 struct Operands {
     runtime: Arc<Runtime>,
     tensors: Vec<ResourceArc<TensorRef>>,
@@ -37,7 +37,7 @@ impl<'a> Decoder<'a> for Operands {
 }
 
 impl Operands {
-    fn handles(&self, op: &str) -> Result<Vec<Tensor>, Failure> {
+    fn handles(&self) -> Result<Vec<Tensor>, Failure> {
         self.tensors
             .iter()
             .map(|tensor| {
@@ -45,7 +45,7 @@ impl Operands {
                     tensor.tensor()
                 } else {
                     Err(Failure::bad_input(format!(
-                        "expected the operands of {op} on one device, got: {} and {}",
+                        "expected operands on one device, got: {} and {}",
                         self.runtime.device().summary().name,
                         tensor.runtime.device().summary().name,
                     )))
@@ -53,71 +53,73 @@ impl Operands {
             })
             .collect()
     }
+}
 
-    fn reply<'a>(&self, env: Env<'a>, ran: Ran) -> Term<'a> {
-        let refs: Vec<_> = ran
-            .outputs
-            .into_iter()
-            .map(|tensor| TensorRef::new(&self.runtime, tensor))
-            .collect();
-        let tag = if &*ran.served_by == "host" {
-            atoms::host()
-        } else {
-            atoms::ok()
-        };
-        (tag, refs).encode(env)
+/// `{op, operands, outs, attrs}`; operands are numbers of values.
+struct RequestTerm<'a>(Request<'a, Value>);
+
+impl<'a> Decoder<'a> for RequestTerm<'a> {
+    fn decode(term: Term<'a>) -> NifResult<RequestTerm<'a>> {
+        let [op, operands, outs, attrs] = elements(term)?;
+        let (op, attrs): (&str, AttrsTerm) = (op.decode()?, attrs.decode()?);
+        let List(operands): List<Value> = operands.decode()?;
+        let List(outs): List<SpecTerm> = outs.decode()?;
+        let outs: Vec<Spec> = outs.into_iter().map(|out| out.0).collect();
+        Ok(RequestTerm(Request::new(op, operands, outs, attrs.0)))
     }
 }
 
-/// `{:ok, refs}`, or `:dirty` when the op has to go through [`run_dirty`] because it compiles a shader,
-/// computes on the CPU, or has to wait for memory or for a device that is far behind.
+/// `{:ok, refs}` of the values `results`, or `{:host, refs, places}` when the CPU computed the requests at these places.
+///
+/// Values are numbered: first `operands`, then what each request makes. A program that compiles a shader, computes on
+/// the CPU, or has to wait for memory or for a device that is far behind goes on on a dirty scheduler from there.
 #[rustler::nif]
-fn run<'a>(
+fn run_program<'a>(
     env: Env<'a>,
-    op: &str,
     operands: Operands,
-    outs: List<(TypeTerm, ShapeTerm)>,
-    attrs: AttrsTerm,
+    requests: List<RequestTerm<'a>>,
+    results: List<Value>,
 ) -> Term<'a> {
-    let cached = || -> Result<Option<Ran>, Failure> {
-        let handles = operands.handles(op)?;
-        let inputs: Vec<&Tensor> = handles.iter().collect();
-        Ok(operands
-            .runtime
-            .try_run_cached(op, &inputs, &outputs(outs), &attrs.0)?)
+    let runtime = operands.runtime.clone();
+    let prepare = || -> Result<_, Failure> {
+        let requests = requests.0.into_iter().map(|request| request.0);
+        let program = Program::new(operands.tensors.len(), requests, results.0)?;
+        Ok((program, operands.handles()?))
     };
-    match cached() {
-        Ok(Some(ran)) => operands.reply(env, ran),
-        Ok(None) => atoms::dirty().encode(env),
-        Err(failure) => reply::encode_error(env, &failure),
+    let (program, inputs) = match prepare() {
+        Ok(prepared) => prepared,
+        Err(failure) => return reply::encode_error(env, &failure),
+    };
+    match runtime.try_run_program(&program, &inputs) {
+        Ok(Ok(ran)) => answer(env, &runtime, ran),
+        Ok(Err(progress)) => {
+            let program = program.into_owned();
+            later(
+                env,
+                SchedulerFlags::DirtyCpu,
+                &[],
+                move |env, _| match runtime.resume_program(&program, &inputs, progress) {
+                    Ok(ran) => answer(env, &runtime, ran),
+                    Err(error) => reply::encode_error(env, &error.into()),
+                },
+            )
+        }
+        Err(error) => reply::encode_error(env, &error.into()),
     }
 }
 
-/// `{:ok, refs}`, or `{:host, refs}` when the CPU computed them. May take long.
-#[rustler::nif(schedule = "DirtyCpu")]
-fn run_dirty<'a>(
-    env: Env<'a>,
-    op: &str,
-    operands: Operands,
-    outs: List<(TypeTerm, ShapeTerm)>,
-    attrs: AttrsTerm,
-) -> Term<'a> {
-    let run = || -> Result<Ran, Failure> {
-        let handles = operands.handles(op)?;
-        let inputs: Vec<&Tensor> = handles.iter().collect();
-        Ok(operands
-            .runtime
-            .run_reported(op, &inputs, &outputs(outs), &attrs.0)?)
-    };
-    match run() {
-        Ok(ran) => operands.reply(env, ran),
-        Err(failure) => reply::encode_error(env, &failure),
+fn answer<'a>(env: Env<'a>, runtime: &Arc<Runtime>, ran: RanProgram) -> Term<'a> {
+    let results = ran.results.into_iter();
+    let refs: Vec<_> = results
+        .map(|tensor| TensorRef::new(runtime, tensor))
+        .collect();
+    let served = ran.served_by.iter().enumerate();
+    let on_host: Vec<usize> = served
+        .filter_map(|(place, by)| (&**by == "host").then_some(place))
+        .collect();
+    if on_host.is_empty() {
+        (atoms::ok(), refs).encode(env)
+    } else {
+        (atoms::host(), refs, on_host).encode(env)
     }
-}
-
-fn outputs(outs: List<(TypeTerm, ShapeTerm)>) -> Vec<(DType, Vec<u64>)> {
-    outs.0
-        .into_iter()
-        .map(|(dtype, shape)| (dtype.0, shape.0))
-        .collect()
 }

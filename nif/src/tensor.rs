@@ -2,13 +2,14 @@
 
 use crate::{
     device::DeviceRef,
+    later::later,
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
-use rustler::{Atom, Binary, Encoder, Env, Term};
+use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use std::{
     ffi::CStr,
     sync::{Arc, Mutex, PoisonError},
@@ -20,9 +21,11 @@ use std::{
 pub(crate) const SHORT: Duration = Duration::from_micros(50);
 /// Bytes read at most in such a call.
 const MOST_AT_ONCE: u64 = 64 << 10;
+/// Bytes written at most in such a call: copying more holds a scheduler for too long.
+const MOST_UPLOADED: usize = 1 << 20;
 
 mod atoms {
-    rustler::atoms! { ok, dirty, already_deallocated, r#type = "type", shape, strides, device, live }
+    rustler::atoms! { ok, already_deallocated, r#type = "type", shape, strides, device, live }
 }
 
 /// A tensor on a device. The tensor is gone once the reference was deallocated; what it was stays known.
@@ -101,41 +104,39 @@ impl TensorRef {
     }
 }
 
-/// `{:ok, ref}`, or `:dirty` when [`upload_dirty`] has to wait for memory. For binaries of at most 1 MiB.
+/// `{:ok, ref}`.
 #[rustler::nif]
 fn upload<'a>(
     env: Env<'a>,
     device: ResourceArc<DeviceRef>,
     dtype: TypeTerm,
     shape: ShapeTerm,
-    bytes: Binary,
+    bytes: Binary<'a>,
 ) -> Term<'a> {
     let runtime = &device.runtime;
-    match runtime.try_upload(dtype.0, &shape.0, bytes.as_slice()) {
+    let made = match bytes.len() {
+        0..=MOST_UPLOADED => runtime.try_upload(dtype.0, &shape.0, bytes.as_slice()),
+        _ => Ok(None),
+    };
+    match made {
         Ok(Some(tensor)) => (atoms::ok(), TensorRef::new(runtime, tensor)).encode(env),
-        Ok(None) => atoms::dirty().encode(env),
+        Ok(None) => {
+            let kept = [bytes.to_term(env)];
+            later(env, SchedulerFlags::DirtyIo, &kept, move |env, kept| {
+                let upload = |bytes: Binary| {
+                    let tensor = device.runtime.upload(dtype.0, &shape.0, bytes.as_slice())?;
+                    Ok(TensorRef::new(&device.runtime, tensor))
+                };
+                let bytes = kept.first().and_then(|bytes| bytes.decode().ok());
+                let lost = || Failure::bad_input("expected a binary");
+                reply::encode(env, bytes.ok_or_else(lost).and_then(upload))
+            })
+        }
         Err(error) => reply::encode_error(env, &Failure::Host(error)),
     }
 }
 
-/// [`upload`] on a dirty scheduler, for binaries of any size.
-#[rustler::nif(schedule = "DirtyIo")]
-fn upload_dirty<'a>(
-    env: Env<'a>,
-    device: ResourceArc<DeviceRef>,
-    dtype: TypeTerm,
-    shape: ShapeTerm,
-    bytes: Binary,
-) -> Term<'a> {
-    reply::encode(
-        env,
-        make(&device, |runtime| {
-            runtime.upload(dtype.0, &shape.0, bytes.as_slice())
-        }),
-    )
-}
-
-/// `{:ok, ref}` of a tensor whose elements are all `element`; `:dirty` when [`constant_dirty`] has to wait for memory.
+/// `{:ok, ref}` of a tensor whose elements are all `element`.
 #[rustler::nif]
 fn constant<'a>(
     env: Env<'a>,
@@ -146,32 +147,23 @@ fn constant<'a>(
 ) -> Term<'a> {
     let runtime = &device.runtime;
     match runtime.try_constant(dtype.0, &shape.0, element.as_slice()) {
-        Ok(Some(tensor)) => (atoms::ok(), same(&device, tensor, &element)).encode(env),
-        Ok(None) => atoms::dirty().encode(env),
+        Ok(Some(tensor)) => (atoms::ok(), same(&device, tensor, element.as_slice())).encode(env),
+        Ok(None) => {
+            let element = element.as_slice().to_vec();
+            later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
+                let tensor = device.runtime.constant(dtype.0, &shape.0, &element);
+                let made = tensor.map(|tensor| same(&device, tensor, &element));
+                reply::encode(env, made.map_err(Failure::from))
+            })
+        }
         Err(error) => reply::encode_error(env, &Failure::Host(error)),
     }
 }
 
-/// As [`constant`], and waits for memory.
-#[rustler::nif(schedule = "DirtyIo")]
-fn constant_dirty<'a>(
-    env: Env<'a>,
-    device: ResourceArc<DeviceRef>,
-    dtype: TypeTerm,
-    shape: ShapeTerm,
-    element: Binary,
-) -> Term<'a> {
-    let tensor = device
-        .runtime
-        .constant(dtype.0, &shape.0, element.as_slice());
-    let made = tensor.map(|tensor| same(&device, tensor, &element));
-    reply::encode(env, made.map_err(Failure::from))
-}
-
 /// A reference that knows the value of every element.
-fn same(device: &DeviceRef, tensor: Tensor, element: &Binary) -> ResourceArc<TensorRef> {
+fn same(device: &DeviceRef, tensor: Tensor, element: &[u8]) -> ResourceArc<TensorRef> {
     ResourceArc::new(TensorRef {
-        element: Some(element.as_slice().to_vec()),
+        element: Some(element.to_vec()),
         ..TensorRef::unshared(&device.runtime, tensor)
     })
 }
@@ -182,33 +174,17 @@ fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     tensor.element.clone().map(Bytes).encode(env)
 }
 
-fn make(
-    device: &DeviceRef,
-    tensor: impl FnOnce(&Arc<Runtime>) -> nx_vulkan_host::Result<Tensor>,
-) -> Result<ResourceArc<TensorRef>, Failure> {
-    Ok(TensorRef::new(&device.runtime, tensor(&device.runtime)?))
-}
-
-/// `{:ok, binary}` of the first `limit` elements, or of all for `nil`; `:dirty` when [`download_dirty`] has to wait for it.
+/// `{:ok, binary}` of the first `limit` elements, or of all for `nil`.
 #[rustler::nif]
-fn download_now<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
-    let read = || tensor.read_now(limit);
-    match read() {
-        Ok(None) => atoms::dirty().encode(env),
+fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
+    match tensor.read_now(limit) {
+        Ok(None) => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
+            let read = || Ok(Bytes(tensor.runtime.download(&tensor.tensor()?, limit)?));
+            reply::encode(env, read())
+        }),
         Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),
         Err(failure) => reply::encode_error(env, &failure),
     }
-}
-
-/// As [`download_now`], and waits for the device.
-#[rustler::nif(schedule = "DirtyIo")]
-fn download_dirty<'a>(
-    env: Env<'a>,
-    tensor: ResourceArc<TensorRef>,
-    limit: Option<u64>,
-) -> Term<'a> {
-    let read = || Ok(Bytes(tensor.runtime.download(&tensor.tensor()?, limit)?));
-    reply::encode(env, read())
 }
 
 /// Frees the memory now: `:ok`, or `:already_deallocated`.

@@ -1,8 +1,11 @@
 //! Elixir terms as the host's values: types, shapes, attributes.
 
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Attr, AttrValue};
-use rustler::{Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, types::tuple};
+use nx_vulkan_host::{Attr, AttrValue, Spec};
+use rustler::{
+    Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, sys::enif_get_tuple, types::tuple,
+};
+use std::{ffi::c_int, ptr::null};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
@@ -14,7 +17,8 @@ pub(crate) struct TypeTerm(pub(crate) DType);
 
 impl<'a> Decoder<'a> for TypeTerm {
     fn decode(term: Term<'a>) -> NifResult<TypeTerm> {
-        let (kind, bits): (Atom, u32) = term.decode()?;
+        let [kind, bits] = elements(term)?;
+        let (kind, bits): (Atom, u32) = (kind.decode()?, bits.decode()?);
         table()
             .iter()
             .find(|row| row.0 == kind && row.1 == bits)
@@ -63,9 +67,8 @@ pub(crate) struct ShapeTerm(pub(crate) Vec<u64>);
 
 impl<'a> Decoder<'a> for ShapeTerm {
     fn decode(term: Term<'a>) -> NifResult<ShapeTerm> {
-        let extents = tuple::get_tuple(term)?;
-        let extents: NifResult<Vec<u64>> = extents.into_iter().map(|e| e.decode()).collect();
-        Ok(ShapeTerm(extents?))
+        let extents = tuple_of(term)?.map(|extent| extent.decode());
+        Ok(ShapeTerm(extents.collect::<NifResult<_>>()?))
     }
 }
 
@@ -74,6 +77,47 @@ impl Encoder for ShapeTerm {
         let extents: Vec<Term> = self.0.iter().map(|extent| extent.encode(env)).collect();
         tuple::make_tuple(env, &extents)
     }
+}
+
+/// A type and a shape: `{{:f, 32}, {2, 3}}`.
+#[derive(Debug, Clone)]
+pub(crate) struct SpecTerm(pub(crate) Spec);
+
+impl<'a> Decoder<'a> for SpecTerm {
+    fn decode(term: Term<'a>) -> NifResult<SpecTerm> {
+        let [dtype, shape] = elements(term)?;
+        let (TypeTerm(dtype), ShapeTerm(shape)) = (dtype.decode()?, shape.decode()?);
+        Ok(SpecTerm((dtype, shape)))
+    }
+}
+
+/// The elements of a tuple of `N`.
+pub(crate) fn elements<'a, const N: usize>(term: Term<'a>) -> NifResult<[Term<'a>; N]> {
+    let mut all = tuple_of(term)?;
+    if all.len() != N {
+        return Err(Error::BadArg);
+    }
+    Ok(std::array::from_fn(|_| all.next().unwrap_or(term)))
+}
+
+/// The elements of a tuple. rustler's own decoding allocates for each.
+fn tuple_of<'a>(term: Term<'a>) -> NifResult<impl ExactSizeIterator<Item = Term<'a>>> {
+    let env = term.get_env();
+    let (mut count, mut first) = (0 as c_int, null());
+    // SAFETY: term and env belong together. The elements, as many as the VM says, live as long as the env.
+    let elements = unsafe {
+        if enif_get_tuple(env.as_c_arg(), term.as_c_arg(), &mut count, &mut first) == 0 {
+            return Err(Error::BadArg);
+        }
+        match count {
+            0 => &[],
+            _ => std::slice::from_raw_parts(first, count as usize),
+        }
+    };
+    // SAFETY: they are terms of that env.
+    Ok(elements
+        .iter()
+        .map(move |&element| unsafe { Term::new(env, element) }))
 }
 
 /// A list. rustler's own decoding of one panics where it is improper.

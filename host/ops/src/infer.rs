@@ -1,23 +1,6 @@
 //! Result types, result shapes and attributes of a request, as Nx infers them; it asks nobody to run anything.
 
-use crate::{Attr, Error, Result, op::Op};
-use nx_vulkan_abi::DType;
-
-/// Element type and shape.
-pub type Spec = (DType, Vec<u64>);
-
-/// An op request without data.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    /// Name of the op.
-    pub op: String,
-    /// Operands.
-    pub inputs: Vec<Spec>,
-    /// The results, at least one.
-    pub outputs: Vec<Spec>,
-    /// Attributes, sorted by name.
-    pub attrs: Vec<Attr>,
-}
+use crate::{Attr, Error, Request, Result, Spec, op::Op};
 
 /// The request that Nx makes of `op` on `inputs`. Attributes that `attrs` lacks take their defaults. `output` is the first
 /// result, from which the others follow.
@@ -25,7 +8,12 @@ pub struct Request {
 /// # Errors
 /// Bad input when the number of operands or their shapes do not fit, and when an op that does not infer its result
 /// (creation, `as_type`) is given no `output`.
-pub fn infer(op: &Op, inputs: &[Spec], output: Option<Spec>, attrs: &[Attr]) -> Result<Request> {
+pub fn infer(
+    op: &Op,
+    inputs: &[Spec],
+    output: Option<Spec>,
+    attrs: &[Attr],
+) -> Result<Request<'static, Spec>> {
     let refuse = |why: String| Error::bad_input(format!("{}: {why}", op.name));
     let (contract, arity) = (op.contract, op.arity());
     if inputs.len() != arity {
@@ -48,24 +36,25 @@ pub fn infer(op: &Op, inputs: &[Spec], output: Option<Spec>, attrs: &[Attr]) -> 
             )));
         }
     };
-    Ok(Request {
-        op: op.name.to_owned(),
-        inputs: inputs.to_vec(),
-        outputs: (contract.all)(first),
+    Ok(Request::new(
+        op.name,
+        inputs.to_vec(),
+        (contract.all)(first),
         attrs,
-    })
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::op::find;
+    use nx_vulkan_abi::DType;
 
     fn result(op: &str, inputs: &[Spec], attrs: &[Attr]) -> Spec {
         infer(find(op).unwrap(), inputs, None, attrs)
             .unwrap()
-            .outputs
-            .remove(0)
+            .outputs[0]
+            .clone()
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub mod layout;
 pub mod op;
 pub mod partial;
 pub mod problems;
+pub mod program;
+pub mod request;
 pub mod tolerance;
 pub mod values;
 
@@ -19,6 +21,8 @@ pub use attrs::{Attr, AttrValue};
 pub use error::{Error, Kind, Result};
 pub use nx_vulkan_abi::DType;
 pub use op::{Op, find, ops};
+pub use program::{Program, Value};
+pub use request::{Request, Spec, Typed};
 
 /// `[2,3]`
 pub fn show_shape(shape: &[u64]) -> String {

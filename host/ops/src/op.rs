@@ -3,11 +3,11 @@
 use crate::{
     attrs::{Attr, AttrValue},
     contracts,
-    infer::Spec,
     kernels::{Desc, Kernel},
     layout::Layout,
     partial::Partial,
     problems::Problem,
+    request::Spec,
     tolerance::Bound,
     values::{Domain, Rng},
 };

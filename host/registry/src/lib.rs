@@ -4,7 +4,6 @@
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
 mod admission;
-pub mod ask;
 pub mod cache;
 mod check;
 pub mod child;
@@ -35,6 +34,7 @@ pub mod probe;
 pub mod quarantine;
 mod reader;
 mod reload;
+pub mod request;
 mod rules;
 mod schema;
 mod select;

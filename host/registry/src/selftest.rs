@@ -4,11 +4,12 @@
 use super::image::{Image, Kernel, cleaned};
 use crate::{
     DType,
-    ask::{Ask, Operand},
+    request::{Operand, with_abi},
 };
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 use nx_vulkan_ops::{
-    infer::{self, Spec},
+    Request, Spec,
+    infer::infer,
     op::{Op, ops},
 };
 
@@ -33,15 +34,9 @@ fn ask(kernel: &Kernel) -> Option<String> {
             None => unknown(kernel, shape)?,
         };
         let inputs = request.inputs.iter();
-        let ask = Ask {
-            op: &kernel.op,
-            inputs: inputs
-                .map(|(dtype, shape)| Operand::contiguous(*dtype, shape))
-                .collect(),
-            outputs: &request.outputs,
-            attrs: &request.attrs,
-        };
-        let reply = ask.with_request(&device, |request| kernel.plan.plan(kernel.row, request));
+        let inputs = inputs.map(|(dtype, shape)| Operand::contiguous(*dtype, shape));
+        let asked = request.over(inputs.collect::<Vec<_>>());
+        let reply = with_abi(&asked, &device, |asked| kernel.plan.plan(kernel.row, asked));
         (reply.fault == Fault::PANIC).then(|| cleaned(reply.message.as_rstr()))
     });
     let message = panicked?;
@@ -52,7 +47,7 @@ fn ask(kernel: &Kernel) -> Option<String> {
 }
 
 /// A request of an op that the host knows; `None` when the kernel takes no types that go with it.
-fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<infer::Request> {
+fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<Request<'static, Spec>> {
     let dtype = pick(DTypeSet(kernel.inputs.0 & info.types().0));
     let inputs: Vec<Spec> = match info.arity() {
         0 => Vec::new(),
@@ -66,20 +61,16 @@ fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<infer::Request> {
     let infers = info.contract.infers;
     let result = pick(kernel.outputs).filter(|_| !infers);
     let output = result.map(|dtype| (dtype, shape.to_vec()));
-    let request = infer::infer(info, &inputs, output, &[]).ok()?;
+    let request = infer(info, &inputs, output, &[]).ok()?;
     let gives = |output: &Spec| kernel.outputs.has(output.0);
     request.outputs.iter().all(gives).then_some(request)
 }
 
 /// A request of an op that only the pack knows: one operand, and a result of its type.
-fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<infer::Request> {
+fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<Request<'static, Spec>> {
     let spec: Spec = (pick(kernel.inputs)?, shape.to_vec());
-    Some(infer::Request {
-        op: kernel.op.clone(),
-        inputs: vec![spec.clone()],
-        outputs: vec![spec],
-        attrs: Vec::new(),
-    })
+    let op = kernel.op.clone();
+    Some(Request::new(op, vec![spec.clone()], vec![spec], &[]))
 }
 
 fn pick(set: DTypeSet) -> Option<DType> {

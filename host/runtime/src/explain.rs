@@ -1,14 +1,11 @@
 //! Explanations: which kernel runs a request, and why the others do not.
 
 use crate::{
-    Attr, Result,
+    Result,
     route::{Considered, Picked, Planner},
 };
-use nx_vulkan_abi::DType;
-use nx_vulkan_registry::{
-    RuleVerdict,
-    ask::{Ask, Operand, show_request},
-};
+use nx_vulkan_ops::{Request, Spec};
+use nx_vulkan_registry::{RuleVerdict, request::Operand};
 use std::fmt;
 
 /// Who runs a request and why.
@@ -28,33 +25,16 @@ pub struct Explanation {
     pub candidates: Vec<Considered>,
 }
 
-pub(crate) fn explain(
-    planner: &Planner<'_>,
-    op: &str,
-    inputs: &[(DType, Vec<u64>)],
-    outputs: &[(DType, Vec<u64>)],
-    attrs: &[Attr],
-) -> Result<Explanation> {
-    let operands = inputs
-        .iter()
-        .map(|(dtype, shape)| Operand::contiguous(*dtype, shape))
-        .collect();
-    let ask = Ask {
-        op,
-        inputs: operands,
-        outputs,
-        attrs,
-    };
-    let answer = planner.ask(&ask)?;
+pub(crate) fn explain(planner: &Planner<'_>, request: &Request<'_, Spec>) -> Result<Explanation> {
+    let operands = request.inputs.iter();
+    let operands = operands.map(|(dtype, shape)| Operand::contiguous(*dtype, shape));
+    let asked = request.over(operands.collect::<Vec<_>>());
+    let answer = planner.ask(&asked)?;
     Ok(Explanation {
-        request: show_request(
-            op,
-            inputs.iter().map(|i| (i.0, i.1.as_slice())),
-            outputs.iter().map(|o| (o.0, o.1.as_slice())),
-        ),
+        request: request.to_string(),
         device: planner.device.summary().name.clone(),
         generation: planner.table.generation,
-        rules: planner.rules(&ask),
+        rules: planner.rules(&asked),
         picked: answer.picked.map(|picked| match picked {
             Picked::Device { name, .. } => name,
             Picked::Host => "host".to_owned(),

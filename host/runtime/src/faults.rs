@@ -1,9 +1,9 @@
 //! What only the device sees of an op on integers: that an operand has no result. It sets a word, which whoever reads a
 //! result that depends on it looks at.
 
-use crate::{DType, Error, Result, Tensor, memory::Buffer, queue::Stream};
+use crate::{Error, Request, Result, Tensor, memory::Buffer, queue::Stream};
 use nx_vulkan_ops::{find, partial::Partial};
-use nx_vulkan_registry::ask::{Ask, show_request};
+use nx_vulkan_registry::request::Operand;
 use std::sync::{Arc, atomic::Ordering};
 
 /// What shaders call to set the word; see `tensor.glsl`.
@@ -22,11 +22,9 @@ pub(crate) struct Site {
 
 impl Site {
     /// What a device may find wrong with the values of a request's operands.
-    pub(crate) fn of(ask: &Ask<'_>) -> Option<Site> {
-        let (inputs, outputs) = ask.shapes();
-        let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();
-        let partial = find(ask.op)?.partial(&types)?;
-        let request = show_request(ask.op, inputs.into_iter(), outputs.into_iter());
+    pub(crate) fn of(request: &Request<'_, Operand>) -> Option<Site> {
+        let partial = find(&request.op)?.partial(&request.types().0)?;
+        let request = request.to_string();
         Some(Site { partial, request })
     }
 }

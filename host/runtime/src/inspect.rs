@@ -2,7 +2,8 @@
 
 use crate::{Error, Kind, Result, Runtime, plan, spirv::Module};
 use nx_vulkan_abi::ShaderVariant;
-use nx_vulkan_registry::{LoadedPack, Table, ask::Ask};
+use nx_vulkan_ops::Request;
+use nx_vulkan_registry::{LoadedPack, Table, request::Operand};
 use std::sync::Arc;
 
 /// A variant of a pack's shader, compiled.
@@ -25,8 +26,13 @@ impl Runtime {
     ///
     /// # Errors
     /// What makes its answer invalid.
-    pub fn validate(&self, table: &Table, kernel: (usize, usize), ask: &Ask<'_>) -> Result<bool> {
-        self.planner(table).validate(kernel, ask)
+    pub fn validate(
+        &self,
+        table: &Table,
+        kernel: (usize, usize),
+        request: &Request<'_, Operand>,
+    ) -> Result<bool> {
+        self.planner(table).validate(kernel, request)
     }
 
     /// Compiles a variant of a pack's shader, or takes its SPIR-V.

@@ -36,9 +36,12 @@ pub use explain::Explanation;
 pub use inspect::Shader;
 pub use memory::{BudgetStats, Stats};
 pub use module::Module;
-pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
+pub use nx_vulkan_ops::{
+    Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec, program::Value,
+};
 pub use route::Considered;
 pub use runtime::{
-    Chain, Forced, Layout as ChainLayout, Ran, Refusal, Rival, Runtime, RuntimeStats,
+    Chain, Forced, Layout as ChainLayout, Progress, Ran, RanProgram, Refusal, Rival, Runtime,
+    RuntimeStats,
 };
 pub use tensor::Tensor;

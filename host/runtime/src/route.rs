@@ -1,7 +1,7 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
 use crate::{
-    Attr, Error, Kind, Result,
+    Error, Kind, Request, Result,
     device::Device,
     failures::Failures,
     faults::Site,
@@ -10,14 +10,14 @@ use crate::{
     pipeline::Pipelines,
     plan::{self, Compiled, Sizes},
     shader::Shaders,
-    tensor::Tensor,
+    tensor::{Tensor, operands},
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{DType, InputAs};
-use nx_vulkan_ops::kernels;
+use nx_vulkan_abi::InputAs;
+use nx_vulkan_ops::{kernels, request::Shapes};
 use nx_vulkan_registry::{
     Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
-    ask::{Ask, Operand, Shapes, show_request},
+    request::{Operand, with_abi},
 };
 use std::sync::{
     Arc,
@@ -60,7 +60,7 @@ pub struct Considered {
     pub line: Option<String>,
 }
 
-/// What came of an [`Ask`].
+/// What came of asking for a [`Request`].
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) picked: Option<Picked>,
@@ -92,14 +92,19 @@ pub(crate) struct Planner<'a> {
 }
 
 impl Route {
+    /// Whether it takes no waiting: neither for a conversion of operands, nor for what a shader reports.
+    pub(crate) fn is_prompt(&self) -> bool {
+        match self {
+            Route::Device {
+                prepare, compiled, ..
+            } => prepare.is_empty() && compiled.watched.is_none(),
+            Route::Host { .. } => false,
+        }
+    }
+
     pub(crate) fn count(&self) {
         let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
         count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn op(&self) -> &str {
-        let (Route::Device { op, .. } | Route::Host { op, .. }) = self;
-        op
     }
 
     pub(crate) fn served_by(&self) -> &Arc<str> {
@@ -128,20 +133,12 @@ impl Planner<'_> {
     /// The route for a request. `write` puts a plan's params on the device.
     pub(crate) fn find(
         &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
+        request: &Request<'_, &Tensor>,
         write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
     ) -> Result<Route> {
-        let ask = Ask {
-            op,
-            inputs: inputs.iter().map(|t| t.operand()).collect(),
-            outputs,
-            attrs,
-        };
-        let answer = self.ask(&ask)?;
-        let (op, count) = (op.to_owned(), AtomicU64::new(0));
+        let request = request.over(operands(request));
+        let answer = self.ask(&request)?;
+        let (op, count) = (request.op.to_string(), AtomicU64::new(0));
         match answer.picked {
             Some(Picked::Device {
                 mut compiled,
@@ -165,7 +162,7 @@ impl Planner<'_> {
                 served_by: "host".into(),
                 count,
             }),
-            None => Err(nobody(&ask, &answer)),
+            None => Err(nobody(&request, &answer)),
         }
     }
 
@@ -176,24 +173,23 @@ impl Planner<'_> {
     pub(crate) fn find_with(
         &self,
         (pack, kernel): (usize, usize),
-        ask: &Ask<'_>,
+        request: &Request<'_, Operand>,
         write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
     ) -> Result<Route> {
-        ask.check()?;
+        request.check()?;
         let entry = &self.table.packs[pack].kernels[kernel];
         let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
-        let inputs: Vec<DType> = ask.inputs.iter().map(|operand| operand.dtype).collect();
-        let outputs: Vec<DType> = ask.outputs.iter().map(|output| output.0).collect();
+        let (inputs, outputs) = request.types();
         entry
             .takes(&inputs, &outputs, self.device.info().features)
             .map_err(|why| Error::new(Kind::Unsupported, format!("{name}: {why}")))?;
-        match self.ask_kernel(pack, entry, ask) {
+        match self.ask_kernel(pack, entry, request) {
             Ok((mut compiled, params, prepare)) => {
                 if !params.is_empty() {
                     compiled.params = Some(write(&params)?);
                 }
                 Ok(Route::Device {
-                    op: ask.op.to_owned(),
+                    op: request.op.to_string(),
                     compiled,
                     prepare,
                     served_by: name.into(),
@@ -212,8 +208,12 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// What makes its answer invalid.
-    pub(crate) fn validate(&self, (pack, kernel): (usize, usize), ask: &Ask<'_>) -> Result<bool> {
-        match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+    pub(crate) fn validate(
+        &self,
+        (pack, kernel): (usize, usize),
+        request: &Request<'_, Operand>,
+    ) -> Result<bool> {
+        match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], request) {
             Ok(_) => Ok(true),
             Err(Pass::Declined(_)) => Ok(false),
             Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => Ok(false),
@@ -222,18 +222,18 @@ impl Planner<'_> {
     }
 
     /// The registry's rules for the op of a request.
-    pub(crate) fn rules(&self, ask: &Ask<'_>) -> Vec<RuleVerdict> {
-        self.with_asked(ask, &ask.shapes(), |asked| self.table.rules(asked))
+    pub(crate) fn rules(&self, request: &Request<'_, Operand>) -> Vec<RuleVerdict> {
+        self.with_asked(request, &request.shapes(), |asked| self.table.rules(asked))
     }
 
     fn with_asked<T>(
         &self,
-        ask: &Ask<'_>,
+        request: &Request<'_, Operand>,
         shapes: &Shapes<'_>,
         f: impl FnOnce(&Asked<'_>) -> T,
     ) -> T {
         f(&Asked {
-            op: ask.op,
+            op: &request.op,
             inputs: &shapes.0,
             outputs: &shapes.1,
             device: &self.device.info(),
@@ -247,23 +247,23 @@ impl Planner<'_> {
                     CandidateKernel::Host => ("host".to_owned(), ""),
                 };
                 let kernel = (name.as_str(), sha256);
-                self.measured.time(ask.op, &shapes.0, &shapes.1, kernel)
+                self.measured
+                    .time(&request.op, &shapes.0, &shapes.1, kernel)
             },
         })
     }
 
     /// Asks the kernels in order until one answers with a valid plan.
-    pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer> {
-        ask.check()?;
-        let shapes = ask.shapes();
-        let types = |list: &[(DType, &[u64])]| list.iter().map(|o| o.0).collect::<Vec<_>>();
-        let (inputs, outputs) = (types(&shapes.0), types(&shapes.1));
+    pub(crate) fn ask(&self, request: &Request<'_, Operand>) -> Result<Answer> {
+        request.check()?;
+        let shapes = request.shapes();
+        let (inputs, outputs) = request.types();
         let mut answer = Answer {
             picked: None,
             considered: Vec::new(),
             host_forbidden: false,
         };
-        for candidate in self.with_asked(ask, &shapes, |asked| self.table.candidates(asked)) {
+        for candidate in self.with_asked(request, &shapes, |asked| self.table.candidates(asked)) {
             let name = match candidate.kernel {
                 CandidateKernel::Pack(pack, kernel) => {
                     let pack = &self.table.packs[pack];
@@ -280,7 +280,7 @@ impl Planner<'_> {
                     ("skipped", why.clone())
                 }
                 (CandidateOutcome::Considered, CandidateKernel::Host) => {
-                    match kernels::supports(ask.op, &inputs, &outputs) {
+                    match kernels::supports(&request.op, &inputs, &outputs) {
                         Ok(()) => {
                             answer.picked = Some(Picked::Host);
                             ("picked", "runs on the CPU".to_owned())
@@ -300,7 +300,7 @@ impl Planner<'_> {
                     )
                 }
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
-                    match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], ask) {
+                    match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], request) {
                         Ok((compiled, params, prepare)) => {
                             let what = summary(&compiled, &prepare);
                             answer.picked = Some(Picked::Device {
@@ -345,27 +345,31 @@ impl Planner<'_> {
         limit > 0 && self.failures.of(pack, &pack.kernels[kernel]) >= limit
     }
 
-    fn ask_kernel(&self, pack: usize, kernel: &KernelEntry, ask: &Ask<'_>) -> Passed {
-        if let Some(rank) = ask.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
+    fn ask_kernel(
+        &self,
+        pack: usize,
+        kernel: &KernelEntry,
+        request: &Request<'_, Operand>,
+    ) -> Passed {
+        if let Some(rank) = request.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
             return Err(Pass::Declined(format!(
                 "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
             )));
         }
-        match self.reply(kernel, ask)? {
-            Answered::Plan(plan) => self.compile((pack, kernel), ask, &plan, Vec::new()),
-            Answered::InputsAs(_) if ask.op == "as_type" => Err(Pass::Declined(
+        match self.reply(kernel, request)? {
+            Answered::Plan(plan) => self.compile((pack, kernel), request, &plan, Vec::new()),
+            Answered::InputsAs(_) if request.op == "as_type" => Err(Pass::Declined(
                 "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
             )),
             Answered::InputsAs(prepare) => {
-                let mut prepared = ask.clone();
+                let mut operands = request.inputs.to_vec();
                 for InputAs {
                     index,
                     dtype,
                     spare,
                 } in &prepare
                 {
-                    let input = prepared
-                        .inputs
+                    let input = operands
                         .get_mut(*index as usize)
                         .filter(|_| dtype.is_known() && *spare == [0; 2]);
                     let Some(input) = input else {
@@ -375,6 +379,7 @@ impl Planner<'_> {
                     };
                     *input = Operand::contiguous(*dtype, &input.shape);
                 }
+                let prepared = request.over(operands);
                 match self.reply(kernel, &prepared)? {
                     Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
                     Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
@@ -391,12 +396,12 @@ impl Planner<'_> {
     fn compile(
         &self,
         (pack, kernel): (usize, &KernelEntry),
-        ask: &Ask<'_>,
+        request: &Request<'_, Operand>,
         plan: &abi::Plan,
         prepare: Vec<InputAs>,
     ) -> Passed {
-        let inputs: Vec<u64> = ask.inputs.iter().map(|o| o.storage_len).collect();
-        let outputs: Vec<u64> = ask
+        let inputs: Vec<u64> = request.inputs.iter().map(|o| o.storage_len).collect();
+        let outputs: Vec<u64> = request
             .outputs
             .iter()
             .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
@@ -410,7 +415,7 @@ impl Planner<'_> {
             plan,
             pack,
             sizes,
-            Site::of(ask),
+            Site::of(request),
             self.device,
             self.shaders,
             self.pipelines,
@@ -419,9 +424,13 @@ impl Planner<'_> {
             .map_err(Pass::Failed)
     }
 
-    fn reply(&self, kernel: &KernelEntry, ask: &Ask<'_>) -> std::result::Result<Answered, Pass> {
+    fn reply(
+        &self,
+        kernel: &KernelEntry,
+        request: &Request<'_, Operand>,
+    ) -> std::result::Result<Answered, Pass> {
         let info = self.device.info();
-        let reply = ask.with_request(&info, |request| kernel.plan(request));
+        let reply = with_abi(request, &info, |request| kernel.plan(request));
         match reply.outcome {
             _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
             abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
@@ -478,12 +487,7 @@ fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
     text
 }
 
-fn nobody(ask: &Ask<'_>, answer: &Answer) -> Error {
-    let request = show_request(
-        ask.op,
-        ask.inputs.iter().map(|o| (o.dtype, o.shape.as_slice())),
-        ask.outputs.iter().map(|o| (o.0, o.1.as_slice())),
-    );
+fn nobody(request: &Request<'_, Operand>, answer: &Answer) -> Error {
     let asked: Vec<_> = answer
         .considered
         .iter()

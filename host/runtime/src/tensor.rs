@@ -2,8 +2,8 @@
 
 use crate::{Error, Result, faults::Faults, memory::Buffer};
 use nx_vulkan_abi::{DType, layout};
-use nx_vulkan_ops::show_shape;
-use nx_vulkan_registry::ask::Operand;
+use nx_vulkan_ops::{Request, Typed, show_shape};
+use nx_vulkan_registry::request::Operand;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -23,6 +23,21 @@ pub struct Tensor {
 
 /// One number per axis; those of most tensors need no allocation.
 type Axes<T> = SmallVec<[T; 4]>;
+
+impl Typed for &Tensor {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+}
+
+/// The layouts of a request's operands.
+pub(crate) fn operands(request: &Request<'_, &Tensor>) -> Vec<Operand> {
+    request.inputs.iter().map(|t| t.operand()).collect()
+}
 
 impl Tensor {
     /// Its layout, as kernels are told of it.

@@ -7,12 +7,8 @@ use crate::{
     workloads::{self, Mode, Workload},
 };
 use nx_vulkan_abi::dtype::Class;
-use nx_vulkan_host::{Attr, DType, Kind, Result, Runtime, Tensor};
-use nx_vulkan_ops::{
-    element::push_float,
-    infer::{self, Spec},
-    kernels,
-};
+use nx_vulkan_host::{DType, Kind, Result, Runtime, Tensor};
+use nx_vulkan_ops::{Request, Spec, element::push_float, infer::infer, kernels};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -118,9 +114,11 @@ fn wake(runtime: &Runtime) -> Result<()> {
     let shape = vec![1 << 20];
     let ones = runtime.constant(DType::F32, &shape, &1f32.to_le_bytes())?;
     let output = [(DType::F32, shape)];
+    let operands = [&ones, &ones];
+    let request = Request::new("add", &operands, &output, &[]);
     let start = Instant::now();
     while start.elapsed() < WAKE {
-        runtime.run("add", &[&ones, &ones], &output, &[])?;
+        runtime.run(&request)?;
         runtime.sync()?;
     }
     Ok(())
@@ -139,8 +137,7 @@ struct Ready<'a> {
     workload: &'a Workload,
     bytes: Vec<Vec<u8>>,
     inputs: Vec<Tensor>,
-    outputs: Vec<Spec>,
-    attrs: Vec<Attr>,
+    request: Request<'static, Spec>,
 }
 
 impl Bench<'_> {
@@ -229,21 +226,21 @@ impl Bench<'_> {
             .find(|op| op.name == workload.op)
             .expect("a benchmark names an op");
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
-        let request = infer::infer(op, &specs, given, &workload.attrs)?;
+        let request = infer(op, &specs, given, &workload.attrs)?;
         let bytes = if self.on_host { bytes } else { Vec::new() };
         Ok(Ready {
             workload,
             bytes,
             inputs,
-            outputs: request.outputs,
-            attrs: request.attrs,
+            request,
         })
     }
 
     fn measure(&mut self, ready: &Ready<'_>) -> Result<(Times, String, Option<f64>)> {
         let (runtime, workload) = (self.runtime, ready.workload);
         let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
-        let run = || runtime.run_reported(workload.op, &inputs, &ready.outputs, &ready.attrs);
+        let request = ready.request.over(&inputs);
+        let run = || runtime.run_reported(&request);
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
         let most = if workload.bytes.or(workload.flops).is_some() {
@@ -296,7 +293,7 @@ impl Bench<'_> {
                 bytes,
             })
             .collect();
-        let (dtype, shape) = &ready.outputs[0];
+        let (dtype, shape) = &ready.request.outputs[0];
         let mut bytes = vec![0; (dtype.size() * shape.iter().product::<u64>()) as usize];
         let times = timing::time(QUICK_BATCHES, MOST, |count| {
             let start = Instant::now();
@@ -306,7 +303,7 @@ impl Bench<'_> {
                     shape,
                     bytes: &mut bytes,
                 };
-                kernels::run(ready.workload.op, &views, &mut [out], &ready.attrs)?;
+                kernels::run(ready.workload.op, &views, &mut [out], &ready.request.attrs)?;
             }
             Ok(start.elapsed())
         })?;

@@ -5,10 +5,7 @@ use crate::{
     timing::{self, Times},
 };
 use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
-use nx_vulkan_ops::{
-    Op,
-    infer::{Request, Spec, infer},
-};
+use nx_vulkan_ops::{Op, Request, Spec, infer::infer};
 use std::time::Instant;
 
 /// Ops of a batch at most.
@@ -32,7 +29,7 @@ impl Entry {
 ///
 /// # Errors
 /// Never for the ops of the table.
-pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request> {
+pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request<'static, Spec>> {
     let shape = op.square(power);
     let types = op
         .alone()
@@ -58,22 +55,21 @@ pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request> {
 /// When the device fails; what one kernel cannot do is part of its entry.
 pub(crate) fn run(
     runtime: &Runtime,
-    request: &Request,
+    request: &Request<'_, Spec>,
     batches: usize,
     until: Option<Instant>,
 ) -> Result<Vec<Entry>> {
-    let types: Vec<DType> = request.inputs.iter().map(|input| input.0).collect();
+    let (types, results) = request.types();
     let upload = |spec: &Spec| runtime.upload(spec.0, &spec.1, &bench::random(spec));
     let operands = request.inputs.iter().map(upload);
     let operands = operands.collect::<Result<Vec<Tensor>>>()?;
     let inputs: Vec<&Tensor> = operands.iter().collect();
     let mut entries = Vec::new();
-    let results: Vec<DType> = request.outputs.iter().map(|output| output.0).collect();
     for rival in runtime.rivals(&request.op, &types, &results) {
         if until.is_some_and(|until| Instant::now() >= until) {
             break;
         }
-        let times = match time(runtime, request, &rival.name, &inputs, batches) {
+        let times = match time(runtime, &request.over(&inputs), &rival.name, batches) {
             Ok(times) => Ok(times),
             Err(error) if error.kind() == Kind::DeviceLost => return Err(error),
             Err(error) => Err(error.to_string()),
@@ -85,22 +81,15 @@ pub(crate) fn run(
 
 fn time(
     runtime: &Runtime,
-    request: &Request,
+    request: &Request<'_, &Tensor>,
     kernel: &str,
-    inputs: &[&Tensor],
     batches: usize,
 ) -> Result<Times> {
-    let planned = runtime.plan_with(
-        kernel,
-        &request.op,
-        inputs,
-        &request.outputs,
-        &request.attrs,
-    )?;
+    let planned = runtime.plan_with(kernel, request)?;
     timing::time(batches, MOST, |count| {
         let start = Instant::now();
         for _ in 0..count {
-            runtime.run_planned(&planned, inputs)?;
+            runtime.run_planned(&planned, &request.inputs)?;
         }
         runtime.sync()?;
         Ok(start.elapsed())

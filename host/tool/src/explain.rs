@@ -6,7 +6,7 @@ use crate::{
     spec,
 };
 use nx_vulkan_host::Runtime;
-use nx_vulkan_ops::infer;
+use nx_vulkan_ops::infer::infer;
 
 /// Explains one request.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
@@ -30,14 +30,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
         .map(spec::spec)
         .transpose()
         .map_err(usage)?;
-    let request = infer::infer(op, &inputs, output, &attrs).map_err(|e| usage(e.to_string()))?;
+    let request = infer(op, &inputs, output, &attrs).map_err(|e| usage(e.to_string()))?;
     let runtime = Runtime::open(&arguments.config)?;
-    let explanation = runtime.explain(
-        &request.op,
-        &request.inputs,
-        &request.outputs,
-        &request.attrs,
-    )?;
+    let explanation = runtime.explain(&request)?;
     Ok(Outcome {
         text: explanation.to_string(),
         json: json(&explanation),

@@ -23,12 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
     let mut rows = Vec::new();
     for op in ops {
         for (dtype, request) in sweep::canonical(op)? {
-            let explanation = runtime.explain(
-                &request.op,
-                &request.inputs,
-                &request.outputs,
-                &request.attrs,
-            )?;
+            let explanation = runtime.explain(&request)?;
             rows.push(Row {
                 op: op.name,
                 dtype: dtype.name(),

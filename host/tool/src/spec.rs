@@ -2,7 +2,7 @@
 
 use crate::args::similar;
 use nx_vulkan_host::{Attr, AttrValue, DType};
-use nx_vulkan_ops::{Op, infer::Spec};
+use nx_vulkan_ops::{Op, Spec};
 
 /// Reads a type and a shape; the message says what is wrong.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {

@@ -11,7 +11,7 @@ use nx_vulkan_host::{
     DType, Runtime,
     measured::{Measured, Shaped},
 };
-use nx_vulkan_ops::{Op, infer::Request};
+use nx_vulkan_ops::{Op, Request, Spec};
 use std::{
     fmt::Write,
     io::{IsTerminal, stderr},
@@ -119,7 +119,7 @@ enum Tuned {
 
 fn tune(
     runtime: &Runtime,
-    request: &Request,
+    request: &Request<'_, Spec>,
     measured: &mut Measured,
     until: Instant,
 ) -> Result<Tuned, Problem> {
@@ -154,7 +154,7 @@ fn tune(
     };
     let names: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
     Ok(Tuned::Timed(Best {
-        op: request.op.clone(),
+        op: request.op.to_string(),
         types: format!("{}->{}", names.join(","), results[0]),
         elements: outputs[0].1.iter().product(),
         kernel: (*kernel).to_owned(),
@@ -164,7 +164,7 @@ fn tune(
     }))
 }
 
-fn requests(ops: &[&'static Op]) -> Result<Vec<Request>, Problem> {
+fn requests(ops: &[&'static Op]) -> Result<Vec<Request<'static, Spec>>, Problem> {
     let mut requests = Vec::new();
     for power in SIZES {
         for op in ops {

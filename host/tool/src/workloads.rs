@@ -2,7 +2,7 @@
 //! where other libraries measure the same, they use the same name.
 
 use nx_vulkan_host::{Attr, DType};
-use nx_vulkan_ops::infer::Spec;
+use nx_vulkan_ops::Spec;
 
 /// How a workload is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{Config, DType, Error, Kind, Result, Runtime, device};
+use nx_vulkan_host::{Config, DType, Error, Kind, Request, Result, Runtime, device};
 use std::{fs, path::Path, sync::Arc};
 
 const TABLE: &str = "[pack]\nid = \"probe\"\nversion = \"1.0.0\"\nabi = \"1\"\n\
@@ -47,7 +47,7 @@ fn probe_as(body: &str, dtype: DType, checked: bool) -> Result<Vec<u8>> {
     let count = 100;
     let bytes: Vec<u8> = (0..count * dtype.size()).map(|i| i as u8).collect();
     let x = runtime.upload(dtype, &[count], &bytes).unwrap();
-    let y = runtime.run("probe", &[&x], &[(dtype, vec![count])], &[]);
+    let y = runtime.run(&Request::new("probe", &[&x], &[(dtype, vec![count])], &[]));
     let answer = y
         .and_then(|y| runtime.download(&y[0], None))
         .map_err(|error| {
@@ -58,7 +58,7 @@ fn probe_as(body: &str, dtype: DType, checked: bool) -> Result<Vec<u8>> {
         });
     if answer.is_ok() {
         // A plan that is known is checked like a new one.
-        let again = runtime.run("probe", &[&x], &[(dtype, vec![count])], &[])?;
+        let again = runtime.run(&Request::new("probe", &[&x], &[(dtype, vec![count])], &[]))?;
         assert_eq!(
             runtime.download(&again[0], None).ok(),
             answer.as_ref().ok().cloned()
@@ -152,7 +152,12 @@ fn the_template_and_the_example_are_silent() {
     let x = runtime.upload(DType::F32, &[1000], &bytes).unwrap();
     let tail = x.slice(&[10], &[990], &[1]).unwrap();
     let ran = runtime
-        .run_reported("square", &[&tail], &[(DType::F32, vec![990])], &[])
+        .run_reported(&Request::new(
+            "square",
+            &[&tail],
+            &[(DType::F32, vec![990])],
+            &[],
+        ))
         .unwrap();
     assert_eq!(&*ran.served_by, "template/square_f32");
     let last = runtime.download(&ran.outputs[0], None).unwrap();
@@ -167,7 +172,7 @@ fn the_template_and_the_example_are_silent() {
         ("mean_square", vec![&x], vec![]),
     ] {
         let ran = runtime
-            .run_reported(op, &inputs, &[(DType::F32, shape)], &[])
+            .run_reported(&Request::new(op, &inputs, &[(DType::F32, shape)], &[]))
             .unwrap();
         assert!(
             ran.served_by.starts_with("swish/"),

@@ -3,7 +3,7 @@
 mod folder;
 
 use folder::Folder;
-use nx_vulkan_host::{Attr, Config, DType, Kind, Runtime, Tensor, device};
+use nx_vulkan_host::{Attr, Config, DType, Kind, Request, Runtime, Tensor, device};
 use nx_vulkan_registry::{Options, Table, load};
 use std::{
     fs,
@@ -73,7 +73,12 @@ fn the_example_adds_an_op_of_its_own() {
     let values = ramp(1000);
     let x = upload(&runtime, &[10, 100], &values);
     let ran = runtime
-        .run_reported("swish", &[&x], &[(DType::F32, vec![10, 100])], &[])
+        .run_reported(&Request::new(
+            "swish",
+            &[&x],
+            &[(DType::F32, vec![10, 100])],
+            &[],
+        ))
         .unwrap();
     assert_eq!(&*ran.served_by, "swish/swish");
     for (x, y) in values.iter().zip(floats(&runtime, &ran.outputs[0])) {
@@ -86,13 +91,28 @@ fn the_example_adds_an_op_of_its_own() {
     }
     // A type of 16 bits goes through the operand's own loads and stores.
     let half = runtime
-        .run("as_type", &[&x], &[(DType::BF16, vec![10, 100])], &[])
+        .run(&Request::new(
+            "as_type",
+            &[&x],
+            &[(DType::BF16, vec![10, 100])],
+            &[],
+        ))
         .unwrap();
     let y = runtime
-        .run("swish", &[&half[0]], &[(DType::BF16, vec![10, 100])], &[])
+        .run(&Request::new(
+            "swish",
+            &[&half[0]],
+            &[(DType::BF16, vec![10, 100])],
+            &[],
+        ))
         .unwrap();
     let back = runtime
-        .run("as_type", &[&y[0]], &[(DType::F32, vec![10, 100])], &[])
+        .run(&Request::new(
+            "as_type",
+            &[&y[0]],
+            &[(DType::F32, vec![10, 100])],
+            &[],
+        ))
         .unwrap();
     for (x, y) in values.iter().zip(floats(&runtime, &back[0])) {
         assert!(
@@ -114,7 +134,7 @@ fn the_examples_add_is_the_hosts_add() {
         let b = upload(runtime, shape, second);
         let out = a.shape().to_vec();
         let ran = runtime
-            .run_reported("add", &[&a, &b], &[(DType::F32, out)], &[])
+            .run_reported(&Request::new("add", &[&a, &b], &[(DType::F32, out)], &[]))
             .unwrap();
         (ran.served_by.to_string(), floats(runtime, &ran.outputs[0]))
     };
@@ -136,7 +156,9 @@ fn the_examples_add_is_the_hosts_add() {
     }
     // A request that `when` declines goes to the next kernel, and the reason is kept.
     let row = [(DType::F32, vec![50, 100]), (DType::F32, vec![100])];
-    let why = packed.explain("add", &row, &row[..1], &[]).unwrap();
+    let why = packed
+        .explain(&Request::new("add", &row, &row[..1], &[]))
+        .unwrap();
     assert_eq!(why.picked.as_deref(), Some("host"));
     assert_eq!(
         why.candidates[0].reason,
@@ -153,12 +175,12 @@ fn the_example_with_two_steps_and_scratch() {
         let values: Vec<f32> = (0..count).map(|i| (i % 17) as f32).collect();
         let x = upload(&runtime, &[count as u64], &values);
         let mean = runtime
-            .run(
+            .run(&Request::new(
                 "mean_square",
                 &[&x],
                 &[(DType::F32, vec![])],
                 &[Attr::ints("axes", [0])],
-            )
+            ))
             .unwrap();
         let expected: f64 = values.iter().map(|&v| f64::from(v * v)).sum::<f64>() / count as f64;
         let got = f64::from(floats(&runtime, &mean[0])[0]);
@@ -180,7 +202,7 @@ fn the_compiler_names_the_file_on_disk() {
     let runtime = open(&folder, &[&folder.join("packs")]);
     let x = upload(&runtime, &[3], &[1.0, 2.0, 3.0]);
     let error = runtime
-        .run("twice", &[&x], &[(DType::F32, vec![3])], &[])
+        .run(&Request::new("twice", &[&x], &[(DType::F32, vec![3])], &[]))
         .unwrap_err();
     let place = format!("{}:8: 'b' : undeclared identifier", path.display());
     assert!(error.to_string().contains(&place), "{error}");
@@ -193,7 +215,12 @@ fn a_view_is_copied_for_a_kernel_that_reads_no_offset() {
     let x = upload(&runtime, &[5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
     let tail = x.slice(&[2], &[3], &[1]).unwrap();
     let twice = runtime
-        .run("twice", &[&tail], &[(DType::F32, vec![3])], &[])
+        .run(&Request::new(
+            "twice",
+            &[&tail],
+            &[(DType::F32, vec![3])],
+            &[],
+        ))
         .unwrap();
     assert_eq!(floats(&runtime, &twice[0]), [6.0, 8.0, 10.0]);
 }

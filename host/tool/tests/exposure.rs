@@ -5,7 +5,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{Config, DType, Runtime};
+use nx_vulkan_host::{Config, DType, Request, Runtime};
 use nx_vulkan_registry::{Options, Table, load};
 use packs::built;
 use std::{
@@ -282,7 +282,9 @@ fn scaled(runtime: &Runtime) -> f32 {
         .upload(DType::F32, &[1], &3f32.to_le_bytes())
         .unwrap();
     let shape = [(DType::F32, vec![1])];
-    let outputs = runtime.run("scaled", &[&input], &shape, &[]).unwrap();
+    let outputs = runtime
+        .run(&Request::new("scaled", &[&input], &shape, &[]))
+        .unwrap();
     let bytes = runtime.download(&outputs[0], None).unwrap();
     f32::from_le_bytes(bytes.try_into().unwrap())
 }

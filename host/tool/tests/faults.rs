@@ -4,7 +4,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{Attr, Config, DType, Kind, Result, Runtime, Tensor, device};
+use nx_vulkan_host::{Attr, Config, DType, Kind, Request, Result, Runtime, Tensor, device};
 use std::{
     fs,
     path::Path,
@@ -43,7 +43,9 @@ fn tensor(runtime: &Runtime, count: u32) -> Tensor {
 
 fn run(runtime: &Runtime, op: &str, input: &Tensor) -> Result<Tensor> {
     let outputs = [(input.dtype(), input.shape().to_vec())];
-    Ok(runtime.run(op, &[input], &outputs, &[])?.remove(0))
+    Ok(runtime
+        .run(&Request::new(op, &[input], &outputs, &[]))?
+        .remove(0))
 }
 
 #[test]
@@ -227,7 +229,12 @@ fn a_tensor_beyond_one_binding_is_refused_by_name_or_runs_on_the_host() {
         "{error}"
     );
     let ran = runtime
-        .run_reported("negate", &[&big], &[(DType::F32, vec![count])], &[])
+        .run_reported(&Request::new(
+            "negate",
+            &[&big],
+            &[(DType::F32, vec![count])],
+            &[],
+        ))
         .unwrap();
     assert_eq!(&*ran.served_by, "host");
     assert_eq!(
@@ -247,12 +254,22 @@ fn wrong_sizes_and_empty_tensors_are_handled() {
     assert!(runtime.download(&result, None).unwrap().is_empty());
     let sum = [Attr::ints("axes", [0])];
     let result = runtime
-        .run("sum", &[&empty], &[(DType::U32, vec![5])], &sum)
+        .run(&Request::new(
+            "sum",
+            &[&empty],
+            &[(DType::U32, vec![5])],
+            &sum,
+        ))
         .unwrap();
     assert_eq!(runtime.download(&result[0], None).unwrap(), [0; 20]);
     let one = tensor(&runtime, 4);
     let error = runtime
-        .run("add", &[&one, &empty], &[(DType::U32, vec![4])], &[])
+        .run(&Request::new(
+            "add",
+            &[&one, &empty],
+            &[(DType::U32, vec![4])],
+            &[],
+        ))
         .unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);
     assert!(error.to_string().contains("u32[4]"), "{error}");

@@ -3,7 +3,7 @@
 mod folder;
 
 use folder::Folder;
-use nx_vulkan_host::{Config, DType, Runtime, Tensor};
+use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor};
 use std::sync::Arc;
 
 type Table = &'static [(f64, f64)];
@@ -210,7 +210,10 @@ impl Device {
         let operands = [upload(a), upload(b)];
         let inputs: Vec<&Tensor> = operands.iter().collect();
         let outputs = [(dtype, shape.to_vec())];
-        let ran = self.runtime.run(op, &inputs, &outputs, &[]).unwrap();
+        let ran = self
+            .runtime
+            .run(&Request::new(op, &inputs, &outputs, &[]))
+            .unwrap();
         let bytes = self.runtime.download(&ran[0], None).unwrap();
         match dtype {
             DType::F32 => {

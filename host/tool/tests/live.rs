@@ -5,7 +5,7 @@ mod packs;
 
 use folder::Folder;
 use nx_vulkan_host::{
-    Config, DType, DeviceChoice, Kind, Runtime,
+    Config, DType, DeviceChoice, Kind, Request, Runtime,
     live::{Event, EventKind},
 };
 use packs::built;
@@ -119,7 +119,12 @@ impl Watched {
 
 fn square(runtime: &Runtime, x: f32) -> nx_vulkan_host::Result<f32> {
     let input = runtime.upload(DType::F32, &[1], &x.to_le_bytes())?;
-    let outputs = runtime.run("square", &[&input], &[(DType::F32, vec![1])], &[])?;
+    let outputs = runtime.run(&Request::new(
+        "square",
+        &[&input],
+        &[(DType::F32, vec![1])],
+        &[],
+    ))?;
     let bytes = runtime.download(&outputs[0], None)?;
     Ok(f32::from_le_bytes(bytes.try_into().unwrap()))
 }
@@ -414,7 +419,12 @@ fn a_pack_without_code_is_edited_while_it_serves() {
     let scaled = || {
         let runtime = &watched.runtime;
         let input = runtime.upload(DType::F32, &[1], &3f32.to_le_bytes())?;
-        let outputs = runtime.run("scaled", &[&input], &[(DType::F32, vec![1])], &[])?;
+        let outputs = runtime.run(&Request::new(
+            "scaled",
+            &[&input],
+            &[(DType::F32, vec![1])],
+            &[],
+        ))?;
         let bytes = runtime.download(&outputs[0], None)?;
         Ok::<f32, nx_vulkan_host::Error>(f32::from_le_bytes(bytes.try_into().unwrap()))
     };

@@ -5,7 +5,7 @@ mod packs;
 
 use folder::Folder;
 use nx_vulkan_host::{
-    ChainLayout, Config, DType, Kind, Result, Runtime, Tensor,
+    ChainLayout, Config, DType, Kind, Request, Result, Runtime, Tensor,
     module::{Binding, Launch, Module},
 };
 use std::{
@@ -134,9 +134,9 @@ fn behind() {
     let module = runtime.module_of(SPIN).unwrap();
     let (tensor, input) = (data(&runtime), data(&runtime));
     let outputs = [(DType::U32, vec![64])];
-    let now = || runtime.try_run_cached("bad_nothing", &[&input], &outputs, &[]);
+    let now = || runtime.try_run_cached(&Request::new("bad_nothing", &[&input], &outputs, &[]));
     runtime
-        .run("bad_nothing", &[&input], &outputs, &[])
+        .run(&Request::new("bad_nothing", &[&input], &outputs, &[]))
         .unwrap();
     assert!(now().unwrap().is_some());
     let count = count_for(&runtime, &module, Duration::from_secs(2));
@@ -193,7 +193,7 @@ fn lost() {
     let view = tensor.slice(&[0], &[32], &[2]).unwrap();
     let outputs = [(DType::U32, vec![64])];
     runtime
-        .run("bad_nothing", &[&other], &outputs, &[])
+        .run(&Request::new("bad_nothing", &[&other], &outputs, &[]))
         .unwrap();
     runtime.sync().unwrap();
     spin(&runtime, &module, &tensor, 0).unwrap();
@@ -241,15 +241,17 @@ fn lost() {
         ("contiguous", &|| runtime.contiguous(&view).map(drop)),
         ("run", &|| {
             runtime
-                .run("bad_nothing", &[&other], &outputs, &[])
+                .run(&Request::new("bad_nothing", &[&other], &outputs, &[]))
                 .map(drop)
         }),
         ("run, new", &|| {
-            runtime.run("negate", &[&other], &outputs, &[]).map(drop)
+            runtime
+                .run(&Request::new("negate", &[&other], &outputs, &[]))
+                .map(drop)
         }),
         ("try_run_cached", &|| {
             runtime
-                .try_run_cached("bad_nothing", &[&other], &outputs, &[])
+                .try_run_cached(&Request::new("bad_nothing", &[&other], &outputs, &[]))
                 .map(drop)
         }),
         ("launch", &|| spin(&runtime, &module, &other, 1)),

@@ -5,7 +5,7 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{Attr, Config, DType, DeviceChoice, Runtime, Tensor};
+use nx_vulkan_host::{Attr, Config, DType, DeviceChoice, Request, Runtime, Tensor};
 use nx_vulkan_ops::{
     find,
     kernels::{self, Out, View},
@@ -151,7 +151,7 @@ impl Case {
             };
         let (index, (got, expected)) = pairs.enumerate().find_map(far)?;
         let size = |column: &Column| column.dtype.size() as usize;
-        let index = if got.dtype.is_complex() {
+        let index = if self.expected.dtype.is_complex() {
             index / 2
         } else {
             index
@@ -273,7 +273,7 @@ fn on_device(runtime: &Runtime, case: &Case, attrs: &[Attr]) -> Vec<u8> {
     let operands: Vec<&Tensor> = operands.iter().collect();
     let outputs = [(case.expected.dtype, case.expected.shape(attrs))];
     let ran = runtime
-        .run_reported(case.op, &operands, &outputs, attrs)
+        .run_reported(&Request::new(case.op, &operands, &outputs, attrs))
         .unwrap();
     assert_ne!(&*ran.served_by, "host", "{} {operands:?}", case.op);
     runtime.download(&ran.outputs[0], None).unwrap()

@@ -4,7 +4,7 @@ mod folder;
 
 use folder::Folder;
 use nx_vulkan_host::{
-    Config, DType, Error, Result, Runtime, Tensor, device,
+    Config, DType, Error, Request, Result, Runtime, Tensor, device,
     module::{Binding, Launch},
 };
 use std::{path::Path, sync::Arc};
@@ -44,7 +44,7 @@ const PLAIN: &str = "layout(set = 0, binding = 0) buffer A { uint a[]; };";
 
 fn run(runtime: &Runtime, input: &Tensor) -> Result<Vec<u32>> {
     let outputs = [(input.dtype(), input.shape().to_vec())];
-    let results = runtime.run("odd", &[input], &outputs, &[])?;
+    let results = runtime.run(&Request::new("odd", &[input], &outputs, &[]))?;
     words(runtime, &results[0])
 }
 

@@ -3,7 +3,7 @@
 mod folder;
 
 use folder::Folder;
-use nx_vulkan_host::{Config, DType, Kind, Runtime};
+use nx_vulkan_host::{Config, DType, Kind, Request, Runtime};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -122,7 +122,7 @@ fn open(folder: &Folder, rule: &str) -> Option<Arc<Runtime>> {
 fn picked(runtime: &Runtime) -> Option<String> {
     let operand = [(DType::F32, vec![5])];
     runtime
-        .explain("negate", &operand, &operand, &[])
+        .explain(&Request::new("negate", &operand, &operand, &[]))
         .unwrap()
         .picked
 }
@@ -159,7 +159,12 @@ fn the_template_built_elsewhere_with_the_published_crate_wins_by_a_rule() {
     let input = bytes([1.0, -2.5, 0.0, f32::INFINITY, 1e-30]);
     let input = runtime.upload(DType::F32, &[5], &input).unwrap();
     let output = runtime
-        .run("negate", &[&input], &[(DType::F32, vec![5])], &[])
+        .run(&Request::new(
+            "negate",
+            &[&input],
+            &[(DType::F32, vec![5])],
+            &[],
+        ))
         .unwrap();
     assert_eq!(
         runtime.download(&output[0], None).unwrap(),

@@ -4,7 +4,9 @@ mod folder;
 mod packs;
 
 use folder::Folder;
-use nx_vulkan_host::{Config, DType, DeviceChoice, Error, Kind, Result, Runtime, Tensor, device};
+use nx_vulkan_host::{
+    Config, DType, DeviceChoice, Error, Kind, Request, Result, Runtime, Tensor, device,
+};
 use packs::built;
 use std::{fs, sync::Arc, time::Duration};
 
@@ -39,7 +41,9 @@ fn upload(runtime: &Runtime, values: &[i32]) -> Tensor {
 
 fn run(runtime: &Runtime, op: &str, operands: &[&Tensor]) -> Tensor {
     let output = (DType::S32, operands[0].shape().to_vec());
-    let ran = runtime.run_reported(op, operands, &[output], &[]).unwrap();
+    let ran = runtime
+        .run_reported(&Request::new(op, operands, &[output], &[]))
+        .unwrap();
     assert_ne!(&*ran.served_by, "host");
     ran.outputs.into_iter().next().unwrap()
 }
@@ -130,7 +134,9 @@ fn floats_and_unsigned_amounts_have_results() {
         ("left_shift", &amount, &amount, DType::U8),
         ("pow", &amount, &amount, DType::U8),
     ] {
-        let y = runtime.run(op, &[a, b], &[(dtype, vec![2])], &[]).unwrap();
+        let y = runtime
+            .run(&Request::new(op, &[a, b], &[(dtype, vec![2])], &[]))
+            .unwrap();
         assert!(runtime.download(&y[0], None).is_ok(), "{op}");
     }
 }

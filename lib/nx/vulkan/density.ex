@@ -355,7 +355,7 @@ if Code.ensure_loaded?(Nx) do
     defp upload(device, data, type),
       do:
         native(
-          NativeV.upload_dirty(
+          NativeV.upload(
             device,
             {:f, 8 * size(type)},
             {div(byte_size(data), size(type))},

@@ -23,23 +23,19 @@ defmodule Nx.Vulkan.NativeV do
     list_devices: 0,
     device_info: 1,
     device_stats: 1,
-    sync_now: 1,
-    sync_dirty: 1,
+    sync_device: 1,
     validation_messages: 0,
     upload: 4,
-    upload_dirty: 4,
     constant: 4,
-    constant_dirty: 4,
     constant_of: 1,
-    download_now: 2,
-    download_dirty: 2,
+    download: 2,
     deallocate: 1,
     tensor_info: 1,
     device_of: 1,
     same_device: 2,
-    run: 4,
-    run_dirty: 4,
+    run_program: 3,
     explain: 5,
+    has_op: 2,
     reshape: 2,
     transpose: 2,
     squeeze: 2,
@@ -51,8 +47,6 @@ defmodule Nx.Vulkan.NativeV do
     fallback_counts: 0,
     buffer_upload: 2,
     buffer_alloc: 2,
-    buffer_download_now: 1,
-    buffer_download_dirty: 1,
     follow: 2,
     reload: 1,
     pack_versions: 2,
@@ -89,9 +83,7 @@ defmodule Nx.Vulkan.NativeV do
 
   Returns `{:ok, binary}`, `{:error, :bad_input}` for anything but a live buffer, or `{:error, :download_failed, message}`.
   """
-  def buf_download(ref) do
-    with :dirty <- buffer_download_now(ref), do: buffer_download_dirty(ref)
-  end
+  def buf_download(_ref), do: not_loaded()
 
   @doc """
   Size of a buffer in bytes, as a plain integer.
@@ -213,14 +205,18 @@ defmodule Nx.Vulkan.NativeV do
     def unquote(name)(unquote_splicing(arguments)), do: not_loaded()
   end
 
+  # One op: a program of one request. Answers as `run_program/3`.
   @doc false
-  def download(ref, limit) do
-    with :dirty <- download_now(ref, limit), do: download_dirty(ref, limit)
+  def run(op, operands, outs, attrs) do
+    {inputs, results} = numbers(operands, outs)
+    run_program(operands, [{op, inputs, outs, attrs}], results)
   end
 
+  # The numbers of the operands and of the results of a program of one request.
   @doc false
-  def sync_device(device) do
-    with :dirty <- sync_now(device), do: sync_dirty(device)
+  def numbers(operands, outs) do
+    count = if is_list(operands), do: length(operands), else: 0
+    {:lists.seq(0, count - 1), :lists.seq(count, count + length(outs) - 1)}
   end
 
   # Devices, threads and tensors belong to the library that runs, so a new version of this module gets that one again, from

@@ -1,11 +1,8 @@
 defmodule Nx.Vulkan.Request do
   @moduledoc false
-  # One op call. What may take long moves to a dirty scheduler.
+  # Requests and programs of them. What may take long moves to a dirty scheduler by itself.
 
   alias Nx.Vulkan.{NativeV, Report}
-
-  # Copying more than this holds a scheduler for too long.
-  @upload_limit 1_048_576
 
   @doc """
   Runs `op` on `operands`, a list of references, or on a device when it has no operands.
@@ -13,28 +10,47 @@ defmodule Nx.Vulkan.Request do
   Answers `{:ok, references}` or `{:error, kind, message}`.
   """
   def run(op, operands, outs, attrs) do
-    case NativeV.run(op, operands, outs, attrs) do
-      {:ok, _} = done -> done
-      :dirty -> slow(op, operands, outs, attrs)
-      {:error, :out_of_memory, _} -> slow(op, operands, outs, attrs)
-      error -> error
+    {inputs, results} = NativeV.numbers(operands, outs)
+    run_program(operands, [{op, inputs, outs, attrs}], results)
+  end
+
+  @doc """
+  Runs `requests`, each `{op, values, outs, attrs}`, in one call, and answers with references to the values `results`.
+
+  Values are numbered: first `operands`, a list of references (or a device instead of none), then what each request
+  makes. Answers `{:ok, references}` or `{:error, kind, message}`.
+  """
+  def run_program(operands, requests, results) do
+    case NativeV.run_program(operands, requests, results) do
+      {:ok, _} = done ->
+        done
+
+      {:error, :out_of_memory, _} ->
+        collect()
+        finish(NativeV.run_program(operands, requests, results), operands, requests)
+
+      other ->
+        finish(other, operands, requests)
     end
   end
 
-  defp slow(op, operands, outs, attrs) do
-    case retry(fn -> NativeV.run_dirty(op, operands, outs, attrs) end) do
-      {:host, refs} ->
-        Report.fallback(
-          op,
-          :host,
-          if(is_list(operands), do: Enum.map(operands, &signature/1), else: [])
-        )
+  defp finish({:host, refs, places}, operands, requests) do
+    values = values(operands, requests)
 
-        {:ok, refs}
-
-      other ->
-        other
+    for place <- places do
+      {op, inputs, _outs, _attrs} = Enum.at(requests, place)
+      Report.fallback(op, :host, Enum.map(inputs, &elem(values, &1)))
     end
+
+    {:ok, refs}
+  end
+
+  defp finish(other, _operands, _requests), do: other
+
+  # Type and shape of every value.
+  defp values(operands, requests) do
+    inputs = if is_list(operands), do: Enum.map(operands, &signature/1), else: []
+    List.to_tuple(inputs ++ Enum.flat_map(requests, &elem(&1, 2)))
   end
 
   defp signature(ref) do
@@ -45,34 +61,26 @@ defmodule Nx.Vulkan.Request do
   @doc """
   Copies a binary to a device: `{:ok, reference}` or `{:error, kind, message}`.
   """
-  def upload(device, type, shape, binary) when byte_size(binary) <= @upload_limit do
-    with :dirty <- NativeV.upload(device, type, shape, binary),
-         do: upload_dirty(device, type, shape, binary)
-  end
-
-  def upload(device, type, shape, binary), do: upload_dirty(device, type, shape, binary)
-
-  defp upload_dirty(device, type, shape, binary),
-    do: retry(fn -> NativeV.upload_dirty(device, type, shape, binary) end)
+  def upload(device, type, shape, binary),
+    do: retry(fn -> NativeV.upload(device, type, shape, binary) end)
 
   @doc """
   A tensor whose elements are all `element`: `{:ok, reference}` or `{:error, kind, message}`.
   """
-  def constant(device, type, shape, element) do
-    with :dirty <- NativeV.constant(device, type, shape, element),
-         do: retry(fn -> NativeV.constant_dirty(device, type, shape, element) end)
-  end
+  def constant(device, type, shape, element),
+    do: retry(fn -> NativeV.constant(device, type, shape, element) end)
 
   defp retry(call) do
     case call.() do
-      {:error, :out_of_memory, _} -> collect(call)
-      other -> other
+      {:error, :out_of_memory, _} ->
+        collect()
+        call.()
+
+      other ->
+        other
     end
   end
 
   # The garbage collector does not see device memory: references this process no longer holds may own a lot of it.
-  defp collect(call) do
-    :erlang.garbage_collect()
-    call.()
-  end
+  defp collect, do: :erlang.garbage_collect()
 end

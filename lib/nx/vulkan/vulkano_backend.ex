@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
     import Nx.Vulkan.Packed, only: [is_packed: 1]
 
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Device, Error, Fallback, NativeV, Operand, Ops, Packed, Request}
+    alias Nx.Vulkan.{Block, Device, Error, Fallback, NativeV, Operand, Ops, Packed, Request}
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     ## Storage
@@ -249,7 +249,28 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @impl true
-    def block(%_{} = struct, _out, arguments, fun) do
+    def block(%_{} = struct, out, arguments, fun) do
+      with {op, outs, attrs} <- Block.request(struct, out, arguments),
+           true <- NativeV.has_op(arguments |> refs_of() |> device_of(), op),
+           {:ok, refs} <- offer(op, refs(arguments), outs, attrs) do
+        Block.results(out, refs, &wrap/2)
+      else
+        _ -> default(struct, arguments, fun)
+      end
+    end
+
+    # Nobody has to run a block: it says itself what it is.
+    defp offer(op, refs, outs, attrs) do
+      case Request.run(op, refs, outs, attrs) do
+        {:error, kind, message} when kind not in [:unsupported, :fallback_forbidden] ->
+          Error.raise!(kind, message)
+
+        result ->
+          result
+      end
+    end
+
+    defp default(struct, arguments, fun) do
       # Literals inside the default function are made on the default backend: they belong next to the operands.
       backend = {V, device: arguments |> refs_of() |> uuid()}
       Nx.with_default_backend(backend, fn -> apply(fun, [struct | arguments]) end)

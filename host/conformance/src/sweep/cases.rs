@@ -3,8 +3,8 @@
 use super::layout::Operand;
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::{
-    Attr, Result,
-    infer::{Spec, infer},
+    Attr, Result, Spec,
+    infer::infer,
     layout::{LAYOUTS, Layout},
     op::{Op, Types},
     values::{Rng, Values},
@@ -128,7 +128,7 @@ fn in_layout(
             .map(|dtype| (dtype, problem.output.clone()));
         let mut request = infer(op, &inputs, given, &problem.attrs)?;
         if let Some(dtype) = types.output {
-            request.outputs[0].0 = dtype;
+            request.outputs.to_mut()[0].0 = dtype;
         }
         let values: &[Values] = match layout {
             Layout::Contiguous if op.arity() > 0 => &both,
@@ -148,8 +148,8 @@ fn in_layout(
             to.push(Case {
                 op,
                 inputs: inputs.iter().enumerate().map(operand).collect(),
-                outputs: request.outputs.clone(),
-                attrs: request.attrs.clone(),
+                outputs: request.outputs.to_vec(),
+                attrs: request.attrs.to_vec(),
                 layout,
                 values,
                 seed,

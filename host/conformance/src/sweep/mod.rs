@@ -10,15 +10,15 @@ mod report;
 mod requests;
 
 pub use report::{Failure, Report, What};
-pub(crate) use requests::{Laid, laid};
+pub(crate) use requests::laid;
 
 use canary::{Canaries, Found};
 use cases::Case;
 use nx_vulkan_abi::{DType, Features};
 use nx_vulkan_host::{Config, Runtime, Tensor};
 use nx_vulkan_ops::{
-    Attr, AttrValue, Error, Kind, Result,
-    infer::{Request, Spec, infer},
+    Attr, AttrValue, Error, Kind, Request, Result, Spec,
+    infer::infer,
     op::{Op, Types, ops},
     tolerance::{Tolerance, tolerance},
     values::{self, Rng},
@@ -139,7 +139,7 @@ pub fn run(
 ///
 /// # Errors
 /// Never for the ops of [`ops`].
-pub fn canonical(op: &'static Op) -> Result<Vec<(DType, Request)>> {
+pub fn canonical(op: &'static Op) -> Result<Vec<(DType, Request<'static, Spec>)>> {
     let request = |types: Types| {
         let shape = vec![64, 64];
         let shapes = op.operand_shapes(&shape);
@@ -262,10 +262,8 @@ impl Sweep<'_> {
         let views = views.collect::<Result<Vec<Tensor>>>()?;
         let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         let inputs: Vec<&Tensor> = views.iter().collect();
-        let plan = |kernel| {
-            self.runtime
-                .plan_with(kernel, case.op.name, &inputs, &case.outputs, &case.attrs)
-        };
+        let request = Request::new(case.op.name, &inputs, &case.outputs, &case.attrs);
+        let plan = |kernel| self.runtime.plan_with(kernel, &request);
         let forced = match kernel.map(plan).transpose() {
             Err(error) if error.kind() == Kind::Unsupported => {
                 self.report.decline(case, &operands);
@@ -283,10 +281,7 @@ impl Sweep<'_> {
             self.canaries.prepare(size, pattern, &uploaded)?;
             let ran = match &forced {
                 Some(forced) => self.runtime.run_planned(forced, &inputs),
-                None => {
-                    self.runtime
-                        .run_reported(case.op.name, &inputs, &case.outputs, &case.attrs)
-                }
+                None => self.runtime.run_reported(&request),
             }?;
             let got = ran.outputs.iter();
             let got = got.map(|result| self.runtime.download(result, None));

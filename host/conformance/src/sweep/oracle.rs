@@ -7,8 +7,8 @@ use nx_vulkan_host::Tensor;
 use nx_vulkan_ops::{
     Result,
     element::{float, push_float},
-    infer::Spec,
     kernels,
+    request::Spec,
     tolerance::{Growth, Tolerance},
 };
 

@@ -2,18 +2,11 @@
 
 use super::cases;
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Runtime, Tensor};
-use nx_vulkan_ops::{Attr, Op, Result, values::Rng};
+use nx_vulkan_host::Runtime;
+use nx_vulkan_ops::{Op, Request, Result, values::Rng};
+use nx_vulkan_registry::request::Operand;
 
-/// A request that keeps its op's contract, on operands of zeros in one of the sweep's layouts.
-#[derive(Debug)]
-pub(crate) struct Laid {
-    pub(crate) inputs: Vec<Tensor>,
-    pub(crate) outputs: Vec<(DType, Vec<u64>)>,
-    pub(crate) attrs: Vec<Attr>,
-}
-
-/// At most `most` requests of `op` with these types, chosen by `seed`.
+/// At most `most` requests of `op` with these types, chosen by `seed`. They keep its contract.
 ///
 /// # Errors
 /// When the device has no memory for the operands.
@@ -23,7 +16,7 @@ pub(crate) fn laid(
     seed: u64,
     most: usize,
     wanted: &dyn Fn(&[DType], DType) -> bool,
-) -> Result<Vec<Laid>> {
+) -> Result<Vec<Request<'static, Operand>>> {
     let mut cases = cases::cases(op, seed, false)?;
     cases.retain(|case| {
         let types: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
@@ -33,13 +26,16 @@ pub(crate) fn laid(
     (1..cases.len()).for_each(|i| cases.swap(i, rng.below(i as u64 + 1) as usize));
     cases.truncate(most);
     let place = |case: cases::Case| {
-        let view =
-            |input: &super::layout::Operand| input.of(&runtime.zeros(input.dtype, &input.base)?);
-        Ok(Laid {
-            inputs: case.inputs.iter().map(view).collect::<Result<_>>()?,
-            outputs: case.outputs,
-            attrs: case.attrs,
-        })
+        let operand = |input: &super::layout::Operand| {
+            let view = input.of(&runtime.zeros(input.dtype, &input.base)?)?;
+            Ok(view.operand())
+        };
+        let inputs = case
+            .inputs
+            .iter()
+            .map(operand)
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Request::new(op.name, inputs, case.outputs, case.attrs))
     };
     cases.into_iter().map(place).collect()
 }

@@ -1,16 +1,8 @@
 //! Requests that a pack must survive: those that a host may ask, however odd, and those that none would.
 
 use nx_vulkan_abi::{DType, DTypeSet, layout};
-use nx_vulkan_ops::{Attr, AttrValue, Op, infer::infer, values::Rng};
-use nx_vulkan_registry::ask::Operand;
-
-/// A request as data.
-#[derive(Debug, Clone)]
-pub(super) struct Request {
-    pub(super) inputs: Vec<Operand>,
-    pub(super) outputs: Vec<(DType, Vec<u64>)>,
-    pub(super) attrs: Vec<Attr>,
-}
+use nx_vulkan_ops::{Attr, AttrValue, Op, Request, Spec, infer::infer, values::Rng};
+use nx_vulkan_registry::request::Operand;
 
 /// Extents that go wrong when multiplied, divided or stored in 32 bits.
 const EXTENTS: [u64; 14] = [
@@ -46,12 +38,20 @@ const NAMES: [&str; 10] = [
 
 /// A request that keeps the op's contract, with shapes and strides as only a hostile caller has them; `None` where the
 /// shapes do not fit the op.
-pub(super) fn odd(op: &Op, types: &[DType], output: DType, rng: &mut Rng) -> Option<Request> {
+pub(super) fn odd(
+    op: &Op,
+    types: &[DType],
+    output: DType,
+    rng: &mut Rng,
+) -> Option<Request<'static, Operand>> {
     let shape = shape(rng);
     let inputs: Vec<_> = types.iter().map(|&dtype| (dtype, shape.clone())).collect();
     let request = infer(op, &inputs, Some((output, shape.clone())), &[]).ok()?;
     let natural = infer(op, &inputs, None, &[]).ok();
-    let mut outputs = natural.map_or_else(|| request.outputs, |request| request.outputs);
+    let mut outputs = natural.map_or_else(
+        || request.outputs.to_vec(),
+        |natural| natural.outputs.into_owned(),
+    );
     for (index, (dtype, shape)) in outputs.iter_mut().enumerate() {
         let elements = shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e));
         elements.filter(|elements| *elements <= MOST)?;
@@ -59,18 +59,20 @@ pub(super) fn odd(op: &Op, types: &[DType], output: DType, rng: &mut Rng) -> Opt
             *dtype = output;
         }
     }
-    Some(Request {
-        inputs: inputs
-            .into_iter()
-            .map(|(dtype, shape)| view(dtype, shape, rng))
-            .collect(),
-        outputs,
-        attrs: request.attrs,
-    })
+    let inputs = inputs.into_iter();
+    let inputs: Vec<Operand> = inputs
+        .map(|(dtype, shape)| view(dtype, shape, rng))
+        .collect();
+    Some(Request::new(op.name, inputs, outputs, request.attrs))
 }
 
 /// A few contiguous operands of one shape and a result like them; `None` where no type is both taken and given.
-pub(super) fn plain(inputs: DTypeSet, outputs: DTypeSet, rng: &mut Rng) -> Option<Request> {
+pub(super) fn plain(
+    op: &str,
+    inputs: DTypeSet,
+    outputs: DTypeSet,
+    rng: &mut Rng,
+) -> Option<Request<'static, Operand>> {
     let both = |dtype: &DType| inputs.has(*dtype) && outputs.has(*dtype);
     let types: Vec<DType> = DType::all().filter(both).collect();
     if types.is_empty() {
@@ -80,15 +82,13 @@ pub(super) fn plain(inputs: DTypeSet, outputs: DTypeSet, rng: &mut Rng) -> Optio
     let shapes: [&[u64]; 5] = [&[], &[5], &[64], &[3, 7], &[1000, 3]];
     let shape = rng.pick(&shapes);
     let arity = 1 + rng.below(3) as usize;
-    Some(Request {
-        inputs: vec![Operand::contiguous(dtype, shape); arity],
-        outputs: vec![(dtype, shape.to_vec())],
-        attrs: Vec::new(),
-    })
+    let inputs = vec![Operand::contiguous(dtype, shape); arity];
+    let outputs = vec![(dtype, shape.to_vec())];
+    Some(Request::new(op.to_owned(), inputs, outputs, &[]))
 }
 
 /// Anything at all: wrong arity, types, ranks, layouts and attributes.
-pub(super) fn wild(rng: &mut Rng) -> Request {
+pub(super) fn wild(op: &str, rng: &mut Rng) -> Request<'static, Operand> {
     let dtype = |rng: &mut Rng| match rng.below(20) {
         0 => DType(200 + rng.below(2) as u32),
         _ => {
@@ -110,17 +110,13 @@ pub(super) fn wild(rng: &mut Rng) -> Request {
         }
         operand
     });
-    let inputs = inputs.collect();
-    let outputs = (0..rng.below(3))
+    let inputs: Vec<Operand> = inputs.collect();
+    let outputs: Vec<Spec> = (0..rng.below(3))
         .map(|_| (dtype(rng), shape(rng)))
         .collect();
     let mut attrs: Vec<Attr> = (0..rng.below(4)).map(|_| attr(rng)).collect();
     attrs.sort_by(|a, b| a.name.cmp(&b.name));
-    Request {
-        inputs,
-        outputs,
-        attrs,
-    }
+    Request::new(op.to_owned(), inputs, outputs, attrs)
 }
 
 /// Up to eight extents whose product a host would still accept.
@@ -203,7 +199,7 @@ mod tests {
                 let Some(request) = odd(op, &types, DType::F32, &mut rng) else {
                     continue;
                 };
-                for input in &request.inputs {
+                for input in request.inputs.iter() {
                     if input.shape.contains(&0) {
                         continue;
                     }
@@ -226,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides() {
-        let shown = |seed| format!("{:?}", wild(&mut Rng(seed)));
+        let shown = |seed| format!("{:?}", wild("add", &mut Rng(seed)));
         assert_eq!(shown(7), shown(7));
         assert_ne!(shown(7), shown(8));
     }

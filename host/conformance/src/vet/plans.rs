@@ -2,17 +2,16 @@
 
 use super::{Options, Report, hostile};
 use crate::sweep;
-use hostile::Request;
 use nx_vulkan_abi::{DType, DTypeSet, Fault, Outcome, Reply};
-use nx_vulkan_host::{Runtime, Tensor};
+use nx_vulkan_host::Runtime;
 use nx_vulkan_ops::{
-    Result,
+    Request, Result,
     op::{Op, ops},
     values::Rng,
 };
 use nx_vulkan_registry::{
     KernelEntry, Table,
-    ask::{Ask, Operand, show_request},
+    request::{Operand, with_abi},
 };
 use std::time::{Duration, Instant};
 
@@ -94,7 +93,7 @@ impl<'a> Asking<'a> {
             for _ in 0..ODD {
                 let types = self.types(op, &mut rng);
                 if let Some(request) = types.and_then(|(i, o)| hostile::odd(op, &i, o, &mut rng)) {
-                    let keeps = self.as_ask(&request).check().is_ok();
+                    let keeps = request.check().is_ok();
                     self.ask(&request, keeps);
                     asked.push(request);
                 }
@@ -104,7 +103,7 @@ impl<'a> Asking<'a> {
             // Nothing is known about its contract: whatever it plans, a host would run.
             for _ in 0..ODD {
                 let taken = (kernel.inputs, kernel.outputs);
-                if let Some(request) = hostile::plain(taken.0, taken.1, &mut rng) {
+                if let Some(request) = hostile::plain(&kernel.op, taken.0, taken.1, &mut rng) {
                     let planned = self.plan(&request).outcome == Outcome::PLAN;
                     self.ask(&request, planned);
                     asked.push(request);
@@ -112,7 +111,7 @@ impl<'a> Asking<'a> {
             }
         }
         for _ in 0..WILD {
-            let request = hostile::wild(&mut rng);
+            let request = hostile::wild(&kernel.op, &mut rng);
             self.ask(&request, false);
             asked.push(request);
         }
@@ -121,18 +120,12 @@ impl<'a> Asking<'a> {
     }
 
     /// Requests of the sweep with types that the kernel lists.
-    fn proper(&self, op: &'static Op, rng: &mut Rng) -> Result<Vec<Request>> {
+    fn proper(&self, op: &'static Op, rng: &mut Rng) -> Result<Vec<Request<'static, Operand>>> {
         let (inputs, outputs) = (self.kernel.inputs, self.kernel.outputs);
         let wanted = |types: &[DType], output: DType| {
             types.iter().all(|dtype| inputs.has(*dtype)) && outputs.has(output)
         };
-        let laid = sweep::laid(self.runtime, op, rng.next(), PROPER, &wanted)?;
-        let request = |laid: sweep::Laid| Request {
-            inputs: laid.inputs.iter().map(Tensor::operand).collect(),
-            outputs: laid.outputs,
-            attrs: laid.attrs,
-        };
-        Ok(laid.into_iter().map(request).collect())
+        sweep::laid(self.runtime, op, rng.next(), PROPER, &wanted)
     }
 
     /// Types that kernel and op take, at random.
@@ -149,26 +142,13 @@ impl<'a> Asking<'a> {
         Some((inputs, output))
     }
 
-    fn as_ask<'r>(&self, request: &'r Request) -> Ask<'r>
-    where
-        'a: 'r,
-    {
-        Ask {
-            op: &self.kernel.op,
-            inputs: request.inputs.clone(),
-            outputs: &request.outputs,
-            attrs: &request.attrs,
-        }
-    }
-
-    fn plan(&self, request: &Request) -> Reply {
+    fn plan(&self, request: &Request<'_, Operand>) -> Reply {
         let device = self.runtime.device_info();
-        self.as_ask(request)
-            .with_request(&device, |request| self.kernel.plan(request))
+        with_abi(request, &device, |request| self.kernel.plan(request))
     }
 
     /// Asks twice. What a host may ask must get a decline or a valid plan; anything else must at least not panic.
-    fn ask(&mut self, request: &Request, host_may_ask: bool) {
+    fn ask(&mut self, request: &Request<'_, Operand>, host_may_ask: bool) {
         let timed = || {
             let start = Instant::now();
             (self.plan(request), start.elapsed())
@@ -217,10 +197,7 @@ impl<'a> Asking<'a> {
         if !host_may_ask {
             return;
         }
-        match self
-            .runtime
-            .validate(self.table, self.place, &self.as_ask(request))
-        {
+        match self.runtime.validate(self.table, self.place, request) {
             Ok(true) => self.report.count("valid plans", 1),
             Ok(false) => self.report.count("declined", 1),
             Err(error) => self.report.error(at, error.to_string()),
@@ -228,7 +205,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Everything again from many threads at once.
-    fn threads(&mut self, requests: &[Request]) {
+    fn threads(&mut self, requests: &[Request<'_, Operand>]) {
         let this = &*self;
         let first: Vec<Reply> = requests.iter().map(|request| this.plan(request)).collect();
         let differs = std::thread::scope(|scope| {
@@ -249,10 +226,7 @@ impl<'a> Asking<'a> {
     }
 
     /// The kernel, then the request.
-    fn at(&self, request: &Request) -> String {
-        let inputs = request.inputs.iter().map(|i| (i.dtype, i.shape.as_slice()));
-        let outputs = request.outputs.iter().map(|o| (o.0, o.1.as_slice()));
-        let shown = show_request(&self.kernel.op, inputs, outputs);
+    fn at(&self, request: &Request<'_, Operand>) -> String {
         let needs_layout = |i: &&Operand| {
             !nx_vulkan_abi::layout::is_contiguous(&i.shape, &i.strides) || i.offset != 0
         };
@@ -265,7 +239,7 @@ impl<'a> Asking<'a> {
         } else {
             format!(" strides {}", layouts.join(" "))
         };
-        format!("{} {shown}{layouts}", self.kernel.id)
+        format!("{} {request}{layouts}", self.kernel.id)
     }
 }
 

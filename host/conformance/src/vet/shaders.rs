@@ -3,12 +3,12 @@
 use super::{Options, Report};
 use crate::sweep;
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
-use nx_vulkan_host::{Result, Runtime, Shader, Tensor};
+use nx_vulkan_host::{Result, Runtime, Shader};
 use nx_vulkan_ops::find;
 use nx_vulkan_registry::{
     LoadedPack,
-    ask::{Ask, Operand},
     private::Temporary,
+    request::{Operand, with_abi},
 };
 use std::{
     collections::HashMap,
@@ -62,21 +62,15 @@ fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Resul
         types.iter().all(|dtype| kernel.inputs.has(*dtype)) && kernel.outputs.has(output)
     };
     let mut plans = Vec::new();
-    for laid in sweep::laid(runtime, op, seed, REQUESTS, &wanted)? {
-        let mut ask = Ask {
-            op: &kernel.op,
-            inputs: laid.inputs.iter().map(Tensor::operand).collect(),
-            outputs: &laid.outputs,
-            attrs: &laid.attrs,
-        };
-        let mut reply = ask.with_request(&device, |request| kernel.plan(request));
+    for mut request in sweep::laid(runtime, op, seed, REQUESTS, &wanted)? {
+        let mut reply = with_abi(&request, &device, |request| kernel.plan(request));
         if reply.outcome == Outcome::INPUTS_AS {
             for wish in &reply.inputs_as {
-                if let Some(input) = ask.inputs.get_mut(wish.index as usize) {
+                if let Some(input) = request.inputs.to_mut().get_mut(wish.index as usize) {
                     *input = Operand::contiguous(wish.dtype, &input.shape);
                 }
             }
-            reply = ask.with_request(&device, |request| kernel.plan(request));
+            reply = with_abi(&request, &device, |request| kernel.plan(request));
         }
         if reply.outcome == Outcome::PLAN {
             plans.push(reply.plan);

@@ -3,11 +3,11 @@
 use super::shared::{ELEMENTWISE, REAL, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
-    infer::Spec,
     kernels::{Desc, Kernel, dot},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op},
     problems::Problem,
+    request::Spec,
     tolerance::{Bound, Growth},
     values::Domain::Term,
 };

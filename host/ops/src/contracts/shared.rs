@@ -2,11 +2,11 @@
 
 use crate::{
     attrs::Attr,
-    infer::Spec,
     kernels::Desc,
     layout::Layout,
     op::{self, Contract, Gives, Op, Types},
     problems::Problem,
+    request::Spec,
     values::Rng,
 };
 use nx_vulkan_abi::{DType, DTypeSet};

@@ -9,7 +9,7 @@ const MAX_FRAME: u32 = 256 << 20;
 
 /// What the child is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum Job {
     /// SPIR-V of a GLSL text whose includes are in place.
     Compile(String),
     /// To make a pipeline on the device of that UUID; without one on the best.
@@ -53,11 +53,11 @@ impl From<&PipelineSpec<'_>> for Spec {
     }
 }
 
-impl Request {
+impl Job {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
-            Request::Compile(text) => frame(0, &[text.as_bytes()]),
-            Request::Build(device, spec) => {
+            Job::Compile(text) => frame(0, &[text.as_bytes()]),
+            Job::Build(device, spec) => {
                 let constants = spec.constants.iter().flat_map(|(id, value)| [*id, *value]);
                 let numbers = [spec.bindings, spec.push_bytes, spec.subgroup_size];
                 let numbers: Vec<u32> = numbers.into_iter().chain(constants).collect();
@@ -69,10 +69,10 @@ impl Request {
         }
     }
 
-    pub(super) fn decode(frame: &[u8]) -> Option<Request> {
+    pub(super) fn decode(frame: &[u8]) -> Option<Job> {
         let (kind, parts) = parts(frame)?;
         match (kind, parts.as_slice()) {
-            (0, [text]) => Some(Request::Compile(String::from_utf8(text.to_vec()).ok()?)),
+            (0, [text]) => Some(Job::Compile(String::from_utf8(text.to_vec()).ok()?)),
             (1, [device, numbers, words_]) => {
                 let numbers = words(numbers)?;
                 let [bindings, push_bytes, subgroup_size, constants @ ..] = numbers.as_slice()
@@ -89,10 +89,7 @@ impl Request {
                     subgroup_size: *subgroup_size,
                     constants: constants.iter().map(|&[id, value]| (id, value)).collect(),
                 };
-                Some(Request::Build(
-                    String::from_utf8(device.to_vec()).ok()?,
-                    spec,
-                ))
+                Some(Job::Build(String::from_utf8(device.to_vec()).ok()?, spec))
             }
             _ => None,
         }
@@ -209,15 +206,15 @@ mod tests {
             subgroup_size: 0,
             constants: vec![(7, 9), (8, u32::MAX)],
         };
-        for request in [
-            Request::Compile("void main() {}".to_owned()),
-            Request::Build("ab12".to_owned(), spec),
+        for job in [
+            Job::Compile("void main() {}".to_owned()),
+            Job::Build("ab12".to_owned(), spec),
         ] {
-            let frame = request.encode();
+            let frame = job.encode();
             assert_eq!(frame_len(&frame).unwrap(), Some(frame.len()));
-            assert_eq!(Request::decode(&frame[4..]), Some(request));
+            assert_eq!(Job::decode(&frame[4..]), Some(job));
             for len in 0..frame.len() - 4 {
-                assert_eq!(Request::decode(&frame[4..4 + len]), None, "{len}");
+                assert_eq!(Job::decode(&frame[4..4 + len]), None, "{len}");
             }
         }
         for reply in [

@@ -11,7 +11,7 @@ mod worker;
 pub use serve::serve;
 
 use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
-use message::{Reply, Request};
+use message::{Job, Reply};
 use nx_vulkan_registry::{cache::Cache, hex, log, private::Folder};
 use sha2::{Digest, Sha256};
 use std::{
@@ -33,7 +33,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Folder, in the cache folder, of the notes of what passed.
 const NOTES: &str = "built";
 
-/// Children that work at the same time; further requests wait for their turn.
+/// Children that work at the same time; further jobs wait for their turn.
 const MAX_WORKERS: usize = 2;
 
 /// Bytes of memory that a child may use.
@@ -84,7 +84,7 @@ struct Failure {
 
 impl Builder {
     /// With an `nxv` of this version, or without: strangers' shaders are then compiled and built in this process. Each
-    /// request may take `time`. What passed is noted in the cache folder.
+    /// job may take `time`. What passed is noted in the cache folder.
     pub(crate) fn new(program: Option<PathBuf>, cache: &Arc<Cache>, time: Duration) -> Builder {
         Builder {
             cache: Some(cache.clone()),
@@ -105,8 +105,8 @@ impl Builder {
             .chain_update(b"text")
             .chain_update(text)
             .finalize();
-        let request = Request::Compile(text.to_owned());
-        Some(match self.ask(program, key.into(), &request) {
+        let job = Job::Compile(text.to_owned());
+        Some(match self.ask(program, key.into(), &job) {
             Ok(Reply::Words(words)) => Ok(Ok(words)),
             Ok(Reply::Refused(log)) => Ok(Err(log)),
             Ok(Reply::Trouble(why)) => Err(why),
@@ -150,8 +150,8 @@ impl Builder {
         spec: &PipelineSpec<'_>,
     ) -> Result<Built> {
         let shader = |why| Error::new(Kind::Shader, why);
-        let request = Request::Build(uuid.to_owned(), spec.into());
-        match self.ask(program, key, &request).map_err(shader)? {
+        let job = Job::Build(uuid.to_owned(), spec.into());
+        match self.ask(program, key, &job).map_err(shader)? {
             Reply::Built(built) => Ok(built),
             Reply::Refused(why) => Err(shader(why)),
             Reply::Trouble(why) => Err(Error::new(
@@ -197,12 +197,7 @@ impl Builder {
         self.program.as_deref()
     }
 
-    fn ask(
-        &self,
-        program: &Path,
-        key: [u8; 32],
-        request: &Request,
-    ) -> std::result::Result<Reply, String> {
+    fn ask(&self, program: &Path, key: [u8; 32], job: &Job) -> std::result::Result<Reply, String> {
         let known = lock(&self.failed).get(&key).cloned();
         if let Some(failure) = known
             && failure.until.is_none_or(|until| Instant::now() < until)
@@ -226,7 +221,7 @@ impl Builder {
                     format!("{program}, which tries shaders, does not start: {error}")
                 })?,
             };
-            match worker.ask(request, limits, &self.stop) {
+            match worker.ask(job, limits, &self.stop) {
                 Ok(reply) => {
                     worker.idle_since = Instant::now();
                     turn.worker = Some(worker);
@@ -243,7 +238,7 @@ impl Builder {
                 }
             }
         }
-        let failure = self.judge(program, request, &ended);
+        let failure = self.judge(program, job, &ended);
         if ended != Ended::Stopped {
             let mut failed = lock(&self.failed);
             if failed.len() >= MAX_REMEMBERED {
@@ -254,10 +249,10 @@ impl Builder {
         Err(failure.why)
     }
 
-    fn judge(&self, program: &Path, request: &Request, ended: &Ended) -> Failure {
-        let compiler = match request {
-            Request::Compile(_) => "the compiler",
-            Request::Build(..) => "the driver's compiler",
+    fn judge(&self, program: &Path, job: &Job, ended: &Ended) -> Failure {
+        let compiler = match job {
+            Job::Compile(_) => "the compiler",
+            Job::Build(..) => "the driver's compiler",
         };
         let (why, may_pass) = match ended {
             Ended::Died(how) => {
@@ -355,7 +350,7 @@ impl Builder {
     }
 }
 
-/// The right to have one child at work; what is left in `worker` at its end waits for the next request.
+/// The right to have one child at work; what is left in `worker` at its end waits for the next job.
 struct Turn<'a> {
     builder: &'a Builder,
     worker: Option<Worker>,

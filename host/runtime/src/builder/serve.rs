@@ -1,8 +1,8 @@
-//! The child of a builder: it compiles and builds what it is asked, one request after another, until its parent is gone.
+//! The child of a builder: it compiles and builds what it is asked, one job after another, until its parent is gone.
 
 use super::{
     Built,
-    message::{self, Reply, Request, Spec},
+    message::{self, Job, Reply, Spec},
 };
 use crate::{
     Config, Error, Kind, Result,
@@ -51,24 +51,24 @@ pub fn serve(seconds: u32) -> io::Result<()> {
     message::write_frame(&mut parent, &hello)?;
     let mut bench = None;
     while let Some(frame) = message::read_frame(&mut parent)? {
-        let Some(request) = Request::decode(&frame) else {
-            return Err(io::Error::other("a request that makes no sense"));
+        let Some(job) = Job::decode(&frame) else {
+            return Err(io::Error::other("a job that makes no sense"));
         };
         child::end_after(seconds.saturating_add(GRACE));
-        let reply = answer(request, &mut bench);
+        let reply = answer(job, &mut bench);
         child::end_after(0);
         message::write_frame(&mut parent, &reply)?;
     }
     Ok(())
 }
 
-fn answer(request: Request, bench: &mut Option<Bench>) -> Reply {
-    match request {
-        Request::Compile(text) => match shader::glslang_compile(&text) {
+fn answer(job: Job, bench: &mut Option<Bench>) -> Reply {
+    match job {
+        Job::Compile(text) => match shader::glslang_compile(&text) {
             Ok(words) => Reply::Words(words),
             Err(log) => Reply::Refused(log),
         },
-        Request::Build(device, spec) => {
+        Job::Build(device, spec) => {
             let fits = bench.as_ref().is_some_and(|bench| bench.uuid == device);
             let built = match (fits, bench.as_ref()) {
                 (true, Some(bench)) => bench.build(&spec),

@@ -1,6 +1,6 @@
 //! One child of a builder, as its parent sees it: started, asked, watched while it works, and judged when it ends.
 
-use super::message::{self, Reply, Request};
+use super::message::{self, Job, Reply};
 use nx_vulkan_registry::{
     self as registry,
     child::{self, Output},
@@ -40,7 +40,7 @@ const PREFIXES: &[&str] = &[
     "NVIDIA_",
 ];
 
-/// What a child may take for one request.
+/// What a child may take for one job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) time: Duration,
@@ -48,7 +48,7 @@ pub(super) struct Limits {
     pub(super) memory: u64,
 }
 
-/// A child that waits for requests.
+/// A child that waits for jobs.
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
@@ -108,7 +108,7 @@ impl Worker {
         })
     }
 
-    /// Whether it still waits for requests, as far as this process hears of its children.
+    /// Whether it still waits for jobs, as far as this process hears of its children.
     pub(super) fn is_alive(&mut self) -> bool {
         self.out.drain();
         !child::has_ended(&self.child).unwrap_or(self.out.is_closed)
@@ -118,7 +118,7 @@ impl Worker {
     /// the end of the child.
     pub(super) fn ask(
         &mut self,
-        request: &Request,
+        job: &Job,
         limits: Limits,
         stop: &AtomicBool,
     ) -> Result<Reply, Ended> {
@@ -146,7 +146,7 @@ impl Worker {
                 Err(ended) => return Err(ended),
             }
         }
-        self.send(&request.encode(), &watch)?;
+        self.send(&job.encode(), &watch)?;
         self.receive(&watch)
     }
 

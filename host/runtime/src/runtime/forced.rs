@@ -1,10 +1,14 @@
 //! Requests run by one kernel that the caller names, whatever the registry says: what measuring and testing need.
 
 use super::{Ran, Runtime, describe, key::with_key};
-use crate::{Attr, Error, Kind, Result, memory::Patience, route::Route, tensor::Tensor};
+use crate::{
+    Error, Kind, Request, Result,
+    memory::Patience,
+    route::Route,
+    tensor::{Tensor, operands},
+};
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::kernels;
-use nx_vulkan_registry::ask::Ask;
 use std::sync::atomic::AtomicU64;
 
 /// Name of the CPU kernels among the kernels of an op.
@@ -25,9 +29,8 @@ pub struct Forced {
     route: Route,
     /// Layouts and types that the plan is made for.
     key: Vec<u8>,
-    op: String,
-    outputs: Vec<(DType, Vec<u64>)>,
-    attrs: Vec<Attr>,
+    /// What is asked of the operands, whichever they are.
+    request: Request<'static, ()>,
 }
 
 impl Runtime {
@@ -61,22 +64,13 @@ impl Runtime {
     /// # Errors
     /// Bad input that breaks the op's contract or names no loaded kernel; [`Kind::Unsupported`] when the kernel
     /// declines; [`Kind::Pack`] and [`Kind::Shader`] when its plan is invalid.
-    pub fn plan_with(
-        &self,
-        kernel: &str,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Forced> {
+    pub fn plan_with(&self, kernel: &str, request: &Request<'_, &Tensor>) -> Result<Forced> {
         let route = if kernel == HOST {
-            let types = |t: &&Tensor| t.dtype();
-            let given: Vec<DType> = inputs.iter().map(types).collect();
-            let wanted: Vec<DType> = outputs.iter().map(|o| o.0).collect();
-            kernels::supports(op, &given, &wanted)
+            let (given, wanted) = request.types();
+            kernels::supports(&request.op, &given, &wanted)
                 .map_err(|why| Error::new(Kind::Unsupported, why))?;
             Route::Host {
-                op: op.to_owned(),
+                op: request.op.to_string(),
                 served_by: HOST.into(),
                 count: AtomicU64::new(0),
             }
@@ -86,26 +80,25 @@ impl Runtime {
             let place = table.packs.iter().enumerate().find_map(|(p, pack)| {
                 let id = kernel.strip_prefix(&pack.id)?.strip_prefix('/')?;
                 let mut kernels = pack.kernels.iter();
-                let found = kernels.position(|kernel| kernel.id == id && kernel.op == op)?;
+                let found =
+                    kernels.position(|kernel| kernel.id == id && kernel.op == request.op)?;
                 Some((p, found))
             });
             let place = place.ok_or_else(|| {
-                Error::bad_input(format!("no loaded pack has a kernel {kernel} for {op}"))
+                Error::bad_input(format!(
+                    "no loaded pack has a kernel {kernel} for {}",
+                    request.op
+                ))
             })?;
-            let ask = Ask {
-                op,
-                inputs: inputs.iter().map(|t| t.operand()).collect(),
-                outputs,
-                attrs,
-            };
-            planner.find_with(place, &ask, &|bytes| self.write_new(bytes, Patience::Waits))?
+            let asked = request.over(operands(request));
+            planner.find_with(place, &asked, &|bytes| {
+                self.write_new(bytes, Patience::Waits)
+            })?
         };
         Ok(Forced {
             route,
-            key: with_key(op, inputs, outputs, attrs, <[u8]>::to_vec),
-            op: op.to_owned(),
-            outputs: outputs.to_vec(),
-            attrs: attrs.to_vec(),
+            key: with_key(request, <[u8]>::to_vec),
+            request: request.over(&[]).into_owned(),
         })
     }
 
@@ -114,19 +107,14 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::run`]; bad input when the operands differ in type, shape or layout from those it was planned for.
     pub fn run_planned(&self, forced: &Forced, inputs: &[&Tensor]) -> Result<Ran> {
-        let Forced {
-            route,
-            op,
-            outputs,
-            attrs,
-            key,
-        } = forced;
-        if with_key(op, inputs, outputs, attrs, |own| own != &key[..]) {
+        let request = forced.request.over(inputs);
+        if with_key(&request, |own| own != &forced.key[..]) {
             return Err(Error::bad_input(format!(
-                "{op} was planned for operands of other types, shapes or layouts"
+                "{} was planned for operands of other types, shapes or layouts",
+                request.op
             )));
         }
-        self.execute(route, op, inputs, outputs, attrs, Patience::Waits)
-            .map_err(|e| describe(e, op, inputs, outputs))
+        self.execute(&forced.route, &request, Patience::Waits)
+            .map_err(|e| describe(e, &request))
     }
 }

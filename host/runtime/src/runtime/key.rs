@@ -1,23 +1,16 @@
 //! Cache keys: everything that a plan depends on, as bytes.
 
-use crate::{Attr, AttrValue, Tensor};
-use nx_vulkan_abi::DType;
+use crate::{AttrValue, Request, Tensor};
 use std::cell::RefCell;
 
 /// Everything that a plan depends on, as bytes.
-pub(super) fn with_key<T>(
-    op: &str,
-    inputs: &[&Tensor],
-    outputs: &[(DType, Vec<u64>)],
-    attrs: &[Attr],
-    f: impl FnOnce(&[u8]) -> T,
-) -> T {
+pub(super) fn with_key<T>(request: &Request<'_, &Tensor>, f: impl FnOnce(&[u8]) -> T) -> T {
     thread_local! { static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) } }
     let mut key = KEY.take();
     key.clear();
     let number = |key: &mut Vec<u8>, n: u64| key.extend_from_slice(&n.to_ne_bytes());
-    key.extend_from_slice(op.as_bytes());
-    for tensor in inputs {
+    key.extend_from_slice(request.op.as_bytes());
+    for tensor in request.inputs.iter() {
         key.extend_from_slice(&[0xff, tensor.dtype().0 as u8]);
         number(&mut key, tensor.shape().len() as u64);
         tensor.shape().iter().for_each(|&n| number(&mut key, n));
@@ -28,12 +21,12 @@ pub(super) fn with_key<T>(
         number(&mut key, tensor.offset());
         number(&mut key, tensor.storage_len());
     }
-    for (dtype, shape) in outputs {
+    for (dtype, shape) in request.outputs.iter() {
         key.extend_from_slice(&[0xfe, dtype.0 as u8]);
         number(&mut key, shape.len() as u64);
         shape.iter().for_each(|&n| number(&mut key, n));
     }
-    for attr in attrs {
+    for attr in request.attrs.iter() {
         key.push(0xfd);
         number(&mut key, attr.name.len() as u64);
         key.extend_from_slice(attr.name.as_bytes());

@@ -7,12 +7,13 @@ mod lag;
 mod live;
 mod modules;
 mod pipelines;
+mod program;
 mod routing;
 mod running;
 mod transfer;
 
 use crate::{
-    Attr, Error, Kind, Result,
+    Error, Kind, Request, Result, Spec,
     builder::Builder,
     config::Config,
     device::Device,
@@ -20,7 +21,7 @@ use crate::{
     failures::Failures,
     live::{Live, Watch},
     measured::Measured,
-    memory::{Budget, BudgetStats, Patience, Pool, Stats, Use},
+    memory::{Budget, BudgetStats, Patience, Pool, Stats, Use, would_wait},
     module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
@@ -35,8 +36,10 @@ pub(crate) use lag::Lag;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_ops::show_shape;
 use nx_vulkan_registry as registry;
-use nx_vulkan_registry::{Table, ask, cache::Cache, log, private::Rule};
+use nx_vulkan_registry::{Table, cache::Cache, log, private::Rule};
+pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -94,11 +97,14 @@ struct Current {
     routes: FxHashMap<Box<[u8]>, Arc<Route>>,
 }
 
-/// Result of an op, with who ran it.
+/// Results of a request; most have one.
+pub type Outputs = SmallVec<[Tensor; 1]>;
+
+/// Results of a request, with who ran it.
 #[derive(Debug)]
 pub struct Ran {
     /// Results, in the op's order.
-    pub outputs: Vec<Tensor>,
+    pub outputs: Outputs,
     /// `pack/kernel`, or `host`.
     pub served_by: Arc<str>,
 }
@@ -386,7 +392,15 @@ impl Runtime {
     /// # Errors
     /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
     pub fn copy(&self, tensor: &Tensor) -> Result<Tensor> {
-        self.run_one("as_type", &[tensor], tensor.dtype(), tensor.shape(), &[])
+        self.as_type(tensor, tensor.dtype())
+    }
+
+    fn as_type(&self, tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+        let output = [(dtype, tensor.shape().to_vec())];
+        let mut results = self.run(&Request::new("as_type", &[tensor], &output, &[]))?;
+        results
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Pack, "as_type gave no result"))
     }
 
     /// The tensor with another shape; a view where the layout allows it, else a copy.
@@ -402,79 +416,56 @@ impl Runtime {
             .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
     }
 
-    /// Runs an op. Returns at once when a pack runs it; reading a result waits.
+    /// Runs a request. Returns at once when a pack runs it; reading a result waits.
     ///
     /// # Errors
     /// Bad input that breaks the op's contract; [`Kind::Unsupported`] when nobody runs it on these types;
     /// [`Kind::FallbackForbidden`]; [`Kind::OutOfMemory`]; [`Kind::DeviceLost`].
-    pub fn run(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Vec<Tensor>> {
-        self.run_reported(op, inputs, outputs, attrs)
-            .map(|ran| ran.outputs)
+    pub fn run(&self, request: &Request<'_, &Tensor>) -> Result<Vec<Tensor>> {
+        self.run_reported(request).map(|ran| ran.outputs.into_vec())
     }
 
     /// Like [`Runtime::run`], and says who ran it.
     ///
     /// # Errors
     /// As [`Runtime::run`].
-    pub fn run_reported(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Ran> {
-        self.device.usable()?;
-        let route = match with_key(op, inputs, outputs, attrs, |key| self.cached(key)) {
-            Some(route) => route,
-            None => self.find_route(op, inputs, outputs, attrs)?,
-        };
-        self.execute(&route, op, inputs, outputs, attrs, Patience::Waits)
-            .map_err(|e| describe(e, op, inputs, outputs))
+    pub fn run_reported(&self, request: &Request<'_, &Tensor>) -> Result<Ran> {
+        self.run_by(request, Patience::Waits)
     }
 
-    /// Runs an op whose plan is known, without ever waiting or compiling; `None` when [`Runtime::run`] is needed.
+    /// Runs a request whose plan is known, without ever waiting or compiling; `None` when [`Runtime::run`] is needed.
     ///
     /// # Errors
     /// As [`Runtime::run`].
-    pub fn try_run_cached(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Option<Ran>> {
-        let Some(route) = with_key(op, inputs, outputs, attrs, |key| self.cached(key)) else {
-            return Ok(None);
-        };
-        match &*route {
-            Route::Device {
-                prepare, compiled, ..
-            } if prepare.is_empty() && compiled.watched.is_none() => {
-                now(self.execute(&route, op, inputs, outputs, attrs, Patience::Never))
-                    .map_err(|e| describe(e, op, inputs, outputs))
-            }
-            _ => Ok(None),
-        }
+    pub fn try_run_cached(&self, request: &Request<'_, &Tensor>) -> Result<Option<Ran>> {
+        now(self.run_by(request, Patience::Never))
     }
 
-    /// Who would run an op, and why the others would not. Plans it, but runs nothing.
+    fn run_by(&self, request: &Request<'_, &Tensor>, patience: Patience) -> Result<Ran> {
+        self.device.usable()?;
+        let route = match (with_key(request, |key| self.cached(key)), patience) {
+            (Some(route), Patience::Waits) => route,
+            (Some(route), Patience::Never) if route.is_prompt() => route,
+            (None, Patience::Waits) => self.find_route(request)?,
+            (_, Patience::Never) => return Err(would_wait()),
+        };
+        self.execute(&route, request, patience)
+            .map_err(|error| describe(error, request))
+    }
+
+    /// Who would run a request, and why the others would not. Plans it, but runs nothing.
     ///
     /// # Errors
     /// Bad input that breaks the op's contract.
-    pub fn explain(
-        &self,
-        op: &str,
-        inputs: &[(DType, Vec<u64>)],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Explanation> {
-        explain::explain(&self.planner(&self.table()), op, inputs, outputs, attrs)
+    pub fn explain(&self, request: &Request<'_, Spec>) -> Result<Explanation> {
+        explain::explain(&self.planner(&self.table()), request)
+    }
+
+    /// Whether some kernel, of a pack or of the host, is for that op.
+    pub fn has_op(&self, op: &str) -> bool {
+        let table = self.table();
+        let mut kernels = table.packs.iter().flat_map(|pack| &pack.kernels);
+        kernels.any(|kernel| kernel.op == op) || nx_vulkan_ops::find(op).is_some()
     }
 
     /// Submits recorded work without waiting.
@@ -547,20 +538,6 @@ impl Runtime {
             cache_trouble: self.shaders.disk_trouble(),
         }
     }
-
-    fn run_one(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        dtype: DType,
-        shape: &[u64],
-        attrs: &[Attr],
-    ) -> Result<Tensor> {
-        let mut outputs = self.run(op, inputs, &[(dtype, shape.to_vec())], attrs)?;
-        outputs
-            .pop()
-            .ok_or_else(|| Error::new(Kind::Pack, format!("{op} gave no result")))
-    }
 }
 
 impl Drop for Runtime {
@@ -577,14 +554,10 @@ fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
 }
 
 /// Names the op, its types and shapes in errors that lack them.
-fn describe(error: Error, op: &str, inputs: &[&Tensor], outputs: &[(DType, Vec<u64>)]) -> Error {
+fn describe(error: Error, request: &Request<'_, &Tensor>) -> Error {
     match error.kind() {
-        Kind::BadInput | Kind::Arithmetic => error,
-        _ => error.context(ask::show_request(
-            op,
-            inputs.iter().map(|t| (t.dtype(), t.shape())),
-            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
-        )),
+        Kind::BadInput | Kind::Arithmetic | Kind::WouldWait => error,
+        _ => error.context(request),
     }
 }
 

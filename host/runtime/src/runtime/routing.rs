@@ -2,13 +2,12 @@
 
 use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, byte_len, key::with_key, lock};
 use crate::{
-    Attr, Result, Tensor,
+    Request, Result, Tensor,
     live::{Event, EventKind},
     memory::Patience,
     route::{self, Route},
 };
-use nx_vulkan_abi::DType;
-use nx_vulkan_registry::{Table, ask};
+use nx_vulkan_registry::Table;
 use rustc_hash::FxHashMap;
 use std::{
     hash::{Hash, Hasher},
@@ -35,15 +34,9 @@ impl Runtime {
         }
     }
 
-    pub(super) fn find_route(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Arc<Route>> {
+    pub(super) fn find_route(&self, request: &Request<'_, &Tensor>) -> Result<Arc<Route>> {
         // A result the device cannot hold is refused before anybody plans or computes it.
-        outputs.iter().try_for_each(|(dtype, shape)| {
+        request.outputs.iter().try_for_each(|(dtype, shape)| {
             self.alloc(byte_len(*dtype, shape)?, None, Patience::Waits)
                 .map(drop)
         })?;
@@ -51,12 +44,10 @@ impl Runtime {
         let table = self.table();
         let route = self
             .planner(&table)
-            .find(op, inputs, outputs, attrs, &|bytes| {
-                self.write_new(bytes, Patience::Waits)
-            })?;
+            .find(request, &|bytes| self.write_new(bytes, Patience::Waits))?;
         let route = Arc::new(route);
-        with_key(op, inputs, outputs, attrs, |key| {
-            self.note_choice(key, &route, &table, inputs, outputs);
+        with_key(request, |key| {
+            self.note_choice(key, &route, &table, request);
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             if current.table.generation != table.generation {
                 // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
@@ -90,12 +81,11 @@ impl Runtime {
         key: &[u8],
         route: &Route,
         table: &Table,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
+        request: &Request<'_, &Tensor>,
     ) {
         let mut hasher = rustc_hash::FxHasher::default();
         key.hash(&mut hasher);
-        let (op, by) = (route.op(), route.served_by().clone());
+        let by = route.served_by().clone();
         let before = {
             let mut choices = lock(&self.choices);
             if choices.len() >= MAX_CHOICES {
@@ -106,17 +96,12 @@ impl Runtime {
         if before.as_ref() == Some(&by) || !self.live.has_listeners() {
             return;
         }
-        let request = ask::show_request(
-            op,
-            inputs.iter().map(|t| (t.dtype(), t.shape())),
-            outputs.iter().map(|(d, s)| (*d, s.as_slice())),
-        );
         let message = match before {
             None => format!("{request} is served by {by}"),
             Some(before) => format!("{request} is served by {by}, and was by {before}"),
         };
         self.live.emit(&Event {
-            op: Some(op.to_owned()),
+            op: Some(request.op.to_string()),
             pack: Some(by.to_string()),
             ..Event::new(EventKind::Chosen, table.generation, message)
         });

@@ -1,14 +1,13 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
-use super::{Ran, Runtime, byte_len, transfer::with_room};
+use super::{Outputs, Ran, Runtime, byte_len, transfer::with_room};
 use crate::{
-    Attr, Result, Tensor, checked,
+    Request, Result, Tensor, checked,
     faults::{Faults, Word},
     memory::{Buffer, Patience},
     plan::Compiled,
     route::Route,
 };
-use nx_vulkan_abi::DType;
 use nx_vulkan_ops::kernels;
 use smallvec::SmallVec;
 use std::sync::{Arc, atomic::Ordering};
@@ -17,15 +16,12 @@ impl Runtime {
     pub(super) fn execute(
         &self,
         route: &Route,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
+        request: &Request<'_, &Tensor>,
         patience: Patience,
     ) -> Result<Ran> {
         self.device.usable()?;
         self.make_room(patience)?;
-        let ran = self.execute_now(route, op, inputs, outputs, attrs, patience)?;
+        let ran = self.execute_now(route, request, patience)?;
         route.count();
         Ok(ran)
     }
@@ -33,10 +29,7 @@ impl Runtime {
     fn execute_now(
         &self,
         route: &Route,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
+        request: &Request<'_, &Tensor>,
         patience: Patience,
     ) -> Result<Ran> {
         match route {
@@ -47,16 +40,16 @@ impl Runtime {
                 ..
             } => {
                 let outputs = if prepare.is_empty() {
-                    self.record(compiled, inputs, outputs, patience)?
+                    self.record(compiled, request, patience)?
                 } else {
-                    let mut prepared: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
+                    let inputs = request.inputs.iter();
+                    let mut prepared: Vec<Tensor> = inputs.map(|t| (*t).clone()).collect();
                     for as_type in prepare {
                         let tensor = &mut prepared[as_type.index as usize];
-                        *tensor =
-                            self.run_one("as_type", &[tensor], as_type.dtype, tensor.shape(), &[])?;
+                        *tensor = self.as_type(tensor, as_type.dtype)?;
                     }
                     let prepared: Vec<&Tensor> = prepared.iter().collect();
-                    self.record(compiled, &prepared, outputs, patience)?
+                    self.record(compiled, &request.over(prepared), patience)?
                 };
                 Ok(Ran {
                     outputs,
@@ -65,7 +58,7 @@ impl Runtime {
             }
             Route::Host { served_by, .. } => {
                 self.fallbacks.fetch_add(1, Ordering::Relaxed);
-                let outputs = self.run_on_host(op, inputs, outputs, attrs)?;
+                let outputs = self.run_on_host(request)?;
                 Ok(Ran {
                     outputs,
                     served_by: served_by.clone(),
@@ -77,17 +70,18 @@ impl Runtime {
     pub(super) fn record(
         &self,
         compiled: &Compiled,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
+        request: &Request<'_, &Tensor>,
         patience: Patience,
-    ) -> Result<Vec<Tensor>> {
-        let mut results = outputs
+    ) -> Result<Outputs> {
+        let inputs = &*request.inputs;
+        let mut results = request
+            .outputs
             .iter()
             .map(|(dtype, shape)| {
                 let buffer = self.alloc(byte_len(*dtype, shape)?, None, patience)?;
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<Result<Outputs>>()?;
         let word = compiled
             .site
             .as_ref()
@@ -133,13 +127,8 @@ impl Runtime {
         }
     }
 
-    pub(super) fn run_on_host(
-        &self,
-        op: &str,
-        inputs: &[&Tensor],
-        outputs: &[(DType, Vec<u64>)],
-        attrs: &[Attr],
-    ) -> Result<Vec<Tensor>> {
+    fn run_on_host(&self, request: &Request<'_, &Tensor>) -> Result<Outputs> {
+        let (inputs, outputs) = (&*request.inputs, &*request.outputs);
         let bytes = inputs
             .iter()
             .map(|t| self.read(&t.buffer, 0, t.storage_len()))
@@ -173,12 +162,12 @@ impl Runtime {
                 bytes,
             })
             .collect();
-        kernels::run(op, &views, &mut outs, attrs)?;
+        kernels::run(&request.op, &views, &mut outs, &request.attrs)?;
         let mut tensors = outputs
             .iter()
             .zip(&results)
             .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<Result<Outputs>>()?;
         self.inherit(inputs, None, &mut tensors);
         Ok(tensors)
     }

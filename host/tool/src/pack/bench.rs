@@ -10,7 +10,7 @@ use crate::{
     output::{Outcome, Problem},
 };
 use nx_vulkan_conformance::sweep;
-use nx_vulkan_ops::{Op, infer};
+use nx_vulkan_ops::{Op, Request, Spec};
 use std::fmt::Write;
 
 /// Powers of two of the elements.
@@ -97,8 +97,8 @@ fn ops(
     Ok(ops)
 }
 
-fn shown(request: &infer::Request) -> String {
-    let spec = |spec: &infer::Spec| format!("{}{:?}", spec.0, spec.1);
+fn shown(request: &Request<'_, Spec>) -> String {
+    let spec = |spec: &Spec| format!("{}{:?}", spec.0, spec.1);
     let inputs: Vec<String> = request.inputs.iter().map(spec).collect();
     let outputs: Vec<String> = request.outputs.iter().map(spec).collect();
     format!(
@@ -139,7 +139,7 @@ fn chart(entries: &[Entry], mine: impl Fn(&Entry) -> bool, text: &mut String) {
     }
 }
 
-fn row(request: &infer::Request, entry: &Entry, mine: bool) -> serde_json::Value {
+fn row(request: &Request<'_, Spec>, entry: &Entry, mine: bool) -> serde_json::Value {
     let times = entry.times.as_ref();
     serde_json::json!({
         "request": shown(request), "op": request.op, "kernel": entry.rival.name, "mine": mine,

@@ -4,7 +4,7 @@
 mod folder;
 mod problem;
 
-use nx_vulkan_host::{DType, Kind, Tensor};
+use nx_vulkan_host::{DType, Kind, Request, Tensor};
 use problem::{Problem, encode, problems, runtime};
 
 const TYPES: [(DType, f64); 2] = [(DType::F32, 1e-5), (DType::F64, 1e-13)];
@@ -250,12 +250,12 @@ fn another_step_size_makes_no_other_plan() {
         let tensors =
             inputs.map(|(shape, bytes)| runtime.upload(problem.dtype, &shape, &bytes).unwrap());
         let cached = runtime
-            .try_run_cached(
+            .try_run_cached(&Request::new(
                 problem.family.op,
                 &tensors.each_ref(),
                 &problem.outputs(),
                 &[],
-            )
+            ))
             .unwrap();
         assert!(cached.is_some() && plans > 0);
     }
@@ -293,7 +293,12 @@ fn broken_requests_are_errors_that_name_op_types_and_shapes() {
     ];
     for (reason, inputs, steps) in cases {
         let error = runtime
-            .run("leapfrog_normal", &inputs, &outputs(steps), &[])
+            .run(&Request::new(
+                "leapfrog_normal",
+                &inputs,
+                &outputs(steps),
+                &[],
+            ))
             .unwrap_err();
         let message = error.to_string();
         assert_eq!(error.kind(), Kind::BadInput, "{message}");
@@ -303,11 +308,11 @@ fn broken_requests_are_errors_that_name_op_types_and_shapes() {
             "{reason:?}: {message}"
         );
     }
-    let fine = runtime.run(
+    let fine = runtime.run(&Request::new(
         "leapfrog_normal",
         &[&state, &state, &state, &scalars],
         &outputs(5),
         &[],
-    );
+    ));
     assert_eq!(fine.unwrap().len(), 4);
 }

@@ -1,7 +1,7 @@
 //! Chains to take, on the device and on the host, and how far apart the two are.
 
 use crate::folder::Folder;
-use nx_vulkan_host::{Config, DType, Result, Runtime, Tensor};
+use nx_vulkan_host::{Config, DType, Request, Result, Runtime, Tensor};
 use nx_vulkan_ops::kernels::{self, FAMILIES, Family, Out, View};
 use std::{
     env, fs,
@@ -135,7 +135,8 @@ impl Problem {
     }
 
     pub(crate) fn run(&self, runtime: &Runtime, inputs: &[&Tensor; 4]) -> Result<Chains> {
-        let ran = runtime.run_reported(self.family.op, inputs, &self.outputs(), &[])?;
+        let ran =
+            runtime.run_reported(&Request::new(self.family.op, inputs, &self.outputs(), &[]))?;
         assert_eq!(&*ran.served_by, format!("leapfrog/{}", self.family.op));
         let read = |i: usize| {
             decode(

@@ -7,7 +7,7 @@ mod texts;
 
 use folder::Folder;
 use nx_vulkan_host::{
-    Attr, Config, DType, Kind, Result, Runtime, Tensor, config::Environment, device,
+    Attr, Config, DType, Kind, Request, Result, Runtime, Tensor, config::Environment, device,
 };
 use std::{
     fs,
@@ -392,7 +392,12 @@ fn with_pack(text: &str) -> Folder {
 fn twice(runtime: &Runtime) -> Result<Vec<f32>> {
     let input: Tensor = runtime.upload(DType::F32, &[4], &bytes(&INPUT))?;
     let no: [Attr; 0] = [];
-    let out = runtime.run("twice", &[&input], &[(DType::F32, vec![4])], &no)?;
+    let out = runtime.run(&Request::new(
+        "twice",
+        &[&input],
+        &[(DType::F32, vec![4])],
+        &no,
+    ))?;
     Ok(floats(&runtime.download(&out[0], None)?))
 }
 

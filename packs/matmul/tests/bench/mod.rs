@@ -1,7 +1,7 @@
 //! A device with this pack, operands in every layout, and the comparison with the host kernels.
 
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Attr, Config, Runtime, Tensor};
+use nx_vulkan_host::{Attr, Config, Request, Runtime, Tensor};
 use nx_vulkan_ops::kernels::{self, Out, View};
 use std::{path::PathBuf, sync::Arc};
 
@@ -133,12 +133,12 @@ impl Bench {
         };
         let ran = self
             .runtime
-            .run_reported(
+            .run_reported(&Request::new(
                 "dot",
                 &[&a.view, &b.view],
                 &[(result, shape.clone())],
                 &attrs,
-            )
+            ))
             .unwrap_or_else(|e| panic!("{}: {e}", name()));
         let elements: u64 = shape.iter().product();
         assert!(

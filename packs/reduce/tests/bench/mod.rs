@@ -1,7 +1,7 @@
 //! A device with this pack, operands in every layout, and the comparison with the host kernels.
 
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Attr, Config, Runtime, Tensor};
+use nx_vulkan_host::{Attr, Config, Request, Runtime, Tensor};
 use nx_vulkan_ops::kernels::{self, Out, View};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Bench {
     fn bits(&self, op: &str, x: &Tensor, result: DType, shape: &[u64], attrs: &[Attr]) -> Vec<u8> {
         let ran = self
             .runtime
-            .run_reported(op, &[x], &[(result, shape.to_vec())], attrs)
+            .run_reported(&Request::new(op, &[x], &[(result, shape.to_vec())], attrs))
             .unwrap();
         let elements: u64 = shape.iter().product();
         assert!(

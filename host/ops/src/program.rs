@@ -1,0 +1,189 @@
+//! Programs: requests over numbered values, as one value. It says what is computed of what, not where or by whom.
+
+use crate::{Error, Request, Result};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// Number of a value: the program's inputs come first, then the results of each request.
+pub type Value = u32;
+
+/// Requests in the order in which they run, each of inputs and of results that came before it.
+#[derive(Debug, Clone)]
+pub struct Program<'a> {
+    inputs: usize,
+    requests: SmallVec<[Request<'a, Value>; 1]>,
+    results: SmallVec<[Value; 2]>,
+    /// For each value that a request makes, the place of the last request that needs it.
+    needed: SmallVec<[u32; 4]>,
+}
+
+/// Where a value is needed that the program gives back.
+const TO_THE_END: u32 = u32::MAX;
+
+impl<'a> Program<'a> {
+    /// A program of `inputs` values that gives back the values `results`.
+    ///
+    /// # Errors
+    /// Bad input where a request or a result names a value that nothing before it makes.
+    pub fn new(
+        inputs: usize,
+        requests: impl IntoIterator<Item = Request<'a, Value>>,
+        results: impl IntoIterator<Item = Value>,
+    ) -> Result<Program<'a>> {
+        let mut program = Program {
+            inputs,
+            requests: requests.into_iter().collect(),
+            results: results.into_iter().collect(),
+            needed: SmallVec::new(),
+        };
+        for (index, request) in program.requests.iter().enumerate() {
+            let known = inputs + program.needed.len();
+            for &value in request.inputs.iter() {
+                if value as usize >= known {
+                    return Err(program.unknown(
+                        value,
+                        known,
+                        format_args!("{} ({})", program.place(index), request.op),
+                    ));
+                }
+                if let Some(made) = (value as usize).checked_sub(inputs) {
+                    program.needed[made] = index as u32;
+                }
+            }
+            let made = program.needed.len() + request.outputs.len();
+            program.needed.resize(made, index as u32);
+        }
+        let known = inputs + program.needed.len();
+        for (index, &value) in program.results.iter().enumerate() {
+            if value as usize >= known {
+                return Err(program.unknown(value, known, format_args!("result {}", index + 1)));
+            }
+            if let Some(made) = (value as usize).checked_sub(inputs) {
+                program.needed[made] = TO_THE_END;
+            }
+        }
+        Ok(program)
+    }
+
+    /// How many values it takes.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// The requests, in the order in which they run.
+    pub fn requests(&self) -> &[Request<'a, Value>] {
+        &self.requests
+    }
+
+    /// The values that it gives back.
+    pub fn results(&self) -> &[Value] {
+        &self.results
+    }
+
+    /// The values, counted from the first that a request makes, that nobody needs once request `index` has run and has
+    /// made those before `made`.
+    pub fn done_with(&self, index: usize, made: usize) -> impl Iterator<Item = usize> {
+        let request = &self.requests[index];
+        let own = made.saturating_sub(request.outputs.len())..made;
+        let operands = request.inputs.iter();
+        operands
+            .filter_map(|&value| (value as usize).checked_sub(self.inputs))
+            .chain(own)
+            .filter(move |&made| self.needed[made] == index as u32)
+    }
+
+    /// `request 2 of 3`
+    pub fn place(&self, index: usize) -> String {
+        format!("request {} of {}", index + 1, self.requests.len())
+    }
+
+    /// The same program, which borrows nothing.
+    pub fn into_owned(self) -> Program<'static> {
+        Program {
+            inputs: self.inputs,
+            requests: self.requests.into_iter().map(Request::into_owned).collect(),
+            results: self.results,
+            needed: self.needed,
+        }
+    }
+
+    fn unknown(&self, value: Value, known: usize, who: fmt::Arguments<'_>) -> Error {
+        let range = match known {
+            0 => "there is none".to_owned(),
+            1 => "there is only value 0".to_owned(),
+            _ => format!("there are only values 0 to {}", known - 1),
+        };
+        Error::bad_input(format!("{who} names value {value}, and {range} before it"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    fn request(
+        op: &'static str,
+        inputs: &'static [Value],
+        outputs: usize,
+    ) -> Request<'static, Value> {
+        Request::new(op, inputs, vec![(DType::F32, vec![2]); outputs], &[])
+    }
+
+    fn done(program: &Program<'_>) -> Vec<Vec<usize>> {
+        let mut made = 0;
+        let requests = program.requests().iter().enumerate();
+        requests
+            .map(|(index, request)| {
+                made += request.outputs.len();
+                program.done_with(index, made).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_value_is_done_with_after_its_last_use() {
+        let chain = [
+            request("negate", &[0], 1),
+            request("exp", &[1], 1),
+            request("add", &[1, 2], 1),
+        ];
+        let program = Program::new(1, chain.clone(), [3]).unwrap();
+        assert_eq!(done(&program), [vec![], vec![], vec![0, 1]]);
+        let program = Program::new(1, chain, [1, 0, 3, 3]).unwrap();
+        assert_eq!(done(&program), [vec![], vec![], vec![1]]);
+        assert_eq!(program.results(), [1, 0, 3, 3]);
+    }
+
+    #[test]
+    fn what_nobody_uses_is_done_with_at_once() {
+        let program = Program::new(1, [request("pair", &[0, 0], 2)], [1]).unwrap();
+        assert_eq!(done(&program), [vec![1]]);
+        let program = Program::new(2, [], [1]).unwrap();
+        assert!(program.requests().is_empty());
+    }
+
+    #[test]
+    fn a_value_must_come_before_its_use() {
+        let bad = |requests: Vec<_>, results: &[Value]| {
+            let program = Program::new(1, requests, results.to_vec());
+            program.unwrap_err().to_string()
+        };
+        let own = vec![request("negate", &[0], 1), request("exp", &[2], 1)];
+        assert_eq!(
+            bad(own, &[1]),
+            "request 2 of 2 (exp) names value 2, and there are only values 0 to 1 before it"
+        );
+        let first = vec![request("negate", &[u32::MAX], 1)];
+        assert_eq!(
+            bad(first, &[]),
+            "request 1 of 1 (negate) names value 4294967295, and there is only value 0 before it"
+        );
+        assert_eq!(
+            bad(Vec::new(), &[0, 3]),
+            "result 2 names value 3, and there is only value 0 before it"
+        );
+        let none = Program::new(0, [], [0]).unwrap_err().to_string();
+        assert_eq!(none, "result 1 names value 0, and there is none before it");
+    }
+}

@@ -1,0 +1,127 @@
+//! Programs: their requests run one after the other, each on what came before.
+
+use super::Runtime;
+use crate::{Error, Kind, Program, Result, Tensor, Value, memory::Patience};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Results of a program, with who ran its requests.
+#[derive(Debug)]
+pub struct RanProgram {
+    /// Results, in the order in which the program names them.
+    pub results: Vec<Tensor>,
+    /// `pack/kernel`, or `host`, for each request.
+    pub served_by: SmallVec<[Arc<str>; 1]>,
+}
+
+/// How far a program came that could not go on without waiting.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// What its requests made, where it is still needed.
+    made: SmallVec<[Option<Tensor>; 2]>,
+    served_by: SmallVec<[Arc<str>; 1]>,
+}
+
+impl Runtime {
+    /// Runs a program. What its requests make for each other is given back after its last use.
+    ///
+    /// # Errors
+    /// Bad input when it takes another number of inputs, and those of [`Runtime::run`] for any of its requests.
+    pub fn run_program(&self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
+        self.resume_program(program, inputs, Progress::default())
+    }
+
+    /// Runs what is left of a program after [`Runtime::try_run_program`].
+    ///
+    /// # Errors
+    /// As [`Runtime::run_program`]; bad input where another program came so far.
+    pub fn resume_program(
+        &self,
+        program: &Program<'_>,
+        inputs: &[Tensor],
+        mut progress: Progress,
+    ) -> Result<RanProgram> {
+        self.advance(program, inputs, &mut progress, Patience::Waits)?;
+        progress.finish(program, inputs)
+    }
+
+    /// Runs a program as far as that goes without waiting, compiling or giving memory back; how far it came where that
+    /// is not to its end.
+    ///
+    /// # Errors
+    /// As [`Runtime::run_program`].
+    pub fn try_run_program(
+        &self,
+        program: &Program<'_>,
+        inputs: &[Tensor],
+    ) -> Result<std::result::Result<RanProgram, Progress>> {
+        let mut progress = Progress::default();
+        let ran = self.advance(program, inputs, &mut progress, Patience::Never);
+        match ran {
+            Err(e) if matches!(e.kind(), Kind::WouldWait | Kind::OutOfMemory) => Ok(Err(progress)),
+            ran => ran.and_then(|()| progress.finish(program, inputs).map(Ok)),
+        }
+    }
+
+    fn advance(
+        &self,
+        program: &Program<'_>,
+        inputs: &[Tensor],
+        progress: &mut Progress,
+        patience: Patience,
+    ) -> Result<()> {
+        if inputs.len() != program.inputs() {
+            return Err(Error::bad_input(format!(
+                "expected {} inputs of a program, got: {}",
+                program.inputs(),
+                inputs.len()
+            )));
+        }
+        let requests = program.requests();
+        let done = requests.get(..progress.served_by.len());
+        let made = done.map(|done| done.iter().map(|request| request.outputs.len()).sum());
+        if made != Some(progress.made.len()) {
+            return Err(Error::bad_input(
+                "expected how far this program came, got: another's",
+            ));
+        }
+        for (index, request) in requests.iter().enumerate().skip(progress.served_by.len()) {
+            let operands = request.inputs.iter();
+            let operands = operands
+                .map(|&value| progress.value(inputs, value))
+                .collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
+            let ran = self.run_by(&request.over(&operands[..]), patience);
+            drop(operands);
+            let ran = ran.map_err(|error| match requests.len() {
+                1 => error,
+                _ => error.context(program.place(index)),
+            })?;
+            progress.made.extend(ran.outputs.into_iter().map(Some));
+            progress.served_by.push(ran.served_by);
+            for made in program.done_with(index, progress.made.len()) {
+                progress.made[made] = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Progress {
+    fn value<'a>(&'a self, inputs: &'a [Tensor], value: Value) -> Result<&'a Tensor> {
+        let value = value as usize;
+        let found = match value.checked_sub(inputs.len()) {
+            None => inputs.get(value),
+            Some(made) => self.made.get(made).and_then(Option::as_ref),
+        };
+        found.ok_or_else(|| Error::bad_input(format!("the program does not hold value {value}")))
+    }
+
+    fn finish(self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
+        let results = program.results().iter();
+        let results = results.map(|&value| self.value(inputs, value).cloned());
+        Ok(RanProgram {
+            results: results.collect::<Result<_>>()?,
+            served_by: self.served_by,
+        })
+    }
+}
