@@ -8,13 +8,16 @@ use crate::{
     tensor::TensorRef,
     terms::{AttrsTerm, List, SpecTerm, elements},
 };
-use nx_vulkan_host::{Program, RanProgram, Request, Runtime, Spec, Tensor, Value};
+use nx_vulkan_host::{Program, Progress, RanProgram, Request, Runtime, Spec, Tensor, Value};
 use rustler::{Decoder, Encoder, Env, Error, NifResult, Term, schedule::SchedulerFlags};
 use std::sync::Arc;
 
 mod atoms {
     rustler::atoms! { ok, host }
 }
+
+/// The most requests that a program may have to be tried on the scheduler of its process. Each takes about two microseconds.
+const SHORT: usize = 128;
 
 /// Where a program runs and on what: a list of references, or without any the device.
 struct Operands {
@@ -90,7 +93,11 @@ fn run_program<'a>(
         Ok(prepared) => prepared,
         Err(failure) => return reply::encode_error(env, &failure),
     };
-    match runtime.try_run_program(&program, &inputs) {
+    let tried = match program.requests().len() > SHORT {
+        true => Ok(Err(Progress::default())),
+        false => runtime.try_run_program(&program, &inputs),
+    };
+    match tried {
         Ok(Ok(ran)) => answer(env, &runtime, ran),
         Ok(Err(progress)) => {
             let program = program.into_owned();
