@@ -56,7 +56,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   ]
 
   # Written in Elixir, over those above.
-  @wrappers ~w(load numbers buf_upload buf_alloc apply_binary apply_unary reduce_axis
+  @wrappers ~w(load buf_upload buf_alloc apply_binary apply_unary reduce_axis
                transpose_2d matmul leapfrog_chain_synth leapfrog_chain_synth_f64 leapfrog_chain_synth_batch
                leapfrog_chain_synth_batch_f64)a
 

@@ -83,14 +83,31 @@ fn run_program<'a>(
     requests: List<RequestTerm<'a>>,
     results: List<Value>,
 ) -> Term<'a> {
+    let requests = requests.0.into_iter().map(|request| request.0);
+    match Program::new(operands.tensors.len(), requests, results.0) {
+        Ok(program) => start(env, &operands, program),
+        Err(error) => reply::encode_error(env, &error.into()),
+    }
+}
+
+/// One op: the program of it alone. Answers as [`run_program`].
+#[rustler::nif]
+fn run<'a>(
+    env: Env<'a>,
+    op: &str,
+    operands: Operands,
+    outs: List<SpecTerm>,
+    attrs: AttrsTerm,
+) -> Term<'a> {
+    let outs: Vec<Spec> = outs.0.into_iter().map(|out| out.0).collect();
+    let program = Program::of_one(op, operands.tensors.len(), outs, attrs.0);
+    start(env, &operands, program)
+}
+
+fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
     let runtime = operands.runtime.clone();
-    let prepare = || -> Result<_, Failure> {
-        let requests = requests.0.into_iter().map(|request| request.0);
-        let program = Program::new(operands.tensors.len(), requests, results.0)?;
-        Ok((program, operands.handles()?))
-    };
-    let (program, inputs) = match prepare() {
-        Ok(prepared) => prepared,
+    let inputs = match operands.handles() {
+        Ok(inputs) => inputs,
         Err(failure) => return reply::encode_error(env, &failure),
     };
     let tried = match program.requests().len() > SHORT {

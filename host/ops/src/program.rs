@@ -1,8 +1,8 @@
 //! Programs: requests over numbered values, as one value. It says what is computed of what, not where or by whom.
 
-use crate::{Error, Request, Result};
-use smallvec::SmallVec;
-use std::fmt;
+use crate::{Attr, Error, Request, Result, request::Spec};
+use smallvec::{SmallVec, smallvec};
+use std::{borrow::Cow, fmt};
 
 /// Number of a value: the program's inputs come first, then the results of each request.
 pub type Value = u32;
@@ -16,6 +16,9 @@ pub struct Program<'a> {
     /// For each value that a request makes, the place of the last request that needs it.
     needed: SmallVec<[u32; 4]>,
 }
+
+/// Numbers of the inputs of most ops.
+static FIRST: [Value; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// Where a value is needed that the program gives back.
 const TO_THE_END: u32 = u32::MAX;
@@ -63,6 +66,28 @@ impl<'a> Program<'a> {
             }
         }
         Ok(program)
+    }
+
+    /// The program of one op: of all inputs, in order, to all its results.
+    pub fn of_one(
+        op: &'a str,
+        inputs: usize,
+        outputs: impl Into<Cow<'a, [Spec]>>,
+        attrs: impl Into<Cow<'a, [Attr]>>,
+    ) -> Program<'a> {
+        let outputs = outputs.into();
+        let results = (inputs as Value..).take(outputs.len()).collect();
+        let needed = SmallVec::from_elem(TO_THE_END, outputs.len());
+        let operands: Cow<'a, [Value]> = match FIRST.get(..inputs) {
+            Some(first) => first.into(),
+            None => (0..inputs as Value).collect(),
+        };
+        Program {
+            inputs,
+            requests: smallvec![Request::new(op, operands, outputs, attrs)],
+            results,
+            needed,
+        }
     }
 
     /// How many values it takes.
@@ -153,6 +178,21 @@ mod tests {
         let program = Program::new(1, chain, [1, 0, 3, 3]).unwrap();
         assert_eq!(done(&program), [vec![], vec![], vec![1]]);
         assert_eq!(program.results(), [1, 0, 3, 3]);
+    }
+
+    #[test]
+    fn a_program_of_one_is_the_same_as_any() {
+        for inputs in [0, 2, 20] {
+            let outputs = vec![(DType::F32, vec![2]); 3];
+            let one = Program::of_one("split", inputs, outputs.clone(), &[]);
+            let operands: Vec<Value> = (0..inputs as Value).collect();
+            let request = Request::new("split", operands, outputs, &[]);
+            let results = inputs as Value..inputs as Value + 3;
+            let same = Program::new(inputs, [request], results).unwrap();
+            assert_eq!(one.requests(), same.requests());
+            assert_eq!(one.results(), same.results());
+            assert_eq!(done(&one), done(&same));
+        }
     }
 
     #[test]

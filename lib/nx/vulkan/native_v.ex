@@ -33,6 +33,7 @@ defmodule Nx.Vulkan.NativeV do
     tensor_info: 1,
     device_of: 1,
     same_device: 2,
+    run: 4,
     run_program: 3,
     explain: 5,
     has_op: 2,
@@ -203,20 +204,6 @@ defmodule Nx.Vulkan.NativeV do
     arguments = for i <- 1..arity//1, do: Macro.var(:"_argument#{i}", __MODULE__)
     @doc false
     def unquote(name)(unquote_splicing(arguments)), do: not_loaded()
-  end
-
-  # One op: a program of one request. Answers as `run_program/3`.
-  @doc false
-  def run(op, operands, outs, attrs) do
-    {inputs, results} = numbers(operands, outs)
-    run_program(operands, [{op, inputs, outs, attrs}], results)
-  end
-
-  # The numbers of the operands and of the results of a program of one request.
-  @doc false
-  def numbers(operands, outs) do
-    count = if is_list(operands), do: length(operands), else: 0
-    {:lists.seq(0, count - 1), :lists.seq(count, count + length(outs) - 1)}
   end
 
   # Devices, threads and tensors belong to the library that runs, so a new version of this module gets that one again, from

@@ -10,8 +10,14 @@ defmodule Nx.Vulkan.Request do
   Answers `{:ok, references}` or `{:error, kind, message}`.
   """
   def run(op, operands, outs, attrs) do
-    {inputs, results} = NativeV.numbers(operands, outs)
-    run_program(operands, [{op, inputs, outs, attrs}], results)
+    case retry(fn -> NativeV.run(op, operands, outs, attrs) end) do
+      {:host, refs, [0]} ->
+        Report.fallback(op, :host, inputs(operands))
+        {:ok, refs}
+
+      other ->
+        other
+    end
   end
 
   @doc """
@@ -21,37 +27,26 @@ defmodule Nx.Vulkan.Request do
   makes. Answers `{:ok, references}` or `{:error, kind, message}`.
   """
   def run_program(operands, requests, results) do
-    case NativeV.run_program(operands, requests, results) do
-      {:ok, _} = done ->
-        done
+    case retry(fn -> NativeV.run_program(operands, requests, results) end) do
+      {:host, refs, places} ->
+        # Type and shape of every value.
+        made = Enum.flat_map(requests, &elem(&1, 2))
+        values = List.to_tuple(inputs(operands) ++ made)
 
-      {:error, :out_of_memory, _} ->
-        collect()
-        finish(NativeV.run_program(operands, requests, results), operands, requests)
+        for place <- places do
+          {op, inputs, _outs, _attrs} = Enum.at(requests, place)
+          Report.fallback(op, :host, Enum.map(inputs, &elem(values, &1)))
+        end
+
+        {:ok, refs}
 
       other ->
-        finish(other, operands, requests)
+        other
     end
   end
 
-  defp finish({:host, refs, places}, operands, requests) do
-    values = values(operands, requests)
-
-    for place <- places do
-      {op, inputs, _outs, _attrs} = Enum.at(requests, place)
-      Report.fallback(op, :host, Enum.map(inputs, &elem(values, &1)))
-    end
-
-    {:ok, refs}
-  end
-
-  defp finish(other, _operands, _requests), do: other
-
-  # Type and shape of every value.
-  defp values(operands, requests) do
-    inputs = if is_list(operands), do: Enum.map(operands, &signature/1), else: []
-    List.to_tuple(inputs ++ Enum.flat_map(requests, &elem(&1, 2)))
-  end
+  defp inputs(operands) when is_list(operands), do: Enum.map(operands, &signature/1)
+  defp inputs(_device), do: []
 
   defp signature(ref) do
     %{type: type, shape: shape} = NativeV.tensor_info(ref)

@@ -116,11 +116,22 @@ impl Progress {
         found.ok_or_else(|| Error::bad_input(format!("the program does not hold value {value}")))
     }
 
-    fn finish(self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
-        let results = program.results().iter();
-        let results = results.map(|&value| self.value(inputs, value).cloned());
+    fn finish(mut self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
+        let values = program.results();
+        let mut results = Vec::with_capacity(values.len());
+        for (index, &value) in values.iter().enumerate() {
+            let made = (value as usize).checked_sub(inputs.len());
+            let is_last = !values[index + 1..].contains(&value);
+            let moved = made
+                .filter(|_| is_last)
+                .and_then(|made| self.made.get_mut(made)?.take());
+            results.push(match moved {
+                Some(tensor) => tensor,
+                None => self.value(inputs, value)?.clone(),
+            });
+        }
         Ok(RanProgram {
-            results: results.collect::<Result<_>>()?,
+            results,
             served_by: self.served_by,
         })
     }
