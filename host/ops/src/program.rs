@@ -105,6 +105,15 @@ impl<'a> Program<'a> {
         &self.results
     }
 
+    /// The only request of a program that gives back all that it makes, in order.
+    pub fn only(&self) -> Option<&Request<'a, Value>> {
+        let [request] = &self.requests[..] else {
+            return None;
+        };
+        let made = self.inputs as Value..(self.inputs + request.outputs.len()) as Value;
+        made.eq(self.results.iter().copied()).then_some(request)
+    }
+
     /// The values, counted from the first that a request makes, that nobody needs once request `index` has run and has
     /// made those before `made`.
     pub fn done_with(&self, index: usize, made: usize) -> impl Iterator<Item = usize> {
@@ -192,6 +201,7 @@ mod tests {
             assert_eq!(one.requests(), same.requests());
             assert_eq!(one.results(), same.results());
             assert_eq!(done(&one), done(&same));
+            assert!(one.only().is_some() && same.only().is_some());
         }
     }
 

@@ -1,15 +1,15 @@
 //! Programs: their requests run one after the other, each on what came before.
 
 use super::Runtime;
-use crate::{Error, Kind, Program, Result, Tensor, Value, memory::Patience};
-use smallvec::SmallVec;
+use crate::{Error, Kind, Program, Request, Result, Tensor, Value, memory::Patience};
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// Results of a program, with who ran its requests.
 #[derive(Debug)]
 pub struct RanProgram {
     /// Results, in the order in which the program names them.
-    pub results: Vec<Tensor>,
+    pub results: SmallVec<[Tensor; 1]>,
     /// `pack/kernel`, or `host`, for each request.
     pub served_by: SmallVec<[Arc<str>; 1]>,
 }
@@ -56,11 +56,32 @@ impl Runtime {
         inputs: &[Tensor],
     ) -> Result<std::result::Result<RanProgram, Progress>> {
         let mut progress = Progress::default();
-        let ran = self.advance(program, inputs, &mut progress, Patience::Never);
+        let ran = match program.only().filter(|_| inputs.len() == program.inputs()) {
+            Some(request) => self.run_only(request, inputs, Patience::Never),
+            None => self
+                .advance(program, inputs, &mut progress, Patience::Never)
+                .and_then(|()| std::mem::take(&mut progress).finish(program, inputs)),
+        };
         match ran {
             Err(e) if matches!(e.kind(), Kind::WouldWait | Kind::OutOfMemory) => Ok(Err(progress)),
-            ran => ran.and_then(|()| progress.finish(program, inputs).map(Ok)),
+            ran => ran.map(Ok),
         }
+    }
+
+    /// Runs a request whose results are those of its program: nothing is kept on the way.
+    fn run_only(
+        &self,
+        request: &Request<'_, Value>,
+        inputs: &[Tensor],
+        patience: Patience,
+    ) -> Result<RanProgram> {
+        let operands = request.inputs.iter().map(|&value| held(inputs, value));
+        let operands = operands.collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
+        let ran = self.run_by(&request.over(&operands[..]), patience)?;
+        Ok(RanProgram {
+            results: ran.outputs,
+            served_by: smallvec![ran.served_by],
+        })
     }
 
     fn advance(
@@ -110,15 +131,15 @@ impl Progress {
     fn value<'a>(&'a self, inputs: &'a [Tensor], value: Value) -> Result<&'a Tensor> {
         let value = value as usize;
         let found = match value.checked_sub(inputs.len()) {
-            None => inputs.get(value),
+            None => return held(inputs, value as Value),
             Some(made) => self.made.get(made).and_then(Option::as_ref),
         };
-        found.ok_or_else(|| Error::bad_input(format!("the program does not hold value {value}")))
+        found.ok_or_else(|| not_held(value as Value))
     }
 
     fn finish(mut self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
         let values = program.results();
-        let mut results = Vec::with_capacity(values.len());
+        let mut results = SmallVec::with_capacity(values.len());
         for (index, &value) in values.iter().enumerate() {
             let made = (value as usize).checked_sub(inputs.len());
             let is_last = !values[index + 1..].contains(&value);
@@ -135,4 +156,12 @@ impl Progress {
             served_by: self.served_by,
         })
     }
+}
+
+fn held(inputs: &[Tensor], value: Value) -> Result<&Tensor> {
+    inputs.get(value as usize).ok_or_else(|| not_held(value))
+}
+
+fn not_held(value: Value) -> Error {
+    Error::bad_input(format!("the program does not hold value {value}"))
 }
