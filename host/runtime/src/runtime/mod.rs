@@ -39,7 +39,6 @@ use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Table, cache::Cache, log, private::Rule};
 pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -97,14 +96,11 @@ struct Current {
     routes: FxHashMap<Box<[u8]>, Arc<Route>>,
 }
 
-/// Results of a request; most have one.
-pub type Outputs = SmallVec<[Tensor; 1]>;
-
 /// Results of a request, with who ran it.
 #[derive(Debug)]
 pub struct Ran {
     /// Results, in the op's order.
-    pub outputs: Outputs,
+    pub outputs: Vec<Tensor>,
     /// `pack/kernel`, or `host`.
     pub served_by: Arc<str>,
 }
@@ -422,7 +418,7 @@ impl Runtime {
     /// Bad input that breaks the op's contract; [`Kind::Unsupported`] when nobody runs it on these types;
     /// [`Kind::FallbackForbidden`]; [`Kind::OutOfMemory`]; [`Kind::DeviceLost`].
     pub fn run(&self, request: &Request<'_, &Tensor>) -> Result<Vec<Tensor>> {
-        self.run_reported(request).map(|ran| ran.outputs.into_vec())
+        self.run_reported(request).map(|ran| ran.outputs)
     }
 
     /// Like [`Runtime::run`], and says who ran it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RanProgram {
     /// Results, in the order in which the program names them.
-    pub results: SmallVec<[Tensor; 1]>,
+    pub results: Vec<Tensor>,
     /// `pack/kernel`, or `host`, for each request.
     pub served_by: SmallVec<[Arc<str>; 1]>,
 }
@@ -18,7 +18,7 @@ pub struct RanProgram {
 #[derive(Debug, Default)]
 pub struct Progress {
     /// What its requests made, where it is still needed.
-    made: SmallVec<[Option<Tensor>; 2]>,
+    made: Vec<Option<Tensor>>,
     served_by: SmallVec<[Arc<str>; 1]>,
 }
 
@@ -139,7 +139,7 @@ impl Progress {
 
     fn finish(mut self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
         let values = program.results();
-        let mut results = SmallVec::with_capacity(values.len());
+        let mut results = Vec::with_capacity(values.len());
         for (index, &value) in values.iter().enumerate() {
             let made = (value as usize).checked_sub(inputs.len());
             let is_last = !values[index + 1..].contains(&value);

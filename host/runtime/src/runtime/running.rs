@@ -1,6 +1,6 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
-use super::{Outputs, Ran, Runtime, byte_len, transfer::with_room};
+use super::{Ran, Runtime, byte_len, transfer::with_room};
 use crate::{
     Request, Result, Tensor, checked,
     faults::{Faults, Word},
@@ -72,7 +72,7 @@ impl Runtime {
         compiled: &Compiled,
         request: &Request<'_, &Tensor>,
         patience: Patience,
-    ) -> Result<Outputs> {
+    ) -> Result<Vec<Tensor>> {
         let inputs = &*request.inputs;
         let mut results = request
             .outputs
@@ -81,7 +81,7 @@ impl Runtime {
                 let buffer = self.alloc(byte_len(*dtype, shape)?, None, patience)?;
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
-            .collect::<Result<Outputs>>()?;
+            .collect::<Result<Vec<Tensor>>>()?;
         let word = compiled
             .site
             .as_ref()
@@ -127,7 +127,7 @@ impl Runtime {
         }
     }
 
-    fn run_on_host(&self, request: &Request<'_, &Tensor>) -> Result<Outputs> {
+    fn run_on_host(&self, request: &Request<'_, &Tensor>) -> Result<Vec<Tensor>> {
         let (inputs, outputs) = (&*request.inputs, &*request.outputs);
         let bytes = inputs
             .iter()
@@ -167,7 +167,7 @@ impl Runtime {
             .iter()
             .zip(&results)
             .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
-            .collect::<Result<Outputs>>()?;
+            .collect::<Result<Vec<Tensor>>>()?;
         self.inherit(inputs, None, &mut tensors);
         Ok(tensors)
     }
