@@ -230,5 +230,5 @@ NXV_COMPLEX_CASTS(double)
 NXV_CASTS_OF_COMPLEX(double, nxv_to_f64)
 #endif
 
-vec2 nxv_product(vec2 a, vec2 b) { return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+vec2 nxv_c64_product(vec2 a, vec2 b) { return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #endif
