@@ -84,7 +84,7 @@ pub fn elements(
     rng: &mut Rng,
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
-    let parts = if dtype.is_complex() { 2 } else { 1 };
+    let parts = (dtype.size() / dtype.part().size().max(1)) as usize;
     let dtype = dtype.part();
     for _ in 0..count * parts {
         if dtype.is_float() {

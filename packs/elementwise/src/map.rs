@@ -102,7 +102,7 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         }
     }
     match op.compute(0) {
-        Compute::Compared if ordered => {
+        Compute::Compared if is_order => {
             code.defines.push(define("MIXED", "1"));
             code.defines.push(define("ORDERED", "1"));
         }
@@ -113,7 +113,8 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         .iter()
         .chain([&result])
         .any(|dtype| dtype.is_complex());
-    let complex = op.complex.as_ref().filter(|_| is_complex && !ordered);
+    let is_order = ordered && op.compute(0) == Compute::Compared;
+    let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
     code.defines
         .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));
     Ok(code)

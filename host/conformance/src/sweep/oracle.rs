@@ -245,10 +245,15 @@ fn magnitudes(dtype: DType, base: &[u8]) -> Vec<u8> {
     };
     let magnitude = |element: &[u8]| {
         let parts = element.chunks_exact(part.size() as usize).map(value);
-        parts.fold(0.0, f64::hypot)
+        // A part that is not a number says nothing of the other.
+        parts.reduce(|a, b| match (a.is_nan(), b.is_nan()) {
+            (true, _) => b,
+            (_, true) => a,
+            (false, false) => a.hypot(b),
+        })
     };
     base.chunks_exact(dtype.size() as usize)
-        .flat_map(|element| magnitude(element).to_le_bytes())
+        .flat_map(|element| magnitude(element).unwrap_or(0.0).to_le_bytes())
         .collect()
 }
 
