@@ -230,5 +230,10 @@ NXV_COMPLEX_CASTS(double)
 NXV_CASTS_OF_COMPLEX(double, nxv_to_f64)
 #endif
 
-vec2 nxv_c64_product(vec2 a, vec2 b) { return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+// Every product and both sums are rounded, so that it is the same everywhere.
+vec2 nxv_c64_product(vec2 a, vec2 b) {
+    precise float real = a.x * b.x - a.y * b.y;
+    precise float imaginary = a.x * b.y + a.y * b.x;
+    return vec2(real, imaginary);
+}
 #endif

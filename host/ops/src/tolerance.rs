@@ -47,8 +47,6 @@ pub struct Bound {
     pub flushes: bool,
     /// Whether zeros of either sign are the same.
     pub zeros_equal: bool,
-    /// Whether each part of a complex result is a sum of several terms.
-    pub mixes: bool,
 }
 
 impl Bound {
@@ -60,7 +58,6 @@ impl Bound {
             compensated: false,
             flushes: true,
             zeros_equal: false,
-            mixes: false,
         }
     }
 
@@ -94,7 +91,6 @@ pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
         compensated,
         flushes,
         zeros_equal,
-        mixes,
     } = op.bound;
     if !result.is_float() && !result.is_complex() {
         return Tolerance {
@@ -115,9 +111,7 @@ pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
             (false, false) => ulp.0,
             (false, true) => ulp.1,
         },
-        growth: if mixes && result.is_complex() {
-            Growth::Terms
-        } else if compensated && result == DType::F32 {
+        growth: if compensated && result == DType::F32 {
             Growth::Compensated
         } else {
             growth

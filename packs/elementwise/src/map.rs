@@ -101,8 +101,9 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
             code.defines.push(define("NXV_FUSED_FMA", "1"));
         }
     }
+    let is_order = ordered && op.compute(0) == Compute::Compared;
     match op.compute(0) {
-        Compute::Compared if is_order => {
+        Compute::Compared if ordered => {
             code.defines.push(define("MIXED", "1"));
             code.defines.push(define("ORDERED", "1"));
         }
@@ -113,7 +114,6 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         .iter()
         .chain([&result])
         .any(|dtype| dtype.is_complex());
-    let is_order = ordered && op.compute(0) == Compute::Compared;
     let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
     code.defines
         .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));

@@ -190,10 +190,12 @@ macro_rules! complex {
                 Complex { re: self.re - other.re, im: self.im - other.im }
             }
 
-            /// Each part is a sum of two products, computed in f64 and rounded once.
+            /// Each product is rounded, and then their sum.
             fn multiply(self, other: Self) -> Self {
-                let [a, b, c, d] = [self.re, self.im, other.re, other.im].map(f64::from);
-                Complex { re: (a * c - b * d) as $part, im: (a * d + b * c) as $part }
+                Complex {
+                    re: self.re * other.re - self.im * other.im,
+                    im: self.re * other.im + self.im * other.re,
+                }
             }
         }
     )* };
