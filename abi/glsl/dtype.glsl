@@ -230,7 +230,11 @@ NXV_COMPLEX_CASTS(double)
 NXV_CASTS_OF_COMPLEX(double, nxv_to_f64)
 #endif
 
-// Every product and both sums are rounded, so that it is the same everywhere.
+// Every product and both sums are rounded, so that it is the same everywhere. A real factor has no imaginary part to
+// multiply with, not one of 0, which would make a NaN of infinity.
+float nxv_c64_product(float a, float b) { return a * b; }
+vec2 nxv_c64_product(float a, vec2 b) { return a * b; }
+vec2 nxv_c64_product(vec2 a, float b) { return a * b; }
 vec2 nxv_c64_product(vec2 a, vec2 b) {
     precise float real = a.x * b.x - a.y * b.y;
     precise float imaginary = a.x * b.y + a.y * b.x;

@@ -59,6 +59,8 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         Compute::Compared if ordered => mixed::comparand(types[index], outgrown),
         Compute::Compared => merged,
         Compute::Exact if whole => mixed::comparand(types[index], true),
+        // An expression of its own for complex numbers takes real ones as such.
+        Compute::Result if op.complex.is_some() && !types[index].is_complex() => result.part(),
         Compute::Exact | Compute::Result => result,
     };
     let computed: Vec<DType> = (0..types.len()).map(computed).collect();

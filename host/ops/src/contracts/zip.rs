@@ -78,7 +78,7 @@ const EXACT: Bound = Bound::rounded((0, 0));
 pub(super) const OPS: &[Op] = &[
     numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap")),
     numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap")),
-    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum")),
+    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum; a real factor scales both parts")),
     Op { gives: Gives::Float, ..arithmetic("divide", Bound::rounded((1, 2)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too") },
     Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians") },
     Op { domains: &[Positive, Amount], partial: Some(&EXPONENT), ..arithmetic("pow", Bound::rounded((2, 4)), Kernel::Elementwise(binary::pow),

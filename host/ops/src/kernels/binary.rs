@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use nx_vulkan_abi::DType;
 
 use super::Out;
-use super::element::{Complex, Register, by_float, by_integer, by_number, by_register};
+use super::element::{Cast, Complex, Register, by_float, by_integer, by_number, by_register};
 use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
 use super::number::{Float, Integer, Number, Ring};
 use super::operand::{BLOCK, Operand};
@@ -38,7 +38,10 @@ macro_rules! kernels {
 kernels! {
     add: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::add));
     subtract: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::subtract));
-    multiply: |ab, out| by_number!(out.dtype, R => zip(ab, out, any, R::multiply));
+    multiply: |ab, out| match out.dtype.is_complex() {
+        true => complex_product(ab, out),
+        false => by_register!(out.dtype, R => zip(ab, out, any, R::multiply)),
+    };
     min: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::smaller));
     max: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::larger));
     divide: |ab, out| by_float!(out.dtype, R => zip(ab, out, any, R::divide));
@@ -106,6 +109,17 @@ fn equality([a, b]: [&Operand; 2], out: &mut Out, wanted: bool) -> Outcome {
         (false, true) => compare([a, b], out, |x: &f64, y: &Complex<f64>| {
             (y.im == 0.0 && *x == y.re) == wanted
         }),
+    }
+}
+
+/// A real factor scales both parts: it has no imaginary one.
+fn complex_product([a, b]: [&Operand; 2], out: &mut Out) -> Outcome {
+    type R = Complex<f32>;
+    match (a.dtype.is_complex(), b.dtype.is_complex()) {
+        (true, true) => zip([a, b], out, any, R::multiply),
+        (true, false) => zip([a, b], out, any, |x: R, y: R| x.scaled(y.re)),
+        (false, true) => zip([a, b], out, any, |x: R, y: R| y.scaled(x.re)),
+        (false, false) => zip([a, b], out, any, |x: R, y: R| R::cast(x.re * y.re)),
     }
 }
 

@@ -203,6 +203,15 @@ pub(super) struct Complex<T> {
     pub(super) im: T,
 }
 
+impl Complex<f32> {
+    pub(super) fn scaled(self, by: f32) -> Complex<f32> {
+        Complex {
+            re: self.re * by,
+            im: self.im * by,
+        }
+    }
+}
+
 macro_rules! complex_registers {
     ($($part:ty),*; $from:tt) => { $(complex_registers!(@one $part, $from);)* };
     (@one $part:ty, ($($from:ty),*)) => {
