@@ -53,11 +53,11 @@ pub struct Contract {
     /// Adds the attributes that a request leaves out.
     pub(crate) complete: fn(&[Spec], Option<&Spec>, &mut Vec<Attr>),
     /// Type and shape of the first result, where they follow.
-    pub(crate) infer: fn(&Op, &[Spec], &[Attr]) -> Result<Spec, String>,
+    pub(crate) infer: Infer,
     /// All results, from the first.
     pub(crate) all: fn(Spec) -> Vec<Spec>,
     /// Checks shapes and attributes of a request whose types and numbers of operands and results are right.
-    pub(crate) check: fn(&Op, &[Desc<'_>], &[Desc<'_>], &[Attr]) -> Result<(), String>,
+    pub(crate) check: Check,
     /// Shapes of operands that fit each other, one of them this.
     pub(crate) operand_shapes: fn(&Op, &[u64]) -> Vec<Vec<u64>>,
     /// Shapes and attributes to try it with; many where it may vary.
@@ -71,12 +71,17 @@ pub struct Contract {
     /// Different types to try it with, and how many of them at most.
     pub(crate) mixed: fn(&Op) -> (Vec<Types>, usize),
     /// Elements that make one result.
-    pub(crate) terms: fn(&[&[u64]], &[u64], &[Attr]) -> u64,
+    pub(crate) terms: Terms,
     /// What its time depends on.
     pub(crate) work: fn(&[&[u64]], &[u64]) -> Vec<f64>,
     /// Shape of a square problem of about two to this power elements.
     pub(crate) square: fn(u32) -> Vec<u64>,
 }
+
+type Infer = fn(&Op, &[Spec], &[Attr]) -> Result<Spec, String>;
+type Check = fn(&Op, &[Desc<'_>], &[Desc<'_>], &[Attr]) -> Result<(), String>;
+/// Of the operands' shapes and the result's.
+type Terms = fn(&[&[u64]], &[u64], &[Attr]) -> u64;
 
 /// An attribute of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ pub struct Rng(pub u64);
 
 impl Rng {
     /// All 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -18,7 +18,7 @@ impl Rng {
 
     /// Below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.bits() % limit
     }
 
     /// One of `of`.
@@ -28,7 +28,7 @@ impl Rng {
 
     /// In `[low, high)`.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        low + (high - low) * (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -204,7 +204,7 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
     } else {
         (0, (1i128 << bits) - 1)
     };
-    let random = low + i128::from(rng.next()) % (high - low + 1);
+    let random = low + i128::from(rng.bits()) % (high - low + 1);
     let small = i128::from(rng.below(24)) - 12;
     let value = match (domain, values) {
         (Domain::Amount, _) => {

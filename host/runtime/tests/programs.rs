@@ -171,7 +171,7 @@ fn a_program_takes_as_many_inputs_as_it_says() {
     };
     let expected = |got| Err(format!("expected 2 inputs of a program, got: {got}"));
     assert_eq!(run(&[]), expected(0));
-    assert_eq!(run(&[input.clone()]), expected(1));
+    assert_eq!(run(std::slice::from_ref(&input)), expected(1));
     assert_eq!(run(&vec![input.clone(); 3]), expected(3));
     assert_eq!(run(&[input.clone(), input]), Ok(()));
 }

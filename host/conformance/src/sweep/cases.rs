@@ -136,7 +136,7 @@ fn in_layout(
             _ => &both[rng.below(2) as usize..][..1],
         };
         for &values in values {
-            let seed = rng.next();
+            let seed = rng.bits();
             let mut layouts = Rng(seed);
             let varies = variety == Variety::All;
             let operand = |(index, (dtype, shape)): (usize, &Spec)| {

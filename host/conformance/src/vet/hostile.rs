@@ -101,11 +101,11 @@ pub(super) fn wild(op: &str, rng: &mut Rng) -> Request<'static, Operand> {
         let mut operand = view(dtype, shape, rng);
         match rng.below(6) {
             0 => operand.storage_len = rng.below(8),
-            1 => operand.offset = rng.next() >> 4,
+            1 => operand.offset = rng.bits() >> 4,
             2 => operand
                 .strides
                 .iter_mut()
-                .for_each(|s| *s = rng.next() as i64 >> 3),
+                .for_each(|s| *s = rng.bits() as i64 >> 3),
             _ => {}
         }
         operand
@@ -173,11 +173,11 @@ fn attr(rng: &mut Rng) -> Attr {
     let name = NAMES[rng.below(NAMES.len() as u64) as usize].to_owned();
     let count = rng.below(12);
     let small = |rng: &mut Rng| match rng.below(4) {
-        0 => rng.next() as i64,
+        0 => rng.bits() as i64,
         _ => rng.below(10) as i64 - 2,
     };
     let value = match rng.below(4) {
-        0 => AttrValue::Floats((0..count).map(|_| f64::from_bits(rng.next())).collect()),
+        0 => AttrValue::Floats((0..count).map(|_| f64::from_bits(rng.bits())).collect()),
         1 => AttrValue::Text("low\u{0}\u{1b}[31m".repeat(count as usize)),
         _ => AttrValue::Ints((0..count).map(|_| small(rng)).collect()),
     };

@@ -125,7 +125,7 @@ impl<'a> Asking<'a> {
         let wanted = |types: &[DType], output: DType| {
             types.iter().all(|dtype| inputs.has(*dtype)) && outputs.has(output)
         };
-        sweep::laid(self.runtime, op, rng.next(), PROPER, &wanted)
+        sweep::laid(self.runtime, op, rng.bits(), PROPER, &wanted)
     }
 
     /// Types that kernel and op take, at random.

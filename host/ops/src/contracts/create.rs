@@ -108,7 +108,7 @@ fn words(dtype: DType) -> usize {
 
 /// As many as any type has; `fit` leaves those of the result's type.
 fn bits(rng: &mut Rng) -> Attr {
-    Attr::ints("bits", [rng.next() as i64, rng.next() as i64])
+    Attr::ints("bits", [rng.bits() as i64, rng.bits() as i64])
 }
 
 fn shapes(layout: Layout) -> &'static [&'static [u64]] {

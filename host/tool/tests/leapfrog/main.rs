@@ -253,7 +253,7 @@ fn another_step_size_makes_no_other_plan() {
             .try_run_cached(&Request::new(
                 problem.family.op,
                 &tensors.each_ref(),
-                &problem.outputs(),
+                problem.outputs(),
                 &[],
             ))
             .unwrap();
@@ -296,7 +296,7 @@ fn broken_requests_are_errors_that_name_op_types_and_shapes() {
             .run(&Request::new(
                 "leapfrog_normal",
                 &inputs,
-                &outputs(steps),
+                outputs(steps),
                 &[],
             ))
             .unwrap_err();
@@ -311,7 +311,7 @@ fn broken_requests_are_errors_that_name_op_types_and_shapes() {
     let fine = runtime.run(&Request::new(
         "leapfrog_normal",
         &[&state, &state, &state, &scalars],
-        &outputs(5),
+        outputs(5),
         &[],
     ));
     assert_eq!(fine.unwrap().len(), 4);

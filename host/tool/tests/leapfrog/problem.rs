@@ -136,7 +136,7 @@ impl Problem {
 
     pub(crate) fn run(&self, runtime: &Runtime, inputs: &[&Tensor; 4]) -> Result<Chains> {
         let ran =
-            runtime.run_reported(&Request::new(self.family.op, inputs, &self.outputs(), &[]))?;
+            runtime.run_reported(&Request::new(self.family.op, inputs, self.outputs(), &[]))?;
         assert_eq!(&*ran.served_by, format!("leapfrog/{}", self.family.op));
         let read = |i: usize| {
             decode(
