@@ -83,6 +83,11 @@ if Code.ensure_loaded?(Nx) do
       for axes <- [[0], [1], [0, 1, 2]], do: same([large], &Nx.sum(&1, axes: axes))
     end
 
+    test "parts come from Nx.BinaryBackend where fallbacks are allowed" do
+      Application.delete_env(:nx_vulkan, :fallback)
+      for op <- [:real, :imag, :conjugate, :phase, :abs], do: same([z()], &apply(Nx, op, [&1]))
+    end
+
     test "an op that the device has not for complex numbers is refused by name" do
       error = assert_raise Nx.Vulkan.Error, fn -> Nx.exp(Nx.backend_copy(z(), V)) end
       assert error.kind == :fallback_forbidden
