@@ -55,7 +55,7 @@ pub(crate) struct Pipelines {
     device: Arc<Device>,
     cache: Arc<DriverCache>,
     /// What builds the modules of strangers first.
-    builder: Arc<Builder>,
+    builder: Option<Arc<Builder>>,
     stack: usize,
     push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
     state: Mutex<State>,
@@ -109,7 +109,7 @@ impl Pipelines {
         Ok(Pipelines {
             device: device.clone(),
             cache: Arc::new(DriverCache::open(device, files)?),
-            builder: Arc::default(),
+            builder: None,
             stack: STACK,
             push_descriptors: device
                 .vk
@@ -125,7 +125,7 @@ impl Pipelines {
 
     /// The same, with what builds the modules of strangers first.
     pub(crate) fn with_builder(mut self, builder: &Arc<Builder>) -> Pipelines {
-        self.builder = builder.clone();
+        self.builder = Some(builder.clone());
         self
     }
 
@@ -150,7 +150,8 @@ impl Pipelines {
             return Ok(found);
         }
         if spec.module.origin() == Origin::Stranger
-            && let Some(built) = self.builder.admit(spec, &self.device)?
+            && let Some(builder) = &self.builder
+            && let Some(built) = builder.admit(spec, &self.device)?
         {
             // Without it the driver compiles once more.
             drop(self.cache.merge(&built.cache));

@@ -98,10 +98,30 @@ const DECORATIONS: &[u32] = &[
 
 pub(super) const WORKGROUP_SIZE: u32 = 25;
 
-/// Built-in variables: those of workgroups, invocations and subgroups.
-const BUILT_INS: &[u32] = &[
-    24, 25, 26, 27, 28, 29, 36, 38, 40, 41, 4416, 4417, 4418, 4419, 4420,
+/// Built-in variables: those of workgroups, invocations and subgroups, each with how many integers of 32 bits it has.
+const BUILT_INS: &[(u32, u32)] = &[
+    (24, 3),
+    (WORKGROUP_SIZE, 3),
+    (26, 3),
+    (27, 3),
+    (28, 3),
+    (29, 1),
+    (36, 1),
+    (38, 1),
+    (40, 1),
+    (41, 1),
+    (4416, 4),
+    (4417, 4),
+    (4418, 4),
+    (4419, 4),
+    (4420, 4),
 ];
+
+/// How many integers of 32 bits a built-in variable has.
+pub(super) fn built_in(number: u32) -> Option<u32> {
+    let row = BUILT_INS.iter().find(|row| row.0 == number);
+    row.map(|row| row.1)
+}
 
 /// Execution modes that give the size of a workgroup.
 pub(super) const LOCAL_SIZE: u32 = 17;
@@ -161,7 +181,7 @@ pub(super) fn decoration(number: u32, operands: &[u32]) -> Result<(), String> {
         return Err(format!("it uses decoration {number}"));
     }
     match (number, operands) {
-        (BUILT_IN, [built_in]) if !BUILT_INS.contains(built_in) => {
+        (BUILT_IN, [built_in]) if self::built_in(*built_in).is_none() => {
             Err(format!("it uses built-in variable {built_in}"))
         }
         (DESCRIPTOR_SET, [set]) if *set != 0 => {

@@ -4,16 +4,16 @@ use super::allowed::{
     self, ARRAY_STRIDE, BINDING, BLOCK, BUFFER_BLOCK, BUILT_IN, MATRIX_STRIDE, NON_WRITABLE,
     OFFSET, SPEC_ID, WORKGROUP_SIZE,
 };
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const ROW_MAJOR: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Decorations {
     /// By id and decoration, its literal.
-    of_ids: HashMap<(u32, u32), u32>,
+    of_ids: BTreeMap<(u32, u32), u32>,
     /// By struct, member and decoration, its literal.
-    of_members: HashMap<(u32, u32, u32), u32>,
+    of_members: BTreeMap<(u32, u32, u32), u32>,
     /// The constant that is the size of workgroups.
     workgroup_size: Option<u32>,
 }
@@ -54,6 +54,16 @@ impl Decorations {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// What is decorated.
+    pub(super) fn ids(&self) -> impl Iterator<Item = u32> {
+        self.of_ids.keys().map(|(id, _)| *id)
+    }
+
+    /// Members that are decorated, with their structs.
+    pub(super) fn members(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.of_members.keys().map(|(id, member, _)| (*id, *member))
     }
 
     pub(super) fn spec_id(&self, id: u32) -> Option<u32> {

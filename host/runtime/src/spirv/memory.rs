@@ -7,7 +7,8 @@
 use super::{
     Origin,
     allowed::{
-        FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP, storage_class,
+        self, FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP,
+        storage_class,
     },
     constants::Constants,
     decorations::Decorations,
@@ -110,6 +111,17 @@ impl Memory {
             return Err(format!(
                 "variable {id} is no storage buffer with a binding, push constant or built-in variable"
             ));
+        }
+        if *class == INPUT {
+            let built_in = known.decorations.built_in(*id);
+            let (of, count) = match known.types.kind(kind)? {
+                Kind::Vector { of, count } => (*of, *count),
+                _ => (kind, 1),
+            };
+            let bits = known.types.integer(of);
+            if bits != Ok(32) || built_in.and_then(allowed::built_in) != Some(count) {
+                return Err(format!("built-in variable {id} has another type than that"));
+            }
         }
         self.add(known, *id, *pointer, (*class, kind), false)
     }

@@ -83,7 +83,7 @@ impl Module {
         let mut scan = Scan::new(&words, origin)?;
         let words = match origin.is_bounded() {
             false => words,
-            true => clamp::clamped(&words, &scan)?.into(),
+            true => stripped(&clamp::clamped(&words, &scan)?).into(),
         };
         let (mut bindings, mut written) = (Vec::new(), Vec::new());
         let (mut push_bytes, mut shared, mut private) = (0, Vec::new(), Vec::new());
@@ -195,6 +195,17 @@ impl Module {
         }
         Ok(total(&self.shared))
     }
+}
+
+/// The words without those that are for debuggers, which drivers read and nothing else needs.
+fn stripped(words: &[u32]) -> Vec<u32> {
+    let mut kept = words[..scan::HEADER].to_vec();
+    for (at, opcode, operands) in scan::instructions(words).flatten() {
+        if !opcode::is_for_debuggers(opcode) {
+            kept.extend(&words[at..=at + operands.len()]);
+        }
+    }
+    kept
 }
 
 /// What gives the extent of a workgroup.

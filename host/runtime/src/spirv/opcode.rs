@@ -2,7 +2,6 @@
 
 pub(super) const UNDEF: u32 = 1;
 pub(super) const SOURCE_CONTINUED: u32 = 2;
-pub(super) const SOURCE: u32 = 3;
 pub(super) const SOURCE_EXTENSION: u32 = 4;
 pub(super) const NAME: u32 = 5;
 pub(super) const MEMBER_NAME: u32 = 6;
@@ -139,4 +138,9 @@ const NOT_GLSL: [u32; 7] = [0, 35, 47, 51, 76, 77, 78];
 /// Whether an instruction of GLSL only computes.
 pub(super) fn is_glsl(number: u32) -> bool {
     number <= 81 && !NOT_GLSL.contains(&number)
+}
+
+/// Whether an instruction says something to debuggers only.
+pub(super) fn is_for_debuggers(opcode: u32) -> bool {
+    matches!(opcode, SOURCE_CONTINUED..=LINE | NO_LINE | MODULE_PROCESSED)
 }

@@ -13,7 +13,8 @@ use super::{
 use nx_vulkan_abi::Features;
 
 const MAGIC: u32 = 0x0723_0203;
-const HEADER: usize = 5;
+/// Words in front of the instructions.
+pub(super) const HEADER: usize = 5;
 /// Ids that any module may have; beyond that as many as it has words. Drivers keep a table of them.
 const MAX_SPARE_IDS: usize = 1 << 16;
 /// The most ids that SPIR-V allows.
@@ -43,6 +44,9 @@ pub(super) struct Scan {
     capabilities: Vec<u32>,
     /// Values that a phi names before they are defined.
     awaited: Vec<u32>,
+    /// Ids that are spoken of before they are defined: entry points, and their variables.
+    named: Vec<u32>,
+    interface: Vec<u32>,
     section: u32,
     has_model: bool,
 }
@@ -101,6 +105,8 @@ impl Scan {
             functions_start: words.len(),
             capabilities: Vec::new(),
             awaited: Vec::new(),
+            named: Vec::new(),
+            interface: Vec::new(),
             section: 0,
             has_model: false,
         };
@@ -119,14 +125,8 @@ impl Scan {
     fn instruction(&mut self, at: usize, opcode: u32, operands: &[u32]) -> Result<(), String> {
         self.order(at, opcode)?;
         match opcode {
-            opcode::SOURCE_CONTINUED
-            | opcode::SOURCE
-            | opcode::SOURCE_EXTENSION
-            | opcode::NAME
-            | opcode::MEMBER_NAME
-            | opcode::LINE
-            | opcode::NO_LINE
-            | opcode::MODULE_PROCESSED => Ok(()),
+            opcode::STRING => self.declaration(opcode, operands),
+            _ if opcode::is_for_debuggers(opcode) => Ok(()),
             opcode::FUNCTION..=opcode::FUNCTION_CALL => self.function(opcode, operands),
             opcode::PHI..=opcode::UNREACHABLE => self.control(opcode, operands),
             opcode::VARIABLE => self.variable(operands),
@@ -212,6 +212,11 @@ impl Scan {
                 Ok(())
             }
             (opcode::ENTRY_POINT, [GL_COMPUTE, id, name @ ..]) => {
+                let ends = |word: &u32| word.to_le_bytes().contains(&0);
+                let length = name.iter().position(ends);
+                let length = length.ok_or("an entry point's name has no end")?;
+                self.named.push(*id);
+                self.interface.extend(&name[length + 1..]);
                 if name.starts_with(&[MAIN, 0]) {
                     if self.entry.is_some() {
                         return Err("it has two entry points named main".to_owned());
@@ -221,10 +226,12 @@ impl Scan {
                 Ok(())
             }
             (opcode::EXECUTION_MODE, [entry, allowed::LOCAL_SIZE, x, y, z]) => {
+                self.named.push(*entry);
                 self.modes.push((*entry, false, [*x, *y, *z]));
                 Ok(())
             }
             (opcode::EXECUTION_MODE_ID, [entry, allowed::LOCAL_SIZE_ID, x, y, z]) => {
+                self.named.push(*entry);
                 self.modes.push((*entry, true, [*x, *y, *z]));
                 Ok(())
             }
@@ -597,9 +604,29 @@ impl Scan {
         let entry = self
             .entry
             .ok_or("it has no compute entry point named main")?;
-        match self.control.has(entry) {
-            true => Ok(()),
-            false => Err("it ends before all of its functions are defined".to_owned()),
+        if !self.control.has(entry) {
+            return Err("it ends before all of its functions are defined".to_owned());
         }
+        // A driver has a place for each id that is defined, and looks at others beyond their end.
+        for id in self.named.iter().copied().chain(self.decorations.ids()) {
+            if self.ids.get(id) == Id::Unknown {
+                return Err(format!("it speaks of {id}, which it does not define"));
+            }
+        }
+        for id in &self.interface {
+            self.ids.pointer(*id)?;
+        }
+        for (id, member) in self.decorations.members() {
+            let count = match self.types.kind(id)? {
+                Kind::Struct(members) => members.len(),
+                _ => 0,
+            };
+            if member as usize >= count {
+                return Err(format!(
+                    "it decorates member {member} of {id}, which has {count}"
+                ));
+            }
+        }
+        Ok(())
     }
 }

@@ -200,7 +200,7 @@ fn files_with_one_changed_word_end_nothing() {
     let words = module.words().to_vec();
     let mut ended = Vec::new();
     let mut tried = 0;
-    'search: for at in 5..words.len() {
+    for at in 5..words.len() {
         for value in [
             0,
             words[at].wrapping_add(1),
@@ -222,17 +222,16 @@ fn files_with_one_changed_word_end_nothing() {
                     error.to_string()
                 );
                 ended.push(format!("word {at} = {value:#x}: {error}"));
-                if ended.len() == 3 {
-                    break 'search;
-                }
             }
         }
     }
-    println!("{tried} tried:\n{}", ended.join("\n"));
+    // What ends this driver is refused before it.
     let is_lavapipe = runtime.device().summary().name.contains("llvmpipe");
     assert!(
-        !ended.is_empty() || !is_lavapipe,
-        "none of {tried} ended its process"
+        ended.is_empty() || !is_lavapipe,
+        "{} of {tried} ended their process: {}",
+        ended.len(),
+        ended.join("\n")
     );
     assert_serves(&runtime, 1);
 }

@@ -74,6 +74,69 @@ fn what_is_not_on_the_lists_is_refused() {
     }
 }
 
+/// Drivers write to tables at such ids.
+#[test]
+fn ids_and_members_that_are_not_there_are_refused() {
+    let base = compiled(
+        "layout(set = 0, binding = 0) buffer A { uint a; }; layout(set = 0, binding = 1) readonly buffer B { uint b; }; \
+        void main() { a = b + gl_LocalInvocationID.x; }",
+    );
+    let bound = base[3];
+    let with = |opcode_: u32, place: usize, id: u32| {
+        changed(&base, |opcode, operands| {
+            if opcode == opcode_ {
+                operands[place] = id;
+            }
+        })
+    };
+    let last = |operands: &[u32]| operands.len() - 1;
+    for id in [bound, bound - 1 + (1 << 16), u32::MAX] {
+        let shown = format!("it speaks of {id}, which it does not define");
+        let interface = changed(&base, |opcode, operands| {
+            if opcode == opcode::ENTRY_POINT {
+                let last = last(operands);
+                operands[last] = id;
+            }
+        });
+        assert!(refusal(&interface).starts_with(&format!("{id} is not a pointer")));
+        assert_eq!(refusal(&with(opcode::EXECUTION_MODE, 0, id)), shown);
+        let bound = changed(&base, |opcode, operands| {
+            if opcode == opcode::DECORATE && operands[1] == allowed::NON_WRITABLE {
+                operands[0] = id;
+            }
+        });
+        assert_eq!(refusal(&bound), shown);
+        // What is for debuggers does not reach the driver.
+        let named = with(opcode::NAME, 0, id);
+        let admitted = Module::admit(named.into(), Origin::Stranger).unwrap();
+        let opcodes = scan::instructions(admitted.words()).map(|each| each.unwrap().1);
+        assert!(opcodes.into_iter().all(|opcode| opcode != opcode::NAME));
+    }
+    let member = with(opcode::MEMBER_DECORATE, 1, 1);
+    let error = refusal(&member);
+    assert!(
+        error.starts_with("it decorates member 1 of ") && error.ends_with("which has 1"),
+        "{error}"
+    );
+    // One number where there are three.
+    let built_in = |number| {
+        changed(&base, |opcode, operands| {
+            if opcode == opcode::DECORATE && operands[1] == allowed::BUILT_IN && operands[2] == 27 {
+                operands[2] = number;
+            }
+        })
+    };
+    assert!(admit(&built_in(24), Origin::Stranger).is_ok());
+    assert!(refusal(&built_in(29)).contains("has another type than that"));
+    let endless = changed(&base, |opcode, operands| {
+        if opcode == opcode::ENTRY_POINT {
+            operands.truncate(3);
+            operands[2] = u32::from_le_bytes(*b"mine");
+        }
+    });
+    assert!(refusal(&endless).contains("an entry point's name has no end"));
+}
+
 /// Nothing bounds their accesses, so that they are for code that is trusted anyway.
 #[test]
 fn cooperative_matrices_are_for_libraries() {
