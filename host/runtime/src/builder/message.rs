@@ -10,10 +10,12 @@ const MAX_FRAME: u32 = 256 << 20;
 /// What the child is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Job {
+    /// To open the device of that UUID, or without one the best: the first of all, and without an answer.
+    Open(String),
     /// SPIR-V of a GLSL text whose includes are in place.
     Compile(String),
-    /// To make a pipeline on the device of that UUID; without one on the best.
-    Build(String, Spec),
+    /// To make a pipeline.
+    Build(Spec),
 }
 
 /// A [`PipelineSpec`] that owns its parts.
@@ -56,15 +58,13 @@ impl From<&PipelineSpec<'_>> for Spec {
 impl Job {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
+            Job::Open(device) => frame(2, &[device.as_bytes()]),
             Job::Compile(text) => frame(0, &[text.as_bytes()]),
-            Job::Build(device, spec) => {
+            Job::Build(spec) => {
                 let constants = spec.constants.iter().flat_map(|(id, value)| [*id, *value]);
                 let numbers = [spec.bindings, spec.push_bytes, spec.subgroup_size];
                 let numbers: Vec<u32> = numbers.into_iter().chain(constants).collect();
-                frame(
-                    1,
-                    &[device.as_bytes(), &bytes(&numbers), &bytes(&spec.words)],
-                )
+                frame(1, &[&bytes(&numbers), &bytes(&spec.words)])
             }
         }
     }
@@ -72,8 +72,9 @@ impl Job {
     pub(super) fn decode(frame: &[u8]) -> Option<Job> {
         let (kind, parts) = parts(frame)?;
         match (kind, parts.as_slice()) {
+            (2, [device]) => Some(Job::Open(String::from_utf8(device.to_vec()).ok()?)),
             (0, [text]) => Some(Job::Compile(String::from_utf8(text.to_vec()).ok()?)),
-            (1, [device, numbers, words_]) => {
+            (1, [numbers, words_]) => {
                 let numbers = words(numbers)?;
                 let [bindings, push_bytes, subgroup_size, constants @ ..] = numbers.as_slice()
                 else {
@@ -89,7 +90,7 @@ impl Job {
                     subgroup_size: *subgroup_size,
                     constants: constants.iter().map(|&[id, value]| (id, value)).collect(),
                 };
-                Some(Job::Build(String::from_utf8(device.to_vec()).ok()?, spec))
+                Some(Job::Build(spec))
             }
             _ => None,
         }
@@ -208,7 +209,8 @@ mod tests {
         };
         for job in [
             Job::Compile("void main() {}".to_owned()),
-            Job::Build("ab12".to_owned(), spec),
+            Job::Open("ab12".to_owned()),
+            Job::Build(spec),
         ] {
             let frame = job.encode();
             assert_eq!(frame_len(&frame).unwrap(), Some(frame.len()));

@@ -1,8 +1,8 @@
 //! Shaders of strangers are compiled and first built in a process of their own: whatever they do to the compiler or to
 //! the driver ends that process and not this one. Who is a stranger is decided where shaders come from.
 //!
-//! The child is `nxv build-server SECONDS`, which calls [`serve`]. It is started by the first such shader and kept while there
-//! are more.
+//! The child is `nxv build-server SECONDS`, which calls [`serve`]. It is started when packs with such shaders are
+//! loaded or by the first such shader, and kept while there are more.
 
 mod message;
 mod serve;
@@ -12,13 +12,13 @@ pub use serve::serve;
 
 use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
 use message::{Job, Reply};
-use nx_vulkan_registry::{cache::Cache, hex, log, private::Folder};
+use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache, hex, log, private::Folder};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, Once, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -59,6 +59,8 @@ pub(crate) struct Built {
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     program: Option<PathBuf>,
+    /// UUID of the device that is built for; an empty one is the best.
+    device: OnceLock<String>,
     /// Where what passed is noted.
     cache: Option<Arc<Cache>>,
     time: Duration,
@@ -92,6 +94,40 @@ impl Builder {
             time,
             ..Builder::default()
         }
+    }
+
+    /// Says for which device is built. Children open it while they wait.
+    pub(crate) fn set_device(&self, uuid: &str) {
+        if self.device.set(uuid.to_owned()).is_ok() {
+            for worker in &mut lock(&self.workers).idle {
+                worker.tell(uuid);
+            }
+        }
+    }
+
+    /// Starts a child that waits for its first job, on a thread of its own, if packs of that table have shaders of
+    /// strangers.
+    pub(crate) fn prepare_for(self: &Arc<Self>, table: &Table) {
+        let is_strange = |pack: &LoadedPack| pack.origin() == Origin::Stranger;
+        if !table.packs.iter().any(is_strange) {
+            return;
+        }
+        let builder = self.clone();
+        let prepare = move || {
+            let (Some(program), Ok(mut turn)) = (builder.program(), builder.turn()) else {
+                return;
+            };
+            if turn.worker.is_none() {
+                // Whoever has a job tries again, and says what is wrong.
+                turn.worker = builder.start(program).ok();
+            }
+            if let (Some(worker), Some(device)) = (&mut turn.worker, builder.device.get()) {
+                worker.tell(device);
+            }
+        };
+        let thread = std::thread::Builder::new().name("nx_vulkan-builder".to_owned());
+        // Without a thread the first job waits for what this would have done.
+        drop(thread.spawn(prepare));
     }
 
     /// The words of a text whose includes are in place. The outer error tells why it could not be tried or what it did
@@ -136,21 +172,20 @@ impl Builder {
         if self.has_passed(&key) {
             return Ok(None);
         }
-        let built = self.build(program, key, &summary.uuid, spec)?;
+        let built = self.build(program, key, spec)?;
         self.note(key);
         Ok(Some(built))
     }
 
-    /// Makes the pipeline in a child on the device of that UUID, or without one on the best.
+    /// Makes the pipeline in a child.
     pub(crate) fn build(
         &self,
         program: &Path,
         key: [u8; 32],
-        uuid: &str,
         spec: &PipelineSpec<'_>,
     ) -> Result<Built> {
         let shader = |why| Error::new(Kind::Shader, why);
-        let job = Job::Build(uuid.to_owned(), spec.into());
+        let job = Job::Build(spec.into());
         match self.ask(program, key, &job).map_err(shader)? {
             Reply::Built(built) => Ok(built),
             Reply::Refused(why) => Err(shader(why)),
@@ -204,10 +239,6 @@ impl Builder {
         {
             return Err(failure.why);
         }
-        let limits = Limits {
-            time: self.time,
-            memory: MAX_MEMORY,
-        };
         // One that waited may end just when it is asked, by itself or by the system's choice: only the end of a new one
         // tells of the shader. Twice is no chance.
         let mut ended = Ended::Before;
@@ -216,12 +247,10 @@ impl Builder {
             let waited = turn.worker.is_some();
             let mut worker = match turn.worker.take() {
                 Some(worker) => worker,
-                None => Worker::start(program, limits).map_err(|error| {
-                    let program = program.display();
-                    format!("{program}, which tries shaders, does not start: {error}")
-                })?,
+                None => self.start(program)?,
             };
-            match worker.ask(job, limits, &self.stop) {
+            worker.tell(self.device.get_or_init(String::new));
+            match worker.ask(job, self.limits(), &self.stop) {
                 Ok(reply) => {
                     worker.idle_since = Instant::now();
                     turn.worker = Some(worker);
@@ -249,10 +278,24 @@ impl Builder {
         Err(failure.why)
     }
 
+    fn limits(&self) -> Limits {
+        Limits {
+            time: self.time,
+            memory: MAX_MEMORY,
+        }
+    }
+
+    fn start(&self, program: &Path) -> std::result::Result<Worker, String> {
+        Worker::start(program, self.limits()).map_err(|error| {
+            let program = program.display();
+            format!("{program}, which tries shaders, does not start: {error}")
+        })
+    }
+
     fn judge(&self, program: &Path, job: &Job, ended: &Ended) -> Failure {
         let compiler = match job {
             Job::Compile(_) => "the compiler",
-            Job::Build(..) => "the driver's compiler",
+            Job::Build(_) | Job::Open(_) => "the driver's compiler",
         };
         let (why, may_pass) = match ended {
             Ended::Died(how) => {

@@ -18,9 +18,11 @@ use nx_vulkan_registry::{
     child::{self, Limits},
 };
 use std::{
+    cell::LazyCell,
     io,
     os::{fd::AsFd as _, unix::net::UnixStream},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -49,43 +51,54 @@ pub fn serve(seconds: u32) -> io::Result<()> {
     let mut parent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let hello = Reply::Hello(super::VERSION.to_owned());
     message::write_frame(&mut parent, &hello)?;
-    let mut bench = None;
+    // Its tables are made by the first compilation, which waits for this one if it comes early.
+    thread::spawn(|| shader::glslang_compile("#version 450\nvoid main() {}\n"));
+    let Some(device) = message::read_frame(&mut parent)? else {
+        return Ok(());
+    };
+    let Some(Job::Open(device)) = Job::decode(&device) else {
+        return Err(io::Error::other("a device comes first"));
+    };
+    let opening = thread::spawn(move || Bench::open(&device));
+    let bench = LazyCell::new(|| {
+        let ended = |_| Err(Error::new(Kind::Vulkan, "the device was not opened"));
+        opening.join().unwrap_or_else(ended)
+    });
     while let Some(frame) = message::read_frame(&mut parent)? {
         let Some(job) = Job::decode(&frame) else {
             return Err(io::Error::other("a job that makes no sense"));
         };
         child::end_after(seconds.saturating_add(GRACE));
-        let reply = answer(job, &mut bench);
+        let reply = answer(job, &bench);
         child::end_after(0);
         message::write_frame(&mut parent, &reply)?;
     }
     Ok(())
 }
 
-fn answer(job: Job, bench: &mut Option<Bench>) -> Reply {
+fn answer(job: Job, bench: &Opening<impl FnOnce() -> Result<Bench>>) -> Reply {
     match job {
+        Job::Open(_) => Reply::Trouble("its device is open".to_owned()),
         Job::Compile(text) => match shader::glslang_compile(&text) {
             Ok(words) => Reply::Words(words),
             Err(log) => Reply::Refused(log),
         },
-        Job::Build(device, spec) => {
-            let fits = bench.as_ref().is_some_and(|bench| bench.uuid == device);
-            let built = match (fits, bench.as_ref()) {
-                (true, Some(bench)) => bench.build(&spec),
-                _ => Bench::open(device).and_then(|opened| bench.insert(opened).build(&spec)),
-            };
-            match built {
+        Job::Build(spec) => match &**bench {
+            Ok(bench) => match bench.build(&spec) {
                 Ok(built) => Reply::Built(built),
                 Err(error) if error.kind() == Kind::Shader => Reply::Refused(error.to_string()),
                 Err(error) => Reply::Trouble(error.to_string()),
-            }
-        }
+            },
+            Err(error) => Reply::Trouble(error.to_string()),
+        },
     }
 }
 
+/// A bench that a thread opens, and whoever uses it waits for.
+type Opening<F> = LazyCell<Result<Bench>, F>;
+
 /// A device on which pipelines are tried.
 struct Bench {
-    uuid: String,
     // The queue stops first.
     stream: Arc<Stream>,
     pool: Arc<Pool>,
@@ -93,8 +106,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn open(uuid: String) -> Result<Bench> {
-        let choice = match uuid.as_str() {
+    fn open(uuid: &str) -> Result<Bench> {
+        let choice = match uuid {
             "" => DeviceChoice::Auto,
             uuid => DeviceChoice::Uuid(uuid.replace('-', "")),
         };
@@ -103,7 +116,6 @@ impl Bench {
         let pool = Pool::new(&device, Use::Tensors, budget)?;
         let quiet = Quiet(Box::new(|| {}));
         Ok(Bench {
-            uuid,
             stream: Stream::new(&device, Duration::from_secs(3600), false, quiet)?,
             pool,
             device,

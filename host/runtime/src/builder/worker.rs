@@ -56,6 +56,7 @@ pub(super) struct Worker {
     out: Output,
     err: Output,
     is_greeted: bool,
+    is_told: bool,
     pub(super) idle_since: Instant,
 }
 
@@ -104,6 +105,7 @@ impl Worker {
             out,
             err,
             is_greeted: false,
+            is_told: false,
             idle_since: Instant::now(),
         })
     }
@@ -112,6 +114,17 @@ impl Worker {
     pub(super) fn is_alive(&mut self) -> bool {
         self.out.drain();
         !child::has_ended(&self.child).unwrap_or(self.out.is_closed)
+    }
+
+    /// Says once for which device it builds.
+    pub(super) fn tell(&mut self, device: &str) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            // What is wrong with it is seen when it is asked.
+            drop(
+                self.stream
+                    .write_all(&Job::Open(device.to_owned()).encode()),
+            );
+        }
     }
 
     /// Asks, and waits for the answer as long as the limits allow or until `stop` is set. Anything but an answer is

@@ -197,6 +197,7 @@ impl Runtime {
         }
         self.failures.clear();
         self.live.remember(&table.packs, keep);
+        self.builder.prepare_for(&table);
         self.pipelines.forget_unused(
             table.generation,
             || self.stream.sequence(),

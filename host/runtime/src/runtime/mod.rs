@@ -149,19 +149,21 @@ impl Runtime {
         if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
             log::warning(&format!("and {} more like these", more + 1));
         }
-        let device = Device::open(&config.device, config.validates(is_locked))?;
         let cache = Cache::open(config.cache(is_locked));
+        let builder = Arc::new(Builder::new(
+            config.builder(is_locked),
+            &cache,
+            config.build_timeout,
+        ));
+        builder.prepare_for(&table);
+        let device = Device::open(&config.device, config.validates(is_locked))?;
+        builder.set_device(&device.summary().uuid);
         let new_budget = |heap| Budget::new(&device, config.memory, heap);
         let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
         let same = |_| tensors.budget().clone();
         let literals = Pool::new(&device, Use::Literals, same)?;
         let readback = Pool::new(&device, Use::Readback, same)?;
         let upload = Pool::new(&device, Use::Upload, same)?;
-        let builder = Arc::new(Builder::new(
-            config.builder(is_locked),
-            &cache,
-            config.build_timeout,
-        ));
         let pipelines = Pipelines::new(&device, &cache)?.with_builder(&builder);
         let writer = pipelines.cache().clone();
         let resting = builder.clone();
