@@ -115,7 +115,7 @@ fn dispatch_file<'a>(
     }
     let run = || -> nx_vulkan_host::Result<Tensor> {
         let module = runtime.module_at(path)?;
-        let inputs: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+        let inputs: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| &**tensor).collect();
         let push: Vec<u8> = push.iter().flat_map(|word| word.to_le_bytes()).collect();
         let op = op.map(|op| (0, op.cast_unsigned()));
         let (x, y, z) = groups;
@@ -197,7 +197,7 @@ fn chain_module<'a>(
             k,
             dtype: float(dtype)?,
             layout: ChainLayout::Resident {
-                data: data.as_ref(),
+                data: data.as_deref(),
                 scratch,
                 workgroup,
             },

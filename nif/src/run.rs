@@ -9,7 +9,10 @@ use crate::{
     terms::{AttrsTerm, List, SpecTerm, elements},
 };
 use nx_vulkan_host::{Program, Progress, RanProgram, Request, Runtime, Spec, Tensor, Value};
-use rustler::{Decoder, Encoder, Env, Error, NifResult, Term, schedule::SchedulerFlags};
+use rustler::{
+    Decoder, Encoder, Env, Error, ListIterator, NifResult, Term, schedule::SchedulerFlags,
+};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 mod atoms {
@@ -19,28 +22,37 @@ mod atoms {
 /// The most requests that a program may have to be tried on the scheduler of its process. Each takes about two microseconds.
 const SHORT: usize = 128;
 
+/// Operands that are held without memory of their own.
+const INLINE: usize = 4;
+
 /// Where a program runs and on what: a list of references, or without any the device.
 struct Operands {
     runtime: Arc<Runtime>,
-    tensors: Vec<ResourceArc<TensorRef>>,
+    tensors: SmallVec<[ResourceArc<TensorRef>; INLINE]>,
 }
 
 impl<'a> Decoder<'a> for Operands {
     fn decode(term: Term<'a>) -> NifResult<Operands> {
-        if let Ok(device) = term.decode::<ResourceArc<DeviceRef>>() {
+        if !term.is_list() {
+            let device: ResourceArc<DeviceRef> = term.decode()?;
             return Ok(Operands {
                 runtime: device.runtime.clone(),
-                tensors: Vec::new(),
+                tensors: SmallVec::new(),
             });
         }
-        let List(tensors): List<ResourceArc<TensorRef>> = term.decode()?;
+        // The iterator panics where a list is improper.
+        term.list_length()?;
+        let tensors: ListIterator = term.decode()?;
+        let tensors = tensors.map(|tensor| tensor.decode());
+        let tensors: SmallVec<[ResourceArc<TensorRef>; INLINE]> =
+            tensors.collect::<NifResult<_>>()?;
         let runtime = tensors.first().ok_or(Error::BadArg)?.runtime.clone();
         Ok(Operands { runtime, tensors })
     }
 }
 
 impl Operands {
-    fn handles(&self) -> Result<Vec<Tensor>, Failure> {
+    fn handles(&self) -> Result<SmallVec<[Arc<Tensor>; INLINE]>, Failure> {
         self.tensors
             .iter()
             .map(|tensor| {
@@ -112,7 +124,7 @@ fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a
     };
     let tried = match program.requests().len() > SHORT {
         true => Ok(Err(Progress::default())),
-        false => runtime.try_run_program(&program, &inputs),
+        false => runtime.try_run_program(&program, &references(&inputs)),
     };
     match tried {
         Ok(Ok(ran)) => answer(env, &runtime, ran),
@@ -122,7 +134,8 @@ fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a
                 env,
                 SchedulerFlags::DirtyCpu,
                 &[],
-                move |env, _| match runtime.resume_program(&program, &inputs, progress) {
+                move |env, _| match runtime.resume_program(&program, &references(&inputs), progress)
+                {
                     Ok(ran) => answer(env, &runtime, ran),
                     Err(error) => reply::encode_error(env, &error.into()),
                 },
@@ -130,6 +143,10 @@ fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a
         }
         Err(error) => reply::encode_error(env, &error.into()),
     }
+}
+
+fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {
+    tensors.iter().map(Arc::as_ref).collect()
 }
 
 fn answer<'a>(env: Env<'a>, runtime: &Arc<Runtime>, ran: RanProgram) -> Term<'a> {

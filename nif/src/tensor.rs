@@ -10,6 +10,7 @@ use crate::{
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
 use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
+use smallvec::SmallVec;
 use std::{
     ffi::CStr,
     sync::{Arc, Mutex, PoisonError},
@@ -35,8 +36,8 @@ pub(crate) struct TensorRef {
     /// Element type.
     pub(crate) dtype: DType,
     /// Extents.
-    pub(crate) shape: Vec<u64>,
-    slot: Mutex<Option<Tensor>>,
+    pub(crate) shape: SmallVec<[u64; 4]>,
+    slot: Mutex<Option<Arc<Tensor>>>,
     /// The value of every element, where the caller gave it.
     element: Option<Vec<u8>>,
 }
@@ -68,20 +69,20 @@ impl TensorRef {
         TensorRef {
             runtime: runtime.clone(),
             dtype: tensor.dtype(),
-            shape: tensor.shape().to_vec(),
-            slot: Mutex::new(Some(tensor)),
+            shape: tensor.shape().into(),
+            slot: Mutex::new(Some(Arc::new(tensor))),
             element: None,
         }
     }
 
     /// A handle on the tensor; fails when it was deallocated.
-    pub(crate) fn tensor(&self) -> Result<Tensor, Failure> {
+    pub(crate) fn tensor(&self) -> Result<Arc<Tensor>, Failure> {
         self.lock().clone().ok_or(Failure::Deallocated)
     }
 
     /// Puts another tensor of the same type and shape in its place.
     pub(crate) fn replace(&self, tensor: Tensor) {
-        *self.lock() = Some(tensor);
+        *self.lock() = Some(Arc::new(tensor));
     }
 
     /// Size of the elements, in bytes.
@@ -99,7 +100,7 @@ impl TensorRef {
         Ok(self.runtime.try_download(&tensor, limit, SHORT)?)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Tensor>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Tensor>>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +180,7 @@ fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
 fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
     match tensor.read_now(limit) {
         Ok(None) => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
-            let read = || Ok(Bytes(tensor.runtime.download(&tensor.tensor()?, limit)?));
+            let read = || Ok(Bytes(tensor.runtime.download(&*tensor.tensor()?, limit)?));
             reply::encode(env, read())
         }),
         Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),
@@ -205,7 +206,7 @@ fn tensor_info<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     let strides = live.as_ref().map(|t| t.strides().to_vec());
     let pairs = [
         (atoms::r#type(), TypeTerm(tensor.dtype).encode(env)),
-        (atoms::shape(), ShapeTerm(tensor.shape.clone()).encode(env)),
+        (atoms::shape(), ShapeTerm(tensor.shape.to_vec()).encode(env)),
         (atoms::strides(), strides.encode(env)),
         (
             atoms::device(),

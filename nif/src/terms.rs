@@ -5,7 +5,7 @@ use nx_vulkan_host::{Attr, AttrValue, Spec};
 use rustler::{
     Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, sys::enif_get_tuple, types::tuple,
 };
-use std::{ffi::c_int, ptr::null};
+use std::{ffi::c_int, ptr::null, sync::LazyLock};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
@@ -19,7 +19,7 @@ impl<'a> Decoder<'a> for TypeTerm {
     fn decode(term: Term<'a>) -> NifResult<TypeTerm> {
         let [kind, bits] = elements(term)?;
         let (kind, bits): (Atom, u32) = (kind.decode()?, bits.decode()?);
-        table()
+        TYPES
             .iter()
             .find(|row| row.0 == kind && row.1 == bits)
             .map(|row| TypeTerm(row.2))
@@ -29,14 +29,15 @@ impl<'a> Decoder<'a> for TypeTerm {
 
 impl Encoder for TypeTerm {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
-        match table().iter().find(|row| row.2 == self.0) {
+        match TYPES.iter().find(|row| row.2 == self.0) {
             Some(row) => (row.0, row.1).encode(env),
             None => rustler::types::atom::nil().encode(env),
         }
     }
 }
 
-fn table() -> [(Atom, u32, DType); 20] {
+/// The rows, those first that are most common.
+static TYPES: LazyLock<[(Atom, u32, DType); 20]> = LazyLock::new(|| {
     [
         (atoms::f(), 32, DType::F32),
         (atoms::s(), 32, DType::S32),
@@ -59,7 +60,7 @@ fn table() -> [(Atom, u32, DType); 20] {
         (atoms::s(), 2, DType::S2),
         (atoms::s(), 4, DType::S4),
     ]
-}
+});
 
 /// A shape: `{2, 3}`.
 #[derive(Debug, Clone)]

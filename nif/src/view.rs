@@ -72,6 +72,6 @@ fn view<'a>(
     layout: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Term<'a> {
     let made =
-        || -> std::result::Result<_, Failure> { Ok(tensor.view(layout(&tensor.tensor()?)?)) };
+        || -> std::result::Result<_, Failure> { Ok(tensor.view(layout(&*tensor.tensor()?)?)) };
     reply::encode(env, made())
 }

@@ -98,7 +98,10 @@ fn requests_use_values_that_came_before_more_than_once() {
     ];
     let program = Program::new(2, requests, [5, 0, 3, 5]).unwrap();
     for _ in 0..2 {
-        let ran = device.runtime.run_program(&program, &inputs).unwrap();
+        let ran = device
+            .runtime
+            .run_program(&program, &inputs.each_ref())
+            .unwrap();
         assert_eq!(served(&ran), ["twice/twice", "host", "host", "twice/twice"]);
         let results: Vec<Vec<f32>> = ran.results.iter().map(|r| device.floats(r)).collect();
         assert_eq!(results[0], [12.5, 36.125, 72.0]);
@@ -114,7 +117,10 @@ fn a_program_without_requests_gives_its_inputs_back() {
     let device = Device::open();
     let inputs = [device.upload(&[1.0]), device.upload(&[2.0])];
     let program = Program::new(2, [], [1, 1, 0]).unwrap();
-    let ran = device.runtime.run_program(&program, &inputs).unwrap();
+    let ran = device
+        .runtime
+        .run_program(&program, &inputs.each_ref())
+        .unwrap();
     let results: Vec<f32> = ran.results.iter().map(|r| device.floats(r)[0]).collect();
     assert_eq!(results, [2.0, 2.0, 1.0]);
     assert!(ran.served_by.is_empty());
@@ -131,7 +137,10 @@ fn what_is_done_with_gives_its_memory_back() {
         .iter()
         .map(|place| request("twice", place, COUNT as u64));
     let program = Program::new(1, chain, [12]).unwrap();
-    let ran = device.runtime.run_program(&program, &input).unwrap();
+    let ran = device
+        .runtime
+        .run_program(&program, &input.each_ref())
+        .unwrap();
     let after = device.runtime.stats().memory;
     let tensor = 4 * COUNT as u64;
     assert_eq!(after.in_use - before.in_use, tensor);
@@ -147,7 +156,7 @@ fn an_error_in_the_middle_names_the_request() {
     let run = |middle: Request<'_, Value>| -> Result<RanProgram> {
         let requests = [request("twice", &[0], 3), middle, request("twice", &[3], 3)];
         let program = Program::new(2, requests, [4])?;
-        device.runtime.run_program(&program, &inputs)
+        device.runtime.run_program(&program, &inputs.each_ref())
     };
     let clash = run(request("add", &[2, 1], 3)).unwrap_err().to_string();
     for part in ["request 2 of 3: ", "add", "f32[3], f32[2]"] {
@@ -166,7 +175,8 @@ fn a_program_takes_as_many_inputs_as_it_says() {
     let input = device.upload(&[1.0]);
     let program = Program::new(2, [request("add", &[0, 1], 1)], [2]).unwrap();
     let run = |inputs: &[Tensor]| {
-        let ran = device.runtime.run_program(&program, inputs);
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let ran = device.runtime.run_program(&program, &inputs);
         ran.map(drop).map_err(|error| error.to_string())
     };
     let expected = |got| Err(format!("expected 2 inputs of a program, got: {got}"));
@@ -188,24 +198,33 @@ fn a_program_goes_on_from_where_it_would_have_waited() {
     let program = Program::new(1, requests, [3]).unwrap().into_owned();
     // Nothing is planned yet, then only what the host runs needs somebody who may wait.
     for round in 0..2 {
-        let progress = device.runtime.try_run_program(&program, &inputs).unwrap();
+        let progress = device
+            .runtime
+            .try_run_program(&program, &inputs.each_ref())
+            .unwrap();
         assert_eq!(device.times_run("twice"), [0, 3][round]);
         let ran = progress.expect_err("the host runs it");
         let ran = device
             .runtime
-            .resume_program(&program, &inputs, ran)
+            .resume_program(&program, &inputs.each_ref(), ran)
             .unwrap();
         assert_eq!(device.floats(&ran.results[0]), [-4.0, -8.0]);
         assert_eq!(served(&ran), ["twice/twice", "host", "twice/twice"]);
     }
     assert_eq!(device.times_run("twice"), 4);
-    let other = device.runtime.try_run_program(&program, &inputs).unwrap();
+    let other = device
+        .runtime
+        .try_run_program(&program, &inputs.each_ref())
+        .unwrap();
     let alone = Program::new(1, [request("twice", &[0], 2)], [1]).unwrap();
     let mixed = Program::new(1, [], [0]).unwrap();
     let other = device
         .runtime
-        .resume_program(&mixed, &inputs, other.unwrap_err());
+        .resume_program(&mixed, &inputs.each_ref(), other.unwrap_err());
     assert!(other.unwrap_err().to_string().contains("another's"));
-    let ran = device.runtime.try_run_program(&alone, &inputs).unwrap();
+    let ran = device
+        .runtime
+        .try_run_program(&alone, &inputs.each_ref())
+        .unwrap();
     assert_eq!(device.floats(&ran.unwrap().results[0]), [2.0, 4.0]);
 }

@@ -27,7 +27,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Bad input when it takes another number of inputs, and those of [`Runtime::run`] for any of its requests.
-    pub fn run_program(&self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
+    pub fn run_program(&self, program: &Program<'_>, inputs: &[&Tensor]) -> Result<RanProgram> {
         self.resume_program(program, inputs, Progress::default())
     }
 
@@ -38,7 +38,7 @@ impl Runtime {
     pub fn resume_program(
         &self,
         program: &Program<'_>,
-        inputs: &[Tensor],
+        inputs: &[&Tensor],
         mut progress: Progress,
     ) -> Result<RanProgram> {
         self.advance(program, inputs, &mut progress, Patience::Waits)?;
@@ -53,7 +53,7 @@ impl Runtime {
     pub fn try_run_program(
         &self,
         program: &Program<'_>,
-        inputs: &[Tensor],
+        inputs: &[&Tensor],
     ) -> Result<std::result::Result<RanProgram, Progress>> {
         let mut progress = Progress::default();
         let ran = match program.only().filter(|_| inputs.len() == program.inputs()) {
@@ -72,7 +72,7 @@ impl Runtime {
     fn run_only(
         &self,
         request: &Request<'_, Value>,
-        inputs: &[Tensor],
+        inputs: &[&Tensor],
         patience: Patience,
     ) -> Result<RanProgram> {
         let operands = request.inputs.iter().map(|&value| held(inputs, value));
@@ -87,7 +87,7 @@ impl Runtime {
     fn advance(
         &self,
         program: &Program<'_>,
-        inputs: &[Tensor],
+        inputs: &[&Tensor],
         progress: &mut Progress,
         patience: Patience,
     ) -> Result<()> {
@@ -128,7 +128,7 @@ impl Runtime {
 }
 
 impl Progress {
-    fn value<'a>(&'a self, inputs: &'a [Tensor], value: Value) -> Result<&'a Tensor> {
+    fn value<'a>(&'a self, inputs: &'a [&Tensor], value: Value) -> Result<&'a Tensor> {
         let value = value as usize;
         let found = match value.checked_sub(inputs.len()) {
             None => return held(inputs, value as Value),
@@ -137,7 +137,7 @@ impl Progress {
         found.ok_or_else(|| not_held(value as Value))
     }
 
-    fn finish(mut self, program: &Program<'_>, inputs: &[Tensor]) -> Result<RanProgram> {
+    fn finish(mut self, program: &Program<'_>, inputs: &[&Tensor]) -> Result<RanProgram> {
         let values = program.results();
         let mut results = Vec::with_capacity(values.len());
         for (index, &value) in values.iter().enumerate() {
@@ -158,8 +158,11 @@ impl Progress {
     }
 }
 
-fn held(inputs: &[Tensor], value: Value) -> Result<&Tensor> {
-    inputs.get(value as usize).ok_or_else(|| not_held(value))
+fn held<'a>(inputs: &[&'a Tensor], value: Value) -> Result<&'a Tensor> {
+    inputs
+        .get(value as usize)
+        .copied()
+        .ok_or_else(|| not_held(value))
 }
 
 fn not_held(value: Value) -> Error {

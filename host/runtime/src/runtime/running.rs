@@ -19,7 +19,6 @@ impl Runtime {
         request: &Request<'_, &Tensor>,
         patience: Patience,
     ) -> Result<Ran> {
-        self.device.usable()?;
         self.make_room(patience)?;
         let ran = self.execute_now(route, request, patience)?;
         route.count();
