@@ -6,7 +6,7 @@
 use super::{
     memory::{Limit, Loose},
     opcode,
-    scan::{Scan, most_ids},
+    scan::Scan,
 };
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ struct Clamp<'a> {
 /// The words with every loose index bounded.
 ///
 /// # Errors
-/// When the module has too many ids for that.
+/// When the length of an array is no constant.
 pub(super) fn clamped(words: &[u32], scan: &Scan) -> Result<Vec<u32>, String> {
     let loose = &scan.memory.loose;
     if loose.is_empty() {
@@ -76,10 +76,7 @@ pub(super) fn clamped(words: &[u32], scan: &Scan) -> Result<Vec<u32>, String> {
     whole.extend(&clamp.globals);
     whole.extend(body);
     whole[3] = clamp.next;
-    match clamp.next as usize > most_ids(whole.len()) {
-        true => Err("it has too many ids to bound its indices".to_owned()),
-        false => Ok(whole),
-    }
+    Ok(whole)
 }
 
 impl Clamp<'_> {

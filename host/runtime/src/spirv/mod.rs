@@ -83,7 +83,7 @@ impl Module {
         let mut scan = Scan::new(&words, origin)?;
         let words = match origin.is_bounded() {
             false => words,
-            true => stripped(&clamp::clamped(&words, &scan)?).into(),
+            true => bounded(&words, &scan)?.into(),
         };
         let (mut bindings, mut written) = (Vec::new(), Vec::new());
         let (mut push_bytes, mut shared, mut private) = (0, Vec::new(), Vec::new());
@@ -197,15 +197,23 @@ impl Module {
     }
 }
 
-/// The words without those that are for debuggers, which drivers read and nothing else needs.
-fn stripped(words: &[u32]) -> Vec<u32> {
+/// The words with every loose index bounded, and without those that are for debuggers: drivers read them, and nothing
+/// else needs them.
+///
+/// # Errors
+/// When the module has too many ids for that.
+fn bounded(words: &[u32], scan: &Scan) -> Result<Vec<u32>, String> {
+    let words = clamp::clamped(words, scan)?;
     let mut kept = words[..scan::HEADER].to_vec();
-    for (at, opcode, operands) in scan::instructions(words).flatten() {
+    for (at, opcode, operands) in scan::instructions(&words).flatten() {
         if !opcode::is_for_debuggers(opcode) {
             kept.extend(&words[at..=at + operands.len()]);
         }
     }
-    kept
+    match kept[3] as usize > scan::most_ids(kept.len()) {
+        true => Err("it has too many ids to bound its indices".to_owned()),
+        false => Ok(kept),
+    }
 }
 
 /// What gives the extent of a workgroup.
