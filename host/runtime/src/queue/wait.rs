@@ -89,7 +89,11 @@ impl Stream {
     /// # Errors
     /// [`crate::Kind::DeviceLost`].
     pub(crate) fn make_room(&self) -> Result<()> {
-        self.full()?.map_or(Ok(()), |number| self.wait(number))
+        match self.full()? {
+            // There is work for long: spinning would only heat a core.
+            Some(number) if !self.spin(number, Duration::ZERO)? => self.sleep(number),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until command `number` is done. Submits it first if need be.
