@@ -82,6 +82,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
+        exit::join_finished();
         // vulkano would wait for the queue, and the driver for its threads.
         if self.enter_to_destroy().is_none() {
             std::mem::forget((self.vk.clone(), self.queue.clone()));
