@@ -6,8 +6,10 @@ use abi_stable::{
     std_types::{RString, RVec},
 };
 
-/// Most dispatches, and most shaders, of one plan.
+/// Most steps, and most shaders, of one plan.
 pub const MAX_STEPS: usize = 64;
+/// Most dispatches that the steps of one plan stand for, with their repetitions.
+pub const MAX_DISPATCHES: usize = 16_384;
 /// Most buffers that one dispatch binds.
 pub const MAX_BINDINGS: usize = 16;
 /// Most scratch buffers of one plan.
@@ -79,8 +81,39 @@ pub struct Dispatch {
     pub args: RVec<BufArg>,
     /// Push constants; exactly [`ShaderVariant::push_bytes`] bytes. \[moved\]
     pub push: RVec<u8>,
-    /// Zero in ABI 1.
+    /// Zero in ABI 1.0. From 1.1 on what [`Dispatch::repeated`] and [`Dispatch::counting`] set.
     pub spare: [u64; 2],
+}
+
+impl Dispatch {
+    /// This step and those after it, `steps` in all, run `times` times, one repetition after the other. Ranges of steps that
+    /// repeat neither nest nor overlap. From ABI 1.1 on; a host of ABI 1.0 refuses the plan.
+    #[must_use]
+    pub fn repeated(mut self, steps: u32, times: u32) -> Dispatch {
+        self.spare[0] = u64::from(steps) << 32 | u64::from(times);
+        self
+    }
+
+    /// In each repetition after the first the word of the push constants with that number is greater by `by`, modulo 2^32.
+    /// From ABI 1.1 on.
+    #[must_use]
+    pub fn counting(mut self, word: u32, by: u32) -> Dispatch {
+        self.spare[1] = (u64::from(word) + 1) << 32 | u64::from(by);
+        self
+    }
+
+    /// Steps and times of a range that begins here.
+    pub fn repetition(&self) -> Option<(u32, u32)> {
+        let [range, _] = self.spare;
+        (range != 0).then_some(((range >> 32) as u32, range as u32))
+    }
+
+    /// Number of the word of the push constants that grows with each repetition, and by how much.
+    pub fn counter(&self) -> Option<(u32, u32)> {
+        let [_, counter] = self.spare;
+        let word = ((counter >> 32) as u32).checked_sub(1)?;
+        Some((word, counter as u32))
+    }
 }
 
 /// A 32-bit specialization constant (int, uint, float or bool, by its bits).
@@ -138,7 +171,7 @@ pub struct BufArg {
     pub len: u64,
     /// How the dispatch uses it. Inputs and params are read only.
     pub access: Access,
-    /// Zero in ABI 1.
+    /// Zero in ABI 1.0. From 1.1 on what [`BufArg::counts`] sets.
     pub spare: u32,
 }
 
@@ -161,6 +194,13 @@ impl BufArg {
     /// The plan's params, read.
     pub fn params() -> BufArg {
         BufArg::new(Slot::PARAMS, 0, Access::READ)
+    }
+
+    /// The same bytes, whose first three words are the workgroup counts of the dispatch, read when it runs; the host takes
+    /// no more than [`Dispatch::groups`]. One argument of a dispatch at most, which is only read. From ABI 1.1 on.
+    #[must_use]
+    pub fn counts(self) -> BufArg {
+        BufArg { spare: 1, ..self }
     }
 
     /// The same buffer, restricted to `len` bytes from `offset`.

@@ -61,7 +61,7 @@ fn codes_are_frozen() {
     ];
     assert_eq!(codes, expected);
     assert_eq!(Features::INT64_ATOMICS.0, 1 << 12);
-    assert_eq!(nx_vulkan_abi::ABI_VERSION, "1.0.0");
+    assert_eq!(nx_vulkan_abi::ABI_VERSION, "1.1.0");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use libfuzzer_sys::{
 };
 use nx_vulkan_abi::{
     Access, BufArg, DeviceInfo, DeviceKind, Dispatch, Features, Plan, ShaderVariant, Slot,
-    SpecConst,
+    SpecConst, plan::MAX_DISPATCHES,
 };
 use nx_vulkan_host::fuzzing;
 use std::sync::{Arc, LazyLock};
@@ -97,12 +97,15 @@ impl<'a> Arbitrary<'a> for Case {
                             offset: number(u, &[0, 0, 16, 256, 1 << 20])?,
                             len: number(u, &[0, 0, 4, 240, 256, 1 << 27])?,
                             access: Access(word(u, &[1, 2, 3, 2, 0, 4])?),
-                            spare: word(u, &[0])?,
+                            spare: word(u, &[0, 0, 0, 1])?,
                         })
                     })?
                     .into(),
                     push: vec![0; *push].into(),
-                    ..Dispatch::default()
+                    spare: [
+                        number(u, &[0, 0, 1 << 32 | 2, 2 << 32 | 5, 1 << 32 | 9999, 1])?,
+                        number(u, &[0, 0, 1 << 32 | 1, 2 << 32 | 3, 7])?,
+                    ],
                 })
             })?
             .into(),
@@ -128,16 +131,23 @@ fuzz_target!(|case: Case| {
         return;
     };
     let params = [plan.params.len() as u64];
+    let reads_counts = |step: &Dispatch| step.args.iter().any(|arg| arg.spare != 0);
+    let counts = match plan.steps.iter().any(reads_counts) {
+        true => vec![256 * plan.steps.len() as u64],
+        false => Vec::new(),
+    };
     let buffers: Vec<u64> = [
         &case.inputs[..],
         &case.outputs[..],
         plan.scratch.as_slice(),
+        &counts,
         &params,
     ]
     .concat();
     let mut written = vec![0; buffers.len()];
     let read_only = |buffer| buffer < case.inputs.len() || buffer == buffers.len() - 1;
-    assert!(steps.len() <= 64);
+    // Each dispatch that reads its counts comes with one that bounds them.
+    assert!(steps.len() <= 2 * MAX_DISPATCHES);
     for step in &steps {
         assert!(
             step.groups

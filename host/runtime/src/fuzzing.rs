@@ -192,10 +192,15 @@ pub fn plan(
     };
     let sizes = Sizes { inputs, outputs };
     let source = |_, variant: &ShaderVariant| module(variant).map(plan::Source::from);
-    let checked = plan::check(plan, sizes, limits, limits.features, &source)?;
+    static COUNTS: LazyLock<Result<Arc<Module>>> =
+        LazyLock::new(|| plan::counts(&Shaders::new(None)));
+    let modules = plan::Modules {
+        source: &source,
+        counts: &|| COUNTS.clone(),
+    };
+    let checked = plan::check(plan, sizes, limits, limits.features, &modules)?;
     let step = |step: plan::CheckedStep| {
-        let module = module(&plan.shaders[step.shader])?;
-        let special = module.specialize(&step.constants);
+        let special = step.module.specialize(&step.constants);
         let special = special.map_err(|why| Error::new(Kind::Shader, why))?;
         Ok(Step {
             groups: step.groups,

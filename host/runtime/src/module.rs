@@ -239,6 +239,7 @@ impl Module {
         Ok(Step {
             pipeline: self.pipeline((count as u32, push, constants), pipelines)?,
             groups: launch.groups,
+            counts: None,
             args,
             push: launch.push.to_vec(),
             barrier: false,

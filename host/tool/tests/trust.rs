@@ -5,6 +5,7 @@ mod packs;
 
 use folder::Folder;
 use minisign::KeyPair;
+use nx_vulkan_abi::ABI_VERSION;
 use nx_vulkan_host::Kind;
 use nx_vulkan_registry::{Options, Table, load, probe::Prober, signed_comment};
 use packs::built;
@@ -96,7 +97,7 @@ fn a_signed_pack_needs_no_pin_and_the_signature_is_of_this_file_and_this_version
     let case = Case::new("signed");
     let registry = signing(&keys, "signature", "file = \"x.so\"\n");
     let load = || case.load(&registry);
-    let comment = signed_comment("template", "0.1.0", "1.0.0");
+    let comment = signed_comment("template", "0.1.0", ABI_VERSION);
 
     let missing = format!(
         "x.so: signature: {}: No such file",
@@ -112,11 +113,11 @@ fn a_signed_pack_needs_no_pin_and_the_signature_is_of_this_file_and_this_version
 
     for (comment, lacks) in [
         (
-            signed_comment("template", "0.1.1", "1.0.0"),
+            signed_comment("template", "0.1.1", ABI_VERSION),
             "version=0.1.0",
         ),
-        (signed_comment("other", "0.1.0", "1.0.0"), "id=template"),
-        (signed_comment("template", "0.1.0", "1.1.0"), "abi=1.0.0"),
+        (signed_comment("other", "0.1.0", ABI_VERSION), "id=template"),
+        (signed_comment("template", "0.1.0", "1.0.9"), "abi=1.1.0"),
         ("timestamp:1\tfile:x.so".to_owned(), "id=template"),
     ] {
         case.sign(&keys, &comment);
@@ -155,7 +156,7 @@ fn both_means_both() {
     let pin = format!("sha256 = \"{}\"\n", case.sha256());
     let registry = signing(&keys, "both", &pin);
     assert_refused(case.load(&registry), "x.so.minisig: No such file");
-    case.sign(&keys, &signed_comment("template", "0.1.0", "1.0.0"));
+    case.sign(&keys, &signed_comment("template", "0.1.0", ABI_VERSION));
     assert_eq!(case.load(&registry), loaded());
     let other = signing(
         &keys,

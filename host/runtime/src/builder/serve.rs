@@ -146,6 +146,7 @@ impl Bench {
         let step = Step {
             pipeline,
             groups: [0; 3],
+            counts: None,
             args: vec![arg; spec.bindings as usize],
             push: vec![0; spec.push_bytes as usize],
             barrier: false,

@@ -176,8 +176,17 @@ impl Stream {
                     step.push.as_ptr().cast(),
                 );
             }
-            let [x, y, z] = step.groups;
-            (fns.v1_0.cmd_dispatch)(command_buffer, x, y, z);
+            match step.counts {
+                None => {
+                    let [x, y, z] = step.groups;
+                    (fns.v1_0.cmd_dispatch)(command_buffer, x, y, z);
+                }
+                Some(counts) => {
+                    let (handle, start) = buffers[counts.buffer].location();
+                    let offset = start + counts.offset;
+                    (fns.v1_0.cmd_dispatch_indirect)(command_buffer, handle, offset);
+                }
+            }
         }
     }
 
@@ -193,6 +202,18 @@ impl Stream {
             | vk::AccessFlags::TRANSFER_READ
             | vk::AccessFlags::TRANSFER_WRITE;
         self.pipeline_barrier(command_buffer, DEVICE_STAGES, DEVICE_STAGES, access);
+        open.ordered = open.sequence;
+    }
+
+    /// As [`Stream::barrier`], also before what is recorded later reads its workgroup counts.
+    pub(super) fn barrier_to_counts(&self, open: &mut Open, command_buffer: vk::CommandBuffer) {
+        let access = vk::AccessFlags::SHADER_READ
+            | vk::AccessFlags::SHADER_WRITE
+            | vk::AccessFlags::TRANSFER_READ
+            | vk::AccessFlags::TRANSFER_WRITE
+            | vk::AccessFlags::INDIRECT_COMMAND_READ;
+        let to = DEVICE_STAGES | vk::PipelineStageFlags::DRAW_INDIRECT;
+        self.pipeline_barrier(command_buffer, DEVICE_STAGES, to, access);
         open.ordered = open.sequence;
     }
 

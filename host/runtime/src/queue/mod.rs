@@ -42,12 +42,21 @@ const IDLE: Duration = Duration::from_micros(30);
 pub(crate) struct Step {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) groups: [u32; 3],
+    /// Where the workgroup counts lie that take the place of `groups`.
+    pub(crate) counts: Option<Counts>,
     pub(crate) args: Vec<StepArg>,
     pub(crate) push: Vec<u8>,
     /// Whether it depends on an earlier step of the same plan.
     pub(crate) barrier: bool,
     /// Whether it writes what the host reads in place.
     pub(crate) reports: bool,
+}
+
+/// Place of three workgroup counts: which of the call's buffers, which byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) buffer: usize,
+    pub(crate) offset: u64,
 }
 
 /// Buffer argument of a step: which of the call's buffers, which range, how it is used.
@@ -200,7 +209,9 @@ impl Stream {
                 let depends = |last: &AtomicU64| last.load(Ordering::Relaxed) > ordered;
                 depends(&buffer.last_write) || (arg.writes && depends(&buffer.last_read))
             });
-            if external || (step.barrier && open.ordered < open.sequence) {
+            if step.counts.is_some() {
+                self.barrier_to_counts(&mut open, command_buffer);
+            } else if external || (step.barrier && open.ordered < open.sequence) {
                 self.barrier(&mut open, command_buffer);
             }
             self.dispatch(&mut open, command_buffer, pipelines, step, buffers);
@@ -213,6 +224,9 @@ impl Stream {
         for (number, step) in (first..).zip(steps) {
             for arg in &step.args {
                 mark(buffers[arg.buffer], arg.reads, arg.writes, number);
+            }
+            if let Some(counts) = step.counts {
+                mark(buffers[counts.buffer], true, false, number);
             }
         }
         self.after_recording(open)

@@ -1,0 +1,240 @@
+//! From a pack's plan to something that can be recorded: every number is checked first, as hostile input.
+
+mod check;
+mod repeat;
+mod source;
+
+use crate::{
+    Error, Kind, Result, checked,
+    checked::Watched,
+    device::Device,
+    faults::Site,
+    memory::Buffer,
+    pipeline::{PipelineSpec, Pipelines},
+    queue::{Counts, Step, StepArg},
+    shader::Shaders,
+    spirv::Module,
+};
+use check::Check;
+pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
+use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant, Slot};
+use nx_vulkan_registry::LoadedPack;
+pub(crate) use source::{Source, counts, glsl_of, header};
+use std::sync::Arc;
+
+/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
+pub(crate) const NEWER: &str =
+    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
+
+/// A plan with its pipelines made.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) steps: Vec<Step>,
+    /// Sizes of the scratch buffers.
+    pub(crate) scratch: Vec<u64>,
+    pub(crate) params: Option<Arc<Buffer>>,
+    /// In checked mode the shaders that report, into one buffer after those above.
+    pub(crate) watched: Option<Watched>,
+    /// What a word after all other buffers tells of, where a shader may set one.
+    pub(crate) site: Option<Arc<Site>>,
+}
+
+/// Byte sizes of the buffers that a plan may touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes<'a> {
+    pub(crate) inputs: &'a [u64],
+    pub(crate) outputs: &'a [u64],
+}
+
+/// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines. Buffers are numbered inputs,
+/// outputs, scratch, params.
+///
+/// # Errors
+/// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
+/// [`Kind::Unsupported`] when a buffer is larger than one binding may cover.
+pub(crate) fn compile(
+    plan: &Plan,
+    (pack, declared): (&LoadedPack, Features),
+    sizes: Sizes<'_>,
+    site: Option<Site>,
+    device: &Device,
+    shaders: &Shaders,
+    pipelines: &Pipelines,
+) -> Result<(Compiled, Vec<u8>)> {
+    let partial = site.is_some();
+    let checked = check(
+        plan,
+        sizes,
+        &device.info(),
+        declared,
+        &Modules {
+            source: &|number, variant| source::source(number, variant, pack, shaders, partial),
+            counts: &|| source::counts(shaders),
+        },
+    )?;
+    let mut steps: Vec<Step> = Vec::with_capacity(checked.steps.len());
+    for step in checked.steps {
+        let pipeline = pipelines.get(&PipelineSpec {
+            module: &step.module,
+            bindings: step.args.len() as u32,
+            push_bytes: step.push.len() as u32,
+            subgroup_size: step.subgroup_size,
+            constants: &step.constants,
+        });
+        steps.push(Step {
+            pipeline: pipeline.map_err(|e| e.context(step.file(plan)))?,
+            groups: step.groups,
+            counts: step.counts,
+            args: step.args,
+            push: step.push,
+            barrier: step.barrier,
+            reports: step.reports,
+        });
+    }
+    let reports = steps.iter().any(|step| step.reports);
+    let compiled = Compiled {
+        steps,
+        scratch: checked.scratch,
+        params: None,
+        watched: Watched::new(&pack.id, checked.watched),
+        site: site.filter(|_| reports).map(Arc::new),
+    };
+    Ok((compiled, plan.params.to_vec()))
+}
+
+/// Where the modules of a plan come from.
+pub(crate) struct Modules<'a> {
+    /// Shader of that number.
+    pub(crate) source: &'a dyn Fn(usize, &ShaderVariant) -> Result<Source>,
+    /// The host's own, which bounds workgroup counts.
+    pub(crate) counts: &'a dyn Fn() -> Result<Arc<Module>>,
+}
+
+/// A plan whose every number is in bounds.
+#[derive(Debug)]
+pub(crate) struct CheckedPlan {
+    /// Dispatches, in order, each as often as it runs.
+    pub(crate) steps: Vec<CheckedStep>,
+    /// Sizes of the scratch buffers: the plan's, then the host's own for workgroup counts, where a step reads some.
+    scratch: Vec<u64>,
+    /// By the number of a shader its files, where it reports in checked mode.
+    watched: Vec<Vec<checked::File>>,
+}
+
+/// A dispatch whose every number is in bounds.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedStep {
+    /// Index into the plan's steps.
+    place: usize,
+    /// Index into the plan's shaders; `None` for the host's, which bounds the counts of the step that follows.
+    shader: Option<usize>,
+    pub(crate) module: Arc<Module>,
+    subgroup_size: u32,
+    /// Specialization constants, by id.
+    pub(crate) constants: Vec<(u32, u32)>,
+    /// Workgroup counts, or the most that `counts` may be.
+    pub(crate) groups: [u32; 3],
+    counts: Option<Counts>,
+    pub(crate) args: Vec<StepArg>,
+    push: Vec<u8>,
+    /// Byte of the push constants where a word grows with each repetition, and by how much.
+    counter: Option<(usize, u32)>,
+    barrier: bool,
+    /// Whether it may set the word of faults.
+    reports: bool,
+}
+
+impl CheckedStep {
+    fn file<'a>(&self, plan: &'a Plan) -> &'a str {
+        let shader = self.shader.and_then(|shader| plan.shaders.get(shader));
+        shader.map_or(source::COUNTS, |variant| variant.file.as_str())
+    }
+}
+
+/// Checks `plan` against the buffers, the device and what its kernel declares to need. Makes nothing.
+pub(crate) fn check(
+    plan: &Plan,
+    sizes: Sizes<'_>,
+    limits: &DeviceInfo<'_>,
+    declared: Features,
+    modules: &Modules<'_>,
+) -> Result<CheckedPlan> {
+    let check = Check::new(plan, sizes, limits, declared);
+    check.totals()?;
+    let ranges = repeat::ranges(plan)?;
+    let mut sources = Vec::with_capacity(plan.shaders.len());
+    for (number, variant) in plan.shaders.iter().enumerate() {
+        sources.push(check.source(number, variant, modules.source)?);
+    }
+    let mut counts = None;
+    let mut steps: Vec<CheckedStep> = Vec::with_capacity(plan.steps.len());
+    for (place, dispatch) in plan.steps.iter().enumerate() {
+        let at = |e: Error| e.context(format!("step {place}"));
+        if dispatch.groups.contains(&0) {
+            continue;
+        }
+        let mut args = check.args(dispatch).map_err(at)?;
+        let shader = dispatch.shader as usize;
+        let source = sources.get(shader).ok_or_else(|| {
+            invalid(format!(
+                "step {place}: shader {shader} of {}",
+                sources.len()
+            ))
+        })?;
+        let variant = &plan.shaders[shader];
+        let constants = check
+            .dispatch(dispatch, variant, &source.module)
+            .map_err(at)?;
+        let wanted = check.wanted(dispatch, &args).map_err(at)?;
+        if let Some(wanted) = wanted {
+            let module = match &counts {
+                Some(module) => Arc::clone(module),
+                None => counts.insert((modules.counts)()?).clone(),
+            };
+            steps.push(check.bounded_counts(place, dispatch.groups, wanted, module));
+        }
+        if !source.watched.is_empty() {
+            args.push(check.reports());
+        }
+        if source.faults {
+            args.push(check.word(sources.iter().any(|other| !other.watched.is_empty())));
+        }
+        steps.push(CheckedStep {
+            place,
+            shader: Some(shader),
+            module: source.module.clone(),
+            subgroup_size: variant.subgroup_size,
+            constants,
+            groups: dispatch.groups,
+            counts: wanted.map(|_| check.counts(place)),
+            args,
+            push: dispatch.push.to_vec(),
+            counter: check.counter(dispatch).map_err(at)?,
+            barrier: false,
+            reports: source.faults,
+        });
+    }
+    check.outputs_are_covered(&steps)?;
+    let watched = sources.into_iter().map(|source| source.watched);
+    Ok(CheckedPlan {
+        steps: repeat::unrolled(&steps, &ranges),
+        scratch: check.scratch,
+        watched: watched.collect(),
+    })
+}
+
+fn slot_name(slot: Slot) -> &'static str {
+    match slot {
+        Slot::INPUT => "input",
+        Slot::OUTPUT => "output",
+        Slot::SCRATCH => "scratch buffer",
+        _ => "params",
+    }
+}
+
+fn invalid(what: String) -> Error {
+    Error::new(Kind::Pack, format!("the plan is invalid: {what}"))
+}
+
+#[cfg(test)]
+mod tests;

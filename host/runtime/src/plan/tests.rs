@@ -1,0 +1,123 @@
+use super::{repeat::depends, *};
+use crate::{shader::GlslFile, spirv};
+use nx_vulkan_abi::{BufArg, Dispatch};
+
+/// A plan of one step whose two bindings are an input and an output.
+fn checked(body: &str, declared: Features) -> std::result::Result<(), String> {
+    let text = format!("#version 450\n{body}\n");
+    let find = |_: &str| {
+        Some(GlslFile {
+            text: &text,
+            path: None,
+        })
+    };
+    let module = Shaders::new(None).compile("k.comp", &[], &find, spirv::Origin::Library);
+    let source = Source::from(module.unwrap());
+    let plan = Plan {
+        shaders: vec![ShaderVariant {
+            file: "k.comp".into(),
+            bindings: 2,
+            push_bytes: 4,
+            ..ShaderVariant::default()
+        }]
+        .into(),
+        steps: vec![Dispatch {
+            groups: [1, 1, 1],
+            args: vec![BufArg::input(0), BufArg::output(0)].into(),
+            push: vec![0; 4].into(),
+            ..Dispatch::default()
+        }]
+        .into(),
+        ..Plan::default()
+    };
+    let limits = DeviceInfo {
+        features: Features(u64::MAX),
+        push_bytes: 128,
+        shared_bytes: 1024,
+        max_invocations: 1024,
+        max_workgroup_size: [1024; 3],
+        max_groups: [1024; 3],
+        max_buffer_range: 1 << 30,
+        buffer_align: 4,
+        ..DeviceInfo::default()
+    };
+    let sizes = Sizes {
+        inputs: &[64],
+        outputs: &[64],
+    };
+    let modules = Modules {
+        source: &|_, _| Ok(source.clone()),
+        counts: &|| Err(invalid("nothing reads workgroup counts".to_owned())),
+    };
+    check(&plan, sizes, &limits, declared, &modules)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_a_shader_does_must_fit_its_plan() {
+    let of = |declared: &str, body: &str| {
+        checked(
+            &format!(
+                "layout(local_size_x = 8) in;\nlayout(set = 0, binding = 0) buffer A {{ uint a[]; }};\n\
+                 layout(set = 0, binding = 1) buffer B {{ uint b[]; }};\n{declared}\nvoid main() {{ {body} }}"
+            ),
+            Features::NONE,
+        )
+    };
+    assert_eq!(of("", "b[0] = a[0];"), Ok(()));
+    let cases = [
+        (
+            of("", "b[0] = atomicOr(a[0], 0);"),
+            "writes to binding 0, which the plan only reads",
+        ),
+        (
+            of(
+                "layout(push_constant) uniform P { uint p[2]; };",
+                "b[0] = p[1];",
+            ),
+            "reads 8 bytes of push constants, and the plan declares 4",
+        ),
+        (
+            of("shared uint s[257];", "s[a[0]] = 1; b[0] = s[a[1]];"),
+            "1028 bytes of shared memory, and the device 1024",
+        ),
+    ];
+    for (result, expected) in cases {
+        let error = result.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn cooperative_matrices_are_declared() {
+    let body = "#extension GL_KHR_cooperative_matrix : require\n#extension GL_KHR_memory_scope_semantics : require\n\
+        layout(local_size_x = 32) in;\nlayout(set = 0, binding = 0) buffer A { float a[]; };\n\
+        layout(set = 0, binding = 1) buffer B { float b[]; };\n\
+        void main() {\n\
+            coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> m;\n\
+            coopMatLoad(m, a, 0, 16, gl_CooperativeMatrixLayoutRowMajor);\n\
+            coopMatStore(m, b, 0, 16, gl_CooperativeMatrixLayoutRowMajor);\n\
+        }";
+    assert_eq!(checked(body, Features::COOPMAT), Ok(()));
+    let error = checked(body, Features::FP16).unwrap_err();
+    assert!(
+        error.contains("CooperativeMatrixKHR, which its kernel does not declare"),
+        "{error}"
+    );
+}
+
+#[test]
+fn disjoint_ranges_of_one_buffer_do_not_depend() {
+    let arg = |offset, len, writes: bool| StepArg {
+        buffer: 0,
+        offset,
+        len,
+        reads: !writes,
+        writes,
+    };
+    assert!(!depends(&[arg(0, 256, true)], &[arg(256, 256, true)]));
+    assert!(depends(&[arg(0, 257, true)], &[arg(256, 256, false)]));
+    assert!(depends(&[arg(0, 8, false)], &[arg(0, 8, true)]));
+    assert!(!depends(&[arg(0, 8, false)], &[arg(0, 8, false)]));
+}
