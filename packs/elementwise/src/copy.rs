@@ -118,7 +118,7 @@ fn transpose(
         }
     };
     let parts = space.parts(request.device)?;
-    Ok(dispatch::assemble(request.device, parts.iter().map(step)))
+    dispatch::assemble(request.device, parts.iter().map(step))
 }
 
 /// Elements that a thread moves at once in a transposition: 4 bytes, where both layouts are aligned to that.

@@ -166,5 +166,5 @@ fn dispatches(
             groups: part.count.div_ceil(WORKGROUP * width),
         }
     };
-    Ok(assemble(request.device, parts.iter().map(step)))
+    assemble(request.device, parts.iter().map(step))
 }

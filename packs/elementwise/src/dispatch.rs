@@ -2,9 +2,10 @@
 
 use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
-    BufArg, Define, DeviceInfo, DeviceKind, Dispatch, Plan, Refusal, ShaderVariant,
+    BufArg, Define, DeviceInfo, DeviceKind, Plan, Refusal,
     glsl::{self, define},
 };
+use nx_vulkan_pack_kit::{grid, steps};
 
 /// Invocations of a workgroup.
 pub(crate) const WORKGROUP: u64 = 256;
@@ -66,10 +67,10 @@ pub(crate) fn plan(space: &Space, code: &Code, device: &DeviceInfo<'_>) -> Resul
         DeviceKind::CPU => ON_CPU,
         _ => ON_GPU,
     };
-    Ok(assemble(
+    assemble(
         device,
         parts.iter().map(|part| step(space, part, code, share)),
-    ))
+    )
 }
 
 fn contiguous(space: &Space, part: &Part, code: &Code, share: Share) -> Step {
@@ -202,8 +203,11 @@ impl Params {
     }
 }
 
-/// A plan of those steps. Shaders that are equal are listed once.
-pub(crate) fn assemble(device: &DeviceInfo<'_>, steps: impl Iterator<Item = Step>) -> Plan {
+/// A plan of those steps.
+pub(crate) fn assemble(
+    device: &DeviceInfo<'_>,
+    steps: impl Iterator<Item = Step>,
+) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     for mut step in steps {
         let mut push = step.params.bytes;
@@ -216,30 +220,15 @@ pub(crate) fn assemble(device: &DeviceInfo<'_>, steps: impl Iterator<Item = Step
                 .push(BufArg::params().range(at as u64, push.len() as u64));
             plan.params.extend(std::mem::take(&mut push));
         }
-        let shader = ShaderVariant {
-            file: step.file.into(),
-            defines: step.defines.into(),
-            bindings: step.args.len() as u32,
-            push_bytes: push.len() as u32,
-            ..ShaderVariant::default()
-        };
-        let known = plan.shaders.iter().position(|s| *s == shader);
-        if known.is_none() {
-            plan.shaders.push(shader);
-        }
-        plan.steps.push(Dispatch {
-            shader: known.unwrap_or(plan.shaders.len() - 1) as u32,
-            groups: spread(step.groups, device.max_groups),
-            args: step.args.into(),
+        let step = steps::Step {
+            file: step.file,
+            defines: step.defines,
+            args: step.args,
             push: push.into(),
-            ..Dispatch::default()
-        });
+            groups: grid::spread(step.groups, device)?,
+            ..steps::Step::default()
+        };
+        step.add_to(&mut plan);
     }
-    plan
-}
-
-/// At least `groups` workgroups over x and y, with less than one row of y too many.
-fn spread(groups: u64, max: [u32; 3]) -> [u32; 3] {
-    let rows = groups.div_ceil(u64::from(max[0]));
-    [groups.div_ceil(rows.max(1)) as u32, rows as u32, 1]
+    Ok(plan)
 }

@@ -14,6 +14,7 @@ mod table;
 mod tests;
 
 use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_pack_kit::table as kit;
 use table::{Family, Table};
 
 pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
@@ -50,9 +51,7 @@ fn describe() -> Result<Description, String> {
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let rows = &Table::get().map_err(Refusal::Internal)?.rows;
-    let row = rows
-        .get(row as usize)
-        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
+    let row = kit::row(rows, row)?;
     row.check(request)?;
     match row.family {
         Family::Cast if request.inputs[0].dtype == request.outputs[0].dtype => copy::plan(request),

@@ -1,8 +1,8 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
 use nx_vulkan_abi::{DTypeSet, Refusal, Request};
+use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
-use std::sync::OnceLock;
 
 /// How a row is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,15 +78,7 @@ impl TableRow {
     /// Refuses a request of the wrong arity or with types that the row does not list.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
         let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
-        if inputs.len() != self.takes.len() || outputs.len() != 1 {
-            return Err(Refusal::BadRequest(format!(
-                "{} takes {} operands and gives 1 result, got: {} and {}",
-                self.op.op,
-                self.takes.len(),
-                inputs.len(),
-                outputs.len()
-            )));
-        }
+        kit::expect_operands(&self.op.op, self.takes.len(), request)?;
         for (position, (input, takes)) in inputs.iter().zip(&self.takes).enumerate() {
             if !takes.has(input.dtype) {
                 let (op, dtype) = (&self.op.op, input.dtype);
@@ -123,16 +115,13 @@ struct File {
 impl Table {
     /// The table, parsed on first use; the error says which row is wrong.
     pub(crate) fn get() -> Result<&'static Table, String> {
-        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-        TABLE
-            .get_or_init(|| parse(include_str!("../pack.toml")))
-            .as_ref()
-            .map_err(Clone::clone)
+        static TABLE: kit::Cached<Table> = kit::Cached::new();
+        TABLE.get(|| parse(include_str!("../pack.toml")))
     }
 }
 
 fn parse(text: &str) -> Result<Table, String> {
-    let file: File = toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))?;
+    let file: File = kit::parse(text)?;
     let families = [
         (Family::Cast, file.cast),
         (Family::Map, file.map),
@@ -148,10 +137,7 @@ fn parse(text: &str) -> Result<Table, String> {
 }
 
 fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
-    let set = |name: &String| {
-        DTypeSet::from_names(&[name])
-            .ok_or_else(|| format!("pack.toml: {}: no type set \"{name}\"", op.op))
-    };
+    let set = |name: &String| kit::types(&[name], &op.op);
     Ok(TableRow {
         family,
         takes: op.takes.iter().map(set).collect::<Result<_, _>>()?,

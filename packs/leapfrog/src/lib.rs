@@ -9,8 +9,13 @@ mod table;
 mod tests;
 
 use nx_vulkan_abi::{
-    Access, BufArg, DType, DTypeSet, Define, Description, Dispatch, Features, Numerics, Plan,
-    Refusal, Request, Row, ShaderVariant, Source, SpecConst, glsl::define, pack,
+    BufArg, DType, DTypeSet, Description, Features, Numerics, Plan, Refusal, Request, Row, Source,
+    SpecConst, pack,
+};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{Step, bytes_of, number, read, scratch},
+    table as kit,
 };
 use problem::Problem;
 use table::{Family, Table, real};
@@ -26,7 +31,7 @@ const SOURCES: &[Source] = &[
 /// Invocations of a workgroup that takes steps: few, since every invocation is busy for long and chains are short.
 const CHAIN_WORKGROUP: u64 = 64;
 /// The most invocations of a workgroup that adds.
-const SUM_WORKGROUP: u64 = 256;
+const SUM_WORKGROUP: u32 = 256;
 /// Terms that an invocation adds before others share the row with it.
 const TERMS: u64 = 4;
 
@@ -49,9 +54,7 @@ fn describe() -> Result<Description, String> {
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let families = &Table::get().map_err(Refusal::Internal)?.families;
-    let family = families
-        .get(row as usize)
-        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
+    let family = kit::row(families, row)?;
     let problem = Problem::new(family, request)?;
     if problem.chains == 0 {
         return Ok(Plan::default());
@@ -61,12 +64,11 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         BufArg::output(3)
     } else {
         let elements = problem.chains * problem.steps * problem.extent;
-        plan.scratch.push(elements * problem.dtype.size());
-        BufArg::scratch(0, Access::WRITE)
+        scratch(&mut plan, elements * problem.dtype.size())
     };
     steps(family, &problem, terms, request, &mut plan);
     if problem.extent > 1 {
-        sums(&problem, request, &mut plan);
+        sums(&problem, terms, request, &mut plan);
     }
     Ok(plan)
 }
@@ -80,7 +82,7 @@ fn steps(
     plan: &mut Plan,
 ) {
     let count = problem.chains * problem.extent;
-    let workgroup = CHAIN_WORKGROUP.min(invocations(request));
+    let workgroup = CHAIN_WORKGROUP.min(grid::invocations(request.device).into());
     let mut push = vec![count as u32, problem.extent as u32, problem.steps as u32];
     for operand in &problem.operands {
         push.push(operand.at as u32);
@@ -89,79 +91,36 @@ fn steps(
     }
     let inputs = problem.operands.iter().map(|operand| operand.arg);
     let args = inputs.chain((0..3).map(BufArg::output)).chain([terms]);
-    add(
-        plan,
-        "chain.comp",
-        family.defines(problem.dtype),
-        workgroup,
-        Dispatch {
-            groups: along_x(count.div_ceil(workgroup), request),
-            args: args.collect(),
-            push: push.iter().flat_map(|word| word.to_le_bytes()).collect(),
-            ..Dispatch::default()
-        },
-    );
+    let mut defines = family.defines(problem.dtype);
+    defines.push(number("WORKGROUP", workgroup));
+    let step = Step {
+        file: "chain.comp",
+        defines,
+        groups: grid::along_x(count.div_ceil(workgroup), request.device),
+        args: args.collect(),
+        push: bytes_of(&push),
+        ..Step::default()
+    };
+    step.add_to(plan);
 }
 
 /// Adds the dispatch that adds up the terms of every row.
-fn sums(problem: &Problem, request: &Request<'_>, plan: &mut Plan) {
+fn sums(problem: &Problem, terms: BufArg, request: &Request<'_>, plan: &mut Plan) {
     let rows = problem.chains * problem.steps;
-    let workgroup = 1 << invocations(request).min(SUM_WORKGROUP).ilog2();
+    let workgroup = u64::from(grid::threads(request.device, SUM_WORKGROUP));
     let lanes = (problem.extent.div_ceil(TERMS).next_power_of_two()).min(workgroup);
-    let push = [rows as u32, problem.extent as u32];
-    add(
-        plan,
-        "sums.comp",
-        real(problem.dtype),
-        workgroup,
-        Dispatch {
-            groups: along_x(rows.div_ceil(workgroup / lanes), request),
-            spec: [SpecConst {
-                id: 0,
-                value: lanes as u32,
-            }]
-            .into_iter()
-            .collect(),
-            args: [BufArg::scratch(0, Access::READ), BufArg::output(3)]
-                .into_iter()
-                .collect(),
-            push: push.iter().flat_map(|word| word.to_le_bytes()).collect(),
-            ..Dispatch::default()
-        },
-    );
-}
-
-fn add(plan: &mut Plan, file: &str, mut defines: Vec<Define>, workgroup: u64, dispatch: Dispatch) {
-    defines.push(define("WORKGROUP", workgroup.to_string()));
-    plan.shaders.push(ShaderVariant {
-        file: file.into(),
-        defines: defines.into(),
-        bindings: dispatch.args.len() as u32,
-        push_bytes: dispatch.push.len() as u32,
-        ..ShaderVariant::default()
-    });
-    plan.steps.push(Dispatch {
-        shader: plan.shaders.len() as u32 - 1,
-        ..dispatch
-    });
-}
-
-/// The most invocations of a workgroup.
-fn invocations(request: &Request<'_>) -> u64 {
-    let device = request.device;
-    u64::from(
-        device
-            .max_invocations
-            .min(device.max_workgroup_size[0])
-            .max(1),
-    )
-}
-
-/// Workgroups along x, as many as the device takes; shaders walk on from there.
-fn along_x(groups: u64, request: &Request<'_>) -> [u32; 3] {
-    [
-        groups.min(u64::from(request.device.max_groups[0])) as u32,
-        1,
-        1,
-    ]
+    let mut defines = real(problem.dtype);
+    defines.push(number("WORKGROUP", workgroup));
+    let step = Step {
+        file: "sums.comp",
+        defines,
+        constants: vec![SpecConst {
+            id: 0,
+            value: lanes as u32,
+        }],
+        groups: grid::along_x(rows.div_ceil(workgroup / lanes), request.device),
+        args: vec![read(terms), BufArg::output(3)],
+        push: bytes_of(&[rows as u32, problem.extent as u32]),
+    };
+    step.add_to(plan);
 }

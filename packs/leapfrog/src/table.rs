@@ -1,8 +1,9 @@
 //! The table of families, parsed from `pack.toml`; it says what a family is, not how its steps are run.
 
 use nx_vulkan_abi::{DType, Define, glsl, glsl::define};
+use nx_vulkan_pack_kit::table::{Cached, parse};
 use serde::Deserialize;
-use std::{fmt::Write as _, sync::OnceLock};
+use std::fmt::Write as _;
 
 /// One row as written in `pack.toml`, which explains the columns.
 #[derive(Debug, Clone, Deserialize)]
@@ -69,16 +70,9 @@ pub(crate) struct Table {
 impl Table {
     /// The table, parsed on first use; the error says which row is wrong.
     pub(crate) fn get() -> Result<&'static Table, String> {
-        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-        TABLE
-            .get_or_init(|| parse(include_str!("../pack.toml")))
-            .as_ref()
-            .map_err(Clone::clone)
+        static TABLE: Cached<Table> = Cached::new();
+        TABLE.get(|| parse(include_str!("../pack.toml")))
     }
-}
-
-fn parse(text: &str) -> Result<Table, String> {
-    toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))
 }
 
 #[cfg(test)]
@@ -108,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_wrong_row_is_named() {
-        let error = parse("[[family]]\nop = \"leapfrog_none\"\nlog = \"\"\n").unwrap_err();
+        let error = parse::<Table>("[[family]]\nop = \"leapfrog_none\"\nlog = \"\"\n").unwrap_err();
         assert!(
             error.contains("pack.toml") && error.contains("log"),
             "{error}"

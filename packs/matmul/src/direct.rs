@@ -53,7 +53,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         number("THREADS", threads),
         number("OWN_M", own_m),
         number("OWN_N", own_n),
-        number("SHARED_ROWS", shares_rows.into()),
+        number("SHARED_ROWS", shares_rows),
     ];
     steps::product(problem, device, "direct.comp", cut, wide, own)
 }

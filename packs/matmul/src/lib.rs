@@ -16,6 +16,7 @@ mod tests;
 mod tiled;
 
 use nx_vulkan_abi::{Description, DeviceKind, Plan, Refusal, Request, Source, pack};
+use nx_vulkan_pack_kit::table as kit;
 use problem::Problem;
 pub use table::{Method, Table};
 
@@ -46,10 +47,7 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
 
 /// The answer the pack would give with another table, which is how tile shapes are compared.
 pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let kernel = table
-        .kernel
-        .get(row as usize)
-        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
+    let kernel = kit::row(&table.kernel, row)?;
     let problem = Problem::new(request)?;
     if problem.elements() == 0 {
         return Ok(Plan::default());

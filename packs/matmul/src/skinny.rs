@@ -72,7 +72,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let target = u64::from(device.compute_units.max(4)) * 4;
     let work = u64::from(k) * u64::from(threads / along * own_m * row_step);
     let cut = cut.split(k, (target / groups).min(work / 16384), along * depth);
-    let unroll = match own_m * n {
+    let unroll: u32 = match own_m * n {
         1 => 4,
         2..=4 => 2,
         _ => 1,

@@ -1,17 +1,16 @@
 //! Building blocks of plans: shader variants, push constants, dispatches; it knows no shape heuristics.
 
 use crate::problem::{Gather, Problem, check_range};
-use nx_vulkan_abi::{
-    Access, BufArg, DType, Define, DeviceInfo, Dispatch, Plan, Refusal, ShaderVariant, glsl,
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Plan, Refusal, glsl};
+pub(crate) use nx_vulkan_pack_kit::steps::number;
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{Step, bytes_of, read, scratch},
 };
 
 /// Invocations per workgroup of shaders that need no other number: a power of two.
 pub(crate) fn threads(device: &DeviceInfo<'_>) -> u32 {
-    let most = device
-        .max_invocations
-        .min(device.max_workgroup_size[0])
-        .clamp(1, 256);
-    1 << most.ilog2()
+    grid::threads(device, 256)
 }
 
 /// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
@@ -34,11 +33,6 @@ pub(crate) fn width(dtype: DType) -> u32 {
 /// Bytes of an element in registers.
 pub(crate) fn register(dtype: DType) -> u32 {
     16 / width(dtype)
-}
-
-/// A define whose value is a number.
-pub(crate) fn number(name: &str, value: u32) -> Define {
-    glsl::define(name, value.to_string())
 }
 
 /// How a product is cut up.
@@ -74,7 +68,7 @@ impl Cut {
 pub(crate) fn product(
     problem: &Problem,
     device: &DeviceInfo<'_>,
-    file: &str,
+    file: &'static str,
     cut: Cut,
     wide: [bool; 3],
     own: Vec<Define>,
@@ -99,7 +93,7 @@ pub(crate) fn product(
             let partials =
                 problem.elements() * u64::from(splits) * u64::from(register(problem.dtype));
             check_range("the partial results", partials, device)?;
-            steps.scratch(partials, Access::WRITE)
+            scratch(&mut steps.plan, partials)
         }
     };
     let mut push = vec![problem.m, problem.n, problem.k, problem.batches];
@@ -119,12 +113,12 @@ pub(crate) fn product(
         glsl::define("VEC", vec),
         glsl::define("FMA(a, b, c)", fma),
         number("WIDTH", width),
-        number("A_ALONG_K", problem.a.is_along_k().into()),
-        number("B_ALONG_K", problem.b.is_along_k().into()),
-        number("A_WIDE", wide[0].into()),
-        number("B_WIDE", wide[1].into()),
-        number("C_WIDE", wide[2].into()),
-        number("PARTIAL", (cut.splits > 1).into()),
+        number("A_ALONG_K", problem.a.is_along_k()),
+        number("B_ALONG_K", problem.b.is_along_k()),
+        number("A_WIDE", wide[0]),
+        number("B_WIDE", wide[1]),
+        number("C_WIDE", wide[2]),
+        number("PARTIAL", cut.splits > 1),
     ];
     defines.extend(own);
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
@@ -169,11 +163,6 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    fn scratch(&mut self, bytes: u64, access: Access) -> BufArg {
-        self.plan.scratch.push(bytes);
-        BufArg::scratch(self.plan.scratch.len() as u32 - 1, access)
-    }
-
     fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
         const MOST_AXES: usize = 15; // as many as 128 bytes of push constants hold
         let axes = gather.extents.len();
@@ -183,7 +172,7 @@ impl Steps<'_> {
             )));
         }
         let count: u64 = gather.extents.iter().product();
-        let to = self.scratch(count * self.dtype.size(), Access::WRITE);
+        let to = scratch(&mut self.plan, count * self.dtype.size());
         let mut push = vec![count as u32, gather.offset as u32];
         push.extend(gather.extents.iter().map(|&extent| extent as u32));
         push.extend(gather.strides.iter().map(|&stride| stride as u32));
@@ -208,20 +197,14 @@ impl Steps<'_> {
             (splits / 4).next_power_of_two().clamp(1, threads)
         };
         let defines = vec![number("THREADS", threads), number("ALONG", along)];
-        let args = vec![
-            BufArg {
-                access: Access::READ,
-                ..partials
-            },
-            BufArg::output(0),
-        ];
+        let args = vec![read(partials), BufArg::output(0)];
         let groups = u64::from(count.div_ceil(threads / along));
         self.dispatch("splits.comp", defines, vec![count, splits], args, groups)
     }
 
     fn dispatch(
         &mut self,
-        file: &str,
+        file: &'static str,
         defines: Vec<Define>,
         push: Vec<u32>,
         args: Vec<BufArg>,
@@ -229,33 +212,15 @@ impl Steps<'_> {
     ) -> Result<(), Refusal> {
         let mut all = glsl::operand("T", self.dtype);
         all.extend(defines);
-        self.plan.shaders.push(ShaderVariant {
-            file: file.into(),
-            defines: all.into(),
-            bindings: args.len() as u32,
-            push_bytes: push.len() as u32 * 4,
-            ..ShaderVariant::default()
-        });
-        self.plan.steps.push(Dispatch {
-            shader: self.plan.shaders.len() as u32 - 1,
-            groups: grid(groups, self.device)?,
-            args: args.into(),
-            push: push.iter().flat_map(|word| word.to_ne_bytes()).collect(),
-            ..Dispatch::default()
-        });
+        let step = Step {
+            file,
+            defines: all,
+            args,
+            push: bytes_of(&push),
+            groups: grid::spread(groups, self.device)?,
+            ..Step::default()
+        };
+        step.add_to(&mut self.plan);
         Ok(())
     }
-}
-
-/// Workgroups in a row, wrapped into the second dimension where the first is too short.
-fn grid(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal> {
-    let [most_x, most_y, _] = device.max_groups.map(u64::from);
-    let x = groups.min(most_x);
-    let y = groups.div_ceil(x.max(1));
-    if y > most_y || x * y > u64::from(u32::MAX) {
-        return Err(Refusal::decline(format!(
-            "{groups} workgroups are more than the device runs at once"
-        )));
-    }
-    Ok([x as u32, y as u32, 1])
 }

@@ -1,8 +1,8 @@
 //! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
 
-use nx_vulkan_abi::{DTypeSet, Features, Numerics, Row};
+use nx_vulkan_abi::{Features, Numerics, Row};
+use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
-use std::sync::OnceLock;
 
 /// The whole table.
 #[derive(Debug, Clone, Deserialize)]
@@ -102,14 +102,13 @@ impl Tile {
 impl Table {
     /// The pack's own table.
     pub(crate) fn get() -> Result<&'static Table, String> {
-        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-        let table = TABLE.get_or_init(|| Table::parse(include_str!("../pack.toml")));
-        table.as_ref().map_err(String::clone)
+        static TABLE: kit::Cached<Table> = kit::Cached::new();
+        TABLE.get(|| Table::parse(include_str!("../pack.toml")))
     }
 
     /// Reads a table; the error names the row that is wrong.
     pub fn parse(text: &str) -> Result<Table, String> {
-        let table: Table = toml::from_str(text).map_err(|error| format!("pack.toml: {error}"))?;
+        let table: Table = kit::parse(text)?;
         match table.tile.iter().find(|tile| !tile.is_sound()) {
             Some(tile) => Err(format!(
                 "pack.toml: a tile does not divide evenly: {tile:?}"
@@ -123,9 +122,7 @@ impl Table {
         self.kernel
             .iter()
             .map(|kernel| {
-                let names: Vec<&str> = kernel.takes.iter().map(String::as_str).collect();
-                let types = DTypeSet::from_names(&names)
-                    .ok_or_else(|| format!("pack.toml: {} has an unknown type", kernel.id))?;
+                let types = kit::types(&kernel.takes, &kernel.id)?;
                 Ok(Row {
                     id: kernel.id.clone(),
                     op: kernel.op.clone(),

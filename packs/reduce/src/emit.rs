@@ -7,7 +7,11 @@ use crate::{
     window::{Bytes, Window, windows},
 };
 use nx_vulkan_abi::{
-    Access, BufArg, Dispatch, InputAs, Plan, RVec, Refusal, Request, ShaderVariant, SpecConst,
+    Access, BufArg, Dispatch, InputAs, Plan, Refusal, Request, ShaderVariant, SpecConst,
+};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{self, bytes_of},
 };
 use std::ops::Range;
 
@@ -53,10 +57,10 @@ impl<'a> Emitter<'a> {
         let chunk = self.request.device.max_buffer_range / 256 * 256 / size;
         for first in (0..results).step_by(chunk.max(1) as usize) {
             let count = chunk.min(results - first);
-            let groups = self.along_x(count.div_ceil(self.tuning.workgroup));
+            let groups = count.div_ceil(self.tuning.workgroup);
             self.plan.steps.push(Dispatch {
                 shader,
-                groups: [groups, 1, 1],
+                groups: grid::along_x(groups, self.request.device),
                 args: [BufArg::output(0).range(first * size, count * size)]
                     .into_iter()
                     .collect(),
@@ -157,7 +161,8 @@ impl<'a> Emitter<'a> {
         buffers: Vec<BufArg>,
     ) {
         let outer = window.outer.end - window.outer.start;
-        let groups = self.along_x(pass.groups(outer, self.tuning.workgroup));
+        let groups = pass.groups(outer, self.tuning.workgroup);
+        let [groups, ..] = grid::along_x(groups, self.request.device);
         let mut push = vec![
             at[0] as u32,
             at[1] as u32,
@@ -241,20 +246,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn shader(&mut self, variant: ShaderVariant) -> u32 {
-        let known = self
-            .plan
-            .shaders
-            .iter()
-            .position(|shader| *shader == variant);
-        known.unwrap_or_else(|| {
-            self.plan.shaders.push(variant);
-            self.plan.shaders.len() - 1
-        }) as u32
-    }
-
-    /// Workgroups along x, as many as the device takes; shaders walk on from there.
-    fn along_x(&self, groups: u64) -> u32 {
-        groups.min(u64::from(self.request.device.max_groups[0])) as u32
+        steps::shader(&mut self.plan, variant)
     }
 
     fn too_large(&self) -> Refusal {
@@ -266,8 +258,4 @@ impl<'a> Emitter<'a> {
             self.request.device.max_buffer_range
         ))
     }
-}
-
-fn bytes_of(words: &[u32]) -> RVec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -15,6 +15,7 @@ mod window;
 
 use emit::Emitter;
 use nx_vulkan_abi::{Description, Features, Numerics, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_pack_kit::table as kit;
 use pass::Pass;
 use problem::Problem;
 use table::Table;
@@ -53,9 +54,7 @@ fn describe() -> Result<Description, String> {
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let rows = &Table::get().map_err(Refusal::Internal)?.rows;
-    let row = rows
-        .get(row as usize)
-        .ok_or_else(|| Refusal::Internal(format!("no row {row} in pack.toml")))?;
+    let row = kit::row(rows, row)?;
     row.check(request)?;
     let problem = Problem::new(row, request)?;
     if problem.results() == 0 {

@@ -1,8 +1,8 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
 use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request, glsl};
+use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
-use std::sync::OnceLock;
 
 /// What a row keeps of the elements it has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +48,8 @@ impl TableRow {
     /// Refuses a request of the wrong arity or with types that the row does not list.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
         let name = &self.op.op;
-        let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
-        let ([operand], [result]) = (inputs, outputs) else {
-            return Err(Refusal::BadRequest(format!(
-                "{name} takes 1 operand and gives 1 result, got: {} and {}",
-                inputs.len(),
-                outputs.len()
-            )));
-        };
+        kit::expect_operands(name, 1, request)?;
+        let (operand, result) = (&request.inputs[0], &request.outputs[0]);
         if !self.takes.has(operand.dtype) {
             return Err(Refusal::decline(format!(
                 "{name} does not take {}",
@@ -114,16 +108,13 @@ struct File {
 impl Table {
     /// The table, parsed on first use; the error says which row is wrong.
     pub(crate) fn get() -> Result<&'static Table, String> {
-        static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
-        TABLE
-            .get_or_init(|| parse(include_str!("../pack.toml")))
-            .as_ref()
-            .map_err(Clone::clone)
+        static TABLE: kit::Cached<Table> = kit::Cached::new();
+        TABLE.get(|| parse(include_str!("../pack.toml")))
     }
 }
 
 fn parse(text: &str) -> Result<Table, String> {
-    let file: File = toml::from_str(text).map_err(|e| format!("pack.toml: {e}"))?;
+    let file: File = kit::parse(text)?;
     let families = [(Family::Fold, file.fold), (Family::Pick, file.pick)];
     let rows = families
         .into_iter()
@@ -135,15 +126,10 @@ fn parse(text: &str) -> Result<Table, String> {
 }
 
 fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
-    let set = |names: &[&str]| {
-        DTypeSet::from_names(names)
-            .ok_or_else(|| format!("pack.toml: {}: no type set in {names:?}", op.op))
-    };
-    let takes: Vec<&str> = op.takes.iter().map(String::as_str).collect();
     Ok(TableRow {
         family,
-        takes: set(&takes)?,
-        gives: set(&[&op.gives])?,
+        takes: kit::types(&op.takes, &op.op)?,
+        gives: kit::types(&[&op.gives], &op.op)?,
         op,
     })
 }

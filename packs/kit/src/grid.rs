@@ -1,0 +1,77 @@
+//! Workgroups: how many invocations one may have, and how many of them cover the work.
+
+use nx_vulkan_abi::{DeviceInfo, Refusal};
+
+/// The most invocations of a workgroup along x.
+pub fn invocations(device: &DeviceInfo<'_>) -> u32 {
+    let most = device.max_invocations.min(device.max_workgroup_size[0]);
+    most.max(1)
+}
+
+/// Invocations of a workgroup along x: the largest power of two that the device takes, up to `most`.
+pub fn threads(device: &DeviceInfo<'_>, most: u32) -> u32 {
+    1 << invocations(device).min(most).max(1).ilog2()
+}
+
+/// Workgroups along x, as many as the device takes; the shader walks on from there.
+pub fn along_x(groups: u64, device: &DeviceInfo<'_>) -> [u32; 3] {
+    [groups.min(u64::from(device.max_groups[0])) as u32, 1, 1]
+}
+
+/// At least `groups` workgroups over x and y, with less than one row of y too many; `nxv_workgroup()` numbers them in the
+/// shader.
+///
+/// # Errors
+/// A decline where that is more than the device runs at once.
+pub fn spread(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal> {
+    let [most_x, most_y, _] = device.max_groups.map(u64::from);
+    let rows = groups.div_ceil(most_x.max(1));
+    let columns = groups.div_ceil(rows.max(1));
+    if rows > most_y || rows * columns > u64::from(u32::MAX) {
+        return Err(Refusal::Decline(format!(
+            "{groups} workgroups are more than the device runs at once"
+        )));
+    }
+    Ok([columns as u32, rows as u32, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> DeviceInfo<'static> {
+        DeviceInfo {
+            max_groups: [1000, 10, 1],
+            max_invocations: 384,
+            max_workgroup_size: [512; 3],
+            ..DeviceInfo::default()
+        }
+    }
+
+    #[test]
+    fn workgroups_cover_the_work_within_limits() {
+        let spread = |groups| spread(groups, &device());
+        assert_eq!(spread(0), Ok([0, 0, 1]));
+        assert_eq!(spread(1000), Ok([1000, 1, 1]));
+        assert_eq!(spread(1001), Ok([501, 2, 1]));
+        for groups in 1..10_000 {
+            let [x, y, _] = spread(groups).unwrap().map(u64::from);
+            assert!(x <= 1000 && y <= 10 && x * y >= groups && x * y < groups + y);
+        }
+        assert!(matches!(spread(10_001), Err(Refusal::Decline(_))));
+        assert_eq!(along_x(5, &device()), [5, 1, 1]);
+        assert_eq!(along_x(u64::MAX, &device()), [1000, 1, 1]);
+    }
+
+    #[test]
+    fn workgroups_are_as_large_as_the_device_takes() {
+        assert_eq!(invocations(&device()), 384);
+        assert_eq!(threads(&device(), 1024), 256);
+        assert_eq!(threads(&device(), 64), 64);
+        let small = DeviceInfo {
+            max_invocations: 3,
+            ..device()
+        };
+        assert_eq!(threads(&small, 64), 2);
+    }
+}

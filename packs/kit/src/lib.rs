@@ -1,0 +1,6 @@
+//! What kernel packs have in common, whatever they compute: reading their tables, putting plans together, and counting
+//! workgroups. It touches no device.
+
+pub mod grid;
+pub mod steps;
+pub mod table;
