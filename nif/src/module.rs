@@ -7,7 +7,8 @@ use crate::{
     tensor::TensorRef,
     terms::List,
 };
-use nx_vulkan_host::{Chain, ChainLayout, DType, Module, Refusal, Runtime, Tensor};
+use nx_vulkan_chains::{self as chains, Chain, Layout, Refusal};
+use nx_vulkan_host::{DType, Module, Runtime, Tensor};
 use rustler::{Binary, Encoder, Env, NewBinary, Term};
 use std::{ffi::CStr, path::Path, sync::Arc};
 
@@ -157,17 +158,12 @@ fn chain_file<'a>(
             push: &push,
             k: decode(k)?,
             dtype: float(dtype)?,
-            layout: if batch {
-                ChainLayout::Batch
-            } else {
-                ChainLayout::Single
-            },
+            layout: if batch { Layout::Batch } else { Layout::Single },
         };
         chain.check()?;
         let module = device.runtime.module_at(path)?;
-        device
-            .runtime
-            .foreign_chain(&module, &chain, |parts| encode(env, parts))
+        let encoded = |parts: [&[u8]; 4]| encode(env, parts);
+        chains::run_foreign(&device.runtime, &module, &chain, encoded)
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
 }
@@ -196,15 +192,14 @@ fn chain_module<'a>(
             push: &push,
             k,
             dtype: float(dtype)?,
-            layout: ChainLayout::Resident {
+            layout: Layout::Resident {
                 data: data.as_deref(),
                 scratch,
                 workgroup,
             },
         };
-        module
-            .runtime
-            .chain(&module.module, &chain, |parts| encode(env, parts))
+        let encoded = |parts: [&[u8]; 4]| encode(env, parts);
+        chains::run(&module.runtime, &module.module, &chain, encoded)
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
 }

@@ -40,8 +40,5 @@ pub use nx_vulkan_ops::{
     Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec, program::Value,
 };
 pub use route::Considered;
-pub use runtime::{
-    Chain, Forced, Layout as ChainLayout, Progress, Ran, RanProgram, Refusal, Rival, Runtime,
-    RuntimeStats,
-};
+pub use runtime::{Forced, Progress, Ran, RanProgram, Rival, Runtime, RuntimeStats};
 pub use tensor::Tensor;

@@ -4,15 +4,16 @@
 use crate::{
     Error, Kind, Result, Tensor,
     device::Device,
+    memory,
     pipeline::{Pipeline, PipelineSpec, Pipelines},
     plan::MAX_BINDINGS,
     queue::{Step, StepArg},
-    runtime::Lag,
     spirv::{self, Origin},
 };
 use std::{
+    any::Any,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 /// Pipelines that a module holds. Specialization constants may be anything.
@@ -28,9 +29,12 @@ pub struct Module {
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
     pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
-    /// What is known of it as a chain shader.
-    pub(crate) lag: Lag,
+    /// What somebody who runs it knows of it.
+    note: OnceLock<Box<dyn Any + Send + Sync>>,
 }
+
+/// What [`Binding::offset`] is a multiple of.
+pub const ALIGN: u64 = memory::ALIGN;
 
 type Signature = (u32, u32, Vec<(u32, u32)>);
 
@@ -132,8 +136,14 @@ impl Module {
             facts,
             device: device.clone(),
             pipelines: Mutex::default(),
-            lag: Lag::default(),
+            note: OnceLock::new(),
         })
+    }
+
+    /// What somebody who runs the module keeps with it; `None` where somebody else keeps another type there.
+    pub fn note<T: Default + Any + Send + Sync>(&self) -> Option<&T> {
+        let note = self.note.get_or_init(|| Box::new(T::default()));
+        note.downcast_ref()
     }
 
     /// The dispatch, with every number in bounds, and the buffers its arguments mean.

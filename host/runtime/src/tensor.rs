@@ -39,6 +39,17 @@ pub(crate) fn operands(request: &Request<'_, &Tensor>) -> Vec<Operand> {
     request.inputs.iter().map(|t| t.operand()).collect()
 }
 
+/// Bytes of the elements of a tensor.
+///
+/// # Errors
+/// Bad input when the type is none, or there are more elements than a tensor may have.
+pub fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
+    if !dtype.is_known() {
+        return Err(Error::bad_input(format!("{dtype} is not an element type")));
+    }
+    Ok(checked_elements(shape)? * dtype.size())
+}
+
 impl Tensor {
     /// Its layout, as kernels are told of it.
     pub fn operand(&self) -> Operand {

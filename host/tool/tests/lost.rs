@@ -4,8 +4,9 @@ mod folder;
 mod packs;
 
 use folder::Folder;
+use nx_vulkan_chains::{Chain, Layout, Refusal};
 use nx_vulkan_host::{
-    ChainLayout, Config, DType, Kind, Request, Result, Runtime, Tensor,
+    Config, DType, Kind, Request, Result, Runtime, Tensor,
     module::{Binding, Launch, Module},
 };
 use std::{
@@ -271,17 +272,17 @@ fn lost() {
         let took = start.elapsed();
         assert!(took < Duration::from_millis(200), "{name} took {took:?}");
     }
-    let chain = nx_vulkan_host::Chain {
+    let chain = Chain {
         q: &[0; 4],
         p: &[0; 4],
         extras: &[0; 4],
         push: &[1u32, 0, 1, 1, 0].map(u32::to_le_bytes).concat(),
         k: 1,
         dtype: DType::F32,
-        layout: ChainLayout::Single,
+        layout: Layout::Single,
     };
-    let refusal = runtime.chain(&module, &chain, |_| ()).unwrap_err();
-    let nx_vulkan_host::Refusal::Failed(error) = refusal else {
+    let refusal = nx_vulkan_chains::run(&runtime, &module, &chain, |_| ()).unwrap_err();
+    let Refusal::Failed(error) = refusal else {
         panic!("{refusal:?}");
     };
     assert_eq!(error.kind(), Kind::DeviceLost);

@@ -1,9 +1,7 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
-mod chain;
 mod forced;
 mod key;
-mod lag;
 mod live;
 mod modules;
 mod pipelines;
@@ -27,12 +25,10 @@ use crate::{
     queue::{Quiet, Stream},
     route::Route,
     shader::Shaders,
-    tensor::{Tensor, checked_elements},
+    tensor::{Tensor, byte_len, checked_elements},
 };
-pub use chain::{Chain, Layout, Refusal};
 pub use forced::{Forced, Rival};
 use key::with_key;
-pub(crate) use lag::Lag;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_ops::show_shape;
 use nx_vulkan_registry as registry;
@@ -542,13 +538,6 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         self.stop_threads();
     }
-}
-
-fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
-    if !dtype.is_known() {
-        return Err(Error::bad_input(format!("{dtype} is not an element type")));
-    }
-    Ok(checked_elements(shape)? * dtype.size())
 }
 
 /// Names the op, its types and shapes in errors that lack them.

@@ -1,11 +1,12 @@
 //! Routes: who runs a request, found once and kept by everything that the answer depends on.
 
-use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, byte_len, key::with_key, lock};
+use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key, lock};
 use crate::{
     Request, Result, Tensor,
     live::{Event, EventKind},
     memory::Patience,
     route::{self, Route},
+    tensor::byte_len,
 };
 use nx_vulkan_registry::Table;
 use rustc_hash::FxHashMap;

@@ -1,12 +1,13 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
-use super::{Ran, Runtime, byte_len, transfer::with_room};
+use super::{Ran, Runtime, transfer::with_room};
 use crate::{
     Request, Result, Tensor, checked,
     faults::{Faults, Word},
     memory::{Buffer, Patience},
     plan::Compiled,
     route::Route,
+    tensor::byte_len,
 };
 use nx_vulkan_ops::kernels;
 use smallvec::SmallVec;

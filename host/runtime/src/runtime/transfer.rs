@@ -1,10 +1,11 @@
 //! Bytes between the host and the device.
 
-use super::{Runtime, byte_len};
+use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
     memory::{Buffer, Patience, would_wait},
+    tensor::byte_len,
 };
 use ash::vk::Handle;
 use nx_vulkan_abi::DType;
@@ -206,13 +207,30 @@ impl Runtime {
         self.read_within(from, (0, from.block()), from.block())
     }
 
-    /// Gives the first `len` bytes to `take`, where they can be read in place without a copy of them.
-    pub(super) fn read_with<T>(
+    /// A tensor of `len` bytes whose content is undefined.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`].
+    pub fn reserve(&self, len: u64) -> Result<Tensor> {
+        let buffer = self.alloc(len, None, Patience::Waits)?;
+        Ok(Tensor::contiguous(buffer, DType::U8, &[len]))
+    }
+
+    /// Waits for the tensor's buffer and gives its first `len` bytes to `take`, where they can be read in place without a
+    /// copy of them.
+    ///
+    /// # Errors
+    /// As [`Runtime::download`].
+    pub fn download_with<T>(
         &self,
-        from: &Buffer,
+        tensor: &Tensor,
         len: u64,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<T> {
+        self.read_with(&tensor.buffer, len, take)
+    }
+
+    fn read_with<T>(&self, from: &Buffer, len: u64, take: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if len > PIECE || len > from.len() {
             return Ok(take(&self.read(from, 0, len)?));
         }

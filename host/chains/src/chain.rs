@@ -4,13 +4,12 @@
 //! density (`chains * K`), then what the module wants besides: resident data, scratch. One workgroup runs one chain.
 //! Push constants start with four words, K, n_obs, d and the number of chains, and a float, the step size.
 
-use super::{Runtime, byte_len};
-use crate::{
-    Error, Result, Tensor,
-    memory::{ALIGN, Buffer, Patience},
-    module::{Binding, Launch, Module},
-};
 use nx_vulkan_abi::DType;
+use nx_vulkan_host::{
+    Error, Module, Runtime, Tensor,
+    module::{ALIGN, Binding, Launch},
+    tensor::byte_len,
+};
 
 /// Most bytes of push constants.
 const MAX_PUSH: usize = 128;
@@ -74,9 +73,9 @@ impl From<Error> for Refusal {
 
 /// Sizes that passed the guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) d: u64,
-    pub(super) chains: u64,
+pub(crate) struct Counts {
+    pub(crate) d: u64,
+    pub(crate) chains: u64,
 }
 
 impl Chain<'_> {
@@ -88,7 +87,7 @@ impl Chain<'_> {
         self.counts().map(drop)
     }
 
-    pub(super) fn counts(&self) -> std::result::Result<Counts, Refusal> {
+    pub(crate) fn counts(&self) -> std::result::Result<Counts, Refusal> {
         let size = self.dtype.size();
         let header = 16 + size as usize;
         if self.q.len() != self.p.len() {
@@ -125,82 +124,74 @@ impl Chain<'_> {
     }
 }
 
-impl Runtime {
-    /// Runs a chain, waits for it, and gives `take` the chains of q, of p, of the gradient and of the log density.
-    ///
-    /// # Errors
-    /// A [`Refusal`]; as [`Runtime::launch`] and [`Runtime::download`] where it is the host's.
-    pub fn chain<T>(
-        &self,
-        module: &Module,
-        chain: &Chain<'_>,
-        take: impl FnOnce([&[u8]; 4]) -> T,
-    ) -> std::result::Result<T, Refusal> {
-        let counts = chain.counts()?;
-        let Counts { d, chains } = counts;
-        let rows = chains
-            .checked_mul(chain.k.into())
-            .ok_or(Refusal::SizeMismatch)?;
-        let mut inputs = Vec::new();
-        let inputs_at = [chain.q, chain.p, chain.extras].map(|bytes| {
-            inputs.resize(inputs.len().next_multiple_of(ALIGN as usize), 0);
-            inputs.extend_from_slice(bytes);
-            ((inputs.len() - bytes.len()) as u64, bytes.len() as u64)
-        });
-        let large = byte_len(chain.dtype, &[rows, d])?;
-        let mut end = 0;
-        let outputs_at = [large, large, large, byte_len(chain.dtype, &[rows])?].map(|len| {
-            let start = end;
-            end = len.saturating_add(start).next_multiple_of(ALIGN);
-            (start, len)
-        });
-        let inputs = self.upload(DType::U8, &[inputs.len() as u64], &inputs)?;
-        let outputs = self.bytes(end)?;
-        let range = |tensor, (offset, len), writes| Binding {
-            tensor,
-            offset,
-            len,
-            writes,
-        };
-        let mut bindings = Vec::with_capacity(9);
-        bindings.extend(inputs_at.map(|at| range(&inputs, at, false)));
-        bindings.extend(outputs_at.map(|at| range(&outputs, at, true)));
-        let (mut constants, mut scratch_buffer) = (None, None);
-        let data = match chain.layout {
-            Layout::Resident { data, .. } => data.map(|data| self.contiguous(data)).transpose()?,
-            _ => None,
-        };
-        if let Layout::Resident {
-            scratch, workgroup, ..
-        } = chain.layout
-        {
-            constants = Some((0, workgroup));
-            if scratch > 0 {
-                scratch_buffer = Some(self.bytes(byte_len(chain.dtype, &[chains, scratch])?)?);
-            }
-            // A binding that nothing uses still wants a buffer where a later one follows.
-            let spare = scratch_buffer.as_ref().map(|_| &inputs);
-            bindings.extend(data.as_ref().or(spare).map(Binding::read));
-            bindings.extend(scratch_buffer.as_ref().map(Binding::write));
+/// Runs a chain, waits for it, and gives `take` the chains of q, of p, of the gradient and of the log density.
+///
+/// # Errors
+/// A [`Refusal`]; as [`Runtime::launch`] and [`Runtime::download`] where it is the host's.
+pub fn run<T>(
+    runtime: &Runtime,
+    module: &Module,
+    chain: &Chain<'_>,
+    take: impl FnOnce([&[u8]; 4]) -> T,
+) -> std::result::Result<T, Refusal> {
+    let counts = chain.counts()?;
+    let Counts { d, chains } = counts;
+    let rows = chains
+        .checked_mul(chain.k.into())
+        .ok_or(Refusal::SizeMismatch)?;
+    let mut inputs = Vec::new();
+    let inputs_at = [chain.q, chain.p, chain.extras].map(|bytes| {
+        inputs.resize(inputs.len().next_multiple_of(ALIGN as usize), 0);
+        inputs.extend_from_slice(bytes);
+        ((inputs.len() - bytes.len()) as u64, bytes.len() as u64)
+    });
+    let large = byte_len(chain.dtype, &[rows, d])?;
+    let mut end = 0;
+    let outputs_at = [large, large, large, byte_len(chain.dtype, &[rows])?].map(|len| {
+        let start = end;
+        end = len.saturating_add(start).next_multiple_of(ALIGN);
+        (start, len)
+    });
+    let inputs = runtime.upload(DType::U8, &[inputs.len() as u64], &inputs)?;
+    let outputs = runtime.reserve(end)?;
+    let range = |tensor, (offset, len), writes| Binding {
+        tensor,
+        offset,
+        len,
+        writes,
+    };
+    let mut bindings = Vec::with_capacity(9);
+    bindings.extend(inputs_at.map(|at| range(&inputs, at, false)));
+    bindings.extend(outputs_at.map(|at| range(&outputs, at, true)));
+    let (mut constants, mut scratch_buffer) = (None, None);
+    let data = match chain.layout {
+        Layout::Resident { data, .. } => data.map(|data| runtime.contiguous(data)).transpose()?,
+        _ => None,
+    };
+    if let Layout::Resident {
+        scratch, workgroup, ..
+    } = chain.layout
+    {
+        constants = Some((0, workgroup));
+        if scratch > 0 {
+            scratch_buffer = Some(runtime.reserve(byte_len(chain.dtype, &[chains, scratch])?)?);
         }
-        let launch = Launch {
-            bindings: &bindings,
-            constants: constants.as_slice(),
-            push: chain.push,
-            groups: [u32::try_from(chains).unwrap_or(u32::MAX), 1, 1],
-        };
-        self.launch(module, &launch)?;
-        let (last, len) = outputs_at[3];
-        Ok(self.read_with(&outputs.buffer, last + len, |bytes| {
-            take(outputs_at.map(|(at, len)| &bytes[at as usize..(at + len) as usize]))
-        })?)
+        // A binding that nothing uses still wants a buffer where a later one follows.
+        let spare = scratch_buffer.as_ref().map(|_| &inputs);
+        bindings.extend(data.as_ref().or(spare).map(Binding::read));
+        bindings.extend(scratch_buffer.as_ref().map(Binding::write));
     }
-
-    /// A buffer whose contents are undefined.
-    fn bytes(&self, len: u64) -> Result<Tensor> {
-        let buffer: std::sync::Arc<Buffer> = self.alloc(len, None, Patience::Waits)?;
-        Ok(Tensor::contiguous(buffer, DType::U8, &[len]))
-    }
+    let launch = Launch {
+        bindings: &bindings,
+        constants: constants.as_slice(),
+        push: chain.push,
+        groups: [u32::try_from(chains).unwrap_or(u32::MAX), 1, 1],
+    };
+    runtime.launch(module, &launch)?;
+    let (last, len) = outputs_at[3];
+    Ok(runtime.download_with(&outputs, last + len, |bytes| {
+        take(outputs_at.map(|(at, len)| &bytes[at as usize..(at + len) as usize]))
+    })?)
 }
 
 #[cfg(test)]
