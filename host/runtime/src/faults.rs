@@ -76,9 +76,6 @@ pub(crate) struct Faults(Option<Arc<[Arc<Word>]>>);
 impl Faults {
     /// Those of a result of `inputs`, whose own op sets `own`.
     pub(crate) fn of(inputs: &[&Tensor], own: Option<&Arc<Word>>, completed: u64) -> Faults {
-        if own.is_none() && inputs.iter().all(|input| input.faults.0.is_none()) {
-            return Faults(None);
-        }
         let mut words: Vec<Arc<Word>> = Vec::new();
         for word in inputs
             .iter()
@@ -91,6 +88,10 @@ impl Faults {
             }
         }
         Faults((!words.is_empty()).then(|| words.into()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     /// The word that an op of `inputs` sets instead of one of its own, when they carry many.

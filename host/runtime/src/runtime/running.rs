@@ -103,10 +103,14 @@ impl Runtime {
         let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
         buffers.extend(inputs.iter().map(|t| &*t.buffer));
         buffers.extend(results.iter().map(|t| &*t.buffer));
-        buffers.extend(scratch.iter().map(|b| &**b));
-        buffers.extend(compiled.params.as_deref());
-        buffers.extend(reports.as_deref());
-        buffers.extend(word.as_ref().map(|word| &*word.buffer));
+        if !scratch.is_empty() {
+            buffers.extend(scratch.iter().map(|b| &**b));
+        }
+        let word_buffer = word.as_ref().map(|word| &*word.buffer);
+        let own = [compiled.params.as_deref(), reports.as_deref(), word_buffer];
+        own.into_iter()
+            .flatten()
+            .for_each(|buffer| buffers.push(buffer));
         if !compiled.steps.is_empty() {
             self.stream
                 .record(&self.pipelines, &compiled.steps, &buffers)?;
@@ -121,6 +125,9 @@ impl Runtime {
 
     /// Notes which words speak of `results`.
     fn inherit(&self, inputs: &[&Tensor], own: Option<&Arc<Word>>, results: &mut [Tensor]) {
+        if own.is_none() && inputs.iter().all(|input| input.faults.is_empty()) {
+            return;
+        }
         let faults = Faults::of(inputs, own, self.stream.completed_hint());
         for result in results {
             result.faults = faults.clone();
