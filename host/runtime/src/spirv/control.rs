@@ -1,64 +1,17 @@
 //! The functions of a module: how deep their control flow nests and how large they are once they are inlined, which is
 //! what compilers of drivers do, most of them by recursion.
 
+mod nesting;
+
 use super::opcode;
+use nesting::{BOUNDED, Block, LIBRARY, Nesting, nesting};
 use std::collections::HashMap;
 
-/// How deep loops and selections, and loops alone, may nest in a module of others, through calls too.
-///
-/// The packs' 4,103 variants of a quick sweep reach 8 and 5. On lavapipe (Mesa 25.0.7) the compiler ends a process at 120
-/// selections on the stack of a scheduler, and compiles 60 loops for more than 100 s.
-const BOUNDED: Nesting = Nesting { all: 40, loops: 12 };
-/// The same in a library's module, and in generated log densities, which nest as deep as their expressions.
-const LIBRARY: Nesting = Nesting {
-    all: 256,
-    loops: 40,
-};
 /// How large a module may be once it is inlined: an instruction counts as many as its result has scalars.
 /// The packs' variants reach 17,089.
 const MAX_SIZE: u64 = 1 << 20;
 /// How deep functions may call each other. The packs' variants reach 8.
 const MAX_CALLS: u32 = 64;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Nesting {
-    all: u32,
-    loops: u32,
-}
-
-impl Nesting {
-    fn plus(self, other: Nesting) -> Nesting {
-        Nesting {
-            all: self.all + other.all,
-            loops: self.loops + other.loops,
-        }
-    }
-
-    fn max(self, other: Nesting) -> Nesting {
-        Nesting {
-            all: self.all.max(other.all),
-            loops: self.loops.max(other.loops),
-        }
-    }
-
-    fn check(self, most: Nesting) -> Result<(), String> {
-        if self.loops > most.loops {
-            return Err(format!("its loops nest deeper than {}", most.loops));
-        }
-        match self.all > most.all {
-            true => Err(format!("its control flow nests deeper than {}", most.all)),
-            false => Ok(()),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Block {
-    label: u32,
-    /// Where the construct that it heads ends, and where a loop goes on.
-    merge: Option<(u32, Option<u32>)>,
-    targets: Vec<u32>,
-}
 
 /// A function while it is read.
 #[derive(Debug)]
@@ -346,65 +299,4 @@ impl Control {
         let outside = "an instruction of a function is outside of one";
         self.open.as_mut().ok_or_else(|| outside.to_owned())
     }
-}
-
-/// How deep each block lies in loops and selections: what a merge names lies where the construct's head does, and what a
-/// head branches to lies one deeper. In structured control flow every way to a block gives it the same depth.
-fn nesting(blocks: &[Block], most: Nesting) -> Result<Vec<Nesting>, String> {
-    let mut place = HashMap::with_capacity(blocks.len());
-    for (at, block) in blocks.iter().enumerate() {
-        place.insert(block.label, at);
-    }
-    let find = |label: &u32| {
-        let found = place.get(label).copied();
-        found.ok_or_else(|| format!("a branch to {label}, which is no block of its function"))
-    };
-    let mut is_end = vec![false; blocks.len()];
-    let mut depths: Vec<Option<Nesting>> = vec![None; blocks.len()];
-    for (first, _) in blocks.iter().enumerate() {
-        // After the first, blocks that nothing reaches.
-        if depths[first].is_none() {
-            depths[first] = Some(Nesting::default());
-        } else {
-            continue;
-        }
-        let mut work = vec![first];
-        while let Some(at) = work.pop() {
-            let block = &blocks[at];
-            let depth = depths[at].unwrap_or_default();
-            depth.check(most)?;
-            let mut inside = depth;
-            let mut next = Vec::with_capacity(block.targets.len() + 2);
-            if let Some((merge, goes_on)) = &block.merge {
-                inside.all += 1;
-                inside.loops += u32::from(goes_on.is_some());
-                let ends = [(Some(merge), depth), (goes_on.as_ref(), inside)];
-                for (label, depth) in ends {
-                    let Some(label) = label else { continue };
-                    let end = find(label)?;
-                    is_end[end] = true;
-                    next.push((end, depth, true));
-                }
-            }
-            for label in &block.targets {
-                let target = find(label)?;
-                // A loop's own head is reached again from inside of it.
-                let is_head = matches!(blocks[target].merge, Some((_, Some(_))));
-                next.push((target, inside, !is_end[target] && !is_head));
-            }
-            for (target, depth, must_agree) in next {
-                match depths[target] {
-                    None => {
-                        depths[target] = Some(depth);
-                        work.push(target);
-                    }
-                    Some(known) if known != depth && must_agree && first == 0 => {
-                        return Err("its control flow is not structured".to_owned());
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-    }
-    Ok(depths.into_iter().map(Option::unwrap_or_default).collect())
 }
