@@ -1,5 +1,9 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
+#[cfg(test)]
+mod tests;
+mod text;
+
 use crate::{
     Error, Kind, Result, bounds,
     builder::Builder,
@@ -14,10 +18,10 @@ use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
-    fmt::Write as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
+use text::{Expanded, expand, readable};
 
 /// Part of every cache key: the compiler and the settings below. Change it with them.
 const COMPILER: &str = "glslang 0.9.1 vulkan1.2 spirv1.5";
@@ -222,97 +226,6 @@ impl Shaders {
     }
 }
 
-/// A shader with its includes and defines in place.
-struct Expanded {
-    text: String,
-    /// File of each source-string number in `#line` directives: its name, and what messages call it.
-    files: Vec<(String, String)>,
-}
-
-impl Expanded {
-    /// A sentence about the whole shader, with its file in front.
-    fn blamed(&self, why: &str) -> String {
-        let file = self.files.first().map_or("shader", |file| &file.1);
-        format!("{file}: {why}")
-    }
-}
-
-fn expand<'a>(
-    file: &str,
-    defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
-) -> Result<Expanded> {
-    let mut expanded = Expanded {
-        text: String::new(),
-        files: Vec::new(),
-    };
-    append(&mut expanded, file, None, defines, find)?;
-    if expanded.text.contains('\0') {
-        return Err(Error::new(
-            Kind::Shader,
-            format!("{file} contains a NUL character"),
-        ));
-    }
-    Ok(expanded)
-}
-
-fn append<'a>(
-    out: &mut Expanded,
-    file: &str,
-    included_at: Option<(&str, usize)>,
-    defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
-) -> Result<()> {
-    let Some(GlslFile { text, path }) = find(file) else {
-        let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
-        return Err(Error::new(
-            Kind::Shader,
-            format!("{place}there is no shader source named {file:?}"),
-        ));
-    };
-    let index = out.files.len();
-    let shown = path.map_or_else(|| file.to_owned(), |path| path.display().to_string());
-    out.files.push((file.to_owned(), shown.clone()));
-    if included_at.is_some() {
-        line(out, 1, index);
-    }
-    for (number, text) in (1..).zip(text.lines()) {
-        if included_at.is_none() && text.trim_start().starts_with("#version") {
-            out.text.push_str(text);
-            out.text.push('\n');
-            for (name, value) in defines {
-                line(out, number, index);
-                let value = value.replace(['\n', '\r'], " ");
-                writeln!(out.text, "#define {name} {value}").expect("writing to a String succeeds");
-            }
-            line(out, number + 1, index);
-        } else if let Some(name) = include(text) {
-            let beside = file
-                .rsplit_once('/')
-                .map(|(dir, _)| format!("{dir}/{name}"));
-            let beside = beside.filter(|name| find(name).is_some());
-            let name = beside.as_deref().unwrap_or(name);
-            if !out.files.iter().any(|f| f.0 == name) {
-                append(out, name, Some((&shown, number)), defines, find)?;
-            }
-            line(out, number + 1, index);
-        } else {
-            out.text.push_str(text);
-            out.text.push('\n');
-        }
-    }
-    Ok(())
-}
-
-fn line(out: &mut Expanded, number: usize, file: usize) {
-    writeln!(out.text, "#line {number} {file}").expect("writing to a String succeeds");
-}
-
-fn include(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix("#include")?.trim();
-    rest.strip_prefix('"')?.strip_suffix('"')
-}
-
 /// SPIR-V of a text whose includes are in place, or the compiler's log.
 pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, String> {
     // One compilation at a time: glslang's tables are process-wide.
@@ -356,33 +269,6 @@ fn translate(text: &str) -> std::result::Result<Vec<u32>, String> {
         })
 }
 
-/// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.
-fn readable(log: &str, files: &[(String, String)]) -> String {
-    let lines = log.lines().filter_map(|line| {
-        let text = line.strip_prefix("ERROR: ").unwrap_or(line).trim();
-        let noise = text.is_empty() || text.contains("compilation errors.  No code generated");
-        if noise || line.starts_with("WARNING") {
-            return None;
-        }
-        let named = text.split_once(':').and_then(|(number, rest)| {
-            Some(format!(
-                "{}:{rest}",
-                files.get(number.parse::<usize>().ok()?)?.1
-            ))
-        });
-        Some(named.unwrap_or_else(|| text.to_owned()))
-    });
-    let text = lines.take(8).collect::<Vec<_>>().join("\n");
-    if text.is_empty() {
-        format!(
-            "{} does not compile",
-            files.first().map_or("shader", |f| &f.1)
-        )
-    } else {
-        text
-    }
-}
-
 /// Largest file of the cache that is read.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -407,141 +293,4 @@ fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<(
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nx_vulkan_registry::private::{Rule, Temporary};
-
-    const MAIN: &str = "#version 450\n#include \"head.glsl\"\nlayout(local_size_x = N) in;\n\
-        layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
-    const HEAD: &str = "float twice(float x) {\n    return x * 2.0;\n}\n";
-
-    fn files(name: &str) -> Option<GlslFile<'static>> {
-        let text = match name {
-            "main.comp" => Some(MAIN),
-            "head.glsl" => Some(HEAD),
-            "broken.glsl" => Some("float twice(float x) {\n    return y;\n}\n"),
-            "broken.comp" => Some("#version 450\n#include \"broken.glsl\"\nvoid main() {}\n"),
-            "sub/main.comp" => Some(
-                "#version 450\n#include \"beside.glsl\"\n#include \"head.glsl\"\nvoid main() {}\n",
-            ),
-            "sub/beside.glsl" => Some("layout(local_size_x = 1) in;\n"),
-            "lost.comp" => Some("#version 450\n#include \"lost.glsl\"\nvoid main() {}\n"),
-            _ => None,
-        };
-        let path = (name == "broken.glsl").then_some(Path::new("/on/disk/broken.glsl"));
-        text.map(|text| GlslFile { text, path })
-    }
-
-    fn shaders(dir: &Path) -> Shaders {
-        Shaders::new(Some(Cache::open(Some((dir.to_owned(), Rule::Sticky)))))
-    }
-
-    #[test]
-    fn includes_and_defines_compile_and_land_in_the_cache() {
-        let temporary = Temporary::new().unwrap();
-        let dir = temporary.path();
-        let defines = [("N", "64"), ("VALUE", "1.5")];
-        let compile = || shaders(dir).compile("main.comp", &defines, &files, Origin::Library);
-        let module = compile().unwrap();
-        let words = module.words();
-        assert_eq!(words[0], 0x0723_0203);
-        let cached: Vec<_> = std::fs::read_dir(dir.join("shaders"))
-            .unwrap()
-            .map(|e| e.unwrap().path())
-            .collect();
-        assert_eq!(cached.len(), 1);
-        let good = std::fs::read(&cached[0]).unwrap();
-        std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
-        let again = compile().unwrap();
-        assert_eq!(
-            again.words(),
-            words,
-            "a damaged cache file is compiled anew"
-        );
-        assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
-        // Whole, but nothing that may run: its first capability is that of pointers to any memory.
-        let mut hostile = words.to_vec();
-        assert_eq!(hostile[5..7], [2 << 16 | 17, 1]);
-        hostile[6] = 5347;
-        let name = cached[0].file_name().unwrap().to_str().unwrap();
-        let folder = shaders(dir).folder().unwrap();
-        write_cached(&folder, name, &hostile).unwrap();
-        let again = compile().unwrap();
-        assert_eq!(again.words(), words, "so is one that is refused");
-        assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
-    }
-
-    #[test]
-    fn an_error_names_file_and_line_of_the_include() {
-        let error = Shaders::new(None)
-            .compile("broken.comp", &[], &files, Origin::Library)
-            .unwrap_err();
-        assert_eq!(error.kind(), Kind::Shader);
-        assert!(
-            error.to_string().starts_with("/on/disk/broken.glsl:2"),
-            "{error}"
-        );
-        let error = Shaders::new(None)
-            .compile("lost.comp", &[], &files, Origin::Library)
-            .unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn an_include_is_looked_for_beside_its_file_first() {
-        let shaders = Shaders::new(None);
-        shaders
-            .compile("sub/main.comp", &[], &files, Origin::Library)
-            .unwrap();
-    }
-
-    /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
-    #[test]
-    fn accessors_are_plain_accesses() {
-        let main = |body: &str| {
-            format!(
-                "#version 450\n#include \"tensor.glsl\"\nlayout(local_size_x = 64) in;\n\
-                 layout(set = 0, binding = 0) buffer B {{ float b[]; }};\n\
-                 void main() {{ uint i = gl_GlobalInvocationID.x; {body} }}\n"
-            )
-        };
-        let words = |text: &str| {
-            let header = nx_vulkan_abi::glsl::HEADERS
-                .iter()
-                .find(|h| h.0 == "tensor.glsl");
-            let header = header.unwrap().1;
-            let find = |name: &str| {
-                let text = if name == "main.comp" { text } else { header };
-                Some(GlslFile { text, path: None })
-            };
-            Shaders::new(None)
-                .compile("main.comp", &[], &find, Origin::Library)
-                .unwrap()
-        };
-        let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
-        let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
-        assert_eq!(plain.words(), through.words());
-    }
-
-    #[test]
-    fn an_unwritable_cache_is_reported_but_not_fatal() {
-        let shaders = shaders(Path::new("/proc/nxv/cache"));
-        shaders
-            .compile(
-                "main.comp",
-                &[("N", "1"), ("VALUE", "1.0")],
-                &files,
-                Origin::Library,
-            )
-            .unwrap();
-        assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
-    }
 }

@@ -1,0 +1,135 @@
+//! Includes, defines, messages and the cache of compiled shaders.
+
+use super::*;
+use nx_vulkan_registry::private::{Rule, Temporary};
+
+const MAIN: &str = "#version 450\n#include \"head.glsl\"\nlayout(local_size_x = N) in;\n\
+    layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
+const HEAD: &str = "float twice(float x) {\n    return x * 2.0;\n}\n";
+
+fn files(name: &str) -> Option<GlslFile<'static>> {
+    let text = match name {
+        "main.comp" => Some(MAIN),
+        "head.glsl" => Some(HEAD),
+        "broken.glsl" => Some("float twice(float x) {\n    return y;\n}\n"),
+        "broken.comp" => Some("#version 450\n#include \"broken.glsl\"\nvoid main() {}\n"),
+        "sub/main.comp" => {
+            Some("#version 450\n#include \"beside.glsl\"\n#include \"head.glsl\"\nvoid main() {}\n")
+        }
+        "sub/beside.glsl" => Some("layout(local_size_x = 1) in;\n"),
+        "lost.comp" => Some("#version 450\n#include \"lost.glsl\"\nvoid main() {}\n"),
+        _ => None,
+    };
+    let path = (name == "broken.glsl").then_some(Path::new("/on/disk/broken.glsl"));
+    text.map(|text| GlslFile { text, path })
+}
+
+fn shaders(dir: &Path) -> Shaders {
+    Shaders::new(Some(Cache::open(Some((dir.to_owned(), Rule::Sticky)))))
+}
+
+#[test]
+fn includes_and_defines_compile_and_land_in_the_cache() {
+    let temporary = Temporary::new().unwrap();
+    let dir = temporary.path();
+    let defines = [("N", "64"), ("VALUE", "1.5")];
+    let compile = || shaders(dir).compile("main.comp", &defines, &files, Origin::Library);
+    let module = compile().unwrap();
+    let words = module.words();
+    assert_eq!(words[0], 0x0723_0203);
+    let cached: Vec<_> = std::fs::read_dir(dir.join("shaders"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    assert_eq!(cached.len(), 1);
+    let good = std::fs::read(&cached[0]).unwrap();
+    std::fs::write(&cached[0], &good[..good.len() / 2]).unwrap();
+    let again = compile().unwrap();
+    assert_eq!(
+        again.words(),
+        words,
+        "a damaged cache file is compiled anew"
+    );
+    assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
+    // Whole, but nothing that may run: its first capability is that of pointers to any memory.
+    let mut hostile = words.to_vec();
+    assert_eq!(hostile[5..7], [2 << 16 | 17, 1]);
+    hostile[6] = 5347;
+    let name = cached[0].file_name().unwrap().to_str().unwrap();
+    let folder = shaders(dir).folder().unwrap();
+    write_cached(&folder, name, &hostile).unwrap();
+    let again = compile().unwrap();
+    assert_eq!(again.words(), words, "so is one that is refused");
+    assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
+}
+
+#[test]
+fn an_error_names_file_and_line_of_the_include() {
+    let error = Shaders::new(None)
+        .compile("broken.comp", &[], &files, Origin::Library)
+        .unwrap_err();
+    assert_eq!(error.kind(), Kind::Shader);
+    assert!(
+        error.to_string().starts_with("/on/disk/broken.glsl:2"),
+        "{error}"
+    );
+    let error = Shaders::new(None)
+        .compile("lost.comp", &[], &files, Origin::Library)
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_include_is_looked_for_beside_its_file_first() {
+    let shaders = Shaders::new(None);
+    shaders
+        .compile("sub/main.comp", &[], &files, Origin::Library)
+        .unwrap();
+}
+
+/// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
+#[test]
+fn accessors_are_plain_accesses() {
+    let main = |body: &str| {
+        format!(
+            "#version 450\n#include \"tensor.glsl\"\nlayout(local_size_x = 64) in;\n\
+             layout(set = 0, binding = 0) buffer B {{ float b[]; }};\n\
+             void main() {{ uint i = gl_GlobalInvocationID.x; {body} }}\n"
+        )
+    };
+    let words = |text: &str| {
+        let header = nx_vulkan_abi::glsl::HEADERS
+            .iter()
+            .find(|h| h.0 == "tensor.glsl");
+        let header = header.unwrap().1;
+        let find = |name: &str| {
+            let text = if name == "main.comp" { text } else { header };
+            Some(GlslFile { text, path: None })
+        };
+        Shaders::new(None)
+            .compile("main.comp", &[], &find, Origin::Library)
+            .unwrap()
+    };
+    let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
+    let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
+    assert_eq!(plain.words(), through.words());
+}
+
+#[test]
+fn an_unwritable_cache_is_reported_but_not_fatal() {
+    let shaders = shaders(Path::new("/proc/nxv/cache"));
+    shaders
+        .compile(
+            "main.comp",
+            &[("N", "1"), ("VALUE", "1.0")],
+            &files,
+            Origin::Library,
+        )
+        .unwrap();
+    assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
+}

@@ -1,0 +1,123 @@
+//! The text of a shader with its includes and defines in place, and messages that name the files it came from.
+
+use super::GlslFile;
+use crate::{Error, Kind, Result};
+use std::fmt::Write as _;
+
+/// A shader with its includes and defines in place.
+pub(super) struct Expanded {
+    pub(super) text: String,
+    /// File of each source-string number in `#line` directives: its name, and what messages call it.
+    pub(super) files: Vec<(String, String)>,
+}
+
+impl Expanded {
+    /// A sentence about the whole shader, with its file in front.
+    pub(super) fn blamed(&self, why: &str) -> String {
+        let file = self.files.first().map_or("shader", |file| &file.1);
+        format!("{file}: {why}")
+    }
+}
+
+pub(super) fn expand<'a>(
+    file: &str,
+    defines: &[(&str, &str)],
+    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+) -> Result<Expanded> {
+    let mut expanded = Expanded {
+        text: String::new(),
+        files: Vec::new(),
+    };
+    append(&mut expanded, file, None, defines, find)?;
+    if expanded.text.contains('\0') {
+        return Err(Error::new(
+            Kind::Shader,
+            format!("{file} contains a NUL character"),
+        ));
+    }
+    Ok(expanded)
+}
+
+fn append<'a>(
+    out: &mut Expanded,
+    file: &str,
+    included_at: Option<(&str, usize)>,
+    defines: &[(&str, &str)],
+    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+) -> Result<()> {
+    let Some(GlslFile { text, path }) = find(file) else {
+        let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
+        return Err(Error::new(
+            Kind::Shader,
+            format!("{place}there is no shader source named {file:?}"),
+        ));
+    };
+    let index = out.files.len();
+    let shown = path.map_or_else(|| file.to_owned(), |path| path.display().to_string());
+    out.files.push((file.to_owned(), shown.clone()));
+    if included_at.is_some() {
+        line(out, 1, index);
+    }
+    for (number, text) in (1..).zip(text.lines()) {
+        if included_at.is_none() && text.trim_start().starts_with("#version") {
+            out.text.push_str(text);
+            out.text.push('\n');
+            for (name, value) in defines {
+                line(out, number, index);
+                let value = value.replace(['\n', '\r'], " ");
+                writeln!(out.text, "#define {name} {value}").expect("writing to a String succeeds");
+            }
+            line(out, number + 1, index);
+        } else if let Some(name) = include(text) {
+            let beside = file
+                .rsplit_once('/')
+                .map(|(dir, _)| format!("{dir}/{name}"));
+            let beside = beside.filter(|name| find(name).is_some());
+            let name = beside.as_deref().unwrap_or(name);
+            if !out.files.iter().any(|f| f.0 == name) {
+                append(out, name, Some((&shown, number)), defines, find)?;
+            }
+            line(out, number + 1, index);
+        } else {
+            out.text.push_str(text);
+            out.text.push('\n');
+        }
+    }
+    Ok(())
+}
+
+fn line(out: &mut Expanded, number: usize, file: usize) {
+    writeln!(out.text, "#line {number} {file}").expect("writing to a String succeeds");
+}
+
+fn include(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("#include")?.trim();
+    rest.strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.
+pub(super) fn readable(log: &str, files: &[(String, String)]) -> String {
+    let lines = log.lines().filter_map(|line| {
+        let text = line.strip_prefix("ERROR: ").unwrap_or(line).trim();
+        let noise = text.is_empty() || text.contains("compilation errors.  No code generated");
+        if noise || line.starts_with("WARNING") {
+            return None;
+        }
+        let named = text.split_once(':').and_then(|(number, rest)| {
+            Some(format!(
+                "{}:{rest}",
+                files.get(number.parse::<usize>().ok()?)?.1
+            ))
+        });
+        Some(named.unwrap_or_else(|| text.to_owned()))
+    });
+    let text = lines.take(8).collect::<Vec<_>>().join("\n");
+    if text.is_empty() {
+        format!(
+            "{} does not compile",
+            files.first().map_or("shader", |f| &f.1)
+        )
+    } else {
+        text
+    }
+}
