@@ -1,19 +1,20 @@
 //! The Vulkan device: finding one, opening it, and what it can do.
 
+mod facts;
 mod instance;
 mod lost;
 
 use crate::{Error, Kind, Result, exit};
+use facts::{Facts, features, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance};
-use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
+use nx_vulkan_abi::DeviceInfo;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use vulkano::{
     Version, VulkanObject,
     device::{
-        Device as VkDevice, DeviceCreateInfo, DeviceExtensions, DeviceFeatures, Queue,
-        QueueCreateInfo, QueueFlags,
-        physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
+        Device as VkDevice, DeviceCreateInfo, Queue, QueueCreateInfo, QueueFlags,
+        physical::{PhysicalDevice, PhysicalDeviceType},
     },
     instance::Instance,
 };
@@ -64,30 +65,6 @@ pub struct Device {
     facts: Facts,
     /// Why it was lost, once it is.
     lost: OnceLock<String>,
-}
-
-/// Owned form of the ABI's `DeviceInfo`.
-#[derive(Debug, Clone)]
-struct Facts {
-    vendor: u32,
-    device: u32,
-    driver: u32,
-    api: u32,
-    kind: DeviceKind,
-    subgroup_size: u32,
-    min_subgroup_size: u32,
-    max_subgroup_size: u32,
-    shared_bytes: u32,
-    push_bytes: u32,
-    max_invocations: u32,
-    compute_units: u32,
-    max_workgroup_size: [u32; 3],
-    max_groups: [u32; 3],
-    max_buffer_range: u64,
-    buffer_align: u64,
-    features: Features,
-    robust_pipelines: bool,
-    bounds_bindings: bool,
 }
 
 /// The Vulkan loader crashes when two threads open devices at the same time (seen with 1.4.309).
@@ -146,7 +123,7 @@ impl Device {
         let queue = queues
             .next()
             .ok_or_else(|| no_device("the device has no queue".to_owned()))?;
-        let facts = facts(&physical, &enabled);
+        let facts = Facts::new(&physical, &enabled);
         Ok(Arc::new(Device {
             vk,
             queue,
@@ -163,28 +140,7 @@ impl Device {
 
     /// Limits and capabilities, as packs see them.
     pub fn info(&self) -> DeviceInfo<'_> {
-        let f = &self.facts;
-        DeviceInfo {
-            name: self.summary.name.as_str().into(),
-            vendor: f.vendor,
-            device: f.device,
-            driver: f.driver,
-            api: f.api,
-            kind: f.kind,
-            subgroup_size: f.subgroup_size,
-            min_subgroup_size: f.min_subgroup_size,
-            max_subgroup_size: f.max_subgroup_size,
-            shared_bytes: f.shared_bytes,
-            push_bytes: f.push_bytes,
-            max_invocations: f.max_invocations,
-            compute_units: f.compute_units,
-            max_workgroup_size: f.max_workgroup_size,
-            max_groups: f.max_groups,
-            max_buffer_range: f.max_buffer_range,
-            buffer_align: f.buffer_align,
-            features: f.features,
-            ..DeviceInfo::default()
-        }
+        self.facts.info(&self.summary.name)
     }
 
     pub(crate) fn handle(&self) -> ash::vk::Device {
@@ -325,120 +281,4 @@ fn queue_family(device: &PhysicalDevice) -> Option<u32> {
         })
     };
     compute(false).or_else(|| compute(true)).map(|i| i as u32)
-}
-
-/// Extensions and features to enable: what nx_vulkan needs, and of what packs can use all the device has.
-fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
-    let (s, e) = (device.supported_features(), device.supported_extensions());
-    let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
-    let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
-    let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
-    let extensions = DeviceExtensions {
-        khr_push_descriptor: true,
-        ext_pipeline_robustness: robust,
-        ext_robustness2: bounded,
-        khr_cooperative_matrix: coopmat,
-        khr_portability_subset: e.khr_portability_subset,
-        ext_memory_budget: e.ext_memory_budget,
-        ..DeviceExtensions::empty()
-    };
-    let enabled = DeviceFeatures {
-        timeline_semaphore: true,
-        pipeline_robustness: robust,
-        robust_buffer_access: (bounded || !robust) && s.robust_buffer_access,
-        robust_buffer_access2: bounded,
-        cooperative_matrix: coopmat,
-        shader_float64: s.shader_float64,
-        shader_int64: s.shader_int64,
-        shader_int16: s.shader_int16,
-        shader_int8: s.shader_int8,
-        shader_float16: s.shader_float16,
-        storage_buffer8_bit_access: s.storage_buffer8_bit_access,
-        storage_buffer16_bit_access: s.storage_buffer16_bit_access,
-        shader_buffer_int64_atomics: s.shader_buffer_int64_atomics,
-        shader_subgroup_extended_types: s.shader_subgroup_extended_types,
-        vulkan_memory_model: s.vulkan_memory_model,
-        vulkan_memory_model_device_scope: s.vulkan_memory_model_device_scope,
-        subgroup_size_control: s.subgroup_size_control && s.compute_full_subgroups,
-        compute_full_subgroups: s.subgroup_size_control && s.compute_full_subgroups,
-        ..DeviceFeatures::empty()
-    };
-    (extensions, enabled)
-}
-
-fn features(
-    f: &DeviceFeatures,
-    p: &vulkano::device::DeviceProperties,
-    e: &DeviceExtensions,
-) -> Features {
-    let subgroup = |wanted: SubgroupFeatures| {
-        p.subgroup_supported_operations
-            .is_some_and(|s| s.contains(wanted))
-            && p.subgroup_supported_stages
-                .is_some_and(|s| s.intersects(vulkano::shader::ShaderStages::COMPUTE))
-    };
-    let arithmetic = SubgroupFeatures::BASIC
-        | SubgroupFeatures::VOTE
-        | SubgroupFeatures::ARITHMETIC
-        | SubgroupFeatures::BALLOT;
-    let rows = [
-        (f.shader_float64, Features::FP64),
-        (f.shader_int64, Features::INT64),
-        (f.shader_int16, Features::INT16),
-        (f.shader_int8, Features::INT8),
-        (f.shader_float16, Features::FP16),
-        (f.storage_buffer8_bit_access, Features::STORAGE8),
-        (f.storage_buffer16_bit_access, Features::STORAGE16),
-        (subgroup(arithmetic), Features::SUBGROUP_ARITHMETIC),
-        (
-            subgroup(SubgroupFeatures::SHUFFLE),
-            Features::SUBGROUP_SHUFFLE,
-        ),
-        (
-            e.khr_cooperative_matrix && f.cooperative_matrix,
-            Features::COOPMAT,
-        ),
-        (
-            f.vulkan_memory_model && f.vulkan_memory_model_device_scope,
-            Features::MEMORY_MODEL,
-        ),
-        (
-            f.subgroup_size_control && f.compute_full_subgroups,
-            Features::SUBGROUP_SIZE_CONTROL,
-        ),
-        (f.shader_buffer_int64_atomics, Features::INT64_ATOMICS),
-    ];
-    rows.iter()
-        .filter(|row| row.0)
-        .fold(Features::NONE, |set, row| set.with(row.1))
-}
-
-fn facts(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
-    let p = device.properties();
-    let features = features(enabled, p, device.supported_extensions());
-    let controlled = |size: Option<u32>| {
-        size.filter(|_| features.has(Features::SUBGROUP_SIZE_CONTROL))
-            .unwrap_or(0)
-    };
-    Facts {
-        vendor: p.vendor_id,
-        device: p.device_id,
-        driver: p.driver_version,
-        api: p.api_version.try_into().unwrap_or_default(),
-        kind: DeviceKind(kind(device).1),
-        subgroup_size: p.subgroup_size.unwrap_or(1),
-        min_subgroup_size: controlled(p.min_subgroup_size),
-        max_subgroup_size: controlled(p.max_subgroup_size),
-        shared_bytes: p.max_compute_shared_memory_size,
-        push_bytes: p.max_push_constants_size,
-        max_invocations: p.max_compute_work_group_invocations,
-        compute_units: p.shader_sm_count.unwrap_or(0),
-        max_workgroup_size: p.max_compute_work_group_size,
-        max_groups: p.max_compute_work_group_count,
-        max_buffer_range: p.max_storage_buffer_range.into(),
-        buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
-        features,
-        robust_pipelines: enabled.pipeline_robustness,
-        bounds_bindings: enabled.robust_buffer_access2,
-    }
 }

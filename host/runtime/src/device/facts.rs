@@ -1,0 +1,143 @@
+//! What a device can do, and what of it is enabled.
+
+use super::kind;
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
+use vulkano::device::{
+    DeviceExtensions, DeviceFeatures, DeviceProperties,
+    physical::{PhysicalDevice, SubgroupFeatures},
+};
+
+/// What is known of an open device.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    /// Without its name.
+    info: DeviceInfo<'static>,
+    pub(super) robust_pipelines: bool,
+    pub(super) bounds_bindings: bool,
+}
+
+impl Facts {
+    pub(super) fn new(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
+        let p = device.properties();
+        let features = features(enabled, p, device.supported_extensions());
+        let controlled = |size: Option<u32>| {
+            size.filter(|_| features.has(Features::SUBGROUP_SIZE_CONTROL))
+                .unwrap_or(0)
+        };
+        let info = DeviceInfo {
+            vendor: p.vendor_id,
+            device: p.device_id,
+            driver: p.driver_version,
+            api: p.api_version.try_into().unwrap_or_default(),
+            kind: DeviceKind(kind(device).1),
+            subgroup_size: p.subgroup_size.unwrap_or(1),
+            min_subgroup_size: controlled(p.min_subgroup_size),
+            max_subgroup_size: controlled(p.max_subgroup_size),
+            shared_bytes: p.max_compute_shared_memory_size,
+            push_bytes: p.max_push_constants_size,
+            max_invocations: p.max_compute_work_group_invocations,
+            compute_units: p.shader_sm_count.unwrap_or(0),
+            max_workgroup_size: p.max_compute_work_group_size,
+            max_groups: p.max_compute_work_group_count,
+            max_buffer_range: p.max_storage_buffer_range.into(),
+            buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
+            features,
+            ..DeviceInfo::default()
+        };
+        Facts {
+            info,
+            robust_pipelines: enabled.pipeline_robustness,
+            bounds_bindings: enabled.robust_buffer_access2,
+        }
+    }
+
+    /// As packs see them, with the name of the device.
+    pub(super) fn info<'a>(&self, name: &'a str) -> DeviceInfo<'a> {
+        DeviceInfo {
+            name: name.into(),
+            ..self.info
+        }
+    }
+}
+
+/// Extensions and features to enable: what nx_vulkan needs, and of what packs can use all the device has.
+pub(super) fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
+    let (s, e) = (device.supported_features(), device.supported_extensions());
+    let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
+    let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
+    let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
+    let extensions = DeviceExtensions {
+        khr_push_descriptor: true,
+        ext_pipeline_robustness: robust,
+        ext_robustness2: bounded,
+        khr_cooperative_matrix: coopmat,
+        khr_portability_subset: e.khr_portability_subset,
+        ext_memory_budget: e.ext_memory_budget,
+        ..DeviceExtensions::empty()
+    };
+    let enabled = DeviceFeatures {
+        timeline_semaphore: true,
+        pipeline_robustness: robust,
+        robust_buffer_access: (bounded || !robust) && s.robust_buffer_access,
+        robust_buffer_access2: bounded,
+        cooperative_matrix: coopmat,
+        shader_float64: s.shader_float64,
+        shader_int64: s.shader_int64,
+        shader_int16: s.shader_int16,
+        shader_int8: s.shader_int8,
+        shader_float16: s.shader_float16,
+        storage_buffer8_bit_access: s.storage_buffer8_bit_access,
+        storage_buffer16_bit_access: s.storage_buffer16_bit_access,
+        shader_buffer_int64_atomics: s.shader_buffer_int64_atomics,
+        shader_subgroup_extended_types: s.shader_subgroup_extended_types,
+        vulkan_memory_model: s.vulkan_memory_model,
+        vulkan_memory_model_device_scope: s.vulkan_memory_model_device_scope,
+        subgroup_size_control: s.subgroup_size_control && s.compute_full_subgroups,
+        compute_full_subgroups: s.subgroup_size_control && s.compute_full_subgroups,
+        ..DeviceFeatures::empty()
+    };
+    (extensions, enabled)
+}
+
+pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExtensions) -> Features {
+    let subgroup = |wanted: SubgroupFeatures| {
+        p.subgroup_supported_operations
+            .is_some_and(|s| s.contains(wanted))
+            && p.subgroup_supported_stages
+                .is_some_and(|s| s.intersects(vulkano::shader::ShaderStages::COMPUTE))
+    };
+    let arithmetic = SubgroupFeatures::BASIC
+        | SubgroupFeatures::VOTE
+        | SubgroupFeatures::ARITHMETIC
+        | SubgroupFeatures::BALLOT;
+    let rows = [
+        (f.shader_float64, Features::FP64),
+        (f.shader_int64, Features::INT64),
+        (f.shader_int16, Features::INT16),
+        (f.shader_int8, Features::INT8),
+        (f.shader_float16, Features::FP16),
+        (f.storage_buffer8_bit_access, Features::STORAGE8),
+        (f.storage_buffer16_bit_access, Features::STORAGE16),
+        (subgroup(arithmetic), Features::SUBGROUP_ARITHMETIC),
+        (
+            subgroup(SubgroupFeatures::SHUFFLE),
+            Features::SUBGROUP_SHUFFLE,
+        ),
+        (
+            e.khr_cooperative_matrix && f.cooperative_matrix,
+            Features::COOPMAT,
+        ),
+        (
+            f.vulkan_memory_model && f.vulkan_memory_model_device_scope,
+            Features::MEMORY_MODEL,
+        ),
+        (
+            f.subgroup_size_control && f.compute_full_subgroups,
+            Features::SUBGROUP_SIZE_CONTROL,
+        ),
+        (f.shader_buffer_int64_atomics, Features::INT64_ATOMICS),
+    ];
+    rows.iter()
+        .filter(|row| row.0)
+        .fold(Features::NONE, |set, row| set.with(row.1))
+}
