@@ -5,6 +5,7 @@
 //! loaded or by the first such shader, and kept while there are more.
 
 mod message;
+mod passed;
 mod serve;
 mod worker;
 
@@ -12,10 +13,11 @@ pub use serve::serve;
 
 use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
 use message::{Job, Reply};
-use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache, hex, log, private::Folder};
+use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache, log};
+use passed::Passed;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError,
@@ -29,9 +31,6 @@ use worker::{Ended, Limits, Worker};
 pub const VERB: &str = "build-server";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Folder, in the cache folder, of the notes of what passed.
-const NOTES: &str = "built";
 
 /// Children that work at the same time; further jobs wait for their turn.
 const MAX_WORKERS: usize = 2;
@@ -61,12 +60,10 @@ pub(crate) struct Builder {
     program: Option<PathBuf>,
     /// UUID of the device that is built for; an empty one is the best.
     device: OnceLock<String>,
-    /// Where what passed is noted.
-    cache: Option<Arc<Cache>>,
     time: Duration,
     workers: Mutex<Workers>,
     freed: Condvar,
-    passed: Mutex<HashSet<[u8; 32]>>,
+    passed: Passed,
     failed: Mutex<HashMap<[u8; 32], Failure>>,
     stop: AtomicBool,
 }
@@ -89,9 +86,9 @@ impl Builder {
     /// job may take `time`. What passed is noted in the cache folder.
     pub(crate) fn new(program: Option<PathBuf>, cache: &Arc<Cache>, time: Duration) -> Builder {
         Builder {
-            cache: Some(cache.clone()),
             program,
             time,
+            passed: Passed::new(cache),
             ..Builder::default()
         }
     }
@@ -169,11 +166,11 @@ impl Builder {
             .chain_update(device.pipeline_cache_uuid())
             .finalize()
             .into();
-        if self.has_passed(&key) {
+        if self.passed.has(&key) {
             return Ok(None);
         }
         let built = self.build(program, key, spec)?;
-        self.note(key);
+        self.passed.add(key);
         Ok(Some(built))
     }
 
@@ -356,41 +353,6 @@ impl Builder {
             worker,
         })
     }
-
-    fn has_passed(&self, key: &[u8; 32]) -> bool {
-        if lock(&self.passed).contains(key) {
-            return true;
-        }
-        let (name, text) = (note_name(key), note(key));
-        let noted = self.notes().is_some_and(|notes| {
-            let there = notes.read(&name, text.len() as u64);
-            there.is_ok_and(|there| there.as_deref() == Some(text.as_bytes()))
-        });
-        if noted {
-            self.remember(*key);
-        }
-        noted
-    }
-
-    fn note(&self, key: [u8; 32]) {
-        self.remember(key);
-        if let Some(notes) = self.notes() {
-            // Without the note it is tried again in the next process, which costs milliseconds.
-            drop(notes.write(&note_name(&key), &[note(&key).as_bytes()], false));
-        }
-    }
-
-    fn notes(&self) -> Option<Folder> {
-        self.cache.as_ref()?.within(NOTES).ok()
-    }
-
-    fn remember(&self, key: [u8; 32]) {
-        let mut passed = lock(&self.passed);
-        if passed.len() >= MAX_REMEMBERED {
-            passed.clear();
-        }
-        passed.insert(key);
-    }
 }
 
 /// The right to have one child at work; what is left in `worker` at its end waits for the next job.
@@ -417,14 +379,6 @@ impl Drop for Turn<'_> {
         drop(workers);
         self.builder.freed.notify_one();
     }
-}
-
-fn note_name(key: &[u8; 32]) -> String {
-    format!("{}.built", hex(key))
-}
-
-fn note(key: &[u8; 32]) -> String {
-    format!("nxv {VERSION}: {} was built\n", hex(key))
 }
 
 fn senseless() -> String {
