@@ -3,12 +3,14 @@
 //! An event of the file system only says "look again"; what changed is found by looking. Folders are watched, not
 //! files, since editors and builds replace files by renaming.
 
+mod folders;
+
 use super::{Event, EventKind, lock};
 use crate::Runtime;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use folders::Folders;
 use nx_vulkan_registry::{Places, folder};
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::BTreeMap,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -275,132 +277,4 @@ fn listed(folder: &Path, depth: usize, skipped: &[&str], f: &mut dyn FnMut(&Path
             listed(&path, depth - 1, skipped, f);
         }
     }
-}
-
-/// The folders that the system watches for us.
-struct Folders {
-    shared: Arc<Shared>,
-    watcher: Option<RecommendedWatcher>,
-    /// Device and inode of each, since a folder may be deleted and made again.
-    watched: BTreeMap<PathBuf, (u64, u64)>,
-    told: bool,
-    polling: bool,
-}
-
-impl Folders {
-    fn new(shared: &Arc<Shared>) -> Folders {
-        Folders {
-            shared: shared.clone(),
-            watcher: None,
-            watched: BTreeMap::new(),
-            told: false,
-            polling: false,
-        }
-    }
-
-    /// Whether changes are only found by looking now and then.
-    fn polls(&self) -> bool {
-        self.polling
-    }
-
-    /// Watches what the table names; what cannot be watched is told once and looked at now and then.
-    fn follow(&mut self, places: &Places, poll: u64) -> Option<String> {
-        if poll > 0 {
-            self.watcher = None;
-            self.watched.clear();
-            return None;
-        }
-        let trouble = self.update(places).err()?;
-        self.polling = true;
-        let first = !std::mem::replace(&mut self.told, true);
-        first.then(|| {
-            format!(
-                "the system does not tell when files change ({trouble}); they are looked at every {} s",
-                POLL.as_secs()
-            )
-        })
-    }
-
-    fn update(&mut self, places: &Places) -> notify::Result<()> {
-        if self.watcher.is_none() {
-            let shared = self.shared.clone();
-            // Looking opens folders and files too, and must not look like a change.
-            let on_event = move |event: notify::Result<notify::Event>| match event {
-                Ok(event) if is_reading(&event.kind) => {}
-                _ => shared.touch(),
-            };
-            self.watcher = Some(notify::recommended_watcher(on_event)?);
-        }
-        let Some(watcher) = &mut self.watcher else {
-            return Ok(());
-        };
-        let wanted = wanted(places);
-        self.watched.retain(|path, identity| {
-            let stays = wanted.get(path) == Some(identity);
-            if !stays {
-                // It may be gone already, and its watch with it.
-                drop(watcher.unwatch(path));
-            }
-            stays
-        });
-        for (path, identity) in wanted {
-            if let Entry::Vacant(unwatched) = self.watched.entry(path) {
-                watcher.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
-                unwatched.insert(identity);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn is_reading(kind: &notify::EventKind) -> bool {
-    use notify::event::{AccessKind, AccessMode};
-    let written = AccessKind::Close(AccessMode::Write);
-    matches!(kind, notify::EventKind::Access(access) if *access != written)
-}
-
-/// Every folder in which something may change, by device and inode. For one that is missing, the nearest above it.
-fn wanted(places: &Places) -> BTreeMap<PathBuf, (u64, u64)> {
-    let above_registry = places.registry.as_deref().and_then(Path::parent);
-    let above_registry = above_registry.map(|folder| match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    });
-    let above_named = places.named.iter().filter_map(|path| path.parent());
-    let roots = places
-        .search
-        .iter()
-        .chain(&places.watched)
-        .map(PathBuf::as_path)
-        .chain(above_named);
-    let mut wanted = BTreeMap::new();
-    let mut add = |path: &Path| {
-        if let Ok(meta) = path.metadata() {
-            wanted.insert(path.to_owned(), (meta.dev(), meta.ino()));
-        }
-    };
-    for root in roots.chain(above_registry) {
-        let nearest = root.ancestors().find(|path| path.is_dir());
-        nearest.into_iter().for_each(&mut add);
-    }
-    for pack in packs_without_code(places) {
-        add(&pack);
-        within(&pack, &mut |path, is_folder| {
-            if is_folder {
-                add(path);
-            }
-        });
-    }
-    let depths = [(&places.search, 0), (&places.watched, MAX_DEPTH)];
-    for (folder, depth) in depths
-        .iter()
-        .flat_map(|(all, depth)| all.iter().map(move |f| (f, *depth)))
-    {
-        below(folder, depth, &mut |path, is_folder| {
-            if is_folder {
-                add(path);
-            }
-        });
-    }
-    wanted
 }
