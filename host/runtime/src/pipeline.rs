@@ -1,6 +1,7 @@
 //! Compute pipelines: made raw, kept by content.
 
 mod build;
+mod layout;
 
 use crate::{
     Result,
@@ -11,6 +12,7 @@ use crate::{
     spirv::{Module, Origin},
 };
 use ash::vk;
+use layout::Layout;
 use nx_vulkan_registry::cache::Cache;
 use sha2::{Digest, Sha256};
 use std::{
@@ -24,15 +26,6 @@ pub(crate) struct Pipeline {
     device: Arc<Device>,
     pipeline: vk::Pipeline,
     layout: Layout,
-}
-
-/// How the arguments of a dispatch are handed over. Pipelines of equal numbers of bindings and push bytes share one.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    set: vk::DescriptorSetLayout,
-    pipeline: vk::PipelineLayout,
-    /// Takes the bindings as an array of `VkDescriptorBufferInfo`; null where there are none.
-    template: vk::DescriptorUpdateTemplate,
 }
 
 /// What makes a pipeline.
@@ -249,79 +242,7 @@ impl Pipelines {
         if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
             return Ok(*found);
         }
-        let _inside = self.device.enter()?;
-        let fns = self.device.vk.fns();
-        let slots: Vec<_> = (0..bindings)
-            .map(|binding| {
-                vk::DescriptorSetLayoutBinding::default()
-                    .binding(binding)
-                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
-                    .descriptor_count(1)
-                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            })
-            .collect();
-        let set_info = vk::DescriptorSetLayoutCreateInfo::default()
-            .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
-            .bindings(&slots);
-        let mut set = vk::DescriptorSetLayout::null();
-        let ranges = [vk::PushConstantRange::default()
-            .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            .size(push_bytes)];
-        let mut layout = vk::PipelineLayout::null();
-        let size = size_of::<vk::DescriptorBufferInfo>();
-        let entries: Vec<_> = (0..bindings)
-            .map(|binding| {
-                vk::DescriptorUpdateTemplateEntry::default()
-                    .dst_binding(binding)
-                    .descriptor_count(1)
-                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
-                    .offset(binding as usize * size)
-                    .stride(size)
-            })
-            .collect();
-        let mut template = vk::DescriptorUpdateTemplate::null();
-        // SAFETY: the infos outlive the calls.
-        unsafe {
-            let code = (fns.v1_0.create_descriptor_set_layout)(
-                self.device.handle(),
-                &set_info,
-                std::ptr::null(),
-                &mut set,
-            );
-            self.device.check("vkCreateDescriptorSetLayout", code)?;
-            let sets = [set];
-            let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
-            if push_bytes > 0 {
-                info = info.push_constant_ranges(&ranges);
-            }
-            let code = (fns.v1_0.create_pipeline_layout)(
-                self.device.handle(),
-                &info,
-                std::ptr::null(),
-                &mut layout,
-            );
-            self.device.check("vkCreatePipelineLayout", code)?;
-            if bindings > 0 {
-                let info = vk::DescriptorUpdateTemplateCreateInfo::default()
-                    .descriptor_update_entries(&entries)
-                    .template_type(vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR)
-                    .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
-                    .pipeline_layout(layout);
-                let code = (fns.v1_1.create_descriptor_update_template)(
-                    self.device.handle(),
-                    &info,
-                    std::ptr::null(),
-                    &mut template,
-                );
-                self.device
-                    .check("vkCreateDescriptorUpdateTemplate", code)?;
-            }
-        }
-        let layout = Layout {
-            set,
-            pipeline: layout,
-            template,
-        };
+        let layout = Layout::new(&self.device, bindings, push_bytes)?;
         state.layouts.insert((bindings, push_bytes), layout);
         Ok(layout)
     }
@@ -386,20 +307,9 @@ impl Drop for Pipelines {
         let Some(_inside) = self.device.enter_to_destroy() else {
             return;
         };
-        let fns = self.device.vk.fns();
-        let layouts: Vec<_> = self.lock().layouts.drain().map(|(_, all)| all).collect();
-        let device = self.device.handle();
-        // SAFETY: the handles are ours; layouts may go before the pipelines made with them.
-        unsafe {
-            for layout in layouts {
-                (fns.v1_1.destroy_descriptor_update_template)(
-                    device,
-                    layout.template,
-                    std::ptr::null(),
-                );
-                (fns.v1_0.destroy_pipeline_layout)(device, layout.pipeline, std::ptr::null());
-                (fns.v1_0.destroy_descriptor_set_layout)(device, layout.set, std::ptr::null());
-            }
+        for (_, layout) in self.lock().layouts.drain() {
+            // SAFETY: layouts may go before the pipelines made with them.
+            unsafe { layout.destroy(&self.device) };
         }
     }
 }
