@@ -1,31 +1,28 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
+mod ask;
+
 use crate::{
     Error, Kind, Request, Result,
     device::Device,
     failures::Failures,
-    faults::Site,
     measured::Measured,
     memory::Buffer,
     pipeline::Pipelines,
-    plan::{self, Compiled, Sizes},
+    plan::Compiled,
     shader::Shaders,
     tensor::{Tensor, operands},
 };
-use nx_vulkan_abi as abi;
+use ask::Pass;
 use nx_vulkan_abi::InputAs;
 use nx_vulkan_ops::{kernels, request::Shapes};
 use nx_vulkan_registry::{
-    Asked, CandidateKernel, CandidateOutcome, KernelEntry, OnError, RuleVerdict, Table,
-    request::{Operand, with_abi},
+    Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, Table, request::Operand,
 };
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-
-/// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
-const MAX_ASKED_RANK: usize = 16;
 
 /// Who runs one kind of request.
 #[derive(Debug)]
@@ -178,7 +175,7 @@ impl Planner<'_> {
     ) -> Result<Route> {
         request.check()?;
         let entry = &self.table.packs[pack].kernels[kernel];
-        let name = format!("{}/{}", self.table.packs[pack].id, entry.id);
+        let name = self.name(CandidateKernel::Pack(pack, kernel));
         let (inputs, outputs) = request.types();
         entry
             .takes(&inputs, &outputs, self.device.info().features)
@@ -238,17 +235,13 @@ impl Planner<'_> {
             outputs: &shapes.1,
             device: &self.device.info(),
             measured: &|kernel| {
-                let (name, sha256) = match kernel {
-                    CandidateKernel::Pack(pack, kernel) => {
-                        let pack = &self.table.packs[pack];
-                        let name = format!("{}/{}", pack.id, pack.kernels[kernel].id);
-                        (name, pack.sha256.as_str())
-                    }
-                    CandidateKernel::Host => ("host".to_owned(), ""),
+                let sha256 = match kernel {
+                    CandidateKernel::Pack(pack, _) => self.table.packs[pack].sha256.as_str(),
+                    CandidateKernel::Host => "",
                 };
-                let kernel = (name.as_str(), sha256);
+                let name = self.name(kernel);
                 self.measured
-                    .time(&request.op, &shapes.0, &shapes.1, kernel)
+                    .time(&request.op, &shapes.0, &shapes.1, (&name, sha256))
             },
         })
     }
@@ -264,13 +257,7 @@ impl Planner<'_> {
             host_forbidden: false,
         };
         for candidate in self.with_asked(request, &shapes, |asked| self.table.candidates(asked)) {
-            let name = match candidate.kernel {
-                CandidateKernel::Pack(pack, kernel) => {
-                    let pack = &self.table.packs[pack];
-                    format!("{}/{}", pack.id, pack.kernels[kernel].id)
-                }
-                CandidateKernel::Host => "host".to_owned(),
-            };
+            let name = self.name(candidate.kernel);
             let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
                 _ if answer.picked.is_some() => {
                     ("not asked", "an earlier kernel was picked".to_owned())
@@ -345,129 +332,17 @@ impl Planner<'_> {
         limit > 0 && self.failures.of(pack, &pack.kernels[kernel]) >= limit
     }
 
-    fn ask_kernel(
-        &self,
-        pack: usize,
-        kernel: &KernelEntry,
-        request: &Request<'_, Operand>,
-    ) -> Passed {
-        if let Some(rank) = request.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
-            return Err(Pass::Declined(format!(
-                "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
-            )));
-        }
-        match self.reply(kernel, request)? {
-            Answered::Plan(plan) => self.compile((pack, kernel), request, &plan, Vec::new()),
-            Answered::InputsAs(_) if request.op == "as_type" => Err(Pass::Declined(
-                "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
-            )),
-            Answered::InputsAs(prepare) => {
-                let mut operands = request.inputs.to_vec();
-                for InputAs {
-                    index,
-                    dtype,
-                    spare,
-                } in &prepare
-                {
-                    let input = operands
-                        .get_mut(*index as usize)
-                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
-                    let Some(input) = input else {
-                        let what =
-                            format!("it asks for input {index} as {dtype}, which does not exist");
-                        return Err(Pass::Failed(Error::new(Kind::Pack, what)));
-                    };
-                    *input = Operand::contiguous(*dtype, &input.shape);
-                }
-                let prepared = request.over(operands);
-                match self.reply(kernel, &prepared)? {
-                    Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
-                    Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
-                        Kind::Pack,
-                        format!(
-                            "it asks for inputs in another form twice: {prepare:?}, then {again:?}"
-                        ),
-                    ))),
-                }
+    /// `pack/kernel`, or `host`.
+    fn name(&self, kernel: CandidateKernel) -> String {
+        match kernel {
+            CandidateKernel::Pack(pack, kernel) => {
+                let pack = &self.table.packs[pack];
+                format!("{}/{}", pack.id, pack.kernels[kernel].id)
             }
-        }
-    }
-
-    fn compile(
-        &self,
-        (pack, kernel): (usize, &KernelEntry),
-        request: &Request<'_, Operand>,
-        plan: &abi::Plan,
-        prepare: Vec<InputAs>,
-    ) -> Passed {
-        let inputs: Vec<u64> = request.inputs.iter().map(|o| o.storage_len).collect();
-        let outputs: Vec<u64> = request
-            .outputs
-            .iter()
-            .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
-            .collect();
-        let sizes = Sizes {
-            inputs: &inputs,
-            outputs: &outputs,
-        };
-        let pack = (&self.table.packs[pack], kernel.needs);
-        let made = plan::compile(
-            plan,
-            pack,
-            sizes,
-            Site::of(request),
-            self.device,
-            self.shaders,
-            self.pipelines,
-        );
-        made.map(|(compiled, params)| (compiled, params, prepare))
-            .map_err(Pass::Failed)
-    }
-
-    fn reply(
-        &self,
-        kernel: &KernelEntry,
-        request: &Request<'_, Operand>,
-    ) -> std::result::Result<Answered, Pass> {
-        let info = self.device.info();
-        let reply = with_abi(request, &info, |request| kernel.plan(request));
-        match reply.outcome {
-            _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
-            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
-            abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
-                Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
-            }
-            abi::Outcome::DECLINE => Err(Pass::Declined(reply.message.to_string())),
-            abi::Outcome::ERROR => {
-                let blame = match reply.fault {
-                    abi::Fault::HOST => "the pack says the request is wrong",
-                    abi::Fault::PANIC => "the pack panicked in plan",
-                    _ => "the pack failed",
-                };
-                Err(Pass::Failed(Error::new(
-                    Kind::Pack,
-                    format!("{blame}: {}", reply.message),
-                )))
-            }
-            other => Err(Pass::Failed(Error::new(
-                Kind::Pack,
-                format!("the pack answered with outcome {}", other.0),
-            ))),
+            CandidateKernel::Host => "host".to_owned(),
         }
     }
 }
-
-enum Answered {
-    Plan(abi::Plan),
-    InputsAs(Vec<InputAs>),
-}
-
-enum Pass {
-    Declined(String),
-    Failed(Error),
-}
-
-type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
 
 fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });

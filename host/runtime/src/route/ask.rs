@@ -1,0 +1,144 @@
+//! Asking one kernel: its reply, the form in which it wants its inputs, and its plan made ready.
+
+use super::Planner;
+use crate::{
+    Error, Kind, Request,
+    faults::Site,
+    plan::{self, Compiled, Sizes},
+};
+use nx_vulkan_abi as abi;
+use nx_vulkan_abi::InputAs;
+use nx_vulkan_registry::{
+    KernelEntry,
+    request::{Operand, with_abi},
+};
+
+/// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
+const MAX_ASKED_RANK: usize = 16;
+
+enum Answered {
+    Plan(abi::Plan),
+    InputsAs(Vec<InputAs>),
+}
+
+/// Why a kernel does not run a request.
+pub(super) enum Pass {
+    Declined(String),
+    Failed(Error),
+}
+
+/// A compiled plan, its params, and the inputs to be made ready first.
+pub(super) type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
+
+impl Planner<'_> {
+    pub(super) fn ask_kernel(
+        &self,
+        pack: usize,
+        kernel: &KernelEntry,
+        request: &Request<'_, Operand>,
+    ) -> Passed {
+        if let Some(rank) = request.rank().filter(|&rank| rank > MAX_ASKED_RANK) {
+            return Err(Pass::Declined(format!(
+                "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
+            )));
+        }
+        match self.reply(kernel, request)? {
+            Answered::Plan(plan) => self.compile((pack, kernel), request, &plan, Vec::new()),
+            Answered::InputsAs(_) if request.op == "as_type" => Err(Pass::Declined(
+                "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
+            )),
+            Answered::InputsAs(prepare) => {
+                let mut operands = request.inputs.to_vec();
+                for InputAs {
+                    index,
+                    dtype,
+                    spare,
+                } in &prepare
+                {
+                    let input = operands
+                        .get_mut(*index as usize)
+                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
+                    let Some(input) = input else {
+                        let what =
+                            format!("it asks for input {index} as {dtype}, which does not exist");
+                        return Err(Pass::Failed(Error::new(Kind::Pack, what)));
+                    };
+                    *input = Operand::contiguous(*dtype, &input.shape);
+                }
+                let prepared = request.over(operands);
+                match self.reply(kernel, &prepared)? {
+                    Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
+                    Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
+                        Kind::Pack,
+                        format!(
+                            "it asks for inputs in another form twice: {prepare:?}, then {again:?}"
+                        ),
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn compile(
+        &self,
+        (pack, kernel): (usize, &KernelEntry),
+        request: &Request<'_, Operand>,
+        plan: &abi::Plan,
+        prepare: Vec<InputAs>,
+    ) -> Passed {
+        let inputs: Vec<u64> = request.inputs.iter().map(|o| o.storage_len).collect();
+        let outputs: Vec<u64> = request
+            .outputs
+            .iter()
+            .map(|(dtype, shape)| dtype.size() * shape.iter().product::<u64>())
+            .collect();
+        let sizes = Sizes {
+            inputs: &inputs,
+            outputs: &outputs,
+        };
+        let pack = (&self.table.packs[pack], kernel.needs);
+        let made = plan::compile(
+            plan,
+            pack,
+            sizes,
+            Site::of(request),
+            self.device,
+            self.shaders,
+            self.pipelines,
+        );
+        made.map(|(compiled, params)| (compiled, params, prepare))
+            .map_err(Pass::Failed)
+    }
+
+    fn reply(
+        &self,
+        kernel: &KernelEntry,
+        request: &Request<'_, Operand>,
+    ) -> std::result::Result<Answered, Pass> {
+        let info = self.device.info();
+        let reply = with_abi(request, &info, |request| kernel.plan(request));
+        match reply.outcome {
+            _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
+            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
+            abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
+                Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
+            }
+            abi::Outcome::DECLINE => Err(Pass::Declined(reply.message.to_string())),
+            abi::Outcome::ERROR => {
+                let blame = match reply.fault {
+                    abi::Fault::HOST => "the pack says the request is wrong",
+                    abi::Fault::PANIC => "the pack panicked in plan",
+                    _ => "the pack failed",
+                };
+                Err(Pass::Failed(Error::new(
+                    Kind::Pack,
+                    format!("{blame}: {}", reply.message),
+                )))
+            }
+            other => Err(Pass::Failed(Error::new(
+                Kind::Pack,
+                format!("the pack answered with outcome {}", other.0),
+            ))),
+        }
+    }
+}
