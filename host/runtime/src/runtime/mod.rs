@@ -8,6 +8,8 @@ mod pipelines;
 mod program;
 mod routing;
 mod running;
+mod stats;
+mod tensors;
 mod transfer;
 
 use crate::{
@@ -19,7 +21,7 @@ use crate::{
     failures::Failures,
     live::{Live, Watch},
     measured::Measured,
-    memory::{Budget, BudgetStats, Patience, Pool, Stats, Use, would_wait},
+    memory::{Budget, Patience, Pool, Use, would_wait},
     module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
@@ -30,18 +32,15 @@ use crate::{
 pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
-use nx_vulkan_ops::show_shape;
 use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Table, cache::Cache, log, private::Rule};
 pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;
+pub use stats::RuntimeStats;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 use transfer::now;
@@ -51,7 +50,6 @@ const MAX_ROUTES: usize = 16_384;
 const SHOWN_WARNINGS: usize = 3;
 /// How long the end of a runtime waits for a thread of its own that is inside a driver.
 const STOPPING: Duration = Duration::from_secs(1);
-const MAX_CONSTANTS: usize = 4_096;
 /// Requests whose last choice is known, to tell when it changes.
 const MAX_CHOICES: usize = 65_536;
 
@@ -99,29 +97,6 @@ pub struct Ran {
     pub outputs: Vec<Tensor>,
     /// `pack/kernel`, or `host`.
     pub served_by: Arc<str>,
-}
-
-/// What a runtime did so far, and what it holds.
-#[derive(Debug, Clone, serde::Serialize)]
-pub struct RuntimeStats {
-    /// Tensor memory.
-    pub memory: Stats,
-    /// What all memory together may be, and is.
-    pub budget: BudgetStats,
-    /// Commands that were recorded and are not known to be done.
-    pub ahead: u64,
-    /// Compiled pipelines that are kept.
-    pub pipelines: usize,
-    /// Ops that the host's CPU kernels ran because no pack did.
-    pub fallbacks: u64,
-    /// Ops by `(op, pack/kernel)`.
-    pub served: Vec<(String, String, u64)>,
-    /// Requests whose plan is known.
-    pub plans: usize,
-    /// Submissions to the queue.
-    pub submissions: u64,
-    /// Why compiled shaders cannot be kept on disk, if so.
-    pub cache_trouble: Option<String>,
 }
 
 impl Runtime {
@@ -245,101 +220,6 @@ impl Runtime {
         self.current().table.clone()
     }
 
-    /// A tensor with the given elements, row-major, native byte order.
-    ///
-    /// # Errors
-    /// Bad input when `bytes` has the wrong size; [`Kind::OutOfMemory`].
-    pub fn upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Tensor> {
-        self.upload_by(dtype, shape, bytes, Patience::Waits)
-    }
-
-    /// As [`Runtime::upload`], without ever waiting; `None` when that is needed.
-    ///
-    /// # Errors
-    /// As [`Runtime::upload`].
-    pub fn try_upload(&self, dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Option<Tensor>> {
-        now(self.upload_by(dtype, shape, bytes, Patience::Never))
-    }
-
-    fn upload_by(
-        &self,
-        dtype: DType,
-        shape: &[u64],
-        bytes: &[u8],
-        patience: Patience,
-    ) -> Result<Tensor> {
-        let expected = byte_len(dtype, shape)?;
-        if bytes.len() as u64 != expected {
-            return Err(Error::bad_input(format!(
-                "a tensor {dtype}{} has {expected} bytes, got: {}",
-                show_shape(shape),
-                bytes.len()
-            )));
-        }
-        let buffer = self.write_new(bytes, patience)?;
-        Ok(Tensor::contiguous(buffer, dtype, shape))
-    }
-
-    /// A tensor of zeros.
-    ///
-    /// # Errors
-    /// [`Kind::OutOfMemory`].
-    pub fn zeros(&self, dtype: DType, shape: &[u64]) -> Result<Tensor> {
-        let buffer = self.alloc(byte_len(dtype, shape)?, None, Patience::Waits)?;
-        if buffer.len() > 0 {
-            self.stream.make_room()?;
-            self.stream.zero(&buffer)?;
-        }
-        Ok(Tensor::contiguous(buffer, dtype, shape))
-    }
-
-    /// A tensor whose elements are all `element`; it takes the memory of one.
-    ///
-    /// # Errors
-    /// Bad input when `element` is not one element of `dtype`; [`Kind::OutOfMemory`].
-    pub fn constant(&self, dtype: DType, shape: &[u64], element: &[u8]) -> Result<Tensor> {
-        self.constant_by(dtype, shape, element, Patience::Waits)
-    }
-
-    /// As [`Runtime::constant`], without ever waiting; `None` when that is needed.
-    ///
-    /// # Errors
-    /// As [`Runtime::constant`].
-    pub fn try_constant(
-        &self,
-        dtype: DType,
-        shape: &[u64],
-        element: &[u8],
-    ) -> Result<Option<Tensor>> {
-        now(self.constant_by(dtype, shape, element, Patience::Never))
-    }
-
-    fn constant_by(
-        &self,
-        dtype: DType,
-        shape: &[u64],
-        element: &[u8],
-        patience: Patience,
-    ) -> Result<Tensor> {
-        self.device.usable()?;
-        checked_elements(shape)?;
-        let key = (dtype, element.to_vec());
-        let known = lock(&self.constants).get(&key).cloned();
-        let scalar = match known {
-            Some(scalar) => scalar,
-            None => {
-                let scalar = self.write_literal(dtype, element, patience)?;
-                let mut constants = lock(&self.constants);
-                if constants.len() >= MAX_CONSTANTS {
-                    constants.clear();
-                }
-                constants.insert(key, scalar.clone());
-                scalar
-            }
-        };
-        scalar.broadcast(shape, &[])
-    }
-
     /// The first `limit` elements (all without a limit), row-major. Waits for the work they depend on.
     ///
     /// # Errors
@@ -365,49 +245,6 @@ impl Runtime {
     /// [`Kind::DeviceLost`].
     pub fn try_sync(&self, budget: Duration) -> Result<bool> {
         self.stream.spin(self.stream.sequence(), budget)
-    }
-
-    /// The same elements in row-major order in a buffer of their own; the tensor itself if it is that already.
-    ///
-    /// # Errors
-    /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
-    pub fn contiguous(&self, tensor: &Tensor) -> Result<Tensor> {
-        if tensor.is_contiguous()
-            && tensor.offset() == 0
-            && tensor.byte_len() == tensor.storage_len()
-        {
-            return Ok(tensor.clone());
-        }
-        self.copy(tensor)
-    }
-
-    /// A copy of the elements in a buffer of their own.
-    ///
-    /// # Errors
-    /// [`Kind::OutOfMemory`], [`Kind::DeviceLost`].
-    pub fn copy(&self, tensor: &Tensor) -> Result<Tensor> {
-        self.as_type(tensor, tensor.dtype())
-    }
-
-    fn as_type(&self, tensor: &Tensor, dtype: DType) -> Result<Tensor> {
-        let output = [(dtype, tensor.shape().to_vec())];
-        let mut results = self.run(&Request::new("as_type", &[tensor], &output, &[]))?;
-        results
-            .pop()
-            .ok_or_else(|| Error::new(Kind::Pack, "as_type gave no result"))
-    }
-
-    /// The tensor with another shape; a view where the layout allows it, else a copy.
-    ///
-    /// # Errors
-    /// Bad input when the number of elements differs; [`Kind::OutOfMemory`].
-    pub fn reshape(&self, tensor: &Tensor, shape: &[u64]) -> Result<Tensor> {
-        if let Some(view) = tensor.reshape(shape)? {
-            return Ok(view);
-        }
-        let copy = self.copy(tensor)?;
-        copy.reshape(shape)?
-            .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
     }
 
     /// Runs a request. Returns at once when a pack runs it; reading a result waits.
@@ -501,36 +338,6 @@ impl Runtime {
             .iter()
             .for_each(|pool| pool.trim(done));
         Ok(())
-    }
-
-    /// What was done so far, and what is held.
-    pub fn stats(&self) -> RuntimeStats {
-        let mut served: Vec<_> = lock(&self.served)
-            .iter()
-            .map(|((op, by), n)| (op.clone(), by.clone(), *n))
-            .collect();
-        let current = self.current();
-        let routes = &current.routes;
-        for route in routes.values() {
-            let (op, by, count) = route.tally();
-            match served.iter_mut().find(|row| row.0 == op && row.1 == by) {
-                Some(row) => row.2 += count,
-                None => served.push((op.to_owned(), by.to_owned(), count)),
-            }
-        }
-        served.retain(|row| row.2 > 0);
-        served.sort();
-        RuntimeStats {
-            memory: self.tensors.stats(),
-            budget: self.tensors.budget().stats(),
-            ahead: self.stream.ahead(),
-            pipelines: self.pipelines.len(),
-            fallbacks: self.fallbacks.load(Ordering::Relaxed),
-            served,
-            plans: routes.len(),
-            submissions: self.stream.submissions(),
-            cache_trouble: self.shaders.disk_trouble(),
-        }
     }
 }
 

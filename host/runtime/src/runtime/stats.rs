@@ -1,0 +1,60 @@
+//! What a runtime did so far, and what it holds.
+
+use super::{Runtime, lock};
+use crate::memory::{BudgetStats, Stats};
+use std::sync::atomic::Ordering;
+
+/// What a runtime did so far, and what it holds.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct RuntimeStats {
+    /// Tensor memory.
+    pub memory: Stats,
+    /// What all memory together may be, and is.
+    pub budget: BudgetStats,
+    /// Commands that were recorded and are not known to be done.
+    pub ahead: u64,
+    /// Compiled pipelines that are kept.
+    pub pipelines: usize,
+    /// Ops that the host's CPU kernels ran because no pack did.
+    pub fallbacks: u64,
+    /// Ops by `(op, pack/kernel)`.
+    pub served: Vec<(String, String, u64)>,
+    /// Requests whose plan is known.
+    pub plans: usize,
+    /// Submissions to the queue.
+    pub submissions: u64,
+    /// Why compiled shaders cannot be kept on disk, if so.
+    pub cache_trouble: Option<String>,
+}
+
+impl Runtime {
+    /// What was done so far, and what is held.
+    pub fn stats(&self) -> RuntimeStats {
+        let mut served: Vec<_> = lock(&self.served)
+            .iter()
+            .map(|((op, by), n)| (op.clone(), by.clone(), *n))
+            .collect();
+        let current = self.current();
+        let routes = &current.routes;
+        for route in routes.values() {
+            let (op, by, count) = route.tally();
+            match served.iter_mut().find(|row| row.0 == op && row.1 == by) {
+                Some(row) => row.2 += count,
+                None => served.push((op.to_owned(), by.to_owned(), count)),
+            }
+        }
+        served.retain(|row| row.2 > 0);
+        served.sort();
+        RuntimeStats {
+            memory: self.tensors.stats(),
+            budget: self.tensors.budget().stats(),
+            ahead: self.stream.ahead(),
+            pipelines: self.pipelines.len(),
+            fallbacks: self.fallbacks.load(Ordering::Relaxed),
+            served,
+            plans: routes.len(),
+            submissions: self.stream.submissions(),
+            cache_trouble: self.shaders.disk_trouble(),
+        }
+    }
+}
