@@ -1,6 +1,6 @@
 //! What a sweep found.
 
-use super::{cases::Case, signature};
+use super::cases::Case;
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::{layout::Layout, values::Values};
 use std::{collections::BTreeMap, fmt};
@@ -209,4 +209,15 @@ impl fmt::Display for Report {
             _ => writeln!(f, "{failed} failures: {:?}", self.failed),
         }
     }
+}
+
+/// `add(f32, s32) -> f32`
+pub(super) fn signature(case: &Case, operands: &[DType]) -> String {
+    let types: Vec<&str> = operands.iter().map(|dtype| dtype.name()).collect();
+    format!(
+        "{}({}) -> {}",
+        case.op.name,
+        types.join(", "),
+        case.outputs[0].0
+    )
 }

@@ -1,0 +1,212 @@
+//! One case on a device: its operands, its runs, and what is wrong with the results.
+
+use super::{
+    canary::{Canaries, Found},
+    cases::Case,
+    judge, oracle,
+    report::{Failure, Report, What, signature},
+};
+use nx_vulkan_abi::{DType, Features};
+use nx_vulkan_host::{Runtime, Tensor};
+use nx_vulkan_ops::{
+    Attr, AttrValue, Kind, Request, Result,
+    tolerance::{Tolerance, tolerance},
+    values::{self, Rng},
+};
+
+/// Bytes with which result memory is filled before each run.
+const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
+
+/// A turn of the sweep: a runtime, and what was found on it.
+pub(super) struct Sweep<'a> {
+    canaries: Canaries<'a>,
+    runtime: &'a Runtime,
+    pub(super) report: Report,
+}
+
+impl<'a> Sweep<'a> {
+    pub(super) fn new(runtime: &'a Runtime) -> Sweep<'a> {
+        Sweep {
+            canaries: Canaries::new(runtime),
+            runtime,
+            report: Report::default(),
+        }
+    }
+
+    /// Runs a case, with one kernel or with the one that the registry chooses.
+    pub(super) fn case(&mut self, case: &Case, kernel: Option<&str>) {
+        self.report.cases += 1;
+        let mut served_by = kernel.unwrap_or_default().to_owned();
+        let what = match self.try_case(case, kernel, &mut served_by) {
+            Ok(what) => what,
+            Err(error) => Some(What::Error(error.to_string())),
+        };
+        if let Some(what) = what {
+            self.report.add(failure(case, served_by, what));
+        }
+    }
+
+    fn try_case(
+        &mut self,
+        case: &Case,
+        kernel: Option<&str>,
+        served_by: &mut String,
+    ) -> Result<Option<What>> {
+        let mut rng = Rng(case.seed);
+        let bases: Vec<Vec<u8>> = case
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, input)| {
+                values::elements(
+                    case.op.domains[i],
+                    input.dtype,
+                    case.values,
+                    input.stored(),
+                    &mut rng,
+                )
+            })
+            .collect();
+        let uploaded = case.inputs.iter().zip(&bases);
+        let uploaded =
+            uploaded.map(|(input, base)| self.runtime.upload(input.dtype, &input.base, base));
+        let uploaded = uploaded.collect::<Result<Vec<Tensor>>>()?;
+        let views = case
+            .inputs
+            .iter()
+            .zip(&uploaded)
+            .map(|(input, base)| input.of(base));
+        let views = views.collect::<Result<Vec<Tensor>>>()?;
+        let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
+        let inputs: Vec<&Tensor> = views.iter().collect();
+        let request = Request::new(case.op.name, &inputs, &case.outputs, &case.attrs);
+        let plan = |kernel| self.runtime.plan_with(kernel, &request);
+        let forced = match kernel.map(plan).transpose() {
+            Err(error) if error.kind() == Kind::Unsupported => {
+                self.report.decline(case, &operands);
+                return Ok(None);
+            }
+            forced => forced?,
+        };
+        let tolerance = tolerance(case.op, &operands, case.outputs[0].0);
+        let answers = oracle::answers(case, &bases, &views, &tolerance)?;
+
+        let mut first: Option<Vec<Vec<u8>>> = None;
+        for (run, pattern) in (1..).zip(PATTERNS) {
+            let (dtype, shape) = &case.outputs[0];
+            let size = shape.iter().product::<u64>() * dtype.size();
+            self.canaries.prepare(size, pattern, &uploaded)?;
+            let ran = match &forced {
+                Some(forced) => self.runtime.run_planned(forced, &inputs),
+                None => self.runtime.run_reported(&request),
+            }?;
+            let got = ran.outputs.iter();
+            let got = got.map(|result| self.runtime.download(result, None));
+            let got = got.collect::<Result<Vec<Vec<u8>>>>()?;
+            let Some(first) = &first else {
+                *served_by = ran.served_by.to_string();
+                self.serve(case, &operands, served_by);
+                if let Some(wrong) = self.judge(case, &answers, &got, &tolerance) {
+                    return Ok(Some(wrong));
+                }
+                first = Some(got);
+                continue;
+            };
+            for (first, got) in first.iter().zip(&got) {
+                if let Some(byte) = first.iter().zip(got).position(|(a, b)| a != b) {
+                    return Ok(Some(What::Varies {
+                        byte: byte as u64,
+                        run,
+                    }));
+                }
+            }
+            let mut untouched = false;
+            for result in &ran.outputs {
+                match self.canaries.look(result, pattern)? {
+                    Found::Overwritten(what) => return Ok(Some(What::StrayWrite(what))),
+                    Found::Untouched => untouched = true,
+                    Found::Unguarded => {}
+                }
+            }
+            self.report.guarded += u64::from(untouched && run == 3);
+        }
+        for (index, (tensor, base)) in uploaded.iter().zip(&bases).enumerate() {
+            if self.runtime.download(tensor, None)? != *base {
+                return Ok(Some(What::InputChanged(index)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first element of any result that is beyond the tolerance.
+    fn judge(
+        &mut self,
+        case: &Case,
+        answers: &[oracle::Answer],
+        got: &[Vec<u8>],
+        tolerance: &Tolerance,
+    ) -> Option<What> {
+        for ((answer, got), output) in answers.iter().zip(got).zip(&case.outputs) {
+            let verdict = judge::judge(&answer.expected(), got, tolerance);
+            self.report.flushed += verdict.flushed;
+            if let Some(wrong) = verdict.wrong {
+                let judge::Wrong {
+                    index,
+                    got,
+                    expected,
+                    ulp,
+                } = wrong;
+                return Some(What::Element {
+                    index,
+                    got,
+                    expected,
+                    ulp,
+                });
+            }
+            self.report.measure(case.op.name, output.0, verdict.ulp);
+        }
+        None
+    }
+
+    fn serve(&mut self, case: &Case, operands: &[DType], served_by: &str) {
+        if served_by != "host" {
+            return;
+        }
+        let key = signature(case, operands);
+        let needed = operands
+            .iter()
+            .copied()
+            .chain(case.outputs.iter().map(|output| output.0))
+            .map(Features::for_dtype);
+        let needed = needed.fold(Features::NONE, Features::with);
+        let list = match self.runtime.device_info().features.has(needed) {
+            true => &mut self.report.not_served,
+            false => &mut self.report.lacking,
+        };
+        *list.entry(key).or_default() += 1;
+    }
+}
+
+fn failure(case: &Case, served_by: String, what: What) -> Failure {
+    let attr = |attr: &Attr| match &attr.value {
+        AttrValue::Ints(ints) => format!("{}={ints:?}", attr.name),
+        AttrValue::Floats(floats) => format!("{}={floats:?}", attr.name),
+        AttrValue::Text(text) => format!("{}={text}", attr.name),
+    };
+    let outputs: Vec<String> = case
+        .outputs
+        .iter()
+        .map(|(dtype, shape)| format!("{dtype}{shape:?}"))
+        .collect();
+    Failure {
+        op: case.op.name.to_owned(),
+        inputs: case.inputs.iter().map(ToString::to_string).collect(),
+        output: outputs.join(", "),
+        attrs: case.attrs.iter().map(attr).collect(),
+        layout: case.layout,
+        values: case.values,
+        served_by,
+        seed: case.seed,
+        what,
+    }
+}
