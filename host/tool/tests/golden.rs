@@ -39,7 +39,7 @@ fn the_words_are_those_written_down() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Those that need packs or an environment have tests of their own in `registry.rs`.
+/// Those that need packs or an environment have tests of their own in `registry/`.
 #[test]
 fn every_code_occurs() {
     let said: BTreeSet<Code> = files()

@@ -1,17 +1,16 @@
 //! Shaders that would end the process that compiles them, or never let it go: each is refused with its reason, and this
 //! process lives on and computes what is right.
 
+mod child;
 #[path = "../folder/mod.rs"]
 mod folder;
+mod packs;
 mod texts;
 
 use folder::Folder;
-use nx_vulkan_host::{
-    Attr, Config, DType, Kind, Request, Result, Runtime, Tensor, config::Environment, device,
-};
+use nx_vulkan_host::{Config, DType, Kind, Result, Runtime, config::Environment, device};
 use std::{
     fs,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -30,6 +29,16 @@ fn config(cache: &Folder) -> Config {
 
 fn open(cache: &Folder) -> Arc<Runtime> {
     Runtime::open(&config(cache)).unwrap()
+}
+
+/// With another program to try shaders with.
+fn open_with(folder: &Folder, program: impl AsRef<Path>, packs: &[PathBuf]) -> Arc<Runtime> {
+    let config = Config {
+        prober: Some(program.as_ref().to_owned()),
+        packs: packs.to_vec(),
+        ..config(folder)
+    };
+    Runtime::open(&config).unwrap()
 }
 
 fn has_device() -> bool {
@@ -73,25 +82,6 @@ fn assert_serves(runtime: &Runtime, number: u32) {
     let text = shader(&format!("x = x * 2.0 + {number}.0;"));
     let expected: Vec<f32> = INPUT.iter().map(|x| x * 2.0 + number as f32).collect();
     assert_eq!(run_text(runtime, &text).unwrap(), expected);
-}
-
-/// Numbers of the processes of that program.
-fn running(program: &Path) -> Vec<i32> {
-    let program = program.display().to_string();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let ours = processes.filter_map(|entry| {
-        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        line.starts_with(&program).then_some(number)
-    });
-    ours.collect()
-}
-
-fn kill(process: i32) {
-    let status = std::process::Command::new("kill")
-        .args(["-KILL", &process.to_string()])
-        .status();
-    assert!(status.unwrap().success());
 }
 
 #[test]
@@ -237,36 +227,6 @@ fn files_with_one_changed_word_end_nothing() {
 }
 
 #[test]
-fn a_child_that_is_killed_is_replaced() {
-    if !has_device() {
-        return;
-    }
-    let folder = Folder::new();
-    // Under a name of its own, so that the children of other tests live.
-    let program = folder.join("nxv");
-    symlink(env!("CARGO_BIN_EXE_nxv"), &program).unwrap();
-    let runtime = open_with(&folder, &program, &[]);
-    assert_serves(&runtime, 1);
-    let idle = running(&program);
-    assert_eq!(idle.len(), 1);
-    kill(idle[0]);
-    assert_serves(&runtime, 2);
-    let slow = {
-        let runtime = runtime.clone();
-        thread::spawn(move || run_text(&runtime, &long(20_000)))
-    };
-    while !slow.is_finished() {
-        thread::sleep(Duration::from_millis(300));
-        running(&program).into_iter().for_each(kill);
-    }
-    let error = slow.join().unwrap().unwrap_err();
-    assert!(error.to_string().contains("(SIGKILL)"), "{error}");
-    assert_serves(&runtime, 3);
-    runtime.stop_threads();
-    assert_eq!(running(&program), [0; 0]);
-}
-
-#[test]
 fn threads_get_their_own_answers() {
     if !has_device() {
         return;
@@ -289,59 +249,6 @@ fn threads_get_their_own_answers() {
             "{error}"
         );
     });
-}
-
-#[test]
-fn without_a_program_shaders_are_built_here() {
-    if !has_device() {
-        return;
-    }
-    let folder = Folder::new();
-    let runtime = Runtime::open(&Config {
-        prober: None,
-        ..config(&folder)
-    });
-    let runtime = runtime.unwrap();
-    assert_serves(&runtime, 1);
-    assert!(runtime.module_of(&macro_bomb()).is_err());
-}
-
-/// With another program to try shaders with.
-fn open_with(folder: &Folder, program: impl AsRef<Path>, packs: &[PathBuf]) -> Arc<Runtime> {
-    let config = Config {
-        prober: Some(program.as_ref().to_owned()),
-        packs: packs.to_vec(),
-        ..config(folder)
-    };
-    Runtime::open(&config).unwrap()
-}
-
-#[test]
-fn a_program_that_cannot_build_is_named() {
-    if !has_device() {
-        return;
-    }
-    let folder = Folder::new();
-    for (program, why) in [
-        (
-            "/nowhere/nxv",
-            "/nowhere/nxv, which tries shaders, does not start: ",
-        ),
-        (
-            "/bin/true",
-            "/bin/true, which tries shaders, is not an nxv that builds shaders; it ended",
-        ),
-        (
-            "/bin/cat",
-            "/bin/cat, which tries shaders, is not an nxv that builds shaders; it ended",
-        ),
-    ] {
-        let runtime = open_with(&folder, program, &[]);
-        let error = runtime.module_of(&shader("x = 7.0;")).unwrap_err();
-        assert!(error.to_string().contains(why), "{error}");
-        let module = runtime.generated_module(&shader("x = 8.0;")).unwrap();
-        assert_eq!(run(&runtime, &module).unwrap(), [8.0; 4]);
-    }
 }
 
 /// A second runtime remembers what the first one built, so that it needs no child.
@@ -375,80 +282,6 @@ fn what_passed_is_noted_for_the_next_process() {
         run(&doubtful, &module).is_err(),
         "a note of another content does not count"
     );
-}
-
-const TABLE: &str = "[pack]\nid = \"twice\"\nversion = \"1.2.3\"\nabi = \"1\"\n\
-    [[kernel]]\nid = \"twice\"\nop = \"twice\"\ninputs = [\"f32\"]\noutputs = [\"f32\"]\n\
-    shader = \"twice.comp\"\ngroups = [\"ceil(elems / 64)\"]\n";
-
-fn with_pack(text: &str) -> Folder {
-    let folder = Folder::new();
-    folder.write("packs/twice/pack.toml", TABLE);
-    folder.write("packs/twice/twice.comp", text);
-    folder
-}
-
-fn twice(runtime: &Runtime) -> Result<Vec<f32>> {
-    let input: Tensor = runtime.upload(DType::F32, &[4], &bytes(&INPUT))?;
-    let no: [Attr; 0] = [];
-    let out = runtime.run(&Request::new(
-        "twice",
-        &[&input],
-        &[(DType::F32, vec![4])],
-        &no,
-    ))?;
-    Ok(floats(&runtime.download(&out[0], None)?))
-}
-
-#[test]
-fn packs_without_code_are_strangers_unless_the_registry_vouches_for_them() {
-    if !has_device() {
-        return;
-    }
-    let folder = with_pack(&shader("x = x + x;"));
-    let packs = [folder.join("packs")];
-    let tried = Runtime::open(&Config {
-        packs: packs.to_vec(),
-        ..config(&folder)
-    });
-    assert_eq!(twice(&tried.unwrap()).unwrap(), [2.0, 4.0, 6.0, 8.0]);
-
-    let folder = with_pack(&shader("x = x + x;"));
-    let packs = [folder.join("packs")];
-    let runtime = open_with(&folder, "/nowhere/nxv", &packs);
-    let error = twice(&runtime).unwrap_err().to_string();
-    assert!(error.contains("does not start"), "{error}");
-    let sha256 = nx_vulkan_registry::sha256_of(&packs[0].join("twice")).unwrap();
-    let registry = folder.write(
-        "registry.toml",
-        format!("schema = 1\n[pack.twice]\nsha256 = \"{sha256}\"\n"),
-    );
-    let pinned = Runtime::open(&Config {
-        registry: Some(registry),
-        packs: packs.to_vec(),
-        prober: Some("/nowhere/nxv".into()),
-        ..config(&folder)
-    });
-    assert_eq!(twice(&pinned.unwrap()).unwrap(), [2.0, 4.0, 6.0, 8.0]);
-}
-
-#[test]
-fn a_pack_whose_shader_breaks_the_compiler_is_passed_over() {
-    if !has_device() {
-        return;
-    }
-    for text in [macro_bomb(), ifs(1000), loops(100)] {
-        let folder = with_pack(&text);
-        let runtime = Runtime::open(&Config {
-            packs: vec![folder.join("packs")],
-            build_timeout: Duration::from_secs(2),
-            ..config(&folder)
-        });
-        let runtime = runtime.unwrap();
-        let error = twice(&runtime).unwrap_err();
-        assert!(error.to_string().contains("twice.comp"), "{error}");
-        assert_serves(&runtime, 1);
-    }
 }
 
 /// In mode locked the environment does not choose the program that sees shaders.
