@@ -27,7 +27,7 @@ use crate::{
     queue::{Quiet, Stream},
     route::Route,
     shader::Shaders,
-    tensor::{Tensor, byte_len, checked_elements},
+    tensor::{Tensor, byte_len},
 };
 pub use forced::{Forced, Rival};
 use key::with_key;
