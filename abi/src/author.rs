@@ -229,7 +229,7 @@ macro_rules! pack {
      $(, init: $init:expr)? $(, retire: $retire:expr)? $(,)?) => {
         #[used]
         #[cfg_attr(
-            any(target_os = "linux", target_os = "freebsd"),
+            not(any(target_vendor = "apple", windows)),
             unsafe(link_section = ".nxv.meta")
         )]
         #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__nxv_meta"))]

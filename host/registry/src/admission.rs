@@ -3,7 +3,8 @@
 use super::{
     config::{Config, Mode, PackEntry, Require},
     discover::FoundPack,
-    loader::{Identity, PackFile},
+    identity::Identity,
+    loader::PackFile,
     signature,
 };
 
@@ -12,14 +13,13 @@ use super::{
 pub(super) fn listed<'a>(
     config: &'a Config,
     file: &PackFile,
-    inspected: &Result<Option<Identity>, String>,
+    inspected: &Result<Identity, String>,
 ) -> Option<&'a str> {
     let by_pin = |entry: &PackEntry| entry.pin.as_ref() == Some(&file.sha256);
     let by_name = |id: &str, entry: &PackEntry| {
-        let identity = inspected.as_ref().ok().and_then(Option::as_ref);
         config.trust.require == Require::Signature
             && entry.pin.is_none()
-            && identity.is_some_and(|identity| identity.id == id)
+            && inspected.as_ref().is_ok_and(|identity| identity.id == id)
     };
     let mut unnamed = config
         .packs
@@ -33,12 +33,11 @@ pub(super) fn listed<'a>(
 pub(super) fn check_trust(
     config: &Config,
     file: &PackFile,
-    identity: Option<&Identity>,
+    identity: &Identity,
     wanted: Option<&str>,
 ) -> Result<(), String> {
     let trust = &config.trust;
-    let id = wanted.or(identity.map(|identity| identity.id.as_str()));
-    let entry = id.and_then(|id| config.packs.get(id));
+    let entry = config.packs.get(wanted.unwrap_or(&identity.id));
     let require = match (trust.require, config.mode) {
         (Require::None, Mode::Locked) => Require::Sha256,
         (require, _) => require,
@@ -51,9 +50,6 @@ pub(super) fn check_trust(
         ));
     }
     if matches!(require, Require::Signature | Require::Both) {
-        let identity = identity.ok_or(
-            "signature: on this system the file does not say what the signature has to confirm",
-        )?;
         let signer = entry.and_then(|entry| entry.signer.as_deref());
         return signature::check(file, identity, trust, signer)
             .map_err(|why| format!("signature: {why}"));

@@ -5,7 +5,7 @@ use super::{
     config::{Config, Mode},
     folder,
     image::Image,
-    loader::{Identity, PackFile},
+    loader::PackFile,
     marker::Abandoned,
     probe::Prober,
     quarantine,
@@ -222,23 +222,13 @@ impl Search<'_> {
                 file.display()
             ));
         }
-        let inspected = inspected?;
-        if let Some(identity) = &inspected {
-            admission::check_identity(config, &self.found.packs, wanted, identity, &file)?;
-        }
-        admission::check_trust(config, &file, inspected.as_ref(), wanted)?;
+        let identity = inspected?;
+        admission::check_identity(config, &self.found.packs, wanted, &identity, &file)?;
+        admission::check_trust(config, &file, &identity, wanted)?;
         let image = match file.without_code() {
             Some(folder) => Arc::new(folder.describe()?),
             None => self.map(&file)?,
         };
-        if inspected.is_none() {
-            let identity = Identity {
-                id: image.id.clone(),
-                version: image.version.clone(),
-                abi: String::new(),
-            };
-            admission::check_identity(config, &self.found.packs, wanted, &identity, &file)?;
-        }
         let priority = entry(&image.id).map_or(0, |entry| entry.priority);
         Ok(Some(FoundPack {
             is_vouched: admission::is_vouched(config, &image.id),

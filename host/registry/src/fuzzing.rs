@@ -1,12 +1,24 @@
 //! Doors for the fuzz targets to the parsers of this folder.
 
-use super::{Diagnostic, config::Config, loader, marker, probe, quarantine as set_aside};
+use super::{
+    Diagnostic,
+    config::Config,
+    identity,
+    library::{HOST, Library, Target},
+    marker, probe, quarantine as set_aside,
+};
 use std::path::Path;
 
-/// Everything that is looked at in a pack file before it is mapped; its id and version, or the refusal.
-pub fn pack_file(bytes: &[u8]) -> Result<Option<String>, String> {
-    let identity = loader::inspect(bytes)?;
-    Ok(identity.map(|identity| identity.to_string()))
+/// Everything that is looked at in a pack file before it is mapped, by a host of each format; what it exports and needs,
+/// or the refusal.
+pub fn pack_file(bytes: &[u8]) -> [Result<String, String>; 3] {
+    ["linux", "macos", "windows"].map(|os| {
+        let target = Target { os, ..HOST };
+        let library = Library::read(bytes, target)?;
+        let identity = identity::of(&library, target)?;
+        let (exports, needed) = (library.exports()?.join(" "), library.needed.join(" "));
+        Ok(format!("{identity} gives {exports}, needs {needed}"))
+    })
 }
 
 /// `registry.toml`; the refusal names every mistake.

@@ -14,15 +14,15 @@ mod diagnostic;
 mod discover;
 mod document;
 mod driver;
-mod dynamic;
-mod elf;
 pub mod folder;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod identity;
 mod image;
 mod json_schema;
 mod layout;
+mod library;
 mod loader;
 pub mod log;
 mod mapping;

@@ -5,16 +5,15 @@
 
 use super::{
     config::PackEntry,
-    elf,
     folder::{self, FolderPack},
+    identity::{self, Identity},
 };
 use crate::private;
 use abi_stable::prefix_type::PrefixTypeTrait as _;
-use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr, meta::Meta};
+use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr};
 use semver::Version;
 use sha2::{Digest as _, Sha256};
 use std::{
-    fmt,
     io::Write as _,
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -30,21 +29,6 @@ pub(super) struct PackFile {
     pub(super) weaknesses: Vec<String>,
     /// The pack, where it is a folder without a library.
     folder: Option<FolderPack>,
-}
-
-/// What a file says about itself before it is mapped.
-#[derive(Debug, PartialEq)]
-pub(super) struct Identity {
-    pub(super) id: String,
-    pub(super) version: Version,
-    /// Version of the contract it was built against.
-    pub(super) abi: String,
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}", self.id, self.version)
-    }
 }
 
 impl PackFile {
@@ -81,11 +65,11 @@ impl PackFile {
         }
     }
 
-    /// Checks the file's format and metadata; `None` on platforms whose files are not ELF.
-    pub(super) fn inspect(&self) -> Result<Option<Identity>, String> {
+    /// Checks the file's format and metadata.
+    pub(super) fn inspect(&self) -> Result<Identity, String> {
         match &self.folder {
-            Some(folder) => folder.identity().map(Some),
-            None => inspect(&self.bytes),
+            Some(folder) => folder.identity(),
+            None => identity::read(&self.bytes),
         }
     }
 
@@ -112,52 +96,6 @@ pub(super) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Vec<String>), Str
 /// The sha256 of `bytes` in lower-case hex.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     crate::hex(&Sha256::digest(bytes))
-}
-
-/// As [`PackFile::inspect`], for bytes without a file.
-pub(super) fn inspect(bytes: &[u8]) -> Result<Option<Identity>, String> {
-    if cfg!(target_vendor = "apple") {
-        return Ok(None);
-    }
-    let section = elf::section(bytes, std::env::consts::ARCH, ".nxv.meta")
-        .map_err(|why| format!("ELF: {why}"))?;
-    let meta = Meta::parse(section).ok_or("metadata: section .nxv.meta is damaged")?;
-    check_meta(&meta)
-        .map(Some)
-        .map_err(|why| format!("metadata: {why}"))
-}
-
-fn check_meta(meta: &Meta) -> Result<Identity, String> {
-    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    if (meta.arch.as_str(), meta.os.as_str()) != (arch, os) {
-        return Err(format!(
-            "it is built for {} {}, this host is {arch} {os}",
-            meta.arch, meta.os
-        ));
-    }
-    let version = |text: &str| {
-        Version::parse(text).map_err(|_| format!("`{text}` is not a semantic version"))
-    };
-    if version(&meta.abi)?.major != version(ABI_VERSION)?.major {
-        return Err(format!(
-            "it is built for ABI {}, this host has ABI {ABI_VERSION}",
-            meta.abi
-        ));
-    }
-    if meta.panic != "unwind" {
-        return Err(format!(
-            "it is built with panic = \"{}\"; a panic in it would end the process, build it with \"unwind\"",
-            meta.panic
-        ));
-    }
-    if !super::is_pack_id(&meta.id) {
-        return Err(format!("`{}` is not an id", meta.id));
-    }
-    Ok(Identity {
-        id: meta.id.clone(),
-        version: version(&meta.version)?,
-        abi: meta.abi.clone(),
-    })
 }
 
 /// What packs may call. It lives as long as the process, as they do.
@@ -189,98 +127,6 @@ extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
             "nx_vulkan pack {}: {}",
             clean(pack),
             clean(message)
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn own() -> Meta {
-        Meta {
-            id: "demo".into(),
-            version: "1.2.3".into(),
-            abi: ABI_VERSION.into(),
-            arch: std::env::consts::ARCH.into(),
-            os: std::env::consts::OS.into(),
-            panic: "unwind".into(),
-        }
-    }
-
-    #[test]
-    fn metadata_of_this_host_passes_and_each_other_is_named() {
-        let identity = Identity {
-            id: "demo".into(),
-            version: Version::new(1, 2, 3),
-            abi: ABI_VERSION.into(),
-        };
-        assert_eq!(check_meta(&own()), Ok(identity));
-        let cases = [
-            (
-                Meta {
-                    arch: "z80".into(),
-                    ..own()
-                },
-                "it is built for z80 ",
-            ),
-            (
-                Meta {
-                    os: "plan9".into(),
-                    ..own()
-                },
-                "plan9, this host is",
-            ),
-            (
-                Meta {
-                    abi: "99.0.0".into(),
-                    ..own()
-                },
-                "it is built for ABI 99.0.0, this host has",
-            ),
-            (
-                Meta {
-                    abi: "one".into(),
-                    ..own()
-                },
-                "`one` is not a semantic version",
-            ),
-            (
-                Meta {
-                    version: "1".into(),
-                    ..own()
-                },
-                "`1` is not a semantic version",
-            ),
-            (
-                Meta {
-                    panic: "abort".into(),
-                    ..own()
-                },
-                "it is built with panic = \"abort\"",
-            ),
-            (
-                Meta {
-                    id: "host".into(),
-                    ..own()
-                },
-                "`host` is not an id",
-            ),
-        ];
-        for (meta, expected) in cases {
-            let error = check_meta(&meta).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_newer_minor_of_the_abi_is_left_to_the_layout_check() {
-        assert!(
-            check_meta(&Meta {
-                abi: "1.99.0".into(),
-                ..own()
-            })
-            .is_ok()
         );
     }
 }

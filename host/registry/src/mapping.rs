@@ -122,9 +122,7 @@ impl PackFile {
         let header = open(sealed).map_err(|why| format!("map: {why}"))?;
         let mut image = image::describe(root_module(header)?, *loader::HOST)?;
         let told = self.inspect()?;
-        if let Some(told) =
-            told.filter(|told| (&told.id, &told.version) != (&image.id, &image.version))
-        {
+        if (&told.id, &told.version) != (&image.id, &image.version) {
             return Err(format!(
                 "describe: it calls itself `{}` {}, its metadata says {told}",
                 image.id, image.version

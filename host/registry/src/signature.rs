@@ -6,7 +6,8 @@
 use super::{
     config::{Trust, TrustedKey},
     diagnostic::{clean, did_you_mean},
-    loader::{self, Identity, PackFile},
+    identity::Identity,
+    loader::{self, PackFile},
 };
 use minisign_verify::{Error, PublicKey, Signature};
 use std::path::PathBuf;

@@ -1,21 +1,14 @@
 //! What a pack file says about itself, for the author and for tools that pin and sign it; it decides nothing about loading.
 
 use super::{
-    elf, image,
+    identity, image,
     image::Image,
+    library::{HOST, Library},
     loader::{self, PackFile},
     mapping,
 };
 use crate::{Error, Kind, Result};
-use nx_vulkan_abi::meta::Meta;
 use std::path::Path;
-
-const NEEDED: u64 = 1;
-const RPATH: u64 = 15;
-const RUNPATH: u64 = 29;
-/// Bytes of an entry of `.dynsym` and of `.dynamic` in a 64-bit file.
-const SYMBOL: usize = 24;
-const DYNAMIC: usize = 16;
 
 /// What a file says about itself. Nothing in it was run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -36,8 +29,6 @@ pub struct FileFacts {
     pub exports: Vec<String>,
     /// Libraries that the dynamic loader looks for.
     pub needed: Vec<String>,
-    /// Folders that the file adds to the dynamic loader's search.
-    pub runpath: Vec<String>,
 }
 
 /// Reads the file and its headers, without mapping it.
@@ -61,70 +52,29 @@ pub fn sha256_of(path: &Path) -> Result<String> {
 fn read(path: &Path) -> std::result::Result<FileFacts, String> {
     let file = PackFile::read(path)?;
     let identity = file.inspect()?;
-    if let (Some(folder), Some(identity)) = (file.without_code(), identity) {
+    let facts = FileFacts {
+        id: identity.id,
+        version: identity.version.to_string(),
+        abi: identity.abi,
+        panic: "none".to_owned(),
+        sha256: file.sha256.clone(),
+        bytes: file.bytes.len() as u64,
+        exports: Vec::new(),
+        needed: Vec::new(),
+    };
+    if let Some(folder) = file.without_code() {
         return Ok(FileFacts {
-            id: identity.id,
-            version: identity.version.to_string(),
-            abi: identity.abi,
-            panic: "none".to_owned(),
             bytes: folder.bytes(),
-            sha256: file.sha256,
-            exports: Vec::new(),
-            needed: Vec::new(),
-            runpath: Vec::new(),
+            ..facts
         });
     }
-    let bytes = &file.bytes;
-    let section = |name| {
-        elf::section(bytes, std::env::consts::ARCH, name).map_err(|why| format!("ELF: {why}"))
-    };
-    let meta = Meta::parse(section(".nxv.meta")?).ok_or("metadata: it is damaged")?;
-    let strings = section(".dynstr")?;
-    let dynamic = |tag: u64| {
-        let entries = section(".dynamic")?.chunks_exact(DYNAMIC);
-        let names = entries
-            .filter(|e| word(e, 0) == tag)
-            .map(|e| text(strings, word(e, 8)));
-        Ok::<Vec<String>, String>(names.collect())
-    };
-    let symbols = section(".dynsym")?.chunks_exact(SYMBOL);
-    let exports = symbols.filter(|s| is_exported(s));
-    let mut exports: Vec<String> = exports
-        .map(|s| text(strings, word(s, 0) & u64::from(u32::MAX)))
-        .collect();
-    exports.sort();
+    let library = Library::read(&file.bytes, HOST)?;
     Ok(FileFacts {
-        id: meta.id,
-        version: meta.version,
-        abi: meta.abi,
-        panic: meta.panic,
-        sha256: file.sha256,
-        bytes: bytes.len() as u64,
-        exports,
-        needed: dynamic(NEEDED)?,
-        runpath: [dynamic(RPATH)?, dynamic(RUNPATH)?].concat(),
+        panic: identity::metadata(&library)?.panic,
+        exports: library.exports()?,
+        needed: library.needed,
+        ..facts
     })
-}
-
-/// Whether a symbol is defined, global or weak, and visible.
-fn is_exported(symbol: &[u8]) -> bool {
-    let (info, other) = (symbol[4], symbol[5]);
-    let section = u16::from_le_bytes([symbol[6], symbol[7]]);
-    section != 0 && matches!(info >> 4, 1 | 2) && matches!(other & 3, 0 | 3)
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
-}
-
-/// The zero-terminated text at `at`, fit for a message.
-fn text(strings: &[u8], at: u64) -> String {
-    let bytes = usize::try_from(at).ok().and_then(|at| strings.get(at..));
-    let bytes = bytes.unwrap_or_default();
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    super::diagnostic::clean(&String::from_utf8_lossy(&bytes[..end]), 200)
 }
 
 /// What `describe` says about one kernel and the sources, as comparable text.
@@ -214,13 +164,5 @@ mod tests {
         assert!(error.starts_with(&own.display().to_string()), "{error}");
         assert!(error.contains("ELF: "), "{error}");
         assert_eq!(sha256_of(&own).unwrap().len(), 64);
-    }
-
-    #[test]
-    fn names_end_at_their_zero_and_never_beyond_the_table() {
-        assert_eq!(text(b"\0libc.so.6\0libm", 1), "libc.so.6");
-        assert_eq!(text(b"\0libc.so.6\0libm", 11), "libm");
-        assert_eq!(text(b"ab", 7), "");
-        assert_eq!(text(b"ab", u64::MAX), "");
     }
 }

@@ -88,6 +88,7 @@ fn load_all(damaged: &[Vec<u8>]) -> (usize, usize) {
         AtomicUsize::new(0),
     );
     let steps = [
+        "format: ",
         "ELF: ",
         "metadata: ",
         "probe: ",
@@ -291,9 +292,18 @@ fn a_file_cut_anywhere_is_refused() {
 
 #[test]
 fn what_is_no_pack_of_this_machine_is_refused_unmapped() {
-    assert_refused(load_bytes(b""), "ELF: it is not an ELF file");
-    assert_refused(load_bytes(b"hello\n"), "ELF: it is not an ELF file");
-    assert_refused(load_bytes(&[0x5a; 9000]), "ELF: it is not an ELF file");
+    assert_refused(
+        load_bytes(b""),
+        "format: it is not an ELF, Mach-O or PE file",
+    );
+    assert_refused(
+        load_bytes(b"hello\n"),
+        "format: it is not an ELF, Mach-O or PE file",
+    );
+    assert_refused(
+        load_bytes(&[0x5a; 9000]),
+        "format: it is not an ELF, Mach-O or PE file",
+    );
     let mut foreign = template();
     foreign[18] ^= 1;
     assert_refused(load_bytes(&foreign), "ELF: it is built for ELF machine");

@@ -115,8 +115,12 @@ fn files_that_are_no_packs_are_findings() {
     let folder = Folder::new();
     let pack = fs::read(packs::built("template")).unwrap();
     let files = [
-        ("empty.so", Vec::new(), "not an ELF file"),
-        ("text.so", b"hello".to_vec(), "not an ELF file"),
+        ("empty.so", Vec::new(), "not an ELF, Mach-O or PE file"),
+        (
+            "text.so",
+            b"hello".to_vec(),
+            "not an ELF, Mach-O or PE file",
+        ),
         ("half.so", pack[..pack.len() / 2].to_vec(), "ELF: "),
     ];
     for (name, bytes, expected) in files {

@@ -252,7 +252,7 @@ fn a_locked_registry_fails_with_every_reason_at_once() {
         "pack `two` did not load",
         "pack `three` did not load",
         "x.so: sha256: the file has ",
-        "y.so: ELF: it is not an ELF file",
+        "y.so: format: it is not an ELF, Mach-O or PE file",
         "absent: No such file",
     ] {
         assert!(error.contains(expected), "{expected}: {error}");

@@ -74,17 +74,6 @@ const LONGEST: usize = 1000;
 /// Symbol of the root module, the only one a pack exports.
 const ROOT: &str = "_1as_0lib_1header_0root_bmodule_bloader";
 
-/// Libraries that are there wherever a Rust program runs: others may be absent, or bring code that nobody pinned.
-const LIBRARIES: &[&str] = &[
-    "libc.so",
-    "libm.so",
-    "libgcc_s.so",
-    "ld-linux",
-    "libpthread.so",
-    "libdl.so",
-    "librt.so",
-];
-
 /// Runs a group.
 ///
 /// # Errors
@@ -168,20 +157,6 @@ fn file(options: &Options, report: &mut Report) {
             "symbols",
             format!("it exports no root module, but {}", others.join(", ")),
         ),
-    }
-    for library in &facts.needed {
-        if !LIBRARIES.iter().any(|known| library.starts_with(known)) {
-            report.error(
-                "needed",
-                format!("it needs {library}, which not every machine has and no pin covers"),
-            );
-        }
-    }
-    for folder in &facts.runpath {
-        report.error(
-            "runpath",
-            format!("it makes the dynamic loader look into {folder}"),
-        );
     }
 }
 

@@ -20,8 +20,8 @@ mod types;
 pub use expression::{Expression, Mistake};
 
 use super::{
+    identity::Identity,
     image::{Image, Kernel, Planner, SourceContent, SourceFile},
-    loader::Identity,
 };
 use files::Files;
 pub use files::MAX_DEPTH;

@@ -1,0 +1,190 @@
+//! Bounds, sections and symbols of an ELF shared object.
+
+use super::{
+    Checked, Format, MOST_EXPORTS, check_machine, damaged, dynamic, name, only, range, table,
+};
+use object::{
+    LittleEndian as LE,
+    elf::{
+        EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, ET_DYN, FileHeader64, PF_X,
+        PT_DYNAMIC, PT_GNU_STACK, PT_LOAD, ProgramHeader64, SHT_DYNSYM, SHT_NOBITS, STB_GLOBAL,
+        STB_WEAK, STV_DEFAULT, STV_PROTECTED, SectionHeader64,
+    },
+    read::elf::{FileHeader as _, SectionHeader as _, Sym as _},
+};
+use std::ops::Range;
+
+pub(super) static FORMAT: Format = Format {
+    name: "ELF",
+    section: ".nxv.meta",
+    is: |bytes| bytes.starts_with(b"\x7fELF"),
+    check,
+    exports,
+};
+
+const MACHINES: &[(&str, u32)] = &[
+    ("x86_64", EM_X86_64.0 as u32),
+    ("aarch64", EM_AARCH64.0 as u32),
+    ("riscv64", EM_RISCV.0 as u32),
+    ("powerpc64", EM_PPC64.0 as u32),
+    ("loongarch64", EM_LOONGARCH.0 as u32),
+];
+
+/// The smallest page that any host maps.
+const PAGE: u64 = 4096;
+
+fn check<'a>(bytes: &'a [u8], arch: &str) -> Result<Checked<'a>, String> {
+    let header = header(bytes)?;
+    let machine = header.e_machine.get(LE).0;
+    check_machine(&FORMAT, MACHINES, machine.into(), arch)?;
+    let segments = segments(bytes, header)?;
+    let meta = metadata(bytes, header)?;
+    let needed = dynamic::needed(bytes, &segments)?;
+    Ok(Checked { meta, needed })
+}
+
+fn header(bytes: &[u8]) -> Result<&FileHeader64<LE>, String> {
+    // Class, byte order, version.
+    if bytes.get(4..7) != Some(&[2, 1, 1]) {
+        return Err("it is not a 64-bit little-endian ELF file".to_owned());
+    }
+    let header = FileHeader64::<LE>::parse(bytes).map_err(damaged("header"))?;
+    match header.e_type.get(LE) {
+        ET_DYN => Ok(header),
+        _ => Err("it is not a shared object".to_owned()),
+    }
+}
+
+/// A program header that the dynamic loader follows.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Where it is in the file, and lies in it.
+    pub(super) file: Range<u64>,
+    /// Where it is in memory.
+    pub(super) memory: Range<u64>,
+}
+
+/// What is mapped, and where the dynamic loader reads what else it has to do.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    pub(super) loads: Vec<Segment>,
+    pub(super) dynamics: Vec<Segment>,
+}
+
+fn segments(bytes: &[u8], header: &FileHeader64<LE>) -> Result<Segments, String> {
+    let headers: &[ProgramHeader64<LE>] = table(
+        bytes,
+        "program headers",
+        header.e_phoff.get(LE),
+        header.e_phnum.get(LE),
+        header.e_phentsize.get(LE),
+    )?;
+    let (mut segments, mut stack) = (Segments::default(), None);
+    for (index, header) in headers.iter().enumerate() {
+        let (offset, in_file) = (header.p_offset.get(LE), header.p_filesz.get(LE));
+        range(bytes, offset, in_file).map_err(|why| format!("its segment {index} {why}"))?;
+        let (address, in_memory) = (header.p_vaddr.get(LE), header.p_memsz.get(LE));
+        let end = address.checked_add(in_memory);
+        let segment = Segment {
+            file: offset..offset + in_file,
+            memory: address..end.ok_or_else(|| format!("its segment {index} overflows"))?,
+        };
+        match header.p_type.get(LE) {
+            PT_LOAD if in_file > in_memory => {
+                return Err(format!(
+                    "its segment {index} is larger in the file than in memory"
+                ));
+            }
+            PT_LOAD => {
+                check_pages(segments.loads.last(), &segment)
+                    .map_err(|why| format!("its segment {index} {why}"))?;
+                segments.loads.push(segment);
+            }
+            PT_DYNAMIC => segments.dynamics.push(segment),
+            PT_GNU_STACK => stack = Some(header.p_flags.get(LE)),
+            _ => {}
+        }
+    }
+    // Without a word about stacks the dynamic loader makes them executable.
+    if stack.is_none_or(|flags| flags.contains(PF_X)) {
+        return Err("it asks for executable stacks in the whole process".to_owned());
+    }
+    match segments.loads.is_empty() {
+        true => Err("it has nothing to load".to_owned()),
+        false => Ok(segments),
+    }
+}
+
+/// Whole pages are mapped, so a segment must not bring other bytes of the file to a page of the one before it:
+/// what is read here would not be what the dynamic loader reads.
+fn check_pages(before: Option<&Segment>, segment: &Segment) -> Result<(), &'static str> {
+    let distance = |segment: &Segment| segment.memory.start.wrapping_sub(segment.file.start);
+    if distance(segment) % PAGE != 0 && !segment.file.is_empty() {
+        return Err("is not where pages of the file can be mapped");
+    }
+    let Some(before) = before else {
+        return Ok(());
+    };
+    let shares_page = segment.memory.start / PAGE < before.memory.end.div_ceil(PAGE);
+    match segment.memory.start < before.memory.end
+        || shares_page && distance(segment) != distance(before)
+    {
+        true => Err("lies over another one"),
+        false => Ok(()),
+    }
+}
+
+fn metadata<'a>(bytes: &'a [u8], header: &FileHeader64<LE>) -> Result<&'a [u8], String> {
+    let sections: &[SectionHeader64<LE>] = table(
+        bytes,
+        "section headers",
+        header.e_shoff.get(LE),
+        header.e_shnum.get(LE),
+        header.e_shentsize.get(LE),
+    )?;
+    let content = |section: &SectionHeader64<LE>| {
+        let has_bytes = section.sh_type.get(LE) != SHT_NOBITS;
+        let content =
+            has_bytes.then(|| range(bytes, section.sh_offset.get(LE), section.sh_size.get(LE)));
+        content.transpose()
+    };
+    let names = sections.get(usize::from(header.e_shstrndx.get(LE).0));
+    let names = names.ok_or("it has no section names")?;
+    let names = content(names).map_err(|why| format!("its section names {why}"))?;
+    let names = names.unwrap_or_default();
+    let mut found = Vec::new();
+    for (index, section) in sections.iter().enumerate().skip(1) {
+        let content = content(section).map_err(|why| format!("its section {index} {why}"))?;
+        let at = usize::try_from(section.sh_name.get(LE)).ok();
+        // Compared, and not looked for its end, as names may be long and overlap.
+        let rest = at
+            .and_then(|at| names.get(at..))
+            .and_then(|text| text.strip_prefix(FORMAT.section.as_bytes()));
+        if rest.is_some_and(|rest| rest.first() == Some(&0)) {
+            found.extend(content);
+        }
+    }
+    only(&FORMAT, &found)
+}
+
+fn exports(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let damaged = damaged("symbols");
+    let sections = header(bytes)?.sections(LE, bytes).map_err(&damaged)?;
+    let symbols = sections.symbols(LE, bytes, SHT_DYNSYM).map_err(&damaged)?;
+    if symbols.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = sections
+        .section(symbols.string_section())
+        .and_then(|section| section.data(LE, bytes))
+        .map_err(&damaged)?;
+    let visible = symbols.iter().filter(|symbol| {
+        !symbol.is_undefined(LE)
+            && matches!(symbol.st_bind(), STB_GLOBAL | STB_WEAK)
+            && matches!(symbol.st_visibility(), STV_DEFAULT | STV_PROTECTED)
+    });
+    let visible = visible.take(MOST_EXPORTS);
+    visible
+        .map(|symbol| name(names, symbol.st_name(LE).into()))
+        .collect()
+}
