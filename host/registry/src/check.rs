@@ -6,8 +6,9 @@ use super::{
     config::Config,
     diagnostic::{Diagnostic, Severity},
     discover,
+    loaded::{LoadedPack, loaded},
     names::{self, Known},
-    table::{LoadedPack, Rejected, loaded},
+    table::Rejected,
 };
 use std::path::{Path, PathBuf};
 

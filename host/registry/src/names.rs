@@ -4,10 +4,10 @@ use super::{
     codes::Code,
     config::{Config, Mode},
     diagnostic::{Diagnostic, Severity, did_you_mean},
+    loaded::LoadedPack,
     reader::MOST,
     rules::{Rule, Use},
     select::glob,
-    table::LoadedPack,
 };
 use std::ops::Range;
 

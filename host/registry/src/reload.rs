@@ -4,7 +4,7 @@ use super::{
     Code, Options, Rejected, Severity, Table,
     config::{Config, Mode},
     configuration, discover,
-    table::LoadedPack,
+    loaded::LoadedPack,
 };
 use crate::{Error, Kind, Result};
 use std::path::Path;

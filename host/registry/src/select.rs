@@ -3,8 +3,9 @@
 use super::{
     NUMERICS,
     config::{Fallback, Order},
+    loaded::KernelEntry,
     rules::{Rule, Use},
-    table::{KernelEntry, Table},
+    table::Table,
 };
 use crate::DType;
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, Features};

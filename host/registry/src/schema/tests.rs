@@ -1,0 +1,59 @@
+//! The defaults and words of the table against what the reader makes of them.
+
+use super::*;
+use crate::config::Config;
+use std::path::Path;
+
+/// The configuration that `table.key = value` makes, as text.
+fn config(table: &str, key: &str, value: &str) -> String {
+    let dotted = [table.trim_matches(['[', ']']), key].join(".");
+    let dotted = dotted.trim_start_matches("the file.");
+    let text = format!("schema = 1\n{dotted} = {value}\n");
+    let config = Config::parse(Path::new("r"), text).unwrap();
+    format!(
+        "{:?}",
+        Config {
+            source: Config::default().source,
+            ..config
+        }
+    )
+}
+
+#[test]
+fn the_defaults_are_those_that_hold() {
+    // What points into the file is left out.
+    let places = |text: String| {
+        let mut text = text;
+        for name in ["mode_at", "fallback_at", "numerics_at"] {
+            let start = text.find(name).unwrap();
+            let end = start + text[start..].find(", ").unwrap();
+            text.replace_range(start..end, name);
+        }
+        text
+    };
+    let otherwise = places(format!("{:?}", Config::default()));
+    for block in [&FILE, &SEARCH, &TRUST, &DEFAULTS, &DEV] {
+        for key in block.keys.iter().filter(|key| !key.default.is_empty()) {
+            let same = places(config(block.name, key.name, key.default));
+            assert_eq!(same, otherwise, "{}: {}", block.name, key.name);
+        }
+    }
+}
+
+#[test]
+fn every_word_means_something_of_its_own() {
+    for block in [&FILE, &TRUST, &DEFAULTS] {
+        for key in block.keys {
+            let Value::Word(words) = &key.value else {
+                continue;
+            };
+            let mut meant: Vec<String> = words
+                .iter()
+                .map(|word| config(block.name, key.name, &format!("\"{word}\"")))
+                .collect();
+            meant.sort();
+            meant.dedup();
+            assert_eq!(meant.len(), words.len(), "{}", key.name);
+        }
+    }
+}
