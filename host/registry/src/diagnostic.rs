@@ -6,6 +6,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
 };
+use strsim::osa_distance;
 
 /// Characters of a source line that a message shows.
 const EXCERPT: usize = 120;
@@ -214,13 +215,13 @@ impl SourceText {
     }
 }
 
-/// `; did you mean ...?` when one of `known` is close to `name`, else nothing.
-pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+/// `; did you mean ...?` when one of `known` is close to `name`, else nothing. Two neighbours swapped are one mistake.
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let length = name.chars().count();
     if length > COMPARED {
         return String::new();
     }
-    let near = known.into_iter().map(|k| (distance(name, k), k)).min();
+    let near = known.into_iter().map(|k| (osa_distance(name, k), k)).min();
     match near {
         Some((steps, known)) if steps <= length.max(3) / 3 && steps < length => {
             format!("; did you mean `{known}`?")
@@ -246,25 +247,6 @@ fn visible(c: char) -> char {
     } else {
         c
     }
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

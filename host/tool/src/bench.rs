@@ -1,8 +1,9 @@
 //! `nxv bench`.
 
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
+    global::Global,
+    output::{Answer, Outcome, Problem, json},
+    progress,
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
@@ -12,7 +13,6 @@ use nx_vulkan_ops::{Request, Spec, element::push_float, infer::infer, kernels};
 use std::{
     collections::HashMap,
     fmt::Write,
-    io::{IsTerminal, stderr},
     time::{Duration, Instant},
 };
 
@@ -25,6 +25,32 @@ const MOST_SMALL: u32 = 1000;
 const WAKE: Duration = Duration::from_millis(500);
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
+
+/// Measure ops on data that lies on the device.
+///
+/// Work is timed in batches with one wait at the end of each; the numbers are of one op: median, minimum and 95th
+/// percentile over the batches. What does not fit into memory is skipped with a note, what nobody runs as well.
+/// bench/compare.py puts two results side by side.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+JSON: {device, driver, results: [{name, median_us, min_us, p95_us, gbps, tflops, served_by, host_us, note}]}.")]
+pub(crate) struct Bench {
+    /// Only benchmarks whose name contains one of these texts
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    filter: Vec<String>,
+
+    /// Print the names, run nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Fewer batches
+    #[arg(long)]
+    quick: bool,
+
+    /// Also time the CPU kernels
+    #[arg(long)]
+    host: bool,
+}
 
 /// One row of the result.
 #[derive(Debug, serde::Serialize)]
@@ -41,72 +67,54 @@ struct Row {
     note: Option<String>,
 }
 
-/// Runs the benchmarks.
-pub(crate) fn run(arguments: &Arguments) -> std::result::Result<Outcome, Problem> {
-    let filters: Vec<String> = arguments
-        .values("--filter")
-        .flat_map(|text| text.split(','))
-        .map(str::to_lowercase)
-        .collect();
-    let wanted = |workload: &Workload| {
-        let name = workload.name.to_lowercase();
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.trim()))
-    };
-    let workloads: Vec<Workload> = workloads::all().into_iter().filter(wanted).collect();
-    if workloads.is_empty() {
-        return Err(Problem::Usage(
-            "no benchmark has that in its name; nxv bench --list prints the names".to_owned(),
-        ));
-    }
-    if arguments.has("--list") {
-        let names: Vec<&str> = workloads
-            .iter()
-            .map(|workload| workload.name.as_str())
+impl Bench {
+    /// Runs the benchmarks.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let workloads: Vec<Workload> = workloads::all()
+            .into_iter()
+            .filter(|workload| self.wants(workload))
             .collect();
-        return Ok(Outcome {
-            text: names.join("\n") + "\n",
-            json: json(&names),
-            holds: true,
-        });
-    }
-    let runtime = Runtime::open(&arguments.config)?;
-    let summary = runtime.device().summary();
-    let mut bench = Bench {
-        runtime: &runtime,
-        batches: if arguments.has("--quick") {
-            QUICK_BATCHES
-        } else {
-            BATCHES
-        },
-        on_host: arguments.has("--host"),
-        pace: HashMap::new(),
-    };
-    wake(&runtime)?;
-    let mut rows = Vec::new();
-    for (index, workload) in workloads.iter().enumerate() {
-        if stderr().is_terminal() {
-            eprint!(
-                "\r{:60}\r{} of {}: {}",
-                "",
-                index + 1,
-                workloads.len(),
-                workload.name
-            );
+        if workloads.is_empty() {
+            return Err(Problem::Usage(
+                "no benchmark has that in its name; nxv bench --list prints the names".to_owned(),
+            ));
         }
-        rows.push(bench.row(workload)?);
+        if self.list {
+            let names: Vec<&str> = workloads
+                .iter()
+                .map(|workload| workload.name.as_str())
+                .collect();
+            return Ok(Outcome::good(names.join("\n") + "\n", json(&names)));
+        }
+        let runtime = Runtime::open(&global.config())?;
+        let summary = runtime.device().summary();
+        let mut runner = Runner {
+            runtime: &runtime,
+            batches: if self.quick { QUICK_BATCHES } else { BATCHES },
+            on_host: self.host,
+            pace: HashMap::new(),
+        };
+        wake(&runtime)?;
+        let mut rows = Vec::new();
+        let bar = progress::bar(global);
+        bar.set_length(workloads.len() as u64);
+        for workload in &workloads {
+            bar.set_message(workload.name.clone());
+            rows.push(runner.row(workload)?);
+            bar.inc(1);
+        }
+        drop(bar);
+        let mut text = format!("{} ({})\n", summary.name, summary.driver);
+        rows.iter().for_each(|row| line(row, &mut text));
+        let json = serde_json::json!({ "device": summary.name, "driver": summary.driver, "results": rows });
+        Ok(Outcome::good(text, json))
     }
-    if stderr().is_terminal() {
-        eprint!("\r{:60}\r", "");
+
+    fn wants(&self, workload: &Workload) -> bool {
+        let name = workload.name.to_lowercase();
+        let contained = |filter: &String| name.contains(filter.to_lowercase().trim());
+        self.filter.is_empty() || self.filter.iter().any(contained)
     }
-    let mut text = format!("{} ({})\n", summary.name, summary.driver);
-    rows.iter().for_each(|row| line(row, &mut text));
-    let json =
-        serde_json::json!({ "device": summary.name, "driver": summary.driver, "results": rows });
-    Ok(Outcome {
-        text,
-        json,
-        holds: true,
-    })
 }
 
 /// Keeps the device busy for a while: a GPU that had nothing to do runs at a fraction of its clock.
@@ -124,7 +132,7 @@ fn wake(runtime: &Runtime) -> Result<()> {
     Ok(())
 }
 
-struct Bench<'a> {
+struct Runner<'a> {
     runtime: &'a Runtime,
     batches: usize,
     on_host: bool,
@@ -140,7 +148,7 @@ struct Ready<'a> {
     request: Request<'static, Spec>,
 }
 
-impl Bench<'_> {
+impl Runner<'_> {
     fn row(&mut self, workload: &Workload) -> std::result::Result<Row, Problem> {
         let empty = |note: Option<String>| Row {
             name: workload.name.clone(),

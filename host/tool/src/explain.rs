@@ -1,41 +1,55 @@
 //! `nxv explain`.
 
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
+    global::Global,
+    output::{Answer, Outcome, Problem, json},
     spec,
 };
-use nx_vulkan_host::Runtime;
-use nx_vulkan_ops::infer::infer;
+use nx_vulkan_host::{Attr, Runtime};
+use nx_vulkan_ops::{Op, Spec, infer::infer};
 
-/// Explains one request.
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
-    let usage = Problem::Usage;
-    let (name, operands) = arguments.operands.split_first().ok_or_else(|| {
-        usage("explain needs an op, then its operands: explain dot f32[2,2] f32[2,2]".to_owned())
-    })?;
-    let op = spec::op(name).map_err(usage)?;
-    let inputs = operands
-        .iter()
-        .map(|text| spec::spec(text))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(usage)?;
-    let attrs = arguments
-        .values("--attr")
-        .map(spec::attr)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(usage)?;
-    let output = arguments
-        .value("--out")
-        .map(spec::spec)
-        .transpose()
-        .map_err(usage)?;
-    let request = infer(op, &inputs, output, &attrs).map_err(|e| usage(e.to_string()))?;
-    let runtime = Runtime::open(&arguments.config)?;
-    let explanation = runtime.explain(&request)?;
-    Ok(Outcome {
-        text: explanation.to_string(),
-        json: json(&explanation),
-        holds: explanation.picked.is_some(),
-    })
+/// Who runs one request, every kernel that was considered, and why it was passed over.
+///
+/// Attributes default to: all axes of a reduction, the flat index of an arg reduction, the last axis of a with the
+/// first free axis of b for dot.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nxv explain dot f32[512,512] f32[512,512]
+  nxv explain sum f16[64,1000] --attr axes=1 --out f32[64]
+  nxv explain as_type s64[8] --out bf16[8]
+
+JSON: {request, device, picked, candidates: [{kernel, outcome, reason}]}.
+Exit code: 1 when nobody runs it.")]
+pub(crate) struct Explain {
+    /// The op, as in docs/ops.md
+    #[arg(value_parser = spec::op)]
+    pub(crate) op: &'static Op,
+
+    /// Type and shape of each operand: f32[512,512], s64[], u8[3]
+    #[arg(value_name = "OPERAND", value_parser = spec::spec)]
+    pub(crate) operands: Vec<Spec>,
+
+    /// An attribute as in docs/ops.md: integers (axes=0,1), floats (x=0.5), text (tie_break=high)
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = spec::attr)]
+    pub(crate) attrs: Vec<Attr>,
+
+    /// Type and shape of the result; inferred as Nx does where it can be
+    #[arg(long, value_name = "RESULT", value_parser = spec::spec)]
+    pub(crate) out: Option<Spec>,
+}
+
+impl Explain {
+    /// Explains one request.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let request = infer(self.op, &self.operands, self.out.clone(), &self.attrs)
+            .map_err(|error| Problem::Usage(error.to_string()))?;
+        let runtime = Runtime::open(&global.config())?;
+        let explanation = runtime.explain(&request)?;
+        Ok(Outcome {
+            text: explanation.to_string(),
+            json: json(&explanation),
+            holds: explanation.picked.is_some(),
+        })
+    }
 }

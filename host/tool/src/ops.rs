@@ -1,13 +1,27 @@
 //! `nxv ops`.
 
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
-    spec,
+    global::Global,
+    output::{Answer, Outcome, json},
+    spec::{self, Filter},
 };
 use nx_vulkan_conformance::sweep;
 use nx_vulkan_host::{DType, Runtime};
 use std::fmt::Write;
+
+/// Every op on every element type it takes, and the kernel that runs it on a [64, 64] tensor.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+JSON: a list of {op, dtype, served_by}; served_by is \"pack/kernel\", \"host\" or null.")]
+pub(crate) struct Ops {
+    /// Only this op, or with a trailing *, those that begin with it
+    #[arg(long, value_name = "OP")]
+    filter: Option<Filter>,
+
+    /// A table of ops and types, as in docs/support.md
+    #[arg(long)]
+    markdown: bool,
+}
 
 #[derive(serde::Serialize)]
 struct Row {
@@ -16,30 +30,27 @@ struct Row {
     served_by: Option<String>,
 }
 
-/// Explains the request that stands for each op and type.
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
-    let ops = spec::ops(arguments.value("--filter")).map_err(Problem::Usage)?;
-    let runtime = Runtime::open(&arguments.config)?;
-    let mut rows = Vec::new();
-    for op in ops {
-        for (dtype, request) in sweep::canonical(op)? {
-            let explanation = runtime.explain(&request)?;
-            rows.push(Row {
-                op: op.name,
-                dtype: dtype.name(),
-                served_by: explanation.picked,
-            });
+impl Ops {
+    /// Explains the request that stands for each op and type.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let runtime = Runtime::open(&global.config())?;
+        let mut rows = Vec::new();
+        for op in spec::ops(self.filter.as_ref()) {
+            for (dtype, request) in sweep::canonical(op)? {
+                let explanation = runtime.explain(&request)?;
+                rows.push(Row {
+                    op: op.name,
+                    dtype: dtype.name(),
+                    served_by: explanation.picked,
+                });
+            }
         }
+        let text = match self.markdown {
+            true => markdown(&rows),
+            false => text(&rows),
+        };
+        Ok(Outcome::good(text, json(&rows)))
     }
-    let text = match arguments.has("--markdown") {
-        true => markdown(&rows),
-        false => text(&rows),
-    };
-    Ok(Outcome {
-        text,
-        json: json(&rows),
-        holds: true,
-    })
 }
 
 /// A table with a line for each op and a column for each type; a cell holds the letter of who runs it.

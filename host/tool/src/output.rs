@@ -1,10 +1,16 @@
 //! What a verb answers, and how it reaches the terminal.
 
 use nx_vulkan_host::Error;
-use std::io::Write;
+use std::{io::Write, process::ExitCode};
+
+/// Exit code for a command line that makes no sense, which is that of clap.
+pub(crate) const USAGE: u8 = 2;
+
+/// What comes of a verb.
+pub(crate) type Answer = Result<Outcome, Problem>;
 
 /// What a verb answers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// For people.
     pub(crate) text: String,
@@ -12,6 +18,14 @@ pub(crate) struct Outcome {
     pub(crate) json: serde_json::Value,
     /// Whether nxv succeeds.
     pub(crate) holds: bool,
+}
+
+impl Outcome {
+    /// The outcome of what either succeeds or is a [`Problem`].
+    pub(crate) fn good(text: String, json: serde_json::Value) -> Outcome {
+        let holds = true;
+        Outcome { text, json, holds }
+    }
 }
 
 /// Why there is no answer.
@@ -26,6 +40,30 @@ pub(crate) enum Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         Problem::Failure(error)
+    }
+}
+
+/// Tells the answer, as JSON where that is wanted.
+pub(crate) fn finish(answer: Answer, as_json: bool) -> ExitCode {
+    match answer {
+        Ok(outcome) => {
+            match as_json {
+                true => print(&format!("{:#}\n", outcome.json)),
+                false => print(&outcome.text),
+            }
+            match outcome.holds {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }
+        Err(Problem::Usage(message)) => {
+            eprintln!("nxv: {message}\n\nFor more information, try '--help'.");
+            ExitCode::from(USAGE)
+        }
+        Err(Problem::Failure(error)) => {
+            eprintln!("nxv: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

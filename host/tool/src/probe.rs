@@ -4,7 +4,7 @@
 use nx_vulkan_registry::probe;
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
-/// The verb, which [`crate::args`] does not know.
+/// The verb, which [`crate::HIDDEN`] names.
 pub(crate) const VERB: &str = "probe";
 
 /// Tries the file that `operands` name, if it has the sha256 behind it.

@@ -1,47 +1,61 @@
 //! `nxv registry`.
 
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
+    global::Global,
+    output::{Answer, Outcome, json},
+    verbs::verbs,
 };
 use nx_vulkan_registry::{Checked, Options, Severity, check, json_schema};
 use std::{fmt::Write, path::PathBuf};
 
-const ACTIONS: &str = "registry needs an action: check [FILE] or schema";
-
-/// Checks a registry file, or prints the schema of such files.
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
-    let operands: Vec<&str> = arguments.operands.iter().map(String::as_str).collect();
-    match operands[..] {
-        ["schema"] => {
-            let text = json_schema();
-            let json = serde_json::from_str(&text).expect("the schema is JSON");
-            let holds = true;
-            Ok(Outcome { text, json, holds })
-        }
-        ["check"] => Ok(outcome(&checked(arguments, file(arguments)))),
-        ["check", file] => Ok(outcome(&checked(arguments, file.into()))),
-        _ => Err(Problem::Usage(ACTIONS.to_owned())),
+verbs! {
+    /// Check a registry file before it is used.
+    pub(crate) enum Verb {
+        Check(Check),
+        Schema(Schema),
     }
 }
 
-/// The file in question, where none is given: that of the command line, of the environment, of this folder.
-fn file(arguments: &Arguments) -> PathBuf {
-    let config = &arguments.config;
-    let named = config.registry.as_ref();
-    let named = named.or(config.registry_override.as_ref());
-    named.map_or_else(|| PathBuf::from("registry.toml"), PathBuf::clone)
+/// Every mistake in a registry file, with its place and its code.
+///
+/// docs/registry.md says what to do about each. Without --packs no pack is loaded, whatever the file names; with it,
+/// those of its folders and of the file are, and the names in the rules are checked against them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+JSON: {file, valid, diagnostics: [{code, severity, file, line, column, message, excerpt}], packs, rejected, failure}.
+Exit code: 1 when the file is not valid.")]
+pub(crate) struct Check {
+    /// The file; without it that of --registry, of $NX_VULKAN_REGISTRY, or registry.toml here
+    file: Option<PathBuf>,
 }
 
-/// Packs are loaded only where `--packs` asks for it: `registry check` is safe on any file.
-fn checked(arguments: &Arguments, file: PathBuf) -> Checked {
-    let options = arguments.has("--packs").then(|| Options {
-        registry: None,
-        registry_override: None,
-        prober: None,
-        ..arguments.config.registry_options()
-    });
-    check(&file, options.as_ref())
+impl Check {
+    fn run(&self, global: &Global) -> Answer {
+        let config = global.config();
+        let named = self.file.clone().or(config.registry.clone());
+        let named = named.or(config.registry_override.clone());
+        let file = named.unwrap_or_else(|| PathBuf::from("registry.toml"));
+        // Packs are loaded only where `--packs` asks for it: this is safe on any file.
+        let options = (!global.packs.is_empty()).then(|| Options {
+            registry: None,
+            registry_override: None,
+            prober: None,
+            ..config.registry_options()
+        });
+        Ok(outcome(&check(&file, options.as_ref())))
+    }
+}
+
+/// The JSON Schema of the file, for editors.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Schema {}
+
+impl Schema {
+    fn run(&self, _: &Global) -> Answer {
+        let text = json_schema();
+        let json = serde_json::from_str(&text).expect("the schema is JSON");
+        Ok(Outcome::good(text, json))
+    }
 }
 
 fn outcome(checked: &Checked) -> Outcome {

@@ -1,8 +1,12 @@
-//! Operands and attributes as text: `f32[512,512]`, `axes=0,1`.
+//! What the words of a command line stand for: `f32[512,512]`, `axes=0,1`, an op, a filter of ops, seconds.
 
-use crate::args::similar;
 use nx_vulkan_host::{Attr, AttrValue, DType};
 use nx_vulkan_ops::{Op, Spec};
+use nx_vulkan_registry::did_you_mean;
+use std::{fmt, str::FromStr, time::Duration};
+
+/// Longest time that an option can name, in seconds.
+const LONGEST: f64 = 1e6;
 
 /// Reads a type and a shape; the message says what is wrong.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
@@ -11,8 +15,8 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let inner = rest.strip_suffix(']').ok_or_else(expected)?;
     let dtype = DType::from_name(name).ok_or_else(|| {
         format!(
-            "there is no type {name}{}",
-            similar(name, DType::all().map(DType::name))
+            "there is no type `{name}`{}",
+            did_you_mean(name, DType::all().map(DType::name))
         )
     })?;
     let extent = |part: &str| part.trim().parse().map_err(|_| expected());
@@ -53,20 +57,53 @@ pub(crate) fn op(name: &str) -> Result<&'static Op, String> {
     let found = nx_vulkan_ops::ops().find(|op| op.name == name);
     found.ok_or_else(|| {
         format!(
-            "there is no op named {name}{}",
-            similar(name, nx_vulkan_ops::ops().map(|op| op.name))
+            "there is no op `{name}`{}",
+            did_you_mean(name, nx_vulkan_ops::ops().map(|op| op.name))
         )
     })
 }
 
-/// The ops that a filter names: all of them, one, or with a trailing `*` those that begin so.
-pub(crate) fn ops(filter: Option<&str>) -> Result<Vec<&'static Op>, String> {
-    match filter.map(|text| (text, text.strip_suffix('*'))) {
-        None => Ok(nx_vulkan_ops::ops().collect()),
-        Some((_, Some(start))) => Ok(nx_vulkan_ops::ops()
-            .filter(|op| op.name.starts_with(start))
-            .collect()),
-        Some((name, None)) => Ok(vec![op(name)?]),
+/// A filter of ops: the name of one, or with a trailing `*` how they begin.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter(String);
+
+impl Filter {
+    pub(crate) fn admits(&self, op: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(start) => op.starts_with(start),
+            None => op == self.0,
+        }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Filter, String> {
+        if !text.ends_with('*') {
+            op(text)?;
+        }
+        Ok(Filter(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The ops that the filter admits; without one, all.
+pub(crate) fn ops(filter: Option<&Filter>) -> Vec<&'static Op> {
+    let admitted = |op: &&Op| filter.is_none_or(|filter| filter.admits(op.name));
+    nx_vulkan_ops::ops().filter(admitted).collect()
+}
+
+/// Reads a time.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("expected seconds, up to {LONGEST}, got: {text}")),
     }
 }
 
@@ -82,7 +119,7 @@ mod tests {
             ("f32", "expected a type and a shape"),
             ("f32[2", "expected a type and a shape"),
             ("f32[-1]", "expected a type and a shape"),
-            ("fp32[2]", "did you mean f32?"),
+            ("fp32[2]", "did you mean `f32`?"),
         ] {
             assert!(spec(text).unwrap_err().contains(message), "{text}");
         }
@@ -99,9 +136,17 @@ mod tests {
 
     #[test]
     fn ops_are_found_by_name_or_beginning() {
-        assert!(op("summ").unwrap_err().contains("did you mean sum?"));
-        let found = ops(Some("bitwise_*")).unwrap();
-        assert_eq!(found.len(), 4);
-        assert!(ops(Some("nothing at all")).is_err());
+        assert!(op("summ").unwrap_err().contains("did you mean `sum`?"));
+        let filter: Filter = "bitwise_*".parse().unwrap();
+        assert_eq!(ops(Some(&filter)).len(), 4);
+        assert!("nothing at all".parse::<Filter>().is_err());
+    }
+
+    #[test]
+    fn times_are_positive_and_not_endless() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1", "nan", "inf", "1e7", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
     }
 }

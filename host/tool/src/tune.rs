@@ -1,10 +1,11 @@
 //! `nxv tune`: times the kernels that compete and keeps the times for runtimes that open later.
 
 use crate::{
-    args::Arguments,
     contest,
-    output::{Outcome, Problem, json},
-    spec,
+    global::Global,
+    output::{Answer, Outcome, Problem, json},
+    progress,
+    spec::{self, Filter},
 };
 use nx_vulkan_conformance::sweep;
 use nx_vulkan_host::{
@@ -14,7 +15,6 @@ use nx_vulkan_host::{
 use nx_vulkan_ops::{Op, Request, Spec};
 use std::{
     fmt::Write,
-    io::{IsTerminal, stderr},
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,32 @@ const SIZES: [u32; 5] = [6, 10, 14, 18, 22];
 /// Products grow with the power of 3/2 of their elements.
 const LARGEST_DOT: u32 = 18;
 const BATCHES: usize = 3;
-const BUDGET: f64 = 60.0;
+
+/// Time the kernels that compete, so that the registry can choose by it.
+///
+/// Times every kernel that can run an op, for each element type at sizes from 2^6 to 2^22 elements, and keeps the times
+/// in the cache folder, for this device and driver. A runtime that opens afterwards uses them where the registry's
+/// `order` includes "measured". A time counts only for the very file of the pack that it was measured with. Nothing is
+/// ever measured without this verb.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+JSON: {file, device, driver, measured, skipped, complete, seconds, best: [{op, types, elements, kernel, us, next, \
+next_us}]}.")]
+pub(crate) struct Tune {
+    /// Only this op, or with a trailing *, those that begin with it
+    #[arg(long, value_name = "OP")]
+    filter: Option<Filter>,
+
+    /// No measurement begins after this
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "60",
+        allow_negative_numbers = true,
+        value_parser = spec::seconds
+    )]
+    pub(crate) budget: Duration,
+}
 
 #[derive(serde::Serialize)]
 struct Best {
@@ -36,76 +61,59 @@ struct Best {
     next_us: Option<f64>,
 }
 
-/// Measures what is not known yet, smallest sizes first, until the budget is spent.
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Problem> {
-    let ops = spec::ops(arguments.value("--filter")).map_err(Problem::Usage)?;
-    let budget = arguments.number("--budget").map_err(Problem::Usage)?;
-    let budget = budget.unwrap_or(BUDGET);
-    if !(budget > 0.0 && budget <= 1e6) {
-        return Err(Problem::Usage(format!(
-            "--budget: expected seconds, up to a million, got: {budget}"
-        )));
-    }
-    let runtime = Runtime::open(&arguments.config)?;
-    let mut measured = runtime.measured().clone();
-    let start = Instant::now();
-    let until = start + Duration::from_secs_f64(budget);
-    let requests = requests(&ops)?;
-    let (mut timed, mut known, mut best) = (0, 0, Vec::new());
-    let mut complete = true;
-    for (index, request) in requests.iter().enumerate() {
-        if Instant::now() >= until {
-            complete = false;
-            break;
-        }
-        if stderr().is_terminal() {
-            eprint!(
-                "\r{:60}\r{} of {}: {}",
-                "",
-                index + 1,
-                requests.len(),
-                request.op
-            );
-        }
-        match tune(&runtime, request, &mut measured, until)? {
-            Tuned::Known => known += 1,
-            Tuned::Alone => {}
-            Tuned::OutOfTime => complete = false,
-            Tuned::Timed(row) => {
-                timed += 1;
-                best.push(row);
+impl Tune {
+    /// Measures what is not known yet, smallest sizes first, until the budget is spent.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let runtime = Runtime::open(&global.config())?;
+        let mut measured = runtime.measured().clone();
+        let start = Instant::now();
+        let until = start + self.budget;
+        let requests = requests(&spec::ops(self.filter.as_ref()))?;
+        let (mut timed, mut known, mut best) = (0, 0, Vec::new());
+        let mut complete = true;
+        let bar = progress::bar(global);
+        bar.set_length(requests.len() as u64);
+        for request in &requests {
+            if Instant::now() >= until {
+                complete = false;
+                break;
             }
+            bar.set_message(request.op.to_string());
+            match tune(&runtime, request, &mut measured, until)? {
+                Tuned::Known => known += 1,
+                Tuned::Alone => {}
+                Tuned::OutOfTime => complete = false,
+                Tuned::Timed(row) => {
+                    timed += 1;
+                    best.push(row);
+                }
+            }
+            bar.inc(1);
         }
-    }
-    if stderr().is_terminal() {
-        eprint!("\r{:60}\r", "");
-    }
-    measured.write()?;
-    let summary = runtime.device().summary();
-    let seconds = start.elapsed().as_secs_f64();
-    let mut text = format!("{} ({})\n", summary.name, summary.driver);
-    best.iter().for_each(|row| line(row, &mut text));
-    let file = measured.file().map(|path| path.display().to_string());
-    let _ = writeln!(
-        text,
-        "{timed} requests timed and {known} known before, in {seconds:.1} s; {}",
-        file.as_deref().unwrap_or_default()
-    );
-    if !complete {
+        drop(bar);
+        measured.write()?;
+        let summary = runtime.device().summary();
+        let seconds = start.elapsed().as_secs_f64();
+        let mut text = format!("{} ({})\n", summary.name, summary.driver);
+        best.iter().for_each(|row| line(row, &mut text));
+        let file = measured.file().map(|path| path.display().to_string());
         let _ = writeln!(
             text,
-            "the budget is spent; nxv tune again goes on from here"
+            "{timed} requests timed and {known} known before, in {seconds:.1} s; {}",
+            file.as_deref().unwrap_or_default()
         );
+        if !complete {
+            let _ = writeln!(
+                text,
+                "the budget is spent; nxv tune again goes on from here"
+            );
+        }
+        let json = serde_json::json!({
+            "file": file, "device": summary.name, "driver": summary.driver, "measured": timed,
+            "skipped": known, "complete": complete, "seconds": seconds, "best": json(&best),
+        });
+        Ok(Outcome::good(text, json))
     }
-    let json = serde_json::json!({
-        "file": file, "device": summary.name, "driver": summary.driver, "measured": timed,
-        "skipped": known, "complete": complete, "seconds": seconds, "best": json(&best),
-    });
-    Ok(Outcome {
-        text,
-        json,
-        holds: true,
-    })
 }
 
 enum Tuned {

@@ -48,15 +48,19 @@ fn help_says_what_there_is() {
 
 #[test]
 fn a_wrong_command_line_is_explained_and_exits_with_2() {
-    usage_error(&[], "expected a verb");
-    usage_error(&["explian"], "did you mean explain?");
-    usage_error(&["explain"], "explain needs an op");
+    usage_error(&[], "Usage: nxv [OPTIONS] <VERB>");
+    usage_error(&["explian"], "exists: 'explain'");
+    usage_error(&["bench", "--fliter", "x"], "exists: '--filter'");
+    usage_error(&["explain"], "not provided:\n  <OP>");
     usage_error(&["explain", "add", "f32[2]"], "add takes 2 operands");
     usage_error(&["explain", "add", "f32[2]", "f32[3]"], "do not broadcast");
-    usage_error(&["explain", "add", "f33[2]", "f32[2]"], "did you mean f32?");
+    usage_error(
+        &["explain", "add", "f33[2]", "f32[2]"],
+        "did you mean `f32`?",
+    );
     usage_error(&["explain", "as_type", "f32[2]"], "name it");
-    usage_error(&["check", "--filter", "summ"], "did you mean sum?");
-    usage_error(&["check", "--seed", "many"], "expected a number");
+    usage_error(&["check", "--filter", "summ"], "did you mean `sum`?");
+    usage_error(&["check", "--seed", "many"], "'many' for '--seed <N>'");
     usage_error(&["bench", "--filter", "nothing like it"], "--list");
 }
 
@@ -213,8 +217,8 @@ fn registry_files_are_checked_without_loading_anything() {
         "{text}"
     );
 
-    usage_error(&["registry"], "check [FILE] or schema");
-    usage_error(&["registry", "chekc"], "check [FILE] or schema");
+    usage_error(&["registry"], "Usage: nxv registry [OPTIONS] <VERB>");
+    usage_error(&["registry", "chekc"], "'check'");
 }
 
 #[test]

@@ -22,7 +22,7 @@ for {name, words, doc} <- verbs do
     @moduledoc """
     #{doc}: `nxv #{Enum.join(words, " ")}` with the same arguments.
 
-    `mix nxv help #{hd(words)}` says more.
+    `mix nxv help #{Enum.join(words, " ")}` says more.
     """
     use Mix.Task
 

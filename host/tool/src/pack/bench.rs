@@ -1,17 +1,18 @@
 //! `nxv pack bench`: the kernels of one pack against every other kernel of the same ops.
 
 use super::{
-    file,
+    path,
     session::{Session, With},
 };
 use crate::{
-    args::Arguments,
     contest::{self, Entry},
-    output::{Outcome, Problem},
+    global::Global,
+    output::{Answer, Outcome, Problem},
+    spec::{self, Filter},
 };
 use nx_vulkan_conformance::sweep;
 use nx_vulkan_ops::{Op, Request, Spec};
-use std::fmt::Write;
+use std::{fmt::Write, path::PathBuf};
 
 /// Powers of two of the elements.
 const SIZES: [u32; 3] = [10, 16, 20];
@@ -21,73 +22,85 @@ const QUICK_BATCHES: usize = 3;
 /// Characters of the longest bar.
 const WIDTH: f64 = 30.0;
 
-/// Times every request and draws a bar for each kernel.
-pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
-    let session = Session::new(&arguments.config, &file(operand)?, With::Others)?;
-    let runtime = session.runtime()?;
-    let id = &session.facts.id;
-    let ops = ops(&runtime, id, arguments.value("--op"))?;
-    let (sizes, batches) = match arguments.has("--quick") {
-        true => (&QUICK[..], QUICK_BATCHES),
-        false => (&SIZES[..], BATCHES),
-    };
-    let summary = runtime.device().summary();
-    let mut text = format!("{} ({})\n", summary.name, summary.driver);
-    let mut rows = Vec::new();
-    for op in ops {
-        for (dtype, _) in sweep::canonical(op)? {
-            for &power in sizes {
-                // A product of two matrices of 2^20 elements is 2^31 operations; the host needs minutes for it.
-                let power = if op.contract.tiled {
-                    power.min(16)
-                } else {
-                    power
-                };
-                let request = contest::request(op, dtype, power)?;
-                let entries = contest::run(&runtime, &request, batches, None)?;
-                let mine = |entry: &Entry| entry.rival.name.starts_with(&format!("{id}/"));
-                if !entries.iter().any(mine) {
-                    continue;
+/// Time the pack's kernels against every other kernel of the same op, the CPU's included.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// The library of the pack, or the folder of one without code
+    #[arg(value_parser = path())]
+    file: PathBuf,
+
+    /// Only this op, or with a trailing *, those that begin with it
+    #[arg(long)]
+    op: Option<Filter>,
+
+    /// Fewer sizes and batches
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Bench {
+    /// Times every request and draws a bar for each kernel.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let session = Session::new(&global.config(), &self.file, With::Others)?;
+        let runtime = session.runtime()?;
+        let id = &session.facts.id;
+        let ops = ops(&runtime, id, self.op.as_ref())?;
+        let (sizes, batches) = match self.quick {
+            true => (&QUICK[..], QUICK_BATCHES),
+            false => (&SIZES[..], BATCHES),
+        };
+        let summary = runtime.device().summary();
+        let mut text = format!("{} ({})\n", summary.name, summary.driver);
+        let mut rows = Vec::new();
+        for op in ops {
+            for (dtype, _) in sweep::canonical(op)? {
+                for &power in sizes {
+                    // A product of two matrices of 2^20 elements is 2^31 operations; the host needs minutes for it.
+                    let power = if op.contract.tiled {
+                        power.min(16)
+                    } else {
+                        power
+                    };
+                    let request = contest::request(op, dtype, power)?;
+                    let entries = contest::run(&runtime, &request, batches, None)?;
+                    let mine = |entry: &Entry| entry.rival.name.starts_with(&format!("{id}/"));
+                    if !entries.iter().any(mine) {
+                        continue;
+                    }
+                    let _ = writeln!(text, "\n{}", shown(&request));
+                    chart(&entries, mine, &mut text);
+                    rows.extend(
+                        entries
+                            .iter()
+                            .map(|entry| row(&request, entry, mine(entry))),
+                    );
                 }
-                let _ = writeln!(text, "\n{}", shown(&request));
-                chart(&entries, mine, &mut text);
-                rows.extend(
-                    entries
-                        .iter()
-                        .map(|entry| row(&request, entry, mine(entry))),
-                );
             }
         }
+        let holds = rows
+            .iter()
+            .any(|row| row["mine"] == true && !row["median_us"].is_null());
+        if !holds {
+            let _ = writeln!(text, "the pack {id} planned none of the requests");
+        }
+        let json = serde_json::json!({
+            "device": summary.name, "driver": summary.driver, "pack": id, "results": rows,
+        });
+        Ok(Outcome { text, json, holds })
     }
-    let holds = rows
-        .iter()
-        .any(|row| row["mine"] == true && !row["median_us"].is_null());
-    if !holds {
-        let _ = writeln!(text, "the pack {id} planned none of the requests");
-    }
-    let json = serde_json::json!({
-        "device": summary.name, "driver": summary.driver, "pack": id, "results": rows,
-    });
-    Ok(Outcome { text, json, holds })
 }
 
 /// The ops of the pack that the host knows, as far as the filter wants them.
 fn ops(
     runtime: &nx_vulkan_host::Runtime,
     id: &str,
-    filter: Option<&str>,
+    filter: Option<&Filter>,
 ) -> Result<Vec<&'static Op>, Problem> {
     let table = runtime.table();
     let pack = table.packs.iter().find(|pack| pack.id == id);
     let has = |name: &str| pack.is_some_and(|pack| pack.kernels.iter().any(|k| k.op == name));
-    let wanted = |name: &str| match filter.map(|f| (f, f.strip_suffix('*'))) {
-        None => true,
-        Some((_, Some(start))) => name.starts_with(start),
-        Some((exact, None)) => name == exact,
-    };
-    let ops: Vec<&Op> = nx_vulkan_ops::ops()
-        .filter(|op| has(op.name) && wanted(op.name))
-        .collect();
+    let mut ops = spec::ops(filter);
+    ops.retain(|op| has(op.name));
     if ops.is_empty() {
         return Err(Problem::Usage(match filter {
             Some(filter) => format!("the pack {id} has no kernel for an op named {filter}"),

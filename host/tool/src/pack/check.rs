@@ -1,162 +1,184 @@
 //! `nxv pack check`: each group of checks in a process of its own, so that a crash is a finding and not the end.
 
 use super::{
-    file,
+    path,
     session::{Session, With},
 };
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
+    global::Global,
+    output::{Answer, Outcome, json},
+    progress, spec,
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use indicatif::ProgressBar;
 use nx_vulkan_conformance::vet::{self, Finding, GROUPS, Group, Report};
 use nx_vulkan_registry as registry;
 use std::{
+    ffi::OsString,
     fmt::Write,
     io::{BufRead, BufReader, Read},
-    path::Path,
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-/// Seconds without progress after which a group is ended.
-const TIMEOUT: u64 = 60;
 /// Begins the lines by which a group tells what it is about to look at.
 const PROGRESS: &str = "@ ";
-const LONGEST: u64 = 86_400;
 /// How long the end of a group's output may come after the end of its process.
 const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of a group's output that are kept.
 const MOST: u64 = 16 << 20;
 
-/// Runs every group in a child process, or with the option that children get, one group here.
-pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
-    let path = file(operand)?;
-    let seed = arguments
-        .number("--seed")
-        .map_err(Problem::Usage)?
-        .unwrap_or(1u64);
-    if let Some(name) = arguments.value("--group") {
-        let group = GROUPS.iter().find(|row| row.0 == name);
-        let group = group
-            .ok_or_else(|| Problem::Usage(format!("there is no group {name}")))?
-            .1;
-        return one(arguments, &path, group, seed);
-    }
-    let seconds = arguments
-        .number("--timeout")
-        .map_err(Problem::Usage)?
-        .unwrap_or(TIMEOUT);
-    if !(1..=LONGEST).contains(&seconds) {
-        return Err(Problem::Usage(format!(
-            "--timeout: expected seconds, up to {LONGEST}, got: {seconds}"
-        )));
-    }
-    let (mut text, mut groups, mut holds) = (String::new(), serde_json::Map::new(), true);
-    let mut refused = false;
-    for (name, _) in GROUPS {
-        if refused {
-            let _ = writeln!(text, "{name:8} not run");
-            groups.insert(name.to_owned(), serde_json::Value::Null);
-            continue;
-        }
-        let report = child(arguments, &path, name, seed, Duration::from_secs(seconds));
-        let bad = report.findings.iter().any(|finding| finding.error);
-        holds &= !bad;
-        // What cannot be mapped cannot be asked either.
-        refused = bad && matches!(name, "file" | "load") && !report.counts.contains_key("kernels");
-        show(name, &report, bad, &mut text);
-        groups.insert(name.to_owned(), json(&report));
-    }
-    if !holds {
-        let _ = writeln!(text, "again: nxv pack check {operand} --seed {seed}");
-    }
-    let json = serde_json::json!({
-        "file": path, "sha256": registry::sha256_of(&path).ok(), "seed": seed, "holds": holds, "groups": groups,
-    });
-    Ok(Outcome { text, json, holds })
+/// Look for what would make the host refuse the pack or its plans.
+///
+/// Metadata, symbols, layout, purity and determinism of plan, hostile requests, shaders against what plans say of them.
+/// Each group of checks runs in a process of its own, so that a crash is a finding.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code: 1 when a check fails.")]
+pub(crate) struct Check {
+    /// The library of the pack, or the folder of one without code
+    #[arg(value_parser = path())]
+    file: PathBuf,
+
+    /// Other requests; the same seed gives the same ones
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Time without progress after which a group of checks is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = spec::seconds)]
+    timeout: Duration,
+
+    /// The one group that runs, in this process
+    #[arg(long, hide = true, value_parser = group())]
+    group: Option<Group>,
 }
 
-/// One group in this process; its report goes to the process that asked for it.
-fn one(arguments: &Arguments, path: &Path, group: Group, seed: u64) -> Result<Outcome, Problem> {
-    let options = |config| vet::Options {
-        file: path.to_owned(),
-        config,
-        seed,
-        progress: |what| eprintln!("{PROGRESS}{what}"),
-    };
-    let report = match group {
-        Group::File | Group::Load => vet::run(group, &options(arguments.config.clone()))?,
-        Group::Plan | Group::Shaders => {
-            let session = Session::new(&arguments.config, path, With::Nobody)?;
-            vet::run(group, &options(session.config.clone()))?
-        }
-    };
-    Ok(Outcome {
-        text: format!("{:#}\n", json(&report)),
-        json: json(&report),
-        holds: true,
+/// Reads the name of a group.
+fn group() -> impl TypedValueParser<Value = Group> {
+    PossibleValuesParser::new(GROUPS.map(|row| row.0)).map(|name| {
+        let row = GROUPS.into_iter().find(|row| row.0 == name);
+        row.expect("one of the possible values").1
     })
 }
 
-/// Runs a group in a child process. Whatever ends the child but its report is a finding.
-fn child(arguments: &Arguments, path: &Path, group: &str, seed: u64, limit: Duration) -> Report {
-    let finding = |what: String| Report {
-        findings: vec![Finding {
-            error: true,
-            at: group.to_owned(),
-            what,
-        }],
-        ..Report::default()
-    };
-    match spawn(arguments, path, group, seed).and_then(|child| wait(child, limit)) {
-        Ok(Ended::Answered(out)) => serde_json::from_slice(&out).unwrap_or_else(|_| {
-            finding("the pack ended the process, or wrote to its output".to_owned())
-        }),
-        Ok(Ended::Failed(status, told)) => finding(match (told.errors.trim(), told.place) {
-            // nxv itself gave up, and says why.
-            (errors, _) if errors.lines().any(|line| line.starts_with("nxv: ")) => {
-                errors.trim_start_matches("nxv: ").to_owned()
+impl Check {
+    /// Runs every group in a child process, or with the option that children get, one group here.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        if let Some(group) = self.group {
+            return self.one(global, group);
+        }
+        let (mut text, mut groups, mut holds) = (String::new(), serde_json::Map::new(), true);
+        let mut refused = false;
+        let bar = progress::bar(global);
+        bar.set_length(GROUPS.len() as u64);
+        for (name, _) in GROUPS {
+            if refused {
+                let _ = writeln!(text, "{name:8} not run");
+                groups.insert(name.to_owned(), serde_json::Value::Null);
+                continue;
             }
-            (errors, None) if !errors.is_empty() => format!("{status}: {errors}"),
-            (errors, Some(place)) => {
-                format!("the pack ended the process in {place}: {status} {errors}")
-            }
-            (_, None) => format!("the pack ended the process: {status}"),
-        }),
-        Ok(Ended::TooLong(told)) => finding(format!(
-            "nothing happened for {} s{}",
-            limit.as_secs(),
-            told.place
-                .map_or(String::new(), |place| format!(" in {place}"))
-        )),
-        Err(error) => finding(format!("the check could not be run: {error}")),
+            bar.set_message(name);
+            let report = self.child(global, name, &bar);
+            bar.inc(1);
+            let bad = report.findings.iter().any(|finding| finding.error);
+            holds &= !bad;
+            // What cannot be mapped cannot be asked either.
+            refused =
+                bad && matches!(name, "file" | "load") && !report.counts.contains_key("kernels");
+            show(name, &report, bad, &mut text);
+            groups.insert(name.to_owned(), json(&report));
+        }
+        drop(bar);
+        if !holds {
+            let (file, seed) = (self.file.display(), self.seed);
+            let _ = writeln!(text, "again: nxv pack check {file} --seed {seed}");
+        }
+        let json = serde_json::json!({
+            "file": self.file, "sha256": registry::sha256_of(&self.file).ok(), "seed": self.seed, "holds": holds,
+            "groups": groups,
+        });
+        Ok(Outcome { text, json, holds })
     }
-}
 
-fn spawn(arguments: &Arguments, path: &Path, group: &str, seed: u64) -> std::io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args([
-        "pack",
-        "check",
-        "--json",
-        "--group",
-        group,
-        "--seed",
-        &seed.to_string(),
-    ]);
-    for option in ["--device", "--cache"] {
-        if let Some(value) = arguments.value(option) {
-            command.arg(format!("{option}={value}"));
+    /// One group in this process; its report goes to the process that asked for it.
+    fn one(&self, global: &Global, group: Group) -> Answer {
+        let options = |config| vet::Options {
+            file: self.file.clone(),
+            config,
+            seed: self.seed,
+            progress: |what| eprintln!("{PROGRESS}{what}"),
+        };
+        let config = global.config();
+        let report = match group {
+            Group::File | Group::Load => vet::run(group, &options(config))?,
+            Group::Plan | Group::Shaders => {
+                let session = Session::new(&config, &self.file, With::Nobody)?;
+                vet::run(group, &options(session.config.clone()))?
+            }
+        };
+        let json = json(&report);
+        Ok(Outcome::good(format!("{json:#}\n"), json))
+    }
+
+    /// Runs a group in a child process. Whatever ends the child but its report is a finding.
+    fn child(&self, global: &Global, group: &'static str, bar: &ProgressBar) -> Report {
+        let finding = |what: String| Report {
+            findings: vec![Finding {
+                error: true,
+                at: group.to_owned(),
+                what,
+            }],
+            ..Report::default()
+        };
+        let bar = bar.clone();
+        let shown = move |place: &str| bar.set_message(format!("{group}: {place}"));
+        let ended = self.spawn(global, group);
+        match ended.and_then(|child| wait(child, self.timeout, shown)) {
+            Ok(Ended::Answered(out)) => serde_json::from_slice(&out).unwrap_or_else(|_| {
+                finding("the pack ended the process, or wrote to its output".to_owned())
+            }),
+            Ok(Ended::Failed(status, told)) => finding(match (told.errors.trim(), told.place) {
+                // nxv itself gave up, and says why.
+                (errors, _) if errors.lines().any(|line| line.starts_with("nxv: ")) => {
+                    errors.trim_start_matches("nxv: ").to_owned()
+                }
+                (errors, None) if !errors.is_empty() => format!("{status}: {errors}"),
+                (errors, Some(place)) => {
+                    format!("the pack ended the process in {place}: {status} {errors}")
+                }
+                (_, None) => format!("the pack ended the process: {status}"),
+            }),
+            Ok(Ended::TooLong(told)) => finding(format!(
+                "nothing happened for {} s{}",
+                self.timeout.as_secs_f64(),
+                told.place
+                    .map_or(String::new(), |place| format!(" in {place}"))
+            )),
+            Err(error) => finding(format!("the check could not be run: {error}")),
         }
     }
-    command.arg("--").arg(path);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.spawn()
+
+    fn spawn(&self, global: &Global, group: &str) -> std::io::Result<Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["pack", "check", "--json", "--group", group]);
+        command.arg(format!("--seed={}", self.seed));
+        if let Some(device) = &global.device {
+            command.arg(format!("--device={device}"));
+        }
+        if let Some(cache) = &global.cache {
+            let mut option = OsString::from("--cache=");
+            option.push(cache);
+            command.arg(option);
+        }
+        command.arg("--").arg(&self.file);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn()
+    }
 }
 
 enum Ended {
@@ -174,8 +196,12 @@ struct Told {
     at: Instant,
 }
 
-/// Waits until the child ends, or until nothing happens for longer than `limit`.
-fn wait(mut child: Child, limit: Duration) -> std::io::Result<Ended> {
+/// Waits until the child ends, or until nothing happens for longer than `limit`. `shown` is told what it looks at.
+fn wait(
+    mut child: Child,
+    limit: Duration,
+    shown: impl Fn(&str) + Send + 'static,
+) -> std::io::Result<Ended> {
     let told = Arc::new(Mutex::new(Told {
         place: None,
         errors: String::new(),
@@ -183,7 +209,7 @@ fn wait(mut child: Child, limit: Duration) -> std::io::Result<Ended> {
     }));
     let listener = child.stderr.take().map(|pipe| {
         let told = told.clone();
-        std::thread::spawn(move || listen(pipe, &told))
+        std::thread::spawn(move || listen(pipe, &told, shown))
     });
     let reader = child.stdout.take().map(|pipe| {
         std::thread::spawn(move || {
@@ -223,7 +249,7 @@ fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
     thread.join().ok()
 }
 
-fn listen(pipe: impl Read, told: &Mutex<Told>) {
+fn listen(pipe: impl Read, told: &Mutex<Told>, shown: impl Fn(&str)) {
     let lines = BufReader::new(pipe.take(MOST)).split(b'\n');
     for line in lines.map_while(Result::ok) {
         // A pack may write here too, and must not reach the terminal with control characters.
@@ -234,7 +260,10 @@ fn listen(pipe: impl Read, told: &Mutex<Told>) {
         let mut told = lock(told);
         told.at = Instant::now();
         match line.strip_prefix(PROGRESS) {
-            Some(place) => told.place = Some(place.to_owned()),
+            Some(place) => {
+                shown(place);
+                told.place = Some(place.to_owned());
+            }
             None => {
                 told.errors.push_str(&line);
                 told.errors.push('\n');

@@ -2,8 +2,8 @@
 
 use super::trouble;
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem},
+    global::Global,
+    output::{Answer, Outcome, Problem},
 };
 use std::path::{Path, PathBuf};
 
@@ -31,52 +31,66 @@ const FILES: &[(&str, &str)] = &[
     ("src/tests.rs", include_str!("template/src/tests.rs")),
 ];
 
-/// Writes the crate into a new folder.
-pub(crate) fn run(arguments: &Arguments, name: &str) -> Result<Outcome, Problem> {
-    check(name).map_err(Problem::Usage)?;
-    let folder = Path::new(arguments.value("--into").unwrap_or(".")).join(name);
-    let abi = match arguments.value("--abi") {
-        None => format!("{{ git = \"{REPOSITORY}\" }}"),
-        Some(path) => format!("{{ path = {} }}", quoted(&abi(path)?)?),
-    };
-    if folder.exists() {
+/// Write a crate that builds, passes and has one unary op, one binary op and one op with its own shader.
+#[derive(Debug, clap::Args)]
+pub(crate) struct New {
+    /// Id of the pack: lower-case letters, digits, - and _
+    #[arg(value_parser = name)]
+    name: String,
+
+    /// Where the new folder goes
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    into: PathBuf,
+
+    /// The folder of the nx-vulkan-abi crate; without it the crate is fetched from the project's repository
+    #[arg(long, value_name = "PATH", value_parser = abi)]
+    abi: Option<PathBuf>,
+}
+
+impl New {
+    /// Writes the crate into a new folder.
+    pub(crate) fn run(&self, _: &Global) -> Answer {
+        let folder = self.into.join(&self.name);
+        let abi = match &self.abi {
+            None => format!("{{ git = \"{REPOSITORY}\" }}"),
+            Some(path) => format!("{{ path = {} }}", quoted(path)?),
+        };
+        if folder.exists() {
+            let text = format!(
+                "{} exists already; name another folder with --into",
+                folder.display()
+            );
+            return Err(Problem::Usage(text));
+        }
+        let library = library(&self.name);
+        for (file, text) in FILES {
+            let path = folder.join(file);
+            let text = match *file {
+                // The only file in which the capital words might stand for anything else is a shader.
+                file if file.starts_with("shaders") => (*text).to_owned(),
+                _ => text
+                    .replace("LIBRARY", &library)
+                    .replace("NAME", &self.name)
+                    .replace("= ABI\n", &format!("= {abi}\n")),
+            };
+            let parent = path.parent().unwrap_or(&folder);
+            std::fs::create_dir_all(parent).map_err(|error| trouble(parent, &error))?;
+            std::fs::write(&path, text).map_err(|error| trouble(&path, &error))?;
+        }
+        let files: Vec<PathBuf> = FILES.iter().map(|row| folder.join(row.0)).collect();
         let text = format!(
-            "{} exists already; name another folder with --into",
+            "{} has {} files. Next:\n\n  cd {}\n  cargo build --release\n  nxv pack check target/release/{library}\n",
+            folder.display(),
+            files.len(),
             folder.display()
         );
-        return Err(Problem::Usage(text));
+        let json = serde_json::json!({ "folder": folder, "files": files, "library": library });
+        Ok(Outcome::good(text, json))
     }
-    let library = library(name);
-    for (file, text) in FILES {
-        let path = folder.join(file);
-        let text = match *file {
-            // The only file in which the capital words might stand for anything else is a shader.
-            file if file.starts_with("shaders") => (*text).to_owned(),
-            _ => text
-                .replace("LIBRARY", &library)
-                .replace("NAME", name)
-                .replace("= ABI\n", &format!("= {abi}\n")),
-        };
-        let parent = path.parent().unwrap_or(&folder);
-        std::fs::create_dir_all(parent).map_err(|error| trouble(parent, &error))?;
-        std::fs::write(&path, text).map_err(|error| trouble(&path, &error))?;
-    }
-    let files: Vec<PathBuf> = FILES.iter().map(|row| folder.join(row.0)).collect();
-    let text = format!(
-        "{} has {} files. Next:\n\n  cd {}\n  cargo build --release\n  nxv pack check target/release/{library}\n",
-        folder.display(),
-        files.len(),
-        folder.display()
-    );
-    Ok(Outcome {
-        text,
-        json: serde_json::json!({ "folder": folder, "files": files, "library": library }),
-        holds: true,
-    })
 }
 
 /// The name is pack id, part of a crate name and of a file name.
-fn check(name: &str) -> Result<(), String> {
+fn name(name: &str) -> Result<String, String> {
     let ordinary = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     if !starts || name.len() > 48 || name == "host" || !name.chars().all(ordinary) {
@@ -84,21 +98,17 @@ fn check(name: &str) -> Result<(), String> {
             "expected a name of lower-case letters, digits, - and _ that begins with a letter and is not host, got: {name}"
         ));
     }
-    Ok(())
+    Ok(name.to_owned())
 }
 
 /// The folder of the nx-vulkan-abi crate, absolute.
-fn abi(path: &str) -> Result<PathBuf, Problem> {
+fn abi(path: &str) -> Result<PathBuf, String> {
     let absolute = Path::new(path).canonicalize().ok();
     let found = absolute.filter(|path| {
         std::fs::read_to_string(path.join("Cargo.toml"))
             .is_ok_and(|text| text.contains("name = \"nx-vulkan-abi\""))
     });
-    found.ok_or_else(|| {
-        Problem::Usage(format!(
-            "--abi: expected the folder of the crate nx-vulkan-abi, got: {path}"
-        ))
-    })
+    found.ok_or_else(|| format!("expected the folder of the crate nx-vulkan-abi, got: {path}"))
 }
 
 /// A path as a TOML string.
@@ -125,10 +135,10 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_a_crate_are_refused() {
-        for name in ["gauss", "my-pack_2"] {
-            assert_eq!(check(name), Ok(()));
+        for good in ["gauss", "my-pack_2"] {
+            assert_eq!(name(good), Ok(good.to_owned()));
         }
-        for name in [
+        for bad in [
             "",
             "2d",
             "My",
@@ -139,7 +149,7 @@ mod tests {
             "-a",
             &"a".repeat(60),
         ] {
-            assert!(check(name).is_err(), "{name}");
+            assert!(name(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,69 +1,77 @@
 //! `nxv pack pin`: the registry entry that lets exactly this file in.
 
-use super::{file, trouble};
+use super::{path, trouble};
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem},
+    global::Global,
+    output::{Answer, Outcome, Problem},
 };
 use nx_vulkan_host::{Error, Kind};
 use nx_vulkan_registry as registry;
-use std::{io::Write as _, path::Path};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-/// Prints the entry, or puts it into the registry file and keeps everything else of that file as it is.
-pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
-    let path = file(operand)?;
-    let facts = registry::facts(&path)?;
-    let target = registry::target();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let pin = Pin {
-        id: &facts.id,
-        version: &facts.version,
-        file: &name,
-        target: &target,
-        sha256: &facts.sha256,
-    };
-    let json = serde_json::json!({
-        "id": facts.id, "version": facts.version, "target": target, "sha256": facts.sha256,
-        "registry": arguments.value("--registry"),
-    });
-    let text = match arguments.value("--registry") {
-        None => {
-            let mut document = DocumentMut::new();
-            pin.put(&mut document).map_err(failure)?;
-            document.to_string()
-        }
-        Some(registry) => {
-            let registry = Path::new(registry);
-            let before = match std::fs::read_to_string(registry) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    "schema = 1\n".to_owned()
-                }
-                read => read.map_err(|error| trouble(registry, &error))?,
-            };
-            let mut document: DocumentMut = before
-                .parse()
-                .map_err(|error| failure(format!("{}: {error}", registry.display())))?;
-            pin.put(&mut document)
-                .map_err(|why| failure(format!("{}: {why}", registry.display())))?;
-            replace(registry, &document.to_string())?;
-            format!(
-                "{}: pack {} {} is pinned to {} for {target}\n",
-                registry.display(),
-                facts.id,
-                facts.version,
-                facts.sha256
-            )
-        }
-    };
-    Ok(Outcome {
-        text,
-        json,
-        holds: true,
-    })
+/// Print the registry entry with the sha256 of the pack, or put it into the file of --registry.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pin {
+    /// The library of the pack, or the folder of one without code
+    #[arg(value_parser = path())]
+    file: PathBuf,
 }
 
-struct Pin<'a> {
+impl Pin {
+    /// Prints the entry, or puts it into the registry file and keeps everything else of that file as it is.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let facts = registry::facts(&self.file)?;
+        let target = registry::target();
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let entry = Entry {
+            id: &facts.id,
+            version: &facts.version,
+            file: &name,
+            target: &target,
+            sha256: &facts.sha256,
+        };
+        let text = match &global.registry {
+            None => {
+                let mut document = DocumentMut::new();
+                entry.put(&mut document).map_err(failure)?;
+                document.to_string()
+            }
+            Some(registry) => {
+                let before = match std::fs::read_to_string(registry) {
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        "schema = 1\n".to_owned()
+                    }
+                    read => read.map_err(|error| trouble(registry, &error))?,
+                };
+                let mut document: DocumentMut = before
+                    .parse()
+                    .map_err(|error| failure(format!("{}: {error}", registry.display())))?;
+                entry
+                    .put(&mut document)
+                    .map_err(|why| failure(format!("{}: {why}", registry.display())))?;
+                replace(registry, &document.to_string())?;
+                format!(
+                    "{}: pack {} {} is pinned to {} for {target}\n",
+                    registry.display(),
+                    facts.id,
+                    facts.version,
+                    facts.sha256
+                )
+            }
+        };
+        let json = serde_json::json!({
+            "id": facts.id, "version": facts.version, "target": target, "sha256": facts.sha256,
+            "registry": global.registry,
+        });
+        Ok(Outcome::good(text, json))
+    }
+}
+
+struct Entry<'a> {
     id: &'a str,
     version: &'a str,
     file: &'a str,
@@ -71,7 +79,7 @@ struct Pin<'a> {
     sha256: &'a str,
 }
 
-impl Pin<'_> {
+impl Entry<'_> {
     /// Sets the sha256 of this target, and what a new entry needs besides. Pins of other targets stay; a pin without a
     /// target would say of them all what is true of this one, so it makes way.
     fn put(&self, document: &mut DocumentMut) -> Result<(), String> {
@@ -139,7 +147,7 @@ fn failure(why: String) -> Problem {
 mod tests {
     use super::*;
 
-    const PIN: Pin<'_> = Pin {
+    const ENTRY: Entry<'_> = Entry {
         id: "demo",
         version: "1.2.3",
         file: "libdemo.so",
@@ -149,7 +157,7 @@ mod tests {
 
     fn put(text: &str) -> Result<String, String> {
         let mut document: DocumentMut = text.parse().unwrap();
-        PIN.put(&mut document).map(|()| document.to_string())
+        ENTRY.put(&mut document).map(|()| document.to_string())
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `nxv pack quarantine` and `nxv pack release`: packs that are not loaded because they ended a process.
 
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem, json},
+    global::Global,
+    output::{Answer, Outcome, Problem, json},
 };
 use nx_vulkan_host::{Error, Kind};
 use nx_vulkan_registry::{
@@ -14,48 +14,58 @@ use std::{fmt::Write, path::PathBuf};
 /// The fewest digits of a hash that name a pack.
 const FEWEST: usize = 8;
 
-/// Lists what is in quarantine, with the reason.
-pub(crate) fn list(arguments: &Arguments, _: &str) -> Result<Outcome, Problem> {
-    let store = store(arguments)?;
-    let listed = quarantine::list(&store)?;
-    let mut text = String::new();
-    for Quarantined {
-        sha256,
-        reason,
-        since,
-    } in &listed
-    {
-        let _ = writeln!(text, "{sha256}  since {since}\n  {reason}");
+/// List the packs that are not loaded because they ended a process, with their sha256.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {}
+
+impl List {
+    /// Lists what is in quarantine, with the reason.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let store = store(global)?;
+        let listed = quarantine::list(&store)?;
+        let mut text = String::new();
+        for Quarantined {
+            sha256,
+            reason,
+            since,
+        } in &listed
+        {
+            let _ = writeln!(text, "{sha256}  since {since}\n  {reason}");
+        }
+        if listed.is_empty() {
+            let _ = writeln!(text, "nothing is in quarantine in {}", store.display());
+        }
+        Ok(Outcome::good(text, json(&listed)))
     }
-    if listed.is_empty() {
-        let _ = writeln!(text, "nothing is in quarantine in {}", store.display());
-    }
-    Ok(Outcome {
-        text,
-        json: json(&listed),
-        holds: true,
-    })
 }
 
-/// Lets the pack in again whose sha256 begins with `hash`.
-pub(crate) fn release(arguments: &Arguments, hash: &str) -> Result<Outcome, Problem> {
-    let store = store(arguments)?;
-    let listed = quarantine::list(&store)?;
-    let sha256 = named(hash, &listed).map_err(|why| {
-        let why = format!("{why} in quarantine in {}", store.display());
-        Problem::Failure(Error::new(Kind::Pack, why))
-    })?;
-    quarantine::release(&store, sha256)?;
-    Ok(Outcome {
-        text: format!("{sha256} is out of quarantine and loaded again from the next start on\n"),
-        json: serde_json::json!({ "sha256": sha256 }),
-        holds: true,
-    })
+/// Let a pack out of quarantine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Release {
+    /// The sha256 of the pack; the first 8 digits are enough
+    sha256: String,
+}
+
+impl Release {
+    /// Lets the pack in again whose sha256 begins like that.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let store = store(global)?;
+        let listed = quarantine::list(&store)?;
+        let sha256 = named(&self.sha256, &listed).map_err(|why| {
+            let why = format!("{why} in quarantine in {}", store.display());
+            Problem::Failure(Error::new(Kind::Pack, why))
+        })?;
+        quarantine::release(&store, sha256)?;
+        let text =
+            format!("{sha256} is out of quarantine and loaded again from the next start on\n");
+        let json = serde_json::json!({ "sha256": sha256 });
+        Ok(Outcome::good(text, json))
+    }
 }
 
 /// The store of the registry in force.
-fn store(arguments: &Arguments) -> Result<PathBuf, Problem> {
-    let store = registry::store(&arguments.config.registry_options())?;
+fn store(global: &Global) -> Result<PathBuf, Problem> {
+    let store = registry::store(&global.config().registry_options())?;
     store.ok_or_else(|| {
         let why = "there is no store: name its folder with --cache".to_owned();
         Problem::Failure(Error::new(Kind::Pack, why))

@@ -1,9 +1,9 @@
 //! `nxv pack keygen` and `nxv pack sign`: minisign signatures whose trusted comment names what is signed.
 
-use super::{file, trouble};
+use super::{path, trouble};
 use crate::{
-    args::Arguments,
-    output::{Outcome, Problem},
+    global::Global,
+    output::{Answer, Outcome, Problem},
 };
 use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox};
 use nx_vulkan_host::{Error, Kind};
@@ -16,83 +16,104 @@ use std::{
 
 /// Environment variable with the password of the secret key.
 const PASSWORD: &str = "NX_VULKAN_KEY_PASSWORD";
-const DEFAULT_KEY: &str = "nx-vulkan.key";
 
-/// Writes a new pair of keys; keys that are there are never written over.
-pub(crate) fn keygen(arguments: &Arguments, _: &str) -> Result<Outcome, Problem> {
-    let secret = PathBuf::from(arguments.value("--key").unwrap_or(DEFAULT_KEY));
-    let public = with(&secret, ".pub");
-    let password = password();
-    let pair = match &password {
-        Some(password) => KeyPair::generate_encrypted_keypair(Some(password.clone())),
-        None => KeyPair::generate_unencrypted_keypair(),
-    };
-    let pair = pair.map_err(|error| failure(&error))?;
-    let boxed = pair.sk.to_box(None).map_err(|error| failure(&error))?;
-    let public_box = pair.pk.to_box().map_err(|error| failure(&error))?;
-    create(&secret, 0o600, &boxed.into_string())?;
-    create(&public, 0o644, &public_box.into_string())?;
-    let key = pair.pk.to_base64();
-    let mut text = format!(
-        "{} is secret, {} is public. For the registry:\n\n[trust]\nminisign = [{{ name = \"me\", key = \"{key}\" }}]\n",
-        secret.display(),
-        public.display()
-    );
-    if password.is_none() {
-        text.push_str(&format!(
-            "\nThe secret key is not encrypted; set {PASSWORD} to make one that is.\n"
-        ));
-    }
-    Ok(Outcome {
-        text,
-        json: serde_json::json!({ "secret": secret, "public": public, "key": key, "encrypted": password.is_some() }),
-        holds: true,
-    })
+/// Make a key to sign packs with.
+///
+/// $NX_VULKAN_KEY_PASSWORD protects it; without, it is not encrypted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Keygen {
+    /// Where the secret key goes; FILE.pub is the public one
+    #[arg(long, value_name = "FILE", default_value = "nx-vulkan.key")]
+    key: PathBuf,
 }
 
-/// Signs the file, checks the signature, and writes it beside the file.
-pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
-    let key = arguments
-        .value("--key")
-        .ok_or_else(|| Problem::Usage("pack sign needs --key FILE".to_owned()))?;
-    let path = file(operand)?;
-    let facts = registry::facts(&path)?;
-    let secret = read_key(Path::new(key))?;
-    let public = PublicKey::from_secret_key(&secret).map_err(|error| failure(&error))?;
-    // The signature of a pack without code is one of its hash.
-    let bytes = match path.is_dir() {
-        true => facts.sha256.clone().into_bytes(),
-        false => std::fs::read(&path).map_err(|error| trouble(&path, &error))?,
-    };
-    let comment = format!(
-        "id={} version={} abi={}",
-        facts.id, facts.version, facts.abi
-    );
-    let untrusted = format!("signature of {} {}", facts.id, facts.version);
-    let signature = minisign::sign(
-        Some(&public),
-        &secret,
-        bytes.as_slice(),
-        Some(&comment),
-        Some(&untrusted),
-    )
-    .map_err(|error| failure(&error))?;
-    minisign::verify(
-        &public,
-        &signature,
-        std::io::Cursor::new(&bytes),
-        true,
-        false,
-        false,
-    )
-    .map_err(|error| failure(&error))?;
-    let to = with(&path, ".minisig");
-    std::fs::write(&to, signature.into_string()).map_err(|error| trouble(&to, &error))?;
-    Ok(Outcome {
-        text: format!("{}: {comment}\n", to.display()),
-        json: serde_json::json!({ "signature": to, "comment": comment, "key": public.to_base64() }),
-        holds: true,
-    })
+impl Keygen {
+    /// Writes a new pair of keys; keys that are there are never written over.
+    pub(crate) fn run(&self, _: &Global) -> Answer {
+        let (secret, public) = (&self.key, with(&self.key, ".pub"));
+        let password = password();
+        let pair = match &password {
+            Some(password) => KeyPair::generate_encrypted_keypair(Some(password.clone())),
+            None => KeyPair::generate_unencrypted_keypair(),
+        };
+        let pair = pair.map_err(|error| failure(&error))?;
+        let boxed = pair.sk.to_box(None).map_err(|error| failure(&error))?;
+        let public_box = pair.pk.to_box().map_err(|error| failure(&error))?;
+        create(secret, 0o600, &boxed.into_string())?;
+        create(&public, 0o644, &public_box.into_string())?;
+        let key = pair.pk.to_base64();
+        let mut text = format!(
+            "{} is secret, {} is public. For the registry:\n\n[trust]\nminisign = [{{ name = \"me\", key = \"{key}\" }}]\n",
+            secret.display(),
+            public.display()
+        );
+        if password.is_none() {
+            text.push_str(&format!(
+                "\nThe secret key is not encrypted; set {PASSWORD} to make one that is.\n"
+            ));
+        }
+        let json = serde_json::json!({
+            "secret": secret, "public": public, "key": key, "encrypted": password.is_some(),
+        });
+        Ok(Outcome::good(text, json))
+    }
+}
+
+/// Write FILE.minisig, whose trusted comment names id, version and ABI.
+///
+/// $NX_VULKAN_KEY_PASSWORD opens the key, where it is encrypted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code: 1 when the signature fails.")]
+pub(crate) struct Sign {
+    /// The library of the pack, or the folder of one without code
+    #[arg(value_parser = path())]
+    file: PathBuf,
+
+    /// The secret key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
+impl Sign {
+    /// Signs the file, checks the signature, and writes it beside the file.
+    pub(crate) fn run(&self, _: &Global) -> Answer {
+        let facts = registry::facts(&self.file)?;
+        let secret = read_key(&self.key)?;
+        let public = PublicKey::from_secret_key(&secret).map_err(|error| failure(&error))?;
+        // The signature of a pack without code is one of its hash.
+        let bytes = match self.file.is_dir() {
+            true => facts.sha256.clone().into_bytes(),
+            false => std::fs::read(&self.file).map_err(|error| trouble(&self.file, &error))?,
+        };
+        let comment = format!(
+            "id={} version={} abi={}",
+            facts.id, facts.version, facts.abi
+        );
+        let untrusted = format!("signature of {} {}", facts.id, facts.version);
+        let signature = minisign::sign(
+            Some(&public),
+            &secret,
+            bytes.as_slice(),
+            Some(&comment),
+            Some(&untrusted),
+        )
+        .map_err(|error| failure(&error))?;
+        minisign::verify(
+            &public,
+            &signature,
+            std::io::Cursor::new(&bytes),
+            true,
+            false,
+            false,
+        )
+        .map_err(|error| failure(&error))?;
+        let to = with(&self.file, ".minisig");
+        std::fs::write(&to, signature.into_string()).map_err(|error| trouble(&to, &error))?;
+        let text = format!("{}: {comment}\n", to.display());
+        let json =
+            serde_json::json!({ "signature": to, "comment": comment, "key": public.to_base64() });
+        Ok(Outcome::good(text, json))
+    }
 }
 
 fn read_key(path: &Path) -> Result<SecretKey, Problem> {

@@ -1,10 +1,11 @@
 //! `nxv pack watch`: what was reloaded, what the kernels cost now, and what they cost before.
 
-use super::file;
+use super::path;
 use crate::{
-    args::Arguments,
     contest,
-    output::{Outcome, Problem, print},
+    global::Global,
+    output::{Answer, Outcome, Problem, print},
+    spec::{self, Filter},
 };
 use nx_vulkan_conformance::sweep;
 use nx_vulkan_host::{
@@ -17,7 +18,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write,
     io::IsTerminal,
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc::{RecvTimeoutError, channel},
     time::{Duration, Instant},
 };
@@ -39,42 +40,52 @@ struct Cost {
     before: Option<f64>,
 }
 
-/// Watches a folder with packs and shaders until it is interrupted, or for the seconds of `--for`.
-pub(crate) fn run(arguments: &Arguments, operand: &str) -> Result<Outcome, Problem> {
-    let folder = file(operand)?;
-    let limit = match arguments.value("--for").map(str::parse::<f64>) {
-        None => None,
-        Some(Ok(seconds)) if seconds > 0.0 && seconds < 1e6 => {
-            Some(Instant::now() + Duration::from_secs_f64(seconds))
+/// Show what the kernels of a folder cost now and cost before, while they are edited.
+///
+/// Reloads the packs and shaders of the folder as they are saved, until it is interrupted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Watch {
+    /// A folder with packs and their sources
+    #[arg(value_parser = path())]
+    folder: PathBuf,
+
+    /// Only this op, or with a trailing *, those that begin with it
+    #[arg(long)]
+    op: Option<Filter>,
+
+    /// Watch for so long
+    #[arg(long = "for", value_name = "SECONDS", value_parser = spec::seconds)]
+    limit: Option<Duration>,
+}
+
+impl Watch {
+    /// Watches a folder with packs and shaders.
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let temporary = Temporary::new()?;
+        let mut document = toml_edit::DocumentMut::new();
+        document.insert("schema", toml_edit::value(1));
+        let path = self.folder.to_string_lossy();
+        for (table, key) in [("search", "paths"), ("dev", "watch")] {
+            document[table][key] = toml_edit::value(toml_edit::Array::from_iter([path.as_ref()]));
         }
-        Some(_) => {
-            let message = "--for takes a number of seconds".to_owned();
-            return Err(Problem::Usage(message));
-        }
-    };
-    let temporary = Temporary::new()?;
-    let mut document = toml_edit::DocumentMut::new();
-    document.insert("schema", toml_edit::value(1));
-    let path = folder.to_string_lossy();
-    for (table, key) in [("search", "paths"), ("dev", "watch")] {
-        document[table][key] = toml_edit::value(toml_edit::Array::from_iter([path.as_ref()]));
+        let registry = temporary.write("registry.toml", document.to_string().as_bytes())?;
+        let config = Config {
+            registry: Some(registry),
+            registry_override: None,
+            watch: true,
+            ..global.config()
+        };
+        let limit = self.limit.map(|limit| Instant::now() + limit);
+        watch(&config, &self.folder, self.op.as_ref(), limit)
     }
-    let registry = temporary.write("registry.toml", document.to_string().as_bytes())?;
-    let config = Config {
-        registry: Some(registry),
-        registry_override: None,
-        watch: true,
-        ..arguments.config.clone()
-    };
-    watch(&config, &folder, arguments, limit)
 }
 
 fn watch(
     config: &Config,
     folder: &Path,
-    arguments: &Arguments,
+    filter: Option<&Filter>,
     limit: Option<Instant>,
-) -> Result<Outcome, Problem> {
+) -> Answer {
     let runtime = Runtime::open(config)?;
     let (sender, events) = channel();
     runtime.listen(Box::new(move |event| {
@@ -83,7 +94,6 @@ fn watch(
             drop(sender.send(event.clone()));
         }
     }));
-    let filter = arguments.value("--op");
     let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
     let mut seen: Vec<Event> = Vec::new();
     let mut changed = true;
@@ -114,11 +124,8 @@ fn watch(
             serde_json::json!({ "kernel": name, "now_us": cost.now, "before_us": cost.before })
         })
         .collect();
-    Ok(Outcome {
-        text: String::new(),
-        json: serde_json::json!({ "kernels": rows, "events": seen }),
-        holds: true,
-    })
+    let json = serde_json::json!({ "kernels": rows, "events": seen });
+    Ok(Outcome::good(String::new(), json))
 }
 
 /// Whether the pack lies in the folder, or has sources that do.
@@ -129,7 +136,7 @@ fn is_here(pack: &LoadedPack, folder: &Path) -> bool {
 fn measure(
     runtime: &Runtime,
     folder: &Path,
-    filter: Option<&str>,
+    filter: Option<&Filter>,
     costs: &mut BTreeMap<String, Cost>,
 ) -> Result<(), Problem> {
     let table = runtime.table();
@@ -138,17 +145,12 @@ fn measure(
         .iter()
         .filter(|pack| is_here(pack, folder))
         .collect();
-    let wanted = |op: &str| match filter.map(|f| (f, f.strip_suffix('*'))) {
-        None => true,
-        Some((_, Some(start))) => op.starts_with(start),
-        Some((exact, None)) => op == exact,
-    };
     let has = |op: &Op| {
         let mut kernels = here.iter().flat_map(|pack| &pack.kernels);
-        wanted(op.name) && kernels.any(|kernel| kernel.op == op.name)
+        kernels.any(|kernel| kernel.op == op.name)
     };
     let mut fresh = BTreeMap::new();
-    for op in nx_vulkan_ops::ops().filter(|op| has(op)) {
+    for op in spec::ops(filter).into_iter().filter(|op| has(op)) {
         let types: Vec<DType> = sweep::canonical(op)?.into_iter().map(|row| row.0).collect();
         let preferred = types.iter().find(|dtype| **dtype == DType::F32);
         let Some(&dtype) = preferred.or(types.first()) else {

@@ -1,0 +1,48 @@
+//! The conformance sweep as verbs run it: its options, with a bar that says how far it is.
+
+use crate::{global::Global, output::Problem, progress, spec::Filter};
+use nx_vulkan_conformance::sweep::{self, Report};
+use nx_vulkan_host::Config;
+
+// No doc comment: clap would take it for what the verb is about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// Another choice of shapes, types and values; the same seed gives the same ones
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// One problem per op, type and layout, without mixed types
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Threads, each with a device of its own [default: one per core, up to 8]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl Sweep {
+    /// Sweeps over the ops of the filter, with the kernels that the registry chooses or with those of one pack.
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        config: &Config,
+        filter: Option<&Filter>,
+        pack: Option<&str>,
+    ) -> Result<Report, Problem> {
+        let options = sweep::Options {
+            seed: self.seed,
+            filter: filter.map(ToString::to_string),
+            quick: self.quick,
+            threads: self
+                .threads
+                .unwrap_or_else(|| sweep::Options::default().threads),
+            pack: pack.map(str::to_owned),
+        };
+        let bar = progress::bar(global);
+        let report = sweep::run(config, &options, &|_, all| {
+            bar.set_length(all as u64);
+            bar.inc(1);
+        })?;
+        Ok(report)
+    }
+}
