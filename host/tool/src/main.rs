@@ -27,8 +27,10 @@ use output::USAGE;
 use std::{ffi::OsString, process::ExitCode};
 use verbs::verbs;
 
+type Hidden = (&'static str, fn(&[OsString]) -> ExitCode);
+
 /// Verbs that the host starts and no help names; they do not wait for the command line to be built.
-const HIDDEN: &[(&str, fn(&[OsString]) -> ExitCode)] = &[
+const HIDDEN: &[Hidden] = &[
     (probe::VERB, probe::run),
     (builder::VERB, build_server::run),
 ];
