@@ -1,28 +1,24 @@
 //! The numbers of a plan against its buffers, its shaders and the device.
 
-use super::{CheckedStep, NEWER, Sizes, Source, invalid, slot_name};
+use super::{CheckedStep, NEWER, Sizes, Source, counts, invalid, slot_name};
 use crate::{
     Error, Kind, Result, checked, faults,
-    queue::{Counts, StepArg},
+    queue::StepArg,
     spirv::{self, Module},
 };
 use nx_vulkan_abi::{
     Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot,
     plan::{MAX_BINDINGS, MAX_PARAMS, MAX_SCRATCH, MAX_STEPS},
 };
-use std::sync::Arc;
 
 pub(super) struct Check<'a> {
     plan: &'a Plan,
-    sizes: Sizes<'a>,
+    pub(super) sizes: Sizes<'a>,
     limits: &'a DeviceInfo<'a>,
     declared: Features,
     /// Sizes of all scratch buffers.
     pub(super) scratch: Vec<u64>,
 }
-
-/// Bytes that each step has in the host's own scratch buffer for its workgroup counts.
-const COUNTS: u64 = 256;
 
 impl<'a> Check<'a> {
     pub(super) fn new(
@@ -34,7 +30,7 @@ impl<'a> Check<'a> {
         let mut scratch = plan.scratch.to_vec();
         let reads_counts = |step: &Dispatch| step.args.iter().any(|arg| arg.spare != 0);
         if plan.steps.iter().any(reads_counts) {
-            scratch.push(COUNTS * plan.steps.len() as u64);
+            scratch.push(counts::BYTES * plan.steps.len() as u64);
         }
         Check {
             plan,
@@ -293,79 +289,6 @@ impl<'a> Check<'a> {
             reads,
             writes,
         })
-    }
-
-    /// The argument that holds the workgroup counts which a step wants, if one does.
-    pub(super) fn wanted(&self, dispatch: &Dispatch, args: &[StepArg]) -> Result<Option<StepArg>> {
-        let marked = dispatch.args.iter().zip(args);
-        let mut marked = marked.filter(|(arg, _)| arg.spare != 0);
-        let Some((_, wanted)) = marked.next() else {
-            return Ok(None);
-        };
-        if wanted.writes || wanted.len < 12 || marked.next().is_some() {
-            return Err(invalid(
-                "workgroup counts are three words of one argument, which is only read".to_owned(),
-            ));
-        }
-        Ok(Some(*wanted))
-    }
-
-    /// Where the counts of a step lie once the host has bounded them.
-    pub(super) fn counts(&self, place: usize) -> Counts {
-        let tensors = self.sizes.inputs.len() + self.sizes.outputs.len();
-        Counts {
-            buffer: tensors + self.scratch.len() - 1,
-            offset: COUNTS * place as u64,
-        }
-    }
-
-    /// The host's own step that bounds the counts of the one that follows.
-    pub(super) fn bounded_counts(
-        &self,
-        place: usize,
-        most: [u32; 3],
-        wanted: StepArg,
-        module: Arc<Module>,
-    ) -> CheckedStep {
-        let counts = self.counts(place);
-        let bounded = StepArg {
-            buffer: counts.buffer,
-            offset: counts.offset,
-            len: 12,
-            reads: false,
-            writes: true,
-        };
-        CheckedStep {
-            place,
-            shader: None,
-            module,
-            subgroup_size: 0,
-            constants: Vec::new(),
-            groups: [1; 3],
-            counts: None,
-            args: vec![wanted, bounded],
-            push: most.iter().flat_map(|most| most.to_ne_bytes()).collect(),
-            counter: None,
-            barrier: false,
-            reports: false,
-        }
-    }
-
-    /// Byte of the push constants where a word grows with each repetition, and by how much.
-    pub(super) fn counter(&self, dispatch: &Dispatch) -> Result<Option<(usize, u32)>> {
-        let Some((word, by)) = dispatch.counter() else {
-            return match dispatch.spare[1] {
-                0 => Ok(None),
-                _ => Err(invalid(NEWER.to_owned())),
-            };
-        };
-        let words = dispatch.push.len() / 4;
-        match (word as usize) < words {
-            true => Ok(Some((4 * word as usize, by))),
-            false => Err(invalid(format!(
-                "word {word} of its push constants grows, and it has {words}"
-            ))),
-        }
     }
 
     /// The buffer of reports: it comes after all others.

@@ -1,6 +1,7 @@
 //! From a pack's plan to something that can be recorded: every number is checked first, as hostile input.
 
 mod check;
+mod counts;
 mod repeat;
 mod source;
 

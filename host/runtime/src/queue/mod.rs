@@ -6,18 +6,13 @@
 
 mod commands;
 mod progress;
+mod step;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod wait;
 
-use crate::{
-    Error, Result,
-    device::Device,
-    exit,
-    memory::Buffer,
-    pipeline::{Pipeline, Pipelines},
-};
+use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
 use progress::Clock;
 use std::{
@@ -28,6 +23,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+pub(crate) use step::{Counts, Step, StepArg};
 pub(crate) use timer::Quiet;
 use timer::Timer;
 use vulkano::VulkanObject;
@@ -37,38 +33,6 @@ const BATCH: u32 = 64;
 /// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
 /// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.
 const IDLE: Duration = Duration::from_micros(30);
-/// One compute dispatch, ready to record.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) pipeline: Arc<Pipeline>,
-    pub(crate) groups: [u32; 3],
-    /// Where the workgroup counts lie that take the place of `groups`.
-    pub(crate) counts: Option<Counts>,
-    pub(crate) args: Vec<StepArg>,
-    pub(crate) push: Vec<u8>,
-    /// Whether it depends on an earlier step of the same plan.
-    pub(crate) barrier: bool,
-    /// Whether it writes what the host reads in place.
-    pub(crate) reports: bool,
-}
-
-/// Place of three workgroup counts: which of the call's buffers, which byte.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts {
-    pub(crate) buffer: usize,
-    pub(crate) offset: u64,
-}
-
-/// Buffer argument of a step: which of the call's buffers, which range, how it is used.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StepArg {
-    pub(crate) buffer: usize,
-    pub(crate) offset: u64,
-    /// 0 for the rest of the buffer.
-    pub(crate) len: u64,
-    pub(crate) reads: bool,
-    pub(crate) writes: bool,
-}
 
 /// The queue of one device. Safe to use from any number of threads.
 #[derive(Debug)]

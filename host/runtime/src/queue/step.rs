@@ -1,0 +1,37 @@
+//! What is recorded: a dispatch with its buffers.
+
+use crate::pipeline::Pipeline;
+use std::sync::Arc;
+
+/// One compute dispatch, ready to record.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) groups: [u32; 3],
+    /// Where the workgroup counts lie that take the place of `groups`.
+    pub(crate) counts: Option<Counts>,
+    pub(crate) args: Vec<StepArg>,
+    pub(crate) push: Vec<u8>,
+    /// Whether it depends on an earlier step of the same plan.
+    pub(crate) barrier: bool,
+    /// Whether it writes what the host reads in place.
+    pub(crate) reports: bool,
+}
+
+/// Place of three workgroup counts: which of the call's buffers, which byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) buffer: usize,
+    pub(crate) offset: u64,
+}
+
+/// Buffer argument of a step: which of the call's buffers, which range, how it is used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepArg {
+    pub(crate) buffer: usize,
+    pub(crate) offset: u64,
+    /// 0 for the rest of the buffer.
+    pub(crate) len: u64,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
