@@ -3,7 +3,7 @@
 use crate::{
     assert_serves, config,
     folder::Folder,
-    has_device, open_with, run, run_text,
+    open_with, run, run_text,
     texts::{long, macro_bomb, shader},
 };
 use nx_vulkan_host::{Config, Runtime};
@@ -30,9 +30,6 @@ fn kill(process: i32) {
 
 #[test]
 fn a_child_that_is_killed_is_replaced() {
-    if !has_device() {
-        return;
-    }
     let folder = Folder::new();
     // Under a name of its own, so that the children of other tests live.
     let program = folder.join("nxv");
@@ -60,9 +57,6 @@ fn a_child_that_is_killed_is_replaced() {
 
 #[test]
 fn without_a_program_shaders_are_built_here() {
-    if !has_device() {
-        return;
-    }
     let folder = Folder::new();
     let runtime = Runtime::open(&Config {
         prober: None,
@@ -75,9 +69,6 @@ fn without_a_program_shaders_are_built_here() {
 
 #[test]
 fn a_program_that_cannot_build_is_named() {
-    if !has_device() {
-        return;
-    }
     let folder = Folder::new();
     for (program, why) in [
         (
