@@ -19,6 +19,17 @@ if Code.ensure_loaded?(Nx) do
     }
     @logic %{logical_and: "&&", logical_or: "||", logical_xor: "!="}
     @bits %{bitwise_and: "&", bitwise_or: "|"}
+    @infix Enum.flat_map([@arithmetic, @comparisons, @logic, @bits], &Map.keys/1)
+
+    @doc """
+    The ops, by their number of operands.
+    """
+    def ops do
+      %{
+        1 => @math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a,
+        2 => @infix ++ ~w(divide pow remainder quotient atan2 min max)a
+      }
+    end
 
     @doc """
     An op of one operand: `{value, state}`.

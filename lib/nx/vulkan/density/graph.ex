@@ -5,20 +5,14 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Expr
     alias Nx.Tensor, as: T
+    alias Nx.Vulkan.Density.Elementwise
 
     @enforce_keys [:nodes, :value, :gradient, :parameters, :captured]
     defstruct @enforce_keys ++ [:scope, known: %{}]
 
-    @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
-              negate sign abs floor ceil round erf erfc erf_inv is_nan is_infinity real conjugate as_type)a
-    @binary ~w(add subtract multiply divide pow remainder quotient atan2 min max equal not_equal greater less
-               greater_equal less_equal logical_and logical_or logical_xor bitwise_and bitwise_or)a
+    @unary [:as_type | Elementwise.ops()[1]]
+    @binary Elementwise.ops()[2]
     @aggregates ~w(sum product all any reduce_max reduce_min)a
-
-    @doc """
-    The elementwise ops, by their number of operands.
-    """
-    def elementwise, do: %{1 => @unary, 2 => @binary}
 
     @doc """
     The graph of a value and its gradient. Throws `{:unsupported, op, type, shape}`.
