@@ -45,21 +45,18 @@ impl Drop for Inside {
 /// # Errors
 /// The system's, when it has no room for a thread.
 pub(crate) fn spawn(thread: Builder, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    let thread = thread.spawn(work)?;
+    lock(&THREADS).push(thread.spawn(work)?);
     join_finished();
-    lock(&THREADS).push(thread);
     Ok(())
 }
 
 /// Waits for threads of [`spawn`] that have done their work and are about to be gone. Some drivers hang where a thread
 /// that was inside them ends while a device is destroyed.
 pub(crate) fn join_finished() {
-    let finished: Vec<_> = lock(&THREADS)
+    // The end of the process waits for the lock, and so for those that are being joined.
+    lock(&THREADS)
         .extract_if(.., |thread| thread.is_finished())
-        .collect();
-    for thread in finished {
-        drop(thread.join());
-    }
+        .for_each(|thread| drop(thread.join()));
 }
 
 /// Whether the process ends.
