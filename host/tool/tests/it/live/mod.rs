@@ -1,0 +1,293 @@
+//! Packs, shaders and the registry file that change under a running runtime.
+
+mod code_free;
+mod watched;
+
+use crate::folder::Folder;
+use nx_vulkan_host::{Config, DeviceChoice, Kind, Runtime, live::EventKind};
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+use watched::{Watched, shader, square, variant};
+
+#[test]
+fn an_edited_shader_serves_and_a_broken_one_does_not() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    assert_eq!(watched.nine(), 9.0);
+    let file = watched
+        .folder
+        .write("shaders/template/unary.comp", shader("2.0"));
+    let event = watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(
+        (event.pack.as_deref(), event.file.as_deref()),
+        (Some("template"), Some("unary.comp"))
+    );
+    assert_eq!(watched.nine(), 18.0);
+
+    fs::write(&file, shader("2.0 * nothing")).unwrap();
+    let event = watched.wait_for(EventKind::ShaderRejected);
+    assert!(event.message.contains("unary.comp:8"), "{event}");
+    assert!(
+        event.message.contains(&file.display().to_string()),
+        "{event}"
+    );
+    assert!(event.message.contains("nothing"), "{event}");
+    assert_eq!(watched.nine(), 18.0);
+
+    // As editors save: a new file under another name, then renamed.
+    let temporary = watched
+        .folder
+        .write("shaders/template/.unary.comp.swp", shader("3.0"));
+    fs::rename(temporary, &file).unwrap();
+    watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(watched.nine(), 27.0);
+
+    fs::remove_file(&file).unwrap();
+    watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(watched.nine(), 9.0);
+}
+
+#[test]
+fn a_rebuilt_pack_serves_and_a_broken_one_does_not() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    assert_eq!(watched.nine(), 9.0);
+    let file = watched.folder.join("packs/libtemplate.so");
+    let first = watched.runtime.table().packs[0].sha256.clone();
+
+    // As cargo does: away, then a link to the new file.
+    let built = watched.folder.write("elsewhere/lib.so", variant(1));
+    fs::remove_file(&file).unwrap();
+    fs::hard_link(built, &file).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    let second = watched.runtime.table().packs[0].sha256.clone();
+    assert_ne!(first, second);
+    assert_eq!(watched.nine(), 9.0);
+
+    fs::write(&file, &variant(2)[..10_000]).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    assert!(
+        event.message.contains("template") && event.message.contains("serves on"),
+        "{event}"
+    );
+    assert_eq!(watched.runtime.table().packs[0].sha256, second);
+    assert_eq!(watched.nine(), 9.0);
+
+    // A slow writer: what is there in between is no pack, and no call fails.
+    let bytes = variant(3);
+    for end in [bytes.len() / 3, bytes.len() / 2, bytes.len()] {
+        fs::write(&file, &bytes[..end]).unwrap();
+        thread::sleep(Duration::from_millis(150));
+        assert_eq!(watched.nine(), 9.0);
+    }
+    watched.wait_for(EventKind::PackReplaced);
+    assert_ne!(watched.runtime.table().packs[0].sha256, second);
+
+    fs::remove_file(&file).unwrap();
+    watched.wait_for(EventKind::PackRemoved);
+    assert_eq!(
+        square(&watched.runtime, 3.0).unwrap_err().kind(),
+        Kind::Unsupported
+    );
+    fs::write(&file, variant(4)).unwrap();
+    watched.wait_for(EventKind::PackAdded);
+    assert_eq!(watched.nine(), 9.0);
+}
+
+#[test]
+fn a_pack_whose_file_is_gone_goes_though_its_message_is_repeated() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    assert_eq!(watched.nine(), 9.0);
+    let start = Instant::now();
+    fs::remove_file(watched.folder.join("packs/libtemplate.so")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    assert_eq!(event.pack.as_deref(), Some("template"));
+    // Looks within the time in which the file may come back, with the same to tell, which is told once.
+    while start.elapsed() < Duration::from_millis(1500) {
+        watched.folder.write(
+            "shaders/template/other.comp",
+            start.elapsed().as_nanos().to_string(),
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
+    watched.wait_for(EventKind::PackRemoved);
+    assert!(square(&watched.runtime, 3.0).is_err());
+}
+
+#[test]
+fn folders_may_vanish_and_come_back() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    fs::remove_dir_all(watched.folder.join("shaders")).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    watched
+        .folder
+        .write("shaders/template/unary.comp", shader("2.0"));
+    watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(watched.nine(), 18.0);
+    fs::remove_dir_all(watched.folder.join("packs")).unwrap();
+    watched.wait_for(EventKind::PackRemoved);
+    watched.folder.write("packs/libtemplate.so", variant(1));
+    watched.wait_for(EventKind::PackAdded);
+    assert_eq!(watched.nine(), 18.0);
+}
+
+#[test]
+fn the_registry_file_is_read_again_and_a_wrong_one_is_not_used() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    let file = watched.folder.join("registry.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(watched.nine(), 9.0);
+
+    fs::write(
+        &file,
+        format!("{text}[[deny]]\npack = \"template\"\nreason = \"wrong\"\n"),
+    )
+    .unwrap();
+    watched.wait_for(EventKind::RegistryReplaced);
+    let error = square(&watched.runtime, 3.0).unwrap_err().to_string();
+    assert!(error.contains("wrong"), "{error}");
+
+    fs::write(&file, format!("{text}[defaults]\nfallbakc = \"host\"\n")).unwrap();
+    let event = watched.wait_for(EventKind::Rejected);
+    assert!(
+        event.message.contains("fallbakc") && event.message.contains("registry.toml:"),
+        "{event}"
+    );
+    assert!(square(&watched.runtime, 3.0).is_err());
+
+    fs::write(&file, text).unwrap();
+    watched.wait_for(EventKind::RegistryReplaced);
+    assert_eq!(watched.nine(), 9.0);
+}
+
+#[test]
+fn a_pack_goes_back_to_a_version_before() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    assert_eq!(watched.nine(), 9.0);
+    let file = watched
+        .folder
+        .write("shaders/template/unary.comp", shader("2.0"));
+    watched.wait_for(EventKind::ShaderReplaced);
+    fs::write(&file, shader("3.0")).unwrap();
+    watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(watched.nine(), 27.0);
+    let versions = watched.runtime.versions("template");
+    assert_eq!(
+        versions.iter().map(|v| v.serves).collect::<Vec<_>>(),
+        [false, false, true]
+    );
+
+    watched.runtime.rollback("template", 1).unwrap();
+    assert_eq!(watched.nine(), 18.0);
+    assert_eq!(
+        watched.wait_for(EventKind::RolledBack).pack.as_deref(),
+        Some("template")
+    );
+    // What lies on disk does not count until somebody says so.
+    fs::write(&file, shader("4.0")).unwrap();
+    thread::sleep(Duration::from_millis(400));
+    assert_eq!(watched.nine(), 18.0);
+    watched.runtime.resume("template");
+    assert_eq!(watched.nine(), 36.0);
+
+    let error = watched
+        .runtime
+        .rollback("template", 9)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("steps back for pack template, got: 9"),
+        "{error}"
+    );
+    let error = watched
+        .runtime
+        .rollback("tepmlate", 1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("expected a loaded pack (template), got: tepmlate"),
+        "{error}"
+    );
+}
+
+#[test]
+fn calls_during_swaps_never_fail() {
+    let Some(watched) = Watched::new() else {
+        return;
+    };
+    let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let library = watched.folder.join("packs/libtemplate.so");
+    thread::scope(|scope| {
+        for worker in 0..4 {
+            let (runtime, stop, calls) = (&watched.runtime, &stop, &calls);
+            scope.spawn(move || {
+                let x = worker as f32 + 1.5;
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(square(runtime, x).unwrap(), x * x);
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for swap in 0..12 {
+            match swap % 4 {
+                0 => drop(watched.folder.write(
+                    "shaders/template/unary.comp",
+                    shader(&format!("(1.0 + 0.0 * {swap}.0)")),
+                )),
+                1 => fs::write(&library, variant(swap)).unwrap(),
+                2 => drop(
+                    watched
+                        .folder
+                        .write("shaders/template/unary.comp", "#version 450\nbroken"),
+                ),
+                _ => fs::write(&library, b"no library").unwrap(),
+            }
+            thread::sleep(Duration::from_millis(160));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(calls.load(Ordering::Relaxed) > 100, "{calls:?} calls");
+    let kinds = watched.kinds();
+    for kind in [
+        EventKind::ShaderReplaced,
+        EventKind::ShaderRejected,
+        EventKind::PackReplaced,
+        EventKind::Rejected,
+    ] {
+        assert!(kinds.contains(&kind), "no {kind:?} in {kinds:?}");
+    }
+}
+
+#[test]
+fn mode_locked_is_not_left_by_a_reload() {
+    let Some(device) = Watched::new() else { return };
+    let folder = Folder::new();
+    let registry = folder.write("registry.toml", "schema = 1\nmode = \"locked\"\n");
+    let config = Config {
+        device: DeviceChoice::Name(device.runtime.device().summary().name.clone()),
+        registry: Some(registry.clone()),
+        cache_dir: Some(folder.join("cache")),
+        ..Config::default()
+    };
+    let runtime = Runtime::open(&config).unwrap();
+    fs::write(registry, "schema = 1\nmode = \"dev\"\n").unwrap();
+    let events = runtime.reload();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].kind, EventKind::Rejected);
+    assert!(events[0].message.contains("NXR033"), "{}", events[0]);
+    assert!(runtime.table().is_locked());
+}

@@ -1,0 +1,217 @@
+//! `nxv pack` as it is called: what it finds, what it writes, and what it says about files that are no packs.
+
+use crate::folder::Folder;
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+fn nxv(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nxv"))
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .env_remove("NX_VULKAN_PACKS")
+        .output()
+        .unwrap()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The findings of a group that are errors.
+fn errors(report: &Value, group: &str) -> String {
+    let findings = report["groups"][group]["findings"].as_array().unwrap();
+    let errors = findings.iter().filter(|finding| finding["error"] == true);
+    let told = errors.map(|finding| format!("{}: {}\n", finding["at"], finding["what"]));
+    told.collect()
+}
+
+fn check(file: &Path, options: &[&str], variables: &[(&str, &str)]) -> (bool, Value) {
+    let arguments = [&["pack", "check", "--json", text(file)], options].concat();
+    let output = nxv(&arguments, variables);
+    let report =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", error(&output)));
+    (output.status.success(), report)
+}
+
+#[test]
+fn a_pack_that_keeps_the_rules_passes_and_is_tested() {
+    let file = crate::packs::built("template");
+    let (holds, report) = check(&file, &["--seed", "3"], &[]);
+    assert!(holds, "{report:#}");
+    assert_eq!(report["groups"]["file"]["counts"]["exported symbols"], 1);
+    assert!(report["groups"]["plan"]["counts"]["valid plans"].as_u64() > Some(10));
+    let arguments = ["pack", "test", text(&file), "--quick", "--json"];
+    let output = nxv(&arguments, &[]);
+    assert!(output.status.success(), "{}", error(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["ran"].as_u64() > Some(0), "{report:#}");
+    assert_eq!(report["not_tested"], serde_json::json!(["square"]));
+}
+
+#[test]
+fn every_broken_plan_is_found() {
+    let (holds, report) = check(&crate::packs::built("bad"), &[], &[]);
+    let found = errors(&report, "plan");
+    assert!(!holds);
+    for (kernel, what) in [
+        ("bad_panic_32", "this kernel panics when it is asked"),
+        ("bad_shader_name_32", "missing.comp"),
+        ("bad_glsl_32", "broken.comp"),
+        ("bad_bindings_32", "bindings"),
+        ("bad_shader_index_32", "shader 7"),
+        ("bad_writes_input_32", "writes to input"),
+        ("bad_groups_32", "workgroups"),
+        ("bad_uncovered_32", "are not written"),
+        ("bad_slot_32", "slot 99"),
+        ("bad_push_32", "push constants"),
+        ("bad_scratch_32", "scratch"),
+        ("bad_steps_32", "65 steps"),
+    ] {
+        let line = found
+            .lines()
+            .find(|line| line.contains(&format!("\"{kernel} ")));
+        assert!(
+            line.is_some_and(|line| line.contains(what)),
+            "{kernel}: {found}"
+        );
+    }
+    assert!(!found.contains("bad_nothing_32"), "{found}");
+}
+
+#[test]
+fn a_pack_that_ends_the_process_or_hangs_or_changes_its_mind_is_a_finding() {
+    let file = crate::packs::built("bad");
+    for (what, expected) in [
+        ("abort", "ended the process in bad_nothing_32"),
+        ("hang", "nothing happened for 3 s in bad_nothing_32"),
+        ("moody", "another answer"),
+    ] {
+        let (holds, report) = check(&file, &["--timeout", "3"], &[("NXV_BAD_PLAN", what)]);
+        let found = errors(&report, "plan");
+        assert!(!holds && found.contains(expected), "{what}: {found}");
+    }
+    let (holds, report) = check(&file, &[], &[("NXV_BAD_DESCRIBE", "same_id")]);
+    let found = errors(&report, "load");
+    assert!(
+        !holds && found.contains("two kernels are called"),
+        "{found}"
+    );
+    assert!(report["groups"]["plan"].is_null(), "{report:#}");
+}
+
+#[test]
+fn files_that_are_no_packs_are_findings() {
+    let folder = Folder::new();
+    let pack = fs::read(crate::packs::built("template")).unwrap();
+    let files = [
+        ("empty.so", Vec::new(), "not an ELF, Mach-O or PE file"),
+        (
+            "text.so",
+            b"hello".to_vec(),
+            "not an ELF, Mach-O or PE file",
+        ),
+        ("half.so", pack[..pack.len() / 2].to_vec(), "ELF: "),
+    ];
+    for (name, bytes, expected) in files {
+        let file = folder.write(name, bytes);
+        let (holds, report) = check(&file, &[], &[]);
+        let found = errors(&report, "file");
+        assert!(!holds && found.contains(expected), "{name}: {found}");
+        for verb in ["test", "bench", "pin"] {
+            let output = nxv(&["pack", verb, text(&file)], &[]);
+            assert_eq!(output.status.code(), Some(1), "{verb}");
+            assert!(error(&output).contains(name), "{verb}: {}", error(&output));
+        }
+    }
+}
+
+#[test]
+fn pins_go_into_the_registry_and_keep_what_is_there() {
+    let folder = Folder::new();
+    let file = crate::packs::built("template");
+    let registry = folder.write(
+        "registry.toml",
+        "schema = 1 # ours\n\n[search]\npaths = []\n",
+    );
+    let arguments = ["pack", "pin", text(&file), "--registry", text(&registry)];
+    for _ in 0..2 {
+        let output = nxv(&arguments, &[]);
+        assert!(output.status.success(), "{}", error(&output));
+    }
+    let pinned = fs::read_to_string(&registry).unwrap();
+    assert!(pinned.starts_with("schema = 1 # ours\n"), "{pinned}");
+    assert_eq!(pinned.matches("[pack.template]").count(), 1, "{pinned}");
+    let printed = nxv(&["pack", "pin", text(&file)], &[]);
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert!(pinned.ends_with(&printed), "{pinned}\n{printed}");
+}
+
+#[test]
+fn signatures_name_what_they_sign_and_keys_are_never_written_over() {
+    let folder = Folder::new();
+    let file = folder.join("libdemo.so");
+    fs::copy(crate::packs::built("template"), &file).unwrap();
+    let key = folder.join("key");
+    let password = [("NX_VULKAN_KEY_PASSWORD", "secret")];
+    let keygen = ["pack", "keygen", "--key", text(&key)];
+    assert!(nxv(&keygen, &password).status.success());
+    let again = nxv(&keygen, &password);
+    assert_eq!(again.status.code(), Some(1));
+    let sign = ["pack", "sign", text(&file), "--key", text(&key)];
+    let wrong = nxv(&sign, &[("NX_VULKAN_KEY_PASSWORD", "guess")]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", error(&wrong));
+    let signed = nxv(&sign, &password);
+    assert!(signed.status.success(), "{}", error(&signed));
+    let signature = fs::read_to_string(folder.join("libdemo.so.minisig")).unwrap();
+    let comment = "trusted comment: id=template version=0.1.0 abi=";
+    assert!(signature.contains(comment), "{signature}");
+}
+
+#[test]
+fn a_wrong_command_line_is_explained() {
+    for (arguments, message) in [
+        (&["pack"][..], "Usage: nxv pack [OPTIONS] <VERB>"),
+        (&["pack", "chek", "x"], "'check'"),
+        (&["pack", "check"], "not provided:\n  <FILE>"),
+        (
+            &["pack", "pin", "x", "--seed", "1"],
+            "unexpected argument '--seed'",
+        ),
+        (&["pack", "sign", "x"], "--key <FILE>"),
+        (&["pack", "new", "No Good"], "expected a name"),
+        (
+            &["pack", "new", "good", "--abi", "/nowhere"],
+            "nx-vulkan-abi",
+        ),
+        (
+            &["pack", "check", "x", "--timeout", "0"],
+            "expected seconds",
+        ),
+        (&["tune", "--budget", "-1"], "expected seconds"),
+    ] {
+        let output = nxv(arguments, &[]);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            error(&output).contains(message),
+            "{arguments:?}: {}",
+            error(&output)
+        );
+    }
+}
+
+#[test]
+fn a_pack_without_code_is_checked_too() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/packs/swish");
+    let (holds, report) = check(std::path::Path::new(folder), &[], &[]);
+    assert!(holds, "{report:#}");
+    assert_eq!(report["groups"]["load"]["counts"]["kernels"], 3);
+    assert!(report["groups"]["plan"]["counts"]["valid plans"].as_u64() > Some(0));
+}

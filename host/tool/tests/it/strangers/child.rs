@@ -1,0 +1,92 @@
+//! The program that tries shaders: killed, missing, or another one.
+
+use super::{
+    assert_serves, config, open_with, run, run_text,
+    texts::{long, macro_bomb, shader},
+};
+use crate::folder::Folder;
+use nx_vulkan_host::{Config, Runtime};
+use std::{fs, os::unix::fs::symlink, path::Path, thread, time::Duration};
+
+/// Numbers of the processes of that program.
+fn running(program: &Path) -> Vec<i32> {
+    let program = program.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let ours = processes.filter_map(|entry| {
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        line.starts_with(&program).then_some(number)
+    });
+    ours.collect()
+}
+
+fn kill(process: i32) {
+    let status = std::process::Command::new("kill")
+        .args(["-KILL", &process.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_child_that_is_killed_is_replaced() {
+    let folder = Folder::new();
+    // Under a name of its own, so that the children of other tests live.
+    let program = folder.join("nxv");
+    symlink(env!("CARGO_BIN_EXE_nxv"), &program).unwrap();
+    let runtime = open_with(&folder, &program, &[]);
+    assert_serves(&runtime, 1);
+    let idle = running(&program);
+    assert_eq!(idle.len(), 1);
+    kill(idle[0]);
+    assert_serves(&runtime, 2);
+    let slow = {
+        let runtime = runtime.clone();
+        thread::spawn(move || run_text(&runtime, &long(20_000)))
+    };
+    while !slow.is_finished() {
+        thread::sleep(Duration::from_millis(300));
+        running(&program).into_iter().for_each(kill);
+    }
+    let error = slow.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("(SIGKILL)"), "{error}");
+    assert_serves(&runtime, 3);
+    runtime.stop_threads();
+    assert_eq!(running(&program), [0; 0]);
+}
+
+#[test]
+fn without_a_program_shaders_are_built_here() {
+    let folder = Folder::new();
+    let runtime = Runtime::open(&Config {
+        prober: None,
+        ..config(&folder)
+    });
+    let runtime = runtime.unwrap();
+    assert_serves(&runtime, 1);
+    assert!(runtime.module_of(&macro_bomb()).is_err());
+}
+
+#[test]
+fn a_program_that_cannot_build_is_named() {
+    let folder = Folder::new();
+    for (program, why) in [
+        (
+            "/nowhere/nxv",
+            "/nowhere/nxv, which tries shaders, does not start: ",
+        ),
+        (
+            "/bin/true",
+            "/bin/true, which tries shaders, is not an nxv that builds shaders; it ended",
+        ),
+        (
+            "/bin/cat",
+            "/bin/cat, which tries shaders, is not an nxv that builds shaders; it ended",
+        ),
+    ] {
+        let runtime = open_with(&folder, program, &[]);
+        let error = runtime.module_of(&shader("x = 7.0;")).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        let module = runtime.generated_module(&shader("x = 8.0;")).unwrap();
+        assert_eq!(run(&runtime, &module).unwrap(), [8.0; 4]);
+    }
+}
