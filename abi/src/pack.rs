@@ -158,7 +158,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// A GLSL file: a shader, or a header that shaders of the pack `#include` by its name.
+    /// A GLSL file: a shader, or a header that shaders of the pack `#include` by its name, and from ABI 1.1 on those of
+    /// other packs by this pack's id, `/`, and its name.
     pub const fn glsl(name: &'static str, text: &'static str) -> Source {
         Source {
             name: RStr::from_str(name),

@@ -51,7 +51,7 @@ pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
 pub use diagnostic::{Diagnostic, Severity, clean, did_you_mean};
 pub use discover::PACKS_VARIABLE;
 pub use image::{SourceContent, SourceFile};
-pub use loaded::{EditedSource, KernelEntry, LoadedPack};
+pub use loaded::{EditedSource, Glsl, KernelEntry, LoadedPack};
 pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
 pub use origin::Origin;
 pub use reload::{Change, reload};

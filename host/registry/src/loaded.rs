@@ -45,6 +45,17 @@ pub struct EditedSource {
     pub text: String,
 }
 
+/// A GLSL file as it is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glsl<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// Where it lies on disk; `None` for one inside a library.
+    pub path: Option<&'a Path>,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
 /// A kernel of a loaded pack.
 #[derive(Debug, Clone)]
 pub struct KernelEntry {
@@ -69,6 +80,17 @@ pub struct KernelEntry {
     plan: Planner,
 }
 
+impl<'a> Glsl<'a> {
+    /// A text that is no file.
+    pub fn new(text: &'a str, origin: Origin) -> Glsl<'a> {
+        Glsl {
+            text,
+            path: None,
+            origin,
+        }
+    }
+}
+
 impl LoadedPack {
     /// Tells the pack that it is not asked any more: it ends its threads and drops its caches. It stays mapped, and is
     /// asked again when the same content comes back.
@@ -76,16 +98,8 @@ impl LoadedPack {
         (self.retire)();
     }
 
-    /// Whose its shaders are, as they are served.
+    /// Whose its own shaders are. What a library holds is no less safe than its code.
     pub fn origin(&self) -> Origin {
-        match self.edited.is_empty() {
-            true => self.own_origin(),
-            false => Origin::Stranger,
-        }
-    }
-
-    /// As [`LoadedPack::origin`], without what was edited. What a library holds is no less safe than its code.
-    pub fn own_origin(&self) -> Origin {
         match (&self.table, self.is_vouched) {
             (None, _) => Origin::Library,
             (Some(_), true) => Origin::Vouched,
@@ -93,34 +107,28 @@ impl LoadedPack {
         }
     }
 
-    /// Text of the GLSL source file of that name, or `None`.
-    pub fn glsl(&self, name: &str) -> Option<&str> {
-        match self.edited.iter().find(|source| source.name == name) {
-            Some(edited) => Some(&edited.text),
-            None => self.own_glsl(name),
-        }
+    /// The GLSL source file of that name as it is served, or `None`.
+    pub fn glsl(&self, name: &str) -> Option<Glsl<'_>> {
+        let edited = self.edited.iter().find(|source| source.name == name);
+        let edited = edited.map(|source| Glsl {
+            text: &source.text,
+            path: Some(&source.path),
+            origin: Origin::Stranger,
+        });
+        edited.or_else(|| self.own_glsl(name))
     }
 
     /// As [`LoadedPack::glsl`], without what was edited.
-    pub fn own_glsl(&self, name: &str) -> Option<&str> {
-        match self.source(name)? {
-            SourceContent::Text(text) => Some(text),
+    pub fn own_glsl(&self, name: &str) -> Option<Glsl<'_>> {
+        let source = self.sources.iter().find(|source| source.name == name)?;
+        match &source.content {
+            SourceContent::Text(text) => Some(Glsl {
+                text,
+                path: source.path.as_deref(),
+                origin: self.origin(),
+            }),
             SourceContent::Spirv(_) => None,
         }
-    }
-
-    /// Where the text that [`LoadedPack::glsl`] gives lies on disk; `None` for one inside a library.
-    pub fn path_of(&self, name: &str) -> Option<&Path> {
-        match self.edited.iter().find(|source| source.name == name) {
-            Some(edited) => Some(&edited.path),
-            None => self.own_path_of(name),
-        }
-    }
-
-    /// As [`LoadedPack::path_of`], without what was edited.
-    pub fn own_path_of(&self, name: &str) -> Option<&Path> {
-        let source = self.sources.iter().find(|source| source.name == name)?;
-        source.path.as_deref()
     }
 
     /// Whether both are packs without code that differ in their shaders only.
@@ -130,17 +138,11 @@ impl LoadedPack {
 
     /// Words of the SPIR-V source file of that name, or `None`.
     pub fn spirv(&self, name: &str) -> Option<&[u32]> {
-        match self.source(name)? {
+        let source = self.sources.iter().find(|source| source.name == name)?;
+        match &source.content {
             SourceContent::Spirv(words) => Some(words),
             SourceContent::Text(_) => None,
         }
-    }
-
-    fn source(&self, name: &str) -> Option<&SourceContent> {
-        self.sources
-            .iter()
-            .find(|source| source.name == name)
-            .map(|source| &source.content)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Who a shader comes from. What follows from it is decided where shaders are read.
 
 /// Who a SPIR-V module, or the GLSL that it is made of, comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What is made of several texts comes from the greatest of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// This host itself, or a pack's library, which runs code in this process anyway: its modules are checked and run as
     /// they are.

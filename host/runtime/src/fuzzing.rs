@@ -6,11 +6,11 @@ use crate::{
     driver_cache,
     pipeline::PipelineSpec,
     plan::{self, MAX_BINDINGS, Sizes},
-    shader::{self, GlslFile, Shaders},
+    shader::{self, Shaders},
     spirv::{Module, Origin},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
-use nx_vulkan_registry::cache::Cache;
+use nx_vulkan_registry::{Glsl as Source, cache::Cache};
 use std::{
     path::PathBuf,
     sync::{Arc, LazyLock},
@@ -52,8 +52,8 @@ pub struct Step {
 /// # Errors
 /// [`Kind::Shader`] when it does not compile.
 pub fn compile(text: &str) -> Result<Arc<[u32]>> {
-    let find = |_: &str| Some(GlslFile { text, path: None });
-    let module = Shaders::new(None).compile("fuzz.comp", &[], &find, Origin::Library)?;
+    let find = |_: &str| Some(Source::new(text, Origin::Library));
+    let module = Shaders::new(None).compile("fuzz.comp", &[], &find)?;
     Ok(module.words().clone())
 }
 
@@ -124,13 +124,13 @@ pub fn glsl(text: &str) -> Glsl {
         let nowhere = Cache::open(None);
         Arc::new(Builder::new(PROGRAM.clone(), &nowhere, PATIENCE))
     });
-    let own = GlslFile { text, path: None };
+    let own = Source::new(text, Origin::Stranger);
     let find = |name: &str| {
         let own = (name == "fuzz.comp").then_some(own);
         own.or_else(|| plan::header(name))
     };
     let shaders = Shaders::new(None).with_builder(&BUILDER);
-    let module = match shaders.compile("fuzz.comp", &[], &find, Origin::Stranger) {
+    let module = match shaders.compile("fuzz.comp", &[], &find) {
         Ok(module) => module,
         Err(error) => {
             let text = error.to_string();

@@ -35,11 +35,16 @@ impl Runtime {
         self.planner(table).validate(kernel, request)
     }
 
-    /// Compiles a variant of a pack's shader, or takes its SPIR-V.
+    /// Compiles a variant of a pack's shader, which may include files of the packs beside it, or takes its SPIR-V.
     ///
     /// # Errors
     /// [`Kind::Shader`] when it does not compile, or is a module that no device is given.
-    pub fn shader(&self, pack: &LoadedPack, variant: &ShaderVariant) -> Result<Shader> {
+    pub fn shader(
+        &self,
+        pack: &LoadedPack,
+        beside: &[LoadedPack],
+        variant: &ShaderVariant,
+    ) -> Result<Shader> {
         let module = match pack.spirv(&variant.file) {
             Some(words) => Module::admit(words.into(), pack.origin())
                 .map(Arc::new)
@@ -49,9 +54,9 @@ impl Runtime {
                 let defines: Vec<(&str, &str)> = defines
                     .map(|d| (d.name.as_str(), d.value.as_str()))
                     .collect();
-                let find = |name: &str| plan::glsl_of(pack, name);
+                let files = plan::Files::new(pack, beside);
                 self.plain_shaders()
-                    .compile(&variant.file, &defines, &find, pack.origin())?
+                    .compile(&variant.file, &defines, &|name| files.find(name))?
             }
         };
         Ok(Shader {

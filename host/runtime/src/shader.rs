@@ -14,25 +14,16 @@ use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
 };
-use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
+use nx_vulkan_registry::{Glsl, cache::Cache, hex, private::Folder};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 use text::{Expanded, expand, readable};
 
 /// Part of every cache key: the compiler and the settings below. Change it with them.
 const COMPILER: &str = "glslang 0.9.1 vulkan1.2 spirv1.5";
-
-/// A GLSL file of a pack or of the ABI.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GlslFile<'a> {
-    pub(crate) text: &'a str,
-    /// Where it lies on disk, if it does; messages then say so.
-    pub(crate) path: Option<&'a Path>,
-}
 
 /// Compiles shaders and remembers the results.
 #[derive(Debug)]
@@ -110,7 +101,7 @@ impl Shaders {
         Shaders { checked, ..self }
     }
 
-    /// Compiles `file`, which comes from `origin`. `find` gives a file by its name.
+    /// Compiles `file`. `find` gives a file by its name.
     ///
     /// # Errors
     /// [`Kind::Shader`] with file and line, or with what the module does that is not allowed.
@@ -118,10 +109,10 @@ impl Shaders {
         &self,
         file: &str,
         defines: &[(&str, &str)],
-        find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
-        origin: Origin,
+        find: &dyn Fn(&str) -> Option<Glsl<'a>>,
     ) -> Result<Arc<Module>> {
         let source = expand(file, defines, find)?;
+        let origin = source.origin;
         let key: [u8; 32] = Sha256::new()
             .chain_update(COMPILER)
             .chain_update([0])
@@ -140,7 +131,7 @@ impl Shaders {
         let module = match known {
             Some(module) => module,
             None => {
-                let words: Arc<[u32]> = self.translated(origin, &source)?.into();
+                let words: Arc<[u32]> = self.translated(&source)?.into();
                 let module = Module::admit(words.clone(), origin).map_err(|why| {
                     let shown = &source.files[0].1;
                     Error::new(Kind::Shader, format!("{shown}: {why}"))
@@ -167,10 +158,10 @@ impl Shaders {
     }
 
     /// The words of a text, from a process of their own where a stranger wrote it.
-    fn translated(&self, origin: Origin, source: &Expanded) -> Result<Vec<u32>> {
+    fn translated(&self, source: &Expanded) -> Result<Vec<u32>> {
         let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
         bounds::check(&source.text).map_err(|why| failed(&source.blamed(&why)))?;
-        let elsewhere = match origin {
+        let elsewhere = match source.origin {
             Origin::Library | Origin::Vouched => None,
             Origin::Stranger => self.builder.compile(&source.text),
         };
@@ -188,7 +179,7 @@ impl Shaders {
     pub(crate) fn files<'a>(
         &self,
         file: &str,
-        find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+        find: &dyn Fn(&str) -> Option<Glsl<'a>>,
     ) -> Result<Vec<checked::File>> {
         let expanded = expand(file, &[], find)?;
         let files = expanded.files.into_iter();

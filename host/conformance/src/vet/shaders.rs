@@ -26,6 +26,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let pack = &table.packs[place];
     let mut seen = Seen {
         pack,
+        beside: &table.packs,
         runtime: &runtime,
         variants: HashMap::new(),
         validator: Validator::find(),
@@ -81,6 +82,7 @@ fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Resul
 
 struct Seen<'a> {
     pack: &'a LoadedPack,
+    beside: &'a [LoadedPack],
     runtime: &'a Runtime,
     /// By everything that makes a variant; nothing where it does not compile.
     variants: HashMap<String, Option<Shader>>,
@@ -138,7 +140,7 @@ impl Seen<'_> {
     /// Compiles a variant and compares it with its declaration.
     fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Shader> {
         let at = format!("{} ({kernel})", shader.file);
-        let module = match self.runtime.shader(self.pack, shader) {
+        let module = match self.runtime.shader(self.pack, self.beside, shader) {
             Ok(module) => module,
             Err(error) => {
                 self.report.error(at, error.to_string());

@@ -105,7 +105,8 @@ impl Builder {
     /// Starts a child that waits for its first job, on a thread of its own, if packs of that table have shaders of
     /// strangers.
     pub(crate) fn prepare_for(self: &Arc<Self>, table: &Table) {
-        let is_strange = |pack: &LoadedPack| pack.origin() == Origin::Stranger;
+        let is_strange =
+            |pack: &LoadedPack| pack.origin() == Origin::Stranger || !pack.edited.is_empty();
         if !table.packs.iter().any(is_strange) {
             return;
         }

@@ -29,7 +29,7 @@ pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, Ed
             continue;
         }
         let Ok(text) = read(&path) else { continue };
-        if packs[pack].own_glsl(&name) != Some(&text) {
+        if packs[pack].own_glsl(&name).map(|own| own.text) != Some(&text) {
             edits.push((pack, EditedSource { name, path, text }));
         }
     }

@@ -19,8 +19,7 @@ use crate::{
 use check::Check;
 pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
 use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant, Slot};
-use nx_vulkan_registry::LoadedPack;
-pub(crate) use source::{Source, counts, glsl_of, header};
+pub(crate) use source::{Files, Source, counts, header};
 use std::sync::Arc;
 
 /// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
@@ -55,7 +54,7 @@ pub(crate) struct Sizes<'a> {
 /// [`Kind::Unsupported`] when a buffer is larger than one binding may cover.
 pub(crate) fn compile(
     plan: &Plan,
-    (pack, declared): (&LoadedPack, Features),
+    (files, declared): (Files<'_>, Features),
     sizes: Sizes<'_>,
     site: Option<Site>,
     device: &Device,
@@ -69,7 +68,7 @@ pub(crate) fn compile(
         &device.info(),
         declared,
         &Modules {
-            source: &|number, variant| source::source(number, variant, pack, shaders, partial),
+            source: &|number, variant| source::source(number, variant, files, shaders, partial),
             counts: &|| source::counts(shaders),
         },
     )?;
@@ -97,7 +96,7 @@ pub(crate) fn compile(
         steps,
         scratch: checked.scratch,
         params: None,
-        watched: Watched::new(&pack.id, checked.watched),
+        watched: Watched::new(files.id(), checked.watched),
         site: site.filter(|_| reports).map(Arc::new),
     };
     Ok((compiled, plan.params.to_vec()))

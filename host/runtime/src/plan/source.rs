@@ -3,11 +3,11 @@
 use super::invalid;
 use crate::{
     Result, checked, faults,
-    shader::{GlslFile, Shaders, Variant},
-    spirv::{self, Module},
+    shader::{Shaders, Variant},
+    spirv::Module,
 };
 use nx_vulkan_abi::{self as abi, ShaderVariant, plan::MAX_BINDINGS};
-use nx_vulkan_registry::LoadedPack;
+use nx_vulkan_registry::{Glsl, LoadedPack, Origin};
 use std::sync::Arc;
 
 /// A shader as it runs.
@@ -35,37 +35,31 @@ pub(super) const COUNTS: &str = "counts.comp";
 
 /// The shader that bounds workgroup counts.
 pub(crate) fn counts(shaders: &Shaders) -> Result<Arc<Module>> {
-    let find = |_: &str| {
-        Some(GlslFile {
-            text: include_str!("counts.comp"),
-            path: None,
-        })
-    };
-    shaders.compile(COUNTS, &[], &find, spirv::Origin::Library)
+    let find = |_: &str| Some(Glsl::new(include_str!("counts.comp"), Origin::Library));
+    shaders.compile(COUNTS, &[], &find)
 }
 
 /// Shader `number` of a plan of `pack`, compiled where the pack has GLSL.
 pub(super) fn source(
     number: usize,
     variant: &ShaderVariant,
-    pack: &LoadedPack,
+    files: Files<'_>,
     shaders: &Shaders,
     partial: bool,
 ) -> Result<Source> {
+    let pack = files.pack;
     if let Some(words) = pack.spirv(&variant.file) {
         let module = Module::admit(words.into(), pack.origin())
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         return Ok(Source::from(Arc::new(module)));
     }
-    let find = |name: &str| glsl_of(pack, name);
-    let mut compiled = compile_glsl(number, variant, (shaders, pack.origin()), partial, &find);
+    let mut compiled = compile_glsl(number, variant, shaders, partial, &files);
     if let Err(error) = &compiled
-        && !pack.edited.is_empty()
+        && files.are_edited()
     {
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
         nx_vulkan_registry::log::error(&format!("pack {}: {error}", pack.id));
-        let own = |name: &str| own_glsl_of(pack, name);
-        compiled = compile_glsl(number, variant, (shaders, pack.own_origin()), partial, &own);
+        compiled = compile_glsl(number, variant, shaders, partial, &files.own());
     }
     let defines = variant.defines.iter();
     shaders.note(
@@ -80,13 +74,14 @@ pub(super) fn source(
     compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
 }
 
-fn compile_glsl<'a>(
+fn compile_glsl(
     number: usize,
     variant: &ShaderVariant,
-    (shaders, origin): (&Shaders, spirv::Origin),
+    shaders: &Shaders,
     partial: bool,
-    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+    files: &Files<'_>,
 ) -> Result<Source> {
+    let find = &|name: &str| files.find(name);
     let mut watched = Vec::new();
     if shaders.are_checked() && (variant.bindings as usize) < MAX_BINDINGS {
         watched = shaders.files(&variant.file, find)?;
@@ -108,7 +103,7 @@ fn compile_glsl<'a>(
         .map(|d| (d.name.as_str(), d.value.as_str()))
         .chain(own.iter().map(|(name, value)| (*name, value.as_str())))
         .collect();
-    let module = shaders.compile(&variant.file, &defines, find, origin)?;
+    let module = shaders.compile(&variant.file, &defines, find)?;
     Ok(Source {
         module,
         watched,
@@ -116,29 +111,54 @@ fn compile_glsl<'a>(
     })
 }
 
-/// A GLSL file of the pack, or a header of the ABI.
-pub(crate) fn glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
-    let own = pack.glsl(file).map(|text| GlslFile {
-        text,
-        path: pack.path_of(file),
-    });
-    own.or_else(|| header(file))
+/// Where the GLSL of a pack's shaders comes from: its own files, the headers of the ABI, and as `PACK/FILE` those of
+/// the packs beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Files<'a> {
+    pack: &'a LoadedPack,
+    beside: &'a [LoadedPack],
+    own: bool,
 }
 
-/// As [`glsl_of`], without what was edited.
-fn own_glsl_of<'a>(pack: &'a LoadedPack, file: &str) -> Option<GlslFile<'a>> {
-    let own = pack.own_glsl(file).map(|text| GlslFile {
-        text,
-        path: pack.own_path_of(file),
-    });
-    own.or_else(|| header(file))
+impl<'a> Files<'a> {
+    pub(crate) fn new(pack: &'a LoadedPack, beside: &'a [LoadedPack]) -> Files<'a> {
+        Files {
+            pack,
+            beside,
+            own: false,
+        }
+    }
+
+    /// Id of the pack.
+    pub(super) fn id(&self) -> &'a str {
+        &self.pack.id
+    }
+
+    /// The same without what was edited.
+    fn own(self) -> Files<'a> {
+        Files { own: true, ..self }
+    }
+
+    fn are_edited(&self) -> bool {
+        let beside = self.beside.iter().any(|pack| !pack.edited.is_empty());
+        beside || !self.pack.edited.is_empty()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Glsl<'a>> {
+        let of = |pack: &'a LoadedPack, file: &str| match self.own {
+            true => pack.own_glsl(file),
+            false => pack.glsl(file),
+        };
+        of(self.pack, name).or_else(|| header(name)).or_else(|| {
+            let (id, file) = name.split_once('/')?;
+            let lender = self.beside.iter().find(|pack| pack.id == id)?;
+            of(lender, file)
+        })
+    }
 }
 
 /// A header of the ABI.
-pub(crate) fn header(file: &str) -> Option<GlslFile<'static>> {
+pub(crate) fn header(file: &str) -> Option<Glsl<'static>> {
     let header = abi::glsl::HEADERS.iter().find(|h| h.0 == file)?;
-    Some(GlslFile {
-        text: header.1,
-        path: None,
-    })
+    Some(Glsl::new(header.1, Origin::Library))
 }

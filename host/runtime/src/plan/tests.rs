@@ -1,17 +1,12 @@
 use super::{repeat::depends, *};
-use crate::{shader::GlslFile, spirv};
 use nx_vulkan_abi::{BufArg, Dispatch};
+use nx_vulkan_registry::{Glsl, Origin};
 
 /// A plan of one step whose two bindings are an input and an output.
 fn checked(body: &str, declared: Features) -> std::result::Result<(), String> {
     let text = format!("#version 450\n{body}\n");
-    let find = |_: &str| {
-        Some(GlslFile {
-            text: &text,
-            path: None,
-        })
-    };
-    let module = Shaders::new(None).compile("k.comp", &[], &find, spirv::Origin::Library);
+    let find = |_: &str| Some(Glsl::new(&text, Origin::Library));
+    let module = Shaders::new(None).compile("k.comp", &[], &find);
     let source = Source::from(module.unwrap());
     let plan = Plan {
         shaders: vec![ShaderVariant {

@@ -7,10 +7,10 @@ use crate::{
     memory::{Budget, Patience, Pool, Use},
     module::{Binding, Launch, Module},
     pipeline::Pipelines,
-    shader::{GlslFile, Shaders},
+    shader::Shaders,
     spirv::Origin,
 };
-use nx_vulkan_registry::cache::Cache;
+use nx_vulkan_registry::{Glsl, cache::Cache};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -39,12 +39,9 @@ fn setup() -> Setup {
     stream.lock().last_look = Instant::now() + Duration::from_secs(3_600);
     let budget = |heap| Budget::new(&device, config.memory, heap);
     let pool = Pool::new(&device, Use::Tensors, budget).unwrap();
-    let own = GlslFile {
-        text: TOUCH,
-        path: None,
-    };
+    let own = Glsl::new(TOUCH, Origin::Stranger);
     let find = |name: &str| (name == "touch").then_some(own);
-    let words = Shaders::new(None).compile("touch", &[], &find, Origin::Stranger);
+    let words = Shaders::new(None).compile("touch", &[], &find);
     let module = Module::new("touch".to_owned(), words.unwrap(), &device).unwrap();
     Setup {
         pipelines: Pipelines::new(&device, &Cache::open(None)).unwrap(),

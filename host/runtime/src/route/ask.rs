@@ -4,7 +4,7 @@ use super::Planner;
 use crate::{
     Error, Kind, Request,
     faults::Site,
-    plan::{self, Compiled, Sizes},
+    plan::{self, Compiled, Files, Sizes},
 };
 use nx_vulkan_abi as abi;
 use nx_vulkan_abi::InputAs;
@@ -96,10 +96,10 @@ impl Planner<'_> {
             inputs: &inputs,
             outputs: &outputs,
         };
-        let pack = (&self.table.packs[pack], kernel.needs);
+        let files = Files::new(&self.table.packs[pack], &self.table.packs);
         let made = plan::compile(
             plan,
-            pack,
+            (files, kernel.needs),
             sizes,
             Site::of(request),
             self.device,

@@ -42,7 +42,7 @@ impl Runtime {
         let held = |pack| {
             let pack = self.live.held(pack);
             let serves = current.packs.iter().find(|old| old.id == pack.id);
-            match serves.and_then(|old| Some((old, self.broken(old, &pack)?))) {
+            match serves.and_then(|old| Some((old, self.broken(&current, old, &pack)?))) {
                 None => pack,
                 Some((old, error)) => {
                     let message = format!("pack {} serves the old shaders on: {error}", pack.id);
@@ -130,7 +130,7 @@ impl Runtime {
                 continue;
             }
             table.packs[index].edited.clone_from(&wanted);
-            if let Err(error) = self.still_compiles(&table.packs[index]) {
+            if let Some(error) = self.breaks(&current.packs, &table.packs, &id) {
                 let file = wanted.iter().find(|edit| !served.contains(edit));
                 let file = file.map(|edit| edit.path.display().to_string());
                 let message = format!("pack {id} serves the old shaders on: {error}");
@@ -141,33 +141,46 @@ impl Runtime {
     }
 
     /// Why `new`, a pack without code that differs from `old` in its shaders, cannot run what `old` runs.
-    fn broken(&self, old: &LoadedPack, new: &LoadedPack) -> Option<Error> {
+    fn broken(&self, current: &Table, old: &LoadedPack, new: &LoadedPack) -> Option<Error> {
         if !new.differs_in_shaders(old) {
             return None;
         }
-        let recent = self.shaders.recent(&old.id);
-        let mut ran = recent
-            .iter()
-            .filter(|variant| self.compiles(old, variant).is_ok());
-        ran.find_map(|variant| self.compiles(new, variant).err())
+        let packs = current.packs.iter();
+        let after = packs.map(|pack| if pack.id == new.id { new } else { pack });
+        self.breaks(&current.packs, &after.cloned().collect::<Vec<_>>(), &new.id)
     }
 
-    /// Compiles the shaders of the pack that were in use last.
-    fn still_compiles(&self, pack: &LoadedPack) -> Result<()> {
-        let recent = self.shaders.recent(&pack.id);
-        recent
-            .iter()
-            .try_for_each(|variant| self.compiles(pack, variant))
+    /// Why a shader that was in use lately, and has files of the pack `id`, does not compile `after` as it did `before`.
+    fn breaks(&self, before: &[LoadedPack], after: &[LoadedPack], id: &str) -> Option<Error> {
+        let inside = format!("{id}/");
+        for pack in before {
+            let Some(new) = after.iter().find(|new| new.id == pack.id) else {
+                continue;
+            };
+            let files = plan::Files::new(pack, before);
+            for variant in self.shaders.recent(&pack.id) {
+                let all = self.shaders.files(&variant.file, &|name| files.find(name));
+                let includes =
+                    all.is_ok_and(|all| all.iter().any(|file| file.name.starts_with(&inside)));
+                if (pack.id == id || includes)
+                    && self.compiles(pack, before, &variant).is_ok()
+                    && let Err(error) = self.compiles(new, after, &variant)
+                {
+                    return Some(error);
+                }
+            }
+        }
+        None
     }
 
-    fn compiles(&self, pack: &LoadedPack, variant: &Variant) -> Result<()> {
+    fn compiles(&self, pack: &LoadedPack, beside: &[LoadedPack], variant: &Variant) -> Result<()> {
         let defines = variant.defines.iter();
         let defines: Vec<(&str, &str)> = defines
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        let find = |name: &str| plan::glsl_of(pack, name);
+        let files = plan::Files::new(pack, beside);
         self.shaders
-            .compile(&variant.file, &defines, &find, pack.origin())?;
+            .compile(&variant.file, &defines, &|name| files.find(name))?;
         Ok(())
     }
 

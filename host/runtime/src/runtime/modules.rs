@@ -5,10 +5,10 @@ use crate::{
     Error, Kind, Result, Tensor,
     memory::{Buffer, Patience},
     module::{Binding, Launch, Module},
-    plan, shader,
+    plan,
     spirv::{self, Origin},
 };
-use nx_vulkan_registry::hex;
+use nx_vulkan_registry::{Glsl, hex};
 use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
@@ -191,12 +191,9 @@ impl Runtime {
 
     fn compile_text(&self, glsl: &str, origin: Origin) -> Result<Arc<spirv::Module>> {
         const NAME: &str = "shader";
-        let own = shader::GlslFile {
-            text: glsl,
-            path: None,
-        };
+        let own = Glsl::new(glsl, origin);
         let find = |name: &str| (name == NAME).then_some(own).or_else(|| plan::header(name));
-        self.shaders.compile(NAME, &[], &find, origin)
+        self.shaders.compile(NAME, &[], &find)
     }
 }
 

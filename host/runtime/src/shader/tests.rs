@@ -2,12 +2,13 @@
 
 use super::*;
 use nx_vulkan_registry::private::{Rule, Temporary};
+use std::path::Path;
 
 const MAIN: &str = "#version 450\n#include \"head.glsl\"\nlayout(local_size_x = N) in;\n\
     layout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = twice(VALUE); }\n";
 const HEAD: &str = "float twice(float x) {\n    return x * 2.0;\n}\n";
 
-fn files(name: &str) -> Option<GlslFile<'static>> {
+fn files(name: &str) -> Option<Glsl<'static>> {
     let text = match name {
         "main.comp" => Some(MAIN),
         "head.glsl" => Some(HEAD),
@@ -16,12 +17,18 @@ fn files(name: &str) -> Option<GlslFile<'static>> {
         "sub/main.comp" => {
             Some("#version 450\n#include \"beside.glsl\"\n#include \"head.glsl\"\nvoid main() {}\n")
         }
+        "sub/deep/main.comp" => {
+            Some("#version 450\n#include \"beside.glsl\"\n#include \"head.glsl\"\nvoid main() {}\n")
+        }
         "sub/beside.glsl" => Some("layout(local_size_x = 1) in;\n"),
         "lost.comp" => Some("#version 450\n#include \"lost.glsl\"\nvoid main() {}\n"),
         _ => None,
     };
     let path = (name == "broken.glsl").then_some(Path::new("/on/disk/broken.glsl"));
-    text.map(|text| GlslFile { text, path })
+    text.map(|text| Glsl {
+        path,
+        ..Glsl::new(text, Origin::Library)
+    })
 }
 
 fn shaders(dir: &Path) -> Shaders {
@@ -33,7 +40,7 @@ fn includes_and_defines_compile_and_land_in_the_cache() {
     let temporary = Temporary::new().unwrap();
     let dir = temporary.path();
     let defines = [("N", "64"), ("VALUE", "1.5")];
-    let compile = || shaders(dir).compile("main.comp", &defines, &files, Origin::Library);
+    let compile = || shaders(dir).compile("main.comp", &defines, &files);
     let module = compile().unwrap();
     let words = module.words();
     assert_eq!(words[0], 0x0723_0203);
@@ -66,7 +73,7 @@ fn includes_and_defines_compile_and_land_in_the_cache() {
 #[test]
 fn an_error_names_file_and_line_of_the_include() {
     let error = Shaders::new(None)
-        .compile("broken.comp", &[], &files, Origin::Library)
+        .compile("broken.comp", &[], &files)
         .unwrap_err();
     assert_eq!(error.kind(), Kind::Shader);
     assert!(
@@ -74,7 +81,7 @@ fn an_error_names_file_and_line_of_the_include() {
         "{error}"
     );
     let error = Shaders::new(None)
-        .compile("lost.comp", &[], &files, Origin::Library)
+        .compile("lost.comp", &[], &files)
         .unwrap_err();
     assert!(
         error
@@ -87,9 +94,28 @@ fn an_error_names_file_and_line_of_the_include() {
 #[test]
 fn an_include_is_looked_for_beside_its_file_first() {
     let shaders = Shaders::new(None);
-    shaders
-        .compile("sub/main.comp", &[], &files, Origin::Library)
-        .unwrap();
+    shaders.compile("sub/main.comp", &[], &files).unwrap();
+}
+
+#[test]
+fn an_include_is_looked_for_in_the_folders_above() {
+    let shaders = Shaders::new(None);
+    shaders.compile("sub/deep/main.comp", &[], &files).unwrap();
+}
+
+#[test]
+fn a_shader_is_of_the_least_trusted_of_its_files() {
+    for origin in [Origin::Library, Origin::Vouched, Origin::Stranger] {
+        let find = |name: &str| {
+            files(name).map(|file| match name {
+                "head.glsl" => Glsl { origin, ..file },
+                _ => file,
+            })
+        };
+        let defines = [("N", "1"), ("VALUE", "1.0")];
+        let module = Shaders::new(None).compile("main.comp", &defines, &find);
+        assert_eq!(module.unwrap().origin(), origin);
+    }
 }
 
 /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
@@ -109,11 +135,9 @@ fn accessors_are_plain_accesses() {
         let header = header.unwrap().1;
         let find = |name: &str| {
             let text = if name == "main.comp" { text } else { header };
-            Some(GlslFile { text, path: None })
+            Some(Glsl::new(text, Origin::Library))
         };
-        Shaders::new(None)
-            .compile("main.comp", &[], &find, Origin::Library)
-            .unwrap()
+        Shaders::new(None).compile("main.comp", &[], &find).unwrap()
     };
     let plain = words(&main("b[i] = b[i + 1] * 2.0;"));
     let through = words(&main("nxv_store(b, i, nxv_load(b, i + 1) * 2.0);"));
@@ -124,12 +148,7 @@ fn accessors_are_plain_accesses() {
 fn an_unwritable_cache_is_reported_but_not_fatal() {
     let shaders = shaders(Path::new("/proc/nxv/cache"));
     shaders
-        .compile(
-            "main.comp",
-            &[("N", "1"), ("VALUE", "1.0")],
-            &files,
-            Origin::Library,
-        )
+        .compile("main.comp", &[("N", "1"), ("VALUE", "1.0")], &files)
         .unwrap();
     assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
 }

@@ -1,7 +1,7 @@
 //! The text of a shader with its includes and defines in place, and messages that name the files it came from.
 
-use super::GlslFile;
 use crate::{Error, Kind, Result};
+use nx_vulkan_registry::{Glsl, Origin};
 use std::fmt::Write as _;
 
 /// A shader with its includes and defines in place.
@@ -9,6 +9,8 @@ pub(super) struct Expanded {
     pub(super) text: String,
     /// File of each source-string number in `#line` directives: its name, and what messages call it.
     pub(super) files: Vec<(String, String)>,
+    /// The least trusted author of a file.
+    pub(super) origin: Origin,
 }
 
 impl Expanded {
@@ -22,11 +24,12 @@ impl Expanded {
 pub(super) fn expand<'a>(
     file: &str,
     defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+    find: &dyn Fn(&str) -> Option<Glsl<'a>>,
 ) -> Result<Expanded> {
     let mut expanded = Expanded {
         text: String::new(),
         files: Vec::new(),
+        origin: Origin::Library,
     };
     append(&mut expanded, file, None, defines, find)?;
     if expanded.text.contains('\0') {
@@ -43,15 +46,16 @@ fn append<'a>(
     file: &str,
     included_at: Option<(&str, usize)>,
     defines: &[(&str, &str)],
-    find: &dyn Fn(&str) -> Option<GlslFile<'a>>,
+    find: &dyn Fn(&str) -> Option<Glsl<'a>>,
 ) -> Result<()> {
-    let Some(GlslFile { text, path }) = find(file) else {
+    let Some(Glsl { text, path, origin }) = find(file) else {
         let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
         return Err(Error::new(
             Kind::Shader,
             format!("{place}there is no shader source named {file:?}"),
         ));
     };
+    out.origin = out.origin.max(origin);
     let index = out.files.len();
     let shown = path.map_or_else(|| file.to_owned(), |path| path.display().to_string());
     out.files.push((file.to_owned(), shown.clone()));
@@ -69,11 +73,11 @@ fn append<'a>(
             }
             line(out, number + 1, index);
         } else if let Some(name) = include(text) {
-            let beside = file
-                .rsplit_once('/')
-                .map(|(dir, _)| format!("{dir}/{name}"));
-            let beside = beside.filter(|name| find(name).is_some());
-            let name = beside.as_deref().unwrap_or(name);
+            // Beside the file, in a folder above it, or by its whole name.
+            let folders = std::iter::successors(parent(file), |folder| parent(folder));
+            let mut near = folders.map(|folder| format!("{folder}/{name}"));
+            let near = near.find(|name| find(name).is_some());
+            let name = near.as_deref().unwrap_or(name);
             if !out.files.iter().any(|f| f.0 == name) {
                 append(out, name, Some((&shown, number)), defines, find)?;
             }
@@ -88,6 +92,10 @@ fn append<'a>(
 
 fn line(out: &mut Expanded, number: usize, file: usize) {
     writeln!(out.text, "#line {number} {file}").expect("writing to a String succeeds");
+}
+
+fn parent(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(folder, _)| folder)
 }
 
 fn include(line: &str) -> Option<&str> {

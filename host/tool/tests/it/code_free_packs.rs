@@ -240,9 +240,9 @@ fn a_folder_with_a_table_is_found_and_others_are_left_alone() {
         ("twice", "1.2.3")
     );
     assert_eq!(pack.path, folder.join("packs/twice"));
-    assert_eq!(pack.glsl("twice.comp"), Some(SHADER));
+    let glsl = pack.glsl("twice.comp").unwrap();
     let file = folder.join("packs/twice/twice.comp");
-    assert_eq!(pack.path_of("twice.comp"), Some(&*file));
+    assert_eq!((glsl.text, glsl.path), (SHADER, Some(&*file)));
     assert_eq!(table.packs.len(), 1);
     // A search folder may be the pack itself.
     let own = load(&Options {

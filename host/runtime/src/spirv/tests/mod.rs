@@ -5,7 +5,8 @@ mod clamps;
 mod interfaces;
 
 use super::*;
-use crate::shader::{GlslFile, Shaders};
+use crate::shader::Shaders;
+use nx_vulkan_registry::Glsl;
 
 /// Words of a shader whose `main` is in `body`.
 fn compiled(body: &str) -> Vec<u32> {
@@ -18,8 +19,8 @@ fn compile(text: &str) -> Result<Vec<u32>, String> {
 }
 
 fn compile_of(text: &str, origin: Origin) -> Result<Vec<u32>, String> {
-    let find = |_: &str| Some(GlslFile { text, path: None });
-    let module = Shaders::new(None).compile("t", &[], &find, origin);
+    let find = |_: &str| Some(Glsl::new(text, origin));
+    let module = Shaders::new(None).compile("t", &[], &find);
     let module = module.map_err(|error| error.to_string())?;
     Ok(module.words().to_vec())
 }

@@ -1,6 +1,7 @@
 //! Packs, shaders and the registry file that change under a running runtime.
 
 mod code_free;
+mod lent;
 mod watched;
 
 use crate::folder::Folder;

@@ -43,7 +43,7 @@ fn the_template_loads_and_plans() {
     );
     assert_eq!(
         pack.glsl("unary.comp")
-            .map(|text| text.contains("void main")),
+            .map(|file| file.text.contains("void main")),
         Some(true)
     );
     let kernel = &pack.kernels[0];
