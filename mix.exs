@@ -1,17 +1,17 @@
 defmodule Mix.Tasks.Compile.NxVulkan do
   @moduledoc false
-  # Builds the NIF library, the kernel packs and nxv with cargo, and puts them in priv.
+  # Builds the NIF library, the kernel packs and the program that tries new ones with cargo, and puts them in priv.
   use Mix.Task.Compiler
 
   @packs ~w(elementwise reduce matmul leapfrog)
 
   @impl true
   def run(_args) do
-    crates = ["nx-vulkan-nif", "nx-vulkan-tool" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
+    crates = ["nx-vulkan-nif", "nx-vulkan-child" | Enum.map(@packs, &"nx-vulkan-pack-#{&1}")]
     build(["build", "--release" | Enum.flat_map(crates, &["-p", &1])])
 
     nif = install(library("nx_vulkan_nif"), "priv/libnx_vulkan_nif#{nif_extension()}")
-    tool = install("nxv#{exe()}", "priv/nxv#{exe()}")
+    child = install("nxv-child#{exe()}", "priv/nxv-child#{exe()}")
 
     packs =
       for pack <- @packs,
@@ -19,7 +19,7 @@ defmodule Mix.Tasks.Compile.NxVulkan do
           do: install(name, "priv/packs/#{name}")
 
     Mix.Project.build_structure()
-    if :ok in [nif, tool | packs], do: {:ok, []}, else: {:noop, []}
+    if :ok in [nif, child | packs], do: {:ok, []}, else: {:noop, []}
   end
 
   @impl true

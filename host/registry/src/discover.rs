@@ -100,7 +100,7 @@ fn prober(config: &Config, options: &Options) -> Option<Prober> {
     if program.is_none() {
         WARNED.call_once(|| {
             log::warning(
-                "there is no nxv to try new packs with, so a broken one ends this process; set NX_VULKAN_PROBER",
+                "there is no nxv-child to try new packs with, so a broken one ends this process; set NX_VULKAN_PROBER",
             );
         });
     }

@@ -1,6 +1,6 @@
 //! Trying a pack in a child process, where whatever it does ends that process and not this one.
 //!
-//! The child is `nxv probe FILE SHA256`, which calls [`serve`]. Native code that means harm is not contained by this: it is
+//! The child is `nxv-child probe FILE SHA256`, which calls [`serve`]. Native code that means harm is not contained by this: it is
 //! for packs that are broken.
 
 mod child;
@@ -56,7 +56,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// A prober that runs `program`, an `nxv` of this version.
+    /// A prober that runs `program`, an `nxv-child` of this version.
     pub fn new(program: impl Into<PathBuf>) -> Prober {
         Prober {
             program: program.into(),

@@ -234,9 +234,10 @@ fn home() -> Option<PathBuf> {
 
 /// The running executable, where it is `nxv`.
 fn own_executable() -> Option<PathBuf> {
-    std::env::current_exe()
-        .ok()
-        .filter(|path| path.file_stem().is_some_and(|name| name == "nxv"))
+    std::env::current_exe().ok().filter(|path| {
+        path.file_stem()
+            .is_some_and(|name| name == "nxv" || name == "nxv-child")
+    })
 }
 
 impl DeviceChoice {

@@ -1,7 +1,6 @@
 //! `nxv`: what is on this machine, who runs what, is it right, how fast is it. It only calls the host runtime.
 
 mod bench;
-mod build_server;
 mod check;
 mod contest;
 mod devices;
@@ -10,7 +9,6 @@ mod global;
 mod ops;
 mod output;
 mod pack;
-mod probe;
 mod progress;
 mod registry;
 mod spec;
@@ -22,18 +20,8 @@ mod workloads;
 
 use clap::Parser;
 use global::Global;
-use nx_vulkan_host::builder;
-use output::USAGE;
 use std::{ffi::OsString, process::ExitCode};
 use verbs::verbs;
-
-type Hidden = (&'static str, fn(&[OsString]) -> ExitCode);
-
-/// Verbs that the host starts and no help names; they do not wait for the command line to be built.
-const HIDDEN: &[Hidden] = &[
-    (probe::VERB, probe::run),
-    (builder::VERB, build_server::run),
-];
 
 /// Looks at nx_vulkan from the command line: devices, kernels, correctness, speed.
 #[derive(Debug, Parser)]
@@ -74,10 +62,8 @@ verbs! {
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some((verb, operands)) = words.split_first()
-        && let Some((_, run)) = HIDDEN.iter().find(|row| verb.as_os_str() == row.0)
-    {
-        return run(operands);
+    if let Some(code) = nx_vulkan_child::run(&words) {
+        return code;
     }
     let cli = Cli::parse();
     output::finish(cli.verb.run(&cli.global), cli.global.json)

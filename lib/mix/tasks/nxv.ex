@@ -1,7 +1,7 @@
 defmodule Mix.Tasks.Nxv do
   @shortdoc "Runs nxv, the command-line tool of nx_vulkan"
   @moduledoc """
-  Runs `nxv`, the tool that the compiler of this package puts into `priv`, with the arguments.
+  Builds `nxv` with cargo, if it is not built yet, and runs it with the arguments.
 
       mix nxv devices
       mix nxv help pack
@@ -23,9 +23,8 @@ defmodule Mix.Tasks.Nxv do
 
   # The tool writes to this terminal itself, so that it sees whether there is one.
   defp status(args) do
+    tool = built()
     priv = to_string(:code.priv_dir(:nx_vulkan))
-    tool = Path.join(priv, if(match?({:win32, _}, :os.type()), do: "nxv.exe", else: "nxv"))
-    File.exists?(tool) || Mix.raise("#{tool} is not here; run mix deps.compile nx_vulkan --force")
     packs = System.get_env("NX_VULKAN_PACKS") || Path.join(priv, "packs")
 
     port =
@@ -40,6 +39,28 @@ defmodule Mix.Tasks.Nxv do
       {^port, {:exit_status, status}} -> status
     end
   end
+
+  defp built do
+    cargo =
+      System.find_executable("cargo") ||
+        Mix.raise("cargo was not found: install Rust from https://rustup.rs")
+
+    args = ~w(build --release --quiet -p nx-vulkan-tool)
+
+    case System.cmd(cargo, args,
+           cd: root(),
+           into: IO.stream(:stderr, :line),
+           stderr_to_stdout: true
+         ) do
+      {_, 0} ->
+        Path.join(target(), "release/nxv#{if match?({:win32, _}, :os.type()), do: ".exe"}")
+
+      {_, status} ->
+        Mix.raise("cargo #{Enum.join(args, " ")} failed with status #{status}")
+    end
+  end
+
+  defp target, do: Path.expand(System.get_env("CARGO_TARGET_DIR", "target"), root())
 
   # The contract that a new pack is built against is the one of this package.
   defp with_abi(["pack", "new" | rest] = args) do

@@ -80,7 +80,7 @@ defmodule Nx.Vulkan.Device do
 
   defp settings do
     priv = :code.priv_dir(:nx_vulkan)
-    nxv = Path.join(priv, "nxv")
+    child = Path.join(priv, "nxv-child")
 
     {memory_bytes, memory_share} = memory(Application.get_env(:nx_vulkan, :memory))
 
@@ -91,7 +91,7 @@ defmodule Nx.Vulkan.Device do
       registry: Application.get_env(:nx_vulkan, :registry),
       packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
-      prober: if(File.regular?(nxv), do: nxv),
+      prober: if(File.regular?(child), do: child),
       shader_timeout: shader_timeout!(),
       validation: Application.get_env(:nx_vulkan, :validation, false)
     }

@@ -53,7 +53,7 @@ struct Line {
 
 const KEY: &str = "{\"nxv_probe\":";
 
-/// What `nxv probe FILE [SHA256]` does: limits this process, tries the pack in it if it has that hash, and prints the
+/// What `nxv-child probe FILE [SHA256]` does: limits this process, tries the pack in it if it has that hash, and prints the
 /// outcome. Answers whether the pack may be loaded; ends the process in the ways that the pack finds.
 pub fn serve(file: &Path, sha256: Option<&str>) -> bool {
     // It does not stay when the parent is gone.
@@ -212,7 +212,7 @@ impl Run {
         match (lines.next(), lines.next()) {
             (None, _) => Err(Failure {
                 reason: format!(
-                    "probe: {} is not an nxv that can try packs; it ended {how}{}",
+                    "probe: {} is not an nxv-child that can try packs; it ended {how}{}",
                     self.program,
                     self.last_words()
                 ),
@@ -220,7 +220,7 @@ impl Run {
             }),
             (Some(Line { nxv_probe, .. }), _) if nxv_probe != VERSION => Err(Failure {
                 reason: format!(
-                    "probe: {} is nxv {}, this host is {VERSION}",
+                    "probe: {} is nxv-child {}, this host is {VERSION}",
                     self.program,
                     clean(&nxv_probe, 40)
                 ),

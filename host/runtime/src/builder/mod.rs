@@ -1,7 +1,7 @@
 //! Shaders of strangers are compiled and first built in a process of their own: whatever they do to the compiler or to
 //! the driver ends that process and not this one. Who is a stranger is decided where shaders come from.
 //!
-//! The child is `nxv build-server SECONDS`, which calls [`serve`]. It is started when packs with such shaders are
+//! The child is `nxv-child build-server SECONDS`, which calls [`serve`]. It is started when packs with such shaders are
 //! loaded or by the first such shader, and kept while there are more.
 
 mod message;
@@ -82,7 +82,7 @@ struct Failure {
 }
 
 impl Builder {
-    /// With an `nxv` of this version, or without: strangers' shaders are then compiled and built in this process. Each
+    /// With an `nxv-child` of this version, or without: strangers' shaders are then compiled and built in this process. Each
     /// job may take `time`. What passed is noted in the cache folder.
     pub(crate) fn new(program: Option<PathBuf>, cache: &Arc<Cache>, time: Duration) -> Builder {
         Builder {
@@ -222,7 +222,7 @@ impl Builder {
         if self.program.is_none() {
             WARNED.call_once(|| {
                 log::warning(
-                    "there is no nxv to try shaders with that come from outside, so one that breaks the driver ends this \
+                    "there is no nxv-child to try shaders with that come from outside, so one that breaks the driver ends this \
                      process; set NX_VULKAN_PROBER",
                 );
             });

@@ -38,7 +38,7 @@ const GRACE: u32 = 10;
 /// Bytes of the one buffer that is bound everywhere. Nothing runs that could read or write it.
 const BUFFER: u64 = 1 << 16;
 
-/// What `nxv build-server SECONDS` does: limits this process, and answers what comes through standard input, which is a
+/// What `nxv-child build-server SECONDS` does: limits this process, and answers what comes through standard input, which is a
 /// socket, until that is closed. Ends the process in the ways that shaders find.
 ///
 /// # Errors

@@ -150,7 +150,7 @@ impl Worker {
                     let version = registry::clean(&version, 40);
                     let own = super::VERSION;
                     return Err(Ended::Unusable(format!(
-                        "is nxv {version}, this host is {own}"
+                        "is nxv-child {version}, this host is {own}"
                     )));
                 }
                 Ok(_) => return Err(Ended::Unusable("does not say what it is".to_owned())),
@@ -164,7 +164,7 @@ impl Worker {
     }
 
     fn none_of_ours(&self, how: &str) -> String {
-        format!("is not an nxv that builds shaders; it ended {how}")
+        format!("is not an nxv-child that builds shaders; it ended {how}")
     }
 
     fn send(&mut self, mut bytes: &[u8], watch: &Watch<'_>) -> Result<(), Ended> {

@@ -1,39 +1,26 @@
 //! Packs of the released ABI, of a newer minor and of incompatible ones, in this host and in a newer one.
 
-use crate::folder::Folder;
+use crate::{
+    folder::Folder,
+    packs::{self, cargo},
+};
 use nx_vulkan_abi::{DType, DeviceInfo, Outcome, Reply, Request, TensorDesc};
 use nx_vulkan_registry::{LoadedPack, Options, Table, load};
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::LazyLock,
-};
+use std::{fs, path::Path, process::Command, sync::Once};
 
-/// The folder of what `fixtures/compat` builds; the dependencies are those that the workspace has built.
-static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-    let own = env::current_exe().unwrap();
-    let target = own.ancestors().nth(3).unwrap();
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet"])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compat"))
-        .env("CARGO_TARGET_DIR", target)
-        .status()
-        .unwrap();
-    assert!(status.success(), "the fixtures do not build");
-    target.join("release")
-});
-
-fn library(name: &str) -> PathBuf {
-    let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-    BUILT.join(format!("{prefix}nx_vulkan_pack_{name}{suffix}"))
+/// Builds `fixtures/compat`.
+fn build() {
+    static BUILT: Once = Once::new();
+    let folder = Path::new("tests/fixtures/compat");
+    BUILT.call_once(|| cargo(folder, &["build", "--release", "--quiet"]));
 }
 
 /// Loads the packs in the order of their names, each under another file name.
 fn loaded(folder: &Folder, names: &[&str]) -> Table {
+    build();
     for (index, name) in names.iter().enumerate() {
         let to = folder.write(&format!("packs/{index}.so"), "");
-        fs::copy(library(name), to).unwrap();
+        fs::copy(packs::library(name), to).unwrap();
     }
     load(&Options {
         packs: vec![folder.join("packs")],
@@ -106,8 +93,9 @@ fn this_host_runs_released_and_newer_packs_and_refuses_incompatible_ones_between
 
 #[test]
 fn a_newer_host_runs_released_packs_and_reads_what_they_lack_as_absent() {
-    let files = ["changed", "old", "other", "newer", "old"].map(library);
-    let output = Command::new(BUILT.join("compat-host"))
+    build();
+    let files = ["changed", "old", "other", "newer", "old"].map(packs::library);
+    let output = Command::new(packs::target().join("release/compat-host"))
         .args(files)
         .output()
         .unwrap();

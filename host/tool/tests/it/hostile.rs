@@ -216,7 +216,7 @@ fn a_prober_that_is_none_is_named() {
     );
     assert_eq!(
         reason("/bin/false"),
-        "probe: /bin/false is not an nxv that can try packs; it ended with exit status 1"
+        "probe: /bin/false is not an nxv-child that can try packs; it ended with exit status 1"
     );
     let other = folder.write("other", "#!/bin/sh\necho '{\"nxv_probe\":\"0.0.9\"}'\n");
     assert!(
@@ -228,7 +228,10 @@ fn a_prober_that_is_none_is_named() {
             .success()
     );
     let reason = reason(&other.display().to_string());
-    assert!(reason.contains("is nxv 0.0.9, this host is"), "{reason}");
+    assert!(
+        reason.contains("is nxv-child 0.0.9, this host is"),
+        "{reason}"
+    );
 }
 
 #[test]

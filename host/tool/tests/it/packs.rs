@@ -1,5 +1,6 @@
 //! The packs that tests load: built on demand, beside the test binary's own build.
 
+use crate::folder::Folder;
 use std::{
     collections::BTreeMap,
     env, fs,
@@ -8,12 +9,14 @@ use std::{
     sync::Mutex,
 };
 
-/// Folders of the packs, by the name of their library.
-const PACKS: &[(&str, &str)] = &[
+/// Packs of this repository, which are built with all of it: alone their dependencies would have other features, and be
+/// compiled once more.
+const OURS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
+
+/// Folders of packs that are workspaces of their own, by the name of their library.
+const OTHERS: &[(&str, &str)] = &[
     // One op, `square` on f32.
     ("template", "../../abi/template"),
-    ("elementwise", "../../packs/elementwise"),
-    ("reduce", "../../packs/reduce"),
     // One op per broken rule.
     ("bad", "tests/fixtures/bad_pack"),
     // Ends its process at one step of loading.
@@ -32,24 +35,49 @@ pub(crate) fn built(name: &str) -> PathBuf {
         .clone()
 }
 
+/// Copies the packs of this repository into `packs/` of a folder.
+pub(crate) fn ours(folder: &Folder) -> PathBuf {
+    for name in OURS {
+        let to = folder.write(&format!("packs/{name}.so"), "");
+        fs::copy(built(name), to).unwrap();
+    }
+    folder.join("packs")
+}
+
 fn build(name: &str) -> PathBuf {
-    let (_, folder) = PACKS
-        .iter()
-        .find(|row| row.0 == name)
-        .expect("a row of PACKS");
-    let folder = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
-    let own = env::current_exe().unwrap();
-    let target = own.ancestors().nth(3).unwrap();
-    // The same target folder, so that the dependencies the workspace has built are used again.
+    let other = OTHERS.iter().find(|row| row.0 == name).map(|row| row.1);
+    assert!(other.is_some() || OURS.contains(&name), "no pack {name}");
+    match other {
+        Some(folder) => cargo(Path::new(folder), &["build", "--release", "--quiet"]),
+        None => cargo(
+            Path::new("../.."),
+            &["build", "--release", "--quiet", "--workspace"],
+        ),
+    }
+    library(name)
+}
+
+/// Runs cargo in a folder, given from that of this crate, with the target folder of this build, so that the dependencies
+/// which the workspace has built are used again.
+pub(crate) fn cargo(folder: &Path, words: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet"])
+        .args(words)
         .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_TARGET_DIR", target())
         .status()
         .unwrap();
-    assert!(status.success(), "{} does not build", folder.display());
+    let folder = folder.display();
+    assert!(status.success(), "cargo {words:?} fails in {folder}");
+}
+
+pub(crate) fn target() -> PathBuf {
+    let own = env::current_exe().unwrap();
+    own.ancestors().nth(3).unwrap().to_owned()
+}
+
+/// Where the library of a pack is built.
+pub(crate) fn library(name: &str) -> PathBuf {
     let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-    target
-        .join("release")
-        .join(format!("{prefix}nx_vulkan_pack_{name}{suffix}"))
+    target().join(format!("release/{prefix}nx_vulkan_pack_{name}{suffix}"))
 }

@@ -1,39 +1,9 @@
 //! `docs/support.md` says what `nxv ops` says on lavapipe.
 
 use crate::folder::Folder;
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::Path, process::Command};
 
-const PACKS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
 const START: &str = "<!-- nxv ops --markdown -->\n";
-
-fn target() -> PathBuf {
-    let own = env::current_exe().unwrap();
-    own.ancestors().nth(3).unwrap().to_owned()
-}
-
-/// The packs of this repository, in a folder of their own.
-fn packs(folder: &Folder) -> PathBuf {
-    let names = PACKS.map(|name| format!("--package=nx-vulkan-pack-{name}"));
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet"])
-        .args(names)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .env("CARGO_TARGET_DIR", target())
-        .status()
-        .unwrap();
-    assert!(built.success(), "the packs do not build");
-    let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-    for name in PACKS {
-        let file = format!("{prefix}nx_vulkan_pack_{name}{suffix}");
-        let to = folder.write(&format!("packs/{file}"), "");
-        fs::copy(target().join("release").join(file), to).unwrap();
-    }
-    folder.join("packs")
-}
 
 fn nxv(arguments: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_nxv"))
@@ -53,7 +23,7 @@ fn the_support_matrix_is_what_the_tool_prints() {
         eprintln!("SKIPPED: there is no lavapipe here, so docs/support.md was not compared");
         return;
     }
-    let packs = packs(&folder);
+    let packs = crate::packs::ours(&folder);
     let printed = nxv(&["ops", "--markdown", "--packs", &packs.display().to_string()]);
     assert!(printed.status.success(), "{printed:?}");
     let printed = String::from_utf8(printed.stdout).unwrap();

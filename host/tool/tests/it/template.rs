@@ -1,6 +1,9 @@
 //! The template as a stranger builds it: outside the repository, with the packaged ABI crate, chosen by a rule.
 
-use crate::folder::Folder;
+use crate::{
+    folder::Folder,
+    packs::{cargo, library, target},
+};
 use nx_vulkan_host::{Config, DType, Request, Runtime};
 use std::{
     env, fs,
@@ -11,30 +14,6 @@ use std::{
 
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../abi/template");
 
-fn target() -> PathBuf {
-    let own = env::current_exe().unwrap();
-    own.ancestors().nth(3).unwrap().to_owned()
-}
-
-fn cargo(folder: &Path, words: &[&str]) {
-    let status = Command::new(env!("CARGO"))
-        .args(words)
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", target())
-        .status()
-        .unwrap();
-    assert!(
-        status.success(),
-        "cargo {words:?} fails in {}",
-        folder.display()
-    );
-}
-
-fn library(name: &str) -> PathBuf {
-    let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-    target().join(format!("release/{prefix}nx_vulkan_pack_{name}{suffix}"))
-}
-
 /// A folder outside the repository, the same in every run, so that what is built there is built once.
 fn outside() -> PathBuf {
     let own = target().to_string_lossy().replace(['/', '\\', ':'], "-");
@@ -43,9 +22,8 @@ fn outside() -> PathBuf {
 
 /// The ABI crate in the form in which it is published, unpacked in `folder`.
 fn packaged_abi(folder: &Path) -> PathBuf {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     cargo(
-        &repository,
+        Path::new("../.."),
         &[
             "package",
             "--quiet",
@@ -124,9 +102,8 @@ fn the_template_built_elsewhere_with_the_published_crate_wins_by_a_rule() {
     let outside = outside();
     fs::create_dir_all(&outside).unwrap();
     build_template(&outside);
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     cargo(
-        &repository,
+        Path::new("../.."),
         &[
             "build",
             "--release",

@@ -1,12 +1,10 @@
 //! Chains to take, on the device and on the host, and how far apart the two are.
 
-use crate::folder::Folder;
+use crate::{folder::Folder, packs::built};
 use nx_vulkan_host::{Config, DType, Request, Result, Runtime, Tensor};
 use nx_vulkan_ops::kernels::{self, FAMILIES, Family, Out, View};
 use std::{
-    env, fs,
-    path::Path,
-    process::Command,
+    fs,
     sync::{Arc, OnceLock},
 };
 
@@ -15,20 +13,7 @@ pub(crate) fn runtime() -> Arc<Runtime> {
     static OPEN: OnceLock<Arc<Runtime>> = OnceLock::new();
     let open = || {
         let folder = Folder::new();
-        let own = env::current_exe().unwrap();
-        let target = own.ancestors().nth(3).unwrap();
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet"])
-            .arg("--package=nx-vulkan-pack-leapfrog")
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-            .env("CARGO_TARGET_DIR", target)
-            .status()
-            .unwrap();
-        assert!(built.success(), "the pack does not build");
-        let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-        let file = format!("{prefix}nx_vulkan_pack_leapfrog{suffix}");
-        let to = folder.write(&format!("packs/{file}"), "");
-        fs::copy(target.join("release").join(file), to).unwrap();
+        folder.write("packs/leapfrog.so", fs::read(built("leapfrog")).unwrap());
         let config = Config {
             packs: vec![folder.join("packs")],
             cache_dir: Some(folder.join("cache")),

@@ -51,7 +51,7 @@ fn of_three(watched: &Watched, op: &str) -> Result<f32> {
 
 #[test]
 fn a_pack_includes_a_file_of_another() {
-    let watched = Watched::new().unwrap();
+    let watched = Watched::new();
     write(&watched, "borrower", "lender/factor.glsl");
     watched.wait_for(EventKind::PackAdded);
     let error = of_three(&watched, "borrower").unwrap_err();
@@ -72,7 +72,7 @@ fn a_pack_includes_a_file_of_another() {
 
 #[test]
 fn a_file_that_breaks_its_borrower_is_not_served() {
-    let watched = Watched::new().unwrap();
+    let watched = Watched::new();
     write(&watched, "lender", "factor.glsl");
     watched.wait_for(EventKind::PackAdded);
     write(&watched, "borrower", "lender/factor.glsl");

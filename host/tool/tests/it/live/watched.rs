@@ -2,7 +2,7 @@
 
 use crate::{folder::Folder, packs::built};
 use nx_vulkan_host::{
-    Config, DType, DeviceChoice, Kind, Request, Runtime,
+    Config, DType, DeviceChoice, Request, Runtime,
     live::{Event, EventKind},
 };
 use std::{
@@ -36,11 +36,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new() -> Option<Watched> {
+    pub(super) fn new() -> Watched {
         Watched::with("")
     }
 
-    fn with(registry: &str) -> Option<Watched> {
+    fn with(registry: &str) -> Watched {
         let folder = Folder::new();
         folder.write("packs/libtemplate.so", fs::read(built("template")).unwrap());
         fs::create_dir_all(folder.join("shaders/template")).unwrap();
@@ -56,26 +56,21 @@ impl Watched {
             watch: true,
             ..Config::from_env()
         };
-        let runtime = match Runtime::open(&Config {
+        let runtime = Runtime::open(&Config {
             packs: Vec::new(),
             ..config
-        }) {
-            Err(error) if error.kind() == Kind::NoDevice => {
-                eprintln!("no Vulkan device: {error}");
-                return None;
-            }
-            opened => opened.unwrap(),
-        };
+        });
+        let runtime = runtime.unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = events.clone();
         runtime.listen(Box::new(move |event| {
             told.lock().unwrap().push(event.clone())
         }));
-        Some(Watched {
+        Watched {
             folder,
             runtime,
             events,
-        })
+        }
     }
 
     /// The square of 3 as it is computed now.

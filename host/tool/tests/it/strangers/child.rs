@@ -76,11 +76,11 @@ fn a_program_that_cannot_build_is_named() {
         ),
         (
             "/bin/true",
-            "/bin/true, which tries shaders, is not an nxv that builds shaders; it ended",
+            "/bin/true, which tries shaders, is not an nxv-child that builds shaders; it ended",
         ),
         (
             "/bin/cat",
-            "/bin/cat, which tries shaders, is not an nxv that builds shaders; it ended",
+            "/bin/cat, which tries shaders, is not an nxv-child that builds shaders; it ended",
         ),
     ] {
         let runtime = open_with(&folder, program, &[]);
