@@ -38,6 +38,11 @@ defmodule Nx.Vulkan do
   New versions of the modules may be loaded while the VM runs; tensors and devices live on. Another build of the NIF library
   is refused, and what runs goes on: changing it takes a restart of the VM.
 
+  ## Log
+
+  What the library and its packs say goes to `Logger` under the domain `[:nx_vulkan]`, with `:target` as metadata: `nx_vulkan`,
+  the id of a pack, or `vulkan validation`. Where the application is not started it goes to standard error.
+
   ## Telemetry
 
   Each time an op runs on `Nx.BinaryBackend` the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the

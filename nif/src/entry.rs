@@ -5,7 +5,7 @@
 //! tensors belong to the mapped library, so it is only ever the library that goes on; the module around it changes.
 
 use crate::{
-    device::DeviceRef, exit, image, later::Waiting, module::ModuleRef, pin, resource,
+    device::DeviceRef, exit, image, later::Waiting, logger, module::ModuleRef, pin, resource,
     tensor::TensorRef,
 };
 use rustler::{
@@ -109,6 +109,7 @@ unsafe fn start(env: *mut ErlNifEnv, private: *mut *mut c_void, info: ErlNifTerm
         }
         pin::keep_mapped();
         exit::prepare_halt(env);
+        logger::install();
         let open = resource::open::<DeviceRef>(env)
             && resource::open::<TensorRef>(env)
             && resource::open::<ModuleRef>(env)

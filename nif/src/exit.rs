@@ -13,6 +13,7 @@ pub(crate) fn prepare_halt(env: Env) {
 
     extern "C" fn on_halt(_: *mut libc::c_void) {
         exit::stop();
+        log::logger().flush();
     }
 
     // SAFETY: the name is a C string; the lookup is among what the process has loaded.

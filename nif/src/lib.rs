@@ -10,6 +10,7 @@ mod image;
 mod info;
 mod later;
 mod live;
+mod logger;
 mod module;
 mod pin;
 mod reply;

@@ -2,6 +2,7 @@
 
 use crate::{
     device::DeviceRef,
+    logger,
     reply::{self, Failure},
     resource::ResourceArc,
 };
@@ -18,16 +19,22 @@ mod atoms {
 }
 
 /// A process that is told what happens on a device.
-struct Follower {
+pub(crate) struct Follower {
     pid: LocalPid,
     runtime: Weak<Runtime>,
     listener: AtomicU64,
 }
 
-type Note = (Arc<Follower>, Event);
+/// What the thread that sends is given to do.
+pub(crate) enum Note {
+    /// Tell a process what happened.
+    Event(Arc<Follower>, Event),
+    /// Tell whoever keeps the log that there are lines.
+    Log,
+}
 
 /// What goes to the thread that sends: schedulers must not.
-fn notes() -> Result<Sender<Note>, Failure> {
+pub(crate) fn notes() -> Result<Sender<Note>, Failure> {
     static NOTES: OnceLock<Mutex<Sender<Note>>> = OnceLock::new();
     if let Some(notes) = NOTES.get() {
         return Ok(notes.lock().unwrap_or_else(PoisonError::into_inner).clone());
@@ -35,7 +42,11 @@ fn notes() -> Result<Sender<Note>, Failure> {
     let (sender, notes) = channel::<Note>();
     let thread = std::thread::Builder::new().name("nx_vulkan-events".to_owned());
     let spawned = thread.spawn(move || {
-        for (follower, event) in notes {
+        for note in notes {
+            let Note::Event(follower, event) = note else {
+                logger::tell();
+                continue;
+            };
             let sent = OwnedEnv::new().send_and_clear(&follower.pid, |env| {
                 (atoms::nx_vulkan_event(), SerdeTerm(event)).encode(env)
             });
@@ -80,7 +91,7 @@ fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Te
             let number = device.runtime.listen(Box::new(move |event| {
                 let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
                 // The thread lives as long as the VM.
-                drop(notes.send((own.clone(), event.clone())));
+                drop(notes.send(Note::Event(own.clone(), event.clone())));
             }));
             follower.listener.store(number, Ordering::Release);
             atoms::ok().encode(env)

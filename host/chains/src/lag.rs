@@ -4,7 +4,6 @@
 use crate::{Chain, Refusal, run};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Module, Runtime};
-use nx_vulkan_registry::log;
 use std::{
     iter::successors,
     ops::Range,
@@ -92,10 +91,10 @@ fn lags(runtime: &Runtime, module: &Module, chain: &Chain<'_>) -> Result<bool, R
         };
         return Ok(*known.get_or_init(|| {
             if lags {
-                log::warning(&format!(
+                log::warn!(
                     "{} gives the log density of the state before each step; its rows are put right",
                     module.name()
-                ));
+                );
             }
             lags
         }));

@@ -1,10 +1,11 @@
 //! The cache folder of a runtime: a private one, or none. What is kept in it, and how it is checked, is told elsewhere.
 
 use crate::{
-    Error, Kind, Result, log,
+    Error, Kind, Result,
     private::{Folder, Rule, open_folder},
 };
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -12,6 +13,9 @@ use std::{
 /// What to do about a folder that is not used.
 const CURE: &str =
     "make it and the folders above it this user's alone, or name another with cache_dir";
+
+/// Warnings that are told once.
+const MOST_TOLD: usize = 100;
 
 /// The cache folder in force.
 #[derive(Debug)]
@@ -85,8 +89,17 @@ impl State {
             },
         };
         if let Err(why) = &folder {
-            log::warning_once(why);
+            warn_once(why);
         }
         State { wanted, folder }
+    }
+}
+
+/// What a process is told once however often it comes up.
+fn warn_once(message: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < MOST_TOLD && told.insert(message.to_owned()) {
+        log::warn!("{message}");
     }
 }

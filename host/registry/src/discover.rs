@@ -11,7 +11,7 @@ use super::{
     quarantine,
     store::Store,
 };
-use crate::{Error, Kind, Result, log};
+use crate::{Error, Kind, Result};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -99,7 +99,7 @@ fn prober(config: &Config, options: &Options) -> Option<Prober> {
     let program = program.or(options.prober.as_ref());
     if program.is_none() {
         WARNED.call_once(|| {
-            log::warning(
+            log::warn!(
                 "there is no nxv-child to try new packs with, so a broken one ends this process; set NX_VULKAN_PROBER",
             );
         });

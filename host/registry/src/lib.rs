@@ -25,7 +25,6 @@ mod layout;
 mod library;
 mod loaded;
 mod loader;
-pub mod log;
 mod mapping;
 mod marker;
 mod names;

@@ -14,7 +14,6 @@ use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr};
 use semver::Version;
 use sha2::{Digest as _, Sha256};
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -116,17 +115,56 @@ static LOGGED: LazyLock<Level> = LazyLock::new(|| {
         .map_or(Level::WARN, Level)
 });
 
-/// Lines of packs go to standard error. It must not panic: a panic cannot cross `extern "C"`.
+/// Lines of packs go to the log. It must not panic: a panic cannot cross `extern "C"`.
 extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
     if level.min(Level::TRACE) <= *LOGGED {
         let clean = |text: RStr<'_>| {
             super::diagnostic::clean(&String::from_utf8_lossy(text.as_rslice().as_slice()), 1000)
         };
-        let _ = writeln!(
-            std::io::stderr(),
-            "nx_vulkan pack {}: {}",
-            clean(pack),
-            clean(message)
-        );
+        let level = match level {
+            Level::ERROR => log::Level::Error,
+            Level::WARN => log::Level::Warn,
+            Level::INFO => log::Level::Info,
+            Level::DEBUG => log::Level::Debug,
+            _ => log::Level::Trace,
+        };
+        log::log!(target: &clean(pack), level, "{}", clean(message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    struct Ear;
+
+    impl log::Log for Ear {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn log(&self, record: &log::Record<'_>) {
+            let line = format!("{} {} {}", record.level(), record.target(), record.args());
+            SAID.lock().unwrap().push(line);
+        }
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn lines_of_packs_are_logged_under_their_ids() {
+        log::set_logger(&Ear).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+        for level in [Level::ERROR, Level::WARN, Level::INFO, Level(9)] {
+            log(level, RStr::from_str("swish"), RStr::from_str("two\nlines"));
+        }
+        let said = SAID.lock().unwrap();
+        let of_swish: Vec<&String> = said.iter().filter(|line| line.contains("swish")).collect();
+        assert_eq!(of_swish.len(), 2, "{said:?}");
+        assert!(of_swish[0].starts_with("ERROR swish two"), "{said:?}");
+        assert!(of_swish[1].starts_with("WARN swish two"), "{said:?}");
     }
 }

@@ -28,6 +28,7 @@ mod route;
 pub mod runtime;
 mod shader;
 mod spirv;
+pub mod stderr;
 pub mod tensor;
 
 pub use config::{Config, MemoryBudget};

@@ -303,7 +303,7 @@ impl Planner<'_> {
                             Kind::DeviceLost | Kind::OutOfMemory => return Err(error),
                             Kind::Unsupported => ("declined", error.to_string()),
                             _ => {
-                                nx_vulkan_registry::log::error(&format!("{name}: {error}"));
+                                log::error!("{name}: {error}");
                                 let pack = &self.table.packs[pack];
                                 self.failures.add(pack, &pack.kernels[kernel]);
                                 if self.table.on_error() == OnError::Error {

@@ -20,6 +20,7 @@ mod workloads;
 
 use clap::Parser;
 use global::Global;
+use nx_vulkan_host::stderr;
 use std::{ffi::OsString, process::ExitCode};
 use verbs::verbs;
 
@@ -61,6 +62,7 @@ verbs! {
 }
 
 fn main() -> ExitCode {
+    stderr::install();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(code) = nx_vulkan_child::run(&words) {
         return code;

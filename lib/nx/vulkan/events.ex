@@ -1,7 +1,8 @@
 defmodule Nx.Vulkan.Events do
   @moduledoc false
-  # Gets what the library tells, sends it on to subscribers and as telemetry. It owns the list of subscribers.
+  # Gets what the library tells, sends it on to subscribers, as telemetry and to Logger. It owns the list of subscribers.
   use GenServer
+  require Logger
 
   alias Nx.Vulkan.NativeV
 
@@ -26,6 +27,8 @@ defmodule Nx.Vulkan.Events do
     Code.ensure_loaded!(Nx.Vulkan.Dev)
     # The process before this one, if there was one, heard of these.
     for device <- Nx.Vulkan.Device.opened(), do: NativeV.follow(device, self())
+    # Nor has anybody read what it was told to log.
+    if :erlang.module_loaded(NativeV), do: log()
     {:ok, %{}}
   end
 
@@ -48,11 +51,21 @@ defmodule Nx.Vulkan.Events do
     {:noreply, subscribers}
   end
 
+  def handle_info(:nx_vulkan_log, subscribers) do
+    log()
+    {:noreply, subscribers}
+  end
+
   def handle_info({:DOWN, _monitor, :process, pid, _reason}, subscribers) do
     {:noreply, Map.delete(subscribers, pid)}
   end
 
   def handle_info(_other, subscribers), do: {:noreply, subscribers}
+
+  defp log do
+    for {level, target, message} <- NativeV.logged(),
+        do: Logger.log(level, "#{target}: #{message}", domain: [:nx_vulkan], target: target)
+  end
 
   defp telemetry(event) do
     if Code.ensure_loaded?(:telemetry) do

@@ -49,6 +49,7 @@ defmodule Nx.Vulkan.NativeV do
     buffer_upload: 2,
     buffer_alloc: 2,
     follow: 2,
+    logged: 0,
     reload: 1,
     pack_versions: 2,
     rollback: 3,

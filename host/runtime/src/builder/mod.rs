@@ -13,7 +13,7 @@ pub use serve::serve;
 
 use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
 use message::{Job, Reply};
-use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache, log};
+use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache};
 use passed::Passed;
 use sha2::{Digest, Sha256};
 use std::{
@@ -221,7 +221,7 @@ impl Builder {
         static WARNED: Once = Once::new();
         if self.program.is_none() {
             WARNED.call_once(|| {
-                log::warning(
+                log::warn!(
                     "there is no nxv-child to try shaders with that come from outside, so one that breaks the driver ends this \
                      process; set NX_VULKAN_PROBER",
                 );

@@ -1,7 +1,7 @@
 //! The Vulkan instance, with the validation layers on request.
 
 use super::no_device;
-use crate::Result;
+use crate::{Result, stderr};
 use std::sync::{Arc, Mutex};
 use vulkano::{
     Version, VulkanLibrary,
@@ -73,8 +73,12 @@ pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
 fn messenger() -> DebugUtilsMessengerCreateInfo {
     // SAFETY: the callback makes no Vulkan call.
     let callback = unsafe {
-        DebugUtilsMessengerCallback::new(|_severity, _kind, data| {
-            eprintln!("vulkan validation: {}", data.message);
+        DebugUtilsMessengerCallback::new(|severity, _kind, data| {
+            let level = match severity.intersects(DebugUtilsMessageSeverity::ERROR) {
+                true => log::Level::Error,
+                false => log::Level::Warn,
+            };
+            log::log!(target: stderr::VALIDATION, level, "{}", data.message);
             if let Ok(mut messages) = VALIDATION.lock() {
                 messages.push(data.message.to_owned());
             }

@@ -1,6 +1,5 @@
 //! What is told to listeners, and written to the log.
 
-use nx_vulkan_registry::log;
 use std::fmt;
 
 /// What happened.
@@ -64,10 +63,15 @@ impl Event {
     /// Writes what a developer must see even without a listener.
     pub(super) fn log(&self) {
         match self.kind {
-            EventKind::Rejected | EventKind::ShaderRejected => log::error(&self.to_string()),
-            EventKind::WatchTrouble => log::warning(&self.to_string()),
+            EventKind::Rejected | EventKind::ShaderRejected => log::error!("{self}"),
+            EventKind::WatchTrouble => log::warn!("{self}"),
             EventKind::Chosen => {}
-            _ => log::info(&self.to_string()),
+            EventKind::PackAdded
+            | EventKind::PackReplaced
+            | EventKind::PackRemoved
+            | EventKind::ShaderReplaced
+            | EventKind::RegistryReplaced
+            | EventKind::RolledBack => log::info!("{self}"),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn source(
         && files.are_edited()
     {
         // An edit is tried on what was used last; this variant was not, and the pack's own text serves it.
-        nx_vulkan_registry::log::error(&format!("pack {}: {error}", pack.id));
+        log::error!("pack {}: {error}", pack.id);
         compiled = compile_glsl(number, variant, shaders, partial, &files.own());
     }
     let defines = variant.defines.iter();

@@ -33,7 +33,7 @@ pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_registry as registry;
-use nx_vulkan_registry::{Table, cache::Cache, log, private::Rule};
+use nx_vulkan_registry::{Table, cache::Cache, private::Rule};
 pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;
 pub use stats::RuntimeStats;
@@ -109,16 +109,16 @@ impl Runtime {
         let table = Arc::new(registry::load(&options)?);
         let is_locked = table.is_locked();
         for name in config.environment.ignored().iter().filter(|_| is_locked) {
-            log::warning(&format!("mode \"locked\" ignores ${name}"));
+            log::warn!("mode \"locked\" ignores ${name}");
         }
         for rejected in &table.rejected {
-            log::error(&format!("the pack {rejected}"));
+            log::error!("the pack {rejected}");
         }
         for warning in table.warnings.iter().take(SHOWN_WARNINGS) {
-            log::warning(warning);
+            log::warn!("{warning}");
         }
         if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
-            log::warning(&format!("and {} more like these", more + 1));
+            log::warn!("and {} more like these", more + 1);
         }
         let cache = Cache::open(config.cache(is_locked));
         let builder = Arc::new(Builder::new(

@@ -1,9 +1,8 @@
 //! What variables of the environment may say: anything under a registry in mode dev, nothing but the choice of a device
 //! and what is logged under one in mode locked.
 
-use crate::folder::Folder;
-use crate::packs::built;
-use nx_vulkan_host::{Config, Runtime};
+use crate::{folder::Folder, packs::built};
+use nx_vulkan_host::{Config, Runtime, stderr};
 use std::{
     env, fs,
     os::unix::fs::PermissionsExt as _,
@@ -70,6 +69,7 @@ fn child() {
         ..Config::from_env()
     };
     println!();
+    stderr::install();
     let runtime = match Runtime::open(&config) {
         Ok(runtime) => runtime,
         Err(error) => {
