@@ -1,16 +1,14 @@
 //! How often which op fell back to another backend: process-wide counts.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 static FALLBACKS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
 /// Counts one fallback of `op`.
 #[rustler::nif]
 fn count_fallback(op: &str) -> rustler::Atom {
-    let mut counts = FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut counts = FALLBACKS.lock();
     match counts.get_mut(op) {
         Some(count) => *count += 1,
         None => {
@@ -23,7 +21,7 @@ fn count_fallback(op: &str) -> rustler::Atom {
 /// `[{op, count}]`, by op.
 #[rustler::nif]
 fn fallback_counts() -> Vec<(String, u64)> {
-    let counts = FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = FALLBACKS.lock();
     counts
         .iter()
         .map(|(op, count)| (op.clone(), *count))

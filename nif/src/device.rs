@@ -8,13 +8,9 @@ use crate::{
     terms::List,
 };
 use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
+use parking_lot::Mutex;
 use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term, schedule::SchedulerFlags};
-use std::{
-    ffi::CStr,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{ffi::CStr, path::PathBuf, sync::Arc, time::Duration};
 
 mod atoms {
     rustler::atoms! { auto, ok }
@@ -116,7 +112,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.watch = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = OPEN.lock();
     let known = open
         .iter()
         .find(|(known, runtime)| *known == config.device || is_uuid_of(&config.device, runtime));

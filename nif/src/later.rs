@@ -1,6 +1,7 @@
 //! Calls that go on elsewhere: what was decoded on the scheduler of a process moves to a dirty one, where it may wait.
 
 use crate::resource::{Class, Resource, ResourceArc};
+use parking_lot::Mutex;
 use rustler::{
     Encoder, Env, Term,
     schedule::SchedulerFlags,
@@ -10,7 +11,6 @@ use rustler::{
 use std::{
     ffi::{CStr, c_int},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, PoisonError},
 };
 
 /// What is left of a call. It is given the terms that were kept for it.
@@ -70,11 +70,7 @@ unsafe extern "C" fn resume(
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let (waiting, kept) = arguments.split_first()?;
         let waiting: ResourceArc<Waiting> = waiting.decode().ok()?;
-        let rest = waiting
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()?;
+        let rest = waiting.0.lock().take()?;
         Some(rest(env, kept).as_c_arg())
     }));
     // SAFETY: the env is that of this call, and the answer is returned to the VM at once.

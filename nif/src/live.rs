@@ -7,9 +7,10 @@ use crate::{
     resource::ResourceArc,
 };
 use nx_vulkan_host::{Runtime, live::Event};
+use parking_lot::Mutex;
 use rustler::{Encoder, Env, LocalPid, OwnedEnv, SerdeTerm, Term};
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, Weak,
+    Arc, OnceLock, Weak,
     atomic::{AtomicU64, Ordering},
     mpsc::{Sender, channel},
 };
@@ -34,10 +35,10 @@ pub(crate) enum Note {
 }
 
 /// What goes to the thread that sends: schedulers must not.
-pub(crate) fn notes() -> Result<Sender<Note>, Failure> {
-    static NOTES: OnceLock<Mutex<Sender<Note>>> = OnceLock::new();
+pub(crate) fn notes() -> Result<&'static Sender<Note>, Failure> {
+    static NOTES: OnceLock<Sender<Note>> = OnceLock::new();
     if let Some(notes) = NOTES.get() {
-        return Ok(notes.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        return Ok(notes);
     }
     let (sender, notes) = channel::<Note>();
     let thread = std::thread::Builder::new().name("nx_vulkan-events".to_owned());
@@ -62,8 +63,7 @@ pub(crate) fn notes() -> Result<Sender<Note>, Failure> {
             "the thread that sends events could not be started: {error}"
         ))
     })?;
-    let notes = NOTES.get_or_init(|| Mutex::new(sender));
-    Ok(notes.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    Ok(NOTES.get_or_init(|| sender))
 }
 
 /// Runtimes that a process follows already, by address: they live as long as the VM.
@@ -76,7 +76,7 @@ fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Te
         Err(failure) => reply::encode_error(env, &failure),
         Ok(notes) => {
             let runtime = Arc::as_ptr(&device.runtime) as usize;
-            let mut followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut followed = FOLLOWED.lock();
             if followed.contains(&(runtime, pid)) {
                 return atoms::ok().encode(env);
             }
@@ -86,10 +86,8 @@ fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Te
                 runtime: Arc::downgrade(&device.runtime),
                 listener: AtomicU64::new(0),
             });
-            let notes = Mutex::new(notes);
             let own = follower.clone();
             let number = device.runtime.listen(Box::new(move |event| {
-                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
                 // The thread lives as long as the VM.
                 drop(notes.send(Note::Event(own.clone(), event.clone())));
             }));

@@ -3,6 +3,7 @@
 use crate::live::{Note, notes};
 use log::{Level, Log, Metadata, Record};
 use nx_vulkan_host::stderr::{self, Line};
+use parking_lot::Mutex;
 use rustler::{
     Atom, Encoder, LocalPid, OwnedEnv,
     sys::{ErlNifPid, enif_whereis_pid},
@@ -10,10 +11,7 @@ use rustler::{
 use std::{
     mem::MaybeUninit,
     ptr::null_mut,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 mod atoms {
@@ -38,7 +36,7 @@ impl Log for Waiting {
         let Some(line) = Line::of(record) else {
             return;
         };
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = WAITING.lock();
         if waiting.len() == MOST {
             drop(waiting);
             return line.write();
@@ -105,5 +103,5 @@ fn logged() -> Vec<(Atom, String, String)> {
 fn take() -> Vec<Line> {
     // First, so that a line that comes meanwhile is told.
     TOLD.store(false, Ordering::Release);
-    std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *WAITING.lock())
 }

@@ -9,13 +9,10 @@ use crate::{
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Runtime, Tensor};
+use parking_lot::Mutex;
 use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
-use std::{
-    ffi::CStr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{ffi::CStr, sync::Arc, time::Duration};
 
 /// Waiting for at most this long, a call stays on the scheduler it came from: changing to a dirty one and back costs
 /// about a tenth of it.
@@ -77,12 +74,12 @@ impl TensorRef {
 
     /// A handle on the tensor; fails when it was deallocated.
     pub(crate) fn tensor(&self) -> Result<Arc<Tensor>, Failure> {
-        self.lock().clone().ok_or(Failure::Deallocated)
+        self.slot.lock().clone().ok_or(Failure::Deallocated)
     }
 
     /// Puts another tensor of the same type and shape in its place.
     pub(crate) fn replace(&self, tensor: Tensor) {
-        *self.lock() = Some(Arc::new(tensor));
+        *self.slot.lock() = Some(Arc::new(tensor));
     }
 
     /// Size of the elements, in bytes.
@@ -98,10 +95,6 @@ impl TensorRef {
             return Ok(None);
         }
         Ok(self.runtime.try_download(&tensor, limit, SHORT)?)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Tensor>>> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,7 +184,7 @@ fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>
 /// Frees the memory now: `:ok`, or `:already_deallocated`.
 #[rustler::nif]
 fn deallocate(tensor: ResourceArc<TensorRef>) -> Atom {
-    let gone = tensor.lock().take();
+    let gone = tensor.slot.lock().take();
     if gone.is_some() {
         atoms::ok()
     } else {

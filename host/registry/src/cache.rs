@@ -4,11 +4,8 @@ use crate::{
     Error, Kind, Result,
     private::{Folder, Rule, open_folder},
 };
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 /// What to do about a folder that is not used.
 const CURE: &str =
@@ -41,7 +38,7 @@ impl Cache {
 
     /// From now on the cache is that folder; nothing is read from the one before any more.
     pub fn change(&self, wanted: Option<(PathBuf, Rule)>) {
-        *self.lock() = State::new(wanted);
+        *self.state.lock() = State::new(wanted);
     }
 
     /// The folder.
@@ -49,7 +46,7 @@ impl Cache {
     /// # Errors
     /// [`Kind::Io`] with the reason why there is none.
     pub fn folder(&self) -> Result<Arc<Folder>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Somebody emptied the cache while it was in use.
         if state.folder.as_ref().is_ok_and(|folder| folder.is_gone()) {
             *state = State::new(state.wanted.take());
@@ -65,10 +62,6 @@ impl Cache {
     pub fn within(&self, name: &str) -> Result<Folder> {
         let within = self.folder()?.within(name);
         within.map_err(|error| Error::new(Kind::Io, format!("the cache folder {error}")))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,7 +91,7 @@ impl State {
 /// What a process is told once however often it comes up.
 fn warn_once(message: &str) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = TOLD.lock();
     if told.len() < MOST_TOLD && told.insert(message.to_owned()) {
         log::warn!("{message}");
     }

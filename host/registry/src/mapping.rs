@@ -16,10 +16,8 @@ use abi_stable::{
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nx_vulkan_abi::PackRef;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Images mapped in this process from which on a load warns, again at every further half of it.
 const MANY_IMAGES: usize = 100;
@@ -84,7 +82,7 @@ impl PackFile {
         // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
         static MAPPED: Mutex<BTreeMap<String, Result<Arc<Image>, String>>> =
             Mutex::new(BTreeMap::new());
-        let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mapped = MAPPED.lock();
         let mut warnings = Vec::new();
         let image = match mapped.get(&self.sha256) {
             Some(image) => image.clone(),

@@ -10,10 +10,10 @@ pub use child::serve;
 use crate::private::Folder;
 use child::Run;
 use nx_vulkan_abi::ABI_VERSION;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -88,7 +88,7 @@ impl Prober {
     ) -> Result<(), String> {
         static FAILED: Mutex<BTreeMap<String, (String, Option<Instant>)>> =
             Mutex::new(BTreeMap::new());
-        let failed = || FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = || FAILED.lock();
         let note = format!("{sha256}.probed");
         if store.is_some_and(|store| is_noted(store, &note, sha256)) {
             return Ok(());

@@ -3,12 +3,13 @@
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
 use nx_vulkan_registry::{cache::Cache, hex};
+use parking_lot::{RwLock, RwLockWriteGuard};
 use sha2::{Digest, Sha256};
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -61,7 +62,7 @@ impl DriverCache {
 
     /// Gives `make` the cache to make pipelines with.
     pub(crate) fn with<T>(&self, make: impl FnOnce(vk::PipelineCache) -> T) -> T {
-        make(*self.cache.read().unwrap_or_else(PoisonError::into_inner))
+        make(*self.cache.read())
     }
 
     /// Says that pipelines were made with it.
@@ -157,11 +158,10 @@ impl DriverCache {
     /// The cache for this thread alone, once nobody makes a pipeline with it. Whoever does may be stuck in the driver.
     fn alone(&self) -> Result<RwLockWriteGuard<'_, vk::PipelineCache>> {
         loop {
-            match self.cache.try_write() {
-                Ok(cache) => return Ok(cache),
-                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
-                Err(TryLockError::WouldBlock) => self.device.usable()?,
+            if let Some(cache) = self.cache.try_write() {
+                return Ok(cache);
             }
+            self.device.usable()?;
             std::thread::sleep(POLL);
         }
     }
@@ -202,7 +202,7 @@ impl Drop for DriverCache {
         let Some(_inside) = self.device.enter_to_destroy() else {
             return;
         };
-        let cache = *self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let cache = *self.cache.get_mut();
         // SAFETY: the handle is ours, and nothing else holds it any more.
         unsafe {
             (self.device.vk.fns().v1_0.destroy_pipeline_cache)(

@@ -19,6 +19,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// A device was lost: its work may never end.
 static CUT_SHORT: AtomicBool = AtomicBool::new(false);
+// Locks of the standard library, which need nothing of a thread: an exit handler runs when much of it is gone.
 static STREAMS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
 static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 

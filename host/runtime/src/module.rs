@@ -10,10 +10,11 @@ use crate::{
     queue::{Step, StepArg},
     spirv::{self, Origin},
 };
+use parking_lot::Mutex;
 use std::{
     any::Any,
     path::Path,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 /// Pipelines that a module holds. Specialization constants may be anything.
@@ -258,11 +259,7 @@ impl Module {
     }
 
     fn pipeline(&self, signature: Signature, pipelines: &Pipelines) -> Result<Arc<Pipeline>> {
-        let lock = || {
-            self.pipelines
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let lock = || self.pipelines.lock();
         if let Some((_, known)) = lock().iter().find(|(known, _)| *known == signature) {
             return Ok(known.clone());
         }

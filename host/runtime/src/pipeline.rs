@@ -14,11 +14,9 @@ use crate::{
 use ash::vk;
 use layout::Layout;
 use nx_vulkan_registry::cache::Cache;
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 /// A compute pipeline and its layout.
 #[derive(Debug)]
@@ -139,7 +137,7 @@ impl Pipelines {
     pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
         self.device.usable()?;
         let key = spec.key();
-        if let Some(found) = self.lock().find(&key) {
+        if let Some(found) = self.state.lock().find(&key) {
             return Ok(found);
         }
         if spec.module.origin() == Origin::Stranger
@@ -158,7 +156,7 @@ impl Pipelines {
             self.stack,
         )?);
         self.cache.grew();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (generation, turn) = (state.generation, state.turn);
         let kept = state.pipelines.entry(key).or_insert(Kept {
             pipeline: made,
@@ -170,13 +168,13 @@ impl Pipelines {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.lock().pipelines.len()
+        self.state.lock().pipelines.len()
     }
 
     /// Drops the pipelines that the last tables did not use.
     pub(crate) fn forget_unused(&self, generation: u64, recorded: impl FnOnce() -> u64, done: u64) {
         let old = |kept: &Kept| kept.generation + KEPT_GENERATIONS < generation;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.generation = generation;
         self.retire(state, old, recorded, done);
     }
@@ -184,7 +182,7 @@ impl Pipelines {
     /// Drops the pipelines that nobody holds any more and whose last use is longest ago, where there are many. Tables may
     /// stay as they are for ever, while shapes and callers' modules come and go.
     pub(crate) fn forget_spare(&self, recorded: impl FnOnce() -> u64, done: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let waiting = state.unused.iter().any(|(last, _)| *last <= done);
         if state.pipelines.len() < state.sweep_at && !waiting {
             return;
@@ -238,17 +236,13 @@ impl Pipelines {
     }
 
     fn layout(&self, bindings: u32, push_bytes: u32) -> Result<Layout> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(found) = state.layouts.get(&(bindings, push_bytes)) {
             return Ok(*found);
         }
         let layout = Layout::new(&self.device, bindings, push_bytes)?;
         state.layouts.insert((bindings, push_bytes), layout);
         Ok(layout)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -307,7 +301,7 @@ impl Drop for Pipelines {
         let Some(_inside) = self.device.enter_to_destroy() else {
             return;
         };
-        for (_, layout) in self.lock().layouts.drain() {
+        for (_, layout) in self.state.lock().layouts.drain() {
             // SAFETY: layouts may go before the pipelines made with them.
             unsafe { layout.destroy(&self.device) };
         }

@@ -15,10 +15,11 @@ use glslang::{
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
 };
 use nx_vulkan_registry::{Glsl, cache::Cache, hex, private::Folder};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use text::{Expanded, expand, readable};
 
@@ -79,7 +80,7 @@ impl Shaders {
 
     /// Remembers that a pack uses a variant.
     pub(crate) fn note(&self, pack: &str, variant: Variant) {
-        let mut recent = lock(&self.recent);
+        let mut recent = self.recent.lock();
         let variants = recent.entry(pack.to_owned()).or_default();
         variants.retain(|known| *known != variant);
         variants.push_back(variant);
@@ -90,7 +91,7 @@ impl Shaders {
 
     /// The variants that a pack used last.
     pub(crate) fn recent(&self, pack: &str) -> Vec<Variant> {
-        let recent = lock(&self.recent);
+        let recent = self.recent.lock();
         recent
             .get(pack)
             .map_or_else(Vec::new, |variants| variants.iter().cloned().collect())
@@ -119,7 +120,7 @@ impl Shaders {
             .chain_update(&source.text)
             .finalize()
             .into();
-        if let Some(module) = lock(&self.memory).get(&(key, origin)) {
+        if let Some(module) = self.memory.lock().get(&(key, origin)) {
             return Ok(module.clone());
         }
         let name = format!("{}.spv", hex(&key));
@@ -149,7 +150,7 @@ impl Shaders {
             }
         };
         let module = Arc::new(module);
-        let mut memory = lock(&self.memory);
+        let mut memory = self.memory.lock();
         if memory.len() >= MAX_IN_MEMORY {
             memory.clear();
         }
@@ -203,17 +204,17 @@ impl Shaders {
     }
 
     fn trouble(&self, why: String) {
-        lock(&self.disk_trouble).get_or_insert(why);
+        self.disk_trouble.lock().get_or_insert(why);
     }
 
     /// Forgets what was compiled or read: another cache is in force.
     pub(crate) fn forget(&self) {
-        lock(&self.memory).clear();
+        self.memory.lock().clear();
     }
 
     /// Why compiled shaders cannot be kept on disk, if so.
     pub(crate) fn disk_trouble(&self) -> Option<String> {
-        lock(&self.disk_trouble).clone()
+        self.disk_trouble.lock().clone()
     }
 }
 
@@ -221,7 +222,7 @@ impl Shaders {
 pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, String> {
     // One compilation at a time: glslang's tables are process-wide.
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = lock(&TURN);
+    let _turn = TURN.lock();
     let _inside = crate::exit::enter().ok_or_else(|| crate::exit::error().to_string())?;
     std::thread::scope(|scope| {
         std::thread::Builder::new()
@@ -280,8 +281,4 @@ pub(crate) fn cached(bytes: &[u8]) -> Option<Vec<u32>> {
 fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<()> {
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     folder.write(name, &[Sha256::digest(&body).as_slice(), &body], false)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,12 +21,10 @@ use nx_vulkan_ops::{
     infer::infer,
     op::{Op, Types, ops},
 };
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 use trial::Sweep;
@@ -105,10 +103,7 @@ pub fn run(
                 }
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
             }
-            total
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .merge(sweep.report);
+            total.lock().merge(sweep.report);
         }
     };
     std::thread::scope(|scope| {
@@ -120,7 +115,7 @@ pub fn run(
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     })?;
-    let mut report = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut report = total.into_inner();
     report
         .failures
         .sort_by(|a, b| (&a.op, a.seed).cmp(&(&b.op, b.seed)));

@@ -14,13 +14,14 @@ pub use serve::serve;
 use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
 use message::{Job, Reply};
 use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache};
+use parking_lot::{Condvar, Mutex};
 use passed::Passed;
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError,
+        Arc, Once, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -96,7 +97,7 @@ impl Builder {
     /// Says for which device is built. Children open it while they wait.
     pub(crate) fn set_device(&self, uuid: &str) {
         if self.device.set(uuid.to_owned()).is_ok() {
-            for worker in &mut lock(&self.workers).idle {
+            for worker in &mut self.workers.lock().idle {
                 worker.tell(uuid);
             }
         }
@@ -197,7 +198,7 @@ impl Builder {
 
     /// Ends the children that have had no work for a while.
     pub(crate) fn rest(&self) {
-        let Ok(mut workers) = self.workers.try_lock() else {
+        let Some(mut workers) = self.workers.try_lock() else {
             return;
         };
         let idle = std::mem::take(&mut workers.idle);
@@ -212,7 +213,7 @@ impl Builder {
     /// Ends all children; whoever waits for one gets an error.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        let idle = std::mem::take(&mut lock(&self.workers).idle);
+        let idle = std::mem::take(&mut self.workers.lock().idle);
         self.freed.notify_all();
         drop(idle);
     }
@@ -231,7 +232,7 @@ impl Builder {
     }
 
     fn ask(&self, program: &Path, key: [u8; 32], job: &Job) -> std::result::Result<Reply, String> {
-        let known = lock(&self.failed).get(&key).cloned();
+        let known = self.failed.lock().get(&key).cloned();
         if let Some(failure) = known
             && failure.until.is_none_or(|until| Instant::now() < until)
         {
@@ -267,7 +268,7 @@ impl Builder {
         }
         let failure = self.judge(program, job, &ended);
         if ended != Ended::Stopped {
-            let mut failed = lock(&self.failed);
+            let mut failed = self.failed.lock();
             if failed.len() >= MAX_REMEMBERED {
                 failed.clear();
             }
@@ -334,12 +335,9 @@ impl Builder {
 
     /// Waits for a turn; with it comes a child that waits, if there is one.
     fn turn(&self) -> std::result::Result<Turn<'_>, String> {
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock();
         while workers.working >= MAX_WORKERS && !self.stop.load(Ordering::Acquire) {
-            workers = self
-                .freed
-                .wait(workers)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait(&mut workers);
         }
         if self.stop.load(Ordering::Acquire) {
             return Err("the device is being closed".to_owned());
@@ -365,14 +363,14 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Ends the other children that wait, so that the next one is new.
     fn forget_idle(&self) {
-        let idle = std::mem::take(&mut lock(&self.builder.workers).idle);
+        let idle = std::mem::take(&mut self.builder.workers.lock().idle);
         drop(idle);
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut workers = lock(&self.builder.workers);
+        let mut workers = self.builder.workers.lock();
         workers.working -= 1;
         if !self.builder.stop.load(Ordering::Acquire) {
             workers.idle.extend(self.worker.take());
@@ -384,8 +382,4 @@ impl Drop for Turn<'_> {
 
 fn senseless() -> String {
     "the process that tries shaders gave an answer to something else".to_owned()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,9 @@
 //! Which shaders were built in a child without harm, in memory and noted in the cache folder.
 
-use super::{MAX_REMEMBERED, VERSION, lock};
+use super::{MAX_REMEMBERED, VERSION};
 use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{collections::HashSet, sync::Arc};
 
 /// Folder, in the cache folder, of the notes.
 const NOTES: &str = "built";
@@ -26,7 +24,7 @@ impl Passed {
     }
 
     pub(super) fn has(&self, key: &[u8; 32]) -> bool {
-        if lock(&self.known).contains(key) {
+        if self.known.lock().contains(key) {
             return true;
         }
         let (name, text) = (note_name(key), note(key));
@@ -53,7 +51,7 @@ impl Passed {
     }
 
     fn remember(&self, key: [u8; 32]) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if known.len() >= MAX_REMEMBERED {
             known.clear();
         }

@@ -2,7 +2,8 @@
 
 use super::no_device;
 use crate::{Result, stderr};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use vulkano::{
     Version, VulkanLibrary,
     instance::{
@@ -22,7 +23,7 @@ static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// What the validation layers reported so far in this process.
 pub fn validation_messages() -> Vec<String> {
-    VALIDATION.lock().map(|m| m.clone()).unwrap_or_default()
+    VALIDATION.lock().clone()
 }
 
 pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
@@ -79,9 +80,7 @@ fn messenger() -> DebugUtilsMessengerCreateInfo {
                 false => log::Level::Warn,
             };
             log::log!(target: stderr::VALIDATION, level, "{}", data.message);
-            if let Ok(mut messages) = VALIDATION.lock() {
-                messages.push(data.message.to_owned());
-            }
+            VALIDATION.lock().push(data.message.to_owned());
         })
     };
     DebugUtilsMessengerCreateInfo {

@@ -9,7 +9,8 @@ use facts::{Facts, features, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance};
 use nx_vulkan_abi::DeviceInfo;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
 use vulkano::{
     Version, VulkanObject,
     device::{
@@ -75,7 +76,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// # Errors
 /// [`Kind::NoDevice`] when there is no loader or no driver.
 pub fn list() -> Result<Vec<DeviceSummary>> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     let _inside = exit::enter().ok_or_else(exit::error)?;
     Ok(enumerate(&instance(false)?)?
         .iter()
@@ -90,7 +91,7 @@ impl Device {
     /// # Errors
     /// [`Kind::NoDevice`] when there is no loader, no driver, no such device, or it lacks what nx_vulkan needs.
     pub fn open(choice: &DeviceChoice, validation: bool) -> Result<Arc<Device>> {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = TURN.lock();
         let _inside = exit::enter().ok_or_else(exit::error)?;
         let all = enumerate(&instance(validation)?)?;
         let summaries: Vec<_> = all

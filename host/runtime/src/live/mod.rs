@@ -9,11 +9,8 @@ pub use event::{Event, EventKind};
 pub(crate) use watch::Watch;
 
 use nx_vulkan_registry::{LoadedPack, Options};
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, fmt};
 
 /// Is told what happened. Called on the thread that did it, so it must not block.
 pub type Listener = Box<dyn Fn(&Event) + Send + Sync>;
@@ -59,30 +56,33 @@ impl Live {
 
     /// Adds a listener; the number takes it away again.
     pub(crate) fn listen(&self, listener: Listener) -> u64 {
-        let mut listeners = lock(&self.listeners);
+        let mut listeners = self.listeners.lock();
         let number = listeners.last().map_or(1, |last| last.0 + 1);
         listeners.push((number, listener));
         number
     }
 
     pub(crate) fn unlisten(&self, number: u64) {
-        lock(&self.listeners).retain(|listener| listener.0 != number);
+        self.listeners
+            .lock()
+            .retain(|listener| listener.0 != number);
     }
 
     pub(crate) fn emit(&self, event: &Event) {
         event.log();
-        lock(&self.listeners)
+        self.listeners
+            .lock()
             .iter()
             .for_each(|(_, listener)| listener(event));
     }
 
     pub(crate) fn has_listeners(&self) -> bool {
-        !lock(&self.listeners).is_empty()
+        !self.listeners.lock().is_empty()
     }
 
     /// Remembers the packs that begin to serve.
     pub(crate) fn remember(&self, packs: &[LoadedPack], keep: usize) {
-        let mut history = lock(&self.history);
+        let mut history = self.history.lock();
         for pack in packs {
             let versions = history.entry(pack.id.clone()).or_default();
             if let Some(at) = versions.iter().position(|old| same(old, pack)) {
@@ -97,17 +97,19 @@ impl Live {
     }
 
     pub(crate) fn versions(&self, pack: &str) -> Vec<LoadedPack> {
-        lock(&self.history).get(pack).cloned().unwrap_or_default()
+        self.history.lock().get(pack).cloned().unwrap_or_default()
     }
 
     /// From now on `pack` serves in place of the file's content `turned_down`.
     pub(crate) fn hold(&self, pack: LoadedPack, turned_down: String) {
-        lock(&self.held).insert(pack.id.clone(), (turned_down, pack));
+        self.held
+            .lock()
+            .insert(pack.id.clone(), (turned_down, pack));
     }
 
     /// What serves in place of a pack that was found: the one it was rolled back to, while its file stays as it was.
     pub(crate) fn held(&self, found: LoadedPack) -> LoadedPack {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         match held.get(&found.id) {
             Some((turned_down, pack)) if *turned_down == found.sha256 => pack.clone(),
             Some(_) => {
@@ -120,12 +122,12 @@ impl Live {
 
     /// Whether the pack was rolled back, so that edits of its sources do not count.
     pub(crate) fn is_held(&self, pack: &str) -> bool {
-        lock(&self.held).contains_key(pack)
+        self.held.lock().contains_key(pack)
     }
 
     /// Ends a rollback: what lies on disk counts again.
     pub(crate) fn release(&self, pack: &str) {
-        lock(&self.held).remove(pack);
+        self.held.lock().remove(pack);
     }
 }
 
@@ -140,8 +142,4 @@ impl fmt::Debug for Live {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,16 +5,17 @@
 
 mod folders;
 
-use super::{Event, EventKind, lock};
+use super::{Event, EventKind};
 use crate::Runtime;
 use folders::Folders;
 use nx_vulkan_registry::{Places, folder};
+use parking_lot::{Condvar, Mutex};
 use std::{
     collections::BTreeMap,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
@@ -76,7 +77,7 @@ impl Watch {
     pub(crate) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake.notify_all();
-        let thread = lock(&self.thread).take();
+        let thread = self.thread.lock().take();
         // The last handle of the runtime may be dropped by the watcher itself.
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -143,7 +144,7 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
 
 impl Shared {
     fn touch(&self) {
-        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dirty = self.dirty.lock();
         let now = Instant::now();
         *dirty = Some((dirty.map_or(now, |(first, _)| first), now));
         self.wake.notify_all();
@@ -151,9 +152,9 @@ impl Shared {
 
     /// Waits for an event or for `limit`.
     fn wait(&self, limit: Duration) {
-        let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dirty = self.dirty.lock();
         if dirty.is_none() && !self.stop.load(Ordering::Acquire) {
-            drop(self.wake.wait_timeout(dirty, limit));
+            self.wake.wait_for(&mut dirty, limit);
         }
     }
 
@@ -161,21 +162,20 @@ impl Shared {
     fn settle(&self, settle: Duration, places: &Places, seen: &Stamps) -> Stamps {
         let start = Instant::now();
         let mut stable = seen.clone();
-        let mut since = lock(&self.dirty).map_or(start, |(_, last)| last);
+        let mut since = self.dirty.lock().map_or(start, |(_, last)| last);
         loop {
             let now = Instant::now();
             let quiet = now.saturating_duration_since(since);
             if quiet >= settle || now.saturating_duration_since(start) >= MOST_SETTLING {
-                lock(&self.dirty).take();
+                self.dirty.lock().take();
                 return stamps(places);
             }
-            let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.wake.wait_timeout(dirty, settle - quiet));
+            self.wake.wait_for(&mut self.dirty.lock(), settle - quiet);
             if self.stop.load(Ordering::Acquire) {
                 return stable;
             }
             let now = stamps(places);
-            let touched = lock(&self.dirty).map_or(since, |(_, last)| last);
+            let touched = self.dirty.lock().map_or(since, |(_, last)| last);
             if now != stable {
                 (stable, since) = (now, Instant::now());
             } else if touched > since {

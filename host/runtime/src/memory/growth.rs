@@ -2,7 +2,6 @@
 
 use super::{Pool, Use, budget, slab::RawSlab};
 use crate::{Error, Kind, Result};
-use std::sync::PoisonError;
 
 const FIRST_SLAB: u64 = 64 << 20;
 /// The slabs of literals, which are few and small.
@@ -32,9 +31,9 @@ impl std::fmt::Display for Refusal {
 impl Pool {
     /// Makes room for a block, where another thread has not done so meanwhile.
     pub(super) fn grow(&self, block: u64, len: u64, idle_at: Option<u64>) -> Result<()> {
-        let _turn = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.growing.lock();
         let next = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.has(block, idle_at) {
                 return Ok(());
             }
@@ -63,7 +62,7 @@ impl Pool {
         for &size in sizes {
             match self.slab(size) {
                 Ok(slab) => {
-                    self.lock().add(slab);
+                    self.state.lock().add(slab);
                     return Ok(());
                 }
                 Err(Refusal::Driver(error)) if error.kind() == Kind::DeviceLost => {

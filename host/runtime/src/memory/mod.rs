@@ -15,9 +15,10 @@ use blocks::{Free, State};
 pub(crate) use budget::Budget;
 pub use budget::BudgetStats;
 use growth::TOO_LARGE;
+use parking_lot::Mutex;
 use slab::RawSlab;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -196,7 +197,7 @@ impl Pool {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        self.lock().stats
+        self.state.lock().stats
     }
 
     pub(crate) fn budget(&self) -> &Arc<Budget> {
@@ -217,7 +218,7 @@ impl Pool {
     ) -> Result<Arc<Buffer>> {
         self.device.usable()?;
         let block = round(len).ok_or_else(|| self.out_of_memory(len, TOO_LARGE))?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let found = loop {
             if let Some(found) = state.find(block, idle_at) {
                 break found;
@@ -227,7 +228,7 @@ impl Pool {
             }
             drop(state);
             self.grow(block, len, idle_at)?;
-            state = self.lock();
+            state = self.state.lock();
         };
         state.stats.in_use += block;
         state.stats.buffers += 1;
@@ -251,13 +252,9 @@ impl Pool {
 
     /// Gives every slab without a live buffer whose last use is at most `completed` back to the driver.
     pub(crate) fn trim(&self, completed: u64) {
-        let empty = self.lock().take_empty(completed);
+        let empty = self.state.lock().take_empty(completed);
         // The driver takes its time, and nobody else has to wait for it.
         drop(empty);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -312,7 +309,7 @@ impl Drop for Buffer {
             offset: self.offset,
             last_use: self.last_use(),
         };
-        let mut state = self.pool.lock();
+        let mut state = self.pool.state.lock();
         state.stats.in_use -= self.block;
         state.stats.buffers -= 1;
         state.binned += self.block;

@@ -14,11 +14,12 @@ mod wait;
 
 use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
+use parking_lot::{Mutex, MutexGuard};
 use progress::Clock;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -163,7 +164,7 @@ impl Stream {
         steps: &[Step],
         buffers: &[&Buffer],
     ) -> Result<()> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let command_buffer = self.command_buffer(&mut open)?;
         let first = open.sequence + 1;
         for step in steps {
@@ -198,12 +199,12 @@ impl Stream {
 
     /// Submits what is recorded.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.submit(&mut self.lock())
+        self.submit(&mut self.open.lock())
     }
 
     /// Number of the last recorded command.
     pub(crate) fn sequence(&self) -> u64 {
-        self.lock().sequence
+        self.open.lock().sequence
     }
 
     /// Submissions so far.
@@ -321,10 +322,6 @@ impl Stream {
         self.submissions.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Open {
@@ -342,10 +339,6 @@ fn mark(buffer: &Buffer, reads: bool, writes: bool, sequence: u64) {
     if writes {
         buffer.last_write.store(sequence, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Stream {

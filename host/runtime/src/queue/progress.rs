@@ -1,6 +1,6 @@
 //! Whether the device makes progress: what tells a long queue from a lost device, and long commands from short ones.
 
-use super::{BATCH, Stream, lock};
+use super::{BATCH, Stream};
 use crate::Result;
 use std::{
     sync::atomic::Ordering,
@@ -74,11 +74,11 @@ impl Stream {
     /// [`crate::Kind::DeviceLost`], also when a command takes longer than the timeout.
     pub(super) fn look(&self) -> Result<()> {
         let done = self.completed()?;
-        let mut clock = lock(&self.clock);
+        let mut clock = self.clock.lock();
         let running = match self.open.try_lock() {
-            Ok(open) => open.unfinished(done).next().map_or(0, |last| last - done),
+            Some(open) => open.unfinished(done).next().map_or(0, |last| last - done),
             // Whoever holds it may be stuck inside the driver.
-            Err(_) => clock.running,
+            None => clock.running,
         };
         clock.note(Instant::now(), done, running);
         self.batch.store(clock.batch, Ordering::Relaxed);

@@ -1,10 +1,11 @@
 //! The timer of a queue: a thread that submits what was recorded and nobody waited for.
 
-use super::{Stream, lock};
+use super::Stream;
 use crate::{Error, Kind, Result, exit};
+use parking_lot::{Condvar, Mutex};
 use std::{
     sync::{
-        Arc, Condvar, Mutex, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
@@ -49,7 +50,7 @@ impl Timer {
                     format!("the submission timer could not be started: {e}"),
                 )
             })?;
-        *lock(&stream.timer.thread) = Some(thread);
+        *stream.timer.thread.lock() = Some(thread);
         Ok(())
     }
 }
@@ -60,7 +61,7 @@ impl Stream {
     pub(crate) fn stop_timer(&self, deadline: Instant) -> bool {
         self.timer.stop.store(true, Ordering::Release);
         self.timer.notify();
-        let mut thread = lock(&self.timer.thread);
+        let mut thread = self.timer.thread.lock();
         // The timer itself may drop the last handle of the stream.
         let own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let stopped = |thread: &JoinHandle<()>| own(thread) || thread.is_finished();
@@ -74,7 +75,7 @@ impl Stream {
 
     /// Submits an open command buffer if there is one. Returns whether the timer has to look again soon.
     fn tick(&self) -> bool {
-        let Ok(mut open) = self.open.try_lock() else {
+        let Some(mut open) = self.open.try_lock() else {
             return true;
         };
         if open.commands == 0 {
@@ -116,17 +117,16 @@ fn run_timer(stream: &Weak<Stream>) {
 impl Timer {
     pub(super) fn notify(&self) {
         if self.sleeping.load(Ordering::Acquire) {
-            let _guard = lock(&self.lock);
+            let _guard = self.lock.lock();
             self.wake.notify_one();
         }
     }
 
     /// Sleeps until something is recorded. The time limit covers work recorded just before `sleeping` was set.
     fn sleep(&self) {
-        let guard = lock(&self.lock);
+        let mut guard = self.lock.lock();
         self.sleeping.store(true, Ordering::Release);
-        let result = self.wake.wait_timeout(guard, Duration::from_millis(100));
+        self.wake.wait_for(&mut guard, Duration::from_millis(100));
         self.sleeping.store(false, Ordering::Release);
-        drop(result);
     }
 }

@@ -69,7 +69,7 @@ impl Stream {
         {
             return Ok(None);
         }
-        let open = self.lock();
+        let open = self.open.lock();
         self.device.usable()?;
         let done = self.counter()?;
         let mut unfinished = open.unfinished(done);
@@ -119,7 +119,7 @@ impl Stream {
         }
         let _inside = self.device.enter()?;
         {
-            let mut open = self.lock();
+            let mut open = self.open.lock();
             if open.submitted < number {
                 self.submit(&mut open)?;
             }
@@ -159,7 +159,7 @@ impl Stream {
     pub(crate) fn end(&self, deadline: Instant, ask: bool) -> bool {
         let idle = || {
             let submitted = self.open.try_lock().map(|open| open.submitted);
-            submitted.is_ok_and(|last| {
+            submitted.is_some_and(|last| {
                 last <= self.completed_hint()
                     || ask && self.counter().is_ok_and(|done| done >= last)
             })

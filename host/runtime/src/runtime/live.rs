@@ -2,7 +2,7 @@
 //!
 //! A call that began on the old table ends on it: its route holds what it needs.
 
-use super::{Current, Runtime, lock};
+use super::{Current, Runtime};
 use crate::{
     Error, Result,
     live::{self, Event, EventKind, Listener, PackVersion, edits},
@@ -11,11 +11,7 @@ use crate::{
 };
 use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Change, EditedSource, LoadedPack, Table};
-use std::{
-    cell::RefCell,
-    sync::{Arc, PoisonError},
-    time::Instant,
-};
+use std::{cell::RefCell, sync::Arc, time::Instant};
 
 /// What came of a look.
 #[derive(Debug)]
@@ -34,7 +30,7 @@ impl Runtime {
 
     /// As [`Runtime::reload`] for a change seen at `seen`; packs whose files are gone and that are awaited are kept.
     pub(crate) fn look(&self, is_awaited: &dyn Fn(&str) -> bool, seen: Instant) -> Seen {
-        let _turn = lock(&self.live.turn);
+        let _turn = self.live.turn.lock();
         let current = self.table();
         let (mut events, mut gone) = (Vec::new(), Vec::new());
         let mut reports = Vec::new();
@@ -189,7 +185,7 @@ impl Runtime {
         let keep = table.dev().keep_versions;
         let table = Arc::new(table);
         let old = {
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.current.write();
             let fresh = Current {
                 table: table.clone(),
                 routes: Default::default(),
@@ -222,7 +218,7 @@ impl Runtime {
     /// The reports that were not made by the last look already.
     fn unreported(&self, reports: Vec<Report>) -> Vec<Event> {
         let generation = self.table().generation;
-        let mut reported = lock(&self.live.reported);
+        let mut reported = self.live.reported.lock();
         let texts = reports.iter().map(|report| report.3.clone()).collect();
         let old = std::mem::replace(&mut *reported, texts);
         let fresh = reports
@@ -260,7 +256,7 @@ impl Runtime {
     /// # Errors
     /// Bad input when there is no such pack or no version that old.
     pub fn rollback(&self, pack: &str, steps: usize) -> Result<PackVersion> {
-        let turn = lock(&self.live.turn);
+        let turn = self.live.turn.lock();
         let table = self.table();
         let now = table
             .packs

@@ -34,13 +34,14 @@ use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Table, cache::Cache, private::Rule};
+use parking_lot::{Mutex, RwLock};
 pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;
 pub use stats::RuntimeStats;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, atomic::AtomicU64},
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 use transfer::now;
@@ -331,7 +332,7 @@ impl Runtime {
     /// # Errors
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
-        lock(&self.constants).clear();
+        self.constants.lock().clear();
         self.sync()?;
         let done = self.stream.completed()?;
         [&self.tensors, &self.literals, &self.readback, &self.upload]
@@ -353,8 +354,4 @@ fn describe(error: Error, request: &Request<'_, &Tensor>) -> Error {
         Kind::BadInput | Kind::Arithmetic | Kind::WouldWait => error,
         _ => error.context(request),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

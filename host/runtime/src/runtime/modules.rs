@@ -1,6 +1,6 @@
 //! Compute modules of the caller's own on this runtime: kept by content, run on its queue.
 
-use super::{Runtime, lock};
+use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     memory::{Buffer, Patience},
@@ -50,13 +50,13 @@ impl Runtime {
         self.device.usable()?;
         let stamp = stamp(path);
         if let Some(stamp) = stamp
-            && let Some((known, module)) = lock(&self.module_files).get(path)
+            && let Some((known, module)) = self.module_files.lock().get(path)
             && *known == stamp
         {
             return Ok(module.clone());
         }
         let module = Arc::new(Module::open(path, &self.device)?);
-        let mut files = lock(&self.module_files);
+        let mut files = self.module_files.lock();
         if files.len() >= MAX_MODULES {
             files.clear();
         }
@@ -85,13 +85,13 @@ impl Runtime {
     fn module_from(&self, glsl: &str, origin: Origin) -> Result<Arc<Module>> {
         self.device.usable()?;
         let key: [u8; 32] = Sha256::digest(glsl).into();
-        if let Some(known) = lock(&self.module_texts).get(&key) {
+        if let Some(known) = self.module_texts.lock().get(&key) {
             return Ok(known.clone());
         }
         let compiled = self.compile_text(glsl, origin)?;
         let name = format!("shader {}", &hex(&key)[..12]);
         let module = Arc::new(Module::new(name, compiled, &self.device)?);
-        let mut texts = lock(&self.module_texts);
+        let mut texts = self.module_texts.lock();
         if texts.len() >= MAX_MODULES {
             texts.clear();
         }

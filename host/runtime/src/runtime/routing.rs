@@ -1,6 +1,6 @@
 //! Routes: who runs a request, found once and kept by everything that the answer depends on.
 
-use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key, lock};
+use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key};
 use crate::{
     Request, Result, Tensor,
     live::{Event, EventKind},
@@ -9,10 +9,11 @@ use crate::{
     tensor::byte_len,
 };
 use nx_vulkan_registry::Table;
+use parking_lot::RwLockReadGuard;
 use rustc_hash::FxHashMap;
 use std::{
     hash::{Hash, Hasher},
-    sync::{Arc, PoisonError, RwLockReadGuard},
+    sync::Arc,
 };
 
 impl Runtime {
@@ -21,7 +22,7 @@ impl Runtime {
     }
 
     pub(super) fn current(&self) -> RwLockReadGuard<'_, Current> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner)
+        self.current.read()
     }
 
     pub(crate) fn planner<'a>(&'a self, table: &'a Table) -> route::Planner<'a> {
@@ -49,7 +50,7 @@ impl Runtime {
         let route = Arc::new(route);
         with_key(request, |key| {
             self.note_choice(key, &route, &table, request);
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.current.write();
             if current.table.generation != table.generation {
                 // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
                 return Ok(route.clone());
@@ -69,7 +70,7 @@ impl Runtime {
 
     /// Keeps the counts of routes that are about to be forgotten.
     pub(super) fn tally(&self, routes: &FxHashMap<Box<[u8]>, Arc<Route>>) {
-        let mut served = lock(&self.served);
+        let mut served = self.served.lock();
         for old in routes.values() {
             let (op, by, count) = old.tally();
             *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
@@ -88,7 +89,7 @@ impl Runtime {
         key.hash(&mut hasher);
         let by = route.served_by().clone();
         let before = {
-            let mut choices = lock(&self.choices);
+            let mut choices = self.choices.lock();
             if choices.len() >= MAX_CHOICES {
                 choices.clear();
             }

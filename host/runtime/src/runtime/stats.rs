@@ -1,6 +1,6 @@
 //! What a runtime did so far, and what it holds.
 
-use super::{Runtime, lock};
+use super::Runtime;
 use crate::memory::{BudgetStats, Stats};
 use std::sync::atomic::Ordering;
 
@@ -30,7 +30,9 @@ pub struct RuntimeStats {
 impl Runtime {
     /// What was done so far, and what is held.
     pub fn stats(&self) -> RuntimeStats {
-        let mut served: Vec<_> = lock(&self.served)
+        let mut served: Vec<_> = self
+            .served
+            .lock()
             .iter()
             .map(|((op, by), n)| (op.clone(), by.clone(), *n))
             .collect();

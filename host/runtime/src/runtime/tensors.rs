@@ -1,6 +1,6 @@
 //! New tensors: of given elements, of one value, and of the elements of others.
 
-use super::{Runtime, byte_len, lock, transfer::now};
+use super::{Runtime, byte_len, transfer::now};
 use crate::{
     Error, Kind, Request, Result,
     memory::Patience,
@@ -92,12 +92,12 @@ impl Runtime {
         self.device.usable()?;
         checked_elements(shape)?;
         let key = (dtype, element.to_vec());
-        let known = lock(&self.constants).get(&key).cloned();
+        let known = self.constants.lock().get(&key).cloned();
         let scalar = match known {
             Some(scalar) => scalar,
             None => {
                 let scalar = self.write_literal(dtype, element, patience)?;
-                let mut constants = lock(&self.constants);
+                let mut constants = self.constants.lock();
                 if constants.len() >= MAX_CONSTANTS {
                     constants.clear();
                 }

@@ -13,13 +13,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use nx_vulkan_conformance::vet::{self, Finding, GROUPS, Group, Report};
 use nx_vulkan_registry as registry;
+use parking_lot::Mutex;
 use std::{
     ffi::OsString,
     fmt::Write,
     io::{BufRead, BufReader, Read},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -223,17 +224,17 @@ fn wait(
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if lock(&told).at.elapsed() > limit {
+        if told.lock().at.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            return Ok(Ended::TooLong(lock(&told).clone()));
+            return Ok(Ended::TooLong(told.lock().clone()));
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     let (out, listened) = (joined(reader), joined(listener).is_some());
     match status.success() && listened {
         true => Ok(Ended::Answered(out.unwrap_or_default())),
-        false => Ok(Ended::Failed(status, lock(&told).clone())),
+        false => Ok(Ended::Failed(status, told.lock().clone())),
     }
 }
 
@@ -257,7 +258,7 @@ fn listen(pipe: impl Read, told: &Mutex<Told>, shown: impl Fn(&str)) {
             .chars()
             .filter(|c| !c.is_control())
             .collect();
-        let mut told = lock(told);
+        let mut told = told.lock();
         told.at = Instant::now();
         match line.strip_prefix(PROGRESS) {
             Some(place) => {
@@ -270,10 +271,6 @@ fn listen(pipe: impl Read, told: &Mutex<Told>, shown: impl Fn(&str)) {
             }
         }
     }
-}
-
-fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn show(name: &str, report: &Report, bad: bool, text: &mut String) {
