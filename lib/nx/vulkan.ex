@@ -78,20 +78,20 @@ defmodule Nx.Vulkan do
   @doc """
   The Vulkan devices of the machine, best first. A device's `:index` is its place in this list.
   """
-  def devices, do: NativeV.list_devices() |> ok!() |> plain()
+  def devices, do: ok!(NativeV.list_devices())
 
   @doc """
   Name, kind, UUID, driver, memory and features of a device, which opens if need be.
   """
   def device_info(choice \\ Device.default()) do
-    choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_info() |> plain()
+    choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_info()
   end
 
   @doc """
   Counters of a device, and under `:fallbacks` how often which op ran on `Nx.BinaryBackend` in this VM.
   """
   def stats(choice \\ Device.default()) do
-    stats = choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_stats() |> plain()
+    stats = choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_stats()
     Map.put(stats, :fallbacks, Map.new(NativeV.fallback_counts()))
   end
 
@@ -143,7 +143,7 @@ defmodule Nx.Vulkan do
           )
         )
 
-      map |> plain() |> Map.put(:text, text)
+      Map.put(map, :text, text)
     end
 
     # The last op of the call, as Nx.Defn writes it down.
@@ -170,17 +170,4 @@ defmodule Nx.Vulkan do
 
   defp ok!({:ok, value}), do: value
   defp ok!({:error, kind, message}), do: Error.raise!(kind, message)
-
-  # The library names the Rust type of each map as if it were an Elixir struct, and gives as a text each key that
-  # is no atom of this VM yet.
-  @doc false
-  def plain(%{} = map),
-    do:
-      map |> Map.delete(:__struct__) |> Map.new(fn {key, value} -> {atom(key), plain(value)} end)
-
-  def plain(list) when is_list(list), do: Enum.map(list, &plain/1)
-  def plain(other), do: other
-
-  defp atom(key) when is_atom(key), do: key
-  defp atom(key), do: String.to_atom(key)
 end

@@ -2,6 +2,7 @@
 
 use crate::{
     later::later,
+    maps::{DeviceMap, RuntimeStatsMap},
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     tensor::SHORT,
@@ -9,7 +10,7 @@ use crate::{
 };
 use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
 use parking_lot::Mutex;
-use rustler::{Decoder, Encoder, Env, Error, NifResult, SerdeTerm, Term, schedule::SchedulerFlags};
+use rustler::{Decoder, Encoder, Env, Error, NifResult, Term, schedule::SchedulerFlags};
 use std::{ffi::CStr, path::PathBuf, sync::Arc, time::Duration};
 
 mod atoms {
@@ -143,19 +144,24 @@ fn is_uuid_of(choice: &DeviceChoice, runtime: &Runtime) -> bool {
 /// `{:ok, [map]}`: every Vulkan device of the machine.
 #[rustler::nif(schedule = "DirtyIo")]
 fn list_devices<'a>(env: Env<'a>) -> Term<'a> {
-    reply::encode(env, device::list().map(SerdeTerm).map_err(Failure::from))
+    reply::encode(
+        env,
+        device::list()
+            .map(List::<DeviceMap>::from)
+            .map_err(Failure::from),
+    )
 }
 
 /// The map that describes an open device.
 #[rustler::nif]
-fn device_info<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
-    SerdeTerm(device.runtime.device().summary()).encode(env)
+fn device_info(device: ResourceArc<DeviceRef>) -> DeviceMap {
+    device.runtime.device().summary().clone().into()
 }
 
 /// Memory and work counters of an open device.
 #[rustler::nif]
-fn device_stats<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
-    SerdeTerm(device.runtime.stats()).encode(env)
+fn device_stats(device: ResourceArc<DeviceRef>) -> RuntimeStatsMap {
+    device.runtime.stats().into()
 }
 
 /// `:ok` when everything recorded so far has run.

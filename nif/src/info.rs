@@ -2,12 +2,13 @@
 
 use crate::{
     device::DeviceRef,
+    maps::ExplanationMap,
     reply::{self, Failure},
     resource::ResourceArc,
     terms::{AttrsTerm, List, SpecTerm},
 };
 use nx_vulkan_host::{Request, Spec};
-use rustler::{Env, SerdeTerm, Term};
+use rustler::{Env, Term};
 
 type Operands = List<SpecTerm>;
 
@@ -26,7 +27,7 @@ fn explain<'a>(
     reply::encode(
         env,
         explanation
-            .map(|e| (e.to_string(), SerdeTerm(e)))
+            .map(|e| (e.to_string(), ExplanationMap::from(e)))
             .map_err(Failure::from),
     )
 }

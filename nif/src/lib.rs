@@ -11,6 +11,7 @@ mod info;
 mod later;
 mod live;
 mod logger;
+mod maps;
 mod module;
 mod pin;
 mod reply;

@@ -3,12 +3,14 @@
 use crate::{
     device::DeviceRef,
     logger,
+    maps::{EventMap, PackVersionMap},
     reply::{self, Failure},
     resource::ResourceArc,
+    terms::List,
 };
 use nx_vulkan_host::{Runtime, live::Event};
 use parking_lot::Mutex;
-use rustler::{Encoder, Env, LocalPid, OwnedEnv, SerdeTerm, Term};
+use rustler::{Encoder, Env, LocalPid, OwnedEnv, Term};
 use std::sync::{
     Arc, OnceLock, Weak,
     atomic::{AtomicU64, Ordering},
@@ -49,7 +51,7 @@ pub(crate) fn notes() -> Result<&'static Sender<Note>, Failure> {
                 continue;
             };
             let sent = OwnedEnv::new().send_and_clear(&follower.pid, |env| {
-                (atoms::nx_vulkan_event(), SerdeTerm(event)).encode(env)
+                (atoms::nx_vulkan_event(), EventMap::from(event)).encode(env)
             });
             if sent.is_err()
                 && let Some(runtime) = follower.runtime.upgrade()
@@ -99,25 +101,28 @@ fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Te
 
 /// The events of a look at the registry, packs and shaders.
 #[rustler::nif(schedule = "DirtyIo")]
-fn reload<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>) -> Term<'a> {
-    SerdeTerm(device.runtime.reload()).encode(env)
+fn reload(device: ResourceArc<DeviceRef>) -> List<EventMap> {
+    device.runtime.reload().into()
 }
 
 /// The versions of a pack, the newest last.
 #[rustler::nif]
-fn pack_versions<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str) -> Term<'a> {
-    SerdeTerm(device.runtime.versions(pack)).encode(env)
+fn pack_versions(device: ResourceArc<DeviceRef>, pack: &str) -> List<PackVersionMap> {
+    device.runtime.versions(pack).into()
 }
 
 /// `{:ok, version}`, or an error.
 #[rustler::nif(schedule = "DirtyIo")]
 fn rollback<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str, steps: u64) -> Term<'a> {
     let version = device.runtime.rollback(pack, steps as usize);
-    reply::encode(env, version.map(SerdeTerm).map_err(Failure::from))
+    reply::encode(
+        env,
+        version.map(PackVersionMap::from).map_err(Failure::from),
+    )
 }
 
 /// The events of a look after a rollback has ended.
 #[rustler::nif(schedule = "DirtyIo")]
-fn resume_pack<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pack: &str) -> Term<'a> {
-    SerdeTerm(device.runtime.resume(pack)).encode(env)
+fn resume_pack(device: ResourceArc<DeviceRef>, pack: &str) -> List<EventMap> {
+    device.runtime.resume(pack).into()
 }

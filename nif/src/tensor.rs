@@ -23,7 +23,7 @@ const MOST_AT_ONCE: u64 = 64 << 10;
 const MOST_UPLOADED: usize = 1 << 20;
 
 mod atoms {
-    rustler::atoms! { ok, already_deallocated, r#type = "type", shape, strides, device, live }
+    rustler::atoms! { ok, already_deallocated }
 }
 
 /// A tensor on a device. The tensor is gone once the reference was deallocated; what it was stays known.
@@ -192,24 +192,29 @@ fn deallocate(tensor: ResourceArc<TensorRef>) -> Atom {
     }
 }
 
-/// Type, shape, strides, the UUID of the device, and whether the memory is still there.
+/// What a reference stands for.
+#[derive(rustler::NifMap)]
+#[rustler(encode)]
+struct TensorMap {
+    r#type: TypeTerm,
+    shape: ShapeTerm,
+    strides: Option<Vec<i64>>,
+    /// The UUID of its device.
+    device: String,
+    /// Whether the memory is still there.
+    live: bool,
+}
+
 #[rustler::nif]
-fn tensor_info<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+fn tensor_info(tensor: ResourceArc<TensorRef>) -> TensorMap {
     let live = tensor.tensor().ok();
-    let strides = live.as_ref().map(|t| t.strides().to_vec());
-    let pairs = [
-        (atoms::r#type(), TypeTerm(tensor.dtype).encode(env)),
-        (atoms::shape(), ShapeTerm(tensor.shape.to_vec()).encode(env)),
-        (atoms::strides(), strides.encode(env)),
-        (
-            atoms::device(),
-            tensor.runtime.device().summary().uuid.encode(env),
-        ),
-        (atoms::live(), live.is_some().encode(env)),
-    ];
-    pairs.iter().fold(Term::map_new(env), |map, (key, value)| {
-        map.map_put(key, value).unwrap_or(map)
-    })
+    TensorMap {
+        r#type: TypeTerm(tensor.dtype),
+        shape: ShapeTerm(tensor.shape.to_vec()),
+        strides: live.as_ref().map(|t| t.strides().to_vec()),
+        device: tensor.runtime.device().summary().uuid.clone(),
+        live: live.is_some(),
+    }
 }
 
 /// The device a tensor lives on.

@@ -132,6 +132,18 @@ impl<'a, T: Decoder<'a>> Decoder<'a> for List<T> {
     }
 }
 
+impl<T: Encoder> Encoder for List<T> {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        self.0.encode(env)
+    }
+}
+
+impl<T: From<U>, U> From<Vec<U>> for List<T> {
+    fn from(values: Vec<U>) -> List<T> {
+        List(values.into_iter().map(T::from).collect())
+    }
+}
+
 /// The attributes of an op: a keyword list, sorted by name here.
 #[derive(Debug)]
 pub(crate) struct AttrsTerm(pub(crate) Vec<Attr>);

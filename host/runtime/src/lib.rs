@@ -40,6 +40,7 @@ pub use module::Module;
 pub use nx_vulkan_ops::{
     Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec, program::Value,
 };
+pub use nx_vulkan_registry::RuleVerdict;
 pub use route::Considered;
 pub use runtime::{Forced, Progress, Ran, RanProgram, Rival, Runtime, RuntimeStats};
 pub use tensor::Tensor;

@@ -45,7 +45,7 @@ if Code.ensure_loaded?(Nx) do
 
       with {:ok, device} <- opts[:device] |> Device.validate!() |> Device.fetch() |> native(),
            %{kind: kind, features: features} =
-             device |> NativeV.device_info() |> Nx.Vulkan.plain(),
+             NativeV.device_info(device),
            subgroups = "subgroup_arithmetic" in features,
            {:ok, %{data: data} = source} <- source(fun, d, [subgroups: subgroups] ++ opts) do
         with {:ok, module} <- native(NativeV.module_of(device, source.glsl, true)),

@@ -28,13 +28,6 @@ defmodule Nx.Vulkan.Dev do
 
   alias Nx.Vulkan.{Device, Error, Events, NativeV}
 
-  # The library gives these as atoms where the VM knows them.
-  @kinds ~w(pack_added pack_replaced pack_removed rejected shader_replaced shader_rejected registry_replaced
-            rolled_back chosen watch_trouble)a
-
-  @doc false
-  def kinds, do: @kinds
-
   @doc """
   Sends the calling process `{:nx_vulkan, event}` for what happens on any open device, and opens one.
   """
@@ -52,14 +45,14 @@ defmodule Nx.Vulkan.Dev do
   Looks for changes now, whether or not they are watched for. Returns the events.
   """
   def reload(choice \\ Device.default()) do
-    choice |> device() |> NativeV.reload() |> Nx.Vulkan.plain()
+    choice |> device() |> NativeV.reload()
   end
 
   @doc """
   The versions of a pack that can serve, the newest last: maps with `:version`, `:sha256`, `:edited` and `:serves`.
   """
   def versions(pack, choice \\ Device.default()) do
-    choice |> device() |> NativeV.pack_versions(pack) |> Nx.Vulkan.plain()
+    choice |> device() |> NativeV.pack_versions(pack)
   end
 
   @doc """
@@ -70,7 +63,7 @@ defmodule Nx.Vulkan.Dev do
   """
   def rollback(pack, steps \\ 1, choice \\ Device.default()) do
     case choice |> device() |> NativeV.rollback(pack, steps) do
-      {:ok, version} -> Nx.Vulkan.plain(version)
+      {:ok, version} -> version
       {:error, kind, message} -> Error.raise!(kind, message)
     end
   end
@@ -79,7 +72,7 @@ defmodule Nx.Vulkan.Dev do
   Ends a rollback: the pack's file and its edited shaders serve again. Returns the events.
   """
   def resume(pack, choice \\ Device.default()) do
-    choice |> device() |> NativeV.resume_pack(pack) |> Nx.Vulkan.plain()
+    choice |> device() |> NativeV.resume_pack(pack)
   end
 
   defp device(choice), do: choice |> Device.validate!() |> Device.fetch!()

@@ -23,8 +23,6 @@ defmodule Nx.Vulkan.Events do
 
   @impl true
   def init(_) do
-    # The library writes as atoms only what is an atom of the VM already.
-    Code.ensure_loaded!(Nx.Vulkan.Dev)
     # The process before this one, if there was one, heard of these.
     for device <- Nx.Vulkan.Device.opened(), do: NativeV.follow(device, self())
     # Nor has anybody read what it was told to log.
@@ -45,7 +43,6 @@ defmodule Nx.Vulkan.Events do
 
   @impl true
   def handle_info({:nx_vulkan_event, event}, subscribers) do
-    event = Nx.Vulkan.plain(event)
     for {pid, _} <- subscribers, do: send(pid, {:nx_vulkan, event})
     telemetry(event)
     {:noreply, subscribers}

@@ -95,7 +95,7 @@ if Code.ensure_loaded?(Nx) do
     defp type(nil, choice) do
       case choice |> Device.validate!() |> Device.fetch() do
         {:ok, device} ->
-          %{features: features} = device |> NativeV.device_info() |> Nx.Vulkan.plain()
+          %{features: features} = NativeV.device_info(device)
           {:ok, if("fp64" in features, do: :f64, else: :f32)}
 
         {:error, kind, message} ->
