@@ -76,6 +76,11 @@ impl Table {
         self.config.mode == Mode::Locked
     }
 
+    /// Whether a kernel of a pack is for that op.
+    pub fn has_op(&self, op: &str) -> bool {
+        self.by_op.contains_key(op)
+    }
+
     /// What happens when a picked kernel fails.
     pub fn on_error(&self) -> OnError {
         self.config.on_error

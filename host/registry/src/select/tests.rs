@@ -148,6 +148,7 @@ fn without_rules_rank_priority_and_names_decide() {
     );
     assert_eq!(order(&table, "dot", DType::F32), ["a/other", "host"]);
     assert_eq!(order(&table, "nothing", DType::F32), ["host"]);
+    assert!(table.has_op("dot") && !table.has_op("nothing"));
 }
 
 #[test]

@@ -295,9 +295,7 @@ impl Runtime {
 
     /// Whether some kernel, of a pack or of the host, is for that op.
     pub fn has_op(&self, op: &str) -> bool {
-        let table = self.table();
-        let mut kernels = table.packs.iter().flat_map(|pack| &pack.kernels);
-        kernels.any(|kernel| kernel.op == op) || nx_vulkan_ops::find(op).is_some()
+        nx_vulkan_ops::find(op).is_some() || self.current().table.has_op(op)
     }
 
     /// Submits recorded work without waiting.
