@@ -192,7 +192,9 @@ impl Op {
     pub fn alone(&self) -> Vec<Types> {
         let set = match self.gives {
             Gives::Any => DTypeSet::ALL,
-            _ => self.types(),
+            Gives::Operand | Gives::Bool | Gives::Integer | Gives::Float | Gives::Real => {
+                self.types()
+            }
         };
         let all = DType::all().filter(|dtype| set.has(*dtype));
         all.map(|dtype| (self.contract.alone)(self, dtype))

@@ -108,7 +108,15 @@ fn rarity(domain: Domain) -> u64 {
     match domain {
         Domain::Term | Domain::Factor | Domain::State | Domain::InverseMass => 64,
         Domain::Repeating => 16,
-        _ => 2,
+        Domain::Any
+        | Domain::Unit
+        | Domain::Positive
+        | Domain::AboveOne
+        | Domain::Exponent
+        | Domain::NotZero
+        | Domain::Amount
+        | Domain::Flag
+        | Domain::Scalar => 2,
     }
 }
 
@@ -230,7 +238,19 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
             ])
         }
         (Domain::Repeating, _) => small,
-        _ => rng.pick(&[random, random, small]),
+        (
+            Domain::Any
+            | Domain::Unit
+            | Domain::Positive
+            | Domain::AboveOne
+            | Domain::Exponent
+            | Domain::Term
+            | Domain::NotZero
+            | Domain::State
+            | Domain::InverseMass
+            | Domain::Scalar,
+            _,
+        ) => rng.pick(&[random, random, small]),
     };
     let value = value.clamp(low, high);
     if domain == Domain::NotZero && value == 0 {

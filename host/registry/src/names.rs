@@ -124,7 +124,7 @@ impl Known<'_> {
         let hint = did_you_mean(pattern, names);
         let severity = match mode {
             Mode::Dev if hint.is_empty() || !settled => Severity::Warning,
-            _ => Severity::Error,
+            Mode::Dev | Mode::Locked => Severity::Error,
         };
         let what = if pattern.contains('*') {
             "no op matches"

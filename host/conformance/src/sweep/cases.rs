@@ -66,7 +66,11 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
             let skip = match layout {
                 Layout::Large => index != large && !op.contract.tiled || quick,
                 Layout::Contiguous | Layout::Empty | Layout::Scalar => false,
-                _ => op.arity() == 0,
+                Layout::Transposed
+                | Layout::Broadcast
+                | Layout::Sliced
+                | Layout::Reversed
+                | Layout::Deep => op.arity() == 0,
             };
             if !skip {
                 in_layout(op, types, layout, variety, &mut rng, &mut all)?;
@@ -133,7 +137,13 @@ fn in_layout(
         let values: &[Values] = match layout {
             Layout::Contiguous if op.arity() > 0 => &both,
             Layout::Empty | Layout::Large => &both[..1],
-            _ => &both[rng.below(2) as usize..][..1],
+            Layout::Contiguous
+            | Layout::Transposed
+            | Layout::Broadcast
+            | Layout::Sliced
+            | Layout::Reversed
+            | Layout::Scalar
+            | Layout::Deep => &both[rng.below(2) as usize..][..1],
         };
         for &values in values {
             let seed = rng.bits();

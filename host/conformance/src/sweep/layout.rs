@@ -67,7 +67,9 @@ impl Operand {
                     vec![View::Reverse(if axes.is_empty() { all } else { axes })],
                 )
             }
-            _ => (whole, Vec::new()),
+            Layout::Contiguous | Layout::Empty | Layout::Scalar | Layout::Large => {
+                (whole, Vec::new())
+            }
         };
         Operand {
             dtype,

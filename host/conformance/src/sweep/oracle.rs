@@ -121,7 +121,7 @@ fn answer(
                     .collect(),
             )
         }
-        _ => None,
+        Growth::None | Growth::Factors | Growth::Steps => None,
     };
     Ok(Answer {
         dtype,

@@ -58,7 +58,12 @@ static EYE: Contract = Contract {
             Layout::Scalar => &[],
             Layout::Empty => &[&[0, 3], &[2, 0, 4]],
             Layout::Large => &[&[1025, 1027]],
-            _ => &[&[5, 7], &[7, 5], &[2, 4, 4], &[1, 1]],
+            Layout::Contiguous
+            | Layout::Transposed
+            | Layout::Broadcast
+            | Layout::Sliced
+            | Layout::Reversed
+            | Layout::Deep => &[&[5, 7], &[7, 5], &[2, 4, 4], &[1, 1]],
         };
         shapes.iter().map(|shape| made(shape, Vec::new())).collect()
     },
@@ -116,7 +121,12 @@ fn shapes(layout: Layout) -> &'static [&'static [u64]] {
         Layout::Scalar => &[&[]],
         Layout::Empty => &[&[0], &[3, 0]],
         Layout::Large => &[&[(1 << 20) + 3]],
-        _ => &[&[1021], &[3, 5, 7], &[2, 3, 2, 5, 3]],
+        Layout::Contiguous
+        | Layout::Transposed
+        | Layout::Broadcast
+        | Layout::Sliced
+        | Layout::Reversed
+        | Layout::Deep => &[&[1021], &[3, 5, 7], &[2, 3, 2, 5, 3]],
     }
 }
 

@@ -42,7 +42,7 @@ static DOT: Contract = Contract {
             Layout::Empty => (EMPTY, EMPTY.len()),
             Layout::Scalar => (&[(&[], &[], &[], &[], 0)], 1),
             Layout::Large => (LARGE, LARGE.len()),
-            _ => (DOTS, 3),
+            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => (DOTS, 3),
         };
         some(all, count, rng).into_iter().map(problem).collect()
     },

@@ -44,7 +44,11 @@ static LEAPFROG: Contract = Contract {
             Layout::Empty => (EMPTY, 1),
             Layout::Scalar => (SCALAR, 1),
             Layout::Large => (LARGE, LARGE.len()),
-            _ => (&CHAINS[1..], 2),
+            Layout::Transposed
+            | Layout::Broadcast
+            | Layout::Sliced
+            | Layout::Reversed
+            | Layout::Deep => (&CHAINS[1..], 2),
         };
         let problem = |[chains, steps, extent]: [u64; 3]| Problem {
             inputs: op.operand_shapes(&[chains, extent]),

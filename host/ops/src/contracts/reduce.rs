@@ -127,7 +127,9 @@ pub(super) fn reductions(
         Layout::Empty => (empty, empty.len()),
         Layout::Scalar => (SCALAR, SCALAR.len()),
         Layout::Large => (LARGE, LARGE.len()),
-        _ => (&REDUCTIONS[..REDUCTIONS.len() - 1], 3),
+        Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
+            (&REDUCTIONS[..REDUCTIONS.len() - 1], 3)
+        }
     };
     let all: Vec<Reduction> = all.iter().copied().filter(usable).collect();
     some(&all, count, rng)

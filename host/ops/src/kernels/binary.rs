@@ -9,7 +9,6 @@ use super::element::{Cast, Complex, Register, by_float, by_integer, by_number, b
 use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
 use super::number::{Float, Integer, Number, Ring};
 use super::operand::{BLOCK, Operand};
-use crate::element::Element;
 use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
 
 /// As `by_register`, or another of its kind, in a register that holds the values of all integer operands.

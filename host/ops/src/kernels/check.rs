@@ -103,7 +103,9 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
             Gives::Operand => "the result must have the operand's type".to_owned(),
             Gives::Bool => format!("the result must be u8, not {}", out.dtype),
             Gives::Integer => format!("the result must be an integer, not {}", out.dtype),
-            _ => format!("the result must be a float, not {}", out.dtype),
+            Gives::Float | Gives::Real | Gives::Any => {
+                format!("the result must be a float, not {}", out.dtype)
+            }
         });
     }
     Ok(())

@@ -6,7 +6,6 @@ use super::Out;
 use super::element::{Odd, by_number};
 use super::elementwise::{Outcome, for_each_block, map};
 use super::operand::{BLOCK, Operand};
-use crate::element::Element;
 
 pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {

@@ -7,7 +7,6 @@ use super::element::{FromElement, Odd, Register, by_register};
 use super::elementwise::{Outcome, for_each_block};
 use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
-use crate::element::Element;
 
 pub(crate) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     let [axis] = ints(attrs, "axis") else {

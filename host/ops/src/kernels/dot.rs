@@ -1,7 +1,7 @@
 //! `dot`: products of matrices, tile by tile. Each tile of the operands is converted and packed, then multiplied.
 
 use gemm::{Parallelism, gemm};
-use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::dtype::{Class, DType};
 
 use super::element::Register;
 use super::elementwise::{Outcome, is_single};
@@ -25,15 +25,21 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
     let a = Matrices::new(a, batch, ints(attrs, "contract_a"));
     let b = Matrices::new(b, batch, ints(attrs, "contract_b"));
     let dtype = out.dtype;
-    if !dtype.is_float() {
-        return match dtype.size() {
-            8 => multiply(&a, &b, out, &read::<i64>, &integer_tile::<i64>),
-            _ => multiply(&a, &b, out, &read::<i32>, &integer_tile::<i32>),
-        };
+    match (dtype.class(), dtype.size()) {
+        (Some(Class::Unsigned | Class::Signed), 8) => {
+            multiply(&a, &b, out, &read::<i64>, &integer_tile::<i64>)
+        }
+        (Some(Class::Unsigned | Class::Signed), _) => {
+            multiply(&a, &b, out, &read::<i32>, &integer_tile::<i32>)
+        }
+        (Some(Class::Float), _) => {
+            let single = is_single(dtype);
+            let wide =
+                |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
+            multiply(&a, &b, out, &wide, &float_tile)
+        }
+        (Some(Class::Complex) | None, _) => Err(format!("it is not computed in {dtype}")),
     }
-    let single = is_single(dtype);
-    let wide = |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
-    multiply(&a, &b, out, &wide, &float_tile)
 }
 
 /// An operand as a batch of matrices: free axes by contracted axes, whichever order reads memory in stride.

@@ -247,99 +247,65 @@ macro_rules! complex_registers {
 }
 complex_registers!(f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
 
-/// Runs `$body` with `$R` naming the register that elements of `$dtype`, a real type, are computed in.
+/// Runs `$body` with `$R` naming the register that elements of `$dtype` are computed in, if their class says yes.
+macro_rules! by_class {
+    ($integers:ident $floats:ident $complex:ident, $dtype:expr, $R:ident => $body:expr) => {{
+        use $crate::{element::Element, kernels::element};
+        match Element::of($dtype) {
+            Ok(Element::U8) => element::arm!($integers, $dtype, $R = u8 => $body),
+            Ok(Element::U16) => element::arm!($integers, $dtype, $R = u16 => $body),
+            Ok(Element::U32) => element::arm!($integers, $dtype, $R = u32 => $body),
+            Ok(Element::U64) => element::arm!($integers, $dtype, $R = u64 => $body),
+            Ok(Element::S8) => element::arm!($integers, $dtype, $R = i8 => $body),
+            Ok(Element::S16) => element::arm!($integers, $dtype, $R = i16 => $body),
+            Ok(Element::S32) => element::arm!($integers, $dtype, $R = i32 => $body),
+            Ok(Element::S64) => element::arm!($integers, $dtype, $R = i64 => $body),
+            Ok(Element::F16 | Element::BF16 | Element::F32) => {
+                element::arm!($floats, $dtype, $R = f32 => $body)
+            }
+            Ok(Element::F64) => element::arm!($floats, $dtype, $R = f64 => $body),
+            Ok(Element::C64) => element::arm!($complex, $dtype, $R = element::Complex<f32> => $body),
+            Err(why) => Err(why),
+        }
+    }};
+}
+
+macro_rules! arm {
+    (yes, $dtype:expr, $R:ident = $register:ty => $body:expr) => {{
+        type $R = $register;
+        $body
+    }};
+    (no, $dtype:expr, $R:ident = $register:ty => $body:expr) => {
+        Err(format!("it is not computed in {}", $dtype))
+    };
+}
+
+/// As `by_class`, for real numbers.
 macro_rules! by_register {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $dtype {
-            dtype if dtype.is_integer() => $crate::kernels::element::by_integer!(dtype, $R => $body),
-            dtype => $crate::kernels::element::by_float!(dtype, $R => $body),
-        }
+        $crate::kernels::element::by_class!(yes yes no, $dtype, $R => $body)
     };
 }
 
-/// As `by_register`, for complex numbers too.
+/// As `by_class`, for all numbers.
 macro_rules! by_number {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $dtype {
-            DType::C64 => {
-                type $R = $crate::kernels::element::Complex<f32>;
-                $body
-            }
-            dtype => $crate::kernels::element::by_register!(dtype, $R => $body),
-        }
+        $crate::kernels::element::by_class!(yes yes yes, $dtype, $R => $body)
     };
 }
 
-/// As `by_register`, for floats only.
+/// As `by_class`, for floats only.
 macro_rules! by_float {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $crate::element::Element::of($dtype) {
-            Ok(Element::F16 | Element::BF16 | Element::F32) => {
-                type $R = f32;
-                $body
-            }
-            Ok(Element::F64) => {
-                type $R = f64;
-                $body
-            }
-            Ok(
-                Element::U8
-                | Element::U16
-                | Element::U32
-                | Element::U64
-                | Element::S8
-                | Element::S16
-                | Element::S32
-                | Element::S64
-                | Element::C64,
-            ) => Err(format!("it is not computed in {}", $dtype)),
-            Err(why) => Err(why),
-        }
+        $crate::kernels::element::by_class!(no yes no, $dtype, $R => $body)
     };
 }
 
-/// As `by_register`, for integers only.
+/// As `by_class`, for integers only.
 macro_rules! by_integer {
     ($dtype:expr, $R:ident => $body:expr) => {
-        match $crate::element::Element::of($dtype) {
-            Ok(Element::U8) => {
-                type $R = u8;
-                $body
-            }
-            Ok(Element::U16) => {
-                type $R = u16;
-                $body
-            }
-            Ok(Element::U32) => {
-                type $R = u32;
-                $body
-            }
-            Ok(Element::U64) => {
-                type $R = u64;
-                $body
-            }
-            Ok(Element::S8) => {
-                type $R = i8;
-                $body
-            }
-            Ok(Element::S16) => {
-                type $R = i16;
-                $body
-            }
-            Ok(Element::S32) => {
-                type $R = i32;
-                $body
-            }
-            Ok(Element::S64) => {
-                type $R = i64;
-                $body
-            }
-            Ok(Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64) => {
-                Err(format!("it is not computed in {}", $dtype))
-            }
-            Err(why) => Err(why),
-        }
+        $crate::kernels::element::by_class!(yes no no, $dtype, $R => $body)
     };
 }
 
-pub(super) use {by_float, by_integer, by_number, by_register};
+pub(super) use {arm, by_class, by_float, by_integer, by_number, by_register};

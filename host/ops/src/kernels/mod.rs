@@ -131,7 +131,9 @@ impl Kernel {
             }
             (Kernel::Product(f), [a, b]) => f(a, b, out, attrs),
             (Kernel::Whole(f), _) => f(op.name, inputs, outputs),
-            _ => Err("wrong number of operands".to_owned()),
+            (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
+                Err("wrong number of operands".to_owned())
+            }
         }
     }
 }

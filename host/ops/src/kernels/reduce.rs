@@ -14,7 +14,6 @@ use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use super::{Out, View};
-use crate::element::Element;
 
 /// Elements that fold before they merge with those before them.
 const STRETCH: u64 = 1 << 16;

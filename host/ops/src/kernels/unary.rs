@@ -9,7 +9,6 @@ use super::math::erf_inv_of_nx;
 pub(crate) use super::math::{acosh, inverse_of_erf, rsqrt, sigmoid};
 use super::number::{Integer, Number, Ring};
 use super::operand::Operand;
-use crate::element::Element;
 
 macro_rules! kernels {
     ($($name:ident: |$x:ident, $out:ident| $body:expr;)*) => { $(

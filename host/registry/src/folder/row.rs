@@ -131,7 +131,7 @@ impl Step {
         let defines = self.defines.iter().flat_map(|(_, text)| text.expressions());
         let push = self.push.iter().filter_map(|push| match &push.value {
             Value::Integer(expression) => Some(expression),
-            _ => None,
+            Value::Float(_) | Value::Attribute(_) => None,
         });
         let constants = self.constants.iter().map(|(_, expression)| expression);
         let list = defines.chain(push).chain(&self.groups).chain(constants);

@@ -53,6 +53,7 @@ impl Runtime {
             Ok((mut table, changes)) => {
                 self.edit(&mut table, &current, &mut reports);
                 let edited = edited_since(&current, &table);
+                let mut moves = Vec::new();
                 for change in &changes {
                     match change {
                         Change::Kept(pack, why) => reports.push((
@@ -69,20 +70,15 @@ impl Runtime {
                         Change::Rejected(why) => {
                             reports.push((EventKind::Rejected, None, None, format!("the pack {why}")));
                         }
-                        _ => {}
+                        Change::Added(_)
+                        | Change::Replaced(_)
+                        | Change::Removed(_)
+                        | Change::Registry => moves.push(change),
                     }
                 }
-                let stays = |change: &&Change| {
-                    matches!(
-                        change,
-                        Change::Kept(..) | Change::Gone(_) | Change::Rejected(_)
-                    )
-                };
-                let moves = changes.iter().filter(|change| !stays(change));
-                let moves: Vec<&Change> = moves.collect();
                 if !moves.is_empty() || !edited.is_empty() {
                     let table = self.publish(table);
-                    events.extend(moves.into_iter().map(|change| told(change, &table)));
+                    events.extend(moves.into_iter().filter_map(|change| told(change, &table)));
                     events.extend(edited.into_iter().map(|(pack, file)| {
                         let message = format!("pack {pack} serves the edited {file}");
                         Event {
@@ -331,7 +327,8 @@ impl Runtime {
 /// Kind, pack, file and text of what may have to be told.
 type Report = (EventKind, Option<String>, Option<String>, String);
 
-fn told(change: &Change, table: &Table) -> Event {
+/// What happened with a change that is in force.
+fn told(change: &Change, table: &Table) -> Option<Event> {
     let version = |id: &String| {
         let pack = table.packs.iter().find(|pack| pack.id == *id);
         pack.map_or(String::new(), |pack| {
@@ -361,16 +358,17 @@ fn told(change: &Change, table: &Table) -> Event {
             Some(id),
             format!("pack {id} no longer serves"),
         ),
-        _ => (
+        Change::Kept(..) | Change::Gone(_) | Change::Rejected(_) => return None,
+        Change::Registry => (
             EventKind::RegistryReplaced,
             None,
             "the registry file changed and is in force".to_owned(),
         ),
     };
-    Event {
+    Some(Event {
         pack: pack.cloned(),
         ..Event::new(kind, table.generation, message)
-    }
+    })
 }
 
 /// Pack and name of every source that is served with another text than before, by packs whose files stayed.
