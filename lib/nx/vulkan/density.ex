@@ -44,8 +44,7 @@ if Code.ensure_loaded?(Nx) do
       type = validate!(fun, d, opts)
 
       with {:ok, device} <- opts[:device] |> Device.validate!() |> Device.fetch() |> native(),
-           %{kind: kind, features: features} =
-             NativeV.device_info(device),
+           %{kind: kind, features: features} = NativeV.device_info(device),
            subgroups = "subgroup_arithmetic" in features,
            {:ok, %{data: data} = source} <- source(fun, d, [subgroups: subgroups] ++ opts) do
         with {:ok, module} <- native(NativeV.module_of(device, source.glsl, true)),
