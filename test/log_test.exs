@@ -1,3 +1,5 @@
+Code.require_file("support/vm.exs", __DIR__)
+
 defmodule Nx.Vulkan.LogTest do
   use ExUnit.Case, async: true
 
@@ -27,7 +29,7 @@ defmodule Nx.Vulkan.LogTest do
             end
 
             Nx.Vulkan.Device.fetch!(:auto)
-            %{target: "nx_vulkan", domain: [:nx_vulkan | _]} = heard.(:error, "nx_vulkan: the pack ")
+            %{target: "nx_vulkan", domain: [:elixir, :nx_vulkan]} = heard.(:error, "nx_vulkan: the pack ")
             heard.(:warning, "nx_vulkan: ")
 
             # What is said while nobody is there is told to who comes.
@@ -35,6 +37,11 @@ defmodule Nx.Vulkan.LogTest do
             :sys.suspend(old)
             File.write!(Path.join(folder, "registry.toml"), "schema = 2")
             Nx.Vulkan.Dev.reload()
+            wait = fn wait ->
+              {:messages, messages} = Process.info(old, :messages)
+              :nx_vulkan_log in messages or wait.(wait)
+            end
+            wait.(wait)
             true = Process.exit(old, :kill)
             heard.(:error, "nx_vulkan: ")
 

@@ -40,8 +40,8 @@ defmodule Nx.Vulkan do
 
   ## Log
 
-  What the library and its packs say goes to `Logger` under the domain `[:nx_vulkan]`, with `:target` as metadata: `nx_vulkan`,
-  the id of a pack, or `vulkan validation`. Where the application is not started it goes to standard error.
+  What the library and its packs say goes to `Logger` under the domain `[:elixir, :nx_vulkan]`, with `:target` as metadata:
+  `nx_vulkan`, the id of a pack, or `vulkan validation`. Where the application is not started it goes to standard error.
 
   ## Telemetry
 
