@@ -75,13 +75,11 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
         Format::Types => Types::parse(text)
             .map(drop)
             .map_err(|mistake| types_mistake(text, mistake)),
-        Format::Condition => Condition::parse(text)
-            .map(drop)
-            .map_err(|(at, message)| Mistake {
-                code: Code::Condition,
-                at: Some(at),
-                message,
-            }),
+        Format::Condition => Condition::parse(text).map(drop).map_err(|wrong| Mistake {
+            code: Code::Condition,
+            at: Some(wrong.span),
+            message: wrong.message,
+        }),
         Format::Feature if Features::from_name(text).is_some() => Ok(()),
         Format::Feature => {
             let known = Features(u64::MAX).names();

@@ -14,6 +14,7 @@ mod diagnostic;
 mod discover;
 mod document;
 mod driver;
+mod expression;
 pub mod folder;
 mod format;
 #[doc(hidden)]

@@ -3,10 +3,7 @@
 //! `docs/code-free-packs.md` is the format. [`Table::parse`] and [`Expression::parse`] take any text, and
 //! [`Table::plan`] any request, without a panic.
 
-mod evaluate;
-mod expression;
 mod files;
-mod parser;
 mod plan;
 mod reader;
 mod row;
@@ -17,7 +14,7 @@ mod tests;
 mod text;
 mod types;
 
-pub use expression::{Expression, Mistake};
+pub use super::expression::{Expression, Mistake};
 
 use super::{
     identity::Identity,

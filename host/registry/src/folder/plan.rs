@@ -1,10 +1,7 @@
 //! From a row and a request to a plan, a decline, or a wish for other operands; what has no number is declined.
 
-use super::{
-    evaluate::{desc, elements},
-    expression::Tensor,
-    row::{Bound, Number, Push, Row, Step, Types, Value},
-};
+use super::row::{Bound, Number, Push, Row, Step, Types, Value};
+use crate::expression::{Tensor, desc, elements};
 use nx_vulkan_abi::{
     Access, AttrKind, BufArg, Define, Dispatch, Fault, Features, InputAs, Outcome, Plan, Reply,
     Request, ShaderVariant, SpecConst, TensorDesc, glsl,

@@ -1,9 +1,7 @@
 //! The kernels of a code-free pack as they stand in its table, checked as far as they can be without a request.
 
-use super::{
-    expression::{Expression, Tensor},
-    text::Text,
-};
+use super::text::Text;
+use crate::expression::{Expression, Tensor};
 use nx_vulkan_abi::{Access, DType, DTypeSet, Features, Numerics};
 
 /// One `[[kernel]]`.

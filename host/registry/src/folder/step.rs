@@ -1,13 +1,15 @@
 //! The steps of a kernel in `pack.toml`: one stands in the kernel's own table, several in `[[kernel.step]]`.
 
 use super::{
-    expression::{Expression, Mistake, tensor},
     plan::usual_access,
     row::{Binding, Bound, Number, Push, Step, Value},
     table::{MAX_ENTRIES, Sheet},
     text::Text,
 };
-use crate::diagnostic::did_you_mean;
+use crate::{
+    diagnostic::did_you_mean,
+    expression::{Expression, Mistake, tensor},
+};
 use nx_vulkan_abi::Access;
 use nx_vulkan_abi::plan::MAX_BINDINGS;
 use std::ops::Range;

@@ -2,12 +2,16 @@
 
 use super::{
     Table, VERSION,
-    expression::{self, Expression, Mistake, Names},
     reader::Reader,
     row::{Condition, Row},
     step,
 };
-use crate::{MAX_RANK, NUMERICS, diagnostic::SourceText, is_pack_id, is_printable};
+use crate::{
+    MAX_RANK, NUMERICS,
+    diagnostic::SourceText,
+    expression::{self, Expression, Mistake, Names},
+    is_pack_id, is_printable,
+};
 use nx_vulkan_abi::Numerics;
 use semver::Version;
 use std::{borrow::Cow, ops::Range, path::Path};

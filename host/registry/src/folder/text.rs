@@ -1,9 +1,6 @@
 //! Texts of `pack.toml` with expressions and element types in braces: `{elems}`, `{a.storage}`; `{{` is a brace.
 
-use super::{
-    evaluate::desc,
-    expression::{Expression, Mistake, Names, Tensor, tensor},
-};
+use crate::expression::{Expression, Mistake, Names, Tensor, desc, tensor};
 use nx_vulkan_abi::{Request, glsl};
 
 /// A text with holes.

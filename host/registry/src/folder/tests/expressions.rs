@@ -71,27 +71,24 @@ fn expressions_follow_the_usual_rules() {
 #[test]
 fn what_has_no_value_says_why() {
     let cases = [
-        ("1 / (elems - 3)", "a division by zero"),
-        ("5 % 0", "a division by zero"),
-        ("ceil_div(5, 0)", "a division by zero"),
-        ("a.dim[2]", "the shape has 2 entries, and none at 2"),
-        (
-            "a.stride[-3]",
-            "the list of strides has 2 entries, and none at -3",
-        ),
+        ("1 / (elems - 3)", "it divides by zero"),
+        ("5 % 0", "it divides by zero"),
+        ("ceil_div(5, 0)", "it divides by zero"),
+        ("a.dim[2]", "a has no axis 2, its rank is 2"),
+        ("a.stride[-3]", "a has no axis -3, its rank is 2"),
         (
             "a.dim[attr.k]",
-            "the shape has 2 entries, and none at -9223372036854775808",
+            "a has no axis -9223372036854775808, its rank is 2",
         ),
-        ("b.elems", "the request has 1 operands"),
-        ("out1.rank", "the request has 1 results"),
+        ("b.elems", "the request has no b"),
+        ("out1.rank", "the request has no out1"),
         ("attr.axes", "attribute `axes` has 2 integers"),
         ("attr.gone", "the request has no attribute `gone`"),
         (
             "device.max_groups[3]",
             "`max_groups` has 3 entries, and none at 3",
         ),
-        ("attr.k * attr.k * attr.k", "a number too large"),
+        ("attr.k * attr.k * attr.k", "its numbers become too large"),
     ];
     for (text, why) in cases {
         assert_eq!(value(text), Err(format!("`{text}`: {why}")));
@@ -126,7 +123,7 @@ fn an_expression_that_is_wrong_is_placed() {
         ("sqrt(3)", 0, "there is no function `sqrt`"),
         ("q.elems", 0, "there is nothing called `q`"),
         ("in16.elems", 0, "there is nothing called `in16`"),
-        ("1e5", 0, "this is not an integer"),
+        ("1e5", 0, "expected a whole number of 64 bits"),
         (
             "device.speed",
             7,

@@ -2,7 +2,7 @@
 //!
 //! Every number of a request counts as hostile. Arithmetic is checked in 128 bits, so nothing wraps.
 
-use super::expression::{Expression, Field, LIMITS, Node, Op, Tensor};
+use super::{Expression, FIELDS, Field, LIMITS, Node, Op, Tensor};
 use nx_vulkan_abi::{AttrKind, DeviceInfo, Request, TensorDesc};
 
 impl Expression {
@@ -14,6 +14,28 @@ impl Expression {
     pub fn evaluate(&self, request: &Request<'_>) -> Result<i128, String> {
         value(&self.root, request).map_err(|why| format!("`{}`: {why}", self.text))
     }
+
+    /// The properties of tensors that it reads, each once and with its value: `a.rank is 2, a.dim[-1] is 1000`.
+    pub(crate) fn facts(&self, request: &Request<'_>) -> String {
+        let mut facts: Vec<String> = Vec::new();
+        self.root.visit(&mut |node| {
+            let Node::Tensor(tensor, field, at) = node else {
+                return;
+            };
+            let name = FIELDS
+                .iter()
+                .find(|row| row.1 == *field)
+                .map_or("", |row| row.0);
+            let at = at.as_ref().map(|at| value(at, request).unwrap_or_default());
+            let at = at.map_or(String::new(), |at| format!("[{at}]"));
+            let value = value(node, request).unwrap_or_default();
+            let fact = format!("{tensor}.{name}{at} is {value}");
+            if !facts.contains(&fact) {
+                facts.push(fact);
+            }
+        });
+        facts.join(", ")
+    }
 }
 
 fn value(node: &Node, request: &Request<'_>) -> Result<i128, String> {
@@ -23,13 +45,13 @@ fn value(node: &Node, request: &Request<'_>) -> Result<i128, String> {
         Node::Named(node) => of(node),
         Node::Tensor(tensor, field, index) => {
             let index = index.as_ref().map(|index| of(index)).transpose()?;
-            property(desc(*tensor, request)?, *field, index)
+            property(desc(*tensor, request)?, *tensor, *field, index)
         }
         Node::Attr(name, index) => {
             let ints = integers(name, request)?;
             let index = index.as_ref().map(|index| of(index)).transpose()?;
             match index {
-                Some(index) => element(ints, index, &format!("attribute `{name}`")),
+                Some(index) => entry(ints, index, &format!("attribute `{name}`")),
                 None if ints.len() == 1 => Ok(ints[0].into()),
                 None => Err(format!("attribute `{name}` has {} integers", ints.len())),
             }
@@ -53,7 +75,7 @@ fn value(node: &Node, request: &Request<'_>) -> Result<i128, String> {
 fn binary(op: Op, a: i128, b: i128) -> Result<i128, String> {
     let divides = matches!(op, Op::Divide | Op::CeilDivide | Op::Remainder);
     if divides && b == 0 {
-        return Err("a division by zero".to_owned());
+        return Err("it divides by zero".to_owned());
     }
     let result = match op {
         Op::Add => a.checked_add(b),
@@ -89,21 +111,20 @@ fn most(
 }
 
 /// The operand or result, or that the request has none.
-pub(super) fn desc<'r>(
+pub(crate) fn desc<'r>(
     tensor: Tensor,
     request: &'r Request<'_>,
 ) -> Result<&'r TensorDesc<'r>, String> {
-    let (list, index, what) = match tensor {
-        Tensor::Input(index) => (&request.inputs, index, "operand"),
-        Tensor::Output(index) => (&request.outputs, index, "result"),
+    let (list, index) = match tensor {
+        Tensor::Input(index) => (&request.inputs, index),
+        Tensor::Output(index) => (&request.outputs, index),
     };
-    list.as_slice()
-        .get(index as usize)
-        .ok_or_else(|| format!("the request has {} {what}s", list.len()))
+    let found = list.as_slice().get(index as usize);
+    found.ok_or_else(|| format!("the request has no {tensor}"))
 }
 
 /// Number of elements; the request's own product may wrap.
-pub(super) fn elements(desc: &TensorDesc<'_>) -> Result<i128, String> {
+pub(crate) fn elements(desc: &TensorDesc<'_>) -> Result<i128, String> {
     let product = |product: i128, &extent: &u64| product.checked_mul(extent.into());
     if desc.shape.as_slice().contains(&0) {
         return Ok(0);
@@ -111,8 +132,17 @@ pub(super) fn elements(desc: &TensorDesc<'_>) -> Result<i128, String> {
     desc.shape.iter().try_fold(1, product).ok_or_else(overflow)
 }
 
-fn property(desc: &TensorDesc<'_>, field: Field, index: Option<i128>) -> Result<i128, String> {
+fn property(
+    desc: &TensorDesc<'_>,
+    tensor: Tensor,
+    field: Field,
+    index: Option<i128>,
+) -> Result<i128, String> {
     let index = index.unwrap_or(0);
+    let no_axis = || {
+        let rank = desc.rank();
+        format!("{tensor} has no axis {index}, its rank is {rank}")
+    };
     match field {
         Field::Elements => elements(desc),
         Field::Rank => Ok(desc.shape.len() as i128),
@@ -120,22 +150,24 @@ fn property(desc: &TensorDesc<'_>, field: Field, index: Option<i128>) -> Result<
         Field::Bytes => Ok(desc.storage_len.into()),
         Field::Size => Ok(desc.dtype.size().into()),
         Field::Contiguous => Ok(desc.is_contiguous().into()),
-        Field::Dim => element(desc.shape.as_slice(), index, "the shape"),
-        Field::Stride => element(desc.strides.as_slice(), index, "the list of strides"),
+        Field::Dim => element(desc.shape.as_slice(), index).ok_or_else(no_axis),
+        Field::Stride => element(desc.strides.as_slice(), index).ok_or_else(no_axis),
     }
 }
 
 /// The element at `index`, which counts from the end when it is negative.
-fn element<T: Copy + Into<i128>>(list: &[T], index: i128, what: &str) -> Result<i128, String> {
-    let length = list.len() as i128;
-    let at = if index < 0 {
-        index.checked_add(length)
-    } else {
-        Some(index)
+fn element<T: Copy + Into<i128>>(list: &[T], index: i128) -> Option<i128> {
+    let at = match index < 0 {
+        true => index.checked_add(list.len() as i128)?,
+        false => index,
     };
-    let found = at.and_then(|at| list.get(usize::try_from(at).ok()?));
-    let found = found.ok_or_else(|| format!("{what} has {length} entries, and none at {index}"));
-    found.map(|value| (*value).into())
+    list.get(usize::try_from(at).ok()?)
+        .map(|value| (*value).into())
+}
+
+fn entry<T: Copy + Into<i128>>(list: &[T], index: i128, what: &str) -> Result<i128, String> {
+    let length = list.len();
+    element(list, index).ok_or_else(|| format!("{what} has {length} entries, and none at {index}"))
 }
 
 fn integers<'r>(name: &str, request: &'r Request<'_>) -> Result<&'r [i64], String> {
@@ -147,7 +179,7 @@ fn integers<'r>(name: &str, request: &'r Request<'_>) -> Result<&'r [i64], Strin
 }
 
 fn device(device: &DeviceInfo<'_>, limit: &str, index: Option<i128>) -> Result<i128, String> {
-    let list = |list: &[u32; 3]| element(list, index.unwrap_or(0), &format!("`{limit}`"));
+    let list = |list: &[u32; 3]| entry(list, index.unwrap_or(0), &format!("`{limit}`"));
     Ok(match limit {
         "vendor" => device.vendor.into(),
         "kind" => device.kind.0.into(),
@@ -165,5 +197,5 @@ fn device(device: &DeviceInfo<'_>, limit: &str, index: Option<i128>) -> Result<i
 }
 
 fn overflow() -> String {
-    "a number too large".to_owned()
+    "its numbers become too large".to_owned()
 }

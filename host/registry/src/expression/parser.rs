@@ -1,70 +1,96 @@
 //! How expressions are written: a parser by precedence, which takes any text and stops at the first mistake.
 
-use super::expression::{FUNCTIONS, Field, LIMITS, Mistake, Names, Node, Op, Tensor, tensor};
+use super::{Expression, Field, LIMITS, Language, Mistake, Names, Node, Op, PACK, RULE, Tensor};
 use crate::diagnostic::did_you_mean;
 use std::ops::Range;
 
-/// Characters of one expression.
-const MAX_LENGTH: usize = 1024;
 /// Parentheses, calls and signs inside each other.
 const MAX_DEPTH: usize = 48;
 
-const FIELDS: &[(&str, Field)] = &[
-    ("elems", Field::Elements),
-    ("rank", Field::Rank),
-    ("offset", Field::Offset),
-    ("bytes", Field::Bytes),
-    ("size", Field::Size),
-    ("contiguous", Field::Contiguous),
-    ("dim", Field::Dim),
-    ("stride", Field::Stride),
-];
+const COMPARISON: u8 = 3;
+pub(super) const SUM: u8 = 4;
 
 /// Binary operators with their precedence; the higher binds tighter. A prefix of another comes after it.
 const OPERATORS: &[(&str, Op, u8)] = &[
     ("||", Op::Or, 1),
     ("&&", Op::And, 2),
-    ("==", Op::Equal, 3),
-    ("!=", Op::NotEqual, 3),
-    ("<=", Op::LessEqual, 3),
-    (">=", Op::GreaterEqual, 3),
-    ("<", Op::Less, 3),
-    (">", Op::Greater, 3),
-    ("+", Op::Add, 4),
-    ("-", Op::Subtract, 4),
+    ("==", Op::Equal, COMPARISON),
+    ("!=", Op::NotEqual, COMPARISON),
+    ("<=", Op::LessEqual, COMPARISON),
+    (">=", Op::GreaterEqual, COMPARISON),
+    ("<", Op::Less, COMPARISON),
+    (">", Op::Greater, COMPARISON),
+    ("+", Op::Add, SUM),
+    ("-", Op::Subtract, SUM),
     ("*", Op::Multiply, 5),
     ("/", Op::Divide, 5),
     ("%", Op::Remainder, 5),
 ];
 
-/// The tree of `text`.
+/// The tree of an expression in `pack.toml`.
 pub(super) fn parse(text: &str, names: &Names) -> Result<Node, Mistake> {
-    if text.len() > MAX_LENGTH {
-        let message = format!("an expression has at most {MAX_LENGTH} characters");
-        return Err(mistake(0..text.len(), message));
-    }
-    let mut parser = Parser {
-        text,
-        at: 0,
-        depth: 0,
-        names,
-    };
-    let root = parser.binary(0)?;
-    parser.space();
-    if parser.at < text.len() {
-        return Err(parser.unexpected("an operator or the end"));
-    }
+    let mut parser = Parser::new(text, &PACK, names)?;
+    let root = parser.inner()?;
+    parser.end("an operator or the end")?;
     Ok(root)
+}
+
+/// A comparison as `registry.toml` has it.
+pub(crate) fn condition(text: &str) -> Result<Expression, Mistake> {
+    let names = Names::new();
+    let mut parser = Parser::new(text, &RULE, &names)?;
+    let left = parser.inner()?;
+    let Some((symbol, op, COMPARISON)) = parser.operator(COMPARISON) else {
+        return Err(parser.unexpected("one of == != < <= > >="));
+    };
+    parser.at += symbol;
+    let right = parser.inner()?;
+    parser.end("the end; a second condition is a second entry of the list")?;
+    let root = Node::Binary(op, Box::new(left), Box::new(right));
+    Ok(Expression::new(text, root))
 }
 
 struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    language: &'static Language,
     names: &'a Names,
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, language: &'static Language, names: &'a Names) -> Result<Self, Mistake> {
+        let Language {
+            text: what,
+            longest,
+            ..
+        } = language;
+        if text.len() > *longest {
+            let message = format!("{what} has at most {longest} characters");
+            return Err(mistake(0..text.len(), message));
+        }
+        Ok(Parser {
+            text,
+            at: 0,
+            depth: 0,
+            language,
+            names,
+        })
+    }
+
+    fn end(&mut self, wanted: &str) -> Result<(), Mistake> {
+        self.space();
+        match self.at < self.text.len() {
+            true => Err(self.unexpected(wanted)),
+            false => Ok(()),
+        }
+    }
+
+    /// What may stand in parentheses.
+    fn inner(&mut self) -> Result<Node, Mistake> {
+        self.binary(self.language.weakest)
+    }
+
     fn binary(&mut self, weakest: u8) -> Result<Node, Mistake> {
         let mut left = self.unary()?;
         while let Some((symbol, op, strength)) = self.operator(weakest) {
@@ -89,10 +115,10 @@ impl<'a> Parser<'a> {
         }
         let node = if self.takes("-") {
             Node::Negate(Box::new(self.unary()?))
-        } else if self.takes("!") {
+        } else if self.language.weakest == 0 && self.takes("!") {
             Node::Not(Box::new(self.unary()?))
         } else if self.takes("(") {
-            let inner = self.binary(0)?;
+            let inner = self.inner()?;
             self.expect(")")?;
             inner
         } else {
@@ -108,10 +134,13 @@ impl<'a> Parser<'a> {
         let word = self.word();
         let first = word.bytes().next();
         match first {
-            None => Err(self.unexpected("a number or a name")),
-            Some(b'0'..=b'9') => match word.parse() {
-                Ok(number) => Ok(Node::Number(number)),
-                Err(_) => Err(mistake(start..self.at, "this is not an integer")),
+            None => Err(self.unexpected(self.language.value)),
+            Some(b'0'..=b'9') => match word.replace('_', "").parse::<u64>() {
+                Ok(number) => Ok(Node::Number(number.into())),
+                Err(_) => Err(mistake(
+                    start..self.at,
+                    "expected a whole number of 64 bits",
+                )),
             },
             Some(_) if self.takes("(") => self.call(word, start..start + word.len()),
             Some(_) => self.name(word, start),
@@ -119,16 +148,17 @@ impl<'a> Parser<'a> {
     }
 
     fn call(&mut self, name: &str, span: Range<usize>) -> Result<Node, Mistake> {
-        if !FUNCTIONS.contains(&name) {
-            let hint = did_you_mean(name, FUNCTIONS.iter().copied());
+        let known = self.language.functions;
+        if !known.contains(&name) {
+            let hint = did_you_mean(name, known.iter().copied());
             return Err(mistake(
                 span,
                 format!("there is no function `{name}`{hint}"),
             ));
         }
-        let mut arguments = vec![self.binary(0)?];
+        let mut arguments = vec![self.inner()?];
         while self.takes(",") {
-            arguments.push(self.binary(0)?);
+            arguments.push(self.inner()?);
         }
         self.expect(")")?;
         let count = arguments.len();
@@ -161,37 +191,50 @@ impl<'a> Parser<'a> {
         if let Some(named) = self.names.get(word) {
             return Ok(Node::Named(named.root.clone()));
         }
-        if word == "attr" {
-            let attr = self.member("an attribute's name")?.to_owned();
-            return if self.takes(".") {
-                let at = self.at;
-                match self.word() {
-                    "len" => Ok(Node::AttrLength(attr)),
-                    _ => Err(mistake(at..self.at, "an attribute has only `len`")),
-                }
-            } else {
-                Ok(Node::Attr(attr, self.index()?))
-            };
+        if self.language.owners.contains(&word) {
+            return self.property(word);
         }
-        if word == "device" {
+        let Language {
+            tensor,
+            tensors,
+            owners,
+            functions,
+            ..
+        } = self.language;
+        let Some(tensor) = tensor(word) else {
+            let known = ["elems", "out"].iter().chain(*owners).chain(*functions);
+            let known = known.copied().chain(self.names.keys().map(String::as_str));
+            let hint = match did_you_mean(word, known) {
+                hint if hint.is_empty() => format!("; {tensors}"),
+                hint => hint,
+            };
+            let message = format!("there is nothing called `{word}`{hint}");
+            return Err(mistake(span, message));
+        };
+        let fields = self.language.fields;
+        let (field, name) = self.one_of(word, fields.iter().map(|row| row.0))?;
+        let field = fields[field].1;
+        let index = self.index_of(name, matches!(field, Field::Dim | Field::Stride))?;
+        Ok(Node::Tensor(tensor, field, index))
+    }
+
+    /// A limit of the device, an attribute or its length.
+    fn property(&mut self, owner: &str) -> Result<Node, Mistake> {
+        if owner == "device" {
             let names = LIMITS.iter().map(|row| row.0);
-            let (limit, name) = self.one_of("device", names)?;
+            let (limit, name) = self.one_of(owner, names)?;
             let index = self.index_of(name, LIMITS[limit].1)?;
             return Ok(Node::Device(limit, index));
         }
-        let Some(tensor) = tensor(word) else {
-            let known = ["elems", "attr", "device", "out"].into_iter();
-            let known = known.chain(self.names.keys().map(String::as_str));
-            let hint = did_you_mean(word, known.chain(FUNCTIONS.iter().copied()));
-            return Err(mistake(
-                span,
-                format!("there is nothing called `{word}`{hint}"),
-            ));
-        };
-        let (field, name) = self.one_of(word, FIELDS.iter().map(|row| row.0))?;
-        let field = FIELDS[field].1;
-        let index = self.index_of(name, matches!(field, Field::Dim | Field::Stride))?;
-        Ok(Node::Tensor(tensor, field, index))
+        let attr = self.member("an attribute's name")?.to_owned();
+        if !self.takes(".") {
+            return Ok(Node::Attr(attr, self.index()?));
+        }
+        let at = self.at;
+        match self.word() {
+            "len" => Ok(Node::AttrLength(attr)),
+            _ => Err(mistake(at..self.at, "an attribute has only `len`")),
+        }
     }
 
     /// `.name`, one of those known; its number and itself.
@@ -240,7 +283,7 @@ impl<'a> Parser<'a> {
         if !self.takes("[") {
             return Ok(None);
         }
-        let index = self.binary(0)?;
+        let index = self.inner()?;
         self.expect("]")?;
         Ok(Some(Box::new(index)))
     }

@@ -1,7 +1,12 @@
-//! Integer expressions of `pack.toml` as trees; how they are written and what they come to is in other files.
+//! Integer expressions of `pack.toml` and `registry.toml` as trees; how they are written and what they come to is in
+//! other files.
 
-use super::parser;
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+mod evaluate;
+mod parser;
+
+pub(super) use evaluate::{desc, elements};
+pub(super) use parser::condition;
+use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc};
 
 /// Operands, and as many results, that can be named.
 pub(super) const MAX_TENSORS: u32 = 16;
@@ -99,7 +104,59 @@ pub(super) const LIMITS: &[(&str, bool)] = &[
     ("max_groups", true),
 ];
 
-pub(super) const FUNCTIONS: &[&str] = &["ceil", "ceil_div", "min", "max"];
+const FIELDS: &[(&str, Field)] = &[
+    ("rank", Field::Rank),
+    ("dim", Field::Dim),
+    ("elems", Field::Elements),
+    ("offset", Field::Offset),
+    ("bytes", Field::Bytes),
+    ("size", Field::Size),
+    ("contiguous", Field::Contiguous),
+    ("stride", Field::Stride),
+];
+
+/// What the expressions of one file may name.
+#[derive(Debug)]
+struct Language {
+    /// As messages call a text, and its most characters.
+    text: &'static str,
+    longest: usize,
+    /// Precedence of the weakest operator inside parentheses.
+    weakest: u8,
+    /// What a value is, and which tensors there are, for messages.
+    value: &'static str,
+    tensors: &'static str,
+    tensor: fn(&str) -> Option<Tensor>,
+    fields: &'static [(&'static str, Field)],
+    /// Further words with members.
+    owners: &'static [&'static str],
+    functions: &'static [&'static str],
+}
+
+static PACK: Language = Language {
+    text: "an expression",
+    longest: 1024,
+    weakest: 0,
+    value: "a number or a name",
+    tensors: "operands are `a` to `p` or `in0` to `in15`, results `out` or `out0` to `out15`",
+    tensor,
+    fields: FIELDS,
+    owners: &["attr", "device"],
+    functions: &["ceil", "ceil_div", "min", "max"],
+};
+
+/// The sides of a condition in `registry.toml`.
+static RULE: Language = Language {
+    text: "a condition",
+    longest: 256,
+    weakest: parser::SUM,
+    value: "a number or a tensor, such as `a.rank >= 2`, `a.dim[-1] % 16 == 0` or `elems >= 65536`",
+    tensors: "`a` to `h` are the inputs, `out` the result, `elems` its elements",
+    tensor: |name| tensor(name).filter(|_| matches!(name.as_bytes(), b"out" | [b'a'..=b'h'])),
+    fields: FIELDS.split_at(3).0,
+    owners: &[],
+    functions: &[],
+};
 
 impl Expression {
     /// Parses `text`; any text gives an expression or a mistake.
@@ -111,31 +168,49 @@ impl Expression {
     }
 
     pub(super) fn parse_with(text: &str, names: &Names) -> Result<Expression, Mistake> {
-        let root = parser::parse(text, names)?;
-        Ok(Expression {
+        parser::parse(text, names).map(|root| Expression::new(text, root))
+    }
+
+    fn new(text: &str, root: Node) -> Expression {
+        Expression {
             text: text.trim().to_owned(),
             root: Arc::new(root),
-        })
+        }
     }
 
     /// Whether it reads that property of a tensor, directly or through a name.
     pub(super) fn reads(&self, tensor: Tensor, field: Field) -> bool {
-        self.root.reads(tensor, field)
+        let mut found = false;
+        self.root.visit(&mut |node| {
+            found |= matches!(node, Node::Tensor(own, what, _) if (*own, *what) == (tensor, field));
+        });
+        found
     }
 }
 
 impl Node {
-    fn reads(&self, tensor: Tensor, field: Field) -> bool {
-        let inner = |node: &Node| node.reads(tensor, field);
-        let index = |index: &Option<Box<Node>>| index.as_ref().is_some_and(|node| inner(node));
+    /// Itself, and every node that it is made of.
+    fn visit<'n>(&'n self, see: &mut impl FnMut(&'n Node)) {
+        see(self);
         match self {
-            Node::Number(_) | Node::AttrLength(_) => false,
-            Node::Named(node) => inner(node),
-            Node::Tensor(own, what, at) => (*own == tensor && *what == field) || index(at),
-            Node::Attr(_, at) | Node::Device(_, at) => index(at),
-            Node::Negate(node) | Node::Not(node) => inner(node),
-            Node::Binary(_, left, right) => inner(left) || inner(right),
-            Node::Least(list) | Node::Most(list) => list.iter().any(inner),
+            Node::Number(_) | Node::AttrLength(_) => {}
+            Node::Named(node) => node.visit(see),
+            Node::Tensor(.., at) | Node::Attr(_, at) | Node::Device(_, at) => {
+                at.iter().for_each(|node| node.visit(see));
+            }
+            Node::Negate(node) | Node::Not(node) => node.visit(see),
+            Node::Binary(_, left, right) => [left, right].into_iter().for_each(|n| n.visit(see)),
+            Node::Least(list) | Node::Most(list) => list.iter().for_each(|node| node.visit(see)),
+        }
+    }
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tensor::Input(index) => write!(f, "{}", char::from(b'a' + *index as u8)),
+            Tensor::Output(0) => f.write_str("out"),
+            Tensor::Output(index) => write!(f, "out{index}"),
         }
     }
 }
@@ -164,6 +239,10 @@ pub(super) fn is_free(name: &str) -> bool {
         .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && tensor(name).is_none()
-        && !["elems", "attr", "device"].contains(&name)
-        && !FUNCTIONS.contains(&name)
+        && name != "elems"
+        && !PACK
+            .owners
+            .iter()
+            .chain(PACK.functions)
+            .any(|word| *word == name)
 }
