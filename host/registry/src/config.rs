@@ -5,7 +5,7 @@ use super::{
     codes::Code,
     diagnostic::{Diagnostic, Severity, SourceText},
     document::read_document,
-    reader::Reader,
+    reader::{self, Reader},
     rules::{Denial, Rule},
 };
 use crate::{Error, Kind, Result, private};
@@ -16,7 +16,6 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
 };
-use toml::de::DeTable;
 
 /// Bytes of a registry file.
 const LARGEST: u64 = 1 << 20;
@@ -256,14 +255,11 @@ impl Config {
 
     pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Vec<Diagnostic>> {
         let source = SourceText::new(path, text);
-        let document = DeTable::parse(source.text()).map_err(|error| {
-            // The parser spreads what it expected over a second line.
-            let message = error.message().replace('\n', ", ");
-            let span = error.span().unwrap_or_default();
+        let document = reader::document(source.text()).map_err(|(span, message)| {
             vec![source.diagnostic(Code::Syntax, Severity::Error, span, message)]
         })?;
         let mut reader = Reader::new(&source);
-        let parsed = read_document(&mut reader, document.get_ref());
+        let parsed = read_document(&mut reader, &document);
         let warnings = reader.finish()?;
         Ok(Config {
             source,

@@ -10,7 +10,6 @@ use super::{
     rules::{Denial, DeviceFilter, Rule, Types, Use},
     schema,
 };
-use nx_vulkan_abi::Features;
 use semver::VersionReq;
 use std::{
     ops::Range,
@@ -239,9 +238,7 @@ fn read_rule(reader: &Reader<'_>, at: Range<usize>, table: &DeTable<'_>) -> Opti
         shape: texts("shape")
             .filter_map(|(text, _)| Condition::parse(text).ok())
             .collect(),
-        needs: texts("needs")
-            .filter_map(|(text, _)| Features::from_name(text))
-            .fold(Features::NONE, Features::with),
+        needs: reader.features(table),
         uses: texts("use")
             .filter_map(|(text, span)| Some((Use::parse(text)?, span)))
             .collect(),

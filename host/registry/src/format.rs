@@ -1,18 +1,18 @@
-//! What each kind of text in a registry file has to look like.
+//! What each kind of text in a registry file or a pack file has to look like.
 
 use super::{
     codes::Code,
     condition::Condition,
     diagnostic::did_you_mean,
     driver::DriverRange,
-    is_pack_id,
+    is_pack_id, is_printable,
     reader::shown,
-    rules::{Types, TypesMistake, Use},
+    rules::{Types, TypesMistake, Use, types},
     schema::Format,
 };
 use crate::DType;
 use nx_vulkan_abi::{DTypeSet, Features};
-use semver::VersionReq;
+use semver::{Version, VersionReq};
 use std::ops::Range;
 
 /// What is wrong with a text.
@@ -43,6 +43,18 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
             Code::PackId,
             "a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`".to_owned(),
         ),
+        Format::Printable if is_printable(text) => Ok(()),
+        Format::Printable => wrong(
+            Code::Empty,
+            "expected 1 to 128 printable characters without spaces".to_owned(),
+        ),
+        Format::Version => match Version::parse(text) {
+            Ok(_) => Ok(()),
+            Err(error) => wrong(
+                Code::VersionRange,
+                format!("`{}` is not a semantic version: {error}", shown(text)),
+            ),
+        },
         Format::VersionRange => match VersionReq::parse(text) {
             Ok(_) => Ok(()),
             Err(error) => wrong(
@@ -72,6 +84,9 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
                 }),
             }
         }
+        Format::TypeSet => types(text)
+            .map(drop)
+            .map_err(|mistake| types_mistake(text, mistake)),
         Format::Types => Types::parse(text)
             .map(drop)
             .map_err(|mistake| types_mistake(text, mistake)),

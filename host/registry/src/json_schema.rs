@@ -62,6 +62,8 @@ fn value(kind: &Value) -> Json {
             text(Format::Sha256),
             {"type": "object", "additionalProperties": text(Format::Sha256)},
         ]}),
+        Value::Entries => json!({"type": "object"}),
+        Value::Any => json!({}),
     }
 }
 
@@ -69,16 +71,17 @@ fn value(kind: &Value) -> Json {
 fn text(format: Format) -> Json {
     let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
     match format {
-        Format::Any => json!({"type": "string", "minLength": 1}),
+        Format::Any | Format::Printable | Format::Version | Format::VersionRange => {
+            json!({"type": "string", "minLength": 1})
+        }
         Format::PackId => pattern("^(?!host$)[A-Za-z0-9._-]+$"),
-        Format::VersionRange => json!({"type": "string", "minLength": 1}),
         Format::Sha256 => pattern("^[0-9A-Fa-f]{64}$"),
         Format::TrustedKey => pattern("^RW[A-Za-z0-9+/]{54}$"),
         Format::OpPattern => json!({"anyOf": [
             {"type": "string", "enum": nx_vulkan_ops::ops().map(|op| op.name).collect::<Vec<_>>()},
             {"type": "string", "pattern": "^[A-Za-z0-9_.*]+$"},
         ]}),
-        Format::Types => {
+        Format::TypeSet | Format::Types => {
             let types = DTypeSet::NAMED
                 .iter()
                 .map(|set| set.0)

@@ -6,6 +6,7 @@ use super::{
     format::check_text,
     schema::{Block, Format, Value},
 };
+use nx_vulkan_abi::Features;
 use std::ops::Range;
 use toml::{
     Spanned,
@@ -17,6 +18,16 @@ type Placed<T> = (T, Range<usize>);
 
 /// Mistakes beyond this many are not reported.
 pub(super) const MOST: usize = 100;
+
+/// The document that `text` is, or where and why it is none.
+pub(super) fn document(text: &str) -> Result<DeTable<'_>, (Range<usize>, String)> {
+    let parsed = DeTable::parse(text).map_err(|error| {
+        // The parser spreads what it expected over a second line.
+        let message = error.message().replace('\n', ", ");
+        (error.span().unwrap_or_default(), message)
+    });
+    parsed.map(Spanned::into_inner)
+}
 
 /// Collects mistakes while values are read. A value that [`Reader::check`] refuses counts as absent.
 pub(super) struct Reader<'s> {
@@ -48,11 +59,7 @@ impl<'s> Reader<'s> {
 
     /// The warnings, in the order of the file; or everything that was found, where an error is among it.
     pub(super) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        // What is cut off are warnings as long as there are any.
-        self.found
-            .sort_by_key(|(span, _, severity, _)| (*severity != Severity::Error, span.start));
-        self.found.truncate(MOST);
-        self.found.sort_by_key(|(span, ..)| span.start);
+        self.sort();
         let failed = self.found.iter().any(|found| found.2 == Severity::Error);
         let diagnostics = self
             .found
@@ -66,6 +73,27 @@ impl<'s> Reader<'s> {
         } else {
             Ok(diagnostics)
         }
+    }
+
+    /// Every mistake of a file whose mistakes have no codes, in its order.
+    pub(super) fn reports(mut self) -> Result<(), String> {
+        self.sort();
+        let found = self.found.iter();
+        let reports: Vec<String> = found
+            .map(|(span, _, _, message)| self.source.report(span.clone(), message))
+            .collect();
+        match reports.is_empty() {
+            true => Ok(()),
+            false => Err(reports.join("\n")),
+        }
+    }
+
+    fn sort(&mut self) {
+        // What is cut off are warnings as long as there are any.
+        self.found
+            .sort_by_key(|(span, _, severity, _)| (*severity != Severity::Error, span.start));
+        self.found.truncate(MOST);
+        self.found.sort_by_key(|(span, ..)| span.start);
     }
 
     /// Reports every key of `table` that `block` does not have or wants and every value that is not as it says.
@@ -104,7 +132,7 @@ impl<'s> Reader<'s> {
         self.error(Code::UnknownKey, key.span(), message);
     }
 
-    fn check_value(&mut self, value: &Spanned<DeValue<'_>>, wanted: &Value) {
+    pub(super) fn check_value(&mut self, value: &Spanned<DeValue<'_>>, wanted: &Value) {
         let span = value.span();
         match (wanted, value.get_ref()) {
             (Value::Integer(least, most), DeValue::Integer(number)) => {
@@ -146,6 +174,7 @@ impl<'s> Reader<'s> {
                     self.check_value(pin, &Value::Text(Format::Sha256));
                 }
             }
+            (Value::Entries, DeValue::Table(_)) | (Value::Any, _) => {}
             (_, got) => {
                 let message = format!("expected {}, got {}", kind_wanted(wanted), kind_of(got));
                 self.error(Code::WrongType, span, message);
@@ -187,6 +216,14 @@ impl<'s> Reader<'s> {
             DeValue::Boolean(value) => Some(*value),
             _ => None,
         }
+    }
+
+    /// The features that `needs` lists.
+    pub(super) fn features(&self, table: &DeTable<'_>) -> Features {
+        let names = self.texts(table, "needs").into_iter();
+        names
+            .filter_map(|(name, _)| Features::from_name(name))
+            .fold(Features::NONE, Features::with)
     }
 
     /// What a word stands for.
@@ -256,8 +293,10 @@ fn kind_wanted(wanted: &Value) -> &'static str {
         Value::Boolean => "a boolean",
         Value::Text(_) | Value::Word(_) => "a string",
         Value::List(_, Value::Table(_)) => "a list of tables",
+        Value::List(_, Value::Any) => "a list",
         Value::List(..) => "a list of strings",
-        Value::Table(_) | Value::Named(..) => "a table",
+        Value::Table(_) | Value::Named(..) | Value::Entries => "a table",
+        Value::Any => "a value",
         Value::Pins => "a string, or a table with one for each target",
     }
 }

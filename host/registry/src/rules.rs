@@ -167,7 +167,8 @@ pub(super) enum TypesMistake<'t> {
     NoOutput,
 }
 
-fn types(name: &str) -> Result<DTypeSet, TypesMistake<'_>> {
+/// A type, or a set of types.
+pub(super) fn types(name: &str) -> Result<DTypeSet, TypesMistake<'_>> {
     DTypeSet::from_names(&[name]).ok_or(TypesMistake::Unknown(name))
 }
 

@@ -5,8 +5,8 @@
 
 mod files;
 mod plan;
-mod reader;
 mod row;
+mod schema;
 mod step;
 mod table;
 #[cfg(test)]

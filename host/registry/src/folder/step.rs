@@ -3,6 +3,7 @@
 use super::{
     plan::usual_access,
     row::{Binding, Bound, Number, Push, Step, Value},
+    schema,
     table::{MAX_ENTRIES, Sheet},
     text::Text,
 };
@@ -18,18 +19,6 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Keys of a step.
-pub(super) const KEYS: &[&str] = &[
-    "shader",
-    "bindings",
-    "defines",
-    "push",
-    "groups",
-    "constants",
-    "subgroup_size",
-];
-pub(super) const MAX_SCRATCH: usize = 16;
-
 impl Sheet<'_> {
     pub(super) fn steps(
         &mut self,
@@ -37,39 +26,39 @@ impl Sheet<'_> {
         table: &DeTable<'_>,
         scratch: usize,
     ) -> Option<Vec<Step>> {
-        if table.get("step").is_none() {
-            let step = self.step(at, table, "[[kernel]]", Vec::new(), scratch)?;
-            return Some(vec![step]);
+        if !table.contains_key("step") {
+            for key in ["shader", "groups"] {
+                self.has(table, &at, key);
+            }
+            return Some(vec![self.step(table, Vec::new(), scratch)?]);
         }
-        for key in KEYS.iter().filter(|key| **key != "defines") {
-            if let Some(value) = table.get(*key) {
+        let of_steps = schema::STEP.keys.iter().map(|key| key.name);
+        for key in of_steps.filter(|key| *key != "defines") {
+            if let Some(value) = table.get(key) {
                 let message = format!("`{key}` belongs into each [[kernel.step]]");
-                self.reader.error(value.span(), message);
+                self.error(value.span(), message);
             }
         }
         let shared = self.defines(table);
         let tables = self.reader.list_of_tables(table, "step");
         if tables.is_empty() || tables.len() > MAX_ENTRIES {
             let message = format!("a kernel has 1 to {MAX_ENTRIES} steps");
-            self.reader.error(at, message);
+            self.error(at, message);
         }
         let mut steps = Vec::new();
-        for (span, table) in tables.into_iter().take(MAX_ENTRIES) {
-            self.reader.keys(table, "[[kernel.step]]", KEYS);
-            steps.push(self.step(span, table, "[[kernel.step]]", shared.clone(), scratch));
+        for (_, table) in tables.into_iter().take(MAX_ENTRIES) {
+            steps.push(self.step(table, shared.clone(), scratch));
         }
         steps.into_iter().collect()
     }
 
     fn step(
         &mut self,
-        at: Range<usize>,
         table: &DeTable<'_>,
-        owner: &str,
         mut defines: Vec<(String, Text)>,
         scratch: usize,
     ) -> Option<Step> {
-        let shader = self.shader(table, &at, owner);
+        let shader = self.shader(table);
         defines.extend(self.defines(table));
         let bindings = table.get("bindings").map(|_| self.bindings(table, scratch));
         let push: Vec<_> = self
@@ -77,7 +66,7 @@ impl Sheet<'_> {
             .into_iter()
             .map(|value| self.push(value))
             .collect();
-        let groups = self.groups(table, at, owner);
+        let groups = self.groups(table);
         let constants = self.constants(table);
         let subgroup_size = table.get("subgroup_size");
         let subgroup_size = subgroup_size.map(|value| self.expression(value));
@@ -92,12 +81,12 @@ impl Sheet<'_> {
         })
     }
 
-    fn shader(&mut self, table: &DeTable<'_>, at: &Range<usize>, owner: &str) -> Option<String> {
-        let (shader, span) = self.required(table, at, owner, "shader")?;
+    fn shader(&mut self, table: &DeTable<'_>) -> Option<String> {
+        let (shader, span) = self.reader.text(table, "shader")?;
         if !self.files.contains(&shader) {
             let hint = did_you_mean(shader, self.files.iter().copied());
             let message = format!("the pack has no file `{shader}`{hint}");
-            self.reader.error(span, message);
+            self.error(span, message);
         }
         Some(shader.to_owned())
     }
@@ -111,7 +100,7 @@ impl Sheet<'_> {
         for (name, value) in rows {
             if !is_macro(name.get_ref()) {
                 let message = "a define is called like a GLSL macro: `NAME` or `NAME(x)`";
-                self.reader.error(name.span(), message);
+                self.error(name.span(), message);
             }
             let text = match value.get_ref() {
                 DeValue::String(text) => Text::parse(text, &self.names)
@@ -133,13 +122,13 @@ impl Sheet<'_> {
         for value in self.list(table, "bindings", MAX_BINDINGS) {
             let DeValue::String(text) = value.get_ref() else {
                 let message = "a binding is a string such as \"a\" or \"write scratch0\"";
-                self.reader.error(value.span(), message);
+                self.error(value.span(), message);
                 continue;
             };
             match binding(text, scratch) {
                 Ok(binding) => bindings.push(Some(binding)),
                 Err(message) => {
-                    self.reader.error(value.span(), message);
+                    self.error(value.span(), message);
                     bindings.push(None);
                 }
             }
@@ -182,16 +171,7 @@ impl Sheet<'_> {
     }
 
     /// One to three counts; those left out are 1.
-    fn groups(
-        &mut self,
-        table: &DeTable<'_>,
-        at: Range<usize>,
-        owner: &str,
-    ) -> Option<[Expression; 3]> {
-        if table.get("groups").is_none() {
-            self.reader.error(at, format!("{owner} needs `groups`"));
-            return None;
-        }
+    fn groups(&mut self, table: &DeTable<'_>) -> Option<[Expression; 3]> {
         let list = self.list(table, "groups", 3);
         let counts: Option<Vec<Expression>> = list
             .into_iter()
@@ -213,7 +193,7 @@ impl Sheet<'_> {
             match (id.get_ref().parse::<u32>(), expression) {
                 (Err(_), _) => {
                     let message = "a specialization constant is named by its constant_id";
-                    self.reader.error(id.span(), message);
+                    self.error(id.span(), message);
                 }
                 (Ok(id), Some(expression)) => constants.push((id, expression)),
                 _ => {}

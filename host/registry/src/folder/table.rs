@@ -2,15 +2,15 @@
 
 use super::{
     Table, VERSION,
-    reader::Reader,
     row::{Condition, Row},
-    step,
+    schema,
 };
 use crate::{
-    MAX_RANK, NUMERICS,
+    NUMERICS,
+    codes::Code,
     diagnostic::SourceText,
     expression::{self, Expression, Mistake, Names},
-    is_pack_id, is_printable,
+    reader::{self, Reader},
 };
 use nx_vulkan_abi::Numerics;
 use semver::Version;
@@ -21,34 +21,31 @@ use toml::{
 };
 
 const MAX_KERNELS: usize = 256;
+const MAX_SCRATCH: usize = 16;
 /// Rank of a kernel that names none: a good general kernel's.
-const RANK: i64 = 128;
+const RANK: u32 = 128;
 /// Entries of any other list.
 pub(super) const MAX_ENTRIES: usize = 64;
 
 /// Reads a table; `files` are the names of the pack's other files.
 pub(super) fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
     let source = SourceText::new(path, text.to_owned());
-    let document = DeTable::parse(source.text()).map_err(|error| {
-        // The parser spreads what it expected over a second line.
-        let message = error.message().replace('\n', ", ");
-        source.report(error.span().unwrap_or_default(), &message)
-    })?;
+    let document =
+        reader::document(source.text()).map_err(|(span, message)| source.report(span, &message))?;
     let mut sheet = Sheet {
         reader: Reader::new(&source),
-        text: source.text(),
         files,
         names: Names::new(),
     };
-    let table = sheet.document(document.get_ref());
-    sheet.reader.finish()?;
+    sheet.reader.check(&document, 0..0, &schema::FILE);
+    let table = sheet.document(&document);
+    sheet.reader.reports()?;
     table.ok_or_else(|| format!("{}: it describes no pack", path.display()))
 }
 
 /// A table that is being read.
 pub(super) struct Sheet<'s> {
     pub(super) reader: Reader<'s>,
-    text: &'s str,
     pub(super) files: &'s [&'s str],
     /// The expressions that the kernel at hand names.
     pub(super) names: Names,
@@ -56,19 +53,12 @@ pub(super) struct Sheet<'s> {
 
 impl Sheet<'_> {
     fn document(&mut self, root: &DeTable<'_>) -> Option<Table> {
-        self.reader.keys(root, "the file", &["pack", "kernel"]);
-        if root.get("pack").is_none() {
-            self.reader.error(0..0, "the file needs a table [pack]");
-        }
         let pack = self.reader.table(root, "pack");
-        let pack = pack.and_then(|pack| self.pack(root.get("pack")?.span(), pack));
+        let pack = pack.and_then(|pack| self.pack(pack));
         let tables = self.reader.list_of_tables(root, "kernel");
-        if tables.is_empty() && root.get("kernel").is_none() {
-            self.reader.error(0..0, "the file needs a [[kernel]]");
-        }
         if let Some((span, _)) = tables.get(MAX_KERNELS) {
             let message = format!("a pack has at most {MAX_KERNELS} kernels");
-            self.reader.error(span.clone(), message);
+            self.error(span.clone(), message);
         }
         let mut rows: Vec<Row> = Vec::new();
         for (span, table) in tables.into_iter().take(MAX_KERNELS) {
@@ -78,7 +68,7 @@ impl Sheet<'_> {
             if rows.iter().any(|other| other.id == row.id) {
                 let span = table.get("id").map_or(span, Spanned::span);
                 let message = format!("two kernels are called `{}`", row.id);
-                self.reader.error(span, message);
+                self.error(span, message);
             }
             rows.push(row);
         }
@@ -86,73 +76,39 @@ impl Sheet<'_> {
         Some(Table { id, version, rows })
     }
 
-    fn pack(&mut self, at: Range<usize>, table: &DeTable<'_>) -> Option<(String, Version)> {
-        self.reader.keys(table, "[pack]", &["id", "version", "abi"]);
-        let id = self.required(table, &at, "[pack]", "id");
-        let version = self.required(table, &at, "[pack]", "version");
-        if let Some((abi, span)) = self.required(table, &at, "[pack]", "abi")
+    fn pack(&mut self, table: &DeTable<'_>) -> Option<(String, Version)> {
+        if let Some((abi, span)) = self.reader.text(table, "abi")
             && abi != VERSION
         {
             let message = format!("this host reads `abi = \"{VERSION}\"` only");
-            self.reader.error(span, message);
+            self.error(span, message);
         }
-        let (id, span) = id?;
-        if !is_pack_id(id) {
-            self.reader.error(
-                span,
-                "a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`",
-            );
-        }
-        let (text, span) = version?;
-        let version = Version::parse(text).map_err(|error| {
-            let message = format!("`{text}` is not a semantic version: {error}");
-            self.reader.error(span, message);
-        });
-        Some((id.to_owned(), version.ok()?))
+        let (id, _) = self.reader.text(table, "id")?;
+        let (version, _) = self.reader.text(table, "version")?;
+        Some((id.to_owned(), Version::parse(version).ok()?))
     }
 
     fn kernel(&mut self, at: Range<usize>, table: &DeTable<'_>) -> Option<Row> {
-        let own = [
-            "id",
-            "op",
-            "inputs",
-            "outputs",
-            "types",
-            "needs",
-            "numerics",
-            "rank",
-            "contiguous",
-            "let",
-            "when",
-            "scratch",
-            "step",
-        ];
-        let known: Vec<&str> = own.iter().chain(step::KEYS).copied().collect();
-        self.reader.keys(table, "[[kernel]]", &known);
-        let id = self.printable(table, &at, "id");
-        let op = self.printable(table, &at, "op");
         self.names(table);
         let types = self.types(table);
         let inputs = self.set(table, &at, "inputs", &types, |signature| &signature.0);
         let outputs = self.set(table, &at, "outputs", &types, |signature| &signature.1);
-        let needs = self.needs(table);
-        let numerics = self.reader.choice(table, "numerics", NUMERICS);
-        let rank = self.rank(table);
-        let contiguous = self.flag(table, "contiguous").unwrap_or(true);
+        let numerics = self.reader.word(table, "numerics", NUMERICS);
         let when = self.conditions(table);
-        let scratch = self.list(table, "scratch", step::MAX_SCRATCH);
+        let scratch = self.list(table, "scratch", MAX_SCRATCH);
         let scratch: Vec<_> = scratch.iter().map(|value| self.expression(value)).collect();
         let steps = self.steps(at, table, scratch.len());
+        let text = |key| self.reader.text(table, key);
         let mut row = Row {
-            id: id?,
-            op: op?,
+            id: text("id")?.0.to_owned(),
+            op: text("op")?.0.to_owned(),
             inputs: inputs?,
             outputs: outputs?,
             types,
-            needs,
+            needs: self.reader.features(table),
             numerics: numerics.map_or(Numerics::IEEE, |(numerics, _)| numerics),
-            rank,
-            contiguous,
+            rank: self.reader.integer(table, "rank").unwrap_or(RANK),
+            contiguous: self.reader.boolean(table, "contiguous").unwrap_or(true),
             when,
             scratch: scratch.into_iter().collect::<Option<_>>()?,
             steps: steps?,
@@ -177,7 +133,7 @@ impl Sheet<'_> {
         for (name, value) in list {
             if !expression::is_free(name.get_ref()) {
                 let message = "a name is made of letters, digits and `_`, and has no meaning yet";
-                self.reader.error(name.span(), message);
+                self.error(name.span(), message);
             }
             if let Some(expression) = self.expression(value) {
                 names.insert(name.get_ref().to_string(), expression);
@@ -186,48 +142,23 @@ impl Sheet<'_> {
         self.names = names;
     }
 
-    fn rank(&mut self, table: &DeTable<'_>) -> u32 {
-        let rank = self.reader.integer(table, "rank").unwrap_or(RANK);
-        let fits = u32::try_from(rank).ok().filter(|&rank| rank <= MAX_RANK);
-        fits.unwrap_or_else(|| {
-            let span = table.get("rank").map_or(0..0, Spanned::span);
-            let message = format!("a rank is a number from 0 to {MAX_RANK}");
-            self.reader.error(span, message);
-            0
-        })
-    }
-
-    fn flag(&mut self, table: &DeTable<'_>, key: &str) -> Option<bool> {
-        let value = table.get(key)?;
-        match value.get_ref() {
-            DeValue::Boolean(flag) => Some(*flag),
-            _ => {
-                let message = format!("`{key}` is true or false");
-                self.reader.error(value.span(), message);
-                None
-            }
-        }
-    }
-
     fn conditions(&mut self, table: &DeTable<'_>) -> Vec<Condition> {
         let mut conditions = Vec::new();
         for value in self.list(table, "when", MAX_ENTRIES) {
             let (check, reason) = match value.get_ref() {
                 DeValue::Table(row) => {
-                    self.reader.keys(row, "a condition", &["check", "reason"]);
-                    let check = row.get("check");
-                    if check.is_none() {
-                        self.reader.error(value.span(), "a condition needs `check`");
-                    }
-                    let reason = self.required(row, &value.span(), "a condition", "reason");
-                    (check, reason.map(|(reason, _)| reason.to_owned()))
+                    self.reader.check(row, value.span(), &schema::CONDITION);
+                    (row.get("check"), self.reader.text(row, "reason"))
                 }
                 _ => (Some(value), None),
             };
             let Some(holds) = check.and_then(|check| self.expression(check)) else {
                 continue;
             };
-            let reason = reason.unwrap_or_else(|| format!("`{}` does not hold", holds.text));
+            let reason = match reason {
+                Some((reason, _)) => reason.to_owned(),
+                None => format!("`{}` does not hold", holds.text),
+            };
             conditions.push(Condition { holds, reason });
         }
         conditions
@@ -241,14 +172,14 @@ impl Sheet<'_> {
                 match i64::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) => number.to_string().into(),
                     Err(_) => {
-                        self.reader.error(value.span(), "this number is too large");
+                        self.error(value.span(), "this number is too large");
                         return None;
                     }
                 }
             }
             _ => {
                 let message = "expected an expression: a string or an integer";
-                self.reader.error(value.span(), message);
+                self.error(value.span(), message);
                 return None;
             }
         };
@@ -261,18 +192,18 @@ impl Sheet<'_> {
         }
     }
 
-    /// Reports a mistake inside a string, at its own place where the string is written plainly.
+    /// Mistakes of pack files are told without their codes.
+    pub(super) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.reader.error(Code::Syntax, span, message);
+    }
+
+    /// Reports a mistake inside a string.
     pub(super) fn inside(&mut self, value: &Spanned<DeValue<'_>>, text: &str, mistake: Mistake) {
-        let span = value.span();
-        let written = self.text.get(span.start + 1..).unwrap_or_default();
-        let place = if written.starts_with(text) && !matches!(value.get_ref(), DeValue::Integer(_))
-        {
-            let start = span.start + 1;
-            start + mistake.span.start..start + mistake.span.end
-        } else {
-            span
-        };
-        self.reader.error(place, mistake.message);
+        let place = self
+            .reader
+            .source()
+            .inside(value.span(), text, mistake.span);
+        self.error(place, mistake.message);
     }
 
     /// The values of a list of any kind.
@@ -282,38 +213,22 @@ impl Sheet<'_> {
         key: &str,
         most: usize,
     ) -> Vec<&'t Spanned<DeValue<'i>>> {
-        let Some(value) = table.get(key) else {
-            return Vec::new();
-        };
-        let DeValue::Array(items) = value.get_ref() else {
-            let message = format!("`{key}` is a list");
-            self.reader.error(value.span(), message);
+        let Some(DeValue::Array(items)) = table.get(key).map(Spanned::get_ref) else {
             return Vec::new();
         };
         if let Some(first) = items.get(most) {
             let message = format!("`{key}` has at most {most} entries");
-            self.reader.error(first.span(), message);
+            self.error(first.span(), message);
         }
         items.iter().take(most).collect()
     }
 
-    pub(super) fn required<'t>(
-        &mut self,
-        table: &'t DeTable<'_>,
-        at: &Range<usize>,
-        owner: &str,
-        key: &str,
-    ) -> Option<(&'t str, Range<usize>)> {
-        let text = self.reader.required(table, at.clone(), owner, key)?;
-        Some((text, table.get(key)?.span()))
-    }
-
-    fn printable(&mut self, table: &DeTable<'_>, at: &Range<usize>, key: &str) -> Option<String> {
-        let (text, span) = self.required(table, at, "[[kernel]]", key)?;
-        if !is_printable(text) {
-            let message = format!("`{key}` is 1 to 128 printable characters without spaces");
-            self.reader.error(span, message);
+    /// Whether a kernel has a key that not every kernel needs.
+    pub(super) fn has(&mut self, table: &DeTable<'_>, at: &Range<usize>, key: &str) -> bool {
+        let found = table.contains_key(key);
+        if !found {
+            self.error(at.clone(), format!("[[kernel]] needs `{key}`"));
         }
-        Some(text.to_owned())
+        found
     }
 }

@@ -1,11 +1,12 @@
-//! What a kernel's table says about element types and device features.
+//! What a kernel's table says about element types.
 
 use super::{
     row::{Signature, Types},
+    schema,
     table::Sheet,
 };
 use crate::diagnostic::did_you_mean;
-use nx_vulkan_abi::{DType, DTypeSet, Features};
+use nx_vulkan_abi::{DType, DTypeSet};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -14,18 +15,19 @@ impl Sheet<'_> {
         let Some(value) = table.get("types") else {
             return Types::Any;
         };
-        if let DeValue::String(word) = value.get_ref() {
-            if word != "equal" {
+        match value.get_ref() {
+            DeValue::String(word) if word == "equal" => return Types::Equal,
+            DeValue::Array(_) => self.reader.check_value(value, &schema::SIGNATURES),
+            _ => {
                 let message = "`types` is \"equal\" or a list such as [\"f32,f32->f32\"]";
-                self.reader.error(value.span(), message);
+                self.error(value.span(), message);
             }
-            return Types::Equal;
         }
         let mut list = Vec::new();
-        for (text, span) in self.reader.texts(table, "types").unwrap_or_default() {
+        for (text, span) in self.reader.texts(table, "types") {
             match signature(text) {
                 Ok(signature) => list.push(signature),
-                Err(message) => self.reader.error(span, message),
+                Err(message) => self.error(span, message),
             }
         }
         Types::Listed(list)
@@ -40,42 +42,18 @@ impl Sheet<'_> {
         types: &Types,
         side: fn(&Signature) -> &Vec<DType>,
     ) -> Option<DTypeSet> {
-        let union = |set: DTypeSet, one: DTypeSet| DTypeSet(set.0 | one.0);
-        if table.get(key).is_none() {
-            if let Types::Listed(list) = types {
-                let types: Vec<DType> = list.iter().flat_map(side).copied().collect();
-                return Some(DTypeSet::of(&types));
-            }
-            let message = format!("[[kernel]] needs `{key}`");
-            self.reader.error(at.clone(), message);
+        if !table.contains_key(key)
+            && let Types::Listed(list) = types
+        {
+            let types: Vec<DType> = list.iter().flat_map(side).copied().collect();
+            return Some(DTypeSet::of(&types));
         }
-        let mut set = DTypeSet(0);
-        for (name, span) in self.reader.texts(table, key)? {
-            match DTypeSet::from_names(&[name]) {
-                Some(one) => set = union(set, one),
-                None => {
-                    let known = DTypeSet::NAMED.iter().map(|set| set.0);
-                    let hint = did_you_mean(name, known.chain(DType::all().map(DType::name)));
-                    let message = format!("there is no type `{name}`{hint}");
-                    self.reader.error(span, message);
-                }
-            }
+        if !self.has(table, at, key) {
+            return None;
         }
-        Some(set)
-    }
-
-    pub(super) fn needs(&mut self, table: &DeTable<'_>) -> Features {
-        let list = self.reader.texts(table, "needs").unwrap_or_default();
-        list.into_iter().fold(Features::NONE, |set, (name, span)| {
-            let known = Features(u64::MAX).names();
-            let one = Features::from_name(name);
-            if one.is_none() {
-                let hint = did_you_mean(name, known);
-                let message = format!("there is no device feature `{name}`{hint}");
-                self.reader.error(span, message);
-            }
-            set.with(one.unwrap_or(Features::NONE))
-        })
+        let names = self.reader.texts(table, key);
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        DTypeSet::from_names(&names)
     }
 }
 

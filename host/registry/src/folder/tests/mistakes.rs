@@ -28,7 +28,7 @@ pack.toml:4:7: this host reads `abi = \"1\"` only
 pack.toml:5:1: [[kernel]] needs `op`
  5 | [[kernel]]
    | ^^^^^^^^^^
-pack.toml:6:6: `id` is 1 to 128 printable characters without spaces
+pack.toml:6:6: expected 1 to 128 printable characters without spaces
  6 | id = \"a b\"
    |      ^^^^^
 pack.toml:7:11: there is no type `f23`; did you mean `f32`?
@@ -37,13 +37,13 @@ pack.toml:7:11: there is no type `f23`; did you mean `f32`?
 pack.toml:9:10: there is no device feature `fp65`; did you mean `fp64`?
  9 | needs = [\"fp65\"]
    |          ^^^^^^
-pack.toml:10:12: `numerics` is one of \"exact\", \"ieee\", \"relaxed\", not \"exactly\"; did you mean `exact`?
+pack.toml:10:12: expected one of \"exact\", \"ieee\", \"relaxed\", got \"exactly\"; did you mean `exact`?
  10 | numerics = \"exactly\"
     |            ^^^^^^^^^
-pack.toml:11:8: a rank is a number from 0 to 255
+pack.toml:11:8: expected a number from 0 to 255
  11 | rank = 300
     |        ^^^
-pack.toml:12:14: `contiguous` is true or false
+pack.toml:12:14: expected a boolean, got an integer
  12 | contiguous = 1
     |              ^
 pack.toml:13:1: [[kernel]] has no key `wehn`; did you mean `when`?
@@ -74,7 +74,7 @@ fn each_kind_of_mistake_has_its_message() {
             "let = { x = 99999999999999999999 }",
             "this number is too large",
         ),
-        ("when = \"elems\"", "`when` is a list"),
+        ("when = \"elems\"", "expected a list, got a string"),
         ("when = [{ reason = \"x\" }]", "a condition needs `check`"),
         ("when = [{ check = \"1\" }]", "a condition needs `reason`"),
         (
@@ -109,7 +109,11 @@ fn each_kind_of_mistake_has_its_message() {
         ("push = [true]", "expected an expression"),
         ("constants = { x = 1 }", "is named by its constant_id"),
         ("step = []", "belongs into each [[kernel.step]]"),
-        ("rank = -1", "a rank is a number from 0 to 255"),
+        ("rank = -1", "expected a number from 0 to 255"),
+        ("types = 1", "`types` is \"equal\" or a list"),
+        ("types = [1]", "expected a string, got an integer"),
+        ("let = 1", "expected a table, got an integer"),
+        ("needs = [1]", "expected a string, got an integer"),
     ];
     for (line, message) in cases {
         let error = with(line);
@@ -123,8 +127,8 @@ fn each_kind_of_mistake_has_its_message() {
             "at most 3 entries",
         ),
         (mistakes("step = []"), "a kernel has 1 to 64 steps"),
-        (read("").unwrap_err(), "the file needs a table [pack]"),
-        (read(HEAD).unwrap_err(), "the file needs a [[kernel]]"),
+        (read("").unwrap_err(), "the file needs `pack`"),
+        (read(HEAD).unwrap_err(), "the file needs `kernel`"),
         (read("[pack]\nid = \"x\n").unwrap_err(), "pack.toml:2:"),
         (read("pack = 1").unwrap_err(), "expected a table"),
         (
