@@ -5,10 +5,11 @@ use super::{
     diagnostic::{clean, did_you_mean},
     folder::KernelTable,
     is_pack_id, is_printable,
+    loaded::KernelEntry,
 };
 use nx_vulkan_abi::{
-    DTypeSet, Fault, Features, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request,
-    Source, SourceKind, Status,
+    Fault, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request, Source, SourceKind,
+    Status,
 };
 use semver::Version;
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
@@ -45,25 +46,11 @@ pub(super) struct Image {
     pub(super) id: String,
     pub(super) version: Version,
     pub(super) sources: Vec<SourceFile>,
-    pub(super) kernels: Vec<Kernel>,
+    pub(super) kernels: Vec<KernelEntry>,
     pub(super) warnings: Vec<String>,
     pub(super) retire: extern "C" fn(),
     /// Text of the table of a pack without code.
     pub(super) table: Option<String>,
-}
-
-/// A kernel of a mapped pack.
-#[derive(Debug, Clone)]
-pub(super) struct Kernel {
-    pub(super) id: String,
-    pub(super) op: String,
-    pub(super) row: u32,
-    pub(super) inputs: DTypeSet,
-    pub(super) outputs: DTypeSet,
-    pub(super) needs: Features,
-    pub(super) numerics: Numerics,
-    pub(super) rank: u32,
-    pub(super) plan: Planner,
 }
 
 /// Who answers a kernel's requests.
@@ -167,7 +154,7 @@ impl Image {
         Ok(())
     }
 
-    pub(super) fn add_kernel(&mut self, kernel: Kernel) {
+    pub(super) fn add_kernel(&mut self, kernel: KernelEntry) {
         if !(Numerics::EXACT..=Numerics::RELAXED).contains(&kernel.numerics) {
             let warning = format!(
                 "kernel `{}` promises numerics {}, which this host does not know",
@@ -188,7 +175,7 @@ impl Image {
     }
 }
 
-fn read_kernel(kernel: KernelRef) -> Result<Kernel, String> {
+fn read_kernel(kernel: KernelRef) -> Result<KernelEntry, String> {
     let id = text(kernel.id())
         .filter(|id| is_printable(id))
         .ok_or("a kernel has no printable id")?;
@@ -200,7 +187,8 @@ fn read_kernel(kernel: KernelRef) -> Result<Kernel, String> {
             "kernel `{id}` has rank {rank}; the highest is {MAX_RANK}"
         ));
     }
-    Ok(Kernel {
+    Ok(KernelEntry {
+        pack: 0,
         id,
         op,
         row: kernel.row(),

@@ -2,7 +2,7 @@
 
 use super::{
     discover::FoundPack,
-    image::{Kernel, Planner, SourceContent, SourceFile},
+    image::{Planner, SourceContent, SourceFile},
 };
 use crate::Origin;
 use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
@@ -59,7 +59,7 @@ pub struct Glsl<'a> {
 /// A kernel of a loaded pack.
 #[derive(Debug, Clone)]
 pub struct KernelEntry {
-    /// Index of its pack in [`crate::Table::packs`].
+    /// Index of its pack in [`crate::Table::packs`], once there is a table.
     pub pack: usize,
     /// Id, unique in the pack.
     pub id: String,
@@ -77,7 +77,7 @@ pub struct KernelEntry {
     pub numerics: Numerics,
     /// Preference, 0 to 255; higher is asked first.
     pub rank: u32,
-    plan: Planner,
+    pub(super) plan: Planner,
 }
 
 impl<'a> Glsl<'a> {
@@ -173,32 +173,6 @@ impl KernelEntry {
     pub fn plan(&self, request: &Request<'_>) -> Reply {
         self.plan.plan(self.row, request)
     }
-
-    pub(super) fn new(pack: usize, kernel: &Kernel) -> KernelEntry {
-        let Kernel {
-            id,
-            op,
-            row,
-            inputs,
-            outputs,
-            needs,
-            numerics,
-            rank,
-            plan,
-        } = kernel.clone();
-        KernelEntry {
-            pack,
-            id,
-            op,
-            row,
-            inputs,
-            outputs,
-            needs,
-            numerics,
-            rank,
-            plan,
-        }
-    }
 }
 
 pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
@@ -217,11 +191,7 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
         priority,
         sources: image.sources.clone(),
         edited: Vec::new(),
-        kernels: image
-            .kernels
-            .iter()
-            .map(|kernel| KernelEntry::new(0, kernel))
-            .collect(),
+        kernels: image.kernels.clone(),
         retire: image.retire,
         is_vouched,
         table: image.table.clone(),

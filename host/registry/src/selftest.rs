@@ -1,7 +1,10 @@
 //! A few requests that every new pack is asked before it serves: whether its `plan` comes back at all. Whether its
 //! plans are any good is decided for each plan when it is used.
 
-use super::image::{Image, Kernel, cleaned};
+use super::{
+    image::{Image, cleaned},
+    loaded::KernelEntry,
+};
 use crate::{
     DType,
     request::{Operand, with_abi},
@@ -25,7 +28,7 @@ pub(super) fn run(image: &Image) -> Vec<String> {
     kernels.filter_map(ask).collect()
 }
 
-fn ask(kernel: &Kernel) -> Option<String> {
+fn ask(kernel: &KernelEntry) -> Option<String> {
     let info = ops().find(|op| op.name == kernel.op);
     let device = device(kernel.needs);
     let panicked = SHAPES.iter().find_map(|shape| {
@@ -36,7 +39,7 @@ fn ask(kernel: &Kernel) -> Option<String> {
         let inputs = request.inputs.iter();
         let inputs = inputs.map(|(dtype, shape)| Operand::contiguous(*dtype, shape));
         let asked = request.over(inputs.collect::<Vec<_>>());
-        let reply = with_abi(&asked, &device, |asked| kernel.plan.plan(kernel.row, asked));
+        let reply = with_abi(&asked, &device, |asked| kernel.plan(asked));
         (reply.fault == Fault::PANIC).then(|| cleaned(reply.message.as_rstr()))
     });
     let message = panicked?;
@@ -47,7 +50,7 @@ fn ask(kernel: &Kernel) -> Option<String> {
 }
 
 /// A request of an op that the host knows; `None` when the kernel takes no types that go with it.
-fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<Request<'static, Spec>> {
+fn known(kernel: &KernelEntry, info: &Op, shape: &[u64]) -> Option<Request<'static, Spec>> {
     let dtype = pick(DTypeSet(kernel.inputs.0 & info.types().0));
     let inputs: Vec<Spec> = match info.arity() {
         0 => Vec::new(),
@@ -67,7 +70,7 @@ fn known(kernel: &Kernel, info: &Op, shape: &[u64]) -> Option<Request<'static, S
 }
 
 /// A request of an op that only the pack knows: one operand, and a result of its type.
-fn unknown(kernel: &Kernel, shape: &[u64]) -> Option<Request<'static, Spec>> {
+fn unknown(kernel: &KernelEntry, shape: &[u64]) -> Option<Request<'static, Spec>> {
     let spec: Spec = (pick(kernel.inputs)?, shape.to_vec());
     let op = kernel.op.clone();
     Some(Request::new(op, vec![spec.clone()], vec![spec], &[]))

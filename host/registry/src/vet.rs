@@ -4,6 +4,7 @@ use super::{
     identity, image,
     image::Image,
     library::{HOST, Library},
+    loaded::KernelEntry,
     loader::{self, PackFile},
     mapping,
 };
@@ -80,7 +81,8 @@ fn read(path: &Path) -> std::result::Result<FileFacts, String> {
 /// What `describe` says about one kernel and the sources, as comparable text.
 fn told(image: &Image) -> Vec<String> {
     let kernels = image.kernels.iter().map(|kernel| {
-        let image::Kernel {
+        let KernelEntry {
+            pack: _,
             id,
             op,
             row,

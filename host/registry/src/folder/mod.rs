@@ -18,7 +18,8 @@ pub use super::expression::{Expression, Mistake};
 
 use super::{
     identity::Identity,
-    image::{Image, Kernel, Planner, SourceContent, SourceFile},
+    image::{Image, Planner, SourceContent, SourceFile},
+    loaded::KernelEntry,
 };
 use files::Files;
 pub use files::MAX_DEPTH;
@@ -157,7 +158,8 @@ impl Table {
             table: None,
         };
         for (number, row) in (0..).zip(self.rows) {
-            image.add_kernel(Kernel {
+            image.add_kernel(KernelEntry {
+                pack: 0,
                 id: row.id.clone(),
                 op: row.op.clone(),
                 row: number,

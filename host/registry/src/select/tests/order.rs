@@ -1,0 +1,129 @@
+//! What is asked first.
+
+use super::*;
+
+#[test]
+fn without_rules_rank_priority_and_names_decide() {
+    let table = table("", three());
+    assert_eq!(
+        order(&table, "add", DType::F32),
+        ["b/k", "c/j", "c/k", "a/low", "host"]
+    );
+    assert_eq!(order(&table, "dot", DType::F32), ["a/other", "host"]);
+    assert_eq!(order(&table, "nothing", DType::F32), ["host"]);
+    assert!(table.has_op("dot") && !table.has_op("nothing"));
+}
+
+#[test]
+fn the_order_in_which_packs_are_found_does_not_matter() {
+    let mut reversed = three();
+    reversed.reverse();
+    let (one, two) = (table("", three()), table("", reversed));
+    assert_eq!(
+        order(&one, "add", DType::F32),
+        order(&two, "add", DType::F32)
+    );
+}
+
+#[test]
+fn types_features_and_numerics_are_reasons() {
+    let packs = vec![pack(
+        "p",
+        0,
+        vec![
+            KernelEntry {
+                needs: Features::FP64,
+                ..kernel("a", "add", 6)
+            },
+            KernelEntry {
+                needs: Features::FP16.with(Features::FP64),
+                ..kernel("b", "add", 5)
+            },
+            KernelEntry {
+                needs: Features(1 << 60),
+                ..kernel("c", "add", 4)
+            },
+            KernelEntry {
+                numerics: Numerics::RELAXED,
+                ..kernel("d", "add", 3)
+            },
+            KernelEntry {
+                numerics: Numerics(9),
+                ..kernel("e", "add", 2)
+            },
+            KernelEntry {
+                outputs: DTypeSet::of(&[DType::U8]),
+                ..kernel("f", "add", 1)
+            },
+        ],
+    )];
+    let table = table("[defaults]\nnumerics = \"ieee\"\n", packs);
+    assert_eq!(
+        order(&table, "add", DType::F32),
+        [
+            "p/a",
+            "p/b: the device lacks fp16",
+            "p/c: the device lacks a feature this host does not know",
+            "p/d: registry.toml:3: numerics = \"ieee\", it is relaxed",
+            "p/e: this host does not know its numerics, 9",
+            "p/f: output f32 is not one of u8",
+            "host"
+        ]
+    );
+    assert_eq!(
+        order(&table, "add", DType::S8)[0],
+        "p/a: input s8 is not one of f16, f32"
+    );
+}
+
+#[test]
+fn a_forbidden_fallback_is_skipped_unless_a_rule_names_the_host() {
+    let rules =
+        "[defaults]\nfallback = \"error\"\n[[op]]\nname = \"dot\"\nuse = [\"*\", \"host\"]\n";
+    let table = table(rules, three());
+    assert_eq!(
+        order(&table, "add", DType::F32)[4],
+        "host: registry.toml:3: fallback = \"error\""
+    );
+    assert_eq!(order(&table, "dot", DType::F32), ["a/other", "host"]);
+}
+
+#[test]
+fn the_order_is_that_of_the_defaults() {
+    let times = [(Pack(0, 0), 7.0), (Pack(1, 0), 5.0), (Pack(1, 1), f64::NAN)];
+    let device = device();
+    for (order, expected) in [
+        ("", ["b/x", "a/x", "a/y", "b/y"]),
+        ("\"measured\", \"name\"", ["b/x", "a/x", "a/y", "b/y"]),
+        ("\"rank\"", ["a/y", "b/y", "b/x", "a/x"]),
+        ("\"priority\", \"rank\"", ["a/y", "a/x", "b/y", "b/x"]),
+        ("\"name\", \"rank\"", ["a/x", "a/y", "b/x", "b/y"]),
+        ("\"priority\"", ["a/x", "a/y", "b/x", "b/y"]),
+    ] {
+        let registry = match order {
+            "" => String::new(),
+            order => format!("[defaults]\norder = [{order}]\n"),
+        };
+        let got = dot(&table(&registry, dots()), &device, &times);
+        assert_eq!(got[..4], expected, "{order}");
+        assert_eq!(got[4], "host");
+    }
+}
+
+#[test]
+fn the_host_is_first_where_it_was_measured_to_be_faster() {
+    let (device, defaults) = (device(), "[defaults]\nfallback = \"error\"\n");
+    let order = |registry: &str, times: &[(CandidateKernel, f64)]| {
+        dot(&table(registry, dots()), &device, times)
+    };
+    let both = [(Pack(1, 0), 5.0), (Host, 3.0)];
+    assert_eq!(order("", &both), ["host", "b/x", "a/y", "b/y", "a/x"]);
+    let slower = [(Pack(1, 0), 5.0), (Host, 6.0)];
+    assert_eq!(order("", &slower), ["b/x", "host", "a/y", "b/y", "a/x"]);
+    // Nobody that it could be compared with was measured.
+    assert_eq!(order("", &both[1..])[4], "host");
+    assert_eq!(order("[defaults]\norder = [\"rank\"]\n", &both)[4], "host");
+    assert!(order(defaults, &both)[4].starts_with("host: "));
+    let rule = "[[op]]\nname = \"dot\"\nuse = [\"*\"]\n";
+    assert_eq!(order(rule, &both)[4], "host", "the rule leaves it out");
+}
