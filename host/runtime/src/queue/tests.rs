@@ -36,7 +36,7 @@ fn setup() -> Setup {
     let stream = Stream::new(&device, Duration::from_secs(20), false, quiet).unwrap();
     // Nothing is submitted before somebody asks for it.
     stream.stop_timer(Instant::now() + Duration::from_secs(5));
-    stream.lock().last_look = Instant::now() + Duration::from_secs(3_600);
+    stream.open.lock().last_look = Instant::now() + Duration::from_secs(3_600);
     let budget = |heap| Budget::new(&device, config.memory, heap);
     let pool = Pool::new(&device, Use::Tensors, budget).unwrap();
     let own = Glsl::new(TOUCH, Origin::Stranger);
@@ -99,7 +99,7 @@ fn a_plan_that_reads_before_it_writes_elsewhere_waits_for_earlier_readers() {
         setup.step(&shared, 256, true),
     ];
     setup.record(&reads_then_writes, &shared);
-    let open = setup.stream.lock();
+    let open = setup.stream.open.lock();
     assert!(
         open.ordered >= earlier,
         "no barrier between the earlier read and the write: {open:?}"
@@ -112,7 +112,7 @@ fn steps_of_one_plan_that_say_they_are_independent_get_no_barrier() {
     let shared = setup.tensor(512);
     let independent = [setup.step(&shared, 0, true), setup.step(&shared, 256, true)];
     setup.record(&independent, &shared);
-    assert_eq!(setup.stream.lock().ordered, 0);
+    assert_eq!(setup.stream.open.lock().ordered, 0);
     setup.record(&independent, &shared);
-    assert_eq!(setup.stream.lock().ordered, 2);
+    assert_eq!(setup.stream.open.lock().ordered, 2);
 }
