@@ -82,7 +82,18 @@ fn try_plan(row: &Row, request: &Request<'_>) -> Result<Plan, Pass> {
         })?);
     }
     let operands = operands(request);
+    // Steps that repeat no times are left out.
+    let mut left_out = 0;
     for step in &row.steps {
+        if let Some((steps, times)) = &step.repeat
+            && times.evaluate(request)? == 0
+        {
+            left_out = *steps;
+        }
+        if left_out > 0 {
+            left_out -= 1;
+            continue;
+        }
         let (shader, dispatch) = dispatch(step, request, &operands)?;
         let known = plan.shaders.iter().position(|known| *known == shader);
         let index = known.unwrap_or(plan.shaders.len());
@@ -157,13 +168,16 @@ fn dispatch(
             inputs.chain(outputs).collect()
         }
         Some(list) => {
-            let arg = |binding: &super::row::Binding| match binding.buffer {
-                Bound::Tensor(Tensor::Input(index)) => BufArg::input(index),
-                Bound::Tensor(Tensor::Output(index)) => BufArg {
-                    access: binding.access,
-                    ..BufArg::output(index)
-                },
-                Bound::Scratch(index) => BufArg::scratch(index, binding.access),
+            let arg = |binding: &super::row::Binding| {
+                let arg = match binding.buffer {
+                    Bound::Tensor(Tensor::Input(index)) => BufArg::input(index),
+                    Bound::Tensor(Tensor::Output(index)) => BufArg {
+                        access: binding.access,
+                        ..BufArg::output(index)
+                    },
+                    Bound::Scratch(index) => BufArg::scratch(index, binding.access),
+                };
+                if binding.counts { arg.counts() } else { arg }
             };
             list.iter().map(arg).collect::<Vec<_>>()
         }
@@ -173,7 +187,7 @@ fn dispatch(
     for (name, text) in &step.defines {
         defines.push(glsl::define(name.as_str(), text.fill(request)?));
     }
-    let push = push(&step.push, request)?;
+    let (push, counter) = push(&step.push, request)?;
     if push.len() > request.device.push_bytes as usize {
         let (own, most) = (push.len(), request.device.push_bytes);
         return Err(format!(
@@ -214,13 +228,19 @@ fn dispatch(
         subgroup_size: subgroup_size.unwrap_or(0) as u32,
         ..ShaderVariant::default()
     };
-    let dispatch = Dispatch {
+    let mut dispatch = Dispatch {
         groups,
         spec: constants.into(),
         args: args.into(),
         push: push.into(),
         ..Dispatch::default()
     };
+    if let Some((steps, times)) = &step.repeat {
+        dispatch = dispatch.repeated(*steps, word(times)? as u32);
+    }
+    if let Some((at, by)) = counter {
+        dispatch = dispatch.counting(at, by);
+    }
     Ok((shader, dispatch))
 }
 
@@ -239,22 +259,32 @@ fn check_buffers(args: &[BufArg], request: &Request<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// A word of the push constants, and what it grows by with each repetition.
+type Counter = (u32, u32);
+
 /// The bytes of the push constants, each aligned to its size as in std430.
-fn push(list: &[Push], request: &Request<'_>) -> Result<Vec<u8>, String> {
+fn push(list: &[Push], request: &Request<'_>) -> Result<(Vec<u8>, Option<Counter>), String> {
     let mut bytes: Vec<u8> = Vec::new();
+    let mut counter = None;
+    let whole = |expression: &super::Expression, number| {
+        let value = expression.evaluate(request)?;
+        integer(number, value).ok_or_else(|| beyond(&expression.text, value, number))
+    };
     for Push { number, value } in list {
         bytes.resize(bytes.len().next_multiple_of(number.size()), 0);
         let bits = match value {
             Value::Float(value) => u64::from(value.to_bits()),
             Value::Attribute(name) => u64::from(float_attribute(name, request)?.to_bits()),
-            Value::Integer(expression) => {
-                let value = expression.evaluate(request)?;
-                integer(*number, value).ok_or_else(|| beyond(&expression.text, value, *number))?
+            Value::Integer(expression) => whole(expression, *number)?,
+            Value::Counting(from, by) => {
+                let by = whole(by, Number::I32)? as u32;
+                counter = Some((bytes.len() as u32 / 4, by));
+                whole(from, *number)?
             }
         };
         bytes.extend_from_slice(&bits.to_le_bytes()[..number.size()]);
     }
-    Ok(bytes)
+    Ok((bytes, counter))
 }
 
 /// The bits of an integer as a push constant; `None` where the type does not hold it.

@@ -56,6 +56,8 @@ pub(super) struct Step {
     pub(super) groups: [Expression; 3],
     pub(super) constants: Vec<(u32, Expression)>,
     pub(super) subgroup_size: Option<Expression>,
+    /// How many steps from this one on run how often, one repetition after the other.
+    pub(super) repeat: Option<(u32, Expression)>,
 }
 
 /// A buffer that a step binds.
@@ -63,6 +65,8 @@ pub(super) struct Step {
 pub(super) struct Binding {
     pub(super) buffer: Bound,
     pub(super) access: Access,
+    /// Whether its first three words are the workgroup counts.
+    pub(super) counts: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +95,8 @@ pub(super) enum Number {
 #[derive(Debug)]
 pub(super) enum Value {
     Integer(Expression),
+    /// The first, and by the second more in each repetition.
+    Counting(Expression, Expression),
     Float(f32),
     /// The first number of an attribute, which may hold floats.
     Attribute(String),
@@ -115,6 +121,13 @@ impl Number {
     }
 }
 
+impl Push {
+    /// Whether it grows with repetitions.
+    pub(super) fn counts(&self) -> bool {
+        matches!(self.value, Value::Counting(..))
+    }
+}
+
 impl Row {
     /// Every expression of the row.
     pub(super) fn expressions(&self) -> impl Iterator<Item = &Expression> {
@@ -127,12 +140,14 @@ impl Row {
 impl Step {
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let defines = self.defines.iter().flat_map(|(_, text)| text.expressions());
-        let push = self.push.iter().filter_map(|push| match &push.value {
-            Value::Integer(expression) => Some(expression),
-            Value::Float(_) | Value::Attribute(_) => None,
+        let push = self.push.iter().flat_map(|push| match &push.value {
+            Value::Integer(expression) => vec![expression],
+            Value::Counting(from, by) => vec![from, by],
+            Value::Float(_) | Value::Attribute(_) => Vec::new(),
         });
+        let times = self.repeat.iter().map(|(_, times)| times);
         let constants = self.constants.iter().map(|(_, expression)| expression);
         let list = defines.chain(push).chain(&self.groups).chain(constants);
-        list.chain(&self.subgroup_size)
+        list.chain(&self.subgroup_size).chain(times)
     }
 }

@@ -1,5 +1,6 @@
 //! What `pack.toml` may contain, as tables by which the reader checks; what depends on other keys is checked elsewhere.
 
+use super::table::MAX_ENTRIES;
 use crate::{
     MAX_RANK,
     schema::{Block, Format, Key, NUMERICS, Value, keys, optional, required},
@@ -51,6 +52,7 @@ const KERNEL: Block = Block {
         optional "groups": LIST;
         optional "constants": Value::Entries;
         optional "subgroup_size": Value::Any;
+        optional "repeat": Value::Table(&REPEAT);
     },
 };
 
@@ -64,6 +66,25 @@ pub(super) const STEP: Block = Block {
         required "groups": LIST;
         optional "constants": Value::Entries;
         optional "subgroup_size": Value::Any;
+        optional "repeat": Value::Table(&REPEAT);
+    },
+};
+
+/// A range of steps that runs several times.
+const REPEAT: Block = Block {
+    name: "`repeat`",
+    keys: keys! {
+        optional "steps": Value::Integer(1, MAX_ENTRIES as i64);
+        required "times": Value::Any;
+    },
+};
+
+/// A push constant that grows with each repetition.
+pub(super) const COUNTING: Block = Block {
+    name: "a push constant",
+    keys: keys! {
+        required "from": Value::Any;
+        required "by": Value::Any;
     },
 };
 

@@ -30,7 +30,8 @@ impl Sheet<'_> {
             for key in ["shader", "groups"] {
                 self.has(table, &at, key);
             }
-            return Some(vec![self.step(table, Vec::new(), scratch)?]);
+            let step = self.step(table, Vec::new(), scratch);
+            return self.in_order(vec![(at, step)]);
         }
         let of_steps = schema::STEP.keys.iter().map(|key| key.name);
         for key in of_steps.filter(|key| *key != "defines") {
@@ -46,10 +47,36 @@ impl Sheet<'_> {
             self.error(at, message);
         }
         let mut steps = Vec::new();
-        for (_, table) in tables.into_iter().take(MAX_ENTRIES) {
-            steps.push(self.step(table, shared.clone(), scratch));
+        for (at, table) in tables.into_iter().take(MAX_ENTRIES) {
+            steps.push((at, self.step(table, shared.clone(), scratch)));
         }
-        steps.into_iter().collect()
+        self.in_order(steps)
+    }
+
+    /// All steps, if each was read; says which repetitions make no sense.
+    fn in_order(&mut self, steps: Vec<(Range<usize>, Option<Step>)>) -> Option<Vec<Step>> {
+        let mut repeats = 0..0;
+        for (place, (at, step)) in steps.iter().enumerate() {
+            let Some(step) = step else { continue };
+            let counting = step.push.iter().filter(|push| push.counts()).count();
+            let nests = step.repeat.is_some() && repeats.contains(&place);
+            if let Some((own, _)) = &step.repeat {
+                repeats = place..place + *own as usize;
+            }
+            let message = if nests {
+                "steps that repeat neither nest nor overlap"
+            } else if repeats.end > steps.len() {
+                "more steps repeat than there are"
+            } else if counting > 1 {
+                "one push constant of a step may grow with repetitions"
+            } else if counting == 1 && !repeats.contains(&place) {
+                "a push constant grows with repetitions, and the step does not repeat"
+            } else {
+                continue;
+            };
+            self.error(at.clone(), message);
+        }
+        steps.into_iter().map(|(_, step)| step).collect()
     }
 
     fn step(
@@ -70,6 +97,7 @@ impl Sheet<'_> {
         let constants = self.constants(table);
         let subgroup_size = table.get("subgroup_size");
         let subgroup_size = subgroup_size.map(|value| self.expression(value));
+        let repeat = self.repeat(table);
         Some(Step {
             shader: shader?,
             defines,
@@ -78,7 +106,18 @@ impl Sheet<'_> {
             groups: groups?,
             constants,
             subgroup_size: subgroup_size.map_or(Some(None), |size| size.map(Some))?,
+            repeat: repeat?,
         })
+    }
+
+    /// `None` where it is wrong.
+    fn repeat(&mut self, table: &DeTable<'_>) -> Option<Option<(u32, Expression)>> {
+        let Some(repeat) = self.reader.table(table, "repeat") else {
+            return Some(None);
+        };
+        let steps = self.reader.integer(repeat, "steps").unwrap_or(1);
+        let times = self.expression(repeat.get("times")?)?;
+        Some(Some((steps, times)))
     }
 
     fn shader(&mut self, table: &DeTable<'_>) -> Option<String> {
@@ -137,6 +176,15 @@ impl Sheet<'_> {
     }
 
     fn push(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Push> {
+        if let DeValue::Table(table) = value.get_ref() {
+            self.reader.check(table, value.span(), &schema::COUNTING);
+            let from = self.expression(table.get("from")?)?;
+            let by = self.expression(table.get("by")?)?;
+            return Some(Push {
+                number: Number::U32,
+                value: Value::Counting(from, by),
+            });
+        }
         let DeValue::String(text) = value.get_ref() else {
             let expression = self.expression(value)?;
             return Some(Push {
@@ -209,10 +257,13 @@ impl From<Expression> for Text {
     }
 }
 
-/// `a`, `out`, `scratch0`, with `read`, `write` or `update` in front where the usual access is another.
+/// `a`, `out`, `scratch0`, with `read`, `write` or `update` in front where the usual access is another, or `counts` where
+/// the workgroup counts are read from it.
 fn binding(text: &str, scratch: usize) -> Result<Binding, String> {
+    let counts = text.starts_with("counts ");
     let words = [
         ("read ", Access::READ),
+        ("counts ", Access::READ),
         ("write ", Access::WRITE),
         ("update ", Access::READ_WRITE),
     ];
@@ -240,7 +291,11 @@ fn binding(text: &str, scratch: usize) -> Result<Binding, String> {
     if access != Access::READ && usual_access(buffer) == Access::READ {
         return Err(format!("operand `{name}` is read only"));
     }
-    Ok(Binding { buffer, access })
+    Ok(Binding {
+        buffer,
+        access,
+        counts,
+    })
 }
 
 /// `NAME` or `NAME(x, y)`.

@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 use nx_vulkan_host::{Config, DType, Kind, Request, Result, Runtime, device};
-use std::{fs, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 const COUNT: u32 = 1000;
 
@@ -40,6 +40,55 @@ fn steps_repeat_until_the_device_asks_for_no_workgroups() {
         let expected: Vec<u32> = values.iter().map(|v| v + 1 + 2 + 3).collect();
         assert_eq!(run(&runtime, "repeats", &values).unwrap(), expected);
     }
+    assert_eq!(device::validation_messages(), [""; 0]);
+}
+
+/// The pack without code that does the same.
+const TABLE: &str = r#"
+[pack]
+id = "grows"
+version = "1.0.0"
+abi = "1"
+[[kernel]]
+id = "grows"
+op = "grows"
+types = ["u32->u32"]
+scratch = [12]
+[[kernel.step]]
+shader = "copy.comp"
+push = ["elems"]
+groups = ["ceil(elems / 64)"]
+[[kernel.step]]
+shader = "decide.comp"
+bindings = ["write scratch"]
+push = [{ from = 1, by = 1 }]
+groups = [1]
+repeat = { steps = 2, times = 6 }
+[[kernel.step]]
+shader = "grow.comp"
+bindings = ["counts scratch", "update out"]
+push = ["elems", { from = 1, by = 1 }]
+groups = ["ceil(elems / 64)"]
+"#;
+
+#[test]
+fn a_pack_without_code_repeats_steps_too() {
+    let folder = Folder::new();
+    let shaders = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bad_pack/shaders");
+    folder.write("packs/grows/pack.toml", TABLE);
+    for name in ["copy.comp", "decide.comp", "grow.comp"] {
+        let text = fs::read(shaders.join(name)).unwrap();
+        folder.write(&format!("packs/grows/{name}"), text);
+    }
+    let runtime = Runtime::open(&Config {
+        packs: vec![folder.join("packs")],
+        cache_dir: Some(folder.join("cache")),
+        validation: true,
+        ..Config::from_env()
+    });
+    let values: Vec<u32> = (0..COUNT).collect();
+    let expected: Vec<u32> = values.iter().map(|v| v + 1 + 2 + 3).collect();
+    assert_eq!(run(&runtime.unwrap(), "grows", &values).unwrap(), expected);
     assert_eq!(device::validation_messages(), [""; 0]);
 }
 

@@ -109,6 +109,24 @@ fn each_kind_of_mistake_has_its_message() {
         ("push = [true]", "expected an expression"),
         ("constants = { x = 1 }", "is named by its constant_id"),
         ("step = []", "belongs into each [[kernel.step]]"),
+        (
+            "push = [{ from = 1, by = 2 }]",
+            "grows with repetitions, and the step does not repeat",
+        ),
+        (
+            "repeat = { times = 2 }\npush = [{ from = 1, by = 2 }, { from = 1, by = 2 }]",
+            "one push constant of a step may grow",
+        ),
+        (
+            "repeat = { steps = 2, times = 2 }",
+            "more steps repeat than there are",
+        ),
+        (
+            "repeat = { steps = 0, times = 2 }",
+            "expected a number from 1 to 64",
+        ),
+        ("repeat = { steps = 1 }", "`repeat` needs `times`"),
+        ("push = [{ from = 1 }]", "a push constant needs `by`"),
         ("rank = -1", "expected a number from 0 to 255"),
         ("types = 1", "`types` is \"equal\" or a list"),
         ("types = [1]", "expected a string, got an integer"),

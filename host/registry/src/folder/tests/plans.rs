@@ -1,6 +1,7 @@
 //! The replies of kernels, also to hostile requests.
 
 use super::*;
+use nx_vulkan_abi::Dispatch;
 
 #[test]
 fn a_plan_has_what_the_table_says() {
@@ -214,6 +215,40 @@ fn requests_that_a_table_does_not_fit_are_declined_with_the_reason() {
         "{}",
         reply.message
     );
+}
+
+#[test]
+fn steps_repeat_as_often_as_an_expression_says() {
+    let step = |bindings: &str, more: &str| {
+        format!(
+            "[[kernel.step]]\nshader = \"k.comp\"\ngroups = [9]\nbindings = [{bindings}]\n{more}\n"
+        )
+    };
+    let table = kernel(&format!(
+        "scratch = [12]\n{}{}{}",
+        step("\"a\", \"write out\"", ""),
+        step(
+            "\"write scratch\"",
+            "repeat = { steps = 2, times = \"elems - 6\" }\npush = [7, { from = 1, by = -2 }]"
+        ),
+        step("\"counts scratch\", \"update out\"", ""),
+    ));
+    let table = table.unwrap();
+    let plan = ask(&table, &[f32(&[10])], &[f32(&[10])], &[]).plan;
+    let ranges: Vec<_> = plan.steps.iter().map(Dispatch::repetition).collect();
+    assert_eq!(ranges, [None, Some((2, 4)), None]);
+    assert_eq!(plan.steps[1].counter(), Some((1, -2i32 as u32)));
+    assert_eq!(plan.steps[1].push.as_slice(), [7, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(
+        plan.steps[2].args[0],
+        BufArg::scratch(0, Access::READ).counts()
+    );
+
+    let none = ask(&table, &[f32(&[6])], &[f32(&[6])], &[]).plan;
+    assert_eq!((none.steps.len(), none.steps[0].repetition()), (1, None));
+    let reply = ask(&table, &[f32(&[5])], &[f32(&[5])], &[]);
+    assert_eq!(reply.outcome, Outcome::DECLINE);
+    assert_eq!(reply.message, "`elems - 6` is -1, which u32 does not hold");
 }
 
 #[test]
