@@ -26,6 +26,7 @@ fn conditions_that_hold() {
         "a.dim[0] == 512",
         "a.dim[-1] == b.dim[ 0 ]",
         "a.dim[-1] % 8 == 0",
+        "a.dim[a.rank - 2] == 512",
         "elems >= 512",
         "out.elems == elems",
         "a.elems > 512_000 - 1",
