@@ -7,7 +7,7 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use nx_vulkan_abi::{
-    Access, BufArg, DeviceInfo, DeviceKind, Dispatch, Features, Plan, ShaderVariant, Slot,
+    Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot,
     SpecConst, plan::MAX_DISPATCHES,
 };
 use nx_vulkan_host::fuzzing;
@@ -191,18 +191,10 @@ fn spirv(words: &[u32], entry: bool) -> Vec<u32> {
 
 fn limits(features: Features) -> DeviceInfo<'static> {
     DeviceInfo {
-        name: "fuzz".into(),
-        vendor: 0,
-        driver: 0,
-        kind: DeviceKind::CPU,
         subgroup_size: 8,
         shared_bytes: 32768,
-        push_bytes: 128,
         max_invocations: 1024,
-        compute_units: 0,
         max_workgroup_size: [1024, 1024, 64],
-        max_groups: [65535; 3],
-        max_buffer_range: 1 << 27,
         buffer_align: 16,
         features,
         ..DeviceInfo::default()

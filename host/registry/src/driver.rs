@@ -1,7 +1,7 @@
 //! Versions of Vulkan drivers: how vendors pack them into a number, and ranges of them as denials name them.
 
 use nx_vulkan_abi::DeviceInfo;
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 /// Its driver packs versions in its own way.
 const NVIDIA: u32 = 0x10de;
@@ -10,22 +10,16 @@ const NVIDIA: u32 = 0x10de;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DriverRange(Vec<(Bound, Vec<u32>)>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-    Equal,
-}
+/// A sign, and how a version may compare with the number behind it.
+type Bound = &'static (&'static str, &'static [Ordering]);
 
 /// Longer signs first, so that `<=` is not read as `<`.
-const BOUNDS: &[(&str, Bound)] = &[
-    ("<=", Bound::AtMost),
-    (">=", Bound::AtLeast),
-    ("<", Bound::Below),
-    (">", Bound::Above),
-    ("=", Bound::Equal),
+const BOUNDS: &[(&str, &[Ordering])] = &[
+    ("<=", &[Ordering::Less, Ordering::Equal]),
+    (">=", &[Ordering::Greater, Ordering::Equal]),
+    ("<", &[Ordering::Less]),
+    (">", &[Ordering::Greater]),
+    ("=", &[Ordering::Equal]),
 ];
 
 impl DriverRange {
@@ -34,15 +28,14 @@ impl DriverRange {
         let bounds = text.split(',').map(|part| {
             let part = part.trim();
             let found = BOUNDS.iter().find(|(sign, _)| part.starts_with(sign));
-            let (sign, bound) =
-                found.ok_or("expected a bound such as `<550.54` or `>=535, <550.54`")?;
-            let numbers = part[sign.len()..].trim().split('.').map(|n| {
+            let bound = found.ok_or("expected a bound such as `<550.54` or `>=535, <550.54`")?;
+            let numbers = part[bound.0.len()..].trim().split('.').map(|n| {
                 let digits = !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
                 n.parse().ok().filter(|_| digits)
             });
             let version: Option<Vec<u32>> = numbers.collect();
             match version {
-                Some(version) if version.len() <= 4 => Ok((*bound, version)),
+                Some(version) if version.len() <= 4 => Ok((bound, version)),
                 _ => Err("a driver version is one to four numbers with dots between them"),
             }
         });
@@ -55,13 +48,7 @@ impl DriverRange {
         let version = version(device.vendor, device.driver);
         self.0.iter().all(|(bound, limit)| {
             let own = &version[..limit.len()];
-            match bound {
-                Bound::Below => own < limit.as_slice(),
-                Bound::AtMost => own <= limit.as_slice(),
-                Bound::Above => own > limit.as_slice(),
-                Bound::AtLeast => own >= limit.as_slice(),
-                Bound::Equal => own == limit.as_slice(),
-            }
+            bound.1.contains(&own.cmp(limit))
         })
     }
 }
@@ -82,15 +69,9 @@ fn version(vendor: u32, packed: u32) -> [u32; 4] {
 impl fmt::Display for DriverRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (bound, version)) in self.0.iter().enumerate() {
-            let sign = BOUNDS.iter().find(|row| row.1 == *bound);
             let numbers: Vec<String> = version.iter().map(u32::to_string).collect();
             let comma = if index > 0 { ", " } else { "" };
-            write!(
-                f,
-                "{comma}{}{}",
-                sign.map_or("", |row| row.0),
-                numbers.join(".")
-            )?;
+            write!(f, "{comma}{}{}", bound.0, numbers.join("."))?;
         }
         Ok(())
     }

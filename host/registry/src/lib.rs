@@ -170,11 +170,6 @@ pub fn json_schema() -> String {
     format!("{:#}\n", json_schema::of_the_file())
 }
 
-/// sha256 of a pack file or of a pack without code in lower-case hex, or `None` where it cannot be read.
-pub fn file_sha256(path: &std::path::Path) -> Option<String> {
-    sha256_of(path).ok()
-}
-
 /// Names of the numerics classes, strictest first.
 const NUMERICS: &[(&str, Numerics)] = &[
     ("exact", Numerics::EXACT),

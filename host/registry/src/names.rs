@@ -5,13 +5,11 @@ use super::{
     config::{Config, Mode},
     diagnostic::{Diagnostic, Severity, did_you_mean},
     loaded::LoadedPack,
-    reader::MOST,
+    reader::{Finding, MOST, Reader},
     rules::{Rule, Use},
     select::glob,
 };
 use std::ops::Range;
-
-type Finding = (Range<usize>, Code, Severity, String);
 
 /// What is known to exist.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +22,7 @@ pub(super) struct Known<'a> {
 /// Rules and denials that name what is not there, and rules that no request reaches. In mode dev a pack may still
 /// come, so what names it is no error yet. Where no packs are known, only the host's ops are.
 pub(super) fn check(config: &Config, known: Option<Known<'_>>) -> Vec<Diagnostic> {
-    let mut found: Vec<Finding> = Vec::new();
+    let mut reader = Reader::new(&config.source);
     let nothing = Known {
         packs: &[],
         complete: false,
@@ -39,11 +37,13 @@ pub(super) fn check(config: &Config, known: Option<Known<'_>>) -> Vec<Diagnostic
         for (entry, span) in &rule.uses {
             if let Some((code, why)) = known.and_then(|known| known.unknown_use(entry)) {
                 settled = false;
-                found.push((span.clone(), code, missing, why));
+                reader.add((span.clone(), code, missing, why));
             }
         }
         let known = known.unwrap_or(nothing);
-        found.extend(known.unknown_op(&rule.name, &rule.name_at, settled, mode));
+        if let Some(found) = known.unknown_op(&rule.name, &rule.name_at, settled, mode) {
+            reader.add(found);
+        }
     }
     let listed = config.packs.keys().map(String::as_str);
     for denial in &config.denials {
@@ -56,30 +56,24 @@ pub(super) fn check(config: &Config, known: Option<Known<'_>>) -> Vec<Diagnostic
                 "no pack `{}` is loaded, so this denies nothing{hint}",
                 denial.pack
             );
-            found.push((
-                denial.at.clone(),
-                Code::DeniesNothing,
-                Severity::Warning,
-                why,
-            ));
+            reader.warning(Code::DeniesNothing, denial.at.clone(), why);
         }
         if let Some((op, span)) = &denial.op {
             let settled = there && known.is_some_and(|known| known.complete);
-            found.extend(known.unwrap_or(nothing).unknown_op(op, span, settled, mode));
+            let known = known.unwrap_or(nothing);
+            if let Some(found) = known.unknown_op(op, span, settled, mode) {
+                reader.add(found);
+            }
         }
     }
     for (earlier, later) in unreached(&config.rules).take(MOST) {
         let line = config.source.line(earlier.at.start);
         let why = format!("the rule is never reached, {line} takes its requests");
-        found.push((later.at.clone(), Code::Unreached, Severity::Warning, why));
+        reader.warning(Code::Unreached, later.at.clone(), why);
     }
-    // Errors first, so that none is lost among warnings.
-    found.sort_by_key(|(span, _, severity, _)| (*severity != Severity::Error, span.start));
-    found
-        .into_iter()
-        .take(MOST)
-        .map(|(span, code, severity, why)| config.source.diagnostic(code, severity, span, why))
-        .collect()
+    match reader.finish() {
+        Ok(found) | Err(found) => found,
+    }
 }
 
 impl Known<'_> {

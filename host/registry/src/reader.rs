@@ -16,6 +16,9 @@ use toml::{
 /// A value with its place in the file.
 type Placed<T> = (T, Range<usize>);
 
+/// What is odd or wrong about a place of the file.
+pub(super) type Finding = (Range<usize>, Code, Severity, String);
+
 /// Mistakes beyond this many are not reported.
 pub(super) const MOST: usize = 100;
 
@@ -32,7 +35,7 @@ pub(super) fn document(text: &str) -> Result<DeTable<'_>, (Range<usize>, String)
 /// Collects mistakes while values are read. A value that [`Reader::check`] refuses counts as absent.
 pub(super) struct Reader<'s> {
     source: &'s SourceText,
-    found: Vec<(Range<usize>, Code, Severity, String)>,
+    found: Vec<Finding>,
 }
 
 impl<'s> Reader<'s> {
@@ -48,13 +51,15 @@ impl<'s> Reader<'s> {
     }
 
     pub(super) fn error(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
-        self.found
-            .push((span, code, Severity::Error, message.into()));
+        self.add((span, code, Severity::Error, message.into()));
     }
 
     pub(super) fn warning(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
-        self.found
-            .push((span, code, Severity::Warning, message.into()));
+        self.add((span, code, Severity::Warning, message.into()));
+    }
+
+    pub(super) fn add(&mut self, finding: Finding) {
+        self.found.push(finding);
     }
 
     /// The warnings, in the order of the file; or everything that was found, where an error is among it.

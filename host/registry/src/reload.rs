@@ -108,5 +108,5 @@ fn admits(config: &Config, pack: &LoadedPack) -> bool {
 
 /// Whether the file has another content than that. A file that cannot be read has.
 fn changed(path: &Path, sha256: &str) -> bool {
-    super::file_sha256(path).is_none_or(|found| found != sha256)
+    !super::sha256_of(path).is_ok_and(|found| found == sha256)
 }

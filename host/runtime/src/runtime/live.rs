@@ -276,7 +276,7 @@ impl Runtime {
                 at.unwrap_or(0)
             ))
         })?;
-        let on_disk = registry::file_sha256(&now.path).unwrap_or_else(|| now.sha256.clone());
+        let on_disk = registry::sha256_of(&now.path).unwrap_or_else(|_| now.sha256.clone());
         self.live.hold(target.clone(), on_disk);
         let packs = table.packs.iter().map(|old| match old.id == pack {
             true => target.clone(),

@@ -6,27 +6,17 @@ mod plans;
 
 use super::*;
 use nx_vulkan_abi::{
-    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, DeviceKind, Features, InputAs, Outcome,
-    RStr, TensorDesc, layout,
+    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, InputAs, Outcome, RStr,
+    TensorDesc, layout,
 };
 
 const HEAD: &str = "[pack]\nid = \"p\"\nversion = \"1.0.0\"\nabi = \"1\"\n";
 
 fn device() -> DeviceInfo<'static> {
     DeviceInfo {
-        name: "test".into(),
         vendor: 7,
-        driver: 0,
-        kind: DeviceKind(4),
         subgroup_size: 32,
-        shared_bytes: 16384,
-        push_bytes: 128,
-        max_invocations: 128,
-        compute_units: 0,
-        max_workgroup_size: [128, 128, 64],
         max_groups: [65535, 1000, 10],
-        max_buffer_range: 1 << 27,
-        buffer_align: 256,
         features: Features::STORAGE16.with(Features::INT16),
         ..DeviceInfo::default()
     }
