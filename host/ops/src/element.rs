@@ -62,15 +62,10 @@ impl Element {
     }
 }
 
-/// Appends `value`, rounded to `dtype`, which is a float type.
-pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
-    match Element::of(dtype) {
-        Ok(Element::F16) => bytes.extend(f16::from_f64(value).to_le_bytes()),
-        Ok(Element::BF16) => bytes.extend(bf16::from_f64(value).to_le_bytes()),
-        Ok(Element::F32) => bytes.extend((value as f32).to_le_bytes()),
-        Ok(Element::F64) => bytes.extend(value.to_le_bytes()),
-        Ok(
-            Element::U8
+/// Every element but the floats.
+macro_rules! no_float {
+    () => {
+        Element::U8
             | Element::U16
             | Element::U32
             | Element::U64
@@ -78,9 +73,19 @@ pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
             | Element::S16
             | Element::S32
             | Element::S64
-            | Element::C64,
-        )
-        | Err(_) => debug_assert!(false, "{dtype} is no float"),
+            | Element::C64
+    };
+}
+pub(crate) use no_float;
+
+/// Appends `value`, rounded to `dtype`, which is a float type.
+pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
+    match Element::of(dtype) {
+        Ok(Element::F16) => bytes.extend(f16::from_f64(value).to_le_bytes()),
+        Ok(Element::BF16) => bytes.extend(bf16::from_f64(value).to_le_bytes()),
+        Ok(Element::F32) => bytes.extend((value as f32).to_le_bytes()),
+        Ok(Element::F64) => bytes.extend(value.to_le_bytes()),
+        Ok(no_float!()) | Err(_) => debug_assert!(false, "{dtype} is no float"),
     }
 }
 
@@ -100,18 +105,7 @@ pub fn float(dtype: DType, element: &[u8]) -> Option<f64> {
             .ok()
             .map(|x| f32::from_le_bytes(x).into()),
         Ok(Element::F64) => element.try_into().ok().map(f64::from_le_bytes),
-        Ok(
-            Element::U8
-            | Element::U16
-            | Element::U32
-            | Element::U64
-            | Element::S8
-            | Element::S16
-            | Element::S32
-            | Element::S64
-            | Element::C64,
-        )
-        | Err(_) => None,
+        Ok(no_float!()) | Err(_) => None,
     }
 }
 

@@ -20,40 +20,26 @@ static SELECT: Contract = Contract {
         inputs: vec![DType::U8, dtype, dtype],
         output: None,
     },
-    mixed: |_| {
-        let types = |(x, y)| Types {
-            inputs: vec![x, y, x],
-            output: Some(x.merge(y)),
-        };
-        (
-            pairs(&types_of(REAL), &types_of(REAL))
-                .into_iter()
-                .map(types)
-                .collect(),
-            MIXED,
-        )
-    },
+    mixed: |_| mixed(|x, y| Some(x.merge(y))),
     ..ELEMENTWISE
 };
 
 static CLIP: Contract = Contract {
     title: "Elementwise, three operands",
     operands: &["x", "min", "max"],
-    mixed: |_| {
-        let types = |(x, y)| Types {
-            inputs: vec![x, y, x],
-            output: None,
-        };
-        (
-            pairs(&types_of(REAL), &types_of(REAL))
-                .into_iter()
-                .map(types)
-                .collect(),
-            MIXED,
-        )
-    },
+    mixed: |_| mixed(|_, _| None),
     ..ELEMENTWISE
 };
+
+/// Operands of two types, the outer ones of the same, and what the result is.
+fn mixed(output: fn(DType, DType) -> Option<DType>) -> (Vec<Types>, usize) {
+    let pairs = pairs(&types_of(REAL), &types_of(REAL)).into_iter();
+    let types = pairs.map(|(x, y)| Types {
+        inputs: vec![x, y, x],
+        output: output(x, y),
+    });
+    (types.collect(), MIXED)
+}
 
 pub(super) const OPS: &[Op] = &[
     Op {

@@ -1,6 +1,6 @@
 //! Elements in memory and the registers they are computed in: loads, stores, conversions. No arithmetic.
 
-use crate::element::Element;
+use crate::element::{Element, no_float};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
 
@@ -80,21 +80,6 @@ macro_rules! wide_integer_registers {
 }
 wide_integer_registers!(i32, i64, i128);
 
-/// Every element but the floats.
-macro_rules! no_narrower_float {
-    () => {
-        Element::U8
-            | Element::U16
-            | Element::U32
-            | Element::U64
-            | Element::S8
-            | Element::S16
-            | Element::S32
-            | Element::S64
-            | Element::C64
-    };
-}
-
 /// A result of a type that its register does not store: the kernels were chosen by that type, so there is none.
 fn misfit(dtype: DType) {
     debug_assert!(false, "no register of {dtype}");
@@ -106,7 +91,7 @@ impl Register for f32 {
             Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x).to_ne_bytes()),
             Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x).to_ne_bytes()),
             Ok(Element::F32) => put(values, bytes, f32::to_ne_bytes),
-            Ok(no_narrower_float!() | Element::F64) | Err(_) => misfit(dtype),
+            Ok(no_float!() | Element::F64) | Err(_) => misfit(dtype),
         }
     }
 }
@@ -122,7 +107,7 @@ impl Register for f64 {
             }),
             Ok(Element::F32) => put(values, bytes, |x| (x as f32).to_ne_bytes()),
             Ok(Element::F64) => put(values, bytes, f64::to_ne_bytes),
-            Ok(no_narrower_float!()) | Err(_) => misfit(dtype),
+            Ok(no_float!()) | Err(_) => misfit(dtype),
         }
     }
 }
@@ -168,7 +153,7 @@ impl Odd {
         match Element::of(dtype) {
             Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x.0).to_ne_bytes()),
             Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x.0).to_ne_bytes()),
-            Ok(no_narrower_float!() | Element::F32 | Element::F64) | Err(_) => misfit(dtype),
+            Ok(no_float!() | Element::F32 | Element::F64) | Err(_) => misfit(dtype),
         }
     }
 }
