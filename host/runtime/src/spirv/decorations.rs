@@ -6,7 +6,7 @@ use super::allowed::{
 };
 use std::collections::BTreeMap;
 
-const ROW_MAJOR: u32 = 4;
+pub(super) const ROW_MAJOR: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Decorations {
@@ -66,8 +66,14 @@ impl Decorations {
         self.of_members.keys().map(|(id, member, _)| (*id, *member))
     }
 
-    pub(super) fn spec_id(&self, id: u32) -> Option<u32> {
-        self.of_ids.get(&(id, SPEC_ID)).copied()
+    /// The literal of a decoration of an id.
+    pub(super) fn of(&self, id: u32, decoration: u32) -> Option<u32> {
+        self.of_ids.get(&(id, decoration)).copied()
+    }
+
+    /// The same of a member of a struct.
+    pub(super) fn of_member(&self, block: u32, member: u32, decoration: u32) -> Option<u32> {
+        self.of_members.get(&(block, member, decoration)).copied()
     }
 
     pub(super) fn spec_ids(&self) -> Vec<u32> {
@@ -84,14 +90,6 @@ impl Decorations {
         self.workgroup_size
     }
 
-    pub(super) fn binding(&self, variable: u32) -> Option<u32> {
-        self.of_ids.get(&(variable, BINDING)).copied()
-    }
-
-    pub(super) fn built_in(&self, id: u32) -> Option<u32> {
-        self.of_ids.get(&(id, BUILT_IN)).copied()
-    }
-
     /// Whether a struct is the block of a storage buffer in that storage class.
     pub(super) fn is_buffer(&self, block: u32, class: u32) -> bool {
         let decoration = match class {
@@ -106,24 +104,6 @@ impl Decorations {
         let marked = |member| self.of_members.contains_key(&(block, member, NON_WRITABLE));
         self.of_ids.contains_key(&(variable, NON_WRITABLE))
             || members > 0 && (0..members as u32).all(marked)
-    }
-
-    pub(super) fn array_stride(&self, id: u32) -> Option<u32> {
-        self.of_ids.get(&(id, ARRAY_STRIDE)).copied()
-    }
-
-    pub(super) fn offset(&self, block: u32, member: u32) -> Option<u32> {
-        self.of_members.get(&(block, member, OFFSET)).copied()
-    }
-
-    pub(super) fn matrix_stride(&self, block: u32, member: u32) -> Option<u32> {
-        self.of_members
-            .get(&(block, member, MATRIX_STRIDE))
-            .copied()
-    }
-
-    pub(super) fn is_row_major(&self, block: u32, member: u32) -> bool {
-        self.of_members.contains_key(&(block, member, ROW_MAJOR))
     }
 }
 

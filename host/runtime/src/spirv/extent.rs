@@ -1,8 +1,9 @@
 //! How many bytes of push constants a block covers, by the offsets and strides that the module gives its members.
 
 use super::{
+    allowed::{ARRAY_STRIDE, MATRIX_STRIDE, OFFSET},
     constants::Constants,
-    decorations::Decorations,
+    decorations::{Decorations, ROW_MAJOR},
     types::{Kind, Types},
 };
 use std::collections::HashMap;
@@ -62,7 +63,7 @@ impl<'a> Extents<'a> {
             Kind::Array { of, length } => {
                 // One that specialization may lengthen is as long as can be.
                 let count = self.constants.literal(*length);
-                let stride = self.decorations.array_stride(id);
+                let stride = self.decorations.of(id, ARRAY_STRIDE);
                 spaced(
                     stride,
                     count.unwrap_or(u32::MAX),
@@ -72,10 +73,10 @@ impl<'a> Extents<'a> {
             Kind::Struct(members) => {
                 let ends = (0..).zip(members).map(|(member, kind)| {
                     let matrices = Matrices {
-                        stride: self.decorations.matrix_stride(id, member),
-                        by_row: self.decorations.is_row_major(id, member),
+                        stride: self.decorations.of_member(id, member, MATRIX_STRIDE),
+                        by_row: self.decorations.of_member(id, member, ROW_MAJOR).is_some(),
                     };
-                    let offset = self.decorations.offset(id, member).unwrap_or(0);
+                    let offset = self.decorations.of_member(id, member, OFFSET).unwrap_or(0);
                     self.extent(*kind, matrices).saturating_add(offset.into())
                 });
                 ends.max().unwrap_or(0)

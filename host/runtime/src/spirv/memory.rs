@@ -7,8 +7,8 @@
 use super::{
     Origin,
     allowed::{
-        self, FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP,
-        storage_class,
+        self, BINDING, BUILT_IN, FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM,
+        WORKGROUP, storage_class,
     },
     constants::Constants,
     decorations::Decorations,
@@ -100,10 +100,10 @@ impl Memory {
         let is_block = match *class {
             UNIFORM | STORAGE_BUFFER => {
                 known.decorations.is_buffer(kind, *class)
-                    && known.decorations.binding(*id).is_some()
+                    && known.decorations.of(*id, BINDING).is_some()
             }
             PUSH_CONSTANT => true,
-            INPUT => known.decorations.built_in(*id).is_some(),
+            INPUT => known.decorations.of(*id, BUILT_IN).is_some(),
             _ => return self.add(known, *id, *pointer, (*class, kind), false),
         };
         let is_struct = matches!(known.types.kind(kind)?, Kind::Struct(_));
@@ -113,7 +113,7 @@ impl Memory {
             ));
         }
         if *class == INPUT {
-            let built_in = known.decorations.built_in(*id);
+            let built_in = known.decorations.of(*id, BUILT_IN);
             let (of, count) = match known.types.kind(kind)? {
                 Kind::Vector { of, count } => (*of, *count),
                 _ => (kind, 1),

@@ -92,7 +92,7 @@ impl Module {
         for variable in &scan.memory.variables {
             match variable.class {
                 allowed::UNIFORM | allowed::STORAGE_BUFFER => {
-                    let binding = scan.decorations.binding(variable.id);
+                    let binding = scan.decorations.of(variable.id, allowed::BINDING);
                     let binding = binding.ok_or("a buffer has no binding")?;
                     let members = match scan.types.kind(variable.kind)? {
                         Kind::Struct(members) => members.len(),

@@ -163,7 +163,7 @@ impl Scan {
             return Err("it is cut off".to_owned());
         };
         self.types.hold(*kind)?;
-        let special = self.decorations.spec_id(*id);
+        let special = self.decorations.of(*id, allowed::SPEC_ID);
         let is_word = match self.types.kind(*kind)? {
             Kind::Bool => true,
             Kind::Int { bits } => *bits == 32,
