@@ -112,6 +112,9 @@ defmodule Nx.Vulkan.Leapfrog do
   """
   def families, do: @families
 
+  @doc false
+  def anywhere, do: @anywhere
+
   defp options!(opts) do
     unless Keyword.keyword?(opts) do
       raise ArgumentError, "expected options to be a keyword list, got: #{inspect(opts)}"

@@ -6,13 +6,16 @@ defmodule Nx.Vulkan.ShaderTemplate do
   to 256 coordinates. Position, momentum, gradient and log density of a row are all those after its step.
   """
 
+  alias Nx.Vulkan.LeapfrogGLSL
+
   defmodule FamilySpec do
     @moduledoc """
     What a family puts into the template. All code is GLSL; `real` is the type.
 
       * `:name` - a word for messages
       * `:grad_block` - statements that declare `real grad_q`, the derivative of a coordinate's log density, from `real q`
-      * `:logp_block` - statements that declare `real lp_i`, the log density of a coordinate, from `real q`
+      * `:logp_block` - statements that declare `real lp_i`, the log density of a coordinate, from `real q`. They run after
+        those of `:grad_block` at the same q
       * `:logp_final` - the log density of a chain, from `partial[0]`, the sum over its coordinates, and `pc`; the sum
         itself by default
       * `:dtype` - `:f64` (the default) or `:f32`
@@ -55,7 +58,8 @@ defmodule Nx.Vulkan.ShaderTemplate do
     #version 450
     #{if dtype == :f64, do: "#define NXV_NEEDS_FP64\n"}#include "dtype.glsl"
     #include "math_#{dtype}.glsl"
-    #define real #{if dtype == :f64, do: "double", else: "float"}
+    #define REAL #{if dtype == :f64, do: "double", else: "float"}
+    #define real REAL
     // #{spec.name}
     layout(local_size_x = 256) in;
     layout(push_constant, std430) uniform Push {
@@ -86,33 +90,40 @@ defmodule Nx.Vulkan.ShaderTemplate do
         return lp_i;
     }
 
-    void main() {
-        uint i = gl_LocalInvocationID.x, chain = gl_WorkGroupID.x;
-        bool live = i < pc.d;
-        real q = live ? q_init[chain * pc.d + i] : real(0);
-        real p = live ? p_init[chain * pc.d + i] : real(0);
-        real inv_mass = live ? extras[chain * (pc.n_obs + pc.d) + pc.n_obs + i] : real(0);
-        real grad = gradient(q);
-        for (uint row = chain * pc.K; row < (chain + 1) * pc.K; row++) {
-            p += pc.eps / 2 * grad;
-            q += pc.eps * inv_mass * p;
-            grad = gradient(q);
-            p += pc.eps / 2 * grad;
-            partial[i] = live ? log_density(q) : real(0);
+    #define NXV_OWN 1
+    #{LeapfrogGLSL.leapfrog()}
+    bool nxv_owns(uint own) { return gl_LocalInvocationID.x < pc.d; }
+
+    void nxv_evaluate(uint steps) {
+        uint i = gl_LocalInvocationID.x;
+        nxv_gradients[0] = gradient(nxv_positions[0]);
+        if (steps > 0) {
+            partial[i] = nxv_owns(0) ? log_density(nxv_positions[0]) : real(0);
             for (uint span = 128; span > 0; span /= 2) {
                 // What is added was written before.
                 barrier();
                 if (i < span) partial[i] += partial[i + span];
             }
-            if (live) {
-                q_chain[row * pc.d + i] = q;
-                p_chain[row * pc.d + i] = p;
-                grad_chain[row * pc.d + i] = grad;
-            }
-            if (i == 0) logp_chain[row] = #{spec.logp_final};
+            if (i == 0) logp_chain[gl_WorkGroupID.x * pc.K + steps - 1] = #{spec.logp_final};
             // The sum was read before the next row's terms are written.
             barrier();
         }
+    }
+
+    void nxv_record(uint own, uint steps) {
+        uint at = (gl_WorkGroupID.x * pc.K + steps - 1) * pc.d + gl_LocalInvocationID.x;
+        q_chain[at] = nxv_positions[0];
+        p_chain[at] = nxv_momenta[0];
+        grad_chain[at] = nxv_gradients[0];
+    }
+
+    void main() {
+        uint i = gl_LocalInvocationID.x, at = gl_WorkGroupID.x * pc.d + i;
+        bool live = nxv_owns(0);
+        nxv_positions[0] = live ? q_init[at] : real(0);
+        nxv_momenta[0] = live ? p_init[at] : real(0);
+        nxv_drifts[0] = live ? pc.eps * extras[gl_WorkGroupID.x * (pc.n_obs + pc.d) + pc.n_obs + i] : real(0);
+        nxv_leapfrog(pc.K, pc.eps);
     }
     """
   end

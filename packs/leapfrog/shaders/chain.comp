@@ -1,9 +1,10 @@
 #version 450
 // All leapfrog steps of one coordinate of one chain, by one invocation: coordinates of a family do not interact.
-// `precise` keeps every driver from contracting, so that all devices take the same steps.
 #include "dtype.glsl"
 #include "tensor.glsl"
-#include "functions.glsl"
+#include "families.glsl"
+#define NXV_OWN 1
+#include "leapfrog.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 
@@ -34,6 +35,9 @@ layout(set = 0, binding = 5) writeonly buffer PChain { REAL p_chain[]; };
 layout(set = 0, binding = 6) writeonly buffer GradChain { REAL grad_chain[]; };
 layout(set = 0, binding = 7) writeonly buffer Terms { REAL terms[]; };
 
+FORM family;
+uint row; // where the coordinate's next state goes
+
 uint place(Walk walk, uint chain, uint coordinate) {
     return walk.at + chain * walk.chain + coordinate * walk.coordinate;
 }
@@ -42,37 +46,26 @@ REAL parameter(uint index) {
     return nxv_load(scalars, params.scalars_at + index * params.scalars_stride);
 }
 
-void walk(uint chain, uint coordinate) {
-    REAL z = nxv_load(q_start, place(params.q, chain, coordinate));
-    precise REAL p = nxv_load(p_start, place(params.p, chain, coordinate));
-    REAL step = parameter(0);
-    precise REAL half_step = REAL(0.5) * step;
-    precise REAL drift = step * nxv_load(inv_masses, place(params.inv_mass, chain, coordinate));
-    PARAMETERS
-    ONCE
-    bool valid = VALID;
+bool nxv_owns(uint own) { return true; }
 
-    // The gradient after one step is that before the next. The first turn only finds the gradient at the start.
-    uint at = chain * params.steps * params.extent + coordinate;
-    for (uint turn = 0; ; ++turn) {
-        AT
-        precise REAL gradient = GRADIENT;
-        gradient = valid ? gradient : NOT_A_NUMBER;
-        precise REAL kick = half_step * gradient;
-        if (turn > 0) {
-            precise REAL logp = LOGP;
-            p = p + kick;
-            nxv_store(q_chain, at, z);
-            nxv_store(p_chain, at, p);
-            nxv_store(grad_chain, at, gradient);
-            nxv_store(terms, at, valid ? logp : NOT_A_NUMBER);
-            at += params.extent;
-        }
-        if (turn == params.steps) break;
-        p = p + kick;
-        precise REAL moved = z + drift * p;
-        z = moved;
-    }
+void nxv_evaluate(uint steps) { nxv_gradients[0] = gradient(family, nxv_positions[0]); }
+
+void nxv_record(uint own, uint steps) {
+    nxv_store(q_chain, row, nxv_positions[0]);
+    nxv_store(p_chain, row, nxv_momenta[0]);
+    nxv_store(grad_chain, row, nxv_gradients[0]);
+    nxv_store(terms, row, log_density(family, nxv_positions[0]));
+    row += params.extent;
+}
+
+void walk(uint chain, uint coordinate) {
+    REAL step_size = parameter(0);
+    family = FAMILY;
+    nxv_positions[0] = nxv_load(q_start, place(params.q, chain, coordinate));
+    nxv_momenta[0] = nxv_load(p_start, place(params.p, chain, coordinate));
+    nxv_drifts[0] = step_size * nxv_load(inv_masses, place(params.inv_mass, chain, coordinate));
+    row = chain * params.steps * params.extent + coordinate;
+    nxv_leapfrog(params.steps, step_size);
 }
 
 void main() {

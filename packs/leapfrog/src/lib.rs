@@ -1,7 +1,8 @@
 //! The leapfrog kernel pack: `pack.toml` lists its families, `shaders/` holds one shader that takes their steps and one
 //! that adds up their log densities, and `plan` brings them together. It never touches a device.
 //!
-//! To add a family, add a row to `pack.toml`, and its host kernel in `host/ops/src/kernels/leapfrog`.
+//! To add a family, add its functions to `shaders/families.glsl`, a row to `pack.toml`, and its host kernel in
+//! `host/ops/src/kernels/leapfrog`.
 
 mod problem;
 mod table;
@@ -23,7 +24,8 @@ use table::{Family, Table, real};
 pack! { id: "leapfrog", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
 const SOURCES: &[Source] = &[
-    Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
+    Source::glsl("families.glsl", include_str!("../shaders/families.glsl")),
+    Source::glsl("leapfrog.glsl", include_str!("../shaders/leapfrog.glsl")),
     Source::glsl("chain.comp", include_str!("../shaders/chain.comp")),
     Source::glsl("sums.comp", include_str!("../shaders/sums.comp")),
 ];

@@ -3,7 +3,6 @@
 use nx_vulkan_abi::{DType, Define, glsl, glsl::define};
 use nx_vulkan_pack_kit::table::{Cached, parse};
 use serde::Deserialize;
-use std::fmt::Write as _;
 
 /// One row as written in `pack.toml`, which explains the columns.
 #[derive(Debug, Clone, Deserialize)]
@@ -11,36 +10,18 @@ use std::fmt::Write as _;
 pub(crate) struct Family {
     pub(crate) op: String,
     pub(crate) parameters: Vec<String>,
-    #[serde(rename = "x")]
-    _x: String,
-    valid: String,
-    once: Vec<[String; 2]>,
-    at: Vec<[String; 2]>,
-    logp: String,
-    gradient: String,
 }
 
 impl Family {
     /// What makes the chain shader that of this family, in `dtype`.
     pub(crate) fn defines(&self, dtype: DType) -> Vec<Define> {
-        let mut parameters = String::new();
-        for (name, index) in self.parameters.iter().zip(1..) {
-            let _ = write!(parameters, "REAL {name} = parameter({index}); ");
-        }
-        let values = |rows: &[[String; 2]]| {
-            rows.iter().fold(String::new(), |mut text, [name, value]| {
-                let _ = write!(text, "precise REAL {name} = {value}; ");
-                text
-            })
-        };
+        let name = self.op.trim_start_matches("leapfrog_");
+        let scalars = (1..=self.parameters.len()).map(|index| format!("parameter({index})"));
+        let scalars: Vec<String> = scalars.collect();
         let mut defines = real(dtype);
         defines.extend([
-            define("PARAMETERS", parameters),
-            define("ONCE", values(&self.once)),
-            define("AT", values(&self.at)),
-            define("VALID", format!("({})", self.valid)),
-            define("LOGP", format!("({})", self.logp)),
-            define("GRADIENT", format!("({})", self.gradient)),
+            define("FORM", format!("FORM_{name}")),
+            define("FAMILY", format!("new_{name}({})", scalars.join(", "))),
         ]);
         defines
     }
