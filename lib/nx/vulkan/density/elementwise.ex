@@ -66,7 +66,7 @@ if Code.ensure_loaded?(Nx) do
           Emit.named(st, :bool, "isinf(#{x})", [value])
 
         {:round, _, :float} ->
-          Emit.named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + FLOAT(0.5))", [value])
+          Emit.named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + REAL(0.5))", [value])
 
         {op, _, :float} when op in [:floor, :ceil] ->
           Emit.named(st, :float, "#{op}(#{x})", [value])

@@ -636,7 +636,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp name(st), do: {"v#{st.names}", %{st | names: st.names + 1}}
 
-    def declared(kind), do: %{float: "FLOAT", int: "int", bool: "bool"}[kind]
+    def declared(kind), do: %{float: "REAL", int: "int", bool: "bool"}[kind]
 
     defp zero(node), do: if(kind(node) == :int, do: 0, else: 0.0)
     defp one(node), do: if(kind(node) == :int, do: 1, else: 1.0)

@@ -5,6 +5,7 @@ if Code.ensure_loaded?(Nx) do
     # i, i + W, …. Every step ends with one evaluation of value and gradient, which the next step begins with.
 
     alias Nx.Vulkan.Density.{Emit, Plan, Value}
+    alias Nx.Vulkan.LeapfrogGLSL
 
     @enforce_keys [:glsl, :shared, :scratch, :data_length]
     defstruct @enforce_keys
@@ -220,7 +221,7 @@ if Code.ensure_loaded?(Nx) do
 
       shares =
         for {{node, share}, n} <- numbered,
-            do: "FLOAT #{round}#{n} = #{subgroup(node.op, share, type)};"
+            do: "REAL #{round}#{n} = #{subgroup(node.op, share, type)};"
 
       stores = for {_, n} <- numbered, do: "partials[#{n} * W + S] = #{round}#{n};"
       totals = for {_, n} <- numbered, do: "#{round}#{n} = partials[#{n} * W];"
@@ -309,10 +310,15 @@ if Code.ensure_loaded?(Nx) do
         if(names[:double], do: "#define NXV_NEEDS_FP64", else: []),
         "#include \"dtype.glsl\"",
         if(names[:double], do: "#include \"math_f64.glsl\"", else: "#include \"math_f32.glsl\""),
-        "#define FLOAT #{names[:type]}",
+        "#define REAL #{names[:type]}",
         "layout(local_size_x = 256, local_size_x_id = 0) in;",
         "const int W = int(gl_WorkGroupSize.x), D = #{names[:d]}, CHUNKS = (D + W - 1) / W;",
-        "layout(push_constant, std430) uniform Push { uint steps, observations, dimensions, chains; FLOAT epsilon; } push;",
+        "int I = int(gl_LocalInvocationIndex), chain = int(gl_WorkGroupID.x);",
+        if(names[:subgroups],
+          do: "int S = int(gl_SubgroupID), SUBGROUPS = int(gl_NumSubgroups);",
+          else: []
+        ),
+        "layout(push_constant, std430) uniform Push { uint steps, observations, dimensions, chains; REAL step_size; } push;",
         buffer(0, "readonly", "q_init"),
         buffer(1, "readonly", "p_init"),
         buffer(2, "readonly", "extras"),
@@ -334,64 +340,56 @@ if Code.ensure_loaded?(Nx) do
         ),
         if(names[:positions],
           do: "#define q(i) scratch(#{names[:positions]} + (i))",
-          else: ["shared FLOAT position[D];", "#define q(i) position[i]"]
+          else: ["shared REAL position[D];", "#define q(i) position[i]"]
         ),
         if(names[:arrays] > 0,
-          do: ["shared FLOAT arrays[#{names[:arrays]}];", "#define array(i) arrays[i]"],
+          do: ["shared REAL arrays[#{names[:arrays]}];", "#define array(i) arrays[i]"],
           else: []
         ),
-        "shared FLOAT partials[#{names[:partials]} * gl_WorkGroupSize.x];",
-        functions("FLOAT"),
+        "shared REAL partials[#{names[:partials]} * gl_WorkGroupSize.x];",
+        functions("REAL"),
         functions("int"),
-        "FLOAT sign_of(FLOAT x) { return x > 0 ? FLOAT(1) : x < 0 ? FLOAT(-1) : x; }",
-        "void main() {",
-        "const int I = int(gl_LocalInvocationIndex), chain = int(gl_WorkGroupID.x), K = int(push.steps);",
-        if(names[:subgroups],
-          do: "const int S = int(gl_SubgroupID), SUBGROUPS = int(gl_NumSubgroups);",
-          else: []
+        "REAL sign_of(REAL x) { return x > 0 ? REAL(1) : x < 0 ? REAL(-1) : x; }",
+        if(resident? or names[:length] == 0,
+          do: [],
+          else: "#define data(i) extras[chain * (#{names[:length]} + D) + (i)]"
         ),
-        if(resident?,
-          do: [
-            "const int first = chain * (D + 1), masses = first + 1;",
-            "const FLOAT epsilon = extras[first];"
-          ],
-          else: [
-            "const int first = chain * (#{names[:length]} + D), masses = first + #{names[:length]};",
-            "const FLOAT epsilon = push.epsilon;",
-            if(names[:length] > 0, do: "#define data(i) extras[first + (i)]", else: [])
-          ]
-        ),
-        "FLOAT p[CHUNKS], mass[CHUNKS], g[CHUNKS];",
-        own([
-          "q(i) = q_init[chain * D + i]; p[c] = p_init[chain * D + i]; mass[c] = extras[masses + i];",
-          "g[c] = FLOAT(0);"
-        ]),
-        # Turn -1 only evaluates.
-        "for (int k = -1; k < K; ++k) {",
-        "if (k >= 0) {",
-        # The positions were read by everyone.
-        "settle();",
-        own(["p[c] += FLOAT(0.5) * epsilon * g[c];", "q(i) += epsilon * mass[c] * p[c];"]),
-        "}",
-        # The positions are in place.
-        "settle();",
+        "#define NXV_OWN CHUNKS",
+        "#define NXV_POSITION(own) q(int(own) * W + I)",
+        "#define NXV_SETTLE settle()",
+        LeapfrogGLSL.leapfrog(),
+        "bool nxv_owns(uint own) { return int(own) * W + I < D; }",
+        "void nxv_evaluate(uint steps) {",
         shared_by_all,
         # The rest concerns those who own a coordinate.
         "if (I < D) {",
         owners_own,
+        own(["REAL gradient;", gradient, "nxv_gradients[own] = gradient;"]),
+        "if (steps > 0 && I == 0) logp_chain[chain * int(push.steps) + int(steps) - 1] = #{logp};",
+        "}",
+        "}",
+        "void nxv_record(uint own, uint steps) {",
+        "int i = int(own) * W + I, at = (chain * int(push.steps) + int(steps) - 1) * D + i;",
+        "q_chain[at] = q(i); p_chain[at] = nxv_momenta[own]; grad_chain[at] = nxv_gradients[own];",
+        "}",
+        "void main() {",
+        if(resident?,
+          do: [
+            "int masses = chain * (D + 1) + 1;",
+            "REAL step_size = extras[masses - 1];"
+          ],
+          else: [
+            "int masses = chain * (#{names[:length]} + D) + #{names[:length]};",
+            "REAL step_size = push.step_size;"
+          ]
+        ),
         own([
-          "FLOAT gradient;",
-          gradient,
-          "g[c] = gradient;",
-          "if (k >= 0) {",
-          "p[c] += FLOAT(0.5) * epsilon * gradient;",
-          "int at = (chain * K + k) * D + i;",
-          "q_chain[at] = q(i); p_chain[at] = p[c]; grad_chain[at] = gradient;",
-          "}"
+          "q(i) = q_init[chain * D + i]; nxv_momenta[own] = p_init[chain * D + i];",
+          "nxv_drifts[own] = step_size * extras[masses + i];"
         ]),
-        "if (k >= 0 && I == 0) logp_chain[chain * K + k] = #{logp};",
-        "}",
-        "}",
+        # The positions are in place.
+        "settle();",
+        "nxv_leapfrog(push.steps, step_size);",
         "}"
       ]
       |> List.flatten()
@@ -400,12 +398,12 @@ if Code.ensure_loaded?(Nx) do
 
     defp buffer(binding, access, name),
       do:
-        "layout(set = 0, binding = #{binding}, std430) #{access} buffer B#{binding} { FLOAT #{name}[]; };"
+        "layout(set = 0, binding = #{binding}, std430) #{access} buffer B#{binding} { REAL #{name}[]; };"
 
     defp own(body),
       do: [
-        "for (int c = 0; c < CHUNKS; ++c) {",
-        "int i = c * W + I;",
+        "for (uint own = 0; own < CHUNKS; ++own) {",
+        "int i = int(own) * W + I;",
         "if (i < D) {",
         body,
         "}",
@@ -414,7 +412,7 @@ if Code.ensure_loaded?(Nx) do
 
     # The NaN of either operand is the result.
     defp functions(type) do
-      nan = if type == "FLOAT", do: "isnan(a) ? a : isnan(b) ? b : ", else: ""
+      nan = if type == "REAL", do: "isnan(a) ? a : isnan(b) ? b : ", else: ""
 
       [
         "#{type} minimum(#{type} a, #{type} b) { return #{nan}min(a, b); }",

@@ -11,7 +11,7 @@ defmodule Nx.Vulkan.Density.Value do
   def deepest(values), do: values |> Enum.map(&depth/1) |> Enum.max(fn -> 0 end)
 
   @doc """
-  The text of a value as a `FLOAT`, an `int` or a `bool`.
+  The text of a value as a `REAL`, an `int` or a `bool`.
   """
   def text({:const, number}, :float, type), do: float(number, type)
   def text({:const, number}, :int, _), do: integer(number)
@@ -22,7 +22,7 @@ defmodule Nx.Vulkan.Density.Value do
     do: "(#{text} ? #{float(1.0, type)} : #{float(0.0, type)})"
 
   def text({:bool, text, _}, :int, _), do: "int(#{text})"
-  def text({:int, text, _}, :float, _), do: "FLOAT(#{text})"
+  def text({:int, text, _}, :float, _), do: "REAL(#{text})"
   def text({:int, text, _}, :bool, _), do: "(#{text} != 0)"
   def text({:float, text, _}, :int, _), do: "int(#{text})"
   def text({:float, text, _}, :bool, type), do: "(#{text} != #{float(0.0, type)})"
