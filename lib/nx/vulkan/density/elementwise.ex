@@ -3,7 +3,9 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc false
     # GLSL of ops on one element of each operand.
 
-    alias Nx.Vulkan.Density.{Emit, Value}
+    import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4]
+
+    alias Nx.Vulkan.Density.{Value}
 
     # Functions of the math headers, by their Nx names.
     @math ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
@@ -37,7 +39,7 @@ if Code.ensure_loaded?(Nx) do
     def unary(st, %{op: op}, value) when op in [:real, :conjugate], do: {value, st}
 
     def unary(st, %{op: op} = node, value) do
-      kind = Emit.kind(node)
+      kind = kind(node)
       x = Value.text(value, if(op in [:is_nan, :is_infinity], do: :float, else: kind), st.type)
 
       case {op, value, kind} do
@@ -45,31 +47,31 @@ if Code.ensure_loaded?(Nx) do
           {{:const, -number}, st}
 
         {op, _, :float} when op in @math ->
-          Emit.named(st, :float, "nxv_#{op}(#{x})", [value])
+          named(st, :float, "nxv_#{op}(#{x})", [value])
 
         {:negate, _, _} ->
-          Emit.named(st, kind, wrapped("-#{x}", node.type), [value])
+          named(st, kind, wrapped("-#{x}", node.type), [value])
 
         {:abs, _, _} ->
-          Emit.named(st, kind, wrapped("abs(#{x})", node.type), [value])
+          named(st, kind, wrapped("abs(#{x})", node.type), [value])
 
         {:sign, _, :int} ->
-          Emit.named(st, :int, "sign(#{x})", [value])
+          named(st, :int, "sign(#{x})", [value])
 
         {:sign, _, :float} ->
-          Emit.named(st, :float, "sign_of(#{x})", [value])
+          named(st, :float, "sign_of(#{x})", [value])
 
         {:is_nan, _, _} ->
-          Emit.named(st, :bool, "isnan(#{x})", [value])
+          named(st, :bool, "isnan(#{x})", [value])
 
         {:is_infinity, _, _} ->
-          Emit.named(st, :bool, "isinf(#{x})", [value])
+          named(st, :bool, "isinf(#{x})", [value])
 
         {:round, _, :float} ->
-          Emit.named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + REAL(0.5))", [value])
+          named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + REAL(0.5))", [value])
 
         {op, _, :float} when op in [:floor, :ceil] ->
-          Emit.named(st, :float, "#{op}(#{x})", [value])
+          named(st, :float, "#{op}(#{x})", [value])
 
         {_, _, :int} ->
           {value, st}
@@ -81,13 +83,13 @@ if Code.ensure_loaded?(Nx) do
     """
     def binary(st, %{op: op} = node, a, b) do
       cond do
-        folded = folded(op, Emit.kind(node), a, b) ->
+        folded = folded(op, kind(node), a, b) ->
           {folded, st}
 
         text = @arithmetic[op] ->
           arithmetic(st, node, text, a, b)
 
-        op == :divide and Emit.kind(node) == :float and Value.depth(b) < Value.depth(a) ->
+        op == :divide and kind(node) == :float and Value.depth(b) < Value.depth(a) ->
           # A division costs as much as ten products: what a loop divides by is inverted outside of it.
           {inverse, st} = inverse(st, b)
           infix(st, :float, :float, "*", a, inverse)
@@ -101,13 +103,13 @@ if Code.ensure_loaded?(Nx) do
         text = @bits[op] ->
           infix(st, :int, :int, text, a, b)
 
-        op == :pow and Emit.kind(node) == :int ->
+        op == :pow and kind(node) == :int ->
           throw({:unsupported, op, node.type, List.to_tuple(node.shape)})
 
         true ->
-          kind = Emit.kind(node)
+          kind = kind(node)
           [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-          Emit.named(st, kind, call(op, kind, x, y, b), [a, b])
+          named(st, kind, call(op, kind, x, y, b), [a, b])
       end
     end
 
@@ -120,7 +122,7 @@ if Code.ensure_loaded?(Nx) do
 
         _ ->
           {inverse, st} =
-            Emit.named(
+            named(
               st,
               :float,
               "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}",
@@ -160,16 +162,16 @@ if Code.ensure_loaded?(Nx) do
     """
     def infix(st, kind, operands, text, a, b) do
       [x, y] = Enum.map([a, b], &Value.text(&1, operands, st.type))
-      Emit.named(st, kind, "#{x} #{text} #{y}", [a, b])
+      named(st, kind, "#{x} #{text} #{y}", [a, b])
     end
 
     @doc """
     Two operands with an arithmetic operator between them, in the node's own type.
     """
     def arithmetic(st, node, text, a, b) do
-      kind = Emit.kind(node)
+      kind = kind(node)
       [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-      Emit.named(st, kind, wrapped("#{x} #{text} #{y}", node.type), [a, b])
+      named(st, kind, wrapped("#{x} #{text} #{y}", node.type), [a, b])
     end
 
     @doc """

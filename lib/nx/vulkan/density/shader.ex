@@ -4,7 +4,7 @@ if Code.ensure_loaded?(Nx) do
     # The GLSL of leapfrog chains of a traced log density. One workgroup runs one chain; invocation i owns the coordinates
     # i, i + W, …. Every step ends with one evaluation of value and gradient, which the next step begins with.
 
-    alias Nx.Vulkan.Density.{Emit, Plan, Value}
+    alias Nx.Vulkan.Density.{Element, Loops, Plan, Statements, Value}
     alias Nx.Vulkan.LeapfrogGLSL
 
     @enforce_keys [:glsl, :shared, :scratch, :data_length]
@@ -13,8 +13,6 @@ if Code.ensure_loaded?(Nx) do
     # Bytes of shared memory that arrays may take, and the positions; the rest is the reductions'.
     @shared_arrays 8_192
     @shared_positions 8_192
-    # Accumulators that one round of a reduction takes.
-    @round 8
     # Coordinates up to which the gradient is written out.
     @written_out 64
 
@@ -38,7 +36,7 @@ if Code.ensure_loaded?(Nx) do
              {:f, 64}, {}}
           )
 
-      st = %Emit{
+      st = %Statements{
         graph: graph,
         plan: plan,
         type: type,
@@ -47,13 +45,10 @@ if Code.ensure_loaded?(Nx) do
         subgroups: subgroups
       }
 
-      {shared_by_all, st} = plan.levels |> Enum.reduce(st, &level/2) |> Emit.take(0)
+      {shared_by_all, st} = st |> Loops.write(plan) |> Statements.take(0)
       {gradient, st} = gradient(st, graph.gradient, d)
-      {logp, st} = Emit.elem(st, graph.value, [])
-      {owners_own, _} = Emit.take(st, 0)
-
-      rounds =
-        Enum.max([1 | for(loops <- plan.levels, do: min(accumulators(loops, graph), @round))])
+      {logp, st} = Element.at(st, graph.value, [])
+      {owners_own, _} = Statements.take(st, 0)
 
       names = [
         double: type == :f64,
@@ -64,7 +59,7 @@ if Code.ensure_loaded?(Nx) do
         arrays: shared,
         scratch: scratch,
         positions: positions,
-        partials: rounds,
+        partials: Loops.accumulators(plan),
         subgroups: subgroups
       ]
 
@@ -91,187 +86,9 @@ if Code.ensure_loaded?(Nx) do
     defp size(:f64), do: 8
     defp size(:f32), do: 4
 
-    ## Loops
-
-    defp level(loops, st) do
-      {reductions, st} = Enum.flat_map_reduce(loops, st, &loop/2)
-      arrays? = Enum.any?(loops, fn {_, items} -> Enum.any?(items, &match?({:array, _}, &1)) end)
-      st = if arrays?, do: Emit.line(st, 0, "settle();"), else: st
-      reductions |> Enum.chunk_every(@round) |> Enum.reduce(st, &reduce/2)
-    end
-
-    # One loop over a domain: fills the arrays and folds each invocation's share of the reductions.
-    defp loop({domain, items}, st) do
-      size = Plan.size(domain)
-
-      reductions =
-        for {:scalars, id} <- items, idx <- Plan.indices(st.graph.nodes[id].shape), do: {id, idx}
-
-      {accumulators, st} =
-        Enum.map_reduce(reductions, st, fn {id, idx}, st ->
-          node = st.graph.nodes[id]
-          start = Value.text(Emit.identity(node), Emit.kind(node), st.type)
-          {{kind, name, 0}, st} = Emit.fresh(st, Emit.kind(node), start, 0)
-          {{id, idx, {kind, name, 1}}, st}
-        end)
-
-      st = %{st | depth: 1}
-      st = Enum.reduce(items, st, &item(&1, &2, domain, accumulators))
-      {body, st} = Emit.take(st, 1)
-      st = Emit.close(st, 1)
-      st = Emit.line(st, 0, ["for (int j = I; j < #{size}; j += W) {", body, "}"])
-      {accumulators, st}
-    end
-
-    # What does not depend on the turn of the loop is written out before it: an array's elements may be among that.
-    defp item({:array, id}, st, domain, _) do
-      node = st.graph.nodes[id]
-      {where, offset} = st.places[id]
-      idx = Value.unflat({"j", 1}, domain)
-
-      {value, st} =
-        if Plan.reduction?(node) and not small?(node, st),
-          do: Emit.serial(st, node, idx, Plan.reduced(node, st.graph)),
-          else: Emit.elem(%{st | places: Map.delete(st.places, id)}, id, idx)
-
-      places = Map.put(st.places, id, {where, offset})
-
-      st = %{
-        st
-        | places: places,
-          memo: Map.reject(st.memo, fn {{other, _}, _} -> other == id end)
-      }
-
-      Emit.line(st, 1, "#{where}(j + #{offset}) = #{Value.text(value, :float, st.type)};")
-    end
-
-    defp item({:scalars, id}, st, _, accumulators) do
-      node = st.graph.nodes[id]
-      {extents, looped} = Plan.reduced(node, st.graph)
-      {positions, st} = Emit.positions(st, extents, looped, "j")
-
-      for({^id, idx, accumulator} <- accumulators, do: {idx, accumulator})
-      |> Enum.reduce(st, fn {idx, {_, name, _} = accumulator}, st ->
-        {value, st} = Emit.fold(st, node, idx, positions, Emit.identity(node))
-        Emit.line(st, 1, "#{name} = #{Emit.combined(node, accumulator, value, st.type)};")
-      end)
-    end
-
-    defp small?(node, st) do
-      {extents, _} = Plan.reduced(node, st.graph)
-      Plan.size(extents) <= Plan.inline()
-    end
-
-    # Folds the invocations' shares in a fixed order, and leaves each result in every invocation.
-    defp reduce(accumulators, st) do
-      numbered = Enum.with_index(accumulators)
-      nodes = for {{id, _, _}, _} <- numbered, do: st.graph.nodes[id]
-
-      shares =
-        for {{_, _, accumulator}, _} <- numbered, do: Value.text(accumulator, :float, st.type)
-
-      round = "r#{st.names}_"
-
-      lines =
-        if st.subgroups,
-          do: by_subgroup(nodes, shares, round, st.type),
-          else: by_halves(nodes, shares, st.type)
-
-      st = Enum.reduce(lines, st, &Emit.line(&2, 0, &1))
-
-      st =
-        for {{id, idx, _}, n} <- numbered, reduce: st do
-          st ->
-            node = st.graph.nodes[id]
-            text = if st.subgroups, do: "#{round}#{n}", else: "partials[#{n} * W]"
-            {result, st} = Emit.fresh(st, :float, text, 0)
-            {value, st} = converted(st, Emit.kind(node), result)
-            {value, st} = Emit.with_target(st, node, idx, value)
-            put_in(st.memo[{id, idx}], value)
-        end
-
-      # Before the shares of the next round take their place.
-      Emit.line(st, 0, "barrier();")
-    end
-
-    defp by_halves(nodes, shares, type) do
-      stores = for {share, n} <- Enum.with_index(shares), do: "partials[#{n} * W + I] = #{share};"
-
-      folds =
-        for {node, n} <- Enum.with_index(nodes) do
-          [a, b] = for at <- ["I", "I + span"], do: {:float, "partials[#{n} * W + #{at}]", 0}
-          "partials[#{n} * W + I] = #{folded(node, a, b, type)};"
-        end
-
-      halves = [
-        "for (int span = W / 2; span > 0; span /= 2) {",
-        "if (I < span) {",
-        folds,
-        "}",
-        "barrier();",
-        "}"
-      ]
-
-      stores ++ ["barrier();", halves]
-    end
-
-    # Each subgroup by its own instructions, then all subgroups' results in every invocation.
-    defp by_subgroup(nodes, shares, round, type) do
-      numbered = nodes |> Enum.zip(shares) |> Enum.with_index()
-
-      shares =
-        for {{node, share}, n} <- numbered,
-            do: "REAL #{round}#{n} = #{subgroup(node.op, share, type)};"
-
-      stores = for {_, n} <- numbered, do: "partials[#{n} * W + S] = #{round}#{n};"
-      totals = for {_, n} <- numbered, do: "#{round}#{n} = partials[#{n} * W];"
-
-      folds =
-        for {{node, _}, n} <- numbered do
-          total = {:float, "#{round}#{n}", 0}
-          "#{round}#{n} = #{folded(node, total, {:float, "partials[#{n} * W + s]", 0}, type)};"
-        end
-
-      shares ++
-        [
-          ["if (subgroupElect()) {", stores, "}"],
-          "barrier();",
-          totals,
-          ["for (int s = 1; s < SUBGROUPS; ++s) {", folds, "}"]
-        ]
-    end
-
-    defp subgroup(op, x, _) when op in [:sum, :dot, :indexed_add], do: "subgroupAdd(#{x})"
-    defp subgroup(:product, x, _), do: "subgroupMul(#{x})"
-    defp subgroup(:all, x, _), do: "subgroupMin(#{x})"
-    defp subgroup(:any, x, _), do: "subgroupMax(#{x})"
-
-    defp subgroup(op, x, type) when op in [:reduce_max, :reduce_min] do
-      name = %{reduce_max: "subgroupMax", reduce_min: "subgroupMin"}[op]
-      "subgroupAny(isnan(#{x})) ? #{Value.float(:nan, type)} : #{name}(#{x})"
-    end
-
-    # Shares travel as floats: a truth as 0 or 1.
-    defp folded(%{op: :all}, a, b, type),
-      do: "minimum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
-
-    defp folded(%{op: :any}, a, b, type),
-      do: "maximum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
-
-    defp folded(node, a, b, type), do: Emit.combined(%{node | type: {:f, 64}}, a, b, type)
-
-    defp converted(st, :float, value), do: {value, st}
-    defp converted(st, kind, value), do: Emit.fresh(st, kind, Value.text(value, kind, st.type), 0)
-
-    defp accumulators(loops, graph) do
-      Enum.sum(
-        for {_, items} <- loops, {:scalars, id} <- items, do: Plan.size(graph.nodes[id].shape)
-      )
-    end
-
     # Statements that give `gradient` of coordinate i.
     defp gradient(st, id, d) when d <= @written_out do
-      {values, st} = Enum.map_reduce(0..(d - 1), st, &Emit.elem(&2, id, [&1]))
+      {values, st} = Enum.map_reduce(0..(d - 1), st, &Element.at(&2, id, [&1]))
 
       [last | rest] =
         values
@@ -280,7 +97,7 @@ if Code.ensure_loaded?(Nx) do
         |> Enum.reverse()
 
       choice =
-        Enum.reduce(rest, Kernel.elem(last, 0), fn {text, n}, other ->
+        Enum.reduce(rest, elem(last, 0), fn {text, n}, other ->
           "i == #{n} ? #{text} : #{other}"
         end)
 
@@ -288,9 +105,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp gradient(st, id, _d) do
-      {value, st} = Emit.elem(%{st | depth: 1}, id, [{"i", 1}])
-      {body, st} = Emit.take(st, 1)
-      {[body, "gradient = #{Value.text(value, :float, st.type)};"], Emit.close(st, 1)}
+      {value, st} = Element.at(%{st | depth: 1}, id, [{"i", 1}])
+      {body, st} = Statements.take(st, 1)
+      {[body, "gradient = #{Value.text(value, :float, st.type)};"], Statements.close(st, 1)}
     end
 
     ## Text

@@ -93,6 +93,35 @@ defmodule Nx.Vulkan.Density.Value do
   defp whole(_, at, inner), do: quotient(at, Enum.product(inner))
 
   @doc """
+  The index at which a tensor that is reshaped has the element.
+  """
+  def reshaped(idx, from, to) do
+    # Axes of extent 1 come and go without arithmetic.
+    if Enum.reject(from, &(&1 == 1)) == Enum.reject(to, &(&1 == 1)) do
+      kept = for {i, extent} <- Enum.zip(idx, from), extent != 1, do: i
+      {inner, _} = Enum.map_reduce(to, kept, &if(&1 == 1, do: {0, &2}, else: {hd(&2), tl(&2)}))
+      inner
+    else
+      idx |> flat(from) |> unflat(to)
+    end
+  end
+
+  @doc """
+  An index of `rank` axes: `fixed` gives some, `rest` the others in their order.
+  """
+  def placed(rank, fixed, rest) do
+    {idx, _} =
+      Enum.map_reduce(0..(rank - 1)//1, rest, fn axis, rest ->
+        case fixed do
+          %{^axis => i} -> {i, rest}
+          _ -> {hd(rest), tl(rest)}
+        end
+      end)
+
+    idx
+  end
+
+  @doc """
   A number as a constant of GLSL.
   """
   def float(:nan, type), do: float_macro("NAN", type)
