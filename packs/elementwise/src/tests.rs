@@ -3,10 +3,9 @@
 mod ask;
 
 use super::*;
-use ask::{Operand, ask, ask_on, check, define, device, files};
-use nx_vulkan_abi::{
-    DType, DTypeSet, DeviceInfo, DeviceKind, Features, layout::contiguous_strides,
-};
+use ask::{ask, checked};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features, layout::contiguous_strides};
+use nx_vulkan_pack_kit::testing::{Tensor, cpu, defined, files, gpu};
 
 #[test]
 fn the_table_has_every_op_once() {
@@ -34,7 +33,7 @@ fn every_row_plans_every_type_it_accepts() {
         .filter(|row| row.family == Family::Map)
     {
         let arity = row.takes.len();
-        // Operand types count through all tuples; a third operand takes the types of the first two in turn.
+        // Tensor types count through all tuples; a third operand takes the types of the first two in turn.
         for tuple in 0..all.len().pow(arity.min(2) as u32) {
             let (first, second) = (all[tuple % all.len()], all[tuple / all.len() % all.len()]);
             let types = [first, second, if tuple % 2 == 0 { first } else { second }];
@@ -43,16 +42,15 @@ fn every_row_plans_every_type_it_accepts() {
                 .zip(&row.takes)
                 .all(|(dtype, takes)| takes.has(*dtype));
             for result in all.iter().filter(|dtype| row.gives.has(**dtype)) {
-                let inputs: Vec<Operand> = types[..arity]
+                let inputs: Vec<Tensor> = types[..arity]
                     .iter()
-                    .map(|dtype| Operand::new(*dtype, &[5, 7]))
+                    .map(|dtype| Tensor::new(*dtype, &[5, 7]))
                     .collect();
-                match ask(&row.op.op, &inputs, (*result, &[5, 7])) {
-                    Ok(plan) => check(&plan, &device(), 35 * result.size()),
-                    Err(refusal) => assert!(
-                        !taken && matches!(refusal, Refusal::Decline(_)),
-                        "{refusal:?}"
-                    ),
+                let ask = ask(&row.op.op, &inputs, (*result, &[5, 7]));
+                if taken {
+                    checked(&ask);
+                } else {
+                    assert!(matches!(ask.plan(), Err(Refusal::Decline(_))), "{ask:?}");
                 }
             }
         }
@@ -61,71 +59,56 @@ fn every_row_plans_every_type_it_accepts() {
 
 #[test]
 fn contiguous_and_scalar_operands_take_the_flat_path() {
+    let shape = [64, 64, 3];
     let (a, scalar) = (
-        Operand::new(DType::F32, &[64, 64, 3]),
-        Operand::new(DType::F32, &[]),
+        Tensor::new(DType::F32, &shape),
+        Tensor::new(DType::F32, &[]),
     );
-    let plan = ask("add", &[a.clone(), scalar], (DType::F32, &[64, 64, 3])).unwrap();
+    let plan = checked(&ask("add", &[a.clone(), scalar], (DType::F32, &shape)));
     assert_eq!(files(&plan), ["contiguous.comp"]);
-    assert_eq!(define(&plan, &plan.steps[0], "A_READ"), Some("READ_VECTOR"));
-    assert_eq!(define(&plan, &plan.steps[0], "B_READ"), Some("READ_SCALAR"));
-    let plan = ask("exp", &[a.at(2)], (DType::F32, &[64, 64, 3])).unwrap();
-    assert_eq!(define(&plan, &plan.steps[0], "A_READ"), Some("READ_STEPS"));
+    let reads = ["A_READ", "B_READ"].map(|name| defined(&plan, 0, name));
+    assert_eq!(reads, ["READ_VECTOR", "READ_SCALAR"]);
+    let later = Tensor { offset: 2, ..a };
+    let plan = checked(&ask("exp", &[later], (DType::F32, &shape)));
+    assert_eq!(defined(&plan, 0, "A_READ"), "READ_STEPS");
 }
 
 #[test]
 fn rows_and_columns_broadcast_in_vectors() {
-    let all = Operand::new(DType::F32, &[8192, 8192]);
+    let all = Tensor::new(DType::F32, &[8192, 8192]);
     for (other, read) in [(&[8192][..], "READ_VECTOR"), (&[8192, 1], "READ_SCALAR")] {
-        let inputs = [all.clone(), Operand::new(DType::F32, other)];
-        let plan = ask("add", &inputs, (DType::F32, &[8192, 8192])).unwrap();
-        let step = &plan.steps[0];
+        let inputs = [all.clone(), Tensor::new(DType::F32, other)];
+        let plan = checked(&ask("add", &inputs, (DType::F32, &[8192, 8192])));
         assert_eq!(files(&plan), ["strided.comp"]);
-        assert_eq!(define(&plan, step, "RANK"), Some("2"));
-        assert_eq!(define(&plan, step, "WIDTH"), Some("4"));
-        assert_eq!(define(&plan, step, "A_READ"), Some("READ_VECTOR"));
-        assert_eq!(define(&plan, step, "B_READ"), Some(read));
+        let given = ["RANK", "WIDTH", "A_READ", "B_READ"].map(|name| defined(&plan, 0, name));
+        assert_eq!(given, ["2", "4", "READ_VECTOR", read]);
     }
 }
 
 #[test]
 fn threads_take_more_where_an_invocation_is_dear() {
-    let gpu = device();
-    let cpu = DeviceInfo {
-        kind: DeviceKind::CPU,
-        ..device()
-    };
     let vectors = |device, op: &str, count: u64, inputs: usize| {
-        let a = Operand::new(DType::F32, &[count]);
-        let plan = ask_on(device, op, &vec![a; inputs], (DType::F32, &[count]), None).unwrap();
-        check(&plan, device, count * 4);
-        let vectors = define(&plan, &plan.steps[0], "VECTORS");
-        vectors.unwrap().parse::<u64>().unwrap()
+        let a = Tensor::new(DType::F32, &[count]);
+        let ask = ask(op, &vec![a; inputs], (DType::F32, &[count]));
+        defined(&checked(&ask.on(device)), 0, "VECTORS").to_owned()
     };
-    assert_eq!(vectors(&cpu, "exp", 1_000_003, 1), 4);
-    assert_eq!(vectors(&cpu, "add", 1_000_003, 2), 2);
-    assert_eq!(vectors(&cpu, "exp", 1000, 1), 1);
-    assert_eq!(vectors(&gpu, "exp", 1_000_003, 1), 1);
-    assert_eq!(vectors(&gpu, "exp", 1 << 22, 1), 2);
+    assert_eq!(vectors(cpu(), "exp", 1_000_003, 1), "4");
+    assert_eq!(vectors(cpu(), "add", 1_000_003, 2), "2");
+    assert_eq!(vectors(cpu(), "exp", 1000, 1), "1");
+    assert_eq!(vectors(gpu(), "exp", 1_000_003, 1), "1");
+    assert_eq!(vectors(gpu(), "exp", 1 << 22, 1), "2");
 }
 
 #[test]
 fn many_axes_move_their_parameters_into_the_params_buffer() {
     let shape = [2, 3, 2, 3, 2, 3, 2, 3];
-    let reversed: Vec<i64> = contiguous_strides(&shape)
-        .iter()
-        .map(|stride| -stride)
-        .collect();
-    let mixed: Vec<i64> = [0, 1, 0, 4, 0, 16, 0, 64].to_vec();
-    let a = Operand::new(DType::F32, &shape)
-        .with_strides(&reversed)
-        .at(1295);
-    let b = Operand::new(DType::F32, &shape).with_strides(&mixed);
-    let plan = ask("multiply", &[a, b], (DType::F32, &shape)).unwrap();
-    assert_eq!(define(&plan, &plan.steps[0], "RANK"), Some("8"));
-    assert_eq!(define(&plan, &plan.steps[0], "PARAMS_BINDING"), Some("3"));
+    let reversed = contiguous_strides(&shape).into_iter().map(|stride| -stride);
+    let a = Tensor::new(DType::F32, &shape).strided(&Vec::from_iter(reversed), 1295);
+    let b = Tensor::new(DType::F32, &shape).strided(&[0, 1, 0, 4, 0, 16, 0, 64], 0);
+    let plan = checked(&ask("multiply", &[a, b], (DType::F32, &shape)));
+    assert_eq!(defined(&plan, 0, "RANK"), "8");
+    assert_eq!(defined(&plan, 0, "PARAMS_BINDING"), "3");
     assert!(plan.steps[0].push.is_empty() && plan.params.len() > 128);
-    check(&plan, &device(), 1296 * 4);
 }
 
 #[test]
@@ -133,103 +116,81 @@ fn tensors_beyond_the_buffer_range_are_cut_into_steps() {
     let device = DeviceInfo {
         max_buffer_range: 1 << 20,
         max_groups: [16, 1000, 1],
-        ..device()
+        ..gpu()
     };
     for (count, offset) in [(1_000_003, 0), (262_144, 3), (262_145, 0), (999, 0)] {
-        let a = Operand::new(DType::F32, &[count]).at(offset);
-        let b = Operand::new(DType::U8, &[count]).at(1);
-        let plan = ask_on(&device, "add", &[a, b], (DType::F32, &[count]), None).unwrap();
+        let a = Tensor::new(DType::F32, &[count]).strided(&[1], offset);
+        let b = Tensor::new(DType::U8, &[count]).strided(&[1], 1);
+        let plan = checked(&ask("add", &[a, b], (DType::F32, &[count])).on(device));
         assert_eq!(
             plan.steps.len() > 1,
             count > 262_144 || offset > 0 && count > 999,
             "{count}"
         );
-        check(&plan, &device, count * 4);
     }
-    let row = Operand::new(DType::F32, &[1000]);
-    let plan = ask_on(
-        &device,
-        "add",
-        &[Operand::new(DType::F32, &[3000, 1000]), row],
-        (DType::F32, &[3000, 1000]),
-        None,
-    );
-    check(&plan.unwrap(), &device, 12_000_000);
+    let (rows, row) = ([3000, 1000], Tensor::new(DType::F32, &[1000]));
+    let inputs = [Tensor::new(DType::F32, &rows), row];
+    checked(&ask("add", &inputs, (DType::F32, &rows)).on(device));
 }
 
 #[test]
 fn one_index_beyond_the_buffer_range_declines() {
     let device = DeviceInfo {
         max_buffer_range: 1 << 20,
-        ..device()
+        ..gpu()
     };
-    let spread = Operand::new(DType::F32, &[300, 300]).with_strides(&[2, 4000]);
-    let refusal = ask_on(&device, "exp", &[spread], (DType::F32, &[300, 300]), None).unwrap_err();
-    assert!(
-        matches!(&refusal, Refusal::Decline(why) if why.contains("1048576 bytes")),
-        "{refusal:?}"
-    );
+    let spread = Tensor::new(DType::F32, &[300, 300]).strided(&[2, 4000], 0);
+    let why = ask("exp", &[spread], (DType::F32, &[300, 300]))
+        .on(device)
+        .reason();
+    assert!(why.contains("1048576 bytes"), "{why}");
 }
 
 #[test]
 fn more_steps_than_a_plan_may_have_decline() {
     let device = DeviceInfo {
         max_buffer_range: 1 << 16,
-        ..device()
+        ..gpu()
     };
-    let long = Operand::new(DType::F32, &[2_000_000]);
-    let refusal = ask_on(&device, "exp", &[long], (DType::F32, &[2_000_000]), None).unwrap_err();
-    assert!(
-        matches!(&refusal, Refusal::Decline(why) if why.contains("steps")),
-        "{refusal:?}"
-    );
+    let long = Tensor::new(DType::F32, &[2_000_000]);
+    let why = ask("exp", &[long], (DType::F32, &[2_000_000]))
+        .on(device)
+        .reason();
+    assert!(why.contains("steps"), "{why}");
 }
 
 #[test]
 fn more_than_two_to_the_31_elements_take_wide_indices() {
     let count = 3 << 30;
-    let even = Operand::new(DType::U8, &[count]).with_strides(&[2]);
     let device = DeviceInfo {
         max_buffer_range: u64::MAX,
-        ..device()
+        ..gpu()
     };
-    let plan = ask_on(&device, "negate", &[even], (DType::U8, &[count]), None).unwrap();
-    check(&plan, &device, count);
-    let crossed = Operand::new(DType::U8, &[2, count]).with_strides(&[2, 3]);
-    let plan = ask_on(
-        &device,
-        "negate",
-        &[crossed],
-        (DType::U8, &[2, count]),
-        None,
-    )
-    .unwrap();
-    assert_eq!(define(&plan, &plan.steps[0], "INDEX"), Some("uint64_t"));
-    check(&plan, &device, 2 * count);
+    let even = Tensor::new(DType::U8, &[count]).strided(&[2], 0);
+    checked(&ask("negate", &[even], (DType::U8, &[count])).on(device));
+    let crossed = Tensor::new(DType::U8, &[2, count]).strided(&[2, 3], 0);
+    let plan = checked(&ask("negate", &[crossed], (DType::U8, &[2, count])).on(device));
+    assert_eq!(defined(&plan, 0, "INDEX"), "uint64_t");
 }
 
 #[test]
 fn zero_elements_need_no_steps() {
-    let none = Operand::new(DType::F32, &[0, 3]);
-    assert_eq!(
-        ask("exp", std::slice::from_ref(&none), (DType::F32, &[0, 3])).unwrap(),
-        Plan::default()
-    );
-    assert_eq!(
-        ask("as_type", &[none], (DType::F32, &[0, 3])).unwrap(),
-        Plan::default()
-    );
-    assert_eq!(
-        ask("iota", &[], (DType::F32, &[0])).unwrap(),
-        Plan::default()
-    );
+    let none = Tensor::new(DType::F32, &[0, 3]);
+    for (op, inputs) in [
+        ("exp", &[none.clone()][..]),
+        ("as_type", &[none]),
+        ("iota", &[]),
+    ] {
+        let plan = checked(&ask(op, inputs, (DType::F32, &[0, 3])));
+        assert_eq!(plan, Plan::default(), "{op}");
+    }
 }
 
 #[test]
 fn missing_features_are_named() {
     let device = DeviceInfo {
         features: Features::NONE,
-        ..device()
+        ..gpu()
     };
     for (dtype, feature) in [
         (DType::F64, "fp64"),
@@ -237,35 +198,25 @@ fn missing_features_are_named() {
         (DType::BF16, "storage16"),
         (DType::S64, "int64"),
     ] {
-        let operand = Operand::new(dtype, &[4]);
-        let refusal = ask_on(
-            &device,
-            "add",
-            &[operand.clone(), operand],
-            (dtype, &[4]),
-            None,
-        )
-        .unwrap_err();
-        assert!(
-            matches!(&refusal, Refusal::Decline(why) if why.contains(feature)),
-            "{refusal:?}"
-        );
+        let operand = Tensor::new(dtype, &[4]);
+        let ask = ask("add", &[operand.clone(), operand], (dtype, &[4]));
+        let why = ask.on(device).reason();
+        assert!(why.contains(feature), "{why}");
     }
-    let pairs = Operand::new(DType::C64, &[4]);
-    check(
-        &ask_on(&device, "as_type", &[pairs], (DType::C64, &[4]), None).unwrap(),
-        &device,
-        32,
-    );
+    let pairs = Tensor::new(DType::C64, &[4]);
+    checked(&ask("as_type", &[pairs], (DType::C64, &[4])).on(device));
 }
 
 #[test]
 fn large_transposed_operands_are_asked_for_contiguous() {
-    let a = Operand::new(DType::BF16, &[1024, 1024]);
-    let b = a.clone().with_strides(&[1, 1024]);
-    let refusal = ask("add", &[a, b], (DType::BF16, &[1024, 1024])).unwrap_err();
+    let shape = [1024, 1024];
+    let a = Tensor::new(DType::BF16, &shape);
+    let b = a.clone().strided(&[1, 1024], 0);
     let wanted = nx_vulkan_abi::InputAs::new(1, DType::BF16);
-    assert_eq!(refusal, Refusal::InputsAs(vec![wanted]));
+    assert_eq!(
+        ask("add", &[a, b], (DType::BF16, &shape)).plan(),
+        Err(Refusal::InputsAs(vec![wanted]))
+    );
 }
 
 #[test]
@@ -278,47 +229,32 @@ fn copies_move_the_largest_elements_that_fit() {
         (DType::C64, 31, 0, "uvec2"),
         (DType::C128, 31, 1, "uvec4"),
     ] {
-        let plan = ask(
-            "as_type",
-            &[Operand::new(dtype, &[count]).at(offset)],
-            (dtype, &[count]),
-        )
-        .unwrap();
-        assert_eq!(
-            define(&plan, &plan.steps[0], "A_STORAGE"),
-            Some(storage),
-            "{dtype}"
-        );
-        check(&plan, &device(), count * dtype.size());
+        let operand = Tensor::new(dtype, &[count]).strided(&[1], offset);
+        let plan = checked(&ask("as_type", &[operand], (dtype, &[count])));
+        assert_eq!(defined(&plan, 0, "A_STORAGE"), storage, "{dtype}");
     }
-    let refusal = ask(
-        "as_type",
-        &[Operand::new(DType::C128, &[2])],
-        (DType::F64, &[2]),
-    )
-    .unwrap_err();
-    assert!(matches!(refusal, Refusal::Decline(_)));
+    let pair = Tensor::new(DType::C128, &[2]);
+    let answer = ask("as_type", &[pair], (DType::F64, &[2])).plan();
+    assert!(matches!(answer, Err(Refusal::Decline(_))));
 }
 
 #[test]
 fn permutations_pass_through_tiles() {
+    let files_of = |dtype, shape: &[u64], strides: &[i64]| {
+        let operand = Tensor::new(dtype, shape).strided(strides, 0);
+        files(&checked(&ask("as_type", &[operand], (dtype, shape)))).join(" ")
+    };
     for dtype in DType::all() {
-        let flipped = Operand::new(dtype, &[100, 70]).with_strides(&[1, 100]);
-        let plan = ask("as_type", &[flipped], (dtype, &[100, 70])).unwrap();
-        assert_eq!(files(&plan), ["transpose.comp"], "{dtype}");
-        check(&plan, &device(), 7000 * dtype.size());
+        let file = files_of(dtype, &[100, 70], &[1, 100]);
+        assert_eq!(file, "transpose.comp", "{dtype}");
     }
-    let channels_last = Operand::new(DType::F32, &[2, 3, 64, 63]).with_strides(&[12096, 1, 189, 3]);
-    let plan = ask("as_type", &[channels_last], (DType::F32, &[2, 3, 64, 63])).unwrap();
     assert_eq!(
-        files(&plan),
-        ["strided.comp"],
+        files_of(DType::F32, &[2, 3, 64, 63], &[12096, 1, 189, 3]),
+        "strided.comp",
         "three channels are too few for a tile"
     );
-    let heads = Operand::new(DType::F32, &[2, 16, 64, 32]).with_strides(&[32768, 1, 16, 1024]);
-    let plan = ask("as_type", &[heads], (DType::F32, &[2, 16, 64, 32])).unwrap();
-    assert_eq!(files(&plan), ["transpose.comp"]);
-    check(&plan, &device(), 65536 * 4);
+    let heads = files_of(DType::F32, &[2, 16, 64, 32], &[32768, 1, 16, 1024]);
+    assert_eq!(heads, "transpose.comp");
 }
 
 #[test]
@@ -326,40 +262,15 @@ fn creation_covers_its_result() {
     for dtype in DType::all() {
         let bits: &[i64] = if dtype.size() == 16 { &[1, 2] } else { &[1] };
         for count in [1, 2, 63, 4096] {
-            let plan = ask_on(
-                &device(),
-                "fill",
-                &[],
-                (dtype, &[count]),
-                Some(("bits", bits)),
-            )
-            .unwrap();
-            check(&plan, &device(), count * dtype.size());
+            checked(&ask("fill", &[], (dtype, &[count])).ints("bits", bits));
         }
         if DTypeSet::REAL.has(dtype) {
-            let plan = ask_on(
-                &device(),
-                "iota",
-                &[],
-                (dtype, &[3, 5, 7]),
-                Some(("axis", &[1])),
-            )
-            .unwrap();
-            check(&plan, &device(), 105 * dtype.size());
-            check(
-                &ask("eye", &[], (dtype, &[2, 9, 7])).unwrap(),
-                &device(),
-                126 * dtype.size(),
-            );
+            checked(&ask("iota", &[], (dtype, &[3, 5, 7])).ints("axis", &[1]));
+            checked(&ask("eye", &[], (dtype, &[2, 9, 7])));
         }
     }
-    let refusal = ask_on(
-        &device(),
-        "iota",
-        &[],
-        (DType::F32, &[3]),
-        Some(("axis", &[1])),
-    )
-    .unwrap_err();
-    assert!(matches!(refusal, Refusal::BadRequest(_)));
+    let answer = ask("iota", &[], (DType::F32, &[3]))
+        .ints("axis", &[1])
+        .plan();
+    assert!(matches!(answer, Err(Refusal::BadRequest(_))));
 }

@@ -4,3 +4,5 @@
 pub mod grid;
 pub mod steps;
 pub mod table;
+#[cfg(feature = "testing")]
+pub mod testing;

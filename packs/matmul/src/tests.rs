@@ -1,18 +1,17 @@
 //! Plans without a device: layouts, types, degenerate sizes, limits, reasons to decline.
 
-mod request;
+mod ask;
 
 use crate::{Table, plan};
-use nx_vulkan_abi::{
-    DType, DTypeSet, DeviceInfo, Features, InputAs, RSlice, RStr, Refusal, Request,
-};
-use request::{Side, ask, ask_of, cpu, defined, files, gpu, matrices, reason, word};
+use ask::{PACK, Side, ask, matrices};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features, InputAs, Refusal};
+use nx_vulkan_pack_kit::testing::{cpu, defined, files, gpu, words};
 
-const SHORT: u32 = 0;
-const SKINNY: u32 = 1;
-const CPU: u32 = 2;
-const TILED: u32 = 3;
-const DIRECT: u32 = 4;
+const SHORT: &str = "dot_short";
+const SKINNY: &str = "dot_skinny";
+const CPU: &str = "dot_cpu";
+const TILED: &str = "dot_tiled";
+const DIRECT: &str = "dot_direct";
 
 #[test]
 fn layouts_are_read_along_their_fast_axis() {
@@ -28,7 +27,7 @@ fn layouts_are_read_along_their_fast_axis() {
         (&a, &bt, "11"),
         (&at, &bt, "01"),
     ] {
-        let plan = ask(TILED, &gpu(), a, b).unwrap();
+        let plan = ask(TILED, gpu(), a, b).plan().unwrap();
         assert_eq!(
             defined(&plan, 0, "A_ALONG_K").to_owned() + defined(&plan, 0, "B_ALONG_K"),
             along
@@ -54,14 +53,15 @@ fn packs_need_alignment_in_every_direction() {
         ([64, 64], [64, -1], 63, "0"),
         ([64, 64], [0, 1], 0, "1"),
     ] {
-        let a = Side {
-            storage: 1 << 20,
-            ..Side::new(&shape, &[], &[1]).strided(&strides, offset)
-        };
-        let plan = ask(TILED, &gpu(), &a, &b).unwrap();
+        let a = Side::new(&shape, &[], &[1])
+            .strided(&strides, offset)
+            .within(1 << 20);
+        let plan = ask(TILED, gpu(), &a, &b).plan().unwrap();
         assert_eq!(defined(&plan, 0, "A_WIDE"), wide, "{strides:?} at {offset}");
     }
-    let odd = matrices(TILED, &gpu(), [65, 67, 129], DType::F32).unwrap();
+    let odd = matrices(TILED, gpu(), [65, 67, 129], DType::F32)
+        .plan()
+        .unwrap();
     assert_eq!(
         ["A_WIDE", "B_WIDE", "C_WIDE"].map(|name| defined(&odd, 0, name)),
         ["0"; 3]
@@ -76,13 +76,13 @@ fn every_type_plans_in_every_way() {
             (TILED, [512, 512, 512], "tile.comp"),
             (DIRECT, [33, 9, 5], "direct.comp"),
         ] {
-            let plan = matrices(row, &gpu(), size, dtype).unwrap();
+            let plan = matrices(row, gpu(), size, dtype).plan().unwrap();
             assert_eq!(files(&plan)[0], file, "{dtype}");
             assert_eq!(
                 defined(&plan, 0, "WIDTH"),
                 if dtype.size() == 8 { "2" } else { "4" }
             );
-            matrices(DIRECT, &cpu(), size, dtype).unwrap();
+            matrices(DIRECT, cpu(), size, dtype).plan().unwrap();
         }
     }
 }
@@ -91,7 +91,9 @@ fn every_type_plans_in_every_way() {
 fn the_last_resort_takes_every_degenerate_size() {
     for size in [0, 1, 2].iter().flat_map(|m| [0, 1, 2].map(|n| (*m, n))) {
         for (k, device) in [0, 1, 2].iter().flat_map(|k| [(*k, gpu()), (*k, cpu())]) {
-            let plan = matrices(DIRECT, &device, [size.0, size.1, k], DType::F32).unwrap();
+            let plan = matrices(DIRECT, device, [size.0, size.1, k], DType::F32)
+                .plan()
+                .unwrap();
             assert_eq!(
                 plan.steps.len(),
                 usize::from(size.0 * size.1 > 0),
@@ -101,10 +103,11 @@ fn the_last_resort_takes_every_degenerate_size() {
     }
     let scalars = ask(
         DIRECT,
-        &gpu(),
+        gpu(),
         &Side::new(&[], &[], &[]),
         &Side::new(&[], &[], &[]),
     )
+    .plan()
     .unwrap();
     assert_eq!(files(&scalars), ["direct.comp"]);
 }
@@ -113,9 +116,9 @@ fn the_last_resort_takes_every_degenerate_size() {
 fn axes_that_collapse_are_read_in_place() {
     let a = Side::new(&[2, 3, 40, 5, 8], &[0, 1], &[3, 4]);
     let b = Side::new(&[2, 3, 5, 8, 7, 10], &[0, 1], &[2, 3]);
-    let plan = ask(TILED, &gpu(), &a, &b).unwrap();
+    let plan = ask(TILED, gpu(), &a, &b).plan().unwrap();
     assert_eq!(files(&plan), ["tile.comp"]);
-    assert_eq!([0, 1, 2, 3].map(|i| word(&plan, 0, i)), [40, 70, 40, 6]);
+    assert_eq!(words(&plan, 0)[..4], [40, 70, 40, 6]);
     // The order of the pairs does not matter when another one collapses.
     let turned = [
         Side {
@@ -127,7 +130,7 @@ fn axes_that_collapse_are_read_in_place() {
             ..b
         },
     ];
-    let other = ask(TILED, &gpu(), &turned[0], &turned[1]).unwrap();
+    let other = ask(TILED, gpu(), &turned[0], &turned[1]).plan().unwrap();
     assert_eq!(plan, other);
 }
 
@@ -135,12 +138,12 @@ fn axes_that_collapse_are_read_in_place() {
 fn axes_that_do_not_collapse_are_gathered_first() {
     let a = Side::new(&[8, 30, 8], &[], &[0, 2]);
     let b = Side::new(&[8, 40, 8], &[], &[0, 2]);
-    let plan = ask(TILED, &gpu(), &a, &b).unwrap();
+    let plan = ask(TILED, gpu(), &a, &b).plan().unwrap();
     assert_eq!(files(&plan), ["gather.comp", "gather.comp", "tile.comp"]);
     assert_eq!(plan.scratch.as_slice(), [4 * 8 * 30 * 8, 4 * 8 * 40 * 8]);
     for contract in [[0, 1], [1, 0]] {
         let b = Side::new(&[8, 8, 40], &[], &contract);
-        let plan = ask(TILED, &gpu(), &a, &b).unwrap();
+        let plan = ask(TILED, gpu(), &a, &b).plan().unwrap();
         assert_eq!(files(&plan), ["gather.comp", "tile.comp"]);
     }
 }
@@ -149,15 +152,15 @@ fn axes_that_do_not_collapse_are_gathered_first() {
 fn other_types_are_asked_for_in_the_result_type() {
     let a = Side::new(&[4, 4], &[], &[1]).of(DType::U8);
     let b = Side::new(&[4, 4], &[], &[0]);
-    let table = Table::get().unwrap();
-    let answer = ask_of(table, DIRECT, &gpu(), &a, &b, DType::F32);
-    assert_eq!(
-        answer,
-        Err(Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]))
-    );
-    let answer = ask_of(table, DIRECT, &gpu(), &a, &a, DType::S32);
+    let to = |result, b: &Side| {
+        let mut ask = ask(DIRECT, gpu(), &a, b);
+        ask.outputs[0].dtype = result;
+        ask.plan()
+    };
+    let wished = vec![InputAs::new(0, DType::F32)];
+    assert_eq!(to(DType::F32, &b), Err(Refusal::InputsAs(wished)));
     let both = [0, 1].map(|index| InputAs::new(index, DType::S32));
-    assert_eq!(answer, Err(Refusal::InputsAs(both.to_vec())));
+    assert_eq!(to(DType::S32, &a), Err(Refusal::InputsAs(both.to_vec())));
 }
 
 #[test]
@@ -167,53 +170,61 @@ fn small_sides_are_skinny_whichever_they_are() {
         ([1, 4096, 4096], "1"),
         ([5, 3000, 999], "5"),
     ] {
-        let plan = matrices(SKINNY, &gpu(), size, DType::F32).unwrap();
+        let plan = matrices(SKINNY, gpu(), size, DType::F32).plan().unwrap();
         assert_eq!(defined(&plan, 0, "COLUMNS"), columns);
         let m = size[0].max(size[1]) as u32;
-        assert_eq!(word(&plan, 0, 0), m);
+        assert_eq!(words(&plan, 0)[0], m);
         let c_strides = if size[0] > size[1] {
             [size[1] as u32, 1]
         } else {
             [1, m]
         };
-        assert_eq!([12, 13].map(|i| word(&plan, 0, i)), c_strides);
+        assert_eq!(words(&plan, 0)[12..14], c_strides);
     }
-    let inner = matrices(SKINNY, &gpu(), [1, 1, 1 << 24], DType::F32).unwrap();
+    let inner = matrices(SKINNY, gpu(), [1, 1, 1 << 24], DType::F32)
+        .plan()
+        .unwrap();
     assert_eq!(files(&inner), ["skinny.comp", "splits.comp"]);
-    assert!(reason(matrices(SKINNY, &gpu(), [9, 9, 4096], DType::F32)).contains("more than 8"));
-    assert!(reason(matrices(SKINNY, &gpu(), [1, 9, 9], DType::F32)).contains("too little"));
+    assert!(
+        matrices(SKINNY, gpu(), [9, 9, 4096], DType::F32)
+            .reason()
+            .contains("more than 8")
+    );
+    assert!(
+        matrices(SKINNY, gpu(), [1, 9, 9], DType::F32)
+            .reason()
+            .contains("too little")
+    );
 }
 
 #[test]
 fn tiles_are_chosen_to_fill_the_device() {
     let block = |size| {
-        defined(
-            &matrices(TILED, &gpu(), size, DType::F32).unwrap(),
-            0,
-            "BLOCK_M",
-        )
-        .to_owned()
+        let plan = matrices(TILED, gpu(), size, DType::F32).plan().unwrap();
+        defined(&plan, 0, "BLOCK_M").to_owned()
     };
     assert_eq!(block([4096, 4096, 4096]), "128");
     assert_eq!(block([256, 256, 256]), "32");
-    let deep = matrices(TILED, &gpu(), [256, 256, 65536], DType::F32).unwrap();
+    let deep = matrices(TILED, gpu(), [256, 256, 65536], DType::F32)
+        .plan()
+        .unwrap();
     assert_eq!(files(&deep), ["tile.comp", "splits.comp"]);
     let splits = deep.scratch[0] / (256 * 256 * 4);
     assert!((2..=8).contains(&splits), "{splits}");
     assert_eq!(defined(&deep, 0, "PARTIAL"), "1");
     let batched = ask(
         TILED,
-        &gpu(),
+        gpu(),
         &Side::new(&[64, 256, 256], &[0], &[2]),
         &Side::new(&[64, 256, 256], &[0], &[1]),
     );
-    assert_eq!(defined(&batched.unwrap(), 0, "BLOCK_M"), "128");
+    assert_eq!(defined(&batched.plan().unwrap(), 0, "BLOCK_M"), "128");
 }
 
 #[test]
 fn small_products_of_narrow_floats_are_summed_in_f64() {
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        let plan = matrices(SHORT, &gpu(), [16, 32, 64], dtype).unwrap();
+        let plan = matrices(SHORT, gpu(), [16, 32, 64], dtype).plan().unwrap();
         assert_eq!(files(&plan), ["short.comp"], "{dtype}");
     }
     let plain = DeviceInfo {
@@ -227,29 +238,47 @@ fn small_products_of_narrow_floats_are_summed_in_f64() {
         (gpu(), [64, 64, 32], DType::F32, "131072 multiplications"),
         (plain, [4; 3], DType::F32, "FP64"),
     ] {
-        assert!(reason(matrices(SHORT, &device, size, dtype)).contains(part));
+        assert!(matrices(SHORT, device, size, dtype).reason().contains(part));
     }
 }
 
 #[test]
 fn each_way_says_why_it_declines() {
-    assert!(reason(matrices(CPU, &gpu(), [512; 3], DType::F32)).contains("not a CPU"));
-    assert!(matrices(CPU, &cpu(), [512; 3], DType::F32).is_ok());
     assert!(
-        reason(matrices(TILED, &gpu(), [512, 512, 3], DType::F32)).contains("smaller than a tile")
+        matrices(CPU, gpu(), [512; 3], DType::F32)
+            .reason()
+            .contains("not a CPU")
+    );
+    assert!(matrices(CPU, cpu(), [512; 3], DType::F32).plan().is_ok());
+    assert!(
+        matrices(TILED, gpu(), [512, 512, 3], DType::F32)
+            .reason()
+            .contains("smaller than a tile")
     );
     let small = DeviceInfo {
         shared_bytes: 1024,
         ..gpu()
     };
-    assert!(reason(matrices(TILED, &small, [512; 3], DType::F32)).contains("no tile fits"));
+    assert!(
+        matrices(TILED, small, [512; 3], DType::F32)
+            .reason()
+            .contains("no tile fits")
+    );
     let plain = DeviceInfo {
         features: Features::NONE,
         ..gpu()
     };
-    assert!(reason(matrices(DIRECT, &plain, [4; 3], DType::F64)).contains("fp64"));
-    assert!(reason(matrices(DIRECT, &plain, [4; 3], DType::U8)).contains("storage8"));
-    assert!(matrices(DIRECT, &plain, [4; 3], DType::F32).is_ok());
+    assert!(
+        matrices(DIRECT, plain, [4; 3], DType::F64)
+            .reason()
+            .contains("fp64")
+    );
+    assert!(
+        matrices(DIRECT, plain, [4; 3], DType::U8)
+            .reason()
+            .contains("storage8")
+    );
+    assert!(matrices(DIRECT, plain, [4; 3], DType::F32).plan().is_ok());
 }
 
 #[test]
@@ -259,39 +288,46 @@ fn buffers_beyond_the_range_are_windowed_or_declined() {
         ..gpu()
     };
     let b = Side::new(&[64, 64], &[], &[0]);
-    let a = Side {
-        storage: 1 << 30,
-        ..Side::new(&[64, 64], &[], &[1]).strided(&[64, 1], 100_000_003)
-    };
-    let plan = ask(DIRECT, &device, &a, &b).unwrap();
+    let a = Side::new(&[64, 64], &[], &[1])
+        .strided(&[64, 1], 100_000_003)
+        .within(1 << 30);
+    let plan = ask(DIRECT, device, &a, &b).plan().unwrap();
     let arg = plan.steps[0].args[0];
     assert_eq!((arg.offset, arg.len), (400_000_000, 12 + 64 * 64 * 4 + 4));
-    assert_eq!(word(&plan, 0, 4), 3);
-    let spread = Side {
-        storage: 1 << 30,
-        ..Side::new(&[64, 64], &[], &[1]).strided(&[1 << 20, 1], 0)
-    };
-    assert!(reason(ask(DIRECT, &device, &spread, &b)).contains("binds at most 1048576"));
-    assert!(reason(matrices(DIRECT, &device, [1024, 1024, 1], DType::F32)).contains("the result"));
-    let outside = Side {
-        storage: 16,
-        ..b.clone()
-    };
-    assert!(reason(ask(DIRECT, &device, &outside, &b)).contains("reaches outside"));
+    assert_eq!(words(&plan, 0)[4], 3);
+    let spread = Side::new(&[64, 64], &[], &[1])
+        .strided(&[1 << 20, 1], 0)
+        .within(1 << 30);
+    assert!(
+        ask(DIRECT, device, &spread, &b)
+            .reason()
+            .contains("binds at most 1048576")
+    );
+    assert!(
+        matrices(DIRECT, device, [1024, 1024, 1], DType::F32)
+            .reason()
+            .contains("the result")
+    );
+    let outside = b.clone().within(16);
+    assert!(
+        ask(DIRECT, device, &outside, &b)
+            .reason()
+            .contains("reaches outside")
+    );
 }
 
 #[test]
 fn many_workgroups_wrap_into_the_second_dimension() {
     let a = Side::new(&[100_000, 32, 32], &[0], &[2]);
     let b = Side::new(&[100_000, 32, 32], &[0], &[1]);
-    let plan = ask(TILED, &gpu(), &a, &b).unwrap();
+    let plan = ask(TILED, gpu(), &a, &b).plan().unwrap();
     assert_eq!(plan.steps[0].groups, [50000, 2, 1]);
-    assert_eq!(word(&plan, 0, 16), 100_000);
+    assert_eq!(words(&plan, 0)[16], 100_000);
     let narrow = DeviceInfo {
         max_groups: [100; 3],
         ..gpu()
     };
-    assert!(reason(ask(TILED, &narrow, &a, &b)).contains("workgroups"));
+    assert!(ask(TILED, narrow, &a, &b).reason().contains("workgroups"));
 }
 
 #[test]
@@ -302,7 +338,7 @@ fn broken_requests_are_the_hosts_fault() {
         (Side::new(&[4, 4], &[], &[7]), "no axis 7"),
         (Side::new(&[4, 4], &[], &[1, 1]), "two roles"),
     ] {
-        let answer = ask(DIRECT, &gpu(), &a, &b);
+        let answer = ask(DIRECT, gpu(), &a, &b).plan();
         assert!(
             matches!(&answer, Err(Refusal::BadRequest(why)) if why.contains(part)),
             "{answer:?}"
@@ -326,19 +362,13 @@ fn a_wrong_table_is_refused() {
     );
     let unknown = Table::parse(&text.replacen("\"real\"", "\"f17\"", 1)).unwrap();
     assert!(unknown.rows().unwrap_err().contains("dot_skinny"));
-    let request_row = matrices(9, &gpu(), [1; 3], DType::F32);
-    assert!(matches!(request_row, Err(Refusal::Internal(_))));
+    let ask = matrices(DIRECT, gpu(), [1; 3], DType::F32);
+    let unknown = ask.given("dot", |request| plan(9, request));
+    assert!(matches!(unknown, Err(Refusal::Internal(_))));
 }
 
 #[test]
-fn the_exported_plan_is_that_of_the_own_table() {
-    let request = Request {
-        op: RStr::from_str("dot"),
-        inputs: RSlice::EMPTY,
-        outputs: RSlice::EMPTY,
-        attrs: RSlice::EMPTY,
-        device: &gpu(),
-        spare: [0; 4],
-    };
-    assert!(matches!(plan(0, &request), Err(Refusal::BadRequest(_))));
+fn a_request_without_operands_is_refused() {
+    let answer = PACK.ask(DIRECT, &[], &[]).plan();
+    assert!(matches!(answer, Err(Refusal::BadRequest(_))));
 }

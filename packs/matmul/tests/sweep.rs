@@ -1,261 +1,178 @@
-//! `dot` on every type, layout and kernel, on a real device, against the host kernels.
+//! `dot` at the edges of this pack's tiles, splits and columns, on a real device. What any pack is asked, `nxv check` asks.
 
-mod bench;
-
-use bench::{Axes, Bench, Layout, tolerance};
 use nx_vulkan_abi::{DType, DTypeSet};
+use nx_vulkan_conformance::sweep::{Own, check};
+use nx_vulkan_ops::{
+    Attr,
+    layout::{
+        LAYOUTS,
+        Layout::{self, Broadcast, Contiguous, Reversed, Sliced, Transposed},
+    },
+    op::Types,
+    values::Values,
+};
+
+/// Layouts of any rank, with elements.
+const VIEWS: &[Layout] = LAYOUTS.split_at(5).0;
+
+const SKINNY: Option<&str> = Some("matmul/dot_skinny");
+const TILED: Option<&str> = Some("matmul/dot_tiled");
+const DIRECT: Option<&str> = Some("matmul/dot_direct");
 
 fn reals() -> impl Iterator<Item = DType> {
     DType::all().filter(|dtype| DTypeSet::REAL.has(*dtype))
 }
 
-fn plain() -> Axes {
-    Axes {
-        batch: 0,
-        contract: [vec![1], vec![0]],
+/// A product over the last axis of one and the first of the other.
+fn product(dtypes: [DType; 2], operands: [(Vec<u64>, Layout); 2]) -> Own {
+    Own {
+        op: "dot",
+        types: Types {
+            inputs: dtypes.to_vec(),
+            output: None,
+        },
+        operands: operands.to_vec(),
+        attrs: Vec::new(),
+        values: Values::Finite,
     }
 }
 
 /// A product of matrices with the given layouts.
-fn check(bench: &Bench, [m, n, k]: [u64; 3], dtype: DType, layouts: [Layout; 2], server: &str) {
-    let a = bench.operand(dtype, &[m, k], layouts[0], m * 7 + k);
-    let b = bench.operand(dtype, &[k, n], layouts[1], n * 5 + k);
-    bench.check(&a, &b, &plain(), dtype, server);
+fn matrices([m, n, k]: [u64; 3], dtype: DType, [a, b]: [Layout; 2]) -> Own {
+    product([dtype; 2], [(vec![m, k], a), (vec![k, n], b)])
 }
 
 /// Every pair of layouts in which each layout is on each side.
-fn layouts() -> impl Iterator<Item = [Layout; 2]> {
-    let all = Layout::ALL;
-    let straight = [Layout::Contiguous, Layout::Transposed];
-    straight
+fn pairs() -> impl Iterator<Item = [Layout; 2]> {
+    let straight = [Contiguous, Transposed];
+    let straight = straight
         .into_iter()
-        .flat_map(move |a| straight.map(|b| [a, b]))
-        .chain((2..all.len()).map(move |i| [all[i], all[(i + 1) % all.len()]]))
+        .flat_map(move |a| straight.map(|b| [a, b]));
+    straight.chain((2..VIEWS.len()).map(|i| [VIEWS[i], VIEWS[(i + 1) % VIEWS.len()]]))
 }
 
 #[test]
 fn the_packs_own_order_on_every_type_and_layout() {
-    let bench = Bench::open(&[]);
-    for dtype in reals() {
-        for layouts in layouts() {
-            check(&bench, [33, 65, 70], dtype, layouts, "matmul/");
-            check(&bench, [64, 32, 16], dtype, layouts, "matmul/");
-        }
-    }
+    let sizes = [[33, 65, 70], [64, 32, 16]];
+    let of = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
+    check("matmul", None, reals().flat_map(of));
 }
 
 #[test]
 fn tiles_on_every_type_and_layout() {
-    let bench = Bench::open(&["dot_tiled"]);
-    for dtype in reals() {
-        check(
-            &bench,
-            [68, 132, 52],
-            dtype,
-            [Layout::Contiguous; 2],
-            "dot_tiled",
-        );
-        check(
-            &bench,
-            [67, 35, 45],
-            dtype,
-            [Layout::Transposed, Layout::Sliced],
-            "dot_tiled",
-        );
-    }
-    for dtype in [DType::F32, DType::F64] {
-        for layouts in layouts() {
-            for size in [
-                [64, 128, 16],
-                [132, 36, 60],
-                [33, 100, 17],
-                [40, 41, 16],
-                [129, 127, 131],
-            ] {
-                check(&bench, size, dtype, layouts, "dot_tiled");
-            }
-        }
-    }
+    let every = reals().flat_map(|dtype| {
+        [
+            matrices([68, 132, 52], dtype, [Contiguous; 2]),
+            matrices([67, 35, 45], dtype, [Transposed, Sliced]),
+        ]
+    });
+    let sizes = [
+        [64, 128, 16],
+        [132, 36, 60],
+        [33, 100, 17],
+        [40, 41, 16],
+        [129, 127, 131],
+    ];
+    let edges = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
+    let wide = [DType::F32, DType::F64].into_iter().flat_map(edges);
+    check("matmul", TILED, every.chain(wide));
 }
 
 #[test]
 fn deep_tiles_are_split() {
-    let bench = Bench::open(&["dot_tiled"]);
-    for dtype in [DType::F32, DType::U8, DType::BF16, DType::S64] {
-        check(
-            &bench,
-            [40, 36, 30_000],
-            dtype,
-            [Layout::Contiguous; 2],
-            "dot_tiled",
-        );
-        check(
-            &bench,
-            [33, 37, 29_999],
-            dtype,
-            [Layout::Transposed, Layout::Transposed],
-            "dot_tiled",
-        );
-    }
+    let deep = [DType::F32, DType::U8, DType::BF16, DType::S64].map(|dtype| {
+        [
+            matrices([40, 36, 30_000], dtype, [Contiguous; 2]),
+            matrices([33, 37, 29_999], dtype, [Transposed; 2]),
+        ]
+    });
+    check("matmul", TILED, deep.into_iter().flatten());
 }
 
 #[test]
 fn skinny_products_on_every_type_and_layout() {
-    let bench = Bench::open(&["dot_skinny"]);
-    for dtype in reals() {
-        for (size, layouts) in [
-            ([1, 1, 20_000], [Layout::Contiguous; 2]),
-            ([1, 1, 9_999], [Layout::Reversed, Layout::Sliced]),
-            ([300, 1, 132], [Layout::Contiguous, Layout::Contiguous]),
-            ([300, 2, 132], [Layout::Transposed, Layout::Contiguous]),
-            ([3, 301, 133], [Layout::Contiguous, Layout::Transposed]),
-            ([8, 40, 1_000], [Layout::Transposed, Layout::Contiguous]),
-            ([5, 64, 64], [Layout::Broadcast, Layout::Reversed]),
-        ] {
-            check(&bench, size, dtype, layouts, "dot_skinny");
-        }
-    }
+    let skinny = [
+        ([1, 1, 20_000], [Contiguous; 2]),
+        ([1, 1, 9_999], [Reversed, Sliced]),
+        ([300, 1, 132], [Contiguous; 2]),
+        ([300, 2, 132], [Transposed, Contiguous]),
+        ([3, 301, 133], [Contiguous, Transposed]),
+        ([8, 40, 1_000], [Transposed, Contiguous]),
+        ([5, 64, 64], [Broadcast, Reversed]),
+    ];
+    let of = |dtype| skinny.map(|(size, layouts)| matrices(size, dtype, layouts));
+    check("matmul", SKINNY, reals().flat_map(of));
 }
 
 #[test]
 fn the_last_resort_takes_any_size() {
-    let bench = Bench::open(&["dot_direct"]);
+    let mut all = Vec::new();
     for dtype in [DType::F32, DType::S64, DType::F16] {
         for m in [0, 1, 3, 8, 17] {
             for n in [0, 1, 4, 5, 40] {
                 for k in [0, 1, 4, 7, 600] {
-                    let layout = Layout::ALL[(m + n + k) as usize % 2];
-                    check(
-                        &bench,
-                        [m, n, k],
-                        dtype,
-                        [layout, Layout::Contiguous],
-                        "dot_direct",
-                    );
+                    let layout = VIEWS[(m + n + k) as usize % 2];
+                    all.push(matrices([m, n, k], dtype, [layout, Contiguous]));
                 }
             }
         }
     }
+    check("matmul", DIRECT, all);
 }
 
 #[test]
 fn batches_and_several_axes() {
-    let own = Bench::open(&[]);
-    let tiled = Bench::open(&["dot_tiled", "dot_direct"]);
-    for bench in [&own, &tiled] {
-        for (dtype, layout) in Layout::ALL
-            .iter()
-            .flat_map(|l| [(DType::F32, *l), (DType::U16, *l)])
-        {
-            for (a, b, axes) in [
-                (
-                    vec![3, 40, 20],
-                    vec![3, 20, 33],
-                    Axes {
-                        batch: 1,
-                        contract: [vec![2], vec![1]],
-                    },
-                ),
-                (
-                    vec![2, 3, 17, 5],
-                    vec![2, 3, 9, 5],
-                    Axes {
-                        batch: 2,
-                        contract: [vec![3], vec![3]],
-                    },
-                ),
-                (
-                    vec![6, 5, 7],
-                    vec![7, 4, 6],
-                    Axes {
-                        batch: 0,
-                        contract: [vec![0, 2], vec![2, 0]],
-                    },
-                ),
-                (
-                    vec![6, 40, 7],
-                    vec![6, 7, 50],
-                    Axes {
-                        batch: 0,
-                        contract: [vec![2, 0], vec![1, 0]],
-                    },
-                ),
-                (
-                    vec![4, 5],
-                    vec![3, 2],
-                    Axes {
-                        batch: 0,
-                        contract: [vec![], vec![]],
-                    },
-                ),
-                (
-                    vec![500, 4],
-                    vec![500, 4],
-                    Axes {
-                        batch: 1,
-                        contract: [vec![1], vec![1]],
-                    },
-                ),
-                (
-                    vec![],
-                    vec![3],
-                    Axes {
-                        batch: 0,
-                        contract: [vec![], vec![]],
-                    },
-                ),
-                (
-                    vec![2, 2, 2, 3, 2],
-                    vec![3, 2, 2, 5],
-                    Axes {
-                        batch: 0,
-                        contract: [vec![3, 1], vec![0, 2]],
-                    },
-                ),
-            ] {
-                let b_layout = if layout == Layout::Transposed {
-                    Layout::Contiguous
-                } else {
-                    layout
-                };
-                let a = bench.operand(
-                    dtype,
-                    &a,
-                    if a.is_empty() {
-                        Layout::Contiguous
-                    } else {
-                        layout
-                    },
-                    3,
-                );
-                let b = bench.operand(dtype, &b, b_layout, 4);
-                bench.check(&a, &b, &axes, dtype, "matmul/");
-            }
+    let shapes: [(&[u64], &[u64], i64, [&[i64]; 2]); 8] = [
+        (&[3, 40, 20], &[3, 20, 33], 1, [&[2], &[1]]),
+        (&[2, 3, 17, 5], &[2, 3, 9, 5], 2, [&[3], &[3]]),
+        (&[6, 5, 7], &[7, 4, 6], 0, [&[0, 2], &[2, 0]]),
+        (&[6, 40, 7], &[6, 7, 50], 0, [&[2, 0], &[1, 0]]),
+        (&[4, 5], &[3, 2], 0, [&[], &[]]),
+        (&[500, 4], &[500, 4], 1, [&[1], &[1]]),
+        (&[], &[3], 0, [&[], &[]]),
+        (&[2, 2, 2, 3, 2], &[3, 2, 2, 5], 0, [&[3, 1], &[0, 2]]),
+    ];
+    let mut all = Vec::new();
+    for (layout, dtype) in VIEWS
+        .iter()
+        .flat_map(|l| [(*l, DType::F32), (*l, DType::U16)])
+    {
+        for (a, b, batch, [contract_a, contract_b]) in shapes {
+            let other = if layout == Transposed {
+                Contiguous
+            } else {
+                layout
+            };
+            let attrs = vec![
+                Attr::ints("batch_a", Vec::from_iter(0..batch)),
+                Attr::ints("batch_b", Vec::from_iter(0..batch)),
+                Attr::ints("contract_a", contract_a),
+                Attr::ints("contract_b", contract_b),
+            ];
+            let operands = [(a.to_vec(), layout), (b.to_vec(), other)];
+            all.push(Own {
+                attrs,
+                ..product([dtype; 2], operands)
+            });
         }
     }
+    check("matmul", None, all.clone());
+    check("matmul", DIRECT, all);
 }
 
 #[test]
 fn operands_of_other_types_are_cast_first() {
-    let bench = Bench::open(&[]);
-    for (a, b, result) in [
+    let types = [
         (DType::U8, DType::F32, DType::F32),
         (DType::S32, DType::U8, DType::S64),
         (DType::F16, DType::BF16, DType::F32),
         (DType::F32, DType::F64, DType::F64),
-    ] {
-        let a = bench.operand(a, &[20, 30], Layout::Sliced, 1);
-        let b = bench.operand(b, &[30, 10], Layout::Contiguous, 2);
-        let depth = Axes {
-            batch: 0,
-            contract: [vec![1], vec![0]],
-        };
-        bench.check(&a, &b, &depth, result, "matmul/");
-    }
-}
-
-#[test]
-fn the_tolerance_can_fail() {
-    assert!(tolerance(DType::F32, 1024, 100.0) < 1e-4);
-    assert_eq!(tolerance(DType::S32, 1024, 100.0), 0.0);
+    ];
+    let all = types.map(|(a, b, result)| {
+        let operands = [(vec![20, 30], Sliced), (vec![30, 10], Contiguous)];
+        let mut own = product([a, b], operands);
+        own.types.output = Some(result);
+        own
+    });
+    check("matmul", None, all);
 }

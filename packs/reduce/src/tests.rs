@@ -3,8 +3,9 @@
 mod ask;
 
 use super::*;
-use ask::{Ask, defines, files};
-use nx_vulkan_abi::{DType, Slot, layout::contiguous_strides};
+use ask::ask;
+use nx_vulkan_abi::{DType, DeviceInfo, Features, Slot};
+use nx_vulkan_pack_kit::testing::{Ask, defined, files, gpu};
 
 #[test]
 fn every_row_plans_for_every_type_and_rank() {
@@ -37,7 +38,7 @@ fn every_row_plans_for_every_type_and_rank() {
                     if row.picks() && shape.contains(&0) {
                         continue;
                     }
-                    Ask::new(&row.op.op, dtype, shape, axes).checked();
+                    ask(&row.op.op, dtype, shape, axes).plan().unwrap();
                 }
             }
         }
@@ -46,7 +47,7 @@ fn every_row_plans_for_every_type_and_rank() {
 
 #[test]
 fn the_pattern_follows_the_layout() {
-    let sum = |shape: &[u64], axes: &[i64]| Ask::new("sum", DType::F32, shape, axes).checked();
+    let sum = |shape: &[u64], axes: &[i64]| ask("sum", DType::F32, shape, axes).plan().unwrap();
     assert_eq!(files(&sum(&[1 << 26], &[0])), ["rows.comp", "columns.comp"]);
     assert_eq!(files(&sum(&[8192, 8192], &[1])), ["rows.comp"]);
     assert_eq!(
@@ -58,24 +59,25 @@ fn the_pattern_follows_the_layout() {
         ["rows.comp", "columns.comp"]
     );
     assert_eq!(files(&sum(&[64, 3, 2, 3], &[1, 3])), ["columns.comp"]);
-    let mut transposed = Ask::new("sum", DType::F32, &[8192, 4096], &[0]);
-    transposed.strides = vec![1, 8192];
-    assert_eq!(files(&transposed.checked()), ["rows.comp"]);
-    let mut reversed = Ask::new("sum", DType::F32, &[70_000], &[0]);
-    (reversed.strides, reversed.offset) = (vec![-1], 69_999);
-    assert_eq!(files(&reversed.checked())[0], "rows.comp");
+    let mut transposed = ask("sum", DType::F32, &[8192, 4096], &[0]);
+    transposed.inputs[0].strides = vec![1, 8192];
+    assert_eq!(files(&transposed.plan().unwrap()), ["rows.comp"]);
+    let mut reversed = ask("sum", DType::F32, &[70_000], &[0]);
+    let operand = reversed.inputs.remove(0);
+    reversed.inputs.push(operand.strided(&[-1], 69_999));
+    assert_eq!(files(&reversed.plan().unwrap())[0], "rows.comp");
     // A maximum over a repeated axis is one over a single copy of it.
-    let mut repeated = Ask::new("reduce_max", DType::F32, &[1000, 64], &[0, 1]);
-    repeated.strides = vec![0, 1];
-    assert_eq!(files(&repeated.checked()), ["rows.comp"]);
+    let mut repeated = ask("reduce_max", DType::F32, &[1000, 64], &[0, 1]);
+    repeated.inputs[0].strides = vec![0, 1];
+    assert_eq!(files(&repeated.plan().unwrap()), ["rows.comp"]);
 }
 
 #[test]
 fn vectors_need_alignment_in_columns_only() {
     let width = |offset: u64, columns: u64, axis: i64| {
-        let mut ask = Ask::new("sum", DType::F32, &[512, columns], &[axis]);
-        ask.offset = offset;
-        defines(&ask.checked(), 0, "WIDTH").unwrap().to_owned()
+        let mut ask = ask("sum", DType::F32, &[512, columns], &[axis]);
+        ask.inputs[0].offset = offset;
+        defined(&ask.plan().unwrap(), 0, "WIDTH").to_owned()
     };
     assert_eq!(
         [width(0, 512, 0), width(1, 512, 0), width(0, 513, 0)],
@@ -85,33 +87,29 @@ fn vectors_need_alignment_in_columns_only() {
         [width(0, 512, 1), width(1, 512, 1), width(0, 513, 1)],
         ["4", "4", "4"]
     );
-    assert_eq!(
-        defines(
-            &Ask::new("sum", DType::F64, &[512], &[0]).checked(),
-            0,
-            "WIDTH"
-        ),
-        Some("2")
-    );
+    let double = ask("sum", DType::F64, &[512], &[0]).plan().unwrap();
+    assert_eq!(defined(&double, 0, "WIDTH"), "2");
 }
 
 #[test]
 fn subgroups_are_used_where_they_are_full() {
-    let mut ask = Ask::new("sum", DType::F32, &[512, 512], &[1]);
-    let plan = ask.checked();
-    assert_eq!(defines(&plan, 0, "SUBGROUPS"), Some("1"));
+    let mut ask = ask("sum", DType::F32, &[512, 512], &[1]);
+    let plan = ask.plan().unwrap();
+    assert_eq!(defined(&plan, 0, "SUBGROUPS"), "1");
     assert_eq!(plan.shaders[0].subgroup_size, 32);
     ask.device.features = Features(!Features::SUBGROUP_SIZE_CONTROL.0);
-    let plan = ask.checked();
-    assert_eq!(defines(&plan, 0, "SUBGROUPS"), None);
+    let plan = ask.plan().unwrap();
+    assert_eq!(defined(&plan, 0, "SUBGROUPS"), "");
     assert_eq!(plan.shaders[0].subgroup_size, 0);
 }
 
 #[test]
 fn large_operands_are_bound_in_ranges() {
-    let mut ask = Ask::new("sum", DType::F32, &[1 << 26], &[0]);
-    ask.device.max_buffer_range = 128 << 20;
-    ask.device.max_groups = [65535; 3];
+    let device = DeviceInfo {
+        max_buffer_range: 128 << 20,
+        ..gpu()
+    };
+    let sum = |shape: &[u64], axes: &[i64]| ask("sum", DType::F32, shape, axes).on(device);
     let inputs = |plan: &Plan| {
         let args = plan.steps.iter().flat_map(|step| step.args.iter());
         args.filter(|arg| arg.slot == Slot::INPUT)
@@ -119,56 +117,30 @@ fn large_operands_are_bound_in_ranges() {
             .collect::<Vec<_>>()
     };
     // Ranges follow one another without a gap.
-    for (shape, axes) in [
-        (vec![1u64 << 26], vec![0i64]),
-        (vec![8192, 8192], vec![0]),
-        (vec![8192, 8192], vec![1]),
-    ] {
-        let plan = Ask {
-            shape: shape.clone(),
-            strides: contiguous_strides(&shape),
-            axes: axes.clone(),
-            ..ask.clone()
-        }
-        .checked();
-        let ranges = inputs(&plan);
-        assert!(ranges.len() > 1, "{shape:?} {axes:?}");
+    for (shape, axis) in [(&[1 << 26][..], 0), (&[8192, 8192], 0), (&[8192, 8192], 1)] {
+        let ranges = inputs(&sum(shape, &[axis]).plan().unwrap());
+        assert!(ranges.len() > 1, "{shape:?} {axis}");
         let end = ranges.iter().fold(0, |end, &(offset, len)| {
             assert!(offset <= end, "{ranges:?}");
             offset + len
         });
-        assert_eq!(end, 4 << 26, "{shape:?} {axes:?}");
+        assert_eq!(end, 4 << 26, "{shape:?} {axis}");
     }
     // Two rows that are too far apart for one range, and too many results for partial ones.
-    let wide = [2, 1 << 26];
-    let refused = Ask {
-        shape: wide.to_vec(),
-        strides: contiguous_strides(&wide),
-        ..ask.clone()
-    }
-    .plan();
-    assert!(
-        matches!(&refused, Err(Refusal::Decline(why)) if why.contains("134217728")),
-        "{refused:?}"
-    );
-    let strided = Ask {
-        shape: vec![2, 1 << 24],
-        strides: vec![1 << 26, 3],
-        ..ask
-    }
-    .plan();
-    assert!(matches!(strided, Err(Refusal::InputsAs(_))), "{strided:?}");
+    let why = sum(&[2, 1 << 26], &[0]).reason();
+    assert!(why.contains("134217728"), "{why}");
+    let mut strided = sum(&[2, 1 << 24], &[0]);
+    strided.inputs[0].strides = vec![1 << 26, 3];
+    let wish = strided.plan();
+    assert!(matches!(wish, Err(Refusal::InputsAs(_))), "{wish:?}");
 }
 
 #[test]
 fn what_a_device_lacks_is_named() {
     let decline = |dtype: DType, without: Features| {
-        let mut ask = Ask::new("sum", dtype, &[8], &[0]);
+        let mut ask = ask("sum", dtype, &[8], &[0]);
         ask.device.features = Features(!without.0);
-        match ask.plan() {
-            Err(Refusal::Decline(why)) => why,
-            other => panic!("{other:?}"),
-        }
+        ask.reason()
     };
     assert_eq!(decline(DType::F64, Features::FP64), "sum on f64 needs fp64");
     assert_eq!(
@@ -183,31 +155,23 @@ fn what_a_device_lacks_is_named() {
         decline(DType::U8, Features::STORAGE8.with(Features::INT8)),
         "sum on u8 needs int8 and storage8"
     );
-    let huge = Ask {
-        strides: vec![0],
-        ..Ask::new("sum", DType::F32, &[1 << 31], &[0])
-    };
-    assert!(matches!(huge.plan(), Err(Refusal::Decline(why)) if why.contains("2^31")));
+    let mut huge = ask("sum", DType::F32, &[1 << 31], &[0]);
+    huge.inputs[0].strides = vec![0];
+    assert!(huge.reason().contains("2^31"));
 }
 
 #[test]
 fn requests_that_break_the_contract_are_refused() {
     let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
-    let ask = |axes: &[i64]| Ask::new("sum", DType::F32, &[2, 3], axes);
-    assert!(bad(ask(&[2])) && bad(ask(&[-1])) && bad(ask(&[0, 0])));
-    assert!(bad(Ask {
-        tie: "first",
-        ..Ask::new("argmax", DType::F32, &[2, 3], &[0])
-    }));
-    assert!(bad(Ask::new("argmax", DType::F32, &[2, 3], &[0, 1])));
-    assert!(bad(Ask::new("argmax", DType::F32, &[2, 0], &[1])));
-    assert!(bad(Ask {
-        result: DType::F64,
-        ..Ask::new("reduce_max", DType::F32, &[2, 3], &[0])
-    }));
-    assert!(!bad(ask(&[1])));
-    assert_eq!(
-        Ask::new("sum", DType::F32, &[0, 3], &[1]).plan(),
-        Ok(Plan::default())
-    );
+    let sum = |axes: &[i64]| ask("sum", DType::F32, &[2, 3], axes);
+    assert!(bad(sum(&[2])) && bad(sum(&[-1])) && bad(sum(&[0, 0])));
+    let pick = |shape, axes| ask("argmax", DType::F32, shape, axes);
+    assert!(bad(pick(&[2, 3], &[0]).text("tie_break", "first")));
+    assert!(bad(pick(&[2, 3], &[0, 1])) && bad(pick(&[2, 0], &[1])));
+    let mut cast = ask("reduce_max", DType::F32, &[2, 3], &[0]);
+    cast.outputs[0].dtype = DType::F64;
+    assert!(bad(cast));
+    assert!(!bad(sum(&[1])));
+    let none = ask("sum", DType::F32, &[0, 3], &[1]);
+    assert_eq!(none.plan(), Ok(Plan::default()));
 }

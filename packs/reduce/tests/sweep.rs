@@ -1,81 +1,99 @@
-//! Every op on every type, layout and set of axes, on a real device, against the host kernels.
+//! Reductions of shapes and sizes at which this pack's passes differ, on a real device. What any pack is asked,
+//! `nxv check` asks.
 
-mod bench;
-
-use bench::{Bench, Layout, tolerance};
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::Attr;
+use nx_vulkan_conformance::{
+    session::Session,
+    sweep::{Own, check},
+};
+use nx_vulkan_host::{Request, Runtime};
+use nx_vulkan_ops::{
+    Attr,
+    layout::{
+        LAYOUTS,
+        Layout::{self, Contiguous, Sliced, Transposed},
+    },
+    op::Types,
+    values::Values,
+};
 
+/// Layouts of any rank, with elements.
+const VIEWS: &[Layout] = LAYOUTS.split_at(5).0;
 const FOLDS: [&str; 6] = ["sum", "product", "all", "any", "reduce_max", "reduce_min"];
 const PICKS: [&str; 2] = ["argmax", "argmin"];
 
-/// Result types to ask for: those that Nx infers, and the operand's own for sums and products that wrap.
-fn results(op: &str, operand: DType) -> Vec<DType> {
-    match op {
-        "all" | "any" => vec![DType::U8],
-        "argmax" | "argmin" => vec![DType::S32],
-        "sum" if operand.is_unsigned() => vec![DType::U32.max(operand), operand],
-        "sum" if operand.is_signed() => vec![DType::S32.max(operand), operand],
-        _ => vec![operand],
+/// An operand with its type, shape and layout.
+type Operand<'a> = (DType, &'a [u64], Layout);
+
+fn reduction(op: &'static str, (dtype, shape, layout): Operand<'_>, attrs: Vec<Attr>) -> Own {
+    Own {
+        op,
+        types: Types {
+            inputs: vec![dtype],
+            output: None,
+        },
+        operands: vec![(shape.to_vec(), layout)],
+        attrs,
+        values: Values::Finite,
     }
+}
+
+/// Every fold over `axes`, sums and products also in the operand's type, in which integers wrap.
+fn folds(operand: Operand<'_>, axes: &[i64]) -> Vec<Own> {
+    let of = |op| reduction(op, operand, vec![Attr::ints("axes", axes)]);
+    let mut all: Vec<Own> = FOLDS.map(of).into();
+    for mut own in ["sum", "product"].map(of) {
+        own.types.output = Some(operand.0);
+        all.push(own);
+    }
+    all
+}
+
+/// Every pick along `axis`, or from all elements.
+fn picks(operand: Operand<'_>, axis: &[i64]) -> Vec<Own> {
+    let of = |op| {
+        ["low", "high"].map(|tie| {
+            let attrs = vec![Attr::ints("axis", axis), Attr::text("tie_break", tie)];
+            reduction(op, operand, attrs)
+        })
+    };
+    PICKS.map(of).into_iter().flatten().collect()
 }
 
 /// Every non-empty set of axes.
 fn axis_sets(rank: usize) -> impl Iterator<Item = Vec<i64>> {
-    (1..1usize << rank).map(move |bits| {
-        (0..rank as i64)
-            .filter(|axis| bits >> axis & 1 == 1)
-            .collect()
-    })
+    let axes = move |bits: usize| (0..rank as i64).filter(move |axis| bits >> axis & 1 == 1);
+    (1..1usize << rank).map(move |bits| axes(bits).collect())
 }
 
-fn check_all(bench: &Bench, operand: DType, shape: &[u64], layout: Layout, special: bool) {
-    let case = bench.case(operand, shape, layout, special);
-    for axes in axis_sets(shape.len()) {
-        for op in FOLDS {
-            for result in results(op, operand) {
-                case.check(op, result, &axes, &[Attr::ints("axes", axes.clone())]);
-            }
-        }
+fn everything(operand: Operand<'_>) -> Vec<Own> {
+    let rank = operand.1.len();
+    let mut all: Vec<Own> = axis_sets(rank)
+        .flat_map(|axes| folds(operand, &axes))
+        .collect();
+    if !operand.1.contains(&0) {
+        let axes = (0..rank as i64).map(|axis| vec![axis]);
+        all.extend(axes.chain([vec![]]).flat_map(|axis| picks(operand, &axis)));
     }
-    if shape.contains(&0) {
-        return;
-    }
-    let each = (0..shape.len() as i64).map(|axis| vec![axis]);
-    for axis in each.chain([Vec::new()]) {
-        let gone = if axis.is_empty() {
-            (0..shape.len() as i64).collect()
-        } else {
-            axis.clone()
-        };
-        for (op, tie) in PICKS.iter().flat_map(|op| [(op, "low"), (op, "high")]) {
-            let attrs = [
-                Attr::ints("axis", axis.clone()),
-                Attr::text("tie_break", tie),
-            ];
-            case.check(op, results(op, operand)[0], &gone, &attrs);
-        }
-    }
+    all
 }
 
 #[test]
 fn every_layout_and_axis() {
-    let bench = &Bench::open();
-    std::thread::scope(|scope| {
-        // `nxv check` runs every type; here are one that has NaN and one that a 32-bit register holds.
-        for operand in [DType::F32, DType::S16] {
-            scope.spawn(move || {
-                for layout in Layout::ALL {
-                    check_all(bench, operand, &[4, 33, 72], layout, operand.is_float());
-                }
-            });
-        }
+    // `nxv check` runs every type; here are one that has NaN and one that a 32-bit register holds.
+    let operands = VIEWS
+        .iter()
+        .flat_map(|l| [(DType::F32, *l), (DType::S16, *l)]);
+    let all = operands.flat_map(|(dtype, layout)| everything((dtype, &[4, 33, 72], layout)));
+    let special = all.map(|own| Own {
+        values: Values::Special,
+        ..own
     });
+    check("reduce", None, special);
 }
 
 #[test]
 fn shapes_from_scalar_to_rank_eight() {
-    let bench = Bench::open();
     let shapes: [&[u64]; 9] = [
         &[],
         &[1],
@@ -87,16 +105,13 @@ fn shapes_from_scalar_to_rank_eight() {
         &[300, 3],
         &[3, 700],
     ];
-    for operand in [DType::F32, DType::S16, DType::F64] {
-        for shape in shapes {
-            check_all(&bench, operand, shape, Layout::Contiguous, false);
-        }
-    }
+    let types = [DType::F32, DType::S16, DType::F64].into_iter();
+    let operands = types.flat_map(|dtype| shapes.map(|shape| (dtype, shape, Contiguous)));
+    check("reduce", None, operands.flat_map(everything));
 }
 
 #[test]
 fn large_tensors_take_several_passes() {
-    let bench = Bench::open();
     let shapes: [(&[u64], &[i64]); 7] = [
         (&[3_000_017], &[0]),
         (&[3, 500_009], &[1]),
@@ -106,144 +121,104 @@ fn large_tensors_take_several_passes() {
         (&[40, 7, 3001], &[0, 1]),
         (&[2, 90_000, 4], &[1]),
     ];
-    for operand in [DType::F32, DType::U8, DType::BF16, DType::F64, DType::S64] {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::U8, DType::BF16, DType::F64, DType::S64] {
         for (shape, axes) in shapes {
-            for layout in [Layout::Contiguous, Layout::Transposed, Layout::Sliced] {
-                let case = bench.case(operand, shape, layout, false);
-                for op in ["sum", "reduce_max"] {
-                    case.check(
-                        op,
-                        results(op, operand)[0],
-                        axes,
-                        &[Attr::ints("axes", axes)],
-                    );
-                }
+            for layout in [Contiguous, Transposed, Sliced] {
+                let operand = (dtype, shape, layout);
+                let fold = |op| reduction(op, operand, vec![Attr::ints("axes", axes)]);
+                all.extend(["sum", "reduce_max"].map(fold));
                 if axes.len() == 1 {
-                    let attrs = [Attr::ints("axis", axes), Attr::text("tie_break", "high")];
-                    case.check("argmin", DType::S32, axes, &attrs);
+                    let attrs = vec![Attr::ints("axis", axes), Attr::text("tie_break", "high")];
+                    all.push(reduction("argmin", operand, attrs));
                 }
             }
         }
     }
+    check("reduce", None, all);
 }
 
 #[test]
 fn operands_beyond_the_buffer_range_are_bound_in_parts() {
-    let bench = Bench::open();
     // A little more than 128 MiB, the least range that devices have in practice.
-    let case = bench.case(DType::F64, &[4097, 4099], Layout::Contiguous, false);
-    for axes in axis_sets(2) {
-        case.check(
-            "sum",
-            DType::F64,
-            &axes,
-            &[Attr::ints("axes", axes.clone())],
-        );
-    }
-    let attrs = [Attr::ints("axis", []), Attr::text("tie_break", "high")];
-    case.check("argmax", DType::S32, &[0, 1], &attrs);
+    let operand = (DType::F64, &[4097, 4099][..], Contiguous);
+    let sum = |axes| reduction("sum", operand, vec![Attr::ints("axes", axes)]);
+    let attrs = vec![Attr::ints("axis", []), Attr::text("tie_break", "high")];
+    let pick = reduction("argmax", operand, attrs);
+    check("reduce", None, axis_sets(2).map(sum).chain([pick]));
+}
+
+/// A runtime with this pack alone.
+fn open() -> (Session, std::sync::Arc<Runtime>) {
+    let session = Session::of_test("reduce").unwrap();
+    let runtime = session.runtime().unwrap();
+    (session, runtime)
+}
+
+/// The only result of an op on f32, as its bytes.
+fn result(runtime: &Runtime, op: &str, values: &[f32], to: DType, attrs: &[Attr]) -> Vec<u8> {
+    let shape = [values.len() as u64];
+    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let tensor = runtime.upload(DType::F32, &shape, &bytes).unwrap();
+    let (inputs, outputs) = ([&tensor], [(to, vec![])]);
+    let request = Request::new(op, &inputs, &outputs, attrs);
+    let ran = runtime.run_reported(&request).unwrap();
+    assert!(ran.served_by.starts_with("reduce/"), "{}", ran.served_by);
+    runtime.download(&ran.outputs[0], None).unwrap()
 }
 
 #[test]
 fn sums_of_f32_are_compensated() {
-    let bench = Bench::open();
-    let (shape, count) = ([1u64 << 22], 1 << 22);
+    let (_session, runtime) = open();
+    let sum = |values: &[f32]| {
+        let bytes = result(
+            &runtime,
+            "sum",
+            values,
+            DType::F32,
+            &[Attr::ints("axes", [0])],
+        );
+        f32::from_le_bytes(bytes.try_into().unwrap())
+    };
     // Large values that cancel leave the small ones, which plain f32 sums of any order lose.
-    let values: Vec<f64> = (0..count)
-        .map(|i| match i % 4 {
-            0 => 3e4,
-            2 => -3e4,
-            _ => 0.1,
-        })
-        .collect();
-    let tensor = bench.upload(DType::F32, &shape, &values);
-    let got = bench.run("sum", &tensor, DType::F32, &[], &[Attr::ints("axes", [0])]);
-    let expected = f64::from(0.1f32) * f64::from(count / 2);
-    assert!(
-        (got[0] - expected).abs() <= expected * f64::from(f32::EPSILON),
-        "{} {expected}",
-        got[0]
-    );
+    let values: Vec<f32> = [3e4, 0.1, -3e4, 0.1].repeat(1 << 20);
+    let (got, expected) = (sum(&values), 0.1 * (1 << 21) as f32);
+    assert!((got - expected).abs() <= expected * f32::EPSILON, "{got}");
     for (values, expected) in [
-        ([f64::INFINITY, 1.0], f64::INFINITY),
-        ([f64::NEG_INFINITY, 1.0], f64::NEG_INFINITY),
-        ([3e38, 3e38], f64::INFINITY),
+        ([f32::INFINITY, 1.0], f32::INFINITY),
+        ([f32::NEG_INFINITY, 1.0], f32::NEG_INFINITY),
+        ([3e38, 3e38], f32::INFINITY),
         ([-0.0, -0.0], 0.0),
     ] {
-        let tensor = bench.upload(DType::F32, &[2], &values);
-        let got = bench.run("sum", &tensor, DType::F32, &[], &[Attr::ints("axes", [0])]);
-        assert_eq!(got[0], expected, "{values:?}");
-    }
-}
-
-#[test]
-fn the_same_request_gives_the_same_bits() {
-    let bench = Bench::open();
-    let case = bench.case(DType::F32, &[300, 2000], Layout::Contiguous, false);
-    for axes in axis_sets(2) {
-        let attrs = [Attr::ints("axes", axes.clone())];
-        let first = case.bits("product", DType::F32, &axes, &attrs);
-        for _ in 0..3 {
-            assert_eq!(
-                case.bits("product", DType::F32, &axes, &attrs),
-                first,
-                "{axes:?}"
-            );
-        }
+        assert_eq!(sum(&values), expected, "{values:?}");
     }
 }
 
 #[test]
 fn the_last_nan_wins_and_ties_break_as_asked() {
-    let bench = Bench::open();
-    let values = [
-        1.0,
-        7.0,
-        f64::NAN,
-        7.0,
-        f64::NAN,
-        0.0,
-        f64::NEG_INFINITY,
-        7.0,
-    ];
-    for (from, until, op, tie, expected) in [
-        (0, 8, "argmax", "low", 4.0),
-        (0, 8, "argmax", "high", 4.0),
-        (0, 8, "argmin", "high", 4.0),
-        (5, 8, "argmax", "low", 2.0),
-        (0, 2, "argmin", "low", 0.0),
-        (6, 7, "argmax", "low", 0.0),
-        (6, 7, "argmax", "high", 0.0),
-    ] {
-        let tensor = bench.upload(
-            DType::F32,
-            &[until - from],
-            &values[from as usize..until as usize],
-        );
+    let (_session, runtime) = open();
+    let pick = |op: &str, values: &[f32], tie: &str| {
         let attrs = [Attr::ints("axis", []), Attr::text("tie_break", tie)];
-        let got = bench.run(op, &tensor, DType::S32, &[], &attrs);
-        assert_eq!(
-            got,
-            [expected],
-            "{op} {tie} of {:?}",
-            &values[from as usize..until as usize]
-        );
+        let bytes = result(&runtime, op, values, DType::S32, &attrs);
+        i32::from_le_bytes(bytes.try_into().unwrap())
+    };
+    let nan = f32::NAN;
+    let values = [1.0, 7.0, nan, 7.0, nan, 0.0, f32::NEG_INFINITY, 7.0];
+    for (from, until, op, tie, expected) in [
+        (0, 8, "argmax", "low", 4),
+        (0, 8, "argmax", "high", 4),
+        (0, 8, "argmin", "high", 4),
+        (5, 8, "argmax", "low", 2),
+        (0, 2, "argmin", "low", 0),
+        (6, 7, "argmax", "low", 0),
+        (6, 7, "argmax", "high", 0),
+    ] {
+        let some = &values[from..until];
+        assert_eq!(pick(op, some, tie), expected, "{op} {tie} of {some:?}");
     }
-    let equal = vec![f64::NEG_INFINITY; 5000];
-    let tensor = bench.upload(DType::F64, &[5000], &equal);
-    for (tie, expected) in [("low", 0.0), ("high", 4999.0)] {
-        let attrs = [Attr::ints("axis", [0]), Attr::text("tie_break", tie)];
-        assert_eq!(
-            bench.run("argmax", &tensor, DType::S64, &[], &attrs),
-            [expected],
-            "{tie}"
-        );
-    }
-}
-
-#[test]
-fn the_tolerance_can_fail() {
-    assert!(tolerance("sum", DType::F32, 1000, 10.0, 100.0) < 1e-4);
-    assert_eq!(tolerance("reduce_max", DType::F32, 1000, 10.0, 100.0), 0.0);
-    assert_eq!(tolerance("sum", DType::S32, 1000, 10.0, 100.0), 0.0);
+    let equal = [f32::NEG_INFINITY; 5000];
+    assert_eq!(
+        ["low", "high"].map(|tie| pick("argmax", &equal, tie)),
+        [0, 4999]
+    );
 }

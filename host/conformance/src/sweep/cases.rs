@@ -3,10 +3,11 @@
 use super::layout::Operand;
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::{
-    Attr, Result, Spec,
+    Attr, Request, Result, Spec,
     infer::infer,
     layout::{LAYOUTS, Layout},
     op::{Op, Types},
+    problems::Problem,
     values::{Rng, Values},
 };
 
@@ -117,23 +118,7 @@ fn in_layout(
     problems.truncate(most);
     let both = [Values::Finite, Values::Special];
     for problem in problems {
-        let inputs: Vec<Spec> = types
-            .inputs
-            .iter()
-            .copied()
-            .zip(problem.inputs.iter().cloned())
-            .collect();
-        // Results that do not follow are named, as are those that have more axes than the operands.
-        let named =
-            !op.contract.infers || !problem.output.is_empty() && op.contract.results.len() > 1;
-        let dtype = types.output.or(types.inputs.first().copied());
-        let given = dtype
-            .filter(|_| named)
-            .map(|dtype| (dtype, problem.output.clone()));
-        let mut request = infer(op, &inputs, given, &problem.attrs)?;
-        if let Some(dtype) = types.output {
-            request.outputs.to_mut()[0].0 = dtype;
-        }
+        let (inputs, request) = request(op, types, &problem)?;
         let values: &[Values] = match layout {
             Layout::Contiguous if op.arity() > 0 => &both,
             Layout::Empty | Layout::Large => &both[..1],
@@ -167,6 +152,27 @@ fn in_layout(
         }
     }
     Ok(())
+}
+
+/// Operands and request of a problem with these types.
+pub(super) fn request(
+    op: &'static Op,
+    types: &Types,
+    problem: &Problem,
+) -> Result<(Vec<Spec>, Request<'static, Spec>)> {
+    let inputs = types.inputs.iter().copied();
+    let inputs: Vec<Spec> = inputs.zip(problem.inputs.iter().cloned()).collect();
+    // Results that do not follow are named, as are those that have more axes than the operands.
+    let named = !op.contract.infers || !problem.output.is_empty() && op.contract.results.len() > 1;
+    let dtype = types.output.or(types.inputs.first().copied());
+    let given = dtype
+        .filter(|_| named)
+        .map(|dtype| (dtype, problem.output.clone()));
+    let mut request = infer(op, &inputs, given, &problem.attrs)?;
+    if let Some(dtype) = types.output {
+        request.outputs.to_mut()[0].0 = dtype;
+    }
+    Ok((inputs, request))
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ mod cases;
 mod judge;
 mod layout;
 mod oracle;
+mod own;
 mod report;
 mod requests;
 mod trial;
 
+pub use own::{Own, check};
 pub use report::{Failure, Report, What};
 pub(crate) use requests::laid;
 

@@ -1,16 +1,16 @@
 //! `nxv pack bench`: the kernels of one pack against every other kernel of the same ops.
 
-use super::{
-    path,
-    session::{Session, With},
-};
+use super::path;
 use crate::{
     contest::{self, Entry},
     global::Global,
     output::{Answer, Outcome, Problem},
     spec::{self, Filter},
 };
-use nx_vulkan_conformance::sweep;
+use nx_vulkan_conformance::{
+    session::{Session, With},
+    sweep,
+};
 use nx_vulkan_ops::{Op, Request, Spec};
 use std::{fmt::Write, path::PathBuf};
 

@@ -1,9 +1,6 @@
 //! `nxv pack check`: each group of checks in a process of its own, so that a crash is a finding and not the end.
 
-use super::{
-    path,
-    session::{Session, With},
-};
+use super::path;
 use crate::{
     global::Global,
     output::{Answer, Outcome, json},
@@ -11,7 +8,10 @@ use crate::{
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
-use nx_vulkan_conformance::vet::{self, Finding, GROUPS, Group, Report};
+use nx_vulkan_conformance::{
+    session::{Session, With},
+    vet::{self, Finding, GROUPS, Group, Report},
+};
 use nx_vulkan_registry as registry;
 use parking_lot::Mutex;
 use std::{

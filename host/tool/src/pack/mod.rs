@@ -5,7 +5,6 @@ mod check;
 mod new;
 mod pin;
 mod quarantine;
-mod session;
 mod sign;
 mod test;
 mod watch;

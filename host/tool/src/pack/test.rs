@@ -1,15 +1,13 @@
 //! `nxv pack test`: the conformance sweep with the kernels of one pack.
 
-use super::{
-    path,
-    session::{Session, With},
-};
+use super::path;
 use crate::{
     global::Global,
     output::{Answer, Outcome, Problem, json},
     spec::Filter,
     sweep::Sweep,
 };
+use nx_vulkan_conformance::session::{Session, With};
 use nx_vulkan_host::device;
 use std::{fmt::Write, path::PathBuf};
 

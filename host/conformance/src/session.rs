@@ -1,13 +1,19 @@
 //! A registry of its own for one pack file, so that it can be run without being installed.
 
-use crate::output::Problem;
-use nx_vulkan_host::{Config, Error, Kind, Runtime};
+use nx_vulkan_host::{Config, Error, Kind, Result, Runtime};
 use nx_vulkan_registry::{self as registry, private::Temporary};
-use std::{path::Path, sync::Arc};
+use std::{
+    env::{
+        self,
+        consts::{DLL_PREFIX, DLL_SUFFIX},
+    },
+    path::Path,
+    sync::Arc,
+};
 
 /// What the pack competes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum With {
+pub enum With {
     /// The CPU kernels.
     Nobody,
     /// Every pack of the folders that the configuration names.
@@ -16,17 +22,35 @@ pub(super) enum With {
 
 /// A pack file with a configuration that loads it. Its folder goes when it does.
 #[derive(Debug)]
-pub(super) struct Session {
+pub struct Session {
     /// Holds the registry.
     _folder: Temporary,
-    pub(super) config: Config,
-    pub(super) facts: registry::FileFacts,
+    /// It loads this pack.
+    pub config: Config,
+    /// What the file says of itself.
+    pub facts: registry::FileFacts,
 }
 
 impl Session {
+    /// The pack whose own test this process is: cargo puts its library beside the test.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub fn of_test(pack: &str) -> Result<Session> {
+        let test = env::current_exe().map_err(|error| Error::new(Kind::Io, error.to_string()))?;
+        let library = format!("{DLL_PREFIX}nx_vulkan_pack_{pack}{DLL_SUFFIX}");
+        Session::new(
+            &Config::from_env(),
+            &test.with_file_name(library),
+            With::Nobody,
+        )
+    }
+
+    /// Only `file` is loaded, or `with` it others.
+    ///
     /// # Errors
     /// When the file is no pack, or there is no place for temporary files.
-    pub(super) fn new(base: &Config, file: &Path, with: With) -> Result<Session, Problem> {
+    pub fn new(base: &Config, file: &Path, with: With) -> Result<Session> {
         let facts = registry::facts(file)?;
         let folder = Temporary::new()?;
         let mut pack = toml_edit::Table::new();
@@ -59,7 +83,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Runtime::open`], and why the pack is refused.
-    pub(super) fn runtime(&self) -> Result<Arc<Runtime>, Problem> {
+    pub fn runtime(&self) -> Result<Arc<Runtime>> {
         let runtime = Runtime::open(&self.config)?;
         let table = runtime.table();
         let sha256 = &self.facts.sha256;
@@ -68,6 +92,6 @@ impl Session {
         }
         let why: Vec<String> = table.rejected.iter().map(ToString::to_string).collect();
         let text = format!("pack {} does not load: {}", self.facts.id, why.join("; "));
-        Err(Problem::Failure(Error::new(Kind::Pack, text)))
+        Err(Error::new(Kind::Pack, text))
     }
 }
