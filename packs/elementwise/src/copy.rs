@@ -1,12 +1,12 @@
 //! Plans of `as_type` with one type in and out: bytes move, whatever they mean.
 
 use crate::dispatch::{self, Code, Params, Step, WORKGROUP};
-use crate::map::lacks;
 use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
     DType, Plan, Refusal, Request,
     glsl::{self, define},
 };
+use nx_vulkan_pack_kit::operand::supports;
 
 /// Largest element that a thread moves at once, in bytes.
 pub(crate) const MAX_SIZE: u64 = 16;
@@ -37,11 +37,7 @@ pub(crate) fn raw_type(size: u64) -> (&'static str, DType) {
 
 fn raw(size: u64, request: &Request<'_>) -> Result<Code, Refusal> {
     let (storage, like) = raw_type(size);
-    if let Some(missing) = lacks(like, request) {
-        return Err(Refusal::decline(format!(
-            "moving elements of {size} bytes needs the device feature {missing}"
-        )));
-    }
+    supports("moving elements", like, request.device)?;
     let mut defines = glsl::needs(like);
     for (name, value) in [
         ("A_STORAGE", storage),

@@ -2,13 +2,14 @@
 
 use crate::copy::{MAX_SIZE, raw_type};
 use crate::dispatch::{INDEX_LIMIT, Params, Step, WORKGROUP, assemble};
-use crate::map::{cast, decline_unless_supported};
+use crate::map::cast;
 use crate::space::{Part, Space};
 use crate::table::Op;
 use nx_vulkan_abi::{
     Define, Plan, Refusal, Request, TensorDesc,
     glsl::{self, define},
 };
+use nx_vulkan_pack_kit::operand::supports;
 
 /// Plans `op`.
 pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -35,7 +36,7 @@ struct Content {
 
 fn index(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
     let dtype = output.dtype;
-    decline_unless_supported(op, dtype, request)?;
+    supports(&op.op, dtype, request.device)?;
     let Some((storage, _)) = glsl::types(dtype) else {
         return Err(Refusal::decline(format!(
             "{} of {dtype} has no shader form",
@@ -98,7 +99,7 @@ fn fill(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan,
         space.output.size *= 2;
     }
     let (storage, like) = raw_type(space.output.size);
-    decline_unless_supported(op, like, request)?;
+    supports(&op.op, like, request.device)?;
     let lanes = match space.output.size {
         16 => "all".to_owned(),
         8 => "(all).xy".to_owned(),

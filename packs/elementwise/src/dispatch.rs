@@ -5,7 +5,7 @@ use nx_vulkan_abi::{
     BufArg, Define, DeviceInfo, DeviceKind, Plan, Refusal,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::{grid, steps};
+use nx_vulkan_pack_kit::{grid, span::ALIGN, steps};
 
 /// Invocations of a workgroup.
 pub(crate) const WORKGROUP: u64 = 256;
@@ -24,8 +24,6 @@ const ON_CPU: Share = Share {
     from: 1 << 16,
     bytes: 64,
 };
-/// The plan's params are cut into ranges aligned to this.
-const ALIGN: usize = 256;
 
 /// How much of the work a thread takes.
 #[derive(Debug, Clone, Copy)]
@@ -212,7 +210,7 @@ pub(crate) fn assemble(
     for mut step in steps {
         let mut push = step.params.bytes;
         if push.len() > device.push_bytes as usize {
-            let at = plan.params.len().next_multiple_of(ALIGN);
+            let at = plan.params.len().next_multiple_of(ALIGN as usize);
             plan.params.resize(at, 0);
             step.defines
                 .push(define("PARAMS_BINDING", step.args.len().to_string()));

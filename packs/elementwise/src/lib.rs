@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_abi::{DTypeSet, Description, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::table as kit;
 use table::{Family, Table};
 
@@ -39,9 +39,7 @@ fn describe() -> Result<Description, String> {
         op: row.op.op.clone(),
         inputs: DTypeSet(row.takes.iter().fold(0, |all, takes| all | takes.0)),
         outputs: row.gives,
-        needs: nx_vulkan_abi::Features::NONE,
-        numerics: Numerics::IEEE,
-        rank: 128,
+        ..Row::default()
     });
     Ok(Description {
         sources: SOURCES.to_vec(),
@@ -52,7 +50,7 @@ fn describe() -> Result<Description, String> {
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let rows = &Table::get().map_err(Refusal::Internal)?.rows;
     let row = kit::row(rows, row)?;
-    row.check(request)?;
+    kit::expect_types(&row.op.op, &row.takes, row.gives, request)?;
     match row.family {
         Family::Cast if request.inputs[0].dtype == request.outputs[0].dtype => copy::plan(request),
         Family::Map | Family::Cast => map::plan(&row.op, request),

@@ -5,9 +5,10 @@ use crate::mixed;
 use crate::space::{Space, Walk};
 use crate::table::{Compute, Op};
 use nx_vulkan_abi::{
-    DType, Define, DeviceKind, Features, InputAs, Plan, Refusal, Request,
+    DType, Define, DeviceKind, InputAs, Plan, Refusal, Request,
     glsl::{self, define},
 };
+use nx_vulkan_pack_kit::operand::supports;
 
 /// Vendor whose `fma()` is known to round once; the math headers use it there and do without elsewhere.
 const NVIDIA: u32 = 0x10de;
@@ -65,7 +66,7 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     };
     let computed: Vec<DType> = (0..types.len()).map(computed).collect();
     for dtype in types.iter().chain(&computed).chain([&result]) {
-        decline_unless_supported(op, *dtype, request)?;
+        supports(&op.op, *dtype, request.device)?;
     }
 
     let mut code = Code {
@@ -138,20 +139,4 @@ fn known(dtype: DType) -> Result<(&'static str, &'static str), Refusal> {
 /// The cast of `dtype.glsl` to that type.
 pub(crate) fn cast(dtype: DType) -> String {
     format!("nxv_to_{}(x)", dtype.name())
-}
-
-/// Declines where the device lacks what shaders with `dtype` need.
-pub(crate) fn decline_unless_supported(
-    op: &Op,
-    dtype: DType,
-    request: &Request<'_>,
-) -> Result<(), Refusal> {
-    let needs = |missing| format!("{} of {dtype} needs the device feature {missing}", op.op);
-    lacks(dtype, request).map_or(Ok(()), |missing| Err(Refusal::Decline(needs(missing))))
-}
-
-/// The features that shaders with `dtype` need and the device has not.
-pub(crate) fn lacks(dtype: DType, request: &Request<'_>) -> Option<String> {
-    let missing = Features(Features::for_dtype(dtype).0 & !request.device.features.0);
-    (missing != Features::NONE).then(|| missing.names().join(" and "))
 }

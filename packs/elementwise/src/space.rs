@@ -4,9 +4,8 @@ use crate::dispatch::INDEX_LIMIT;
 use nx_vulkan_abi::{
     BufArg, Define, DeviceInfo, Features, Refusal, Request, TensorDesc, glsl::define, layout,
 };
+use nx_vulkan_pack_kit::span::{ALIGN, Span};
 
-/// Offsets of buffer arguments are rounded down to this: no device asks for more.
-const ALIGN: u64 = 256;
 /// Shorter axes are not worth a tile of a transposition.
 const MIN_TILED: u64 = 8;
 /// A plan has no more steps than this.
@@ -171,12 +170,13 @@ impl Space {
             .zip(0..)
             .map(|(walk, index)| (walk, BufArg::input(index)));
         for (walk, arg) in inputs.chain([(&self.output, BufArg::output(0))]) {
-            let (first, low, high) = walk.span(start, &shape);
-            let from = low * walk.size / ALIGN * ALIGN;
-            let base = from / walk.size;
-            args.push(arg.range(from, (high + 1) * walk.size - from));
-            at.push(first - base);
-            reach = reach.max(high + 1 - base);
+            let first = walk.offset + start as i64 * walk.strides[0];
+            let axes = shape.iter().copied().zip(walk.strides.iter().copied());
+            let range = Span::of(first, axes).bytes(walk.size).unwrap_or_default();
+            let base = range.start / walk.size;
+            args.push(arg.range(range.start, range.end - range.start));
+            at.push(first as u64 - base);
+            reach = reach.max(range.end / walk.size - base);
         }
         let wide = rows * inner >= INDEX_LIMIT || reach >= INDEX_LIMIT;
         Part {
@@ -204,19 +204,6 @@ impl Part {
 }
 
 impl Walk {
-    /// Element indices of the first, the lowest and the highest element, from index `start` of the outermost axis on.
-    fn span(&self, start: u64, shape: &[u64]) -> (u64, u64, u64) {
-        let first = self.offset + start as i64 * self.strides[0];
-        let ends = shape
-            .iter()
-            .zip(&self.strides)
-            .map(|(&extent, stride)| (extent as i64 - 1) * stride);
-        let (low, high) = ends.fold((first, first), |(low, high), end| {
-            (low + end.min(0), high + end.max(0))
-        });
-        (first as u64, low as u64, high as u64)
-    }
-
     /// The axis whose neighbours are neighbours in memory, where that is not the innermost one and both are long
     /// enough to be worth a transposition.
     pub(crate) fn swapped_axis(&self, shape: &[u64]) -> Option<usize> {

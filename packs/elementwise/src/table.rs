@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DTypeSet, Refusal, Request};
+use nx_vulkan_abi::DTypeSet;
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -74,29 +74,6 @@ pub(crate) struct TableRow {
     pub(crate) op: Op,
 }
 
-impl TableRow {
-    /// Refuses a request of the wrong arity or with types that the row does not list.
-    pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
-        let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
-        kit::expect_operands(&self.op.op, self.takes.len(), request)?;
-        for (position, (input, takes)) in inputs.iter().zip(&self.takes).enumerate() {
-            if !takes.has(input.dtype) {
-                let (op, dtype) = (&self.op.op, input.dtype);
-                return Err(Refusal::decline(format!(
-                    "{op} does not take {dtype} as operand {position}"
-                )));
-            }
-        }
-        if !self.gives.has(outputs[0].dtype) {
-            return Err(Refusal::decline(format!(
-                "{} does not give {}",
-                self.op.op, outputs[0].dtype
-            )));
-        }
-        Ok(())
-    }
-}
-
 /// Every row of `pack.toml`; the index of a row is the row number of the ABI.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -127,12 +104,7 @@ fn parse(text: &str) -> Result<Table, String> {
         (Family::Map, file.map),
         (Family::Create, file.create),
     ];
-    let rows = families
-        .into_iter()
-        .flat_map(|(family, ops)| ops.into_iter().map(move |op| (family, op)));
-    let rows = rows
-        .map(|(family, op)| resolve(family, op))
-        .collect::<Result<_, _>>()?;
+    let rows = kit::rows(families, resolve)?;
     Ok(Table { rows })
 }
 

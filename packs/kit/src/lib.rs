@@ -2,6 +2,8 @@
 //! workgroups. It touches no device.
 
 pub mod grid;
+pub mod operand;
+pub mod span;
 pub mod steps;
 pub mod table;
 #[cfg(feature = "testing")]

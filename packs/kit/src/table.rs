@@ -46,6 +46,19 @@ pub fn types<S: AsRef<str>>(names: &[S], of: &str) -> Result<DTypeSet, String> {
     DTypeSet::from_names(&names).ok_or_else(|| format!("pack.toml: {of}: no type set in {names:?}"))
 }
 
+/// The rows of every family, in the order of the file.
+///
+/// # Errors
+/// The first of those of `resolve`.
+pub fn rows<F: Copy, W, R>(
+    families: impl IntoIterator<Item = (F, Vec<W>)>,
+    resolve: impl Fn(F, W) -> Result<R, String>,
+) -> Result<Vec<R>, String> {
+    let families = families.into_iter();
+    let rows = families.flat_map(|(family, rows)| rows.into_iter().map(move |row| (family, row)));
+    rows.map(|(family, row)| resolve(family, row)).collect()
+}
+
 /// The row that the host asks for.
 ///
 /// # Errors
@@ -68,6 +81,33 @@ pub fn expect_operands(op: &str, operands: usize, request: &Request<'_>) -> Resu
     Err(Refusal::BadRequest(format!(
         "{op} takes {operands} operand{plural} and gives 1 result, got: {inputs} and {outputs}"
     )))
+}
+
+/// Refuses a request of another number of operands or results, and of types that a row does not list: `takes` those of
+/// each operand, `gives` those of the result.
+///
+/// # Errors
+/// [`Refusal::BadRequest`], or a decline that names the type.
+pub fn expect_types(
+    op: &str,
+    takes: &[DTypeSet],
+    gives: DTypeSet,
+    request: &Request<'_>,
+) -> Result<(), Refusal> {
+    expect_operands(op, takes.len(), request)?;
+    for (position, (input, takes)) in request.inputs.iter().zip(takes).enumerate() {
+        if !takes.has(input.dtype) {
+            return Err(Refusal::decline(format!(
+                "{op} does not take {} as operand {position}",
+                input.dtype
+            )));
+        }
+    }
+    let dtype = request.outputs[0].dtype;
+    if gives.has(dtype) {
+        return Ok(());
+    }
+    Err(Refusal::decline(format!("{op} does not give {dtype}")))
 }
 
 #[cfg(test)]

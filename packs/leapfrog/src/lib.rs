@@ -10,8 +10,7 @@ mod table;
 mod tests;
 
 use nx_vulkan_abi::{
-    BufArg, DType, DTypeSet, Description, Features, Numerics, Plan, Refusal, Request, Row, Source,
-    SpecConst, pack,
+    BufArg, DType, DTypeSet, Description, Plan, Refusal, Request, Row, Source, SpecConst, pack,
 };
 use nx_vulkan_pack_kit::{
     grid,
@@ -44,9 +43,7 @@ fn describe() -> Result<Description, String> {
         op: family.op.clone(),
         inputs: floats,
         outputs: floats,
-        needs: Features::NONE,
-        numerics: Numerics::IEEE,
-        rank: 128,
+        ..Row::default()
     });
     Ok(Description {
         sources: SOURCES.to_vec(),

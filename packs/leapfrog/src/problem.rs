@@ -1,7 +1,8 @@
 //! What a request asks for: how many chains of how many steps and coordinates, and where its operands are.
 
 use crate::table::Family;
-use nx_vulkan_abi::{BufArg, DType, Features, InputAs, Refusal, Request, TensorDesc};
+use nx_vulkan_abi::{BufArg, DType, InputAs, Refusal, Request, TensorDesc};
+use nx_vulkan_pack_kit::{operand as kit, span::Span};
 
 /// Positions and invocations are counted in 32 bits, with room for one more step of every loop.
 const MAX_ELEMENTS: u64 = 1 << 31;
@@ -125,14 +126,7 @@ fn supported(
     shape: Vec<u64>,
     request: &Request<'_>,
 ) -> Result<(), Refusal> {
-    let (needed, has) = (Features::for_dtype(dtype), request.device.features);
-    if !has.has(needed) {
-        let lacking = Features(needed.0 & !has.0).names().join(" and ");
-        return Err(Refusal::decline(format!(
-            "{} on {dtype} needs {lacking}",
-            family.op
-        )));
-    }
+    kit::supports(&family.op, dtype, request.device)?;
     let elements = shape
         .iter()
         .try_fold(1u64, |all, extent| all.checked_mul(*extent))
@@ -168,23 +162,11 @@ fn operand(
             strides,
         }));
     }
-    let (mut first, mut last) = (i128::from(desc.offset), i128::from(desc.offset));
-    for (&extent, &stride) in desc.shape.iter().zip(&strides) {
-        let reach = i128::from(extent - 1) * i128::from(stride);
-        first += reach.min(0);
-        last += reach.max(0);
-    }
-    // A buffer argument starts at a multiple of this, and at a whole element.
-    let align = request.device.buffer_align.max(1).next_multiple_of(size);
-    let bytes = |element: i128| u64::try_from(element).ok()?.checked_mul(size);
-    let range = bytes(first).zip(bytes(last + 1)).map(|(start, end)| {
-        let start = start / align * align;
-        (start, end.saturating_sub(start))
-    });
-    match range {
-        Some((start, len)) if len <= limit => Ok(Some(Operand {
-            arg: BufArg::input(index).range(start, len),
-            at: desc.offset as i64 - (start / size) as i64,
+    let axes = desc.shape.iter().copied().zip(strides.iter().copied());
+    match Span::of(desc.offset as i64, axes).bytes(size) {
+        Some(range) if range.end - range.start <= limit => Ok(Some(Operand {
+            arg: BufArg::input(index).range(range.start, range.end - range.start),
+            at: desc.offset as i64 - (range.start / size) as i64,
             strides,
         })),
         _ if !desc.is_contiguous() => Ok(None),

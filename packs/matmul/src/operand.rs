@@ -1,6 +1,7 @@
 //! One operand of a product, seen as a batch of matrices with one stride per direction.
 
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Refusal, TensorDesc, layout};
+use nx_vulkan_pack_kit::span::{ALIGN, Span};
 
 /// Elements are at `offset + batch * strides[0] + free * strides[1] + contracted * strides[2]` of `arg`.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +56,6 @@ impl Operand {
         dtype: DType,
         device: &DeviceInfo<'_>,
     ) -> Result<Operand, Refusal> {
-        const ALIGN: u64 = 256; // no device asks for more
         let size = dtype.size();
         if self.extents.contains(&0) {
             return Ok(Operand {
@@ -64,14 +64,7 @@ impl Operand {
                 ..self
             });
         }
-        let spans: [i64; 3] =
-            std::array::from_fn(|i| self.strides[i].saturating_mul(self.extents[i] as i64 - 1));
-        let low = spans
-            .iter()
-            .fold(self.offset, |at, span| at.saturating_add(*span.min(&0)));
-        let high = spans
-            .iter()
-            .fold(self.offset, |at, span| at.saturating_add(*span.max(&0)));
+        let Span { low, high } = Span::of(self.offset, self.extents.into_iter().zip(self.strides));
         if low < 0 || (high as u64 + 1).saturating_mul(size) > storage {
             return Err(Refusal::BadRequest(format!(
                 "an operand reaches outside its buffer of {storage} bytes"

@@ -2,8 +2,9 @@
 
 use crate::operand::{Operand, Roles, select};
 use nx_vulkan_abi::{
-    Access, BufArg, DType, DeviceInfo, Features, InputAs, Refusal, Request, TensorDesc, layout,
+    Access, BufArg, DType, DeviceInfo, InputAs, Refusal, Request, TensorDesc, layout,
 };
+use nx_vulkan_pack_kit::operand as kit;
 
 /// `C[b, i, j] = Σ A[b, i, l] * B[b, j, l]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +54,7 @@ impl Problem {
         if !wrong.is_empty() {
             return Err(Refusal::InputsAs(wrong));
         }
-        check_type(c.dtype, request.device)?;
+        kit::supports("dot", c.dtype, request.device)?;
         order_contracted(a, b, &mut roles);
 
         let count = |tensor, axes: &[usize]| extents(tensor, axes).iter().product::<u64>();
@@ -179,22 +180,6 @@ fn operand(
     gathers.push(gather);
     let extents = std::array::from_fn(|i| select(tensor, &roles[i]).0.iter().product());
     Ok(Operand::gathered(arg, extents))
-}
-
-fn check_type(dtype: DType, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
-    let needed = Features::for_dtype(dtype);
-    if device.features.has(needed) {
-        return Ok(());
-    }
-    let missing: Vec<_> = needed
-        .names()
-        .into_iter()
-        .filter(|name| !device.features.names().contains(name))
-        .collect();
-    Err(Refusal::decline(format!(
-        "{dtype} needs {} on the device",
-        missing.join(", ")
-    )))
 }
 
 /// Refuses buffers that one binding cannot cover or 32 bits cannot index.

@@ -1,6 +1,6 @@
 //! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
 
-use nx_vulkan_abi::{Features, Numerics, Row};
+use nx_vulkan_abi::Row;
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -128,9 +128,8 @@ impl Table {
                     op: kernel.op.clone(),
                     inputs: types,
                     outputs: types,
-                    needs: Features::NONE,
-                    numerics: Numerics::IEEE,
                     rank: kernel.rank,
+                    ..Row::default()
                 })
             })
             .collect()

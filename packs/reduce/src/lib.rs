@@ -14,7 +14,7 @@ mod variant;
 mod window;
 
 use emit::Emitter;
-use nx_vulkan_abi::{Description, Features, Numerics, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_abi::{Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::table as kit;
 use pass::Pass;
 use problem::Problem;
@@ -38,13 +38,12 @@ fn describe() -> Result<Description, String> {
         op: row.op.op.clone(),
         inputs: row.takes,
         outputs: row.gives,
-        needs: Features::NONE,
         numerics: if row.op.exact {
             Numerics::EXACT
         } else {
             Numerics::IEEE
         },
-        rank: 128,
+        ..Row::default()
     });
     Ok(Description {
         sources: SOURCES.to_vec(),

@@ -2,6 +2,7 @@
 
 use crate::problem::{Axis, Problem, collapse, elements};
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
+use nx_vulkan_pack_kit::grid;
 
 /// Adjacent elements that make 16-byte loads worthwhile, and a dispatch of their own over the other reduced axes.
 const LONG_ROW: u64 = 64;
@@ -36,17 +37,13 @@ impl Tuning {
         groups_per_unit: u64,
     ) -> Tuning {
         let largest = state_bytes.into_iter().max().unwrap_or(1);
-        let allowed = device
-            .max_invocations
-            .min(device.max_workgroup_size[0])
-            .min(256);
         let units = match (device.compute_units, device.kind) {
             (0, DeviceKind::CPU) => CPU_UNITS,
             (0, _) => SOME_UNITS,
             (units, _) => u64::from(units),
         };
         Tuning {
-            workgroup: 1 << allowed.max(1).ilog2(),
+            workgroup: grid::threads(device, 256).into(),
             fill: units * groups_per_unit,
             width,
             max_states: device.max_buffer_range / largest,

@@ -48,20 +48,8 @@ impl TableRow {
     /// Refuses a request of the wrong arity or with types that the row does not list.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
         let name = &self.op.op;
-        kit::expect_operands(name, 1, request)?;
+        kit::expect_types(name, &[self.takes], self.gives, request)?;
         let (operand, result) = (&request.inputs[0], &request.outputs[0]);
-        if !self.takes.has(operand.dtype) {
-            return Err(Refusal::decline(format!(
-                "{name} does not take {}",
-                operand.dtype
-            )));
-        }
-        if !self.gives.has(result.dtype) {
-            return Err(Refusal::decline(format!(
-                "{name} does not give {}",
-                result.dtype
-            )));
-        }
         if self.gives_operand() && operand.dtype != result.dtype {
             return Err(Refusal::BadRequest(format!(
                 "{name} of {0} gives {0}, not {1}",
@@ -116,12 +104,7 @@ impl Table {
 fn parse(text: &str) -> Result<Table, String> {
     let file: File = kit::parse(text)?;
     let families = [(Family::Fold, file.fold), (Family::Pick, file.pick)];
-    let rows = families
-        .into_iter()
-        .flat_map(|(family, ops)| ops.into_iter().map(move |op| (family, op)));
-    let rows = rows
-        .map(|(family, op)| resolve(family, op))
-        .collect::<Result<_, _>>()?;
+    let rows = kit::rows(families, resolve)?;
     Ok(Table { rows })
 }
 

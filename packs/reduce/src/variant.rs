@@ -5,9 +5,10 @@ use crate::{
     table::TableRow,
 };
 use nx_vulkan_abi::{
-    DType, Define, DeviceKind, Features, Refusal, Request, ShaderVariant,
+    DType, Define, DeviceKind, Refusal, Request, ShaderVariant,
     glsl::{self, define, operand},
 };
+use nx_vulkan_pack_kit::operand as kit;
 
 /// Bytes of push constants of the pass shaders.
 pub(crate) const PUSH_BYTES: u32 = 84;
@@ -46,12 +47,7 @@ impl<'a> Typed<'a> {
         );
         let compute = row.compute(operand, result)?;
         for dtype in [operand, result, compute] {
-            let needed = Features::for_dtype(dtype);
-            let has = request.device.features;
-            if !has.has(needed) {
-                let lacking = Features(needed.0 & !has.0).names().join(" and ");
-                return Err(Refusal::decline(format!("{op} on {dtype} needs {lacking}")));
-            }
+            kit::supports(op, dtype, request.device)?;
         }
         let tie_high = match (row.picks(), request.text("tie_break")) {
             (false, _) | (true, Some("low")) => false,

@@ -4,10 +4,9 @@ use crate::{
     pass::Pass,
     problem::{Axis, elements},
 };
+use nx_vulkan_pack_kit::span::Span;
 use std::ops::Range;
 
-/// Alignment of the start of every buffer argument, in bytes.
-const ALIGN: u64 = 256;
 /// Windows of one pass. A plan has at most 64 steps.
 const MOST: u64 = 48;
 
@@ -126,11 +125,10 @@ fn span(
     size: u64,
     offset: i64,
 ) -> Option<Range<u64>> {
-    let mut ends = (offset, offset);
+    let (mut first, mut axes) = (offset, Vec::new());
     let mut add = |axis: &Axis, range: &Range<u64>| {
-        let steps = [range.start as i64, range.end as i64 - 1].map(|index| index * stride(axis));
-        ends.0 += steps[0].min(steps[1]);
-        ends.1 += steps[0].max(steps[1]);
+        first += range.start as i64 * stride(axis);
+        axes.push((range.end - range.start, stride(axis)));
     };
     for (k, axis) in pass.outer.iter().enumerate() {
         let all = 0..axis.extent;
@@ -139,8 +137,7 @@ fn span(
     add(&pass.column, &(0..pass.column.extent));
     match &pass.reduced[..] {
         [axis] => add(axis, reduced),
-        axes => axes.iter().for_each(|axis| add(axis, &(0..axis.extent))),
+        all => all.iter().for_each(|axis| add(axis, &(0..axis.extent))),
     }
-    let first = u64::try_from(ends.0).ok()? * size / ALIGN * ALIGN;
-    Some(first..(u64::try_from(ends.1).ok()? + 1) * size)
+    Span::of(first, axes).bytes(size)
 }
