@@ -7,10 +7,10 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-/// Where the nx-vulkan-abi crate is, unless the author says it.
+/// Where the crates that a pack is built with are, unless the author says it.
 const REPOSITORY: &str = "https://github.com/borodark/nx_vulkan";
 
-/// Every file of the crate. In the texts, `NAME`, `LIBRARY` and `ABI` stand for what they say.
+/// Every file of the crate. In the texts, `NAME`, `LIBRARY`, `ABI` and `KIT` stand for what they say.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("README.md", include_str!("template/README.md")),
@@ -42,7 +42,7 @@ pub(crate) struct New {
     #[arg(long, value_name = "DIR", default_value = ".")]
     into: PathBuf,
 
-    /// The folder of the nx-vulkan-abi crate; without it the crate is fetched from the project's repository
+    /// The folder of the nx-vulkan-abi crate in a checkout; without it the crate is fetched from the project's repository
     #[arg(long, value_name = "PATH", value_parser = abi)]
     abi: Option<PathBuf>,
 }
@@ -51,9 +51,12 @@ impl New {
     /// Writes the crate into a new folder.
     pub(crate) fn run(&self, _: &Global) -> Answer {
         let folder = self.into.join(&self.name);
-        let abi = match &self.abi {
-            None => format!("{{ git = \"{REPOSITORY}\" }}"),
-            Some(path) => format!("{{ path = {} }}", quoted(path)?),
+        let (abi, kit) = match &self.abi {
+            None => {
+                let git = format!("{{ git = \"{REPOSITORY}\"");
+                (git.clone(), git)
+            }
+            Some(path) => (local(path)?, local(&kit(path))?),
         };
         if folder.exists() {
             let text = format!(
@@ -71,7 +74,8 @@ impl New {
                 _ => text
                     .replace("LIBRARY", &library)
                     .replace("NAME", &self.name)
-                    .replace("= ABI\n", &format!("= {abi}\n")),
+                    .replace("{ ABI", &abi)
+                    .replace("{ KIT", &kit),
             };
             let parent = path.parent().unwrap_or(&folder);
             std::fs::create_dir_all(parent).map_err(|error| trouble(parent, &error))?;
@@ -101,22 +105,31 @@ fn name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// The folder of the nx-vulkan-abi crate, absolute.
+/// The folder of the nx-vulkan-abi crate, absolute. The kit has to be the one beside it, which is built with this crate.
 fn abi(path: &str) -> Result<PathBuf, String> {
-    let absolute = Path::new(path).canonicalize().ok();
-    let found = absolute.filter(|path| {
+    let holds = |path: &Path, name: &str| {
         std::fs::read_to_string(path.join("Cargo.toml"))
-            .is_ok_and(|text| text.contains("name = \"nx-vulkan-abi\""))
-    });
-    found.ok_or_else(|| format!("expected the folder of the crate nx-vulkan-abi, got: {path}"))
+            .is_ok_and(|text| text.contains(&format!("name = \"{name}\"")))
+    };
+    let absolute = Path::new(path).canonicalize().ok();
+    let found = absolute
+        .filter(|path| holds(path, "nx-vulkan-abi") && holds(&kit(path), "nx-vulkan-pack-kit"));
+    found.ok_or_else(|| {
+        format!("expected the folder of the crate nx-vulkan-abi in a checkout, got: {path}")
+    })
 }
 
-/// A path as a TOML string.
-fn quoted(path: &Path) -> Result<String, Problem> {
+/// The folder of the kit, by that of the nx-vulkan-abi crate.
+fn kit(abi: &Path) -> PathBuf {
+    abi.with_file_name("packs").join("kit")
+}
+
+/// The start of a dependency on a crate in that folder.
+fn local(path: &Path) -> Result<String, Problem> {
     let text = path
         .to_str()
         .ok_or_else(|| Problem::Usage(format!("--abi: {} is not UTF-8", path.display())))?;
-    Ok(toml_edit::Value::from(text).to_string())
+    Ok(format!("{{ path = {}", toml_edit::Value::from(text)))
 }
 
 /// File name of the library that cargo makes of the crate.

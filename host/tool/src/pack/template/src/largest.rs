@@ -1,7 +1,12 @@
 //! Plans of `reduce_max` along the last axes.
 
-use crate::{WORKGROUP, in_order, push, spread};
-use nx_vulkan_abi::{BufArg, Dispatch, Plan, Refusal, Request, ShaderVariant, glsl::define};
+use crate::WORKGROUP;
+use nx_vulkan_abi::{BufArg, Plan, Refusal, Request};
+use nx_vulkan_pack_kit::{
+    grid::spread,
+    operand::in_order,
+    steps::{Step, bytes_of, number},
+};
 
 /// Plans a reduction: the axes that stay are the rows of a matrix, those that go its columns.
 pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -28,23 +33,16 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     }
     in_order(request, result.dtype)?;
 
-    let push = push(&[input.offset, rows, input.elements() / rows]);
-    Ok(Plan {
-        shaders: vec![ShaderVariant {
-            file: "largest.comp".into(),
-            defines: vec![define("WORKGROUP", WORKGROUP.to_string())].into(),
-            bindings: 2,
-            push_bytes: push.len() as u32,
-            ..ShaderVariant::default()
-        }]
-        .into(),
-        steps: vec![Dispatch {
-            groups: spread(rows, request.device)?,
-            args: vec![BufArg::input(0), BufArg::output(0)].into(),
-            push: push.into(),
-            ..Dispatch::default()
-        }]
-        .into(),
-        ..Plan::default()
-    })
+    let push = [input.offset, rows, input.elements() / rows].map(|word| word as u32);
+    let mut plan = Plan::default();
+    let step = Step {
+        file: "largest.comp",
+        defines: vec![number("WORKGROUP", WORKGROUP)],
+        args: vec![BufArg::input(0), BufArg::output(0)],
+        push: bytes_of(&push),
+        groups: spread(rows, request.device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut plan);
+    Ok(plan)
 }

@@ -1,9 +1,14 @@
 //! Plans of the ops that are an expression of the operands at one index.
 
-use crate::{WORKGROUP, in_order, push, spread, table::TableRow};
+use crate::{WORKGROUP, table::TableRow};
 use nx_vulkan_abi::{
-    BufArg, Dispatch, Plan, Refusal, Request, ShaderVariant,
+    BufArg, Plan, Refusal, Request,
     glsl::{define, operand},
+};
+use nx_vulkan_pack_kit::{
+    grid::spread,
+    operand::in_order,
+    steps::{Step, bytes_of, number},
 };
 
 /// Plans `row`.
@@ -23,36 +28,28 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
     }
     in_order(request, result.dtype)?;
 
-    let mut words = vec![count];
+    let mut push = vec![count as u32];
     let mut defines = vec![
-        define("WORKGROUP", WORKGROUP.to_string()),
-        define("OPERANDS", row.operands.to_string()),
+        number("WORKGROUP", WORKGROUP),
+        number("OPERANDS", row.operands as u64),
         define("EXPRESSION", row.glsl.as_str()),
     ];
     for (name, input) in ["A", "B"].into_iter().zip(request.inputs) {
-        words.extend([input.offset, u64::from(!repeats(input.elements()))]);
+        push.extend([input.offset as u32, u32::from(!repeats(input.elements()))]);
         defines.extend(operand(name, input.dtype));
     }
     defines.extend(operand("R", result.dtype));
     let mut args: Vec<BufArg> = (0..row.operands as u32).map(BufArg::input).collect();
     args.push(BufArg::output(0));
-    let push = push(&words);
-    Ok(Plan {
-        shaders: vec![ShaderVariant {
-            file: "map.comp".into(),
-            defines: defines.into(),
-            bindings: args.len() as u32,
-            push_bytes: push.len() as u32,
-            ..ShaderVariant::default()
-        }]
-        .into(),
-        steps: vec![Dispatch {
-            groups: spread(count.div_ceil(WORKGROUP), request.device)?,
-            args: args.into(),
-            push: push.into(),
-            ..Dispatch::default()
-        }]
-        .into(),
-        ..Plan::default()
-    })
+    let mut plan = Plan::default();
+    let step = Step {
+        file: "map.comp",
+        defines,
+        args,
+        push: bytes_of(&push),
+        groups: spread(count.div_ceil(WORKGROUP), request.device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut plan);
+    Ok(plan)
 }

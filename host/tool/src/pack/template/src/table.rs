@@ -1,8 +1,8 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
 use nx_vulkan_abi::DTypeSet;
+use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
-use std::sync::OnceLock;
 
 /// How a row is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,24 +47,21 @@ struct File {
 
 /// The rows, parsed on first use; the error says which row is wrong.
 pub(crate) fn rows() -> Result<&'static [TableRow], String> {
-    static ROWS: OnceLock<Result<Vec<TableRow>, String>> = OnceLock::new();
-    let rows = ROWS.get_or_init(|| parse(include_str!("../pack.toml")));
-    rows.as_deref().map_err(Clone::clone)
+    static ROWS: kit::Cached<Vec<TableRow>> = kit::Cached::new();
+    ROWS.get(|| parse(include_str!("../pack.toml")))
+        .map(Vec::as_slice)
 }
 
 fn parse(text: &str) -> Result<Vec<TableRow>, String> {
-    let file: File = toml::from_str(text).map_err(|error| format!("pack.toml: {error}"))?;
-    let map = file.map.into_iter().map(|row| (Family::Map, row));
-    let largest = file.largest.into_iter().map(|row| (Family::Largest, row));
-    map.chain(largest)
-        .map(|(family, row)| resolve(family, row))
-        .collect()
+    let file: File = kit::parse(text)?;
+    kit::rows(
+        [(Family::Map, file.map), (Family::Largest, file.largest)],
+        resolve,
+    )
 }
 
 fn resolve(family: Family, row: Written) -> Result<TableRow, String> {
-    let names: Vec<&str> = row.types.iter().map(String::as_str).collect();
-    let types = DTypeSet::from_names(&names)
-        .ok_or_else(|| format!("pack.toml: {}: no such types {names:?}", row.op))?;
+    let types = kit::types(&row.types, &row.op)?;
     if family == Family::Map && !(1..=2).contains(&row.operands) {
         return Err(format!(
             "pack.toml: {}: map.comp has 1 or 2 operands",
