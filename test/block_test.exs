@@ -10,17 +10,42 @@ if Code.ensure_loaded?(Nx) do
       defstruct [:name, factor: 2, exact: true, rates: [0.5], mode: :fast, on: nil]
     end
 
-    describe "the request of a block" do
-      test "is named after its struct and has its fields" do
-        x = Nx.template({3}, :f32)
+    defmodule Along do
+      defstruct axis: 0, axes: [0, -1]
+    end
 
-        assert {"Nx.Vulkan.BlockTest.Scale", [{{:f, 32}, {3}}], attrs} =
-                 Block.request(%Scale{name: "a"}, x, [x])
+    describe "the request of a block" do
+      test "has the fields of its struct" do
+        x = Nx.template({3}, :f32)
+        assert Block.op(%Scale{}) == "Nx.Vulkan.BlockTest.Scale"
+        assert {[^x], [{{:f, 32}, {3}}], attrs} = Block.request(%Scale{name: "a"}, x, [x])
 
         assert Enum.sort(attrs) == [exact: 1, factor: [2], mode: :fast, name: "a", rates: [0.5]]
 
-        assert {"Nx.Block.LinAlg.LU", [_, _, _], [eps: 1.0e-10]} =
+        assert {_, [_, _, _], [eps: 1.0e-10]} =
                  Block.request(%Nx.Block.LinAlg.LU{}, {x, x, x}, [x])
+      end
+
+      test "has its results in the order of Nx" do
+        [a, b, c, d] = outs = for size <- 1..4, do: Nx.template({size}, :f32)
+        out = {a, %{z: {c, d}, y: {b}}}
+        assert {_, shapes, _} = Block.request(%Scale{}, out, [a])
+        assert shapes == for(size <- [1, 2, 3, 4], do: {{:f, 32}, {size}})
+        assert Block.results(out, outs, fn _out, ref -> ref end) == out
+      end
+
+      test "has vectorized axes first" do
+        [x, y] =
+          for {size, name} <- [{2, :x}, {5, :y}], do: Nx.vectorize(Nx.iota({size, 3}), name)
+
+        [out, _] = Nx.broadcast_vectors([x, y])
+
+        assert {[%{shape: {2, 5, 3}}, %{shape: {2, 5, 3}}], [{{:s, 32}, {2, 5, 3}}], attrs} =
+                 Block.request(%Along{}, out, [x, y])
+
+        assert Enum.sort(attrs) == [axes: [2, -1], axis: [2], vectorized: [2]]
+        assert Block.request(%Along{}, x, [x, y]) == nil
+        assert Block.request(%{__struct__: Along, vectorized: 1}, x, [x]) == nil
       end
 
       test "is not there where it cannot say what the block does" do
@@ -30,9 +55,11 @@ if Code.ensure_loaded?(Nx) do
         assert Block.request(%Scale{factor: [1, 2.0]}, x, [x]) == nil
         assert Block.request(%Scale{factor: [1 | 2]}, x, [x]) == nil
         assert Block.request(%Scale{factor: 0x8000_0000_0000_0000}, x, [x]) == nil
-        assert Block.request(%Scale{}, {x, {x, x}}, [x]) == nil
         assert Block.request(%Scale{}, x, [x, [x]]) == nil
         assert Block.request(%Scale{}, x, []) == nil
+
+        for out <- [{}, nil, {x, 1}, %Scale{}, Nx.vectorize(x, :x)],
+            do: assert(Block.request(%Scale{}, out, [x]) == nil)
       end
     end
 
@@ -49,17 +76,34 @@ if Code.ensure_loaded?(Nx) do
     shader = "scale.comp"
     push = ["elems"]
     groups = ["ceil(elems / 64)"]
+    [[kernel]]
+    id = "both"
+    op = "Stranger.Both"
+    inputs = ["f32"]
+    outputs = ["f32", "f32"]
+    shader = "scale.comp"
+    defines = { BOTH = "1" }
+    push = ["elems"]
+    groups = ["ceil(elems / 64)"]
     """
 
+    # Seven times the operand, and in Both its negative.
     @shader """
     #version 450
     layout(local_size_x = 64) in;
     layout(set = 0, binding = 0) readonly buffer A { float a[]; };
     layout(set = 0, binding = 1) writeonly buffer R { float r[]; };
+    #ifdef BOTH
+    layout(set = 0, binding = 2) writeonly buffer S { float s[]; };
+    #endif
     layout(push_constant) uniform P { uint count; };
     void main() {
         uint i = gl_GlobalInvocationID.x;
-        if (i < count) r[i] = 7.0 * a[i];
+        if (i >= count) return;
+        r[i] = 7.0 * a[i];
+    #ifdef BOTH
+        s[i] = -a[i];
+    #endif
     }
     """
 
@@ -78,6 +122,15 @@ if Code.ensure_loaded?(Nx) do
         defstruct [:hook, factor: 3]
       end
 
+      defmodule Stranger.Both do
+        defstruct []
+      end
+
+      defmodule Stranger.Pair do
+        @derive {Nx.Container, containers: [:left, :right]}
+        defstruct [:left, :right]
+      end
+
       Application.put_env(:nx_vulkan, :registry, #{inspect(registry)})
       {:ok, _} = Application.ensure_all_started(:nx)
       Nx.global_default_backend(Nx.Vulkan.VulkanoBackend)
@@ -92,6 +145,17 @@ if Code.ensure_loaded?(Nx) do
       {y} = Nx.block(struct(Stranger.Scale), [x], {x}, fn s, x -> {Nx.multiply(x, s.factor)} end)
       [7.0, 14.0] = Nx.to_flat_list(y)
       [1.0, 3.0] = Nx.to_flat_list(Nx.cumulative_sum(x))
+
+      rows = Nx.vectorize(Nx.tensor([[1.0, 2.0], [3.0, 4.0]]), :rows)
+      %{vectorized_axes: [rows: 2], shape: {2}} = scaled = scale.(struct(Stranger.Scale), rows)
+      [7.0, 14.0, 21.0, 28.0] = Nx.to_flat_list(scaled)
+
+      both = fn x, out -> Nx.block(struct(Stranger.Both), [x], out, fn _, _ -> raise "not here" end) end
+      {%{a: {a}, b: b}} = both.(x, {%{a: {x}, b: x}})
+      {[7.0, 14.0], [-1.0, -2.0]} = {Nx.to_flat_list(a), Nx.to_flat_list(b)}
+      %{__struct__: Stranger.Pair, left: a, right: b} = both.(rows, struct(Stranger.Pair, left: rows, right: rows))
+      {[rows: 2], [7.0, 14.0, 21.0, 28.0]} = {a.vectorized_axes, Nx.to_flat_list(a)}
+      [-1.0, -2.0, -3.0, -4.0] = Nx.to_flat_list(b)
       """
 
       VM.run!(script, Path.join(folder, "cache"))

@@ -3,46 +3,77 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc false
     # Blocks as requests: the op is named after a block's struct, whoever defined it, and its fields are the attributes.
 
+    alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
 
     @doc """
-    The request of a block: `{op, outs, attrs}`, or `nil` where a request cannot say what the block does.
+    The op of a block.
     """
-    def request(%name{} = struct, out, arguments) do
-      outs = outs(out)
+    def op(%name{}), do: inspect(name)
 
-      with true <- arguments != [] and Enum.all?(arguments ++ outs, &plain?/1),
-           fields = Enum.sort(Map.to_list(Map.from_struct(struct))),
-           attrs when is_list(attrs) <- attrs(fields) do
-        {inspect(name), Enum.map(outs, &{&1.type, &1.shape}), attrs}
+    @doc """
+    The request of a block: `{operands, outs, attrs}`, or `nil` where a request cannot say what the block does.
+
+    Results are in the order in which Nx walks through `out`. Vectorized axes come first in every operand and result, as
+    in Nx's own blocks: the attribute `vectorized` is their number, and the axes in the fields `axis` and `axes` move behind them.
+    """
+    def request(struct, out, [_ | _] = arguments) do
+      with true <- Enum.all?(arguments, &is_struct(&1, T)),
+           [%T{vectorized_axes: vectors} | _] = operands = Nx.broadcast_vectors(arguments),
+           outs when outs != [] <- outs(out),
+           true <- Enum.all?(outs, &match?(%T{vectorized_axes: ^vectors}, &1)),
+           attrs when is_list(attrs) <- attrs(struct, length(vectors)) do
+        outs = Enum.map(outs, &Nx.devectorize/1)
+        {Enum.map(operands, &Nx.devectorize/1), Enum.map(outs, &{&1.type, &1.shape}), attrs}
       else
         _ -> nil
       end
     end
 
+    def request(_struct, _out, []), do: nil
+
     @doc """
     The results of a block in the form of `out`, each made by `wrap` of what it looks like and its reference.
     """
-    def results(out, refs, wrap) when is_tuple(out),
-      do: out |> outs() |> Enum.zip_with(refs, wrap) |> List.to_tuple()
+    def results(out, refs, wrap) do
+      {results, []} =
+        Composite.traverse(out, refs, fn out, [ref | refs] -> {wrap.(out, ref), refs} end)
 
-    def results(out, [ref], wrap), do: wrap.(out, ref)
+      results
+    end
 
-    defp outs(out) when is_tuple(out), do: Tuple.to_list(out)
-    defp outs(out), do: [out]
+    # What Nx cannot walk through is the default function's affair.
+    defp outs(out) do
+      Composite.flatten_list([out])
+    rescue
+      Protocol.UndefinedError -> []
+    end
 
-    defp plain?(%T{vectorized_axes: []}), do: true
-    defp plain?(_), do: false
+    defp attrs(struct, vectors) do
+      fields = struct |> Map.from_struct() |> Enum.sort()
 
-    defp attrs(fields) do
-      Enum.reduce_while(fields, [], fn {name, value}, attrs ->
+      cond do
+        vectors == 0 -> read(fields, 0, [])
+        is_map_key(struct, :vectorized) -> nil
+        true -> read(fields, vectors, vectorized: [vectors])
+      end
+    end
+
+    defp read(fields, vectors, attrs) do
+      Enum.reduce_while(fields, attrs, fn {name, value}, attrs ->
         case attr(value) do
           :none -> {:cont, attrs}
-          {:ok, value} -> {:cont, [{name, value} | attrs]}
+          {:ok, value} -> {:cont, [{name, behind(name, value, vectors)} | attrs]}
           :error -> {:halt, nil}
         end
       end)
     end
+
+    defp behind(name, [axis | _] = axes, vectors)
+         when name in [:axis, :axes] and is_integer(axis),
+         do: Enum.map(axes, &if(&1 < 0, do: &1, else: &1 + vectors))
+
+    defp behind(_name, value, _vectors), do: value
 
     # An absent value is an absent attribute. What is no number, text or list of numbers has no place in a request.
     defp attr(nil), do: :none

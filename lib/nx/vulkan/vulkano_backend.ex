@@ -250,9 +250,11 @@ if Code.ensure_loaded?(Nx) do
 
     @impl true
     def block(%_{} = struct, out, arguments, fun) do
-      with {op, outs, attrs} <- Block.request(struct, out, arguments),
-           true <- NativeV.has_op(arguments |> refs_of() |> device_of(), op),
-           {:ok, refs} <- offer(op, refs(arguments), outs, attrs) do
+      op = Block.op(struct)
+
+      with true <- NativeV.has_op(arguments |> refs_of() |> device_of(), op),
+           {operands, outs, attrs} <- Block.request(struct, out, arguments),
+           {:ok, refs} <- offer(op, refs(operands), outs, attrs) do
         Block.results(out, refs, &wrap/2)
       else
         _ -> default(struct, arguments, fun)
