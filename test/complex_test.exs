@@ -3,6 +3,8 @@ if Code.ensure_loaded?(Nx) do
     # c64 on the device, against Nx.BinaryBackend. With fallback: :error nothing may leave the device.
     use ExUnit.Case, async: false
 
+    import Nx.Vulkan.Reference, only: [same: 2]
+
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     setup do
@@ -12,14 +14,6 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp binary(values, type), do: Nx.tensor(values, type: type, backend: Nx.BinaryBackend)
-
-    defp same(tensors, fun) do
-      theirs = Nx.with_default_backend(Nx.BinaryBackend, fn -> apply(fun, tensors) end)
-      ours = apply(fun, Enum.map(tensors, &Nx.backend_copy(&1, V)))
-      assert %V{} = ours.data
-      assert {ours.type, ours.shape} == {theirs.type, theirs.shape}
-      assert Nx.to_flat_list(ours) == Nx.to_flat_list(theirs)
-    end
 
     defp z,
       do:

@@ -5,6 +5,8 @@ if Code.ensure_loaded?(Nx) do
 
     @moduletag timeout: 300_000
 
+    import Nx.Vulkan.Reference, only: [same: 2]
+
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     setup do
@@ -15,16 +17,6 @@ if Code.ensure_loaded?(Nx) do
     @most 0xFFFFFFFFFFFFFFFF
 
     defp binary(values, type), do: Nx.tensor(values, type: type, backend: Nx.BinaryBackend)
-
-    # What `fun` gives here, which is what it gives on Nx.BinaryBackend.
-    defp same(tensors, fun) do
-      theirs = Nx.with_default_backend(Nx.BinaryBackend, fn -> apply(fun, tensors) end)
-      ours = apply(fun, Enum.map(tensors, &Nx.backend_copy(&1, V)))
-      assert %V{} = ours.data
-      assert {ours.type, ours.shape} == {theirs.type, theirs.shape}
-      assert Nx.to_flat_list(ours) == Nx.to_flat_list(theirs)
-      ours
-    end
 
     describe "u64 with signed integers" do
       test "compares by value" do

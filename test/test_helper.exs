@@ -3,7 +3,9 @@ alias Nx.Vulkan.NativeV
 # Every test runs under the validation layers, and none may draw a message from them.
 Application.put_env(:nx_vulkan, :validation, System.get_env("NX_VULKAN_VALIDATION", "1") == "1")
 
-unless Code.ensure_loaded?(Nx) do
+if Code.ensure_loaded?(Nx) do
+  Code.require_file("support/reference.exs", __DIR__)
+else
   IO.puts(:stderr, """
 
   ** Nx is not here: only the NIF layer is tested. Set NX_PATH to a checkout of Nx to run the backend's tests. **
