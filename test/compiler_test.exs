@@ -1,6 +1,6 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.CompilerTest do
-    use ExUnit.Case, async: false
+    use ExUnit.Case, async: true
 
     import Nx.Defn
 

@@ -1,7 +1,7 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.NumbersTest do
     # Numbers at the edges of their types: what Nx.BinaryBackend says, this backend says.
-    use ExUnit.Case, async: false
+    use ExUnit.Case, async: true
 
     @moduletag timeout: 300_000
 

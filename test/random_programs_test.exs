@@ -1,7 +1,7 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.RandomProgramsTest do
     # Random programs of views and ops, here and on Nx.BinaryBackend. A failure prints its seed and its steps.
-    use ExUnit.Case, async: false
+    use ExUnit.Case, async: true
 
     @moduletag timeout: 300_000
 
