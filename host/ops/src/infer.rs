@@ -47,7 +47,7 @@ pub fn infer(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::find;
+    use crate::find;
     use nx_vulkan_abi::DType;
 
     fn result(op: &str, inputs: &[Spec], attrs: &[Attr]) -> Spec {

@@ -3,6 +3,7 @@
 //! It knows no device, no registry and no pack.
 
 pub mod attrs;
+mod check;
 mod contracts;
 pub mod element;
 pub mod error;
@@ -16,11 +17,13 @@ pub mod program;
 pub mod request;
 pub mod tolerance;
 pub mod values;
+pub mod view;
 
 pub use attrs::{Attr, AttrValue};
+pub use contracts::{find, ops};
 pub use error::{Error, Kind, Result};
 pub use nx_vulkan_abi::DType;
-pub use op::{Op, find, ops};
+pub use op::Op;
 pub use program::{Program, Value};
 pub use request::{Request, Spec, Typed};
 

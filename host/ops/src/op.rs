@@ -2,17 +2,17 @@
 
 use crate::{
     attrs::{Attr, AttrValue},
-    contracts,
-    kernels::{Desc, Kernel},
+    kernels::kernel::Kernel,
     layout::Layout,
     partial::Partial,
     problems::Problem,
     request::Spec,
-    tolerance::Bound,
+    tolerance::{Bound, Tolerance},
     values::{Domain, Rng},
+    view::Desc,
 };
 use nx_vulkan_abi::{DType, DTypeSet};
-use std::{collections::HashMap, fmt, sync::LazyLock};
+use std::fmt;
 
 /// An op.
 #[derive(Debug)]
@@ -129,18 +129,6 @@ pub struct Types {
     pub output: Option<DType>,
 }
 
-/// Every op, in the order of `docs/ops.md`.
-pub fn ops() -> impl Iterator<Item = &'static Op> + Clone {
-    contracts::ALL.iter().copied().flatten()
-}
-
-/// The op of that name.
-pub fn find(name: &str) -> Option<&'static Op> {
-    static INDEX: LazyLock<HashMap<&str, &Op>> =
-        LazyLock::new(|| ops().map(|op| (op.name, op)).collect());
-    INDEX.get(name).copied()
-}
-
 impl Op {
     /// Number of operands.
     pub fn arity(&self) -> usize {
@@ -209,6 +197,11 @@ impl Op {
     /// Elements that make one result.
     pub fn terms(&self, inputs: &[&[u64]], output: &[u64], attrs: &[Attr]) -> u64 {
         (self.contract.terms)(inputs, output, attrs)
+    }
+
+    /// How far a pack's result of type `result` may be from the CPU kernel's.
+    pub fn tolerance(&self, operands: &[DType], result: DType) -> Tolerance {
+        self.bound.tolerance(operands, result)
     }
 
     /// What the time of a request depends on, each number about proportional to it.

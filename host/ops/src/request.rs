@@ -1,6 +1,7 @@
 //! Requests: an op on operands, as a value that is checked, planned and run. It holds no data.
 
-use crate::{Attr, DType, Kind, Result, kernels, show_shape};
+use crate::{attrs::Attr, show_shape};
+use nx_vulkan_abi::DType;
 use std::{borrow::Cow, fmt};
 
 /// Element type and shape.
@@ -81,22 +82,6 @@ impl<I: Typed + Clone> Request<'_, I> {
     pub fn rank(&self) -> Option<usize> {
         let inputs = self.inputs.iter().map(|input| input.shape().len());
         inputs.chain(self.outputs.iter().map(|o| o.1.len())).max()
-    }
-
-    /// Checks the op's contract. Ops that the host does not know are left to the packs that name them.
-    ///
-    /// # Errors
-    /// Bad input, with what the contract asks for.
-    pub fn check(&self) -> Result<()> {
-        let (inputs, outputs) = self.shapes();
-        let descs = |list: Vec<_>| -> Vec<kernels::Desc<'_>> {
-            let desc = |(dtype, shape)| kernels::Desc { dtype, shape };
-            list.into_iter().map(desc).collect()
-        };
-        match kernels::check(&self.op, &descs(inputs), &descs(outputs), &self.attrs) {
-            Err(error) if error.kind() == Kind::Unsupported => Ok(()),
-            result => result,
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! How far a pack's result may be from the CPU kernel's, in units in the last place of the result's type. Which op has
 //! which bound stands in its row.
 
-use crate::op::Op;
 use nx_vulkan_abi::DType;
 
 /// What is allowed for one op and result type.
@@ -81,43 +80,43 @@ impl Bound {
             ..Bound::rounded((1, 1))
         }
     }
-}
 
-/// The tolerance of `op` from `operands` to `result`.
-pub fn tolerance(op: &Op, operands: &[DType], result: DType) -> Tolerance {
-    let Bound {
-        ulp,
-        growth,
-        compensated,
-        flushes,
-        zeros_equal,
-    } = op.bound;
-    if !result.is_float() && !result.is_complex() {
-        return Tolerance {
-            ulp: 0,
-            growth: Growth::None,
-            flushes: flushes && operands.iter().any(|dtype| !dtype.is_integer()),
-            zeros_equal: true,
-        };
-    }
-    let converts = operands
-        .iter()
-        .any(|dtype| !dtype.is_integer() && *dtype != result);
-    let is_narrow = result.part().size() < DType::F32.size();
-    let is_double = result.part() == DType::F64;
-    Tolerance {
-        ulp: match (is_narrow, is_double) {
-            (true, _) => ulp.0.min(1),
-            (false, false) => ulp.0,
-            (false, true) => ulp.1,
-        },
-        growth: if compensated && result == DType::F32 {
-            Growth::Compensated
-        } else {
-            growth
-        },
-        // A conversion computes; the same type in and out is a copy.
-        flushes: flushes || converts,
-        zeros_equal,
+    /// How far a result may be, from operands of these types.
+    pub(crate) fn tolerance(self, operands: &[DType], result: DType) -> Tolerance {
+        let Bound {
+            ulp,
+            growth,
+            compensated,
+            flushes,
+            zeros_equal,
+        } = self;
+        if !result.is_float() && !result.is_complex() {
+            return Tolerance {
+                ulp: 0,
+                growth: Growth::None,
+                flushes: flushes && operands.iter().any(|dtype| !dtype.is_integer()),
+                zeros_equal: true,
+            };
+        }
+        let converts = operands
+            .iter()
+            .any(|dtype| !dtype.is_integer() && *dtype != result);
+        let is_narrow = result.part().size() < DType::F32.size();
+        let is_double = result.part() == DType::F64;
+        Tolerance {
+            ulp: match (is_narrow, is_double) {
+                (true, _) => ulp.0.min(1),
+                (false, false) => ulp.0,
+                (false, true) => ulp.1,
+            },
+            growth: if compensated && result == DType::F32 {
+                Growth::Compensated
+            } else {
+                growth
+            },
+            // A conversion computes; the same type in and out is a copy.
+            flushes: flushes || converts,
+            zeros_equal,
+        }
     }
 }

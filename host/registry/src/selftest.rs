@@ -10,11 +10,7 @@ use crate::{
     request::{Operand, with_abi},
 };
 use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
-use nx_vulkan_ops::{
-    Request, Spec,
-    infer::infer,
-    op::{Op, ops},
-};
+use nx_vulkan_ops::{Op, Request, Spec, infer::infer, ops};
 
 /// Kernels that are asked.
 const MAX_KERNELS: usize = 256;

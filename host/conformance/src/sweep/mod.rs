@@ -21,7 +21,8 @@ use nx_vulkan_host::{Config, Runtime};
 use nx_vulkan_ops::{
     Error, Request, Result, Spec,
     infer::infer,
-    op::{Op, Types, ops},
+    op::{Op, Types},
+    ops,
 };
 use parking_lot::Mutex;
 use std::{

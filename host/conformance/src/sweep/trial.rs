@@ -10,7 +10,7 @@ use nx_vulkan_abi::{DType, Features};
 use nx_vulkan_host::{Runtime, Tensor};
 use nx_vulkan_ops::{
     Attr, AttrValue, Kind, Request, Result,
-    tolerance::{Tolerance, tolerance},
+    tolerance::Tolerance,
     values::{self, Rng},
 };
 
@@ -88,7 +88,7 @@ impl<'a> Sweep<'a> {
             }
             forced => forced?,
         };
-        let tolerance = tolerance(case.op, &operands, case.outputs[0].0);
+        let tolerance = case.op.tolerance(&operands, case.outputs[0].0);
         let answers = oracle::answers(case, &bases, &views, &tolerance)?;
 
         let mut first: Option<Vec<Vec<u8>>> = None;

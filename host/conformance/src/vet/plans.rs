@@ -4,11 +4,7 @@ use super::{Options, Report, hostile};
 use crate::sweep;
 use nx_vulkan_abi::{DType, DTypeSet, Fault, Outcome, Reply};
 use nx_vulkan_host::Runtime;
-use nx_vulkan_ops::{
-    Request, Result,
-    op::{Op, ops},
-    values::Rng,
-};
+use nx_vulkan_ops::{Op, Request, Result, ops, values::Rng};
 use nx_vulkan_registry::{
     KernelEntry, Table,
     request::{Operand, with_abi},

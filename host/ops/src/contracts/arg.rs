@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     attrs::{Attr, ints},
-    kernels::{Kernel, reduce},
+    kernels::{kernel::Kernel, reduce},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op, Types},
     problems::Problem,

@@ -2,7 +2,7 @@
 
 use super::shared::{ELEMENTWISE, NUMBER, pairs, types_of};
 use crate::{
-    kernels::{Kernel, convert},
+    kernels::{convert, kernel::Kernel},
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
     values::Domain,

@@ -2,7 +2,7 @@
 
 use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, types_of};
 use crate::{
-    kernels::{Kernel, binary},
+    kernels::{binary, kernel::Kernel},
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
     values::Domain::{Any, Flag},

@@ -3,7 +3,7 @@
 use super::shared::{ELEMENTWISE, at_most_one_axis, default};
 use crate::{
     attrs::{Attr, AttrValue, ints},
-    kernels::{Kernel, create},
+    kernels::{create, kernel::Kernel},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op, Types},
     problems::Problem,

@@ -3,13 +3,14 @@
 use super::shared::{ELEMENTWISE, REAL, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
-    kernels::{Desc, Kernel, dot},
+    kernels::{dot, kernel::Kernel},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op},
     problems::Problem,
     request::Spec,
     tolerance::{Bound, Growth},
     values::Domain::Term,
+    view::Desc,
 };
 
 const NAMES: [&str; 4] = ["batch_a", "batch_b", "contract_a", "contract_b"];

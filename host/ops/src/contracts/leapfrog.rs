@@ -2,7 +2,10 @@
 
 use super::shared::{ELEMENTWISE, some};
 use crate::{
-    kernels::{Family, Kernel, leapfrog},
+    kernels::{
+        kernel::Kernel,
+        leapfrog::{self, Family},
+    },
     layout::Layout,
     op::{Contract, Gives, Op},
     problems::Problem,

@@ -2,7 +2,7 @@
 
 use super::shared::{ELEMENTWISE, INTEGER, REAL, floating};
 use crate::{
-    kernels::{Kernel, unary},
+    kernels::{kernel::Kernel, unary},
     op::{Contract, Gives, Op},
     tolerance::Bound,
     values::Domain::{self, AboveOne, Any, Exponent, Positive, Unit},

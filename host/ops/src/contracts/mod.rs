@@ -12,9 +12,10 @@ mod shared;
 mod zip;
 
 use crate::op::Op;
+use std::{collections::HashMap, sync::LazyLock};
 
 /// The ops of all families, in the order of `docs/ops.md`.
-pub(crate) const ALL: &[&[Op]] = &[
+const ALL: &[&[Op]] = &[
     map::OPS,
     zip::OPS,
     choose::OPS,
@@ -25,3 +26,15 @@ pub(crate) const ALL: &[&[Op]] = &[
     dot::OPS,
     leapfrog::OPS,
 ];
+
+/// Every op, in the order of `docs/ops.md`.
+pub fn ops() -> impl Iterator<Item = &'static Op> + Clone {
+    ALL.iter().copied().flatten()
+}
+
+/// The op of that name.
+pub fn find(name: &str) -> Option<&'static Op> {
+    static INDEX: LazyLock<HashMap<&str, &Op>> =
+        LazyLock::new(|| ops().map(|op| (op.name, op)).collect());
+    INDEX.get(name).copied()
+}

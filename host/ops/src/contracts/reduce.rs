@@ -3,7 +3,7 @@
 use super::shared::{ELEMENTWISE, NUMBER, REAL, default, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
-    kernels::{Desc, Kernel, reduce},
+    kernels::{kernel::Kernel, reduce},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op},
     problems::Problem,
@@ -12,6 +12,7 @@ use crate::{
         Domain::{self, Factor, Flag, Repeating, Term},
         Rng,
     },
+    view::Desc,
 };
 use nx_vulkan_abi::{DType, dtype::Class};
 

@@ -2,12 +2,12 @@
 
 use crate::{
     attrs::Attr,
-    kernels::Desc,
     layout::Layout,
     op::{self, Contract, Gives, Op, Types},
     problems::Problem,
     request::Spec,
     values::Rng,
+    view::Desc,
 };
 use nx_vulkan_abi::{DType, DTypeSet};
 

@@ -2,7 +2,7 @@
 
 use super::shared::{ELEMENTWISE, INTEGER, MIXED, NUMBER, REAL, narrows, pairs, types_of};
 use crate::{
-    kernels::{Kernel, binary},
+    kernels::{binary, kernel::Kernel},
     op::{Contract, Gives, Op, Types},
     partial::{AMOUNT, DIVISOR, EXPONENT},
     tolerance::Bound,

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use nx_vulkan_abi::DType;
 
-use super::Out;
 use super::element::{Cast, Complex, Register, by_float, by_integer, by_number, by_register};
-use super::elementwise::{Outcome, compare, for_each_block, zip, zip_wide};
+use super::elementwise::{compare, for_each_block, zip, zip_wide};
 use super::number::{Float, Integer, Number, Ring};
 use super::operand::{BLOCK, Operand};
 use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
+use crate::view::{Out, Outcome};
 
 /// As `by_register`, or another of its kind, in a register that holds the values of all integer operands.
 macro_rules! by_value {

@@ -2,10 +2,10 @@
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::Out;
 use super::element::{Odd, by_number};
-use super::elementwise::{Outcome, for_each_block, map};
+use super::elementwise::{for_each_block, map};
 use super::operand::{BLOCK, Operand};
+use crate::view::{Out, Outcome};
 
 pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     let [x] = operands else {

@@ -2,11 +2,11 @@
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::Out;
 use super::element::{FromElement, Odd, Register, by_register};
-use super::elementwise::{Outcome, for_each_block};
+use super::elementwise::for_each_block;
 use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
+use crate::view::{Out, Outcome};
 
 pub(crate) fn iota(attrs: &[Attr], out: &mut Out) -> Outcome {
     let [axis] = ints(attrs, "axis") else {

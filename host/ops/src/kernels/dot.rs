@@ -4,12 +4,12 @@ use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::{Class, DType};
 
 use super::element::Register;
-use super::elementwise::{Outcome, is_single};
+use super::elementwise::is_single;
 use super::number::Number;
 use super::operand::Operand;
 use super::parallel;
-use super::{Out, View};
 use crate::attrs::{Attr, ints};
+use crate::view::{Out, Outcome, View};
 
 /// Rows, columns and depth of a tile. They fix the order of summation, so they depend on nothing.
 const ROWS: usize = 128;

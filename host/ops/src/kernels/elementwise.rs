@@ -1,14 +1,11 @@
 //! The loop of the elementwise ops: a result in blocks, on all cores. What a block holds is the caller's.
 
+use crate::view::{Out, Outcome};
 use nx_vulkan_abi::dtype::DType;
 
-use super::Out;
 use super::element::{FromElement, Register};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
-
-/// What goes wrong in a kernel, without the op's name.
-pub(crate) type Outcome = Result<(), String>;
 
 /// Elements below which handing work to another core costs more than it saves.
 pub(super) const TASK: usize = 16 * BLOCK;

@@ -4,9 +4,9 @@ use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{broadcast_strides, collapse};
 
-use super::View;
 use super::element::{Cast, Complex, FromElement};
 use crate::element::Element;
+use crate::view::View;
 
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
 pub(super) const BLOCK: usize = 1024;
@@ -19,17 +19,6 @@ pub(crate) struct Operand<'a> {
     offset: i64,
     shape: Vec<u64>,
     strides: Vec<i64>,
-}
-
-/// The number of elements of `shape`, or `None` when it does not fit in an i64.
-pub(super) fn count(shape: &[u64]) -> Option<u64> {
-    if shape.contains(&0) {
-        return Some(0);
-    }
-    let count = shape
-        .iter()
-        .try_fold(1u64, |count, &extent| count.checked_mul(extent))?;
-    i64::try_from(count).ok().map(|_| count)
 }
 
 /// Checks that every element of the view lies in its bytes.

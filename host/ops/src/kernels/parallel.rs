@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::elementwise::Outcome;
+use crate::view::Outcome;
 
 /// Calls `work(i, chunk)` for chunks of `size` bytes, the last one shorter.
 pub(super) fn for_each_chunk(

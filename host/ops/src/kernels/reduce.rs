@@ -8,12 +8,12 @@ use std::marker::PhantomData;
 use nx_vulkan_abi::dtype::DType;
 
 use super::element::{Complex, FromElement, Register, by_register};
-use super::elementwise::{Outcome, TASK, is_single};
+use super::elementwise::{TASK, is_single};
 use super::fold::{Each, Extreme, Fold};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
-use super::{Out, View};
+use crate::view::{Out, Outcome, View};
 
 /// Elements that fold before they merge with those before them.
 const STRETCH: u64 = 1 << 16;

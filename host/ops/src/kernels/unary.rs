@@ -2,13 +2,13 @@
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::Out;
 use super::element::{by_integer, by_register};
-use super::elementwise::{Outcome, map, map_wide, test};
+use super::elementwise::{map, map_wide, test};
 use super::math::erf_inv_of_nx;
 pub(crate) use super::math::{acosh, inverse_of_erf, rsqrt, sigmoid};
 use super::number::{Integer, Number, Ring};
 use super::operand::Operand;
+use crate::view::{Out, Outcome};
 
 macro_rules! kernels {
     ($($name:ident: |$x:ident, $out:ident| $body:expr;)*) => { $(

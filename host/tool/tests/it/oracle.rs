@@ -8,7 +8,6 @@ use nx_vulkan_ops::{
     find,
     kernels::{self, Out, View},
     op::AttributeKind,
-    tolerance::tolerance,
 };
 use std::{fs, sync::Arc};
 
@@ -176,7 +175,7 @@ impl Case {
 /// they are carried along, those of 60 f64 once for each.
 fn allowed(case: &Case, types: &[DType]) -> i128 {
     let op = find(case.op).unwrap();
-    let ulp = tolerance(op, types, case.expected.dtype).ulp as i128;
+    let ulp = op.tolerance(types, case.expected.dtype).ulp as i128;
     match case.op {
         "sum" | "product" if case.expected.dtype == DType::F64 => ulp + 60,
         "product" => ulp + 6,

@@ -10,9 +10,8 @@ pub use density::{FAMILIES, Family};
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
 use super::element::Register;
-use super::elementwise::Outcome;
 use super::operand::Operand;
-use super::{Desc, Out, View};
+use crate::view::{Desc, Out, Outcome, View};
 use density::Density;
 use real::Real;
 

@@ -4,7 +4,7 @@ use super::super::{Desc, Out, View, check, run, supports};
 use super::{DType, Random};
 use crate::attrs::Attr;
 use crate::error::Kind;
-use crate::op::ops;
+use crate::ops;
 
 const F32: DType = DType::F32;
 const S32: DType = DType::S32;

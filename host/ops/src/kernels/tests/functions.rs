@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::super::Kernel;
+use super::super::kernel::Kernel;
 use super::{binary, unary};
 
 /// Op, argument, value to 17 digits. The arguments are exact in every float type (NIST DLMF chapters 4 and 7;
@@ -162,7 +162,7 @@ fn ends_of_domains() {
             "{op}({x}) is {got}, not {expected}"
         );
     }
-    let functions = crate::op::ops().filter(|op| matches!(op.kernel, Kernel::Map(_)));
+    let functions = crate::ops().filter(|op| matches!(op.kernel, Kernel::Map(_)));
     for op in functions.map(|op| op.name) {
         assert!(unary::<f64, f64>(op, &[NAN])[0].is_nan(), "{op}(NaN)");
     }

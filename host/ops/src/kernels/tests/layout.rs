@@ -5,7 +5,8 @@ use nx_vulkan_abi::layout::contiguous_strides;
 
 use super::{DType, Random, Tensor, bytes_of, tensor};
 use crate::attrs::Attr;
-use crate::op::{Gives, Op, find, ops};
+use crate::op::{Gives, Op};
+use crate::{find, ops};
 
 const SHAPE: [u64; 3] = [3, 4, 10];
 

@@ -1,14 +1,13 @@
 //! The contract of each op, checked before anybody plans or runs it. Types nobody computes with are not refused here.
 
-use std::fmt;
-
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
-use super::Desc;
-use super::operand::count;
 use crate::attrs::Attr;
+use crate::contracts::find;
 use crate::error::{Error, Kind, Result};
-use crate::op::{AttributeKind, Gives, Op, find};
+use crate::op::{AttributeKind, Gives, Op};
+use crate::request::{Request, Typed};
+use crate::view::{Desc, count};
 
 type Verdict = std::result::Result<(), String>;
 
@@ -31,8 +30,26 @@ pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Res
     verdict.map_err(|reason| refusal(op.name, inputs, outputs, &reason))
 }
 
+impl<I: Typed + Clone> Request<'_, I> {
+    /// Checks the op's contract. Ops that the host does not know are left to the packs that name them.
+    ///
+    /// # Errors
+    /// Bad input, with what the contract asks for.
+    pub fn check(&self) -> Result<()> {
+        let (inputs, outputs) = self.shapes();
+        let descs = |list: Vec<_>| -> Vec<Desc<'_>> {
+            let desc = |(dtype, shape)| Desc { dtype, shape };
+            list.into_iter().map(desc).collect()
+        };
+        match check(&self.op, &descs(inputs), &descs(outputs), &self.attrs) {
+            Err(error) if error.kind() == Kind::Unsupported => Ok(()),
+            result => result,
+        }
+    }
+}
+
 /// The error that names op, types and shapes in front of `reason`.
-pub(super) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str) -> Error {
+pub(crate) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str) -> Error {
     let list = |descs: &[Desc]| {
         descs
             .iter()
@@ -45,12 +62,6 @@ pub(super) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str)
         list(inputs),
         list(outputs)
     ))
-}
-
-impl fmt::Display for Desc<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", self.dtype, self.shape)
-    }
 }
 
 fn operands(op: &Op, inputs: &[Desc], outputs: &[Desc]) -> Verdict {

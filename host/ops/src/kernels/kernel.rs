@@ -1,0 +1,78 @@
+//! How an op's results are computed: which of the loops, with which function.
+
+use super::{elementwise, operand::Operand, reduce::Space};
+use crate::{
+    attrs::{Attr, ints, text},
+    view::{Out, Outcome, View},
+};
+use nx_vulkan_abi::DType;
+
+/// How a result is computed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kernel {
+    /// Of one operand, in f64 from what its elements are in the result's type, rounded once.
+    Map(fn(f64) -> f64),
+    /// The same of two operands.
+    Zip(fn(f64, f64) -> f64),
+    /// Of the operands broadcast to the result.
+    Elementwise(fn(&[Operand], &mut Out) -> Outcome),
+    /// Of nothing.
+    Create(fn(&[Attr], &mut Out) -> Outcome),
+    /// Of the kept and the reduced axes of an operand.
+    Fold(fn(&Space, &mut Out) -> Outcome),
+    /// The same, where the last of equal elements may win.
+    Index(fn(&Space, DType, bool, &mut Out) -> Outcome),
+    /// Of two operands with contracted axes.
+    Product(fn(&View, &View, &mut Out, &[Attr]) -> Outcome),
+    /// In a way of its own.
+    Whole(fn(&str, &[View], &mut [Out]) -> Outcome),
+}
+
+impl Kernel {
+    pub(crate) fn run(
+        self,
+        op: &str,
+        inputs: &[View],
+        outputs: &mut [Out],
+        attrs: &[Attr],
+    ) -> Outcome {
+        let [out, ..] = outputs else {
+            return Err("expected a result".to_owned());
+        };
+        let operands = |shape: &[u64]| -> std::result::Result<Vec<Operand>, String> {
+            let fit = |view| Operand::broadcast(view, shape).ok_or("shapes do not fit");
+            Ok(inputs
+                .iter()
+                .map(fit)
+                .collect::<std::result::Result<_, _>>()?)
+        };
+        match (self, inputs) {
+            (Kernel::Map(f), _) => elementwise::map_wide(&operands(out.shape)?[0], out, f),
+            (Kernel::Zip(f), _) => {
+                let operands = operands(out.shape)?;
+                elementwise::zip_wide([&operands[0], &operands[1]], out, f)
+            }
+            (Kernel::Elementwise(f), _) => f(&operands(out.shape)?, out),
+            (Kernel::Create(f), _) => f(attrs, out),
+            (Kernel::Fold(f), [x]) => {
+                let axes = ints(attrs, "axes");
+                f(&Space::new(x, |axis| axes.contains(&axis)), out)
+            }
+            (Kernel::Index(f), [x]) => {
+                let axis = ints(attrs, "axis");
+                let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i));
+                f(
+                    &space,
+                    x.dtype,
+                    text(attrs, "tie_break") == Some("high"),
+                    out,
+                )
+            }
+            (Kernel::Product(f), [a, b]) => f(a, b, out, attrs),
+            (Kernel::Whole(f), _) => f(op, inputs, outputs),
+            (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
+                Err("wrong number of operands".to_owned())
+            }
+        }
+    }
+}
