@@ -288,7 +288,7 @@ fn range(arg: &BufArg, plan: &Plan, request: &Request<'_>) -> (u64, u64) {
         arg.offset + arg.len
     };
     assert!(
-        arg.offset % 256 == 0 && arg.offset <= until && until <= whole,
+        arg.offset.is_multiple_of(256) && arg.offset <= until && until <= whole,
         "{arg:?} of {whole} bytes"
     );
     assert!(

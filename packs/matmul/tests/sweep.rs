@@ -19,6 +19,9 @@ const SKINNY: Option<&str> = Some("matmul/dot_skinny");
 const TILED: Option<&str> = Some("matmul/dot_tiled");
 const DIRECT: Option<&str> = Some("matmul/dot_direct");
 
+/// Shapes of both operands, number of batch axes, axes to contract of each.
+type Shapes<'a> = (&'a [u64], &'a [u64], i64, [&'a [i64]; 2]);
+
 fn reals() -> impl Iterator<Item = DType> {
     DType::all().filter(|dtype| DTypeSet::REAL.has(*dtype))
 }
@@ -122,7 +125,7 @@ fn the_last_resort_takes_any_size() {
 
 #[test]
 fn batches_and_several_axes() {
-    let shapes: [(&[u64], &[u64], i64, [&[i64]; 2]); 8] = [
+    let shapes: [Shapes<'_>; 8] = [
         (&[3, 40, 20], &[3, 20, 33], 1, [&[2], &[1]]),
         (&[2, 3, 17, 5], &[2, 3, 9, 5], 2, [&[3], &[3]]),
         (&[6, 5, 7], &[7, 4, 6], 0, [&[0, 2], &[2, 0]]),

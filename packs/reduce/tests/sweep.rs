@@ -107,6 +107,8 @@ fn shapes_from_scalar_to_rank_eight() {
     ];
     let types = [DType::F32, DType::S16, DType::F64].into_iter();
     let operands = types.flat_map(|dtype| shapes.map(|shape| (dtype, shape, Contiguous)));
+    // One type stands for all where there are hundreds of sets of axes.
+    let operands = operands.filter(|operand| operand.1.len() < 8 || operand.0 == DType::F32);
     check("reduce", None, operands.flat_map(everything));
 }
 
