@@ -7,8 +7,8 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use nx_vulkan_abi::{
-    Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot,
-    SpecConst, plan::MAX_DISPATCHES,
+    Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot, SpecConst,
+    plan::MAX_DISPATCHES,
 };
 use nx_vulkan_host::fuzzing;
 use std::sync::{Arc, LazyLock};
