@@ -62,7 +62,8 @@ defmodule Nx.Vulkan.LogTest do
     [search]
     paths = ["packs"]
     [[deny]]
-    op = "ad"
+    pack = "elementwise"
+    op = "zzzzzzzz"
     reason = "a name that is none"
     """)
 
