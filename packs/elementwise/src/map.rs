@@ -111,7 +111,7 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
             code.defines.push(define("ORDERED", "1"));
         }
         Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
-        _ => {}
+        Compute::Result | Compute::Own | Compute::Exact | Compute::Compared => {}
     }
     let is_complex = types
         .iter()
