@@ -25,7 +25,6 @@ if Code.ensure_loaded?(Nx) do
     """
     def new(graph, type, d, {sources, length}, layout, subgroups) do
       plan = Plan.new(graph)
-      [value, gradient] = graph.outputs
       {places, shared, scratch} = places(plan, type)
       far? = d * size(type) > @shared_positions
       {positions, scratch} = if far?, do: {scratch, scratch + d}, else: {nil, scratch}
@@ -47,8 +46,8 @@ if Code.ensure_loaded?(Nx) do
       }
 
       {shared_by_all, st} = st |> Loops.write(plan) |> Statements.take(0)
-      {gradient, st} = gradient(st, gradient, d)
-      {logp, st} = Element.at(st, value, [])
+      {gradient, st} = gradient(st, graph.gradient, d)
+      {logp, st} = Element.at(st, graph.value, [])
       {owners_own, _} = Statements.take(st, 0)
 
       names = [
