@@ -1,9 +1,7 @@
 //! The cache folder of a runtime: a private one, or none. What is kept in it, and how it is checked, is told elsewhere.
 
-use crate::{
-    Error, Kind, Result,
-    private::{Folder, Rule, open_folder},
-};
+use super::private::{Folder, Rule, open_folder};
+use nx_vulkan_ops::{Error, Kind, Result};
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 

@@ -1,13 +1,13 @@
 //! Everything there is to say about a registry file, for people who write one; it is not used to load it.
 
 use super::{
-    Options,
     codes::Code,
     config::Config,
     diagnostic::{Diagnostic, Severity},
     discover,
     loaded::{LoadedPack, loaded},
     names::{self, Known},
+    options::Options,
     table::Rejected,
 };
 use std::path::{Path, PathBuf};

@@ -4,8 +4,7 @@ use super::{
     expression::{self, Expression, Mistake},
     select::Asked,
 };
-use crate::DType;
-use nx_vulkan_abi::{RSlice, Request, TensorDesc};
+use nx_vulkan_abi::{DType, RSlice, Request, TensorDesc};
 
 /// One comparison of two whole numbers.
 #[derive(Debug, Clone)]

@@ -1,15 +1,16 @@
 //! `registry.toml` as data; how it is read stands in `document`, what is loaded and chosen by it elsewhere.
 
 use super::{
-    Options,
     codes::Code,
     diagnostic::{Diagnostic, Severity, SourceText},
     document::read_document,
+    options::Options,
+    private,
     reader::{self, Reader},
     rules::{Denial, Rule},
 };
-use crate::{Error, Kind, Result, private};
 use nx_vulkan_abi::Numerics;
+use nx_vulkan_ops::{Error, Kind, Result};
 use semver::VersionReq;
 use std::{
     collections::BTreeMap,

@@ -1,17 +1,19 @@
 //! Which pack files are loaded: those of the search folders that are admitted, not in quarantine, and pass the trial.
 
 use super::{
-    Options, Rejected, admission,
+    admission,
     config::{Config, Mode},
     folder,
     image::Image,
     loader::PackFile,
     marker::Abandoned,
+    options::Options,
     probe::Prober,
     quarantine,
     store::Store,
+    table::Rejected,
 };
-use crate::{Error, Kind, Result};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},

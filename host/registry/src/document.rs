@@ -9,6 +9,7 @@ use super::{
     reader::{Reader, shown},
     rules::{Denial, DeviceFilter, Rule, Types, Use},
     schema,
+    target::target,
 };
 use semver::VersionReq;
 use std::{
@@ -117,7 +118,7 @@ fn read_defaults(reader: &mut Reader<'_>, table: &DeTable<'_>, config: &mut Conf
     if let Some((fallback, span)) = reader.word(table, "fallback", &fallbacks) {
         (config.fallback, config.fallback_at) = (fallback, Some(span.start));
     }
-    if let Some((numerics, span)) = reader.word(table, "numerics", super::NUMERICS) {
+    if let Some((numerics, span)) = reader.word(table, "numerics", schema::CLASSES) {
         (config.numerics, config.numerics_at) = (numerics, Some(span.start));
     }
     let policies = [
@@ -167,7 +168,7 @@ fn read_pack(
     let (require, keys) = (config.trust.require, &config.trust.keys);
     let wants_pin = matches!(require, Require::Sha256 | Require::Both);
     let wants_signer = matches!(require, Require::Signature | Require::Both);
-    let target = super::target();
+    let target = target();
     let id = shown(id);
     if config.mode == Mode::Locked && wants_pin && !has_pin(table, &target) {
         let message =

@@ -5,13 +5,12 @@ use super::{
     condition::Condition,
     diagnostic::did_you_mean,
     driver::DriverRange,
-    is_pack_id, is_printable,
     reader::shown,
     rules::{Types, TypesMistake, Use, types},
     schema::Format,
+    spelling::{is_pack_id, is_printable, is_sha256},
 };
-use crate::DType;
-use nx_vulkan_abi::{DTypeSet, Features};
+use nx_vulkan_abi::{DType, DTypeSet, Features};
 use semver::{Version, VersionReq};
 use std::ops::Range;
 
@@ -62,7 +61,7 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
                 format!("`{}` is not a range of versions: {error}", shown(text)),
             ),
         },
-        Format::Sha256 if super::is_sha256(text) => Ok(()),
+        Format::Sha256 if is_sha256(text) => Ok(()),
         Format::Sha256 => wrong(
             Code::Sha256,
             "a sha256 is 64 hexadecimal digits; `nxv pack pin FILE` prints it".to_owned(),

@@ -1,11 +1,12 @@
 //! Doors for the fuzz targets to the parsers of this folder.
 
 use super::{
-    Diagnostic,
     config::Config,
+    diagnostic::Diagnostic,
     identity,
-    library::{HOST, Library, Target},
+    library::Library,
     marker, probe, quarantine as set_aside,
+    target::{HOST, Target},
 };
 use std::path::Path;
 

@@ -1,6 +1,10 @@
 //! What a pack file says about itself, and whether that is for this host; read from its bytes, before it is mapped.
 
-use super::library::{HOST, Library, Target};
+use super::{
+    library::Library,
+    spelling::is_pack_id,
+    target::{HOST, Target},
+};
 use nx_vulkan_abi::{ABI_VERSION, meta::Meta};
 use semver::Version;
 use std::fmt;
@@ -59,7 +63,7 @@ fn check(meta: &Meta, target: Target) -> Result<Identity, String> {
             meta.panic
         ));
     }
-    if !super::is_pack_id(&meta.id) {
+    if !is_pack_id(&meta.id) {
         return Err(format!("`{}` is not an id", meta.id));
     }
     Ok(Identity {

@@ -1,11 +1,10 @@
 //! What a mapped pack says about itself, checked and copied out of it; it maps nothing.
 
 use super::{
-    MAX_RANK,
     diagnostic::{clean, did_you_mean},
     folder::KernelTable,
-    is_pack_id, is_printable,
-    loaded::KernelEntry,
+    loaded::{KernelEntry, MAX_RANK},
+    spelling::{is_pack_id, is_printable},
 };
 use nx_vulkan_abi::{
     Fault, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request, Source, SourceKind,
@@ -13,6 +12,10 @@ use nx_vulkan_abi::{
 };
 use semver::Version;
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+
+/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
+pub const NEWER: &str =
+    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
 
 /// Characters of a text from a pack that a message repeats.
 const MAX_QUOTED: usize = 300;
@@ -82,7 +85,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
     let described = module.describe()();
     check_status("describe", &described.status)?;
     if described.spare != [0; 4] {
-        return Err(format!("describe: {}", crate::NEWER));
+        return Err(format!("describe: {}", NEWER));
     }
 
     let mut image = Image {
@@ -113,7 +116,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
 fn check_status(step: &str, status: &Status) -> Result<(), String> {
     let message = cleaned(status.message.as_rstr());
     match status.fault {
-        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", crate::NEWER)),
+        Fault::NONE if status.spare != 0 => Err(format!("{step}: {}", NEWER)),
         Fault::NONE => Ok(()),
         Fault::PANIC => Err(format!("{step}: the pack panicked: {message}")),
         _ => Err(format!("{step}: the pack reports: {message}")),
@@ -128,7 +131,7 @@ impl Image {
             return Err(format!("two source files are called `{name}`"));
         }
         if (source.spare, source.reserved) != (0, [0; 2]) {
-            return Err(format!("source file `{name}`: {}", crate::NEWER));
+            return Err(format!("source file `{name}`: {}", NEWER));
         }
         let content = match source.kind {
             SourceKind::GLSL => SourceContent::Text(

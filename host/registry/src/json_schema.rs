@@ -1,18 +1,17 @@
 //! The schema table as JSON Schema, draft 7, which editors know.
 
 use super::schema::{Block, FILE, Format, Value};
-use crate::DType;
-use nx_vulkan_abi::{DTypeSet, Features};
+use nx_vulkan_abi::{DType, DTypeSet, Features};
 use serde_json::{Map, Value as Json, json};
 
-/// The JSON Schema of the file, for editors.
-pub(super) fn of_the_file() -> Json {
+/// The JSON Schema of `registry.toml`, for editors; `docs/registry.schema.json` is a copy.
+pub fn json_schema() -> String {
     let mut schema = block(&FILE);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
     schema["title"] = "nx_vulkan registry.toml".into();
     schema["description"] =
         "Which kernel packs are loaded, and in which order they are asked.".into();
-    schema
+    format!("{schema:#}\n")
 }
 
 fn block(block: &Block) -> Json {

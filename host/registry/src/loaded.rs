@@ -3,8 +3,8 @@
 use super::{
     discover::FoundPack,
     image::{Planner, SourceContent, SourceFile},
+    origin::Origin,
 };
-use crate::Origin;
 use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
 use semver::Version;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,9 @@ pub struct Glsl<'a> {
     /// Who wrote it.
     pub origin: Origin,
 }
+
+/// Largest rank of a kernel.
+pub(super) const MAX_RANK: u32 = 255;
 
 /// A kernel of a loaded pack.
 #[derive(Debug, Clone)]

@@ -7,8 +7,9 @@ use super::{
     config::PackEntry,
     folder::{self, FolderPack},
     identity::{self, Identity},
+    private,
+    spelling::hex,
 };
-use crate::private;
 use abi_stable::prefix_type::PrefixTypeTrait as _;
 use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr};
 use semver::Version;
@@ -94,7 +95,7 @@ pub(super) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Vec<String>), Str
 
 /// The sha256 of `bytes` in lower-case hex.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    crate::hex(&Sha256::digest(bytes))
+    hex(&Sha256::digest(bytes))
 }
 
 /// What packs may call. It lives as long as the process, as they do.

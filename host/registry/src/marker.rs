@@ -4,8 +4,7 @@
 //! A marker is locked for as long as its process lives, whatever ends that. So two processes that load the same
 //! pack at once do not take each other for dead, even where they see different process ids.
 
-use super::diagnostic::clean;
-use crate::private::Folder;
+use super::{diagnostic::clean, private::Folder, spelling::is_sha256};
 use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
@@ -122,7 +121,7 @@ fn of(store: &Arc<Folder>, name: String) -> Option<Abandoned> {
 /// The hash in the name of a marker.
 pub(super) fn sha256_in(name: &str) -> Option<&str> {
     let (sha256, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    super::is_sha256(sha256).then_some(sha256)
+    is_sha256(sha256).then_some(sha256)
 }
 
 /// When this process started, in clock ticks after the machine, where the system tells; for a reader of the marker.

@@ -7,7 +7,7 @@ mod child;
 
 pub use child::serve;
 
-use crate::private::Folder;
+use super::{private::Folder, target::target};
 use child::Run;
 use nx_vulkan_abi::ABI_VERSION;
 use parking_lot::Mutex;
@@ -117,7 +117,7 @@ impl Prober {
 
 /// The note that a content went well.
 fn text(sha256: &str) -> String {
-    let target = super::target();
+    let target = target();
     let version = env!("CARGO_PKG_VERSION");
     format!("nxv {version}, ABI {ABI_VERSION}, {target}: {sha256} is sound\n")
 }

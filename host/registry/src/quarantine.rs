@@ -2,8 +2,8 @@
 //!
 //! A content gets there when a process ended while it loaded it, and when a runtime sets it aside.
 
-use super::{diagnostic::clean, store};
-use crate::{Error, Kind, Result, private::Folder};
+use super::{diagnostic::clean, private::Folder, spelling::is_sha256, store};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     collections::BTreeMap,
     io,
@@ -96,7 +96,7 @@ pub(super) fn shown((sha256, Entry { reason, since }): (String, Entry)) -> Quara
 
 /// As [`add`], in a store that is open.
 pub(super) fn set_aside(store: &Folder, sha256: &str, reason: &str) -> Result<()> {
-    if !super::is_sha256(sha256) {
+    if !is_sha256(sha256) {
         return Err(failure(format!("`{sha256}` is not a sha256")));
     }
     change(store, |entries| {
@@ -127,7 +127,7 @@ pub(super) fn parsed(bytes: &[u8]) -> std::result::Result<BTreeMap<String, Entry
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
     let entries: BTreeMap<String, Entry> =
         toml::from_str(text).map_err(|error| error.message().replace('\n', ", "))?;
-    match entries.keys().find(|key| !super::is_sha256(key)) {
+    match entries.keys().find(|key| !is_sha256(key)) {
         Some(key) => Err(format!("`{}` is not a sha256", clean(key, 80))),
         None => Ok(entries
             .into_iter()

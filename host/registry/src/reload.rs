@@ -1,12 +1,17 @@
 //! A later look at the registry and its folders: what changed is loaded anew, what broke stays as it was.
 
 use super::{
-    Code, Options, Rejected, Severity, Table,
+    codes::Code,
     config::{Config, Mode},
-    configuration, discover,
+    diagnostic::Severity,
+    discover,
+    load::configuration,
     loaded::LoadedPack,
+    options::Options,
+    table::{Rejected, Table},
+    vet,
 };
-use crate::{Error, Kind, Result};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::path::Path;
 
 /// What a later look found.
@@ -32,7 +37,7 @@ pub enum Change {
 /// registry admits them. `held` may put another version in the place of a pack that was found.
 ///
 /// # Errors
-/// As [`super::load`]; `current` stays as it is then.
+/// As [`super::load()`]; `current` stays as it is then.
 pub fn reload(
     options: &Options,
     current: &Table,
@@ -108,5 +113,5 @@ fn admits(config: &Config, pack: &LoadedPack) -> bool {
 
 /// Whether the file has another content than that. A file that cannot be read has.
 fn changed(path: &Path, sha256: &str) -> bool {
-    !super::sha256_of(path).is_ok_and(|found| found == sha256)
+    !vet::sha256_of(path).is_ok_and(|found| found == sha256)
 }

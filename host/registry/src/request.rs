@@ -1,9 +1,8 @@
 //! A request as kernels are asked for it: layouts, and the form of the ABI. It does not know who answers.
 
-use crate::{Attr, AttrValue};
 use nx_vulkan_abi as abi;
 use nx_vulkan_abi::{DType, layout};
-use nx_vulkan_ops::{Request, Typed};
+use nx_vulkan_ops::{Attr, AttrValue, Request, Typed};
 
 /// Layout of one operand of a [`Request`].
 #[derive(Debug, Clone, PartialEq)]

@@ -3,11 +3,10 @@
 use super::{
     condition::Condition,
     driver::DriverRange,
-    is_pack_id,
     select::{Asked, features_missing, glob},
+    spelling::is_pack_id,
 };
-use crate::DType;
-use nx_vulkan_abi::{DTypeSet, DeviceInfo, Features};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features};
 use semver::{Version, VersionReq};
 use std::ops::Range;
 

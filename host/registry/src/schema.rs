@@ -1,6 +1,8 @@
 //! What a registry file may contain, as one table: the reader checks by it, `json_schema` writes it down for editors.
 //! Pack files have tables of the same kind.
 
+use nx_vulkan_abi::Numerics;
+
 /// The schema this version reads.
 pub(super) const VERSION: i64 = 1;
 
@@ -87,6 +89,13 @@ pub(super) const fn required(key: Key) -> Key {
         ..key
     }
 }
+
+/// Names of the numerics classes, strictest first.
+pub(super) const CLASSES: &[(&str, Numerics)] = &[
+    ("exact", Numerics::EXACT),
+    ("ieee", Numerics::IEEE),
+    ("relaxed", Numerics::RELAXED),
+];
 
 pub(super) const NUMERICS: Value = Value::Word(&["exact", "ieee", "relaxed"]);
 const PATHS: Value = Value::List(0, &Value::Text(Format::Any));

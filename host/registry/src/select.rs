@@ -1,14 +1,13 @@
 //! The order in which kernels are asked for a request, with a reason for each that is not.
 
 use super::{
-    NUMERICS,
     config::{Fallback, Order},
     loaded::KernelEntry,
     rules::{Rule, Use},
+    schema::CLASSES,
     table::Table,
 };
-use crate::DType;
-use nx_vulkan_abi::{DTypeSet, DeviceInfo, Features};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features};
 use std::cmp::{Ordering, Reverse};
 
 /// One kernel that could run a request.
@@ -235,7 +234,7 @@ impl Table {
     }
 
     fn too_loose(&self, kernel: &KernelEntry) -> Option<Skip> {
-        let name = |n| NUMERICS.iter().find(|row| row.1 == n).map(|row| row.0);
+        let name = |n| CLASSES.iter().find(|row| row.1 == n).map(|row| row.0);
         let Some(own) = name(kernel.numerics) else {
             let why = format!(
                 "this host does not know its numerics, {}",

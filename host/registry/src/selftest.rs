@@ -4,12 +4,9 @@
 use super::{
     image::{Image, cleaned},
     loaded::KernelEntry,
-};
-use crate::{
-    DType,
     request::{Operand, with_abi},
 };
-use nx_vulkan_abi::{DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, DeviceKind, Fault, Features};
 use nx_vulkan_ops::{Op, Request, Spec, infer::infer, ops};
 
 /// Kernels that are asked.

@@ -1,14 +1,14 @@
 //! The published table: the loaded packs and what the registry says about them, immutable once built.
 
 use super::{
-    Options,
     config::{Config, Dev, Fallback, Mode, OnError},
     diagnostic::{Diagnostic, Severity},
     discover::Found,
     loaded::{LoadedPack, loaded},
     names::{self, Known},
+    options::Options,
 };
-use crate::{Error, Kind, Result};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
@@ -143,7 +143,7 @@ impl Table {
     /// The same rules over other packs.
     ///
     /// # Errors
-    /// As [`super::load`].
+    /// As [`super::load()`].
     pub fn with_packs(&self, packs: Vec<LoadedPack>) -> Result<Table> {
         let (config, path) = (self.config.clone(), self.config_path.clone());
         let found = Found {

@@ -3,12 +3,13 @@
 use super::{
     identity, image,
     image::Image,
-    library::{HOST, Library},
+    library::Library,
     loaded::KernelEntry,
     loader::{self, PackFile},
     mapping,
+    target::HOST,
 };
-use crate::{Error, Kind, Result};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::path::Path;
 
 /// What a file says about itself. Nothing in it was run.

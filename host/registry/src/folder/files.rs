@@ -1,6 +1,6 @@
 //! The files of a code-free pack as they lie on disk: read once, hashed together, nothing followed.
 
-use crate::private;
+use crate::{private, spelling::hex};
 use sha2::{Digest, Sha256};
 use std::{fs::File, io, path::Path};
 
@@ -117,5 +117,5 @@ pub(super) fn sha256(files: &Files) -> String {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     }
-    crate::hex(&hash.finalize())
+    hex(&hash.finalize())
 }

@@ -2,7 +2,7 @@
 
 use super::table::MAX_ENTRIES;
 use crate::{
-    MAX_RANK,
+    loaded::MAX_RANK,
     schema::{Block, Format, Key, NUMERICS, Value, keys, optional, required},
 };
 

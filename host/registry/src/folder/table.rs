@@ -6,11 +6,11 @@ use super::{
     schema,
 };
 use crate::{
-    NUMERICS,
     codes::Code,
     diagnostic::SourceText,
     expression::{self, Expression, Mistake, Names},
     reader::{self, Reader},
+    schema::CLASSES,
 };
 use nx_vulkan_abi::Numerics;
 use semver::Version;
@@ -93,7 +93,7 @@ impl Sheet<'_> {
         let types = self.types(table);
         let inputs = self.set(table, &at, "inputs", &types, |signature| &signature.0);
         let outputs = self.set(table, &at, "outputs", &types, |signature| &signature.1);
-        let numerics = self.reader.word(table, "numerics", NUMERICS);
+        let numerics = self.reader.word(table, "numerics", CLASSES);
         let when = self.conditions(table);
         let scratch = self.list(table, "scratch", MAX_SCRATCH);
         let scratch: Vec<_> = scratch.iter().map(|value| self.expression(value)).collect();

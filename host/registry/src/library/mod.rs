@@ -13,7 +13,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-use super::diagnostic::clean;
+use super::{diagnostic::clean, target::Target};
 use object::pod::{self, Pod};
 
 /// A format of library files. Each can be read on every host.
@@ -29,19 +29,6 @@ pub(super) struct Format {
 }
 
 static FORMATS: [&Format; 3] = [&elf::FORMAT, &macho::FORMAT, &pe::FORMAT];
-
-/// The machine that libraries have to be built for, in Rust's words.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    pub(super) arch: &'static str,
-    pub(super) os: &'static str,
-}
-
-/// The machine that this host runs on.
-pub(super) const HOST: Target = Target {
-    arch: std::env::consts::ARCH,
-    os: std::env::consts::OS,
-};
 
 impl Target {
     fn format(self) -> &'static Format {

@@ -3,10 +3,10 @@
 mod refusals;
 
 use super::{
-    Library, Target,
+    Library,
     samples::{Command, Links, elf, macho, meta, pe, universal},
 };
-use crate::identity;
+use crate::{identity, target::Target};
 use object::{elf::*, macho::*, pe::*};
 
 const LINUX: Target = Target {

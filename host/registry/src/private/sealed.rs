@@ -4,6 +4,7 @@
 //! run from it, it is a file in a private folder, and where there is no `/proc` either, the path of that file.
 
 use super::{Folder, content};
+use crate::spelling::hex;
 use sha2::{Digest as _, Sha256};
 use std::{
     fs::File,
@@ -73,7 +74,7 @@ impl Sealed {
         let mut file = &self.file;
         file.rewind()?;
         let bytes = content(file, most)?;
-        Ok(crate::hex(&Sha256::digest(bytes)))
+        Ok(hex(&Sha256::digest(bytes)))
     }
 
     /// What to give to the dynamic loader. It knows libraries by this path, so the descriptor behind it must stay open

@@ -1,7 +1,7 @@
 //! A folder for files that nobody needs afterwards, which nobody else can look into or could have made.
 
 use super::{Folder, Rule, open_folder};
-use crate::{Error, Kind, Result};
+use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     io,
     path::{Path, PathBuf},
