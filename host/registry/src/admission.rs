@@ -2,8 +2,8 @@
 
 use super::{
     config::{Config, Mode, PackEntry, Require},
-    discover::FoundPack,
     identity::Identity,
+    loaded::FoundPack,
     loader::PackFile,
     signature,
 };

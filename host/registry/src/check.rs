@@ -4,11 +4,10 @@ use super::{
     codes::Code,
     config::Config,
     diagnostic::{Diagnostic, Severity},
-    discover,
+    discover::{self, Rejected},
     loaded::{LoadedPack, loaded},
     names::{self, Known},
     options::Options,
-    table::Rejected,
 };
 use std::path::{Path, PathBuf};
 

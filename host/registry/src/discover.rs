@@ -5,17 +5,18 @@ use super::{
     config::{Config, Mode},
     folder,
     image::Image,
+    loaded::{FoundPack, LoadedPack, loaded},
     loader::PackFile,
     marker::Abandoned,
     options::Options,
     probe::Prober,
     quarantine,
     store::Store,
-    table::Rejected,
 };
 use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Once},
 };
@@ -31,15 +32,19 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
 }
 
-/// A loaded pack with its origin.
-#[derive(Debug)]
-pub(super) struct FoundPack {
-    pub(super) path: PathBuf,
-    pub(super) sha256: String,
-    pub(super) priority: i64,
-    /// Whether the registry names its content or its signer.
-    pub(super) is_vouched: bool,
-    pub(super) image: Arc<Image>,
+/// A file that was found and not loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The file.
+    pub path: PathBuf,
+    /// The step that failed, and why.
+    pub reason: String,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
 }
 
 /// A search in progress.
@@ -282,6 +287,17 @@ impl Search<'_> {
 }
 
 impl Found {
+    /// The packs, with what they had to say among the warnings.
+    pub(super) fn take_packs(&mut self) -> Vec<LoadedPack> {
+        let packs = std::mem::take(&mut self.packs);
+        for pack in &packs {
+            let own = pack.image.warnings.iter();
+            let own = own.map(|warning| format!("pack {}: {warning}", pack.image.id));
+            self.warnings.extend(own);
+        }
+        packs.into_iter().map(loaded).collect()
+    }
+
     /// The packs of a folder by name, so that the order of the directory does not matter.
     fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
         if folder::is_pack(folder) {

@@ -2,16 +2,14 @@
 
 use super::{
     diagnostic::{clean, did_you_mean},
-    folder::KernelTable,
-    loaded::{KernelEntry, MAX_RANK},
+    kernel::{KernelEntry, MAX_RANK, Planner},
     spelling::{is_pack_id, is_printable},
 };
 use nx_vulkan_abi::{
-    Fault, HostApiRef, KernelRef, Numerics, PackRef, RStr, Reply, Request, Source, SourceKind,
-    Status,
+    Fault, HostApiRef, KernelRef, Numerics, PackRef, RStr, Source, SourceKind, Status,
 };
 use semver::Version;
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf};
 
 /// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
 pub const NEWER: &str =
@@ -54,25 +52,6 @@ pub(super) struct Image {
     pub(super) retire: extern "C" fn(),
     /// Text of the table of a pack without code.
     pub(super) table: Option<String>,
-}
-
-/// Who answers a kernel's requests.
-#[derive(Debug, Clone)]
-pub(super) enum Planner {
-    /// A function of the pack.
-    Code(extern "C" fn(u32, &Request<'_>) -> Reply),
-    /// The host, from the pack's table.
-    Table(Arc<KernelTable>),
-}
-
-impl Planner {
-    /// The answer of kernel `row`. \[thread-safe\]
-    pub(super) fn plan(&self, row: u32, request: &Request<'_>) -> Reply {
-        match self {
-            Planner::Code(plan) => plan(row, request),
-            Planner::Table(table) => table.plan(request),
-        }
-    }
 }
 
 /// Initialises the pack and copies its description. The error starts with the step that failed.

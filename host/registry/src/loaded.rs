@@ -1,13 +1,15 @@
-//! A loaded pack: its kernels, and its sources as they are served. In which order kernels are asked is the table's.
+//! A loaded pack, and its sources as they are served.
 
 use super::{
-    discover::FoundPack,
-    image::{Planner, SourceContent, SourceFile},
+    image::{Image, SourceContent, SourceFile},
+    kernel::KernelEntry,
     origin::Origin,
 };
-use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
 use semver::Version;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// A pack that is mapped and described. It stays mapped for ever.
 #[derive(Debug, Clone)]
@@ -34,6 +36,17 @@ pub struct LoadedPack {
     table: Option<String>,
 }
 
+/// A loaded pack with its origin.
+#[derive(Debug)]
+pub(super) struct FoundPack {
+    pub(super) path: PathBuf,
+    pub(super) sha256: String,
+    pub(super) priority: i64,
+    /// Whether the registry names its content or its signer.
+    pub(super) is_vouched: bool,
+    pub(super) image: Arc<Image>,
+}
+
 /// A source file that was read from a watched folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditedSource {
@@ -54,33 +67,6 @@ pub struct Glsl<'a> {
     pub path: Option<&'a Path>,
     /// Who wrote it.
     pub origin: Origin,
-}
-
-/// Largest rank of a kernel.
-pub(super) const MAX_RANK: u32 = 255;
-
-/// A kernel of a loaded pack.
-#[derive(Debug, Clone)]
-pub struct KernelEntry {
-    /// Index of its pack in [`crate::Table::packs`], once there is a table.
-    pub pack: usize,
-    /// Id, unique in the pack.
-    pub id: String,
-    /// Op that it runs.
-    pub op: String,
-    /// The pack's own number for it.
-    pub row: u32,
-    /// Element types that every input must be of.
-    pub inputs: DTypeSet,
-    /// Element types that every output must be of.
-    pub outputs: DTypeSet,
-    /// Device capabilities without which it is not asked.
-    pub needs: Features,
-    /// Promise about rounding.
-    pub numerics: Numerics,
-    /// Preference, 0 to 255; higher is asked first.
-    pub rank: u32,
-    pub(super) plan: Planner,
 }
 
 impl<'a> Glsl<'a> {
@@ -146,35 +132,6 @@ impl LoadedPack {
             SourceContent::Spirv(words) => Some(words),
             SourceContent::Text(_) => None,
         }
-    }
-}
-
-impl KernelEntry {
-    /// Whether it is for operands and results of these types on a device of these capabilities, else why not.
-    ///
-    /// # Errors
-    /// What it does not take, as text.
-    pub fn takes(
-        &self,
-        inputs: &[DType],
-        outputs: &[DType],
-        device: Features,
-    ) -> std::result::Result<(), String> {
-        if let Some(dtype) = inputs.iter().find(|dtype| !self.inputs.has(**dtype)) {
-            return Err(format!("it does not take {dtype}"));
-        }
-        if let Some(dtype) = outputs.iter().find(|dtype| !self.outputs.has(**dtype)) {
-            return Err(format!("it does not give {dtype}"));
-        }
-        match device.has(self.needs) {
-            true => Ok(()),
-            false => Err("the device lacks what it needs".to_owned()),
-        }
-    }
-
-    /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]
-    pub fn plan(&self, request: &Request<'_>) -> Reply {
-        self.plan.plan(self.row, request)
     }
 }
 

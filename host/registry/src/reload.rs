@@ -4,11 +4,11 @@ use super::{
     codes::Code,
     config::{Config, Mode},
     diagnostic::Severity,
-    discover,
+    discover::{self, Rejected},
     load::configuration,
     loaded::LoadedPack,
     options::Options,
-    table::{Rejected, Table},
+    table::Table,
     vet,
 };
 use nx_vulkan_ops::{Error, Kind, Result};

@@ -2,7 +2,7 @@
 
 use super::{
     config::{Fallback, Order},
-    loaded::KernelEntry,
+    kernel::KernelEntry,
     rules::{Rule, Use},
     schema::CLASSES,
     table::Table,

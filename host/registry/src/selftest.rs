@@ -3,7 +3,7 @@
 
 use super::{
     image::{Image, cleaned},
-    loaded::KernelEntry,
+    kernel::KernelEntry,
     request::{Operand, with_abi},
 };
 use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, DeviceKind, Fault, Features};

@@ -3,8 +3,8 @@
 use super::{
     config::{Config, Dev, Fallback, Mode, OnError},
     diagnostic::{Diagnostic, Severity},
-    discover::Found,
-    loaded::{LoadedPack, loaded},
+    discover::{Found, Rejected},
+    loaded::LoadedPack,
     names::{self, Known},
     options::Options,
 };
@@ -12,7 +12,6 @@ use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
-    fmt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -48,21 +47,6 @@ pub struct Places {
     pub named: Vec<PathBuf>,
     /// Folders with shaders that stand in for those inside packs.
     pub watched: Vec<PathBuf>,
-}
-
-/// A file that was found and not loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
-    /// The file.
-    pub path: PathBuf,
-    /// The step that failed, and why.
-    pub reason: String,
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.reason)
-    }
 }
 
 impl Table {
@@ -174,19 +158,6 @@ impl Table {
             named: files.filter(|file| is_path(file)).cloned().collect(),
             watched: self.config.dev.watch.clone(),
         }
-    }
-}
-
-impl Found {
-    /// The packs, with what they had to say among the warnings.
-    pub(super) fn take_packs(&mut self) -> Vec<LoadedPack> {
-        let packs = std::mem::take(&mut self.packs);
-        for pack in &packs {
-            let own = pack.image.warnings.iter();
-            let own = own.map(|warning| format!("pack {}: {warning}", pack.image.id));
-            self.warnings.extend(own);
-        }
-        packs.into_iter().map(loaded).collect()
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{
     identity, image,
     image::Image,
+    kernel::KernelEntry,
     library::Library,
-    loaded::KernelEntry,
     loader::{self, PackFile},
     mapping,
     target::HOST,

@@ -4,8 +4,8 @@
 //! [`Table::plan`] any request, without a panic.
 
 mod files;
-mod plan;
-mod row;
+pub(super) mod plan;
+pub(super) mod row;
 mod schema;
 mod step;
 mod table;
@@ -18,51 +18,19 @@ pub use super::expression::{Expression, Mistake};
 
 use super::{
     identity::Identity,
-    image::{Image, Planner, SourceContent, SourceFile},
-    loaded::KernelEntry,
+    image::{Image, SourceContent, SourceFile},
+    kernel::{KernelEntry, Planner},
 };
 use files::Files;
 pub use files::MAX_DEPTH;
-use nx_vulkan_abi::{Reply, Request};
-use row::Row;
-use semver::Version;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+pub use table::Table;
 
-/// The version of the contract that tables are written for.
-const VERSION: &str = "1";
 /// Files that shaders and headers are in.
 const GLSL: &[&str] = &["comp", "glsl"];
-
-/// A code-free pack as its table describes it.
-#[derive(Debug)]
-pub struct Table {
-    id: String,
-    version: Version,
-    rows: Vec<Row>,
-}
-
-impl Table {
-    /// Reads the text of a `pack.toml` that lies at `path`, next to `files`.
-    ///
-    /// # Errors
-    /// Every mistake, each with file, line and column.
-    pub fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
-        table::parse(path, text, files)
-    }
-
-    /// Number of kernels.
-    pub fn kernels(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// What the kernel of that number does about `request`; `None` when there is no such kernel.
-    pub fn plan(&self, kernel: usize, request: &Request<'_>) -> Option<Reply> {
-        self.rows.get(kernel).map(|row| plan::plan(row, request))
-    }
-}
 
 /// A folder as it was read.
 #[derive(Debug)]
@@ -131,7 +99,7 @@ impl FolderPack {
     /// What the table calls itself. The error starts with the step that failed.
     pub(super) fn identity(&self) -> Result<Identity, String> {
         let Image { id, version, .. } = self.describe()?;
-        let abi = VERSION.to_owned();
+        let abi = schema::VERSION.to_owned();
         Ok(Identity { id, version, abi })
     }
 
@@ -168,7 +136,7 @@ impl Table {
                 needs: row.needs,
                 numerics: row.numerics,
                 rank: row.rank,
-                plan: Planner::Table(Arc::new(KernelTable(row))),
+                plan: Planner::Table(Arc::new(row)),
             });
         }
         image
@@ -177,13 +145,3 @@ impl Table {
 
 /// A table runs nothing that would have to end.
 extern "C" fn nothing() {}
-
-/// A kernel that the host plans from a row of a table.
-#[derive(Debug)]
-pub(super) struct KernelTable(Row);
-
-impl KernelTable {
-    pub(super) fn plan(&self, request: &Request<'_>) -> Reply {
-        plan::plan(&self.0, request)
-    }
-}

@@ -1,7 +1,7 @@
 //! From a row and a request to a plan, a decline, or a wish for other operands; what has no number is declined.
 
 use super::row::{Bound, Number, Push, Row, Step, Types, Value};
-use crate::expression::{Tensor, desc, elements};
+use crate::expression::{Expression, Tensor, desc, elements};
 use nx_vulkan_abi::{
     Access, AttrKind, BufArg, Define, Dispatch, Fault, Features, InputAs, Outcome, Plan, Reply,
     Request, ShaderVariant, SpecConst, TensorDesc, glsl,
@@ -20,7 +20,7 @@ impl From<String> for Pass {
 }
 
 /// Plans `request` by `row`. Pure, and total whatever the request says.
-pub(super) fn plan(row: &Row, request: &Request<'_>) -> Reply {
+pub(crate) fn plan(row: &Row, request: &Request<'_>) -> Reply {
     let reply = Reply {
         outcome: Outcome::DECLINE,
         fault: Fault::NONE,
@@ -208,7 +208,7 @@ fn dispatch(
                 format!("`{text}` is {value}, and the device takes 0 to {most} workgroups there")
             })?;
     }
-    let word = |expression: &super::Expression| {
+    let word = |expression: &Expression| {
         let value = expression.evaluate(request)?;
         integer(Number::U32, value).ok_or_else(|| beyond(&expression.text, value, Number::U32))
     };
@@ -266,7 +266,7 @@ type Counter = (u32, u32);
 fn push(list: &[Push], request: &Request<'_>) -> Result<(Vec<u8>, Option<Counter>), String> {
     let mut bytes: Vec<u8> = Vec::new();
     let mut counter = None;
-    let whole = |expression: &super::Expression, number| {
+    let whole = |expression: &Expression, number| {
         let value = expression.evaluate(request)?;
         integer(number, value).ok_or_else(|| beyond(&expression.text, value, number))
     };

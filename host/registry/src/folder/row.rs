@@ -6,7 +6,7 @@ use nx_vulkan_abi::{Access, DType, DTypeSet, Features, Numerics};
 
 /// One `[[kernel]]`.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) id: String,
     pub(super) op: String,
     pub(super) inputs: DTypeSet,

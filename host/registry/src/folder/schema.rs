@@ -1,10 +1,14 @@
 //! What `pack.toml` may contain, as tables by which the reader checks; what depends on other keys is checked elsewhere.
 
-use super::table::MAX_ENTRIES;
 use crate::{
-    loaded::MAX_RANK,
+    kernel::MAX_RANK,
     schema::{Block, Format, Key, NUMERICS, Value, keys, optional, required},
 };
+
+/// The version of the contract that tables are written for.
+pub(super) const VERSION: &str = "1";
+/// Entries of a list that has no limit of its own.
+pub(super) const MAX_ENTRIES: usize = 64;
 
 const LIST: Value = Value::List(0, &Value::Any);
 const TYPES: Value = Value::List(0, &Value::Text(Format::TypeSet));

@@ -3,8 +3,8 @@
 use super::{
     plan::usual_access,
     row::{Binding, Bound, Number, Push, Step, Value},
-    schema,
-    table::{MAX_ENTRIES, Sheet},
+    schema::{self, MAX_ENTRIES},
+    table::Sheet,
     text::Text,
 };
 use crate::{

@@ -1,9 +1,9 @@
 //! `pack.toml` of a code-free pack, read and checked on its own: every mistake at once, each with its place.
 
 use super::{
-    Table, VERSION,
+    plan::plan,
     row::{Condition, Row},
-    schema,
+    schema::{self, MAX_ENTRIES, VERSION},
 };
 use crate::{
     codes::Code,
@@ -12,7 +12,7 @@ use crate::{
     reader::{self, Reader},
     schema::CLASSES,
 };
-use nx_vulkan_abi::Numerics;
+use nx_vulkan_abi::{Numerics, Reply, Request};
 use semver::Version;
 use std::{borrow::Cow, ops::Range, path::Path};
 use toml::{
@@ -24,23 +24,44 @@ const MAX_KERNELS: usize = 256;
 const MAX_SCRATCH: usize = 16;
 /// Rank of a kernel that names none: a good general kernel's.
 const RANK: u32 = 128;
-/// Entries of any other list.
-pub(super) const MAX_ENTRIES: usize = 64;
 
-/// Reads a table; `files` are the names of the pack's other files.
-pub(super) fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
-    let source = SourceText::new(path, text.to_owned());
-    let document =
-        reader::document(source.text()).map_err(|(span, message)| source.report(span, &message))?;
-    let mut sheet = Sheet {
-        reader: Reader::new(&source),
-        files,
-        names: Names::new(),
-    };
-    sheet.reader.check(&document, 0..0, &schema::FILE);
-    let table = sheet.document(&document);
-    sheet.reader.reports()?;
-    table.ok_or_else(|| format!("{}: it describes no pack", path.display()))
+/// A code-free pack as its table describes it.
+#[derive(Debug)]
+pub struct Table {
+    pub(super) id: String,
+    pub(super) version: Version,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Table {
+    /// Reads the text of a `pack.toml` that lies at `path`, next to `files`.
+    ///
+    /// # Errors
+    /// Every mistake, each with file, line and column.
+    pub fn parse(path: &Path, text: &str, files: &[&str]) -> Result<Table, String> {
+        let source = SourceText::new(path, text.to_owned());
+        let document = reader::document(source.text())
+            .map_err(|(span, message)| source.report(span, &message))?;
+        let mut sheet = Sheet {
+            reader: Reader::new(&source),
+            files,
+            names: Names::new(),
+        };
+        sheet.reader.check(&document, 0..0, &schema::FILE);
+        let table = sheet.document(&document);
+        sheet.reader.reports()?;
+        table.ok_or_else(|| format!("{}: it describes no pack", path.display()))
+    }
+
+    /// Number of kernels.
+    pub fn kernels(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// What the kernel of that number does about `request`; `None` when there is no such kernel.
+    pub fn plan(&self, kernel: usize, request: &Request<'_>) -> Option<Reply> {
+        self.rows.get(kernel).map(|row| plan(row, request))
+    }
 }
 
 /// A table that is being read.

@@ -6,8 +6,8 @@ mod plans;
 
 use super::*;
 use nx_vulkan_abi::{
-    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, InputAs, Outcome, RStr,
-    TensorDesc, layout,
+    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, InputAs, Outcome, RStr, Reply,
+    Request, TensorDesc, layout,
 };
 
 const HEAD: &str = "[pack]\nid = \"p\"\nversion = \"1.0.0\"\nabi = \"1\"\n";

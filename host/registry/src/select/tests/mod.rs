@@ -4,10 +4,7 @@ mod order;
 mod rules;
 
 use super::super::{
-    config::Config,
-    discover::{Found, FoundPack},
-    image::{Image, Planner},
-    loaded::KernelEntry,
+    config::Config, discover::Found, image::Image, kernel::Planner, loaded::FoundPack,
 };
 use super::{
     CandidateKernel::{Host, Pack},
