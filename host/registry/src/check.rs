@@ -5,6 +5,7 @@ use super::{
     config::Config,
     diagnostic::{Diagnostic, Severity},
     discover::{self, Rejected},
+    document,
     loaded::{LoadedPack, loaded},
     names::{self, Known},
     options::Options,
@@ -38,7 +39,7 @@ pub fn check(path: &Path, packs: Option<&Options>) -> Checked {
         rejected: Vec::new(),
         failure: None,
     };
-    match Config::diagnose(path) {
+    match document::diagnose(path) {
         Err(found) => checked.diagnostics = found,
         Ok(config) => checked.check_names(&config, packs),
     }

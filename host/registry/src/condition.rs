@@ -1,8 +1,8 @@
 //! Shape conditions of rules, such as `a.dim[-1] % 16 == 0`, and what they say about a request.
 
 use super::{
+    asked::Asked,
     expression::{self, Expression, Mistake},
-    select::Asked,
 };
 use nx_vulkan_abi::{DType, RSlice, Request, TensorDesc};
 

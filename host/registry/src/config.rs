@@ -3,10 +3,7 @@
 use super::{
     codes::Code,
     diagnostic::{Diagnostic, Severity, SourceText},
-    document::read_document,
     options::Options,
-    private,
-    reader::{self, Reader},
     rules::{Denial, Rule},
 };
 use nx_vulkan_abi::Numerics;
@@ -17,9 +14,6 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
 };
-
-/// Bytes of a registry file.
-const LARGEST: u64 = 1 << 20;
 
 /// What happens to a request that no pack plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,35 +197,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the file; fails with every mistake in it at once.
-    pub(super) fn read(path: &Path) -> Result<Config> {
-        Config::diagnose(path).map_err(|found| {
-            let found = found.iter().filter(|d| d.severity == Severity::Error);
-            let reports: Vec<String> = found.map(Diagnostic::to_string).collect();
-            Error::new(Kind::Registry, reports.join("\n"))
-        })
-    }
-
-    /// Reads the file; fails with everything that there is to say about it.
-    pub(super) fn diagnose(path: &Path) -> std::result::Result<Config, Vec<Diagnostic>> {
-        let (bytes, weaknesses) = read_bytes(path).map_err(|why| {
-            let message = format!("cannot read the registry {}: {why}", path.display());
-            vec![Diagnostic::unreadable(path, message)]
-        })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let valid = error.utf8_error().valid_up_to();
-            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            let message = "the file is not UTF-8";
-            let source = SourceText::new(path, text);
-            vec![source.diagnostic(Code::Unreadable, Severity::Error, valid..valid, message)]
-        })?;
-        let parsed = Config::parse(path, text)?;
-        Ok(Config {
-            weaknesses,
-            ..parsed
-        })
-    }
-
     /// The folder of the store.
     pub(super) fn store<'a>(&'a self, options: &'a Options) -> Option<&'a Path> {
         let named = self.store.as_deref();
@@ -253,35 +218,4 @@ impl Config {
             .diagnostic(Code::Exposed, Severity::Error, at..at, message);
         Err(Error::new(Kind::Registry, refused.to_string()))
     }
-
-    pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Vec<Diagnostic>> {
-        let source = SourceText::new(path, text);
-        let document = reader::document(source.text()).map_err(|(span, message)| {
-            vec![source.diagnostic(Code::Syntax, Severity::Error, span, message)]
-        })?;
-        let mut reader = Reader::new(&source);
-        let parsed = read_document(&mut reader, &document);
-        let warnings = reader.finish()?;
-        Ok(Config {
-            source,
-            warnings,
-            ..parsed
-        })
-    }
-}
-
-/// The content of a regular file of a reasonable size, so that a pipe or a device does not hold the host up, and who else
-/// could have changed it.
-fn read_bytes(path: &Path) -> std::result::Result<(Vec<u8>, Vec<String>), String> {
-    let read = || {
-        let opened = private::open_file(path, true)?;
-        if opened.file.metadata()?.len() > LARGEST {
-            return Err(std::io::Error::other(format!(
-                "it has more than {LARGEST} bytes"
-            )));
-        }
-        let bytes = private::content(&opened.file, LARGEST)?;
-        Ok((bytes, opened.weaknesses))
-    };
-    read().map_err(|error: std::io::Error| error.to_string())
 }

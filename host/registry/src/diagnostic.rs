@@ -249,6 +249,11 @@ fn visible(c: char) -> char {
     }
 }
 
+/// Text of the file as a message repeats it.
+pub(super) fn shown(text: &str) -> String {
+    clean(text, 64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,16 +1,18 @@
-//! From a parsed TOML document to a [`Config`]: what the schema table cannot say about a file is checked here.
+//! From a registry file to a [`Config`]: what the schema table cannot say about the file is checked here.
 
 use super::{
     codes::Code,
     condition::Condition,
     config::{Config, Dev, Fallback, Mode, OnError, Order, PackEntry, Require, TrustedKey},
-    diagnostic::did_you_mean,
+    diagnostic::{Diagnostic, Severity, SourceText, did_you_mean, shown},
     driver::DriverRange,
-    reader::{Reader, shown},
+    private,
+    reader::{self, Reader},
     rules::{Denial, DeviceFilter, Rule, Types, Use},
     schema,
     target::target,
 };
+use nx_vulkan_ops::{Error, Kind, Result};
 use semver::VersionReq;
 use std::{
     ops::Range,
@@ -18,7 +20,71 @@ use std::{
 };
 use toml::de::{DeTable, DeValue};
 
-pub(super) fn read_document(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Config {
+/// Bytes of a registry file.
+const LARGEST: u64 = 1 << 20;
+
+/// Reads the file; fails with every mistake in it at once.
+pub(super) fn read(path: &Path) -> Result<Config> {
+    diagnose(path).map_err(|found| {
+        let found = found.iter().filter(|d| d.severity == Severity::Error);
+        let reports: Vec<String> = found.map(Diagnostic::to_string).collect();
+        Error::new(Kind::Registry, reports.join("\n"))
+    })
+}
+
+/// Reads the file; fails with everything that there is to say about it.
+pub(super) fn diagnose(path: &Path) -> std::result::Result<Config, Vec<Diagnostic>> {
+    let (bytes, weaknesses) = read_bytes(path).map_err(|why| {
+        let message = format!("cannot read the registry {}: {why}", path.display());
+        vec![Diagnostic::unreadable(path, message)]
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let message = "the file is not UTF-8";
+        let source = SourceText::new(path, text);
+        vec![source.diagnostic(Code::Unreadable, Severity::Error, valid..valid, message)]
+    })?;
+    let parsed = parse(path, text)?;
+    Ok(Config {
+        weaknesses,
+        ..parsed
+    })
+}
+
+/// The same of its text, which `path` is the name of.
+pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Vec<Diagnostic>> {
+    let source = SourceText::new(path, text);
+    let document = reader::document(source.text()).map_err(|(span, message)| {
+        vec![source.diagnostic(Code::Syntax, Severity::Error, span, message)]
+    })?;
+    let mut reader = Reader::new(&source);
+    let parsed = read_document(&mut reader, &document);
+    let warnings = reader.finish()?;
+    Ok(Config {
+        source,
+        warnings,
+        ..parsed
+    })
+}
+
+/// The content of a regular file of a reasonable size, so that a pipe or a device does not hold the host up, and who else
+/// could have changed it.
+fn read_bytes(path: &Path) -> std::result::Result<(Vec<u8>, Vec<String>), String> {
+    let read = || {
+        let opened = private::open_file(path, true)?;
+        if opened.file.metadata()?.len() > LARGEST {
+            return Err(std::io::Error::other(format!(
+                "it has more than {LARGEST} bytes"
+            )));
+        }
+        let bytes = private::content(&opened.file, LARGEST)?;
+        Ok((bytes, opened.weaknesses))
+    };
+    read().map_err(|error: std::io::Error| error.to_string())
+}
+
+fn read_document(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Config {
     let mut config = Config::default();
     // An unknown schema gives one clear error, not one for each key it changed.
     if let Some(value) = root.get("schema")

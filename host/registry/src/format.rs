@@ -3,9 +3,8 @@
 use super::{
     codes::Code,
     condition::Condition,
-    diagnostic::did_you_mean,
+    diagnostic::{did_you_mean, shown},
     driver::DriverRange,
-    reader::shown,
     rules::{Types, TypesMistake, Use, types},
     schema::Format,
     spelling::{is_pack_id, is_printable, is_sha256},

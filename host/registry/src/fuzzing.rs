@@ -1,9 +1,8 @@
 //! Doors for the fuzz targets to the parsers of this folder.
 
 use super::{
-    config::Config,
     diagnostic::Diagnostic,
-    identity,
+    document, identity,
     library::Library,
     marker, probe, quarantine as set_aside,
     target::{HOST, Target},
@@ -24,7 +23,7 @@ pub fn pack_file(bytes: &[u8]) -> [Result<String, String>; 3] {
 
 /// `registry.toml`; the refusal names every mistake.
 pub fn registry(text: &str) -> Result<(), String> {
-    let parsed = Config::parse(Path::new("registry.toml"), text.to_owned());
+    let parsed = document::parse(Path::new("registry.toml"), text.to_owned());
     let report = |found: Vec<Diagnostic>| {
         let reports: Vec<String> = found.iter().map(Diagnostic::to_string).collect();
         reports.join("\n")

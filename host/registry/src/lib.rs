@@ -4,6 +4,7 @@
 //! [`Table::candidates`] gives the kernels for one request, each to be asked or skipped with its reason.
 
 mod admission;
+mod asked;
 pub mod cache;
 mod check;
 pub mod child;
@@ -50,6 +51,7 @@ mod table;
 mod target;
 mod vet;
 
+pub use asked::{Asked, CandidateKernel};
 pub use check::{Checked, check};
 pub use codes::Code;
 pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
@@ -64,7 +66,7 @@ pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
 pub use options::{FromEnvironment, Options, REGISTRY_VARIABLE};
 pub use origin::Origin;
 pub use reload::{Change, reload};
-pub use select::{Asked, Candidate, CandidateKernel, CandidateOutcome, RuleVerdict};
+pub use select::{Candidate, CandidateOutcome, RuleVerdict};
 pub use signature::comment as signed_comment;
 pub use spelling::hex;
 pub use table::{Places, Table};

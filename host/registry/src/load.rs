@@ -4,7 +4,7 @@ use super::{
     codes::Code,
     config::{Config, Mode},
     diagnostic::Severity,
-    discover,
+    discover, document,
     options::{Options, REGISTRY_VARIABLE},
     table::Table,
 };
@@ -44,15 +44,15 @@ fn chosen(options: &Options) -> Result<(Config, Option<PathBuf>)> {
     let Some(named) = &options.registry else {
         let config = other
             .as_deref()
-            .map_or_else(|| Ok(Config::default()), Config::read)?;
+            .map_or_else(|| Ok(Config::default()), document::read)?;
         return Ok((config, other));
     };
-    let mut config = Config::read(named)?;
+    let mut config = document::read(named)?;
     let Some(other) = other.filter(|other| other != named) else {
         return Ok((config, Some(named.clone())));
     };
     if config.mode == Mode::Dev {
-        let config = Config::read(&other)?;
+        let config = document::read(&other)?;
         return Ok((config, Some(other)));
     }
     let message = format!(

@@ -6,8 +6,7 @@ use super::{
     diagnostic::{Diagnostic, Severity, did_you_mean},
     loaded::LoadedPack,
     reader::{Finding, MOST, Reader},
-    rules::{Rule, Use},
-    select::glob,
+    rules::{Rule, Use, glob},
 };
 use std::ops::Range;
 

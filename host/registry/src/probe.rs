@@ -5,7 +5,7 @@
 
 mod child;
 
-pub use child::serve;
+pub use child::{Failure, Probed, serve};
 
 use super::{private::Folder, target::target};
 use child::Run;
@@ -25,28 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Largest note that is read.
 const MAX_NOTE: u64 = 4096;
-
-/// What a pack that was tried says about itself.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Probed {
-    /// Id of the pack.
-    pub id: String,
-    /// Version of the pack.
-    pub version: String,
-    /// Ids of its kernels.
-    pub kernels: Vec<String>,
-    /// What stops nothing and its author should know.
-    pub warnings: Vec<String>,
-}
-
-/// Why a pack that was tried is not to be loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// `step: reason`, in one line.
-    pub reason: String,
-    /// Whether it may go better another time: it did not finish, or it is not the pack's fault.
-    pub may_pass: bool,
-}
 
 /// Tries packs in child processes.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::{
     codes::Code,
-    diagnostic::{Diagnostic, Severity, SourceText, did_you_mean},
+    diagnostic::{Diagnostic, Severity, SourceText, did_you_mean, shown},
     format::check_text,
     schema::{Block, Format, Value},
 };
@@ -316,9 +316,4 @@ fn kind_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     }
-}
-
-/// Text of the file as a message repeats it.
-pub(super) fn shown(text: &str) -> String {
-    super::diagnostic::clean(text, 64)
 }

@@ -1,9 +1,9 @@
 //! `[[op]]` and `[[deny]]` as data, and whether they apply to a request.
 
 use super::{
+    asked::{Asked, features_missing},
     condition::Condition,
     driver::DriverRange,
-    select::{Asked, features_missing, glob},
     spelling::is_pack_id,
 };
 use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features};
@@ -221,4 +221,23 @@ fn signature(asked: &Asked<'_>) -> String {
         names.join(",")
     };
     format!("{}->{}", side(asked.inputs), side(asked.outputs))
+}
+
+/// Whether `name` is `pattern`, in which `*` stands for any text.
+pub(super) fn glob(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inner = name
+        .strip_prefix(start)
+        .and_then(|name| name.strip_suffix(end));
+    // The leftmost place is as good as any, so nothing is tried twice.
+    let mut left = inner;
+    for part in middle.split('*') {
+        left = left
+            .and_then(|text| text.split_once(part))
+            .map(|(_, rest)| rest);
+    }
+    left.is_some()
 }

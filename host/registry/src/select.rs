@@ -1,13 +1,14 @@
 //! The order in which kernels are asked for a request, with a reason for each that is not.
 
 use super::{
+    asked::{Asked, CandidateKernel, features_missing},
     config::{Fallback, Order},
     kernel::KernelEntry,
     rules::{Rule, Use},
     schema::CLASSES,
     table::Table,
 };
-use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features};
+use nx_vulkan_abi::{DType, DTypeSet};
 use std::cmp::{Ordering, Reverse};
 
 /// One kernel that could run a request.
@@ -21,15 +22,6 @@ pub struct Candidate {
     pub line: Option<String>,
 }
 
-/// A kernel by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CandidateKernel {
-    /// Index in [`Table::packs`], index in [`super::LoadedPack::kernels`].
-    Pack(usize, usize),
-    /// The CPU kernel.
-    Host,
-}
-
 /// Whether a kernel is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CandidateOutcome {
@@ -39,21 +31,6 @@ pub enum CandidateOutcome {
     Skipped(String),
 }
 
-/// The parts of a request that selection looks at.
-#[derive(Clone, Copy)]
-pub struct Asked<'a> {
-    /// Name of the op.
-    pub op: &'a str,
-    /// Type and shape of each input.
-    pub inputs: &'a [(DType, &'a [u64])],
-    /// Type and shape of each output.
-    pub outputs: &'a [(DType, &'a [u64])],
-    /// The device it would run on.
-    pub device: &'a DeviceInfo<'a>,
-    /// How long a kernel takes for such a request, in microseconds, where that was measured.
-    pub measured: &'a dyn Fn(CandidateKernel) -> Option<f64>,
-}
-
 /// A rule that names the op of a request.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct RuleVerdict {
@@ -61,15 +38,6 @@ pub struct RuleVerdict {
     pub line: String,
     /// Why it does not decide about the request; `None` for the one that does.
     pub unfit: Option<String>,
-}
-
-impl Asked<'_> {
-    /// The measured time, or infinity without one and where it does not count.
-    fn time(&self, kernel: CandidateKernel, counts: bool) -> f64 {
-        let time = counts.then(|| (self.measured)(kernel)).flatten();
-        time.filter(|time| time.is_finite())
-            .unwrap_or(f64::INFINITY)
-    }
 }
 
 impl Table {
@@ -316,39 +284,6 @@ fn types_missing(side: &str, set: DTypeSet, asked: &[(DType, &[u64])]) -> Option
         "{side} {missing} is not one of {}",
         known.join(", ")
     ))
-}
-
-pub(super) fn features_missing(needs: Features, device: Features) -> Option<String> {
-    if device.has(needs) {
-        return None;
-    }
-    let missing = Features(needs.0 & !device.0);
-    let known = missing.names();
-    let names = if known.is_empty() {
-        "a feature this host does not know".to_owned()
-    } else {
-        known.join(", ")
-    };
-    Some(format!("the device lacks {names}"))
-}
-
-/// Whether `name` is `pattern`, in which `*` stands for any text.
-pub(super) fn glob(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-    let inner = name
-        .strip_prefix(start)
-        .and_then(|name| name.strip_suffix(end));
-    // The leftmost place is as good as any, so nothing is tried twice.
-    let mut left = inner;
-    for part in middle.split('*') {
-        left = left
-            .and_then(|text| text.split_once(part))
-            .map(|(_, rest)| rest);
-    }
-    left.is_some()
 }
 
 #[cfg(test)]

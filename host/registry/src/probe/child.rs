@@ -1,6 +1,5 @@
 //! The child process of a probe, from both sides: what it does, and how its parent waits for it.
 
-use super::{Failure, Probed};
 use crate::{
     child::{self, Limits, Output},
     diagnostic::clean,
@@ -37,6 +36,28 @@ const MAX_SECONDS: u32 = 120;
 
 /// Variables that a child needs to start.
 const VARIABLES: &[&str] = &["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+
+/// What a pack that was tried says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Probed {
+    /// Id of the pack.
+    pub id: String,
+    /// Version of the pack.
+    pub version: String,
+    /// Ids of its kernels.
+    pub kernels: Vec<String>,
+    /// What stops nothing and its author should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why a pack that was tried is not to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// `step: reason`, in one line.
+    pub reason: String,
+    /// Whether it may go better another time: it did not finish, or it is not the pack's fault.
+    pub may_pass: bool,
+}
 
 /// A line of the child. Packs may print too, and theirs do not begin with this key.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The defaults and words of the table against what the reader makes of them.
 
 use super::*;
-use crate::config::Config;
+use crate::{config::Config, document};
 use std::path::Path;
 
 /// The configuration that `table.key = value` makes, as text.
@@ -9,7 +9,7 @@ fn config(table: &str, key: &str, value: &str) -> String {
     let dotted = [table.trim_matches(['[', ']']), key].join(".");
     let dotted = dotted.trim_start_matches("the file.");
     let text = format!("schema = 1\n{dotted} = {value}\n");
-    let config = Config::parse(Path::new("r"), text).unwrap();
+    let config = document::parse(Path::new("r"), text).unwrap();
     format!(
         "{:?}",
         Config {

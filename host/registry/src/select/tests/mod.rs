@@ -4,13 +4,13 @@ mod order;
 mod rules;
 
 use super::super::{
-    config::Config, discover::Found, image::Image, kernel::Planner, loaded::FoundPack,
+    discover::Found, document, image::Image, kernel::Planner, loaded::FoundPack, rules::glob,
 };
 use super::{
     CandidateKernel::{Host, Pack},
     *,
 };
-use nx_vulkan_abi::{Fault, Numerics, Outcome, Plan, Reply, Request};
+use nx_vulkan_abi::{DeviceInfo, Fault, Features, Numerics, Outcome, Plan, Reply, Request};
 use std::{path::Path, sync::Arc};
 
 extern "C" fn declines(_row: u32, _request: &Request<'_>) -> Reply {
@@ -64,7 +64,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<KernelEntry>) -> FoundPack {
 
 fn table(registry: &str, packs: Vec<FoundPack>) -> Table {
     let text = format!("schema = 1\n{registry}");
-    let config = Config::parse(Path::new("registry.toml"), text).unwrap();
+    let config = document::parse(Path::new("registry.toml"), text).unwrap();
     let found = Found {
         packs,
         ..Found::default()
