@@ -1,9 +1,6 @@
 //! The dynamic section of an ELF file: what the dynamic loader would fetch beside the file that was hashed.
 
-use super::{
-    elf::{Segment, Segments},
-    foreign, name, need, range,
-};
+use super::format::{foreign, name, need, range};
 use object::{
     LittleEndian as LE,
     elf::{
@@ -12,6 +9,7 @@ use object::{
     },
     pod,
 };
+use std::ops::Range;
 
 /// Entries that bring code in from elsewhere.
 const FOREIGN: &[(DynamicTag, &str)] = &[
@@ -35,6 +33,22 @@ const EVERYWHERE: &[&str] = &[
     "ld-linux",
     "libc.musl-",
 ];
+
+/// A program header that the dynamic loader follows.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Where it is in the file, and lies in it.
+    pub(super) file: Range<u64>,
+    /// Where it is in memory.
+    pub(super) memory: Range<u64>,
+}
+
+/// What is mapped, and where the dynamic loader reads what else it has to do.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    pub(super) loads: Vec<Segment>,
+    pub(super) dynamics: Vec<Segment>,
+}
 
 /// The libraries that the file needs. Others than the common ones and search paths of its own are refused.
 pub(super) fn needed(bytes: &[u8], segments: &Segments) -> Result<Vec<String>, String> {

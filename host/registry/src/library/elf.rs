@@ -1,7 +1,8 @@
 //! Bounds, sections and symbols of an ELF shared object.
 
 use super::{
-    Checked, Format, MOST_EXPORTS, check_machine, damaged, dynamic, name, only, range, table,
+    dynamic::{self, Segment, Segments},
+    format::{Checked, Format, MOST_EXPORTS, check_machine, damaged, name, only, range, table},
 };
 use object::{
     LittleEndian as LE,
@@ -12,7 +13,6 @@ use object::{
     },
     read::elf::{FileHeader as _, SectionHeader as _, Sym as _},
 };
-use std::ops::Range;
 
 pub(super) static FORMAT: Format = Format {
     name: "ELF",
@@ -53,22 +53,6 @@ fn header(bytes: &[u8]) -> Result<&FileHeader64<LE>, String> {
         ET_DYN => Ok(header),
         _ => Err("it is not a shared object".to_owned()),
     }
-}
-
-/// A program header that the dynamic loader follows.
-#[derive(Debug)]
-pub(super) struct Segment {
-    /// Where it is in the file, and lies in it.
-    pub(super) file: Range<u64>,
-    /// Where it is in memory.
-    pub(super) memory: Range<u64>,
-}
-
-/// What is mapped, and where the dynamic loader reads what else it has to do.
-#[derive(Debug, Default)]
-pub(super) struct Segments {
-    pub(super) loads: Vec<Segment>,
-    pub(super) dynamics: Vec<Segment>,
 }
 
 fn segments(bytes: &[u8], header: &FileHeader64<LE>) -> Result<Segments, String> {

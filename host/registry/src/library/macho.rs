@@ -1,6 +1,6 @@
 //! Load commands, sections and symbols of a Mach-O dynamic library.
 
-use super::{
+use super::format::{
     Checked, Format, MOST_EXPORTS, check_machine, damaged, foreign, name, need, only, range,
 };
 use crate::diagnostic::clean;

@@ -3,7 +3,7 @@
 //! TLS callbacks are to it what constructors are to ELF: Rust's own library has one, and all of that runs when the file is
 //! mapped, after its hash, pin and signature were looked at.
 
-use super::{
+use super::format::{
     Checked, Format, MOST_EXPORTS, check_machine, damaged, foreign, name, need, only, range,
 };
 use object::{

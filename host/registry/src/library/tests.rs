@@ -4,6 +4,7 @@ mod refusals;
 
 use super::{
     Library,
+    format::name,
     samples::{Command, Links, elf, macho, meta, pe, universal},
 };
 use crate::{identity, target::Target};
@@ -320,18 +321,12 @@ fn the_metadata_has_to_be_in_one_section_of_the_file() {
 
 #[test]
 fn names_end_at_their_zero_and_never_beyond_the_table() {
-    assert_eq!(
-        super::name(b"\0libc.so.6\0libm", 1),
-        Ok("libc.so.6".to_owned())
-    );
+    assert_eq!(name(b"\0libc.so.6\0libm", 1), Ok("libc.so.6".to_owned()));
     let out = Err("a name in it is out of bounds".to_owned());
-    assert_eq!(
-        (super::name(b"ab", 7), super::name(b"ab", u64::MAX)),
-        (out.clone(), out)
-    );
+    assert_eq!((name(b"ab", 7), name(b"ab", u64::MAX)), (out.clone(), out));
     let endless = Err("a name in it does not end".to_owned());
-    assert_eq!(super::name(b"\0libc.so.6\0libm", 11), endless);
-    assert_eq!(super::name(&[b'a'; 1 << 20], 0), endless);
+    assert_eq!(name(b"\0libc.so.6\0libm", 11), endless);
+    assert_eq!(name(&[b'a'; 1 << 20], 0), endless);
 }
 
 /// `pack!` cannot take the names from a constant.
