@@ -2,7 +2,10 @@
 //!
 //! Every number of a request counts as hostile. Arithmetic is checked in 128 bits, so nothing wraps.
 
-use super::{Expression, FIELDS, Field, LIMITS, Node, Op, Tensor};
+use super::{
+    Expression, Field, Node, Op, Tensor,
+    language::{FIELDS, LIMITS},
+};
 use nx_vulkan_abi::{AttrKind, DeviceInfo, Request, TensorDesc};
 
 impl Expression {

@@ -1,6 +1,9 @@
 //! How expressions are written: a parser by precedence, which takes any text and stops at the first mistake.
 
-use super::{Expression, Field, LIMITS, Language, Mistake, Names, Node, Op, PACK, RULE, Tensor};
+use super::{
+    Expression, Field, Mistake, Names, Node, Op, Tensor,
+    language::{LIMITS, Language, PACK, RULE, SUM},
+};
 use crate::diagnostic::did_you_mean;
 use std::ops::Range;
 
@@ -8,7 +11,6 @@ use std::ops::Range;
 const MAX_DEPTH: usize = 48;
 
 const COMPARISON: u8 = 3;
-pub(super) const SUM: u8 = 4;
 
 /// Binary operators with their precedence; the higher binds tighter. A prefix of another comes after it.
 const OPERATORS: &[(&str, Op, u8)] = &[
@@ -27,12 +29,21 @@ const OPERATORS: &[(&str, Op, u8)] = &[
     ("%", Op::Remainder, 5),
 ];
 
-/// The tree of an expression in `pack.toml`.
-pub(super) fn parse(text: &str, names: &Names) -> Result<Node, Mistake> {
-    let mut parser = Parser::new(text, &PACK, names)?;
-    let root = parser.inner()?;
-    parser.end("an operator or the end")?;
-    Ok(root)
+impl Expression {
+    /// Parses `text`; any text gives an expression or a mistake.
+    ///
+    /// # Errors
+    /// The first mistake, with its place.
+    pub fn parse(text: &str) -> Result<Expression, Mistake> {
+        Expression::parse_with(text, &Names::new())
+    }
+
+    pub(crate) fn parse_with(text: &str, names: &Names) -> Result<Expression, Mistake> {
+        let mut parser = Parser::new(text, &PACK, names)?;
+        let root = parser.inner()?;
+        parser.end("an operator or the end")?;
+        Ok(Expression::new(text, root))
+    }
 }
 
 /// A comparison as `registry.toml` has it.
