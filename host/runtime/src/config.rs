@@ -1,6 +1,5 @@
 //! How a runtime is opened: which device, which packs, where caches lie.
 
-use crate::device::DeviceChoice;
 use nx_vulkan_registry::{
     self as registry, FromEnvironment, PACKS_VARIABLE, REGISTRY_VARIABLE, private::Rule,
 };
@@ -44,6 +43,34 @@ pub struct Config {
     pub memory: MemoryBudget,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
+}
+
+/// Which device to open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum DeviceChoice {
+    /// The first of [`crate::device::list`]: discrete, then integrated, virtual, CPU.
+    #[default]
+    Auto,
+    /// By its position in [`crate::device::list`].
+    Index(usize),
+    /// By a part of its name, case-insensitive.
+    Name(String),
+    /// By its UUID in hexadecimal, with or without dashes.
+    Uuid(String),
+}
+
+impl DeviceChoice {
+    /// Reads an index, a UUID of 32 hexadecimal digits, or a part of a name.
+    pub fn parse(text: &str) -> DeviceChoice {
+        let digits = text.replace('-', "");
+        if let Ok(index) = text.parse() {
+            DeviceChoice::Index(index)
+        } else if digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            DeviceChoice::Uuid(digits)
+        } else {
+            DeviceChoice::Name(text.to_owned())
+        }
+    }
 }
 
 /// How much memory a runtime may take from the driver: for tensors, uploads and reading back together.
@@ -238,20 +265,6 @@ fn own_executable() -> Option<PathBuf> {
         path.file_stem()
             .is_some_and(|name| name == "nxv" || name == "nxv-child")
     })
-}
-
-impl DeviceChoice {
-    /// Reads an index, a UUID of 32 hexadecimal digits, or a part of a name.
-    pub fn parse(text: &str) -> DeviceChoice {
-        let digits = text.replace('-', "");
-        if let Ok(index) = text.parse() {
-            DeviceChoice::Index(index)
-        } else if digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            DeviceChoice::Uuid(digits)
-        } else {
-            DeviceChoice::Name(text.to_owned())
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The end of the process: nothing of ours is inside a driver or a compiler while their exit handlers run, and what
 //! hangs in one of them does not keep the process from ending.
 
-use crate::{Error, Kind, queue::Stream};
+use crate::{Error, Kind};
 use std::{
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError, Weak,
@@ -20,8 +20,15 @@ static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// A device was lost: its work may never end.
 static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 // Locks of the standard library, which need nothing of a thread: an exit handler runs when much of it is gone.
-static STREAMS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<Weak<dyn Stop>>> = Mutex::new(Vec::new());
 static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+/// Work that goes on in the background.
+pub(crate) trait Stop: Send + Sync {
+    /// Stops everything because the process ends; false when something is still under way at `deadline`. Without `ask` the
+    /// driver must not be called any more, and what was not seen done counts as under way.
+    fn stop(&self, deadline: Instant, ask: bool) -> bool;
+}
 
 /// Lives while a thread is inside a driver or a compiler.
 #[derive(Debug)]
@@ -74,7 +81,7 @@ pub(crate) fn error() -> Error {
 
 /// Has the end of the process stop `stream`. The handler that was registered last runs first, and drivers register theirs
 /// when they are loaded: so this is done for every device that opens.
-pub(crate) fn stop_at_exit(stream: Weak<Stream>) {
+pub(crate) fn stop_at_exit(stream: Weak<dyn Stop>) {
     let mut streams = lock(&STREAMS);
     streams.retain(|weak| weak.strong_count() > 0);
     streams.push(stream);
@@ -130,7 +137,7 @@ fn stop_all(ask: bool) -> bool {
     let streams: Vec<_> = lock(&STREAMS).iter().filter_map(Weak::upgrade).collect();
     let mut threads = lock(&THREADS);
     let stopped = !CUT_SHORT.load(Ordering::SeqCst)
-        && streams.iter().all(|stream| stream.end(deadline, ask))
+        && streams.iter().all(|stream| stream.stop(deadline, ask))
         && until(deadline, || INSIDE.load(Ordering::SeqCst) == 0)
         && until(deadline, || threads.iter().all(JoinHandle::is_finished));
     // Dropped here, a last handle would go through the driver again.

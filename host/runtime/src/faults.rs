@@ -1,7 +1,7 @@
 //! What only the device sees of an op on integers: that an operand has no result. It sets a word, which whoever reads a
 //! result that depends on it looks at.
 
-use crate::{Error, Request, Result, Tensor, memory::Buffer, queue::Stream};
+use crate::{Error, Request, Result, memory::Buffer, queue::Stream};
 use nx_vulkan_ops::{find, partial::Partial};
 use nx_vulkan_registry::request::Operand;
 use std::sync::{Arc, atomic::Ordering};
@@ -74,14 +74,14 @@ impl Word {
 pub(crate) struct Faults(Option<Arc<[Arc<Word>]>>);
 
 impl Faults {
-    /// Those of a result of `inputs`, whose own op sets `own`.
-    pub(crate) fn of(inputs: &[&Tensor], own: Option<&Arc<Word>>, completed: u64) -> Faults {
+    /// Those of a result of operands with `inputs`, whose own op sets `own`.
+    pub(crate) fn of<'a>(
+        inputs: impl Iterator<Item = &'a Faults>,
+        own: Option<&'a Arc<Word>>,
+        completed: u64,
+    ) -> Faults {
         let mut words: Vec<Arc<Word>> = Vec::new();
-        for word in inputs
-            .iter()
-            .flat_map(|input| input.faults.words())
-            .chain(own)
-        {
+        for word in inputs.flat_map(Faults::words).chain(own) {
             let is_over = word.is_settled(completed) && !word.is_set();
             if !is_over && !words.iter().any(|known| Arc::ptr_eq(known, word)) {
                 words.push(word.clone());
@@ -94,9 +94,9 @@ impl Faults {
         self.0.is_none()
     }
 
-    /// The word that an op of `inputs` sets instead of one of its own, when they carry many.
-    pub(crate) fn shared(inputs: &[&Tensor]) -> Option<Arc<Word>> {
-        let mut lists = inputs.iter().map(|input| input.faults.words());
+    /// The word that an op of operands with `inputs` sets instead of one of its own, when they carry many.
+    pub(crate) fn shared<'a>(inputs: impl Iterator<Item = &'a Faults>) -> Option<Arc<Word>> {
+        let mut lists = inputs.map(Faults::words);
         let full = lists.find(|words| words.len() >= OPEN)?;
         full.last().cloned()
     }

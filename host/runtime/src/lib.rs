@@ -31,8 +31,8 @@ mod spirv;
 pub mod stderr;
 pub mod tensor;
 
-pub use config::{Config, MemoryBudget};
-pub use device::{Device, DeviceChoice};
+pub use config::{Config, DeviceChoice, MemoryBudget};
+pub use device::Device;
 pub use explain::Explanation;
 pub use inspect::Shader;
 pub use memory::{BudgetStats, Stats};

@@ -1,10 +1,9 @@
 //! What a device can do, and what of it is enabled.
 
-use super::kind;
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
 use vulkano::device::{
     DeviceExtensions, DeviceFeatures, DeviceProperties,
-    physical::{PhysicalDevice, SubgroupFeatures},
+    physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
 };
 
 /// What is known of an open device.
@@ -57,6 +56,17 @@ impl Facts {
             name: name.into(),
             ..self.info
         }
+    }
+}
+
+/// `(name, VkPhysicalDeviceType, order of preference)`.
+pub(super) fn kind(device: &PhysicalDevice) -> (&'static str, u32, u32) {
+    match device.properties().device_type {
+        PhysicalDeviceType::DiscreteGpu => ("discrete", 2, 0),
+        PhysicalDeviceType::IntegratedGpu => ("integrated", 1, 1),
+        PhysicalDeviceType::VirtualGpu => ("virtual", 3, 2),
+        PhysicalDeviceType::Cpu => ("cpu", 4, 3),
+        _ => ("other", 0, 4),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The Vulkan instance, with the validation layers on request.
 
-use super::no_device;
-use crate::{Result, stderr};
+use crate::{Error, Kind, Result, stderr};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use vulkano::{
@@ -69,6 +68,10 @@ pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
         },
     )
     .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+}
+
+pub(super) fn no_device(message: String) -> Error {
+    Error::new(Kind::NoDevice, message)
 }
 
 fn messenger() -> DebugUtilsMessengerCreateInfo {

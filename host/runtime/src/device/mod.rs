@@ -4,10 +4,11 @@ mod facts;
 mod instance;
 mod lost;
 
-use crate::{Error, Kind, Result, exit};
-use facts::{Facts, features, wanted};
+pub use crate::config::DeviceChoice;
+use crate::{Result, exit};
+use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
-use instance::{INSTALL, instance};
+use instance::{INSTALL, instance, no_device};
 use nx_vulkan_abi::DeviceInfo;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
@@ -15,24 +16,10 @@ use vulkano::{
     Version, VulkanObject,
     device::{
         Device as VkDevice, DeviceCreateInfo, Queue, QueueCreateInfo, QueueFlags,
-        physical::{PhysicalDevice, PhysicalDeviceType},
+        physical::PhysicalDevice,
     },
     instance::Instance,
 };
-
-/// Which device to open.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub enum DeviceChoice {
-    /// The first of [`list`]: discrete, then integrated, virtual, CPU.
-    #[default]
-    Auto,
-    /// By its position in [`list`].
-    Index(usize),
-    /// By a part of its name, case-insensitive.
-    Name(String),
-    /// By its UUID in hexadecimal, with or without dashes.
-    Uuid(String),
-}
 
 /// One device of the machine.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -167,10 +154,6 @@ impl Device {
     }
 }
 
-fn no_device(message: String) -> Error {
-    Error::new(Kind::NoDevice, message)
-}
-
 fn enumerate(instance: &Arc<Instance>) -> Result<Vec<Arc<PhysicalDevice>>> {
     let mut all: Vec<_> = instance
         .enumerate_physical_devices()
@@ -187,17 +170,6 @@ fn enumerate(instance: &Arc<Instance>) -> Result<Vec<Arc<PhysicalDevice>>> {
         )));
     }
     Ok(all)
-}
-
-/// `(name, VkPhysicalDeviceType, order of preference)`.
-fn kind(device: &PhysicalDevice) -> (&'static str, u32, u32) {
-    match device.properties().device_type {
-        PhysicalDeviceType::DiscreteGpu => ("discrete", 2, 0),
-        PhysicalDeviceType::IntegratedGpu => ("integrated", 1, 1),
-        PhysicalDeviceType::VirtualGpu => ("virtual", 3, 2),
-        PhysicalDeviceType::Cpu => ("cpu", 4, 3),
-        _ => ("other", 0, 4),
-    }
 }
 
 fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {

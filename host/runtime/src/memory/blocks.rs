@@ -1,13 +1,29 @@
 //! What a pool has: its slabs, the ranges of them that are free, and the blocks that were freed.
 
-use super::{ROTATION, SMALL, Stats, slab::RawSlab};
+use super::slab::RawSlab;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
+/// Blocks up to this size are reused in turns of [`ROTATION`].
+const SMALL: u64 = 64 << 10;
+const ROTATION: usize = 16;
 /// Bytes of freed blocks beyond which one that the device still uses is taken where an idle one is asked for.
 const MOST_BUSY: u64 = 1 << 30;
+
+/// Memory of a pool, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Stats {
+    /// Taken from the driver.
+    pub allocated: u64,
+    /// In live buffers.
+    pub in_use: u64,
+    /// Highest `in_use` so far.
+    pub peak: u64,
+    /// Number of live buffers.
+    pub buffers: u64,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct State {

@@ -1,6 +1,6 @@
 //! The budget: how much memory all pools together may take, so that an error comes before the system runs out.
 
-use super::{Use, system};
+use super::system;
 use crate::{config::MemoryBudget, device::Device};
 use ash::vk;
 use std::sync::{
@@ -13,6 +13,32 @@ use vulkano::VulkanObject;
 const OF_DEVICE: u16 = 900;
 /// Of the memory that it shares with everybody else.
 const OF_SYSTEM: u16 = 750;
+
+/// What the host does with a pool's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Tensors.
+    Tensors,
+    /// Tensors that everybody who asks for the same value shares. No buffer that anything writes lies in their slabs.
+    Literals,
+    /// Reading results back.
+    Readback,
+    /// Writing data that tensors' memory cannot take directly.
+    Upload,
+}
+
+impl Use {
+    const COUNT: usize = 4;
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Use::Tensors => "tensors",
+            Use::Literals => "literals",
+            Use::Readback => "reading back",
+            Use::Upload => "uploading",
+        }
+    }
+}
 
 /// What a device's pools may take and have taken, in bytes.
 #[derive(Debug)]

@@ -1,13 +1,16 @@
 //! How a pool gets more memory from the driver, and why it does not.
 
-use super::{Pool, Use, budget, slab::RawSlab};
+use super::{
+    Pool, TOO_LARGE,
+    budget::{self, Use},
+    slab::RawSlab,
+};
 use crate::{Error, Kind, Result};
 
 const FIRST_SLAB: u64 = 64 << 20;
 /// The slabs of literals, which are few and small.
 const LITERAL_SLAB: u64 = 1 << 20;
 const LARGEST_SLAB: u64 = 1 << 30;
-pub(super) const TOO_LARGE: &str = "it is more than one allocation may have";
 
 /// Why a slab was not made.
 #[derive(Debug)]

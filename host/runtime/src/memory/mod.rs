@@ -11,10 +11,10 @@ mod system;
 
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
+pub use blocks::Stats;
 use blocks::{Free, State};
-pub(crate) use budget::Budget;
 pub use budget::BudgetStats;
-use growth::TOO_LARGE;
+pub(crate) use budget::{Budget, Use};
 use parking_lot::Mutex;
 use slab::RawSlab;
 use std::sync::{
@@ -24,37 +24,9 @@ use std::sync::{
 
 /// Every block starts at a multiple of this many bytes, which no device's offset alignment exceeds.
 pub(crate) const ALIGN: u64 = 256;
-/// Blocks up to this size are reused in turns of [`ROTATION`].
-const SMALL: u64 = 64 << 10;
-const ROTATION: usize = 16;
 /// Blocks above this size are multiples of it, so that they waste little.
 const LARGE: u64 = 2 << 20;
-
-/// What the host does with a pool's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// Tensors.
-    Tensors,
-    /// Tensors that everybody who asks for the same value shares. No buffer that anything writes lies in their slabs.
-    Literals,
-    /// Reading results back.
-    Readback,
-    /// Writing data that tensors' memory cannot take directly.
-    Upload,
-}
-
-impl Use {
-    const COUNT: usize = 4;
-
-    fn name(self) -> &'static str {
-        match self {
-            Use::Tensors => "tensors",
-            Use::Literals => "literals",
-            Use::Readback => "reading back",
-            Use::Upload => "uploading",
-        }
-    }
-}
+const TOO_LARGE: &str = "it is more than one allocation may have";
 
 /// That a call needs [`Patience::Waits`].
 pub(crate) fn would_wait() -> Error {
@@ -85,19 +57,6 @@ pub(crate) struct Pool {
     /// Held by the one who asks the driver for more.
     growing: Mutex<()>,
     state: Mutex<State>,
-}
-
-/// Memory of a pool, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Stats {
-    /// Taken from the driver.
-    pub allocated: u64,
-    /// In live buffers.
-    pub in_use: u64,
-    /// Highest `in_use` so far.
-    pub peak: u64,
-    /// Number of live buffers.
-    pub buffers: u64,
 }
 
 /// A range of device memory. Dropping it gives the range back to its pool.

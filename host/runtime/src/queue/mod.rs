@@ -149,7 +149,7 @@ impl Stream {
         }
         let stream = Arc::new(stream);
         Timer::start(&stream)?;
-        exit::stop_at_exit(Arc::downgrade(&stream));
+        exit::stop_at_exit(Arc::<Stream>::downgrade(&stream));
         Ok(stream)
     }
 

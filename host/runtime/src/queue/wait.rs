@@ -2,7 +2,10 @@
 //! process ends.
 
 use super::Stream;
-use crate::{Result, exit};
+use crate::{
+    Result,
+    exit::{self, Stop},
+};
 use ash::vk;
 use std::{
     sync::atomic::Ordering,
@@ -153,10 +156,10 @@ impl Stream {
             self.look()?;
         }
     }
+}
 
-    /// Stops everything because the process ends; false when something is still under way at `deadline`. Without `ask` the
-    /// driver must not be called any more, and what was not seen done counts as under way.
-    pub(crate) fn end(&self, deadline: Instant, ask: bool) -> bool {
+impl Stop for Stream {
+    fn stop(&self, deadline: Instant, ask: bool) -> bool {
         let idle = || {
             let submitted = self.open.try_lock().map(|open| open.submitted);
             submitted.is_some_and(|last| {

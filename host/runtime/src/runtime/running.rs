@@ -82,13 +82,12 @@ impl Runtime {
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<Tensor>>>()?;
-        let word = compiled
-            .site
-            .as_ref()
-            .map(|site| match Faults::shared(inputs) {
+        let word = compiled.site.as_ref().map(|site| {
+            match Faults::shared(inputs.iter().map(|t| &t.faults)) {
                 Some(word) => Ok(word),
                 None => self.fault_word(site, patience),
-            });
+            }
+        });
         let word = word.transpose()?;
         let scratch = compiled
             .scratch
@@ -128,7 +127,11 @@ impl Runtime {
         if own.is_none() && inputs.iter().all(|input| input.faults.is_empty()) {
             return;
         }
-        let faults = Faults::of(inputs, own, self.stream.completed_hint());
+        let faults = Faults::of(
+            inputs.iter().map(|t| &t.faults),
+            own,
+            self.stream.completed_hint(),
+        );
         for result in results {
             result.faults = faults.clone();
         }
