@@ -4,7 +4,7 @@ use crate::{
     Error, Kind, Result,
     builder::Builder,
     driver_cache,
-    pipeline::PipelineSpec,
+    pipeline::spec::PipelineSpec,
     plan::{self, MAX_BINDINGS, Sizes},
     shader::{self, Shaders},
     spirv::{Module, Origin},

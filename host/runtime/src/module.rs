@@ -5,7 +5,7 @@ use crate::{
     Error, Kind, Result, Tensor,
     device::Device,
     memory,
-    pipeline::{Pipeline, PipelineSpec, Pipelines},
+    pipeline::{Pipeline, Pipelines, spec::PipelineSpec},
     plan::MAX_BINDINGS,
     queue::{Step, StepArg},
     spirv::{self, Origin},

@@ -2,40 +2,16 @@
 
 mod build;
 mod layout;
+pub(crate) mod spec;
 
-use crate::{
-    Result,
-    builder::Builder,
-    device::Device,
-    driver_cache::DriverCache,
-    exit,
-    spirv::{Module, Origin},
-};
+use crate::{Result, builder::Builder, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
+pub(crate) use build::Pipeline;
 use layout::Layout;
-use nx_vulkan_registry::cache::Cache;
+use nx_vulkan_registry::{Origin, cache::Cache};
 use parking_lot::{Mutex, MutexGuard};
-use sha2::{Digest, Sha256};
+use spec::PipelineSpec;
 use std::{collections::HashMap, sync::Arc};
-
-/// A compute pipeline and its layout.
-#[derive(Debug)]
-pub(crate) struct Pipeline {
-    device: Arc<Device>,
-    pipeline: vk::Pipeline,
-    layout: Layout,
-}
-
-/// What makes a pipeline.
-#[derive(Debug, Clone)]
-pub(crate) struct PipelineSpec<'a> {
-    pub(crate) module: &'a Arc<Module>,
-    pub(crate) bindings: u32,
-    pub(crate) push_bytes: u32,
-    pub(crate) subgroup_size: u32,
-    /// `(constant id, value)`, sorted by id.
-    pub(crate) constants: &'a [(u32, u32)],
-}
 
 /// Stack on which drivers compile: they recurse as deep as a shader nests, and schedulers of a VM have little.
 pub(crate) const STACK: usize = 64 << 20;
@@ -243,56 +219,6 @@ impl Pipelines {
         let layout = Layout::new(&self.device, bindings, push_bytes)?;
         state.layouts.insert((bindings, push_bytes), layout);
         Ok(layout)
-    }
-}
-
-impl PipelineSpec<'_> {
-    /// Everything that makes the pipeline.
-    pub(crate) fn key(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for value in [self.bindings, self.push_bytes, self.subgroup_size] {
-            hash.update(value.to_le_bytes());
-        }
-        for (id, value) in self.constants {
-            hash.update(id.to_le_bytes());
-            hash.update(value.to_le_bytes());
-        }
-        hash.update((self.constants.len() as u64).to_le_bytes());
-        hash.update([u8::from(self.module.origin().is_bounded())]);
-        for word in self.module.words().iter() {
-            hash.update(word.to_le_bytes());
-        }
-        hash.finalize().into()
-    }
-}
-
-impl Pipeline {
-    pub(crate) fn handle(&self) -> vk::Pipeline {
-        self.pipeline
-    }
-
-    pub(crate) fn layout(&self) -> vk::PipelineLayout {
-        self.layout.pipeline
-    }
-
-    pub(crate) fn template(&self) -> vk::DescriptorUpdateTemplate {
-        self.layout.template
-    }
-}
-
-impl Drop for Pipeline {
-    fn drop(&mut self) {
-        let Some(_inside) = self.device.enter_to_destroy() else {
-            return;
-        };
-        // SAFETY: `Pipelines` keeps every pipeline until the commands that use it are done.
-        unsafe {
-            (self.device.vk.fns().v1_0.destroy_pipeline)(
-                self.device.handle(),
-                self.pipeline,
-                std::ptr::null(),
-            );
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a builder and its child say to each other, as bytes: frames with their length in front, little-endian.
 
-use super::Built;
-use crate::pipeline::PipelineSpec;
+use crate::pipeline::spec::PipelineSpec;
 use std::io::{self, Read, Write};
+
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Longest frame that is read.
 const MAX_FRAME: u32 = 256 << 20;
@@ -41,6 +42,13 @@ pub(super) enum Reply {
     Refused(String),
     /// It could not be tried.
     Trouble(String),
+}
+
+/// What is left of a pipeline that was made in a child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// What the driver keeps of it, as `vkGetPipelineCacheData` gives it.
+    pub(crate) cache: Vec<u8>,
 }
 
 impl From<&PipelineSpec<'_>> for Spec {

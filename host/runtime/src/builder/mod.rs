@@ -10,12 +10,13 @@ mod serve;
 mod worker;
 
 pub use serve::serve;
+pub use worker::VERB;
 
-use crate::{Error, Kind, Result, device::Device, pipeline::PipelineSpec};
-use message::{Job, Reply};
+use crate::{Error, Kind, Result, device::Device, pipeline::spec::PipelineSpec};
+use message::{Built, Job, Reply};
 use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache};
 use parking_lot::{Condvar, Mutex};
-use passed::Passed;
+use passed::{MAX_REMEMBERED, Passed};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -28,11 +29,6 @@ use std::{
 };
 use worker::{Ended, Limits, Worker};
 
-/// The verb of the child.
-pub const VERB: &str = "build-server";
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// Children that work at the same time; further jobs wait for their turn.
 const MAX_WORKERS: usize = 2;
 
@@ -44,16 +40,6 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// How long a shader that did not finish is not tried again: the machine may have been busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Shaders that are remembered before that starts anew.
-const MAX_REMEMBERED: usize = 65_536;
-
-/// What is left of a pipeline that was made in a child.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Built {
-    /// What the driver keeps of it, as `vkGetPipelineCacheData` gives it.
-    pub(crate) cache: Vec<u8>,
-}
 
 /// Compiles and builds in child processes. Safe to use from any number of threads; each waits for its own answer.
 #[derive(Debug, Default)]

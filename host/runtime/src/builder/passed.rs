@@ -1,12 +1,15 @@
 //! Which shaders were built in a child without harm, in memory and noted in the cache folder.
 
-use super::{MAX_REMEMBERED, VERSION};
+use super::message::VERSION;
 use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
 use parking_lot::Mutex;
 use std::{collections::HashSet, sync::Arc};
 
 /// Folder, in the cache folder, of the notes.
 const NOTES: &str = "built";
+
+/// Shaders that are remembered before that starts anew.
+pub(super) const MAX_REMEMBERED: usize = 65_536;
 
 /// The keys of what passed.
 #[derive(Debug, Default)]

@@ -1,19 +1,18 @@
 //! The child of a builder: it compiles and builds what it is asked, one job after another, until its parent is gone.
 
-use super::{
-    Built,
-    message::{self, Job, Reply, Spec},
-};
+use super::message::{self, Built, Job, Reply, Spec, VERSION};
 use crate::{
-    Config, Error, Kind, Result,
-    device::{Device, DeviceChoice},
+    Error, Kind, Result,
+    config::{Config, DeviceChoice},
+    device::Device,
     memory::{Budget, Patience, Pool, Use},
-    pipeline::{PipelineSpec, Pipelines},
+    pipeline::{Pipelines, spec::PipelineSpec},
     queue::{Quiet, Step, StepArg, Stream},
     shader,
-    spirv::{Module, Origin},
+    spirv::Module,
 };
 use nx_vulkan_registry::{
+    Origin,
     cache::Cache,
     child::{self, Limits},
 };
@@ -49,7 +48,7 @@ pub fn serve(seconds: u32) -> io::Result<()> {
         memory: None,
     });
     let mut parent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let hello = Reply::Hello(super::VERSION.to_owned());
+    let hello = Reply::Hello(VERSION.to_owned());
     message::write_frame(&mut parent, &hello)?;
     // Its tables are made by the first compilation, which waits for this one if it comes early.
     thread::spawn(|| shader::glslang_compile("#version 450\nvoid main() {}\n"));

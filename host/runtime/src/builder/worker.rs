@@ -1,6 +1,6 @@
 //! One child of a builder, as its parent sees it: started, asked, watched while it works, and judged when it ends.
 
-use super::message::{self, Job, Reply};
+use super::message::{self, Job, Reply, VERSION};
 use nx_vulkan_registry::{
     self as registry,
     child::{self, Output},
@@ -14,6 +14,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
+
+/// The verb of the child.
+pub const VERB: &str = "build-server";
 
 /// How often a child that works is looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -88,7 +91,7 @@ impl Worker {
         };
         let mut command = Command::new(program);
         command
-            .arg(super::VERB)
+            .arg(VERB)
             .arg(limits.time.as_secs().saturating_add(1).to_string())
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| wanted(name)))
@@ -145,12 +148,11 @@ impl Worker {
         if !self.is_greeted {
             let hello = self.receive(&watch);
             match hello {
-                Ok(Reply::Hello(version)) if version == super::VERSION => self.is_greeted = true,
+                Ok(Reply::Hello(version)) if version == VERSION => self.is_greeted = true,
                 Ok(Reply::Hello(version)) => {
                     let version = registry::clean(&version, 40);
-                    let own = super::VERSION;
                     return Err(Ended::Unusable(format!(
-                        "is nxv-child {version}, this host is {own}"
+                        "is nxv-child {version}, this host is {VERSION}"
                     )));
                 }
                 Ok(_) => return Err(Ended::Unusable("does not say what it is".to_owned())),

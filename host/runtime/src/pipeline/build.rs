@@ -1,7 +1,7 @@
-//! Building a pipeline: the driver's compiler at work, on a thread of its own. It may take long, wait for whatever the
-//! device runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
+//! A pipeline, built by the driver's compiler on a thread of its own. That may take long, wait for whatever the device
+//! runs just now, or hang; who asked stops waiting for it when the device is lost or the process ends.
 
-use super::{Layout, Pipeline, PipelineSpec};
+use super::{layout::Layout, spec::PipelineSpec};
 use crate::{Error, Kind, Result, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
 use std::{
@@ -15,6 +15,45 @@ use std::{
 
 /// How often whoever waits looks around.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A compute pipeline and its layout.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    device: Arc<Device>,
+    pipeline: vk::Pipeline,
+    layout: Layout,
+}
+
+impl Pipeline {
+    pub(crate) fn handle(&self) -> vk::Pipeline {
+        self.pipeline
+    }
+
+    pub(crate) fn layout(&self) -> vk::PipelineLayout {
+        self.layout.pipeline
+    }
+
+    pub(crate) fn template(&self) -> vk::DescriptorUpdateTemplate {
+        self.layout.template
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        let Some(_inside) = self.device.enter_to_destroy() else {
+            return;
+        };
+        // SAFETY: `Pipelines` keeps every pipeline until the commands that use it are done.
+        unsafe {
+            (self.device.vk.fns().v1_0.destroy_pipeline)(
+                self.device.handle(),
+                self.pipeline,
+                std::ptr::null(),
+            );
+        }
+    }
+}
+
 /// Makes a pipeline.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use crate::{
     device::Device,
     faults::Site,
     memory::Buffer,
-    pipeline::{PipelineSpec, Pipelines},
+    pipeline::{Pipelines, spec::PipelineSpec},
     queue::{Counts, Step, StepArg},
     shader::Shaders,
     spirv::Module,
