@@ -5,12 +5,12 @@ use crate::{
     builder::Builder,
     driver_cache,
     pipeline::spec::PipelineSpec,
-    plan::{self, MAX_BINDINGS, Sizes},
+    plan::{self, Sizes},
     shader::{self, Shaders},
-    spirv::{Module, Origin},
+    spirv::Module,
 };
-use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant};
-use nx_vulkan_registry::{Glsl as Source, cache::Cache};
+use nx_vulkan_abi::{DeviceInfo, Plan, ShaderVariant, plan::MAX_BINDINGS};
+use nx_vulkan_registry::{Glsl as Source, Origin, cache::Cache};
 use std::{
     path::PathBuf,
     sync::{Arc, LazyLock},

@@ -6,10 +6,11 @@ use crate::{
     device::Device,
     memory,
     pipeline::{Pipeline, Pipelines, spec::PipelineSpec},
-    plan::MAX_BINDINGS,
     queue::{Step, StepArg},
-    spirv::{self, Origin},
+    spirv,
 };
+use nx_vulkan_abi::plan::MAX_BINDINGS;
+use nx_vulkan_registry::Origin;
 use parking_lot::Mutex;
 use std::{
     any::Any,

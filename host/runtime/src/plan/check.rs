@@ -1,6 +1,10 @@
 //! The numbers of a plan against its buffers, its shaders and the device.
 
-use super::{CheckedStep, NEWER, Sizes, Source, counts, invalid, slot_name};
+use super::{
+    refusal::{NEWER, invalid},
+    source::Source,
+    step::CheckedStep,
+};
 use crate::{
     Error, Kind, Result, checked, faults,
     queue::StepArg,
@@ -10,6 +14,16 @@ use nx_vulkan_abi::{
     Access, BufArg, DeviceInfo, Dispatch, Features, Plan, ShaderVariant, Slot,
     plan::{MAX_BINDINGS, MAX_PARAMS, MAX_SCRATCH, MAX_STEPS},
 };
+
+/// Bytes that each step has in the host's own scratch buffer for its workgroup counts.
+pub(super) const COUNT_BYTES: u64 = 256;
+
+/// Byte sizes of the buffers that a plan may touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes<'a> {
+    pub(crate) inputs: &'a [u64],
+    pub(crate) outputs: &'a [u64],
+}
 
 pub(super) struct Check<'a> {
     plan: &'a Plan,
@@ -30,7 +44,7 @@ impl<'a> Check<'a> {
         let mut scratch = plan.scratch.to_vec();
         let reads_counts = |step: &Dispatch| step.args.iter().any(|arg| arg.spare != 0);
         if plan.steps.iter().any(reads_counts) {
-            scratch.push(counts::BYTES * plan.steps.len() as u64);
+            scratch.push(COUNT_BYTES * plan.steps.len() as u64);
         }
         Check {
             plan,
@@ -336,5 +350,14 @@ impl<'a> Check<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn slot_name(slot: Slot) -> &'static str {
+    match slot {
+        Slot::INPUT => "input",
+        Slot::OUTPUT => "output",
+        Slot::SCRATCH => "scratch buffer",
+        _ => "params",
     }
 }

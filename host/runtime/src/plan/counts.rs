@@ -1,6 +1,10 @@
 //! Numbers that are known when a plan runs: workgroup counts that a shader writes, words that count repetitions.
 
-use super::{CheckedStep, NEWER, check::Check, invalid};
+use super::{
+    check::{COUNT_BYTES, Check},
+    refusal::{NEWER, invalid},
+    step::CheckedStep,
+};
 use crate::{
     Result,
     queue::{Counts, StepArg},
@@ -8,9 +12,6 @@ use crate::{
 };
 use nx_vulkan_abi::Dispatch;
 use std::sync::Arc;
-
-/// Bytes that each step has in the host's own scratch buffer for its workgroup counts.
-pub(super) const BYTES: u64 = 256;
 
 impl Check<'_> {
     /// The argument that holds the workgroup counts which a step wants, if one does.
@@ -33,7 +34,7 @@ impl Check<'_> {
         let tensors = self.sizes.inputs.len() + self.sizes.outputs.len();
         Counts {
             buffer: tensors + self.scratch.len() - 1,
-            offset: BYTES * place as u64,
+            offset: COUNT_BYTES * place as u64,
         }
     }
 

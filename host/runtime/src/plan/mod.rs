@@ -2,29 +2,30 @@
 
 mod check;
 mod counts;
+mod refusal;
 mod repeat;
 mod source;
+mod step;
 
 use crate::{
-    Error, Kind, Result, checked,
+    Error, Result, checked,
     checked::Watched,
     device::Device,
     faults::Site,
     memory::Buffer,
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::{Counts, Step, StepArg},
+    queue::Step,
     shader::Shaders,
     spirv::Module,
 };
 use check::Check;
-pub(crate) use nx_vulkan_abi::plan::MAX_BINDINGS;
-use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant, Slot};
+pub(crate) use check::Sizes;
+use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant};
+pub(crate) use refusal::NEWER;
+use refusal::invalid;
 pub(crate) use source::{Files, Source, counts, header};
 use std::sync::Arc;
-
-/// Why a spare field that is not zero is refused: what it means is unknown here, and ignoring it may be wrong.
-pub(crate) const NEWER: &str =
-    "it sets a field that this ABI has no meaning for; the pack needs a newer host";
+pub(crate) use step::CheckedStep;
 
 /// A plan with its pipelines made.
 #[derive(Debug)]
@@ -37,13 +38,6 @@ pub(crate) struct Compiled {
     pub(crate) watched: Option<Watched>,
     /// What a word after all other buffers tells of, where a shader may set one.
     pub(crate) site: Option<Arc<Site>>,
-}
-
-/// Byte sizes of the buffers that a plan may touch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sizes<'a> {
-    pub(crate) inputs: &'a [u64],
-    pub(crate) outputs: &'a [u64],
 }
 
 /// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines. Buffers are numbered inputs,
@@ -82,7 +76,7 @@ pub(crate) fn compile(
             constants: &step.constants,
         });
         steps.push(Step {
-            pipeline: pipeline.map_err(|e| e.context(step.file(plan)))?,
+            pipeline: pipeline.map_err(|e| e.context(file(&step, plan)))?,
             groups: step.groups,
             counts: step.counts,
             args: step.args,
@@ -102,6 +96,11 @@ pub(crate) fn compile(
     Ok((compiled, plan.params.to_vec()))
 }
 
+fn file<'a>(step: &CheckedStep, plan: &'a Plan) -> &'a str {
+    let shader = step.shader.and_then(|shader| plan.shaders.get(shader));
+    shader.map_or(source::COUNTS, |variant| variant.file.as_str())
+}
+
 /// Where the modules of a plan come from.
 pub(crate) struct Modules<'a> {
     /// Shader of that number.
@@ -119,36 +118,6 @@ pub(crate) struct CheckedPlan {
     scratch: Vec<u64>,
     /// By the number of a shader its files, where it reports in checked mode.
     watched: Vec<Vec<checked::File>>,
-}
-
-/// A dispatch whose every number is in bounds.
-#[derive(Debug, Clone)]
-pub(crate) struct CheckedStep {
-    /// Index into the plan's steps.
-    place: usize,
-    /// Index into the plan's shaders; `None` for the host's, which bounds the counts of the step that follows.
-    shader: Option<usize>,
-    pub(crate) module: Arc<Module>,
-    subgroup_size: u32,
-    /// Specialization constants, by id.
-    pub(crate) constants: Vec<(u32, u32)>,
-    /// Workgroup counts, or the most that `counts` may be.
-    pub(crate) groups: [u32; 3],
-    counts: Option<Counts>,
-    pub(crate) args: Vec<StepArg>,
-    push: Vec<u8>,
-    /// Byte of the push constants where a word grows with each repetition, and by how much.
-    counter: Option<(usize, u32)>,
-    barrier: bool,
-    /// Whether it may set the word of faults.
-    reports: bool,
-}
-
-impl CheckedStep {
-    fn file<'a>(&self, plan: &'a Plan) -> &'a str {
-        let shader = self.shader.and_then(|shader| plan.shaders.get(shader));
-        shader.map_or(source::COUNTS, |variant| variant.file.as_str())
-    }
 }
 
 /// Checks `plan` against the buffers, the device and what its kernel declares to need. Makes nothing.
@@ -221,19 +190,6 @@ pub(crate) fn check(
         scratch: check.scratch,
         watched: watched.collect(),
     })
-}
-
-fn slot_name(slot: Slot) -> &'static str {
-    match slot {
-        Slot::INPUT => "input",
-        Slot::OUTPUT => "output",
-        Slot::SCRATCH => "scratch buffer",
-        _ => "params",
-    }
-}
-
-fn invalid(what: String) -> Error {
-    Error::new(Kind::Pack, format!("the plan is invalid: {what}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Steps that repeat: which they are, and the dispatches that they stand for.
 
-use super::{CheckedStep, invalid};
+use super::{refusal::invalid, step::CheckedStep};
 use crate::{Result, queue::StepArg};
 use nx_vulkan_abi::{Plan, plan::MAX_DISPATCHES};
 use std::ops::Range;

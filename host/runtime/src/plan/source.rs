@@ -1,6 +1,6 @@
 //! The shaders of a plan: SPIR-V of its pack, or GLSL with the headers of the ABI, compiled.
 
-use super::invalid;
+use super::refusal::invalid;
 use crate::{
     Result, checked, faults,
     shader::{Shaders, Variant},

@@ -1,4 +1,5 @@
 use super::{repeat::depends, *};
+use crate::queue::StepArg;
 use nx_vulkan_abi::{BufArg, Dispatch};
 use nx_vulkan_registry::{Glsl, Origin};
 

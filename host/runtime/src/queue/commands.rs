@@ -1,8 +1,9 @@
 //! The commands a queue records: dispatches, copies, fills and barriers.
 
-use super::{Open, Step, Stream, mark};
+use super::{DEVICE_STAGES, Open, Stream, mark, step::Step};
 use crate::{Result, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
+use nx_vulkan_abi::plan::MAX_BINDINGS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a transfer's barrier has to order the past before.
@@ -13,10 +14,6 @@ enum Before {
     /// Only the transfer, which is for the host to read.
     Host,
 }
-
-pub(super) const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
-    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
-);
 
 impl Stream {
     /// Records a copy of `len` bytes. With `to_host` the host may read the copy once it is done; its barriers are then
@@ -129,7 +126,7 @@ impl Stream {
     ) {
         let fns = self.device.vk.fns();
         let layout = step.pipeline.layout();
-        let mut infos = [vk::DescriptorBufferInfo::default(); crate::plan::MAX_BINDINGS];
+        let mut infos = [vk::DescriptorBufferInfo::default(); MAX_BINDINGS];
         for (info, arg) in infos.iter_mut().zip(&step.args) {
             let buffer = buffers[arg.buffer];
             let (handle, start) = buffer.location();

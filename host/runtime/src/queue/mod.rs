@@ -4,6 +4,7 @@
 //! one it holds, so "done up to n" is one counter. A buffer remembers the numbers of its last read and write,
 //! and a barrier is recorded only where an op depends on something since the last one.
 
+mod background;
 mod commands;
 mod progress;
 mod step;
@@ -15,7 +16,7 @@ mod wait;
 use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
 use parking_lot::{Mutex, MutexGuard};
-use progress::Clock;
+use progress::{BATCH, Clock};
 use std::{
     collections::VecDeque,
     sync::{
@@ -29,11 +30,13 @@ pub(crate) use timer::Quiet;
 use timer::Timer;
 use vulkano::VulkanObject;
 
-/// Commands after which an open command buffer is submitted, unless the last ones took long.
-const BATCH: u32 = 64;
 /// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
 /// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.
 const IDLE: Duration = Duration::from_micros(30);
+
+const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
 
 /// The queue of one device. Safe to use from any number of threads.
 #[derive(Debug)]
@@ -148,7 +151,7 @@ impl Stream {
             )?;
         }
         let stream = Arc::new(stream);
-        Timer::start(&stream)?;
+        stream.start_timer()?;
         exit::stop_at_exit(Arc::<Stream>::downgrade(&stream));
         Ok(stream)
     }
@@ -284,7 +287,7 @@ impl Stream {
         };
         let fns = self.device.vk.fns();
         if self.host_reads || std::mem::take(&mut open.reports) {
-            self.barrier_to_host(command_buffer, commands::DEVICE_STAGES);
+            self.barrier_to_host(command_buffer, DEVICE_STAGES);
         }
         // SAFETY: the command buffer is in the recording state.
         let code = unsafe { (fns.v1_0.end_command_buffer)(command_buffer) };

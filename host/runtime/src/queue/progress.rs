@@ -1,12 +1,9 @@
 //! Whether the device makes progress: what tells a long queue from a lost device, and long commands from short ones.
 
-use super::{BATCH, Stream};
-use crate::Result;
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
+/// Commands after which an open command buffer is submitted, unless the last ones took long.
+pub(super) const BATCH: u32 = 64;
 /// How long a batch of commands should take at most, where they can be told to take long.
 const LONG: Duration = Duration::from_secs(1);
 /// No more than this passes between two looks: a process that was stopped does not hold it against the device.
@@ -18,11 +15,11 @@ pub(super) struct Clock {
     looked: Instant,
     done: u64,
     /// Commands of the batch that runs; 0 when none does.
-    running: u64,
+    pub(super) running: u64,
     /// For how long it has been seen to run. Never more than it has run.
     seen: Duration,
     /// Commands that fit into a batch.
-    batch: u32,
+    pub(super) batch: u32,
 }
 
 impl Clock {
@@ -37,7 +34,7 @@ impl Clock {
     }
 
     /// Notes a look: `done` is the number up to which all commands are done, `running` how many the batch has that is not.
-    fn note(&mut self, now: Instant, done: u64, running: u64) {
+    pub(super) fn note(&mut self, now: Instant, done: u64, running: u64) {
         let passed = now.saturating_duration_since(self.looked).min(LONGEST_LOOK);
         self.looked = now;
         if running > 0 && self.running > 0 && done == self.done {
@@ -53,7 +50,7 @@ impl Clock {
     }
 
     /// How long the batch that runs may take, where it has taken longer.
-    fn overdue(&self, timeout: Duration) -> Option<Duration> {
+    pub(super) fn overdue(&self, timeout: Duration) -> Option<Duration> {
         // The timeline moves once per batch, and each of its commands may take so long.
         let commands = u32::try_from(self.running).unwrap_or(u32::MAX);
         let allowed = timeout.saturating_mul(commands);
@@ -65,36 +62,6 @@ impl Clock {
 fn fitting(commands: u64, took: Duration) -> u32 {
     let fits = (LONG.as_nanos() * u128::from(commands)).checked_div(took.as_nanos());
     fits.map_or(BATCH, |fits| fits.clamp(1, BATCH.into()) as u32)
-}
-
-impl Stream {
-    /// Looks whether the device makes progress. To be called now and then while it works.
-    ///
-    /// # Errors
-    /// [`crate::Kind::DeviceLost`], also when a command takes longer than the timeout.
-    pub(super) fn look(&self) -> Result<()> {
-        let done = self.completed()?;
-        let mut clock = self.clock.lock();
-        let running = match self.open.try_lock() {
-            Some(open) => open.unfinished(done).next().map_or(0, |last| last - done),
-            // Whoever holds it may be stuck inside the driver.
-            None => clock.running,
-        };
-        clock.note(Instant::now(), done, running);
-        self.batch.store(clock.batch, Ordering::Relaxed);
-        if let Some(allowed) = clock.overdue(self.timeout) {
-            let commands = match clock.running {
-                1 => "a command".to_owned(),
-                several => format!("a batch of {several} commands"),
-            };
-            self.device.mark_lost(format!(
-                "{commands} did not finish within {} s",
-                allowed.as_secs_f32()
-            ));
-            return Err(self.device.lost_error());
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

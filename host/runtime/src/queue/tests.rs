@@ -8,9 +8,8 @@ use crate::{
     module::{Binding, Launch, Module},
     pipeline::Pipelines,
     shader::Shaders,
-    spirv::Origin,
 };
-use nx_vulkan_registry::{Glsl, cache::Cache};
+use nx_vulkan_registry::{Glsl, Origin, cache::Cache};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
