@@ -4,20 +4,16 @@ mod ask;
 
 use crate::{
     Error, Kind, Request, Result,
-    device::Device,
-    failures::Failures,
-    measured::Measured,
     memory::Buffer,
-    pipeline::Pipelines,
     plan::Compiled,
-    shader::Shaders,
     tensor::{Tensor, operands},
 };
 use ask::Pass;
+pub(crate) use ask::Planner;
 use nx_vulkan_abi::InputAs;
 use nx_vulkan_ops::{kernels, request::Shapes};
 use nx_vulkan_registry::{
-    Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, Table, request::Operand,
+    Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, request::Operand,
 };
 use std::sync::{
     Arc,
@@ -75,17 +71,6 @@ pub(crate) enum Picked {
         name: String,
     },
     Host,
-}
-
-/// Everything needed to plan.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Planner<'a> {
-    pub(crate) table: &'a Table,
-    pub(crate) device: &'a Device,
-    pub(crate) shaders: &'a Shaders,
-    pub(crate) pipelines: &'a Pipelines,
-    pub(crate) measured: &'a Measured,
-    pub(crate) failures: &'a Failures,
 }
 
 impl Route {

@@ -4,17 +4,12 @@
 mod tests;
 mod text;
 
-use crate::{
-    Error, Kind, Result, bounds,
-    builder::Builder,
-    checked,
-    spirv::{Module, Origin},
-};
+use crate::{Error, Kind, Result, bounds, builder::Builder, checked, spirv::Module};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
 };
-use nx_vulkan_registry::{Glsl, cache::Cache, hex, private::Folder};
+use nx_vulkan_registry::{Glsl, Origin, cache::Cache, hex, private::Folder};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{

@@ -2,11 +2,10 @@
 
 mod edits;
 mod event;
-mod watch;
+pub(crate) mod watch;
 
 pub(crate) use edits::edits;
 pub use event::{Event, EventKind};
-pub(crate) use watch::Watch;
 
 use nx_vulkan_registry::{LoadedPack, Options};
 use parking_lot::Mutex;

@@ -43,6 +43,14 @@ pub(crate) enum Patience {
     Waits,
 }
 
+/// What was done without patience; `None` where it needs some.
+pub(crate) fn now<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == Kind::WouldWait => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Memory of one Vulkan memory type.
 #[derive(Debug)]
 pub(crate) struct Pool {

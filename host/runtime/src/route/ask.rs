@@ -1,20 +1,35 @@
 //! Asking one kernel: its reply, the form in which it wants its inputs, and its plan made ready.
 
-use super::Planner;
 use crate::{
     Error, Kind, Request,
+    device::Device,
+    failures::Failures,
     faults::Site,
+    measured::Measured,
+    pipeline::Pipelines,
     plan::{self, Compiled, Files, Sizes},
+    shader::Shaders,
 };
 use nx_vulkan_abi as abi;
 use nx_vulkan_abi::InputAs;
 use nx_vulkan_registry::{
-    KernelEntry,
+    KernelEntry, Table,
     request::{Operand, with_abi},
 };
 
 /// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
 const MAX_ASKED_RANK: usize = 16;
+
+/// Everything needed to plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planner<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) device: &'a Device,
+    pub(crate) shaders: &'a Shaders,
+    pub(crate) pipelines: &'a Pipelines,
+    pub(crate) measured: &'a Measured,
+    pub(crate) failures: &'a Failures,
+}
 
 enum Answered {
     Plan(abi::Plan),

@@ -11,6 +11,7 @@ mod running;
 mod stats;
 mod tensors;
 mod transfer;
+mod watching;
 
 use crate::{
     Error, Kind, Request, Result, Spec,
@@ -19,15 +20,15 @@ use crate::{
     device::Device,
     explain::{self, Explanation},
     failures::Failures,
-    live::{Live, Watch},
+    live::{Live, watch::Watch},
     measured::Measured,
-    memory::{Budget, Patience, Pool, Use, would_wait},
-    module::Module,
+    memory::{Budget, Patience, Pool, Use, now, would_wait},
+    module::{Module, Stamp},
     pipeline::Pipelines,
     queue::{Quiet, Stream},
     route::Route,
     shader::Shaders,
-    tensor::{Tensor, byte_len},
+    tensor::Tensor,
 };
 pub use forced::{Forced, Rival};
 use key::with_key;
@@ -44,7 +45,6 @@ use std::{
     sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
-use transfer::now;
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;
@@ -72,7 +72,7 @@ pub struct Runtime {
     shaders: Shaders,
     builder: Arc<Builder>,
     // Modules hold pipelines.
-    module_files: Mutex<HashMap<PathBuf, (modules::Stamp, Arc<Module>)>>,
+    module_files: Mutex<HashMap<PathBuf, (Stamp, Arc<Module>)>>,
     module_texts: Mutex<HashMap<[u8; 32], Arc<Module>>>,
     pipelines: Pipelines,
     cache: Arc<Cache>,
@@ -177,13 +177,7 @@ impl Runtime {
             .live
             .remember(&table.packs, table.dev().keep_versions);
         if config.watch && !table.dev().watch.is_empty() {
-            let watch = Watch::start(&runtime).map_err(|error| {
-                Error::new(
-                    Kind::Io,
-                    format!("the watcher could not be started: {error}"),
-                )
-            })?;
-            drop(runtime.watch.set(watch));
+            runtime.start_watch()?;
         }
         Ok(runtime)
     }

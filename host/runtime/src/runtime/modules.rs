@@ -4,16 +4,14 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     memory::{Buffer, Patience},
-    module::{Binding, Launch, Module},
-    plan,
-    spirv::{self, Origin},
+    module::{Binding, Launch, Module, Stamp},
+    plan, spirv,
 };
-use nx_vulkan_registry::{Glsl, hex};
+use nx_vulkan_registry::{Glsl, Origin, hex};
 use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
 };
 
 /// The folder of compiled shaders that callers get the path of, in the cache folder.
@@ -21,24 +19,6 @@ const SYNTHESIS: &str = "synthesis";
 
 /// Modules kept before that cache starts anew.
 const MAX_MODULES: usize = 1_024;
-
-/// What tells whether a file is still the one that was read: length and time of its last change, and on Unix its inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    len: u64,
-    modified: SystemTime,
-    inode: u64,
-}
-
-/// Clocks of file systems tick in steps of up to this long.
-const TICK: Duration = Duration::from_millis(20);
-
-impl Stamp {
-    /// Whether a change from now on would get another time.
-    fn is_settled(&self) -> bool {
-        self.modified.elapsed().is_ok_and(|age| age > TICK)
-    }
-}
 
 impl Runtime {
     /// The module in a SPIR-V file, read again when the file has changed.
@@ -48,7 +28,7 @@ impl Runtime {
     /// the device lacks.
     pub fn module_at(&self, path: &Path) -> Result<Arc<Module>> {
         self.device.usable()?;
-        let stamp = stamp(path);
+        let stamp = Stamp::of(path);
         if let Some(stamp) = stamp
             && let Some((known, module)) = self.module_files.lock().get(path)
             && *known == stamp
@@ -195,17 +175,4 @@ impl Runtime {
         let find = |name: &str| (name == NAME).then_some(own).or_else(|| plan::header(name));
         self.shaders.compile(NAME, &[], &find)
     }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = std::fs::metadata(path).ok()?;
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&meta);
-    #[cfg(not(unix))]
-    let inode = 0;
-    Some(Stamp {
-        len: meta.len(),
-        modified: meta.modified().ok()?,
-        inode,
-    })
 }

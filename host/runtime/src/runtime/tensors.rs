@@ -1,10 +1,10 @@
 //! New tensors: of given elements, of one value, and of the elements of others.
 
-use super::{Runtime, byte_len, transfer::now};
+use super::Runtime;
 use crate::{
     Error, Kind, Request, Result,
-    memory::Patience,
-    tensor::{Tensor, checked_elements},
+    memory::{Patience, now},
+    tensor::{Tensor, byte_len, checked_elements},
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::show_shape;

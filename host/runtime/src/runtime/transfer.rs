@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
-    memory::{Buffer, Patience, would_wait},
+    memory::{Buffer, Patience, now, would_wait},
     tensor::byte_len,
 };
 use ash::vk::Handle;
@@ -271,14 +271,6 @@ impl Runtime {
             append(&mut bytes, &staging, 0, piece)?;
         }
         Ok(bytes)
-    }
-}
-
-/// What was done without patience; `None` where it needs some.
-pub(super) fn now<T>(result: Result<T>) -> Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == Kind::WouldWait => Ok(None),
-        result => result.map(Some),
     }
 }
 

@@ -5,7 +5,6 @@
 //! write is known exactly.
 
 use super::{
-    Origin,
     allowed::{
         self, BINDING, BUILT_IN, FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM,
         WORKGROUP, storage_class,
@@ -16,6 +15,7 @@ use super::{
     opcode,
     types::{Kind, Types},
 };
+use nx_vulkan_registry::Origin;
 
 #[derive(Debug)]
 pub(super) struct Variable {

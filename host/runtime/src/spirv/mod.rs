@@ -22,7 +22,7 @@ use constants::{Constants, Values};
 use control::Control;
 use extent::Extents;
 use nx_vulkan_abi::Features;
-pub(crate) use nx_vulkan_registry::Origin;
+use nx_vulkan_registry::Origin;
 use scan::Scan;
 use std::sync::Arc;
 use types::{Kind, Types};

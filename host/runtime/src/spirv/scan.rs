@@ -4,7 +4,6 @@ mod body;
 mod declaration;
 
 use super::{
-    Origin,
     constants::Constants,
     control::Control,
     decorations::Decorations,
@@ -14,6 +13,7 @@ use super::{
     types::{Kind, Types},
 };
 use nx_vulkan_abi::Features;
+use nx_vulkan_registry::Origin;
 
 const MAGIC: u32 = 0x0723_0203;
 /// Words in front of the instructions.

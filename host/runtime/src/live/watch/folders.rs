@@ -1,6 +1,9 @@
 //! The folders that the system watches for us.
 
-use super::{MAX_DEPTH, POLL, Shared, below, packs_without_code, within};
+use super::{
+    Shared,
+    files::{MAX_DEPTH, below, packs_without_code, within},
+};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use nx_vulkan_registry::Places;
 use std::{
@@ -8,10 +11,14 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
+/// How often folders are looked through where the system tells nothing.
+pub(crate) const POLL: Duration = Duration::from_secs(1);
+
 /// What is watched, and whether that works.
-pub(super) struct Folders {
+pub(crate) struct Folders {
     shared: Arc<Shared>,
     watcher: Option<RecommendedWatcher>,
     /// Device and inode of each, since a folder may be deleted and made again.
@@ -21,7 +28,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    pub(super) fn new(shared: &Arc<Shared>) -> Folders {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Folders {
         Folders {
             shared: shared.clone(),
             watcher: None,
@@ -32,12 +39,12 @@ impl Folders {
     }
 
     /// Whether changes are only found by looking now and then.
-    pub(super) fn polls(&self) -> bool {
+    pub(crate) fn polls(&self) -> bool {
         self.polling
     }
 
     /// Watches what the table names; what cannot be watched is told once and looked at now and then.
-    pub(super) fn follow(&mut self, places: &Places, poll: u64) -> Option<String> {
+    pub(crate) fn follow(&mut self, places: &Places, poll: u64) -> Option<String> {
         if poll > 0 {
             self.watcher = None;
             self.watched.clear();
