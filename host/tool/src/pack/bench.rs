@@ -1,6 +1,6 @@
 //! `nxv pack bench`: the kernels of one pack against every other kernel of the same ops.
 
-use super::path;
+use super::file::path;
 use crate::{
     contest::{self, Entry},
     global::Global,

@@ -1,6 +1,6 @@
 //! `nxv pack check`: each group of checks in a process of its own, so that a crash is a finding and not the end.
 
-use super::path;
+use super::file::path;
 use crate::{
     global::Global,
     output::{Answer, Outcome, json},

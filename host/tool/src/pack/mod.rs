@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod file;
 mod new;
 mod pin;
 mod quarantine;
@@ -9,10 +10,7 @@ mod sign;
 mod test;
 mod watch;
 
-use crate::{output::Problem, verbs::verbs};
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use nx_vulkan_host::Error;
-use std::path::PathBuf;
+use crate::verbs::verbs;
 
 verbs! {
     /// Write, check, test, measure, pin and sign a kernel pack.
@@ -30,15 +28,4 @@ verbs! {
         Quarantine(quarantine::List),
         Release(quarantine::Release),
     }
-}
-
-/// Reads a path and makes it absolute, so that it can be named in a registry that lies elsewhere.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(std::path::absolute)
-}
-
-/// A failure to read or write `path`.
-fn trouble(path: &std::path::Path, error: &std::io::Error) -> Problem {
-    let text = format!("{}: {error}", path.display());
-    Problem::Failure(Error::new(nx_vulkan_host::Kind::Io, text))
 }

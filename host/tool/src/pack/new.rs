@@ -1,6 +1,6 @@
 //! `nxv pack new`: a crate to start from. What it writes builds, and passes `nxv pack check` and `nxv pack test`.
 
-use super::trouble;
+use super::file::trouble;
 use crate::{
     global::Global,
     output::{Answer, Outcome, Problem},

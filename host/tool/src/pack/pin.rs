@@ -1,6 +1,6 @@
 //! `nxv pack pin`: the registry entry that lets exactly this file in.
 
-use super::{path, trouble};
+use super::file::{path, trouble};
 use crate::{
     global::Global,
     output::{Answer, Outcome, Problem},

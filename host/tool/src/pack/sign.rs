@@ -1,6 +1,6 @@
 //! `nxv pack keygen` and `nxv pack sign`: minisign signatures whose trusted comment names what is signed.
 
-use super::{path, trouble};
+use super::file::{path, trouble};
 use crate::{
     global::Global,
     output::{Answer, Outcome, Problem},

@@ -1,6 +1,6 @@
 //! `nxv pack test`: the conformance sweep with the kernels of one pack.
 
-use super::path;
+use super::file::path;
 use crate::{
     global::Global,
     output::{Answer, Outcome, Problem, json},

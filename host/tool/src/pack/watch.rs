@@ -1,6 +1,6 @@
 //! `nxv pack watch`: what was reloaded, what the kernels cost now, and what they cost before.
 
-use super::path;
+use super::file::path;
 use crate::{
     contest,
     global::Global,
