@@ -1,11 +1,10 @@
 //! Devices: one runtime per physical device, opened on first use and kept for the life of the VM.
 
 use crate::{
-    later::later,
+    later::{SHORT, later},
     maps::{DeviceMap, RuntimeStatsMap},
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
-    tensor::SHORT,
     terms::List,
 };
 use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};

@@ -11,7 +11,12 @@ use rustler::{
 use std::{
     ffi::{CStr, c_int},
     panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
 };
+
+/// Waiting for at most this long, a call stays on the scheduler it came from: changing to a dirty one and back costs
+/// about a tenth of it.
+pub(crate) const SHORT: Duration = Duration::from_micros(50);
 
 /// What is left of a call. It is given the terms that were kept for it.
 type Rest = Box<dyn for<'a> FnOnce(Env<'a>, &[Term<'a>]) -> Term<'a> + Send>;

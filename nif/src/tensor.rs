@@ -2,7 +2,7 @@
 
 use crate::{
     device::DeviceRef,
-    later::later,
+    later::{SHORT, later},
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
@@ -12,12 +12,9 @@ use nx_vulkan_host::{Runtime, Tensor};
 use parking_lot::Mutex;
 use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
-use std::{ffi::CStr, sync::Arc, time::Duration};
+use std::{ffi::CStr, sync::Arc};
 
-/// Waiting for at most this long, a call stays on the scheduler it came from: changing to a dirty one and back costs
-/// about a tenth of it.
-pub(crate) const SHORT: Duration = Duration::from_micros(50);
-/// Bytes read at most in such a call.
+/// Bytes read at most in a call that stays on its scheduler.
 const MOST_AT_ONCE: u64 = 64 << 10;
 /// Bytes written at most in such a call: copying more holds a scheduler for too long.
 const MOST_UPLOADED: usize = 1 << 20;
