@@ -4,12 +4,15 @@
 //! process.
 
 mod hostile;
+mod options;
 mod plans;
+mod report;
 mod shaders;
 
-use nx_vulkan_host::{Config, Error, Kind, Result, Runtime};
+use nx_vulkan_host::Result;
 use nx_vulkan_registry as registry;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+pub use options::Options;
+pub use report::{Finding, Report, SHOWN};
 
 /// A group of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,45 +35,6 @@ pub const GROUPS: [(&str, Group); 4] = [
     ("shaders", Group::Shaders),
 ];
 
-/// What to check.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The pack's file.
-    pub file: PathBuf,
-    /// A configuration that loads this pack and no other.
-    pub config: Config,
-    /// Seed of the requests.
-    pub seed: u64,
-    /// Called with what is about to be looked at.
-    pub progress: fn(&str),
-}
-
-/// Something an author should know.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Finding {
-    /// Whether a host would refuse the pack or a plan for it, or the pack would be wrong.
-    pub error: bool,
-    /// Where: a kernel with its request, a shader, the file.
-    pub at: String,
-    /// What is wrong.
-    pub what: String,
-}
-
-/// What a group found.
-#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub struct Report {
-    /// What was looked at, and how much of it.
-    pub counts: BTreeMap<String, u64>,
-    /// What is wrong, at most [`SHOWN`] of one kind.
-    pub findings: Vec<Finding>,
-}
-
-/// Findings about one kernel or shader that are spelled out.
-pub const SHOWN: usize = 5;
-
-/// Characters of a finding.
-const LONGEST: usize = 1000;
-
 /// Symbol of the root module, the only one a pack exports.
 const ROOT: &str = "_1as_0lib_1header_0root_bmodule_bloader";
 
@@ -87,42 +51,6 @@ pub fn run(group: Group, options: &Options) -> Result<Report> {
         Group::Shaders => shaders::check(options, &mut report)?,
     }
     Ok(report)
-}
-
-impl Report {
-    fn count(&mut self, what: &str, by: u64) {
-        *self.counts.entry(what.to_owned()).or_default() += by;
-    }
-
-    fn error(&mut self, at: impl Into<String>, what: impl Into<String>) {
-        self.add(true, at.into(), what.into());
-    }
-
-    fn warning(&mut self, at: impl Into<String>, what: impl Into<String>) {
-        self.add(false, at.into(), what.into());
-    }
-
-    /// Keeps a finding; of many about the same place the first few.
-    fn add(&mut self, error: bool, at: String, what: String) {
-        // Both may repeat what the pack says.
-        let (at, what) = (clean(&at), clean(&what));
-        let place = at.split(' ').next().unwrap_or_default();
-        let same = self
-            .findings
-            .iter()
-            .filter(|f| f.at.split(' ').next() == Some(place));
-        if same.count() < SHOWN {
-            self.findings.push(Finding { error, at, what });
-        } else {
-            self.count("findings left out", 1);
-        }
-    }
-}
-
-/// A text without control characters and of a length to read.
-fn clean(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(visible).take(LONGEST).collect()
 }
 
 fn file(options: &Options, report: &mut Report) {
@@ -191,21 +119,4 @@ fn load(options: &Options, report: &mut Report) {
 /// Threads of this process, where the system says.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.count())
-}
-
-/// A runtime with the pack, and the pack's place in its table.
-fn open(options: &Options) -> Result<(Arc<Runtime>, usize)> {
-    let sha256 = registry::sha256_of(&options.file)?;
-    let runtime = Runtime::open(&options.config)?;
-    let table = runtime.table();
-    match table.packs.iter().position(|pack| pack.sha256 == sha256) {
-        Some(place) => Ok((runtime, place)),
-        None => {
-            let why: Vec<String> = table.rejected.iter().map(ToString::to_string).collect();
-            Err(Error::new(
-                Kind::Pack,
-                format!("the pack does not load: {}", why.join("; ")),
-            ))
-        }
-    }
 }

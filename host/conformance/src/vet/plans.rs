@@ -1,6 +1,6 @@
 //! Answers of `plan`: to requests that keep the contract, to odd ones and to hostile ones, again and from many threads.
 
-use super::{Options, Report, hostile};
+use super::{hostile, options::Options, report::Report};
 use crate::sweep;
 use nx_vulkan_abi::{DType, DTypeSet, Fault, Outcome, Reply};
 use nx_vulkan_host::Runtime;
@@ -23,13 +23,13 @@ const TURN: usize = 8;
 
 pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     (options.progress)("loading");
-    let (mut runtime, pack) = super::open(options)?;
+    let (mut runtime, pack) = options.open()?;
     let kernels = runtime.table().packs[pack].kernels.len();
     let mut slowest = Duration::ZERO;
     for kernel in 0..kernels {
         if kernel % TURN == TURN - 1 {
             drop(runtime);
-            (runtime, _) = super::open(options)?;
+            (runtime, _) = options.open()?;
         }
         let table = runtime.table();
         (options.progress)(&table.packs[pack].kernels[kernel].id);

@@ -1,6 +1,6 @@
 //! The shaders of a pack's plans: each variant is compiled, validated and compared with what plans say of it.
 
-use super::{Options, Report};
+use super::{options::Options, report::Report};
 use crate::sweep;
 use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
 use nx_vulkan_host::{Result, Runtime, Shader};
@@ -21,7 +21,7 @@ const REQUESTS: usize = 24;
 const VALIDATED: usize = 300;
 
 pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
-    let (runtime, place) = super::open(options)?;
+    let (runtime, place) = options.open()?;
     let table = runtime.table();
     let pack = &table.packs[place];
     let mut seen = Seen {
