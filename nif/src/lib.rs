@@ -13,6 +13,7 @@ mod live;
 mod logger;
 mod maps;
 mod module;
+mod notes;
 mod pin;
 mod reply;
 mod resource;

@@ -2,8 +2,8 @@
 
 use crate::{
     device::DeviceRef,
-    logger,
     maps::{EventMap, PackVersionMap},
+    notes::notes,
     reply::{self, Failure},
     resource::ResourceArc,
     terms::List,
@@ -12,9 +12,8 @@ use nx_vulkan_host::{Runtime, live::Event};
 use parking_lot::Mutex;
 use rustler::{Encoder, Env, LocalPid, OwnedEnv, Term};
 use std::sync::{
-    Arc, OnceLock, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering},
-    mpsc::{Sender, channel},
 };
 
 mod atoms {
@@ -28,44 +27,17 @@ pub(crate) struct Follower {
     listener: AtomicU64,
 }
 
-/// What the thread that sends is given to do.
-pub(crate) enum Note {
-    /// Tell a process what happened.
-    Event(Arc<Follower>, Event),
-    /// Tell whoever keeps the log that there are lines.
-    Log,
-}
-
-/// What goes to the thread that sends: schedulers must not.
-pub(crate) fn notes() -> Result<&'static Sender<Note>, Failure> {
-    static NOTES: OnceLock<Sender<Note>> = OnceLock::new();
-    if let Some(notes) = NOTES.get() {
-        return Ok(notes);
-    }
-    let (sender, notes) = channel::<Note>();
-    let thread = std::thread::Builder::new().name("nx_vulkan-events".to_owned());
-    let spawned = thread.spawn(move || {
-        for note in notes {
-            let Note::Event(follower, event) = note else {
-                logger::tell();
-                continue;
-            };
-            let sent = OwnedEnv::new().send_and_clear(&follower.pid, |env| {
-                (atoms::nx_vulkan_event(), EventMap::from(event)).encode(env)
-            });
-            if sent.is_err()
-                && let Some(runtime) = follower.runtime.upgrade()
-            {
-                runtime.forget_listener(follower.listener.load(Ordering::Acquire));
-            }
+impl Follower {
+    fn tell(&self, event: Event) {
+        let sent = OwnedEnv::new().send_and_clear(&self.pid, |env| {
+            (atoms::nx_vulkan_event(), EventMap::from(event)).encode(env)
+        });
+        if sent.is_err()
+            && let Some(runtime) = self.runtime.upgrade()
+        {
+            runtime.forget_listener(self.listener.load(Ordering::Acquire));
         }
-    });
-    spawned.map_err(|error| {
-        Failure::bad_input(format!(
-            "the thread that sends events could not be started: {error}"
-        ))
-    })?;
-    Ok(NOTES.get_or_init(|| sender))
+    }
 }
 
 /// Runtimes that a process follows already, by address: they live as long as the VM.
@@ -90,8 +62,8 @@ fn follow<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, pid: LocalPid) -> Te
             });
             let own = follower.clone();
             let number = device.runtime.listen(Box::new(move |event| {
-                // The thread lives as long as the VM.
-                drop(notes.send(Note::Event(own.clone(), event.clone())));
+                let (own, event) = (own.clone(), event.clone());
+                drop(notes.send(Box::new(move || own.tell(event))));
             }));
             follower.listener.store(number, Ordering::Release);
             atoms::ok().encode(env)

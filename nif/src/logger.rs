@@ -1,6 +1,6 @@
 //! The log: what the host and its packs say waits here until the process of `Nx.Vulkan.Events` fetches it for Logger.
 
-use crate::live::{Note, notes};
+use crate::notes::notes;
 use log::{Level, Log, Metadata, Record};
 use nx_vulkan_host::stderr::{self, Line};
 use parking_lot::Mutex;
@@ -46,7 +46,7 @@ impl Log for Waiting {
         if TOLD.swap(true, Ordering::AcqRel) {
             return;
         }
-        if !notes().is_ok_and(|notes| notes.send(Note::Log).is_ok()) {
+        if !notes().is_ok_and(|notes| notes.send(Box::new(tell)).is_ok()) {
             self.flush();
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn install() {
 }
 
 /// Tells the process that lines wait. Where there is none they go to standard error. Not for schedulers.
-pub(crate) fn tell() {
+fn tell() {
     let sent = events().is_some_and(|pid| {
         let sent = OwnedEnv::new().send_and_clear(&pid, |env| atoms::nx_vulkan_log().encode(env));
         sent.is_ok()
