@@ -28,7 +28,7 @@ pub struct Options {
 pub struct FromEnvironment {
     /// Folders searched before all others.
     pub packs: Vec<PathBuf>,
-    /// Takes the place of [`Options::store`].
+    /// Takes the place of [`field@Options::store`].
     pub store: Option<PathBuf>,
     /// Takes the place of [`Options::prober`].
     pub prober: Option<PathBuf>,
