@@ -21,8 +21,8 @@ if Code.ensure_loaded?(Nx) do
     # Bytes that one call of chain/6 gives back.
     @result 4_294_967_296
 
-    alias Nx.Vulkan.{Device, Error, NativeV}
-    alias Nx.Vulkan.Density.{Graph, Shader}
+    alias Nx.Vulkan.{Device, Error, Graph, NativeV}
+    alias Nx.Vulkan.Density.Shader
 
     @enforce_keys [:module, :glsl, :d, :type, :data, :scratch, :workgroup, :pace]
     defstruct @enforce_keys
@@ -88,7 +88,7 @@ if Code.ensure_loaded?(Nx) do
 
       type = validate!(fun, d, opts)
       {value, gradient} = trace(fun, d, type, opts)
-      graph = Graph.new(value, gradient)
+      graph = Graph.new([value, gradient])
       tensors = operands(graph, opts[:data])
       for {_, tensor} <- tensors, do: exact!(tensor, type)
       {sources, length} = sources(tensors)
@@ -266,12 +266,12 @@ if Code.ensure_loaded?(Nx) do
       given = if data, do: [data] |> Nx.Defn.Composite.flatten_list(), else: []
 
       parameters =
-        for {at, _} <- Enum.sort(graph.parameters),
+        for {at, _} <- Enum.sort(graph.inputs),
             at > 0,
             do: {{:parameter, at}, Enum.at(given, at - 1)}
 
       captured =
-        for {tensor, at} <- Enum.with_index(graph.captured), do: {{:captured, at}, tensor}
+        for {tensor, at} <- Enum.with_index(graph.captured), do: {{:tensor, at}, tensor}
 
       parameters ++ captured
     end

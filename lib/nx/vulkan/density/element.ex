@@ -3,7 +3,7 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc false
     # The element of a node at an index, as GLSL.
 
-    import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4]
+    import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4, unsupported: 1]
 
     alias Nx.Vulkan.Density.{Choice, Elementwise, Plan, Reduction, Statements, Value}
 
@@ -51,12 +51,13 @@ if Code.ensure_loaded?(Nx) do
         else: element(st, node, idx)
     end
 
-    defp element(st, %{op: :constant, args: [number]}, _), do: {{:const, number}, st}
+    defp element(st, %{op: :constant, attributes: [number: number]}, _),
+      do: {{:const, number}, st}
 
-    defp element(st, %{op: :parameter, args: [0]} = node, idx),
+    defp element(st, %{op: :parameter, attributes: [index: 0]} = node, idx),
       do: named(st, :float, "q(#{idx |> Value.flat(node.shape) |> Value.index()})", idx)
 
-    defp element(st, %{op: op, args: [at]} = node, idx) when op in [:parameter, :captured] do
+    defp element(st, %{op: op, attributes: [index: at]} = node, idx) do
       position = idx |> Value.flat(node.shape) |> Value.add(st.sources[{op, at}])
       {value, st} = named(st, :float, "data(#{Value.index(position)})", idx)
 
@@ -65,7 +66,7 @@ if Code.ensure_loaded?(Nx) do
         else: {value, st}
     end
 
-    defp element(st, %{op: :iota, args: [axis], shape: shape}, idx),
+    defp element(st, %{op: :iota, attributes: [axis: axis], shape: shape}, idx),
       do: {index_value(if(axis, do: Enum.at(idx, axis), else: Value.flat(idx, shape))), st}
 
     defp element(st, %{op: :eye}, idx) do
@@ -75,12 +76,12 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp element(st, %{op: :reshape, args: [t]} = node, idx) do
+    defp element(st, %{op: :reshape, operands: [t]} = node, idx) do
       inner = st.graph.nodes[t].shape
       at(st, t, Value.reshaped(idx, node.shape, inner))
     end
 
-    defp element(st, %{op: :squeeze, args: [t, axes]}, idx) do
+    defp element(st, %{op: :squeeze, operands: [t], attributes: [axes: axes]}, idx) do
       rank = length(st.graph.nodes[t].shape)
 
       {inner, []} =
@@ -93,31 +94,31 @@ if Code.ensure_loaded?(Nx) do
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :transpose, args: [t, axes]}, idx) do
+    defp element(st, %{op: :transpose, operands: [t], attributes: [axes: axes]}, idx) do
       inner = axes |> Enum.zip(idx) |> Enum.sort() |> Enum.map(&elem(&1, 1))
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :reverse, args: [t, axes], shape: shape}, idx) do
+    defp element(st, %{op: :reverse, operands: [t], attributes: [axes: axes]} = node, idx) do
       inner =
-        for {{i, extent}, axis} <- idx |> Enum.zip(shape) |> Enum.with_index() do
+        for {{i, extent}, axis} <- idx |> Enum.zip(node.shape) |> Enum.with_index() do
           if axis in axes, do: Value.subtract(extent - 1, i), else: i
         end
 
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :broadcast, args: [t, axes]}, idx) do
+    defp element(st, %{op: :broadcast, operands: [t], attributes: attributes}, idx) do
       inner =
-        for {extent, axis} <- Enum.zip(st.graph.nodes[t].shape, axes),
+        for {extent, axis} <- Enum.zip(st.graph.nodes[t].shape, attributes[:axes]),
             do: if(extent == 1, do: 0, else: Enum.at(idx, axis))
 
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :slice, args: [t, starts, lengths, strides]}, idx) do
-      extents = st.graph.nodes[t].shape
-      {starts, st} = starts(st, starts, extents, lengths)
+    defp element(st, %{op: :slice, operands: [t | _]} = node, idx) do
+      [starts: _, lengths: lengths, strides: strides] = node.attributes
+      {starts, st} = starts(st, node, st.graph.nodes[t].shape, lengths)
 
       inner =
         for {start, stride, i} <- Enum.zip([starts, strides, idx]),
@@ -126,14 +127,14 @@ if Code.ensure_loaded?(Nx) do
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :put_slice, args: [t, starts, slice], shape: shape}, idx) do
+    defp element(st, %{op: :put_slice, operands: [t, slice | _]} = node, idx) do
       lengths = st.graph.nodes[slice].shape
-      {starts, st} = starts(st, starts, shape, lengths)
+      {starts, st} = starts(st, node, node.shape, lengths)
       inner = for {i, start} <- Enum.zip(idx, starts), do: Value.subtract(i, start)
       Choice.within(st, inner, lengths, {:elem, slice}, {:elem, t, idx})
     end
 
-    defp element(st, %{op: :pad, args: [t, value, config]}, idx) do
+    defp element(st, %{op: :pad, operands: [t, value], attributes: [padding: config]}, idx) do
       extents = st.graph.nodes[t].shape
 
       inner =
@@ -144,7 +145,7 @@ if Code.ensure_loaded?(Nx) do
       Choice.padded(st, inner, extents, t, value)
     end
 
-    defp element(st, %{op: :concatenate, args: [list, axis]}, idx) do
+    defp element(st, %{op: :concatenate, operands: list, attributes: [axis: axis]}, idx) do
       extents = Enum.map(list, &Enum.at(st.graph.nodes[&1].shape, axis))
 
       Choice.choose(st, list, extents, Enum.at(idx, axis), fn i ->
@@ -152,12 +153,12 @@ if Code.ensure_loaded?(Nx) do
       end)
     end
 
-    defp element(st, %{op: :stack, args: [list, axis]}, idx) do
+    defp element(st, %{op: :stack, operands: list, attributes: [axis: axis]}, idx) do
       extents = Enum.map(list, fn _ -> 1 end)
       Choice.choose(st, list, extents, Enum.at(idx, axis), fn _ -> List.delete_at(idx, axis) end)
     end
 
-    defp element(st, %{op: :gather, args: [t, indices, axes]}, idx) do
+    defp element(st, %{op: :gather, operands: [t, indices], attributes: [axes: axes]}, idx) do
       %{shape: extents} = st.graph.nodes[t]
       %{shape: rows} = st.graph.nodes[indices]
       {at, rest} = Enum.split(idx, length(rows) - 1)
@@ -171,7 +172,7 @@ if Code.ensure_loaded?(Nx) do
       at(st, t, Value.placed(length(extents), Map.new(picked), rest))
     end
 
-    defp element(st, %{op: op, args: [condition, a, b]} = node, idx)
+    defp element(st, %{op: op, operands: [condition, a, b]} = node, idx)
          when op in [:select, :clip] do
       {[condition, a, b], st} = operands(st, [condition, a, b], idx)
       kind = kind(node)
@@ -191,7 +192,7 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp element(st, %{op: :as_type, args: [t]} = node, idx) do
+    defp element(st, %{op: :as_type, operands: [t]} = node, idx) do
       {value, st} = at(st, t, idx)
 
       case {kind(node), value} do
@@ -210,23 +211,25 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp element(st, %{args: [t]} = node, idx) do
+    defp element(st, %{operands: [t]} = node, idx) do
       {[value], st} = operands(st, [t], idx)
       Elementwise.unary(st, node, value)
     end
 
-    defp element(st, %{args: [a, b]} = node, idx) do
+    defp element(st, %{operands: [a, b]} = node, idx) do
       {[a, b], st} = operands(st, [a, b], idx)
       Elementwise.binary(st, node, a, b)
     end
 
-    defp starts(st, starts, extents, lengths) do
-      Enum.map_reduce(Enum.zip([starts, extents, lengths]), st, fn
+    defp element(_, node, _), do: unsupported(node)
+
+    defp starts(st, %{operands: operands, attributes: attributes}, extents, lengths) do
+      Enum.map_reduce(Enum.zip([attributes[:starts], extents, lengths]), st, fn
         {start, _, _}, st when is_integer(start) ->
           {start, st}
 
-        {start, extent, length}, st ->
-          {value, st} = at(st, start, [])
+        {{:operand, n}, extent, length}, st ->
+          {value, st} = at(st, Enum.at(operands, n), [])
           {value |> Value.to_index() |> Value.clamp(0, extent - length), st}
       end)
     end

@@ -3,7 +3,7 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc false
     # GLSL of ops on one element of each operand.
 
-    import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4]
+    import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4, unsupported: 1]
 
     alias Nx.Vulkan.Density.{Value}
 
@@ -23,19 +23,13 @@ if Code.ensure_loaded?(Nx) do
     @bits %{bitwise_and: "&", bitwise_or: "|"}
     @infix Enum.flat_map([@arithmetic, @comparisons, @logic, @bits], &Map.keys/1)
 
-    @doc """
-    The ops, by their number of operands.
-    """
-    def ops do
-      %{
-        1 => @math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a,
-        2 => @infix ++ ~w(divide pow remainder quotient atan2 min max)a
-      }
-    end
+    @unary @math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a
+    @binary @infix ++ ~w(divide pow remainder quotient atan2 min max)a
 
     @doc """
     An op of one operand: `{value, state}`.
     """
+    def unary(_, %{op: op} = node, _) when op not in @unary, do: unsupported(node)
     def unary(st, %{op: op}, value) when op in [:real, :conjugate], do: {value, st}
 
     def unary(st, %{op: op} = node, value) do
@@ -81,6 +75,8 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     An op of two operands: `{value, state}`.
     """
+    def binary(_, %{op: op} = node, _, _) when op not in @binary, do: unsupported(node)
+
     def binary(st, %{op: op} = node, a, b) do
       cond do
         folded = folded(op, kind(node), a, b) ->
@@ -104,7 +100,7 @@ if Code.ensure_loaded?(Nx) do
           infix(st, :int, :int, text, a, b)
 
         op == :pow and kind(node) == :int ->
-          throw({:unsupported, op, node.type, List.to_tuple(node.shape)})
+          unsupported(node)
 
         true ->
           kind = kind(node)

@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
     # A `{:scalars, id}` is a reduction with few results, each an accumulator of a loop over what is reduced. An
     # `{:array, id}` is kept in memory, by a loop over its elements. Those of one level need only those of lower levels.
 
-    alias Nx.Vulkan.Density.Graph
+    alias Nx.Vulkan.Graph
 
     @enforce_keys [:levels, :arrays, :graph]
     defstruct @enforce_keys
@@ -31,13 +31,13 @@ if Code.ensure_loaded?(Nx) do
     The plan of a graph: for each level the loops, as `{domain, items}`.
     """
     def new(%Graph{} = graph) do
-      order = reachable(graph)
+      order = Graph.order(graph)
       kinds = graph |> kinds(order) |> kept(graph, order)
 
       levels =
         Enum.reduce(order, %{}, fn id, levels ->
           below =
-            graph.nodes[id] |> Graph.reads() |> Enum.map(&levels[&1]) |> Enum.max(fn -> 0 end)
+            graph.nodes[id].operands |> Enum.map(&levels[&1]) |> Enum.max(fn -> 0 end)
 
           Map.put(levels, id, if(kinds[id], do: below + 1, else: below))
         end)
@@ -121,7 +121,7 @@ if Code.ensure_loaded?(Nx) do
     # An op that moves indices reads its operands at other indices than those at which it is read; a chain of them that
     # are read at two each would be written down twice as often with every link.
     defp kept(kinds, graph, order) do
-      roots = Map.new([graph.value, graph.gradient], &{&1, MapSet.new([&1])})
+      roots = Map.new(graph.outputs, &{&1, MapSet.new([&1])})
 
       {_, kinds} =
         Enum.reduce(Enum.reverse(order), {roots, kinds}, fn id, {readings, kinds} ->
@@ -135,8 +135,7 @@ if Code.ensure_loaded?(Nx) do
           own = if kinds[id], do: MapSet.new([{:loop, domain(kinds[id], node, graph)}]), else: own
 
           readings =
-            node
-            |> Graph.reads()
+            node.operands
             |> Enum.with_index()
             |> Enum.reduce(readings, fn {read, n}, readings ->
               more = moved(own, n, node, graph.nodes[read])
@@ -154,8 +153,9 @@ if Code.ensure_loaded?(Nx) do
 
     defp moved(own, n, node, read) do
       if node.op in @moves do
-        args = Enum.reject(node.args, &is_reference/1)
-        MapSet.new(own, &{node.op, n, node.shape, read.shape, args, &1})
+        # Starts and indices may be operands.
+        others = List.delete_at(node.operands, n)
+        MapSet.new(own, &{node.op, n, others, node.shape, read.shape, node.attributes, &1})
       else
         own
       end
@@ -176,50 +176,29 @@ if Code.ensure_loaded?(Nx) do
 
     defp crowd?(_, _), do: false
 
-    defp repeated(%{op: :dot, args: [a, b | _]}, graph),
+    defp repeated(%{op: :dot, operands: [a, b]}, graph),
       do: Enum.filter([a, b], &costly?(graph, &1))
 
-    defp repeated(%{op: :indexed_add, args: [_, i, u, _]}, graph),
+    defp repeated(%{op: :indexed_add, operands: [_, i, u]}, graph),
       do: Enum.filter([i, u], &costly?(graph, &1))
 
     defp repeated(_, _), do: []
 
     defp costly?(graph, id) do
       case graph.nodes[id] do
-        %{op: op} when op in [:parameter, :captured, :constant, :iota, :eye] -> false
-        %{op: op, args: [t | _]} when op in @views -> costly?(graph, t)
+        %{op: op} when op in [:parameter, :tensor, :constant, :iota, :eye] -> false
+        %{op: op, operands: [t | _]} when op in @views -> costly?(graph, t)
         %{shape: shape} -> size(shape) > 1
       end
     end
 
-    defp extents(%{op: :dot, args: [a, _, {axes, _}, _]}, graph),
-      do: Enum.map(axes, &Enum.at(graph.nodes[a].shape, &1))
+    defp extents(%{op: :dot, operands: [a, _], attributes: attributes}, graph),
+      do: Enum.map(attributes[:contract_a], &Enum.at(graph.nodes[a].shape, &1))
 
-    defp extents(%{op: :indexed_add, args: [_, indices, _, _]}, graph),
+    defp extents(%{op: :indexed_add, operands: [_, indices, _]}, graph),
       do: Enum.drop(graph.nodes[indices].shape, -1)
 
-    defp extents(%{args: [t, axes, _]}, graph),
-      do: Enum.map(axes, &Enum.at(graph.nodes[t].shape, &1))
-
-    # Ids in an order in which each comes after what it reads.
-    defp reachable(graph) do
-      {order, _} =
-        Enum.reduce([graph.value, graph.gradient], {[], MapSet.new()}, &visit(&1, &2, graph))
-
-      Enum.reverse(order)
-    end
-
-    defp visit(id, {order, seen}, graph) do
-      if MapSet.member?(seen, id) do
-        {order, seen}
-      else
-        {order, seen} =
-          graph.nodes[id]
-          |> Graph.reads()
-          |> Enum.reduce({order, MapSet.put(seen, id)}, &visit(&1, &2, graph))
-
-        {[id | order], seen}
-      end
-    end
+    defp extents(%{operands: [t], attributes: attributes}, graph),
+      do: Enum.map(attributes[:axes], &Enum.at(graph.nodes[t].shape, &1))
   end
 end

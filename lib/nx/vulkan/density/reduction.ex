@@ -126,7 +126,7 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     The result of a reduction, once it is folded.
     """
-    def with_target(st, %{op: :indexed_add, args: [t | _]} = node, idx, value) do
+    def with_target(st, %{op: :indexed_add, operands: [t | _]} = node, idx, value) do
       {target, st} = Element.at(st, t, idx)
 
       case {target, value} do
@@ -147,8 +147,8 @@ if Code.ensure_loaded?(Nx) do
     def with_target(st, _, _, value), do: {value, st}
 
     # The term of a reduction's result at `idx` for one position of what is reduced; `:none` where it has none.
-    defp term(st, %{op: :dot, args: [a, b, axes_a, axes_b]} = node, idx, position) do
-      {{axes_a, batch_a}, {axes_b, batch_b}} = {axes_a, axes_b}
+    defp term(st, %{op: :dot, operands: [a, b], attributes: attributes} = node, idx, position) do
+      [batch_a: batch_a, batch_b: batch_b, contract_a: axes_a, contract_b: axes_b] = attributes
       {batch, rest} = Enum.split(idx, length(batch_a))
       rank_a = length(st.graph.nodes[a].shape)
       {free_a, free_b} = Enum.split(rest, rank_a - length(axes_a) - length(batch_a))
@@ -163,7 +163,8 @@ if Code.ensure_loaded?(Nx) do
       Elementwise.arithmetic(st, node, "*", x, y)
     end
 
-    defp term(st, %{op: :indexed_add, args: [_, indices, updates, axes]}, idx, row) do
+    defp term(st, %{op: :indexed_add} = node, idx, row) do
+      %{operands: [_, indices, updates], attributes: [axes: axes]} = node
       targets = for axis <- axes, do: Enum.at(idx, axis)
       window = for {i, axis} <- Enum.with_index(idx), axis not in axes, do: i
 
@@ -181,12 +182,10 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp term(st, %{args: [t, axes, keep]}, idx, position) do
+    defp term(st, %{operands: [t], attributes: [axes: axes]}, idx, position) do
       rank = length(st.graph.nodes[t].shape)
-
-      free =
-        if keep, do: for({i, axis} <- Enum.with_index(idx), axis not in axes, do: i), else: idx
-
+      kept? = length(idx) == rank
+      free = for {i, axis} <- Enum.with_index(idx), not kept? or axis not in axes, do: i
       Element.at(st, t, Value.placed(rank, Map.new(Enum.zip(axes, position)), free))
     end
 

@@ -25,6 +25,7 @@ if Code.ensure_loaded?(Nx) do
     """
     def new(graph, type, d, {sources, length}, layout, subgroups) do
       plan = Plan.new(graph)
+      [value, gradient] = graph.outputs
       {places, shared, scratch} = places(plan, type)
       far? = d * size(type) > @shared_positions
       {positions, scratch} = if far?, do: {scratch, scratch + d}, else: {nil, scratch}
@@ -46,8 +47,8 @@ if Code.ensure_loaded?(Nx) do
       }
 
       {shared_by_all, st} = st |> Loops.write(plan) |> Statements.take(0)
-      {gradient, st} = gradient(st, graph.gradient, d)
-      {logp, st} = Element.at(st, graph.value, [])
+      {gradient, st} = gradient(st, gradient, d)
+      {logp, st} = Element.at(st, value, [])
       {owners_own, _} = Statements.take(st, 0)
 
       names = [

@@ -63,7 +63,12 @@ if Code.ensure_loaded?(Nx) do
     def kind(%{type: {t, _}}) when t in [:f, :bf], do: :float
     def kind(%{type: {t, _}}) when t in [:s, :u], do: :int
 
-    def kind(%{op: op, type: type, shape: shape}),
+    def kind(node), do: unsupported(node)
+
+    @doc """
+    Gives up on a node that no shader computes.
+    """
+    def unsupported(%{op: op, type: type, shape: shape}),
       do: throw({:unsupported, op, type, List.to_tuple(shape)})
 
     @doc """
