@@ -6,5 +6,4 @@ pub mod operand;
 pub mod span;
 pub mod steps;
 pub mod table;
-#[cfg(feature = "testing")]
 pub mod testing;
