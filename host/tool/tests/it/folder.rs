@@ -13,9 +13,13 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Folder {
+        Folder::below(&base())
+    }
+
+    pub(crate) fn below(place: &Path) -> Folder {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = base().join(format!("nxv-test-{}-{serial}", std::process::id()));
+        let path = place.join(format!("nxv-test-{}-{serial}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
