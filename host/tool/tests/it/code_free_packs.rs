@@ -22,7 +22,7 @@ const SHADER: &str = "#version 450\nlayout(local_size_x = 64) in;\n\
     layout(push_constant) uniform P { uint count; };\n\
     void main() {\n    uint i = gl_GlobalInvocationID.x;\n    if (i < count) r[i] = 2.0 * a[i];\n}\n";
 
-fn open(cache: &Folder, packs: &[&Path]) -> Arc<Runtime> {
+pub(crate) fn open(cache: &Folder, packs: &[&Path]) -> Arc<Runtime> {
     Runtime::open(&Config {
         packs: packs.iter().map(|path| path.to_path_buf()).collect(),
         cache_dir: Some(cache.join("cache")),
@@ -33,7 +33,7 @@ fn open(cache: &Folder, packs: &[&Path]) -> Arc<Runtime> {
 }
 
 /// A folder with the pack `twice` in `packs/twice`.
-fn with_pack() -> Folder {
+pub(crate) fn with_pack() -> Folder {
     let folder = Folder::new();
     folder.write("packs/twice/pack.toml", TABLE);
     folder.write("packs/twice/twice.comp", SHADER);
@@ -49,13 +49,13 @@ fn search(folder: &Folder) -> Table {
     .unwrap()
 }
 
-fn floats(runtime: &Runtime, tensor: &Tensor) -> Vec<f32> {
+pub(crate) fn floats(runtime: &Runtime, tensor: &Tensor) -> Vec<f32> {
     let bytes = runtime.download(tensor, None).unwrap();
     let words = bytes.as_chunks::<4>().0.iter();
     words.map(|word| f32::from_ne_bytes(*word)).collect()
 }
 
-fn upload(runtime: &Runtime, shape: &[u64], values: &[f32]) -> Tensor {
+pub(crate) fn upload(runtime: &Runtime, shape: &[u64], values: &[f32]) -> Tensor {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
     runtime.upload(DType::F32, shape, &bytes).unwrap()
 }

@@ -2,14 +2,14 @@
 //! rationals, and of mpmath's functions. So it is seen when device and host agree on a wrong answer.
 
 use crate::folder::Folder;
-use crate::packs::built;
+use crate::packs::copied;
 use nx_vulkan_host::{Attr, Config, DType, DeviceChoice, Request, Runtime, Tensor};
 use nx_vulkan_ops::{
     find,
     kernels::{self, Out, View},
     op::AttributeKind,
 };
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 const TABLES: &str = include_str!("../oracle/tables.txt");
 /// The ops that a row of `order` stands for, with what each gives for less, equal, greater and without order.
@@ -187,16 +187,10 @@ fn allowed(case: &Case, types: &[DType]) -> i128 {
 }
 
 fn open(folder: &Folder) -> Arc<Runtime> {
-    for name in ["elementwise", "reduce"] {
-        folder.write(
-            &format!("packs/lib{name}.so"),
-            fs::read(built(name)).unwrap(),
-        );
-    }
     let device = std::env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
     Runtime::open(&Config {
         device: DeviceChoice::parse(&device),
-        packs: vec![folder.join("packs")],
+        packs: vec![copied(folder, &["elementwise", "reduce"])],
         cache_dir: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..Config::from_env()
     })

@@ -11,7 +11,7 @@ use std::{
 
 /// Packs of this repository, which are built with all of it: alone their dependencies would have other features, and be
 /// compiled once more.
-const OURS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
+pub(crate) const OURS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
 
 /// Folders of packs that are workspaces of their own, by the name of their library.
 const OTHERS: &[(&str, &str)] = &[
@@ -35,9 +35,9 @@ pub(crate) fn built(name: &str) -> PathBuf {
         .clone()
 }
 
-/// Copies the packs of this repository into `packs/` of a folder.
-pub(crate) fn ours(folder: &Folder) -> PathBuf {
-    for name in OURS {
+/// Copies packs into `packs/` of a folder, which it returns.
+pub(crate) fn copied(folder: &Folder, names: &[&str]) -> PathBuf {
+    for name in names {
         let to = folder.write(&format!("packs/{name}.so"), "");
         fs::copy(built(name), to).unwrap();
     }

@@ -1,62 +1,35 @@
 //! Programs on a device: several requests in one call, what they keep, and where they stop.
 
+use crate::{
+    code_free_packs::{floats, open, upload, with_pack},
+    folder::Folder,
+};
 use nx_vulkan_host::{
-    Config, DType, Program, Request, Result, Runtime, Tensor, Value, device, runtime::RanProgram,
+    DType, Program, Request, Result, Runtime, Tensor, Value, device, runtime::RanProgram,
 };
-use std::{
-    env, fs,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-};
-
-const TABLE: &str = "[pack]\nid = \"twice\"\nversion = \"1.2.3\"\nabi = \"1\"\n\
-    [[kernel]]\nid = \"twice\"\nop = \"twice\"\ninputs = [\"f32\"]\noutputs = [\"f32\"]\n\
-    shader = \"twice.comp\"\npush = [\"elems\"]\ngroups = [\"ceil(elems / 64)\"]\n";
-const SHADER: &str = "#version 450\nlayout(local_size_x = 64) in;\n\
-    layout(set = 0, binding = 0) readonly buffer A { float a[]; };\n\
-    layout(set = 0, binding = 1) writeonly buffer R { float r[]; };\n\
-    layout(push_constant) uniform P { uint count; };\n\
-    void main() {\n    uint i = gl_GlobalInvocationID.x;\n    if (i < count) r[i] = 2.0 * a[i];\n}\n";
+use std::sync::Arc;
 
 /// A device whose only pack doubles; every other op runs on the host.
 struct Device {
     runtime: Arc<Runtime>,
-    folder: PathBuf,
+    _folder: Folder,
 }
 
 impl Device {
     fn open() -> Device {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let name = format!("programs-{}-{serial}", std::process::id());
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let pack = folder.join("packs/twice");
-        fs::create_dir_all(&pack).unwrap();
-        fs::write(pack.join("pack.toml"), TABLE).unwrap();
-        fs::write(pack.join("twice.comp"), SHADER).unwrap();
-        let runtime = Runtime::open(&Config {
-            packs: vec![folder.join("packs")],
-            cache_dir: Some(folder.join("cache")),
-            validation: true,
-            ..Config::from_env()
-        });
-        let runtime = runtime.unwrap();
-        Device { runtime, folder }
+        let folder = with_pack();
+        Device {
+            runtime: open(&folder, &[&folder.join("packs")]),
+            _folder: folder,
+        }
     }
 
     fn upload(&self, values: &[f32]) -> Tensor {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        let shape = [values.len() as u64];
-        self.runtime.upload(DType::F32, &shape, &bytes).unwrap()
+        upload(&self.runtime, &[values.len() as u64], values)
     }
 
     fn floats(&self, tensor: &Tensor) -> Vec<f32> {
-        let bytes = self.runtime.download(tensor, None).unwrap();
-        let words = bytes.as_chunks::<4>().0.iter();
-        words.map(|word| f32::from_ne_bytes(*word)).collect()
+        floats(&self.runtime, tensor)
     }
 
     fn times_run(&self, op: &str) -> u64 {
@@ -66,12 +39,6 @@ impl Device {
             .filter(|row| row.0 == op)
             .map(|row| row.2)
             .sum()
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

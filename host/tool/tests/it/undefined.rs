@@ -1,23 +1,17 @@
 //! Integers for which an op has no result: on the device the error comes when a result that depends on them is read.
 
 use crate::folder::Folder;
-use crate::packs::built;
+use crate::packs::copied;
 use nx_vulkan_host::{
     Config, DType, DeviceChoice, Error, Kind, Request, Result, Runtime, Tensor, device,
 };
-use std::{fs, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 fn open(folder: &Folder, checked: bool) -> Arc<Runtime> {
-    for name in ["elementwise", "reduce"] {
-        folder.write(
-            &format!("packs/lib{name}.so"),
-            fs::read(built(name)).unwrap(),
-        );
-    }
     let device = std::env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
     Runtime::open(&Config {
         device: DeviceChoice::parse(&device),
-        packs: vec![folder.join("packs")],
+        packs: vec![copied(folder, &["elementwise", "reduce"])],
         cache_dir: Some(folder.join("cache")),
         validation: true,
         checked,
