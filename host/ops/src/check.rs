@@ -65,9 +65,14 @@ pub(crate) fn refusal(op: &str, inputs: &[Desc], outputs: &[Desc], reason: &str)
 }
 
 fn operands(op: &Op, inputs: &[Desc], outputs: &[Desc]) -> Verdict {
-    if inputs.len() != op.arity() {
+    if !op.takes_so_many(inputs.len()) {
+        let least = if op.contract.variadic {
+            "at least "
+        } else {
+            ""
+        };
         return Err(format!(
-            "expected {} operands, got {}",
+            "expected {least}{} operands, got {}",
             op.arity(),
             inputs.len()
         ));
@@ -94,12 +99,12 @@ fn operands(op: &Op, inputs: &[Desc], outputs: &[Desc]) -> Verdict {
 
 fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
     let judged = |desc: &Desc| DTypeSet::REAL.has(desc.dtype);
-    let mut pairs = inputs.iter().zip(op.takes);
-    if let Some((bad, takes)) = pairs.find(|(desc, takes)| judged(desc) && !takes.has(desc.dtype)) {
+    let mut taken = inputs.iter().zip((0..).map(|index| op.takes_at(index)));
+    if let Some((bad, takes)) = taken.find(|(desc, takes)| judged(desc) && !takes.has(desc.dtype)) {
         return Err(format!(
             "{} operands are not allowed, only {}",
             bad.dtype,
-            names(*takes)
+            names(takes)
         ));
     }
     let is_complex = |desc: &Desc| desc.dtype.is_complex();

@@ -15,11 +15,13 @@ pub fn infer(
     attrs: &[Attr],
 ) -> Result<Request<'static, Spec>> {
     let refuse = |why: String| Error::bad_input(format!("{}: {why}", op.name));
-    let (contract, arity) = (op.contract, op.arity());
-    if inputs.len() != arity {
+    let contract = op.contract;
+    if !op.takes_so_many(inputs.len()) {
+        let least = if contract.variadic { "at least " } else { "" };
         return Err(Error::bad_input(format!(
-            "{} takes {arity} operands, got: {}",
+            "{} takes {least}{} operands, got: {}",
             op.name,
+            op.arity(),
             inputs.len()
         )));
     }

@@ -46,6 +46,8 @@ pub struct Contract {
     pub results: &'static [&'static str],
     /// Attributes, in the order of their names.
     pub attributes: &'static [Attribute],
+    /// Whether there may be more operands, each like the last one.
+    pub variadic: bool,
     /// Whether type and shape of the result follow from operands and attributes.
     pub infers: bool,
     /// Whether the CPU kernel also takes the types that nobody computes with, since it only copies.
@@ -60,6 +62,8 @@ pub struct Contract {
     pub(crate) check: Check,
     /// Shapes of operands that fit each other, one of them this.
     pub(crate) operand_shapes: fn(&Op, &[u64]) -> Vec<Vec<u64>>,
+    /// The lowest and the highest index to try it with, of operands of [`Domain::Index`].
+    pub(crate) indices: fn(&[&[u64]], &[Attr]) -> (i64, i64),
     /// Shapes and attributes to try it with; many where it may vary.
     pub(crate) problems: fn(&Op, Layout, bool, &mut Rng) -> Vec<Problem>,
     /// Whether packs choose other kernels for large problems of every type, and not by the layout alone.
@@ -130,20 +134,52 @@ pub struct Types {
 }
 
 impl Op {
-    /// Number of operands.
+    /// Number of operands; where there may be more, the least.
     pub fn arity(&self) -> usize {
         self.contract.operands.len()
     }
 
-    /// Types that all operands may have, real ones for the results where there are none; the first of three only chooses.
+    /// Whether it takes so many operands.
+    pub fn takes_so_many(&self, operands: usize) -> bool {
+        operands == self.arity() || self.contract.variadic && operands > self.arity()
+    }
+
+    /// Types that operand `index` may have.
+    pub fn takes_at(&self, index: usize) -> DTypeSet {
+        let last = self.takes.len().saturating_sub(1);
+        self.takes
+            .get(index.min(last))
+            .copied()
+            .unwrap_or(DTypeSet(0))
+    }
+
+    /// What operand `index` is tried with.
+    pub fn domain(&self, index: usize) -> Domain {
+        let last = self.domains.len().saturating_sub(1);
+        self.domains
+            .get(index.min(last))
+            .copied()
+            .unwrap_or(Domain::Any)
+    }
+
+    /// The lowest and the highest index to try it with.
+    pub fn indices(&self, inputs: &[&[u64]], attrs: &[Attr]) -> (i64, i64) {
+        (self.contract.indices)(inputs, attrs)
+    }
+
+    /// Types that all operands but indices may have, real ones for the results where there are none; the first of three
+    /// only chooses.
     pub fn types(&self) -> DTypeSet {
         let all = if self.takes.is_empty() {
             DTypeSet::REAL
         } else {
-            DTypeSet::NUMBER
+            DTypeSet::ALL
         };
-        let common = self.takes.iter().skip(usize::from(self.takes.len() > 2));
-        common.fold(all, |set, takes| DTypeSet(set.0 & takes.0))
+        let indexed = self.domains.contains(&Domain::Index);
+        let chooses = usize::from(self.takes.len() > 2 && !indexed);
+        let common = self.takes.iter().enumerate().skip(chooses);
+        let common = common.filter(|(index, _)| self.domain(*index) != Domain::Index);
+        common.fold(all, |set, (_, takes)| DTypeSet(set.0 & takes.0))
     }
 
     /// What it has no result for, where operands of these types may be that.
@@ -185,8 +221,12 @@ impl Op {
             }
         };
         let all = DType::all().filter(|dtype| set.has(*dtype));
-        all.map(|dtype| (self.contract.alone)(self, dtype))
-            .collect()
+        all.map(|dtype| self.of_type(dtype)).collect()
+    }
+
+    /// Types with which it stands for a type: that of all operands but indices, or of the result of an op without any.
+    pub fn of_type(&self, dtype: DType) -> Types {
+        (self.contract.alone)(self, dtype)
     }
 
     /// Operands of different types, and results of other types than Nx infers, with how many of them to try at most.

@@ -67,12 +67,26 @@ pub enum Domain {
     Amount,
     /// True and false about equally often.
     Flag,
+    /// Integers between the bounds that the op's contract gives; see [`indices`].
+    Index,
     /// Positions and momenta of a chain, of order 1.
     State,
     /// Inverse masses for which every step of [`Domain::Scalar`] is stable.
     InverseMass,
     /// Step sizes and parameters of distributions: positive, of order 1, never special.
     Scalar,
+}
+
+/// `count` integers of `dtype` from `low` to `high`, each of which it holds or is as good as.
+pub fn indices(dtype: DType, (low, high): (i64, i64), count: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
+    let low = if dtype.is_signed() { low } else { low.max(0) };
+    for _ in 0..count {
+        let most = (high - low).max(0) as u64;
+        let value = low.wrapping_add(rng.below(most + 1) as i64);
+        bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size() as usize]);
+    }
+    bytes
 }
 
 /// `count` elements of `dtype`.
@@ -116,6 +130,7 @@ fn rarity(domain: Domain) -> u64 {
         | Domain::NotZero
         | Domain::Amount
         | Domain::Flag
+        | Domain::Index
         | Domain::Scalar => 2,
     }
 }
@@ -148,6 +163,7 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
         Domain::Amount => rng.pick(&[rng.clone().between(-8.0, 8.0), (rng.0 % 9) as f64]),
         Domain::Flag => rng.pick(&[0.0, sign * 0.25, sign]),
+        Domain::Index => 0.0,
         Domain::State => rng.between(-2.0, 2.0),
         Domain::InverseMass => rng.between(0.002, 0.02),
         Domain::Scalar => rng.between(0.5, 1.5),
@@ -219,6 +235,7 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
             return i128::from(rng.below(if rng.0.is_multiple_of(2) { 8 } else { 72 }));
         }
         (Domain::Flag, _) => rng.pick(&[0, 0, random]),
+        (Domain::Index, _) => 0,
         (Domain::Factor, _) => rng.pick(&[1, 1, small, 3]),
         (_, Values::Special) if rng.below(2) == 0 => {
             let near = 1i128 << rng.below(u64::from(bits));
@@ -277,6 +294,23 @@ mod tests {
         assert!(floats.iter().any(|x| x.is_nan()) && floats.iter().any(|x| x.is_infinite()));
         assert!(floats.iter().any(|x| x.is_subnormal()));
         assert!(floats.iter().any(|x| *x == 0.0 && x.is_sign_negative()));
+    }
+
+    #[test]
+    fn indices_keep_between_their_bounds_and_reach_both() {
+        let draw = |dtype, bounds| -> Vec<i8> {
+            let bytes = indices(dtype, bounds, 200, &mut Rng(3));
+            bytes.iter().map(|byte| *byte as i8).collect()
+        };
+        let signed = draw(DType::S8, (-2, 5));
+        assert!((-2..=5).all(|index| signed.contains(&index)), "{signed:?}");
+        assert!(signed.iter().all(|index| (-2..=5).contains(index)));
+        assert!(
+            draw(DType::U8, (-2, 5))
+                .iter()
+                .all(|index| (0..=5).contains(index))
+        );
+        assert_eq!(draw(DType::S8, (0, -1)), vec![0; 200]);
     }
 
     #[test]

@@ -48,10 +48,8 @@ fn known(kernel: &KernelEntry, info: &Op, shape: &[u64]) -> Option<Request<'stat
     let inputs: Vec<Spec> = match info.arity() {
         0 => Vec::new(),
         _ => {
-            let shapes = info.operand_shapes(shape).into_iter();
-            shapes
-                .map(|shape| dtype.map(|dtype| (dtype, shape)))
-                .collect::<Option<_>>()?
+            let types = info.of_type(dtype?).inputs;
+            types.into_iter().zip(info.operand_shapes(shape)).collect()
         }
     };
     let infers = info.contract.infers;

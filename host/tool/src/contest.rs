@@ -31,12 +31,8 @@ impl Entry {
 /// Never for the ops of the table.
 pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request<'static, Spec>> {
     let shape = op.square(power);
-    let types = op
-        .alone()
-        .into_iter()
-        .find(|types| types.inputs.last().or(types.output.as_ref()) == Some(&dtype));
-    let types = types.map_or_else(|| vec![dtype; op.arity()], |types| types.inputs);
-    let inputs: Vec<Spec> = types.into_iter().zip(op.operand_shapes(&shape)).collect();
+    let types = op.of_type(dtype).inputs.into_iter();
+    let inputs: Vec<Spec> = types.zip(op.operand_shapes(&shape)).collect();
     let output = (!op.contract.infers).then(|| {
         // A cast to the same type would be a copy.
         let to = match (op.arity(), dtype) {

@@ -160,7 +160,9 @@ pub(super) fn request(
     types: &Types,
     problem: &Problem,
 ) -> Result<(Vec<Spec>, Request<'static, Spec>)> {
-    let inputs = types.inputs.iter().copied();
+    // Where there may be more operands than types, they have the last one.
+    let last = types.inputs.last().into_iter().cycle();
+    let inputs = types.inputs.iter().chain(last).copied();
     let inputs: Vec<Spec> = inputs.zip(problem.inputs.iter().cloned()).collect();
     // Results that do not follow are named, as are those that have more axes than the operands.
     let named = !op.contract.infers || !problem.output.is_empty() && op.contract.results.len() > 1;

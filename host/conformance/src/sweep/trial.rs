@@ -11,7 +11,7 @@ use nx_vulkan_host::{Runtime, Tensor};
 use nx_vulkan_ops::{
     Attr, AttrValue, Kind, Request, Result,
     tolerance::Tolerance,
-    values::{self, Rng},
+    values::{self, Domain, Rng},
 };
 
 /// Bytes with which result memory is filled before each run.
@@ -53,18 +53,17 @@ impl<'a> Sweep<'a> {
         served_by: &mut String,
     ) -> Result<Option<What>> {
         let mut rng = Rng(case.seed);
+        let shapes: Vec<&[u64]> = case.inputs.iter().map(|input| &*input.shape).collect();
+        let bounds = case.op.indices(&shapes, &case.attrs);
         let bases: Vec<Vec<u8>> = case
             .inputs
             .iter()
             .enumerate()
-            .map(|(i, input)| {
-                values::elements(
-                    case.op.domains[i],
-                    input.dtype,
-                    case.values,
-                    input.stored(),
-                    &mut rng,
-                )
+            .map(|(i, input)| match case.op.domain(i) {
+                Domain::Index => values::indices(input.dtype, bounds, input.stored(), &mut rng),
+                domain => {
+                    values::elements(domain, input.dtype, case.values, input.stored(), &mut rng)
+                }
             })
             .collect();
         let uploaded = case.inputs.iter().zip(&bases);

@@ -131,8 +131,8 @@ impl<'a> Asking<'a> {
             let index = (!all.is_empty()).then(|| rng.below(all.len() as u64))?;
             all.get(index as usize).copied()
         };
-        let taken = DTypeSet(self.kernel.inputs.0 & op.types().0);
-        let inputs = (0..op.arity()).map(|_| of(taken, rng));
+        let taken = |index| DTypeSet(self.kernel.inputs.0 & op.takes_at(index).0);
+        let inputs = (0..op.arity()).map(|index| of(taken(index), rng));
         let inputs = inputs.collect::<Option<Vec<DType>>>()?;
         let output = of(self.kernel.outputs, rng)?;
         Some((inputs, output))

@@ -25,7 +25,7 @@ pub(crate) enum Kernel {
     /// Of two operands with contracted axes.
     Product(fn(&View, &View, &mut Out, &[Attr]) -> Outcome),
     /// In a way of its own.
-    Whole(fn(&str, &[View], &mut [Out]) -> Outcome),
+    Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
 
 impl Kernel {
@@ -69,7 +69,7 @@ impl Kernel {
                 )
             }
             (Kernel::Product(f), [a, b]) => f(a, b, out, attrs),
-            (Kernel::Whole(f), _) => f(op, inputs, outputs),
+            (Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
             (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
                 Err("wrong number of operands".to_owned())
             }

@@ -43,7 +43,7 @@ pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::R
         true => dtype.is_known(),
         false => takes.has(*dtype) && DTypeSet::NUMBER.has(*dtype),
     };
-    let operands = inputs.iter().zip(info.takes.iter().copied());
+    let operands = inputs.iter().zip((0..).map(|index| info.takes_at(index)));
     let unfit = operands
         .chain(outputs.iter().map(|dtype| (dtype, info.computes())))
         .find(|(dtype, takes)| !computed(dtype, *takes));

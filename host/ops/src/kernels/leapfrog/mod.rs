@@ -11,7 +11,10 @@ use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
 use super::element::Register;
 use super::operand::Operand;
-use crate::view::{Desc, Out, Outcome, View};
+use crate::{
+    attrs::Attr,
+    view::{Desc, Out, Outcome, View},
+};
 use density::Density;
 use real::Real;
 
@@ -71,7 +74,7 @@ pub(crate) fn check(op: &str, inputs: &[Desc], outputs: &[Desc]) -> Outcome {
 }
 
 /// Takes the steps. The request has passed [`check`], and no result is empty.
-pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out]) -> Outcome {
+pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], _attrs: &[Attr]) -> Outcome {
     let family = Family::of(op).ok_or("there is no such family")?;
     match inputs.first().map(|q| q.dtype) {
         Some(DType::F32) => chains::<f32>(family, inputs, outputs),
