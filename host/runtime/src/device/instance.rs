@@ -25,7 +25,21 @@ pub fn validation_messages() -> Vec<String> {
     VALIDATION.lock().clone()
 }
 
+/// The instances of this process, without validation and with it. They are never destroyed: with its last instance a loader
+/// unloads the drivers, and NVIDIA's does not bear being loaded anew.
+static INSTANCES: Mutex<[Option<Arc<Instance>>; 2]> = Mutex::new([None, None]);
+
 pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
+    let kept = &mut INSTANCES.lock()[usize::from(validation)];
+    if let Some(instance) = kept {
+        return Ok(instance.clone());
+    }
+    let instance = create(validation)?;
+    *kept = Some(instance.clone());
+    Ok(instance)
+}
+
+fn create(validation: bool) -> Result<Arc<Instance>> {
     let library = VulkanLibrary::new()
         .map_err(|e| no_device(format!("no Vulkan loader was found ({e}); {INSTALL}")))?;
     let supported = *library.supported_extensions();
