@@ -5,13 +5,13 @@ use crate::{
     later::later,
     reply::{self, Failure},
     resource::ResourceArc,
-    tensor::TensorRef,
+    tensor::{Element, TensorRef},
     terms::{AttrsTerm, List, SpecTerm, elements},
 };
-use nx_vulkan_host::{Program, Progress, RanProgram, Request, Runtime, Spec, Tensor, Value};
-use rustler::{
-    Decoder, Encoder, Env, Error, ListIterator, NifResult, Term, schedule::SchedulerFlags,
+use nx_vulkan_host::{
+    Attr, Error, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor, Value,
 };
+use rustler::{Decoder, Encoder, Env, ListIterator, NifResult, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -46,7 +46,11 @@ impl<'a> Decoder<'a> for Operands {
         let tensors = tensors.map(|tensor| tensor.decode());
         let tensors: SmallVec<[ResourceArc<TensorRef>; INLINE]> =
             tensors.collect::<NifResult<_>>()?;
-        let runtime = tensors.first().ok_or(Error::BadArg)?.runtime.clone();
+        let runtime = tensors
+            .first()
+            .ok_or(rustler::Error::BadArg)?
+            .runtime
+            .clone();
         Ok(Operands { runtime, tensors })
     }
 }
@@ -112,8 +116,38 @@ fn run<'a>(
     attrs: AttrsTerm,
 ) -> Term<'a> {
     let outs: Vec<Spec> = outs.0.into_iter().map(|out| out.0).collect();
+    if let Some(made) = folded(&operands, op, &outs, &attrs.0) {
+        return match made {
+            Ok(made) => (atoms::ok(), vec![made]).encode(env),
+            Err(error) => reply::encode_error(env, &error.into()),
+        };
+    }
     let program = Program::of_one(op, operands.tensors.len(), outs, attrs.0);
     start(env, &operands, program)
+}
+
+/// What an elementwise op makes of operands whose elements the VM knows: it knows the result's as well, and reads them
+/// without asking the device. `None` for all other calls.
+fn folded(
+    operands: &Operands,
+    op: &str,
+    outs: &[Spec],
+    attrs: &[Attr],
+) -> Option<Result<ResourceArc<TensorRef>, Error>> {
+    let tensors = operands.tensors.iter();
+    let elements = tensors.map(|tensor| tensor.element());
+    let elements = elements.collect::<Option<SmallVec<[Element; INLINE]>>>()?;
+    let runtime = &operands.runtime;
+    let all_here = |tensor: &ResourceArc<TensorRef>| Arc::ptr_eq(&tensor.runtime, runtime);
+    if !operands.tensors.iter().all(all_here) {
+        return None;
+    }
+    let specs = operands.tensors.iter();
+    let specs = specs.map(|tensor| (tensor.dtype, tensor.shape.to_vec()));
+    let request = Request::new(op, specs.collect::<Vec<Spec>>(), outs, attrs);
+    let elements: SmallVec<[&[u8]; INLINE]> = elements.iter().map(|e| &**e).collect();
+    let made = runtime.try_fold(&request, &elements)?;
+    Some(made.map(|(tensor, element)| TensorRef::constant(runtime, tensor, &element)))
 }
 
 fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {

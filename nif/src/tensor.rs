@@ -31,10 +31,18 @@ pub(crate) struct TensorRef {
     pub(crate) dtype: DType,
     /// Extents.
     pub(crate) shape: SmallVec<[u64; 4]>,
-    slot: Mutex<Option<Arc<Tensor>>>,
-    /// The value of every element, where the caller gave it.
-    element: Option<Vec<u8>>,
+    slot: Mutex<Option<Slot>>,
 }
+
+/// What a reference holds until it is deallocated.
+struct Slot {
+    tensor: Arc<Tensor>,
+    /// The value of every element, where the VM knows it.
+    element: Option<Element>,
+}
+
+/// The bytes of one element.
+pub(crate) type Element = SmallVec<[u8; 16]>;
 
 impl Resource for TensorRef {
     const NAME: &CStr = c"tensor";
@@ -48,35 +56,57 @@ impl Resource for TensorRef {
 impl TensorRef {
     /// A reference to `tensor`.
     pub(crate) fn new(runtime: &Arc<Runtime>, tensor: Tensor) -> ResourceArc<TensorRef> {
-        ResourceArc::new(TensorRef::unshared(runtime, tensor))
+        TensorRef::holding(runtime, tensor, None)
+    }
+
+    /// A reference to `tensor`, all of whose elements are `element`.
+    pub(crate) fn constant(
+        runtime: &Arc<Runtime>,
+        tensor: Tensor,
+        element: &[u8],
+    ) -> ResourceArc<TensorRef> {
+        TensorRef::holding(runtime, tensor, Some(element.into()))
     }
 
     /// A reference to a view of this tensor. Every element of a constant's is still known.
     pub(crate) fn view(&self, view: Tensor) -> ResourceArc<TensorRef> {
-        ResourceArc::new(TensorRef {
-            element: self.element.clone(),
-            ..TensorRef::unshared(&self.runtime, view)
-        })
+        TensorRef::holding(&self.runtime, view, self.element())
     }
 
-    fn unshared(runtime: &Arc<Runtime>, tensor: Tensor) -> TensorRef {
-        TensorRef {
+    fn holding(
+        runtime: &Arc<Runtime>,
+        tensor: Tensor,
+        element: Option<Element>,
+    ) -> ResourceArc<TensorRef> {
+        ResourceArc::new(TensorRef {
             runtime: runtime.clone(),
             dtype: tensor.dtype(),
             shape: tensor.shape().into(),
-            slot: Mutex::new(Some(Arc::new(tensor))),
-            element: None,
-        }
+            slot: Mutex::new(Some(Slot {
+                tensor: Arc::new(tensor),
+                element,
+            })),
+        })
     }
 
     /// A handle on the tensor; fails when it was deallocated.
     pub(crate) fn tensor(&self) -> Result<Arc<Tensor>, Failure> {
-        self.slot.lock().clone().ok_or(Failure::Deallocated)
+        let slot = self.slot.lock();
+        let held = slot.as_ref().map(|held| held.tensor.clone());
+        held.ok_or(Failure::Deallocated)
+    }
+
+    /// The value of every element, where the VM knows it and the tensor is there.
+    pub(crate) fn element(&self) -> Option<Element> {
+        self.slot.lock().as_ref()?.element.clone()
     }
 
     /// Puts another tensor of the same type and shape in its place.
     pub(crate) fn replace(&self, tensor: Tensor) {
-        *self.slot.lock() = Some(Arc::new(tensor));
+        *self.slot.lock() = Some(Slot {
+            tensor: Arc::new(tensor),
+            element: None,
+        });
     }
 
     /// Size of the elements, in bytes.
@@ -90,6 +120,10 @@ impl TensorRef {
         let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
         if count * tensor.dtype().size() > MOST_AT_ONCE {
             return Ok(None);
+        }
+        if let Some(element) = self.element() {
+            self.runtime.check()?;
+            return Ok(Some(element.repeat(count as usize)));
         }
         Ok(self.runtime.try_download(&tensor, limit, SHORT)?)
     }
@@ -138,12 +172,16 @@ fn constant<'a>(
 ) -> Term<'a> {
     let runtime = &device.runtime;
     match runtime.try_constant(dtype.0, &shape.0, element.as_slice()) {
-        Ok(Some(tensor)) => (atoms::ok(), same(&device, tensor, element.as_slice())).encode(env),
+        Ok(Some(tensor)) => {
+            let made = TensorRef::constant(runtime, tensor, element.as_slice());
+            (atoms::ok(), made).encode(env)
+        }
         Ok(None) => {
             let element = element.as_slice().to_vec();
             later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
                 let tensor = device.runtime.constant(dtype.0, &shape.0, &element);
-                let made = tensor.map(|tensor| same(&device, tensor, &element));
+                let made =
+                    tensor.map(|tensor| TensorRef::constant(&device.runtime, tensor, &element));
                 reply::encode(env, made.map_err(Failure::from))
             })
         }
@@ -151,18 +189,12 @@ fn constant<'a>(
     }
 }
 
-/// A reference that knows the value of every element.
-fn same(device: &DeviceRef, tensor: Tensor, element: &[u8]) -> ResourceArc<TensorRef> {
-    ResourceArc::new(TensorRef {
-        element: Some(element.to_vec()),
-        ..TensorRef::unshared(&device.runtime, tensor)
-    })
-}
-
-/// The element that [`constant`] was given for a tensor or what it is a view of, or `nil` for a tensor made in any other way.
+/// The element of a tensor whose elements are all known to be the same: one that [`constant`] made, a view of it, or what an
+/// elementwise op makes of such. `nil` for any other tensor.
 #[rustler::nif]
 fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
-    tensor.element.clone().map(Bytes).encode(env)
+    let element = tensor.element();
+    element.map(|element| Bytes(element.into_vec())).encode(env)
 }
 
 /// `{:ok, binary}` of the first `limit` elements, or of all for `nil`.

@@ -29,6 +29,18 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
+    /// Whether each element of the result comes from one element of each operand.
+    pub(crate) fn is_elementwise(self) -> bool {
+        match self {
+            Kernel::Map(_) | Kernel::Zip(_) | Kernel::Elementwise(_) => true,
+            Kernel::Create(_)
+            | Kernel::Fold(_)
+            | Kernel::Index(_)
+            | Kernel::Product(_)
+            | Kernel::Whole(_) => false,
+        }
+    }
+
     pub(crate) fn run(
         self,
         op: &str,

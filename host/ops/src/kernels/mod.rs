@@ -33,6 +33,7 @@ use crate::attrs::Attr;
 use crate::check::refusal;
 use crate::contracts::find;
 use crate::error::{Error, Kind, Result};
+use crate::request::{Request, Spec};
 use crate::view::count;
 
 /// Whether the host runs `op` on these element types; otherwise the reason, as a sentence.
@@ -51,6 +52,45 @@ pub fn supports(op: &str, inputs: &[DType], outputs: &[DType]) -> std::result::R
         Some((dtype, _)) => Err(format!("the host does not run {op} on {dtype}")),
         None => Ok(()),
     }
+}
+
+/// The element of the result of an elementwise op on operands whose elements are each all the same: `elements` has one of
+/// each. `None` for other ops, types that the host does not compute with, and results without elements. Fails as [`run`].
+pub fn run_on_constants(
+    request: &Request<'_, Spec>,
+    elements: &[&[u8]],
+) -> Option<Result<Vec<u8>>> {
+    let op = find(&request.op).filter(|op| op.kernel.is_elementwise())?;
+    let (inputs, outputs) = request.types();
+    let [(dtype, shape)] = &*request.outputs else {
+        return None;
+    };
+    if elements.len() != inputs.len()
+        || inputs.is_empty()
+        || shape.contains(&0)
+        || supports(op.name, &inputs, &outputs).is_err()
+    {
+        return None;
+    }
+    if let Err(error) = request.check() {
+        return Some(Err(error));
+    }
+    let views = inputs.iter().zip(elements).map(|(dtype, bytes)| View {
+        dtype: *dtype,
+        shape: &[],
+        strides: &[],
+        offset: 0,
+        bytes,
+    });
+    let views: Vec<View> = views.collect();
+    let mut bytes = vec![0; dtype.size() as usize];
+    let mut out = [Out {
+        dtype: *dtype,
+        shape: &[],
+        bytes: &mut bytes,
+    }];
+    let done = run(op.name, &views, &mut out, &request.attrs);
+    Some(done.map(|()| bytes))
 }
 
 /// Runs `op`. Fails when [`check`] refuses the request, when [`supports`] does, when a view reaches outside of its

@@ -2,12 +2,12 @@
 
 use super::Runtime;
 use crate::{
-    Error, Kind, Request, Result,
+    Error, Kind, Request, Result, Spec,
     memory::{Patience, now},
     tensor::{Tensor, byte_len, checked_elements},
 };
 use nx_vulkan_abi::DType;
-use nx_vulkan_ops::show_shape;
+use nx_vulkan_ops::{kernels, show_shape};
 
 /// Constants that are kept before that starts anew.
 const MAX_CONSTANTS: usize = 4_096;
@@ -80,6 +80,25 @@ impl Runtime {
         element: &[u8],
     ) -> Result<Option<Tensor>> {
         now(self.constant_by(dtype, shape, element, Patience::Never))
+    }
+
+    /// What an elementwise op makes of constants, of which `elements` are the elements, and the result's element. `None` for
+    /// other ops, and where that needs waiting.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub fn try_fold(
+        &self,
+        request: &Request<'_, Spec>,
+        elements: &[&[u8]],
+    ) -> Option<Result<(Tensor, Vec<u8>)>> {
+        let element = match kernels::run_on_constants(request, elements)? {
+            Ok(element) => element,
+            Err(error) => return Some(Err(error)),
+        };
+        let (dtype, shape) = request.outputs.first()?;
+        let made = self.try_constant(*dtype, shape, &element).transpose()?;
+        Some(made.map(|tensor| (tensor, element)))
     }
 
     fn constant_by(
