@@ -1,5 +1,6 @@
 defmodule Nx.Vulkan.ChainLagTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.{Device, NativeV}
 

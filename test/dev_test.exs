@@ -1,5 +1,6 @@
 defmodule Nx.Vulkan.DevTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   # A device opens once in a VM, with one registry file, so this runs in a VM of its own.
   @script """

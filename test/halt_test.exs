@@ -3,6 +3,7 @@ Code.require_file("support/spirv.exs", __DIR__)
 defmodule Nx.Vulkan.HaltTest do
   # Keeps every core busy, with shaders that never end.
   use ExUnit.Case, async: false
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.Spirv
 

@@ -1,5 +1,6 @@
 defmodule Nx.Vulkan.HMC.FamiliesTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   @moduletag timeout: 300_000
 

@@ -2,6 +2,7 @@ Code.require_file("support/vm.exs", __DIR__)
 
 defmodule Nx.Vulkan.LogTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.VM
 

@@ -1,5 +1,6 @@
 defmodule Mix.Tasks.NxvTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   @tag :tmp_dir
   test "the tool runs, and its exit code is the task's", %{tmp_dir: folder} do

@@ -1,6 +1,7 @@
 defmodule Nx.Vulkan.ProcessTest do
   # Counts the buffers of the whole device: nothing else may run.
   use ExUnit.Case, async: false
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.{Device, NativeV, Request}
 

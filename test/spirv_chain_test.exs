@@ -2,6 +2,7 @@ Code.require_file("support/spirv.exs", __DIR__)
 
 defmodule Nx.Vulkan.SpirvChainTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.{Device, NativeV, Spirv}
 

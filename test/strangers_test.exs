@@ -4,6 +4,7 @@ Code.require_file("support/vm.exs", __DIR__)
 defmodule Nx.Vulkan.StrangersTest do
   # Shaders that would end a process that compiles them. That this VM is there at the end is what is tested.
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.{Device, NativeV, Spirv, VM}
 

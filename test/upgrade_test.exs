@@ -3,6 +3,7 @@ Code.require_file("support/vm.exs", __DIR__)
 
 defmodule Nx.Vulkan.UpgradeTest do
   use ExUnit.Case, async: true
+  @moduletag :same_with_nx
 
   alias Nx.Vulkan.{Spirv, VM}
 
