@@ -91,8 +91,12 @@ bool nxv_is_nan(double x) { return nxv_magnitude_bits(x) > 0x7ff0000000000000UL;
     type name(double x) { return NXV_FLOAT_TO_INTEGER(type, x, least, end, most); }
 
 #define NXV_WRAP_NOT(x) x
+#define NXV_WRAP_U2(x) ((x) & 0x3u)
+#define NXV_WRAP_U4(x) ((x) & 0xfu)
 #define NXV_WRAP_U8(x) ((x) & 0xffu)
 #define NXV_WRAP_U16(x) ((x) & 0xffffu)
+#define NXV_WRAP_S2(x) bitfieldExtract(x, 0, 2)
+#define NXV_WRAP_S4(x) bitfieldExtract(x, 0, 4)
 #define NXV_WRAP_S8(x) bitfieldExtract(x, 0, 8)
 #define NXV_WRAP_S16(x) bitfieldExtract(x, 0, 16)
 
@@ -102,6 +106,17 @@ NXV_INTEGER_CASTS(nxv_to_u32, uint, NXV_WRAP_NOT, 0.0, 4294967296.0, 0xffffffffu
 NXV_INTEGER_CASTS(nxv_to_s8, int, NXV_WRAP_S8, -128.0, 128.0, 127)
 NXV_INTEGER_CASTS(nxv_to_s16, int, NXV_WRAP_S16, -32768.0, 32768.0, 32767)
 NXV_INTEGER_CASTS(nxv_to_s32, int, NXV_WRAP_NOT, -2147483648.0, 2147483648.0, 0x7fffffff)
+#ifdef NXV_NEEDS_INT8
+// A byte in memory holds nothing but the value: types of fewer bits are zero- or sign-extended.
+NXV_INTEGER_CASTS(nxv_to_u2, uint, NXV_WRAP_U2, 0.0, 4.0, 3u)
+NXV_INTEGER_CASTS(nxv_to_u4, uint, NXV_WRAP_U4, 0.0, 16.0, 15u)
+NXV_INTEGER_CASTS(nxv_to_s2, int, NXV_WRAP_S2, -2.0, 2.0, 1)
+NXV_INTEGER_CASTS(nxv_to_s4, int, NXV_WRAP_S4, -8.0, 8.0, 7)
+uint8_t nxv_store_u2(uint x) { return uint8_t(NXV_WRAP_U2(x)); }
+uint8_t nxv_store_u4(uint x) { return uint8_t(NXV_WRAP_U4(x)); }
+int8_t nxv_store_s2(int x) { return int8_t(NXV_WRAP_S2(x)); }
+int8_t nxv_store_s4(int x) { return int8_t(NXV_WRAP_S4(x)); }
+#endif
 
 // Drops the bits of x below the 24 highest, but for a 1 in the lowest kept one if any of them was set. The float of
 // the result rounds to any shorter format as x itself would ("round to odd").
@@ -135,6 +150,12 @@ NXV_INTEGER_CASTS_OF_INT64(nxv_to_s8, int, NXV_WRAP_S8)
 NXV_INTEGER_CASTS_OF_INT64(nxv_to_s16, int, NXV_WRAP_S16)
 NXV_INTEGER_CASTS_OF_INT64(nxv_to_s32, int, NXV_WRAP_NOT)
 NXV_INTEGER_CASTS_OF_INT64(nxv_to_s64, int64_t, NXV_WRAP_NOT)
+#ifdef NXV_NEEDS_INT8
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u2, uint, NXV_WRAP_U2)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_u4, uint, NXV_WRAP_U4)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s2, int, NXV_WRAP_S2)
+NXV_INTEGER_CASTS_OF_INT64(nxv_to_s4, int, NXV_WRAP_S4)
+#endif
 
 // The 32 highest bits of x from its first 1 on, with the lower ones as sticky bit; x is about the result * 2^shift.
 uint nxv_top(uint64_t x, out int shift) {
@@ -174,6 +195,12 @@ NXV_INTEGER_CASTS_OF_FP64(nxv_to_s16, int, NXV_WRAP_S16, -32768.0, 32768.0, 3276
 NXV_INTEGER_CASTS_OF_FP64(nxv_to_s32, int, NXV_WRAP_NOT, -2147483648.0, 2147483648.0, 0x7fffffff)
 NXV_INTEGER_CASTS_OF_FP64(
     nxv_to_s64, int64_t, NXV_WRAP_NOT, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffffL)
+#ifdef NXV_NEEDS_INT8
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u2, uint, NXV_WRAP_U2, 0.0, 4.0, 3u)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_u4, uint, NXV_WRAP_U4, 0.0, 16.0, 15u)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s2, int, NXV_WRAP_S2, -2.0, 2.0, 1)
+NXV_INTEGER_CASTS_OF_FP64(nxv_to_s4, int, NXV_WRAP_S4, -8.0, 8.0, 7)
+#endif
 
 // The float next to x towards 0, with its last bit set if it is not x: rounds to f16 and bf16 as x itself would.
 // From the bits: drivers may take double(float(x)) for x.
@@ -216,6 +243,12 @@ NXV_CASTS_OF_COMPLEX(uint, nxv_to_u32)
 NXV_CASTS_OF_COMPLEX(int, nxv_to_s8)
 NXV_CASTS_OF_COMPLEX(int, nxv_to_s16)
 NXV_CASTS_OF_COMPLEX(int, nxv_to_s32)
+#ifdef NXV_NEEDS_INT8
+NXV_CASTS_OF_COMPLEX(uint, nxv_to_u2)
+NXV_CASTS_OF_COMPLEX(uint, nxv_to_u4)
+NXV_CASTS_OF_COMPLEX(int, nxv_to_s2)
+NXV_CASTS_OF_COMPLEX(int, nxv_to_s4)
+#endif
 NXV_CASTS_OF_COMPLEX(float, nxv_to_f16)
 NXV_CASTS_OF_COMPLEX(float, nxv_to_bf16)
 NXV_CASTS_OF_COMPLEX(float, nxv_to_f32)

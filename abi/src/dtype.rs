@@ -146,10 +146,10 @@ static TYPES: &[TypeRow] = &[
     row(DType::C128,      "c128",      (Class::Complex, 128), (53, -1022), None),
     row(DType::F8,        "f8",        (Class::Float, 8),     (3, -14),    None),
     row(DType::F8_E4M3FN, "f8_e4m3fn", (Class::Float, 8),     (4, -6),     None),
-    row(DType::U2,        "u2",        (Class::Unsigned, 2),  (2, 0),      None),
-    row(DType::U4,        "u4",        (Class::Unsigned, 4),  (4, 0),      None),
-    row(DType::S2,        "s2",        (Class::Signed, 2),    (1, 0),      None),
-    row(DType::S4,        "s4",        (Class::Signed, 4),    (3, 0),      None),
+    row(DType::U2,        "u2",        (Class::Unsigned, 2),  (2, 0), with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "nxv_store_u2"), ("0u", "3u")), INT8.0, INT8.1)),
+    row(DType::U4,        "u4",        (Class::Unsigned, 4),  (4, 0), with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "nxv_store_u4"), ("0u", "15u")), INT8.0, INT8.1)),
+    row(DType::S2,        "s2",        (Class::Signed, 2),    (1, 0), with(glsl(DType::S32, ("int8_t", ["i8vec2", "i8vec4"]), ("int", "nxv_store_s2"), ("-2", "1")), INT8.0, INT8.1)),
+    row(DType::S4,        "s4",        (Class::Signed, 4),    (3, 0), with(glsl(DType::S32, ("int8_t", ["i8vec2", "i8vec4"]), ("int", "nxv_store_s4"), ("-8", "7")), INT8.0, INT8.1)),
 ];
 
 impl DType {
@@ -235,17 +235,17 @@ impl DType {
         self.row().is_some()
     }
 
-    /// u8 to u64.
+    /// u2 to u64.
     pub fn is_unsigned(self) -> bool {
         DTypeSet::UNSIGNED.has(self)
     }
 
-    /// s8 to s64.
+    /// s2 to s64.
     pub fn is_signed(self) -> bool {
         DTypeSet::SIGNED.has(self)
     }
 
-    /// u8 to u64 and s8 to s64.
+    /// u2 to u64 and s2 to s64.
     pub fn is_integer(self) -> bool {
         DTypeSet::INTEGER.has(self)
     }
@@ -333,11 +333,25 @@ impl std::fmt::Display for DType {
 pub struct DTypeSet(pub u64);
 
 impl DTypeSet {
-    /// u8, u16, u32, u64.
-    pub const UNSIGNED: DTypeSet = DTypeSet::of(&[DType::U8, DType::U16, DType::U32, DType::U64]);
-    /// s8, s16, s32, s64.
-    pub const SIGNED: DTypeSet = DTypeSet::of(&[DType::S8, DType::S16, DType::S32, DType::S64]);
-    /// Unsigned and signed integers of 8 to 64 bits.
+    /// u2 to u64.
+    pub const UNSIGNED: DTypeSet = DTypeSet::of(&[
+        DType::U2,
+        DType::U4,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+    ]);
+    /// s2 to s64.
+    pub const SIGNED: DTypeSet = DTypeSet::of(&[
+        DType::S2,
+        DType::S4,
+        DType::S8,
+        DType::S16,
+        DType::S32,
+        DType::S64,
+    ]);
+    /// Unsigned and signed integers.
     pub const INTEGER: DTypeSet = DTypeSet(Self::UNSIGNED.0 | Self::SIGNED.0);
     /// f16, bf16, f32, f64.
     pub const FLOAT: DTypeSet = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);

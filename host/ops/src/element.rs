@@ -6,6 +6,10 @@ use nx_vulkan_abi::DType;
 /// A type that the CPU computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
+    /// Unsigned integer of 2 bits.
+    U2,
+    /// Unsigned integer of 4 bits.
+    U4,
     /// Unsigned integer of 8 bits.
     U8,
     /// Unsigned integer of 16 bits.
@@ -14,6 +18,10 @@ pub enum Element {
     U32,
     /// Unsigned integer of 64 bits.
     U64,
+    /// Signed integer of 2 bits.
+    S2,
+    /// Signed integer of 4 bits.
+    S4,
     /// Signed integer of 8 bits.
     S8,
     /// Signed integer of 16 bits.
@@ -35,10 +43,14 @@ pub enum Element {
 }
 
 const ALL: &[(DType, Element)] = &[
+    (DType::U2, Element::U2),
+    (DType::U4, Element::U4),
     (DType::U8, Element::U8),
     (DType::U16, Element::U16),
     (DType::U32, Element::U32),
     (DType::U64, Element::U64),
+    (DType::S2, Element::S2),
+    (DType::S4, Element::S4),
     (DType::S8, Element::S8),
     (DType::S16, Element::S16),
     (DType::S32, Element::S32),
@@ -65,10 +77,14 @@ impl Element {
 /// Every element but the floats.
 macro_rules! no_float {
     () => {
-        Element::U8
+        Element::U2
+            | Element::U4
+            | Element::U8
             | Element::U16
             | Element::U32
             | Element::U64
+            | Element::S2
+            | Element::S4
             | Element::S8
             | Element::S16
             | Element::S32

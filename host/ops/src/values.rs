@@ -80,7 +80,9 @@ pub enum Domain {
 /// `count` integers of `dtype` from `low` to `high`, each of which it holds or is as good as.
 pub fn indices(dtype: DType, (low, high): (i64, i64), count: usize, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
-    let low = if dtype.is_signed() { low } else { low.max(0) };
+    let (least, largest) = bounds(dtype);
+    let clamped = |x: i64| i128::from(x).clamp(least, largest) as i64;
+    let (low, high) = (clamped(low), clamped(high));
     for _ in 0..count {
         let most = (high - low).max(0) as u64;
         let value = low.wrapping_add(rng.below(most + 1) as i64);
@@ -221,18 +223,24 @@ fn special_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         .unwrap_or_else(|| others[index - always.len()])
 }
 
+/// The lowest and the highest value of an integer type.
+fn bounds(dtype: DType) -> (i128, i128) {
+    let bits = dtype.row().map_or(64, |row| row.bits);
+    match dtype.is_signed() {
+        true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        false => (0, (1 << bits) - 1),
+    }
+}
+
 fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 {
-    let bits = dtype.size() as u32 * 8;
-    let (low, high) = if dtype.is_signed() {
-        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-    } else {
-        (0, (1i128 << bits) - 1)
-    };
+    let (low, high) = bounds(dtype);
+    let bits = (high - low).count_ones();
     let random = low + i128::from(rng.bits()) % (high - low + 1);
     let small = i128::from(rng.below(24)) - 12;
     let value = match (domain, values) {
         (Domain::Amount, _) => {
-            return i128::from(rng.below(if rng.0.is_multiple_of(2) { 8 } else { 72 }));
+            let below = if rng.0.is_multiple_of(2) { 8 } else { 72 };
+            return i128::from(rng.below(below)).min(high);
         }
         (Domain::Flag, _) => rng.pick(&[0, 0, random]),
         (Domain::Index, _) => 0,
@@ -271,7 +279,7 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
     };
     let value = value.clamp(low, high);
     if domain == Domain::NotZero && value == 0 {
-        7
+        high.min(7)
     } else {
         value
     }

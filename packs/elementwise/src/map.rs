@@ -88,10 +88,9 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
             .push(define(format!("{name}_COMPUTE"), register));
         code.defines
             .push(define(format!("{name}_CAST(x)"), cast(*computed)));
-        code.defines.push(define(
-            format!("{name}_BITS"),
-            (computed.size() * 8).to_string(),
-        ));
+        let bits = computed.row().map_or(0, |row| row.bits);
+        code.defines
+            .push(define(format!("{name}_BITS"), bits.to_string()));
     }
     code.defines
         .extend(operand("R", result, &mut code.storage)?);

@@ -1,5 +1,6 @@
 //! Elements in memory and the registers they are computed in: loads, stores, conversions. No arithmetic.
 
+pub(super) use super::small::{S2, S4, U2, U4};
 use crate::element::{Element, no_float};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
@@ -68,6 +69,10 @@ macro_rules! wide_integer_registers {
         /// Wraps to narrower types: sums, products and `dot` of all integer types are computed here.
         fn store(values: &[$t], dtype: DType, bytes: &mut [u8]) {
             match Element::of(dtype) {
+                Ok(Element::U2) => put(values, bytes, |x| U2::cast(x).to_ne_bytes()),
+                Ok(Element::U4) => put(values, bytes, |x| U4::cast(x).to_ne_bytes()),
+                Ok(Element::S2) => put(values, bytes, |x| S2::cast(x).to_ne_bytes()),
+                Ok(Element::S4) => put(values, bytes, |x| S4::cast(x).to_ne_bytes()),
                 Ok(Element::U8 | Element::S8) => put(values, bytes, |x| (x as u8).to_ne_bytes()),
                 Ok(Element::U16 | Element::S16) => put(values, bytes, |x| (x as u16).to_ne_bytes()),
                 Ok(Element::U32 | Element::S32) => put(values, bytes, |x| (x as u32).to_ne_bytes()),
@@ -237,6 +242,10 @@ macro_rules! by_class {
     ($integers:ident $floats:ident $complex:ident, $dtype:expr, $R:ident => $body:expr) => {{
         use $crate::{element::Element, kernels::element};
         match Element::of($dtype) {
+            Ok(Element::U2) => element::arm!($integers, $dtype, $R = element::U2 => $body),
+            Ok(Element::U4) => element::arm!($integers, $dtype, $R = element::U4 => $body),
+            Ok(Element::S2) => element::arm!($integers, $dtype, $R = element::S2 => $body),
+            Ok(Element::S4) => element::arm!($integers, $dtype, $R = element::S4 => $body),
             Ok(Element::U8) => element::arm!($integers, $dtype, $R = u8 => $body),
             Ok(Element::U16) => element::arm!($integers, $dtype, $R = u16 => $body),
             Ok(Element::U32) => element::arm!($integers, $dtype, $R = u32 => $body),

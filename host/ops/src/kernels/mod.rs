@@ -17,6 +17,7 @@ mod number;
 mod operand;
 mod parallel;
 pub(crate) mod reduce;
+mod small;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;

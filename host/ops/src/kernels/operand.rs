@@ -106,11 +106,11 @@ impl<'a> Operand<'a> {
             };
         }
         match Element::of(self.dtype) {
-            Ok(Element::U8) => read!(u8),
+            Ok(Element::U2 | Element::U4 | Element::U8) => read!(u8),
             Ok(Element::U16) => read!(u16),
             Ok(Element::U32) => read!(u32),
             Ok(Element::U64) => read!(u64),
-            Ok(Element::S8) => read!(i8),
+            Ok(Element::S2 | Element::S4 | Element::S8) => read!(i8),
             Ok(Element::S16) => read!(i16),
             Ok(Element::S32) => read!(i32),
             Ok(Element::S64) => read!(i64),

@@ -7,6 +7,7 @@ mod elementwise;
 mod functions;
 mod layout;
 mod reduce;
+mod small;
 
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;
