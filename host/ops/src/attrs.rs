@@ -29,6 +29,14 @@ impl Attr {
         }
     }
 
+    /// An attribute that is one float.
+    pub fn float(name: &str, value: f64) -> Attr {
+        Attr {
+            name: name.to_owned(),
+            value: AttrValue::Floats(vec![value]),
+        }
+    }
+
     /// A text attribute.
     pub fn text(name: &str, value: &str) -> Attr {
         Attr {
@@ -47,6 +55,16 @@ pub fn ints<'a>(attrs: &'a [Attr], name: &str) -> &'a [i64] {
             AttrValue::Ints(ints) => ints,
             _ => &[],
         })
+}
+
+/// The number that attribute `name` is, or `None`.
+pub fn number(attrs: &[Attr], name: &str) -> Option<f64> {
+    let attr = attrs.iter().find(|attr| attr.name == name)?;
+    match &attr.value {
+        AttrValue::Floats(floats) => floats.first().copied(),
+        AttrValue::Ints(ints) => ints.first().map(|&int| int as f64),
+        AttrValue::Text(_) => None,
+    }
 }
 
 /// The text of attribute `name`, or `None`.

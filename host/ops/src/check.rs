@@ -119,6 +119,7 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
             Gives::Operand => "the result must have the operand's type".to_owned(),
             Gives::Bool => format!("the result must be u8, not {}", out.dtype),
             Gives::Integer => format!("the result must be an integer, not {}", out.dtype),
+            Gives::Complex => format!("the result must be complex, not {}", out.dtype),
             Gives::Float | Gives::Real | Gives::Any => {
                 format!("the result must be a float, not {}", out.dtype)
             }

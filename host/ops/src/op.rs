@@ -11,7 +11,7 @@ use crate::{
     values::{Domain, Rng},
     view::Desc,
 };
-use nx_vulkan_abi::{DType, DTypeSet};
+use nx_vulkan_abi::{DType, DTypeSet, dtype::Class};
 use std::fmt;
 
 /// An op.
@@ -50,7 +50,7 @@ pub struct Contract {
     pub variadic: bool,
     /// Whether type and shape of the result follow from operands and attributes.
     pub infers: bool,
-    /// Whether the CPU kernel also takes the types that nobody computes with, since it only copies.
+    /// Whether the CPU kernel also takes these types, with some that nobody else computes with: mostly since it only copies.
     pub(crate) copies: fn(&[DType], &[DType]) -> bool,
     /// Adds the attributes that a request leaves out.
     pub(crate) complete: fn(&[Spec], Option<&Spec>, &mut Vec<Attr>),
@@ -103,6 +103,8 @@ pub struct Attribute {
 pub enum AttributeKind {
     /// A list of integers.
     Ints,
+    /// One number.
+    Number,
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -118,6 +120,8 @@ pub enum Gives {
     Integer,
     /// A float type: what the operands merge to, f32 for integers.
     Float,
+    /// A complex type: c128 for f64 and c128, else c64.
+    Complex,
     /// A type of numbers: what the operands merge to.
     Real,
     /// Every type.
@@ -216,9 +220,12 @@ impl Op {
     pub fn alone(&self) -> Vec<Types> {
         let set = match self.gives {
             Gives::Any => DTypeSet::ALL,
-            Gives::Operand | Gives::Bool | Gives::Integer | Gives::Float | Gives::Real => {
-                self.types()
-            }
+            Gives::Operand
+            | Gives::Bool
+            | Gives::Integer
+            | Gives::Float
+            | Gives::Complex
+            | Gives::Real => self.types(),
         };
         let all = DType::all().filter(|dtype| set.has(*dtype));
         all.map(|dtype| self.of_type(dtype)).collect()
@@ -275,6 +282,7 @@ impl Gives {
             Gives::Bool => dtype == DType::U8,
             Gives::Integer => dtype.is_integer(),
             Gives::Float => dtype.is_float(),
+            Gives::Complex => dtype.class() == Some(Class::Complex),
             Gives::Real => DTypeSet::NUMBER.has(dtype),
             Gives::Any => dtype.is_known(),
         }
@@ -286,6 +294,8 @@ impl Attribute {
     pub(crate) fn check(&self, attr: &Attr) -> Result<(), String> {
         match (self.kind, &attr.value) {
             (AttributeKind::Ints, AttrValue::Ints(_)) => Ok(()),
+            (AttributeKind::Number, AttrValue::Ints(ints)) if ints.len() == 1 => Ok(()),
+            (AttributeKind::Number, AttrValue::Floats(floats)) if floats.len() == 1 => Ok(()),
             (AttributeKind::Word(words), AttrValue::Text(text))
                 if words.contains(&text.as_str()) =>
             {
@@ -293,6 +303,10 @@ impl Attribute {
             }
             (AttributeKind::Ints, other) => Err(format!(
                 "attribute {} must be a list of integers, got {other:?}",
+                self.name
+            )),
+            (AttributeKind::Number, other) => Err(format!(
+                "attribute {} must be a number, got {other:?}",
                 self.name
             )),
             (AttributeKind::Word(words), other) => Err(format!(

@@ -31,6 +31,9 @@ pub enum Growth {
     /// By 4 (1 + n) ε times the largest magnitude in the result, n being the number of steps: each goes on from the
     /// last one's roundings.
     Steps,
+    /// By 4 (1 + log₂ n) ε times the largest magnitude in the result, n being the length of a transform (Higham 2002,
+    /// theorem 24.2).
+    Spectrum,
 }
 
 /// What the row of an op allows.

@@ -69,6 +69,8 @@ pub enum Domain {
     Flag,
     /// Integers between the bounds that the op's contract gives; see [`indices`].
     Index,
+    /// As [`Domain::Term`], never special: what an infinity or NaN leaves of a spectrum is not settled.
+    Sample,
     /// Positions and momenta of a chain, of order 1.
     State,
     /// Inverse masses for which every step of [`Domain::Scalar`] is stable.
@@ -105,7 +107,10 @@ pub fn elements(
     for _ in 0..count * parts {
         if dtype.is_float() {
             let value = match values {
-                Values::Special if domain != Domain::Scalar && rng.below(rarity(domain)) == 0 => {
+                Values::Special
+                    if !matches!(domain, Domain::Scalar | Domain::Sample)
+                        && rng.below(rarity(domain)) == 0 =>
+                {
                     special_float(domain, dtype, rng)
                 }
                 _ => finite_float(domain, dtype, rng),
@@ -133,6 +138,7 @@ fn rarity(domain: Domain) -> u64 {
         | Domain::Amount
         | Domain::Flag
         | Domain::Index
+        | Domain::Sample
         | Domain::Scalar => 2,
     }
 }
@@ -160,7 +166,7 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Exponent => {
             rng.between(-1.0, 1.0) * if dtype == DType::F64 { 760.0 } else { 110.0 }
         }
-        Domain::Term => rng.between(-1.0, 1.0),
+        Domain::Term | Domain::Sample => rng.between(-1.0, 1.0),
         Domain::Factor => sign * rng.between(0.6, 1.5),
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
         Domain::Amount => rng.pick(&[rng.clone().between(-8.0, 8.0), (rng.0 % 9) as f64]),
@@ -270,6 +276,7 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
             | Domain::AboveOne
             | Domain::Exponent
             | Domain::Term
+            | Domain::Sample
             | Domain::NotZero
             | Domain::State
             | Domain::InverseMass

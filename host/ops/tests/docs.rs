@@ -106,6 +106,7 @@ fn result(op: &Op) -> &'static str {
         Gives::Bool => "u8",
         Gives::Integer => "integer, merged",
         Gives::Float => "float, merged",
+        Gives::Complex => "complex",
         Gives::Real if op.contract.infers => "merged",
         Gives::Real => "real, as asked",
         Gives::Any => "any, as asked",

@@ -154,6 +154,10 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
             relative: 0.0,
             absolute: 4.0 * computed_in * (1.0 + n) * magnitude,
         },
+        Growth::Spectrum => Slack {
+            relative: 0.0,
+            absolute: 4.0 * computed_in * (1.0 + n.max(1.0).log2()) * magnitude,
+        },
     }
 }
 

@@ -45,23 +45,24 @@ pub(super) fn answers(
     views: &[Tensor],
     tolerance: &Tolerance,
 ) -> Result<Vec<Answer>> {
-    if case.op.bound.growth == Growth::Steps {
-        chains(case, bases, views)
+    if matches!(case.op.bound.growth, Growth::Steps | Growth::Spectrum) {
+        by_largest(case, bases, views)
     } else {
         answer(case, bases, views, tolerance).map(|answer| vec![answer])
     }
 }
 
 /// Answers whose errors are those of the largest number in each.
-fn chains(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
+fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
     let own = |view: &Tensor| view.dtype();
     let all = |bases: &[Vec<u8>]| run_all(case, bases, views, own, &case.outputs);
     let flushed = without_denormals(case, bases, views);
     let flushed = flushed.map(|bases| all(&bases)).transpose()?;
     let answer = |(index, bytes): (usize, Vec<u8>)| {
         let dtype = case.outputs[index].0;
-        let elements = bytes.chunks_exact(dtype.size() as usize);
-        let magnitudes = elements.filter_map(|element| float(dtype, element));
+        let part = dtype.part();
+        let parts = bytes.chunks_exact(part.size() as usize);
+        let magnitudes = parts.filter_map(|element| float(part, element));
         let largest = magnitudes
             .map(f64::abs)
             .filter(|magnitude| magnitude.is_finite())
@@ -70,7 +71,7 @@ fn chains(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer
             dtype,
             magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
             others: flushed.iter().map(|all| all[index].clone()).collect(),
-            terms: case.outputs[0].1[1],
+            terms: terms(case),
             bytes,
         }
     };
@@ -121,7 +122,7 @@ fn answer(
                     .collect(),
             )
         }
-        Growth::None | Growth::Factors | Growth::Steps => None,
+        Growth::None | Growth::Factors | Growth::Steps | Growth::Spectrum => None,
     };
     Ok(Answer {
         dtype,

@@ -5,6 +5,7 @@ mod cast;
 mod choose;
 mod create;
 mod dot;
+mod fourier;
 mod leapfrog;
 mod map;
 mod reduce;
@@ -24,6 +25,7 @@ const ALL: &[&[Op]] = &[
     reduce::OPS,
     arg::OPS,
     dot::OPS,
+    fourier::OPS,
     leapfrog::OPS,
 ];
 

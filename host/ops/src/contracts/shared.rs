@@ -54,6 +54,7 @@ pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
         Gives::Operand => types.first().copied(),
         Gives::Bool => Some(DType::U8),
         Gives::Float => merged.map(floating),
+        Gives::Complex => merged.map(complex),
         Gives::Integer | Gives::Real | Gives::Any => merged,
     };
     inferred.ok_or_else(|| "it has no operands".to_owned())
@@ -62,6 +63,12 @@ pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
 /// f32 in place of integers.
 pub(super) fn floating(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+/// The complex type that Nx makes of a type.
+pub(super) fn complex(dtype: DType) -> DType {
+    let is_double = dtype.part() == DType::F64;
+    if is_double { DType::C128 } else { DType::C64 }
 }
 
 fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {

@@ -10,6 +10,7 @@ pub(crate) mod dot;
 mod element;
 mod elementwise;
 mod fold;
+pub(crate) mod fourier;
 pub(crate) mod kernel;
 pub(crate) mod leapfrog;
 mod math;

@@ -126,6 +126,7 @@ impl Case {
         let attributes = find(self.op).unwrap().contract.attributes.iter();
         let first = attributes.map(|attribute| match attribute.kind {
             AttributeKind::Ints => Attr::ints(attribute.name, [0]),
+            AttributeKind::Number => Attr::float(attribute.name, 0.0),
             AttributeKind::Word(words) => Attr::text(attribute.name, words[0]),
         });
         first.collect()

@@ -187,6 +187,10 @@ fn every_op_runs_on_all_types_that_its_row_names() {
             } else {
                 U8
             };
+            let out = match gives {
+                crate::op::Gives::Complex => DType::C64,
+                _ => out,
+            };
             assert!(gives.allows(out, Some(dtype)), "{name} {dtype}");
             assert_eq!(
                 supports(name, &vec![dtype; arity], &[out]),

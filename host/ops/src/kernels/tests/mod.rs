@@ -4,6 +4,7 @@ mod contract;
 mod convert;
 mod dot;
 mod elementwise;
+mod fourier;
 mod functions;
 mod layout;
 mod reduce;
