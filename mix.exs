@@ -3,7 +3,7 @@ defmodule Mix.Tasks.Compile.NxVulkan do
   # Builds the NIF library, the kernel packs and the program that tries new ones with cargo, and puts them in priv.
   use Mix.Task.Compiler
 
-  @packs ~w(elementwise reduce matmul leapfrog)
+  @packs ~w(elementwise reduce matmul leapfrog indexing)
 
   @impl true
   def run(_args) do

@@ -31,7 +31,7 @@ pub struct Op {
     pub bound: Bound,
     /// What each operand is tried with.
     pub domains: &'static [Domain],
-    /// What it has no result for among integers.
+    /// What it has no result for.
     pub(crate) partial: Option<&'static Partial>,
     pub(crate) kernel: Kernel,
 }
@@ -188,10 +188,7 @@ impl Op {
 
     /// What it has no result for, where operands of these types may be that.
     pub fn partial(&self, inputs: &[DType]) -> Option<&'static Partial> {
-        let whole = inputs.iter().all(|dtype| dtype.is_integer());
-        let second = *inputs.get(1)?;
-        self.partial
-            .filter(|partial| whole && partial.concerns(second.is_signed()))
+        self.partial.filter(|partial| partial.concerns(inputs))
     }
 
     /// Shapes of operands that fit each other, and a result of `shape` where the op has one operand like it.

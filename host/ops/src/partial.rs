@@ -1,8 +1,9 @@
-//! Operands on which an op on integers has no result: which, and what is said then.
+//! Operands on which an op has no result: which, and what is said then.
 
 use crate::error::Kind;
+use nx_vulkan_abi::DType;
 
-/// What an op of integers is not defined for.
+/// What an op is not defined for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Partial {
     lacks: Lack,
@@ -15,8 +16,12 @@ pub struct Partial {
 /// Second operands without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
+    /// 0, where all operands are integers.
     Zero,
+    /// Negative ones, where all operands are integers.
     Negative,
+    /// Indices that the first operand does not have.
+    Outside,
 }
 
 /// Divisors.
@@ -40,17 +45,31 @@ pub(crate) static AMOUNT: Partial = Partial {
     reason: "a negative shift amount",
 };
 
+/// Indices.
+pub(crate) static INDEX: Partial = Partial {
+    lacks: Lack::Outside,
+    kind: Kind::BadInput,
+    reason: "an index is out of bounds",
+};
+
 impl Partial {
     /// Whether there is no result for a second operand of that sign.
     pub(crate) fn lacks(&self, is_negative: bool, is_zero: bool) -> bool {
         match self.lacks {
             Lack::Zero => is_zero,
             Lack::Negative => is_negative,
+            Lack::Outside => false,
         }
     }
 
-    /// Whether second operands, signed or not, may lack a result.
-    pub(crate) fn concerns(&self, is_signed: bool) -> bool {
-        self.lacks(is_signed, true)
+    /// Whether operands of these types may lack a result.
+    pub(crate) fn concerns(&self, inputs: &[DType]) -> bool {
+        let whole = inputs.iter().all(|dtype| dtype.is_integer());
+        let is_signed = inputs.get(1).is_some_and(|second| second.is_signed());
+        match self.lacks {
+            Lack::Zero => whole && inputs.len() > 1,
+            Lack::Negative => whole && is_signed,
+            Lack::Outside => true,
+        }
     }
 }

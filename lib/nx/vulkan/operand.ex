@@ -29,7 +29,44 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    def check!(:gather, [tensor, indices, opts]), do: inside!(tensor, opts[:axes], indices)
     def check!(_op, _arguments), do: :ok
+
+    @doc """
+    The same for a block.
+    """
+    def check_block!(%Nx.Block.Take{axis: axis}, [tensor, indices]),
+      do: inside!(tensor, [axis], indices)
+
+    def check_block!(%Nx.Block.TakeAlongAxis{axis: axis}, [tensor, indices]) do
+      for index <- elements(indices),
+          do: inside!(index, axis, elem(tensor.shape, axis), tensor.shape)
+
+      :ok
+    end
+
+    def check_block!(_struct, _arguments), do: :ok
+
+    # Nx.BinaryBackend puts the axes that are indexed first, and speaks of that shape.
+    defp inside!(tensor, axes, indices) do
+      shape = Tuple.to_list(tensor.shape)
+      first = Enum.map(axes, &Enum.at(shape, &1))
+      rest = for {size, axis} <- Enum.with_index(shape), axis not in axes, do: size
+      all = List.to_tuple(first ++ rest)
+      sizes = Enum.with_index(first)
+
+      for {index, {size, axis}} <- Enum.zip(elements(indices), Stream.cycle(sizes)),
+          do: inside!(index, axis, size, all)
+
+      :ok
+    end
+
+    defp inside!(index, _axis, size, _shape) when index in 0..(size - 1)//1, do: :ok
+
+    defp inside!(index, axis, _size, shape) do
+      raise ArgumentError,
+            "index #{index} is out of bounds for axis #{axis} in shape #{inspect(shape)}"
+    end
 
     defp defined!(op, 0) when op in [:quotient, :remainder], do: raise(ArithmeticError)
     defp defined!(:pow, n) when n < 0, do: raise(ArithmeticError)

@@ -26,7 +26,7 @@ defmodule Nx.Vulkan.Ops do
     {[:pad], [:tensor, :pad_value, :padding], :fallback},
     {[:put_slice], [:tensor, :starts, :slice], :fallback},
     {[:concatenate, :stack], [:tensors, :axis], :fallback},
-    {[:gather], [:tensor, :indices, :opts], :fallback},
+    {[:gather], [:tensor, :indices, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :fallback},
     {[:sort, :argsort, :fft, :ifft], [:tensor, :opts], :fallback},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
@@ -38,7 +38,7 @@ defmodule Nx.Vulkan.Ops do
      :fallback}
   ]
 
-  @operands ~w(tensor left right pred on_true on_false min max)a
+  @operands ~w(tensor left right pred on_true on_false min max indices)a
 
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.
@@ -82,6 +82,8 @@ defmodule Nx.Vulkan.Ops do
       contract_b: contract_right
     ]
   end
+
+  def attrs(:gather, [_tensor, _indices, opts]), do: [axes: opts[:axes]]
 
   def attrs(_op, _arguments), do: []
 end

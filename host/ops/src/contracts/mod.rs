@@ -6,6 +6,7 @@ mod choose;
 mod create;
 mod dot;
 mod fourier;
+mod gather;
 mod leapfrog;
 mod map;
 mod reduce;
@@ -26,6 +27,7 @@ const ALL: &[&[Op]] = &[
     arg::OPS,
     dot::OPS,
     fourier::OPS,
+    gather::OPS,
     leapfrog::OPS,
 ];
 

@@ -193,6 +193,15 @@ pub(super) fn in_range(name: &str, axes: &[i64], x: &Desc<'_>) -> Result<(), Str
     }
 }
 
+/// Fails unless the axes exist and ascend.
+pub(super) fn ordered_axes(name: &str, axes: &[i64], x: &Desc<'_>) -> Result<(), String> {
+    in_range(name, axes, x)?;
+    if axes.is_sorted_by(|a, b| a < b) {
+        return Ok(());
+    }
+    Err(format!("attribute {name} must ascend, got {axes:?}"))
+}
+
 pub(super) fn at_most_one_axis(axis: &[i64], x: &Desc<'_>) -> Result<(), String> {
     if axis.len() > 1 {
         return Err(format!(

@@ -1,0 +1,88 @@
+//! The indexing kernel pack: ops that move elements from where they are to where they belong, some by indices that only
+//! the device knows. It never touches a device.
+//!
+//! A request becomes walks (axes with a place in each buffer), and a walk becomes a dispatch of one shader, `move.comp`,
+//! whose elements are as wide as the places are aligned.
+
+mod emit;
+mod gather;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use gather::Form;
+use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
+
+pack! { id: "indexing", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
+
+const SOURCES: &[Source] = &[
+    Source::glsl("indices.glsl", include_str!("../shaders/indices.glsl")),
+    Source::glsl("move.comp", include_str!("../shaders/move.comp")),
+];
+
+/// An op of the pack.
+struct Kernel {
+    id: &'static str,
+    op: &'static str,
+    types: DTypeSet,
+    /// The fewest operands, and the most.
+    operands: (usize, usize),
+    plan: fn(&Request<'_>) -> Result<Plan, Refusal>,
+}
+
+const fn row(
+    (id, op): (&'static str, &'static str),
+    operands: (usize, usize),
+    plan: fn(&Request<'_>) -> Result<Plan, Refusal>,
+) -> Kernel {
+    Kernel {
+        id,
+        op,
+        types: DTypeSet::ALL,
+        operands,
+        plan,
+    }
+}
+
+const KERNELS: &[Kernel] = &[
+    row(("gather", "gather"), (2, 2), |request| {
+        gather::plan(Form::Gather, request)
+    }),
+    row(("take", "Nx.Block.Take"), (2, 2), |request| {
+        gather::plan(Form::Take, request)
+    }),
+    row(
+        ("take_along_axis", "Nx.Block.TakeAlongAxis"),
+        (2, 2),
+        |request| gather::plan(Form::Along, request),
+    ),
+];
+
+fn describe() -> Result<Description, String> {
+    let kernels = KERNELS.iter().map(|kernel| Row {
+        id: kernel.id.to_owned(),
+        op: kernel.op.to_owned(),
+        inputs: DTypeSet::ALL,
+        outputs: kernel.types,
+        numerics: Numerics::EXACT,
+        ..Row::default()
+    });
+    Ok(Description {
+        sources: SOURCES.to_vec(),
+        kernels: kernels.collect(),
+    })
+}
+
+fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let kernel = KERNELS.get(row as usize);
+    let kernel = kernel.ok_or_else(|| Refusal::Internal(format!("no row {row}")))?;
+    let (least, most) = kernel.operands;
+    let (inputs, outputs) = (request.inputs.len(), request.outputs.len());
+    if !(least..=most).contains(&inputs) || outputs != 1 {
+        return Err(Refusal::BadRequest(format!(
+            "{} takes {least} to {most} operands and gives 1 result, got: {inputs} and {outputs}",
+            kernel.op
+        )));
+    }
+    (kernel.plan)(request)
+}

@@ -1,0 +1,307 @@
+//! Walks: the axes along which elements move, with a place in each buffer. A walk becomes one dispatch.
+
+use crate::emit::Words;
+use nx_vulkan_abi::{
+    BufArg, DType, Define, DeviceInfo, Plan, Refusal, TensorDesc,
+    glsl::{self, define},
+    layout,
+};
+use nx_vulkan_pack_kit::{
+    grid,
+    operand::supports,
+    span::Span,
+    steps::{Step, number},
+};
+
+/// `nxv_divide` is exact below this many elements.
+pub(crate) const LIMIT: u64 = 1 << 31;
+/// Invocations of a workgroup, at most.
+const WORKGROUP: u32 = 256;
+/// Largest element that a thread moves at once, in bytes.
+const WIDEST: u64 = 16;
+/// Fewer elements are moved by one thread each.
+const MANY: u64 = 1 << 16;
+
+/// A buffer with a place in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Side {
+    /// The range of the buffer that is bound.
+    pub(crate) arg: BufArg,
+    /// First element, counted from the start of the range.
+    pub(crate) at: i64,
+    /// Step along each axis of the walk, in elements.
+    pub(crate) strides: Vec<i64>,
+}
+
+impl Side {
+    /// The first element of a tensor, in a range that holds all of its elements.
+    pub(crate) fn of(
+        tensor: &TensorDesc<'_>,
+        arg: BufArg,
+        strides: Vec<i64>,
+        device: &DeviceInfo<'_>,
+    ) -> Result<Side, Refusal> {
+        let size = tensor.dtype.size();
+        let axes = tensor
+            .shape
+            .iter()
+            .copied()
+            .zip(tensor.strides.iter().copied());
+        let bytes = Span::of(tensor.offset as i64, axes).bytes(size);
+        let bytes = bytes.filter(|bytes| bytes.end - bytes.start <= device.max_buffer_range);
+        let Some(range) = bytes else {
+            return Err(Refusal::decline(
+                "a tensor is too large for one buffer argument",
+            ));
+        };
+        Ok(Side {
+            arg: arg.range(range.start, range.end - range.start),
+            at: tensor.offset as i64 - (range.start / size) as i64,
+            strides,
+        })
+    }
+
+    /// The place that many elements further.
+    pub(crate) fn shifted(mut self, by: i64) -> Side {
+        self.at += by;
+        self
+    }
+
+    /// Elements of `size` bytes in its range.
+    fn elements(&self, size: u64) -> u64 {
+        self.arg.len / size
+    }
+
+    fn is_even(&self) -> bool {
+        let (last, outer) = self.strides.split_last().unwrap_or((&0, &[]));
+        *last == 1 && self.at % 2 == 0 && outer.iter().all(|stride| stride % 2 == 0)
+    }
+
+    fn halve(&mut self) {
+        let last = self.strides.len() - 1;
+        self.strides[..last]
+            .iter_mut()
+            .for_each(|stride| *stride /= 2);
+        self.at /= 2;
+    }
+}
+
+/// An index that shifts one of the places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Component {
+    /// Where it is, from the place of the indices.
+    pub(crate) at: i64,
+    /// The highest start, or the extent of the axis.
+    pub(crate) limit: u64,
+    /// Elements that one step of it shifts the place by.
+    pub(crate) step: i64,
+    /// What one step of it adds to the number of the place.
+    pub(crate) number: u64,
+    /// Its type.
+    pub(crate) dtype: DType,
+}
+
+/// What indices do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shift {
+    /// They are neighbours in one buffer, and say which elements are read.
+    Reads,
+    /// Each is in a buffer of its own, and the first element that is read.
+    Starts,
+    /// Each is in a buffer of its own, and the first element that is written.
+    Targets,
+    /// They are neighbours in one buffer, and say which elements are written by those who claimed them.
+    Claimed,
+}
+
+/// Elements on their way.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    /// Extents, outermost first.
+    pub(crate) shape: Vec<u64>,
+    /// Bytes of an element.
+    pub(crate) size: u64,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
+    pub(crate) indices: Option<Indices>,
+}
+
+/// Indices that are read on the way.
+#[derive(Debug, Clone)]
+pub(crate) struct Indices {
+    pub(crate) shift: Shift,
+    /// First index, counted from the start of the first range.
+    pub(crate) at: i64,
+    /// Step along each axis of the walk.
+    pub(crate) strides: Vec<i64>,
+    pub(crate) args: Vec<BufArg>,
+    pub(crate) components: Vec<Component>,
+}
+
+impl Walk {
+    /// Puts its dispatch at the end of `plan`.
+    pub(crate) fn add_to(
+        mut self,
+        plan: &mut Plan,
+        device: &DeviceInfo<'_>,
+    ) -> Result<(), Refusal> {
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
+        self.collapse();
+        while self.size < WIDEST && self.widens() {
+            self.widen();
+        }
+        let (moved, like) = raw_type(self.size);
+        supports("moving elements", like, device)?;
+        let count: u64 = self.shape.iter().product();
+        let reach = self
+            .from
+            .elements(self.size)
+            .max(self.to.elements(self.size));
+        if count.max(reach) >= LIMIT {
+            return Err(Refusal::decline(
+                "a tensor has too many elements for 32-bit indices",
+            ));
+        }
+        let elements = match (count < MANY, self.size) {
+            (true, _) => 1,
+            (_, 16) => 2,
+            _ => 4,
+        };
+        let workgroup = grid::threads(device, WORKGROUP);
+        let mut defines = glsl::needs(like);
+        defines.extend([
+            define("MOVED", moved),
+            number("WORKGROUP", workgroup),
+            number("ELEMENTS", elements),
+            number("RANK", self.shape.len() as u64),
+        ]);
+        let mut args = vec![self.from.arg, self.to.arg];
+        defines.extend(self.index_defines(&mut args));
+        let step = Step {
+            file: "move.comp",
+            defines,
+            args,
+            groups: grid::spread(count.div_ceil(u64::from(workgroup) * elements), device)?,
+            ..Step::default()
+        };
+        self.params(count).add_to(step, plan, device);
+        Ok(())
+    }
+
+    fn index_defines(&self, args: &mut Vec<BufArg>) -> Vec<Define> {
+        let Some(indices) = &self.indices else {
+            return vec![number("COMPONENTS", 0u64)];
+        };
+        let shifted = match indices.shift {
+            Shift::Reads | Shift::Starts => "from",
+            Shift::Targets | Shift::Claimed => "to",
+        };
+        let mut defines = component_defines(indices.components.len(), args.len());
+        defines.push(define("SHIFTED", shifted));
+        match indices.shift {
+            Shift::Starts | Shift::Targets => defines.push(define("STARTS", "1")),
+            Shift::Claimed => defines.push(number("CLAIMS", args.len() as u64 + 1)),
+            Shift::Reads => {}
+        }
+        args.extend(&indices.args);
+        defines
+    }
+
+    fn params(&self, count: u64) -> Words {
+        let mut words = Words::default();
+        let index = self.indices.as_ref().map_or(0, |indices| indices.at);
+        for word in [count as i64, self.from.at, self.to.at, index] {
+            words.push(word);
+        }
+        let components = self.indices.iter().flat_map(|indices| &indices.components);
+        components.for_each(|component| words.component(component));
+        for axis in (0..self.shape.len()).rev() {
+            words.extent(self.shape[axis]);
+            words.push(self.from.strides[axis]);
+            words.push(self.to.strides[axis]);
+            words.push(
+                self.indices
+                    .as_ref()
+                    .map_or(0, |indices| indices.strides[axis]),
+            );
+        }
+        words
+    }
+
+    /// The same walk with as few axes as possible.
+    fn collapse(&mut self) {
+        let none = vec![0; self.shape.len()];
+        let indices = self
+            .indices
+            .as_ref()
+            .map_or(none, |indices| indices.strides.clone());
+        let strides = [self.from.strides.clone(), self.to.strides.clone(), indices];
+        let space = layout::collapse(&self.shape, &strides);
+        let [from, to, indices]: [Vec<i64>; 3] = space.strides.try_into().unwrap_or_default();
+        self.shape = space.shape;
+        (self.from.strides, self.to.strides) = (from, to);
+        if let Some(own) = &mut self.indices {
+            own.strides = indices;
+        }
+    }
+
+    /// Whether two neighbours are always moved together.
+    fn widens(&self) -> bool {
+        let together = |indices: &Indices| {
+            indices.strides.last() == Some(&0) && indices.components.iter().all(|c| c.step % 2 == 0)
+        };
+        self.shape.last().is_some_and(|last| last.is_multiple_of(2))
+            && self.from.is_even()
+            && self.to.is_even()
+            && self.indices.iter().all(together)
+    }
+
+    fn widen(&mut self) {
+        if let Some(last) = self.shape.last_mut() {
+            *last /= 2;
+        }
+        self.size *= 2;
+        self.from.halve();
+        self.to.halve();
+        let components = self
+            .indices
+            .iter_mut()
+            .flat_map(|indices| &mut indices.components);
+        components.for_each(|component| component.step /= 2);
+    }
+}
+
+/// What `indices.glsl` has to know.
+pub(crate) fn component_defines(components: usize, first: usize) -> Vec<Define> {
+    vec![
+        number("COMPONENTS", components as u64),
+        number("FIRST_INDEX", first as u64),
+        number("KIND_WIDE", WIDE),
+        number("KIND_SIGNED", SIGNED),
+    ]
+}
+
+/// Bits of [`Component`]'s kind in shaders.
+const WIDE: u32 = 1;
+const SIGNED: u32 = 2;
+
+impl Component {
+    /// Its type, as shaders are told it.
+    pub(crate) fn kind(&self) -> u32 {
+        let is_wide = self.dtype.size() == 8;
+        u32::from(is_wide) * WIDE | u32::from(self.dtype.is_signed()) * SIGNED
+    }
+}
+
+/// The GLSL type that holds any element of `size` bytes, and the dtype that needs the same device features.
+pub(crate) fn raw_type(size: u64) -> (&'static str, DType) {
+    match size {
+        1 => ("uint8_t", DType::U8),
+        2 => ("uint16_t", DType::U16),
+        4 => ("uint", DType::U32),
+        8 => ("uvec2", DType::U32),
+        _ => ("uvec4", DType::U32),
+    }
+}
