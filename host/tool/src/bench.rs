@@ -9,7 +9,13 @@ use crate::{
 };
 use nx_vulkan_abi::dtype::Class;
 use nx_vulkan_host::{DType, Kind, Result, Runtime, Tensor};
-use nx_vulkan_ops::{Request, Spec, element::push_float, infer::infer, kernels};
+use nx_vulkan_ops::{
+    Request, Spec,
+    element::push_float,
+    infer::infer,
+    kernels,
+    values::{self, Domain, Rng},
+};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -215,7 +221,19 @@ impl Runner<'_> {
     }
 
     fn ready<'w>(&self, workload: &'w Workload) -> Result<Ready<'w>> {
-        let bytes: Vec<Vec<u8>> = workload.inputs.iter().map(random).collect();
+        let op = nx_vulkan_ops::ops()
+            .find(|op| op.name == workload.op)
+            .expect("a benchmark names an op");
+        let shapes: Vec<&[u64]> = workload.inputs.iter().map(|spec| &*spec.1).collect();
+        let bounds = op.indices(&shapes, &workload.attrs);
+        let operand = |(index, spec): (usize, &Spec)| match op.domain(index) {
+            Domain::Index => {
+                let count = spec.1.iter().product::<u64>() as usize;
+                values::indices(spec.0, bounds, count, &mut Rng(1))
+            }
+            _ => random(spec),
+        };
+        let bytes: Vec<Vec<u8>> = workload.inputs.iter().enumerate().map(operand).collect();
         let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
         let mut inputs = workload
             .inputs
@@ -230,9 +248,6 @@ impl Runner<'_> {
             .iter()
             .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
             .collect();
-        let op = nx_vulkan_ops::ops()
-            .find(|op| op.name == workload.op)
-            .expect("a benchmark names an op");
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
         let request = infer(op, &specs, given, &workload.attrs)?;
         let bytes = if self.on_host { bytes } else { Vec::new() };

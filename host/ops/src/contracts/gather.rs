@@ -18,8 +18,6 @@ use crate::{
 use nx_vulkan_abi::{DType, DTypeSet};
 
 const ALL: DTypeSet = DTypeSet::ALL;
-/// The largest index that every integer type holds.
-pub(super) const HIGHEST: i64 = 127;
 
 static GATHER: Contract = Contract {
     title: "Elements by index",
@@ -166,7 +164,7 @@ pub(super) fn expect(out: &Desc<'_>, shape: &[u64]) -> Result<(), String> {
 pub(super) fn within(tensor: &[u64], axes: &[i64]) -> (i64, i64) {
     let extents = axes.iter().filter_map(|axis| tensor.get(*axis as usize));
     let least = extents.min().copied().unwrap_or(1) as i64;
-    (0, (least - 1).clamp(0, HIGHEST))
+    (0, (least - 1).max(0))
 }
 
 fn taken(tensor: &[u64], indices: &[u64], axis: &[i64]) -> Vec<u64> {

@@ -1,6 +1,8 @@
 //! The benchmarks: names, requests, and the bytes and operations by which they are judged. Their names are stable;
 //! where other libraries measure the same, they use the same name.
 
+mod nx;
+
 use nx_vulkan_host::{Attr, DType};
 use nx_vulkan_ops::Spec;
 
@@ -99,6 +101,7 @@ pub(crate) fn all() -> Vec<Workload> {
     all.extend(elementwise());
     all.extend(reductions());
     all.extend(products());
+    all.extend(nx::all());
     all
 }
 
