@@ -38,12 +38,8 @@ pub fn infer(
             )));
         }
     };
-    Ok(Request::new(
-        op.name,
-        inputs.to_vec(),
-        (contract.all)(first),
-        attrs,
-    ))
+    let all = (contract.all)(inputs, first, &attrs);
+    Ok(Request::new(op.name, inputs.to_vec(), all, attrs))
 }
 
 #[cfg(test)]

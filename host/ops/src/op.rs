@@ -56,8 +56,8 @@ pub struct Contract {
     pub(crate) complete: fn(&[Spec], Option<&Spec>, &mut Vec<Attr>),
     /// Type and shape of the first result, where they follow.
     pub(crate) infer: Infer,
-    /// All results, from the first.
-    pub(crate) all: fn(Spec) -> Vec<Spec>,
+    /// All results, from the operands and the first.
+    pub(crate) all: fn(&[Spec], Spec, &[Attr]) -> Vec<Spec>,
     /// Checks shapes and attributes of a request whose types and numbers of operands and results are right.
     pub(crate) check: Check,
     /// Shapes of operands that fit each other, one of them this.

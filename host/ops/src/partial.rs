@@ -13,7 +13,7 @@ pub struct Partial {
     pub reason: &'static str,
 }
 
-/// Second operands without a result.
+/// Operands without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
     /// 0, where all operands are integers.
@@ -22,6 +22,8 @@ enum Lack {
     Negative,
     /// Indices that the first operand does not have.
     Outside,
+    /// A matrix that divides by 0.
+    Singular,
 }
 
 /// Divisors.
@@ -52,11 +54,18 @@ pub(crate) static INDEX: Partial = Partial {
     reason: "an index is out of bounds",
 };
 
+/// Matrices of systems of equations.
+pub(crate) static SINGULAR: Partial = Partial {
+    lacks: Lack::Singular,
+    kind: Kind::BadInput,
+    reason: "can't solve for singular matrix",
+};
+
 impl Partial {
-    /// Whether there is no result for a second operand of that sign.
+    /// Whether there is no result for a number of that sign.
     pub(crate) fn lacks(&self, is_negative: bool, is_zero: bool) -> bool {
         match self.lacks {
-            Lack::Zero => is_zero,
+            Lack::Zero | Lack::Singular => is_zero,
             Lack::Negative => is_negative,
             Lack::Outside => false,
         }
@@ -70,6 +79,7 @@ impl Partial {
             Lack::Zero => whole && inputs.len() > 1,
             Lack::Negative => whole && is_signed,
             Lack::Outside => true,
+            Lack::Singular => true,
         }
     }
 }

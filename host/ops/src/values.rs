@@ -77,6 +77,8 @@ pub enum Domain {
     InverseMass,
     /// Step sizes and parameters of distributions: positive, of order 1, never special.
     Scalar,
+    /// Elements of a matrix: of order 1, integers but 0, never special.
+    Matrix,
 }
 
 /// `count` integers of `dtype` from `low` to `high`, each of which it holds or is as good as.
@@ -108,7 +110,7 @@ pub fn elements(
         if dtype.is_float() {
             let value = match values {
                 Values::Special
-                    if !matches!(domain, Domain::Scalar | Domain::Sample)
+                    if !matches!(domain, Domain::Scalar | Domain::Sample | Domain::Matrix)
                         && rng.below(rarity(domain)) == 0 =>
                 {
                     special_float(domain, dtype, rng)
@@ -139,6 +141,7 @@ fn rarity(domain: Domain) -> u64 {
         | Domain::Flag
         | Domain::Index
         | Domain::Sample
+        | Domain::Matrix
         | Domain::Scalar => 2,
     }
 }
@@ -166,7 +169,7 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Exponent => {
             rng.between(-1.0, 1.0) * if dtype == DType::F64 { 760.0 } else { 110.0 }
         }
-        Domain::Term | Domain::Sample => rng.between(-1.0, 1.0),
+        Domain::Term | Domain::Sample | Domain::Matrix => rng.between(-1.0, 1.0),
         Domain::Factor => sign * rng.between(0.6, 1.5),
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
         Domain::Amount => rng.pick(&[rng.clone().between(-8.0, 8.0), (rng.0 % 9) as f64]),
@@ -251,6 +254,7 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
         (Domain::Flag, _) => rng.pick(&[0, 0, random]),
         (Domain::Index, _) => 0,
         (Domain::Factor, _) => rng.pick(&[1, 1, small, 3]),
+        (Domain::Matrix, _) => rng.pick(&[1, if low < 0 { -1 } else { 1 }]) * (small.abs() + 1),
         (_, Values::Special) if rng.below(2) == 0 => {
             let near = 1i128 << rng.below(u64::from(bits));
             let shifted = near + i128::from(rng.below(3)) - 1;

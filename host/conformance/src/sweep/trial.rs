@@ -10,7 +10,6 @@ use nx_vulkan_abi::{DType, Features};
 use nx_vulkan_host::{Runtime, Tensor};
 use nx_vulkan_ops::{
     Attr, AttrValue, Kind, Request, Result,
-    tolerance::Tolerance,
     values::{self, Domain, Rng},
 };
 
@@ -105,7 +104,7 @@ impl<'a> Sweep<'a> {
             let Some(first) = &first else {
                 *served_by = ran.served_by.to_string();
                 self.serve(case, &operands, served_by);
-                if let Some(wrong) = self.judge(case, &answers, &got, &tolerance) {
+                if let Some(wrong) = self.judge(case, &answers, &got) {
                     return Ok(Some(wrong));
                 }
                 first = Some(got);
@@ -138,15 +137,11 @@ impl<'a> Sweep<'a> {
     }
 
     /// The first element of any result that is beyond the tolerance.
-    fn judge(
-        &mut self,
-        case: &Case,
-        answers: &[oracle::Answer],
-        got: &[Vec<u8>],
-        tolerance: &Tolerance,
-    ) -> Option<What> {
+    fn judge(&mut self, case: &Case, answers: &[oracle::Answer], got: &[Vec<u8>]) -> Option<What> {
+        let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         for ((answer, got), output) in answers.iter().zip(got).zip(&case.outputs) {
-            let verdict = judge::judge(&answer.expected(), got, tolerance);
+            let tolerance = case.op.tolerance(&operands, output.0);
+            let verdict = judge::judge(&answer.expected(), got, &tolerance);
             self.report.flushed += verdict.flushed;
             if let Some(wrong) = verdict.wrong {
                 let judge::Wrong {

@@ -27,7 +27,7 @@ static LEAPFROG: Contract = Contract {
         [chains, extent] => Ok((inputs[0].0, vec![chains, STEPS, extent])),
         ref other => Err(format!("q must have shape {{chains, d}}, got: {other:?}")),
     },
-    all: |first| {
+    all: |_, first, _| {
         let logp = (first.0, first.1.iter().take(2).copied().collect());
         vec![first.clone(), first.clone(), first, logp]
     },

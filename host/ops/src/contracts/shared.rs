@@ -29,7 +29,7 @@ pub(super) const ELEMENTWISE: Contract = Contract {
     copies: |_, _| false,
     complete: |_, _, _| {},
     infer: |op, inputs, _| Ok((result_type(op, inputs)?, broadcast(inputs)?)),
-    all: |first| vec![first],
+    all: |_, first, _| vec![first],
     check: |_, inputs, outputs, _| fits(inputs, &outputs[0]),
     operand_shapes: |op, shape| vec![shape.to_vec(); op.arity()],
     indices: |_, _| (0, 0),
