@@ -8,10 +8,13 @@ mod dot;
 mod fourier;
 mod gather;
 mod leapfrog;
+mod linalg;
 mod map;
 mod reduce;
 mod shared;
 mod zip;
+
+pub(crate) use linalg::transposes;
 
 use crate::op::Op;
 use std::{collections::HashMap, sync::LazyLock};
@@ -28,6 +31,7 @@ const ALL: &[&[Op]] = &[
     dot::OPS,
     fourier::OPS,
     gather::OPS,
+    linalg::OPS,
     leapfrog::OPS,
 ];
 

@@ -14,6 +14,7 @@ pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod kernel;
 pub(crate) mod leapfrog;
+pub(crate) mod linalg;
 mod math;
 mod movement;
 mod number;

@@ -1,0 +1,179 @@
+//! Jacobi's rotations in the order of Brent and Luk (1985), which `Nx.LinAlg.eigh` has too: each round pairs all indices off,
+//! and signs follow from the rotations. All in f64; a matrix is its rows one after another.
+
+use super::{Round, qr::qr};
+
+/// Sweeps at most; ten are many.
+const SWEEPS: usize = 40;
+
+/// What counts as 0 beside 1: less than the results' precision, f32's with a margin that f64 leaves.
+fn negligible(round: Round) -> f64 {
+    let one = 1.0 + 2f64.powi(-50);
+    if round(one) == one {
+        2f64.powi(-53)
+    } else {
+        2f64.powi(-34)
+    }
+}
+
+/// The pair number `i` of a round, of `2 * half` indices.
+fn pair(i: usize, round: usize, half: usize) -> (usize, usize) {
+    let cycle = 2 * half - 1;
+    let index = |slot: usize| {
+        let first = (slot + cycle - round % cycle) % cycle;
+        if first + 1 < half {
+            first + 1
+        } else {
+            3 * half - 2 - first
+        }
+    };
+    let top = if i == 0 { 0 } else { index(i - 1) };
+    (top, index(cycle - 1 - i))
+}
+
+/// Tangent, cosine and sine that make 0 of `off` between diagonal elements `top` and `bottom`.
+fn rotation(top: f64, bottom: f64, off: f64) -> [f64; 3] {
+    let tau = (bottom - top) / (2.0 * off);
+    let root = (1.0 + tau * tau).sqrt();
+    let t = 1.0 / (tau + if tau >= 0.0 { root } else { -root });
+    let c = 1.0 / (1.0 + t * t).sqrt();
+    [t, c, t * c]
+}
+
+fn rotate(x: &mut [f64], p: usize, q: usize, step: usize, len: usize, [c, s]: [f64; 2]) {
+    for k in 0..len {
+        let (a, b) = (x[p + k * step], x[q + k * step]);
+        x[p + k * step] = a * c - b * s;
+        x[q + k * step] = a * s + b * c;
+    }
+}
+
+/// Places in descending order of what they are in the results' precision; equal ones stay in order.
+fn descending(keys: &[f64], round: Round) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by(|&a, &b| round(keys[b]).total_cmp(&round(keys[a])));
+    order
+}
+
+/// Eigenvalues in descending order of magnitude and eigenvectors, of the matrix whose lower triangle is that of `a`.
+pub(super) fn eigh(mut a: Vec<f64>, n: usize, round: Round) -> [Vec<f64>; 2] {
+    (0..n).for_each(|i| (0..i).for_each(|j| a[j * n + i] = a[i * n + j]));
+    let norm = a.iter().map(|x| x * x).sum::<f64>().sqrt();
+    if !norm.is_finite() {
+        return [vec![f64::NAN; n], vec![f64::NAN; n * n]];
+    }
+    let least = negligible(round) * norm;
+    let mut v = vec![0.0; n * n];
+    (0..n).for_each(|i| v[i * n + i] = 1.0);
+    let half = n.div_ceil(2);
+    for sweep in 0..SWEEPS {
+        let mut rotated = false;
+        for turn in 0..2 * half - 1 {
+            for i in 0..half {
+                let (p, q) = pair(i, turn + sweep * (2 * half - 1), half);
+                if p >= n || q >= n || a[p * n + q].abs() <= least {
+                    continue;
+                }
+                rotated = true;
+                let (top, bottom, off) = (a[p * n + p], a[q * n + q], a[p * n + q]);
+                let [t, c, s] = rotation(top, bottom, off);
+                rotate(&mut a, p * n, q * n, 1, n, [c, s]);
+                rotate(&mut a, p, q, n, n, [c, s]);
+                rotate(&mut v, p * n, q * n, 1, n, [c, s]);
+                a[p * n + p] = top - t * off;
+                a[q * n + q] = bottom + t * off;
+                a[p * n + q] = 0.0;
+                a[q * n + p] = 0.0;
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    let magnitudes: Vec<f64> = (0..n).map(|i| a[i * n + i].abs()).collect();
+    let order = descending(&magnitudes, round);
+    let values = order.iter().map(|i| a[i * n + i]).collect();
+    let vectors = (0..n * n).map(|at| v[order[at % n] * n + at / n]);
+    [values, vectors.collect()]
+}
+
+/// The factors `u`, `s` and `vᵀ` of `a`, with `m >= n`; all columns of `u` with `full`, else no column for what is 0.
+pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> [Vec<f64>; 3] {
+    let wide = if full { m } else { n };
+    let norm = a.iter().map(|x| x * x).sum::<f64>();
+    if !norm.is_finite() {
+        return [m * wide, n, n * n].map(|count| vec![f64::NAN; count]);
+    }
+    // Columns one after another.
+    let mut a: Vec<f64> = (0..n * m).map(|at| a[at % m * n + at / m]).collect();
+    let mut v = vec![0.0; n * n];
+    (0..n).for_each(|i| v[i * n + i] = 1.0);
+    orthogonalize(&mut a, &mut v, m, n, norm, round);
+    let column = |j: usize| &a[j * m..(j + 1) * m];
+    let length = |j: usize| column(j).iter().map(|x| x * x).sum::<f64>().sqrt();
+    let lengths: Vec<f64> = (0..n).map(length).collect();
+    let order = descending(&lengths, round);
+    let s: Vec<f64> = order.iter().map(|&j| lengths[j]).collect();
+    let vt = (0..n * n).map(|at| v[order[at / n] * n + at % n]).collect();
+    let sorted = |at: usize| column(order[at % n])[at / n];
+    let u = if norm == 0.0 {
+        (0..m * wide)
+            .map(|at| f64::from(u8::from(at / wide == at % wide)))
+            .collect()
+    } else if full {
+        let [mut q, r] = qr((0..m * n).map(sorted).collect(), m, n, m, 0.0);
+        for j in (0..n).filter(|j| r[j * n + j] < 0.0) {
+            (0..m).for_each(|i| q[i * m + j] = -q[i * m + j]);
+        }
+        q
+    } else {
+        let precision = if round(1.0 + f64::EPSILON) > 1.0 {
+            f64::EPSILON
+        } else {
+            f32::EPSILON.into()
+        };
+        let least = n as f64 * precision * s[0];
+        let scaled = |at: usize| {
+            if s[at % n] > least {
+                sorted(at) / s[at % n]
+            } else {
+                0.0
+            }
+        };
+        (0..m * n).map(scaled).collect()
+    };
+    [u, s, vt]
+}
+
+/// Rotates the columns `a`, and with them `v`, until they are orthogonal.
+fn orthogonalize(a: &mut [f64], v: &mut [f64], m: usize, n: usize, norm: f64, round: Round) {
+    let small = negligible(round);
+    let (least, angle) = (small * small * norm, small * 4.0);
+    let half = n.div_ceil(2);
+    for sweep in 0..SWEEPS {
+        let mut rotated = false;
+        for turn in 0..2 * half - 1 {
+            for i in 0..half {
+                let (p, q) = pair(i, turn + sweep * (2 * half - 1), half);
+                if p >= n || q >= n {
+                    continue;
+                }
+                let dot = |p: usize, q: usize| {
+                    let pairs = a[p * m..(p + 1) * m].iter().zip(&a[q * m..(q + 1) * m]);
+                    pairs.map(|(x, y)| x * y).sum::<f64>()
+                };
+                let (top, bottom, off) = (dot(p, p), dot(q, q), dot(p, q));
+                if top.min(bottom) <= least || off.abs() <= angle * top.sqrt() * bottom.sqrt() {
+                    continue;
+                }
+                rotated = true;
+                let [_, c, s] = rotation(top, bottom, off);
+                rotate(a, p * m, q * m, 1, m, [c, s]);
+                rotate(v, p * n, q * n, 1, n, [c, s]);
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Linear algebra: each matrix of a batch by itself. What is rounded on the way to the results is rounded to the results'
+//! precision, f32 at least, as Nx's own functions do; sums are in f64.
+
+mod factor;
+mod jacobi;
+mod qr;
+
+use super::{element::Register, operand::Operand, parallel};
+use crate::{
+    attrs::{Attr, floats, ints, text},
+    contracts::transposes,
+    partial::SINGULAR,
+    view::{Out, Outcome, View},
+};
+use nx_vulkan_abi::DType;
+
+/// Rounds to the precision of results.
+type Round = fn(f64) -> f64;
+
+fn rounding(dtype: DType) -> Round {
+    match dtype {
+        DType::F64 => |x| x,
+        _ => |x| f64::from(x as f32),
+    }
+}
+
+/// The elements of an operand.
+fn read(x: &View, round: Round) -> Result<Vec<f64>, String> {
+    let count = x.shape.iter().product::<u64>() as usize;
+    let mut cells = vec![0.0; count];
+    if count > 0 {
+        let operand = Operand::broadcast(x, x.shape).ok_or("shapes do not fit")?;
+        operand.gather_wide(false, 0, 0, &mut cells);
+    }
+    cells.iter_mut().for_each(|cell| *cell = round(*cell));
+    Ok(cells)
+}
+
+/// Rows and columns of the last two axes.
+fn extents(shape: &[u64]) -> (usize, usize) {
+    match shape {
+        [.., rows, columns] => (*rows as usize, *columns as usize),
+        _ => (1, 1),
+    }
+}
+
+fn store(cells: &[f64], out: &mut Out) {
+    if out.dtype.is_float() {
+        return f64::store(cells, out.dtype, out.bytes);
+    }
+    let whole: Vec<i64> = cells.iter().map(|cell| *cell as i64).collect();
+    i64::store(&whole, out.dtype, out.bytes);
+}
+
+/// Results of each matrix of `a`, one after another: `work` is given its number and its elements.
+fn each<const N: usize>(
+    a: &[f64],
+    size: usize,
+    outputs: &mut [Out],
+    work: impl Fn(usize, Vec<f64>) -> Result<[Vec<f64>; N], String> + Sync,
+) -> Outcome {
+    let batch = if size == 0 { 0 } else { a.len() / size };
+    let one = |i: usize| work(i, a[i * size..(i + 1) * size].to_vec());
+    let mut all: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
+    for results in parallel::collect(batch, one) {
+        for (all, own) in all.iter_mut().zip(results?) {
+            all.extend(own);
+        }
+    }
+    for (out, cells) in outputs.iter_mut().zip(&all) {
+        store(cells, out);
+    }
+    Ok(())
+}
+
+pub(crate) fn cholesky(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    let (n, _) = extents(inputs[0].shape);
+    let round = rounding(outputs[0].dtype);
+    let a = read(&inputs[0], round)?;
+    each(&a, n * n, outputs, |_, a| {
+        Ok([factor::cholesky(a, n, round)])
+    })
+}
+
+pub(crate) fn lu(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    let (n, _) = extents(inputs[0].shape);
+    let round = rounding(outputs[1].dtype);
+    let a = read(&inputs[0], round)?;
+    each(&a, n * n, outputs, |_, mut a| {
+        let rows = factor::lu(&mut a, n, round);
+        let cell = |f: &dyn Fn(usize, usize) -> f64| {
+            let cells = (0..n * n).map(|at| f(at / n, at % n));
+            cells.collect::<Vec<f64>>()
+        };
+        Ok([
+            cell(&|i, j| f64::from(u8::from(rows[j] == i))),
+            cell(&|i, j| match i.cmp(&j) {
+                std::cmp::Ordering::Less => 0.0,
+                std::cmp::Ordering::Equal => 1.0,
+                std::cmp::Ordering::Greater => a[i * n + j],
+            }),
+            cell(&|i, j| if i <= j { a[i * n + j] } else { 0.0 }),
+        ])
+    })
+}
+
+pub(crate) fn determinant(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    let (n, _) = extents(inputs[0].shape);
+    let round = rounding(outputs[0].dtype);
+    let a = read(&inputs[0], round)?;
+    if n == 0 {
+        let ones = vec![1.0; outputs[0].shape.iter().product::<u64>() as usize];
+        store(&ones, &mut outputs[0]);
+        return Ok(());
+    }
+    each(&a, n * n, outputs, |_, a| {
+        Ok([vec![factor::determinant(a, n, round)]])
+    })
+}
+
+/// A matrix of right sides: how many, and how far apart their elements and they themselves lie.
+fn sides(shape: &[u64], n: usize, vectors: bool, left: bool) -> (usize, usize, usize) {
+    let (rows, columns) = extents(shape);
+    match (vectors, left) {
+        (true, _) => (1, 1, n),
+        (false, true) => (columns, columns, 1),
+        (false, false) => (rows, 1, columns),
+    }
+}
+
+pub(crate) fn triangular_solve(
+    _: &str,
+    inputs: &[View],
+    outputs: &mut [Out],
+    attrs: &[Attr],
+) -> Outcome {
+    let [a, b] = inputs else {
+        return Err("expected two operands".to_owned());
+    };
+    let (n, _) = extents(a.shape);
+    let round = rounding(outputs[0].dtype);
+    let left = ints(attrs, "left_side") != [0];
+    let turned = transposes(attrs) == left;
+    let lower = (ints(attrs, "lower") != [0]) != turned;
+    let vectors = b.shape.len() < a.shape.len();
+    let (count, step, apart) = sides(b.shape, n, vectors, left);
+    let (own, right) = (read(a, round)?, read(b, round)?);
+    each(&own, n * n, outputs, |i, a| {
+        let at = |i: usize, j: usize| if turned { a[j * n + i] } else { a[i * n + j] };
+        let mut x = right[i * n * count..(i + 1) * n * count].to_vec();
+        for side in 0..count {
+            if !factor::substitute(&at, n, lower, &mut x[side * apart..], step) {
+                return Err(SINGULAR.reason.to_owned());
+            }
+        }
+        Ok([x])
+    })
+}
+
+pub(crate) fn solve(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    let [a, b] = inputs else {
+        return Err("expected two operands".to_owned());
+    };
+    let (n, _) = extents(a.shape);
+    let round = rounding(outputs[0].dtype);
+    let (count, step, apart) = sides(b.shape, n, b.shape.len() < a.shape.len(), true);
+    let (own, right) = (read(a, round)?, read(b, round)?);
+    each(&own, n * n, outputs, |i, mut a| {
+        let rows = factor::lu(&mut a, n, round);
+        let b = &right[i * n * count..(i + 1) * n * count];
+        let mut x: Vec<f64> = rows
+            .iter()
+            .flat_map(|row| b[row * count..(row + 1) * count].iter().copied())
+            .collect();
+        let lower = |i: usize, j: usize| if i == j { 1.0 } else { a[i * n + j] };
+        let upper = |i: usize, j: usize| a[i * n + j];
+        for side in 0..count {
+            let x = &mut x[side * apart..];
+            factor::substitute(&lower, n, true, x, step);
+            (0..n).for_each(|i| x[i * step] = round(x[i * step]));
+            if !factor::substitute(&upper, n, false, x, step) {
+                return Err(SINGULAR.reason.to_owned());
+            }
+        }
+        Ok([x])
+    })
+}
+
+pub(crate) fn qr(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+    let (m, n) = extents(inputs[0].shape);
+    let wide = if text(attrs, "mode") == Some("complete") {
+        m
+    } else {
+        m.min(n)
+    };
+    let eps = floats(attrs, "eps").first().copied().unwrap_or(1.0e-10);
+    let a = read(&inputs[0], rounding(outputs[0].dtype))?;
+    each(&a, m * n, outputs, |_, a| Ok(qr::qr(a, m, n, wide, eps)))
+}
+
+pub(crate) fn eigh(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    let (n, _) = extents(inputs[0].shape);
+    let round = rounding(outputs[0].dtype);
+    let a = read(&inputs[0], round)?;
+    each(&a, n * n, outputs, |_, a| Ok(jacobi::eigh(a, n, round)))
+}
+
+/// A matrix that has more columns than rows is turned.
+pub(crate) fn svd(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+    let (m, n) = extents(inputs[0].shape);
+    let full = ints(attrs, "full_matrices?") != [0];
+    let round = rounding(outputs[0].dtype);
+    let a = read(&inputs[0], round)?;
+    let turned = |a: &[f64], m: usize, n: usize| -> Vec<f64> {
+        (0..m * n).map(|at| a[at % m * n + at / m]).collect()
+    };
+    each(&a, m * n, outputs, |_, a| {
+        if m >= n {
+            return Ok(jacobi::svd(a, m, n, full, round));
+        }
+        let [v, s, ut] = jacobi::svd(turned(&a, m, n), n, m, full, round);
+        let wide = if full { n } else { m };
+        Ok([turned(&ut, m, m), s, turned(&v, n, wide)])
+    })
+}
