@@ -3,7 +3,11 @@ defmodule Mix.Tasks.Compile.NxVulkan do
   # Builds the NIF library, the kernel packs and the program that tries new ones with cargo, and puts them in priv.
   use Mix.Task.Compiler
 
-  @packs ~w(elementwise reduce matmul leapfrog indexing)
+  # Every folder of packs, but what they share.
+  @packs Path.join(__DIR__, "packs/*/Cargo.toml")
+         |> Path.wildcard()
+         |> Enum.map(&(&1 |> Path.dirname() |> Path.basename()))
+         |> Kernel.--(["kit"])
 
   @impl true
   def run(_args) do

@@ -9,9 +9,14 @@ use std::{
     sync::Mutex,
 };
 
-/// Packs of this repository, which are built with all of it: alone their dependencies would have other features, and be
-/// compiled once more.
-pub(crate) const OURS: [&str; 4] = ["elementwise", "reduce", "matmul", "leapfrog"];
+/// Packs of this repository: every folder of `packs/`, but what they share.
+pub(crate) fn ours() -> Vec<String> {
+    let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs")).unwrap();
+    let names = folders.map(|folder| folder.unwrap().file_name().into_string().unwrap());
+    let mut ours: Vec<String> = names.filter(|name| name != "kit").collect();
+    ours.sort();
+    ours
+}
 
 /// Folders of packs that are workspaces of their own, by the name of their library.
 const OTHERS: &[(&str, &str)] = &[
@@ -36,8 +41,9 @@ pub(crate) fn built(name: &str) -> PathBuf {
 }
 
 /// Copies packs into `packs/` of a folder, which it returns.
-pub(crate) fn copied(folder: &Folder, names: &[&str]) -> PathBuf {
+pub(crate) fn copied(folder: &Folder, names: &[impl AsRef<str>]) -> PathBuf {
     for name in names {
+        let name = name.as_ref();
         let to = folder.write(&format!("packs/{name}.so"), "");
         fs::copy(built(name), to).unwrap();
     }
@@ -46,7 +52,9 @@ pub(crate) fn copied(folder: &Folder, names: &[&str]) -> PathBuf {
 
 fn build(name: &str) -> PathBuf {
     let other = OTHERS.iter().find(|row| row.0 == name).map(|row| row.1);
-    assert!(other.is_some() || OURS.contains(&name), "no pack {name}");
+    let is_ours = || ours().iter().any(|own| own == name);
+    assert!(other.is_some() || is_ours(), "no pack {name}");
+    // Ours are built with all of the workspace: alone their dependencies would have other features, and be compiled anew.
     match other {
         Some(folder) => cargo(Path::new(folder), &["build", "--release", "--quiet"]),
         None => cargo(

@@ -23,7 +23,7 @@ fn the_support_matrix_is_what_the_tool_prints() {
         eprintln!("SKIPPED: there is no lavapipe here, so docs/support.md was not compared");
         return;
     }
-    let packs = crate::packs::copied(&folder, &crate::packs::OURS);
+    let packs = crate::packs::copied(&folder, &crate::packs::ours());
     let printed = nxv(&["ops", "--markdown", "--packs", &packs.display().to_string()]);
     assert!(printed.status.success(), "{printed:?}");
     let printed = String::from_utf8(printed.stdout).unwrap();

@@ -1,0 +1,212 @@
+//! Plans in the making: workspaces in the precision that matrices are factored in, dispatches, repetitions.
+
+use nx_vulkan_abi::{
+    Access, BufArg, DType, Define, DeviceInfo, Features, InputAs, Plan, Refusal, Request,
+    glsl::{self, define},
+};
+use nx_vulkan_pack_kit::{
+    grid,
+    operand::{supports, within_reach},
+    steps::{self, Step, bytes_of, number, read},
+};
+
+/// Rows and columns that are factored at once where a matrix is larger.
+pub(crate) const BLOCK: u32 = 32;
+
+/// A plan whose operands are contiguous tensors of one float type.
+#[derive(Debug)]
+pub(crate) struct Emit<'a> {
+    pub(crate) request: &'a Request<'a>,
+    /// The type of workspaces: that of the results, f32 for narrower ones.
+    wide: DType,
+    /// The type of sums.
+    sums: DType,
+    plan: Plan,
+    stores: Vec<(BufArg, u32)>,
+}
+
+impl<'a> Emit<'a> {
+    /// A plan for results whose float type is that of the last one.
+    pub(crate) fn new(what: &str, request: &'a Request<'a>) -> Result<Emit<'a>, Refusal> {
+        let dtype = request.outputs.last().map_or(DType::F32, |out| out.dtype);
+        let wide = match dtype {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        Emit::of(what, request, wide)
+    }
+
+    /// The same with workspaces in the type of sums.
+    pub(crate) fn in_sums(what: &str, request: &'a Request<'a>) -> Result<Emit<'a>, Refusal> {
+        let own = Emit::new(what, request);
+        match own {
+            Ok(Emit { sums, .. }) if sums == DType::F32 => own,
+            Err(Refusal::InputsAs(_)) | Ok(_) if has_doubles(request.device) => {
+                Emit::of(what, request, DType::F64)
+            }
+            _ => own,
+        }
+    }
+
+    fn of(what: &str, request: &'a Request<'a>, wide: DType) -> Result<Emit<'a>, Refusal> {
+        let types = request.inputs.iter().chain(request.outputs);
+        for dtype in types.map(|tensor| tensor.dtype).chain([wide]) {
+            supports(what, dtype, request.device)?;
+        }
+        from_the_start(request, wide)?;
+        within_reach(request)?;
+        Ok(Emit {
+            request,
+            wide,
+            sums: if has_doubles(request.device) {
+                DType::F64
+            } else {
+                wide
+            },
+            plan: Plan::default(),
+            stores: Vec::new(),
+        })
+    }
+
+    pub(crate) fn device(&self) -> &'a DeviceInfo<'a> {
+        self.request.device
+    }
+
+    /// The type of workspaces.
+    pub(crate) fn wide(&self) -> DType {
+        self.wide
+    }
+
+    /// Bytes of an element of a workspace.
+    pub(crate) fn size(&self) -> u64 {
+        self.wide.size()
+    }
+
+    /// A workspace that becomes result `index`, to be written first.
+    pub(crate) fn result(&mut self, index: u32) -> Result<BufArg, Refusal> {
+        let out = &self.request.outputs[index as usize];
+        if out.dtype == self.wide {
+            return Ok(BufArg::output(index));
+        }
+        let from = self.scratch(out.elements())?;
+        self.stores.push((read(from), index));
+        Ok(from)
+    }
+
+    /// A workspace of so many elements, to be written first.
+    pub(crate) fn scratch(&mut self, elements: u64) -> Result<BufArg, Refusal> {
+        self.bytes(elements * self.wide.size())
+    }
+
+    /// A workspace of so many bytes, to be written first.
+    pub(crate) fn bytes(&mut self, bytes: u64) -> Result<BufArg, Refusal> {
+        if bytes > self.device().max_buffer_range {
+            return Err(Refusal::decline(format!(
+                "a workspace of {bytes} bytes is more than one buffer argument reaches"
+            )));
+        }
+        Ok(steps::scratch(&mut self.plan, bytes))
+    }
+
+    /// A dispatch of `groups` workgroups, whose number is the second word that is pushed.
+    pub(crate) fn step(
+        &mut self,
+        file: &'static str,
+        defines: Vec<Define>,
+        args: Vec<BufArg>,
+        push: &[u32],
+        groups: u64,
+    ) -> Result<(), Refusal> {
+        let mut all = glsl::needs(self.sums);
+        let name = |dtype: DType| {
+            if dtype == DType::F64 {
+                "double"
+            } else {
+                "float"
+            }
+        };
+        all.extend([
+            define("WORK", name(self.wide)),
+            define("SUM", name(self.sums)),
+            number("BLOCK", BLOCK),
+        ]);
+        if self.wide == DType::F64 {
+            all.push(number("WORK_IS_F64", 1u32));
+        }
+        if self.sums == DType::F64 {
+            all.push(number("SUM_IS_F64", 1u32));
+        }
+        all.extend(defines);
+        let step = Step {
+            file,
+            defines: all,
+            args,
+            push: bytes_of(push),
+            groups: grid::spread(groups, self.device())?,
+            ..Step::default()
+        };
+        step.add_to(&mut self.plan);
+        Ok(())
+    }
+
+    /// The number of the next step.
+    pub(crate) fn place(&self) -> usize {
+        self.plan.steps.len()
+    }
+
+    /// Runs the steps from `place` on so many times, word 2 of what is pushed being `by` more each time.
+    pub(crate) fn repeat(&mut self, place: usize, times: u32, by: i32) {
+        let count = (self.plan.steps.len() - place) as u32;
+        for (at, step) in self.plan.steps.iter_mut().enumerate().skip(place) {
+            let own = std::mem::take(step);
+            let own = if at == place {
+                own.repeated(count, times)
+            } else {
+                own
+            };
+            *step = own.counting(2, by as u32);
+        }
+    }
+
+    /// The plan, with results of other types stored last.
+    pub(crate) fn finish(mut self) -> Result<Plan, Refusal> {
+        for (from, index) in std::mem::take(&mut self.stores) {
+            let out = &self.request.outputs[index as usize];
+            let (count, dtype) = (out.elements(), out.dtype);
+            let mut defines = glsl::operand("R", dtype);
+            defines.push(define("TO(x)", format!("nxv_to_{}(x)", dtype.name())));
+            let groups = count.div_ceil(u64::from(COPIES));
+            let push = [count as u32, groups as u32];
+            let args = vec![from, BufArg::output(index)];
+            self.step("store.comp", defines, args, &push, groups)?;
+        }
+        Ok(self.plan)
+    }
+}
+
+fn has_doubles(device: &DeviceInfo<'_>) -> bool {
+    device.features.0 & Features::FP64.0 == Features::FP64.0
+}
+
+/// Asks the host for the operands that are not contiguous tensors of `dtype` from the first element of their buffers on.
+fn from_the_start(request: &Request<'_>, dtype: DType) -> Result<(), Refusal> {
+    let inputs = request.inputs.iter().zip(0..);
+    let wanted = inputs
+        .filter(|(x, _)| x.dtype != dtype || !x.is_contiguous() || x.offset != 0)
+        .map(|(_, index)| InputAs::new(index, dtype));
+    match wanted.collect::<Vec<_>>() {
+        wanted if wanted.is_empty() => Ok(()),
+        wanted => Err(Refusal::InputsAs(wanted)),
+    }
+}
+
+/// Invocations of a workgroup that moves elements.
+pub(crate) const COPIES: u32 = 64;
+
+/// The same buffer, to be read and written.
+pub(crate) fn change(arg: BufArg) -> BufArg {
+    BufArg {
+        access: Access::READ_WRITE,
+        ..arg
+    }
+}
