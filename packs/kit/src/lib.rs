@@ -2,6 +2,7 @@
 //! workgroups. It touches no device.
 
 pub mod grid;
+pub mod lines;
 pub mod operand;
 pub mod span;
 pub mod steps;

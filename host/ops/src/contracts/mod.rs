@@ -11,6 +11,7 @@ mod leapfrog;
 mod linalg;
 mod map;
 mod reduce;
+mod scan;
 mod shared;
 mod zip;
 
@@ -28,6 +29,7 @@ const ALL: &[&[Op]] = &[
     create::OPS,
     reduce::OPS,
     arg::OPS,
+    scan::OPS,
     dot::OPS,
     fourier::OPS,
     gather::OPS,

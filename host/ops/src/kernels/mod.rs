@@ -22,6 +22,7 @@ mod operand;
 mod parallel;
 pub(crate) mod reduce;
 mod small;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;

@@ -9,6 +9,7 @@ mod functions;
 mod layout;
 mod reduce;
 mod small;
+mod scan;
 
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;

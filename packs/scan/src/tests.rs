@@ -1,0 +1,46 @@
+//! Plans as data.
+
+use crate::{describe, plan};
+use nx_vulkan_abi::{DType, InputAs, Refusal};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, files, words};
+
+fn ask(shape: &[u64], axis: i64) -> Ask {
+    let x = Tensor::new(DType::F32, shape);
+    let pack = Pack { describe, plan };
+    pack.ask("cumulative_sum", &[x.clone()], &[x])
+        .ints("axis", &[axis])
+}
+
+#[test]
+fn many_lines_take_one_dispatch_and_long_ones_three() {
+    assert_eq!(files(&ask(&[8192, 8192], 1).plan().unwrap()).len(), 1);
+    assert_eq!(files(&ask(&[8192, 8192], 0).plan().unwrap()).len(), 1);
+    for (shape, axis) in [(&[1 << 24][..], 0), (&[3, 1 << 20], 1), (&[1 << 20, 3], 0)] {
+        let plan = ask(shape, axis).plan().unwrap();
+        assert_eq!(files(&plan), ["scan.comp"; 3], "{shape:?}");
+    }
+    assert_eq!(ask(&[0, 3], 1).plan().unwrap().steps.len(), 0);
+}
+
+#[test]
+fn a_reverse_scan_starts_at_the_last_element() {
+    let plan = ask(&[5, 7], 1).ints("reverse", &[1]).plan().unwrap();
+    assert_eq!(words(&plan, 0)[..4], [6, u32::MAX, 6, u32::MAX]);
+}
+
+#[test]
+fn operands_in_a_bad_order_are_asked_for_in_theirs() {
+    let mut ask = ask(&[1000, 1000], 1);
+    ask.inputs[0] = ask.inputs[0].clone().strided(&[1, 1000], 0);
+    let asked = Refusal::InputsAs(vec![InputAs::new(0, DType::F32)]);
+    assert_eq!(ask.plan(), Err(asked));
+}
+
+#[test]
+fn what_is_no_scan_is_refused() {
+    assert!(ask(&[5], 1).reason().contains("no such axis"));
+    assert!(ask(&[5], -1).reason().contains("no such axis"));
+    let mut other = ask(&[5], 0);
+    other.outputs[0] = Tensor::new(DType::F32, &[6]);
+    assert!(other.reason().contains("its operand"));
+}
