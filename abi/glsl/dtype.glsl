@@ -68,6 +68,60 @@ uint16_t nxv_store_f16(float x) {
 }
 #endif
 
+#ifdef NXV_NEEDS_INT8
+// The code of a float's magnitude, given by its bits, in a format of `kept` bits after the point whose smallest normal
+// number is 2^lowest. Rounds to nearest, ties to even; there is no bound above.
+uint nxv_narrowed(uint magnitude, int kept, int lowest) {
+    int drop = 23 - kept;
+    int below = lowest - (int(magnitude >> 23) - 127);
+    if (below > 0) {
+        int shift = drop + below;
+        if (shift > 24) return 0u;
+        uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+        uint code = mantissa >> shift;
+        uint rest = mantissa & ((1u << shift) - 1u);
+        uint half_way = 1u << (shift - 1);
+        return code + uint(rest > half_way || (rest == half_way && (code & 1u) == 1u));
+    }
+    uint rounded = magnitude + ((1u << (drop - 1)) - 1u) + ((magnitude >> drop) & 1u);
+    return (rounded - (uint(lowest + 126) << 23)) >> drop;
+}
+
+// E5M2, the upper half of an f16.
+float nxv_load_f8(uint8_t x) {
+    uint sign = (uint(x) & 0x80u) << 24;
+    uint magnitude = uint(x) & 0x7fu;
+    if (magnitude >= 0x7cu) return uintBitsToFloat(sign | 0x7f800000u | ((magnitude & 0x3u) << 21));
+    if (magnitude < 0x4u) return uintBitsToFloat(sign | floatBitsToUint(float(magnitude) * 1.52587890625e-5)); // 2^-16
+    return uintBitsToFloat(sign | ((magnitude << 21) + 0x38000000u));
+}
+
+uint8_t nxv_store_f8(float x) {
+    uint bits = floatBitsToUint(x);
+    uint sign = (bits >> 24) & 0x80u;
+    uint magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return uint8_t(sign | 0x7eu);
+    return uint8_t(sign | min(nxv_narrowed(magnitude, 2, -14), 0x7cu));
+}
+
+// E4M3 without infinities: what is too large becomes the largest number, 448.
+float nxv_load_f8_e4m3fn(uint8_t x) {
+    uint sign = (uint(x) & 0x80u) << 24;
+    uint magnitude = uint(x) & 0x7fu;
+    if (magnitude == 0x7fu) return uintBitsToFloat(sign | 0x7fc00000u);
+    if (magnitude < 0x8u) return uintBitsToFloat(sign | floatBitsToUint(float(magnitude) * 0.001953125)); // 2^-9
+    return uintBitsToFloat(sign | ((magnitude << 20) + 0x3c000000u));
+}
+
+uint8_t nxv_store_f8_e4m3fn(float x) {
+    uint bits = floatBitsToUint(x);
+    uint sign = (bits >> 24) & 0x80u;
+    uint magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return uint8_t(sign | 0x7fu);
+    return uint8_t(sign | min(nxv_narrowed(magnitude, 3, -6), 0x7eu));
+}
+#endif
+
 // NaN is told from the bits: drivers may assume that it does not occur.
 bool nxv_is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 #ifdef NXV_HAS_FP64
@@ -134,6 +188,15 @@ float nxv_to_f16(bool x) { return float(x); }
 float nxv_to_f16(int x) { return float(x); }
 float nxv_to_f16(uint x) { return float(x); }
 float nxv_to_f16(float x) { return x; }
+#ifdef NXV_NEEDS_INT8
+#define NXV_F8_CASTS(type) \
+    float nxv_to_f8(type x) { return nxv_to_f16(x); } \
+    float nxv_to_f8_e4m3fn(type x) { return nxv_to_f16(x); }
+NXV_F8_CASTS(bool)
+NXV_F8_CASTS(int)
+NXV_F8_CASTS(uint)
+NXV_F8_CASTS(float)
+#endif
 float nxv_to_bf16(bool x) { return float(x); }
 float nxv_to_bf16(int x) { return float(sign(x)) * float(nxv_round_to_odd(uint(abs(x)))); }
 float nxv_to_bf16(uint x) { return float(nxv_round_to_odd(x)); }
@@ -176,6 +239,10 @@ float nxv_to_f32(int64_t x) {
 
 float nxv_to_f16(uint64_t x) { return nxv_to_f32(x); }
 float nxv_to_f16(int64_t x) { return nxv_to_f32(x); }
+#ifdef NXV_NEEDS_INT8
+NXV_F8_CASTS(uint64_t)
+NXV_F8_CASTS(int64_t)
+#endif
 float nxv_to_bf16(uint64_t x) {
     int shift;
     float top = nxv_to_bf16(nxv_top(x, shift));
@@ -219,6 +286,9 @@ float nxv_round_to_odd(double x) {
 
 float nxv_to_f32(double x) { return float(x); }
 float nxv_to_f16(double x) { return nxv_round_to_odd(x); }
+#ifdef NXV_NEEDS_INT8
+NXV_F8_CASTS(double)
+#endif
 float nxv_to_bf16(double x) { return nxv_round_to_odd(x); }
 double nxv_to_f64(bool x) { return double(x); }
 double nxv_to_f64(int x) { return double(x); }
@@ -248,6 +318,8 @@ NXV_CASTS_OF_COMPLEX(uint, nxv_to_u2)
 NXV_CASTS_OF_COMPLEX(uint, nxv_to_u4)
 NXV_CASTS_OF_COMPLEX(int, nxv_to_s2)
 NXV_CASTS_OF_COMPLEX(int, nxv_to_s4)
+NXV_CASTS_OF_COMPLEX(float, nxv_to_f8)
+NXV_CASTS_OF_COMPLEX(float, nxv_to_f8_e4m3fn)
 #endif
 NXV_CASTS_OF_COMPLEX(float, nxv_to_f16)
 NXV_CASTS_OF_COMPLEX(float, nxv_to_bf16)

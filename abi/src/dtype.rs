@@ -144,8 +144,8 @@ static TYPES: &[TypeRow] = &[
     row(DType::F64,       "f64",       (Class::Float, 64),    (53, -1022), with(glsl(DType::F64, ("double", ["dvec2", "dvec4"]), ("", ""), DOUBLES), FP64.0, FP64.1)),
     row(DType::C64,       "c64",       (Class::Complex, 64),  (24, -126),  Some(Glsl { storage: "vec2", vectors: None, register: DType::C64, load: "", store: "", switch: None, needs: Features::NONE, bounds: None })),
     row(DType::C128,      "c128",      (Class::Complex, 128), (53, -1022), None),
-    row(DType::F8,        "f8",        (Class::Float, 8),     (3, -14),    None),
-    row(DType::F8_E4M3FN, "f8_e4m3fn", (Class::Float, 8),     (4, -6),     None),
+    row(DType::F8,        "f8",        (Class::Float, 8),     (3, -14), with(glsl(DType::F32, ("uint8_t", ["u8vec2", "u8vec4"]), ("nxv_load_f8", "nxv_store_f8"), FLOATS), INT8.0, INT8.1)),
+    row(DType::F8_E4M3FN, "f8_e4m3fn", (Class::Float, 8),     (4, -6), with(glsl(DType::F32, ("uint8_t", ["u8vec2", "u8vec4"]), ("nxv_load_f8_e4m3fn", "nxv_store_f8_e4m3fn"), FLOATS), INT8.0, INT8.1)),
     row(DType::U2,        "u2",        (Class::Unsigned, 2),  (2, 0), with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "nxv_store_u2"), ("0u", "3u")), INT8.0, INT8.1)),
     row(DType::U4,        "u4",        (Class::Unsigned, 4),  (4, 0), with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "nxv_store_u4"), ("0u", "15u")), INT8.0, INT8.1)),
     row(DType::S2,        "s2",        (Class::Signed, 2),    (1, 0), with(glsl(DType::S32, ("int8_t", ["i8vec2", "i8vec4"]), ("int", "nxv_store_s2"), ("-2", "1")), INT8.0, INT8.1)),
@@ -250,7 +250,7 @@ impl DType {
         DTypeSet::INTEGER.has(self)
     }
 
-    /// f16, bf16, f32 and f64.
+    /// f8 to f64.
     pub fn is_float(self) -> bool {
         DTypeSet::FLOAT.has(self)
     }
@@ -285,7 +285,7 @@ impl DType {
         match (low.class, high.class) {
             (Class::Unsigned, Class::Signed) => signed((low.bits * 2).min(64).max(high.bits)),
             (Class::Float, Class::Complex) if low.bits * 2 > high.bits => DType::C128,
-            // f16 and bf16: neither holds the values of the other.
+            // f16 and bf16, the two of 8 bits: neither holds the values of the other.
             (Class::Float, Class::Float) if low.bits == high.bits && self != other => DType::F32,
             (low_class, high_class) if low_class == high_class && low.bits > high.bits => low.dtype,
             (Class::Unsigned | Class::Signed | Class::Float | Class::Complex, _) => high.dtype,
@@ -353,8 +353,15 @@ impl DTypeSet {
     ]);
     /// Unsigned and signed integers.
     pub const INTEGER: DTypeSet = DTypeSet(Self::UNSIGNED.0 | Self::SIGNED.0);
-    /// f16, bf16, f32, f64.
-    pub const FLOAT: DTypeSet = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
+    /// f8, f8_e4m3fn, f16, bf16, f32, f64.
+    pub const FLOAT: DTypeSet = DTypeSet::of(&[
+        DType::F8,
+        DType::F8_E4M3FN,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ]);
     /// c64.
     pub const COMPLEX: DTypeSet = DTypeSet::of(&[DType::C64]);
     /// Integers and floats.

@@ -1,5 +1,6 @@
 //! The types that the CPU computes with, as a closed list: whoever computes with elements says what to do with each.
 
+use crate::f8::{E4M3FN, E5M2};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
 
@@ -30,6 +31,10 @@ pub enum Element {
     S32,
     /// Signed integer of 64 bits.
     S64,
+    /// 8-bit float, E5M2.
+    F8,
+    /// 8-bit float, E4M3 without infinities.
+    F8E4M3FN,
     /// IEEE binary16.
     F16,
     /// bfloat16.
@@ -55,6 +60,8 @@ const ALL: &[(DType, Element)] = &[
     (DType::S16, Element::S16),
     (DType::S32, Element::S32),
     (DType::S64, Element::S64),
+    (DType::F8, Element::F8),
+    (DType::F8_E4M3FN, Element::F8E4M3FN),
     (DType::F16, Element::F16),
     (DType::BF16, Element::BF16),
     (DType::F32, Element::F32),
@@ -97,6 +104,8 @@ pub(crate) use no_float;
 /// Appends `value`, rounded to `dtype`, which is a float type.
 pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
     match Element::of(dtype) {
+        Ok(Element::F8) => bytes.extend(E5M2.store(value)),
+        Ok(Element::F8E4M3FN) => bytes.extend(E4M3FN.store(value)),
         Ok(Element::F16) => bytes.extend(f16::from_f64(value).to_le_bytes()),
         Ok(Element::BF16) => bytes.extend(bf16::from_f64(value).to_le_bytes()),
         Ok(Element::F32) => bytes.extend((value as f32).to_le_bytes()),
@@ -108,6 +117,8 @@ pub fn push_float(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
 /// The value of an element of a float type; `None` for other types.
 pub fn float(dtype: DType, element: &[u8]) -> Option<f64> {
     match Element::of(dtype) {
+        Ok(Element::F8) => element.try_into().ok().map(|x| E5M2.load(x).into()),
+        Ok(Element::F8E4M3FN) => element.try_into().ok().map(|x| E4M3FN.load(x).into()),
         Ok(Element::F16) => element
             .try_into()
             .ok()

@@ -7,6 +7,7 @@ mod check;
 mod contracts;
 pub mod element;
 pub mod error;
+mod f8;
 pub mod infer;
 pub mod kernels;
 pub mod layout;

@@ -162,10 +162,10 @@ pub(super) fn pairs(a: &[DType], b: &[DType]) -> Vec<(DType, DType)> {
     all.filter(|(x, y)| x != y).collect()
 }
 
-/// Whether merging takes a value to a 16-bit float that cannot hold it: the result then depends on whether it is
+/// Whether merging takes a value to a float of at most 16 bits that cannot hold it: the result then depends on whether it is
 /// rounded before the op or after it, which `docs/ops.md` does not settle.
 pub(super) fn narrows(x: DType, y: DType) -> bool {
-    let half = |dtype: DType| dtype.is_float() && dtype.size() == 2;
+    let half = |dtype: DType| dtype.is_float() && dtype.size() <= 2;
     half(x.merge(y)) && !(half(x) && half(y))
 }
 

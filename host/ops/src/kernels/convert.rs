@@ -1,7 +1,5 @@
 //! `as_type`: every type that is computed with to every other, and copies of whatever type.
 
-use nx_vulkan_abi::dtype::DType;
-
 use super::element::{Odd, by_number};
 use super::elementwise::{for_each_block, map};
 use super::operand::{BLOCK, Operand};
@@ -14,9 +12,9 @@ pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
     if x.dtype == out.dtype {
         return copy(x, out);
     }
-    match out.dtype {
-        DType::F16 | DType::BF16 => narrow(x, out),
-        dtype => by_number!(dtype, R => map(x, out, |x: R| x)),
+    match out.dtype.is_float() && out.dtype.size() <= 2 {
+        true => narrow(x, out),
+        false => by_number!(out.dtype, R => map(x, out, |x: R| x)),
     }
 }
 

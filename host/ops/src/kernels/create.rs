@@ -46,9 +46,9 @@ pub(crate) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
 }
 
 fn from_index(out: &mut Out, value: impl Fn(u64) -> u64 + Sync) -> Outcome {
-    match out.dtype {
-        DType::F16 | DType::BF16 => indices(out, value, Odd::store),
-        dtype => by_register!(dtype, R => indices(out, value, R::store)),
+    match out.dtype.is_float() && out.dtype.size() <= 2 {
+        true => indices(out, value, Odd::store),
+        false => by_register!(out.dtype, R => indices(out, value, R::store)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) use super::small::{S2, S4, U2, U4};
 use crate::element::{Element, no_float};
+use crate::f8::{E4M3FN, E5M2};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
 
@@ -77,7 +78,7 @@ macro_rules! wide_integer_registers {
                 Ok(Element::U16 | Element::S16) => put(values, bytes, |x| (x as u16).to_ne_bytes()),
                 Ok(Element::U32 | Element::S32) => put(values, bytes, |x| (x as u32).to_ne_bytes()),
                 Ok(Element::U64 | Element::S64) => put(values, bytes, |x| (x as u64).to_ne_bytes()),
-                Ok(Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64)
+                Ok(Element::F8 | Element::F8E4M3FN | Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64)
                 | Err(_) => misfit(dtype),
             }
         }
@@ -93,6 +94,8 @@ fn misfit(dtype: DType) {
 impl Register for f32 {
     fn store(values: &[f32], dtype: DType, bytes: &mut [u8]) {
         match Element::of(dtype) {
+            Ok(Element::F8) => put(values, bytes, |x| E5M2.store(x.into())),
+            Ok(Element::F8E4M3FN) => put(values, bytes, |x| E4M3FN.store(x.into())),
             Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x).to_ne_bytes()),
             Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x).to_ne_bytes()),
             Ok(Element::F32) => put(values, bytes, f32::to_ne_bytes),
@@ -104,6 +107,8 @@ impl Register for f32 {
 impl Register for f64 {
     fn store(values: &[f64], dtype: DType, bytes: &mut [u8]) {
         match Element::of(dtype) {
+            Ok(Element::F8) => put(values, bytes, |x| E5M2.store(x)),
+            Ok(Element::F8E4M3FN) => put(values, bytes, |x| E4M3FN.store(x)),
             Ok(Element::F16) => put(values, bytes, |x| {
                 f16::from_f32(round_to_odd(x)).to_ne_bytes()
             }),
@@ -117,7 +122,7 @@ impl Register for f64 {
     }
 }
 
-/// An f32 that rounds to a 16-bit float as its source would have: inexact conversions to it round to odd
+/// An f32 that rounds to a float of at most 16 bits as its source would have: inexact conversions to it round to odd
 /// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Odd(f32);
@@ -153,9 +158,11 @@ impl Cast<Complex<f32>> for Odd {
 impl FromElement for Odd {}
 
 impl Odd {
-    /// Writes `values` as elements of `dtype`, f16 or bf16.
+    /// Writes `values` as elements of `dtype`, a float of at most 16 bits.
     pub(super) fn store(values: &[Odd], dtype: DType, bytes: &mut [u8]) {
         match Element::of(dtype) {
+            Ok(Element::F8) => put(values, bytes, |x| E5M2.store(x.0.into())),
+            Ok(Element::F8E4M3FN) => put(values, bytes, |x| E4M3FN.store(x.0.into())),
             Ok(Element::F16) => put(values, bytes, |x| f16::from_f32(x.0).to_ne_bytes()),
             Ok(Element::BF16) => put(values, bytes, |x| bf16::from_f32(x.0).to_ne_bytes()),
             Ok(no_float!() | Element::F32 | Element::F64) | Err(_) => misfit(dtype),
@@ -254,7 +261,7 @@ macro_rules! by_class {
             Ok(Element::S16) => element::arm!($integers, $dtype, $R = i16 => $body),
             Ok(Element::S32) => element::arm!($integers, $dtype, $R = i32 => $body),
             Ok(Element::S64) => element::arm!($integers, $dtype, $R = i64 => $body),
-            Ok(Element::F16 | Element::BF16 | Element::F32) => {
+            Ok(Element::F8 | Element::F8E4M3FN | Element::F16 | Element::BF16 | Element::F32) => {
                 element::arm!($floats, $dtype, $R = f32 => $body)
             }
             Ok(Element::F64) => element::arm!($floats, $dtype, $R = f64 => $body),

@@ -124,5 +124,5 @@ pub(super) fn zip_wide([a, b]: [&Operand; 2], out: &mut Out, f: fn(f64, f64) -> 
 
 /// Whether `dtype` is computed in f32 by the contract.
 pub(super) fn is_single(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16 | DType::F32)
+    dtype.is_float() && dtype.size() <= 4
 }

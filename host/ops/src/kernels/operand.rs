@@ -5,7 +5,9 @@ use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{broadcast_strides, collapse};
 
 use super::element::{Cast, Complex, FromElement};
+use super::elementwise::is_single;
 use crate::element::Element;
+use crate::f8::{E4M3FN, E5M2};
 use crate::view::View;
 
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
@@ -114,6 +116,8 @@ impl<'a> Operand<'a> {
             Ok(Element::S16) => read!(i16),
             Ok(Element::S32) => read!(i32),
             Ok(Element::S64) => read!(i64),
+            Ok(Element::F8) => self.read(shift, start, to, |cell| D::cast(E5M2.load(cell))),
+            Ok(Element::F8E4M3FN) => self.read(shift, start, to, |cell| D::cast(E4M3FN.load(cell))),
             Ok(Element::F16) => self.read(shift, start, to, |cell| {
                 D::cast(f16::from_ne_bytes(cell).to_f32())
             }),
@@ -135,8 +139,7 @@ impl<'a> Operand<'a> {
 
     /// As [`Operand::gather`] into f64; with `single` every element is converted to f32 on the way.
     pub(super) fn gather_wide(&self, single: bool, shift: i64, start: u64, to: &mut [f64]) {
-        let exact = matches!(self.dtype, DType::F16 | DType::BF16 | DType::F32);
-        if exact || !single {
+        if is_single(self.dtype) || !single {
             return self.gather(shift, start, to);
         }
         let mut narrow = [0f32; BLOCK];
