@@ -21,8 +21,8 @@ mod number;
 mod operand;
 mod parallel;
 pub(crate) mod reduce;
-mod small;
 pub(crate) mod scan;
+mod small;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;

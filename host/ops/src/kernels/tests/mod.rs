@@ -8,8 +8,8 @@ mod fourier;
 mod functions;
 mod layout;
 mod reduce;
-mod small;
 mod scan;
+mod small;
 
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;
