@@ -93,7 +93,7 @@ impl Bound {
             flushes,
             zeros_equal,
         } = self;
-        if !result.is_float() && !result.is_complex() {
+        if !result.part().is_float() {
             return Tolerance {
                 ulp: 0,
                 growth: Growth::None,

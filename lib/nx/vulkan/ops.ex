@@ -28,7 +28,8 @@ defmodule Nx.Vulkan.Ops do
     {[:concatenate, :stack], [:tensors, :axis], :fallback},
     {[:gather], [:tensor, :indices, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :fallback},
-    {[:sort, :argsort, :fft, :ifft], [:tensor, :opts], :fallback},
+    {[:sort, :argsort], [:tensor, :opts], :fallback},
+    {[:fft, :ifft], [:tensor, :opts], :native},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
     {[:triangular_solve], [:a, :b, :opts], :fallback},
     {[:reduce], [:tensor, :acc, :opts, :fun], :fallback},
@@ -84,6 +85,10 @@ defmodule Nx.Vulkan.Ops do
   end
 
   def attrs(:gather, [_tensor, _indices, opts]), do: [axes: opts[:axes]]
+
+  def attrs(op, [_tensor, opts]) when op in [:fft, :ifft] do
+    [axis: [opts[:axis]], eps: opts[:eps], length: [opts[:length]]]
+  end
 
   def attrs(_op, _arguments), do: []
 end

@@ -5,7 +5,9 @@ use nx_vulkan_host::{Attr, DType};
 use nx_vulkan_ops::Spec;
 
 pub(super) fn all() -> Vec<Workload> {
-    indexing()
+    let mut all = indexing();
+    all.extend(transforms());
+    all
 }
 
 /// A workload that memory limits, by the bytes that it has to read and write.
@@ -31,5 +33,24 @@ fn indexing() -> Vec<Workload> {
             8 * 1024 * rows,
         )
         .attrs(vec![Attr::ints("axis", [0])]),
+    ]
+}
+
+fn transforms() -> Vec<Workload> {
+    let of = |name: &str, shape: [u64; 2]| {
+        let bytes = 16 * shape.iter().product::<u64>();
+        let attrs = vec![
+            Attr::ints("axis", [1]),
+            Attr::float("eps", 0.0),
+            Attr::ints("length", [shape[1] as i64]),
+        ];
+        Workload::new(name.to_owned(), "fft", vec![(DType::C64, shape.to_vec())])
+            .attrs(attrs)
+            .bytes(bytes)
+    };
+    vec![
+        of("fft 4096x1024 c64", [4096, 1024]),
+        of("fft 64x2^16 c64", [64, 1 << 16]),
+        of("fft 64x65537 c64", [64, 65_537]),
     ]
 }

@@ -1,0 +1,142 @@
+//! Roots of unity for the plan's params, exact but for one rounding.
+
+use nx_vulkan_abi::{DType, RVec, Refusal, plan::MAX_PARAMS};
+
+/// Most entries of one of several tables of powers.
+const MOST: u64 = 1024;
+
+/// Tables of powers of exp(-2πi/n).
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    values: Vec<[f64; 2]>,
+    /// Of which n and step, where each begins.
+    known: Vec<((u64, u64, u64), u32)>,
+}
+
+/// Powers from tables for the digits of the exponent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Powers {
+    /// Where the first table begins.
+    pub(crate) first: u32,
+    /// Bits of a digit.
+    pub(crate) bits: u32,
+    /// Digits; none where there are no powers.
+    pub(crate) tables: u32,
+}
+
+impl Roots {
+    /// Where the `n` powers of the n-th root begin.
+    pub(crate) fn all(&mut self, n: u64) -> u32 {
+        self.table(n, 1, n)
+    }
+
+    /// Every power of the n-th root below n. Each table that is not the first adds the rounding of a product.
+    pub(crate) fn powers(&mut self, n: u64) -> Powers {
+        let digits = n.next_power_of_two().trailing_zeros();
+        let tables = digits.div_ceil(MOST.trailing_zeros()).max(1);
+        let bits = digits.div_ceil(tables);
+        let each = (0..tables).map(|table| self.table(n, 1 << (table * bits), 1 << bits));
+        let first = each.min().unwrap_or(0);
+        Powers {
+            first,
+            bits,
+            tables,
+        }
+    }
+
+    fn table(&mut self, n: u64, step: u64, count: u64) -> u32 {
+        let known = self.known.iter().find(|known| known.0 == (n, step, count));
+        match known {
+            Some((_, first)) => *first,
+            None => self.fresh(n, step, count),
+        }
+    }
+
+    fn fresh(&mut self, n: u64, step: u64, count: u64) -> u32 {
+        let first = self.values.len() as u32;
+        self.known.push(((n, step, count), first));
+        self.values
+            .extend((0..count).map(|k| root(k * step % n, n)));
+        first
+    }
+
+    /// The params of a plan that computes with these parts.
+    ///
+    /// # Errors
+    /// A decline where they are too many.
+    pub(crate) fn params(&self, part: DType) -> Result<RVec<u8>, Refusal> {
+        let bytes: RVec<u8> = match part {
+            DType::F64 => self
+                .values
+                .as_flattened()
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+            _ => {
+                let parts = self.values.as_flattened().iter();
+                parts.flat_map(|x| (*x as f32).to_le_bytes()).collect()
+            }
+        };
+        if bytes.len() > MAX_PARAMS {
+            return Err(Refusal::decline("its roots of unity do not fit a plan"));
+        }
+        Ok(bytes)
+    }
+}
+
+/// exp(-2πi k/n) for k < n: from an eighth of the circle, where sine and cosine are exact at the ends.
+pub(crate) fn root(k: u64, n: u64) -> [f64; 2] {
+    let (eighth, rest) = (8 * k / n, 8 * k % n);
+    let near = if eighth % 2 == 0 { rest } else { n - rest };
+    let (sin, cos) = (near as f64 / n as f64 * std::f64::consts::FRAC_PI_4).sin_cos();
+    match eighth {
+        0 => [cos, -sin],
+        1 => [sin, -cos],
+        2 => [-sin, -cos],
+        3 => [-cos, -sin],
+        4 => [-cos, sin],
+        5 => [-sin, cos],
+        6 => [sin, cos],
+        _ => [cos, sin],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_those_of_the_circle() {
+        for n in 1..200u64 {
+            for k in 0..n {
+                let angle = -std::f64::consts::TAU * k as f64 / n as f64;
+                let [re, im] = root(k, n);
+                assert!((re - angle.cos()).abs() < 2e-15 && (im - angle.sin()).abs() < 2e-15);
+            }
+        }
+        let quarters = [0, 1, 2, 3].map(|k| root(k, 4));
+        assert_eq!(quarters, [[1.0, 0.0], [0.0, -1.0], [-1.0, 0.0], [0.0, 1.0]]);
+    }
+
+    #[test]
+    fn powers_are_products_of_digits() {
+        for n in [1, 2, 1000, 1024, 1025, 65_536, 3 << 20] {
+            let mut roots = Roots::default();
+            let powers = roots.powers(n);
+            for k in (0..n).step_by(1 + n as usize / 97) {
+                let digit = |table: u32| (k >> (table * powers.bits)) % (1 << powers.bits);
+                let each = (0..powers.tables).map(|table| {
+                    let at = powers.first + (table << powers.bits) + digit(table) as u32;
+                    roots.values[at as usize]
+                });
+                let product = |a: [f64; 2], b: [f64; 2]| {
+                    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+                };
+                let [re, im] = each.reduce(product).unwrap();
+                let expected = root(k, n);
+                assert!((re - expected[0]).abs() < 1e-14 && (im - expected[1]).abs() < 1e-14);
+            }
+            assert!(roots.params(DType::F32).is_ok());
+        }
+    }
+}
