@@ -233,6 +233,13 @@ impl Op {
         (self.contract.alone)(self, dtype)
     }
 
+    /// The type that `types` stand for: that of the last operand but indices, or of the result.
+    pub fn stands_for(&self, types: &Types) -> Option<DType> {
+        let operands = types.inputs.iter().enumerate().rev();
+        let mut moved = operands.filter(|(index, _)| self.domain(*index) != Domain::Index);
+        moved.next().map(|(_, dtype)| *dtype).or(types.output)
+    }
+
     /// Operands of different types, and results of other types than Nx infers, with how many of them to try at most.
     pub fn mixed(&self) -> (Vec<Types>, usize) {
         (self.contract.mixed)(self)

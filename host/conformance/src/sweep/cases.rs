@@ -57,7 +57,8 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
     let varied = rng.below(same.len() as u64) as usize;
     for (index, types) in same.iter().enumerate() {
         // f32 and one other type see every shape; the others those that need few different shaders.
-        let is_varied = index == varied || types.inputs.last() == Some(&DType::F32);
+        let is_varied =
+            index == varied || op.arity() > 0 && op.stands_for(types) == Some(DType::F32);
         let variety = match (quick, is_varied) {
             (true, _) => Variety::One,
             (_, true) => Variety::All,
@@ -191,7 +192,7 @@ mod tests {
                 let dtype = if of_result {
                     types.output
                 } else {
-                    types.inputs.last().copied()
+                    op.stands_for(&types)
                 };
                 for layout in LAYOUTS {
                     // `eye` has no scalar form, an op without operands no strided one, and large ones are samples.
@@ -204,7 +205,11 @@ mod tests {
                         continue;
                     }
                     let found = all.iter().any(|case| {
-                        let input = case.inputs.last().map(|input| input.dtype);
+                        let inputs = case.inputs.iter().map(|input| input.dtype).collect();
+                        let input = op.stands_for(&Types {
+                            inputs,
+                            output: None,
+                        });
                         case.layout == layout
                             && dtype
                                 == if of_result {

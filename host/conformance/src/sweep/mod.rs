@@ -136,12 +136,7 @@ pub fn canonical(op: &'static Op) -> Result<Vec<(DType, Request<'static, Spec>)>
         let shapes = op.operand_shapes(&shape);
         let inputs: Vec<Spec> = types.inputs.iter().copied().zip(shapes).collect();
         let output = types.output.map(|dtype| (dtype, shape));
-        let dtype = types
-            .inputs
-            .last()
-            .copied()
-            .or(types.output)
-            .unwrap_or(DType::F32);
+        let dtype = op.stands_for(&types).unwrap_or(DType::F32);
         Ok((dtype, infer(op, &inputs, output, &[])?))
     };
     op.alone().into_iter().map(request).collect()

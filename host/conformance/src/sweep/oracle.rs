@@ -10,6 +10,7 @@ use nx_vulkan_ops::{
     kernels,
     request::Spec,
     tolerance::{Growth, Tolerance},
+    values::Domain,
 };
 
 /// The host kernel's answer.
@@ -54,8 +55,8 @@ pub(super) fn answers(
 
 /// Answers whose errors are those of the largest number in each.
 fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
-    let own = |view: &Tensor| view.dtype();
-    let all = |bases: &[Vec<u8>]| run_all(case, bases, views, own, &case.outputs);
+    let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
+    let all = |bases: &[Vec<u8>]| run_all(case, bases, views, &own, &case.outputs);
     let flushed = without_denormals(case, bases, views);
     let flushed = flushed.map(|bases| all(&bases)).transpose()?;
     let answer = |(index, bytes): (usize, Vec<u8>)| {
@@ -85,18 +86,18 @@ fn answer(
     tolerance: &Tolerance,
 ) -> Result<Answer> {
     let dtype = case.outputs[0].0;
-    let own = |view: &Tensor| view.dtype();
-    let bytes = run(case, bases, views, own, dtype)?;
+    let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
+    let bytes = run(case, bases, views, &own, dtype)?;
     let mut others = Vec::new();
     if tolerance.flushes
         && let Some(bases) = without_denormals(case, bases, views)
     {
-        others.push(run(case, &bases, views, own, dtype)?);
+        others.push(run(case, &bases, views, &own, dtype)?);
     }
     if tolerance.growth == Growth::Factors
         && let Some(bases) = signs_of_finite_factors(bases, views)
     {
-        let mut other = run(case, &bases, views, own, dtype)?;
+        let mut other = run(case, &bases, views, &own, dtype)?;
         let size = dtype.size() as usize;
         for (other, own) in other.chunks_exact_mut(size).zip(bytes.chunks_exact(size)) {
             if float(dtype, other).is_none_or(f64::is_finite) {
@@ -107,12 +108,14 @@ fn answer(
     }
     let magnitudes = match tolerance.growth {
         Growth::Terms | Growth::Compensated => {
-            let bases: Vec<Vec<u8>> = bases
-                .iter()
-                .zip(views)
-                .map(|(base, view)| magnitudes(view.dtype(), base))
-                .collect();
-            let bytes = run(case, &bases, views, |_| DType::F64, DType::F64)?;
+            let is_index = |index: usize| case.op.domain(index) == Domain::Index;
+            let each = bases.iter().zip(views).enumerate();
+            let each = each.map(|(index, (base, view))| match is_index(index) {
+                true => (view.dtype(), base.clone()),
+                false => (DType::F64, magnitudes(view.dtype(), base)),
+            });
+            let (types, bases): (Vec<DType>, Vec<Vec<u8>>) = each.unzip();
+            let bytes = run(case, &bases, views, &types, DType::F64)?;
             Some(
                 bytes
                     .as_chunks()
@@ -137,7 +140,7 @@ fn run(
     case: &Case,
     bases: &[Vec<u8>],
     views: &[Tensor],
-    types: impl Fn(&Tensor) -> DType,
+    types: &[DType],
     result: DType,
 ) -> Result<Vec<u8>> {
     let output = (result, case.outputs[0].1.clone());
@@ -148,14 +151,15 @@ fn run_all(
     case: &Case,
     bases: &[Vec<u8>],
     views: &[Tensor],
-    types: impl Fn(&Tensor) -> DType,
+    types: &[DType],
     outputs: &[Spec],
 ) -> Result<Vec<Vec<u8>>> {
     let inputs: Vec<View<'_>> = views
         .iter()
         .zip(bases)
-        .map(|(tensor, bytes)| View {
-            dtype: types(tensor),
+        .zip(types)
+        .map(|((tensor, bytes), dtype)| View {
+            dtype: *dtype,
             shape: tensor.shape(),
             strides: tensor.strides(),
             offset: tensor.offset(),
