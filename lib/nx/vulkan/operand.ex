@@ -30,7 +30,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     def check!(:gather, [tensor, indices, opts]), do: inside!(tensor, opts[:axes], indices)
+
     def check!(_op, _arguments), do: :ok
+
+    @doc """
+    A scalar's number where the VM knows it, else nothing.
+    """
+    def known(%T{shape: {}} = scalar), do: literal(scalar)
 
     @doc """
     The same for a block.

@@ -23,9 +23,9 @@ defmodule Nx.Vulkan.Ops do
     {[:argmax, :argmin], [:tensor, :opts], :native},
     {[:dot], [:left, :contract_left, :batch_left, :right, :contract_right, :batch_right],
      :native},
-    {[:pad], [:tensor, :pad_value, :padding], :fallback},
-    {[:put_slice], [:tensor, :starts, :slice], :fallback},
-    {[:concatenate, :stack], [:tensors, :axis], :fallback},
+    {[:pad], [:tensor, :pad_value, :padding], :native},
+    {[:put_slice], [:tensor, :starts, :slice], :native},
+    {[:concatenate, :stack], [:tensors, :axis], :native},
     {[:gather], [:tensor, :indices, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :fallback},
     {[:sort, :argsort], [:tensor, :opts], :fallback},
@@ -39,14 +39,15 @@ defmodule Nx.Vulkan.Ops do
      :fallback}
   ]
 
-  @operands ~w(tensor left right pred on_true on_false min max indices)a
+  # Arguments that are operands or lists with some, in the order of requests.
+  @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a
 
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.
   """
   def callbacks do
     for {names, arguments, where} <- @table, name <- names do
-      {name, arguments, Enum.filter(arguments, &(&1 in @operands)), where}
+      {name, arguments, Enum.filter(@operands, &(&1 in arguments)), where}
     end
   end
 
@@ -57,12 +58,18 @@ defmodule Nx.Vulkan.Ops do
     case List.keyfind(callbacks(), op, 0) do
       {_, names, operands, :native} ->
         named = Enum.zip(names, arguments)
-        {Enum.map(operands, &Keyword.fetch!(named, &1)), attrs(op, arguments)}
+        {tensors(Enum.map(operands, &Keyword.fetch!(named, &1))), attrs(op, arguments)}
 
       _ ->
-        {Enum.filter(arguments, &is_struct(&1, Nx.Tensor)), []}
+        {tensors(arguments), []}
     end
   end
+
+  @doc """
+  The tensors among arguments and in lists of them.
+  """
+  def tensors(arguments),
+    do: arguments |> List.flatten() |> Enum.filter(&is_struct(&1, Nx.Tensor))
 
   @doc """
   The attributes of a native op, as `docs/ops.md` names them, from the arguments of its callback.
@@ -90,5 +97,34 @@ defmodule Nx.Vulkan.Ops do
     [axis: [opts[:axis]], eps: opts[:eps], length: [opts[:length]]]
   end
 
+  def attrs(op, [_tensors, axis]) when op in [:concatenate, :stack], do: [axis: [axis]]
+
+  def attrs(:pad, [_tensor, _value, padding]) do
+    [
+      high: Enum.map(padding, &elem(&1, 1)),
+      interior: Enum.map(padding, &elem(&1, 2)),
+      low: Enum.map(padding, &elem(&1, 0))
+    ]
+  end
+
+  # A start that is a tensor is an operand: its axis is named, and its number is 0.
+  def attrs(:put_slice, [tensor, starts, slice]) do
+    sizes = Enum.zip(Tuple.to_list(tensor.shape), Tuple.to_list(slice.shape))
+
+    numbers =
+      Enum.zip_with(starts, sizes, fn
+        start, {size, length} when is_integer(start) -> start |> max(0) |> min(size - length)
+        _start, _sizes -> 0
+      end)
+
+    [axes: dynamic(starts), starts: numbers]
+  end
+
   def attrs(_op, _arguments), do: []
+
+  @doc """
+  The axes whose starts are tensors.
+  """
+  def dynamic(starts),
+    do: for({start, axis} <- Enum.with_index(starts), is_struct(start, Nx.Tensor), do: axis)
 end

@@ -24,7 +24,20 @@ if Code.ensure_loaded?(Nx) do
     import Nx.Vulkan.Packed, only: [is_packed: 1]
 
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, Error, Fallback, NativeV, Operand, Ops, Packed, Request}
+
+    alias Nx.Vulkan.{
+      Block,
+      Device,
+      Error,
+      Fallback,
+      Movement,
+      NativeV,
+      Operand,
+      Ops,
+      Packed,
+      Request
+    }
+
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     ## Storage
@@ -204,18 +217,24 @@ if Code.ensure_loaded?(Nx) do
     @impl true
     def bitcast(out, tensor), do: view(out, tensor, &NativeV.bitcast(&1, out.type))
 
+    # Integers are a view; the device reads the starts that nobody knows here.
     @impl true
     def slice(out, tensor, starts, lengths, strides) do
-      starts =
-        Enum.zip_with([starts, Tuple.to_list(tensor.shape), lengths], fn [start, size, length] ->
-          start(start, size - length)
-        end)
+      starts = Movement.starts(tensor.shape, starts, lengths)
 
-      view(out, tensor, &NativeV.slice(&1, starts, Tuple.to_list(out.shape), strides))
+      if Enum.all?(starts, &is_integer/1) do
+        view(out, tensor, &NativeV.slice(&1, starts, Tuple.to_list(out.shape), strides))
+      else
+        [ref | dynamic] = refs = refs([tensor | Ops.tensors(starts)])
+
+        {first, extents, steps, attrs} =
+          Movement.slice(tensor.shape, out.shape, starts, lengths, strides)
+
+        ref = ok!(NativeV.slice(ref, first, extents, steps))
+        result = Request.run("dynamic_slice", [ref | dynamic], [{out.type, out.shape}], attrs)
+        finish(:slice, out, result, refs, [tensor, starts, lengths, strides])
+      end
     end
-
-    defp start(start, _highest) when is_integer(start), do: start
-    defp start(%T{} = start, highest), do: start |> Nx.to_number() |> max(0) |> min(highest)
 
     defp view(out, tensor, layout) do
       [ref] = refs([tensor])
@@ -280,12 +299,27 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # The host reduces axes, and a scalar has none.
-    defp native(op, name, out, [%T{shape: {}} = scalar], [_, opts]) do
+    defp native(op, name, out, [%T{shape: {}} = scalar], [_, opts]) when is_list(opts) do
       vector = reshape(%{scalar | shape: {1}, names: [nil]}, scalar)
       native(op, name, out, [vector], [vector, opts])
     end
 
-    defp native(op, name, out, operands, arguments) do
+    defp native(op, name, out, [tensors], [_, axis] = arguments)
+         when op in [:concatenate, :stack] do
+      case Movement.parts(op, out, tensors, axis) do
+        nil ->
+          request(op, name, out, tensors, arguments)
+
+        parts ->
+          parts = for {part, chunk} <- parts, do: native(op, name, part, [chunk], [chunk, axis])
+          native(:concatenate, "concatenate", out, [parts], [parts, axis])
+      end
+    end
+
+    defp native(op, name, out, operands, arguments),
+      do: request(op, name, out, Ops.tensors(operands), arguments)
+
+    defp request(op, name, out, operands, arguments) do
       Operand.check!(op, arguments)
       refs = refs(operands)
       result = Request.run(name, refs, [{out.type, out.shape}], Ops.attrs(op, arguments))

@@ -51,6 +51,11 @@ impl Words {
     }
 }
 
+/// Whether axes are named once, in order.
+pub(crate) fn ascends(axes: &[i64]) -> bool {
+    axes.is_sorted_by(|a, b| a < b)
+}
+
 /// Asks the host for operands in other forms: `moved` in the result's type, `indices` of 32 or 64 bits, and in order where
 /// that is needed.
 pub(crate) fn in_form(

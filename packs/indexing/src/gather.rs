@@ -1,7 +1,7 @@
 //! Plans of `gather` and of the blocks that are like it.
 
 use crate::{
-    emit::in_form,
+    emit::{ascends, in_form},
     walk::{Component, Indices, LIMIT, Shift, Side, Walk},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, TensorDesc, layout::contiguous_strides};
@@ -100,7 +100,8 @@ fn indexed(
     let fit = |axis: &i64| (0..tensor.rank() as i64).contains(axis);
     let same_rank = form != Form::Along || indices.rank() == tensor.rank();
     let ranked = form != Form::Gather || indices.rank() > 0;
-    if listed.len() != count || !listed.iter().all(fit) || !same_rank || !ranked {
+    if listed.len() != count || !ascends(listed) || !listed.iter().all(fit) || !same_rank || !ranked
+    {
         return Err(Refusal::BadRequest(format!(
             "{}: {name} {listed:?} of {:?} with indices {:?}",
             request.op, tensor.shape, indices.shape

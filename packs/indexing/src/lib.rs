@@ -6,6 +6,9 @@
 
 mod emit;
 mod gather;
+mod join;
+mod pad;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -18,6 +21,7 @@ pack! { id: "indexing", version: env!("CARGO_PKG_VERSION"), describe: describe, 
 const SOURCES: &[Source] = &[
     Source::glsl("indices.glsl", include_str!("../shaders/indices.glsl")),
     Source::glsl("move.comp", include_str!("../shaders/move.comp")),
+    Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
 ];
 
 /// An op of the pack.
@@ -44,6 +48,9 @@ const fn row(
     }
 }
 
+/// As many operands as there are.
+const MANY: usize = usize::MAX;
+
 const KERNELS: &[Kernel] = &[
     row(("gather", "gather"), (2, 2), |request| {
         gather::plan(Form::Gather, request)
@@ -56,15 +63,28 @@ const KERNELS: &[Kernel] = &[
         (2, 2),
         |request| gather::plan(Form::Along, request),
     ),
+    row(("concatenate", "concatenate"), (1, MANY), |request| {
+        join::plan(false, request)
+    }),
+    row(("stack", "stack"), (1, MANY), |request| {
+        join::plan(true, request)
+    }),
+    row(("dynamic_slice", "dynamic_slice"), (1, MANY), slice::read),
+    row(("put_slice", "put_slice"), (2, MANY), slice::put),
+    row(("pad", "pad"), (2, 2), pad::plan),
 ];
 
 fn describe() -> Result<Description, String> {
     let kernels = KERNELS.iter().map(|kernel| Row {
         id: kernel.id.to_owned(),
         op: kernel.op.to_owned(),
-        inputs: DTypeSet::ALL,
+        inputs: kernel.types,
         outputs: kernel.types,
-        numerics: Numerics::EXACT,
+        numerics: if kernel.types == DTypeSet::ALL {
+            Numerics::EXACT
+        } else {
+            Numerics::IEEE
+        },
         ..Row::default()
     });
     Ok(Description {

@@ -50,6 +50,10 @@ static GATHER: Contract = Contract {
         let lead = &indices.shape[..indices.shape.len() - 1];
         expect(&outputs[0], &[lead, &without(tensor.shape, axes)].concat())
     },
+    operand_shapes: |_, shape| {
+        let first = shape.first().copied().unwrap_or(1);
+        vec![shape.to_vec(), vec![first, 1]]
+    },
     indices: |inputs, attrs| within(inputs[0], ints(attrs, "axes")),
     problems: |_, layout, _, rng| {
         let problem = |(tensor, indices, axes): Gather| Problem {
@@ -96,6 +100,7 @@ static TAKE: Contract = Contract {
         one_axis(axis, tensor)?;
         expect(&outputs[0], &taken(tensor.shape, indices.shape, axis))
     },
+    operand_shapes: |_, shape| vec![shape.to_vec(), shape[..shape.len().min(1)].to_vec()],
     indices: |inputs, attrs| within(inputs[0], ints(attrs, "axis")),
     problems: |_, layout, _, rng| along_one(layout, TAKES, rng),
     ..GATHER
@@ -116,6 +121,7 @@ static ALONG: Contract = Contract {
         }
         expect(&outputs[0], indices.shape)
     },
+    operand_shapes: |_, shape| vec![shape.to_vec(); 2],
     problems: |_, layout, _, rng| along_one(layout, ALONGS, rng),
     ..TAKE
 };

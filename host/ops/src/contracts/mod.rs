@@ -7,12 +7,15 @@ mod create;
 mod dot;
 mod fourier;
 mod gather;
+mod join;
 mod leapfrog;
 mod linalg;
 mod map;
+mod pad;
 mod reduce;
 mod scan;
 mod shared;
+mod slice;
 mod zip;
 
 pub(crate) use linalg::transposes;
@@ -34,6 +37,9 @@ const ALL: &[&[Op]] = &[
     fourier::OPS,
     gather::OPS,
     linalg::OPS,
+    join::OPS,
+    slice::OPS,
+    pad::OPS,
     leapfrog::OPS,
 ];
 
