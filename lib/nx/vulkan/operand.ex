@@ -31,6 +31,9 @@ if Code.ensure_loaded?(Nx) do
 
     def check!(:gather, [tensor, indices, opts]), do: inside!(tensor, opts[:axes], indices)
 
+    def check!(op, [tensor, indices, _updates, opts]) when op in [:indexed_add, :indexed_put],
+      do: inside!(tensor, opts[:axes], indices)
+
     def check!(_op, _arguments), do: :ok
 
     @doc """

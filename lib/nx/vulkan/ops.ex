@@ -27,9 +27,9 @@ defmodule Nx.Vulkan.Ops do
     {[:put_slice], [:tensor, :starts, :slice], :native},
     {[:concatenate, :stack], [:tensors, :axis], :native},
     {[:gather], [:tensor, :indices, :opts], :native},
-    {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :fallback},
     {[:sort, :argsort], [:tensor, :opts], :fallback},
     {[:fft, :ifft], [:tensor, :opts], :native},
+    {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :native},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
     {[:triangular_solve], [:a, :b, :opts], :fallback},
     {[:reduce], [:tensor, :acc, :opts, :fun], :fallback},
@@ -96,6 +96,9 @@ defmodule Nx.Vulkan.Ops do
   def attrs(op, [_tensor, opts]) when op in [:fft, :ifft] do
     [axis: [opts[:axis]], eps: opts[:eps], length: [opts[:length]]]
   end
+
+  def attrs(op, [_tensor, _indices, _updates, opts]) when op in [:indexed_add, :indexed_put],
+    do: [axes: opts[:axes]]
 
   def attrs(op, [_tensors, axis]) when op in [:concatenate, :stack], do: [axis: [axis]]
 

@@ -8,7 +8,9 @@ mod emit;
 mod gather;
 mod join;
 mod pad;
+mod scatter;
 mod slice;
+mod sort;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -22,6 +24,13 @@ const SOURCES: &[Source] = &[
     Source::glsl("indices.glsl", include_str!("../shaders/indices.glsl")),
     Source::glsl("move.comp", include_str!("../shaders/move.comp")),
     Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
+    Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
+    Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
+    Source::glsl("sort.glsl", include_str!("../shaders/sort.glsl")),
+    Source::glsl("digits.comp", include_str!("../shaders/digits.comp")),
+    Source::glsl("scan.comp", include_str!("../shaders/scan.comp")),
+    Source::glsl("order.comp", include_str!("../shaders/order.comp")),
+    Source::glsl("sum.comp", include_str!("../shaders/sum.comp")),
 ];
 
 /// An op of the pack.
@@ -72,6 +81,11 @@ const KERNELS: &[Kernel] = &[
     row(("dynamic_slice", "dynamic_slice"), (1, MANY), slice::read),
     row(("put_slice", "put_slice"), (2, MANY), slice::put),
     row(("pad", "pad"), (2, 2), pad::plan),
+    row(("indexed_put", "indexed_put"), (3, 3), scatter::put),
+    Kernel {
+        types: DTypeSet::NUMBER,
+        ..row(("indexed_add", "indexed_add"), (3, 3), scatter::add)
+    },
 ];
 
 fn describe() -> Result<Description, String> {

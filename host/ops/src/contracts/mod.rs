@@ -14,6 +14,7 @@ mod map;
 mod pad;
 mod reduce;
 mod scan;
+mod scatter;
 mod shared;
 mod slice;
 mod zip;
@@ -40,6 +41,7 @@ const ALL: &[&[Op]] = &[
     join::OPS,
     slice::OPS,
     pad::OPS,
+    scatter::OPS,
     leapfrog::OPS,
 ];
 

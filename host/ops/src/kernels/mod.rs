@@ -25,6 +25,7 @@ mod parallel;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 mod small;
+pub(crate) mod scatter;
 pub(crate) mod slice;
 #[cfg(test)]
 mod tests;

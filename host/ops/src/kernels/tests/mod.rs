@@ -7,6 +7,7 @@ mod elementwise;
 mod fourier;
 mod functions;
 mod layout;
+mod movement;
 mod reduce;
 mod scan;
 mod small;

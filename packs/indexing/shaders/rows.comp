@@ -1,0 +1,36 @@
+#version 450
+// One update each thread: the number of the place that it goes to. CLAIMED keeps the last update of each place, else they are
+// listed to be sorted.
+#include "dtype.glsl"
+#include "tensor.glsl"
+#include "indices.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+#ifdef CLAIMED
+layout(set = 0, binding = 0) buffer Claims { uint claims[]; };
+#else
+layout(set = 0, binding = 0) writeonly buffer Updates { uvec2 updates[]; };
+#endif
+
+PARAMS Params {
+    uint count;
+    uint index;
+    uint step;
+    Component components[COMPONENTS];
+} params;
+
+void main() {
+    uint row = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
+    if (row >= params.count) return;
+
+    uint number = 0u;
+    [[unroll]] for (int k = 0; k < COMPONENTS; ++k) {
+        uint value = index_of(k, params.index + row * params.step, params.components[k]);
+        number += value * params.components[k].number;
+    }
+#ifdef CLAIMED
+    atomicMax(claims[number], row + 1u);
+#else
+    nxv_store(updates, row, uvec2(number, row));
+#endif
+}
