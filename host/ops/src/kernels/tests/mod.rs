@@ -8,6 +8,7 @@ mod fourier;
 mod functions;
 mod layout;
 mod movement;
+mod linalg;
 mod reduce;
 mod scan;
 mod small;
