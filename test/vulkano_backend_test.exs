@@ -98,7 +98,12 @@ if Code.ensure_loaded?(Nx) do
         :telemetry.detach(handler)
 
         assert_received {:fallback, %{count: 1},
-                         %{op: "reduce", to: Nx.BinaryBackend, types: [{:f, 32} | _], shapes: [{4} | _]}}
+                         %{
+                           op: "reduce",
+                           to: Nx.BinaryBackend,
+                           types: [{:f, 32} | _],
+                           shapes: [{4} | _]
+                         }}
 
         assert Nx.Vulkan.stats().fallbacks["reduce"] == before + 1
       end

@@ -32,8 +32,8 @@ defmodule Nx.Vulkan.Ops do
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :native},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
     {[:triangular_solve], [:a, :b, :opts], :fallback},
-    {[:reduce], [:tensor, :acc, :opts, :fun], :fallback},
-    {[:window_reduce], [:tensor, :acc, :window, :opts, :fun], :fallback},
+    {[:reduce], [:tensor, :acc, :opts, :fun], :closure},
+    {[:window_reduce], [:tensor, :acc, :window, :opts, :fun], :closure},
     {@windows, [:tensor, :window, :opts], :fallback},
     {[:window_scatter_max, :window_scatter_min], [:tensor, :source, :init, :window, :opts],
      :fallback}

@@ -24,9 +24,9 @@ pub(crate) mod pad;
 mod parallel;
 pub(crate) mod reduce;
 pub(crate) mod scan;
-mod small;
 pub(crate) mod scatter;
 pub(crate) mod slice;
+mod small;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;
