@@ -1,7 +1,7 @@
 //! Parts of a tensor at starts that are operands: `dynamic_slice` reads one, `put_slice` replaces one.
 
 use super::{
-    gather::{HIGHEST, chosen, expect, integers},
+    gather::{chosen, expect, integers},
     shared::{ELEMENTWISE, MIXED, default, ordered_axes, pairs, types_of},
 };
 use crate::{
@@ -204,7 +204,7 @@ fn sliced(tensor: &[u64], attrs: &[Attr]) -> Result<Vec<u64>, String> {
 /// Starts inside of the tensor and outside of it.
 fn around(tensor: &[u64]) -> (i64, i64) {
     let most = tensor.iter().max().map_or(1, |extent| *extent as i64);
-    (-3, (most + 2).min(HIGHEST))
+    (-3, most + 2)
 }
 
 /// Shape of the tensor, axes with a start, lengths, strides.
