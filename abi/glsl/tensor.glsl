@@ -87,7 +87,8 @@ NXV_LOADED(double) NXV_LOADED(dvec2) NXV_LOADED(dvec3) NXV_LOADED(dvec4)
 
 // nxv_fault(absent) tells the host, where `absent`, that an element of the result does not exist: whoever reads the result
 // gets the error of the op. The host listens in ops that are not defined everywhere: `quotient` and `remainder` of integers
-// (division by 0), `pow` and shifts of integers (a negative second operand). Elsewhere it does nothing.
+// (division by 0), `pow` and shifts of integers (a negative second operand), and where elements are read or written by index
+// (one that is out of bounds). Elsewhere it does nothing.
 #ifdef NXV_FAULTS
 layout(set = 0, binding = NXV_FAULTS, std430) buffer NxvFaults { uint nxv_faults; };
 void nxv_fault(bool absent) {

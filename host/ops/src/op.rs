@@ -63,7 +63,7 @@ pub struct Contract {
     /// Shapes of operands that fit each other, one of them this.
     pub(crate) operand_shapes: fn(&Op, &[u64]) -> Vec<Vec<u64>>,
     /// The lowest and the highest index to try it with, of operands of [`Domain::Index`].
-    pub(crate) indices: fn(&[&[u64]], &[Attr]) -> (i64, i64),
+    pub(crate) indices: Indices,
     /// Shapes and attributes to try it with; many where it may vary.
     pub(crate) problems: fn(&Op, Layout, bool, &mut Rng) -> Vec<Problem>,
     /// Whether packs choose other kernels for large problems of every type, and not by the layout alone.
@@ -84,6 +84,8 @@ pub struct Contract {
 
 type Infer = fn(&Op, &[Spec], &[Attr]) -> Result<Spec, String>;
 type Check = fn(&Op, &[Desc<'_>], &[Desc<'_>], &[Attr]) -> Result<(), String>;
+/// Of the operands' shapes.
+type Indices = fn(&[&[u64]], &[Attr]) -> (i64, i64);
 /// Of the operands' shapes and the result's.
 type Terms = fn(&[&[u64]], &[u64], &[Attr]) -> u64;
 

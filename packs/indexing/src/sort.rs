@@ -44,7 +44,7 @@ pub(crate) fn by_number(
         ..counts
     };
     for shift in (0..bits).step_by(DIGITS.ilog2() as usize) {
-        let push = [count as u32, blocks as u32, shift as u32];
+        let push = [count as u32, blocks as u32, shift];
         let mut step =
             |file: &'static str, args: Vec<BufArg>, groups: u64| -> Result<(), Refusal> {
                 let step = Step {

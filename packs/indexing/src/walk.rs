@@ -291,7 +291,7 @@ impl Component {
     /// Its type, as shaders are told it.
     pub(crate) fn kind(&self) -> u32 {
         let is_wide = self.dtype.size() == 8;
-        u32::from(is_wide) * WIDE | u32::from(self.dtype.is_signed()) * SIGNED
+        (u32::from(is_wide) * WIDE) | (u32::from(self.dtype.is_signed()) * SIGNED)
     }
 }
 

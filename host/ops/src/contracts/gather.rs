@@ -29,7 +29,8 @@ static GATHER: Contract = Contract {
     }],
     copies: |_, _| true,
     complete: |inputs, _, attrs| {
-        let axes = 0..inputs[1].1.last().copied().unwrap_or(0) as i64;
+        let indices = inputs[1].1.last().copied().unwrap_or(0);
+        let axes = 0..indices.min(inputs[0].1.len() as u64) as i64;
         default(attrs, Attr::ints("axes", Vec::from_iter(axes)));
     },
     infer: |_, inputs, attrs| {

@@ -28,7 +28,8 @@ static PUT: Contract = Contract {
     }],
     copies: |inputs, outputs| inputs[0] == outputs[0] && inputs[2] == outputs[0],
     complete: |inputs, _, attrs| {
-        let axes = 0..inputs[1].1.last().copied().unwrap_or(0) as i64;
+        let indices = inputs[1].1.last().copied().unwrap_or(0);
+        let axes = 0..indices.min(inputs[0].1.len() as u64) as i64;
         default(attrs, Attr::ints("axes", Vec::from_iter(axes)));
     },
     infer: |_, inputs, _| Ok((inputs[0].0.merge(inputs[2].0), inputs[0].1.clone())),
