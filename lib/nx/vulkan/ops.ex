@@ -20,14 +20,13 @@ defmodule Nx.Vulkan.Ops do
     {[:select], [:pred, :on_true, :on_false], :native},
     {[:clip], [:tensor, :min, :max], :native},
     {@reductions, [:tensor, :opts], :native},
-    {[:argmax, :argmin], [:tensor, :opts], :native},
+    {[:argmax, :argmin, :sort, :argsort], [:tensor, :opts], :native},
     {[:dot], [:left, :contract_left, :batch_left, :right, :contract_right, :batch_right],
      :native},
     {[:pad], [:tensor, :pad_value, :padding], :native},
     {[:put_slice], [:tensor, :starts, :slice], :native},
     {[:concatenate, :stack], [:tensors, :axis], :native},
     {[:gather], [:tensor, :indices, :opts], :native},
-    {[:sort, :argsort], [:tensor, :opts], :fallback},
     {[:fft, :ifft], [:tensor, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :native},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
@@ -80,6 +79,10 @@ defmodule Nx.Vulkan.Ops do
 
   def attrs(op, [_tensor, opts]) when op in [:argmax, :argmin] do
     [axis: List.wrap(opts[:axis]), tie_break: opts[:tie_break]]
+  end
+
+  def attrs(op, [_tensor, opts]) when op in [:sort, :argsort] do
+    [axis: [opts[:axis]], direction: opts[:direction]]
   end
 
   def attrs(:dot, [_left, contract_left, batch_left, _right, contract_right, batch_right]) do

@@ -7,8 +7,12 @@ use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, files, words};
 fn ask(shape: &[u64], axis: i64) -> Ask {
     let x = Tensor::new(DType::F32, shape);
     let pack = Pack { describe, plan };
-    pack.ask("cumulative_sum", &[x.clone()], &[x])
-        .ints("axis", &[axis])
+    pack.ask(
+        "cumulative_sum",
+        std::slice::from_ref(&x),
+        std::slice::from_ref(&x),
+    )
+    .ints("axis", &[axis])
 }
 
 #[test]

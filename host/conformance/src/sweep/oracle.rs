@@ -48,9 +48,25 @@ pub(super) fn answers(
 ) -> Result<Vec<Answer>> {
     if matches!(case.op.bound.growth, Growth::Steps | Growth::Spectrum) {
         by_largest(case, bases, views)
+    } else if case.outputs.len() > 1 {
+        moved(case, bases, views)
     } else {
         answer(case, bases, views, tolerance).map(|answer| vec![answer])
     }
+}
+
+/// Answers of an op with several results that only moves elements.
+fn moved(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
+    let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
+    let all = run_all(case, bases, views, &own, &case.outputs)?;
+    let answer = |(bytes, output): (Vec<u8>, &Spec)| Answer {
+        dtype: output.0,
+        bytes,
+        others: Vec::new(),
+        magnitudes: None,
+        terms: 1,
+    };
+    Ok(all.into_iter().zip(&case.outputs).map(answer).collect())
 }
 
 /// Answers whose errors are those of the largest number in each.

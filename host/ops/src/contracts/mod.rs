@@ -17,6 +17,7 @@ mod scan;
 mod scatter;
 mod shared;
 mod slice;
+mod sort;
 mod zip;
 
 pub(crate) use linalg::transposes;
@@ -34,6 +35,7 @@ const ALL: &[&[Op]] = &[
     reduce::OPS,
     arg::OPS,
     scan::OPS,
+    sort::OPS,
     dot::OPS,
     fourier::OPS,
     gather::OPS,

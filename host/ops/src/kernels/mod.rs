@@ -27,6 +27,7 @@ pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod slice;
 mod small;
+pub(crate) mod sort;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;

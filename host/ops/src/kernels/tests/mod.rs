@@ -12,6 +12,7 @@ mod movement;
 mod reduce;
 mod scan;
 mod small;
+mod sort;
 
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;

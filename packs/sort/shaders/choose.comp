@@ -1,0 +1,105 @@
+#version 450
+// Chooses the first `keep` elements of each tile in the order of the sort, by their digits from the highest one on, and
+// gives their indices in any order. The digits of the index come last, so that no two elements are equal.
+#include "dtype.glsl"
+#include "tensor.glsl"
+#include "lines.glsl"
+#include "keys.glsl"
+
+layout(local_size_x = 256) in;
+layout(push_constant) uniform Params {
+    uint operand_at;
+    uint operand_step;
+    uint lines;
+    uint axes_count;
+    uint extent; // elements to choose from in each line
+    uint keep;
+    uint tiles;
+    uint left;   // indices that are given for each line
+} params;
+
+layout(set = 0, binding = 1) readonly buffer Elements { RAW elements[]; };
+layout(set = 0, binding = 2) writeonly buffer Left { uint left[]; };
+#ifdef CHOSEN
+layout(set = 0, binding = CHOSEN) readonly buffer Chosen { uint chosen[]; };
+#endif
+
+const uint ITEMS = TILE / 256;
+const uint KEY_DIGITS = RAW_BITS / 8;
+
+shared uint found[2][256];
+shared uint pivot;    // the digit up to which elements are chosen
+shared uint missing;  // how many of those with that digit are
+shared uint matching; // how many there are of them
+shared uint given;
+
+void main() {
+    uint mine = gl_LocalInvocationIndex;
+    uint line = nxv_workgroup() / params.tiles;
+    uint tile = nxv_workgroup() % params.tiles;
+    if (line >= params.lines) return;
+    uint start = params.operand_at + line_start(line, params.axes_count).x;
+    uint begin = tile * TILE;
+    uint count = min(TILE, params.extent - begin);
+
+    KEY keys[ITEMS];
+    uint origins[ITEMS];
+    bool is_open[ITEMS];
+    bool is_chosen[ITEMS];
+    [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+        uint i = k * 256 + mine;
+        is_open[k] = i < count;
+        is_chosen[k] = false;
+        keys[k] = KEY(0);
+        origins[k] = 0;
+        if (!is_open[k]) continue;
+#ifdef CHOSEN
+        origins[k] = nxv_load(chosen, line * params.extent + begin + i);
+#else
+        origins[k] = begin + i;
+#endif
+        keys[k] = key_of(nxv_load(elements, start + origins[k] * params.operand_step));
+    }
+
+    uint wanted = min(params.keep, count);
+    if (mine == 0) given = 0;
+    for (uint round = 0; round < KEY_DIGITS + 4; ++round) {
+        found[0][mine] = 0;
+        barrier(); // all counts are 0 before one grows
+        uint digits[ITEMS];
+        [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+            digits[k] = round < KEY_DIGITS ? digit_of(keys[k], KEY_DIGITS - 1 - round)
+                                           : origins[k] >> (8 * (KEY_DIGITS + 3 - round)) & 0xffu;
+            if (is_open[k]) atomicAdd(found[0][digits[k]], 1u);
+        }
+        barrier(); // every element is counted
+        uint own = found[0][mine];
+        uint sum = own;
+        uint now = 0;
+        for (uint apart = 1; apart < 256; apart <<= 1) {
+            if (mine >= apart) sum += found[now][mine - apart];
+            now ^= 1;
+            found[now][mine] = sum;
+            barrier(); // every sum is stored before one is read; the other half is free again
+        }
+        if (sum >= wanted && sum - own < wanted) {
+            pivot = mine;
+            missing = wanted - (sum - own);
+            matching = own;
+        }
+        barrier(); // the pivot is known
+        [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+            is_chosen[k] = is_chosen[k] || (is_open[k] && digits[k] < pivot);
+            is_open[k] = is_open[k] && digits[k] == pivot;
+        }
+        wanted = missing;
+        bool is_over = matching == missing;
+        barrier(); // all have read it before the next round finds another
+        if (is_over) break;
+    }
+    [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+        if (!is_chosen[k] && !is_open[k]) continue;
+        uint to = line * params.left + tile * params.keep + atomicAdd(given, 1u);
+        nxv_store(left, to, origins[k]);
+    }
+}
