@@ -1,13 +1,12 @@
 //! Passes of lines as dispatches.
 
 use crate::{
+    code,
     line::{Line, computed},
-    roots::{Powers, Roots, root},
+    roots::{Powers, Roots},
     split,
 };
-use nx_vulkan_abi::{
-    BufArg, DType, Define, DeviceInfo, Features, Plan, Refusal, Request, SpecConst, glsl,
-};
+use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, Request, SpecConst, glsl};
 use nx_vulkan_pack_kit::{
     grid, operand,
     steps::{Step, bytes_of, number, read, scratch},
@@ -178,14 +177,13 @@ impl Passes<'_> {
         let beside = series.line.inner > 1;
         let pair = 2 * self.part.size();
         let room = u64::from(self.device.shared_bytes) / pair * 8 / 9;
-        let longest = room.min(WORKGROUP).max(2).ilog2();
+        let longest = room.clamp(2, WORKGROUP).ilog2();
         let longest = 1u32 << longest;
-        let threads = grid::invocations(self.device);
         let alone = split::passes(series.length, longest).filter(|passes| {
             passes.len() == 1 && (!beside || passes[0] <= LONGEST_BESIDE.min(longest / 4))
         });
-        let passes = alone
-            .or_else(|| split::passes(series.length, (longest / 4).min(LONGEST_BESIDE).max(8)));
+        let passes =
+            alone.or_else(|| split::passes(series.length, (longest / 4).clamp(8, LONGEST_BESIDE)));
         let passes = passes.ok_or_else(|| Refusal::decline("its length has no small factors"))?;
         let rows = series.line.outer * series.line.inner;
         let between = |passes: &mut Self| passes.scratch(rows * series.length);
@@ -212,7 +210,7 @@ impl Passes<'_> {
                 is_first: index == 0,
                 is_last,
             };
-            self.pass(&pass, from, to, threads, room)?;
+            self.pass(&pass, from, to, room)?;
             done *= u64::from(extent);
         }
         Ok(())
@@ -223,7 +221,6 @@ impl Passes<'_> {
         pass: &Pass<'_>,
         from: Option<Place>,
         to: Place,
-        most: u32,
         room: u64,
     ) -> Result<(), Refusal> {
         let Pass {
@@ -252,11 +249,15 @@ impl Passes<'_> {
         }
         let largest = stages.iter().copied().max().unwrap_or(1);
         let threads = (extent * columns).div_ceil(largest).next_power_of_two();
-        let threads = threads.max(32).min(grid::threads(self.device, most));
+        let threads = threads.max(32).min(grid::threads(self.device, u32::MAX));
         let convolves = series.chirp.is_some();
         let begins = is_first && series.filter.is_none();
         let ends = is_last && series.last;
-        let mut defines = self.types(from, to, ends);
+        let mut defines = code::types(
+            self.part,
+            from.map(|from| from.dtype),
+            to.dtype.filter(|_| ends),
+        );
         for (name, value) in [
             ("THREADS", threads),
             ("COLUMNS", columns),
@@ -289,7 +290,7 @@ impl Passes<'_> {
         if chirped && self.part != DType::F64 {
             defines.extend(glsl::needs(DType::U64));
         }
-        defines.push(glsl::define("STAGES", written(&stages)));
+        defines.push(glsl::define("STAGES", code::stages(&stages)));
         let twiddles = match done {
             1 => Powers::default(),
             _ => self.roots.powers(done * u64::from(extent)),
@@ -361,76 +362,6 @@ impl Passes<'_> {
         words
     }
 
-    /// What the shader has to know of the types of its operand, of its result, and of what it computes in.
-    fn types(&self, from: Option<Place>, to: Place, ends: bool) -> Vec<Define> {
-        let (real, pair, suffix) = match self.part {
-            DType::F64 => ("double", "dvec2", "LF"),
-            _ => ("float", "vec2", ""),
-        };
-        let part = self.part.name();
-        let mut defines = vec![
-            glsl::define("REAL", real),
-            glsl::define("PAIR", pair),
-            glsl::define(
-                "HALF_ROOT",
-                format!("{:?}{suffix}", std::f64::consts::FRAC_1_SQRT_2),
-            ),
-        ];
-        for odd in [3u64, 5, 7] {
-            let list = |of: usize| {
-                let turned = |k| {
-                    if of == 0 {
-                        root(k, odd)[0]
-                    } else {
-                        -root(k, odd)[1]
-                    }
-                };
-                let each = (0..odd).map(|k| format!("{:?}{suffix}", turned(k)));
-                each.collect::<Vec<_>>().join(", ")
-            };
-            defines.push(glsl::define(format!("COSINES_{odd}"), list(0)));
-            defines.push(glsl::define(format!("SINES_{odd}"), list(1)));
-        }
-        if let Some(from) = from {
-            let (storage, load) = match from.dtype {
-                None => (pair, "x".to_owned()),
-                Some(dtype) => match (complex(dtype), glsl::of(dtype)) {
-                    (Some(pairs), _) => (pairs, format!("{pair}(x)")),
-                    (None, Some(glsl)) => {
-                        let load = format!("{pair}(nxv_to_{part}({}(x)), 0)", glsl.load);
-                        defines.extend(glsl::needs(dtype));
-                        (glsl.storage, load)
-                    }
-                    (None, None) => ("float", "vec2(0)".to_owned()),
-                },
-            };
-            defines.push(glsl::define("T_STORAGE", storage));
-            defines.push(glsl::define("LOAD(x)", load));
-        }
-        let (storage, store) = match to.dtype.filter(|_| ends) {
-            None => (pair, "x".to_owned()),
-            Some(dtype) => match (complex(dtype), glsl::of(dtype)) {
-                (Some(pairs), _) => (pairs, format!("{pairs}(x)")),
-                (None, Some(glsl)) => {
-                    let store = format!("{}(nxv_to_{}(x.x))", glsl.store, dtype.name());
-                    defines.extend(glsl::needs(dtype));
-                    (glsl.storage, store)
-                }
-                (None, None) => ("float", "0".to_owned()),
-            },
-        };
-        defines.push(glsl::define("R_STORAGE", storage));
-        defines.push(glsl::define("STORE(x)", store));
-        defines.extend(glsl::needs(self.part));
-        let mut seen = Vec::new();
-        defines.retain(|define| {
-            let fresh = !seen.contains(&define.name);
-            seen.push(define.name.clone());
-            fresh
-        });
-        defines
-    }
-
     /// A new buffer of so many pairs.
     fn scratch(&mut self, pairs: u64) -> Result<Place, Refusal> {
         let bytes = pairs.checked_mul(2 * self.part.size());
@@ -460,29 +391,4 @@ fn columns(extent: u32, count: u64, room: u64, rows: bool) -> u32 {
     };
     let fit = most.min(room) / u64::from(extent);
     1 << fit.min(64).min(count).max(1).ilog2()
-}
-
-/// The stages as the shader's macros.
-fn written(stages: &[u32]) -> String {
-    let mut done = 1;
-    let mut text = Vec::new();
-    for (index, radix) in stages.iter().enumerate() {
-        text.push(match index {
-            0 if stages.len() == 1 => format!("ONLY({radix})"),
-            0 => format!("FIRST({radix})"),
-            _ if index + 1 == stages.len() => format!("FINAL({radix}, {done}u)"),
-            _ => format!("MIDDLE({radix}, {done}u)"),
-        });
-        done *= radix;
-    }
-    text.join(" ")
-}
-
-/// Pairs of a complex type in memory.
-fn complex(dtype: DType) -> Option<&'static str> {
-    match dtype {
-        DType::C64 => Some("vec2"),
-        DType::C128 => Some("dvec2"),
-        _ => None,
-    }
 }
