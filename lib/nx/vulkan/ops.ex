@@ -30,7 +30,7 @@ defmodule Nx.Vulkan.Ops do
     {[:fft, :ifft], [:tensor, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :native},
     {[:conv], [:tensor, :kernel, :opts], :fallback},
-    {[:triangular_solve], [:a, :b, :opts], :fallback},
+    {[:triangular_solve], [:a, :b, :opts], :native},
     {[:reduce], [:tensor, :acc, :opts, :fun], :closure},
     {[:window_reduce], [:tensor, :acc, :window, :opts, :fun], :closure},
     {@windows, [:tensor, :window, :opts], :fallback},
@@ -39,7 +39,7 @@ defmodule Nx.Vulkan.Ops do
   ]
 
   # Arguments that are operands or lists with some, in the order of requests.
-  @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a
+  @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts a b)a
 
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.
@@ -124,6 +124,14 @@ defmodule Nx.Vulkan.Ops do
       end)
 
     [axes: dynamic(starts), starts: numbers]
+  end
+
+  def attrs(:triangular_solve, [_a, _b, opts]) do
+    [
+      left_side: if(opts[:left_side], do: 1, else: 0),
+      lower: if(opts[:lower], do: 1, else: 0),
+      transform_a: opts[:transform_a]
+    ]
   end
 
   def attrs(_op, _arguments), do: []
