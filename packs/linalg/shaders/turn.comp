@@ -37,7 +37,7 @@ void main() {
 #ifdef SIGNS
     if (outer < signed_columns) {
         WORK diagonal = nxv_load(signs, matrix * signs_batch + outer * (signs_stride + 1));
-        x = nxv_is_nan(diagonal) ? diagonal : diagonal < WORK(0) ? -x : x;
+        x = nxv_is_nan(diagonal) ? diagonal : diagonal < WORK(0) ? WORK(0) - x : x;
     }
 #endif
 #endif

@@ -49,8 +49,8 @@ impl<'a> Emit<'a> {
     }
 
     fn of(what: &str, request: &'a Request<'a>, wide: DType) -> Result<Emit<'a>, Refusal> {
-        let types = request.inputs.iter().chain(request.outputs);
-        for dtype in types.map(|tensor| tensor.dtype).chain([wide]) {
+        let results = request.outputs.iter().map(|out| out.dtype);
+        for dtype in results.chain([wide]) {
             supports(what, dtype, request.device)?;
         }
         from_the_start(request, wide)?;

@@ -6,14 +6,15 @@ use crate::{
     jacobi::{self, SWEEPS, State, TILE},
     qr,
 };
-use nx_vulkan_abi::{BufArg, DType, Define, Plan, Refusal, Request};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
 };
 
-/// Columns of a matrix that one workgroup rotates.
+/// Columns of a matrix that one workgroup rotates; on a CPU dispatches cost more than what others could do meanwhile.
 const WHOLE: u32 = 64;
+const WHOLE_ON_CPU: u32 = 160;
 /// Invocations that share a pair of columns of such a matrix.
 const LANES: u32 = 8;
 
@@ -95,7 +96,11 @@ fn orthogonal(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<Columns, R
     let state = jacobi::begin(emit, shape, a, None)?;
     let args = vec![a, state.v, state.norms, state.states];
     let least = jacobi::negligible(emit);
-    if n <= WHOLE {
+    let whole = match emit.device().kind {
+        DeviceKind::CPU => WHOLE_ON_CPU,
+        _ => WHOLE,
+    };
+    if n <= whole {
         let tile = grid::threads(
             emit.device(),
             (n.next_power_of_two() * LANES / 2).clamp(32, 256),

@@ -1,5 +1,138 @@
 //! Plans, without a device.
 
 use super::*;
-use nx_vulkan_abi::{DType, DeviceInfo};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, files, gpu};
+use nx_vulkan_abi::{DType, DeviceInfo, Features};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu};
+
+/// A request of f32 that is planned at once, or of another type that has to be cast.
+fn ask(kernel: &str, dtype: DType, batch: &[u64], m: u64, n: u64) -> Ask {
+    let result = if dtype.is_float() { dtype } else { DType::F32 };
+    let tensor = |dtype: DType, matrix: &[u64]| Tensor::new(dtype, &[batch, matrix].concat());
+    let (a, k) = (tensor(dtype, &[m, n]), m.min(n));
+    let outs = |shapes: &[&[u64]]| -> Vec<Tensor> {
+        shapes.iter().map(|shape| tensor(result, shape)).collect()
+    };
+    let (inputs, outputs) = match kernel {
+        "triangular_solve" | "solve" => (vec![a, tensor(dtype, &[n, 5])], outs(&[&[n, 5]])),
+        "lu" => {
+            let [l, u] = [tensor(result, &[n, n]), tensor(result, &[n, n])];
+            (vec![a.clone()], vec![a, l, u])
+        }
+        "determinant" => (vec![a], outs(&[&[]])),
+        "qr" => (vec![a], outs(&[&[m, k], &[k, n]])),
+        "eigh" => (vec![a], outs(&[&[n], &[n, n]])),
+        "svd" => (vec![a], outs(&[&[m, m], &[k], &[n, n]])),
+        _ => (vec![a], outs(&[&[n, n]])),
+    };
+    Pack { describe, plan }.ask(kernel, &inputs, &outputs)
+}
+
+#[test]
+fn every_kernel_plans_small_and_large_matrices() {
+    for kernel in KERNELS {
+        for dtype in [DType::F32, DType::F64] {
+            for n in [1, 2, 3, 4, 31, 32, 33, 64, 65, 300] {
+                let answer = ask(kernel.id, dtype, &[2, 3], n, n).plan();
+                let casts = dtype == DType::F32 && ["qr", "eigh", "svd"].contains(&kernel.id);
+                assert_eq!(casts, answer.is_err(), "{} {n} {answer:?}", kernel.id);
+                let narrow = DeviceInfo {
+                    features: Features(!Features::FP64.0),
+                    ..gpu()
+                };
+                let answer = ask(kernel.id, dtype, &[], n, n).on(narrow).plan();
+                assert_eq!(
+                    dtype == DType::F32,
+                    answer.is_ok(),
+                    "{} {n} {answer:?}",
+                    kernel.id
+                );
+            }
+        }
+    }
+    for (kernel, m, n) in [
+        ("qr", 9, 70),
+        ("qr", 70, 9),
+        ("svd", 90, 40),
+        ("svd", 70, 300),
+    ] {
+        ask(kernel, DType::F64, &[2], m, n).plan().unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_contiguous_tensor_from_the_start_is_asked_for() {
+    let wants = |ask: Ask| match ask.plan() {
+        Err(Refusal::InputsAs(wanted)) => wanted.iter().map(|input| input.dtype).collect(),
+        other => panic!("{other:?}"),
+    };
+    let wanted: Vec<DType> = wants(ask("solve", DType::U8, &[], 4, 4));
+    assert_eq!(wanted, [DType::F32; 2]);
+    let mut shifted = ask("cholesky", DType::F32, &[], 4, 4);
+    shifted.inputs[0] = shifted.inputs[0].clone().strided(&[4, 1], 4);
+    assert_eq!(wants(shifted), [DType::F32]);
+    assert_eq!(wants(ask("eigh", DType::F32, &[], 4, 4)), [DType::F64]);
+}
+
+#[test]
+fn small_matrices_are_one_workgroups() {
+    let plan = |kernel, n| ask(kernel, DType::F64, &[7], n, n).plan().unwrap();
+    assert_eq!(files(&plan("cholesky", 60)), ["cholesky.comp"]);
+    assert_eq!(files(&plan("lu", 64)), ["panel.comp", "factors.comp"]);
+    assert_eq!(files(&plan("eigh", 60)), ["eigh.comp"]);
+    assert_eq!(plan("eigh", 60).steps[0].groups, [7, 1, 1]);
+    assert_eq!(files(&plan("determinant", 3)), ["determinant.comp"]);
+    let large = plan("cholesky", 65);
+    let steps = [
+        "copy.comp",
+        "cholesky.comp",
+        "substitute.comp",
+        "update.comp",
+    ];
+    assert_eq!(files(&large), steps);
+    assert_eq!(large.steps[1].repetition(), Some((3, 3)));
+    assert_eq!(large.steps[3].counter(), Some((2, 32)));
+    assert_eq!(defined(&large, 1, "SIZE"), "32");
+    let few = DeviceInfo {
+        shared_bytes: 16 << 10,
+        ..cpu()
+    };
+    let plan = ask("eigh", DType::F64, &[], 60, 60).on(few).plan().unwrap();
+    assert_eq!(files(&plan)[..2], ["begin.comp", "sweep.comp"]);
+}
+
+#[test]
+fn rounds_are_as_many_as_a_plan_may_have() {
+    for n in [65, 500, 1700] {
+        let plan = ask("eigh", DType::F64, &[], n, n).plan().unwrap();
+        let times =
+            |step: &nx_vulkan_abi::Dispatch| step.repetition().map_or(0, |(_, times)| times);
+        let rounds: u32 = plan.steps.iter().map(|step| 2 * times(step)).sum();
+        assert!(rounds >= 9 * n as u32 && rounds < 16_384, "{n} {rounds}");
+    }
+    let why = ask("eigh", DType::F64, &[], 3000, 3000).reason();
+    assert_eq!(
+        why,
+        "3000 rounds in a sweep are more than a plan has dispatches for"
+    );
+}
+
+#[test]
+fn requests_that_break_the_contract_are_refused() {
+    let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
+    for kernel in [
+        "triangular_solve",
+        "cholesky",
+        "lu",
+        "solve",
+        "determinant",
+        "eigh",
+    ] {
+        assert!(bad(ask(kernel, DType::F32, &[], 4, 3)), "{kernel}");
+    }
+    let mut lacks = ask("solve", DType::F32, &[], 4, 4);
+    lacks.inputs.pop();
+    assert!(bad(lacks));
+    let mut vector = ask("qr", DType::F64, &[], 4, 4);
+    vector.inputs[0] = Tensor::new(DType::F64, &[4]);
+    assert!(bad(vector));
+}

@@ -123,7 +123,7 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
     } else if full {
         let [mut q, r] = qr((0..m * n).map(sorted).collect(), m, n, m, 0.0);
         for j in (0..n).filter(|j| r[j * n + j] < 0.0) {
-            (0..m).for_each(|i| q[i * m + j] = -q[i * m + j]);
+            (0..m).for_each(|i| q[i * m + j] = 0.0 - q[i * m + j]);
         }
         q
     } else {
