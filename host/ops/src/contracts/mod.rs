@@ -3,6 +3,7 @@
 mod arg;
 mod cast;
 mod choose;
+mod conv;
 mod create;
 mod dot;
 mod fourier;
@@ -16,8 +17,11 @@ mod reduce;
 mod scan;
 mod scatter;
 mod shared;
+mod shared;
 mod slice;
 mod sort;
+mod window;
+mod window_scatter;
 mod zip;
 
 pub(crate) use linalg::transposes;
@@ -44,6 +48,9 @@ const ALL: &[&[Op]] = &[
     slice::OPS,
     pad::OPS,
     scatter::OPS,
+    window::OPS,
+    window_scatter::OPS,
+    conv::OPS,
     leapfrog::OPS,
 ];
 

@@ -5,7 +5,7 @@ use nx_vulkan_abi::dtype::{Class, DType};
 
 use super::element::Register;
 use super::elementwise::is_single;
-use super::number::Number;
+use super::number::Ring;
 use super::operand::Operand;
 use super::parallel;
 use crate::attrs::{Attr, ints};
@@ -27,10 +27,10 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
     let dtype = out.dtype;
     match (dtype.class(), dtype.size()) {
         (Some(Class::Unsigned | Class::Signed), 8) => {
-            multiply(&a, &b, out, &read::<i64>, &integer_tile::<i64>)
+            multiply(&a, &b, out, &read::<i64>, &plain_tile::<i64>)
         }
         (Some(Class::Unsigned | Class::Signed), _) => {
-            multiply(&a, &b, out, &read::<i32>, &integer_tile::<i32>)
+            multiply(&a, &b, out, &read::<i32>, &plain_tile::<i32>)
         }
         (Some(Class::Float), _) => {
             let single = is_single(dtype);
@@ -138,22 +138,22 @@ impl Range {
 
 /// How far elements of a packed tile lie apart along its free and its contracted axis.
 #[derive(Debug, Clone, Copy)]
-struct Strides {
-    free: usize,
-    depth: usize,
+pub(super) struct Strides {
+    pub(super) free: usize,
+    pub(super) depth: usize,
 }
 
 type Read<'a, R> = &'a (dyn Fn(&Operand, u64, &mut [R]) + Sync);
 
 /// Adds the product of two packed tiles of that depth to the rows of a third.
-type Tile<'a, R> = &'a (dyn Fn(Packed<R>, Packed<R>, usize, &mut [R]) + Sync);
+pub(super) type Tile<'a, R> = &'a (dyn Fn(Packed<R>, Packed<R>, usize, &mut [R]) + Sync);
 
 /// A packed tile.
 #[derive(Debug, Clone, Copy)]
-struct Packed<'a, R> {
-    cells: &'a [R],
-    strides: Strides,
-    free: usize,
+pub(super) struct Packed<'a, R> {
+    pub(super) cells: &'a [R],
+    pub(super) strides: Strides,
+    pub(super) free: usize,
 }
 
 /// Wrapping arithmetic agrees in the bits that a narrower result keeps, so all integers are read as wide ones.
@@ -237,7 +237,7 @@ fn store<R: Register>(
     }
 }
 
-fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
+pub(super) fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
     let fits = |x: &Packed<f64>| {
         (x.free - 1) * x.strides.free + (depth - 1) * x.strides.depth < x.cells.len()
     };
@@ -272,7 +272,7 @@ fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
     }
 }
 
-fn integer_tile<R: Number>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
+pub(super) fn plain_tile<R: Ring>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
     for (i, row) in sums.chunks_mut(b.free).enumerate() {
         for k in 0..depth {
             let x = a.cells[i * a.strides.free + k * a.strides.depth];

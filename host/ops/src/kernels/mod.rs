@@ -4,6 +4,7 @@
 //! here knows devices, packs or tensors: operands are views of bytes in host memory.
 
 pub(crate) mod binary;
+pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod dot;
@@ -31,6 +32,8 @@ pub(crate) mod sort;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unary;
+pub(crate) mod window;
+pub(crate) mod window_scatter;
 
 pub use crate::{
     check::check,

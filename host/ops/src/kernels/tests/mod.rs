@@ -1,6 +1,7 @@
 //! Tests of the CPU kernels: published values, edge cases, layouts, contracts. Helpers are here.
 
 mod contract;
+mod conv;
 mod convert;
 mod dot;
 mod elementwise;
@@ -13,6 +14,8 @@ mod reduce;
 mod scan;
 mod small;
 mod sort;
+mod window;
+mod window_scatter;
 
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;

@@ -1,0 +1,323 @@
+//! `conv`: convolution over any number of spatial axes.
+
+use super::{
+    shared::{ELEMENTWISE, NUMBER, default, floating, some},
+    window::{PADDING, STRIDES, attribute, listed},
+};
+use crate::{
+    attrs::{Attr, ints},
+    kernels::{
+        conv::{self, Axes},
+        kernel::Kernel,
+    },
+    layout::Layout,
+    op::{Contract, Gives, Op},
+    problems::Problem,
+    request::Spec,
+    tolerance::{Bound, Growth},
+    values::Domain::{Factor, Term},
+    view::Desc,
+};
+
+static CONV: Contract = Contract {
+    title: "Convolution",
+    operands: &["x", "kernel"],
+    attributes: &[
+        attribute(
+            "batch_group_size",
+            "parts of the batch, each for its own part of the filters; 1 by default",
+        ),
+        attribute(
+            "feature_group_size",
+            "parts of the channels, each for its own part of the filters; 1 by default",
+        ),
+        attribute(
+            "input_dilation",
+            "steps between the elements of x along each spatial axis, with 0 between them; 1 by default",
+        ),
+        attribute(
+            "input_permutation",
+            "the axes of x in the order batch, channels, spatial axes; `[0, 1, …]` by default",
+        ),
+        attribute(
+            "kernel_dilation",
+            "steps between the elements of the kernel along each spatial axis; 1 by default",
+        ),
+        attribute(
+            "kernel_permutation",
+            "the axes of the kernel in the order filters, channels, spatial axes; `[0, 1, …]` by default",
+        ),
+        attribute(
+            "output_permutation",
+            "the axes of the result in the order batch, filters, spatial axes; `[0, 1, …]` by default",
+        ),
+        PADDING,
+        STRIDES,
+    ],
+    complete: |inputs, _, attrs| {
+        let rank = inputs[0].1.len();
+        let spatial = rank.saturating_sub(2);
+        let one_each = ["input_dilation", "kernel_dilation", "strides"];
+        let ordered = [
+            "input_permutation",
+            "kernel_permutation",
+            "output_permutation",
+        ];
+        for name in ["batch_group_size", "feature_group_size"] {
+            default(attrs, Attr::ints(name, [1]));
+        }
+        for name in one_each {
+            default(attrs, Attr::ints(name, vec![1; spatial]));
+        }
+        for name in ordered {
+            default(attrs, Attr::ints(name, Vec::from_iter(0..rank as i64)));
+        }
+        default(attrs, Attr::ints("padding", vec![0; 2 * spatial]));
+    },
+    infer: |_, inputs, attrs| {
+        let merged = inputs[0].0.merge(inputs[1].0);
+        let dtype = if merged.is_complex() {
+            merged
+        } else {
+            floating(merged)
+        };
+        Ok((dtype, shape(&inputs[0], &inputs[1], attrs)?))
+    },
+    check: |_, inputs, outputs, attrs| {
+        let spec = |desc: &Desc<'_>| (desc.dtype, desc.shape.to_vec());
+        match shape(&spec(&inputs[0]), &spec(&inputs[1]), attrs)? {
+            shape if shape == outputs[0].shape => Ok(()),
+            shape => Err(format!("the result has the shape {shape:?}")),
+        }
+    },
+    operand_shapes: |_, shape| {
+        let square = |axis: usize| shape.get(axis).copied().unwrap_or(1);
+        let one_each = vec![1; shape.len().saturating_sub(2)];
+        vec![shape.to_vec(), [vec![3, square(1)], one_each].concat()]
+    },
+    problems: |_, layout, _, rng| {
+        let (all, count): (&[Conv], usize) = match layout {
+            Layout::Contiguous => (CONVS, CONVS.len()),
+            Layout::Deep => (DEEP, DEEP.len()),
+            Layout::Empty => (EMPTY, EMPTY.len()),
+            Layout::Scalar => (SINGLE, SINGLE.len()),
+            Layout::Large => (LARGE, LARGE.len()),
+            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
+                (CONVS, 3)
+            }
+        };
+        some(all, count, rng).into_iter().map(problem).collect()
+    },
+    tiled: true,
+    terms: |inputs, _, attrs| {
+        let filters = ints(attrs, "kernel_permutation")
+            .first()
+            .map_or(0, |&axis| axis as usize);
+        let axes = inputs[1]
+            .iter()
+            .enumerate()
+            .filter(|(axis, _)| *axis != filters);
+        axes.map(|(_, &extent)| extent).product()
+    },
+    square: |power| {
+        vec![
+            1,
+            8,
+            1 << (power / 2).saturating_sub(1),
+            1 << (power / 2).saturating_sub(2),
+        ]
+    },
+    ..ELEMENTWISE
+};
+
+/// The shape of the result, once the attributes fit.
+fn shape(x: &Spec, kernel: &Spec, attrs: &[Attr]) -> Result<Vec<u64>, String> {
+    let rank = x.1.len();
+    if rank < 2 || kernel.1.len() != rank {
+        return Err(
+            "x and kernel must have the same number of axes, batch and channels first".to_owned(),
+        );
+    }
+    for name in [
+        "input_permutation",
+        "kernel_permutation",
+        "output_permutation",
+    ] {
+        let axes = ints(attrs, name);
+        if axes.len() != rank || !(0..rank as i64).all(|axis| axes.contains(&axis)) {
+            return Err(format!(
+                "attribute {name} must name each of {rank} axes once, got {axes:?}"
+            ));
+        }
+    }
+    listed(
+        rank - 2,
+        attrs,
+        &["strides", "input_dilation", "kernel_dilation"],
+    )?;
+    let group = |name: &str| match ints(attrs, name) {
+        [size] if *size > 0 => Ok(*size as u64),
+        other => Err(format!(
+            "attribute {name} must be a positive number, got {other:?}"
+        )),
+    };
+    let (features, batches) = (group("feature_group_size")?, group("batch_group_size")?);
+    let axes = Axes::new(&x.1, &kernel.1, attrs);
+    if features > 1 && batches > 1 {
+        return Err("either feature_group_size or batch_group_size must be 1".to_owned());
+    }
+    if Some(axes.channels) != axes.own_channels.checked_mul(features) {
+        return Err(format!(
+            "x must have {features} times the {} channels of the kernel, got {}",
+            axes.own_channels, axes.channels
+        ));
+    }
+    if !axes.filters.is_multiple_of(features.max(batches)) || !axes.batch.is_multiple_of(batches) {
+        return Err(format!(
+            "{} filters and a batch of {} do not divide into {} groups",
+            axes.filters,
+            axes.batch,
+            features.max(batches)
+        ));
+    }
+    Ok(axes.output(ints(attrs, "output_permutation")))
+}
+
+/// Shapes of x and kernel, then attributes by name; the others have their defaults.
+type Conv = (
+    &'static [u64],
+    &'static [u64],
+    &'static [(&'static str, &'static [i64])],
+);
+
+const CONVS: &[Conv] = &[
+    (&[2, 3, 9, 8], &[4, 3, 3, 2], &[("padding", &[1, 1, 0, 1])]),
+    (
+        &[2, 7, 6, 3],
+        &[3, 2, 3, 10],
+        &[
+            ("input_permutation", &[0, 3, 1, 2]),
+            ("kernel_permutation", &[3, 2, 0, 1]),
+            ("output_permutation", &[0, 3, 1, 2]),
+            ("strides", &[2, 1]),
+        ],
+    ),
+    (
+        &[2, 4, 11],
+        &[6, 2, 3],
+        &[("feature_group_size", &[2]), ("kernel_dilation", &[2])],
+    ),
+    (
+        &[4, 3, 5, 5],
+        &[6, 3, 2, 2],
+        &[("batch_group_size", &[2]), ("padding", &[-1, 2, 1, 0])],
+    ),
+    (
+        &[1, 6, 7, 7],
+        &[6, 1, 3, 3],
+        &[("feature_group_size", &[6]), ("padding", &[1; 4])],
+    ),
+    (
+        &[2, 3, 4, 5],
+        &[9, 3, 3, 3],
+        &[
+            ("input_dilation", &[2, 3]),
+            ("padding", &[2, 2, 1, 3]),
+            ("strides", &[1, 2]),
+        ],
+    ),
+    (
+        &[3, 5, 4, 4],
+        &[18, 5, 1, 1],
+        &[("output_permutation", &[1, 0, 3, 2])],
+    ),
+    (
+        &[2, 2, 3, 4, 5],
+        &[3, 2, 2, 2, 3],
+        &[("strides", &[1, 2, 1]), ("padding", &[0, 0, 1, 1, 0, 0])],
+    ),
+    (&[5, 7], &[9, 7], &[]),
+    (
+        &[12, 16, 40],
+        &[12, 16, 33],
+        &[
+            ("input_permutation", &[1, 0, 2]),
+            ("kernel_permutation", &[1, 0, 2]),
+        ],
+    ),
+    (
+        &[1, 1, 2],
+        &[8, 1, 5],
+        &[
+            ("padding", &[6, 6]),
+            ("kernel_dilation", &[2]),
+            ("input_dilation", &[4]),
+        ],
+    ),
+];
+const DEEP: &[Conv] = &[
+    (
+        &[2, 3, 3, 4, 3],
+        &[8, 3, 2, 2, 2],
+        &[
+            ("kernel_dilation", &[1, 2, 1]),
+            ("padding", &[1, 0, 1, 1, 0, 1]),
+        ],
+    ),
+    (
+        &[2, 2, 2, 3, 2, 3],
+        &[3, 2, 1, 2, 2, 2],
+        &[("strides", &[1, 1, 1, 2])],
+    ),
+];
+const EMPTY: &[Conv] = &[
+    (&[2, 0, 4], &[3, 0, 2], &[]),
+    (&[0, 2, 4], &[3, 2, 2], &[]),
+    (&[2, 2, 4], &[0, 2, 2], &[]),
+];
+const SINGLE: &[Conv] = &[(&[1, 1], &[1, 1], &[]), (&[1, 1, 1], &[1, 1, 1], &[])];
+const LARGE: &[Conv] = &[
+    (&[4, 16, 40, 41], &[33, 16, 3, 3], &[("padding", &[1; 4])]),
+    (
+        &[2, 30, 31, 24],
+        &[3, 3, 24, 64],
+        &[
+            ("input_permutation", &[0, 3, 1, 2]),
+            ("kernel_permutation", &[3, 2, 0, 1]),
+            ("output_permutation", &[0, 3, 1, 2]),
+        ],
+    ),
+    // A gradient of the kernel: few results of many terms.
+    (&[8, 12, 30, 30], &[16, 12, 28, 28], &[]),
+    (
+        &[16, 8, 20, 20],
+        &[128, 8, 18, 18],
+        &[("batch_group_size", &[4])],
+    ),
+];
+
+fn problem((x, kernel, attrs): Conv) -> Problem {
+    Problem {
+        inputs: vec![x.to_vec(), kernel.to_vec()],
+        output: Vec::new(),
+        attrs: attrs
+            .iter()
+            .map(|(name, list)| Attr::ints(name, *list))
+            .collect(),
+    }
+}
+
+pub(super) const OPS: &[Op] = &[Op {
+    name: "conv",
+    doc: "sums of products of the kernel with the part of x at each position. Operands convert to the result's type \
+          first; f16 and bf16 accumulate in f32, f32 in f32 or wider. Padding and what lies between the elements of a \
+          dilated x are zeros that multiply as numbers do; a dilated kernel has nothing between its elements",
+    contract: &CONV,
+    takes: &[NUMBER, NUMBER],
+    gives: Gives::Float,
+    bound: Bound::reduces(Growth::Terms),
+    // Products of two 64-bit integers would leave f32 on the way to sums that do not.
+    domains: &[Term, Factor],
+    partial: None,
+    kernel: Kernel::Whole(conv::run),
+}];
