@@ -1,0 +1,63 @@
+#version 450
+// One invocation computes one result, straight from memory. FILTERS_INNER says whether neighbours differ in the filter.
+#include "conv.glsl"
+
+layout(local_size_x = THREADS) in;
+layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { T_STORAGE results[]; };
+
+#ifdef T_IS_C64
+#define PLUS_PRODUCT(a, b, c) (nxv_c64_product(a, b) + (c))
+#else
+#define PLUS_PRODUCT(a, b, c) fma(a, b, c)
+#endif
+
+void main() {
+    uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
+    if (index >= params.jobs) return;
+#if FILTERS_INNER
+    uint outer = nxv_divide(index, params.filters, params.by_filters);
+    uint filter_index = index - outer * params.filters;
+    uint group = nxv_divide(outer, params.columns, params.by_columns);
+    uint column_index = outer - group * params.columns;
+#else
+    uint outer = nxv_divide(index, params.columns, params.by_columns);
+    uint column_index = index - outer * params.columns;
+    uint group = nxv_divide(outer, params.filters, params.by_filters);
+    uint filter_index = outer - group * params.filters;
+#endif
+    Column column = column_of(column_index);
+    uint to = group * params.result_group + filter_index * params.result_filter + result_at(column);
+    column = corner_of(column);
+    uint x_first = params.x_first + group * params.x_group + column.batch * params.x_batch;
+    uint kernel_first = params.kernel_first + group * params.kernel_group + filter_index * params.kernel_filter;
+
+    T_VALUE sum = T_VALUE(0);
+    uint element[DIMS_OR_ONE];
+    [[unroll]] for (int k = 0; k < DIMS_OR_ONE; ++k) element[k] = 0;
+    for (uint depth = 0; depth < params.depth; depth += params.channels) {
+        uint x_at = x_first;
+        uint kernel_at = kernel_first;
+        bool inside = true;
+        [[unroll]] for (int k = 0; k < DIMS; ++k) {
+            int place = column.at[k] + int(element[k]) * params.spatial[k].dilation;
+            inside = reaches(k, place, x_at) && inside;
+            kernel_at += element[k] * params.spatial[k].kernel_step;
+        }
+        for (uint channel = 0; channel < params.channels; ++channel) {
+            T_VALUE value = T_VALUE(0);
+            if (inside) value = T_LOAD(nxv_load(x, x_at));
+            sum = PLUS_PRODUCT(value, T_LOAD(nxv_load(weights, kernel_at)), sum);
+            x_at += params.x_channel;
+            kernel_at += params.kernel_channel;
+        }
+        bool carries = true;
+        [[unroll]] for (int k = DIMS - 1; k >= 0; --k) {
+            if (carries) {
+                element[k]++;
+                carries = element[k] == params.spatial[k].taps;
+                if (carries) element[k] = 0;
+            }
+        }
+    }
+    nxv_store(results, to, T_STORE(sum));
+}

@@ -1,0 +1,153 @@
+#version 450
+// One workgroup computes BLOCK_M filters at BLOCK_N positions, BLOCK_K kernel elements at a time: the next ones are loaded
+// into registers while the current ones are multiplied out of shared memory, whose two halves take turns.
+// An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH.
+#include "conv.glsl"
+
+layout(local_size_x = THREADS) in;
+layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
+
+const uint LANES_M = BLOCK_M / (PACKS_M * WIDTH);
+const uint LANES_N = BLOCK_N / (PACKS_N * WIDTH);
+const uint W_ITEMS = BLOCK_M * BLOCK_K / THREADS;
+const uint X_ITEMS = BLOCK_N * BLOCK_K / THREADS;
+// One pack of padding keeps stores along k off each other's banks.
+const uint W_ROW = BLOCK_M / WIDTH + 1;
+const uint X_ROW = BLOCK_N / WIDTH + 1;
+// Columns that one invocation loads from.
+#if X_ALONG_K
+const uint OWN = X_ITEMS;
+#else
+const uint OWN = BLOCK_N > THREADS ? BLOCK_N / THREADS : 1;
+#endif
+
+shared VEC w_tile[2 * BLOCK_K * W_ROW];
+shared VEC x_tile[2 * BLOCK_K * X_ROW];
+shared Tap taps[2 * BLOCK_K];
+
+T_VALUE w_next[W_ITEMS];
+T_VALUE x_next[X_ITEMS];
+uint x_first[OWN];
+Column corners[OWN];
+uint w_first;
+uint w_corner;
+uint depth_end;
+VEC sums[PACKS_M * WIDTH * PACKS_N];
+
+// Place of item `i` in its tile: x along filters or positions, y along the kernel's elements.
+uvec2 w_place(uint i) {
+    uint element = gl_LocalInvocationIndex + i * THREADS;
+    return W_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K) : uvec2(element % BLOCK_M, element / BLOCK_M);
+}
+
+uvec2 x_place(uint i) {
+    uint element = gl_LocalInvocationIndex + i * THREADS;
+    return X_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K) : uvec2(element % BLOCK_N, element / BLOCK_N);
+}
+
+// The elements from `start` on, for whoever loads them after the next barrier.
+void look_up(uint turn, uint start) {
+    uint own = gl_LocalInvocationIndex;
+    if (own < BLOCK_K) taps[turn * BLOCK_K + own] = tap_of(min(start + own, params.depth - 1));
+}
+
+// Beyond the edges the last filters and positions repeat: their sums are never stored. Beyond the depth both are zero.
+void fetch(uint turn, uint start) {
+    [[unroll]] for (uint i = 0; i < W_ITEMS; i++) {
+        uvec2 place = w_place(i);
+        w_next[i] = T_VALUE(0);
+        uint filter_index = min(w_corner + place.x, params.filters - 1);
+        if (start + place.y < depth_end) {
+            uint at = w_first + filter_index * params.kernel_filter + taps[turn * BLOCK_K + place.y].kernel;
+            w_next[i] = T_LOAD(nxv_load(weights, at));
+        }
+    }
+    [[unroll]] for (uint i = 0; i < X_ITEMS; i++) {
+        uvec2 place = x_place(i);
+        x_next[i] = T_VALUE(0);
+        uint tap = turn * BLOCK_K + place.y;
+        uint at = x_first[i % OWN] + taps[tap].x;
+        bool inside = start + place.y < depth_end;
+        [[unroll]] for (int k = 0; k < DIMS; ++k) {
+            inside = reaches(k, corners[i % OWN].at[k] + taps[tap].at[k], at) && inside;
+        }
+        if (inside) x_next[i] = T_LOAD(nxv_load(x, at));
+    }
+}
+
+void publish(uint turn) {
+    [[unroll]] for (uint i = 0; i < W_ITEMS; i++) {
+        uvec2 place = w_place(i);
+        w_tile[(turn * BLOCK_K + place.y) * W_ROW + place.x / WIDTH][place.x % WIDTH] = w_next[i];
+    }
+    [[unroll]] for (uint i = 0; i < X_ITEMS; i++) {
+        uvec2 place = x_place(i);
+        x_tile[(turn * BLOCK_K + place.y) * X_ROW + place.x / WIDTH][place.x % WIDTH] = x_next[i];
+    }
+}
+
+void multiply(uint turn, uvec2 lane) {
+    uint w_at = turn * BLOCK_K * W_ROW + lane.x;
+    uint x_at = turn * BLOCK_K * X_ROW + lane.y;
+    [[unroll]] for (uint depth = 0; depth < BLOCK_K; depth++) {
+        VEC rows[PACKS_M];
+        VEC columns[PACKS_N];
+        [[unroll]] for (uint i = 0; i < PACKS_M; i++) rows[i] = w_tile[w_at + depth * W_ROW + i * LANES_M];
+        [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[i] = x_tile[x_at + depth * X_ROW + i * LANES_N];
+        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+            [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+                uint at = i * PACKS_N + j;
+                sums[at] = fma(VEC(rows[i / WIDTH][i % WIDTH]), columns[j], sums[at]);
+            }
+        }
+    }
+}
+
+void main() {
+    if (nxv_workgroup() >= params.jobs) return;
+    uint blocks = params.blocks_m * params.blocks_n;
+    uint block = nxv_workgroup() % blocks;
+    uint slab = nxv_workgroup() / blocks;
+    uint group = slab % params.groups;
+    uint start = slab / params.groups * params.chunk;
+    depth_end = min(params.depth, start + params.chunk);
+    uvec2 lane = uvec2(gl_LocalInvocationIndex / LANES_N, gl_LocalInvocationIndex % LANES_N);
+    w_corner = block % params.blocks_m * BLOCK_M;
+    uint x_corner = block / params.blocks_m * BLOCK_N;
+    w_first = params.kernel_first + group * params.kernel_group;
+    [[unroll]] for (uint i = 0; i < OWN; i++) {
+        Column column = column_of(min(x_corner + x_place(i).x, params.columns - 1));
+        x_first[i] = params.x_first + group * params.x_group + column.batch * params.x_batch;
+        corners[i] = corner_of(column);
+    }
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * PACKS_N; i++) sums[i] = VEC(0);
+
+    look_up(0, start);
+    look_up(1, start + BLOCK_K);
+    barrier(); // the elements are known before anyone loads what they meet
+    fetch(0, start);
+    publish(0);
+    barrier(); // the first step is complete, and its elements were read, before anyone goes on
+    uint turn = 0;
+    for (; start < depth_end; start += BLOCK_K) {
+        bool more = start + BLOCK_K < depth_end;
+        if (more) fetch(turn ^ 1, start + BLOCK_K);
+        multiply(turn, lane);
+        if (more) publish(turn ^ 1);
+        look_up(turn, start + 2 * BLOCK_K);
+        barrier(); // the other half is complete, and nobody still reads this one
+        turn ^= 1;
+    }
+
+    uint results_first = slab / params.groups * params.results + group * params.result_group;
+    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
+        uint column = x_corner + (lane.y + j / WIDTH * LANES_N) * WIDTH + j % WIDTH;
+        uint at = results_first + result_at(column_of(min(column, params.columns - 1)));
+        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+            uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+            if (row < params.filters && column < params.columns) {
+                nxv_store(results, at + row * params.result_filter, TO_RESULT(sums[i * PACKS_N + j / WIDTH][j % WIDTH]));
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The window kernel pack: `pack.toml` lists its ops, the files in `shaders/` hold one shader for each way of walking
+//! through memory, and `plan` brings the two together. It never touches a device.
+
+mod axes;
+mod conv;
+mod fold;
+mod problem;
+mod scatter;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use nx_vulkan_abi::{Description, Plan, Refusal, Request, Source, pack};
+use nx_vulkan_pack_kit::table as kit;
+use table::Way;
+
+pack! { id: "window", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
+
+const SOURCES: &[Source] = &[
+    Source::glsl("window.glsl", include_str!("../shaders/window.glsl")),
+    Source::glsl("window.comp", include_str!("../shaders/window.comp")),
+    Source::glsl("fill.comp", include_str!("../shaders/fill.comp")),
+    Source::glsl("choose.comp", include_str!("../shaders/choose.comp")),
+    Source::glsl("scatter.comp", include_str!("../shaders/scatter.comp")),
+    Source::glsl("conv.glsl", include_str!("../shaders/conv.glsl")),
+    Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
+    Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
+    Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
+];
+
+fn describe() -> Result<Description, String> {
+    let rows = table::rows()?;
+    Ok(Description {
+        sources: SOURCES.to_vec(),
+        kernels: rows.iter().map(table::TableRow::described).collect(),
+    })
+}
+
+fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let row = kit::row(table::rows().map_err(Refusal::Internal)?, row)?;
+    match &row.way {
+        Way::Fold(op) => fold::plan(op, row.takes, request),
+        Way::Scatter(op) => scatter::plan(op, row.takes, request),
+        Way::Conv(method) => conv::plan(*method, [row.takes, row.gives], request),
+    }
+}

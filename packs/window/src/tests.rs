@@ -1,0 +1,186 @@
+//! Plans, without a device.
+
+use super::*;
+use nx_vulkan_abi::{DType, DeviceInfo, Features};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu};
+
+const PACK: Pack = Pack { describe, plan };
+
+fn windows(op: &str, dtype: DType, shape: &[u64], out: &[u64], window: &[i64]) -> Ask {
+    let [x, out] = [shape, out].map(|shape| Tensor::new(dtype, shape));
+    let ones = vec![1; window.len()];
+    PACK.ask(op, &[x], &[out])
+        .ints("window", window)
+        .ints("padding", &vec![0; 2 * window.len()])
+        .ints("strides", &ones)
+        .ints("window_dilations", &ones)
+}
+
+fn conv(kernel: &str, dtype: DType, [x, w, out]: [&[u64]; 3]) -> Ask {
+    let [x, w, out] = [x, w, out].map(|shape| Tensor::new(dtype, shape));
+    let rank = out.shape.len();
+    let (ones, order) = (vec![1; rank - 2], Vec::from_iter(0..rank as i64));
+    PACK.ask(kernel, &[x, w], &[out])
+        .ints("batch_group_size", &[1])
+        .ints("feature_group_size", &[1])
+        .ints("input_dilation", &ones)
+        .ints("kernel_dilation", &ones)
+        .ints("strides", &ones)
+        .ints("padding", &vec![0; 2 * (rank - 2)])
+        .ints("input_permutation", &order)
+        .ints("kernel_permutation", &order)
+        .ints("output_permutation", &order)
+}
+
+fn with(mut ask: Ask, name: &'static str, list: &[i64]) -> Ask {
+    ask.ints.retain(|(known, _)| *known != name);
+    ask.ints(name, list)
+}
+
+#[test]
+fn every_row_plans_for_every_type() {
+    for row in table::rows().unwrap() {
+        for dtype in DType::all().filter(|dtype| row.gives.has(*dtype)) {
+            let ask = match &row.way {
+                Way::Fold(_) => windows(&row.op, dtype, &[8, 9], &[7, 7], &[2, 3]),
+                Way::Scatter(_) => {
+                    let mut ask = windows(&row.op, dtype, &[8, 9], &[8, 9], &[2, 3]);
+                    ask.inputs.push(Tensor::new(dtype, &[7, 7]));
+                    ask.inputs.push(Tensor::new(dtype, &[]));
+                    ask
+                }
+                Way::Conv(table::Method::Tiled) if dtype.is_complex() => continue,
+                Way::Conv(method) => {
+                    let shapes: [&[u64]; 3] = [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]];
+                    let device = if *method == table::Method::Cpu {
+                        cpu()
+                    } else {
+                        gpu()
+                    };
+                    conv(&row.described().id, dtype, shapes).on(device)
+                }
+            };
+            let plan = ask.plan();
+            assert!(plan.is_ok(), "{} {dtype}: {plan:?}", row.op);
+        }
+    }
+}
+
+#[test]
+fn axes_without_windows_merge_and_large_windows_go_axis_by_axis() {
+    let pool = windows(
+        "window_max",
+        DType::F32,
+        &[8, 3, 32, 32],
+        &[8, 3, 31, 31],
+        &[1, 1, 2, 2],
+    );
+    let plan = pool.plan().unwrap();
+    assert_eq!(files(&plan), ["window.comp"]);
+    assert_eq!(
+        (defined(&plan, 0, "RANK"), defined(&plan, 0, "WINDOWED")),
+        ("3", "6")
+    );
+    let large = windows(
+        "window_sum",
+        DType::F16,
+        &[3, 90, 80],
+        &[3, 82, 71],
+        &[1, 9, 10],
+    );
+    let plan = large.plan().unwrap();
+    assert_eq!(files(&plan), ["window.comp"; 2]);
+    assert_eq!(plan.scratch.len(), 1);
+    assert_eq!(
+        (defined(&plan, 0, "R_IS_F32"), defined(&plan, 1, "R_IS_F16")),
+        ("1", "1")
+    );
+}
+
+#[test]
+fn convolutions_are_split_until_the_device_is_busy() {
+    let whole = conv(
+        "conv_tiled",
+        DType::F32,
+        [&[32, 64, 56, 56], &[64, 64, 3, 3], &[32, 64, 54, 54]],
+    );
+    assert_eq!(files(&whole.plan().unwrap()), ["tile.comp"]);
+    let gradient = conv(
+        "conv_tiled",
+        DType::F32,
+        [&[64, 32, 58, 58], &[64, 32, 56, 56], &[64, 64, 3, 3]],
+    );
+    let plan = gradient.plan().unwrap();
+    assert_eq!(files(&plan), ["tile.comp", "splits.comp"]);
+    assert_eq!(defined(&plan, 0, "RESULT"), "T_VALUE");
+    let few = conv(
+        "conv_tiled",
+        DType::F32,
+        [&[1, 4, 9, 9], &[4, 4, 3, 3], &[1, 4, 7, 7]],
+    );
+    assert!(few.reason().contains("too few"));
+}
+
+#[test]
+fn operands_of_other_types_are_asked_for() {
+    let mut ask = conv(
+        "conv_direct",
+        DType::F32,
+        [&[1, 2, 5], &[3, 2, 2], &[1, 3, 4]],
+    );
+    ask.inputs[1].dtype = DType::S32;
+    let wish = ask.plan();
+    assert!(
+        matches!(&wish, Err(Refusal::InputsAs(wanted)) if wanted.len() == 1),
+        "{wish:?}"
+    );
+    let mut scatter = windows("window_scatter_max", DType::F32, &[4], &[4], &[2]);
+    scatter
+        .inputs
+        .push(Tensor::new(DType::F32, &[3]).strided(&[2], 0));
+    scatter.inputs.push(Tensor::new(DType::F32, &[]));
+    assert!(matches!(scatter.plan(), Err(Refusal::InputsAs(_))));
+}
+
+#[test]
+fn what_a_device_lacks_and_what_is_too_large_is_declined() {
+    let without = |features: Features| DeviceInfo {
+        features: Features(!features.0),
+        ..gpu()
+    };
+    let sum = windows("window_sum", DType::F64, &[4], &[3], &[2]);
+    assert_eq!(
+        sum.on(without(Features::FP64)).reason(),
+        "window_sum on f64 needs fp64"
+    );
+    let half = conv(
+        "conv_direct",
+        DType::F16,
+        [&[1, 2, 5], &[3, 2, 2], &[1, 3, 4]],
+    );
+    assert_eq!(
+        half.on(without(Features::STORAGE16)).reason(),
+        "conv on f16 needs storage16"
+    );
+    let long = windows("window_sum", DType::F32, &[1 << 23], &[1], &[1 << 23]);
+    assert!(long.reason().contains("too long"));
+    let direct = conv("conv_cpu", DType::F32, [&[1, 2, 5], &[3, 2, 2], &[1, 3, 4]]);
+    assert_eq!(direct.reason(), "the device is not a CPU");
+}
+
+#[test]
+fn requests_that_break_the_contract_are_refused() {
+    let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
+    let sum = || windows("window_sum", DType::F32, &[4], &[3], &[2]);
+    assert!(bad(with(sum(), "strides", &[0])) && bad(with(sum(), "padding", &[0])));
+    let one = || {
+        conv(
+            "conv_direct",
+            DType::F32,
+            [&[1, 2, 5], &[3, 2, 2], &[1, 3, 4]],
+        )
+    };
+    assert!(bad(with(one(), "strides", &[1, 1])));
+    assert!(bad(with(one(), "input_permutation", &[0, 1, 3])));
+    assert!(bad(with(one(), "feature_group_size", &[0])));
+}

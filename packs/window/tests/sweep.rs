@@ -1,0 +1,118 @@
+//! Convolutions at the edges of this pack's tiles and splits, in both ways, on a real device. What any pack is asked,
+//! `nxv check` asks.
+
+use nx_vulkan_abi::DType;
+use nx_vulkan_conformance::sweep::{Own, check};
+use nx_vulkan_ops::{
+    Attr,
+    layout::{
+        LAYOUTS,
+        Layout::{self, Contiguous},
+    },
+    op::Types,
+    values::Values,
+};
+
+/// Layouts of any rank, with elements.
+const VIEWS: &[Layout] = LAYOUTS.split_at(5).0;
+const TILED: Option<&str> = Some("window/conv_tiled");
+const DIRECT: Option<&str> = Some("window/conv_direct");
+
+/// Shapes of x and kernel, then attributes.
+type Conv = (
+    &'static [u64],
+    &'static [u64],
+    &'static [(&'static str, &'static [i64])],
+);
+
+const LAST: [(&str, &[i64]); 3] = [
+    ("input_permutation", &[0, 3, 1, 2]),
+    ("kernel_permutation", &[3, 2, 0, 1]),
+    ("output_permutation", &[0, 3, 1, 2]),
+];
+
+/// Filters and positions around the tiles' edges; dilated, grouped, permuted, split.
+const CONVS: &[Conv] = &[
+    (&[2, 3, 9, 9], &[16, 3, 3, 3], &[("padding", &[1; 4])]),
+    (&[1, 8, 17, 9], &[33, 8, 2, 3], &[("strides", &[2, 1])]),
+    (
+        &[3, 4, 12, 11],
+        &[65, 4, 3, 3],
+        &[("padding", &[0, 2, -1, 1]), ("kernel_dilation", &[2, 1])],
+    ),
+    (&[2, 9, 5, 4], &[130, 9, 1, 1], &[]),
+    (
+        &[2, 12, 7, 5],
+        &[24, 4, 3, 2],
+        &[("feature_group_size", &[3]), ("padding", &[1; 4])],
+    ),
+    (&[4, 5, 6, 7], &[36, 5, 2, 2], &[("batch_group_size", &[2])]),
+    (
+        &[2, 6, 5, 4],
+        &[20, 6, 3, 3],
+        &[("input_dilation", &[2, 3]), ("padding", &[2, 1, 2, 2])],
+    ),
+    (
+        &[2, 9, 8, 12],
+        &[3, 3, 12, 40],
+        &[LAST[0], LAST[1], LAST[2], ("padding", &[1; 4])],
+    ),
+    (
+        &[1, 30, 12],
+        &[17, 30, 3],
+        &[("output_permutation", &[2, 1, 0])],
+    ),
+    (&[40, 16], &[12, 16], &[]),
+    (
+        &[2, 3, 4, 5, 6],
+        &[9, 3, 2, 2, 3],
+        &[("strides", &[1, 1, 2])],
+    ),
+    (&[8, 12, 22, 22], &[16, 12, 20, 20], &[]),
+    (&[10, 40, 6, 6], &[64, 40, 4, 4], &[]),
+];
+
+fn own((x, kernel, attrs): Conv, dtype: DType, layout: Layout, values: Values) -> Own {
+    Own {
+        op: "conv",
+        types: Types {
+            inputs: vec![dtype; 2],
+            output: None,
+        },
+        operands: vec![(x.to_vec(), layout), (kernel.to_vec(), layout)],
+        attrs: attrs
+            .iter()
+            .map(|(name, list)| Attr::ints(name, *list))
+            .collect(),
+        values,
+    }
+}
+
+/// Types with packs of four elements and of two, and one that is wider in registers than in memory.
+fn everything() -> impl Iterator<Item = Own> {
+    let whole = CONVS
+        .iter()
+        .map(|conv| own(*conv, DType::F32, Contiguous, Values::Finite));
+    let types = [DType::BF16, DType::F64].into_iter();
+    let types = types.flat_map(|dtype| {
+        CONVS[..2]
+            .iter()
+            .map(move |conv| own(*conv, dtype, Contiguous, Values::Finite))
+    });
+    let views = VIEWS.iter().flat_map(|layout| {
+        CONVS[1..3]
+            .iter()
+            .map(|conv| own(*conv, DType::F32, *layout, Values::Special))
+    });
+    whole.chain(types).chain(views)
+}
+
+#[test]
+fn tiles_at_their_edges() {
+    check("window", TILED, everything());
+}
+
+#[test]
+fn straight_from_memory() {
+    check("window", DIRECT, everything());
+}
