@@ -12,6 +12,7 @@ defmodule Nx.Vulkan.Ops do
 
   @reductions ~w(sum product all any reduce_max reduce_min)a
   @windows ~w(window_sum window_product window_max window_min)a
+  @scatters ~w(window_scatter_max window_scatter_min)a
 
   # Callbacks, their arguments after `out`, and where they run.
   @table [
@@ -29,17 +30,17 @@ defmodule Nx.Vulkan.Ops do
     {[:gather], [:tensor, :indices, :opts], :native},
     {[:fft, :ifft], [:tensor, :opts], :native},
     {[:indexed_add, :indexed_put], [:tensor, :indices, :updates, :opts], :native},
-    {[:conv], [:tensor, :kernel, :opts], :fallback},
+    {[:conv], [:tensor, :kernel, :opts], :native},
     {[:triangular_solve], [:a, :b, :opts], :native},
     {[:reduce], [:tensor, :acc, :opts, :fun], :closure},
     {[:window_reduce], [:tensor, :acc, :window, :opts, :fun], :closure},
-    {@windows, [:tensor, :window, :opts], :fallback},
-    {[:window_scatter_max, :window_scatter_min], [:tensor, :source, :init, :window, :opts],
-     :fallback}
+    {@windows, [:tensor, :window, :opts], :native},
+    {@scatters, [:tensor, :source, :init, :window, :opts], :native}
   ]
 
   # Arguments that are operands or lists with some, in the order of requests.
-  @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts a b)a
+  @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a ++
+              ~w(a b kernel source init)a
 
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.
@@ -134,6 +135,25 @@ defmodule Nx.Vulkan.Ops do
     ]
   end
 
+  def attrs(op, [_tensor, window, opts]) when op in @windows do
+    [
+      padding: pairs(opts[:padding]),
+      strides: opts[:strides],
+      window: Tuple.to_list(window),
+      window_dilations: opts[:window_dilations]
+    ]
+  end
+
+  def attrs(op, [_tensor, _source, _init, window, opts]) when op in @scatters do
+    [padding: pairs(opts[:padding]), strides: opts[:strides], window: Tuple.to_list(window)]
+  end
+
+  def attrs(:conv, [_tensor, _kernel, opts]) do
+    for {name, value} <- opts do
+      {name, if(name == :padding, do: pairs(value), else: List.wrap(value))}
+    end
+  end
+
   def attrs(_op, _arguments), do: []
 
   @doc """
@@ -141,4 +161,6 @@ defmodule Nx.Vulkan.Ops do
   """
   def dynamic(starts),
     do: for({start, axis} <- Enum.with_index(starts), is_struct(start, Nx.Tensor), do: axis)
+
+  defp pairs(padding), do: Enum.flat_map(padding, &Tuple.to_list/1)
 end
