@@ -1,8 +1,8 @@
 //! Plans, without a device.
 
 use super::*;
-use nx_vulkan_abi::DType;
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files};
+use nx_vulkan_abi::{DType, DeviceInfo, Features};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files, gpu};
 
 const PACK: Pack = Pack { describe, plan };
 const F32: DType = DType::F32;
@@ -44,4 +44,111 @@ fn narrow_indices_are_wanted_wider() {
         assert!(matches!(ask(dtype).plan(), Err(Refusal::InputsAs(_))));
     }
     assert_eq!(ask(DType::U4).reason(), "indices of u4 are not read");
+}
+
+#[test]
+fn a_device_without_small_types_moves_what_is_aligned() {
+    let device = DeviceInfo {
+        features: Features::NONE,
+        ..gpu()
+    };
+    let ask = |dtype, columns| {
+        let tensor = Tensor::new(dtype, &[9, columns]);
+        gather(tensor, Tensor::new(S32, &[5, 1]), &[5, columns]).on(device)
+    };
+    for dtype in DType::all() {
+        assert!(ask(dtype, 16).plan().is_ok(), "{dtype}");
+        let odd = ask(dtype, 3).plan();
+        assert_eq!(odd.is_ok(), dtype.size() >= 4, "{dtype}: {odd:?}");
+    }
+    let why = ask(DType::BF16, 3).reason();
+    assert!(why.starts_with("moving elements on u16 needs"), "{why}");
+    let add = |dtype| {
+        let (tensor, updates) = (Tensor::new(dtype, &[9]), Tensor::new(dtype, &[5]));
+        let operands = [tensor.clone(), Tensor::new(S32, &[5, 1]), updates];
+        let ask = PACK.ask("indexed_add", &operands, &[tensor]);
+        ask.ints("axes", &[0]).on(device)
+    };
+    assert!(add(F32).plan().is_ok());
+    assert_eq!(
+        add(DType::F64).reason(),
+        "indexed_add on f64 needs fp64 and int64"
+    );
+}
+
+#[test]
+fn joins_take_a_step_for_each_operand() {
+    let join = |count: usize| {
+        let parts = vec![Tensor::new(F32, &[2, 3]); count];
+        let result = Tensor::new(F32, &[2 * count as u64, 3]);
+        PACK.ask("concatenate", &parts, &[result])
+            .ints("axis", &[0])
+    };
+    assert_eq!(join(64).plan().unwrap().steps.len(), 64);
+    assert!(join(65).reason().starts_with("65 operands"));
+    let mut mixed = join(3);
+    mixed.inputs[1].dtype = S32;
+    let wish = vec![nx_vulkan_abi::InputAs::new(1, F32)];
+    assert_eq!(mixed.plan(), Err(Refusal::InputsAs(wish)));
+    mixed.inputs[1].dtype = DType::F8;
+    let why = mixed.plan();
+    assert!(matches!(
+        why,
+        Err(Refusal::Decline(_) | Refusal::InputsAs(_))
+    ));
+}
+
+#[test]
+fn a_slice_is_put_over_a_copy() {
+    let operands = [
+        Tensor::new(F32, &[64, 128]),
+        Tensor::new(F32, &[1, 128]),
+        Tensor::new(S32, &[]),
+    ];
+    let ask = PACK.ask("put_slice", &operands, &[operands[0].clone()]);
+    let plan = ask
+        .ints("axes", &[0])
+        .ints("starts", &[0, 0])
+        .plan()
+        .unwrap();
+    assert_eq!(files(&plan), ["move.comp", "move.comp"]);
+    assert_eq!(
+        [0, 1].map(|step| defined(&plan, step, "COMPONENTS")),
+        ["0", "1"]
+    );
+    assert_eq!(
+        [0, 1].map(|step| defined(&plan, step, "MOVED")),
+        ["uvec4"; 2]
+    );
+}
+
+#[test]
+fn updates_are_sorted_by_as_many_digits_as_places_have() {
+    let steps = |places: u64, rows: u64| {
+        let (tensor, updates) = (Tensor::new(F32, &[places]), Tensor::new(F32, &[rows]));
+        let operands = [tensor.clone(), Tensor::new(S32, &[rows, 1]), updates];
+        let ask = PACK
+            .ask("indexed_add", &operands, &[tensor])
+            .ints("axes", &[0]);
+        let plan = ask.plan().unwrap();
+        let count = |file: &str| files(&plan).iter().filter(|own| **own == file).count();
+        [count("order.comp"), count("sum.comp")]
+    };
+    assert_eq!(steps(1, 9), [0, 1]);
+    assert_eq!(steps(256, 9), [1, 1]);
+    assert_eq!(steps(257, 65), [2, 2]);
+    assert_eq!(steps(1 << 20, 100_000), [3, 2]);
+}
+
+#[test]
+fn what_32_bits_do_not_reach_is_declined() {
+    let big = Tensor::new(DType::U8, &[1 << 31, 3]).within(3 << 31);
+    let ask = gather(big, Tensor::new(S32, &[5, 1]), &[5, 3]);
+    assert_eq!(ask.reason(), "an axis is too long for 32-bit indices");
+    let wide = Tensor::new(F32, &[1 << 30, 3]);
+    let ask = gather(wide, Tensor::new(S32, &[5, 1]), &[5, 3]);
+    assert_eq!(
+        ask.reason(),
+        "a tensor is too large for one buffer argument"
+    );
 }
