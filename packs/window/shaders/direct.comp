@@ -1,9 +1,10 @@
 #version 450
-// One invocation computes one result, straight from memory. FILTERS_INNER says whether neighbours differ in the filter.
+// One invocation computes one result, or one split of it, straight from memory. FILTERS_INNER says whether neighbours
+// differ in the filter. A split takes `chunk` places of the kernel, each with all channels.
 #include "conv.glsl"
 
 layout(local_size_x = THREADS) in;
-layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { T_STORAGE results[]; };
+layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
 
 #ifdef T_IS_C64
 #define PLUS_PRODUCT(a, b, c) (nxv_c64_product(a, b) + (c))
@@ -14,6 +15,8 @@ layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { T_STORA
 void main() {
     uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
     if (index >= params.jobs) return;
+    uint split = index / params.results;
+    index -= split * params.results;
 #if FILTERS_INNER
     uint outer = nxv_divide(index, params.filters, params.by_filters);
     uint filter_index = index - outer * params.filters;
@@ -26,15 +29,21 @@ void main() {
     uint filter_index = outer - group * params.filters;
 #endif
     Column column = column_of(column_index);
-    uint to = group * params.result_group + filter_index * params.result_filter + result_at(column);
+    uint to = split * params.results + group * params.result_group + filter_index * params.result_filter + result_at(column);
     column = corner_of(column);
     uint x_first = params.x_first + group * params.x_group + column.batch * params.x_batch;
     uint kernel_first = params.kernel_first + group * params.kernel_group + filter_index * params.kernel_filter;
 
     T_VALUE sum = T_VALUE(0);
     uint element[DIMS_OR_ONE];
-    [[unroll]] for (int k = 0; k < DIMS_OR_ONE; ++k) element[k] = 0;
-    for (uint depth = 0; depth < params.depth; depth += params.channels) {
+    uint rest = split * params.chunk;
+    uint places = min(params.chunk, nxv_divide(params.depth, params.channels, params.by_channels) - rest);
+    [[unroll]] for (int k = DIMS - 1; k >= 0; --k) {
+        uint outer = nxv_divide(rest, params.spatial[k].taps, params.spatial[k].by_taps);
+        element[k] = rest - outer * params.spatial[k].taps;
+        rest = outer;
+    }
+    for (; places > 0; --places) {
         uint x_at = x_first;
         uint kernel_at = kernel_first;
         bool inside = true;
@@ -59,5 +68,5 @@ void main() {
             }
         }
     }
-    nxv_store(results, to, T_STORE(sum));
+    nxv_store(results, to, TO_RESULT(sum));
 }

@@ -5,7 +5,7 @@ use crate::{
     table::Method,
 };
 use nx_vulkan_abi::{
-    BufArg, DTypeSet, Define, DeviceInfo, DeviceKind, Plan, Refusal, Request,
+    BufArg, DType, DTypeSet, Define, DeviceInfo, DeviceKind, Plan, Refusal, Request,
     glsl::{self, define, operand},
 };
 use nx_vulkan_pack_kit::{
@@ -20,6 +20,8 @@ const BLOCK_K: u64 = 8;
 const LEAST_CHUNK: u64 = 128;
 /// Splits at most: each costs a partial result.
 const MOST_SPLITS: u64 = 256;
+/// Invocations that keep a compute unit busy.
+const BUSY: u64 = 1024;
 /// Compute units of a device that does not say how many it has.
 const SOME_UNITS: u64 = 64;
 /// Products that one invocation may add up: a device takes longer dispatches for hung.
@@ -72,29 +74,39 @@ pub(crate) fn plan(
 }
 
 fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
-    if problem.depth > MOST {
+    let threads = u64::from(grid::threads(device, 256));
+    // Parts of the depth are places of the kernel with all their channels.
+    let places = problem.depth / problem.channels;
+    let filled = units(device) * BUSY;
+    let enough = (filled / problem.results).min(problem.depth / LEAST_CHUNK);
+    let wanted = enough.min(room(problem, device)).clamp(1, places);
+    let chunk = places.div_ceil(wanted);
+    if chunk * problem.channels > MOST {
         return Err(Refusal::decline(
             "conv of large kernels takes the device too long",
         ));
     }
-    let threads = u64::from(grid::threads(device, 256));
-    let mut defines = common(problem, threads, false);
-    defines.push(number("FILTERS_INNER", problem.filters_inner()));
+    let splits = places.div_ceil(chunk);
     let cut = Cut {
-        jobs: problem.results,
+        jobs: problem.results * splits,
+        chunk,
         ..Cut::default()
     };
     let mut plan = Plan::default();
-    let groups = problem.results.div_ceil(threads);
+    let to = results(&mut plan, problem, splits);
+    let mut defines = common(problem, threads, false, splits);
+    defines.push(number("FILTERS_INNER", problem.filters_inner()));
+    let groups = cut.jobs.div_ceil(threads);
     add(
         &mut plan,
         "direct.comp",
         defines,
         problem.words(cut),
-        BufArg::output(0),
+        to,
         groups,
         device,
     )?;
+    sum_splits(&mut plan, problem, splits, to, device)?;
     Ok(plan)
 }
 
@@ -105,7 +117,7 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
             "too few filters, positions or elements for tiles",
         ));
     }
-    let register = glsl::of(problem.dtype).map_or(problem.dtype, |glsl| glsl.register);
+    let register = register(problem);
     let width = 16 / register.size().max(4);
     let tiles = if width == 4 { OF_FOUR } else { OF_TWO };
     let fits = |tile: &&Tile| problem.filters * 4 > tile.block[0] * 3;
@@ -127,7 +139,7 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     }
     let blocks = [problem.filters.div_ceil(m), problem.columns.div_ceil(n)];
     let whole = blocks[0] * blocks[1] * problem.groups;
-    let (splits, chunk) = split(problem, whole, register.size(), device);
+    let (splits, chunk) = split(problem, whole, device);
     let cut = Cut {
         jobs: whole * splits,
         blocks,
@@ -135,23 +147,11 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     };
 
     let mut plan = Plan::default();
-    let to = match splits {
-        1 => BufArg::output(0),
-        splits => scratch(&mut plan, splits * problem.results * register.size()),
-    };
+    let to = results(&mut plan, problem, splits);
     let last = problem.channels_last();
-    let mut defines = common(problem, threads, last);
+    let mut defines = common(problem, threads, last, splits);
     let vector = glsl::of(register).and_then(|glsl| glsl::vector(glsl.storage, width));
-    let (result, store) = if splits == 1 {
-        ("T_STORAGE", "T_STORE(x)")
-    } else {
-        ("T_VALUE", "(x)")
-    };
-    defines.extend([
-        define("VEC", vector.unwrap_or("vec4")),
-        define("RESULT", result),
-        define("TO_RESULT(x)", store),
-    ]);
+    defines.push(define("VEC", vector.unwrap_or("vec4")));
     for (name, value) in [
         ("WIDTH", width),
         ("BLOCK_M", m),
@@ -173,31 +173,65 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         cut.jobs,
         device,
     )?;
-    if splits > 1 {
-        let threads = u64::from(grid::threads(device, 256));
-        let mut defines = operand("T", problem.dtype);
-        defines.push(number("THREADS", threads));
-        let step = Step {
-            file: "splits.comp",
-            defines,
-            args: vec![read(to), BufArg::output(0)],
-            push: bytes_of(&[problem.results as u32, splits as u32]),
-            groups: grid::spread(problem.results.div_ceil(threads), device)?,
-            ..Step::default()
-        };
-        step.add_to(&mut plan);
-    }
+    sum_splits(&mut plan, problem, splits, to, device)?;
     Ok(plan)
 }
 
-/// How many parts the depth is cut into, and elements of one part: so many that they fill the device.
-fn split(problem: &Problem, blocks: u64, register: u64, device: &DeviceInfo<'_>) -> (u64, u64) {
-    let units = match device.compute_units {
+/// Where the results go, or those of each split.
+fn results(plan: &mut Plan, problem: &Problem, splits: u64) -> BufArg {
+    match splits {
+        1 => BufArg::output(0),
+        splits => scratch(plan, splits * problem.results * register(problem).size()),
+    }
+}
+
+fn sum_splits(
+    plan: &mut Plan,
+    problem: &Problem,
+    splits: u64,
+    partials: BufArg,
+    device: &DeviceInfo<'_>,
+) -> Result<(), Refusal> {
+    if splits == 1 {
+        return Ok(());
+    }
+    let threads = u64::from(grid::threads(device, 256));
+    let mut defines = operand("T", problem.dtype);
+    defines.push(number("THREADS", threads));
+    let step = Step {
+        file: "splits.comp",
+        defines,
+        args: vec![read(partials), BufArg::output(0)],
+        push: bytes_of(&[problem.results as u32, splits as u32]),
+        groups: grid::spread(problem.results.div_ceil(threads), device)?,
+        ..Step::default()
+    };
+    step.add_to(plan);
+    Ok(())
+}
+
+/// The type that results are summed in.
+fn register(problem: &Problem) -> DType {
+    glsl::of(problem.dtype).map_or(problem.dtype, |glsl| glsl.register)
+}
+
+fn units(device: &DeviceInfo<'_>) -> u64 {
+    match device.compute_units {
         0 => SOME_UNITS,
         units => u64::from(units),
-    };
-    let room = device.max_buffer_range.min(1 << 30) / (problem.results * register).max(1);
-    let wanted = (2 * units).div_ceil(blocks).min(MOST_SPLITS).min(room);
+    }
+}
+
+/// How many splits there is memory for.
+fn room(problem: &Problem, device: &DeviceInfo<'_>) -> u64 {
+    let bytes = problem.results * register(problem).size();
+    (device.max_buffer_range.min(1 << 30) / bytes.max(1)).clamp(1, MOST_SPLITS)
+}
+
+/// How many parts the depth is cut into, and elements of one part: so many that they fill the device.
+fn split(problem: &Problem, blocks: u64, device: &DeviceInfo<'_>) -> (u64, u64) {
+    let units = units(device);
+    let wanted = (2 * units).div_ceil(blocks).min(room(problem, device));
     let splits = if blocks >= units {
         1
     } else {
@@ -207,8 +241,13 @@ fn split(problem: &Problem, blocks: u64, register: u64, device: &DeviceInfo<'_>)
     (problem.depth.div_ceil(chunk), chunk)
 }
 
-fn common(problem: &Problem, threads: u64, channels_last: bool) -> Vec<Define> {
+fn common(problem: &Problem, threads: u64, channels_last: bool, splits: u64) -> Vec<Define> {
     let mut defines = operand("T", problem.dtype);
+    let (result, store) = match splits {
+        1 => ("T_STORAGE", "T_STORE(x)"),
+        _ => ("T_VALUE", "(x)"),
+    };
+    defines.extend([define("RESULT", result), define("TO_RESULT(x)", store)]);
     for (name, value) in [
         ("THREADS", threads),
         ("DIMS", problem.dims()),

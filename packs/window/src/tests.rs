@@ -119,6 +119,15 @@ fn convolutions_are_split_until_the_device_is_busy() {
         [&[1, 4, 9, 9], &[4, 4, 3, 3], &[1, 4, 7, 7]],
     );
     assert!(few.reason().contains("too few"));
+    let depthwise = conv(
+        "conv_direct",
+        DType::F32,
+        [&[1, 32, 58, 58], &[1, 32, 56, 56], &[1, 1, 3, 3]],
+    );
+    assert_eq!(
+        files(&depthwise.plan().unwrap()),
+        ["direct.comp", "splits.comp"]
+    );
 }
 
 #[test]
