@@ -3,7 +3,11 @@
 // reflectors go below. Their first element is 1, and their factor goes to `taus`, 0 where there is nothing to reflect.
 #include "matrix.glsl"
 
+#if TILE < 32
+#define LANES TILE
+#else
 #define LANES 32
+#endif
 
 layout(local_size_x = TILE) in;
 layout(push_constant) uniform Push { uint m; uint jobs; uint start; uint n; uint last; float eps; };

@@ -85,7 +85,7 @@ fn diagonal(
 ) -> Result<(), Refusal> {
     let defines = vec![
         number("SIZE", size),
-        number("TILE", size.clamp(16, 64)),
+        number("TILE", emit.threads(size.clamp(16, 64))),
         define("TINY", TINY),
     ];
     let push = [shape.rows, shape.batch as u32, 0];

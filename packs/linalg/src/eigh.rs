@@ -30,7 +30,7 @@ fn small(emit: &mut Emit<'_>, shape: Shape, size: u32) -> Result<(), Refusal> {
     let args = vec![BufArg::input(0), v, emit.result(0)?, emit.result(1)?];
     let defines = vec![
         number("SIZE", size),
-        number("TILE", TILE),
+        number("TILE", emit.threads(TILE)),
         number("SWEEPS", SWEEPS),
         jacobi::key(emit),
     ];

@@ -1,7 +1,8 @@
 //! Plans in the making: workspaces in the precision that matrices are factored in, dispatches, repetitions.
 
 use nx_vulkan_abi::{
-    Access, BufArg, DType, Define, DeviceInfo, Features, InputAs, Plan, Refusal, Request,
+    Access, BufArg, DType, Define, DeviceInfo, DeviceKind, Features, InputAs, Plan, Refusal,
+    Request,
     glsl::{self, define},
 };
 use nx_vulkan_pack_kit::{
@@ -70,6 +71,14 @@ impl<'a> Emit<'a> {
 
     pub(crate) fn device(&self) -> &'a DeviceInfo<'a> {
         self.request.device
+    }
+
+    /// Invocations of a workgroup that meets often, up to `most`: on a CPU those of one vector, to which barriers cost nothing.
+    pub(crate) fn threads(&self, most: u32) -> u32 {
+        match self.device().kind {
+            DeviceKind::CPU => grid::threads(self.device(), most.min(8)),
+            _ => grid::threads(self.device(), most),
+        }
     }
 
     /// The type of workspaces.

@@ -6,10 +6,7 @@ use crate::{
     triangular::{self, System, TILE},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request};
-use nx_vulkan_pack_kit::{
-    grid,
-    steps::{number, read},
-};
+use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Rows of a matrix that one workgroup factors in shared memory.
 const WHOLE: u32 = 64;
@@ -106,7 +103,7 @@ fn factor(emit: &mut Emit<'_>, shape: Shape) -> Result<Factored, Refusal> {
     };
     let push = [n, batch as u32, 0];
     let size = n.next_power_of_two().clamp(4, WHOLE);
-    let threads = size.max(16);
+    let threads = emit.threads(size.max(16));
     let bytes = u64::from(size * (size + 1)) * emit.size();
     let reduced = u64::from(threads) * (emit.size() + 4);
     if n <= WHOLE && bytes + reduced <= u64::from(device.shared_bytes) {
@@ -129,7 +126,7 @@ fn blocks(
 ) -> Result<(), Refusal> {
     let Shape { batch, rows: n, .. } = factored.shape;
     let place = emit.place();
-    let defines = vec![number("TILE", grid::threads(emit.device(), 256))];
+    let defines = vec![number("TILE", emit.threads(256))];
     let push = [n, batch as u32, 0];
     emit.step("panel.comp", defines, vec![a, rows, pivots], &push, batch)?;
     let tiles = n.div_ceil(COPIES);

@@ -5,10 +5,7 @@ use crate::{
     emit::{BLOCK, COPIES, Emit, change},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, glsl::define};
-use nx_vulkan_pack_kit::{
-    grid,
-    steps::{number, read},
-};
+use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Invocations that one column has when reflections are applied to it.
 const ALONG: u32 = 64;
@@ -96,10 +93,10 @@ pub(crate) fn factor(
     turned(emit, identity, vec![q], [count, wide, m, 0, 0], [0; 3])?;
 
     let (place, blocks) = (emit.place(), last.div_ceil(BLOCK));
-    let threads = vec![number("TILE", grid::threads(emit.device(), 256).max(32))];
+    let threads = vec![number("TILE", emit.threads(256))];
     let push = [m, batch as u32, 0, n, last, eps.to_bits()];
     emit.step("reflect.comp", threads, vec![a, taus], &push, batch)?;
-    let along = number("TILE", ALONG);
+    let along = number("TILE", emit.threads(ALONG));
     if n > last.min(BLOCK) {
         let count = n - last.min(BLOCK);
         let groups = batch * u64::from(count);

@@ -7,10 +7,7 @@ use crate::{
     qr,
 };
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
-use nx_vulkan_pack_kit::{
-    grid,
-    steps::{number, read},
-};
+use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Columns of a matrix that one workgroup rotates; on a CPU dispatches cost more than what others could do meanwhile.
 const WHOLE: u32 = 64;
@@ -101,10 +98,7 @@ fn orthogonal(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<Columns, R
         _ => WHOLE,
     };
     if n <= whole {
-        let tile = grid::threads(
-            emit.device(),
-            (n.next_power_of_two() * LANES / 2).clamp(32, 256),
-        );
+        let tile = emit.threads((n.next_power_of_two() * LANES / 2).clamp(32, 256));
         let defines = vec![
             number("TILE", tile),
             number("LANES", LANES),
@@ -116,7 +110,9 @@ fn orthogonal(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<Columns, R
         let half = n.div_ceil(2);
         let groups = batch * u64::from(half);
         let push = [m, groups as u32, 0, n, least];
-        let defines = ["TILE", "LANES"].map(|name| number(name, COPIES)).to_vec();
+        let defines = ["TILE", "LANES"]
+            .map(|name| number(name, emit.threads(COPIES)))
+            .to_vec();
         let rounds = 2 * half - 1;
         jacobi::sweeps(emit, batch, state.states, rounds, |emit, _| {
             let place = emit.place();
