@@ -301,48 +301,76 @@ double nxv_to_f64(double x) { return x; }
 
 // Complex numbers: the real part, then the imaginary one. A real type takes the real part.
 #define NXV_COMPLEX_CASTS(type) vec2 nxv_to_c64(type x) { return vec2(nxv_to_f32(x), 0.0); }
-#define NXV_CASTS_OF_COMPLEX(type, name) type name(vec2 x) { return name(x.x); }
+#define NXV_CASTS_OF_COMPLEX_32(pair) \
+    uint nxv_to_u8(pair x) { return nxv_to_u8(x.x); } \
+    uint nxv_to_u16(pair x) { return nxv_to_u16(x.x); } \
+    uint nxv_to_u32(pair x) { return nxv_to_u32(x.x); } \
+    int nxv_to_s8(pair x) { return nxv_to_s8(x.x); } \
+    int nxv_to_s16(pair x) { return nxv_to_s16(x.x); } \
+    int nxv_to_s32(pair x) { return nxv_to_s32(x.x); } \
+    float nxv_to_f16(pair x) { return nxv_to_f16(x.x); } \
+    float nxv_to_bf16(pair x) { return nxv_to_bf16(x.x); } \
+    float nxv_to_f32(pair x) { return nxv_to_f32(x.x); }
+#define NXV_CASTS_OF_COMPLEX_8(pair) \
+    uint nxv_to_u2(pair x) { return nxv_to_u2(x.x); } \
+    uint nxv_to_u4(pair x) { return nxv_to_u4(x.x); } \
+    int nxv_to_s2(pair x) { return nxv_to_s2(x.x); } \
+    int nxv_to_s4(pair x) { return nxv_to_s4(x.x); } \
+    float nxv_to_f8(pair x) { return nxv_to_f8(x.x); } \
+    float nxv_to_f8_e4m3fn(pair x) { return nxv_to_f8_e4m3fn(x.x); }
+#define NXV_CASTS_OF_COMPLEX_64(pair) \
+    uint64_t nxv_to_u64(pair x) { return nxv_to_u64(x.x); } \
+    int64_t nxv_to_s64(pair x) { return nxv_to_s64(x.x); }
 vec2 nxv_to_c64(vec2 x) { return x; }
 NXV_COMPLEX_CASTS(bool)
 NXV_COMPLEX_CASTS(int)
 NXV_COMPLEX_CASTS(uint)
 NXV_COMPLEX_CASTS(float)
-NXV_CASTS_OF_COMPLEX(uint, nxv_to_u8)
-NXV_CASTS_OF_COMPLEX(uint, nxv_to_u16)
-NXV_CASTS_OF_COMPLEX(uint, nxv_to_u32)
-NXV_CASTS_OF_COMPLEX(int, nxv_to_s8)
-NXV_CASTS_OF_COMPLEX(int, nxv_to_s16)
-NXV_CASTS_OF_COMPLEX(int, nxv_to_s32)
+NXV_CASTS_OF_COMPLEX_32(vec2)
 #ifdef NXV_NEEDS_INT8
-NXV_CASTS_OF_COMPLEX(uint, nxv_to_u2)
-NXV_CASTS_OF_COMPLEX(uint, nxv_to_u4)
-NXV_CASTS_OF_COMPLEX(int, nxv_to_s2)
-NXV_CASTS_OF_COMPLEX(int, nxv_to_s4)
-NXV_CASTS_OF_COMPLEX(float, nxv_to_f8)
-NXV_CASTS_OF_COMPLEX(float, nxv_to_f8_e4m3fn)
+NXV_CASTS_OF_COMPLEX_8(vec2)
 #endif
-NXV_CASTS_OF_COMPLEX(float, nxv_to_f16)
-NXV_CASTS_OF_COMPLEX(float, nxv_to_bf16)
-NXV_CASTS_OF_COMPLEX(float, nxv_to_f32)
 #ifdef NXV_HAS_INT64
 NXV_COMPLEX_CASTS(int64_t)
 NXV_COMPLEX_CASTS(uint64_t)
-NXV_CASTS_OF_COMPLEX(uint64_t, nxv_to_u64)
-NXV_CASTS_OF_COMPLEX(int64_t, nxv_to_s64)
+NXV_CASTS_OF_COMPLEX_64(vec2)
 #endif
 #ifdef NXV_HAS_FP64
 NXV_COMPLEX_CASTS(double)
-NXV_CASTS_OF_COMPLEX(double, nxv_to_f64)
+double nxv_to_f64(vec2 x) { return double(x.x); }
+double nxv_to_f64(dvec2 x) { return x.x; }
+vec2 nxv_to_c64(dvec2 x) { return vec2(x); }
+NXV_CASTS_OF_COMPLEX_32(dvec2)
+NXV_CASTS_OF_COMPLEX_64(dvec2)
+#ifdef NXV_NEEDS_INT8
+NXV_CASTS_OF_COMPLEX_8(dvec2)
+#endif
+#define NXV_WIDE_COMPLEX_CASTS(type) dvec2 nxv_to_c128(type x) { return dvec2(nxv_to_f64(x), 0.0); }
+NXV_WIDE_COMPLEX_CASTS(bool)
+NXV_WIDE_COMPLEX_CASTS(int)
+NXV_WIDE_COMPLEX_CASTS(uint)
+NXV_WIDE_COMPLEX_CASTS(int64_t)
+NXV_WIDE_COMPLEX_CASTS(uint64_t)
+NXV_WIDE_COMPLEX_CASTS(float)
+NXV_WIDE_COMPLEX_CASTS(double)
+dvec2 nxv_to_c128(vec2 x) { return dvec2(x); }
+dvec2 nxv_to_c128(dvec2 x) { return x; }
 #endif
 
 // Every product and both sums are rounded, so that it is the same everywhere. A real factor has no imaginary part to
 // multiply with, not one of 0, which would make a NaN of infinity.
-float nxv_c64_product(float a, float b) { return a * b; }
-vec2 nxv_c64_product(float a, vec2 b) { return a * b; }
-vec2 nxv_c64_product(vec2 a, float b) { return a * b; }
-vec2 nxv_c64_product(vec2 a, vec2 b) {
-    precise float real = a.x * b.x - a.y * b.y;
-    precise float imaginary = a.x * b.y + a.y * b.x;
-    return vec2(real, imaginary);
-}
+#define NXV_COMPLEX_PRODUCT(type, pair) \
+    type nxv_complex_product(type a, type b) { return a * b; } \
+    pair nxv_complex_product(type a, pair b) { return a * b; } \
+    pair nxv_complex_product(pair a, type b) { return a * b; } \
+    pair nxv_complex_product(pair a, pair b) { \
+        precise type real = a.x * b.x - a.y * b.y; \
+        precise type imaginary = a.x * b.y + a.y * b.x; \
+        return pair(real, imaginary); \
+    }
+NXV_COMPLEX_PRODUCT(float, vec2)
+#ifdef NXV_HAS_FP64
+NXV_COMPLEX_PRODUCT(double, dvec2)
+#endif
+#define nxv_c64_product nxv_complex_product
 #endif

@@ -143,7 +143,7 @@ static TYPES: &[TypeRow] = &[
     row(DType::F32,       "f32",       (Class::Float, 32),    (24, -126),  glsl(DType::F32, ("float", ["vec2", "vec4"]), ("", ""), FLOATS)),
     row(DType::F64,       "f64",       (Class::Float, 64),    (53, -1022), with(glsl(DType::F64, ("double", ["dvec2", "dvec4"]), ("", ""), DOUBLES), FP64.0, FP64.1)),
     row(DType::C64,       "c64",       (Class::Complex, 64),  (24, -126),  Some(Glsl { storage: "vec2", vectors: None, register: DType::C64, load: "", store: "", switch: None, needs: Features::NONE, bounds: None })),
-    row(DType::C128,      "c128",      (Class::Complex, 128), (53, -1022), None),
+    row(DType::C128,      "c128",      (Class::Complex, 128), (53, -1022), Some(Glsl { storage: "dvec2", vectors: None, register: DType::C128, load: "", store: "", switch: Some(FP64.0), needs: FP64.1, bounds: None })),
     row(DType::F8,        "f8",        (Class::Float, 8),     (3, -14), with(glsl(DType::F32, ("uint8_t", ["u8vec2", "u8vec4"]), ("nxv_load_f8", "nxv_store_f8"), FLOATS), INT8.0, INT8.1)),
     row(DType::F8_E4M3FN, "f8_e4m3fn", (Class::Float, 8),     (4, -6), with(glsl(DType::F32, ("uint8_t", ["u8vec2", "u8vec4"]), ("nxv_load_f8_e4m3fn", "nxv_store_f8_e4m3fn"), FLOATS), INT8.0, INT8.1)),
     row(DType::U2,        "u2",        (Class::Unsigned, 2),  (2, 0), with(glsl(DType::U32, ("uint8_t", ["u8vec2", "u8vec4"]), ("uint", "nxv_store_u2"), ("0u", "3u")), INT8.0, INT8.1)),
@@ -255,7 +255,7 @@ impl DType {
         DTypeSet::FLOAT.has(self)
     }
 
-    /// c64.
+    /// c64 and c128.
     pub fn is_complex(self) -> bool {
         DTypeSet::COMPLEX.has(self)
     }
@@ -362,11 +362,11 @@ impl DTypeSet {
         DType::F32,
         DType::F64,
     ]);
-    /// c64.
-    pub const COMPLEX: DTypeSet = DTypeSet::of(&[DType::C64]);
+    /// c64, c128.
+    pub const COMPLEX: DTypeSet = DTypeSet::of(&[DType::C64, DType::C128]);
     /// Integers and floats.
     pub const REAL: DTypeSet = DTypeSet(Self::INTEGER.0 | Self::FLOAT.0);
-    /// Integers, floats and complex numbers: every type that somebody computes with.
+    /// Integers, floats and complex numbers.
     pub const NUMBER: DTypeSet = DTypeSet(Self::REAL.0 | Self::COMPLEX.0);
     /// Every known type.
     pub const ALL: DTypeSet = DTypeSet(0x1f_fffe);

@@ -109,17 +109,28 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
     }
     let is_complex = |desc: &Desc| desc.dtype.is_complex();
     let takes_complex = op.computes().has(DType::C64);
-    if takes_complex && op.gives == Gives::Real && inputs.iter().any(is_complex) && judged(out) {
+    let given_complex = takes_complex && inputs.iter().any(is_complex);
+    let keeps = matches!(op.gives, Gives::Operand | Gives::Float | Gives::Real);
+    if given_complex && keeps && judged(out) {
         return Err(format!("the result must be complex, not {}", out.dtype));
+    }
+    let parts = matches!(op.gives, Gives::OwnPart | Gives::Part);
+    if parts && given_complex && !op.gives.allows(out.dtype, Some(inputs[0].dtype)) {
+        let part = inputs[0].dtype.part();
+        return Err(format!("the result must be {part}, not {}", out.dtype));
+    }
+    if given_complex && op.gives == Gives::Operand && inputs[0].dtype != out.dtype {
+        return Err("the result must have the operand's type".to_owned());
     }
     let first = inputs.first().map(|desc| desc.dtype);
     let all_judged = inputs.iter().chain([out]).all(judged);
     if (all_judged || op.gives == Gives::Bool) && !op.gives.allows(out.dtype, first) {
         return Err(match op.gives {
-            Gives::Operand => "the result must have the operand's type".to_owned(),
+            Gives::Operand | Gives::OwnPart => "the result must have the operand's type".to_owned(),
             Gives::Bool => format!("the result must be u8, not {}", out.dtype),
             Gives::Integer => format!("the result must be an integer, not {}", out.dtype),
             Gives::Complex => format!("the result must be complex, not {}", out.dtype),
+            Gives::Part => format!("the result must be real, not {}", out.dtype),
             Gives::Float | Gives::Real | Gives::Any => {
                 format!("the result must be a float, not {}", out.dtype)
             }

@@ -45,6 +45,8 @@ pub enum Element {
     F64,
     /// Complex of two binary32.
     C64,
+    /// Complex of two binary64.
+    C128,
 }
 
 const ALL: &[(DType, Element)] = &[
@@ -67,6 +69,7 @@ const ALL: &[(DType, Element)] = &[
     (DType::F32, Element::F32),
     (DType::F64, Element::F64),
     (DType::C64, Element::C64),
+    (DType::C128, Element::C128),
 ];
 
 impl Element {
@@ -97,6 +100,7 @@ macro_rules! no_float {
             | Element::S32
             | Element::S64
             | Element::C64
+            | Element::C128
     };
 }
 pub(crate) use no_float;

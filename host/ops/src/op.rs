@@ -120,10 +120,14 @@ pub enum Gives {
     Bool,
     /// An integer type: what the operands merge to.
     Integer,
-    /// A float type: what the operands merge to, f32 for integers.
+    /// A float or complex type: what the operands merge to, f32 for integers.
     Float,
     /// A complex type: c128 for f64 and c128, else c64.
     Complex,
+    /// The type of the first operand, or of its parts.
+    OwnPart,
+    /// A real type: that of the parts of a complex operand, f32 for integers.
+    Part,
     /// A type of numbers: what the operands merge to.
     Real,
     /// Every type.
@@ -173,11 +177,11 @@ impl Op {
         (self.contract.indices)(inputs, attrs)
     }
 
-    /// Types that all operands but indices may have, real ones for the results where there are none; the first of three
+    /// Types that all operands but indices may have, numbers for the results where there are none; the first of three
     /// only chooses.
     pub fn types(&self) -> DTypeSet {
         let all = if self.takes.is_empty() {
-            DTypeSet::REAL
+            DTypeSet::NUMBER
         } else {
             DTypeSet::ALL
         };
@@ -224,6 +228,8 @@ impl Op {
             | Gives::Integer
             | Gives::Float
             | Gives::Complex
+            | Gives::OwnPart
+            | Gives::Part
             | Gives::Real => self.types(),
         };
         let all = DType::all().filter(|dtype| set.has(*dtype));
@@ -272,7 +278,7 @@ impl Op {
     /// The types of results that its kernel computes.
     pub(crate) fn computes(&self) -> DTypeSet {
         let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));
-        if takes_complex {
+        if takes_complex || self.takes.is_empty() {
             DTypeSet::NUMBER
         } else {
             DTypeSet::REAL
@@ -287,7 +293,9 @@ impl Gives {
             Gives::Operand => operand == Some(dtype),
             Gives::Bool => dtype == DType::U8,
             Gives::Integer => dtype.is_integer(),
-            Gives::Float => dtype.is_float(),
+            Gives::Float => dtype.is_float() || dtype.is_complex(),
+            Gives::OwnPart => operand.map(DType::part) == Some(dtype),
+            Gives::Part => DTypeSet::REAL.has(dtype),
             Gives::Complex => dtype.class() == Some(Class::Complex),
             Gives::Real => DTypeSet::NUMBER.has(dtype),
             Gives::Any => dtype.is_known(),

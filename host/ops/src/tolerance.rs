@@ -28,6 +28,8 @@ pub enum Growth {
     Terms,
     /// By n ε² times the sum of the terms' magnitudes: the error of each addition is carried along (Kahan 1965).
     Compensated,
+    /// Units are of the last place of a complex number's magnitude, for both parts, and so many for each element.
+    Parts,
     /// By 4 (1 + n) ε times the largest magnitude in the result, n being the number of steps: each goes on from the
     /// last one's roundings.
     Steps,
@@ -43,6 +45,9 @@ pub struct Bound {
     pub ulp: (u64, u64),
     /// What the number of elements adds.
     pub growth: Growth,
+    /// For functions of complex numbers, of f32 and of f64: units in the last place of the result's magnitude. 0 where
+    /// parts are what the other bounds say.
+    pub parts: (u64, u64),
     /// Whether in f32 the growth is [`Growth::Compensated`] instead.
     pub compensated: bool,
     /// Whether denormals may count as zero.
@@ -57,6 +62,7 @@ impl Bound {
         Bound {
             ulp,
             growth: Growth::None,
+            parts: (0, 0),
             compensated: false,
             flushes: true,
             zeros_equal: false,
@@ -84,15 +90,32 @@ impl Bound {
         }
     }
 
+    /// The same, and that many units for complex numbers.
+    pub(crate) const fn and_parts(self, parts: (u64, u64)) -> Bound {
+        Bound { parts, ..self }
+    }
+
     /// How far a result may be, from operands of these types.
     pub(crate) fn tolerance(self, operands: &[DType], result: DType) -> Tolerance {
         let Bound {
             ulp,
             growth,
+            parts,
             compensated,
             flushes,
             zeros_equal,
         } = self;
+        let is_double = result.part() == DType::F64;
+        let of_parts = if is_double { parts.1 } else { parts.0 };
+        let is_complex = operands.iter().any(|dtype| dtype.is_complex()) || result.is_complex();
+        if is_complex && of_parts > 0 && !result.is_integer() {
+            return Tolerance {
+                ulp: of_parts,
+                growth: Growth::Parts,
+                flushes: true,
+                zeros_equal: true,
+            };
+        }
         if !result.part().is_float() {
             return Tolerance {
                 ulp: 0,
@@ -105,7 +128,6 @@ impl Bound {
             .iter()
             .any(|dtype| !dtype.is_integer() && *dtype != result);
         let is_narrow = result.part().size() < DType::F32.size();
-        let is_double = result.part() == DType::F64;
         Tolerance {
             ulp: match (is_narrow, is_double) {
                 (true, _) => ulp.0.min(1),

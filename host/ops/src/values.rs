@@ -104,6 +104,9 @@ pub fn elements(
     rng: &mut Rng,
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size() as usize);
+    if dtype.is_complex() && domain == Domain::Factor {
+        return on_circle(dtype.part(), count, rng);
+    }
     let parts = (dtype.size() / dtype.part().size().max(1)) as usize;
     let dtype = dtype.part();
     for _ in 0..count * parts {
@@ -122,6 +125,17 @@ pub fn elements(
             let value = integer(domain, dtype, values, rng);
             bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size() as usize]);
         }
+    }
+    bytes
+}
+
+/// Complex factors: of a magnitude of about 1 and any angle, so that many of them neither overflow nor vanish.
+fn on_circle(part: DType, count: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(2 * count * part.size() as usize);
+    for _ in 0..count {
+        let (size, angle) = (rng.between(0.99, 1.01), rng.between(0.0, 6.3));
+        push_float(part, size * angle.cos(), &mut bytes);
+        push_float(part, size * angle.sin(), &mut bytes);
     }
     bytes
 }

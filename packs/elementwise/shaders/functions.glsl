@@ -89,6 +89,7 @@ float negated(float x) { return uintBitsToFloat(floatBitsToUint(x) ^ 0x80000000u
 bool is_nan(float x) { return nxv_is_nan(x); }
 bool is_infinite(float x) { return floatBitsToUint(absolute(x)) == 0x7f800000u; }
 bool truth(float x) { return floatBitsToUint(absolute(x)) != 0u; }
+bool truth(vec2 z) { return truth(z.x) || truth(z.y); }
 bool negative(float x) { return floatBitsToInt(x) < 0; }
 #ifdef NXV_HAS_FP64
 double absolute(double x) { return packDouble2x32(unpackDouble2x32(x) & uvec2(0xffffffffu, 0x7fffffffu)); }
@@ -96,6 +97,7 @@ double negated(double x) { return packDouble2x32(unpackDouble2x32(x) ^ uvec2(0u,
 bool is_nan(double x) { return nxv_is_nan(x); }
 bool is_infinite(double x) { return nxv_magnitude_bits(x) == 0x7ff0000000000000UL; }
 bool truth(double x) { return nxv_magnitude_bits(x) != 0; }
+bool truth(dvec2 z) { return truth(z.x) || truth(z.y); }
 bool negative(double x) { return int(unpackDouble2x32(x).y) < 0; }
 #endif
 

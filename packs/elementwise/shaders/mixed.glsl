@@ -103,5 +103,15 @@ EQUAL_TO_COMPLEX(uint64_t)
 #endif
 #ifdef NXV_HAS_FP64
 EQUAL_TO_COMPLEX(double)
+#define EQUAL_TO_WIDE_COMPLEX(type, exact) \
+    float order(type a, dvec2 b) { return truth(b.y) || order(exact(a), b.x) != 0.0 ? uintBitsToFloat(0x7fc00000u) : 0.0; } \
+    float order(dvec2 a, type b) { return order(b, a); }
+float order(double a, double b) { return a == b ? 0.0 : uintBitsToFloat(0x7fc00000u); }
+EQUAL_TO_WIDE_COMPLEX(float, double)
+EQUAL_TO_WIDE_COMPLEX(int, double)
+EQUAL_TO_WIDE_COMPLEX(uint, double)
+EQUAL_TO_WIDE_COMPLEX(int64_t, int64_t)
+EQUAL_TO_WIDE_COMPLEX(uint64_t, uint64_t)
+EQUAL_TO_WIDE_COMPLEX(double, double)
 #endif
 #endif

@@ -13,6 +13,9 @@
 #include "math_f64.glsl"
 #endif
 #include "functions.glsl"
+#ifdef COMPLEX_FUNCTIONS
+#include "complex.glsl"
+#endif
 #ifdef MIXED
 #include "mixed.glsl"
 #endif

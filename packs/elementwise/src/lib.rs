@@ -23,6 +23,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
     Source::glsl("lanes.glsl", include_str!("../shaders/lanes.glsl")),
     Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
+    Source::glsl("complex.glsl", include_str!("../shaders/complex.glsl")),
     Source::glsl("mixed.glsl", include_str!("../shaders/mixed.glsl")),
     Source::glsl(
         "contiguous.comp",

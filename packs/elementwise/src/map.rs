@@ -55,13 +55,24 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     let merged = types.iter().copied().reduce(DType::merge).unwrap_or(result);
     let outgrown = mixed::outgrow(&types);
     let (whole, ordered) = (outgrown && result.is_integer(), mixed::is_ordered(&types));
+    let is_complex = types
+        .iter()
+        .chain([&result])
+        .any(|dtype| dtype.is_complex());
+    let named = op.complex_in.as_deref().filter(|_| is_complex);
+    let named = named.and_then(DType::from_name);
     let computed = |index: usize| match op.compute(index) {
+        _ if named.is_some() => named.unwrap_or(result),
         Compute::Own => types[index],
         Compute::Compared if ordered => mixed::comparand(types[index], outgrown),
         Compute::Compared => merged,
         Compute::Exact if whole => mixed::comparand(types[index], true),
         // An expression of its own for complex numbers takes real ones as such.
-        Compute::Result if op.complex.is_some() && !types[index].is_complex() => result.part(),
+        Compute::Result
+            if types.len() > 1 && op.complex.is_some() && !types[index].is_complex() =>
+        {
+            result.part()
+        }
         Compute::Exact | Compute::Result => result,
     };
     let computed: Vec<DType> = (0..types.len()).map(computed).collect();
@@ -95,15 +106,17 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     code.defines
         .extend(operand("R", result, &mut code.storage)?);
     code.defines.push(define("R_CAST(x)", cast(result)));
-    if op.math {
-        let wide = computed.contains(&DType::F64);
+    let is_order = ordered && op.compute(0) == Compute::Compared;
+    let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
+    let is_function = complex.is_some_and(|glsl| glsl.starts_with("complex_"));
+    if op.math || is_function {
+        let wide = computed.iter().any(|dtype| dtype.part() == DType::F64);
         code.defines
             .push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
         if request.device.vendor == NVIDIA {
             code.defines.push(define("NXV_FUSED_FMA", "1"));
         }
     }
-    let is_order = ordered && op.compute(0) == Compute::Compared;
     match op.compute(0) {
         Compute::Compared if ordered => {
             code.defines.push(define("MIXED", "1"));
@@ -112,11 +125,8 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
         Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
         Compute::Result | Compute::Own | Compute::Exact | Compute::Compared => {}
     }
-    let is_complex = types
-        .iter()
-        .chain([&result])
-        .any(|dtype| dtype.is_complex());
-    let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
+    code.defines
+        .extend(is_function.then(|| define("COMPLEX_FUNCTIONS", "1")));
     code.defines
         .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));
     Ok(code)

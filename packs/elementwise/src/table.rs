@@ -38,13 +38,15 @@ pub(crate) struct Op {
     pub(crate) op: String,
     #[serde(default)]
     takes: Vec<String>,
-    gives: String,
+    gives: Vec<String>,
     #[serde(default)]
     compute: Vec<Compute>,
     /// Expression of `a`, `b`, `c`, or of the index `i`.
     pub(crate) glsl: String,
     /// The expression where operands or result are complex, if it is another one.
     pub(crate) complex: Option<String>,
+    /// The type of operands of that expression, if it is not the result's.
+    pub(crate) complex_in: Option<String>,
     /// Whether the expression calls functions of the math headers.
     #[serde(default)]
     pub(crate) math: bool,
@@ -113,7 +115,7 @@ fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
     Ok(TableRow {
         family,
         takes: op.takes.iter().map(set).collect::<Result<_, _>>()?,
-        gives: set(&op.gives)?,
+        gives: kit::types(&op.gives, &op.op)?,
         op,
     })
 }

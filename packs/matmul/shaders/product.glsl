@@ -78,6 +78,7 @@ B_ITEM load_b(uint index) {
 #endif
 }
 
+#if WIDTH > 1
 // WIDTH results of one row from `column` on; those beyond the last column are dropped.
 void store_c(uint slab, uint row, uint column, VEC values) {
     uint index = (slab * m + row) * n + column;
@@ -89,6 +90,7 @@ void store_c(uint slab, uint row, uint column, VEC values) {
     }
 #endif
 }
+#endif
 
 uint workgroup() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;

@@ -1,7 +1,7 @@
 //! Building blocks of plans: shader variants, push constants, dispatches; it knows no shape heuristics.
 
 use crate::problem::{Gather, Problem, check_range};
-use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Plan, Refusal, glsl};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Plan, Refusal, dtype::Class, glsl};
 pub(crate) use nx_vulkan_pack_kit::steps::number;
 use nx_vulkan_pack_kit::{
     grid,
@@ -16,10 +16,16 @@ pub(crate) fn threads(device: &DeviceInfo<'_>) -> u32 {
 /// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
 fn pack(dtype: DType) -> (&'static str, &'static str, u32) {
     let register = glsl::of(dtype).map_or(dtype, |glsl| glsl.register);
-    let width = 16 / register.size().max(4);
+    // A complex number is a vector itself.
+    let width = if dtype.is_complex() {
+        1
+    } else {
+        16 / register.size().max(4)
+    };
     let vector = |dtype: DType| {
         let glsl = glsl::of(dtype);
         glsl.and_then(|glsl| glsl::vector(glsl.storage, width))
+            .or(glsl.map(|glsl| glsl.storage))
             .unwrap_or("vec4")
     };
     (vector(dtype), vector(register), width as u32)
@@ -32,7 +38,7 @@ pub(crate) fn width(dtype: DType) -> u32 {
 
 /// Bytes of an element in registers.
 pub(crate) fn register(dtype: DType) -> u32 {
-    16 / width(dtype)
+    glsl::of(dtype).map_or(4, |glsl| glsl.register.size().max(4)) as u32
 }
 
 /// How a product is cut up.
@@ -104,10 +110,12 @@ pub(crate) fn product(
     push.extend([bits, cut.chunk]);
 
     let (pack, vec, width) = pack(problem.dtype);
-    let fma = match problem.dtype.is_float() {
-        true => "fma((a), (b), (c))",
-        false => "((a) * (b) + (c))",
+    let fma = match problem.dtype.class() {
+        Some(Class::Float) => "fma((a), (b), (c))",
+        Some(Class::Complex) => "(nxv_complex_product((a), (b)) + (c))",
+        Some(Class::Unsigned | Class::Signed) | None => "((a) * (b) + (c))",
     };
+    let wide = wide.map(|wide| wide && width > 1);
     let mut defines = vec![
         glsl::define("PACK", pack),
         glsl::define("VEC", vec),

@@ -19,6 +19,7 @@
 bool holds(uint x) { return x != 0u; }
 bool holds(int x) { return x != 0; }
 bool holds(float x) { return (floatBitsToUint(x) << 1) != 0u; }
+bool holds(vec2 x) { return holds(x.x) || holds(x.y); }
 #ifdef NXV_HAS_INT64
 bool holds(uint64_t x) { return x != uint64_t(0); }
 bool holds(int64_t x) { return x != int64_t(0); }
@@ -28,6 +29,7 @@ bool holds(double x) {
     uvec2 bits = unpackDouble2x32(x);
     return ((bits.y << 1) | bits.x) != 0u;
 }
+bool holds(dvec2 x) { return holds(x.x) || holds(x.y); }
 #endif
 
 #if defined(PICK)

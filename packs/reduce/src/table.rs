@@ -24,6 +24,7 @@ pub(crate) struct Op {
     pub(crate) start: String,
     pub(crate) glsl: String,
     pub(crate) each: Option<String>,
+    pub(crate) complex: Option<[String; 2]>,
     #[serde(default)]
     pub(crate) compensate: bool,
     #[serde(default)]
@@ -141,8 +142,8 @@ mod tests {
             "argmin",
         ];
         assert_eq!(ops, all);
-        assert_eq!(rows[0].takes, DTypeSet::NUMBER);
-        assert!(rows[1..].iter().all(|row| row.takes == DTypeSet::REAL));
+        assert!(rows[..4].iter().all(|row| row.takes == DTypeSet::NUMBER));
+        assert!(rows[4..].iter().all(|row| row.takes == DTypeSet::REAL));
         assert_eq!(rows[2].gives, DTypeSet::of(&[DType::U8]));
     }
 

@@ -192,7 +192,12 @@ impl<'a> Typed<'a> {
     fn defines(&self, request: &Request<'_>, tuning: &Tuning) -> Vec<Define> {
         let bounds = glsl::of(self.operand).and_then(|glsl| glsl.bounds);
         let (lowest, highest) = bounds.unwrap_or(("0", "0"));
-        let glsl = format!("({})", self.row.op.glsl);
+        let op = &self.row.op;
+        let [start, glsl] = match &op.complex {
+            Some(complex) if self.compute.is_complex() => complex,
+            Some(_) | None => &[op.start.clone(), op.glsl.clone()],
+        };
+        let glsl = format!("({glsl})");
         let mut defines: Vec<Define> = Vec::new();
         for (name, dtype) in [
             ("A", self.operand),
@@ -210,7 +215,7 @@ impl<'a> Typed<'a> {
             define("WORKGROUP", tuning.workgroup.to_string()),
             define("LOWEST", lowest),
             define("HIGHEST", highest),
-            define("START", self.row.op.start.as_str()),
+            define("START", start.as_str()),
         ]);
         if uses_subgroups(request.device, tuning.workgroup) {
             defines.push(define("SUBGROUPS", "1"));

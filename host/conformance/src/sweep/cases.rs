@@ -1,7 +1,7 @@
 //! What the sweep runs: every op on every type in every layout, sampled where the combinations are too many.
 
 use super::layout::Operand;
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, DTypeSet};
 use nx_vulkan_ops::{
     Attr, Request, Result, Spec,
     infer::infer,
@@ -10,6 +10,15 @@ use nx_vulkan_ops::{
     problems::Problem,
     values::{Rng, Values},
 };
+
+/// Layouts that a rare type has one of.
+const STRIDED: [Layout; 5] = [
+    Layout::Transposed,
+    Layout::Broadcast,
+    Layout::Sliced,
+    Layout::Reversed,
+    Layout::Deep,
+];
 
 /// Half of the mixed requests are contiguous.
 const MIXED_LAYOUTS: [Layout; 6] = [
@@ -20,6 +29,17 @@ const MIXED_LAYOUTS: [Layout; 6] = [
     Layout::Broadcast,
     Layout::Sliced,
 ];
+
+/// Types that few programs compute with: each is tried contiguously, and in some of the other layouts.
+const RARE: DTypeSet = DTypeSet::of(&[
+    DType::U2,
+    DType::U4,
+    DType::S2,
+    DType::S4,
+    DType::F8,
+    DType::F8_E4M3FN,
+    DType::C128,
+]);
 
 /// How many of the problems of a layout are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +79,14 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
         // f32 and one other type see every shape; the others those that need few different shaders.
         let is_varied =
             index == varied || op.arity() > 0 && op.stands_for(types) == Some(DType::F32);
+        let is_rare = op.stands_for(types).is_some_and(|dtype| RARE.has(dtype));
         let variety = match (quick, is_varied) {
             (true, _) => Variety::One,
             (_, true) => Variety::All,
+            _ if is_rare => Variety::One,
             _ => Variety::Few,
         };
+        let strided = rng.pick(&STRIDED);
         for layout in LAYOUTS {
             let skip = match layout {
                 Layout::Large => index != large && !op.contract.tiled || quick,
@@ -72,7 +95,7 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
                 | Layout::Broadcast
                 | Layout::Sliced
                 | Layout::Reversed
-                | Layout::Deep => op.arity() == 0,
+                | Layout::Deep => op.arity() == 0 || is_rare && !is_varied && layout != strided,
             };
             if !skip {
                 in_layout(op, types, layout, variety, &mut rng, &mut all)?;
@@ -120,7 +143,10 @@ fn in_layout(
     let both = [Values::Finite, Values::Special];
     for problem in problems {
         let (inputs, request) = request(op, types, &problem)?;
+        // Which part of a complex result is NaN or infinite when a part of an operand is depends on the formula.
+        let is_complex = inputs.iter().any(|input| input.0.is_complex());
         let values: &[Values] = match layout {
+            _ if is_complex && op.bound.parts != (0, 0) => &both[..1],
             Layout::Contiguous if op.arity() > 0 => &both,
             Layout::Empty | Layout::Large => &both[..1],
             Layout::Contiguous
@@ -198,7 +224,9 @@ mod tests {
                     // `eye` has no scalar form, an op without operands no strided one, and large ones are samples.
                     let strided =
                         !matches!(layout, Layout::Contiguous | Layout::Empty | Layout::Scalar);
+                    let rare = dtype.is_some_and(|dtype| RARE.has(dtype));
                     if op.name == "eye" && layout == Layout::Scalar
+                        || rare && strided
                         || op.arity() == 0 && strided
                         || layout == Layout::Large
                     {

@@ -138,6 +138,10 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
     let n = expected.terms as f64;
     match tolerance.growth {
         Growth::None => Slack::default(),
+        Growth::Parts => Slack {
+            relative: 0.0,
+            absolute: computed_in * tolerance.ulp as f64 * n * magnitude,
+        },
         Growth::Factors => Slack {
             relative: computed_in * n / 2.0,
             absolute: 0.0,

@@ -141,6 +141,14 @@ fn answer(
                     .collect(),
             )
         }
+        Growth::Parts => Some(
+            magnitudes(dtype, &bytes)
+                .as_chunks()
+                .0
+                .iter()
+                .map(|chunk| f64::from_le_bytes(*chunk))
+                .collect(),
+        ),
         Growth::None | Growth::Factors | Growth::Steps | Growth::Spectrum => None,
     };
     Ok(Answer {

@@ -8,6 +8,9 @@ use crate::{
     values::Domain,
 };
 
+/// Pairs of different types that are tried, of 380.
+const PAIRS: usize = 160;
+
 static CAST: Contract = Contract {
     title: "Conversion",
     infers: false,
@@ -22,7 +25,7 @@ static CAST: Contract = Contract {
             inputs: vec![x],
             output: Some(y),
         };
-        (all.iter().map(types).collect(), all.len())
+        (all.iter().map(types).collect(), PAIRS)
     },
     ..ELEMENTWISE
 };

@@ -1,6 +1,6 @@
 //! Elementwise ops of three operands: `select` and `clip`.
 
-use super::shared::{ELEMENTWISE, MIXED, REAL, pairs, types_of};
+use super::shared::{ELEMENTWISE, MIXED, NUMBER, REAL, pairs, types_of};
 use crate::{
     kernels::{binary, kernel::Kernel},
     op::{Contract, Gives, Op, Types},
@@ -46,7 +46,7 @@ pub(super) const OPS: &[Op] = &[
         name: "select",
         doc: "on_true where pred is not 0, else on_false",
         contract: &SELECT,
-        takes: &[REAL, REAL, REAL],
+        takes: &[NUMBER, NUMBER, NUMBER],
         gives: Gives::Real,
         bound: Bound::MOVES,
         domains: &[Flag, Any, Any],

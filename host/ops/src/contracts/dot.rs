@@ -1,6 +1,6 @@
 //! `dot`: contraction of axes, with batches.
 
-use super::shared::{ELEMENTWISE, REAL, in_range, result_type, some, without};
+use super::shared::{ELEMENTWISE, NUMBER, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
     kernels::{dot, kernel::Kernel},
@@ -207,7 +207,7 @@ pub(super) const OPS: &[Op] = &[Op {
     doc: "sums of products over the contracted axes; result axes are batch, free axes of a, free axes of b. Operands \
           convert to the result's type first; f16 and bf16 accumulate in f32, f32 in f32 or wider, integers wrap",
     contract: &DOT,
-    takes: &[REAL, REAL],
+    takes: &[NUMBER, NUMBER],
     gives: Gives::Real,
     bound: Bound::reduces(Growth::Terms),
     domains: &[Term, Term],

@@ -17,7 +17,6 @@ mod reduce;
 mod scan;
 mod scatter;
 mod shared;
-mod shared;
 mod slice;
 mod sort;
 mod window;

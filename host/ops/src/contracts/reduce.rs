@@ -173,6 +173,16 @@ const fn row(
     }
 }
 
+const PRODUCT: Bound = Bound::reduces(Growth::Factors).and_parts((4, 4));
+
+/// What complex numbers have too.
+const fn numbers(op: Op) -> Op {
+    Op {
+        takes: &[NUMBER],
+        ..op
+    }
+}
+
 /// The sum of f32 carries its rounding errors along.
 const SUM: Bound = Bound {
     compensated: true,
@@ -181,10 +191,10 @@ const SUM: Bound = Bound {
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    Op { takes: &[NUMBER], ..row("sum", &FOLD, Gives::Real, (SUM, &[Term]), Kernel::Fold(reduce::sum), "sum, accumulated in the result's type, f16 and bf16 in f32; integers wrap; 0 of nothing") },
-    row("product",    &FOLD,   Gives::Real,    (Bound::reduces(Growth::Factors), &[Factor]), Kernel::Fold(reduce::product), "product, accumulated as `sum`; 1 of nothing"),
-    row("all",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::all), "1 where no element is 0, also of nothing"),
-    row("any",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::any), "1 where some element is not 0"),
+    numbers(row("sum", &FOLD, Gives::Real, (SUM, &[Term]), Kernel::Fold(reduce::sum), "sum, accumulated in the result's type, f16 and bf16 in f32; integers wrap; 0 of nothing")),
+    numbers(row("product",    &FOLD,   Gives::Real,    (PRODUCT, &[Factor]), Kernel::Fold(reduce::product), "product, accumulated as `sum`; 1 of nothing")),
+    numbers(row("all",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::all), "1 where no element is 0, also of nothing")),
+    numbers(row("any",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::any), "1 where some element is not 0")),
     row("reduce_max", &REDUCE, Gives::Operand, (Bound::ORDERS, &[Repeating]), Kernel::Fold(reduce::max), "the largest; NaN if any element is NaN; the type's lowest value, −Inf for floats, of nothing"),
     row("reduce_min", &REDUCE, Gives::Operand, (Bound::ORDERS, &[Repeating]), Kernel::Fold(reduce::min), "the smallest; NaN if any element is NaN; the type's highest value, Inf for floats, of nothing"),
 ];

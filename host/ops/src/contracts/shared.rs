@@ -55,6 +55,7 @@ pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
         Gives::Bool => Some(DType::U8),
         Gives::Float => merged.map(floating),
         Gives::Complex => merged.map(complex),
+        Gives::OwnPart | Gives::Part => types.first().map(|dtype| dtype.part()),
         Gives::Integer | Gives::Real | Gives::Any => merged,
     };
     inferred.ok_or_else(|| "it has no operands".to_owned())
@@ -62,7 +63,11 @@ pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
 
 /// f32 in place of integers.
 pub(super) fn floating(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::F32 }
+    if dtype.is_integer() {
+        DType::F32
+    } else {
+        dtype
+    }
 }
 
 /// The complex type that Nx makes of a type.

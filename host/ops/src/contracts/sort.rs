@@ -32,12 +32,7 @@ static SORT: Contract = Contract {
         default(attrs, Attr::ints("axis", [0]));
         default(attrs, Attr::text("direction", "asc"));
     },
-    infer: |op, inputs, _| match op.gives {
-        Gives::Operand => Ok(inputs[0].clone()),
-        Gives::Bool | Gives::Integer | Gives::Float | Gives::Real | Gives::Any => {
-            Ok((DType::S32, inputs[0].1.clone()))
-        }
-    },
+    infer: |_, inputs, _| Ok(inputs[0].clone()),
     check: |_, inputs, outputs, attrs| {
         let (x, out, axis) = (&inputs[0], &outputs[0], ints(attrs, "axis"));
         if axis.len() != 1 {
@@ -66,6 +61,7 @@ static SORT: Contract = Contract {
 };
 
 static ARGSORT: Contract = Contract {
+    infer: |_, inputs, _| Ok((DType::S32, inputs[0].1.clone())),
     mixed: |_| {
         let integers = types_of(DTypeSet::INTEGER);
         let types = |(x, y)| Types {
@@ -92,7 +88,7 @@ static TOP: Contract = Contract {
         *last = u64::try_from(first(attrs)).map_err(|_| "attribute k is negative")?;
         Ok((dtype, shape))
     },
-    all: |values| {
+    all: |_, values, _| {
         let indices = (DType::S32, values.1.clone());
         vec![values, indices]
     },

@@ -4,8 +4,11 @@ use std::cmp::Ordering;
 
 use nx_vulkan_abi::DType;
 
-use super::element::{Cast, Complex, Register, by_float, by_integer, by_number, by_register};
-use super::elementwise::{compare, for_each_block, zip, zip_wide};
+use super::complex;
+use super::element::{
+    Cast, Complex, Register, Truth, by_complex, by_float, by_integer, by_number, by_register,
+};
+use super::elementwise::{compare, for_each_block, zip, zip_complex, zip_wide};
 use super::number::{Float, Integer, Number, Ring};
 use super::operand::{BLOCK, Operand};
 use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
@@ -43,13 +46,18 @@ kernels! {
     };
     min: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::smaller));
     max: |ab, out| by_value!(ab, out, by_register, R => zip(ab, out, any, R::larger));
-    divide: |ab, out| by_float!(out.dtype, R => zip(ab, out, any, R::divide));
+    divide: |ab, out| match (out.dtype.is_complex(), ab[1].dtype.is_complex()) {
+        (true, true) => zip_complex(ab, out, complex::divide),
+        (true, false) => zip_complex(ab, out, |x, y| Complex { re: x.re / y.re, im: x.im / y.re }),
+        (false, _) => by_float!(out.dtype, R => zip(ab, out, any, R::divide)),
+    };
     remainder: |ab, out| match out.dtype.is_integer() {
         true => by_value!(ab, out, by_integer, R => zip(ab, out, defined(&DIVISOR), R::remainder)),
         false => by_float!(out.dtype, R => zip(ab, out, any, R::remainder)),
     };
     pow: |ab, out| match out.dtype.is_integer() {
         true => by_value!(ab, out, by_integer, R => zip(ab, out, defined(&EXPONENT), R::power)),
+        false if out.dtype.is_complex() => zip_complex(ab, out, complex::pow),
         false => zip_wide(ab, out, f64::powf),
     };
     quotient: |ab, out| by_value!(ab, out, by_integer, R => zip(ab, out, defined(&DIVISOR), R::quotient));
@@ -81,7 +89,7 @@ pub(crate) fn select(operands: &[Operand], out: &mut Out) -> Outcome {
     let [pred, a, b] = operands else {
         return Err("expected three operands".to_owned());
     };
-    by_register!(out.dtype, R => choose::<R>([a, b], pred, out))
+    by_number!(out.dtype, R => choose::<R>([a, b], pred, out))
 }
 
 /// `clip`: operands are the tensor, the lower and the upper bound.
@@ -113,13 +121,12 @@ fn equality([a, b]: [&Operand; 2], out: &mut Out, wanted: bool) -> Outcome {
 
 /// A real factor scales both parts: it has no imaginary one.
 fn complex_product([a, b]: [&Operand; 2], out: &mut Out) -> Outcome {
-    type R = Complex<f32>;
-    match (a.dtype.is_complex(), b.dtype.is_complex()) {
+    by_complex!(out.dtype, R => match (a.dtype.is_complex(), b.dtype.is_complex()) {
         (true, true) => zip([a, b], out, any, R::multiply),
         (true, false) => zip([a, b], out, any, |x: R, y: R| x.scaled(y.re)),
         (false, true) => zip([a, b], out, any, |x: R, y: R| y.scaled(x.re)),
         (false, false) => zip([a, b], out, any, |x: R, y: R| R::cast(x.re * y.re)),
-    }
+    })
 }
 
 /// Whether f64 does not hold all values of its type.
@@ -169,15 +176,18 @@ fn shared(a: DType, b: DType) -> DType {
     a.merge(b)
 }
 
-/// Conversion to f64 keeps what is 0 and what is not, for every type.
 fn logical(ab: [&Operand; 2], out: &mut Out, f: impl Fn(bool, bool) -> bool + Sync) -> Outcome {
-    compare(ab, out, |x: &f64, y: &f64| f(x.truth(), y.truth()))
+    compare(ab, out, |x: &Truth, y: &Truth| f(x.0, y.0))
 }
 
 fn choose<R: Register>([a, b]: [&Operand; 2], pred: &Operand, out: &mut Out) -> Outcome {
     let dtype = out.dtype;
     for_each_block(out, &|start, bytes| {
-        let (mut x, mut y, mut p) = ([R::default(); BLOCK], [R::default(); BLOCK], [0f64; BLOCK]);
+        let (mut x, mut y, mut p) = (
+            [R::default(); BLOCK],
+            [R::default(); BLOCK],
+            [Truth(false); BLOCK],
+        );
         let n = bytes.len() / dtype.size() as usize;
         pred.gather(0, start, &mut p[..n]);
         a.gather(0, start, &mut x[..n]);
@@ -185,7 +195,7 @@ fn choose<R: Register>([a, b]: [&Operand; 2], pred: &Operand, out: &mut Out) -> 
         x.iter_mut()
             .zip(y.iter().zip(p))
             .take(n)
-            .for_each(|(x, (y, p))| *x = if p.truth() { *x } else { *y });
+            .for_each(|(x, (y, p))| *x = if p.0 { *x } else { *y });
         R::store(&x[..n], dtype, bytes);
         Ok(())
     })

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nx_vulkan_abi::layout::contiguous_strides;
 
-use super::dot::{Packed, Strides, Tile, float_tile, plain_tile};
+use super::dot::{Packed, Strides, Tile, float_tile, ring_tile};
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
 use super::operand::Operand;
@@ -97,7 +97,7 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
         true => {
             let read =
                 |from: &Operand, start: u64, to: &mut [Complex<f64>]| from.gather(0, start, to);
-            convolve(x, kernel, out, attrs, read, &plain_tile)
+            convolve(x, kernel, out, attrs, read, &ring_tile)
         }
         false => {
             let read =

@@ -2,7 +2,7 @@
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::element::{FromElement, Odd, Register, by_register};
+use super::element::{FromElement, Odd, Register, by_number};
 use super::elementwise::for_each_block;
 use super::operand::BLOCK;
 use crate::attrs::{Attr, ints};
@@ -48,7 +48,7 @@ pub(crate) fn fill(attrs: &[Attr], out: &mut Out) -> Outcome {
 fn from_index(out: &mut Out, value: impl Fn(u64) -> u64 + Sync) -> Outcome {
     match out.dtype.is_float() && out.dtype.size() <= 2 {
         true => indices(out, value, Odd::store),
-        false => by_register!(out.dtype, R => indices(out, value, R::store)),
+        false => by_number!(out.dtype, R => indices(out, value, R::store)),
     }
 }
 

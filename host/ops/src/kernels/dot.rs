@@ -3,7 +3,7 @@
 use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::{Class, DType};
 
-use super::element::Register;
+use super::element::{Complex, Register};
 use super::elementwise::is_single;
 use super::number::Ring;
 use super::operand::Operand;
@@ -27,10 +27,10 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
     let dtype = out.dtype;
     match (dtype.class(), dtype.size()) {
         (Some(Class::Unsigned | Class::Signed), 8) => {
-            multiply(&a, &b, out, &read::<i64>, &plain_tile::<i64>)
+            multiply(&a, &b, out, &read::<i64>, &ring_tile::<i64>)
         }
         (Some(Class::Unsigned | Class::Signed), _) => {
-            multiply(&a, &b, out, &read::<i32>, &plain_tile::<i32>)
+            multiply(&a, &b, out, &read::<i32>, &ring_tile::<i32>)
         }
         (Some(Class::Float), _) => {
             let single = is_single(dtype);
@@ -38,7 +38,14 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
                 |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
             multiply(&a, &b, out, &wide, &float_tile)
         }
-        (Some(Class::Complex) | None, _) => Err(format!("it is not computed in {dtype}")),
+        (Some(Class::Complex), size) => {
+            let single = |from: &Operand, start: u64, to: &mut [Complex<f64>]| match size {
+                8 => from.gather_through::<Complex<f32>, _>(0, start, to),
+                _ => from.gather(0, start, to),
+            };
+            multiply(&a, &b, out, &single, &ring_tile::<Complex<f64>>)
+        }
+        (None, _) => Err(format!("it is not computed in {dtype}")),
     }
 }
 
@@ -272,7 +279,7 @@ pub(super) fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mu
     }
 }
 
-pub(super) fn plain_tile<R: Ring>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
+pub(super) fn ring_tile<R: Ring>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
     for (i, row) in sums.chunks_mut(b.free).enumerate() {
         for k in 0..depth {
             let x = a.cells[i * a.strides.free + k * a.strides.depth];

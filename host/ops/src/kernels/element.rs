@@ -26,6 +26,7 @@ pub(super) trait FromElement:
     + Cast<f32>
     + Cast<f64>
     + Cast<Complex<f32>>
+    + Cast<Complex<f64>>
 {
 }
 
@@ -44,15 +45,18 @@ macro_rules! casts {
                 value as $to
             }
         })*
+        casts!(@parts $to, (f32, f64));
+        impl FromElement for $to {}
+    };
+    (@parts $to:ty, ($($part:ty),*)) => { $(
         /// The real part.
-        impl Cast<Complex<f32>> for $to {
+        impl Cast<Complex<$part>> for $to {
             #[inline(always)]
-            fn cast(value: Complex<f32>) -> $to {
+            fn cast(value: Complex<$part>) -> $to {
                 value.re as $to
             }
         }
-        impl FromElement for $to {}
-    };
+    )* };
 }
 casts!(u8, u16, u32, u64, i8, i16, i32, i64, i128, f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
 
@@ -78,8 +82,7 @@ macro_rules! wide_integer_registers {
                 Ok(Element::U16 | Element::S16) => put(values, bytes, |x| (x as u16).to_ne_bytes()),
                 Ok(Element::U32 | Element::S32) => put(values, bytes, |x| (x as u32).to_ne_bytes()),
                 Ok(Element::U64 | Element::S64) => put(values, bytes, |x| (x as u64).to_ne_bytes()),
-                Ok(Element::F8 | Element::F8E4M3FN | Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64)
-                | Err(_) => misfit(dtype),
+                Ok(Element::F8 | Element::F8E4M3FN | Element::F16 | Element::BF16 | Element::F32 | Element::F64 | Element::C64 | Element::C128) | Err(_) => misfit(dtype),
             }
         }
     })* };
@@ -149,8 +152,11 @@ impl Cast<i64> for Odd {
     }
 }
 
-impl Cast<Complex<f32>> for Odd {
-    fn cast(value: Complex<f32>) -> Odd {
+impl<T> Cast<Complex<T>> for Odd
+where
+    Odd: Cast<T>,
+{
+    fn cast(value: Complex<T>) -> Odd {
         Odd::cast(value.re)
     }
 }
@@ -195,19 +201,39 @@ fn put<const N: usize, T: Copy>(values: &[T], bytes: &mut [u8], to_bytes: impl F
 
 /// A complex number.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Complex<T> {
+pub(crate) struct Complex<T> {
     pub(super) re: T,
     pub(super) im: T,
 }
 
-impl Complex<f32> {
-    pub(super) fn scaled(self, by: f32) -> Complex<f32> {
-        Complex {
-            re: self.re * by,
-            im: self.im * by,
+/// Whether an element is not 0, whatever its type.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Truth(pub(super) bool);
+
+macro_rules! truths {
+    ($($from:ty),*) => { $(impl Cast<$from> for Truth {
+        #[inline(always)]
+        fn cast(value: $from) -> Truth {
+            Truth(value != <$from>::default())
         }
-    }
+    })* };
 }
+truths!(
+    u8,
+    u16,
+    u32,
+    u64,
+    i8,
+    i16,
+    i32,
+    i64,
+    f32,
+    f64,
+    Complex<f32>,
+    Complex<f64>
+);
+
+impl FromElement for Truth {}
 
 macro_rules! complex_registers {
     ($($part:ty),*; $from:tt) => { $(complex_registers!(@one $part, $from);)* };
@@ -219,28 +245,41 @@ macro_rules! complex_registers {
             }
         })*
 
-        impl Cast<Complex<f32>> for Complex<$part> {
-            #[inline(always)]
-            fn cast(value: Complex<f32>) -> Complex<$part> {
-                Complex { re: value.re.into(), im: value.im.into() }
+        impl Complex<$part> {
+            pub(super) fn scaled(self, by: $part) -> Complex<$part> {
+                Complex { re: self.re * by, im: self.im * by }
             }
         }
+
+        complex_registers!(@complex $part, (f32, f64));
 
         impl FromElement for Complex<$part> {}
 
         impl Register for Complex<$part> {
-            /// Rounds each part to that of c64.
+            /// Rounds each part to that of `dtype`.
             fn store(values: &[Self], dtype: DType, bytes: &mut [u8]) {
-                if dtype != DType::C64 {
-                    return misfit(dtype);
+                match Element::of(dtype.part()) {
+                    Ok(Element::F32) if dtype.is_complex() => put(values, bytes, |x| {
+                        let parts = [x.re as f32, x.im as f32].map(f32::to_ne_bytes);
+                        parts.as_flattened().try_into().unwrap_or([0; 8])
+                    }),
+                    Ok(Element::F64) if dtype.is_complex() => put(values, bytes, |x| {
+                        let parts = [f64::from(x.re), f64::from(x.im)].map(f64::to_ne_bytes);
+                        parts.as_flattened().try_into().unwrap_or([0; 16])
+                    }),
+                    Ok(_) | Err(_) => misfit(dtype),
                 }
-                put(values, bytes, |x| {
-                    let parts = [x.re as f32, x.im as f32].map(f32::to_ne_bytes);
-                    parts.as_flattened().try_into().unwrap_or([0; 8])
-                });
             }
         }
     };
+    (@complex $part:ty, ($($from:ty),*)) => { $(
+        impl Cast<Complex<$from>> for Complex<$part> {
+            #[inline(always)]
+            fn cast(value: Complex<$from>) -> Complex<$part> {
+                Complex { re: value.re as $part, im: value.im as $part }
+            }
+        }
+    )* };
 }
 complex_registers!(f32, f64; (u8, u16, u32, u64, i8, i16, i32, i64, f32, f64));
 
@@ -266,6 +305,7 @@ macro_rules! by_class {
             }
             Ok(Element::F64) => element::arm!($floats, $dtype, $R = f64 => $body),
             Ok(Element::C64) => element::arm!($complex, $dtype, $R = element::Complex<f32> => $body),
+            Ok(Element::C128) => element::arm!($complex, $dtype, $R = element::Complex<f64> => $body),
             Err(why) => Err(why),
         }
     }};
@@ -295,6 +335,13 @@ macro_rules! by_number {
     };
 }
 
+/// As `by_class`, for complex numbers only.
+macro_rules! by_complex {
+    ($dtype:expr, $R:ident => $body:expr) => {
+        $crate::kernels::element::by_class!(no no yes, $dtype, $R => $body)
+    };
+}
+
 /// As `by_class`, for floats only.
 macro_rules! by_float {
     ($dtype:expr, $R:ident => $body:expr) => {
@@ -309,4 +356,4 @@ macro_rules! by_integer {
     };
 }
 
-pub(super) use {arm, by_class, by_float, by_integer, by_number, by_register};
+pub(super) use {arm, by_class, by_complex, by_float, by_integer, by_number, by_register};

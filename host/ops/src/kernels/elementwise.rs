@@ -3,7 +3,7 @@
 use crate::view::{Out, Outcome};
 use nx_vulkan_abi::dtype::DType;
 
-use super::element::{FromElement, Register};
+use super::element::{Complex, FromElement, Register};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 
@@ -65,6 +65,65 @@ pub(super) fn map_wide(x: &Operand, out: &mut Out, f: fn(f64) -> f64) -> Outcome
         x.gather_wide(is_single(dtype), 0, start, block);
         block.iter_mut().for_each(|x| *x = f(*x));
         f64::store(block, dtype, bytes);
+        Ok(())
+    })
+}
+
+/// One operand, computed in f64, rounded once.
+pub(super) fn map_complex(
+    x: &Operand,
+    out: &mut Out,
+    f: impl Fn(Complex<f64>) -> Complex<f64> + Sync,
+) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let mut block = [Complex::default(); BLOCK];
+        let block = &mut block[..bytes.len() / dtype.size() as usize];
+        x.gather(0, start, block);
+        block.iter_mut().for_each(|x| *x = f(*x));
+        Complex::<f64>::store(block, dtype, bytes);
+        Ok(())
+    })
+}
+
+/// Two operands, computed in f64, rounded once.
+pub(super) fn zip_complex(
+    [a, b]: [&Operand; 2],
+    out: &mut Out,
+    f: impl Fn(Complex<f64>, Complex<f64>) -> Complex<f64> + Sync,
+) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let (mut x, mut y) = ([Complex::default(); BLOCK], [Complex::default(); BLOCK]);
+        let n = bytes.len() / dtype.size() as usize;
+        a.gather(0, start, &mut x[..n]);
+        b.gather(0, start, &mut y[..n]);
+        x.iter_mut().zip(y).take(n).for_each(|(x, y)| *x = f(*x, y));
+        Complex::<f64>::store(&x[..n], dtype, bytes);
+        Ok(())
+    })
+}
+
+/// One complex operand to a real number, computed in f64, rounded once.
+pub(super) fn measure(
+    x: &Operand,
+    out: &mut Out,
+    f: impl Fn(Complex<f64>) -> f64 + Sync,
+) -> Outcome {
+    let dtype = out.dtype;
+    if !dtype.is_float() {
+        return Err(format!("a part of a complex number is no {dtype}"));
+    }
+    for_each_block(out, &|start, bytes| {
+        let (mut block, mut parts) = ([Complex::default(); BLOCK], [0.0; BLOCK]);
+        let n = bytes.len() / dtype.size() as usize;
+        x.gather(0, start, &mut block[..n]);
+        parts
+            .iter_mut()
+            .zip(block)
+            .take(n)
+            .for_each(|(to, z)| *to = f(z));
+        f64::store(&parts[..n], dtype, bytes);
         Ok(())
     })
 }

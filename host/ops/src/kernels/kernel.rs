@@ -1,6 +1,6 @@
 //! How an op's results are computed: which of the loops, with which function.
 
-use super::{elementwise, operand::Operand, reduce::Space};
+use super::{element::Complex, elementwise, operand::Operand, reduce::Space};
 use crate::{
     attrs::{Attr, ints, text},
     view::{Out, Outcome, View},
@@ -12,6 +12,8 @@ use nx_vulkan_abi::DType;
 pub(crate) enum Kernel {
     /// Of one operand, in f64 from what its elements are in the result's type, rounded once.
     Map(fn(f64) -> f64),
+    /// The same, also of complex numbers.
+    Both(fn(f64) -> f64, fn(Complex<f64>) -> Complex<f64>),
     /// The same of two operands.
     Zip(fn(f64, f64) -> f64),
     /// Of the operands broadcast to the result.
@@ -32,7 +34,7 @@ impl Kernel {
     /// Whether each element of the result comes from one element of each operand.
     pub(crate) fn is_elementwise(self) -> bool {
         match self {
-            Kernel::Map(_) | Kernel::Zip(_) | Kernel::Elementwise(_) => true,
+            Kernel::Map(_) | Kernel::Both(..) | Kernel::Zip(_) | Kernel::Elementwise(_) => true,
             Kernel::Create(_)
             | Kernel::Fold(_)
             | Kernel::Index(_)
@@ -60,6 +62,10 @@ impl Kernel {
         };
         match (self, inputs) {
             (Kernel::Map(f), _) => elementwise::map_wide(&operands(out.shape)?[0], out, f),
+            (Kernel::Both(_, f), _) if out.dtype.is_complex() => {
+                elementwise::map_complex(&operands(out.shape)?[0], out, f)
+            }
+            (Kernel::Both(f, _), _) => elementwise::map_wide(&operands(out.shape)?[0], out, f),
             (Kernel::Zip(f), _) => {
                 let operands = operands(out.shape)?;
                 elementwise::zip_wide([&operands[0], &operands[1]], out, f)

@@ -4,11 +4,12 @@
 //! here knows devices, packs or tensors: operands are views of bytes in host memory.
 
 pub(crate) mod binary;
+pub(crate) mod complex;
 pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod dot;
-mod element;
+pub(crate) mod element;
 mod elementwise;
 mod fold;
 pub(crate) mod fourier;

@@ -54,10 +54,6 @@ pub(super) trait Number: Ring + PartialOrd {
             self
         }
     }
-
-    fn truth(self) -> bool {
-        self != Self::ZERO
-    }
 }
 
 /// What only integers compute.

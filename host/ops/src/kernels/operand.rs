@@ -132,6 +132,13 @@ impl<'a> Operand<'a> {
                     im: f32::from_ne_bytes([e, f, g, h]),
                 })
             }),
+            Ok(Element::C128) => self.read(shift, start, to, |cell: [u8; 16]| {
+                let (parts, _) = cell.as_chunks();
+                D::cast(Complex {
+                    re: f64::from_ne_bytes(parts[0]),
+                    im: f64::from_ne_bytes(parts[1]),
+                })
+            }),
             // `supports` lets nothing come here that nobody computes with.
             Err(why) => debug_assert!(false, "{why}"),
         }
@@ -142,12 +149,22 @@ impl<'a> Operand<'a> {
         if is_single(self.dtype) || !single {
             return self.gather(shift, start, to);
         }
-        let mut narrow = [0f32; BLOCK];
+        self.gather_through::<f32, _>(shift, start, to);
+    }
+
+    /// As [`Operand::gather`], every element converted to `N` on the way.
+    pub(super) fn gather_through<N: FromElement, D: Copy + Cast<N>>(
+        &self,
+        shift: i64,
+        start: u64,
+        to: &mut [D],
+    ) {
+        let mut narrow = [N::default(); BLOCK];
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             self.gather(shift, start, &mut narrow[..to.len()]);
             to.iter_mut()
                 .zip(narrow)
-                .for_each(|(to, x)| *to = f64::cast(x));
+                .for_each(|(to, x)| *to = D::cast(x));
         }
     }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::element::{Complex, FromElement, Register, by_register};
+use super::element::{Complex, FromElement, Register, Truth, by_register};
 use super::elementwise::{TASK, is_single};
 use super::fold::{Each, Extreme, Fold};
 use super::number::{Number, Ring};
@@ -26,7 +26,11 @@ pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
 }
 
 pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {
-    fold(space, out, (1.0, 1), f64::multiply, i64::wrapping_mul)
+    let one = Complex { re: 1.0, im: 0.0 };
+    match out.dtype.is_complex() {
+        true => each(space, out, one, plain, Complex::<f64>::multiply),
+        false => fold(space, out, (1.0, 1), f64::multiply, i64::wrapping_mul),
+    }
 }
 
 pub(crate) fn max(space: &Space, out: &mut Out) -> Outcome {
@@ -99,13 +103,12 @@ fn plain<R: FromElement>(from: &Operand, shift: i64, start: u64, to: &mut [R]) {
     from.gather(shift, start, to);
 }
 
-/// Conversion to f64 keeps what is 0 and what is not, for every type.
 fn truth(from: &Operand, shift: i64, start: u64, to: &mut [u8]) {
-    let mut wide = [0f64; BLOCK];
-    from.gather(shift, start, &mut wide[..to.len()]);
+    let mut truths = [Truth(false); BLOCK];
+    from.gather(shift, start, &mut truths[..to.len()]);
     to.iter_mut()
-        .zip(wide)
-        .for_each(|(to, x)| *to = u8::from(x.truth()));
+        .zip(truths)
+        .for_each(|(to, x)| *to = u8::from(x.0));
 }
 
 fn each<R: Register>(

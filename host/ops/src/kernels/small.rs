@@ -80,8 +80,11 @@ macro_rules! smalls {
         })*
         smalls!(@floats $name, $byte, (f32, f64));
         /// The real part.
-        impl Cast<Complex<f32>> for $name {
-            fn cast(value: Complex<f32>) -> $name {
+        impl<T> Cast<Complex<T>> for $name
+        where
+            $name: Cast<T>,
+        {
+            fn cast(value: Complex<T>) -> $name {
                 $name::cast(value.re)
             }
         }

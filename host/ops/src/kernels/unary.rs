@@ -2,8 +2,8 @@
 
 use nx_vulkan_abi::dtype::DType;
 
-use super::element::{by_integer, by_register};
-use super::elementwise::{map, map_wide, test};
+use super::element::{Complex, by_integer, by_register};
+use super::elementwise::{map, map_complex, map_wide, measure, test};
 use super::math::erf_inv_of_nx;
 pub(crate) use super::math::{acosh, inverse_of_erf, rsqrt, sigmoid};
 use super::number::{Integer, Number, Ring};
@@ -21,18 +21,37 @@ macro_rules! kernels {
     )* };
 }
 kernels! {
-    abs: |x, out| by_register!(out.dtype, R => map(x, out, <R as Number>::abs));
-    negate: |x, out| by_register!(out.dtype, R => map(x, out, R::negate));
+    abs: |x, out| match x.dtype.is_complex() {
+        true => measure(x, out, |z| z.re.hypot(z.im)),
+        false => by_register!(out.dtype, R => map(x, out, <R as Number>::abs)),
+    };
+    negate: |x, out| match out.dtype.is_complex() {
+        true => map_complex(x, out, |z| Complex { re: -z.re, im: -z.im }),
+        false => by_register!(out.dtype, R => map(x, out, R::negate)),
+    };
+    conjugate: |x, out| match out.dtype.is_complex() {
+        true => map_complex(x, out, |z| Complex { re: z.re, im: -z.im }),
+        false => super::convert::as_type(std::slice::from_ref(x), out),
+    };
+    imag: |x, out| match x.dtype.is_complex() {
+        true => measure(x, out, |z| z.im),
+        false => by_register!(out.dtype, R => map(x, out, |_| R::ZERO)),
+    };
     sign: |x, out| by_register!(out.dtype, R => map(x, out, R::sign));
     round: |x, out| by_register!(out.dtype, R => map(x, out, <R as Number>::round));
     ceil: |x, out| by_register!(out.dtype, R => map(x, out, <R as Number>::ceil));
     floor: |x, out| by_register!(out.dtype, R => map(x, out, <R as Number>::floor));
-    zero: |x, out| by_register!(out.dtype, R => map(x, out, |_| R::ZERO));
     not: |x, out| by_integer!(out.dtype, R => map(x, out, R::not));
     leading_zeros: |x, out| by_integer!(out.dtype, R => map(x, out, <R as Integer>::leading_zeros));
     population: |x, out| by_integer!(out.dtype, R => map(x, out, R::population));
-    is_nan: |x, out| by_register!(x.dtype, R => test(x, out, <R as Number>::is_nan));
-    is_infinite: |x, out| by_register!(x.dtype, R => test(x, out, <R as Number>::is_infinite));
+    is_nan: |x, out| match x.dtype.is_complex() {
+        true => test(x, out, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan()),
+        false => by_register!(x.dtype, R => test(x, out, <R as Number>::is_nan)),
+    };
+    is_infinite: |x, out| match x.dtype.is_complex() {
+        true => test(x, out, |z: Complex<f64>| z.re.is_infinite() || z.im.is_infinite()),
+        false => by_register!(x.dtype, R => test(x, out, <R as Number>::is_infinite)),
+    };
     erf_inv: |x, out| map_wide(x, out, if out.dtype == DType::F64 { erf_inv_of_nx } else { inverse_of_erf });
 }
 

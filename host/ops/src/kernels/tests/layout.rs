@@ -131,8 +131,9 @@ fn requests(info: &Op) -> Vec<(Vec<u64>, Vec<Attr>)> {
 fn result_types(info: &Op, dtype: DType) -> Vec<DType> {
     match info.gives {
         Gives::Bool => vec![DType::U8],
-        Gives::Float if !dtype.is_float() => vec![DType::F32, DType::BF16],
         Gives::Complex => vec![DType::C64, DType::C128],
+        Gives::OwnPart | Gives::Part => vec![dtype.part()],
+        Gives::Float if dtype.is_integer() => vec![DType::F32, DType::BF16],
         Gives::Any => DType::all().filter(|d| DTypeSet::REAL.has(*d)).collect(),
         _ => vec![dtype],
     }
