@@ -273,53 +273,15 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    # A closure that is one op on both of its arguments is that op over axes or windows, and then once more on the accumulator.
-    # Sums and products have another order than on Nx.BinaryBackend, which runs every other closure.
-    @folds %{
-      add: {:sum, :window_sum},
-      multiply: {:product, :window_product},
-      max: {:reduce_max, :window_max},
-      min: {:reduce_min, :window_min},
-      logical_and: {:all, nil},
-      logical_or: {:any, nil}
-    }
+    for {name, arguments, _, :closure} <- Ops.callbacks() do
+      arguments = Enum.map(arguments, &Macro.var(&1, __MODULE__))
 
-    @impl true
-    def reduce(out, tensor, acc, opts, fun) do
-      case Closure.op(fun, tensor.type, acc.type) do
-        {op, type} when type == out.type ->
-          {fold, _} = @folds[op]
-          tensor = if fold in [:all, :any], do: tensor, else: cast(tensor, type)
-          apply(__MODULE__, op, [out, apply(__MODULE__, fold, [out, tensor, opts]), acc])
-
-        _ ->
-          arguments = [tensor, acc, opts, fun]
-          fallback(:reduce, out, refs_of(arguments), arguments)
+      @impl true
+      def unquote(name)(out, unquote_splicing(arguments)) do
+        Closure.unquote(name)(V, out, unquote_splicing(arguments)) ||
+          fallback(unquote(name), out, refs_of(unquote(arguments)), unquote(arguments))
       end
     end
-
-    # Padding is the accumulator.
-    @impl true
-    def window_reduce(out, tensor, acc, window, opts, fun) do
-      with true <- Nx.Type.merge(tensor.type, acc.type) == out.type,
-           {op, type} when type == out.type <- Closure.op(fun, out.type, out.type),
-           {_, fold} when fold != nil <- @folds[op] do
-        padding = Enum.map(opts[:padding], fn {low, high} -> {low, high, 0} end)
-        shape = Nx.Shape.pad(tensor.shape, padding)
-        flat = Enum.all?(padding, &(&1 == {0, 0, 0}))
-        padded = %{tensor | shape: shape, type: type}
-        padded = if flat, do: cast(tensor, type), else: pad(padded, tensor, acc, padding)
-        opts = Keyword.put(opts, :padding, Enum.map(padding, fn _ -> {0, 0} end))
-        apply(__MODULE__, op, [out, apply(__MODULE__, fold, [out, padded, window, opts]), acc])
-      else
-        _ ->
-          arguments = [tensor, acc, window, opts, fun]
-          fallback(:window_reduce, out, refs_of(arguments), arguments)
-      end
-    end
-
-    defp cast(%T{type: type} = tensor, type), do: tensor
-    defp cast(%T{} = tensor, type), do: as_type(%{tensor | type: type}, tensor)
 
     @impl true
     def block(%_{} = struct, out, arguments, fun) do
