@@ -59,7 +59,7 @@ fn each<const N: usize>(
     outputs: &mut [Out],
     work: impl Fn(usize, Vec<f64>) -> Result<[Vec<f64>; N], String> + Sync,
 ) -> Outcome {
-    let batch = if size == 0 { 0 } else { a.len() / size };
+    let batch = a.len().checked_div(size).unwrap_or(0);
     let one = |i: usize| work(i, a[i * size..(i + 1) * size].to_vec());
     let mut all: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
     for results in parallel::collect(batch, one) {
