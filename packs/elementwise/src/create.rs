@@ -49,7 +49,10 @@ fn index(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan
     defines.push(define("R_CAST(x)", cast(dtype)));
     let content = Content {
         storage,
-        width: space.width(),
+        width: match glsl::vector(storage, 2) {
+            Some(_) => space.width(),
+            None => 1,
+        },
         defines,
         extent,
         inner,

@@ -14,7 +14,7 @@ shared SECOND shared_seconds[WORKGROUP];
 #if defined(ACC_IS_F64)
 #define EXCHANGED(x, mask) EXCHANGED_F64(x, mask)
 #elif defined(ACC_IS_C128)
-#define EXCHANGED(x, mask) dvec2(EXCHANGED_F64((x).x, mask), EXCHANGED_F64((x).y, mask))
+#define EXCHANGED(pair, mask) dvec2(EXCHANGED_F64((pair).x, mask), EXCHANGED_F64((pair).y, mask))
 #elif defined(ACC_IS_U64)
 #define EXCHANGED(x, mask) packUint2x32(subgroupShuffleXor(unpackUint2x32(x), mask))
 #elif defined(ACC_IS_S64)
