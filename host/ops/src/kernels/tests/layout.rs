@@ -110,20 +110,6 @@ fn requests(info: &Op) -> Vec<(Vec<u64>, Vec<Attr>)> {
                 (vec![3, 4, 3, 4], axes(&[], &[2])),
             ]
         }
-        () if is("fft") => {
-            let eps = Attr::float("eps", 0.0);
-            let [a, b, c] = SHAPE.map(|extent| extent as i64);
-            if info.name.ends_with("FFT2") {
-                let axes = [Attr::ints("axes", [2, 0]), Attr::ints("lengths", [c, a])];
-                return vec![(SHAPE.to_vec(), [&axes[..], &[eps]].concat())];
-            }
-            let mut shape = SHAPE.to_vec();
-            if info.name.ends_with(".RFFT") {
-                shape[1] = SHAPE[1] / 2 + 1;
-            }
-            let axis = [Attr::ints("axis", [1]), Attr::ints("length", [b])];
-            vec![(shape, [&axis[..], &[eps]].concat())]
-        }
         () => vec![(SHAPE.to_vec(), vec![])],
     }
 }
