@@ -360,7 +360,7 @@ fn a_wrong_table_is_refused() {
             .unwrap_err()
             .contains("sped")
     );
-    let unknown = Table::parse(&text.replacen("\"real\"", "\"f17\"", 1)).unwrap();
+    let unknown = Table::parse(&text.replacen("\"number\"", "\"f17\"", 1)).unwrap();
     assert!(unknown.rows().unwrap_err().contains("dot_skinny"));
     let ask = matrices(DIRECT, gpu(), [1; 3], DType::F32);
     let unknown = ask.given("dot", |request| plan(9, request));
