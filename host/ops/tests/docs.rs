@@ -103,6 +103,8 @@ fn types(set: DTypeSet) -> String {
 fn result(op: &Op) -> &'static str {
     match op.gives {
         Gives::Operand => "as operand",
+        Gives::OwnPart => "as operand, of complex ones as their parts",
+        Gives::Part => "real",
         Gives::Bool => "u8",
         Gives::Integer => "integer, merged",
         Gives::Float => "float, merged",

@@ -6,8 +6,8 @@
 layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
 
-#ifdef T_IS_C64
-#define PLUS_PRODUCT(a, b, c) (nxv_c64_product(a, b) + (c))
+#if defined(T_IS_C64) || defined(T_IS_C128)
+#define PLUS_PRODUCT(a, b, c) (nxv_complex_product(a, b) + (c))
 #else
 #define PLUS_PRODUCT(a, b, c) fma(a, b, c)
 #endif

@@ -43,7 +43,7 @@ const FOURIER: Contract = Contract {
     },
     infer: |op, inputs, attrs| {
         let dtype = match op.gives {
-            Gives::Float => floating(inputs[0].0.part()),
+            Gives::Part => floating(inputs[0].0.part()),
             _ => complex(inputs[0].0),
         };
         Ok((dtype, shape(op, &inputs[0].1, attrs)?))
@@ -167,8 +167,8 @@ fn check(op: &Op, x: &Desc<'_>, out: &Desc<'_>, attrs: &[Attr]) -> Result<(), St
     if op.gives.allows(out.dtype, Some(x.dtype)) {
         return Ok(());
     }
-    let kind = if op.gives == Gives::Float {
-        "a float"
+    let kind = if op.gives == Gives::Part {
+        "real"
     } else {
         "complex"
     };
@@ -325,7 +325,7 @@ pub(super) const OPS: &[Op] = &[
         "Nx.Block.IRFFT",
         &LINE,
         &[ALL],
-        Gives::Float,
+        Gives::Part,
         "the real part of `ifft` of n elements, the first n / 2 + 1 of which are x, cut or gone on with zeros, and the rest \
          their conjugates in reverse",
     ),

@@ -1,6 +1,6 @@
 //! Linear algebra: systems of equations, and factors of matrices. A matrix is the last two axes, those before it are a batch.
 
-use super::shared::{ELEMENTWISE, REAL, default, floating, result_type, some};
+use super::shared::{ELEMENTWISE, default, floating, result_type, some};
 use crate::{
     attrs::{Attr, ints, text},
     kernels::{kernel::Kernel, linalg},
@@ -13,6 +13,11 @@ use crate::{
     values::{Domain::Matrix, Rng},
     view::Desc,
 };
+use nx_vulkan_abi::{DType, DTypeSet};
+
+/// Integers of 2 and 4 bits are too few for matrices that are not singular.
+const TAKES: DTypeSet =
+    DTypeSet(DTypeSet::REAL.0 & !DTypeSet::of(&[DType::U2, DType::U4, DType::S2, DType::S4]).0);
 
 /// One result for one square matrix, of its shape.
 const SQUARE: Contract = Contract {
@@ -26,11 +31,10 @@ const SQUARE: Contract = Contract {
             Layout::Contiguous => &[&[5, 5], &[1, 1], &[3, 4, 4], &[33, 33], &[70, 70], &[2, 2]],
             Layout::Deep => &[&[2, 1, 2, 3, 3]],
             Layout::Empty => &[&[0, 3, 3]],
-            Layout::Scalar => &[&[1, 1]],
+            // Equal rows or columns have pivots that rounding chooses.
+            Layout::Scalar | Layout::Broadcast => &[&[1, 1], &[2, 1, 1]],
             Layout::Large => &[&[130, 130], &[3, 100, 100]],
-            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
-                &[&[6, 6], &[2, 5, 5]]
-            }
+            Layout::Transposed | Layout::Sliced | Layout::Reversed => &[&[6, 6], &[2, 5, 5]],
         };
         let count = if varies { shapes.len() } else { 2 };
         let problem = |shape: &[u64]| Problem {
@@ -68,13 +72,10 @@ static DETERMINANT: Contract = Contract {
 static SOLVE: Contract = Contract {
     operands: &["a", "b"],
     infer: |op, inputs, _| Ok((result_type(op, inputs)?, inputs[1].1.clone())),
-    problems: |op, layout, varies, rng| {
-        // Equal rows have no solution.
-        let layout = match layout {
-            Layout::Broadcast => Layout::Scalar,
-            other => other,
-        };
-        (SQUARE.problems)(op, layout, varies, rng)
+    // Random matrices of n rows are conditioned like n.
+    terms: |inputs, _, _| {
+        let n = inputs[0].last().copied().unwrap_or(0);
+        32 * n * n
     },
     ..SQUARE
 };
@@ -311,7 +312,7 @@ const ROW: Op = Op {
     doc: "the lower triangle l with l lᵀ = a, of which only the lower triangle is read; NaN from the first row on that has \
           none",
     contract: &CHOLESKY,
-    takes: &[REAL],
+    takes: &[TAKES],
     gives: Gives::Float,
     bound: Bound::reduces(Growth::Steps),
     domains: &[Matrix],
@@ -324,7 +325,7 @@ pub(super) const OPS: &[Op] = &[
         name: "triangular_solve",
         doc: "x with op(a) x = b or x op(a) = b; the other triangle of a is not read. A 0 on the diagonal is an error",
         contract: &TRIANGULAR,
-        takes: &[REAL, REAL],
+        takes: &[TAKES, TAKES],
         partial: Some(&SINGULAR),
         kernel: Kernel::Whole(linalg::triangular_solve),
         ..ROW
@@ -342,7 +343,7 @@ pub(super) const OPS: &[Op] = &[
         name: "Nx.Block.LinAlg.Solve",
         doc: "x with a x = b, by LU. A pivot of 0 is an error",
         contract: &SOLVE,
-        takes: &[REAL, REAL],
+        takes: &[TAKES, TAKES],
         partial: Some(&SINGULAR),
         kernel: Kernel::Whole(linalg::solve),
         ..ROW

@@ -1,5 +1,6 @@
 //! `indexed_add` and `indexed_put`: updates to parts of a tensor, in their order.
 
+use super::element::Register;
 use super::movement::{Place, contiguous, copy, each_index, integers};
 use crate::{
     attrs::{Attr, ints},
@@ -100,12 +101,17 @@ impl Sums {
             .chunks_exact_mut(self.dtype.size() as usize)
             .enumerate();
         for (at, element) in elements.filter(|(at, _)| self.touched[*at]) {
-            let mut sum = Vec::with_capacity(8);
             match float(self.dtype, element) {
-                Some(value) => push_float(self.dtype, value + self.floats[at], &mut sum),
-                None => sum.extend(word(element).wrapping_add(self.integers[at]).to_le_bytes()),
+                Some(value) => {
+                    let mut sum = Vec::with_capacity(8);
+                    push_float(self.dtype, value + self.floats[at], &mut sum);
+                    element.copy_from_slice(&sum);
+                }
+                None => {
+                    let sum = word(element).wrapping_add(self.integers[at]);
+                    i64::store(&[sum as i64], self.dtype, element);
+                }
             }
-            element.copy_from_slice(&sum[..element.len()]);
         }
     }
 }
