@@ -268,7 +268,11 @@ fn integer(domain: Domain, dtype: DType, values: Values, rng: &mut Rng) -> i128 
         (Domain::Flag, _) => rng.pick(&[0, 0, random]),
         (Domain::Index, _) => 0,
         (Domain::Factor, _) => rng.pick(&[1, 1, small, 3]),
-        (Domain::Matrix, _) => rng.pick(&[1, if low < 0 { -1 } else { 1 }]) * (small.abs() + 1),
+        // So many values that rows are hardly ever alike.
+        (Domain::Matrix, _) => {
+            let sign = if low < 0 { rng.pick(&[-1, 1]) } else { 1 };
+            sign * (1 + i128::from(rng.bits()) % high.min(30_000))
+        }
         (_, Values::Special) if rng.below(2) == 0 => {
             let near = 1i128 << rng.below(u64::from(bits));
             let shifted = near + i128::from(rng.below(3)) - 1;

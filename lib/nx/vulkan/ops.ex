@@ -1,6 +1,6 @@
 defmodule Nx.Vulkan.Ops do
   @moduledoc false
-  # The call shapes of the backend's compute callbacks: which arguments are operands, and whether the host runs the op.
+  # The call shapes of the backend's compute callbacks: which arguments are operands, and where they run.
 
   @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan sqrt rsqrt cbrt)a ++
            ~w(erf erfc erf_inv abs negate sign round ceil floor bitwise_not count_leading_zeros population_count)a ++

@@ -249,27 +249,19 @@ if Code.ensure_loaded?(Nx) do
 
     ## Ops
 
-    for {name, arguments, operands, where} <- Ops.callbacks(), where != :closure do
+    for {name, arguments, operands, :native} <- Ops.callbacks() do
       arguments = Enum.map(arguments, &Macro.var(&1, __MODULE__))
       operands = Enum.map(operands, &Macro.var(&1, __MODULE__))
 
       @impl true
-      case where do
-        :native ->
-          def unquote(name)(out, unquote_splicing(arguments)) do
-            native(
-              unquote(name),
-              unquote(Atom.to_string(name)),
-              out,
-              unquote(operands),
-              unquote(arguments)
-            )
-          end
-
-        :fallback ->
-          def unquote(name)(out, unquote_splicing(arguments)) do
-            fallback(unquote(name), out, refs_of(unquote(arguments)), unquote(arguments))
-          end
+      def unquote(name)(out, unquote_splicing(arguments)) do
+        native(
+          unquote(name),
+          unquote(Atom.to_string(name)),
+          out,
+          unquote(operands),
+          unquote(arguments)
+        )
       end
     end
 

@@ -75,6 +75,7 @@ static ARGSORT: Contract = Contract {
 };
 
 static TOP: Contract = Contract {
+    title: "Sorting",
     results: &["values", "indices"],
     attributes: &[Attribute {
         name: "k",
