@@ -67,9 +67,10 @@ fn markdown(rows: &[Row]) -> String {
         .filter(|name| rows.iter().any(|row| row.dtype == *name))
         .collect();
     let mut text = String::new();
-    let counts = servers.iter().map(|server| {
+    let letters = letters(&servers);
+    let counts = servers.iter().zip(&letters).map(|(server, letter)| {
         let count = rows.iter().filter(|row| who(row) == *server).count();
-        format!("**{}** {server} ({count})", letter(server))
+        format!("**{letter}** {server} ({count})")
     });
     let _ = writeln!(text, "{}\n", counts.collect::<Vec<_>>().join(", "));
     let _ = writeln!(text, "| op | {} |", types.join(" | "));
@@ -79,7 +80,8 @@ fn markdown(rows: &[Row]) -> String {
     for op in ops {
         let cells = types.iter().map(|dtype| {
             let row = rows.iter().find(|row| row.op == op && row.dtype == *dtype);
-            row.map_or(' ', |row| letter(&who(row)))
+            let by = row.and_then(|row| servers.iter().position(|server| *server == who(row)));
+            by.map_or(' ', |by| letters[by])
         });
         let cells: Vec<String> = cells.map(String::from).collect();
         let _ = writeln!(text, "| {op} | {} |", cells.join(" | "));
@@ -87,12 +89,19 @@ fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// The first letter of a pack's id, `h` for the host and `-` for nobody.
-fn letter(server: &str) -> char {
-    match server {
+/// A letter for each: the first of a pack's id that no other has, `h` for the host and `-` for nobody.
+fn letters(servers: &[String]) -> Vec<char> {
+    let mut taken = vec!['h'];
+    let mut letter = |server: &String| match server.as_str() {
         "nobody" => '-',
-        server => server.chars().next().unwrap_or('-'),
-    }
+        "host" => 'h',
+        id => {
+            let free = id.chars().chain('a'..='z').find(|c| !taken.contains(c));
+            taken.extend(free);
+            free.unwrap_or('?')
+        }
+    };
+    servers.iter().map(&mut letter).collect()
 }
 
 /// One line for each op and kernel, with the types it serves.
