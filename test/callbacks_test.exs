@@ -59,8 +59,9 @@ if Code.ensure_loaded?(Nx) do
         {~w(sum)a, @complex, &reduced/3},
         {~w(argmax argmin)a, @real, &chosen/3},
         {~w(dot)a, @real ++ @complex, &dots/3},
+        # Beyond an integer type a float becomes its nearest bound; Nx.BinaryBackend keeps the low bits.
         {~w(as_type)a, @all,
-         fn _, t, _ -> for [type | _] <- @all, do: Nx.as_type(t.([0, 1, 1.75, 3]), type) end},
+         fn _, t, _ -> for [type | _] <- @all, do: Nx.as_type(t.([0, 1, 1.75]), type) end},
         {~w(bitcast)a, @real,
          fn _, t, {_, bits} -> Nx.bitcast(t.([[1, 2], [-1, 0]]), {:u, bits}) end},
         {~w(constant)a, @all, fn _, _, type -> constants([0, 3], type) end},
@@ -95,7 +96,10 @@ if Code.ensure_loaded?(Nx) do
          fn _, t, _ -> Nx.concatenate([t.(@parts), t.([[1, 0, 1, 0]])]) end},
         {~w(stack)a, @all, fn _, t, _ -> Nx.stack([t.(@parts), t.(@parts)], axis: 1) end},
         {~w(gather)a, @all, fn _, t, _ -> Nx.gather(t.(@parts), Nx.tensor([[1, 2], [0, 3]])) end},
-        {~w(indexed_add indexed_put)a, @all,
+        # Sums of 8-bit floats are rounded, and cut off by Nx.BinaryBackend.
+        {~w(indexed_add)a, @all -- [[:f8, :f8_e4m3fn]],
+         fn op, t, _ -> apply(Nx, op, [t.(@parts), Nx.tensor([[1, 2], [0, 3]]), t.([1, 2])]) end},
+        {~w(indexed_put)a, @all,
          fn op, t, _ -> apply(Nx, op, [t.(@parts), Nx.tensor([[1, 2], [0, 3]]), t.([1, 2])]) end},
         {~w(sort argsort)a, @real,
          fn op, t, _ ->

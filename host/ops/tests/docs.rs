@@ -86,6 +86,7 @@ fn operands(op: &Op) -> String {
 
 fn types(set: DTypeSet) -> String {
     let named = [
+        (DTypeSet::ALL, "any"),
         (DTypeSet::REAL, "real"),
         (DTypeSet::INTEGER, "integer"),
         (DTypeSet::FLOAT, "float"),

@@ -68,7 +68,7 @@ fn short_transforms_are_computed_in_f64_where_the_device_has_it() {
     let few = ask("fft", DType::F32, &[4, 30], 1, 30);
     assert_eq!(defined(&few.plan().unwrap(), 0, "REAL"), "double");
     let mut single = gpu();
-    single.features = Features(u64::MAX & !Features::FP64.0);
+    single.features = Features(!Features::FP64.0);
     assert_eq!(defined(&few.on(single).plan().unwrap(), 0, "REAL"), "float");
     let many = ask("fft", DType::F32, &[400, 30], 1, 30);
     assert_eq!(defined(&many.plan().unwrap(), 0, "REAL"), "float");

@@ -164,14 +164,11 @@ fn check(op: &Op, x: &Desc<'_>, out: &Desc<'_>, attrs: &[Attr]) -> Result<(), St
     if shape != out.shape {
         return Err(format!("the result's shape must be {shape:?}"));
     }
-    if op.gives.allows(out.dtype, Some(x.dtype)) {
+    let is_part = op.gives == Gives::Part;
+    if op.gives.allows(out.dtype, Some(x.dtype)) && (!is_part || out.dtype.is_float()) {
         return Ok(());
     }
-    let kind = if op.gives == Gives::Part {
-        "real"
-    } else {
-        "complex"
-    };
+    let kind = if is_part { "a float" } else { "complex" };
     Err(format!("the result must be {kind}, not {}", out.dtype))
 }
 

@@ -31,13 +31,16 @@ static PAIRS: Contract = Contract {
 /// Units in the last place of the magnitude of a complex result.
 const COMPLEX: (u64, u64) = (16, 16);
 
+/// Of real numbers and of complex ones.
+type Functions = (fn(f64) -> f64, fn(Complex<f64>) -> Complex<f64>);
+
 /// A function of floats, computed in f64 and rounded once; integers are converted first, and complex numbers are taken
 /// as they are.
 const fn both(
     name: &'static str,
     domain: &'static [Domain],
     ulp: (u64, u64),
-    (f, of_complex): (fn(f64) -> f64, fn(Complex<f64>) -> Complex<f64>),
+    (f, of_complex): Functions,
     doc: &'static str,
 ) -> Op {
     Op {

@@ -87,7 +87,7 @@ fn devices_are_listed() {
 fn ops_and_explanations_have_their_shape() {
     let rows = json(&["ops", "--filter", "bitwise_*", "--json"]);
     let rows = rows.as_array().expect("a list");
-    assert_eq!(rows.len(), 4 * 8, "four ops on eight integer types");
+    assert_eq!(rows.len(), 4 * 12, "four ops on twelve integer types");
     assert_eq!(keys(&rows[0]), ["dtype", "op", "served_by"]);
 
     let request = ["explain", "sum", "f32[8,9]", "--attr", "axes=1", "--json"];

@@ -78,7 +78,8 @@ fn functions_of_one_operand_see_the_own_bits() {
         let used = a as u64 & mask(bits);
         bits - (0..bits).rfind(|i| used >> i & 1 == 1).map_or(0, |i| i + 1)
     };
-    let all: [(&str, &dyn Fn(i64, i64) -> i64); 6] = [
+    type Function<'a> = &'a dyn Fn(i64, i64) -> i64;
+    let all: [(&str, Function<'_>); 6] = [
         ("negate", &|a, _| -a),
         ("abs", &|a, _| a.abs()),
         ("sign", &|a, _| a.signum()),

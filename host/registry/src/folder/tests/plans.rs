@@ -199,7 +199,7 @@ fn requests_that_a_table_does_not_fit_are_declined_with_the_reason() {
             "groups = [1]\ndefines = { X = \"{a.storage}\" }",
             (DType::C128, &[6], None, 0),
             f32x6,
-            "c128 has no GLSL type",
+            "c128 needs fp64",
         ),
     ];
     for (lines, input, output, reason) in cases {
