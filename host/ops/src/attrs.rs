@@ -67,17 +67,6 @@ pub fn number(attrs: &[Attr], name: &str) -> Option<f64> {
     }
 }
 
-/// The floats of attribute `name`, or an empty slice when it is absent or not a list of floats.
-pub fn floats<'a>(attrs: &'a [Attr], name: &str) -> &'a [f64] {
-    attrs
-        .iter()
-        .find(|a| a.name == name)
-        .map_or(&[], |a| match &a.value {
-            AttrValue::Floats(floats) => floats,
-            _ => &[],
-        })
-}
-
 /// The text of attribute `name`, or `None`.
 pub fn text<'a>(attrs: &'a [Attr], name: &str) -> Option<&'a str> {
     attrs

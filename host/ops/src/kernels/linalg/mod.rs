@@ -7,7 +7,7 @@ mod qr;
 
 use super::{element::Register, operand::Operand, parallel};
 use crate::{
-    attrs::{Attr, floats, ints, text},
+    attrs::{Attr, ints, number, text},
     contracts::transposes,
     partial::SINGULAR,
     view::{Out, Outcome, View},
@@ -193,7 +193,7 @@ pub(crate) fn qr(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) 
     } else {
         m.min(n)
     };
-    let eps = floats(attrs, "eps").first().copied().unwrap_or(1.0e-10);
+    let eps = number(attrs, "eps").unwrap_or(1.0e-10);
     let a = read(&inputs[0], rounding(outputs[0].dtype))?;
     each(&a, m * n, outputs, |_, a| Ok(qr::qr(a, m, n, wide, eps)))
 }
