@@ -84,14 +84,16 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
         define("REPEATED(x)", repeated(base)),
         define("PART(words)", part(size)),
         number("WORKGROUP", workgroup),
+        number("WIDTH", WIDEST / size),
         number("RANK", axes.len() as u64),
     ]);
     let output = Side::of(result, BufArg::output(0), Vec::new(), device)?;
+    let threads = count.div_ceil(WIDEST / size);
     let step = Step {
         file: "pad.comp",
         defines,
         args: vec![from.arg, output.arg, own.arg],
-        groups: grid::spread(count.div_ceil(u64::from(workgroup)), device)?,
+        groups: grid::spread(threads.div_ceil(u64::from(workgroup)), device)?,
         ..Step::default()
     };
     let mut words = Words::default();
