@@ -72,20 +72,41 @@ layout(set = 0, binding = FIRST_INDEX) readonly buffer Indices { uint indices[];
 uint index_word(int k, uint at) { return nxv_load(indices, at); }
 #endif
 
-// Index k of those that begin at `first`.
-uint index_of(int k, uint first, Component component) {
-    bool is_wide = (component.kind & KIND_WIDE) != 0u;
+// KIND is that of all components, where they are of one.
+#ifdef KIND
+#define KIND_OF(component) KIND
+#else
+#define KIND_OF(component) component.kind
+#endif
+
+// The words of index k of those that begin at `first`.
+uvec2 index_words(int k, uint first, Component component) {
+    bool is_wide = (KIND_OF(component) & KIND_WIDE) != 0u;
     uint at = first + component.at;
     uint low = index_word(k, is_wide ? 2u * at : at);
-    uint high = is_wide ? index_word(k, 2u * at + 1u) : 0u;
-    bool is_negative = (component.kind & KIND_SIGNED) != 0u && ((is_wide ? high : low) >> 31) != 0u;
+    return uvec2(low, is_wide ? index_word(k, 2u * at + 1u) : 0u);
+}
+
+// The index that these words are. `is_fault` is set where it is outside.
+uint index_in(uvec2 words, Component component, inout bool is_fault) {
+    bool is_wide = (KIND_OF(component) & KIND_WIDE) != 0u;
+    bool is_signed = (KIND_OF(component) & KIND_SIGNED) != 0u;
+    bool is_negative = is_signed && ((is_wide ? words.y : words.x) >> 31) != 0u;
 #ifdef STARTS
-    return is_negative ? 0u : high != 0u ? component.limit : min(low, component.limit);
+    return is_negative ? 0u : words.y != 0u ? component.limit : min(words.x, component.limit);
 #else
-    bool is_outside = is_negative || high != 0u || low >= component.limit;
-    nxv_fault(is_outside);
-    return is_outside ? 0u : low;
+    bool is_outside = is_negative || words.y != 0u || words.x >= component.limit;
+    is_fault = is_fault || is_outside;
+    return is_outside ? 0u : words.x;
 #endif
+}
+
+// Index k of those that begin at `first`.
+uint index_of(int k, uint first, Component component) {
+    bool is_fault = false;
+    uint index = index_in(index_words(k, first, component), component, is_fault);
+    nxv_fault(is_fault);
+    return index;
 }
 
 #endif

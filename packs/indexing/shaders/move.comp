@@ -35,31 +35,19 @@ PARAMS Params {
 struct Place {
     uint from;
     uint to;
-    bool is_claimed;
+    uint index;
 };
 
 Place place(uint i) {
-    Place at = Place(params.from, params.to, true);
-    uint index = params.index;
+    Place at = Place(params.from, params.to, params.index);
     [[unroll]] for (int axis = 0; axis < RANK; ++axis) {
         uint outer = axis == RANK - 1 ? 0u : nxv_divide(i, params.axes[axis].extent, params.axes[axis].divisor);
         uint along = i - outer * params.axes[axis].extent;
         at.from += along * params.axes[axis].from;
         at.to += along * params.axes[axis].to;
-        index += along * params.axes[axis].index;
+        at.index += along * params.axes[axis].index;
         i = outer;
     }
-#if COMPONENTS > 0
-    uint number = 0u;
-    [[unroll]] for (int k = 0; k < COMPONENTS; ++k) {
-        uint value = index_of(k, index, params.components[k]);
-        at.SHIFTED += value * params.components[k].step;
-        number += value * params.components[k].number;
-    }
-#endif
-#ifdef CLAIMS
-    at.is_claimed = nxv_load(claims, number) == (index - params.index) / COMPONENTS + 1u;
-#endif
     return at;
 }
 
@@ -67,14 +55,36 @@ void main() {
     uint first = nxv_workgroup() * WORKGROUP * ELEMENTS + gl_LocalInvocationID.x;
     if (first >= params.count) return;
 
-    // All loads come before the first store. Beyond the end the last element is loaded again and not stored.
+    // Loads of one kind come before the first use of any. Beyond the end the last element is loaded again and not stored.
     Place places[ELEMENTS];
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) places[e] = place(min(first + e * WORKGROUP, params.count - 1u));
+    bool is_fault = false;
+#ifdef CLAIMS
+    uint numbers[ELEMENTS];
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) numbers[e] = 0u;
+#endif
+#if COMPONENTS > 0
+    [[unroll]] for (int k = 0; k < COMPONENTS; ++k) {
+        uvec2 words[ELEMENTS];
+        [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) words[e] = index_words(k, places[e].index, params.components[k]);
+        [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
+            uint value = index_in(words[e], params.components[k], is_fault);
+            places[e].SHIFTED += value * params.components[k].step;
+#ifdef CLAIMS
+            numbers[e] += value * params.components[k].number;
+#endif
+        }
+    }
+#endif
     MOVED moved[ELEMENTS];
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) moved[e] = nxv_load(source, places[e].from);
     [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        places[e] = place(min(first + e * WORKGROUP, params.count - 1u));
-        moved[e] = nxv_load(source, places[e].from);
+        bool is_stored = first + e * WORKGROUP < params.count;
+#ifdef CLAIMS
+        uint row = (places[e].index - params.index) / COMPONENTS + 1u;
+        is_stored = is_stored && nxv_load(claims, numbers[e]) == row;
+#endif
+        if (is_stored) nxv_store(target, places[e].to, moved[e]);
     }
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        if (first + e * WORKGROUP < params.count && places[e].is_claimed) nxv_store(target, places[e].to, moved[e]);
-    }
+    nxv_fault(is_fault);
 }

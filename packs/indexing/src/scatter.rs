@@ -125,7 +125,7 @@ impl<'a> Scatter<'a> {
         let workgroup = grid::threads(device, WORKGROUP);
         let mut step = Step {
             file: "rows.comp",
-            defines: component_defines(self.components.len(), 1),
+            defines: component_defines(&self.components, 1),
             args: vec![to, self.indices.arg],
             groups: grid::spread(self.rows.div_ceil(u64::from(workgroup)), device)?,
             ..Step::default()

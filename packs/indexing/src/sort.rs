@@ -99,7 +99,7 @@ pub(crate) fn sums(scatter: &Scatter<'_>, sorted: BufArg, plan: &mut Plan) -> Re
     let mut sum =
         |threads: u64, partials: Option<BufArg>, is_partial: bool| -> Result<(), Refusal> {
             let mut defines = glsl::operand("R", result.dtype);
-            defines.extend(component_defines(scatter.components.len(), 3));
+            defines.extend(component_defines(&scatter.components, 3));
             defines.extend([
                 number("WORKGROUP", workgroup),
                 number("CHUNK", CHUNK),

@@ -198,7 +198,7 @@ impl Walk {
             Shift::Reads | Shift::Starts => "from",
             Shift::Targets | Shift::Claimed => "to",
         };
-        let mut defines = component_defines(indices.components.len(), args.len());
+        let mut defines = component_defines(&indices.components, args.len());
         defines.push(define("SHIFTED", shifted));
         match indices.shift {
             Shift::Starts | Shift::Targets => defines.push(define("STARTS", "1")),
@@ -274,13 +274,19 @@ impl Walk {
 }
 
 /// What `indices.glsl` has to know.
-pub(crate) fn component_defines(components: usize, first: usize) -> Vec<Define> {
-    vec![
-        number("COMPONENTS", components as u64),
+pub(crate) fn component_defines(components: &[Component], first: usize) -> Vec<Define> {
+    let mut defines = vec![
+        number("COMPONENTS", components.len() as u64),
         number("FIRST_INDEX", first as u64),
         number("KIND_WIDE", WIDE),
         number("KIND_SIGNED", SIGNED),
-    ]
+    ];
+    if let Some((first, others)) = components.split_first() {
+        let kind = first.kind();
+        let is_one = others.iter().all(|component| component.kind() == kind);
+        defines.extend(is_one.then(|| number("KIND", kind)));
+    }
+    defines
 }
 
 /// Bits of [`Component`]'s kind in shaders.
