@@ -17,8 +17,8 @@ pub struct Lines {
     pub first: i64,
     /// Steps along a line, of the operand and of the result.
     pub strides: [i64; 2],
-    /// Extents of the other axes and their steps, of the operand and of the result.
-    axes: Vec<(u64, [i64; 2])>,
+    /// Extents of the other axes that are not 1, outermost first, and their steps, of the operand and of the result.
+    pub axes: Vec<(u64, [i64; 2])>,
 }
 
 impl Lines {

@@ -15,6 +15,8 @@ pub struct Step {
     pub args: Vec<BufArg>,
     /// Push constants.
     pub push: RVec<u8>,
+    /// Invocations of a subgroup; 0 leaves it to the device.
+    pub subgroup_size: u32,
     /// Workgroup counts.
     pub groups: [u32; 3],
 }
@@ -27,6 +29,7 @@ impl Step {
             defines: self.defines.into(),
             bindings: self.args.len() as u32,
             push_bytes: self.push.len() as u32,
+            subgroup_size: self.subgroup_size,
             ..ShaderVariant::default()
         };
         let shader = shader(plan, variant);

@@ -19,6 +19,8 @@ pub fn gpu() -> DeviceInfo<'static> {
     DeviceInfo {
         kind: DeviceKind::DISCRETE,
         subgroup_size: 32,
+        min_subgroup_size: 32,
+        max_subgroup_size: 32,
         shared_bytes: 48 << 10,
         max_invocations: 1024,
         compute_units: 132,
@@ -35,6 +37,8 @@ pub fn cpu() -> DeviceInfo<'static> {
     DeviceInfo {
         kind: DeviceKind::CPU,
         subgroup_size: 8,
+        min_subgroup_size: 8,
+        max_subgroup_size: 8,
         shared_bytes: 32 << 10,
         compute_units: 0,
         ..gpu()
