@@ -5,6 +5,7 @@
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lines.glsl"
+#include "combine.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 layout(push_constant) uniform Params {
@@ -30,12 +31,6 @@ layout(set = 0, binding = 2) writeonly buffer Results { R_STORAGE results[]; };
 layout(set = 0, binding = 3) readonly buffer Carries { ACC_STORAGE carries[]; };
 #endif
 
-#if defined(ACC_IS_F32) || defined(ACC_IS_F64)
-#define IS_NAN(x) nxv_is_nan(x)
-#else
-#define IS_NAN(x) false
-#endif
-
 shared uvec2 starts[WORKGROUP];
 shared ACC_VALUE exchanged[2][WORKGROUP];
 #ifdef ALONG
@@ -46,10 +41,6 @@ shared ACC_VALUE staged[WORKGROUP * ITEMS * 33 / 32];
 #else
 #define NEXT LINES
 #endif
-
-ACC_VALUE combine(ACC_VALUE a, ACC_VALUE b) {
-    return COMBINE(a, b);
-}
 
 ACC_VALUE element(uint line, uint index) {
     uint at = params.operand_at + starts[line].x + index * params.operand_step;

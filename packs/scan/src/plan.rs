@@ -1,6 +1,6 @@
 //! From a request to dispatches: how lines are shared out among invocations and workgroups, and which shader that takes.
 
-use crate::table::TableRow;
+use crate::{table::TableRow, whole};
 use nx_vulkan_abi::{
     BufArg, DType, Define, DeviceInfo, DeviceKind, InputAs, Plan, Refusal, Request, glsl,
 };
@@ -58,8 +58,34 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
         row,
         device: request.device,
     };
-    steps.scan(&lines, result_at, shape, x.dtype)?;
+    let task = Task {
+        lines: &lines,
+        result_at,
+        dtype: x.dtype,
+    };
+    if !whole::scan(&mut steps, &task)? {
+        steps.scan(&task, shape)?;
+    }
     Ok(steps.plan)
+}
+
+/// Compute units, or a guess where the device does not say.
+pub(crate) fn units(device: &DeviceInfo<'_>) -> u64 {
+    match device.compute_units {
+        0 if device.kind == DeviceKind::CPU => 2,
+        0 => 64,
+        units => u64::from(units),
+    }
+}
+
+/// What is scanned.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// In the order of the scan.
+    pub(crate) lines: &'a Lines,
+    /// The first element of the result in that order.
+    pub(crate) result_at: i64,
+    pub(crate) dtype: DType,
 }
 
 /// How lines are shared out.
@@ -94,11 +120,7 @@ impl Shape {
         let lanes = wanted.min(most);
         let groups = lines.count.div_ceil(workgroup / lanes);
         let stretches = lines.extent.div_ceil(lanes * items);
-        let units = match device.compute_units {
-            0 if is_cpu => 2,
-            0 => 64,
-            units => u64::from(units),
-        };
+        let units = units(device);
         // Lines of one workgroup that are not whole ones have invocations of their own.
         let parts = match groups < units && lanes == most {
             true => (units * GROUPS_PER_UNIT / groups).min(stretches / 2).max(1),
@@ -124,20 +146,21 @@ struct Buffers {
     totals: bool,
 }
 
-struct Steps<'a> {
-    plan: Plan,
+/// A plan in the making.
+#[derive(Debug)]
+pub(crate) struct Steps<'a> {
+    pub(crate) plan: Plan,
     row: &'a TableRow,
-    device: &'a DeviceInfo<'a>,
+    pub(crate) device: &'a DeviceInfo<'a>,
 }
 
 impl Steps<'_> {
-    fn scan(
-        &mut self,
-        lines: &Lines,
-        result_at: i64,
-        shape: Shape,
-        dtype: DType,
-    ) -> Result<(), Refusal> {
+    fn scan(&mut self, task: &Task<'_>, shape: Shape) -> Result<(), Refusal> {
+        let Task {
+            lines,
+            result_at,
+            dtype,
+        } = *task;
         let whole = Buffers {
             from: BufArg::input(0),
             to: BufArg::output(0),
@@ -188,14 +211,7 @@ impl Steps<'_> {
         [from, to]: [DType; 2],
         buffers: Buffers,
     ) -> Result<(), Refusal> {
-        let (axes, axes_count) = lines.params();
-        // The parts' lines lie behind each other, so that they are found without axes.
-        let at = self.plan.params.len() as u64;
-        self.plan.params.extend(axes);
-        self.plan
-            .params
-            .resize(self.plan.params.len().next_multiple_of(256), 0);
-        let axes = BufArg::params().range(at, 16 * u64::from(axes_count.max(1)));
+        let (axes, axes_count) = self.axes(lines);
         let groups = lines.count.div_ceil(shape.workgroup / shape.lanes) * shape.parts;
         let words = [
             lines.first as u32,
@@ -223,7 +239,36 @@ impl Steps<'_> {
         Ok(())
     }
 
-    fn defines(&self, shape: Shape, [from, to]: [DType; 2], buffers: &Buffers) -> Vec<Define> {
+    /// Where shaders find the axes of lines, and their number.
+    pub(crate) fn axes(&mut self, lines: &Lines) -> (BufArg, u32) {
+        let (axes, count) = lines.params();
+        let at = self.plan.params.len() as u64;
+        self.plan.params.extend(axes);
+        self.plan
+            .params
+            .resize(self.plan.params.len().next_multiple_of(256), 0);
+        let axes = BufArg::params().range(at, 16 * u64::from(count.max(1)));
+        (axes, count)
+    }
+
+    fn defines(&self, shape: Shape, types: [DType; 2], buffers: &Buffers) -> Vec<Define> {
+        let mut defines = self.types(types);
+        let switch = |name: &str, on: bool| on.then(|| number(name, 1u64));
+        let switches = [
+            switch("ALONG", shape.along),
+            switch("TOTALS", buffers.totals),
+            switch("CARRIES", buffers.carries.is_some()),
+        ];
+        defines.extend([
+            number("WORKGROUP", shape.workgroup),
+            number("ITEMS", shape.items),
+        ]);
+        defines.extend(switches.into_iter().flatten());
+        defines
+    }
+
+    /// What every shader is told of operand, result and op.
+    pub(crate) fn types(&self, [from, to]: [DType; 2]) -> Vec<Define> {
         let glsl = glsl::of(from);
         let register = glsl.map_or(from, |glsl| glsl.register);
         let (lowest, highest) = glsl.and_then(|glsl| glsl.bounds).unwrap_or(("0", "0"));
@@ -236,21 +281,12 @@ impl Steps<'_> {
                 }
             }
         }
-        let switch = |name: &str, on: bool| on.then(|| number(name, 1u64));
-        let switches = [
-            switch("ALONG", shape.along),
-            switch("TOTALS", buffers.totals),
-            switch("CARRIES", buffers.carries.is_some()),
-        ];
         defines.extend([
-            number("WORKGROUP", shape.workgroup),
-            number("ITEMS", shape.items),
             glsl::define("LOWEST", lowest),
             glsl::define("HIGHEST", highest),
             glsl::define("START", self.row.op.start.as_str()),
             glsl::define("COMBINE(a, b)", format!("({})", self.row.op.glsl)),
         ]);
-        defines.extend(switches.into_iter().flatten());
         defines
     }
 }

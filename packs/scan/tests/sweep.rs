@@ -12,7 +12,7 @@ use nx_vulkan_ops::{
 
 #[test]
 fn lines_along_and_across_memory_whole_and_in_parts() {
-    let shapes: [(&[u64], i64); 9] = [
+    let shapes: [(&[u64], i64); 13] = [
         (&[1], 0),
         (&[700, 3], 1),
         (&[3, 700], 0),
@@ -22,6 +22,10 @@ fn lines_along_and_across_memory_whole_and_in_parts() {
         (&[2, 70_001], 1),
         (&[70_001, 3], 0),
         (&[3000, 40], 0),
+        (&[5, 2048], 1),
+        (&[3, 2056], 1),
+        (&[2, 600, 64], 1),
+        (&[700, 100], 0),
     ];
     let mut all = Vec::new();
     for dtype in [DType::U8, DType::BF16, DType::F32, DType::S64] {
