@@ -31,6 +31,20 @@ uvec2 key_of(uvec2 raw) {
     return key;
 }
 
+// The element with that key, but for negative zero and NaN.
+uvec2 raw_of(uvec2 key) {
+#ifdef DESCENDS
+    key = ~key;
+#endif
+#if defined(FLOATS)
+    return key.y >> 31 == 1u ? uvec2(key.x, key.y & 0x7fffffffu) : ~key;
+#elif defined(SIGNED)
+    return uvec2(key.x, key.y ^ 0x80000000u);
+#else
+    return key;
+#endif
+}
+
 uint digit_of(uvec2 key, uint digit) {
     return (digit < 4 ? key.x : key.y) >> (digit % 4 * 8) & 0xffu;
 }
@@ -61,6 +75,20 @@ uint key_of(RAW element) {
     key = ~key & ALL_BITS;
 #endif
     return key;
+}
+
+// The element with that key, but for negative zero and NaN.
+RAW raw_of(uint key) {
+#ifdef DESCENDS
+    key = ~key & ALL_BITS;
+#endif
+#if defined(FLOATS)
+    return RAW((key & SIGN_BIT) != 0u ? key & ~SIGN_BIT : ~key & ALL_BITS);
+#elif defined(SIGNED)
+    return RAW(key ^ SIGN_BIT);
+#else
+    return RAW(key);
+#endif
 }
 
 uint digit_of(uint key, uint digit) {

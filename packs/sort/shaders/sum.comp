@@ -1,5 +1,6 @@
 #version 450
-// Replaces the counts of a digit by how many are in the tiles before, and gives their sum.
+// Replaces the counts of a digit by how many are in the tiles before, and gives their sum. FEW: there are few tiles, so that
+// an invocation takes a digit; else a workgroup does.
 #include "dtype.glsl"
 #include "tensor.glsl"
 
@@ -11,6 +12,23 @@ layout(push_constant) uniform Params {
 layout(set = 0, binding = 0) buffer Counts { uint counts[]; };
 layout(set = 0, binding = 1) writeonly buffer Totals { uint totals[]; };
 
+#ifdef FEW
+
+void main() {
+    uint digit = nxv_workgroup() * WORKGROUP + gl_LocalInvocationIndex;
+    if (digit >= params.digits) return;
+    uint before = 0;
+    for (uint at = digit * params.tiles; at < (digit + 1) * params.tiles; ++at) {
+        uint own = nxv_load(counts, at);
+        nxv_store(counts, at, before);
+        before += own;
+    }
+    nxv_store(totals, digit, before);
+}
+
+#else
+
+const uint ITEMS = 4;
 shared uint exchanged[2][WORKGROUP];
 
 void main() {
@@ -18,11 +36,15 @@ void main() {
     uint digit = nxv_workgroup();
     if (digit >= params.digits) return;
     uint before = 0;
-    for (uint from = 0; from < params.tiles; from += WORKGROUP) {
-        uint at = digit * params.tiles + from + mine;
-        bool is_tile = from + mine < params.tiles;
-        uint own = is_tile ? nxv_load(counts, at) : 0u;
-        uint sum = own;
+    for (uint from = 0; from < params.tiles; from += ITEMS * WORKGROUP) {
+        uint own[ITEMS];
+        uint sum = 0;
+        [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+            uint tile = from + mine * ITEMS + k;
+            own[k] = tile < params.tiles ? nxv_load(counts, digit * params.tiles + tile) : 0u;
+            sum += own[k];
+        }
+        uint at = before - sum;
         uint now = 0;
         exchanged[now][mine] = sum;
         barrier(); // every count is stored before one is read
@@ -32,9 +54,16 @@ void main() {
             exchanged[now][mine] = sum;
             barrier(); // as above; the other half is free again
         }
-        if (is_tile) nxv_store(counts, at, before + sum - own);
+        at += sum;
+        [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+            uint tile = from + mine * ITEMS + k;
+            if (tile < params.tiles) nxv_store(counts, digit * params.tiles + tile, at);
+            at += own[k];
+        }
         before += exchanged[now][WORKGROUP - 1];
         barrier(); // all have read the last sum before it is overwritten
     }
     if (mine == 0) nxv_store(totals, digit, before);
 }
+
+#endif

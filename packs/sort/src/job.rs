@@ -2,7 +2,7 @@
 
 use crate::Gives;
 use nx_vulkan_abi::{
-    BufArg, DType, Define, DeviceInfo, Plan, RVec, Refusal, Request,
+    BufArg, DType, Define, DeviceInfo, Features, Plan, RVec, Refusal, Request,
     dtype::Class,
     glsl::{self, define},
 };
@@ -107,6 +107,19 @@ impl Job {
     }
 }
 
+/// Invocations of a subgroup, at most 32 and all of them there in a workgroup; 0 where the device does not promise that.
+pub(crate) fn subgroup(device: &DeviceInfo<'_>, needed: Features, workgroup: u64) -> u32 {
+    let needed = needed.with(Features::SUBGROUP_SIZE_CONTROL);
+    let lanes = device.subgroup_size.min(32);
+    let sizes = device.min_subgroup_size..=device.max_subgroup_size;
+    let fits = lanes.is_power_of_two() && sizes.contains(&lanes) && u64::from(lanes) <= workgroup;
+    if device.features.has(needed) && fits {
+        lanes
+    } else {
+        0
+    }
+}
+
 /// A plan in the making, whose params are the axes of the lines.
 #[derive(Debug)]
 pub(crate) struct Steps<'a> {
@@ -129,19 +142,23 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// `lanes` are the invocations of a subgroup where the shader works with subgroups, else 0.
     pub(crate) fn dispatch(
         &mut self,
         file: &'static str,
-        defines: Vec<Define>,
+        mut defines: Vec<Define>,
         words: &[u32],
         args: Vec<BufArg>,
         groups: u64,
+        lanes: u32,
     ) -> Result<(), Refusal> {
+        defines.extend((lanes > 0).then(|| number("SUBGROUPS", lanes)));
         let step = Step {
             file,
             defines,
             args,
             push: bytes_of(words),
+            subgroup_size: lanes,
             groups: grid::spread(groups, self.device)?,
             ..Step::default()
         };

@@ -25,6 +25,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("choose.comp", include_str!("../shaders/choose.comp")),
     Source::glsl("count.comp", include_str!("../shaders/count.comp")),
     Source::glsl("sum.comp", include_str!("../shaders/sum.comp")),
+    Source::glsl("rank.comp", include_str!("../shaders/rank.comp")),
     Source::glsl("scatter.comp", include_str!("../shaders/scatter.comp")),
 ];
 

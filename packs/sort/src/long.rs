@@ -1,36 +1,71 @@
 //! Long lines: a stable radix sort, eight bits a pass from the lowest on.
 
-use crate::job::{Job, Steps};
-use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, DeviceKind, Plan, Refusal, Request};
+use crate::job::{Job, Steps, subgroup};
+use nx_vulkan_abi::{
+    Access, BufArg, DType, DeviceInfo, DeviceKind, Features, Plan, Refusal, Request,
+};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
 };
 
-/// Elements of a tile for each invocation; a CPU's compiler takes long over many.
-const ITEMS: u64 = 16;
+/// Bytes of a tile's elements for each invocation; a CPU's compiler takes long over many.
+const ITEM_BYTES: u64 = 64;
+const MOST_ITEMS: u64 = 16;
 const CPU_ITEMS: u64 = 4;
+/// Digits of a line whose tiles are no more than this are summed by an invocation each.
+const FEW_TILES: u64 = 32;
 
-/// Invocations of the shader that orders tiles: as many as shared memory has room for.
-fn workgroup(device: &DeviceInfo<'_>, items: u64) -> u64 {
-    // Entries, the cells of half a digit, the exchange of sums, and two words for each digit.
-    let bytes = |threads: u64| threads * (items + 16 + 2) * 4 + 2 * 256 * 4;
-    let mut threads = u64::from(grid::threads(device, 256));
-    while threads > 1 && bytes(threads) > u64::from(device.shared_bytes) {
-        threads /= 2;
+/// How tiles are sorted.
+struct Tiling {
+    workgroup: u64,
+    tile: u64,
+    /// Invocations of a subgroup; 0 where there is none to rank digits.
+    lanes: u32,
+}
+
+impl Tiling {
+    fn new(job: &Job, device: &DeviceInfo<'_>) -> Tiling {
+        let items = match device.kind {
+            DeviceKind::CPU => CPU_ITEMS,
+            _ => (ITEM_BYTES / job.dtype.size()).min(MOST_ITEMS),
+        };
+        let of = |workgroup: u64| Tiling {
+            workgroup,
+            tile: workgroup * items,
+            lanes: subgroup(device, Features::SUBGROUP_ARITHMETIC, workgroup),
+        };
+        let mut tiling = of(grid::threads(device, 256).into());
+        while tiling.workgroup > 1 && tiling.bytes(job) > u64::from(device.shared_bytes) {
+            tiling = of(tiling.workgroup / 2);
+        }
+        tiling
     }
-    threads
+
+    /// Shared memory that it takes.
+    fn bytes(&self, job: &Job) -> u64 {
+        let digits = 2 * 256 * 4;
+        match u64::from(self.lanes) {
+            // Entries, the cells of half a digit, and the exchange of sums.
+            0 => digits + self.tile * 4 + self.workgroup * (16 + 2) * 4,
+            // Elements with their origins, and how often each subgroup has each digit.
+            lanes => {
+                let origin = if job.indices.is_some() { 4 } else { 0 };
+                let element = job.dtype.size().max(4) + origin;
+                digits + self.tile * element + self.workgroup / lanes * 256 * 4
+            }
+        }
+    }
 }
 
 pub(crate) fn plan(job: &Job, request: &Request<'_>) -> Result<Plan, Refusal> {
     let mut steps = Steps::new(job, request.device);
     let (lines, extent, size) = (job.lines.count, job.lines.extent, job.dtype.size());
-    let items = match request.device.kind {
-        DeviceKind::CPU => CPU_ITEMS,
-        _ => ITEMS,
-    };
-    let workgroup = workgroup(request.device, items);
-    let tile = workgroup * items;
+    let Tiling {
+        workgroup,
+        tile,
+        lanes,
+    } = Tiling::new(job, request.device);
     let tiles = extent.div_ceil(tile);
     let counts = steps.scratch(lines * 256 * tiles * 4)?;
     let totals = steps.scratch(lines * 256 * 4)?;
@@ -69,16 +104,21 @@ pub(crate) fn plan(job: &Job, request: &Request<'_>) -> Result<Plan, Refusal> {
             defines
         };
         let args = vec![BufArg::params(), from, counts];
-        steps.dispatch("count.comp", common(None), &words, args, lines * tiles)?;
+        steps.dispatch("count.comp", common(None), &words, args, lines * tiles, 0)?;
 
-        let summers = u64::from(grid::threads(request.device, 64));
-        let defines = vec![number("WORKGROUP", summers)];
+        let summers = u64::from(grid::threads(request.device, 256));
+        let mut defines = vec![number("WORKGROUP", summers)];
+        let few = tiles <= FEW_TILES;
+        defines.extend(few.then(|| number("FEW", 1u64)));
         let both = BufArg {
             access: Access::READ_WRITE,
             ..counts
         };
         let sums = [(lines * 256) as u32, tiles as u32];
-        steps.dispatch("sum.comp", defines, &sums, vec![both, totals], lines * 256)?;
+        let args = vec![both, totals];
+        let each = if few { summers } else { 1 };
+        let groups = (lines * 256).div_ceil(each);
+        steps.dispatch("sum.comp", defines, &sums, args, groups, 0)?;
 
         let (values, indices, index_type) = match is_last {
             true => (
@@ -104,7 +144,12 @@ pub(crate) fn plan(job: &Job, request: &Request<'_>) -> Result<Plan, Refusal> {
         bind("VALUES", values);
         bind("ORIGINS", before(&origins));
         bind("INDICES", indices);
-        steps.dispatch("scatter.comp", defines, &words, args, lines * tiles)?;
+        let file = if lanes > 0 {
+            "rank.comp"
+        } else {
+            "scatter.comp"
+        };
+        steps.dispatch(file, defines, &words, args, lines * tiles, lanes)?;
     }
     Ok(steps.plan)
 }

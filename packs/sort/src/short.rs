@@ -1,7 +1,7 @@
 //! Lines that fit shared memory, and lines from which so few elements are wanted that what is chosen of them does.
 
-use crate::job::{Job, Steps};
-use nx_vulkan_abi::{BufArg, DeviceInfo, DeviceKind, Plan, Refusal, Request};
+use crate::job::{Job, Steps, subgroup};
+use nx_vulkan_abi::{BufArg, DeviceInfo, DeviceKind, Features, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
@@ -10,6 +10,9 @@ use nx_vulkan_pack_kit::{
 /// Entries of a workgroup whose lines are shorter, and the most of one.
 const ENTRIES: u64 = 1024;
 const MOST_ENTRIES: u64 = 4096;
+/// Entries of an invocation; a CPU's compiler takes long over many.
+const ITEMS: u64 = 8;
+const CPU_ITEMS: u64 = 4;
 /// Elements of which `choose.comp` chooses, and its invocations.
 const TILE: u64 = 4096;
 const CHOOSERS: u64 = 256;
@@ -22,7 +25,8 @@ pub(crate) fn fits(job: &Job, device: &DeviceInfo<'_>) -> bool {
 /// The longest line that shared memory holds, with the key and the index of each entry.
 fn most(job: &Job, device: &DeviceInfo<'_>) -> u64 {
     let entry = job.dtype.size().max(4) + 4;
-    let entries = (u64::from(device.shared_bytes) - 1024) / entry;
+    // Every 33rd cell is left out.
+    let entries = (u64::from(device.shared_bytes) - 1024) * 32 / (33 * entry);
     let most = (entries + 1).next_power_of_two() / 2;
     most.min(match device.kind {
         DeviceKind::CPU => ENTRIES,
@@ -73,6 +77,7 @@ pub(crate) fn chosen(job: &Job, request: &Request<'_>) -> Result<Option<Plan>, R
             &words,
             args,
             job.lines.count * tiles,
+            0,
         )?;
         (extent, from) = (left, Some(read(to)));
     }
@@ -90,7 +95,11 @@ fn sort(
     // At least four entries for each line, so that there are few starts.
     let line = extent.next_power_of_two().max(4);
     let entries = line.max(ENTRIES.min(most(job, steps.device)));
-    let workgroup = u64::from(grid::threads(steps.device, 512)).min(entries / 4);
+    let items = match steps.device.kind {
+        DeviceKind::CPU => CPU_ITEMS,
+        _ => ITEMS,
+    };
+    let workgroup = u64::from(grid::threads(steps.device, 512)).min(entries.div_ceil(items));
     let lines = match entries == line {
         true => 1,
         false => entries / 4,
@@ -127,5 +136,6 @@ fn sort(
         u32::from(beside),
     ];
     let groups = job.lines.count.div_ceil(entries / line);
-    steps.dispatch("short.comp", defines, &words, args, groups)
+    let lanes = subgroup(steps.device, Features::SUBGROUP_SHUFFLE, workgroup);
+    steps.dispatch("short.comp", defines, &words, args, groups, lanes)
 }
