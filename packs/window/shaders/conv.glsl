@@ -4,6 +4,12 @@
 #include "dtype.glsl"
 #include "tensor.glsl"
 
+#if defined(T_IS_C64) || defined(T_IS_C128)
+#define PLUS_PRODUCT(a, b, c) (nxv_complex_product(a, b) + (c))
+#else
+#define PLUS_PRODUCT(a, b, c) fma(a, b, c)
+#endif
+
 struct Spatial {
     uint positions;
     NxvDivisor by_positions;

@@ -6,12 +6,6 @@
 layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
 
-#if defined(T_IS_C64) || defined(T_IS_C128)
-#define PLUS_PRODUCT(a, b, c) (nxv_complex_product(a, b) + (c))
-#else
-#define PLUS_PRODUCT(a, b, c) fma(a, b, c)
-#endif
-
 void main() {
     uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
     if (index >= params.jobs) return;

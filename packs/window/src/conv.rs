@@ -22,6 +22,12 @@ const LEAST_CHUNK: u64 = 128;
 const MOST_SPLITS: u64 = 256;
 /// Invocations that keep a compute unit busy.
 const BUSY: u64 = 1024;
+/// Results that an invocation computes where filters have a single channel; a CPU's compiler takes long over many.
+const RUN: u64 = 8;
+const CPU_RUN: u64 = 2;
+/// Elements of such a filter at most, and of x along a run.
+const MOST_TAPS: u64 = 25;
+const MOST_REACH: u64 = 32;
 /// Compute units of a device that does not say how many it has.
 const SOME_UNITS: u64 = 64;
 /// Products that one invocation may add up: a device takes longer dispatches for hung.
@@ -73,7 +79,51 @@ pub(crate) fn plan(
     }
 }
 
+/// Runs of results along one axis, where filters have a single channel; nothing where they do not, or have too many elements.
+fn plane(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Option<Plan>, Refusal> {
+    let Some(plane) = problem.plane() else {
+        return Ok(None);
+    };
+    let most = if device.kind == DeviceKind::CPU {
+        CPU_RUN
+    } else {
+        RUN
+    };
+    let run = plane.positions[0].next_power_of_two().min(most);
+    let reach = (run - 1) * plane.stride as u64 + (plane.taps[0] - 1) * plane.dilation as u64 + 1;
+    if plane.taps[0] * plane.taps[1] > MOST_TAPS || reach > MOST_REACH {
+        return Ok(None);
+    }
+    let runs = plane.positions[0].div_ceil(run);
+    let cut = Cut {
+        jobs: problem.batches() * problem.groups * problem.filters * runs * plane.positions[1],
+        blocks: [0, runs],
+        ..Cut::default()
+    };
+    let threads = u64::from(grid::threads(device, 256));
+    let mut defines = common(problem, threads, false, 1);
+    for (name, value) in [
+        ("RUN", run),
+        ("STRIDE", plane.stride as u64),
+        ("DILATION", plane.dilation as u64),
+        ("TAPS_0", plane.taps[0]),
+        ("TAPS_1", plane.taps[1]),
+        ("GROUPS_INNER", problem.groups_inner().into()),
+    ] {
+        defines.push(number(name, value));
+    }
+    let mut plan = Plan::default();
+    let words = problem.words(cut);
+    let groups = cut.jobs.div_ceil(threads);
+    let to = BufArg::output(0);
+    add(&mut plan, "plane.comp", defines, words, to, groups, device)?;
+    Ok(Some(plan))
+}
+
 fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+    if let Some(plan) = plane(problem, device)? {
+        return Ok(plan);
+    }
     let threads = u64::from(grid::threads(device, 256));
     // Parts of the depth are places of the kernel with all their channels.
     let places = problem.depth / problem.channels;

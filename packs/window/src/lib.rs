@@ -24,6 +24,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("scatter.comp", include_str!("../shaders/scatter.comp")),
     Source::glsl("conv.glsl", include_str!("../shaders/conv.glsl")),
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
+    Source::glsl("plane.comp", include_str!("../shaders/plane.comp")),
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
 ];

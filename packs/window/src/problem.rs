@@ -21,6 +21,15 @@ struct Spatial {
     steps: [i64; 3],
 }
 
+/// Two spatial axes, of which shaders are told the steps along the first one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plane {
+    pub(crate) positions: [u64; 2],
+    pub(crate) taps: [u64; 2],
+    pub(crate) stride: i64,
+    pub(crate) dilation: i64,
+}
+
 /// A convolution.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -181,6 +190,30 @@ impl Problem {
     /// Whether x has nothing between its elements.
     pub(crate) fn is_whole(&self) -> bool {
         self.spatial.iter().all(|axis| axis.holes == 1)
+    }
+
+    /// The first and the last of two spatial axes along which x has a single channel for each filter and no holes.
+    pub(crate) fn plane(&self) -> Option<Plane> {
+        let [first, last] = self.spatial.as_slice() else {
+            return None;
+        };
+        (self.channels == 1 && self.is_whole()).then_some(Plane {
+            positions: [first.positions, last.positions],
+            taps: [first.taps, last.taps],
+            stride: first.stride,
+            dilation: first.dilation,
+        })
+    }
+
+    /// Parts of the batch that a group's positions are in.
+    pub(crate) fn batches(&self) -> u64 {
+        let positions: u64 = self.spatial.iter().map(|axis| axis.positions).product();
+        self.columns / positions.max(1)
+    }
+
+    /// Whether neighbours in x are those along groups.
+    pub(crate) fn groups_inner(&self) -> bool {
+        self.x[1].unsigned_abs() == 1 && self.groups > 1
     }
 
     pub(crate) fn dims(&self) -> u64 {
