@@ -1,6 +1,6 @@
 #version 450
-// One update each thread: the number of the place that it goes to. CLAIMED keeps the last update of each place, else they are
-// listed to be sorted.
+// One update each thread: the number of the place that it goes to. CLAIMED keeps the last update of each place, LINKED makes a
+// list of those of each place; else they are listed to be sorted.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "indices.glsl"
@@ -8,6 +8,10 @@
 layout(local_size_x = WORKGROUP) in;
 #ifdef CLAIMED
 layout(set = 0, binding = 0) buffer Claims { uint claims[]; };
+#elif defined(LINKED)
+#include "lists.glsl"
+layout(set = 0, binding = 0) buffer Heads { uint heads[]; };
+layout(set = 0, binding = LINKED) writeonly buffer Next { uint next[]; };
 #else
 layout(set = 0, binding = 0) writeonly buffer Updates { uvec2 updates[]; };
 #endif
@@ -30,6 +34,11 @@ void main() {
     }
 #ifdef CLAIMED
     atomicMax(claims[number], row + 1u);
+#elif defined(LINKED)
+    uint after = atomicExchange(heads[number], row + 1u) & ~SHARED_PLACE;
+    nxv_store(next, row, after);
+    // Whoever comes last sets it for good.
+    if (after != 0u) atomicOr(heads[number], SHARED_PLACE);
 #else
     nxv_store(updates, row, uvec2(number, row));
 #endif

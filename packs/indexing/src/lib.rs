@@ -7,6 +7,7 @@
 mod emit;
 mod gather;
 mod join;
+mod lists;
 mod pad;
 mod scatter;
 mod slice;
@@ -26,6 +27,10 @@ const SOURCES: &[Source] = &[
     Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
     Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
+    Source::glsl("lists.glsl", include_str!("../shaders/lists.glsl")),
+    Source::glsl("lists.comp", include_str!("../shaders/lists.comp")),
+    Source::glsl("long.comp", include_str!("../shaders/long.comp")),
+    Source::glsl("heap.comp", include_str!("../shaders/heap.comp")),
     Source::glsl("sort.glsl", include_str!("../shaders/sort.glsl")),
     Source::glsl("digits.comp", include_str!("../shaders/digits.comp")),
     Source::glsl("scan.comp", include_str!("../shaders/scan.comp")),

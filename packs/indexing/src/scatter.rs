@@ -2,7 +2,7 @@
 
 use crate::{
     emit::{Words, ascends, in_form},
-    sort,
+    lists, sort,
     walk::{Component, Indices, LIMIT, Shift, Side, Walk, component_defines},
 };
 use nx_vulkan_abi::{
@@ -27,7 +27,7 @@ pub(crate) struct Scatter<'a> {
     pub(crate) indices: Side,
     pub(crate) components: Vec<Component>,
     /// Places that an update may go to.
-    places: u64,
+    pub(crate) places: u64,
 }
 
 impl<'a> Scatter<'a> {
@@ -119,32 +119,59 @@ impl<'a> Scatter<'a> {
         Ok(Some(scatter))
     }
 
-    /// Numbers the updates in `to`: the last one of each place, or all with their places.
-    fn rows(&self, to: BufArg, defines: Vec<Define>, plan: &mut Plan) -> Result<(), Refusal> {
+    /// Numbers the updates in `to`: the last one of each place, or all with their places, or lists of them, which are
+    /// linked in another buffer.
+    pub(crate) fn rows(
+        &self,
+        to: BufArg,
+        others: &[BufArg],
+        defines: Vec<Define>,
+        plan: &mut Plan,
+    ) -> Result<(), Refusal> {
         let device = self.request.device;
         let workgroup = grid::threads(device, WORKGROUP);
         let mut step = Step {
             file: "rows.comp",
             defines: component_defines(&self.components, 1),
-            args: vec![to, self.indices.arg],
+            args: [&[to, self.indices.arg], others].concat(),
             groups: grid::spread(self.rows.div_ceil(u64::from(workgroup)), device)?,
             ..Step::default()
         };
         step.defines.push(number("WORKGROUP", workgroup));
         step.defines.extend(defines);
         let mut words = Words::default();
-        for word in [
-            self.rows as i64,
-            self.indices.at,
-            self.components.len() as i64,
-        ] {
-            words.push(word);
-        }
+        words.push(self.rows as i64);
+        self.index_words(&mut words);
+        words.add_to(step, plan, device);
+        Ok(())
+    }
+
+    /// Where indices are, how far apart those of updates are, and what each does.
+    pub(crate) fn index_words(&self, words: &mut Words) {
+        words.push(self.indices.at);
+        words.push(self.components.len() as i64);
         self.components
             .iter()
             .for_each(|component| words.component(component));
+    }
+
+    /// A new scratch buffer of `words` words, the first `zeros` of which are 0, and up to three more.
+    pub(crate) fn zeros(&self, words: u64, zeros: u64, plan: &mut Plan) -> Result<BufArg, Refusal> {
+        let device = self.request.device;
+        let to = scratch(plan, words.next_multiple_of(4) * 4);
+        let workgroup = grid::threads(device, WORKGROUP);
+        let count = zeros.div_ceil(4);
+        let mut words = Words::default();
+        words.push(count as i64);
+        let step = Step {
+            file: "zeros.comp",
+            defines: vec![number("WORKGROUP", workgroup)],
+            args: vec![to],
+            groups: grid::spread(count.div_ceil(u64::from(workgroup)), device)?,
+            ..Step::default()
+        };
         words.add_to(step, plan, device);
-        Ok(())
+        Ok(to)
     }
 }
 
@@ -154,28 +181,17 @@ pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(plan);
     };
     let (updates, result, device) = (&request.inputs[2], &request.outputs[0], request.device);
-    let claims = scratch(&mut plan, scatter.places * 4);
     if scatter.places * 4 > device.max_buffer_range {
         return Err(Refusal::decline(
             "there are more places than one buffer argument holds",
         ));
     }
-    let workgroup = grid::threads(device, WORKGROUP);
-    let mut words = Words::default();
-    words.push(scatter.places as i64);
-    let zeros = Step {
-        file: "zeros.comp",
-        defines: vec![number("WORKGROUP", workgroup)],
-        args: vec![claims],
-        groups: grid::spread(scatter.places.div_ceil(u64::from(workgroup)), device)?,
-        ..Step::default()
-    };
-    words.add_to(zeros, &mut plan, device);
+    let claims = scatter.zeros(scatter.places, scatter.places, &mut plan)?;
     let both = BufArg {
         access: Access::READ_WRITE,
         ..claims
     };
-    scatter.rows(both, vec![define("CLAIMED", "1")], &mut plan)?;
+    scatter.rows(both, &[], vec![define("CLAIMED", "1")], &mut plan)?;
     let read = BufArg {
         access: Access::READ,
         ..claims
@@ -209,6 +225,9 @@ pub(crate) fn add(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(plan);
     };
     nx_vulkan_pack_kit::operand::supports("indexed_add", request.outputs[0].dtype, request.device)?;
+    if lists::suit(&scatter) {
+        return lists::add(&scatter);
+    }
     let bytes = scatter.rows * 8;
     if bytes > request.device.max_buffer_range {
         return Err(Refusal::decline(
@@ -216,7 +235,7 @@ pub(crate) fn add(request: &Request<'_>) -> Result<Plan, Refusal> {
         ));
     }
     let rows = scratch(&mut plan, bytes);
-    scatter.rows(rows, Vec::new(), &mut plan)?;
+    scatter.rows(rows, &[], Vec::new(), &mut plan)?;
     let sorted = sort::by_number(
         rows,
         scatter.rows,

@@ -122,22 +122,41 @@ fn a_slice_is_put_over_a_copy() {
     );
 }
 
+fn add(shape: &[u64], rows: u64) -> Ask {
+    let updates = [&[rows], &shape[1..]].concat();
+    let tensor = Tensor::new(F32, shape);
+    let operands = [
+        tensor.clone(),
+        Tensor::new(S32, &[rows, 1]),
+        Tensor::new(F32, &updates),
+    ];
+    PACK.ask("indexed_add", &operands, &[tensor])
+        .ints("axes", &[0])
+}
+
 #[test]
 fn updates_are_sorted_by_as_many_digits_as_places_have() {
     let steps = |places: u64, rows: u64| {
-        let (tensor, updates) = (Tensor::new(F32, &[places]), Tensor::new(F32, &[rows]));
-        let operands = [tensor.clone(), Tensor::new(S32, &[rows, 1]), updates];
-        let ask = PACK
-            .ask("indexed_add", &operands, &[tensor])
-            .ints("axes", &[0]);
-        let plan = ask.plan().unwrap();
+        let plan = add(&[places], rows).plan().unwrap();
         let count = |file: &str| files(&plan).iter().filter(|own| **own == file).count();
         [count("order.comp"), count("sum.comp")]
     };
     assert_eq!(steps(1, 9), [0, 1]);
-    assert_eq!(steps(256, 9), [1, 1]);
-    assert_eq!(steps(257, 65), [2, 2]);
-    assert_eq!(steps(1 << 20, 100_000), [3, 2]);
+    assert_eq!(steps(256, 600), [1, 2]);
+    assert_eq!(steps(257, 600), [2, 2]);
+    assert_eq!(steps(1 << 20, 3 << 20), [3, 2]);
+}
+
+#[test]
+fn few_updates_of_narrow_places_are_listed() {
+    let is_listed = |shape: &[u64], rows: u64| {
+        let plan = add(shape, rows).plan().unwrap();
+        files(&plan).contains(&"lists.comp")
+    };
+    assert!(is_listed(&[1 << 22], 1 << 20));
+    assert!(is_listed(&[300, 4], 600));
+    assert!(!is_listed(&[300, 4], 601));
+    assert!(!is_listed(&[300, 5], 600));
 }
 
 #[test]
