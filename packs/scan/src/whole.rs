@@ -23,8 +23,8 @@ const CPU_ITEMS: u64 = 4;
 const MOST_VECTORS: u64 = 16;
 /// Lines shorter than this share workgroups.
 const SHORT: u64 = 256;
-/// Bytes of lines beside each other that a workgroup scans.
-const BESIDE: u64 = 128;
+/// Bytes of lines beside each other that a workgroup scans: the more the better, while they fill the device.
+const BESIDE: [u64; 2] = [256, 128];
 /// Stretches of columns that `columns.comp` sums at once.
 const GROUP: u64 = 8;
 
@@ -98,12 +98,15 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
     let places = [lines.first, task.result_at, step, result_step];
     let width = width(task, beside, &places, outer);
     let workgroup = u64::from(grid::threads(device, 512));
-    let tile = (BESIDE / size).max(width);
-    let tiles = lines.count / beside * beside.div_ceil(tile);
-    let side = tile / width;
-    if beside * 2 <= tile || tiles * 2 < units(device) || workgroup < side * GROUP {
+    let tiles = |tile: u64| lines.count / beside * beside.div_ceil(tile);
+    let fills = |tile: &u64| {
+        let needed = if *tile * size == BESIDE[0] { 9 } else { 5 };
+        let is_full = tiles(*tile) * 10 >= units(device) * needed && beside * 2 > *tile;
+        is_full && workgroup >= *tile / width * GROUP
+    };
+    let Some(tile) = BESIDE.map(|bytes| bytes / size).into_iter().find(fills) else {
         return Ok(false);
-    }
+    };
     let mut defines = defines(steps, task, width);
     defines.extend([
         number("WORKGROUP", workgroup),
@@ -119,7 +122,7 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
         step as u32,
         task.result_at as u32,
         result_step as u32,
-        tiles as u32,
+        tiles(tile) as u32,
         axes_count,
         lines.extent as u32,
         beside as u32,
@@ -130,7 +133,7 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
         defines,
         args: vec![axes, BufArg::input(0), BufArg::output(0)],
         push: bytes_of(&words),
-        groups: grid::spread(tiles, device)?,
+        groups: grid::spread(tiles(tile), device)?,
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
