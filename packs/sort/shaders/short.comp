@@ -11,7 +11,7 @@
 #include "keys.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-const uint ITEMS = ENTRIES / WORKGROUP;
+#define ITEMS (ENTRIES / WORKGROUP)
 
 layout(push_constant) uniform Params {
     uint operand_at;
@@ -42,18 +42,21 @@ layout(set = 0, binding = CHOSEN) readonly buffer Chosen { uint chosen[]; };
 shared KEY keys[ENTRIES + ENTRIES / 32];
 shared uint origins[ENTRIES + ENTRIES / 32];
 shared uvec2 starts[LINES];
-shared uint is_ambiguous;
+
+// Where no indices are wanted, keys are sorted alone. If an element is not the one that its key gives (negative zero and
+// NaN), the workgroup sorts with indices after all, in shared memory.
+#ifdef INDICES
+#define WITH_ORIGINS(x) x
+#else
+#define WITH_ORIGINS(x)
+#endif
+#if defined(FLOATS) && !defined(INDICES)
+#define MAY_DIFFER
+shared uint differs;
+#endif
 
 KEY own[ITEMS];
-uint from[ITEMS];
-// Whether indices are sorted along: without them equal keys have to be equal elements.
-#if defined(INDICES)
-const bool is_tracked = true;
-#elif defined(FLOATS)
-bool is_tracked;
-#else
-const bool is_tracked = false;
-#endif
+WITH_ORIGINS(uint from[ITEMS];)
 
 #ifdef SUBGROUPS
 uint invocation() { return gl_SubgroupID * SUBGROUPS + gl_SubgroupInvocationID; }
@@ -74,34 +77,30 @@ uvec2 place(uint entry) {
 }
 
 bool comes_first(KEY a, uint from_a, KEY b, uint from_b) {
-    return precedes(a, b) || (is_tracked && a == b && from_a < from_b);
+    return precedes(a, b) || (a == b && from_a < from_b);
 }
 
-// Puts two of the own entries in order.
-void order(uint low, uint high, bool up) {
-    if (comes_first(own[high], from[high], own[low], from[low]) != up) return;
-    KEY key = own[low];
-    own[low] = own[high];
-    own[high] = key;
-    uint origin = from[low];
-    from[low] = from[high];
-    from[high] = origin;
-}
+#ifdef INDICES
+#define COMES_FIRST(a, from_a, b, from_b) comes_first(a, from_a, b, from_b)
+#else
+#define COMES_FIRST(a, from_a, b, from_b) precedes(a, b)
+#endif
 
 // Takes what another invocation has at `item` where that belongs here.
 void take(uint item, KEY key, uint origin, bool wants_first) {
-    if (comes_first(key, origin, own[item], from[item]) != wants_first) return;
-    own[item] = key;
-    from[item] = origin;
+    bool takes = COMES_FIRST(key, origin, own[item], from[item]) == wants_first;
+    own[item] = takes ? key : own[item];
+    WITH_ORIGINS(from[item] = takes ? origin : from[item];)
 }
 
 // Exchanges all entries with the invocation whose number differs in the bit `apart`. `up` says whether they ascend.
 void exchange(uint mine, uint apart, bool up) {
     bool wants_first = ((mine & apart) == 0u) == up;
+    uint origin = 0;
 #if SUBGROUPS > 1
     if (apart < SUBGROUPS) {
         [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-            uint origin = is_tracked ? subgroupShuffleXor(from[i], apart) : 0u;
+            WITH_ORIGINS(origin = subgroupShuffleXor(from[i], apart);)
             take(i, subgroupShuffleXor(own[i], apart), origin, wants_first);
         }
         return;
@@ -109,32 +108,82 @@ void exchange(uint mine, uint apart, bool up) {
 #endif
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
         keys[CELL(mine * ITEMS + i)] = own[i];
-        if (is_tracked) origins[CELL(mine * ITEMS + i)] = from[i];
+        WITH_ORIGINS(origins[CELL(mine * ITEMS + i)] = from[i];)
     }
     barrier(); // every entry is there before it is read
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
         uint at = CELL((mine ^ apart) * ITEMS + i);
-        take(i, keys[at], is_tracked ? origins[at] : 0u, wants_first);
+        WITH_ORIGINS(origin = origins[at];)
+        take(i, keys[at], origin, wants_first);
     }
     barrier(); // every entry is read before the next round stores others
 }
 
+// Puts the pairs of own entries that are `apart` in order; a macro, so that each is a register.
+#define ORDER(apart) \
+    if ((apart) < run) { \
+        [[unroll]] for (uint i = 0; i < ITEMS / 2; ++i) { \
+            uint low = i / (apart) * 2 * (apart) + i % (apart); \
+            uint high = low + (apart); \
+            bool up = run == longest || ((mine * ITEMS + low) & run) == 0u; \
+            bool swaps = COMES_FIRST(own[high], from[high], own[low], from[low]) == up; \
+            KEY key = own[low]; \
+            own[low] = swaps ? own[high] : key; \
+            own[high] = swaps ? key : own[high]; \
+            WITH_ORIGINS(uint origin = from[low];) \
+            WITH_ORIGINS(from[low] = swaps ? from[high] : origin;) \
+            WITH_ORIGINS(from[high] = swaps ? origin : from[high];) \
+        } \
+    }
+
 void sort(uint mine) {
     uint longest = 1u << params.line_bits;
-    for (uint run = 2; run <= longest; run <<= 1) {
-        for (uint apart = run / (2 * ITEMS); apart > 0; apart >>= 1) {
+    [[dont_unroll]] for (uint run = 2; run <= longest; run <<= 1) {
+        [[dont_unroll]] for (uint apart = run / (2 * ITEMS); apart > 0; apart >>= 1) {
             exchange(mine, apart, run == longest || (mine * ITEMS & run) == 0u);
         }
-        [[unroll]] for (uint apart = ITEMS / 2; apart > 0; apart >>= 1) {
-            if (apart < run) {
-                [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-                    bool up = run == longest || ((mine * ITEMS + i) & run) == 0u;
-                    if ((i & apart) == 0u) order(i, i | apart, up);
+#if ITEMS > 16
+        ORDER(16)
+#endif
+#if ITEMS > 8
+        ORDER(8)
+#endif
+#if ITEMS > 4
+        ORDER(4)
+#endif
+#if ITEMS > 2
+        ORDER(2)
+#endif
+#if ITEMS > 1
+        ORDER(1)
+#endif
+    }
+}
+
+#ifdef MAY_DIFFER
+void sort_with_origins(uint mine) {
+    uint longest = 1u << params.line_bits;
+    [[dont_unroll]] for (uint run = 2; run <= longest; run <<= 1) {
+        [[dont_unroll]] for (uint apart = run >> 1; apart > 0; apart >>= 1) {
+            for (uint i = mine; i < ENTRIES / 2; i += WORKGROUP) {
+                uint low = ((i & ~(apart - 1)) << 1) | (i & (apart - 1));
+                bool up = run == longest || (low & run) == 0u;
+                uint a = CELL(low);
+                uint b = CELL(low + apart);
+                KEY key = keys[a];
+                uint origin = origins[a];
+                if (comes_first(keys[b], origins[b], key, origin) == up) {
+                    keys[a] = keys[b];
+                    origins[a] = origins[b];
+                    keys[b] = key;
+                    origins[b] = origin;
                 }
             }
+            barrier(); // a round is over before the next one reads what it exchanged
         }
     }
 }
+#endif
 
 void main() {
     uint mine = invocation();
@@ -144,7 +193,9 @@ void main() {
     for (uint i = mine; i < line_count; i += WORKGROUP) {
         starts[i] = line_start(first_line + i, params.axes_count);
     }
-    if (mine == 0u) is_ambiguous = 0u;
+#ifdef MAY_DIFFER
+    if (mine == 0u) differs = 0u;
+#endif
     barrier(); // every start is known before an element is read
 
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
@@ -160,28 +211,32 @@ void main() {
 #endif
             RAW raw = element(at.x, origin);
             key = key_of(raw);
-#ifdef FLOATS
-            if (raw_of(key) != raw) is_ambiguous = 1u;
+#ifdef MAY_DIFFER
+            if (raw_of(key) != raw) differs = 1u;
 #endif
         }
         keys[CELL(entry)] = key;
         origins[CELL(entry)] = origin;
     }
     barrier(); // every entry is there before it is taken
-#if !defined(INDICES) && defined(FLOATS)
-    is_tracked = is_ambiguous == 1u;
+#ifdef MAY_DIFFER
+    bool is_tracked = differs == 1u;
+    if (is_tracked) sort_with_origins(mine);
+    else
 #endif
-    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-        own[i] = keys[CELL(mine * ITEMS + i)];
-        from[i] = origins[CELL(mine * ITEMS + i)];
+    {
+        [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+            own[i] = keys[CELL(mine * ITEMS + i)];
+            WITH_ORIGINS(from[i] = origins[CELL(mine * ITEMS + i)];)
+        }
+        barrier(); // all are taken before others are stored
+        sort(mine);
+        [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+            keys[CELL(mine * ITEMS + i)] = own[i];
+            WITH_ORIGINS(origins[CELL(mine * ITEMS + i)] = from[i];)
+        }
+        barrier(); // every entry is in its place before it is given
     }
-    barrier(); // all are taken before others are stored
-    sort(mine);
-    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-        keys[CELL(mine * ITEMS + i)] = own[i];
-        origins[CELL(mine * ITEMS + i)] = from[i];
-    }
-    barrier(); // every entry is in its place before it is given
 
     for (uint i = mine; i < ENTRIES; i += WORKGROUP) {
         uvec2 at = place(i);
@@ -189,7 +244,13 @@ void main() {
         uint entry = CELL((at.x << params.line_bits) + at.y);
         uint to = starts[at.x].y + at.y * params.result_step;
 #ifdef VALUES
+#if defined(INDICES)
+        nxv_store(values, to, element(at.x, origins[entry]));
+#elif defined(MAY_DIFFER)
         nxv_store(values, to, is_tracked ? element(at.x, origins[entry]) : raw_of(keys[entry]));
+#else
+        nxv_store(values, to, raw_of(keys[entry]));
+#endif
 #endif
 #ifdef INDICES
         nxv_store(indices, to, I_STORE(I_CAST(origins[entry])));
