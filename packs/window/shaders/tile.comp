@@ -132,9 +132,9 @@ void main() {
     for (; start < depth_end; start += BLOCK_K) {
         bool more = start + BLOCK_K < depth_end;
         if (more) fetch(turn ^ 1, start + BLOCK_K);
+        look_up(turn, start + 2 * BLOCK_K);
         multiply(turn, lane);
         if (more) publish(turn ^ 1);
-        look_up(turn, start + 2 * BLOCK_K);
         barrier(); // the other half is complete, and nobody still reads this one
         turn ^= 1;
     }

@@ -39,6 +39,13 @@ struct Tile {
     packs: [u64; 2],
 }
 
+impl Tile {
+    fn blocks(&self, problem: &Problem) -> [u64; 2] {
+        let [m, n] = self.block;
+        [problem.filters.div_ceil(m), problem.columns.div_ceil(n)]
+    }
+}
+
 const fn tile(block: [u64; 2], packs: [u64; 2]) -> Tile {
     Tile { block, packs }
 }
@@ -171,12 +178,20 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let width = 16 / register.size().max(4);
     let tiles = if width == 4 { OF_FOUR } else { OF_TWO };
     let fits = |tile: &&Tile| problem.filters * 4 > tile.block[0] * 3;
-    let fitting = tiles.iter().find(fits).unwrap_or(&tiles[tiles.len() - 1]);
-    let narrow = &NARROW[usize::from(width != 4)];
-    let tile = if problem.columns <= 48 && problem.filters > 32 {
+    let fitting = tiles.iter().position(|tile| fits(&tile));
+    let narrow = &NARROW[usize::from(width != 4)..][..1];
+    let tiles = if problem.columns <= 48 && problem.filters > 32 {
         narrow
     } else {
-        fitting
+        &tiles[fitting.unwrap_or(tiles.len() - 1)..]
+    };
+    let cuts = tiles.iter().flat_map(|tile| {
+        let most = room(problem, device).min(problem.depth / LEAST_CHUNK);
+        (1..=most.max(1)).map(move |splits| (tile, splits))
+    });
+    let least = cuts.min_by_key(|(tile, splits)| cost(problem, tile, *splits, device));
+    let Some((tile, splits)) = least else {
+        return Err(Refusal::Internal("no tile fits".to_owned()));
     };
     let [m, n] = tile.block;
     let threads = m / (tile.packs[0] * width) * (n / (tile.packs[1] * width));
@@ -187,11 +202,10 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
             "the device's workgroups are too small for tiles",
         ));
     }
-    let blocks = [problem.filters.div_ceil(m), problem.columns.div_ceil(n)];
-    let whole = blocks[0] * blocks[1] * problem.groups;
-    let (splits, chunk) = split(problem, whole, device);
+    let (splits, chunk) = chunks(problem, splits);
+    let blocks = tile.blocks(problem);
     let cut = Cut {
-        jobs: whole * splits,
+        jobs: blocks[0] * blocks[1] * problem.groups * splits,
         blocks,
         chunk,
     };
@@ -278,17 +292,24 @@ fn room(problem: &Problem, device: &DeviceInfo<'_>) -> u64 {
     (device.max_buffer_range.min(1 << 30) / bytes.max(1)).clamp(1, MOST_SPLITS)
 }
 
-/// How many parts the depth is cut into, and elements of one part: so many that they fill the device.
-fn split(problem: &Problem, blocks: u64, device: &DeviceInfo<'_>) -> (u64, u64) {
-    let units = units(device);
-    let wanted = (2 * units).div_ceil(blocks).min(room(problem, device));
-    let splits = if blocks >= units {
-        1
-    } else {
-        wanted.min(problem.depth / LEAST_CHUNK).max(1)
-    };
+/// Parts of the depth that so many splits come to, and elements of one.
+fn chunks(problem: &Problem, splits: u64) -> (u64, u64) {
     let chunk = problem.depth.div_ceil(splits).next_multiple_of(BLOCK_K);
     (problem.depth.div_ceil(chunk), chunk)
+}
+
+/// About how long it takes, in products of one compute unit. Constants are fits to an H200 (132 units, 3x3 kernels of 128
+/// to 512 channels), where workgroups on one unit take turns.
+fn cost(problem: &Problem, tile: &Tile, splits: u64, device: &DeviceInfo<'_>) -> u64 {
+    let (splits, chunk) = chunks(problem, splits);
+    let ([m, n], blocks) = (tile.block, tile.blocks(problem));
+    let jobs = blocks[0] * blocks[1] * problem.groups * splits;
+    let turns = jobs.div_ceil(units(device));
+    let sums = match splits {
+        1 => 0,
+        splits => problem.results * (2 * splits + 1) / 10 + 300_000,
+    };
+    turns * (m * n + 9 * (m + n)) * (chunk + 64) + sums
 }
 
 fn common(problem: &Problem, threads: u64, channels_last: bool, splits: u64) -> Vec<Define> {
