@@ -23,8 +23,8 @@ const CPU_ITEMS: u64 = 4;
 const MOST_VECTORS: u64 = 16;
 /// Lines shorter than this share workgroups.
 const SHORT: u64 = 256;
-/// Bytes of lines beside each other that a workgroup scans: the more the better, while they fill the device.
-const BESIDE: [u64; 2] = [256, 128];
+/// Bytes of lines beside each other that a workgroup scans, and what they cost: short rows use memory badly.
+const BESIDE: [(u64, u64); 3] = [(256, 256), (128, 128), (64, 96)];
 /// Stretches of columns that `columns.comp` sums at once.
 const GROUP: u64 = 8;
 
@@ -99,14 +99,18 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
     let width = width(task, beside, &places, outer);
     let workgroup = u64::from(grid::threads(device, 512));
     let tiles = |tile: u64| lines.count / beside * beside.div_ceil(tile);
-    let fills = |tile: &u64| {
-        let needed = if *tile * size == BESIDE[0] { 9 } else { 5 };
-        let is_full = tiles(*tile) * 10 >= units(device) * needed && beside * 2 > *tile;
-        is_full && workgroup >= *tile / width * GROUP
+    let units = units(device);
+    let fits = |(bytes, _): &(u64, u64)| {
+        let tile = bytes / size;
+        let is_full = tiles(tile) * 2 >= units && beside * 2 > tile;
+        is_full && workgroup >= tile / width * GROUP
     };
-    let Some(tile) = BESIDE.map(|bytes| bytes / size).into_iter().find(fills) else {
+    // Elements that the busiest compute unit gets, by what a row of them costs.
+    let cost = |(bytes, cost): &(u64, u64)| tiles(bytes / size).div_ceil(units) * cost;
+    let Some((bytes, _)) = BESIDE.into_iter().filter(fits).min_by_key(cost) else {
         return Ok(false);
     };
+    let tile = bytes / size;
     let mut defines = defines(steps, task, width);
     defines.extend([
         number("WORKGROUP", workgroup),
