@@ -25,6 +25,14 @@ R_VALUE update(uint row, uint within) {
     return R_LOAD(nxv_load(updates, params.updates_at + row * params.part + within));
 }
 
+// Makes the list of a place a long one.
+void lengthen(uint place) {
+    uint id = atomicAdd(longs[0], 1u);
+    nxv_store(longs, LONG_PLACE_AT(id), place);
+    nxv_store(longs, LONG_LENGTH_AT(id), 0u);
+    nxv_store(heads, place, LONG_PLACE | id);
+}
+
 // The sum of a list in the order of the updates; false where it is too long.
 bool sums(uint head, uint within, out R_VALUE sum) {
     uint rows[LIST];
@@ -40,24 +48,6 @@ bool sums(uint head, uint within, out R_VALUE sum) {
     return true;
 }
 
-void put(uint i, uint place, uint head) {
-    uint within = i - place * params.part;
-    if ((head & LONG_PLACE) != 0u) return;
-    R_VALUE sum;
-    if ((head & SHARED_PLACE) == 0u) {
-        sum = update(head - 1u, within);
-    } else if (!sums(head & ~SHARED_PLACE, within, sum)) {
-        if (within == 0u) {
-            uint id = atomicAdd(longs[0], 1u);
-            nxv_store(longs, LONG_PLACE_AT(id), place);
-            nxv_store(longs, LONG_LENGTH_AT(id), 0u);
-            nxv_store(heads, place, LONG_PLACE | id);
-        }
-        return;
-    }
-    nxv_store(result, i, R_STORE(R_LOAD(nxv_load(tensor, params.tensor_at + i)) + sum));
-}
-
 void main() {
     uint first = nxv_workgroup() * WORKGROUP * ELEMENTS + gl_LocalInvocationID.x;
     uint places[ELEMENTS];
@@ -69,12 +59,37 @@ void main() {
         found[e] = nxv_load(heads, places[e]);
         before[e] = nxv_load(tensor, params.tensor_at + i);
     }
+    // What one or two updates amount to takes no order.
+    R_VALUE added[ELEMENTS];
+    uint after[ELEMENTS];
     [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
         uint i = first + e * WORKGROUP;
-        if (i < params.count && found[e] == 0u) nxv_store(result, i, before[e]);
+        added[e] = R_VALUE(0);
+        after[e] = 0u;
+        if (i >= params.count || (found[e] & LONG_PLACE) != 0u) continue;
+        uint row = (found[e] & ~SHARED_PLACE) - 1u;
+        if (found[e] != 0u) added[e] = update(row, i - places[e] * params.part);
+        if ((found[e] & SHARED_PLACE) != 0u) after[e] = nxv_load(next, row);
+    }
+    uint third[ELEMENTS];
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
+        third[e] = 0u;
+        if (after[e] == 0u) continue;
+        added[e] += update(after[e] - 1u, first + e * WORKGROUP - places[e] * params.part);
+        third[e] = nxv_load(next, after[e] - 1u);
     }
     [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
         uint i = first + e * WORKGROUP;
-        if (i < params.count && found[e] != 0u) put(i, places[e], found[e]);
+        if (i >= params.count || (found[e] & LONG_PLACE) != 0u) continue;
+        if (found[e] == 0u) {
+            nxv_store(result, i, before[e]);
+            continue;
+        }
+        uint within = i - places[e] * params.part;
+        if (third[e] != 0u && !sums(found[e] & ~SHARED_PLACE, within, added[e])) {
+            if (within == 0u) lengthen(places[e]);
+            continue;
+        }
+        nxv_store(result, i, R_STORE(R_LOAD(before[e]) + added[e]));
     }
 }

@@ -19,10 +19,12 @@ const ELEMENTS: u64 = 4;
 /// Updates of a list that a thread sorts, and of one that a workgroup does.
 const LIST: u64 = 32;
 const SORTED: u64 = 2048;
-/// Elements of a place, each of which goes through its list.
-const MOST_PART: u64 = 4;
+/// Elements of a place, each of which goes through its list: as many as a workgroup has invocations.
+const MOST_PART: u64 = WORKGROUP as u64;
+/// Updates that places have on the average.
+const AVERAGE: u64 = 1024;
 /// Workgroups that look for long lists.
-const GROUPS: u64 = 512;
+const GROUPS: u64 = 256;
 /// Words of a long list, beside the one that counts them.
 const LONG_WORDS: u64 = 3;
 
@@ -30,11 +32,12 @@ const LONG_WORDS: u64 = 3;
 pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
     let request = scatter.request;
     let part: u64 = scatter.part.iter().product();
+    let most = MOST_PART.min(grid::threads(request.device, WORKGROUP).into());
     let axes = request.ints("axes");
     let is_first = axes.iter().zip(0..).all(|(axis, place)| *axis == place);
     let in_order = request.inputs[0].is_contiguous() && request.inputs[2].is_contiguous();
     let fits = scatter.places * 4 <= request.device.max_buffer_range && scatter.rows < LIMIT / 2;
-    is_first && in_order && part <= MOST_PART && scatter.rows <= 2 * scatter.places && fits
+    is_first && in_order && part <= most && scatter.rows <= AVERAGE * scatter.places && fits
 }
 
 pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
@@ -91,9 +94,10 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     words.add_to(step, &mut plan, device);
 
     for (stage, groups) in [("COUNT", None), ("FIRST", Some(1)), ("PLACE", None)] {
-        let groups = groups.unwrap_or(scatter.rows.div_ceil(u64::from(workgroup)));
+        let all = scatter.rows.div_ceil(u64::from(workgroup));
+        let groups = groups.unwrap_or(all.min(GROUPS));
         let step = Step {
-            file: "long.comp",
+            file: "collect.comp",
             defines: defines_of(scatter, workgroup, 2, number(stage, 1u64)),
             args: vec![
                 both(lists),
@@ -102,11 +106,12 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
                 both(next),
                 collected,
             ],
-            groups: grid::spread(groups, device)?,
+            groups: [groups as u32, 1, 1],
             ..Step::default()
         };
         let mut words = Words::default();
         words.push(scatter.rows as i64);
+        words.push(groups as i64);
         scatter.index_words(&mut words);
         words.add_to(step, &mut plan, device);
     }
@@ -119,7 +124,7 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
         ..to.arg
     };
     let step = Step {
-        file: "heap.comp",
+        file: "sum_long.comp",
         defines,
         args: vec![
             from.arg,
@@ -133,12 +138,14 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
         ..Step::default()
     };
     let mut words = Words::default();
+    let lanes = part.next_power_of_two();
     for word in [
         scatter.rows as i64,
         part as i64,
         from.at,
         own.at,
         groups as i64,
+        lanes as i64,
     ] {
         words.push(word);
     }

@@ -14,6 +14,7 @@ layout(set = 0, binding = 4) writeonly buffer Collected { uint collected[]; };
 
 PARAMS Params {
     uint count;
+    uint groups;
     uint index;
     uint step;
     Component components[COMPONENTS];
@@ -42,21 +43,25 @@ void main() {
 
 #else
 
-void main() {
-    uint row = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
-    if (row >= params.count || nxv_load(longs, 0u) == 0u) return;
+void collect(uint row) {
     uint number = 0u;
     [[unroll]] for (int k = 0; k < COMPONENTS; ++k) {
         number += index_of(k, params.index + row * params.step, params.components[k]) * params.components[k].number;
     }
     uint head = nxv_load(heads, number);
-    if ((head & LONG_PLACE) == 0u || (head & SHARED_PLACE) != 0u) return;
+    if ((head & LONG_PLACE) == 0u) return;
     uint id = head & ~LONG_PLACE;
 #ifdef COUNT
     nxv_store(ranks, row, atomicAdd(longs[LONG_LENGTH_AT(id)], 1u));
 #else
     nxv_store(collected, nxv_load(longs, LONG_FIRST_AT(id)) + nxv_load(ranks, row), row);
 #endif
+}
+
+void main() {
+    if (nxv_load(longs, 0u) == 0u) return;
+    uint row = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
+    for (; row < params.count; row += params.groups * WORKGROUP) collect(row);
 }
 
 #endif
