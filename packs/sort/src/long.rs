@@ -13,8 +13,13 @@ use nx_vulkan_pack_kit::{
 const ITEM_BYTES: u64 = 64;
 const MOST_ITEMS: u64 = 16;
 const CPU_ITEMS: u64 = 4;
-/// Digits of a line whose tiles are no more than this are summed by an invocation each.
-const FEW_TILES: u64 = 32;
+/// Elements of it at least, where there are few tiles.
+const LEAST_ITEMS: u64 = 4;
+/// Digits of a line whose tiles are no more than the first are summed by an invocation each; up to the second, where lines
+/// are many.
+const FEW_TILES: [u64; 2] = [4, 32];
+/// Compute units of a device that does not say how many it has.
+const SOME_UNITS: u64 = 64;
 
 /// How tiles are sorted.
 struct Tiling {
@@ -26,16 +31,21 @@ struct Tiling {
 
 impl Tiling {
     fn new(job: &Job, device: &DeviceInfo<'_>) -> Tiling {
-        let items = match device.kind {
+        let mut items = match device.kind {
             DeviceKind::CPU => CPU_ITEMS,
             _ => (ITEM_BYTES / job.dtype.size()).min(MOST_ITEMS),
         };
+        let threads = u64::from(grid::threads(device, 256));
+        let elements = job.lines.count * job.lines.extent;
+        while items > LEAST_ITEMS && elements < 2 * units(device) * threads * items {
+            items /= 2;
+        }
         let of = |workgroup: u64| Tiling {
             workgroup,
             tile: workgroup * items,
             lanes: subgroup(device, Features::SUBGROUP_ARITHMETIC, workgroup),
         };
-        let mut tiling = of(grid::threads(device, 256).into());
+        let mut tiling = of(threads);
         while tiling.workgroup > 1 && tiling.bytes(job) > u64::from(device.shared_bytes) {
             tiling = of(tiling.workgroup / 2);
         }
@@ -55,6 +65,13 @@ impl Tiling {
                 digits + self.tile * element + self.workgroup / lanes * 256 * 4
             }
         }
+    }
+}
+
+fn units(device: &DeviceInfo<'_>) -> u64 {
+    match device.compute_units {
+        0 => SOME_UNITS,
+        units => units.into(),
     }
 }
 
@@ -106,9 +123,17 @@ pub(crate) fn plan(job: &Job, request: &Request<'_>) -> Result<Plan, Refusal> {
         let args = vec![BufArg::params(), from, counts];
         steps.dispatch("count.comp", common(None), &words, args, lines * tiles, 0)?;
 
-        let summers = u64::from(grid::threads(request.device, 256));
+        let few = tiles <= FEW_TILES[usize::from(lines >= units(request.device))];
+        let most = if few {
+            256
+        } else {
+            tiles.div_ceil(4).clamp(32, 256)
+        };
+        let summers = u64::from(grid::threads(
+            request.device,
+            most.next_power_of_two() as u32,
+        ));
         let mut defines = vec![number("WORKGROUP", summers)];
-        let few = tiles <= FEW_TILES;
         defines.extend(few.then(|| number("FEW", 1u64)));
         let both = BufArg {
             access: Access::READ_WRITE,
