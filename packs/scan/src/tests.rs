@@ -2,7 +2,7 @@
 
 use crate::{describe, plan};
 use nx_vulkan_abi::{DType, InputAs, Refusal};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, files, words};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files, words};
 
 fn ask(shape: &[u64], axis: i64) -> Ask {
     let x = Tensor::new(DType::F32, shape);
@@ -17,13 +17,34 @@ fn ask(shape: &[u64], axis: i64) -> Ask {
 
 #[test]
 fn many_lines_take_one_dispatch_and_long_ones_three() {
-    assert_eq!(files(&ask(&[8192, 8192], 1).plan().unwrap()).len(), 1);
-    assert_eq!(files(&ask(&[8192, 8192], 0).plan().unwrap()).len(), 1);
+    for (shape, axis, file) in [
+        ([8192, 8192], 1, "rows.comp"),
+        ([8192, 8192], 0, "columns.comp"),
+        ([1 << 16, 128], 1, "scan.comp"),
+    ] {
+        assert_eq!(files(&ask(&shape, axis).plan().unwrap()), [file]);
+    }
     for (shape, axis) in [(&[1 << 24][..], 0), (&[3, 1 << 20], 1), (&[1 << 20, 3], 0)] {
         let plan = ask(shape, axis).plan().unwrap();
         assert_eq!(files(&plan), ["scan.comp"; 3], "{shape:?}");
     }
     assert_eq!(ask(&[0, 3], 1).plan().unwrap().steps.len(), 0);
+}
+
+#[test]
+fn vectors_are_as_wide_as_lines_are_aligned() {
+    let width = |shape: [u64; 2], axis: i64| {
+        let plan = ask(&shape, axis).plan().unwrap();
+        defined(&plan, 0, "WIDTH").to_owned()
+    };
+    assert_eq!(
+        [8192, 5002, 5001].map(|n| width([8192, n], 1)),
+        ["4", "2", "1"]
+    );
+    assert_eq!(
+        [8192, 8190, 8191].map(|n| width([8192, n], 0)),
+        ["4", "2", "1"]
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn lines_along_and_across_memory_whole_and_in_parts() {
         (&[700, 100], 0),
     ];
     let mut all = Vec::new();
-    for dtype in [DType::U8, DType::BF16, DType::F32, DType::S64] {
+    for dtype in [DType::U8, DType::BF16, DType::F32, DType::S64, DType::F64] {
         for (place, (shape, axis)) in shapes.into_iter().enumerate() {
             for (op, values) in [
                 ("Nx.Block.CumulativeSum", Values::Finite),

@@ -131,6 +131,41 @@ fn convolutions_are_split_until_the_device_is_busy() {
 }
 
 #[test]
+fn filters_of_a_single_channel_take_runs() {
+    let depthwise = |kernel: u64| {
+        let extent = 57 - kernel;
+        let shapes: [&[u64]; 3] = [
+            &[2, 128, 56, 56],
+            &[128, 1, kernel, kernel],
+            &[2, 128, extent, extent],
+        ];
+        let ask = conv("conv_direct", DType::F32, shapes);
+        with(ask, "feature_group_size", &[128]).plan().unwrap()
+    };
+    let plan = depthwise(3);
+    assert_eq!(files(&plan), ["plane.comp"]);
+    assert_eq!(defined(&plan, 0, "RUN"), "8");
+    assert_eq!(plan.steps[0].groups[0], (2 * 128 * 7 * 54u32).div_ceil(256));
+    assert_eq!(files(&depthwise(7)), ["direct.comp"]);
+}
+
+#[test]
+fn tiles_and_splits_share_the_work_out_evenly() {
+    let tile = |[filters, channels, extent]: [u64; 3]| {
+        let shapes: [&[u64]; 3] = [
+            &[32, channels, extent + 2, extent + 2],
+            &[filters, channels, 3, 3],
+            &[32, filters, extent, extent],
+        ];
+        let plan = conv("conv_tiled", DType::F32, shapes).plan().unwrap();
+        let block = ["BLOCK_M", "BLOCK_N"].map(|name| defined(&plan, 0, name).to_owned());
+        (block.join("x"), plan.steps[0].groups[0])
+    };
+    assert_eq!(tile([256, 256, 14]), ("64x128".to_owned(), 4 * 49 * 2));
+    assert_eq!(tile([512, 512, 7]), ("128x128".to_owned(), 4 * 13 * 5));
+}
+
+#[test]
 fn operands_of_other_types_are_asked_for() {
     let mut ask = conv(
         "conv_direct",
