@@ -126,9 +126,14 @@ void main() {
             }
         }
         exchanged[mine] = sum;
-        barrier(); // every share is there before they are added
+        for (uint apart = WORKGROUP / 2u; apart >= params.lanes; apart >>= 1) {
+            barrier(); // every share, or sum of two, is there before it is added
+            if (mine < apart) {
+                sum += exchanged[mine + apart];
+                exchanged[mine] = sum;
+            }
+        }
         if (mine < params.part) {
-            for (uint other = mine + params.lanes; other < WORKGROUP; other += params.lanes) sum += exchanged[other];
             uint i = place * params.part + mine;
             nxv_store(result, i, R_STORE(R_LOAD(nxv_load(tensor, params.tensor_at + i)) + sum));
         }

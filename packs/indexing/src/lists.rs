@@ -15,16 +15,16 @@ use nx_vulkan_pack_kit::{
 
 const WORKGROUP: u32 = 256;
 /// Elements of the result that a thread takes.
-const ELEMENTS: u64 = 4;
+const ELEMENTS: u64 = 2;
 /// Updates of a list that a thread sorts, and of one that a workgroup does.
 const LIST: u64 = 32;
 const SORTED: u64 = 2048;
 /// Elements of a place, each of which goes through its list: as many as a workgroup has invocations.
 const MOST_PART: u64 = WORKGROUP as u64;
-/// Updates that places have on the average.
-const AVERAGE: u64 = 1024;
+/// Updates that places have on the average, at most; a sort is faster from 64 on.
+const AVERAGE: u64 = 8;
 /// Workgroups that look for long lists.
-const GROUPS: u64 = 256;
+const GROUPS: u64 = 512;
 /// Words of a long list, beside the one that counts them.
 const LONG_WORDS: u64 = 3;
 

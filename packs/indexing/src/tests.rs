@@ -141,9 +141,10 @@ fn updates_are_sorted_by_as_many_digits_as_places_have() {
         let count = |file: &str| files(&plan).iter().filter(|own| **own == file).count();
         [count("order.comp"), count("sum.comp")]
     };
-    assert_eq!(steps(1, 1025), [0, 2]);
-    assert_eq!(steps(256, 1 << 19), [1, 2]);
-    assert_eq!(steps(257, 1 << 19), [2, 2]);
+    assert_eq!(steps(1, 9), [0, 1]);
+    assert_eq!(steps(256, 3000), [1, 2]);
+    assert_eq!(steps(257, 3000), [2, 2]);
+    assert_eq!(steps(1 << 18, 3 << 20), [3, 2]);
 }
 
 #[test]
@@ -153,8 +154,8 @@ fn updates_of_narrow_places_are_listed() {
         files(&plan).contains(&"lists.comp")
     };
     assert!(is_listed(&[1 << 22], 1 << 20));
-    assert!(is_listed(&[300, 256], 307_200));
-    assert!(!is_listed(&[300, 256], 307_201));
+    assert!(is_listed(&[300, 256], 2400));
+    assert!(!is_listed(&[300, 256], 2401));
     assert!(!is_listed(&[300, 257], 600));
 }
 
