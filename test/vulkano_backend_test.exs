@@ -182,14 +182,6 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_flat_list(Nx.remainder(Nx.tensor([7.5, :infinity]), 2)) == [1.5, :nan]
       end
 
-      test "pointers" do
-        assert_raise ArgumentError, ~r/none yet/, fn -> Nx.to_pointer(Nx.tensor([1])) end
-
-        assert_raise ArgumentError, ~r/none yet/, fn ->
-          Nx.from_pointer(V, %Nx.Pointer{kind: :local, address: 1, data_size: 4}, :s32, {1})
-        end
-      end
-
       test "a tensor no memory can hold, then everything still works" do
         error = assert_raise Nx.Vulkan.Error, fn -> Nx.iota({1_048_576, 1_048_576, 16}) end
         assert error.kind == :out_of_memory

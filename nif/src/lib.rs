@@ -15,6 +15,7 @@ mod maps;
 mod module;
 mod notes;
 mod pin;
+mod pointer;
 mod reply;
 mod resource;
 mod run;

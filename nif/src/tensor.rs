@@ -8,7 +8,7 @@ use crate::{
     terms::{Bytes, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Runtime, Tensor};
+use nx_vulkan_host::{Runtime, Tensor, shared_memory::Segment};
 use parking_lot::Mutex;
 use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
@@ -39,6 +39,8 @@ struct Slot {
     tensor: Arc<Tensor>,
     /// The value of every element, where the VM knows it.
     element: Option<Element>,
+    /// Shared memory that holds the elements, with the permissions it has.
+    shared: Vec<(u32, Segment)>,
 }
 
 /// The bytes of one element.
@@ -85,6 +87,7 @@ impl TensorRef {
             slot: Mutex::new(Some(Slot {
                 tensor: Arc::new(tensor),
                 element,
+                shared: Vec::new(),
             })),
         })
     }
@@ -106,7 +109,41 @@ impl TensorRef {
         *self.slot.lock() = Some(Slot {
             tensor: Arc::new(tensor),
             element: None,
+            shared: Vec::new(),
         });
+    }
+
+    /// Puts `other`, which has the same elements in memory that somebody may write, in the place of `tensor`. False when that
+    /// is not there any more; fails when the reference was deallocated.
+    pub(crate) fn swap(&self, tensor: &Arc<Tensor>, other: Tensor) -> Result<bool, Failure> {
+        let mut slot = self.slot.lock();
+        let held = slot.as_mut().ok_or(Failure::Deallocated)?;
+        if !Arc::ptr_eq(&held.tensor, tensor) {
+            return Ok(false);
+        }
+        (held.tensor, held.element) = (Arc::new(other), None);
+        Ok(true)
+    }
+
+    /// The name of shared memory with the elements and such permissions.
+    pub(crate) fn shared_as(&self, permissions: u32) -> Option<String> {
+        let slot = self.slot.lock();
+        let mut shared = slot.as_ref()?.shared.iter();
+        let (_, segment) = shared.find(|(these, _)| *these == permissions)?;
+        Some(segment.name().to_owned())
+    }
+
+    /// Keeps shared memory with the elements as long as the tensor is there, and says its name.
+    pub(crate) fn keep_shared(
+        &self,
+        segment: Segment,
+        permissions: u32,
+    ) -> Result<String, Failure> {
+        let mut slot = self.slot.lock();
+        let held = slot.as_mut().ok_or(Failure::Deallocated)?;
+        let name = segment.name().to_owned();
+        held.shared.push((permissions, segment));
+        Ok(name)
     }
 
     /// Size of the elements, in bytes.

@@ -136,6 +136,7 @@ fn stop_all(ask: bool) -> bool {
     let deadline = *DEADLINE.get_or_init(|| Instant::now() + PATIENCE);
     let streams: Vec<_> = lock(&STREAMS).iter().filter_map(Weak::upgrade).collect();
     let mut threads = lock(&THREADS);
+    crate::shared_memory::unlink_all();
     let stopped = !CUT_SHORT.load(Ordering::SeqCst)
         && streams.iter().all(|stream| stream.stop(deadline, ask))
         && until(deadline, || INSIDE.load(Ordering::SeqCst) == 0)

@@ -16,6 +16,7 @@ mod failures;
 mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
+mod host_memory;
 mod inspect;
 pub mod live;
 pub mod measured;
@@ -27,6 +28,8 @@ mod queue;
 mod route;
 pub mod runtime;
 mod shader;
+#[cfg_attr(not(unix), path = "no_shared_memory.rs")]
+pub mod shared_memory;
 mod spirv;
 pub mod stderr;
 pub mod tensor;

@@ -20,6 +20,8 @@ if Code.ensure_loaded?(Nx) do
     there, with tensors that have no elements to read.
 
     `config :nx_vulkan, add_backend_on_inspect: true` prints the device with each tensor.
+
+    How it differs from Nx's documentation else, pointers among it, is in `guides/backend_documentation`.
     """
 
     @behaviour Nx.Backend
@@ -41,6 +43,7 @@ if Code.ensure_loaded?(Nx) do
       Operand,
       Ops,
       Packed,
+      Pointer,
       Request
     }
 
@@ -155,15 +158,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @impl true
-    def to_pointer(_tensor, _opts) do
-      raise ArgumentError,
-            "expected a backend with pointers, got: Nx.Vulkan.VulkanoBackend, which has none yet"
-    end
+    def to_pointer(%T{data: %V{ref: ref}, type: type}, opts), do: ok!(Pointer.of(ref, type, opts))
 
     @impl true
-    def from_pointer(_pointer, _type, _shape, _backend_opts, _opts) do
-      raise ArgumentError,
-            "expected a backend with pointers, got: Nx.Vulkan.VulkanoBackend, which has none yet"
+    def from_pointer(pointer, type, shape, backend_opts, opts) do
+      template = Nx.template(shape, type, Keyword.validate!(opts, [:names]))
+      wrap(template, ok!(Pointer.fetch(pointer, device(init(backend_opts)), type, shape)))
     end
 
     ## Creation

@@ -171,6 +171,15 @@ impl Pool {
         &self.budget
     }
 
+    /// Whether any of `len` bytes at an address are memory of this pool.
+    pub(crate) fn covers(&self, address: usize, len: u64) -> bool {
+        let end = (address as u64).saturating_add(len);
+        self.state.lock().slabs.iter().flatten().any(|slab| {
+            let start = slab.raw.mapping as u64;
+            start != 0 && (address as u64) < start + slab.raw.size && start < end
+        })
+    }
+
     /// A buffer of `len` bytes with undefined content. With `idle_at`, a block whose last use is at most that
     /// sequence number is preferred, so that the host may write it at once.
     ///
@@ -261,6 +270,23 @@ impl Buffer {
         self.last_read
             .load(Ordering::Relaxed)
             .max(self.last_write.load(Ordering::Relaxed))
+    }
+
+    /// Whether it lies in memory for reading back, which every host maps.
+    pub(crate) fn is_for_readback(&self) -> bool {
+        self.pool.usage == Use::Readback
+    }
+
+    /// As [`Buffer::mapping`].
+    ///
+    /// # Errors
+    /// [`Kind::Vulkan`] where the memory is not mapped.
+    pub(crate) fn mapped(&self) -> Result<*mut u8> {
+        let unmapped = || {
+            let text = "the device has no memory that the host can map";
+            Error::new(Kind::Vulkan, text)
+        };
+        self.mapping().ok_or_else(unmapped)
     }
 
     /// Start of the mapping, where the memory is mapped.

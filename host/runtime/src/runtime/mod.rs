@@ -5,6 +5,7 @@ mod key;
 mod live;
 mod modules;
 mod pipelines;
+mod pointers;
 mod program;
 mod routing;
 mod running;
@@ -45,6 +46,7 @@ use std::{
     sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
+pub(crate) use transfer::with_room;
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;
@@ -65,6 +67,7 @@ pub struct Runtime {
     failures: Failures,
     choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
+    lent: pointers::Lent,
     tensors: Arc<Pool>,
     literals: Arc<Pool>,
     readback: Arc<Pool>,
@@ -155,6 +158,7 @@ impl Runtime {
             failures: Failures::default(),
             choices: Mutex::default(),
             constants: Mutex::default(),
+            lent: pointers::Lent::default(),
             tensors,
             literals,
             readback,

@@ -90,7 +90,7 @@ impl Runtime {
             .readback
             .alloc(faults::BYTES, Some(completed), patience)?;
         if buffer.last_use() <= completed {
-            let to = mapping(&buffer)?;
+            let to = buffer.mapped()?;
             // SAFETY: the mapping covers the buffer, and no recorded command touches it any more.
             unsafe { to.write_bytes(0, faults::BYTES as usize) };
         } else {
@@ -177,7 +177,7 @@ impl Runtime {
                 .upload
                 .alloc(piece.len() as u64, idle, Patience::Waits)?;
             self.stream.wait(staging.last_use())?;
-            let mapping = mapping(&staging)?;
+            let mapping = staging.mapped()?;
             // SAFETY: the staging buffer is mapped, as long as `piece`, and idle.
             unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), mapping, piece.len()) };
             self.stream.copy(
@@ -243,7 +243,7 @@ impl Runtime {
             (&*staging, staging.last_use())
         };
         self.stream.wait(last)?;
-        let mapping = mapping(source)?;
+        let mapping = source.mapped()?;
         // SAFETY: the buffer is mapped, at least `len` long, and the device is done with it.
         Ok(take(unsafe {
             std::slice::from_raw_parts(mapping, len as usize)
@@ -278,7 +278,7 @@ impl Runtime {
 ///
 /// # Errors
 /// [`Kind::OutOfMemory`], where collections would end the process.
-pub(super) fn with_room(len: u64) -> Result<Vec<u8>> {
+pub(crate) fn with_room(len: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let room =
         usize::try_from(len).map_or(Err(()), |len| bytes.try_reserve_exact(len).map_err(drop));
@@ -301,7 +301,7 @@ fn append_within(
     (start, len): (u64, u64),
     limit: u64,
 ) -> Result<()> {
-    let mapping = mapping(from)?;
+    let mapping = from.mapped()?;
     let limit = limit.min(from.block());
     if start.checked_add(len).is_none_or(|end| end > limit) {
         return Err(Error::bad_input(format!(
@@ -313,13 +313,4 @@ fn append_within(
         std::slice::from_raw_parts(mapping.add(start as usize), len as usize)
     });
     Ok(())
-}
-
-fn mapping(buffer: &Buffer) -> Result<*mut u8> {
-    buffer.mapping().ok_or_else(|| {
-        Error::new(
-            Kind::Vulkan,
-            "the device has no memory that the host can map",
-        )
-    })
 }

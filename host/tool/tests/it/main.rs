@@ -21,6 +21,7 @@ mod nxv;
 mod nxv_pack;
 mod oracle;
 mod packs;
+mod pointers;
 mod programs;
 mod quarantine;
 mod registry;

@@ -1,0 +1,173 @@
+//! Segments of POSIX shared memory: copies of tensors' elements that other processes open by name.
+
+use crate::{Error, Kind, Result};
+use std::{
+    ffi::CString,
+    fs::{File, Permissions},
+    io::{self, ErrorKind, Read, Write},
+    os::{
+        fd::FromRawFd,
+        unix::fs::{FileTypeExt, PermissionsExt},
+    },
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Opening a queue that lies among the segments must not wait for its other end. Elsewhere none lies there.
+const AT_ONCE: libc::c_int = if cfg!(target_os = "linux") {
+    libc::O_NONBLOCK
+} else {
+    0
+};
+
+/// The segments of this process. A lock of the standard library, since exit handlers take it.
+static SEGMENTS: Mutex<Vec<CString>> = Mutex::new(Vec::new());
+
+/// A named segment of this process. Dropping it takes the name away; who has opened it keeps the memory.
+#[derive(Debug)]
+pub struct Segment(CString);
+
+impl Segment {
+    /// A segment that holds `bytes`, which those may open whom `permissions`, a file's mode, lets.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] where the system has no room for it, or no such memory.
+    pub fn new(bytes: &[u8], permissions: u32) -> Result<Segment> {
+        let failed = |error| {
+            let len = bytes.len();
+            Error::new(Kind::Io, format!("shared memory for {len} bytes: {error}"))
+        };
+        let (segment, mut file) = Segment::create().map_err(failed)?;
+        file.set_len(bytes.len() as u64)
+            .and_then(|()| file.write_all(bytes))
+            .and_then(|()| file.set_permissions(Permissions::from_mode(permissions)))
+            .map_err(failed)?;
+        Ok(segment)
+    }
+
+    /// What others open it by.
+    pub fn name(&self) -> &str {
+        self.0.to_str().unwrap_or_default().trim_start_matches('/')
+    }
+
+    fn create() -> io::Result<(Segment, File)> {
+        loop {
+            let name = CString::new(format!("/nxv-{:x}-{:016x}", std::process::id(), random()))?;
+            match open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR) {
+                Ok(file) => {
+                    lock().push(name.clone());
+                    return Ok((Segment(name), file));
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let mut segments = lock();
+        if let Some(at) = segments.iter().position(|name| *name == self.0) {
+            unlink(&segments.swap_remove(at));
+        }
+    }
+}
+
+/// The first `len` bytes of the segment of that name, whoever made it.
+///
+/// # Errors
+/// Bad input where there is none that this process may read, or it is shorter; [`Kind::OutOfMemory`].
+pub fn read(name: &str, len: u64) -> Result<Vec<u8>> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Error::bad_input(format!(
+            "expected the name of {len} bytes of shared memory, got: {name:?}: {why}"
+        ))
+    };
+    let path = CString::new(format!("/{}", name.trim_start_matches('/')))
+        .map_err(|error| refused(&error))?;
+    let file = open(&path, libc::O_RDONLY | AT_ONCE).map_err(|error| refused(&error))?;
+    let found = file.metadata().map_err(|error| refused(&error))?;
+    let kind = found.file_type();
+    if kind.is_dir() || kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+        return Err(refused(&"that is no memory"));
+    }
+    if found.len() < len {
+        return Err(refused(&format!("it has {} bytes", found.len())));
+    }
+    let mut bytes = crate::runtime::with_room(len)?;
+    file.take(len)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refused(&error))?;
+    if (bytes.len() as u64) < len {
+        return Err(refused(&format!("it ended after {} bytes", bytes.len())));
+    }
+    Ok(bytes)
+}
+
+/// Takes the names of all segments away, since the process ends.
+pub(crate) fn unlink_all() {
+    lock().drain(..).for_each(|name| unlink(&name));
+}
+
+fn open(name: &CString, flags: libc::c_int) -> io::Result<File> {
+    // SAFETY: the name is a C string; the descriptor that comes back is nobody else's.
+    unsafe {
+        match libc::shm_open(name.as_ptr(), flags, 0o600) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(File::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+fn unlink(name: &CString) {
+    // SAFETY: the name is a C string.
+    unsafe { libc::shm_unlink(name.as_ptr()) };
+}
+
+/// What nobody else guesses, so that nobody has taken the name before.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+fn lock() -> MutexGuard<'static, Vec<CString>> {
+    SEGMENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_read_by_name_until_it_is_dropped() {
+        let segment = Segment::new(&[1, 2, 3], 0o400).unwrap();
+        let name = segment.name().to_owned();
+        assert_eq!(read(&name, 3).unwrap(), [1, 2, 3]);
+        assert_eq!(read(&format!("/{name}"), 2).unwrap(), [1, 2]);
+        let error = read(&name, 4).unwrap_err();
+        assert_eq!(error.kind(), Kind::BadInput);
+        assert!(error.to_string().contains("it has 3 bytes"), "{error}");
+        drop(segment);
+        assert_eq!(read(&name, 3).unwrap_err().kind(), Kind::BadInput);
+    }
+
+    #[test]
+    fn names_of_nothing_are_refused() {
+        for name in ["", "/", "nobody", "../etc/passwd", "a\0b", &"x".repeat(300)] {
+            let error = read(name, 1).unwrap_err();
+            assert_eq!(error.kind(), Kind::BadInput, "{name:?}: {error}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_queue_among_the_segments_keeps_nobody_waiting() {
+        let path = format!("/dev/shm/nxv-test-{}", std::process::id());
+        let name = CString::new(path.as_str()).unwrap();
+        // SAFETY: the name is a C string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let error = read(path.trim_start_matches("/dev/shm/"), 0).unwrap_err();
+        std::fs::remove_file(path).unwrap();
+        assert!(error.to_string().contains("no memory"), "{error}");
+    }
+}

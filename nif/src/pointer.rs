@@ -1,0 +1,80 @@
+//! Tensors by address, and by the name of shared memory.
+
+use crate::{
+    device::DeviceRef,
+    reply,
+    resource::ResourceArc,
+    tensor::TensorRef,
+    terms::{ShapeTerm, TypeTerm},
+};
+use nx_vulkan_host::Error;
+use nx_vulkan_host::shared_memory;
+use rustler::{Env, Term};
+
+/// `{:ok, address}` of the elements, which lie there as long as the reference does or one that [`from_address`] made of it.
+#[rustler::nif(schedule = "DirtyIo")]
+fn address_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+    let address = || {
+        loop {
+            let held = tensor.tensor()?;
+            let (exposed, address) = tensor.runtime.expose(&held)?;
+            // What is written there must be seen by everybody who reads this reference.
+            if tensor.swap(&held, exposed)? {
+                return Ok(address as u64);
+            }
+        }
+    };
+    reply::encode(env, address())
+}
+
+/// `{:ok, ref}` of the elements that lie at an address of this process.
+#[rustler::nif(schedule = "DirtyIo")]
+fn from_address<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    address: u64,
+) -> Term<'a> {
+    let runtime = &device.runtime;
+    let made = || {
+        let beyond = || Error::bad_input(format!("{address:#x} is no address on this system"));
+        let address = usize::try_from(address).map_err(|_| beyond())?;
+        let tensor = runtime.tensor_at(address, dtype.0, &shape.0)?;
+        Ok(TensorRef::new(runtime, tensor))
+    };
+    reply::encode(env, made())
+}
+
+/// `{:ok, name}` of shared memory with a copy of the elements, which is there as long as the reference is.
+#[rustler::nif(schedule = "DirtyIo")]
+fn share<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, permissions: u32) -> Term<'a> {
+    let name = || {
+        if let Some(name) = tensor.shared_as(permissions) {
+            return Ok(name);
+        }
+        let bytes = tensor.runtime.download(&*tensor.tensor()?, None)?;
+        let segment = shared_memory::Segment::new(&bytes, permissions)?;
+        tensor.keep_shared(segment, permissions)
+    };
+    reply::encode(env, name())
+}
+
+/// `{:ok, ref}` of a copy of the elements in shared memory.
+#[rustler::nif(schedule = "DirtyIo")]
+fn from_shared<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    dtype: TypeTerm,
+    shape: ShapeTerm,
+    name: &str,
+) -> Term<'a> {
+    let runtime = &device.runtime;
+    let made = || {
+        let len = nx_vulkan_host::tensor::byte_len(dtype.0, &shape.0)?;
+        let bytes = shared_memory::read(name, len)?;
+        let tensor = runtime.upload(dtype.0, &shape.0, &bytes)?;
+        Ok(TensorRef::new(runtime, tensor))
+    };
+    reply::encode(env, made())
+}
