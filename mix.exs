@@ -118,7 +118,7 @@ defmodule NxVulkan.MixProject do
       licenses: ["Apache-2.0"],
       links: %{"GitHub" => @source_url},
       files:
-        ~w(lib abi host nif packs Cargo.toml Cargo.lock mix.exs .formatter.exs README.md CHANGELOG.md LICENSE docs)
+        ~w(lib abi host nif packs Cargo.toml Cargo.lock mix.exs .formatter.exs README.md CHANGELOG.md LICENSE docs guides)
     ]
   end
 end

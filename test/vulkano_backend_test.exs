@@ -153,6 +153,10 @@ if Code.ensure_loaded?(Nx) do
           Nx.default_backend({V, device: -1})
         end
 
+        assert_raise ArgumentError, ~r/unknown keys/, fn ->
+          Nx.tensor(1, backend: {V, devise: 0})
+        end
+
         assert_raise Nx.Vulkan.Error, fn -> Nx.tensor(1, backend: {V, device: 9_999}) end
       end
 

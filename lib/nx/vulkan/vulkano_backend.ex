@@ -163,7 +163,7 @@ if Code.ensure_loaded?(Nx) do
     @impl true
     def from_pointer(pointer, type, shape, backend_opts, opts) do
       template = Nx.template(shape, type, Keyword.validate!(opts, [:names]))
-      wrap(template, ok!(Pointer.fetch(pointer, device(init(backend_opts)), type, shape)))
+      wrap(template, ok!(Pointer.fetch(pointer, device(backend_opts), type, shape)))
     end
 
     ## Creation
@@ -374,7 +374,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp uuid(refs), do: NativeV.device_info(device_of(refs)).uuid
 
-    defp device(opts), do: Device.fetch!(Keyword.get(opts, :device) || Device.default())
+    defp device(opts), do: Device.fetch!(init(opts)[:device] || Device.default())
 
     defp upload(%T{type: type, shape: shape} = out, binary, device) do
       {_, bits} = type
