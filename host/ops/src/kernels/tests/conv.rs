@@ -109,7 +109,7 @@ fn every_option_is_what_the_definition_says() {
 }
 
 /// `torch.nn.functional.conv2d(arange(16).reshape(1, 1, 4, 4), [[[[1, 2], [3, 4]]]], stride=2, padding=1)`, and
-/// `numpy.convolve([1, 2, 3], [0, 1, 0.5], "full")` by a reversed kernel. PyTorch 2.5, numpy 2.1.
+/// `numpy.convolve([1, 2, 3], [0, 1, 0.5], "full")` by a reversed kernel. PyTorch 2.11.0, numpy 2.4.6.
 #[test]
 fn values_of_torch_and_numpy() {
     let x: Vec<f32> = (0..16).map(|n| n as f32).collect();

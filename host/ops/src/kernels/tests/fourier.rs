@@ -1,4 +1,4 @@
-//! Fourier transforms against numpy 2.4's results, and against their definition.
+//! Fourier transforms against numpy 2.4.6's results, and against their definition.
 
 use super::{Tensor, bytes_of, refusal, tensor, vector};
 use crate::attrs::Attr;

@@ -99,7 +99,7 @@ fn nan_lasts_and_infinities_meet_as_in_numpy() {
             .map(|x| if x.is_nan() { f32::NAN } else { *x }.to_bits())
             .collect::<Vec<_>>()
     };
-    // np.cumsum, np.cumprod, np.maximum.accumulate and np.minimum.accumulate of numpy 2.
+    // np.cumsum, np.cumprod, np.maximum.accumulate and np.minimum.accumulate of numpy 2.4.6.
     let x = vector(&[1.0, inf, 2.0, -inf, nan, 3.0]);
     let of = |op: &str| bits(run::<f32>(op, &[&x], &[6], &along(0, false)));
     assert_eq!(

@@ -102,7 +102,7 @@ fn windows_are_what_their_definition_says() {
     }
 }
 
-/// `scipy.ndimage.maximum_filter1d` and `numpy.convolve(x, ones(3), "same")`, scipy 1.14 and numpy 2.1.
+/// `scipy.ndimage.maximum_filter1d` and `numpy.convolve(x, ones(3), "same")`, scipy 1.17.1 and numpy 2.4.6.
 #[test]
 fn filters_of_scipy_and_numpy() {
     let x = vector(&[2.5f32, -1.0, 4.0, 4.0, -7.5, 0.0, 3.0, 1.0]);
