@@ -1,7 +1,7 @@
 //! The conformance sweep as verbs run it: its options, with a bar that says how far it is.
 
 use crate::{global::Global, output::Problem, progress, spec::Filter};
-use nx_vulkan_conformance::sweep::{self, Report};
+use nx_vulkan_conformance::sweep::{self, Extent, Report};
 use nx_vulkan_host::Config;
 
 // No doc comment: clap would take it for what the verb is about.
@@ -13,7 +13,11 @@ pub(crate) struct Sweep {
 
     /// One problem per op, type and layout, without mixed types
     #[arg(long)]
-    pub(crate) quick: bool,
+    quick: bool,
+
+    /// Everything for f32 and one other type per op; for the others one contiguous problem and one in another layout
+    #[arg(long, conflicts_with = "quick")]
+    sample: bool,
 
     /// Threads, each with a device of its own [default: one per core, up to 8]
     #[arg(long, value_name = "N")]
@@ -21,6 +25,23 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
+    fn extent(&self) -> Extent {
+        match (self.quick, self.sample) {
+            (true, _) => Extent::Quick,
+            (_, true) => Extent::Sample,
+            _ => Extent::Full,
+        }
+    }
+
+    /// The option that asks for as much as this, after a space.
+    pub(crate) fn option(&self) -> &'static str {
+        match self.extent() {
+            Extent::Full => "",
+            Extent::Sample => " --sample",
+            Extent::Quick => " --quick",
+        }
+    }
+
     /// Sweeps over the ops of the filter, with the kernels that the registry chooses or with those of one pack.
     pub(crate) fn run(
         &self,
@@ -32,7 +53,7 @@ impl Sweep {
         let options = sweep::Options {
             seed: self.seed,
             filter: filter.map(ToString::to_string),
-            quick: self.quick,
+            extent: self.extent(),
             threads: self
                 .threads
                 .unwrap_or_else(|| sweep::Options::default().threads),

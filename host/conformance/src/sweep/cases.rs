@@ -1,6 +1,6 @@
 //! What the sweep runs: every op on every type in every layout, sampled where the combinations are too many.
 
-use super::layout::Operand;
+use super::{Extent, layout::Operand};
 use nx_vulkan_abi::{DType, DTypeSet};
 use nx_vulkan_ops::{
     Attr, Request, Result, Spec,
@@ -66,7 +66,8 @@ pub(super) struct Case {
 ///
 /// # Errors
 /// Bad input when the tables here break the op's contract.
-pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>> {
+pub(super) fn cases(op: &'static Op, seed: u64, extent: Extent) -> Result<Vec<Case>> {
+    let quick = extent == Extent::Quick;
     let mut rng = Rng(op
         .name
         .bytes()
@@ -79,7 +80,8 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
         // f32 and one other type see every shape; the others those that need few different shaders.
         let is_varied =
             index == varied || op.arity() > 0 && op.stands_for(types) == Some(DType::F32);
-        let is_rare = op.stands_for(types).is_some_and(|dtype| RARE.has(dtype));
+        let is_rare = extent == Extent::Sample && !is_varied
+            || op.stands_for(types).is_some_and(|dtype| RARE.has(dtype));
         let variety = match (quick, is_varied) {
             (true, _) => Variety::One,
             (_, true) => Variety::All,
@@ -103,7 +105,7 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
         }
     }
     if !quick {
-        for types in mixed_types(op, &mut rng) {
+        for types in mixed_types(op, extent, &mut rng) {
             let layout = rng.pick(&MIXED_LAYOUTS);
             in_layout(op, &types, layout, Variety::One, &mut rng, &mut all)?;
         }
@@ -112,8 +114,11 @@ pub(super) fn cases(op: &'static Op, seed: u64, quick: bool) -> Result<Vec<Case>
 }
 
 /// Operands of different types as Nx merges them, and results of other types than it infers.
-fn mixed_types(op: &Op, rng: &mut Rng) -> Vec<Types> {
-    let (mut all, count) = op.mixed();
+fn mixed_types(op: &Op, extent: Extent, rng: &mut Rng) -> Vec<Types> {
+    let (mut all, mut count) = op.mixed();
+    if extent == Extent::Sample {
+        count = count.div_ceil(4);
+    }
     if count < all.len() {
         (1..all.len()).for_each(|i| all.swap(i, rng.below(i as u64 + 1) as usize));
     }
@@ -212,7 +217,7 @@ mod tests {
     #[test]
     fn every_op_has_every_type_in_every_layout() {
         for op in ops() {
-            let all = cases(op, 1, false).unwrap();
+            let all = cases(op, 1, Extent::Full).unwrap();
             let of_result = !op.contract.infers;
             for types in op.alone() {
                 let dtype = if of_result {
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn every_case_keeps_its_ops_contract() {
         for op in ops() {
-            for case in cases(op, 5, false).unwrap() {
+            for case in cases(op, 5, Extent::Full).unwrap() {
                 let desc = |(dtype, shape): (DType, &'static [u64])| kernels::Desc { dtype, shape };
                 let leak = |shape: &[u64]| -> &'static [u64] { shape.to_vec().leak() };
                 let inputs: Vec<_> = case
@@ -276,7 +281,7 @@ mod tests {
     #[test]
     fn the_seed_decides() {
         let op = ops().find(|op| op.name == "add").unwrap();
-        let shown = |seed| format!("{:?}", cases(op, seed, false).unwrap());
+        let shown = |seed| format!("{:?}", cases(op, seed, Extent::Full).unwrap());
         assert_eq!(shown(3), shown(3));
         assert_ne!(shown(3), shown(4));
     }

@@ -32,6 +32,18 @@ use std::{
 };
 use trial::Sweep;
 
+/// How much of the sweep is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything.
+    Full,
+    /// All of it for f32 and one other type of each op; for all others one contiguous problem, and one in some other
+    /// layout. Where every shader is compiled for a CPU, that is what the time goes to.
+    Sample,
+    /// One problem per op, type and layout, and no mixed types.
+    Quick,
+}
+
 /// What to sweep.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -39,8 +51,8 @@ pub struct Options {
     pub seed: u64,
     /// Only ops with this name, or whose name begins with it if it ends in `*`.
     pub filter: Option<String>,
-    /// Fewer problems, and no mixed types.
-    pub quick: bool,
+    /// How many of the cases are run.
+    pub extent: Extent,
     /// Threads, each with a runtime of its own.
     pub threads: usize,
     /// Only the kernels of the pack with this id: each of them runs every request of its op that it plans, whatever
@@ -53,7 +65,7 @@ impl Default for Options {
         Options {
             seed: 1,
             filter: None,
-            quick: false,
+            extent: Extent::Full,
             threads: threads(),
             pack: None,
         }
@@ -169,7 +181,7 @@ fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>>
     };
     let mut units = BTreeMap::new();
     for op in ops().filter(wanted).filter(mine) {
-        for case in cases::cases(op, options.seed, options.quick)? {
+        for case in cases::cases(op, options.seed, options.extent)? {
             let dtype = case
                 .inputs
                 .first()

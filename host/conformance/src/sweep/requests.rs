@@ -1,6 +1,6 @@
 //! The sweep's requests with operands in place, for those who want requests without results.
 
-use super::cases;
+use super::{Extent, cases};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::Runtime;
 use nx_vulkan_ops::{Op, Request, Result, values::Rng};
@@ -17,7 +17,7 @@ pub(crate) fn laid(
     most: usize,
     wanted: &dyn Fn(&[DType], DType) -> bool,
 ) -> Result<Vec<Request<'static, Operand>>> {
-    let mut cases = cases::cases(op, seed, false)?;
+    let mut cases = cases::cases(op, seed, Extent::Full)?;
     cases.retain(|case| {
         let types: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         wanted(&types, case.outputs[0].0)

@@ -69,7 +69,7 @@ impl Test {
                 self.file.display(),
                 failure.op,
                 report.seed,
-                if self.sweep.quick { " --quick" } else { "" }
+                self.sweep.option()
             );
         }
         let holds = report.failed.is_empty() && validation.is_empty() && run > 0;
