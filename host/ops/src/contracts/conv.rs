@@ -319,5 +319,5 @@ pub(super) const OPS: &[Op] = &[Op {
     // Products of two 64-bit integers would leave f32 on the way to sums that do not.
     domains: &[Term, Factor],
     partial: None,
-    kernel: Kernel::Whole(conv::run),
+    kernel: Kernel::Product(conv::run),
 }];

@@ -8,6 +8,7 @@ use nx_vulkan_abi::layout::contiguous_strides;
 use super::dot::{Packed, Strides, Tile, float_tile, ring_tile};
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
+use super::kernel::Sums;
 use super::operand::Operand;
 use super::window::{Axis, elements};
 use super::{convert, parallel};
@@ -84,10 +85,7 @@ fn permuted<T: Copy>(of: &[T], axes: &[i64]) -> Vec<T> {
     axes.iter().map(|axis| of[*axis as usize]).collect()
 }
 
-pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
-    let ([x, kernel], [out, ..]) = (inputs, outputs) else {
-        return Err("expected two operands and a result".to_owned());
-    };
+pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: Sums) -> Outcome {
     if x.shape.contains(&0) || kernel.shape.contains(&0) {
         out.bytes.fill(0);
         return Ok(());
@@ -99,10 +97,14 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
                 |from: &Operand, start: u64, to: &mut [Complex<f64>]| from.gather(0, start, to);
             convolve(x, kernel, out, attrs, read, &ring_tile)
         }
+        false if single && sums == Sums::Own => {
+            let read = |from: &Operand, start: u64, to: &mut [f32]| from.gather(0, start, to);
+            convolve(x, kernel, out, attrs, read, &float_tile::<f32>)
+        }
         false => {
             let read =
                 |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
-            convolve(x, kernel, out, attrs, read, &float_tile)
+            convolve(x, kernel, out, attrs, read, &float_tile::<f64>)
         }
     }
 }
@@ -187,6 +189,10 @@ fn convolve<R: Register>(
 
 /// Writes results in the order batch, filters, spatial axes to where `permutation` has them.
 fn store<R: Register>(results: &[R], shape: &[u64], out: &mut Out, permutation: &[i64]) -> Outcome {
+    if permutation.iter().copied().eq(0..shape.len() as i64) {
+        R::store(results, out.dtype, out.bytes);
+        return Ok(());
+    }
     let size = out.dtype.size() as usize;
     let mut bytes = vec![0; results.len() * size];
     R::store(results, out.dtype, &mut bytes);
@@ -268,17 +274,44 @@ impl<'a, R: Register> Patches<'a, R> {
                     .map(|(base, place)| base + place * self.steps[k]);
             }
             let plane = (first + outer as i64) * self.axes.channels as i64 + channel;
-            for (to, position) in to.iter_mut().zip(column as i64..) {
-                let along = match taps.last() {
-                    Some(tap) => self.place(before, position, *tap),
-                    None => Some(0),
-                };
-                *to = match base.zip(along) {
-                    Some((base, along)) => self.x[(plane * self.channel + base + along) as usize],
-                    None => R::default(),
-                };
+            match (base, taps.last()) {
+                (None, _) => to.fill(R::default()),
+                (Some(base), None) => to.fill(self.x[(plane * self.channel + base) as usize]),
+                (Some(base), Some(tap)) => {
+                    self.line(plane * self.channel + base, *tap, column as i64, to);
+                }
             }
             at += run;
+        }
+    }
+
+    /// What a tap of the last axis meets at consecutive positions from `column` on, in the line of x that begins at `start`.
+    fn line(&self, start: i64, tap: i64, column: i64, to: &mut [R]) {
+        let k = self.positions.len() - 1;
+        let (axis, holes) = (&self.axes.spatial[k], self.axes.holes[k]);
+        if holes > 1 {
+            for (to, position) in to.iter_mut().zip(column..) {
+                let place = self.place(k, position, tap);
+                *to = place.map_or(R::default(), |place| self.x[(start + place) as usize]);
+            }
+            return;
+        }
+        // Positions inside are one stretch.
+        let range = axis.inside(tap, &(column..column + to.len() as i64));
+        let length = (range.end - range.start).max(0) as usize;
+        let (before, rest) = to.split_at_mut((range.start - column) as usize);
+        let (inside, after) = rest.split_at_mut(length);
+        before.fill(R::default());
+        after.fill(R::default());
+        if inside.is_empty() {
+            return;
+        }
+        let from = &self.x[(start + axis.place(range.start, tap)) as usize..];
+        if axis.stride == 1 {
+            inside.copy_from_slice(&from[..inside.len()]);
+        } else {
+            let every = from.iter().step_by(axis.stride as usize);
+            inside.iter_mut().zip(every).for_each(|(to, x)| *to = *x);
         }
     }
 

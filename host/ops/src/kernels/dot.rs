@@ -3,9 +3,11 @@
 use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::{Class, DType};
 
+use super::direct;
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
-use super::number::Ring;
+use super::kernel::Sums;
+use super::number::{Number, Ring};
 use super::operand::Operand;
 use super::parallel;
 use crate::attrs::{Attr, ints};
@@ -16,12 +18,15 @@ const ROWS: usize = 128;
 const COLUMNS: usize = 256;
 const DEPTH: usize = 1024;
 
-pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome {
+pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums) -> Outcome {
     if a.shape.contains(&0) || b.shape.contains(&0) {
         out.bytes.fill(0);
         return Ok(());
     }
     let batch = ints(attrs, "batch_a").len();
+    if sums == Sums::Own && direct::run(a, b, out, attrs) {
+        return Ok(());
+    }
     let a = Matrices::new(a, batch, ints(attrs, "contract_a"));
     let b = Matrices::new(b, batch, ints(attrs, "contract_b"));
     let dtype = out.dtype;
@@ -32,11 +37,14 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Outcome 
         (Some(Class::Unsigned | Class::Signed), _) => {
             multiply(&a, &b, out, &read::<i32>, &ring_tile::<i32>)
         }
+        (Some(Class::Float), 0..=4) if sums == Sums::Own => {
+            multiply(&a, &b, out, &read::<f32>, &float_tile::<f32>)
+        }
         (Some(Class::Float), _) => {
             let single = is_single(dtype);
             let wide =
                 |from: &Operand, start: u64, to: &mut [f64]| from.gather_wide(single, 0, start, to);
-            multiply(&a, &b, out, &wide, &float_tile)
+            multiply(&a, &b, out, &wide, &float_tile::<f64>)
         }
         (Some(Class::Complex), size) => {
             let single = |from: &Operand, start: u64, to: &mut [Complex<f64>]| match size {
@@ -244,8 +252,8 @@ fn store<R: Register>(
     }
 }
 
-pub(super) fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mut [f64]) {
-    let fits = |x: &Packed<f64>| {
+pub(super) fn float_tile<T: Number>(a: Packed<T>, b: Packed<T>, depth: usize, sums: &mut [T]) {
+    let fits = |x: &Packed<T>| {
         (x.free - 1) * x.strides.free + (depth - 1) * x.strides.depth < x.cells.len()
     };
     assert!(
@@ -269,8 +277,8 @@ pub(super) fn float_tile(a: Packed<f64>, b: Packed<f64>, depth: usize, sums: &mu
             b.cells.as_ptr(),
             b.strides.free as isize,
             b.strides.depth as isize,
-            1.0,
-            1.0,
+            T::ONE,
+            T::ONE,
             false,
             false,
             false,

@@ -56,6 +56,19 @@ pub(super) fn test<R: Register>(
     })
 }
 
+/// As [`map_wide`], a block at a time.
+pub(super) fn map_blocks(x: &Operand, out: &mut Out, f: fn(&mut [f64])) -> Outcome {
+    let dtype = out.dtype;
+    for_each_block(out, &|start, bytes| {
+        let mut block = [0.0; BLOCK];
+        let block = &mut block[..bytes.len() / dtype.size() as usize];
+        x.gather_wide(true, 0, start, block);
+        f(block);
+        f64::store(block, dtype, bytes);
+        Ok(())
+    })
+}
+
 /// One operand, computed in f64 from what its elements are in the result's type, rounded once.
 pub(super) fn map_wide(x: &Operand, out: &mut Out, f: fn(f64) -> f64) -> Outcome {
     let dtype = out.dtype;

@@ -1,6 +1,6 @@
 //! How an op's results are computed: which of the loops, with which function.
 
-use super::{element::Complex, elementwise, operand::Operand, reduce::Space};
+use super::{element::Complex, elementwise, operand::Operand, reduce::Space, vector};
 use crate::{
     attrs::{Attr, ints, text},
     view::{Out, Outcome, View},
@@ -24,10 +24,19 @@ pub(crate) enum Kernel {
     Fold(fn(&Space, &mut Out) -> Outcome),
     /// The same, where the last of equal elements may win.
     Index(fn(&Space, DType, bool, &mut Out) -> Outcome),
-    /// Of two operands with contracted axes.
-    Product(fn(&View, &View, &mut Out, &[Attr]) -> Outcome),
+    /// Of two operands, of sums of products.
+    Product(fn(&View, &View, &mut Out, &[Attr], Sums) -> Outcome),
     /// In a way of its own.
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
+}
+
+/// What products of floats are summed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// f64, rounded once: what others are compared with.
+    Wide,
+    /// The result's own precision, f32 at least.
+    Own,
 }
 
 impl Kernel {
@@ -49,6 +58,7 @@ impl Kernel {
         inputs: &[View],
         outputs: &mut [Out],
         attrs: &[Attr],
+        sums: Sums,
     ) -> Outcome {
         let [out, ..] = outputs else {
             return Err("expected a result".to_owned());
@@ -61,6 +71,14 @@ impl Kernel {
                 .collect::<std::result::Result<_, _>>()?)
         };
         match (self, inputs) {
+            (Kernel::Map(_) | Kernel::Both(..), _)
+                if sums == Sums::Own
+                    && elementwise::is_single(out.dtype)
+                    && vector::find(op).is_some() =>
+            {
+                let sweep = vector::find(op).ok_or("no such function")?;
+                elementwise::map_blocks(&operands(out.shape)?[0], out, sweep)
+            }
             (Kernel::Map(f), _) => elementwise::map_wide(&operands(out.shape)?[0], out, f),
             (Kernel::Both(_, f), _) if out.dtype.is_complex() => {
                 elementwise::map_complex(&operands(out.shape)?[0], out, f)
@@ -86,7 +104,7 @@ impl Kernel {
                     out,
                 )
             }
-            (Kernel::Product(f), [a, b]) => f(a, b, out, attrs),
+            (Kernel::Product(f), [a, b]) => f(a, b, out, attrs, sums),
             (Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
             (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
                 Err("wrong number of operands".to_owned())

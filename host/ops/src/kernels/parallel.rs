@@ -36,3 +36,14 @@ fn for_each_index(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
     (0..count).into_par_iter().for_each(work);
 }
+
+/// Calls `work(i, part)` for parts of `size` elements, the last one shorter.
+pub(super) fn for_each_part<T: Send>(
+    all: &mut [T],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    all.par_chunks_mut(size)
+        .enumerate()
+        .for_each(|(i, part)| work(i, part));
+}

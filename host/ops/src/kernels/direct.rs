@@ -1,0 +1,132 @@
+//! Products of matrices of one float type whose axes lie in equal steps: read and written where they are, nothing packed.
+
+use gemm::{Parallelism, gemm};
+use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::layout::collapse;
+
+use super::number::Number;
+use super::parallel;
+use crate::attrs::{Attr, ints};
+use crate::view::{Out, View};
+
+/// Multiplications below which a product stays on one core.
+const TASK: usize = 1 << 18;
+
+/// One operand: elements between neighbours along its free and its contracted axes, and where each batch begins.
+struct Steps {
+    free: (usize, isize),
+    depth: (usize, isize),
+    batches: Vec<usize>,
+}
+
+/// Multiplies, unless types or strides ask for more than this.
+pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> bool {
+    if a.dtype != out.dtype || b.dtype != out.dtype {
+        return false;
+    }
+    match out.dtype {
+        DType::F32 => multiply::<f32>(a, b, out, attrs),
+        DType::F64 => multiply::<f64>(a, b, out, attrs),
+        _ => None,
+    }
+    .is_some()
+}
+
+fn multiply<T: Number>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Option<()> {
+    let x = steps(a, ints(attrs, "batch_a"), ints(attrs, "contract_a"))?;
+    let y = steps(b, ints(attrs, "batch_b"), ints(attrs, "contract_b"))?;
+    let (left, right) = (cells::<T>(a.bytes)?, cells::<T>(b.bytes)?);
+    // SAFETY: every bit pattern is a float, and `align_to_mut` looks after alignment and length.
+    let (before, results, after) = unsafe { out.bytes.align_to_mut::<T>() };
+    if !before.is_empty() || !after.is_empty() {
+        return None;
+    }
+    let (rows, columns, depth) = (x.free.0, y.free.0, x.depth.0);
+    let is_large = rows * columns * depth > TASK;
+    let parallelism = match is_large {
+        true => Parallelism::Rayon(0),
+        false => Parallelism::None,
+    };
+    let one = |batch: usize, to: &mut [T]| {
+        let (from, other) = (&left[x.batches[batch]..], &right[y.batches[batch]..]);
+        let reach =
+            |s: &Steps| (s.free.0 - 1) * s.free.1 as usize + (s.depth.0 - 1) * s.depth.1 as usize;
+        assert!(
+            reach(&x) < from.len() && reach(&y) < other.len() && to.len() == rows * columns,
+            "operands reach as far as their strides say"
+        );
+        // SAFETY: no stride is negative, and the assertion holds the largest index that they reach within each slice;
+        // the result is borrowed mutably, so it does not overlap the operands.
+        unsafe {
+            gemm(
+                rows,
+                columns,
+                depth,
+                to.as_mut_ptr(),
+                1,
+                columns as isize,
+                false,
+                from.as_ptr(),
+                x.depth.1,
+                x.free.1,
+                other.as_ptr(),
+                y.free.1,
+                y.depth.1,
+                T::ZERO,
+                T::ONE,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    };
+    let matrices = results.chunks_mut(rows * columns).enumerate();
+    if is_large {
+        matrices.for_each(|(batch, to)| one(batch, to));
+    } else {
+        let together = (TASK / (rows * columns * depth)).max(1);
+        parallel::for_each_part(results, together * rows * columns, &|part, to| {
+            let own = to.chunks_mut(rows * columns).zip(part * together..);
+            own.for_each(|(to, batch)| one(batch, to));
+        });
+    }
+    Some(())
+}
+
+fn cells<T: Number>(bytes: &[u8]) -> Option<&[T]> {
+    // SAFETY: every bit pattern is a float, and `align_to` looks after alignment and length.
+    let (before, cells, _) = unsafe { bytes.align_to::<T>() };
+    before.is_empty().then_some(cells)
+}
+
+fn steps(x: &View, batch: &[i64], contract: &[i64]) -> Option<Steps> {
+    let rank = x.shape.len();
+    let free = (0..rank as i64).filter(|axis| !batch.contains(axis) && !contract.contains(axis));
+    let free = one_step(x, &free.collect::<Vec<_>>())?;
+    let depth = one_step(x, contract)?;
+    let mut batches = vec![x.offset as usize];
+    for &axis in batch {
+        let (extent, stride) = (x.shape[axis as usize], x.strides[axis as usize]);
+        let stride = usize::try_from(stride).ok()?;
+        let of = |first: usize| (0..extent as usize).map(move |index| first + index * stride);
+        batches = batches.into_iter().flat_map(of).collect();
+    }
+    Some(Steps {
+        free,
+        depth,
+        batches,
+    })
+}
+
+/// Extent and step of axes that lie as one.
+fn one_step(x: &View, axes: &[i64]) -> Option<(usize, isize)> {
+    let shape: Vec<u64> = axes.iter().map(|&axis| x.shape[axis as usize]).collect();
+    let strides = axes.iter().map(|&axis| x.strides[axis as usize]).collect();
+    let space = collapse(&shape, &[strides]);
+    match (&space.shape[..], &space.strides[0][..]) {
+        ([], _) => Some((1, 0)),
+        ([extent], [stride]) => (*stride >= 0).then_some((*extent as usize, *stride as isize)),
+        _ => None,
+    }
+}
