@@ -110,6 +110,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         (None, None) => config.memory,
     };
     config.watch = true;
+    config.measure = true;
 
     // Held while a device opens, so that two processes that start at once open it once.
     let mut open = OPEN.lock();

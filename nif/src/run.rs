@@ -188,13 +188,9 @@ fn answer<'a>(env: Env<'a>, runtime: &Arc<Runtime>, ran: RanProgram) -> Term<'a>
     let refs: Vec<_> = results
         .map(|tensor| TensorRef::new(runtime, tensor))
         .collect();
-    let served = ran.served_by.iter().enumerate();
-    let on_host: Vec<usize> = served
-        .filter_map(|(place, by)| (&**by == "host").then_some(place))
-        .collect();
-    if on_host.is_empty() {
+    if ran.fallbacks.is_empty() {
         (atoms::ok(), refs).encode(env)
     } else {
-        (atoms::host(), refs, on_host).encode(env)
+        (atoms::host(), refs, ran.fallbacks.to_vec()).encode(env)
     }
 }

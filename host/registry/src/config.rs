@@ -79,6 +79,15 @@ pub enum Order {
     Name,
 }
 
+/// Where a runtime times kernels for [`Order::Measured`] by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// On a driver that runs on the CPU, where the CPU kernels may well be the faster ones.
+    Cpu,
+    /// Nowhere.
+    Never,
+}
+
 /// What happens when a kernel that was picked fails while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
@@ -131,6 +140,7 @@ pub(super) struct Config {
     pub(super) numerics_at: Option<usize>,
     pub(super) trust: Trust,
     pub(super) order: Vec<Order>,
+    pub(super) measure: Measure,
     pub(super) on_error: OnError,
     /// Failures after which a kernel is no longer asked.
     pub(super) quarantine_after: u32,
@@ -183,6 +193,7 @@ impl Default for Config {
                 Order::Priority,
                 Order::Name,
             ],
+            measure: Measure::Cpu,
             on_error: OnError::RetryHost,
             quarantine_after: 3,
             dev: Dev::default(),

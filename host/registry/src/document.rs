@@ -3,7 +3,9 @@
 use super::{
     codes::Code,
     condition::Condition,
-    config::{Config, Dev, Fallback, Mode, OnError, Order, PackEntry, Require, TrustedKey},
+    config::{
+        Config, Dev, Fallback, Measure, Mode, OnError, Order, PackEntry, Require, TrustedKey,
+    },
     diagnostic::{Diagnostic, Severity, SourceText, did_you_mean, shown},
     driver::DriverRange,
     private,
@@ -193,6 +195,10 @@ fn read_defaults(reader: &mut Reader<'_>, table: &DeTable<'_>, config: &mut Conf
     ];
     if let Some((policy, _)) = reader.word(table, "on_error", &policies) {
         config.on_error = policy;
+    }
+    let places = [("cpu", Measure::Cpu), ("never", Measure::Never)];
+    if let Some((measure, _)) = reader.word(table, "measure", &places) {
+        config.measure = measure;
     }
     if let Some(count) = reader.integer(table, "quarantine_after") {
         config.quarantine_after = count;

@@ -54,7 +54,7 @@ mod vet;
 pub use asked::{Asked, CandidateKernel};
 pub use check::{Checked, check};
 pub use codes::Code;
-pub use config::{Dev, Fallback, OnError, Order, Require, Trust, TrustedKey};
+pub use config::{Dev, Fallback, Measure, OnError, Order, Require, Trust, TrustedKey};
 pub use diagnostic::{Diagnostic, Severity, clean, did_you_mean};
 pub use discover::{PACKS_VARIABLE, Rejected};
 pub use image::{NEWER, SourceContent, SourceFile};

@@ -152,6 +152,8 @@ const DEFAULTS: Block = Block {
         optional "order": Value::List(1, &Value::Word(&["rule", "measured", "rank", "priority", "name"]))
             => "[\"rule\", \"measured\", \"rank\", \"priority\", \"name\"]",
             "By what kernels are ordered; what comes earlier decides first, names decide last in any case.";
+        optional "measure": Value::Word(&["cpu", "never"]) => "\"cpu\"",
+            "Where a pack's kernel and the CPU's are timed at the first request of a size: on drivers that run on the CPU.";
         optional "on_error": Value::Word(&["retry-host", "error"]) => "\"retry-host\"",
             "What happens when a kernel that was picked fails.";
         optional "quarantine_after": Value::Integer(1, 1_000_000) => "3",

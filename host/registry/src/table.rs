@@ -1,13 +1,14 @@
 //! The published table: the loaded packs and what the registry says about them, immutable once built.
 
 use super::{
-    config::{Config, Dev, Fallback, Mode, OnError},
+    config::{Config, Dev, Fallback, Measure, Mode, OnError, Order},
     diagnostic::{Diagnostic, Severity},
     discover::{Found, Rejected},
     loaded::LoadedPack,
     names::{self, Known},
     options::Options,
 };
+use nx_vulkan_abi::DeviceKind;
 use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     cmp::Reverse,
@@ -63,6 +64,14 @@ impl Table {
     /// Whether a kernel of a pack is for that op.
     pub fn has_op(&self, op: &str) -> bool {
         self.by_op.contains_key(op)
+    }
+
+    /// Whether kernels are to be timed on a device of this kind: only where it would decide anything.
+    pub fn measures(&self, device: DeviceKind) -> bool {
+        self.config.measure == Measure::Cpu
+            && device == DeviceKind::CPU
+            && self.config.order.contains(&Order::Measured)
+            && self.fallback == Fallback::Host
     }
 
     /// What happens when a picked kernel fails.

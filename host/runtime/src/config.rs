@@ -33,6 +33,8 @@ pub struct Config {
     pub validation: bool,
     /// Whether to watch files as the registry's `[dev]` says.
     pub watch: bool,
+    /// Whether kernels are timed where the registry's `measure` says so.
+    pub measure: bool,
     /// Whether accesses of shaders through `tensor.glsl` are checked against the arrays' lengths. Every op then waits
     /// for its result.
     pub checked: bool,
@@ -117,6 +119,7 @@ impl Default for Config {
             build_timeout: Duration::from_secs(20),
             validation: false,
             watch: false,
+            measure: false,
             checked: false,
             timeout: Duration::from_secs(120),
             memory: MemoryBudget::Auto,

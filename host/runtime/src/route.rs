@@ -20,6 +20,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+const NOT_ASKED: &str = "not asked";
+
 /// Who runs one kind of request.
 #[derive(Debug)]
 pub(crate) enum Route {
@@ -36,6 +38,8 @@ pub(crate) enum Route {
     Host {
         op: String,
         served_by: Arc<str>,
+        /// Nobody else runs it.
+        is_fallback: bool,
         count: AtomicU64,
     },
 }
@@ -106,6 +110,7 @@ impl Route {
             op,
             served_by,
             count,
+            ..
         }) = self;
         (op, served_by, count.load(Ordering::Relaxed))
     }
@@ -140,6 +145,8 @@ impl Planner<'_> {
                 })
             }
             Some(Picked::Host) => Ok(Route::Host {
+                // A kernel that was not asked might have run it.
+                is_fallback: answer.considered.iter().all(|c| c.outcome != NOT_ASKED),
                 op,
                 served_by: "host".into(),
                 count,
@@ -226,6 +233,7 @@ impl Planner<'_> {
                 };
                 let name = self.name(kernel);
                 self.measured
+                    .read()
                     .time(&request.op, &shapes.0, &shapes.1, (&name, sha256))
             },
         })
@@ -245,7 +253,7 @@ impl Planner<'_> {
             let name = self.name(candidate.kernel);
             let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
                 _ if answer.picked.is_some() => {
-                    ("not asked", "an earlier kernel was picked".to_owned())
+                    (NOT_ASKED, "an earlier kernel was picked".to_owned())
                 }
                 (CandidateOutcome::Skipped(why), kernel) => {
                     answer.host_forbidden |= matches!(kernel, CandidateKernel::Host);

@@ -65,7 +65,7 @@ impl Tune {
     /// Measures what is not known yet, smallest sizes first, until the budget is spent.
     pub(crate) fn run(&self, global: &Global) -> Answer {
         let runtime = Runtime::open(&global.config())?;
-        let mut measured = runtime.measured().clone();
+        let mut measured = runtime.measured();
         let start = Instant::now();
         let until = start + self.budget;
         let requests = requests(&spec::ops(self.filter.as_ref()))?;

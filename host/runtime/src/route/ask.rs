@@ -16,6 +16,7 @@ use nx_vulkan_registry::{
     KernelEntry, Table,
     request::{Operand, with_abi},
 };
+use parking_lot::RwLock;
 
 /// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
 const MAX_ASKED_RANK: usize = 16;
@@ -27,7 +28,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) device: &'a Device,
     pub(crate) shaders: &'a Shaders,
     pub(crate) pipelines: &'a Pipelines,
-    pub(crate) measured: &'a Measured,
+    pub(crate) measured: &'a RwLock<Measured>,
     pub(crate) failures: &'a Failures,
 }
 

@@ -12,7 +12,7 @@ use nx_vulkan_ops::kernels;
 use std::sync::atomic::AtomicU64;
 
 /// Name of the CPU kernels among the kernels of an op.
-const HOST: &str = "host";
+pub(super) const HOST: &str = "host";
 
 /// A kernel that competes for an op.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,7 @@ impl Runtime {
             Route::Host {
                 op: request.op.to_string(),
                 served_by: HOST.into(),
+                is_fallback: true,
                 count: AtomicU64::new(0),
             }
         } else {

@@ -1,8 +1,10 @@
 //! The runtime: takes op requests, finds out once who runs them, and runs them.
 
 mod forced;
+mod host_memory;
 mod key;
 mod live;
+mod measuring;
 mod modules;
 mod pipelines;
 mod pointers;
@@ -81,7 +83,9 @@ pub struct Runtime {
     cache: Arc<Cache>,
     /// The cache folder once the registry is in mode locked.
     locked_cache: Option<(PathBuf, Rule)>,
-    measured: Measured,
+    measured: RwLock<Measured>,
+    /// Whether the configuration allows to measure; held by the one who does.
+    measuring: Mutex<bool>,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
     device: Arc<Device>,
@@ -101,6 +105,8 @@ pub struct Ran {
     pub outputs: Vec<Tensor>,
     /// `pack/kernel`, or `host`.
     pub served_by: Arc<str>,
+    /// Whether it ran on the host because no pack runs it.
+    pub is_fallback: bool,
 }
 
 impl Runtime {
@@ -170,7 +176,8 @@ impl Runtime {
             module_files: Mutex::default(),
             module_texts: Mutex::default(),
             pipelines,
-            measured: Measured::open(&cache, &device),
+            measured: RwLock::new(Measured::open(&cache, &device)),
+            measuring: Mutex::new(config.measure),
             cache,
             locked_cache: config.cache(true),
             served: Mutex::default(),
@@ -205,8 +212,8 @@ impl Runtime {
     }
 
     /// The measured times that kernels are chosen by.
-    pub fn measured(&self) -> &Measured {
-        &self.measured
+    pub fn measured(&self) -> Measured {
+        self.measured.read().clone()
     }
 
     /// A compiler of shaders as they are outside of checked mode, with this runtime's cache.

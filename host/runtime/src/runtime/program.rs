@@ -12,6 +12,8 @@ pub struct RanProgram {
     pub results: Vec<Tensor>,
     /// `pack/kernel`, or `host`, for each request.
     pub served_by: SmallVec<[Arc<str>; 1]>,
+    /// The places of the requests that ran on the host because no pack runs them.
+    pub fallbacks: SmallVec<[usize; 1]>,
 }
 
 /// How far a program came that could not go on without waiting.
@@ -20,6 +22,7 @@ pub struct Progress {
     /// What its requests made, where it is still needed.
     made: Vec<Option<Tensor>>,
     served_by: SmallVec<[Arc<str>; 1]>,
+    fallbacks: SmallVec<[usize; 1]>,
 }
 
 impl Runtime {
@@ -81,6 +84,7 @@ impl Runtime {
         Ok(RanProgram {
             results: ran.outputs,
             served_by: smallvec![ran.served_by],
+            fallbacks: ran.is_fallback.then_some(0).into_iter().collect(),
         })
     }
 
@@ -119,6 +123,7 @@ impl Runtime {
             })?;
             progress.made.extend(ran.outputs.into_iter().map(Some));
             progress.served_by.push(ran.served_by);
+            progress.fallbacks.extend(ran.is_fallback.then_some(index));
             for made in program.done_with(index, progress.made.len()) {
                 progress.made[made] = None;
             }
@@ -154,6 +159,7 @@ impl Progress {
         Ok(RanProgram {
             results,
             served_by: self.served_by,
+            fallbacks: self.fallbacks,
         })
     }
 }

@@ -44,6 +44,7 @@ impl Runtime {
         })?;
         self.sweep_pipelines();
         let table = self.table();
+        self.measure(request, &table)?;
         let route = self
             .planner(&table)
             .find(request, &|bytes| self.write_new(bytes, Patience::Waits))?;

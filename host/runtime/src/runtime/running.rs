@@ -1,6 +1,9 @@
 //! Running a request on its route: a pack's dispatches on the device, or a kernel on the CPU.
 
-use super::{Ran, Runtime, transfer::with_room};
+use super::{
+    Ran, Runtime,
+    host_memory::{Draft, Held},
+};
 use crate::{
     Request, Result, Tensor, checked,
     faults::{Faults, Word},
@@ -54,14 +57,22 @@ impl Runtime {
                 Ok(Ran {
                     outputs,
                     served_by: served_by.clone(),
+                    is_fallback: false,
                 })
             }
-            Route::Host { served_by, .. } => {
-                self.fallbacks.fetch_add(1, Ordering::Relaxed);
+            Route::Host {
+                served_by,
+                is_fallback,
+                ..
+            } => {
+                if *is_fallback {
+                    self.fallbacks.fetch_add(1, Ordering::Relaxed);
+                }
                 let outputs = self.run_on_host(request)?;
                 Ok(Ran {
                     outputs,
                     served_by: served_by.clone(),
+                    is_fallback: *is_fallback,
                 })
             }
         }
@@ -139,44 +150,40 @@ impl Runtime {
 
     fn run_on_host(&self, request: &Request<'_, &Tensor>) -> Result<Vec<Tensor>> {
         let (inputs, outputs) = (&*request.inputs, &*request.outputs);
-        let bytes = inputs
+        let held = inputs
             .iter()
-            .map(|t| self.read(&t.buffer, 0, t.storage_len()))
-            .collect::<Result<Vec<_>>>()?;
+            .map(|t| self.hold(&t.buffer, t.storage_len()))
+            .collect::<Result<Vec<Held<'_>>>>()?;
         let views: Vec<_> = inputs
             .iter()
-            .zip(&bytes)
-            .map(|(t, bytes)| kernels::View {
+            .zip(&held)
+            .map(|(t, held)| kernels::View {
                 dtype: t.dtype(),
                 shape: t.shape(),
                 strides: t.strides(),
                 offset: t.offset(),
-                bytes,
+                bytes: held,
             })
             .collect();
-        let mut results = outputs
+        let blank = !kernels::writes_all(&request.op);
+        let mut drafts = outputs
             .iter()
-            .map(|(dtype, shape)| {
-                let len = byte_len(*dtype, shape)?;
-                let mut bytes = with_room(len)?;
-                bytes.resize(len as usize, 0);
-                Ok(bytes)
-            })
-            .collect::<Result<Vec<_>>>()?;
+            .map(|(dtype, shape)| self.draft(*dtype, shape, blank))
+            .collect::<Result<Vec<Draft>>>()?;
         let mut outs: Vec<_> = outputs
             .iter()
-            .zip(&mut results)
-            .map(|((dtype, shape), bytes)| kernels::Out {
+            .zip(&mut drafts)
+            .map(|((dtype, shape), draft)| kernels::Out {
                 dtype: *dtype,
                 shape,
-                bytes,
+                bytes: draft.bytes(),
             })
             .collect();
-        kernels::run(&request.op, &views, &mut outs, &request.attrs)?;
+        kernels::run_fast(&request.op, &views, &mut outs, &request.attrs)?;
         let mut tensors = outputs
             .iter()
-            .zip(&results)
-            .map(|((dtype, shape), bytes)| self.upload(*dtype, shape, bytes))
+            .zip(drafts)
+            .map(|((dtype, shape), draft)| self.finish(draft, *dtype, shape))
             .collect::<Result<Vec<Tensor>>>()?;
         self.inherit(inputs, None, &mut tensors);
         Ok(tensors)

@@ -1,0 +1,98 @@
+//! Operands and results of kernels on the CPU: in the device's own memory where the host can read that fast, as on a CPU
+//! device or one that shares the system's memory, otherwise copies.
+
+use super::{Runtime, transfer::with_room};
+use crate::{
+    Result, Tensor,
+    memory::{Buffer, Patience},
+    tensor::byte_len,
+};
+use nx_vulkan_abi::DType;
+use std::{
+    ops::Deref,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// The bytes of an operand.
+#[derive(Debug)]
+pub(super) enum Held<'a> {
+    Mapped(&'a [u8]),
+    Copied(Vec<u8>),
+}
+
+impl Deref for Held<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Held::Mapped(bytes) => bytes,
+            Held::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// A result that a kernel on the CPU writes.
+#[derive(Debug)]
+pub(super) enum Draft {
+    /// The mapping covers the bytes, and nothing on the device uses them.
+    Mapped {
+        buffer: Arc<Buffer>,
+        start: *mut u8,
+        len: usize,
+    },
+    Bytes(Vec<u8>),
+}
+
+impl Draft {
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            // SAFETY: as the variant says, and the buffer is this draft's alone.
+            Draft::Mapped { start, len, .. } => unsafe {
+                std::slice::from_raw_parts_mut(*start, *len)
+            },
+            Draft::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl Runtime {
+    /// The first `len` bytes of a buffer, after the commands that write it.
+    pub(super) fn hold<'a>(&self, from: &'a Buffer, len: u64) -> Result<Held<'a>> {
+        if !self.tensors.is_cached() || len > from.len() {
+            return self.read(from, 0, len).map(Held::Copied);
+        }
+        self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
+        let start = from.mapped()?;
+        // SAFETY: the buffer is mapped, at least `len` long, lives as long as the slice, and its last write is done.
+        Ok(Held::Mapped(unsafe {
+            std::slice::from_raw_parts(start, len as usize)
+        }))
+    }
+
+    /// Room for a result, of zeros where it is `blank`.
+    pub(super) fn draft(&self, dtype: DType, shape: &[u64], blank: bool) -> Result<Draft> {
+        let len = byte_len(dtype, shape)?;
+        if !self.tensors.is_cached() {
+            let mut bytes = with_room(len)?;
+            bytes.resize(len as usize, 0);
+            return Ok(Draft::Bytes(bytes));
+        }
+        let idle = self.stream.completed_hint();
+        let buffer = self.alloc(len, Some(idle), Patience::Waits)?;
+        self.stream.wait(buffer.last_use())?;
+        let (start, len) = (buffer.mapped()?, len as usize);
+        if blank {
+            // SAFETY: the mapping covers the buffer, and no recorded command touches it any more.
+            unsafe { start.write_bytes(0, len) };
+        }
+        Ok(Draft::Mapped { buffer, start, len })
+    }
+
+    /// The tensor of a draft whose bytes are written.
+    pub(super) fn finish(&self, draft: Draft, dtype: DType, shape: &[u64]) -> Result<Tensor> {
+        match draft {
+            Draft::Mapped { buffer, .. } => Ok(Tensor::contiguous(buffer, dtype, shape)),
+            Draft::Bytes(bytes) => self.upload(dtype, shape, &bytes),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Times taken on the way: on a driver that runs on the CPU, the first large request of a size is run by the pack that would
+//! serve it and by the host, so that the faster of the two serves all that follow.
+
+use super::{Runtime, forced::HOST};
+use crate::{
+    Kind, Request, Result, Tensor,
+    measured::Shaped,
+    route::{Answer, Picked},
+    tensor::operands,
+};
+use nx_vulkan_ops::{find, values::Domain};
+use nx_vulkan_registry::Table;
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
+
+/// Elements of the largest operand or result from which on a request is worth it.
+const WORTH: u64 = 1 << 12;
+/// Runs of a kernel that are timed, unless the first took longer than [`LONG`].
+const RUNS: u32 = 5;
+const LONG: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// Whether this thread measures: what its runs need on their way, such as a copy of an operand, is not measured too.
+    static MEASURES: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Runtime {
+    /// Measures what decides who serves the request, unless that is known or not worth it.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; what else keeps a kernel from running keeps its time from being known.
+    pub(super) fn measure(&self, request: &Request<'_, &Tensor>, table: &Table) -> Result<()> {
+        if !table.measures(self.device.info().kind) || !is_worth(request) || MEASURES.get() {
+            return Ok(());
+        }
+        // One at a time: two that measure would slow each other.
+        let measuring = self.measuring.lock();
+        MEASURES.set(true);
+        let done = self.measure_now(*measuring, request, table);
+        MEASURES.set(false);
+        done
+    }
+
+    fn measure_now(
+        &self,
+        measures: bool,
+        request: &Request<'_, &Tensor>,
+        table: &Table,
+    ) -> Result<()> {
+        let asked = request.over(operands(request));
+        if !measures || self.knows(request, HOST, "") {
+            return Ok(());
+        }
+        let answer = self.planner(table).ask(&asked)?;
+        let Some((name, sha256)) = served_by(&answer, table) else {
+            return Ok(());
+        };
+        let mut times = Vec::new();
+        for kernel in [(&name[..], sha256), (HOST, "")] {
+            match self.time(kernel.0, request) {
+                Ok(us) => times.push((kernel, us)),
+                Err(error) if matches!(error.kind(), Kind::DeviceLost | Kind::OutOfMemory) => {
+                    return Err(error);
+                }
+                // Elements that it has no result for say nothing about others.
+                Err(_) => return Ok(()),
+            }
+        }
+        let shapes = asked.shapes();
+        let mut measured = self.measured.write();
+        for (kernel, us) in times {
+            measured.record(&request.op, &shapes.0, &shapes.1, kernel, Some(us));
+        }
+        // A folder that cannot be written costs the next start some time, nothing else.
+        drop(measured.write());
+        Ok(())
+    }
+
+    fn knows(&self, request: &Request<'_, &Tensor>, kernel: &str, sha256: &str) -> bool {
+        let asked = request.over(operands(request));
+        let (inputs, outputs): (Vec<Shaped<'_>>, Vec<Shaped<'_>>) = asked.shapes();
+        let measured = self.measured.read();
+        measured.knows(&request.op, &inputs, &outputs, (kernel, sha256))
+    }
+
+    /// Microseconds of the fastest run after a first one, which compiles.
+    fn time(&self, kernel: &str, request: &Request<'_, &Tensor>) -> Result<f64> {
+        let planned = self.plan_with(kernel, request)?;
+        let run = || {
+            self.sync()?;
+            let start = Instant::now();
+            self.run_planned(&planned, &request.inputs)?;
+            self.sync()?;
+            Ok(start.elapsed())
+        };
+        let first: Duration = run()?;
+        let runs = if first > LONG { 1 } else { RUNS };
+        let mut best = if kernel == HOST { first } else { Duration::MAX };
+        for _ in 0..runs {
+            best = best.min(run()?);
+        }
+        Ok(best.as_secs_f64() * 1e6)
+    }
+}
+
+/// The host's kernels for matrices as wholes are oracles: they may take a thousand times as long.
+fn is_worth(request: &Request<'_, &Tensor>) -> bool {
+    let is_large = |shape: &[u64]| shape.iter().product::<u64>() >= WORTH;
+    let op = find(&request.op);
+    let quick = op
+        .is_some_and(|op| op.contract.results.len() <= 1 && !op.domains.contains(&Domain::Matrix));
+    quick
+        && (request.inputs.iter().any(|input| is_large(input.shape()))
+            || request.outputs.iter().any(|(_, shape)| is_large(shape)))
+}
+
+fn served_by<'a>(answer: &Answer, table: &'a Table) -> Option<(String, &'a str)> {
+    let Some(Picked::Device { name, .. }) = &answer.picked else {
+        return None;
+    };
+    let (id, _) = name.split_once('/')?;
+    let pack = table.packs.iter().find(|pack| pack.id == id)?;
+    Some((name.clone(), &pack.sha256))
+}
