@@ -1,6 +1,5 @@
 #version 450
-// The start of Jacobi's rotations of large matrices, a workgroup to one: `v` is the unit matrix, the norm is known, and with
-// SYMMETRIC the matrix is its lower triangle on both sides.
+// The start of Jacobi's rotations of columns, a workgroup to a matrix: `v` is the unit matrix, and the norm is known.
 #include "matrix.glsl"
 
 layout(local_size_x = TILE) in;
@@ -9,9 +8,6 @@ layout(set = 0, binding = 0, std430) readonly buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer V { WORK v[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Norms { WORK norms[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer States { uint states[]; };
-#ifdef SYMMETRIC
-layout(set = 0, binding = 4, std430) writeonly buffer To { WORK to[]; };
-#endif
 
 shared WORK parts[TILE];
 
@@ -22,13 +18,7 @@ void main() {
     uint count = rows * columns, first = job * count;
     WORK part = WORK(0);
     for (uint at = own; at < count; at += TILE) {
-#ifdef SYMMETRIC
-        uint i = at / columns, j = at % columns;
-        WORK x = nxv_load(a, first + max(i, j) * columns + min(i, j));
-        nxv_store(to, first + at, x);
-#else
         WORK x = nxv_load(a, first + at);
-#endif
         part += x * x;
     }
     for (uint at = own; at < columns * columns; at += TILE) {
@@ -39,6 +29,5 @@ void main() {
     if (own > 0) return;
     for (uint i = 1; i < TILE; i++) part += parts[i];
     nxv_store(norms, job, part);
-    nxv_store(states, 2 * job, 0);
-    nxv_store(states, 2 * job + 1, 1);
+    for (uint i = 0; i < MOST; i++) nxv_store(states, job * MOST + i, 0);
 }

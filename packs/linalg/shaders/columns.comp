@@ -85,10 +85,11 @@ void main() {
     }
 #else
     uint matrix = job / half_count;
-    if (nxv_load(states, 2 * matrix) == 0) return;
+    uint sweep = round / (2 * half_count - 1), state = matrix * MOST + sweep;
+    if (sweep > 0 && nxv_load(states, state - 1) == 0) return;
     rotated = 0;
     turn_pair(matrix, pair_of(job % half_count, round, half_count));
     barrier(); // whether it rotated is known
-    if (own == 0 && rotated == 1) nxv_store(states, 2 * matrix + 1, 1);
+    if (own == 0 && rotated == 1) nxv_store(states, state, 1);
 #endif
 }

@@ -117,6 +117,28 @@ impl<'a> Emit<'a> {
         Ok(steps::scratch(&mut self.plan, bytes))
     }
 
+    /// Workspaces of so many bytes each, which count as one buffer of the plan.
+    pub(crate) fn pieces<const N: usize>(
+        &mut self,
+        sizes: [u64; N],
+    ) -> Result<[BufArg; N], Refusal> {
+        let most = self.device().max_buffer_range;
+        if let Some(bytes) = sizes.iter().find(|bytes| **bytes > most) {
+            return Err(Refusal::decline(format!(
+                "a workspace of {bytes} bytes is more than one buffer argument reaches"
+            )));
+        }
+        let align = self.device().buffer_align.max(256);
+        let mut end = 0;
+        let ranges = sizes.map(|bytes| {
+            let start = end;
+            end += bytes.next_multiple_of(align);
+            (start, bytes)
+        });
+        let buffer = steps::scratch(&mut self.plan, end);
+        Ok(ranges.map(|(start, bytes)| buffer.range(start, bytes)))
+    }
+
     /// A dispatch of `groups` workgroups, whose number is the second word that is pushed.
     pub(crate) fn step(
         &mut self,

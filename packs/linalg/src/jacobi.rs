@@ -7,13 +7,17 @@ use crate::{
 use nx_vulkan_abi::{BufArg, DType, Define, Refusal, glsl::define};
 use nx_vulkan_pack_kit::steps::{number, read};
 
+/// Rows up to which signs of vectors follow from the rotations, as everybody has the same ones; of larger matrices the first
+/// component is not negative.
+pub(crate) const UNSIGNED: u32 = 32;
 /// Sweeps of a small matrix at most; ten are many.
 pub(crate) const SWEEPS: u32 = 40;
 /// Sweeps of a large matrix at most, as the number of a plan's steps allows, and the least that are enough.
-const MOST: u32 = 19;
+pub(crate) const MOST: u32 = 19;
 const LEAST: u32 = 9;
+const LEAST_HELPED: u32 = 5;
 /// Dispatches that are left to the rounds of a plan.
-const ROUNDS: u32 = 16_000;
+const ROUNDS: u32 = 15_500;
 /// Invocations of a workgroup that has a whole matrix.
 pub(crate) const TILE: u32 = 128;
 
@@ -24,7 +28,7 @@ pub(crate) struct State {
     pub(crate) v: BufArg,
     /// Squares of norms.
     pub(crate) norms: BufArg,
-    /// Whether there is something to do in this sweep, and whether there was.
+    /// Whether there was something to do in each sweep.
     pub(crate) states: BufArg,
 }
 
@@ -46,13 +50,8 @@ pub(crate) fn key(emit: &Emit<'_>) -> Define {
     }
 }
 
-/// The first step, with a symmetric matrix copied to `to`.
-pub(crate) fn begin(
-    emit: &mut Emit<'_>,
-    shape: Shape,
-    a: BufArg,
-    to: Option<BufArg>,
-) -> Result<State, Refusal> {
+/// The first step.
+pub(crate) fn begin(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<State, Refusal> {
     let Shape {
         batch,
         rows,
@@ -61,14 +60,10 @@ pub(crate) fn begin(
     let state = State {
         v: emit.scratch(batch * u64::from(n) * u64::from(n))?,
         norms: emit.scratch(batch)?,
-        states: emit.bytes(batch * 8)?,
+        states: emit.bytes(batch * u64::from(MOST) * 4)?,
     };
-    let mut args = vec![read(a), state.v, state.norms, state.states];
-    let mut defines = vec![number("TILE", TILE)];
-    if let Some(to) = to {
-        args.push(to);
-        defines.push(number("SYMMETRIC", 1u32));
-    }
+    let args = vec![read(a), state.v, state.norms, state.states];
+    let defines = vec![number("TILE", emit.threads(TILE)), number("MOST", MOST)];
     let push = [rows, batch as u32, n];
     emit.step("begin.comp", defines, args, &push, batch)?;
     Ok(State {
@@ -78,25 +73,19 @@ pub(crate) fn begin(
     })
 }
 
-/// As many sweeps as it may need, each with its `rounds`, of so many dispatches.
-pub(crate) fn sweeps(
-    emit: &mut Emit<'_>,
-    batch: u64,
-    states: BufArg,
-    dispatches: u32,
-    mut rounds: impl FnMut(&mut Emit<'_>, u32) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
-    let sweeps = (ROUNDS / (dispatches + 1)).min(MOST);
-    if sweeps < LEAST {
+/// Sweeps of so many rounds each that a plan has dispatches for: enough for columns that are random, or nearly orthogonal with
+/// `helped`.
+pub(crate) fn sweeps(rounds: u32, helped: bool) -> Result<u32, Refusal> {
+    let (spent, least) = if helped {
+        (2 * rounds, LEAST_HELPED)
+    } else {
+        (0, LEAST)
+    };
+    let sweeps = (ROUNDS.saturating_sub(spent) / rounds).min(MOST);
+    if sweeps < least {
         return Err(Refusal::decline(format!(
-            "{dispatches} rounds in a sweep are more than a plan has dispatches for"
+            "{rounds} rounds in a sweep are more than a plan has dispatches for"
         )));
     }
-    for sweep in 0..sweeps {
-        let groups = batch.div_ceil(64);
-        let push = [batch as u32, groups as u32];
-        emit.step("sweep.comp", Vec::new(), vec![states], &push, groups)?;
-        rounds(emit, sweep)?;
-    }
-    Ok(())
+    Ok(sweeps)
 }

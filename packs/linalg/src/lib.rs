@@ -14,6 +14,7 @@ mod svd;
 #[cfg(test)]
 mod tests;
 mod triangular;
+mod tridiagonal;
 
 use nx_vulkan_abi::{DTypeSet, Description, Plan, Refusal, Request, Row, Source, pack};
 
@@ -40,13 +41,24 @@ const SOURCES: &[Source] = sources![
     "reflect.comp",
     "apply.comp",
     "rotation.glsl",
+    "rounds.glsl",
+    "sums.glsl",
+    "lists.glsl",
+    "largest.comp",
+    "scaled.comp",
+    "tridiagonal.comp",
+    "leaf.comp",
+    "poles.comp",
+    "roots.comp",
+    "weights.comp",
+    "mixture.comp",
+    "product.comp",
+    "restore.comp",
     "eigh.comp",
     "begin.comp",
-    "sweep.comp",
-    "rotate.comp",
-    "values.comp",
     "columns.comp",
     "lengths.comp",
+    "order.comp",
     "arrange.comp",
 ];
 

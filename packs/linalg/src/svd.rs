@@ -1,10 +1,11 @@
-//! Singular values and vectors, by rotations of columns.
+//! Singular values and vectors, by rotations of columns, or by eigenvectors of their products.
 
 use crate::{
     Shape,
     emit::{COPIES, Emit, change},
-    jacobi::{self, SWEEPS, State, TILE},
+    jacobi::{self, MOST, SWEEPS, State, UNSIGNED},
     qr,
+    tridiagonal::{self, Product, Results},
 };
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::steps::{number, read};
@@ -26,117 +27,227 @@ struct Columns {
     lengths: BufArg,
 }
 
+/// A matrix that has at least as many rows as columns, or is read as if it had.
+#[derive(Debug, Clone, Copy)]
+struct Tall {
+    shape: Shape,
+    /// Elements from a row to the next, and from a column.
+    strides: [u32; 2],
+}
+
 /// A matrix of more columns than rows is turned, and so are its results.
 pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let own = Shape::of(request, 0)?;
     let full = request.ints("full_matrices?") != [0];
     let mut emit = Emit::in_sums(op, request)?;
-    let a = emit.scratch(own.elements())?;
     let wide = own.rows < own.columns;
-    let shape = if wide {
-        crate::triangular::copy(
-            &mut emit,
-            BufArg::input(0),
-            a,
-            own.rows,
-            own.columns,
-            own.batch,
-        )?;
-        Shape {
-            rows: own.columns,
-            columns: own.rows,
+    let (rows, columns) = (own.rows.max(own.columns), own.rows.min(own.columns));
+    let tall = Tall {
+        shape: Shape {
+            rows,
+            columns,
             ..own
-        }
-    } else {
-        qr::turn(&mut emit, BufArg::input(0), a, own, own.columns)?;
-        own
+        },
+        strides: if wide { [1, rows] } else { [columns, 1] },
     };
-    let columns = orthogonal(&mut emit, shape, change(a))?;
+    let columns = orthogonal(&mut emit, tall)?;
     let (left, right) = if wide { (2, 0) } else { (0, 2) };
     let [left, right] = [emit.result(left)?, emit.result(right)?];
-    let n = shape.columns;
+    let Shape {
+        rows: m,
+        columns: n,
+        ..
+    } = tall.shape;
     let turned = |turned: bool, defines: &[Define]| {
         let turned = turned.then(|| number("TURNED", 1u32));
         turned.into_iter().chain(defines.iter().cloned()).collect()
     };
-    arrange(
-        &mut emit,
-        &columns,
-        read(columns.state.v),
-        right,
-        n,
-        turned(wide, &[]),
-    )?;
+    let v = read(columns.state.v);
+    arrange(&mut emit, &columns, v, right, n, turned(wide, &[]))?;
     if full {
         complete(&mut emit, &columns, left, wide)?;
     } else {
         let scaled = turned(!wide, &[number("SCALED", 1u32)]);
-        arrange(
-            &mut emit,
-            &columns,
-            read(columns.a),
-            left,
-            shape.rows,
-            scaled,
-        )?;
+        arrange(&mut emit, &columns, read(columns.a), left, m, scaled)?;
     }
     emit.finish()
 }
 
-/// Rotates the columns `a` until they are orthogonal, and sorts their lengths.
-fn orthogonal(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<Columns, Refusal> {
+/// Columns that are orthogonal, and the order of their lengths.
+fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
     let Shape {
         batch,
         rows: m,
         columns: n,
-    } = shape;
-    let state = jacobi::begin(emit, shape, a, None)?;
-    let args = vec![a, state.v, state.norms, state.states];
-    let least = jacobi::negligible(emit);
+    } = tall.shape;
     let whole = match emit.device().kind {
         DeviceKind::CPU => WHOLE_ON_CPU,
         _ => WHOLE,
     };
-    if n <= whole {
-        let tile = emit.threads((n.next_power_of_two() * LANES / 2).clamp(32, 256));
-        let defines = vec![
-            number("TILE", tile),
-            number("LANES", LANES),
-            number("SWEEPS", SWEEPS),
-        ];
-        let push = [m, batch as u32, 0, n, least];
-        emit.step("columns.comp", defines, args, &push, batch)?;
+    let is_double = emit.wide() == DType::F64;
+    let is_exact = is_double && emit.request.outputs[1].dtype != DType::F64;
+    let (a, state) = if n <= WHOLE || !is_double && n <= whole {
+        rotated_at_once(emit, tall)?
+    } else if is_exact {
+        let vectors = emit.scratch(batch * u64::from(n) * u64::from(n))?;
+        let norms = by_products(emit, tall, vectors)?;
+        let a = columns_of(emit, tall, read(vectors))?;
+        let state = State {
+            v: change(vectors),
+            norms,
+            states: norms,
+        };
+        (a, state)
     } else {
-        let half = n.div_ceil(2);
-        let groups = batch * u64::from(half);
-        let push = [m, groups as u32, 0, n, least];
-        let defines = ["TILE", "LANES"]
-            .map(|name| number(name, emit.threads(COPIES)))
-            .to_vec();
-        let rounds = 2 * half - 1;
-        jacobi::sweeps(emit, batch, state.states, rounds, |emit, _| {
-            let place = emit.place();
-            emit.step("columns.comp", defines.clone(), args.clone(), &push, groups)?;
-            emit.repeat(place, rounds, 1);
-            Ok(())
-        })?;
-    }
+        rotated(emit, tall, is_double)?
+    };
     let each = batch * u64::from(n);
-    let (lengths, order) = (emit.scratch(each)?, emit.bytes(each * 4)?);
-    let s = emit.scratch(each)?;
-    let args = vec![read(a), state.norms, lengths, order, s];
-    let defines = vec![number("TILE", TILE), jacobi::key(emit)];
-    let push = [m, batch as u32, n];
-    emit.step("lengths.comp", defines, args, &push, batch)?;
+    let list = each * emit.size();
+    let [lengths, s, order] = emit.pieces([list, list, each * 4])?;
+    let mut defines = vec![number("TILE", emit.threads(COPIES))];
+    if n > UNSIGNED {
+        defines.push(number("SIGNED", 1u32));
+    }
+    let push = [m, each as u32, n];
+    emit.step(
+        "lengths.comp",
+        defines,
+        vec![a, state.v, lengths],
+        &push,
+        each,
+    )?;
+    let groups = each.div_ceil(u64::from(COPIES));
+    let push = [each as u32, groups as u32, n];
+    let args = vec![read(lengths), state.norms, order, s];
+    emit.step("order.comp", vec![jacobi::key(emit)], args, &push, groups)?;
     let result = emit.result(1)?;
     crate::triangular::copy(emit, read(s), result, 1, n, batch)?;
     Ok(Columns {
-        shape,
+        shape: tall.shape,
         a,
         state,
         order: read(order),
         lengths: read(s),
     })
+}
+
+/// Eigenvectors of the products of columns, as rows: in twice the precision of the operand they are as good as those of the
+/// columns. Gives what is 0 for a matrix of zeros, and NaN for what is not finite.
+fn by_products(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufArg, Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let [down, across] = tall.strides;
+    let list = batch * u64::from(n) * emit.size();
+    let [products, values] = emit.pieces([u64::from(n) * list, list])?;
+    let input = BufArg::input(0);
+    Product {
+        batch,
+        parts: 1,
+        size: [n, n, m],
+        a: [across, down, m * n, 0],
+        b: [down, across, m * n, 0],
+        x: [n, n * n, 0],
+    }
+    .step(emit, [input, input, products])?;
+    let results = Results {
+        values,
+        vectors,
+        as_rows: true,
+    };
+    let shape = Shape {
+        rows: n,
+        ..tall.shape
+    };
+    tridiagonal::solve(emit, shape, products, results)
+}
+
+/// The matrix in the directions of `vectors`, each column in one piece.
+fn columns_of(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufArg, Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let [down, across] = tall.strides;
+    let a = emit.scratch(tall.shape.elements())?;
+    Product {
+        batch,
+        parts: 1,
+        size: [n, m, n],
+        a: [n, 1, n * n, 0],
+        b: [across, down, m * n, 0],
+        x: [m, m * n, 0],
+    }
+    .step(emit, [vectors, BufArg::input(0), a])?;
+    Ok(change(a))
+}
+
+/// The columns of the matrix, each in one piece.
+fn pieces(emit: &mut Emit<'_>, tall: Tall) -> Result<BufArg, Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let a = emit.scratch(tall.shape.elements())?;
+    match tall.strides {
+        [1, _] => crate::triangular::copy(emit, BufArg::input(0), a, n, m, batch)?,
+        _ => qr::turn(emit, BufArg::input(0), a, tall.shape, n)?,
+    }
+    Ok(change(a))
+}
+
+/// Rotates columns by a workgroup.
+fn rotated_at_once(emit: &mut Emit<'_>, tall: Tall) -> Result<(BufArg, State), Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let a = pieces(emit, tall)?;
+    let state = jacobi::begin(emit, tall.shape, a)?;
+    let tile = emit.threads((n.next_power_of_two() * LANES / 2).clamp(32, 256));
+    let defines = vec![
+        number("TILE", tile),
+        number("LANES", LANES),
+        number("SWEEPS", SWEEPS),
+    ];
+    let push = [m, batch as u32, 0, n, jacobi::negligible(emit)];
+    let args = vec![a, state.v, state.norms, state.states];
+    emit.step("columns.comp", defines, args, &push, batch)?;
+    Ok((a, state))
+}
+
+/// Rotates columns by many workgroups: from the start, or where products of columns have the precision for it, what they have
+/// left to do.
+fn rotated(emit: &mut Emit<'_>, tall: Tall, helps: bool) -> Result<(BufArg, State), Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let mut a = pieces(emit, tall)?;
+    let state = jacobi::begin(emit, tall.shape, a)?;
+    if helps {
+        by_products(emit, tall, state.v)?;
+        a = columns_of(emit, tall, read(state.v))?;
+    }
+    let half = n.div_ceil(2);
+    let groups = batch * u64::from(half);
+    let push = [m, groups as u32, 0, n, jacobi::negligible(emit)];
+    let mut defines = ["TILE", "LANES"]
+        .map(|name| number(name, emit.threads(COPIES)))
+        .to_vec();
+    defines.push(number("MOST", MOST));
+    let args = vec![a, state.v, state.norms, state.states];
+    let rounds = 2 * half - 1;
+    let place = emit.place();
+    emit.step("columns.comp", defines, args, &push, groups)?;
+    emit.repeat(place, rounds * jacobi::sweeps(rounds, helps)?, 1);
+    Ok((a, state))
 }
 
 /// Columns of `m` elements in their order.

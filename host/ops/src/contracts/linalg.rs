@@ -366,15 +366,17 @@ pub(super) const OPS: &[Op] = &[
     Op {
         name: "Nx.Block.LinAlg.Eigh",
         doc: "eigenvalues in descending order of magnitude and eigenvectors of a symmetric matrix, of which only the lower \
-              triangle is read, by Jacobi's rotations until nothing is left; fields of the block are not looked at",
+              triangle is read. Up to 32 rows signs are those of Jacobi's rotations, with more the first component of each \
+              vector is not negative; fields of the block are not looked at",
         contract: &EIGH,
         kernel: Kernel::Whole(linalg::eigh),
         ..ROW
     },
     Op {
         name: "Nx.Block.LinAlg.SVD",
-        doc: "a = u s vᵀ, s in descending order, by Jacobi's rotations of columns. Without full matrices columns of u are 0 \
-              where s is 0 within rounding",
+        doc: "a = u s vᵀ, s in descending order. Signs are those of Jacobi's rotations of columns, or of rows where there are \
+              fewer; with more than 32 of them the first component of what has as many is not negative. Without full \
+              matrices columns of u are 0 where s is 0 within rounding",
         contract: &SVD,
         kernel: Kernel::Whole(linalg::svd),
         ..ROW

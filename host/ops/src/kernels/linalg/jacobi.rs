@@ -1,10 +1,14 @@
 //! Jacobi's rotations in the order of Brent and Luk (1985), which `Nx.LinAlg.eigh` has too: each round pairs all indices off,
-//! and signs follow from the rotations. All in f64; a matrix is its rows one after another.
+//! and signs follow from the rotations. Those of large matrices do not, so that other ways to find the vectors give the same
+//! ones. All in f64; a matrix is its rows one after another.
 
 use super::{Round, qr::qr};
 
 /// Sweeps at most; ten are many.
 const SWEEPS: usize = 40;
+
+/// Rows up to which signs follow from the rotations; of larger matrices a vector's first component is not negative.
+const UNSIGNED: usize = 32;
 
 /// What counts as 0 beside 1: less than the results' precision, f32's with a margin that f64 leaves.
 fn negligible(round: Round) -> f64 {
@@ -46,6 +50,10 @@ fn rotate(x: &mut [f64], p: usize, q: usize, step: usize, len: usize, [c, s]: [f
         x[p + k * step] = a * c - b * s;
         x[q + k * step] = a * s + b * c;
     }
+}
+
+fn negate(x: &mut [f64]) {
+    x.iter_mut().for_each(|x| *x = -*x);
 }
 
 /// Places in descending order of what they are in the results' precision; equal ones stay in order.
@@ -90,6 +98,11 @@ pub(super) fn eigh(mut a: Vec<f64>, n: usize, round: Round) -> [Vec<f64>; 2] {
             break;
         }
     }
+    for i in (0..n).filter(|_| n > UNSIGNED) {
+        if v[i * n] < 0.0 {
+            negate(&mut v[i * n..(i + 1) * n]);
+        }
+    }
     let magnitudes: Vec<f64> = (0..n).map(|i| a[i * n + i].abs()).collect();
     let order = descending(&magnitudes, round);
     let values = order.iter().map(|i| a[i * n + i]).collect();
@@ -109,6 +122,12 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
     let mut v = vec![0.0; n * n];
     (0..n).for_each(|i| v[i * n + i] = 1.0);
     orthogonalize(&mut a, &mut v, m, n, norm, round);
+    for j in (0..n).filter(|_| n > UNSIGNED) {
+        if v[j * n] < 0.0 {
+            negate(&mut v[j * n..(j + 1) * n]);
+            negate(&mut a[j * m..(j + 1) * m]);
+        }
+    }
     let column = |j: usize| &a[j * m..(j + 1) * m];
     let length = |j: usize| column(j).iter().map(|x| x * x).sum::<f64>().sqrt();
     let lengths: Vec<f64> = (0..n).map(length).collect();

@@ -1,0 +1,247 @@
+//! Eigenvalues and eigenvectors of large symmetric matrices: reflections make them tridiagonal, and those are divided and put
+//! together again. How many steps that takes follows from the size alone.
+
+use crate::{
+    Shape,
+    emit::{BLOCK, COPIES, Emit, change},
+    jacobi::{self, SWEEPS},
+};
+use nx_vulkan_abi::{BufArg, Define, DeviceKind, Refusal, glsl::define};
+use nx_vulkan_pack_kit::steps::{number, read};
+
+/// Rows of the first systems, at most.
+const LEAF: u32 = 32;
+/// Lists in the buffer of that name, of poles, and of marks.
+const LISTS: u64 = 5;
+const POLES: u64 = 3;
+const MARKS: u64 = 2;
+
+/// Buffers that the steps share.
+#[derive(Debug, Clone, Copy)]
+struct System {
+    /// The matrices, and how many rows each has in lists.
+    shape: Shape,
+    padded: u32,
+    /// Rows of the first systems.
+    leaf: u32,
+    lists: BufArg,
+    poles: BufArg,
+    marks: BufArg,
+    /// The reflectors.
+    v: BufArg,
+    /// What matrices were divided by.
+    scales: BufArg,
+}
+
+impl System {
+    fn rows(&self) -> u64 {
+        self.shape.batch * u64::from(self.padded)
+    }
+}
+
+/// Where results go: values, and vectors as columns, or as rows with `as_rows`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Results {
+    pub(crate) values: BufArg,
+    pub(crate) vectors: BufArg,
+    pub(crate) as_rows: bool,
+}
+
+/// Solves for matrices of at least 3 rows, of which lower triangles are read. What is not finite becomes NaN.
+/// Gives what they were divided by: 0 for zeros, NaN for what is not finite.
+pub(crate) fn solve(
+    emit: &mut Emit<'_>,
+    shape: Shape,
+    a: BufArg,
+    results: Results,
+) -> Result<BufArg, Refusal> {
+    let (batch, n) = (shape.batch, shape.rows);
+    let leaves = n.div_ceil(LEAF).next_power_of_two();
+    let leaf = n.div_ceil(leaves);
+    let padded = leaf * leaves;
+    let rows = batch * u64::from(padded);
+    let square = rows * u64::from(padded) * emit.size();
+    let (list, v) = (rows * emit.size(), shape.elements() * emit.size());
+    let [one, other, mixture, v, lists, poles, marks, scales] = emit.pieces([
+        square,
+        square,
+        square,
+        v,
+        LISTS * list,
+        POLES * list,
+        MARKS * rows * 4,
+        batch * emit.size(),
+    ])?;
+    let system = System {
+        shape,
+        padded,
+        leaf,
+        lists,
+        poles,
+        marks,
+        v,
+        scales,
+    };
+    reduce(emit, &system, a, one)?;
+    let vectors = conquer(emit, &system, [one, other], mixture)?;
+    restore(emit, &system, vectors, results)?;
+    Ok(read(system.scales))
+}
+
+/// Makes matrices tridiagonal, on `work`.
+fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Result<(), Refusal> {
+    let (batch, n) = (system.shape.batch, system.shape.rows);
+    let (groups, total) = (batch * u64::from(n), system.rows() as u32);
+    let push = [n, groups as u32, system.padded, total];
+    let tile = vec![number("TILE", emit.threads(COPIES))];
+    let args = vec![read(a), system.lists];
+    emit.step("largest.comp", tile.clone(), args, &push, groups)?;
+    let args = vec![read(a), work, read(system.lists), system.scales, system.v];
+    emit.step("scaled.comp", tile, args, &push, groups)?;
+
+    let rows = match emit.device().kind {
+        DeviceKind::CPU => 16,
+        _ if n <= 1024 => 4,
+        _ => 8,
+    };
+    let tiles = n.div_ceil(rows);
+    let groups = batch * u64::from(tiles);
+    let push = [n, groups as u32, 0, tiles, system.padded, total];
+    let args = [work, system.v, system.lists].map(change).to_vec();
+    let place = emit.place();
+    let tile = 256;
+    let mut defines = along(emit, n, rows, tile);
+    if n.div_ceil(tile) * rows <= 16 {
+        defines.push(number("EARLY", 1u32));
+    }
+    emit.step("tridiagonal.comp", defines, args, &push, groups)?;
+    emit.repeat(place, n, 1);
+    Ok(())
+}
+
+/// Divides and conquers; gives the eigenvectors of the tridiagonal matrices, as rows.
+fn conquer(
+    emit: &mut Emit<'_>,
+    system: &System,
+    [mut from, mut to]: [BufArg; 2],
+    mixture: BufArg,
+) -> Result<BufArg, Refusal> {
+    let (n, padded, total) = (system.shape.rows, system.padded, system.rows());
+    let System {
+        lists,
+        poles,
+        marks,
+        ..
+    } = *system;
+    let leaves = total / u64::from(system.leaf);
+    let push = [system.leaf, leaves as u32, n, padded, total as u32];
+    let defines = vec![
+        number("TILE", emit.threads(128)),
+        number("SIZE", system.leaf.next_multiple_of(2)),
+        number("SWEEPS", SWEEPS),
+    ];
+    let args = vec![change(lists), from];
+    emit.step("leaf.comp", defines, args, &push, leaves)?;
+
+    let mut rows = system.leaf;
+    // Where the eigenvalues of the systems are: those of leaves must not be where others still read the matrix.
+    let mut section = 4;
+    while rows < padded {
+        let block = rows;
+        rows *= 2;
+        let systems = total / u64::from(rows);
+        let tile = |emit: &Emit<'_>, most| vec![number("TILE", emit.threads(most))];
+        let push = [n, systems as u32, rows, padded, total as u32, section];
+        section = 0;
+        let args = vec![read(lists), read(from), poles, marks];
+        emit.step("poles.comp", tile(emit, 256), args, &push, systems)?;
+        let push = [n, total as u32, rows, padded, total as u32];
+        let args = vec![lists, read(poles), change(marks)];
+        emit.step("roots.comp", tile(emit, 64), args, &push, total)?;
+        let args = vec![change(lists), read(poles), read(marks)];
+        emit.step("weights.comp", tile(emit, 64), args, &push, total)?;
+        let args = vec![read(lists), read(poles), read(marks), mixture];
+        emit.step("mixture.comp", tile(emit, 64), args, &push, total)?;
+        Product {
+            batch: systems,
+            parts: 2,
+            size: [rows, block, block],
+            a: [rows, 1, rows * rows, block],
+            b: [block, 1, rows * block, block * block],
+            x: [rows, rows * rows, block],
+        }
+        .step(emit, [mixture, from, to])?;
+        std::mem::swap(&mut from, &mut to);
+    }
+    Ok(from)
+}
+
+/// Takes eigenvectors of tridiagonal matrices to those of the matrices.
+fn restore(
+    emit: &mut Emit<'_>,
+    system: &System,
+    vectors: BufArg,
+    results: Results,
+) -> Result<(), Refusal> {
+    let (batch, n) = (system.shape.batch, system.shape.rows);
+    let rows = 4;
+    let tiles = n.div_ceil(rows);
+    let groups = batch * u64::from(tiles);
+    let push = [n, groups as u32, tiles, system.padded, system.rows() as u32];
+    let args = vec![
+        read(vectors),
+        read(system.v),
+        read(system.lists),
+        read(system.scales),
+        results.values,
+        results.vectors,
+    ];
+    let mut defines = along(emit, n, rows, if n <= 1024 { 128 } else { 256 });
+    defines.push(jacobi::key(emit));
+    if results.as_rows {
+        defines.push(number("AS_ROWS", 1u32));
+    }
+    emit.step("restore.comp", defines, args, &push, groups)
+}
+
+/// How a workgroup of at most `most` invocations shares ROWS rows of n elements.
+fn along(emit: &Emit<'_>, n: u32, rows: u32, most: u32) -> Vec<Define> {
+    let tile = emit.threads(n.next_power_of_two().min(most));
+    let unroll = match emit.device().kind {
+        DeviceKind::CPU => "",
+        _ => "[[unroll]]",
+    };
+    vec![
+        number("ROWS", rows),
+        number("TILE", tile),
+        number("ITEMS", n.div_ceil(tile)),
+        define("UNROLL", unroll),
+    ]
+}
+
+/// Products of matrices, `parts` for each of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product {
+    pub(crate) batch: u64,
+    pub(crate) parts: u32,
+    /// Rows and columns of the result, and terms of each element.
+    pub(crate) size: [u32; 3],
+    /// Elements of an operand from a row to the next, from a column, a matrix and a part.
+    pub(crate) a: [u32; 4],
+    pub(crate) b: [u32; 4],
+    /// Elements of the result from a row to the next, from a matrix and a part.
+    pub(crate) x: [u32; 3],
+}
+
+impl Product {
+    /// The dispatch for it, from the first two of these to the third.
+    pub(crate) fn step(self, emit: &mut Emit<'_>, [a, b, x]: [BufArg; 3]) -> Result<(), Refusal> {
+        let [rows, columns, depth] = self.size;
+        let tiles = u64::from(rows.div_ceil(BLOCK)) * u64::from(columns.div_ceil(BLOCK));
+        let groups = self.batch * u64::from(self.parts) * tiles;
+        let mut push = vec![rows, groups as u32, columns, depth, self.parts];
+        push.extend(self.a.iter().chain(&self.b).chain(&self.x));
+        let args = vec![read(a), read(b), x];
+        emit.step("product.comp", Vec::new(), args, &push, groups)
+    }
+}
