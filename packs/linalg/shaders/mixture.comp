@@ -12,7 +12,8 @@ layout(set = 0, binding = 2, std430) readonly buffer Marks { uint marks[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer To { WORK to[]; };
 
 WORK element(uint start, uint i, WORK origin, WORK offset) {
-    WORK distance = (nxv_load(poles, POLES * total_rows + start + i) - origin) - offset;
+    precise WORK from_origin = nxv_load(poles, POLES * total_rows + start + i) - origin;
+    precise WORK distance = from_origin - offset;
     return nxv_load(lists, WEIGHTS * total_rows + start + i) * (offset / distance);
 }
 

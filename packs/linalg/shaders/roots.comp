@@ -18,7 +18,9 @@ WORK value(Root root, WORK offset) {
     WORK part = WORK(0), x = root.side * offset;
     for (uint i = gl_LocalInvocationIndex; i < rows; i += TILE) {
         WORK share = nxv_load(poles, SHARES * total_rows + root.start + i);
-        WORK distance = (nxv_load(poles, POLES * total_rows + root.start + i) - root.origin) - x;
+        // In this order: an offset may be nothing beside its pole.
+        precise WORK from_origin = nxv_load(poles, POLES * total_rows + root.start + i) - root.origin;
+        precise WORK distance = from_origin - x;
         part += share * share / distance;
     }
     return WORK(1) + root.factor * total(part);

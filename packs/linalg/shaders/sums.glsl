@@ -1,54 +1,46 @@
-// Sums over the invocations of a workgroup, the same for each of them: parts become LANES sums, and these one. ROWS sums go at
-// once.
+// Sums over the invocations of a workgroup, the same for each of them: parts become LANES sums, and these one, in four chains so
+// that additions need not wait for each other. With FOUR also of four numbers at once.
 #if TILE < 16
 #define LANES TILE
 #else
 #define LANES 16
 #endif
-#ifndef ROWS
-#define ROWS 1
-#endif
-
 #ifdef WORK_IS_F64
-#define vec4_of_work dvec4
+#define WORK4 dvec4
 #else
-#define vec4_of_work vec4
+#define WORK4 vec4
 #endif
 
-shared WORK parts[ROWS * TILE];
-shared WORK few[ROWS * LANES];
-
-// Sums of parts and of what is left of them, in four so that additions need not wait for each other.
-WORK sum_of_parts(uint first) {
-    vec4_of_work sums = vec4_of_work(WORK(0));
-    for (uint i = 0; i < TILE; i += 4 * LANES) {
-        [[unroll]] for (uint j = 0; j < 4; j++) {
-            if (i + j * LANES < TILE) sums[j] += parts[first + i + j * LANES];
-        }
+#define TOTAL(TYPE, parts, few) \
+    shared TYPE parts[TILE]; \
+    shared TYPE few[LANES]; \
+    TYPE total(TYPE part) { \
+        uint own = gl_LocalInvocationIndex; \
+        TYPE one = TYPE(WORK(0)), two = one, three = one, four = one; \
+        parts[own] = part; \
+        barrier(); \
+        if (own < LANES) { \
+            for (uint i = own; i < TILE; i += 4 * LANES) { \
+                one += parts[i]; \
+                if (i + LANES < TILE) two += parts[i + LANES]; \
+                if (i + 2 * LANES < TILE) three += parts[i + 2 * LANES]; \
+                if (i + 3 * LANES < TILE) four += parts[i + 3 * LANES]; \
+            } \
+            few[own] = (one + two) + (three + four); \
+        } \
+        barrier(); \
+        one = two = three = four = TYPE(WORK(0)); \
+        [[unroll]] for (uint i = 0; i < LANES; i += 4) { \
+            one += few[i]; \
+            if (i + 1 < LANES) two += few[i + 1]; \
+            if (i + 2 < LANES) three += few[i + 2]; \
+            if (i + 3 < LANES) four += few[i + 3]; \
+        } \
+        return (one + two) + (three + four); \
     }
-    return (sums.x + sums.y) + (sums.z + sums.w);
-}
 
-WORK sum_of_few(uint first) {
-    vec4_of_work sums = vec4_of_work(WORK(0));
-    [[unroll]] for (uint i = 0; i < LANES; i++) sums[i % 4] += few[first + i];
-    return (sums.x + sums.y) + (sums.z + sums.w);
-}
-
-void totals(inout WORK sums[ROWS]) {
-    uint own = gl_LocalInvocationIndex;
-    [[unroll]] for (uint row = 0; row < ROWS; row++) parts[row * TILE + own] = sums[row];
-    barrier(); // every part is there
-    for (uint at = own; at < ROWS * LANES; at += TILE) few[at] = sum_of_parts(at / LANES * TILE + at % LANES);
-    barrier(); // few sums are left, and parts may change
-    [[unroll]] for (uint row = 0; row < ROWS; row++) sums[row] = sum_of_few(row * LANES);
-}
-
-WORK total(WORK part) {
-    uint own = gl_LocalInvocationIndex;
-    parts[own] = part;
-    barrier(); // every part is there
-    if (own < LANES) few[own] = sum_of_parts(own);
-    barrier(); // few sums are left, and parts may change
-    return sum_of_few(0);
-}
+// Barriers: every part is there; few sums are left, and parts may change.
+TOTAL(WORK, parts, few)
+#ifdef FOUR
+TOTAL(WORK4, parts_of_four, few_of_four)
+#endif

@@ -1,8 +1,9 @@
 #version 450
 // A step of Householder's reduction of symmetric matrices to tridiagonal ones. What the last reflection leaves to do is done to
-// ROWS rows of a workgroup, whose products with the next reflector are taken in the same pass. Every workgroup finds that
+// four rows of a workgroup, whose products with the next reflector are taken in the same pass. Every workgroup finds that
 // reflector by itself, from the row of the diagonal element.
 #include "matrix.glsl"
+#define FOUR
 #include "sums.glsl"
 #include "lists.glsl"
 
@@ -21,19 +22,29 @@ const WORK NEGLIGIBLE = 1e-24;
 
 shared WORK head;
 
+// Numbers of four rows, `apart` from one to the next, the first `count` of which there are.
+#define FOUR_OF(buffer, at, apart, count) \
+    WORK4( \
+        count > 0 ? nxv_load(buffer, at) : WORK(0), \
+        count > 1 ? nxv_load(buffer, at + apart) : WORK(0), \
+        count > 2 ? nxv_load(buffer, at + 2 * apart) : WORK(0), \
+        count > 3 ? nxv_load(buffer, at + 3 * apart) : WORK(0))
+
 void main() {
     uint job = nxv_workgroup();
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex, matrix = job / tiles, tile = job % tiles;
-    uint first = k + 1 + tile * ROWS, at = matrix * n * n;
-    if (tile > 0 && first >= n) return;
-    uint list = matrix * padded, reflector = at + (k - 1) * n;
+    uint first = k + 1 + tile * 4, at = matrix * n * n, count = first < n ? n - first : 0;
+    if (tile > 0 && count == 0) return;
+    uint list = matrix * padded, reflector = at + (k - 1) * n, late = k > 0 ? count : 0;
     uint before = list + (PRODUCTS + (k + 1) % 2) * total_rows, after = list + (PRODUCTS + k % 2) * total_rows;
     WORK tau = k > 0 ? nxv_load(lists, list + TAUS * total_rows + k - 1) : WORK(0);
+    WORK here = k > 0 ? nxv_load(lists, before + k) : WORK(0);
+    WORK4 row_last = FOUR_OF(v, reflector + first, 1, late), row_other = FOUR_OF(lists, before + first, 1, late);
 
-    WORK last[ITEMS], other[ITEMS], next[ITEMS], of_row[ROWS][2];
+    WORK last[ITEMS], other[ITEMS], next[ITEMS];
 #ifdef EARLY
-    WORK cells[ROWS][ITEMS];
+    WORK4 cells[ITEMS];
 #endif
     WORK part = WORK(0);
     UNROLL for (uint i = 0; i < ITEMS; i++) {
@@ -42,21 +53,15 @@ void main() {
         last[i] = is_late ? nxv_load(v, reflector + j) : WORK(0);
         other[i] = is_late ? nxv_load(lists, before + j) : WORK(0);
         next[i] = is_in ? nxv_load(a, at + k * n + j) : WORK(0);
-        part += last[i] * other[i];
 #ifdef EARLY
-        UNROLL for (uint row = 0; row < ROWS; row++) {
-            cells[row][i] = is_in && first + row < n ? nxv_load(a, at + (first + row) * n + j) : WORK(0);
-        }
+        uint rows = is_in ? count : 0;
+        cells[i] = FOUR_OF(a, at + first * n + j, n, rows);
 #endif
-    }
-    WORK here = k > 0 ? nxv_load(lists, before + k) : WORK(0);
-    UNROLL for (uint row = 0; row < ROWS; row++) {
-        bool is_late = first + row < n && k > 0;
-        of_row[row][0] = is_late ? nxv_load(v, reflector + first + row) : WORK(0);
-        of_row[row][1] = is_late ? nxv_load(lists, before + first + row) : WORK(0);
+        part += last[i] * other[i];
     }
     WORK share = tau * tau * WORK(0.5) * total(part);
     here = tau * here - share;
+    row_other = tau * row_other - share * row_last;
     part = WORK(0);
     UNROLL for (uint i = 0; i < ITEMS; i++) {
         uint j = k + own + i * TILE;
@@ -66,47 +71,37 @@ void main() {
         if (j == k + 1) head = next[i];
     }
     if (own == 0 && k + 1 >= n) head = WORK(0);
-    WORK tail = total(part);
-    WORK x = head;
+    WORK tail = total(part), x = head;
     bool is_done = tail <= NEGLIGIBLE;
-    WORK norm = sqrt(x * x + tail), to = x > WORK(0) ? -norm : norm;
-    if (is_done) to = x;
-    WORK of_next = is_done ? WORK(0) : (to - x) / to, factor = is_done ? WORK(0) : WORK(1) / (x - to);
+    WORK norm = sqrt(x * x + tail), to = is_done ? x : x > WORK(0) ? -norm : norm;
+    WORK factor = is_done ? WORK(0) : WORK(1) / (x - to);
     if (tile == 0 && own == 0) {
         nxv_store(lists, list + DIAGONAL * total_rows + k, next[0]);
         nxv_store(lists, list + BESIDE * total_rows + k, to);
-        nxv_store(lists, list + TAUS * total_rows + k, of_next);
+        nxv_store(lists, list + TAUS * total_rows + k, is_done ? WORK(0) : (to - x) / to);
     }
-    WORK sums[ROWS];
-    UNROLL for (uint row = 0; row < ROWS; row++) {
-        sums[row] = WORK(0);
-        of_row[row][1] = tau * of_row[row][1] - share * of_row[row][0];
-    }
+    WORK4 sums = WORK4(WORK(0));
     UNROLL for (uint i = 0; i < ITEMS; i++) {
         uint j = k + own + i * TILE;
-        if (j <= k || j >= n) continue;
-        WORK y = j == k + 1 ? WORK(1) : next[i] * factor;
-        if (tile == 0) nxv_store(v, at + k * n + j, y);
-#ifndef EARLY
-        WORK now[ROWS];
-        UNROLL for (uint row = 0; row < ROWS; row++) {
-            now[row] = first + row < n ? nxv_load(a, at + (first + row) * n + j) : WORK(0);
-        }
-#endif
-        UNROLL for (uint row = 0; row < ROWS; row++) {
-            if (first + row >= n) continue;
+        bool is_in = j > k && j < n;
+        uint rows = is_in ? count : 0;
+        WORK y = !is_in ? WORK(0) : j == k + 1 ? WORK(1) : next[i] * factor;
+        if (tile == 0 && is_in) nxv_store(v, at + k * n + j, y);
 #ifdef EARLY
-            WORK cell = cells[row][i];
+        WORK4 cell = cells[i];
 #else
-            WORK cell = now[row];
+        WORK4 cell = FOUR_OF(a, at + first * n + j, n, rows);
 #endif
-            cell -= of_row[row][0] * other[i] + of_row[row][1] * last[i];
-            nxv_store(a, at + (first + row) * n + j, cell);
-            sums[row] += cell * y;
+        cell -= row_last * other[i] + row_other * last[i];
+        sums += cell * y;
+        [[unroll]] for (uint row = 0; row < 4; row++) {
+            if (row < rows) nxv_store(a, at + (first + row) * n + j, cell[row]);
         }
     }
-    totals(sums);
-    UNROLL for (uint row = 0; row < ROWS; row++) {
-        if (own == 0 && first + row < n) nxv_store(lists, after + first + row, sums[row]);
+    sums = total(sums);
+    if (own == 0) {
+        [[unroll]] for (uint row = 0; row < 4; row++) {
+            if (row < count) nxv_store(lists, after + first + row, sums[row]);
+        }
     }
 }

@@ -15,7 +15,9 @@ shared WORK parts[TILE];
 // How far a root is above the pole x.
 WORK above(uint start, uint root, WORK x) {
     uint origin = nxv_load(marks, ORIGINS * total_rows + start + root);
-    return (nxv_load(poles, POLES * total_rows + start + origin) - x) + nxv_load(lists, OFFSETS * total_rows + start + root);
+    precise WORK from_pole = nxv_load(poles, POLES * total_rows + start + origin) - x;
+    precise WORK distance = from_pole + nxv_load(lists, OFFSETS * total_rows + start + root);
+    return distance;
 }
 
 void main() {

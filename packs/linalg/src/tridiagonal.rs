@@ -11,6 +11,12 @@ use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Rows of the first systems, at most.
 const LEAF: u32 = 32;
+/// Rows of a matrix that a workgroup reflects at once.
+const ROWS: u32 = 4;
+/// Invocations that go along them, at most, and how many elements one may hold on to before it knows what to do with them.
+const REDUCES: u32 = 256;
+const RESTORES: u32 = 128;
+const EARLY: u32 = 4;
 /// Lists in the buffer of that name, of poles, and of marks.
 const LISTS: u64 = 5;
 const POLES: u64 = 3;
@@ -99,19 +105,13 @@ fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Resu
     let args = vec![read(a), work, read(system.lists), system.scales, system.v];
     emit.step("scaled.comp", tile, args, &push, groups)?;
 
-    let rows = match emit.device().kind {
-        DeviceKind::CPU => 16,
-        _ if n <= 1024 => 4,
-        _ => 8,
-    };
-    let tiles = n.div_ceil(rows);
+    let tiles = n.div_ceil(ROWS);
     let groups = batch * u64::from(tiles);
     let push = [n, groups as u32, 0, tiles, system.padded, total];
     let args = [work, system.v, system.lists].map(change).to_vec();
     let place = emit.place();
-    let tile = 256;
-    let mut defines = along(emit, n, rows, tile);
-    if n.div_ceil(tile) * rows <= 16 {
+    let mut defines = along(emit, n, REDUCES);
+    if n.div_ceil(emit.threads(REDUCES)) <= EARLY {
         defines.push(number("EARLY", 1u32));
     }
     emit.step("tridiagonal.comp", defines, args, &push, groups)?;
@@ -136,7 +136,7 @@ fn conquer(
     let leaves = total / u64::from(system.leaf);
     let push = [system.leaf, leaves as u32, n, padded, total as u32];
     let defines = vec![
-        number("TILE", emit.threads(128)),
+        number("TILE", emit.threads(jacobi::TILE)),
         number("SIZE", system.leaf.next_multiple_of(2)),
         number("SWEEPS", SWEEPS),
     ];
@@ -184,8 +184,7 @@ fn restore(
     results: Results,
 ) -> Result<(), Refusal> {
     let (batch, n) = (system.shape.batch, system.shape.rows);
-    let rows = 4;
-    let tiles = n.div_ceil(rows);
+    let tiles = n.div_ceil(ROWS);
     let groups = batch * u64::from(tiles);
     let push = [n, groups as u32, tiles, system.padded, system.rows() as u32];
     let args = vec![
@@ -196,7 +195,7 @@ fn restore(
         results.values,
         results.vectors,
     ];
-    let mut defines = along(emit, n, rows, if n <= 1024 { 128 } else { 256 });
+    let mut defines = along(emit, n, RESTORES);
     defines.push(jacobi::key(emit));
     if results.as_rows {
         defines.push(number("AS_ROWS", 1u32));
@@ -204,15 +203,14 @@ fn restore(
     emit.step("restore.comp", defines, args, &push, groups)
 }
 
-/// How a workgroup of at most `most` invocations shares ROWS rows of n elements.
-fn along(emit: &Emit<'_>, n: u32, rows: u32, most: u32) -> Vec<Define> {
+/// How a workgroup of at most `most` invocations shares rows of n elements.
+fn along(emit: &Emit<'_>, n: u32, most: u32) -> Vec<Define> {
     let tile = emit.threads(n.next_power_of_two().min(most));
     let unroll = match emit.device().kind {
         DeviceKind::CPU => "",
         _ => "[[unroll]]",
     };
     vec![
-        number("ROWS", rows),
         number("TILE", tile),
         number("ITEMS", n.div_ceil(tile)),
         define("UNROLL", unroll),
