@@ -6,11 +6,12 @@ use crate::{
     jacobi::{self, SWEEPS, TILE, UNSIGNED},
     tridiagonal::{self, Results},
 };
-use nx_vulkan_abi::{BufArg, Plan, Refusal, Request};
+use nx_vulkan_abi::{BufArg, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::steps::number;
 
-/// Rows of a matrix that one workgroup has in shared memory.
-const WHOLE: u32 = 64;
+/// Rows of a matrix that one workgroup has in shared memory; on a CPU dispatches cost more than what others could do meanwhile.
+const WHOLE: u32 = 32;
+const WHOLE_ON_CPU: u32 = 64;
 
 pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let shape = Shape::square(op, request)?;
@@ -18,7 +19,11 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let size = shape.rows.next_multiple_of(8);
     let bytes =
         emit.size() * u64::from(size * (size + 1) + TILE + 3 * size / 2) + u64::from(4 * size + 64);
-    if size <= WHOLE && bytes <= u64::from(request.device.shared_bytes) {
+    let whole = match request.device.kind {
+        DeviceKind::CPU => WHOLE_ON_CPU,
+        _ => WHOLE,
+    };
+    if size <= whole && bytes <= u64::from(request.device.shared_bytes) {
         small(&mut emit, shape, size)?;
     } else {
         let results = Results {

@@ -9,8 +9,11 @@ use crate::{
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Refusal, glsl::define};
 use nx_vulkan_pack_kit::steps::{number, read};
 
-/// Rows of the first systems, at most.
+/// Rows of the first systems, at most: rotations of many take longer than putting few together, until that takes long too.
 const LEAF: u32 = 32;
+const LEAF_OF_SMALL: u32 = 16;
+/// Rows of a small matrix, at most.
+const SMALL: u32 = 1024;
 /// Rows of a matrix that a workgroup reflects at once.
 const ROWS: u32 = 4;
 /// Invocations that go along them, at most, and how many elements one may hold on to before it knows what to do with them.
@@ -62,7 +65,8 @@ pub(crate) fn solve(
     results: Results,
 ) -> Result<BufArg, Refusal> {
     let (batch, n) = (shape.batch, shape.rows);
-    let leaves = n.div_ceil(LEAF).next_power_of_two();
+    let leaf = if n <= SMALL { LEAF_OF_SMALL } else { LEAF };
+    let leaves = n.div_ceil(leaf).next_power_of_two();
     let leaf = n.div_ceil(leaves);
     let padded = leaf * leaves;
     let rows = batch * u64::from(padded);
