@@ -1,50 +1,82 @@
 #version 450
-// Applies a block of reflections to columns, a workgroup to one: those of the same matrix behind the block, or with LAST those of
-// another one, from the last reflection to the first.
+// Applies a block of reflections to COLUMNS columns: (1 - v t vᵀ)ᵀ to those of the same matrix behind the block, or with LAST
+// 1 - v t vᵀ to those of another one, of which the first `start` have nothing where the reflectors are.
+#if SUBGROUP > 1
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #include "matrix.glsl"
+#include "totals.glsl"
 
 layout(local_size_x = TILE) in;
 layout(push_constant) uniform Push { uint m; uint jobs; uint start; uint n; uint last; uint count; uint v_batch; };
 layout(set = 0, binding = 0, std430) readonly buffer V { WORK v[]; };
-layout(set = 0, binding = 1, std430) readonly buffer Taus { WORK taus[]; };
-layout(set = 0, binding = 2, std430) coherent buffer A { WORK a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer Ts { WORK ts[]; };
+layout(set = 0, binding = 2, std430) buffer A { WORK a[]; };
 
-shared WORK parts[TILE];
+shared WORK products[WIDTH][COLUMNS];
+shared WORK shares[WIDTH][COLUMNS];
+
+WORK reflectors[WIDTH];
+WORK cells[COLUMNS];
+
+// Row `i` below the first row of the block: of the reflectors, and of the columns that begin at `at`.
+void load_row(uint i, uint reflector, uint at, uint columns) {
+    [[unroll]] for (uint k = 0; k < WIDTH; k++) {
+        reflectors[k] = i == k ? WORK(1) : WORK(0);
+        if (i > k && start + k < last) reflectors[k] = nxv_load(v, reflector + k * m + i);
+    }
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) cells[j] = j < columns ? nxv_load(a, at + j * m + i) : WORK(0);
+}
 
 void main() {
     uint job = nxv_workgroup();
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex;
     uint batch = job / count;
-    uint column = job % count;
-    uint end = min(start + BLOCK, last);
+    uint column = job % count * COLUMNS + start;
 #ifndef LAST
-    column += end;
+    column += min(WIDTH, last - start);
 #endif
     if (column >= n) return;
-    uint at = (batch * n + column) * m;
-    for (uint step = start; step < end; step++) {
+    uint columns = min(COLUMNS, n - column);
+    uint at = (batch * n + column) * m + start;
+    uint reflector = batch * v_batch + start * (m + 1);
+
+    WORK sums[COUNT];
+    [[unroll]] for (uint i = 0; i < COUNT; i++) sums[i] = WORK(0);
+    for (uint i = own; i < m - start; i += TILE) {
+        load_row(i, reflector, at, columns);
+        [[unroll]] for (uint k = 0; k < WIDTH; k++) {
+            [[unroll]] for (uint j = 0; j < COLUMNS; j++) sums[k * COLUMNS + j] += reflectors[k] * cells[j];
+        }
+    }
+    add_up(sums);
+    barrier(); // every subgroup's sums are there
+    for (uint place = own; place < COUNT; place += TILE) products[place / COLUMNS][place % COLUMNS] = total(place);
+    barrier(); // the products of reflectors and columns are there
+    uint blocks = (last + WIDTH - 1) / WIDTH;
+    uint triangle = (batch * blocks + start / WIDTH) * WIDTH * WIDTH;
+    for (uint place = own; place < COUNT; place += TILE) {
+        uint k = place / COLUMNS, j = place % COLUMNS;
+        WORK sum = WORK(0);
+        for (uint l = 0; l < WIDTH; l++) {
 #ifdef LAST
-        uint k = start + end - 1 - step;
+            sum += nxv_load(ts, triangle + k * WIDTH + l) * products[l][j];
 #else
-        uint k = step;
+            sum += nxv_load(ts, triangle + l * WIDTH + k) * products[l][j];
 #endif
-        uint reflector = batch * v_batch + k * m;
-        WORK tau = nxv_load(taus, batch * last + k);
-        if (tau == WORK(0)) continue;
-        WORK part = own == 0 ? nxv_load(a, at + k) : WORK(0);
-        for (uint i = k + 1 + own; i < m; i += TILE) part += nxv_load(v, reflector + i) * nxv_load(a, at + i);
-        parts[own] = part;
-        barrier(); // every part is there
-        for (uint apart = TILE / 2; apart > 0; apart /= 2) {
-            if (own < apart) parts[own] += parts[own + apart];
-            barrier(); // half of the parts are left
         }
-        WORK share = tau * parts[0];
-        if (own == 0) nxv_store(a, at + k, nxv_load(a, at + k) - share);
-        for (uint i = k + 1 + own; i < m; i += TILE) {
-            nxv_store(a, at + i, nxv_load(a, at + i) - share * nxv_load(v, reflector + i));
+        shares[k][j] = sum;
+    }
+    barrier(); // what is taken of each reflector is known
+    for (uint i = own; i < m - start; i += TILE) {
+        load_row(i, reflector, at, columns);
+        [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
+            if (j >= columns) continue;
+            WORK x = cells[j];
+            [[unroll]] for (uint k = 0; k < WIDTH; k++) x -= reflectors[k] * shares[k][j];
+            nxv_store(a, at + j * m + i, x);
         }
-        meet(); // the column is up to date, and the sum is read
     }
 }

@@ -1,9 +1,15 @@
 #version 450
-// Matrices copied: whole, with ROWS in another order of rows, or with LOWER without what is above the diagonal.
+// Matrices copied: whole, with ROWS in another order of rows, or with PART_OF
+// columns of wider ones.
 #include "matrix.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push { uint count; uint jobs; uint rows; uint columns; };
+layout(push_constant) uniform Push {
+    uint count; uint jobs; uint rows; uint columns;
+#ifdef PART_OF
+    uint wide; uint first;
+#endif
+};
 layout(set = 0, binding = 0, std430) readonly buffer From { WORK from[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer To { WORK to[]; };
 #ifdef ROWS
@@ -18,8 +24,8 @@ void main() {
 #if defined(ROWS)
     uint first = at / columns - row;
     nxv_store(to, at, nxv_load(from, (first + nxv_load(row_of, first + row)) * columns + column));
-#elif defined(LOWER)
-    nxv_store(to, at, column <= row ? nxv_load(from, at) : WORK(0));
+#elif defined(PART_OF)
+    nxv_store(to, at, nxv_load(from, at / columns * wide + first + column));
 #else
     nxv_store(to, at, nxv_load(from, at));
 #endif

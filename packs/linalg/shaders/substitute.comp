@@ -1,67 +1,141 @@
 #version 450
-// Solves with the triangle of a block on the diagonal, for right sides side by side: one each for an invocation. UPPER goes
-// upwards, UNIT has ones on the diagonal, TINY stands for a 0 there, AFTER has the right sides behind the block in the matrix itself.
+// Solves with the triangle of a block on the diagonal, for right sides side by side, of which a workgroup has TILE. UPPER goes
+// upwards, UNIT has ones on the diagonal, TINY stands for a 0 there, AFTER has the right sides behind the block. With ORDER the
+// rows of the block are scattered, and the solution goes to another matrix.
 #include "matrix.glsl"
 
-layout(local_size_x = TILE) in;
+const uint SMALL = 16; // unknowns that an invocation keeps in registers
+const uint SMALLS = SIDE / SMALL;
+
+layout(local_size_x = THREADS) in;
 layout(push_constant) uniform Push {
     uint n; uint jobs; uint start; uint count; uint tiles;
     uint a_row; uint a_column; uint a_batch;
     uint x_row; uint x_column; uint x_batch;
 };
 layout(set = 0, binding = 0, std430) readonly buffer A { WORK a[]; };
+#ifdef ORDER
+layout(set = 0, binding = 1, std430) writeonly buffer X { WORK x[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Order { uint order[]; };
+shared uint rows[SIDE];
+#else
 layout(set = 0, binding = 1, std430) buffer X { WORK x[]; };
+#endif
 
-shared SUM block[BLOCK][BLOCK + 1];
-shared SUM sides[BLOCK][TILE];
+// The triangle, by columns of squares of SMALL rows and columns, as a lower one.
+shared PART4 block[SMALLS * (SMALLS + 1) / 2][SMALL][SMALL / 4];
+shared PART inverses[SIDE];
+shared PART sides[SIDE][TILE + 1];
+
+uint size;
+
+// The row of the matrix that has unknown k of the block.
+uint row_of(uint k) {
+#if defined(ORDER)
+    return rows[k];
+#elif defined(UPPER)
+    return start + size - 1 - k;
+#else
+    return start + k;
+#endif
+}
+
+uint column_of(uint k) {
+#ifdef UPPER
+    return start + size - 1 - k;
+#else
+    return start + k;
+#endif
+}
+
+void load_block(uint batch) {
+    uint own = gl_LocalInvocationIndex;
+    UNROLL for (uint step = 0; step < SIDE * SIDE; step += THREADS) {
+        uint at = step + own;
+        uvec2 place = a_column == 1 ? uvec2(at / SIDE, at % SIDE) : uvec2(at % SIDE, at / SIDE);
+        uint i = place.x, j = place.y;
+        uvec2 square = place / SMALL;
+        PART value = i == j ? PART(1) : PART(0);
+        if (j <= i && i < size) value = PART(nxv_load(a, batch * a_batch + row_of(i) * a_row + column_of(j) * a_column));
+#ifndef UNIT
+        if (i == j) {
+            nxv_fault(value == PART(0));
+#ifdef TINY
+            if (value == PART(0)) value = PART(TINY);
+#endif
+            inverses[i] = PART(1) / value;
+        }
+#endif
+        if (square.y > square.x) continue;
+        block[square.x * (square.x + 1) / 2 + square.y][j % SMALL][i % SMALL / 4][i % 4] = value;
+    }
+}
+
+// The place of right sides that an invocation moves in a step: unknown and side.
+uvec2 place_of(uint step) {
+    uint at = step + gl_LocalInvocationIndex;
+    return x_row == 1 ? uvec2(at % SIDE, at / SIDE) : uvec2(at / TILE, at % TILE);
+}
+
+// Unknowns from right sides, both in `sides`.
+void solve() {
+    uint own = gl_LocalInvocationIndex;
+    for (uint p = 0; SMALL * p < size; p++) {
+        PART4 x[SMALL / 4];
+        [[unroll]] for (uint i = 0; i < SMALL; i++) x[i / 4][i % 4] = sides[SMALL * p + i][own];
+        uint square = p * (p + 1) / 2;
+        for (uint q = 0; q < p; q++, square++) {
+            [[unroll]] for (uint k = 0; k < SMALL; k++) {
+                PART known = sides[SMALL * q + k][own];
+                [[unroll]] for (uint i = 0; i < SMALL / 4; i++) x[i] -= block[square][k][i] * known;
+            }
+        }
+        [[unroll]] for (uint k = 0; k < SMALL; k++) {
+            PART known = x[k / 4][k % 4];
+#ifndef UNIT
+            // The product with the inverse, and what it lacks of the quotient.
+            PART inverse = inverses[SMALL * p + k];
+            PART quotient = known * inverse;
+            known = fma(fma(-quotient, block[square][k][k / 4][k % 4], known), inverse, quotient);
+            if (nxv_is_nan(known)) known = quotient;
+#endif
+            sides[SMALL * p + k][own] = known;
+            [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= block[square][k][i] * known;
+        }
+    }
+}
 
 void main() {
     uint job = nxv_workgroup();
     if (job >= jobs) return;
     uint batch = job / tiles;
-    uint tile = job % tiles;
     uint own = gl_LocalInvocationIndex;
-    uint size = min(BLOCK, n - start);
-    for (uint at = own; at < size * size; at += TILE) {
-        uint i = at / size, j = at % size;
-        block[i][j] = SUM(nxv_load(a, batch * a_batch + (start + i) * a_row + (start + j) * a_column));
-    }
-    uint side = tile * TILE + own;
+    uint first = job % tiles * TILE;
 #ifdef AFTER
-    side += start + BLOCK;
+    first += min(start + SIDE, n);
 #endif
-    uint first = batch * x_batch + start * x_row + side * x_column;
-    if (side < count) {
-        for (uint i = 0; i < size; i++) sides[i][own] = SUM(nxv_load(x, first + i * x_row));
+    size = min(SIDE, n - start);
+#ifdef ORDER
+    for (uint k = own; k < size; k += THREADS) rows[k] = nxv_load(order, batch * n + start + k);
+    barrier(); // the rows are known
+#endif
+    if (first >= count) return;
+    load_block(batch);
+    UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
+        uvec2 place = place_of(step);
+        if (place.x >= size || first + place.y >= count) continue;
+#ifdef ORDER
+        sides[place.x][place.y] = PART(nxv_load(a, batch * a_batch + row_of(place.x) * a_row + (first + place.y) * a_column));
+#else
+        sides[place.x][place.y] = PART(nxv_load(x, batch * x_batch + row_of(place.x) * x_row + (first + place.y) * x_column));
+#endif
     }
-    barrier(); // the block is there before it is used
-
-#if !defined(UNIT)
-    if (tile == 0 && own < size) nxv_fault(block[own][own] == SUM(0));
-#endif
-    if (side >= count) return;
-    for (uint k = 0; k < size; k++) {
-#ifdef UPPER
-        uint i = size - 1 - k;
-#else
-        uint i = k;
-#endif
-        SUM sum = SUM(0);
-        for (uint l = 0; l < k; l++) {
-#ifdef UPPER
-            uint j = size - 1 - l;
-#else
-            uint j = l;
-#endif
-            sum += block[i][j] * sides[j][own];
-        }
-        SUM value = sides[i][own] - sum;
-#if defined(TINY)
-        value /= block[i][i] == SUM(0) ? SUM(TINY) : block[i][i];
-#elif !defined(UNIT)
-        value /= block[i][i];
-#endif
-        sides[i][own] = value;
-        nxv_store(x, first + i * x_row, WORK(value));
+    barrier(); // the block and its right sides are there
+    if (own < TILE) solve();
+    barrier(); // every unknown is there
+    UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
+        uvec2 place = place_of(step);
+        if (place.x >= size || first + place.y >= count) continue;
+        nxv_store(x, batch * x_batch + column_of(place.x) * x_row + (first + place.y) * x_column, WORK(sides[place.x][place.y]));
     }
 }

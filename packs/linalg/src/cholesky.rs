@@ -2,8 +2,8 @@
 
 use crate::{
     Shape,
-    emit::{BLOCK, COPIES, Emit, change},
-    triangular::TILE,
+    emit::{Emit, SIDE, change},
+    triangular::{Strides, System, substitute, update},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, glsl::define};
 use nx_vulkan_pack_kit::steps::{number, read};
@@ -19,7 +19,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let mut emit = Emit::new(op, request)?;
     let l = emit.result(0)?;
     let bytes = |rows: u32| u64::from(rows * (rows + 1)) * emit.size();
-    let size = if n <= BLOCK {
+    let size = if n <= WHOLE / 2 {
         n.next_power_of_two()
     } else {
         WHOLE
@@ -28,50 +28,59 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         diagonal(&mut emit, shape, size, BufArg::input(0), l)?;
         return emit.finish();
     }
-    let groups = shape.elements().div_ceil(u64::from(COPIES));
-    let push = [shape.elements() as u32, groups as u32, n, n];
-    let lower = vec![number("LOWER", 1u32)];
-    emit.step(
-        "copy.comp",
-        lower.clone(),
-        vec![BufArg::input(0), l],
-        &push,
-        groups,
+    let (blocks, batch, first) = (n.div_ceil(SIDE), shape.batch, 0u32.wrapping_sub(SIDE));
+    let rows = Strides(n, 1, n * n);
+    let turned = Strides(1, n, n * n);
+    let strides = [rows, turned, rows];
+    let factor = ["LOWER", "AFTER", "FACTOR"].map(|name| number(name, 1u32));
+    let factor = [&factor[..], &[define("TINY", TINY)]].concat();
+    let begin = [&factor[..], &[number("FROM", 1u32)]].concat();
+    let a = BufArg::input(0);
+    let args = vec![a, a, l, a];
+    update(
+        &mut emit,
+        [n, first, n],
+        batch,
+        [blocks; 2],
+        strides,
+        begin,
+        args,
     )?;
 
-    let (place, blocks) = (emit.place(), n.div_ceil(BLOCK));
-    let l = change(l);
-    diagonal(&mut emit, shape, BLOCK, read(l), l)?;
-    // Rows below the block are the right sides of its triangle.
-    let tiles = (n - BLOCK.min(n)).div_ceil(TILE).max(1);
-    let groups = shape.batch * u64::from(tiles);
-    let push = [n, groups as u32, 0, n, tiles, n, 1, n * n, 1, n, n * n];
-    let defines = vec![
-        number("AFTER", 1u32),
-        number("TILE", TILE),
-        define("TINY", TINY),
-    ];
-    emit.step("substitute.comp", defines, vec![read(l), l], &push, groups)?;
-    let groups = shape.batch * u64::from(tiles) * u64::from(tiles);
-    let push = [
+    if blocks == 1 {
+        return emit.finish();
+    }
+    // Rows below a block are the right sides of its triangle.
+    let (place, l) = (emit.place(), change(l));
+    let system = System {
         n,
-        groups as u32,
-        0,
-        n,
-        tiles,
-        tiles,
-        n,
-        1,
-        n * n,
-        1,
-        n,
-        n,
-        1,
-        n * n,
-    ];
-    let defines = vec![number("AFTER", 1u32), number("LOWER", 1u32)];
-    emit.step("update.comp", defines, vec![read(l), l], &push, groups)?;
-    emit.repeat(place, blocks, BLOCK as i32);
+        batch,
+        a: rows,
+        upper: false,
+        count: n,
+        x: turned,
+    };
+    let defines = vec![number("AFTER", 1u32), define("TINY", TINY)];
+    let part = emit.wide();
+    substitute(
+        &mut emit,
+        system,
+        part,
+        [0, SIDE, n],
+        defines,
+        vec![read(l), l],
+    )?;
+    let args = vec![read(l), read(l), l];
+    update(
+        &mut emit,
+        [n, 0, n],
+        batch,
+        [blocks - 1; 2],
+        strides,
+        factor,
+        args,
+    )?;
+    emit.repeat(place, blocks - 1, SIDE as i32);
     emit.finish()
 }
 

@@ -11,8 +11,8 @@ use nx_vulkan_pack_kit::{
     steps::{self, Step, bytes_of, number, read},
 };
 
-/// Rows and columns that are factored at once where a matrix is larger.
-pub(crate) const BLOCK: u32 = 32;
+/// Rows and columns of a block of a triangle.
+pub(crate) const SIDE: u32 = 64;
 
 /// A plan whose operands are contiguous tensors of one float type.
 #[derive(Debug)]
@@ -79,6 +79,27 @@ impl<'a> Emit<'a> {
             DeviceKind::CPU => grid::threads(self.device(), most.min(8)),
             _ => grid::threads(self.device(), most),
         }
+    }
+
+    /// The type of sums.
+    pub(crate) fn sums(&self) -> DType {
+        self.sums
+    }
+
+    /// The largest of `sizes` with which a workgroup's shared memory is enough, `bytes` being what it takes.
+    pub(crate) fn fitting(
+        &self,
+        sizes: &[u32],
+        bytes: impl Fn(u64) -> u64,
+    ) -> Result<u32, Refusal> {
+        let shared = u64::from(self.device().shared_bytes);
+        let fits = |size: &&u32| bytes(u64::from(**size)) <= shared;
+        let largest = sizes.iter().filter(fits).max();
+        largest.copied().ok_or_else(|| {
+            Refusal::decline(format!(
+                "{shared} bytes of shared memory are too few for a block"
+            ))
+        })
     }
 
     /// The type of workspaces.
@@ -149,17 +170,20 @@ impl<'a> Emit<'a> {
         groups: u64,
     ) -> Result<(), Refusal> {
         let mut all = glsl::needs(self.sums);
-        let name = |dtype: DType| {
-            if dtype == DType::F64 {
-                "double"
-            } else {
-                "float"
-            }
-        };
         all.extend([
             define("WORK", name(self.wide)),
+            define("WORK4", fours(self.wide)),
             define("SUM", name(self.sums)),
-            number("BLOCK", BLOCK),
+            number("SIDE", SIDE),
+            // What a GPU keeps in registers lies in memory on a CPU, where code of that size takes long to compile.
+            define(
+                "UNROLL",
+                if self.device().kind == DeviceKind::CPU {
+                    ""
+                } else {
+                    "[[unroll]]"
+                },
+            ),
         ]);
         if self.wide == DType::F64 {
             all.push(number("WORK_IS_F64", 1u32));
@@ -215,6 +239,20 @@ impl<'a> Emit<'a> {
     }
 }
 
+fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "double",
+        _ => "float",
+    }
+}
+
+fn fours(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "dvec4",
+        _ => "vec4",
+    }
+}
+
 fn has_doubles(device: &DeviceInfo<'_>) -> bool {
     device.features.0 & Features::FP64.0 == Features::FP64.0
 }
@@ -229,6 +267,14 @@ fn from_the_start(request: &Request<'_>, dtype: DType) -> Result<(), Refusal> {
         wanted if wanted.is_empty() => Ok(()),
         wanted => Err(Refusal::InputsAs(wanted)),
     }
+}
+
+/// The names that a shader has for a type and for four elements of it.
+pub(crate) fn named(part: &str, dtype: DType) -> [Define; 2] {
+    [
+        define(part, name(dtype)),
+        define(format!("{part}4"), fours(dtype)),
+    ]
 }
 
 /// Invocations of a workgroup that moves elements.

@@ -2,13 +2,16 @@
 
 use crate::{
     Shape,
-    emit::{BLOCK, COPIES, Emit, change},
+    emit::{COPIES, Emit, change},
 };
-use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, glsl::define};
-use nx_vulkan_pack_kit::steps::{number, read};
+use nx_vulkan_abi::{BufArg, Define, DeviceKind, Features, Plan, Refusal, Request};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{number, read},
+};
 
-/// Invocations that one column has when reflections are applied to it.
-const ALONG: u32 = 64;
+/// Words that an invocation keeps of a block of reflections.
+const REGISTERS: u32 = 64;
 
 pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let shape = Shape::of(request, 0)?;
@@ -16,26 +19,74 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let eps = request.floats("eps").first().copied().unwrap_or(1.0e-10);
     let mut emit = Emit::in_sums(op, request)?;
     let a = emit.scratch(shape.elements())?;
-    turn(&mut emit, BufArg::input(0), a, shape, shape.columns)?;
-    let q = factor(&mut emit, shape, change(a), wide, eps as f32)?;
     let Shape {
-        batch,
         rows: m,
         columns: n,
+        ..
     } = shape;
+    transpose(
+        &mut emit,
+        Vec::new(),
+        vec![BufArg::input(0), a],
+        shape,
+        [n, m * n, m * n, 0],
+    )?;
+    let q = factor(&mut emit, shape, change(a), wide, eps as f32)?;
     let result = emit.result(0)?;
-    let square = Shape {
-        columns: m,
+    let turned = Shape {
         rows: wide,
+        columns: m,
         ..shape
     };
-    turn(&mut emit, q, result, square, m)?;
+    transpose(
+        &mut emit,
+        Vec::new(),
+        vec![q, result],
+        turned,
+        [m, m * wide, m * wide, 0],
+    )?;
     let result = emit.result(1)?;
+    let turned = Shape {
+        rows: n,
+        columns: wide,
+        ..shape
+    };
     let upper = vec![number("UPPER", 1u32)];
-    let count = batch * u64::from(wide) * u64::from(n);
-    let push = [count as u32, wide, n, m * n, m];
-    turned(&mut emit, upper, vec![result, read(a)], push, [0; 3])?;
+    transpose(
+        &mut emit,
+        upper,
+        vec![read(a), result],
+        turned,
+        [m, m * n, wide * n, 0],
+    )?;
     emit.finish()
+}
+
+/// Exchanges rows and columns: elements from a row to the next and from a matrix to the next, from a result to the next, and
+/// before the first.
+pub(crate) fn transpose(
+    emit: &mut Emit<'_>,
+    mut defines: Vec<Define>,
+    args: Vec<BufArg>,
+    shape: Shape,
+    [stride, batch, to_batch, to_first]: [u32; 4],
+) -> Result<(), Refusal> {
+    let Shape { rows, columns, .. } = shape;
+    let [down, across] = [rows, columns].map(|extent| extent.div_ceil(32));
+    let groups = shape.batch * u64::from(down) * u64::from(across);
+    let push = [
+        rows,
+        groups as u32,
+        columns,
+        stride,
+        batch,
+        to_batch,
+        to_first,
+        down,
+        across,
+    ];
+    defines.push(number("TILE", grid::threads(emit.device(), 256).max(32)));
+    emit.step("transpose.comp", defines, args, &push, groups)
 }
 
 /// Turns matrices of rows that are `stride` apart.
@@ -61,7 +112,7 @@ pub(crate) fn turn(
 /// the next; the same of a matrix of signs, and how many columns have them.
 pub(crate) fn turned(
     emit: &mut Emit<'_>,
-    defines: Vec<nx_vulkan_abi::Define>,
+    defines: Vec<Define>,
     args: Vec<BufArg>,
     [count, rows, columns, batch, stride]: [u32; 5],
     signs: [u32; 3],
@@ -86,44 +137,108 @@ pub(crate) fn factor(
         columns: n,
     } = shape;
     let last = m.min(n);
-    let taus = emit.scratch(batch * u64::from(last))?;
+    let tiling = Tiling::of(emit, m);
+    let (width, blocks) = (tiling.width, last.div_ceil(tiling.width));
+    let ts = emit.scratch(batch * u64::from(blocks * width * width))?;
     let q = emit.scratch(batch * u64::from(m) * u64::from(wide))?;
     let count = (batch * u64::from(m) * u64::from(wide)) as u32;
     let identity = vec![number("IDENTITY", 1u32)];
     turned(emit, identity, vec![q], [count, wide, m, 0, 0], [0; 3])?;
 
-    let (place, blocks) = (emit.place(), last.div_ceil(BLOCK));
-    let threads = vec![number("TILE", emit.threads(256))];
+    let place = emit.place();
     let push = [m, batch as u32, 0, n, last, eps.to_bits()];
-    emit.step("reflect.comp", threads, vec![a, taus], &push, batch)?;
-    let along = number("TILE", emit.threads(ALONG));
-    if n > last.min(BLOCK) {
-        let count = n - last.min(BLOCK);
+    let panel = tiling.panel();
+    emit.step("reflect.comp", panel, vec![a, ts], &push, batch)?;
+    let (own, columns) = tiling.columns(emit);
+    if n > last.min(width) {
+        let count = (n - last.min(width)).div_ceil(columns);
         let groups = batch * u64::from(count);
         let push = [m, groups as u32, 0, n, last, count, m * n];
-        let args = vec![read(a), read(taus), a];
-        emit.step("apply.comp", vec![along.clone()], args, &push, groups)?;
+        let args = vec![read(a), read(ts), a];
+        emit.step("apply.comp", own.clone(), args, &push, groups)?;
     }
-    emit.repeat(place, blocks, BLOCK as i32);
-    let place = emit.place();
-    let groups = batch * u64::from(wide);
-    let push = [
-        m,
-        groups as u32,
-        (blocks - 1) * BLOCK,
-        wide,
-        last,
-        wide,
-        m * n,
-    ];
-    let args = vec![read(a), read(taus), change(q)];
-    emit.step(
-        "apply.comp",
-        vec![along, define("LAST", "1")],
-        args,
-        &push,
-        groups,
-    )?;
-    emit.repeat(place, blocks, -(BLOCK as i32));
+    emit.repeat(place, blocks, width as i32);
+    let (place, count) = (emit.place(), wide.div_ceil(columns));
+    let groups = batch * u64::from(count);
+    let start = (blocks - 1) * width;
+    let push = [m, groups as u32, start, wide, last, count, m * n];
+    let args = vec![read(a), read(ts), change(q)];
+    let own = [own, vec![number("LAST", 1u32)]].concat();
+    emit.step("apply.comp", own, args, &push, groups)?;
+    emit.repeat(place, blocks, -(width as i32));
     Ok(read(q))
+}
+
+/// How reflections are shared among invocations.
+#[derive(Debug, Clone, Copy)]
+struct Tiling {
+    /// Columns of a block.
+    width: u32,
+    /// Rows that an invocation keeps of it.
+    rows: u32,
+    threads: u32,
+    /// Invocations that sum up what they have without shared memory.
+    subgroup: u32,
+    /// 32-bit words of an element.
+    words: u32,
+}
+
+impl Tiling {
+    fn of(emit: &Emit<'_>, m: u32) -> Tiling {
+        let device = emit.device();
+        let shuffles = device.features.0 & Features::SUBGROUP_SHUFFLE.0 != 0;
+        let words = (emit.size() / 4) as u32;
+        let subgroup = if shuffles {
+            device.subgroup_size.max(1)
+        } else {
+            1
+        };
+        let most = match (device.kind, shuffles) {
+            (DeviceKind::CPU, _) | (_, false) => 64,
+            _ if m > 512 => 512,
+            _ => 256,
+        };
+        let threads = grid::threads(
+            device,
+            most.min(m.next_power_of_two()).max(subgroup).max(16),
+        );
+        let rows = m.div_ceil(threads);
+        // As many columns as registers have place for.
+        let width = match device.kind {
+            DeviceKind::CPU => 8,
+            _ => (REGISTERS / rows / words).clamp(4, 16),
+        };
+        Tiling {
+            width: 1 << width.ilog2(),
+            rows,
+            threads,
+            subgroup,
+            words,
+        }
+    }
+
+    fn panel(self) -> Vec<Define> {
+        vec![
+            number("TILE", self.threads),
+            number("ROWS", self.rows),
+            number("WIDTH", self.width),
+            number("COUNT", self.width),
+            number("SUBGROUP", self.subgroup),
+        ]
+    }
+
+    /// Where the block is applied, and to how many columns at once.
+    fn columns(self, emit: &Emit<'_>) -> (Vec<Define>, u32) {
+        let columns = (REGISTERS / self.width / self.words).clamp(1, 4);
+        let columns = 1 << columns.ilog2();
+        let threads = emit.threads(self.threads.min(256)).max(self.subgroup);
+        let defines = vec![
+            number("TILE", threads),
+            number("WIDTH", self.width),
+            number("COLUMNS", columns),
+            number("COUNT", self.width * columns),
+            number("SUBGROUP", self.subgroup),
+        ];
+        (defines, columns)
+    }
 }

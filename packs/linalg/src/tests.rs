@@ -85,23 +85,74 @@ fn small_matrices_are_one_workgroups() {
         ["largest.comp", "scaled.comp"]
     );
     assert_eq!(files(&plan("determinant", 3)), ["determinant.comp"]);
-    let large = plan("cholesky", 65);
-    let steps = [
-        "copy.comp",
-        "cholesky.comp",
-        "substitute.comp",
-        "update.comp",
-    ];
-    assert_eq!(files(&large), steps);
-    assert_eq!(large.steps[1].repetition(), Some((3, 3)));
-    assert_eq!(large.steps[3].counter(), Some((2, 32)));
-    assert_eq!(defined(&large, 1, "SIZE"), "32");
     let few = DeviceInfo {
         shared_bytes: 16 << 10,
         ..cpu()
     };
     let plan = ask("eigh", DType::F64, &[], 60, 60).on(few).plan().unwrap();
     assert_eq!(files(&plan)[..2], ["largest.comp", "scaled.comp"]);
+}
+
+#[test]
+fn larger_matrices_go_in_blocks() {
+    let plan = |kernel, n| ask(kernel, DType::F64, &[7], n, n).plan().unwrap();
+    let large = plan("cholesky", 130);
+    let steps = ["update.comp", "substitute.comp", "update.comp"];
+    assert_eq!(files(&large), steps);
+    assert_eq!(defined(&large, 0, "FROM"), "1");
+    assert_eq!(large.steps[1].repetition(), Some((2, 2)));
+    assert_eq!(large.steps[2].counter(), Some((2, 64)));
+    assert_eq!(files(&plan("cholesky", 64)), ["cholesky.comp"]);
+
+    let large = plan("lu", 130);
+    let steps = [
+        "transpose.comp",
+        "pivot.comp",
+        "substitute.comp",
+        "update.comp",
+        "factors.comp",
+        "transpose.comp",
+    ];
+    assert_eq!(files(&large), steps);
+    assert_eq!(large.steps[1].repetition(), Some((3, 3)));
+    // A pivot's row is chosen by fewer invocations where columns are short.
+    assert_eq!(
+        (defined(&large, 1, "TILE"), defined(&large, 1, "ROWS")),
+        ("256", "1")
+    );
+    let tall = plan("lu", 3000);
+    assert_eq!(
+        (defined(&tall, 1, "TILE"), defined(&tall, 1, "ROWS")),
+        ("1024", "3")
+    );
+    assert_eq!(
+        (defined(&large, 1, "WIDTH"), defined(&tall, 1, "WIDTH")),
+        ("16", "8")
+    );
+    let solve = plan("solve", 130);
+    assert_eq!(files(&solve)[1], "transpose.comp");
+    assert_eq!(
+        solve.steps.last().and_then(|step| step.counter()),
+        Some((2, 64u32.wrapping_neg()))
+    );
+
+    let large = plan("qr", 300);
+    assert_eq!(large.steps[2].repetition().map(|(steps, _)| steps), Some(2));
+    assert_eq!(defined(&large, 2, "WIDTH"), defined(&large, 3, "WIDTH"));
+    let bare = DeviceInfo {
+        features: Features(
+            gpu().features.0 & !Features::SUBGROUP_SHUFFLE.0 & !Features::SUBGROUP_ARITHMETIC.0,
+        ),
+        ..gpu()
+    };
+    let plan = |kernel| {
+        ask(kernel, DType::F64, &[], 300, 300)
+            .on(bare)
+            .plan()
+            .unwrap()
+    };
+    assert_eq!(defined(&plan("qr"), 2, "SUBGROUP"), "1");
+    assert_eq!(defined(&plan("lu"), 1, "SOLO"), "1");
 }
 
 #[test]

@@ -2,28 +2,35 @@
 
 use crate::{
     Shape,
-    emit::{BLOCK, COPIES, Emit, change},
+    emit::{COPIES, Emit, SIDE, change, named},
 };
-use nx_vulkan_abi::{BufArg, Plan, Refusal, Request};
-use nx_vulkan_pack_kit::steps::{number, read};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{number, read},
+};
 
-/// Right sides of a workgroup.
-pub(crate) const TILE: u32 = 32;
+/// Where the elements of a batch of matrices lie: from a row to the next, from a column, from a matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Strides(pub(crate) u32, pub(crate) u32, pub(crate) u32);
+
+impl Strides {
+    fn words(self) -> [u32; 3] {
+        [self.0, self.1, self.2]
+    }
+}
 
 /// Which triangle it is, and where its right sides are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct System {
     pub(crate) n: u32,
     pub(crate) batch: u64,
-    /// Elements from a row of the triangle to the next, and from a column to the next.
-    pub(crate) a: [u32; 2],
+    pub(crate) a: Strides,
     pub(crate) upper: bool,
-    /// Whether its diagonal is ones.
-    pub(crate) unit: bool,
     /// Number of right sides.
     pub(crate) count: u32,
-    /// Elements from an unknown to the next, and from a right side to the next.
-    pub(crate) x: [u32; 2],
+    /// Unknowns are rows.
+    pub(crate) x: Strides,
 }
 
 pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -41,16 +48,18 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         false => Shape::of(request, 1)?,
     };
     let (count, x) = match left {
-        true => (columns, [columns, 1]),
-        false if vectors => (1, [1, n]),
-        false => (rows, [1, columns]),
+        true => (columns, Strides(columns, 1, n * columns)),
+        false if vectors => (1, Strides(1, n, n)),
+        false => (rows, Strides(1, columns, n * rows)),
     };
     let system = System {
         n,
         batch,
-        a: if turned { [1, n] } else { [n, 1] },
+        a: match turned {
+            true => Strides(1, n, n * n),
+            false => Strides(n, 1, n * n),
+        },
         upper: !lower,
-        unit: false,
         count,
         x,
     };
@@ -86,62 +95,110 @@ pub(crate) fn solve(
     let System {
         n,
         batch,
-        a: [a_row, a_column],
         upper,
-        unit,
         count,
-        x: [x_row, x_column],
+        ..
     } = system;
-    let (place, blocks) = (emit.place(), n.div_ceil(BLOCK));
-    let start = if upper { (blocks - 1) * BLOCK } else { 0 };
-    let tiles = count.div_ceil(TILE);
-    let mut defines = Vec::new();
-    if upper {
-        defines.push(number("UPPER", 1u32));
-    }
-    let mut own = defines.clone();
-    own.push(number("TILE", TILE));
-    if unit {
-        own.push(number("UNIT", 1u32));
-    }
-    let (square, sides) = (n * n, n * count);
-    let groups = batch * u64::from(tiles);
-    let push = [
-        n,
-        groups as u32,
-        start,
-        count,
-        tiles,
-        a_row,
-        a_column,
-        square,
-        x_row,
-        x_column,
+    let (place, blocks) = (emit.place(), n.div_ceil(SIDE));
+    let start = if upper { (blocks - 1) * SIDE } else { 0 };
+    let defines = match upper {
+        true => vec![number("UPPER", 1u32)],
+        false => Vec::new(),
+    };
+    let sides = [start, 0, count];
+    substitute(
+        emit,
+        system,
+        emit.sums(),
         sides,
-    ];
-    emit.step("substitute.comp", own, vec![read(a), x], &push, groups)?;
+        defines.clone(),
+        vec![read(a), x],
+    )?;
     if blocks > 1 {
-        let (down, across) = (blocks - 1, count.div_ceil(BLOCK));
-        let groups = batch * u64::from(down) * u64::from(across);
-        let push = [
-            n,
-            groups as u32,
-            start,
-            count,
-            down,
-            across,
-            a_row,
-            a_column,
-            square,
-            x_row,
-            x_column,
-            x_row,
-            x_column,
-            sides,
-        ];
-        emit.step("update.comp", defines, vec![read(a), x], &push, groups)?;
-        let by = BLOCK as i32;
+        let tiles = [blocks - 1, count.div_ceil(SIDE)];
+        let strides = [system.a, system.x, system.x];
+        update(
+            emit,
+            [n, start, count],
+            batch,
+            tiles,
+            strides,
+            defines,
+            vec![read(a), read(x), x],
+        )?;
+        let by = SIDE as i32;
         emit.repeat(place, blocks, if upper { -by } else { by });
     }
     Ok(())
+}
+
+/// Solves with the block on the diagonal from `start` on, for `count - first` right sides, in the type `part`.
+pub(crate) fn substitute(
+    emit: &mut Emit<'_>,
+    system: System,
+    part: DType,
+    [start, first, count]: [u32; 3],
+    mut defines: Vec<Define>,
+    args: Vec<BufArg>,
+) -> Result<(), Refusal> {
+    let triangle = u64::from(SIDE / 16 * (SIDE / 16 + 1) / 2 * 256);
+    let side = u64::from(SIDE);
+    // The triangle, the inverses and the right sides, with places of rows.
+    let bytes = |tile: u64| (triangle + side + side * (tile + 1)) * part.size() + 4 * side;
+    let tile = emit.fitting(&[64, 32, 16, 8], bytes)?;
+    defines.extend(named("PART", part));
+    let most = match emit.device().kind {
+        DeviceKind::CPU => 64,
+        _ => 256,
+    };
+    let threads = grid::threads(emit.device(), most);
+    defines.extend([
+        number("TILE", tile.min(threads)),
+        number("THREADS", threads),
+    ]);
+    let tiles = (count - first.min(count)).div_ceil(tile).max(1);
+    let groups = system.batch * u64::from(tiles);
+    let push = [
+        &[system.n, groups as u32, start, count, tiles],
+        &system.a.words()[..],
+        &system.x.words(),
+    ]
+    .concat();
+    emit.step("substitute.comp", defines, args, &push, groups)
+}
+
+/// Takes a product from what is behind a block: tiles are those downwards and across, strides those of both factors and of
+/// what they are taken from.
+pub(crate) fn update(
+    emit: &mut Emit<'_>,
+    [n, start, count]: [u32; 3],
+    batch: u64,
+    [down, across]: [u32; 2],
+    strides: [Strides; 3],
+    mut defines: Vec<Define>,
+    args: Vec<BufArg>,
+) -> Result<(), Refusal> {
+    // Both operands of so many steps, with a column of a factor twice.
+    let depth = emit.fitting(&[64, 32, 16, 8, 4], |depth| {
+        let fours = 2 * depth * (u64::from(SIDE) / 4 + 1) + u64::from(SIDE) / 2;
+        4 * fours * emit.size()
+    })?;
+    let most = match emit.device().kind {
+        DeviceKind::CPU => 64,
+        _ => 256,
+    };
+    let lanes = if grid::threads(emit.device(), most) < 256 {
+        8
+    } else {
+        16
+    };
+    defines.extend([
+        number("LANES", lanes),
+        number("PACKS", SIDE / 4 / lanes),
+        number("DEPTH", depth.min(64)),
+    ]);
+    let groups = batch * u64::from(down) * u64::from(across);
+    let mut push = vec![n, groups as u32, start, count, down, across];
+    push.extend(strides.iter().flat_map(|strides| strides.words()));
+    emit.step("update.comp", defines, args, &push, groups)
 }
