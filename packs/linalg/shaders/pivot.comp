@@ -5,6 +5,7 @@
 #ifndef SOLO
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #endif
 #include "matrix.glsl"
 
@@ -28,6 +29,7 @@ layout(set = 0, binding = 4, std430) writeonly buffer Pivots { uint pivots[]; };
 #define ALL_GROUPS TILE
 #define MOST(x) (x)
 #define LEAST(x) (x)
+#define COUNT_OF(x) uint(x)
 #else
 #define GROUPS MOST_SUBGROUPS
 #define GROUP gl_SubgroupID
@@ -36,6 +38,7 @@ layout(set = 0, binding = 4, std430) writeonly buffer Pivots { uint pivots[]; };
 #define ALL_GROUPS gl_NumSubgroups
 #define MOST(x) subgroupMax(x)
 #define LEAST(x) subgroupMin(x)
+#define COUNT_OF(x) subgroupBallotBitCount(subgroupBallot(x))
 #endif
 
 // How large an element is, as a number that subgroups compare fast: NaN is no pivot, and what has its place is not even that.
@@ -48,6 +51,9 @@ KEY key_of(WORK x) { return nxv_is_nan(x) ? KEY(-1) : abs(x); }
 const KEY NO_KEY = 0;
 KEY key_of(WORK x) { return nxv_is_nan(x) ? 1 : floatBitsToUint(abs(x)) + 2; }
 #endif
+
+// So many candidates an invocation compares faster than a subgroup.
+#define FEW 8
 
 // Candidates of subgroups for a pivot, and their rows.
 shared KEY keys[2][GROUPS];
@@ -90,32 +96,37 @@ void lift(uint panel, uint from, uint base) {
     barrier(); // rows are read before others take their place
 }
 
-// The pivot of column k of the panel from `base` on: its position, and which candidate it is.
-uvec2 pivot_of(uint base, const uint k, uint turn) {
+// The pivot of column `step`, which is the first of a four: its position, and which candidate it is.
+uvec2 pivot_of(uint step, const uint four, uint turn) {
     KEY key = NO_KEY;
     uint where = NONE;
-    WORK4 row[FOURS];
-    [[unroll]] for (uint j = 0; j < FOURS; j++) row[j] = WORK4(0);
     UNROLL for (uint r = 0; r < ROWS; r++) {
-        if (position[r] < base + k || position[r] >= n) continue;
-        KEY other = key_of(cells[r][k / 4][k % 4]);
+        if (position[r] < step || position[r] >= n) continue;
+        KEY other = key_of(cells[r][four].x);
         if (other < key || (other == key && position[r] > where)) continue;
         key = other;
         where = position[r];
-        [[unroll]] for (uint j = 0; j < FOURS; j++) row[j] = cells[r][j];
     }
-    KEY most = MOST(key);
-    uint least = LEAST(key == most ? where : NONE);
-    if (where == least && (where != NONE || LANE == 0)) {
+    // Candidates that are alike are rare.
+    bool is_best = key == MOST(key);
+    if (COUNT_OF(is_best) > 1) is_best = is_best && where == LEAST(is_best ? where : NONE);
+    if (is_best) {
         keys[turn][GROUP] = key;
         positions[turn][GROUP] = where;
-        [[unroll]] for (uint j = 0; j < FOURS; j++) candidates[turn][GROUP][j] = row[j];
+        UNROLL for (uint r = 0; r < ROWS; r++) {
+            if (position[r] != where) continue;
+            [[unroll]] for (uint j = 0; j < FOURS; j++) candidates[turn][GROUP][j] = cells[r][j];
+        }
     }
     barrier(); // every candidate is there, and those in the other half are used up
     key = NO_KEY;
     where = NONE;
     uint group = NONE;
+#if GROUPS <= FEW
+    [[unroll]] for (uint other = 0; other < GROUPS; other++) {
+#else
     for (uint other = LANE; other < ALL_GROUPS; other += LANES) {
+#endif
         KEY rival = keys[turn][other];
         uint place = positions[turn][other];
         if (rival < key || (rival == key && place >= where)) continue;
@@ -123,54 +134,63 @@ uvec2 pivot_of(uint base, const uint k, uint turn) {
         where = place;
         group = other;
     }
-    most = MOST(key);
-    least = LEAST(key == most ? where : NONE);
-    return uvec2(least, LEAST(where == least ? group : NONE));
+#if GROUPS > FEW
+    is_best = key == MOST(key);
+    uint least = LEAST(is_best ? where : NONE);
+    group = LEAST(is_best && where == least ? group : NONE);
+    where = least;
+#endif
+    return uvec2(where, group);
 }
 
-void eliminate(uint panel, uint base, const uint k) {
-    uint step = base + k, turn = k % 2;
-    if (step >= n) return;
-    uvec2 pivot = pivot_of(base, k, turn);
-    WORK4 above[FOURS];
-    [[unroll]] for (uint j = 0; j < FOURS; j++) above[j] = candidates[turn][pivot.y][j];
-    if (own < FOURS) heads[panel][k][own] = candidates[turn][pivot.y][own];
-    if (own >= k && own < WIDTH && base + own < n) {
-        nxv_store(u, (job * n + step) * count + base + own, candidates[turn][pivot.y][own / 4][own % 4]);
-    }
-    WORK diagonal = above[k / 4][k % 4];
-    UNROLL for (uint r = 0; r < ROWS; r++) {
-        uint before = position[r];
-        if (before < step || before >= n) continue;
-        if (before == pivot.x) {
-            position[r] = step;
-            nxv_store(order, job * n + step, own + TILE * r);
-            nxv_store(pivots, job * n + step, pivot.x);
-            continue;
+// Four columns, each of which is the first of its four when its turn comes: indices of registers are constants.
+void eliminate(uint panel, uint base, const uint four) {
+    for (uint part = 0; part < 4; part++) {
+        uint k = 4 * four + part, step = base + k, turn = part % 2;
+        uvec2 pivot = uvec2(NONE);
+        WORK4 above[FOURS];
+        if (step < n) {
+            pivot = pivot_of(step, four, turn);
+            [[unroll]] for (uint j = four; j < FOURS; j++) above[j] = candidates[turn][pivot.y][j];
+            if (own < WIDTH) {
+                uint place = own / 4 == four ? (own + 4 - part) % 4 : own % 4;
+                WORK x = candidates[turn][pivot.y][own / 4][place];
+                heads[panel][k][own / 4][own % 4] = x;
+                if (own >= k && base + own < n) nxv_store(u, (job * n + step) * count + base + own, x);
+            }
         }
-        if (before == step) position[r] = pivot.x;
-        WORK factor = cells[r][k / 4][k % 4];
-        if (diagonal != WORK(0)) factor /= diagonal;
-        cells[r][k / 4][k % 4] = factor;
-        [[unroll]] for (uint j = k + 1; j < WIDTH; j++) cells[r][j / 4][j % 4] -= factor * above[j / 4][j % 4];
+        UNROLL for (uint r = 0; r < ROWS; r++) {
+            uint before = position[r];
+            WORK4 current = cells[r][four];
+            cells[r][four] = current.yzwx;
+            if (step >= n || before < step || before >= n) continue;
+            if (before == pivot.x) {
+                position[r] = step;
+                nxv_store(order, job * n + step, own + TILE * r);
+                nxv_store(pivots, job * n + step, pivot.x);
+                continue;
+            }
+            if (before == step) position[r] = pivot.x;
+            WORK factor = current.x;
+            if (above[four].x != WORK(0)) factor /= above[four].x;
+            WORK4 rest = current - factor * above[four];
+            if (part < 3) cells[r][four].x = rest.y;
+            if (part < 2) cells[r][four].y = rest.z;
+            if (part < 1) cells[r][four].z = rest.w;
+            cells[r][four].w = factor;
+            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= factor * above[j];
+        }
     }
 }
-
-// The calls are spelled out, since a loop with barriers in it would keep the rows out of registers.
-#define FOUR_STEPS(k) \
-    eliminate(panel, base, k); \
-    eliminate(panel, base, k + 1); \
-    eliminate(panel, base, k + 2); \
-    eliminate(panel, base, k + 3);
 
 void eliminate_all(uint panel, uint base) {
-    FOUR_STEPS(0)
+    eliminate(panel, base, 0);
 #if WIDTH > 4
-    FOUR_STEPS(4)
+    eliminate(panel, base, 1);
 #endif
 #if WIDTH > 8
-    FOUR_STEPS(8)
-    FOUR_STEPS(12)
+    eliminate(panel, base, 2);
+    eliminate(panel, base, 3);
 #endif
 }
 

@@ -21,25 +21,32 @@ const WORK LEAST = 1.0e-292LF;
 const WORK LEAST = 1.0e-31;
 #endif
 
+const uint FOURS = WIDTH / 4;
+
 shared WORK diagonal_row[WIDTH];
 shared WORK shares[WIDTH]; // of the reflector in later columns
 shared WORK products[WIDTH]; // with the reflectors before
+shared WORK triangle[WIDTH][WIDTH];
 shared WORK scale, top, tau;
 
-WORK cells[ROWS][WIDTH];
-WORK t[WIDTH]; // a row of the triangle
+WORK4 cells[ROWS][FOURS];
+
+// The place of a column among registers, of whose four the first `part` columns have gone to the end.
+uint place_of(uint column, uint four, uint part) {
+    return column / 4 == four ? 4 * four + (column + 4 - part) % 4 : column;
+}
 
 // What the reflection of column k does to the others, from products of columns below the diagonal.
-void plan_reflection(uint k) {
-    uint own = gl_LocalInvocationIndex;
-    WORK tail = total(k), x = diagonal_row[k];
+void plan_reflection(uint four, uint part) {
+    uint own = gl_LocalInvocationIndex, k = 4 * four + part;
+    WORK tail = total(4 * four), x = diagonal_row[k];
     WORK norm = sqrt(x * x + tail);
     WORK to = tail < WORK(eps) && x < WORK(0) ? -norm : norm;
     WORK head = x * to > WORK(0) ? -tail / (x + to) : x - to;
     bool is_done = tail < LEAST || head == WORK(0);
     WORK share = is_done ? WORK(0) : WORK(2) * head * head / (tail + head * head);
     WORK inverse = is_done ? WORK(0) : WORK(1) / head;
-    WORK product = is_done ? WORK(0) : diagonal_row[own] + total(own) * inverse;
+    WORK product = is_done ? WORK(0) : diagonal_row[own] + total(place_of(own, four, part)) * inverse;
     shares[own] = share * product;
     products[own] = product;
     if (own > 0) return;
@@ -48,38 +55,62 @@ void plan_reflection(uint k) {
     top = is_done ? x : to;
 }
 
-void reflect(const uint k) {
-    if (start + k >= last) return;
-    uint own = gl_LocalInvocationIndex;
-    WORK sums[WIDTH];
-    [[unroll]] for (uint j = 0; j < WIDTH; j++) sums[j] = WORK(0);
+// Products of the column whose turn it is with all of them, and what is on the diagonal's row.
+void multiply(const uint four, uint part) {
+    uint own = gl_LocalInvocationIndex, k = 4 * four + part;
+    WORK4 products_of[FOURS];
+    [[unroll]] for (uint j = 0; j < FOURS; j++) products_of[j] = WORK4(0);
     UNROLL for (uint r = 0; r < ROWS; r++) {
         uint i = own + TILE * r;
-        if (i == k) [[unroll]] for (uint j = 0; j < WIDTH; j++) diagonal_row[j] = cells[r][j];
+        if (i == k) {
+            [[unroll]] for (uint j = 0; j < FOURS; j++) {
+                [[unroll]] for (uint e = 0; e < 4; e++) diagonal_row[4 * j + (j == four ? (e + part) % 4 : e)] = cells[r][j][e];
+            }
+        }
         if (i <= k) continue;
-        [[unroll]] for (uint j = 0; j < WIDTH; j++) sums[j] += cells[r][k] * cells[r][j];
+        [[unroll]] for (uint j = 0; j < FOURS; j++) products_of[j] += cells[r][four].x * cells[r][j];
     }
+    WORK sums[WIDTH];
+    [[unroll]] for (uint j = 0; j < WIDTH; j++) sums[j] = products_of[j / 4][j % 4];
     add_up(sums);
-    barrier(); // every subgroup's sums are there, and the row on the diagonal
-    if (own < WIDTH) plan_reflection(k);
-    barrier(); // the reflection is known
-    UNROLL for (uint r = 0; r < ROWS; r++) {
-        uint i = own + TILE * r;
-        if (i < k) continue;
-        WORK reflector = i == k ? WORK(1) : cells[r][k] * scale;
-        if (i == k) cells[r][k] = top;
-        else if (tau != WORK(0)) cells[r][k] = reflector;
-        [[unroll]] for (uint j = k + 1; j < WIDTH; j++) cells[r][j] -= shares[j] * reflector;
-    }
-    if (own < WIDTH) {
-        WORK sum = WORK(0);
-        [[unroll]] for (uint j = 0; j < k; j++) sum += t[j] * products[j];
-        t[k] = own < k ? -tau * sum : own == k ? tau : WORK(0);
-    }
 }
 
-// The calls are spelled out, since a loop with barriers in it would keep the rows out of registers.
-#define FOUR_STEPS(k) reflect(k); reflect(k + 1); reflect(k + 2); reflect(k + 3);
+// Four columns, each of which is the first of its four when its turn comes: indices of registers are constants.
+void reflect(const uint four) {
+    uint own = gl_LocalInvocationIndex;
+    for (uint part = 0; part < 4; part++) {
+        uint k = 4 * four + part;
+        bool is_column = start + k < last;
+        WORK4 share[FOURS];
+        if (is_column) {
+            multiply(four, part);
+            barrier(); // every subgroup's sums are there, and the row on the diagonal
+            if (own < WIDTH) plan_reflection(four, part);
+            barrier(); // the reflection is known
+            [[unroll]] for (uint j = four; j < FOURS; j++) {
+                [[unroll]] for (uint e = 0; e < 4; e++) share[j][e] = shares[4 * j + (j == four ? (e + part) % 4 : e)];
+            }
+        }
+        UNROLL for (uint r = 0; r < ROWS; r++) {
+            uint i = own + TILE * r;
+            WORK4 current = cells[r][four];
+            cells[r][four] = current.yzwx;
+            if (!is_column || i < k) continue;
+            WORK reflector = i == k ? WORK(1) : current.x * scale;
+            WORK4 rest = current - share[four] * reflector;
+            if (part < 3) cells[r][four].x = rest.y;
+            if (part < 2) cells[r][four].y = rest.z;
+            if (part < 1) cells[r][four].z = rest.w;
+            if (i == k || tau != WORK(0)) cells[r][four].w = i == k ? top : reflector;
+            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= share[j] * reflector;
+        }
+        if (is_column && own < WIDTH) {
+            WORK sum = WORK(0);
+            for (uint j = 0; j < k; j++) sum += triangle[own][j] * products[j];
+            triangle[own][k] = own < k ? -tau * sum : own == k ? tau : WORK(0);
+        }
+    }
+}
 
 void main() {
     uint job = nxv_workgroup();
@@ -89,27 +120,27 @@ void main() {
     UNROLL for (uint r = 0; r < ROWS; r++) {
         uint i = start + own + TILE * r;
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            cells[r][j] = i < m && start + j < last ? nxv_load(a, first + j * m + i) : WORK(0);
+            cells[r][j / 4][j % 4] = i < m && start + j < last ? nxv_load(a, first + j * m + i) : WORK(0);
         }
     }
-    [[unroll]] for (uint j = 0; j < WIDTH; j++) t[j] = WORK(0);
-    FOUR_STEPS(0)
+    if (own < WIDTH) for (uint j = 0; j < WIDTH; j++) triangle[own][j] = WORK(0);
+    reflect(0);
 #if WIDTH > 4
-    FOUR_STEPS(4)
+    reflect(1);
 #endif
 #if WIDTH > 8
-    FOUR_STEPS(8)
-    FOUR_STEPS(12)
+    reflect(2);
+    reflect(3);
 #endif
     UNROLL for (uint r = 0; r < ROWS; r++) {
         uint i = start + own + TILE * r;
         if (i >= m) continue;
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            if (start + j < last) nxv_store(a, first + j * m + i, cells[r][j]);
+            if (start + j < last) nxv_store(a, first + j * m + i, cells[r][j / 4][j % 4]);
         }
     }
     if (own >= WIDTH) return;
     uint blocks = (last + WIDTH - 1) / WIDTH;
     uint at = ((job * blocks + start / WIDTH) * WIDTH + own) * WIDTH;
-    [[unroll]] for (uint j = 0; j < WIDTH; j++) nxv_store(ts, at + j, t[j]);
+    for (uint j = 0; j < WIDTH; j++) nxv_store(ts, at + j, triangle[own][j]);
 }

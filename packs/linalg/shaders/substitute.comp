@@ -93,11 +93,15 @@ void solve() {
         [[unroll]] for (uint k = 0; k < SMALL; k++) {
             PART known = x[k / 4][k % 4];
 #ifndef UNIT
-            // The product with the inverse, and what it lacks of the quotient.
             PART inverse = inverses[SMALL * p + k];
             PART quotient = known * inverse;
+#ifdef AFTER
+            known = quotient;
+#else
+            // What the product with the inverse lacks of the quotient.
             known = fma(fma(-quotient, block[square][k][k / 4][k % 4], known), inverse, quotient);
             if (nxv_is_nan(known)) known = quotient;
+#endif
 #endif
             sides[SMALL * p + k][own] = known;
             [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= block[square][k][i] * known;
@@ -120,15 +124,24 @@ void main() {
     barrier(); // the rows are known
 #endif
     if (first >= count) return;
+    // All loads are on their way before the first one is waited for.
+    PART held[SIDE * TILE / THREADS];
+    UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
+        uvec2 place = place_of(step);
+        held[step / THREADS] = PART(0);
+        if (place.x >= size || first + place.y >= count) continue;
+#ifdef ORDER
+        uint at = batch * a_batch + row_of(place.x) * a_row + (first + place.y) * a_column;
+        held[step / THREADS] = PART(nxv_load(a, at));
+#else
+        uint at = batch * x_batch + row_of(place.x) * x_row + (first + place.y) * x_column;
+        held[step / THREADS] = PART(nxv_load(x, at));
+#endif
+    }
     load_block(batch);
     UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
         uvec2 place = place_of(step);
-        if (place.x >= size || first + place.y >= count) continue;
-#ifdef ORDER
-        sides[place.x][place.y] = PART(nxv_load(a, batch * a_batch + row_of(place.x) * a_row + (first + place.y) * a_column));
-#else
-        sides[place.x][place.y] = PART(nxv_load(x, batch * x_batch + row_of(place.x) * x_row + (first + place.y) * x_column));
-#endif
+        sides[place.x][place.y] = held[step / THREADS];
     }
     barrier(); // the block and its right sides are there
     if (own < TILE) solve();

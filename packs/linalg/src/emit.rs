@@ -277,6 +277,12 @@ pub(crate) fn named(part: &str, dtype: DType) -> [Define; 2] {
     ]
 }
 
+/// How many columns an invocation keeps, each being so many words: half of the registers that it has among so many others.
+pub(crate) fn columns_in_registers(words: u32, threads: u32) -> u32 {
+    let most = (32_768 / threads / words).clamp(4, 16);
+    1 << most.ilog2()
+}
+
 /// Invocations of a workgroup that moves elements.
 pub(crate) const COPIES: u32 = 64;
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, SIDE, change},
+    emit::{COPIES, Emit, SIDE, change, columns_in_registers},
     qr::transpose,
     triangular::{self, Strides, System, substitute, update},
 };
@@ -237,20 +237,13 @@ fn panel(emit: &mut Emit<'_>, shape: Shape, wide: u32, args: [BufArg; 5]) -> Res
     let compares = device.features.0 & Features::SUBGROUP_ARITHMETIC.0 != 0;
     let most = match (device.kind, compares) {
         (DeviceKind::CPU, _) | (_, false) => 64,
-        _ if n > 1024 => 1024,
+        _ if n > 1024 => 512,
         _ => 256,
     };
-    // Columns that are held at once are so few that the rows of an invocation fit its registers.
     let words = (emit.size() / 4) as u32;
     let threads = grid::threads(device, most.min(n.next_power_of_two()).max(64));
     let rows = n.div_ceil(threads);
-    let width: u32 = match rows * words {
-        _ if device.kind == DeviceKind::CPU => 8,
-        0..=2 => 16,
-        3..=4 => 16,
-        5..=8 => 8,
-        _ => 4,
-    };
+    let width = columns_in_registers(rows * words, threads);
     let mut defines = vec![
         number("TILE", threads),
         number("ROWS", rows),

@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, change},
+    emit::{COPIES, Emit, change, columns_in_registers},
 };
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Features, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
@@ -203,13 +203,9 @@ impl Tiling {
             most.min(m.next_power_of_two()).max(subgroup).max(16),
         );
         let rows = m.div_ceil(threads);
-        // As many columns as registers have place for.
-        let width = match device.kind {
-            DeviceKind::CPU => 8,
-            _ => (REGISTERS / rows / words).clamp(4, 16),
-        };
+        let width = columns_in_registers(rows * words, threads);
         Tiling {
-            width: 1 << width.ilog2(),
+            width,
             rows,
             threads,
             subgroup,

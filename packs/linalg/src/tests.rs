@@ -123,11 +123,11 @@ fn larger_matrices_go_in_blocks() {
     let tall = plan("lu", 3000);
     assert_eq!(
         (defined(&tall, 1, "TILE"), defined(&tall, 1, "ROWS")),
-        ("1024", "3")
+        ("512", "6")
     );
     assert_eq!(
         (defined(&large, 1, "WIDTH"), defined(&tall, 1, "WIDTH")),
-        ("16", "8")
+        ("16", "4")
     );
     let solve = plan("solve", 130);
     assert_eq!(files(&solve)[1], "transpose.comp");

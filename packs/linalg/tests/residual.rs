@@ -5,7 +5,7 @@ use nx_vulkan_conformance::session::Session;
 use nx_vulkan_host::{Runtime, Tensor};
 use nx_vulkan_ops::{Attr, Request, Spec, values::Rng};
 
-const SIZES: [usize; 2] = [65, 200];
+const SIZES: [usize; 5] = [65, 100, 128, 200, 321];
 const KINDS: [&str; 6] = ["random", "graded", "steep", "close", "low", "equal rows"];
 
 /// A matrix, row after row.
