@@ -278,3 +278,35 @@ fn qr_gives_the_matrix_and_is_orthogonal() {
         }
     });
 }
+
+#[test]
+fn singular_systems_are_errors_when_read() {
+    let (device, mut rng) = (Device::new(), Rng(3));
+    for n in [3, 100] {
+        for dtype in [DType::F32, DType::F64] {
+            let b = random(n, 2, &mut rng).rounded(dtype);
+            let fails = |op: &'static str, a: &Matrix, attrs: &[Attr]| {
+                let tensors = [device.upload(a, dtype), device.upload(&b, dtype)];
+                let outputs: [Spec; 1] = [(dtype, vec![n as u64, 2])];
+                let operands = [&tensors[0], &tensors[1]];
+                let request = Request::new(op, &operands, &outputs, attrs);
+                let results = device.runtime.run(&request).unwrap();
+                let read = device.runtime.download(&results[0], None);
+                read.err().map(|error| error.to_string())
+            };
+            let words = "can't solve for singular matrix";
+            let a = random(n, n, &mut rng);
+            let zero = Matrix::from(n, n, |i, j| if j == n - 1 { 0.0 } else { a.at(i, j) });
+            let why = fails("Nx.Block.LinAlg.Solve", &zero, &[]);
+            assert!(why.is_some_and(|why| why.contains(words)), "{n} {dtype}");
+            assert_eq!(fails("Nx.Block.LinAlg.Solve", &a, &[]), None);
+            let attrs = [
+                Attr::ints("left_side", [1]),
+                Attr::ints("lower", [1]),
+                Attr::text("transform_a", "none"),
+            ];
+            let why = fails("triangular_solve", &zero, &attrs);
+            assert!(why.is_some_and(|why| why.contains(words)), "{n} {dtype}");
+        }
+    }
+}
