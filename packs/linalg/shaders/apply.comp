@@ -22,11 +22,13 @@ WORK cells[COLUMNS];
 
 // Row `i` below the first row of the block: of the reflectors, and of the columns that begin at `at`.
 void load_row(uint i, uint reflector, uint at, uint columns) {
+    // Loads without a condition are under way together.
+    [[unroll]] for (uint k = 0; k < WIDTH; k++) reflectors[k] = nxv_load(v, reflector + min(k, last - 1 - start) * m + i);
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) cells[j] = nxv_load(a, at + min(j, columns - 1) * m + i);
     [[unroll]] for (uint k = 0; k < WIDTH; k++) {
-        reflectors[k] = i == k ? WORK(1) : WORK(0);
-        if (i > k && start + k < last) reflectors[k] = nxv_load(v, reflector + k * m + i);
+        if (i <= k || start + k >= last) reflectors[k] = i == k ? WORK(1) : WORK(0);
     }
-    [[unroll]] for (uint j = 0; j < COLUMNS; j++) cells[j] = j < columns ? nxv_load(a, at + j * m + i) : WORK(0);
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) if (j >= columns) cells[j] = WORK(0);
 }
 
 void main() {

@@ -206,10 +206,11 @@ void main() {
         uint base = start + panel * WIDTH;
         if (base >= n) break;
         UNROLL for (uint r = 0; r < ROWS; r++) {
-            if (position[r] < start || position[r] >= n) continue;
-            uint at = job * n * count + base * n + own + TILE * r;
+            // A load without a condition does not wait for the one before.
+            uint at = job * n * count + base * n + min(own + TILE * r, n - 1);
             [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-                cells[r][j / 4][j % 4] = base + j < n ? nxv_load(a, at + j * n) : WORK(0);
+                WORK x = nxv_load(a, at + min(j, n - 1 - base) * n);
+                cells[r][j / 4][j % 4] = base + j < n ? x : WORK(0);
             }
         }
         for (uint before = 0; before < panel; before++) lift(before, start + before * WIDTH, base);

@@ -120,7 +120,9 @@ void main() {
     UNROLL for (uint r = 0; r < ROWS; r++) {
         uint i = start + own + TILE * r;
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            cells[r][j / 4][j % 4] = i < m && start + j < last ? nxv_load(a, first + j * m + i) : WORK(0);
+            // A load without a condition does not wait for the one before.
+            WORK x = nxv_load(a, first + min(j, last - 1 - start) * m + min(i, m - 1));
+            cells[r][j / 4][j % 4] = i < m && start + j < last ? x : WORK(0);
         }
     }
     if (own < WIDTH) for (uint j = 0; j < WIDTH; j++) triangle[own][j] = WORK(0);

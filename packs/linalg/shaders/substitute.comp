@@ -56,7 +56,9 @@ void load_block(uint batch) {
         uint i = place.x, j = place.y;
         uvec2 square = place / SMALL;
         PART value = i == j ? PART(1) : PART(0);
-        if (j <= i && i < size) value = PART(nxv_load(a, batch * a_batch + row_of(i) * a_row + column_of(j) * a_column));
+        uvec2 inside = min(place, uvec2(size - 1));
+        WORK element = nxv_load(a, batch * a_batch + row_of(inside.x) * a_row + column_of(inside.y) * a_column);
+        if (j <= i && i < size) value = PART(element);
 #ifndef UNIT
         if (i == j) {
             nxv_fault(value == PART(0));
@@ -128,8 +130,7 @@ void main() {
     PART held[SIDE * TILE / THREADS];
     UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
         uvec2 place = place_of(step);
-        held[step / THREADS] = PART(0);
-        if (place.x >= size || first + place.y >= count) continue;
+        place = min(place, uvec2(size, count - first) - 1);
 #ifdef ORDER
         uint at = batch * a_batch + row_of(place.x) * a_row + (first + place.y) * a_column;
         held[step / THREADS] = PART(nxv_load(a, at));

@@ -46,12 +46,15 @@ void multiply(uint batch, uint row, uint column, uint end) {
             uvec2 by_row = uvec2(at / DEPTH, at % DEPTH), by_column = uvec2(at % SIDE, at / SIDE);
             uvec2 i = a_column == 1 ? by_row : by_column;
             bool is_in = row + i.x < end && first + i.y < depth;
-            left[i.y][FOUR(i.x)][PART(i.x)] =
-                is_in ? nxv_load(a, batch * a_batch + (row + i.x) * a_row + (start + first + i.y) * a_column) : WORK(0);
+            // A load without a condition does not wait for the one before.
+            uvec2 at_a = min(uvec2(row, start + first) + i, uvec2(end, n) - 1);
+            WORK value = nxv_load(a, batch * a_batch + at_a.x * a_row + at_a.y * a_column);
+            left[i.y][FOUR(i.x)][PART(i.x)] = is_in ? value : WORK(0);
             uvec2 j = b_column == 1 ? by_column : by_row;
             is_in = column + j.x < count && first + j.y < depth;
-            right[j.y][FOUR(j.x)][PART(j.x)] =
-                is_in ? nxv_load(b, batch * b_batch + (start + first + j.y) * b_row + (column + j.x) * b_column) : WORK(0);
+            uvec2 at_b = min(uvec2(start + first, column) + j.yx, uvec2(n, count) - 1);
+            value = nxv_load(b, batch * b_batch + at_b.x * b_row + at_b.y * b_column);
+            right[j.y][FOUR(j.x)][PART(j.x)] = is_in ? value : WORK(0);
         }
         barrier(); // both operands are there
         for (uint k = 0; k < DEPTH; k++) {
@@ -153,7 +156,9 @@ void main() {
 #ifdef LOWER
                 is_in = is_in && column + at.y <= row + at.x;
 #endif
-                cells[i][j][part] = is_in ? BEFORE(corner + at.x * x_row + at.y * x_column) : WORK(0);
+                at = min(at, uvec2(end - 1 - row, count - 1 - column));
+                WORK before = BEFORE(corner + at.x * x_row + at.y * x_column);
+                cells[i][j][part] = is_in ? before : WORK(0);
             }
         }
     }
