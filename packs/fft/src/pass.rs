@@ -305,6 +305,7 @@ impl Passes<'_> {
         args.extend(from.map(|from| from.arg));
         args.extend(series.filter.filter(|_| is_first));
         let step = Step {
+            subgroup_size: 0,
             file: "pass.comp",
             defines,
             constants: (0..)

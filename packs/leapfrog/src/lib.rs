@@ -113,6 +113,7 @@ fn sums(problem: &Problem, terms: BufArg, request: &Request<'_>, plan: &mut Plan
     let step = Step {
         file: "sums.comp",
         defines,
+        subgroup_size: 0,
         constants: vec![SpecConst {
             id: 0,
             value: lanes as u32,

@@ -1,6 +1,5 @@
 #version 450
-// Factors a block of columns from the diagonal down, with pivots, in the matrix's own buffer; with SIZE a whole matrix of at
-// most that many rows, in shared memory. Products and differences are rounded one by one.
+// Factors a whole matrix of at most SIZE rows, with pivots, in shared memory. Products and differences are rounded one by one.
 #include "matrix.glsl"
 
 layout(local_size_x = TILE) in;
@@ -8,16 +7,11 @@ layout(push_constant) uniform Push { uint n; uint jobs; uint start; };
 layout(set = 0, binding = 0, std430) coherent buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) coherent buffer Rows { uint row_of[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Pivots { uint pivots[]; };
-#ifdef SIZE
 layout(set = 0, binding = 3, std430) readonly buffer From { WORK from[]; };
 
 shared WORK cells[SIZE][SIZE + 1];
 #define LOAD(i, j) cells[i][j]
 #define STORE(i, j, value) cells[i][j] = value
-#else
-#define LOAD(i, j) nxv_load(a, first + (i) * n + (j))
-#define STORE(i, j, value) nxv_store(a, first + (i) * n + (j), value)
-#endif
 
 shared WORK best[TILE];
 shared uint place[TILE];
@@ -54,12 +48,8 @@ void main() {
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex;
     uint first = job * n * n;
-#ifdef SIZE
     uint end = n;
     for (uint at = own; at < n * n; at += TILE) cells[at / n][at % n] = nxv_load(from, first + at);
-#else
-    uint end = min(start + BLOCK, n);
-#endif
     if (start == 0) {
         for (uint i = own; i < n; i += TILE) nxv_store(row_of, job * n + i, i);
     }
@@ -93,7 +83,5 @@ void main() {
         }
         meet(); // the block is up to date
     }
-#ifdef SIZE
     for (uint at = own; at < n * n; at += TILE) nxv_store(a, first + at, cells[at / n][at % n]);
-#endif
 }

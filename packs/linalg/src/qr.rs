@@ -17,7 +17,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let shape = Shape::of(request, 0)?;
     let wide = request.outputs[0].shape.last().copied().unwrap_or(0) as u32;
     let eps = request.floats("eps").first().copied().unwrap_or(1.0e-10);
-    let mut emit = Emit::in_sums(op, request)?;
+    let mut emit = Emit::new(op, request)?;
     let a = emit.scratch(shape.elements())?;
     let Shape {
         rows: m,

@@ -3,7 +3,7 @@
 
 use crate::{
     Shape,
-    emit::{BLOCK, COPIES, Emit, change},
+    emit::{COPIES, Emit, change},
     jacobi::{self, SWEEPS},
 };
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Refusal, glsl::define};
@@ -16,6 +16,8 @@ const LEAF_OF_SMALL: u32 = 16;
 const SMALL: u32 = 1024;
 /// Rows of a matrix that a workgroup reflects at once.
 const ROWS: u32 = 4;
+/// Rows and columns of a tile of a product.
+const BLOCK: u32 = 32;
 /// Invocations that go along them, at most, and how many elements one may hold on to before it knows what to do with them.
 const REDUCES: u32 = 256;
 const RESTORES: u32 = 128;
@@ -244,6 +246,7 @@ impl Product {
         let mut push = vec![rows, groups as u32, columns, depth, self.parts];
         push.extend(self.a.iter().chain(&self.b).chain(&self.x));
         let args = vec![read(a), read(b), x];
-        emit.step("product.comp", Vec::new(), args, &push, groups)
+        let block = vec![number("BLOCK", BLOCK)];
+        emit.step("product.comp", block, args, &push, groups)
     }
 }
