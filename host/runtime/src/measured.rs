@@ -1,5 +1,5 @@
-//! Measured times of kernels on one device, kept in the cache folder. It measures nothing itself: `nxv tune` writes the
-//! file, and a runtime reads it when it is opened.
+//! Measured times of kernels on one device, kept in the cache folder. `nxv tune` writes the file, as does
+//! a runtime that measures (`runtime/measuring.rs`), and a runtime reads it when it is opened.
 
 use crate::{Device, Error, Kind, Result};
 use nx_vulkan_abi::DType;

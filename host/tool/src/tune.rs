@@ -28,8 +28,8 @@ const BATCHES: usize = 3;
 ///
 /// Times every kernel that can run an op, for each element type at sizes from 2^6 to 2^22 elements, and keeps the times
 /// in the cache folder, for this device and driver. A runtime that opens afterwards uses them where the registry's
-/// `order` includes "measured". A time counts only for the very file of the pack that it was measured with. Nothing is
-/// ever measured without this verb.
+/// `order` includes "measured". A time counts only for the very file of the pack that it was measured with. Without this
+/// verb only what the registry's `measure` says is measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 JSON: {file, device, driver, measured, skipped, complete, seconds, best: [{op, types, elements, kernel, us, next, \

@@ -16,6 +16,7 @@ mod live;
 mod loader;
 mod loader_processes;
 mod lost;
+mod measuring;
 mod memory;
 mod nxv;
 mod nxv_pack;

@@ -1,0 +1,96 @@
+//! Times that a runtime takes itself on a CPU device, and what it does by them.
+
+use crate::{folder::Folder, packs};
+use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor, infer::infer};
+use nx_vulkan_ops::find;
+use std::sync::Arc;
+
+const LARGE: u64 = 1 << 16;
+
+fn open(folder: &Folder, measure: bool) -> Arc<Runtime> {
+    Runtime::open(&Config {
+        packs: vec![folder.join("packs")],
+        cache_dir: Some(folder.join("cache")),
+        registry: Some(folder.join("registry.toml")),
+        registry_override: None,
+        measure,
+        ..Config::from_env()
+    })
+    .unwrap()
+}
+
+/// Adds a tensor of so many elements to itself; who did it, and how many fallbacks there were by then.
+fn add(runtime: &Runtime, elements: u64) -> (String, u64) {
+    let bytes: Vec<u8> = (0..elements)
+        .flat_map(|i| (i as f32).to_ne_bytes())
+        .collect();
+    let x = runtime.upload(DType::F32, &[elements], &bytes).unwrap();
+    let spec = (DType::F32, vec![elements]);
+    let request = infer(find("add").unwrap(), &[spec.clone(), spec], None, &[]).unwrap();
+    let request: Request<'_, &Tensor> = request.over(vec![&x, &x]);
+    let ran = runtime.run_reported(&request).unwrap();
+    let sums = runtime.download(&ran.outputs[0], None).unwrap();
+    let sums = sums
+        .as_chunks()
+        .0
+        .iter()
+        .map(|cell| f32::from_ne_bytes(*cell));
+    assert!(sums.zip(0..).all(|(sum, i)| sum == 2.0 * i as f32));
+    (ran.served_by.to_string(), runtime.stats().fallbacks)
+}
+
+/// Microseconds of the pack's kernel and of the host for that size.
+fn times(runtime: &Runtime, elements: u64) -> [Option<f64>; 2] {
+    let shape = [elements];
+    let x = (DType::F32, &shape[..]);
+    let table = runtime.table();
+    let sha256 = &table.packs[0].sha256;
+    [("elementwise/add", sha256.as_str()), ("host", "")]
+        .map(|kernel| runtime.measured().time("add", &[x, x], &[x], kernel))
+}
+
+fn folder(registry: &str) -> Folder {
+    let folder = Folder::new();
+    packs::copied(&folder, &["elementwise"]);
+    folder.write("registry.toml", registry);
+    folder
+}
+
+#[test]
+fn the_faster_of_pack_and_host_serves_large_requests() {
+    let folder = folder("schema = 1\n");
+    let runtime = open(&folder, true);
+    if runtime.device().summary().kind != "cpu" {
+        eprintln!("not tested: nothing is measured on a GPU");
+        return;
+    }
+    assert_eq!(add(&runtime, 100), ("elementwise/add".to_owned(), 0));
+    assert_eq!(times(&runtime, 100), [None, None]);
+
+    let (served_by, fallbacks) = add(&runtime, LARGE);
+    let [Some(pack), Some(host)] = times(&runtime, LARGE) else {
+        panic!("not measured: {:?}", times(&runtime, LARGE));
+    };
+    let faster = if host < pack {
+        "host"
+    } else {
+        "elementwise/add"
+    };
+    assert_eq!(served_by, faster);
+    assert_eq!(add(&runtime, LARGE).0, faster);
+    // A host that runs it because it is faster is no fallback; the one run that times it is.
+    assert_eq!(add(&runtime, LARGE).1, fallbacks);
+
+    drop(runtime);
+    let later = open(&folder, false);
+    assert_eq!(times(&later, LARGE), [Some(pack), Some(host)]);
+    assert_eq!(add(&later, LARGE).0, faster);
+}
+
+#[test]
+fn nothing_is_measured_where_the_registry_says_never() {
+    let folder = folder("schema = 1\n[defaults]\nmeasure = \"never\"\n");
+    let runtime = open(&folder, true);
+    assert_eq!(add(&runtime, LARGE), ("elementwise/add".to_owned(), 0));
+    assert!(runtime.measured().is_empty());
+}
