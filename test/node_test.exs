@@ -74,7 +74,7 @@ defmodule Nx.Vulkan.NodeTest do
     parent = self()
 
     slow = fn ->
-      Process.sleep(200)
+      Process.sleep(1_000)
       send(parent, :ran)
     end
 

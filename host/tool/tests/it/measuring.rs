@@ -1,8 +1,8 @@
 //! Times that a runtime takes itself on a CPU device, and what it does by them.
 
 use crate::{folder::Folder, packs};
-use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor, infer::infer};
-use nx_vulkan_ops::find;
+use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor};
+use nx_vulkan_ops::{find, infer::infer};
 use std::sync::Arc;
 
 const LARGE: u64 = 1 << 16;

@@ -9,13 +9,11 @@ fn numbers(count: usize, rng: &mut Rng) -> Vec<u8> {
     (0..count).map(one).flat_map(f32::to_ne_bytes).collect()
 }
 
-/// The largest difference relative to the largest result; `steps` are those of the operands.
-fn apart(
-    op: &str,
-    operands: [(&[u64], Vec<i64>, u64, &[u8]); 2],
-    shape: &[u64],
-    attrs: &[Attr],
-) -> f32 {
+/// Shape, strides, offset and bytes of an operand.
+type Operand<'a> = (&'a [u64], Vec<i64>, u64, &'a [u8]);
+
+/// The largest difference relative to the largest result.
+fn apart(op: &str, operands: [Operand<'_>; 2], shape: &[u64], attrs: &[Attr]) -> f32 {
     let views = operands
         .each_ref()
         .map(|(shape, strides, offset, bytes)| View {
