@@ -132,7 +132,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
       timeout_ms: nil,
       memory_bytes: nil,
       memory_share: nil,
-      shader_timeout: nil
+      shader_timeout: nil,
+      measure: false
     }
 
   defp right(:type, _), do: {:u, 8}
@@ -182,13 +183,13 @@ defmodule Nx.Vulkan.NativeTermsTest do
   # Whether a term may be taken.
   defp right?(:choice, term, _), do: term == :auto or is_binary(term) or term in 0..@largest
 
-  defp right?(:settings, %{packs: packs, validation: validation} = map, _),
+  defp right?(:settings, %{packs: packs, validation: validation, measure: measure} = map, _),
     do:
       Enum.all?([map.registry, map.cache_dir, map.prober], &(is_nil(&1) or is_binary(&1))) and
         Enum.all?(
           [map.timeout_ms, map.memory_bytes, map.memory_share, map.shader_timeout],
           &(is_nil(&1) or is_number(&1))
-        ) and is_list(packs) and is_boolean(validation)
+        ) and is_list(packs) and is_boolean(validation) and is_boolean(measure)
 
   defp right?(:type, {kind, size}, _), do: is_atom(kind) and is_integer(size)
 

@@ -14,6 +14,7 @@ defmodule Nx.Vulkan do
         packs: [],               # more folders to look for kernel packs in
         cache_dir: nil,          # where compiled shaders are kept
         shader_timeout: 20_000,  # milliseconds for one shader from outside to compile
+        measure: true,           # choose between packs and CPU by measured times; new ones are taken on CPU devices only
         validation: false,       # turn on the Vulkan validation layers
         timeout_ms: 120_000,     # how long a command may take before the device counts as lost
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory

@@ -7,7 +7,7 @@ use crate::{
     resource::{Class, Resource, ResourceArc},
     terms::List,
 };
-use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, device};
+use nx_vulkan_host::{Config, DeviceChoice, MemoryBudget, Runtime, Times, device};
 use parking_lot::Mutex;
 use rustler::{Decoder, Encoder, Env, Error, NifResult, Term, schedule::SchedulerFlags};
 use std::{ffi::CStr, path::PathBuf, sync::Arc, time::Duration};
@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     /// Milliseconds for one shader of a stranger.
     shader_timeout: Option<u64>,
     validation: bool,
+    /// Whether kernels may be timed to find out which is faster.
+    measure: bool,
     /// Milliseconds that a command may take.
     timeout_ms: Option<u64>,
     /// Bytes that may be taken from the driver, or else thousandths of the device's memory.
@@ -110,7 +112,10 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         (None, None) => config.memory,
     };
     config.watch = true;
-    config.measure = true;
+    config.times = match settings.measure {
+        true => Times::Taken,
+        false => Times::Ignored,
+    };
 
     // Held while a device opens, so that two processes that start at once open it once.
     let mut open = OPEN.lock();

@@ -1,6 +1,6 @@
 //! A registry of its own for one pack file, so that it can be run without being installed.
 
-use nx_vulkan_host::{Config, Error, Kind, Result, Runtime};
+use nx_vulkan_host::{Config, Error, Kind, Result, Runtime, Times};
 use nx_vulkan_registry::{self as registry, private::Temporary};
 use std::{
     env::{
@@ -68,6 +68,7 @@ impl Session {
         let mut config = base.clone();
         config.registry = Some(path);
         config.registry_override = None;
+        config.times = Times::Ignored;
         if with == With::Nobody {
             config.packs.clear();
             config.environment.packs.clear();

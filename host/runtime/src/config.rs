@@ -33,8 +33,8 @@ pub struct Config {
     pub validation: bool,
     /// Whether to watch files as the registry's `[dev]` says.
     pub watch: bool,
-    /// Whether kernels are timed where the registry's `measure` says so.
-    pub measure: bool,
+    /// What is done with measured times of kernels.
+    pub times: Times,
     /// Whether accesses of shaders through `tensor.glsl` are checked against the arrays' lengths. Every op then waits
     /// for its result.
     pub checked: bool,
@@ -45,6 +45,17 @@ pub struct Config {
     pub memory: MemoryBudget,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
+}
+
+/// What a runtime does with measured times of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Times {
+    /// Nothing: kernels are asked in the order that they have without any.
+    Ignored,
+    /// Kernels are ordered by those that were measured before.
+    Read,
+    /// The same, and kernels are timed where the registry's `measure` says so.
+    Taken,
 }
 
 /// Which device to open.
@@ -119,7 +130,7 @@ impl Default for Config {
             build_timeout: Duration::from_secs(20),
             validation: false,
             watch: false,
-            measure: false,
+            times: Times::Read,
             checked: false,
             timeout: Duration::from_secs(120),
             memory: MemoryBudget::Auto,

@@ -34,7 +34,7 @@ mod spirv;
 pub mod stderr;
 pub mod tensor;
 
-pub use config::{Config, DeviceChoice, MemoryBudget};
+pub use config::{Config, DeviceChoice, MemoryBudget, Times};
 pub use device::Device;
 pub use explain::Explanation;
 pub use inspect::Shader;

@@ -78,6 +78,13 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
+  defp measure! do
+    case Application.get_env(:nx_vulkan, :measure, true) do
+      measure when is_boolean(measure) -> measure
+      other -> raise ArgumentError, "expected :measure to be a boolean, got: #{inspect(other)}"
+    end
+  end
+
   defp settings do
     priv = :code.priv_dir(:nx_vulkan)
     child = Path.join(priv, "nxv-child")
@@ -93,7 +100,8 @@ defmodule Nx.Vulkan.Device do
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
       prober: if(File.regular?(child), do: child),
       shader_timeout: shader_timeout!(),
-      validation: Application.get_env(:nx_vulkan, :validation, false)
+      validation: Application.get_env(:nx_vulkan, :validation, false),
+      measure: measure!()
     }
   end
 

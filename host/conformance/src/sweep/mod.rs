@@ -17,7 +17,7 @@ pub(crate) use requests::laid;
 
 use cases::Case;
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Config, Runtime};
+use nx_vulkan_host::{Config, Runtime, Times};
 use nx_vulkan_ops::{
     Error, Request, Result, Spec,
     infer::infer,
@@ -87,6 +87,11 @@ pub fn run(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report> {
     let start = Instant::now();
+    // Packs are swept, whoever may be faster.
+    let config = &Config {
+        times: Times::Ignored,
+        ..config.clone()
+    };
     let runtime = Runtime::open(config)?;
     let kernels = options.pack.as_ref().map(|id| kernels_of(&runtime, id));
     let kernels = kernels.transpose()?;

@@ -19,7 +19,7 @@ mod watching;
 use crate::{
     Error, Kind, Request, Result, Spec,
     builder::Builder,
-    config::Config,
+    config::{Config, Times},
     device::Device,
     explain::{self, Explanation},
     failures::Failures,
@@ -176,8 +176,11 @@ impl Runtime {
             module_files: Mutex::default(),
             module_texts: Mutex::default(),
             pipelines,
-            measured: RwLock::new(Measured::open(&cache, &device)),
-            measuring: Mutex::new(config.measure),
+            measured: RwLock::new(match config.times {
+                Times::Ignored => Measured::default(),
+                Times::Read | Times::Taken => Measured::open(&cache, &device),
+            }),
+            measuring: Mutex::new(config.times == Times::Taken),
             cache,
             locked_cache: config.cache(true),
             served: Mutex::default(),
