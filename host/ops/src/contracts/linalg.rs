@@ -104,6 +104,10 @@ static TRIANGULAR: Contract = Contract {
     problems: |op, layout, varies, rng| {
         let mut all = (SQUARE.problems)(op, layout, varies, rng);
         for problem in &mut all {
+            // What solves a random triangle of more rows is beyond f32, where the order of steps decides between
+            // infinity and NaN.
+            let extents = problem.inputs.iter_mut().flatten();
+            extents.for_each(|extent| *extent = (*extent).min(70));
             let way = rng.pick(&["none", "transpose", "conjugate"]);
             problem.attrs = vec![
                 Attr::ints("left_side", [rng.below(2) as i64]),
