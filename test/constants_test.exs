@@ -44,6 +44,31 @@ if Code.ensure_loaded?(Nx) do
       assert_raise ArgumentError, fn -> Nx.left_shift(7, Nx.subtract(zero, 1)) end
     end
 
+    test "few elements that came from the VM are known, and raise at once where they have no result" do
+      indices = Nx.tensor([[0, 3], [1, 1]])
+      assert NativeV.known(indices.data.ref) == Nx.to_binary(indices)
+      assert NativeV.known(Nx.reshape(indices, {4}).data.ref) == Nx.to_binary(indices)
+      refute NativeV.known(Nx.transpose(indices).data.ref)
+      refute NativeV.known(Nx.add(indices, indices).data.ref)
+      refute NativeV.known(Nx.tensor(List.duplicate(1.0, 4096)).data.ref)
+
+      t = Nx.iota({2, 3})
+      outside = ~r/index 3 is out of bounds for axis 1 in shape {2, 3}/
+      assert_raise ArgumentError, outside, fn -> Nx.gather(t, indices) end
+      updates = Nx.tensor([1, 2])
+      assert_raise ArgumentError, outside, fn -> Nx.indexed_add(t, indices, updates) end
+      assert_raise ArgumentError, outside, fn -> Nx.indexed_put(t, indices, updates) end
+
+      singular = Nx.tensor([[2.0, 0.0], [1.0, 0.0]])
+      b = Nx.tensor([1.0, 1.0])
+      solve = fn -> Nx.LinAlg.triangular_solve(singular, b) end
+      assert_raise ArgumentError, "can't solve for singular matrix", solve
+
+      assert NativeV.buf_upload_into(indices.data.ref, <<0::128>>) == :ok
+      refute NativeV.known(indices.data.ref)
+      assert Nx.to_flat_list(Nx.gather(t, indices)) == [0, 0]
+    end
+
     test "what was written over a constant is no longer known" do
       device = NativeV.device_of(Nx.tensor(1.0).data.ref)
       {:ok, ref} = Request.constant(device, {:f, 32}, {2}, <<1.0::float-32-native>>)

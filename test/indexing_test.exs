@@ -257,7 +257,9 @@ if Code.ensure_loaded?(Nx) do
 
         for op <- [:indexed_add, :indexed_put] do
           assert_raise ArgumentError, words, fn -> apply(Nx, op, [t, known, updates]) end
-          result = apply(Nx, op, [t, device(known), updates])
+          assert_raise ArgumentError, words, fn -> apply(Nx, op, [t, device(known), updates]) end
+          computed = Nx.multiply(Nx.iota({2, 1}), 2)
+          result = apply(Nx, op, [t, computed, updates])
           words = ~r/#{op}.*an index is out of bounds/
           assert_raise ArgumentError, words, fn -> Nx.to_number(Nx.sum(result)) end
         end

@@ -15,6 +15,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     upload: [:device, :type, :shape, :bytes],
     constant: [:device, :type, :shape, :bytes],
     constant_of: [:tensor],
+    known: [:tensor],
     download: [:tensor, :limit],
     deallocate: [:tensor],
     tensor_info: [:tensor],

@@ -18,6 +18,8 @@ use std::{ffi::CStr, sync::Arc};
 const MOST_AT_ONCE: u64 = 64 << 10;
 /// Bytes written at most in such a call: copying more holds a scheduler for too long.
 const MOST_UPLOADED: usize = 1 << 20;
+/// Bytes of a binary that stay known to the VM when the device has a copy.
+const MOST_KNOWN: usize = 8 << 10;
 
 mod atoms {
     rustler::atoms! { ok, already_deallocated }
@@ -39,6 +41,8 @@ struct Slot {
     tensor: Arc<Tensor>,
     /// The value of every element, where the VM knows it.
     element: Option<Element>,
+    /// All elements in row-major order, where the VM knows them: few that came from it.
+    uploaded: Option<Arc<[u8]>>,
     /// Shared memory that holds the elements, with the permissions it has.
     shared: Vec<(u32, Segment)>,
 }
@@ -58,7 +62,13 @@ impl Resource for TensorRef {
 impl TensorRef {
     /// A reference to `tensor`.
     pub(crate) fn new(runtime: &Arc<Runtime>, tensor: Tensor) -> ResourceArc<TensorRef> {
-        TensorRef::holding(runtime, tensor, None)
+        TensorRef::holding(runtime, tensor, None, None)
+    }
+
+    /// A reference to `tensor`, which holds `bytes`.
+    fn uploaded(runtime: &Arc<Runtime>, tensor: Tensor, bytes: &[u8]) -> ResourceArc<TensorRef> {
+        let known = (bytes.len() <= MOST_KNOWN).then(|| bytes.into());
+        TensorRef::holding(runtime, tensor, None, known)
     }
 
     /// A reference to `tensor`, all of whose elements are `element`.
@@ -67,18 +77,24 @@ impl TensorRef {
         tensor: Tensor,
         element: &[u8],
     ) -> ResourceArc<TensorRef> {
-        TensorRef::holding(runtime, tensor, Some(element.into()))
+        TensorRef::holding(runtime, tensor, Some(element.into()), None)
     }
 
     /// A reference to a view of this tensor. Every element of a constant's is still known.
     pub(crate) fn view(&self, view: Tensor) -> ResourceArc<TensorRef> {
-        TensorRef::holding(&self.runtime, view, self.element())
+        TensorRef::holding(&self.runtime, view, self.element(), None)
+    }
+
+    /// A reference to a view of the same elements in the same order.
+    pub(crate) fn same_order(&self, view: Tensor) -> ResourceArc<TensorRef> {
+        TensorRef::holding(&self.runtime, view, self.element(), self.known())
     }
 
     fn holding(
         runtime: &Arc<Runtime>,
         tensor: Tensor,
         element: Option<Element>,
+        uploaded: Option<Arc<[u8]>>,
     ) -> ResourceArc<TensorRef> {
         ResourceArc::new(TensorRef {
             runtime: runtime.clone(),
@@ -87,6 +103,7 @@ impl TensorRef {
             slot: Mutex::new(Some(Slot {
                 tensor: Arc::new(tensor),
                 element,
+                uploaded,
                 shared: Vec::new(),
             })),
         })
@@ -104,11 +121,17 @@ impl TensorRef {
         self.slot.lock().as_ref()?.element.clone()
     }
 
+    /// All elements in row-major order, where they came from the VM, are few, and the tensor is there.
+    fn known(&self) -> Option<Arc<[u8]>> {
+        self.slot.lock().as_ref()?.uploaded.clone()
+    }
+
     /// Puts another tensor of the same type and shape in its place.
     pub(crate) fn replace(&self, tensor: Tensor) {
         *self.slot.lock() = Some(Slot {
             tensor: Arc::new(tensor),
             element: None,
+            uploaded: None,
             shared: Vec::new(),
         });
     }
@@ -121,7 +144,7 @@ impl TensorRef {
         if !Arc::ptr_eq(&held.tensor, tensor) {
             return Ok(false);
         }
-        (held.tensor, held.element) = (Arc::new(other), None);
+        (held.tensor, held.element, held.uploaded) = (Arc::new(other), None, None);
         Ok(true)
     }
 
@@ -162,6 +185,11 @@ impl TensorRef {
             self.runtime.check()?;
             return Ok(Some(element.repeat(count as usize)));
         }
+        if let Some(known) = self.known() {
+            self.runtime.check()?;
+            let bytes = known.get(..(count * tensor.dtype().size()) as usize);
+            return Ok(bytes.map(<[u8]>::to_vec));
+        }
         Ok(self.runtime.try_download(&tensor, limit, SHORT)?)
     }
 }
@@ -181,13 +209,17 @@ fn upload<'a>(
         _ => Ok(None),
     };
     match made {
-        Ok(Some(tensor)) => (atoms::ok(), TensorRef::new(runtime, tensor)).encode(env),
+        Ok(Some(tensor)) => {
+            let made = TensorRef::uploaded(runtime, tensor, bytes.as_slice());
+            (atoms::ok(), made).encode(env)
+        }
         Ok(None) => {
             let kept = [bytes.to_term(env)];
             later(env, SchedulerFlags::DirtyIo, &kept, move |env, kept| {
                 let upload = |bytes: Binary| {
                     let tensor = device.runtime.upload(dtype.0, &shape.0, bytes.as_slice())?;
-                    Ok(TensorRef::new(&device.runtime, tensor))
+                    let bytes = bytes.as_slice();
+                    Ok(TensorRef::uploaded(&device.runtime, tensor, bytes))
                 };
                 let bytes = kept.first().and_then(|bytes| bytes.decode().ok());
                 let lost = || Failure::bad_input("expected a binary");
@@ -232,6 +264,17 @@ fn constant<'a>(
 fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     let element = tensor.element();
     element.map(|element| Bytes(element.into_vec())).encode(env)
+}
+
+/// All elements of a tensor in row-major order: of one that [`upload`] made of a few kilobytes, of a reshaped view of it, or of
+/// a constant's scalar. `nil` for any other tensor.
+#[rustler::nif]
+fn known<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
+    let bytes = match tensor.element() {
+        Some(element) if tensor.shape.is_empty() => Some(element.into_vec()),
+        _ => tensor.known().map(|known| known.to_vec()),
+    };
+    bytes.map(Bytes).encode(env)
 }
 
 /// `{:ok, binary}` of the first `limit` elements, or of all for `nil`.

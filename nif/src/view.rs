@@ -18,7 +18,7 @@ mod atoms {
 fn reshape<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, shape: ShapeTerm) -> Term<'a> {
     let layout = || -> std::result::Result<_, Failure> { Ok(tensor.tensor()?.reshape(&shape.0)?) };
     match layout().transpose() {
-        Some(result) => reply::encode(env, result.map(|view| tensor.view(view))),
+        Some(result) => reply::encode(env, result.map(|view| tensor.same_order(view))),
         None => atoms::copy().encode(env),
     }
 }

@@ -28,6 +28,7 @@ defmodule Nx.Vulkan.NativeV do
     upload: 4,
     constant: 4,
     constant_of: 1,
+    known: 1,
     download: 2,
     deallocate: 1,
     tensor_info: 1,

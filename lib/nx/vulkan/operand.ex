@@ -4,6 +4,8 @@ if Code.ensure_loaded?(Nx) do
     # Operands that have no result: Nx.BinaryBackend raises for them. What the VM knows without asking the device raises
     # here as well; what only the device knows raises when the result is read, or is a NaN where it is a float.
 
+    import Nx.Vulkan.Packed, only: [is_packed: 1]
+
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.{NativeV, VulkanoBackend}
 
@@ -34,12 +36,23 @@ if Code.ensure_loaded?(Nx) do
     def check!(op, [tensor, indices, _updates, opts]) when op in [:indexed_add, :indexed_put],
       do: inside!(tensor, opts[:axes], indices)
 
+    def check!(:triangular_solve, [%T{shape: shape} = a, _b, _opts]) do
+      n = elem(shape, tuple_size(shape) - 1)
+
+      for matrix <- Enum.chunk_every(elements(a), n * n),
+          pivot <- Enum.take_every(matrix, n + 1),
+          zero?(pivot),
+          do: raise(ArgumentError, "can't solve for singular matrix")
+
+      :ok
+    end
+
     def check!(_op, _arguments), do: :ok
 
     @doc """
     A scalar's number where the VM knows it, else nothing.
     """
-    def known(%T{shape: {}} = scalar), do: literal(scalar)
+    def known(%T{shape: {}} = scalar), do: scalar |> elements() |> List.first()
 
     @doc """
     The same for a block.
@@ -92,32 +105,30 @@ if Code.ensure_loaded?(Nx) do
       if Nx.size(tensor) <= @few, do: Nx.to_flat_list(tensor), else: []
     end
 
-    defp elements(%T{} = tensor), do: tensor |> literal() |> List.wrap()
-
-    defp literal(%T{data: %VulkanoBackend{ref: ref}, type: {kind, bits}}) do
-      case NativeV.constant_of(ref) do
-        <<n::signed-native-size(bits)>> when kind == :s ->
-          n
-
-        <<n::native-size(bits)>> when kind == :u ->
-          n
-
-        <<element::binary-size(div(bits, 8))>> when kind in [:f, :bf] ->
-          number(element, {kind, bits})
-
-        _ ->
-          nil
-      end
+    defp elements(%T{data: %VulkanoBackend{ref: ref}, type: type} = tensor)
+         when not is_packed(type) do
+      bytes = if Nx.size(tensor) <= @few, do: NativeV.known(ref) || NativeV.constant_of(ref)
+      if bytes, do: numbers(bytes, type), else: []
     end
 
-    defp literal(%T{data: %Nx.BinaryBackend{}, shape: {}} = tensor), do: Nx.to_number(tensor)
+    defp elements(_tensor), do: []
+
+    # The number that every element is, where the VM knows it.
+    defp literal(%T{data: %VulkanoBackend{ref: ref}, type: type}) when not is_packed(type) do
+      bytes = NativeV.constant_of(ref)
+      if bytes, do: bytes |> numbers(type) |> hd()
+    end
+
+    defp literal(%T{shape: {}, data: %Nx.BinaryBackend{}} = scalar), do: Nx.to_number(scalar)
     defp literal(_tensor), do: nil
 
-    defp number(element, type),
-      do:
-        element
-        |> Nx.from_binary(type, backend: Nx.BinaryBackend)
-        |> Nx.squeeze()
-        |> Nx.to_number()
+    defp numbers(bytes, {:s, bits}), do: for(<<n::signed-native-size(bits) <- bytes>>, do: n)
+    defp numbers(bytes, {:u, bits}), do: for(<<n::native-size(bits) <- bytes>>, do: n)
+
+    defp numbers(bytes, type),
+      do: bytes |> Nx.from_binary(type, backend: Nx.BinaryBackend) |> Nx.to_flat_list()
+
+    defp zero?(%Complex{re: re, im: im}), do: re == 0 and im == 0
+    defp zero?(number), do: number == 0
   end
 end

@@ -17,6 +17,19 @@ const REAL saturated = 10.0;
 
 REAL complex_infinity() { return REAL(uintBitsToFloat(0x7f800000u)); }
 
+COMPLEX complex_undefined() { return COMPLEX(uintBitsToFloat(0x7fc00000u)); }
+
+bool is_endless(COMPLEX z) { return is_infinite(z.x) || is_infinite(z.y); }
+
+// acosh and asinh of a number with an infinite part: log(z + sqrt(z^2 - 1)), by the rules for infinite parts of each step.
+COMPLEX complex_endless_hyperbolic(COMPLEX z) {
+    REAL other = is_infinite(z.x) ? z.y : z.x;
+    if (is_infinite(other) || is_nan(other) || !truth(other)) return complex_undefined();
+    REAL quarter = nxv_atan2(REAL(1), REAL(1));
+    if (negative(z.x)) return COMPLEX(complex_infinity(), complex_undefined().y);
+    return COMPLEX(complex_infinity(), nxv_with_sign(quarter, z.y));
+}
+
 // 0 stays 0, whatever it is multiplied with.
 REAL complex_grown(REAL x, REAL by) { return truth(x) ? x * by : x; }
 
@@ -106,6 +119,7 @@ COMPLEX complex_sinh(COMPLEX z) { return complex_cosh_sinh(nxv_sin(z.y), nxv_cos
 
 // Kahan, "Branch cuts for complex elementary functions" (1987).
 COMPLEX complex_tanh(COMPLEX z) {
+    if (is_endless(z)) return complex_undefined();
     if (absolute(z.x) > saturated) {
         REAL tail = REAL(4) * nxv_sin(z.y) * nxv_cos(z.y) * nxv_exp(REAL(-2) * absolute(z.x));
         return COMPLEX(nxv_with_sign(REAL(1), z.x), tail);
@@ -169,6 +183,7 @@ COMPLEX complex_more(COMPLEX z) { return complex_sqrt(COMPLEX(REAL(1) + z.x, z.y
 
 // Kahan (1987). The root of a negative number lies above.
 COMPLEX complex_asin(COMPLEX z) {
+    if (is_endless(z)) return complex_undefined();
     COMPLEX less = complex_less(z);
     COMPLEX more = complex_more(z);
     REAL re = nxv_atan2(z.x, less.x * more.x - less.y * more.y);
@@ -179,6 +194,7 @@ COMPLEX complex_asin(COMPLEX z) {
 
 // -i log(z + sqrt(z^2 - 1)): the principal value where the parts have the same sign, else its negative.
 COMPLEX complex_acos(COMPLEX z) {
+    if (is_endless(z)) return complex_undefined();
     COMPLEX less = complex_less(z);
     COMPLEX more = complex_more(z);
     REAL re = REAL(2) * nxv_atan2(less.x, more.x);
@@ -191,17 +207,20 @@ COMPLEX complex_acos(COMPLEX z) {
 }
 
 COMPLEX complex_acosh(COMPLEX z) {
+    if (is_endless(z)) return complex_endless_hyperbolic(z);
     COMPLEX turned = complex_acos(z);
     return COMPLEX(-turned.y, turned.x);
 }
 
 COMPLEX complex_asinh(COMPLEX z) {
+    if (is_endless(z)) return complex_endless_hyperbolic(z);
     COMPLEX turned = complex_asin(COMPLEX(-z.y, z.x));
     if (truth(z.x) || absolute(z.y) <= REAL(1)) return COMPLEX(turned.y, -turned.x);
     return COMPLEX(nxv_with_sign(absolute(turned.y), z.y), nxv_with_sign(absolute(turned.x), z.y));
 }
 
 COMPLEX complex_atanh(COMPLEX z) {
+    if (is_endless(z)) return complex_undefined();
     REAL x = absolute(z.x);
     REAL re = nxv_log1p(nxv_divide(REAL(4) * x, (REAL(1) - x) * (REAL(1) - x) + z.y * z.y)) * REAL(0.25);
     REAL angle = nxv_atan2(REAL(2) * z.y, (REAL(1) - z.x) * (REAL(1) + z.x) - z.y * z.y);
@@ -219,6 +238,7 @@ COMPLEX complex_pow(COMPLEX a, COMPLEX b) {
     if (!truth(a.x) && !truth(a.y)) return COMPLEX(!truth(b.x) && !truth(b.y) ? 1 : 0, 0);
     if (b.x == REAL(1) && !truth(b.y)) return a;
     if (b.x == REAL(-1) && !truth(b.y)) return complex_divide(COMPLEX(1, 0), a);
+    if (is_endless(a)) return complex_undefined();
     COMPLEX log_a = complex_log(a);
     return complex_exp(COMPLEX(b.x * log_a.x - b.y * log_a.y, b.x * log_a.y + b.y * log_a.x));
 }

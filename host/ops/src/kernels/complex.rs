@@ -1,7 +1,7 @@
 //! Functions of complex numbers in f64. Branches and cuts are those of the formulas that `Nx.BinaryBackend` computes
 //! (`complex` 0.6); the formulas here lose no digits to them.
 
-use std::f64::consts::{FRAC_PI_2, PI};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
 use super::element::Complex;
 
@@ -9,6 +9,24 @@ type C = Complex<f64>;
 
 const fn c(re: f64, im: f64) -> C {
     Complex { re, im }
+}
+
+const UNDEFINED: C = c(f64::NAN, f64::NAN);
+
+fn is_endless(z: C) -> bool {
+    z.re.is_infinite() || z.im.is_infinite()
+}
+
+/// acosh and asinh of a number with an infinite part: log(z + sqrt(z^2 - 1)), by the rules for infinite parts of each step.
+fn endless_hyperbolic(z: C) -> C {
+    let other = if z.re.is_infinite() { z.im } else { z.re };
+    if !other.is_finite() || other == 0.0 {
+        return UNDEFINED;
+    }
+    match z.re > 0.0 {
+        true => c(f64::INFINITY, FRAC_PI_4.copysign(z.im)),
+        false => c(f64::INFINITY, f64::NAN),
+    }
 }
 
 /// From this magnitude on the exponential of one half is squared, so that what it is multiplied with may be small.
@@ -113,6 +131,9 @@ pub(crate) fn sinh(z: C) -> C {
 
 /// Kahan, "Branch cuts for complex elementary functions" (1987).
 pub(crate) fn tanh(z: C) -> C {
+    if is_endless(z) {
+        return UNDEFINED;
+    }
     if z.re.abs() > 20.0 {
         let tail = 4.0 * z.im.sin() * z.im.cos() * (-2.0 * z.re.abs()).exp();
         return c(1f64.copysign(z.re), tail);
@@ -178,6 +199,9 @@ fn roots(z: C) -> [C; 2] {
 
 /// Kahan (1987).
 pub(crate) fn asin(z: C) -> C {
+    if is_endless(z) {
+        return UNDEFINED;
+    }
     let [less, more] = roots(z);
     let re = z.re.atan2(less.re * more.re - less.im * more.im);
     let im = libm::asinh(less.re * more.im - less.im * more.re);
@@ -191,6 +215,9 @@ pub(crate) fn asin(z: C) -> C {
 
 /// -i log(z + sqrt(z^2 - 1)): the principal value where the parts have the same sign, else its negative.
 pub(crate) fn acos(z: C) -> C {
+    if is_endless(z) {
+        return UNDEFINED;
+    }
     let [less, more] = roots(z);
     let re = 2.0 * less.re.atan2(more.re);
     let im = libm::asinh(more.re * less.im - more.im * less.re);
@@ -205,11 +232,17 @@ pub(crate) fn acos(z: C) -> C {
 }
 
 pub(crate) fn acosh(z: C) -> C {
+    if is_endless(z) {
+        return endless_hyperbolic(z);
+    }
     let turned = acos(z);
     c(-turned.im, turned.re)
 }
 
 pub(crate) fn asinh(z: C) -> C {
+    if is_endless(z) {
+        return endless_hyperbolic(z);
+    }
     let turned = asin(c(-z.im, z.re));
     let on_cut = z.re == 0.0 && z.im.abs() > 1.0;
     match on_cut {
@@ -219,6 +252,9 @@ pub(crate) fn asinh(z: C) -> C {
 }
 
 pub(crate) fn atanh(z: C) -> C {
+    if is_endless(z) {
+        return UNDEFINED;
+    }
     let below = (1.0 - z.re.abs()) * (1.0 - z.re.abs()) + z.im * z.im;
     let re = (4.0 * z.re.abs() / below).ln_1p() / 4.0;
     let angle = (2.0 * z.im).atan2((1.0 - z.re) * (1.0 + z.re) - z.im * z.im);
@@ -251,7 +287,7 @@ pub(crate) fn divide(a: C, b: C) -> C {
     c((a.re * ratio + a.im) / below, (a.im * ratio - a.re) / below)
 }
 
-/// e^(b log a), but for the powers of 0, and for exponents 1 and -1.
+/// e^(b log a), but for the powers of 0, and for exponents 1 and -1. Powers of a number with an infinite part are undefined.
 pub(crate) fn pow(a: C, b: C) -> C {
     let is = |z: C, re: f64| z.re == re && z.im == 0.0;
     if is(a, 0.0) {
@@ -262,6 +298,9 @@ pub(crate) fn pow(a: C, b: C) -> C {
     }
     if is(b, -1.0) {
         return divide(c(1.0, 0.0), a);
+    }
+    if is_endless(a) {
+        return UNDEFINED;
     }
     let of = log(a);
     exp(c(b.re * of.re - b.im * of.im, b.re * of.im + b.im * of.re))

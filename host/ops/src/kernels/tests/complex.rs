@@ -155,6 +155,31 @@ fn infinities_and_zeros_make_sense() {
     assert!((abs[0] / 5e200 - 1.0).abs() < 1e-15, "{abs:?}");
 }
 
+/// As `complex` 0.7 computes them.
+#[test]
+fn functions_of_a_number_with_an_infinite_part_are_those_of_nx() {
+    let inf = f64::INFINITY;
+    let quarter = std::f64::consts::FRAC_PI_4;
+    let undefined = |z: &[f64]| z.iter().all(|part| part.is_nan());
+    for z in [[inf, 3.0], [-inf, 3.0], [2.0, -inf], [-inf, inf]] {
+        for op in ["tanh", "tan", "atan", "atanh", "acos", "asin"] {
+            let got = run(op, &[&complex(&[z])], DType::C128);
+            assert!(undefined(&got), "{op} of {z:?}: {got:?}");
+        }
+        let exponent = complex(&[[-2.0, 4.0]]);
+        let power = run("pow", &[&complex(&[z]), &exponent], DType::C128);
+        assert!(undefined(&power), "{z:?}: {power:?}");
+    }
+    for op in ["acosh", "asinh"] {
+        let of = |z: [f64; 2]| run(op, &[&complex(&[z])], DType::C128);
+        assert_eq!(of([inf, 3.0]), [inf, quarter]);
+        assert_eq!(of([2.0, -inf]), [inf, -quarter]);
+        let below = of([-inf, 3.0]);
+        assert!(below[0] == inf && below[1].is_nan(), "{below:?}");
+        assert!(undefined(&of([inf, 0.0])) && undefined(&of([inf, inf])));
+    }
+}
+
 #[test]
 fn parts_logic_and_products() {
     let z = complex(&[[1.5, -2.0], [0.0, 0.5], [0.0, 0.0]]);
