@@ -1,6 +1,6 @@
 //! How an op's results are computed: which of the loops, with which function.
 
-use super::{element::Complex, elementwise, operand::Operand, reduce::Space, vector};
+use super::{element::Complex, elementwise, lanes, operand::Operand, reduce::Space, vector};
 use crate::{
     attrs::{Attr, ints, text},
     view::{Out, Outcome, View},
@@ -70,6 +70,16 @@ impl Kernel {
                 .map(fit)
                 .collect::<std::result::Result<_, _>>()?)
         };
+        let is_f32 = out.dtype == DType::F32 && inputs.iter().all(|x| x.dtype == DType::F32);
+        if sums == Sums::Own && is_f32 && self.is_elementwise() {
+            if let (Some(f), [_]) = (lanes::map(op), inputs) {
+                return elementwise::map_cells(&operands(out.shape)?[0], out, f);
+            }
+            if let (Some(f), [_, _]) = (lanes::zip(op), inputs) {
+                let operands = operands(out.shape)?;
+                return elementwise::zip_cells([&operands[0], &operands[1]], out, f);
+            }
+        }
         match (self, inputs) {
             (Kernel::Map(_) | Kernel::Both(..), _)
                 if sums == Sums::Own

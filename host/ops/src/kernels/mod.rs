@@ -17,6 +17,7 @@ pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod join;
 pub(crate) mod kernel;
+mod lanes;
 pub(crate) mod leapfrog;
 pub(crate) mod linalg;
 mod math;

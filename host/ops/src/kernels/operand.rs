@@ -173,6 +173,36 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
+    /// As many elements as `to` has, from the row-major index `start` on, of a first element that lies `shift` further: where
+    /// they lie, if that is side by side, else copied.
+    pub(super) fn lend<'b, const N: usize>(
+        &'b self,
+        shift: i64,
+        start: u64,
+        to: &'b mut [[u8; N]],
+    ) -> &'b [[u8; N]] {
+        if let Some(cells) = self.side_by_side(shift, start, to.len()) {
+            return cells;
+        }
+        self.read(shift, start, to, |cell| cell);
+        to
+    }
+
+    /// Elements from the row-major index `start` on, where they lie side by side.
+    pub(super) fn side_by_side<const N: usize>(
+        &self,
+        shift: i64,
+        start: u64,
+        count: usize,
+    ) -> Option<&[[u8; N]]> {
+        let (extent, stride) = self.inner();
+        if stride != 1 || start % extent + count as u64 > extent {
+            return None;
+        }
+        let first = (self.offset + shift + self.distance(start)) as usize;
+        self.bytes.as_chunks::<N>().0.get(first..first + count)
+    }
+
     fn read<const N: usize, D: Copy>(
         &self,
         shift: i64,

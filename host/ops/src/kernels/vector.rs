@@ -63,7 +63,7 @@ fn fma<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
 
 /// A polynomial with these coefficients, the highest first.
 #[inline(always)]
-fn polynomial<const FUSED: bool, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
+pub(super) fn polynomial<const FUSED: bool, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     let mut sum = coefficients[0];
     for &coefficient in &coefficients[1..] {
         sum = fma::<FUSED>(sum, x, coefficient);
@@ -73,7 +73,7 @@ fn polynomial<const FUSED: bool, const N: usize>(x: f64, coefficients: [f64; N])
 
 /// 2^n times the series around 0 of what is left, at most ln 2 / 2. Beyond f32 at either end it is 1e-304 or 1e304.
 #[inline(always)]
-fn one_exp<const FUSED: bool>(x: f64) -> f64 {
+pub(super) fn one_exp<const FUSED: bool>(x: f64) -> f64 {
     // Adding it rounds to an integer, which is then in the low bits.
     const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
     const SERIES: [f64; 12] = [
@@ -102,7 +102,7 @@ fn one_exp<const FUSED: bool>(x: f64) -> f64 {
 
 /// The exponent times ln 2 and the series of atanh for a fraction between sqrt(1/2) and sqrt(2).
 #[inline(always)]
-fn one_log<const FUSED: bool>(x: f64) -> f64 {
+pub(super) fn one_log<const FUSED: bool>(x: f64) -> f64 {
     const SERIES: [f64; 9] = [
         2.0 / 17.0,
         2.0 / 15.0,

@@ -1,0 +1,184 @@
+//! Loops over f32 numbers where they lie in memory, compiled for the widest vectors of the machine they run on. They serve
+//! what need not be as exact as what others are compared with.
+
+mod functions;
+#[cfg(test)]
+mod tests;
+mod wide;
+
+use super::number::{Number, Ring};
+
+/// An f32 in memory, at any alignment.
+pub(super) type Cell = [u8; 4];
+
+/// A function of each cell, to as many others.
+pub(super) type Map = fn(&[Cell], &mut [Cell]);
+
+/// A function of pairs of cells.
+pub(super) type Zip = fn(&[Cell], &[Cell], &mut [Cell]);
+
+/// Functions that are compiled three times, and called in the best form that the machine has. None of them rounds
+/// differently for it: products and sums become one only where the code says so.
+macro_rules! widest {
+    ($($(#[$doc:meta])* $public:vis fn $name:ident($($arg:ident: $t:ty),*) $(-> $result:ty)? $body:block)*) => { $(
+        $(#[$doc])*
+        $public fn $name($($arg: $t),*) $(-> $result)? {
+            #[inline(always)]
+            fn any($($arg: $t),*) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+                fn widest($($arg: $t),*) $(-> $result)? { any($($arg),*) }
+
+                #[target_feature(enable = "avx2,fma")]
+                fn wide($($arg: $t),*) $(-> $result)? { any($($arg),*) }
+
+                if is_x86_feature_detected!("fma") {
+                    if is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512bw")
+                        && is_x86_feature_detected!("avx512dq")
+                        && is_x86_feature_detected!("avx512vl")
+                    {
+                        // SAFETY: the machine has these instructions.
+                        return unsafe { widest($($arg),*) };
+                    }
+                    if is_x86_feature_detected!("avx2") {
+                        // SAFETY: the machine has these instructions.
+                        return unsafe { wide($($arg),*) };
+                    }
+                }
+            }
+            any($($arg),*)
+        }
+    )* };
+}
+use widest;
+
+/// Whether `a * b + c` is one instruction, without which the functions here would be slower than others.
+fn is_fused() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    return cfg!(target_arch = "aarch64");
+}
+
+/// The function of one operand of that op, where there is one.
+pub(super) fn map(op: &str) -> Option<Map> {
+    if !is_fused() {
+        return None;
+    }
+    Some(match op {
+        "abs" => abs,
+        "negate" => negate,
+        "floor" => floor,
+        "ceil" => ceil,
+        "sqrt" => sqrt,
+        "rsqrt" => rsqrt,
+        "exp" => exp,
+        "expm1" => expm1,
+        "log" => log,
+        "log1p" => log1p,
+        "tanh" => tanh,
+        "sigmoid" => sigmoid,
+        "erf" => erf,
+        "sin" => sin,
+        "cos" => cos,
+        _ => return None,
+    })
+}
+
+/// The function of two operands of that op, where there is one.
+pub(super) fn zip(op: &str) -> Option<Zip> {
+    if !is_fused() {
+        return None;
+    }
+    Some(match op {
+        "add" => add,
+        "subtract" => subtract,
+        "multiply" => multiply,
+        "divide" => divide,
+        "min" => min,
+        "max" => max,
+        "pow" => pow,
+        _ => return None,
+    })
+}
+
+macro_rules! maps {
+    ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
+        fn $name(from: &[Cell], to: &mut [Cell]) {
+            for (to, x) in to.iter_mut().zip(from) {
+                let $x = f32::from_ne_bytes(*x);
+                *to = f32::to_ne_bytes($body);
+            }
+        }
+    )* } };
+}
+maps! {
+    abs: |x| x.abs();
+    negate: |x| -x;
+    floor: |x| x.floor();
+    ceil: |x| x.ceil();
+    sqrt: |x| x.sqrt();
+    rsqrt: |x| wide::rsqrt(x);
+    exp: |x| functions::exp(x);
+    expm1: |x| wide::expm1(x);
+    log: |x| functions::log(x);
+    log1p: |x| wide::log1p(x);
+    tanh: |x| functions::tanh(x);
+    sigmoid: |x| functions::sigmoid(x);
+    erf: |x| functions::erf(x);
+    near_sin: |x| wide::sin(x);
+    near_cos: |x| wide::cos(x);
+}
+
+fn sin(from: &[Cell], to: &mut [Cell]) {
+    near_sin(from, to);
+    replace_far(from, to, f64::sin);
+}
+
+fn cos(from: &[Cell], to: &mut [Cell]) {
+    near_cos(from, to);
+    replace_far(from, to, f64::cos);
+}
+
+/// Takes `exact` where an angle is too large for the function that was taken.
+fn replace_far(from: &[Cell], to: &mut [Cell], exact: fn(f64) -> f64) {
+    if !any_far(from) {
+        return;
+    }
+    for (to, x) in to.iter_mut().zip(from) {
+        let x = f32::from_ne_bytes(*x);
+        if x.abs() >= wide::FAR {
+            *to = (exact(x.into()) as f32).to_ne_bytes();
+        }
+    }
+}
+
+widest! {
+    fn any_far(from: &[Cell]) -> bool {
+        let far = |x: &Cell| f32::from_ne_bytes(*x).abs() >= wide::FAR;
+        from.iter().fold(false, |any, x| any | far(x))
+    }
+}
+
+macro_rules! zips {
+    ($($name:ident: |$x:ident, $y:ident| $body:expr;)*) => { widest! { $(
+        fn $name(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+            for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
+                let ($x, $y) = (f32::from_ne_bytes(*x), f32::from_ne_bytes(*y));
+                *to = f32::to_ne_bytes($body);
+            }
+        }
+    )* } };
+}
+zips! {
+    add: |x, y| Ring::add(x, y);
+    subtract: |x, y| Ring::subtract(x, y);
+    multiply: |x, y| Ring::multiply(x, y);
+    divide: |x, y| x / y;
+    min: |x, y| Number::smaller(x, y);
+    max: |x, y| Number::larger(x, y);
+    pow: |x, y| wide::pow(x, y);
+}

@@ -1,0 +1,137 @@
+//! The functions of f32 numbers, beside the exact ones rounded once.
+
+use super::{Cell, map, zip};
+use crate::contracts::find;
+use crate::kernels::{View, run};
+use crate::view::Out;
+use nx_vulkan_abi::DType;
+
+const MAPS: [&str; 15] = [
+    "abs", "negate", "floor", "ceil", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh",
+    "sigmoid", "erf", "sin", "cos",
+];
+const ZIPS: [&str; 7] = ["add", "subtract", "multiply", "divide", "min", "max", "pow"];
+
+/// What the kernel gives that others are compared with.
+fn exact(op: &str, operands: &[&[Cell]]) -> Vec<Cell> {
+    let shape = [operands[0].len() as u64];
+    let views: Vec<View> = operands
+        .iter()
+        .map(|cells| View {
+            dtype: DType::F32,
+            shape: &shape,
+            strides: &[1],
+            offset: 0,
+            bytes: cells.as_flattened(),
+        })
+        .collect();
+    let mut cells = vec![Cell::default(); operands[0].len()];
+    let mut out = [Out {
+        dtype: DType::F32,
+        shape: &shape,
+        bytes: cells.as_flattened_mut(),
+    }];
+    run(op, &views, &mut out, &[]).unwrap();
+    cells
+}
+
+/// Units in the last place between two numbers; nothing between NaN and NaN, and between zeros of one sign.
+fn apart(x: Cell, y: Cell) -> u64 {
+    let (x, y) = (f32::from_ne_bytes(x), f32::from_ne_bytes(y));
+    let ordered = |x: f32| {
+        let size = i64::from(x.abs().to_bits());
+        if x.is_sign_negative() {
+            -1 - size
+        } else {
+            size
+        }
+    };
+    match (x.is_nan(), y.is_nan()) {
+        (true, true) => 0,
+        (false, false) => ordered(x).abs_diff(ordered(y)),
+        _ => u64::MAX,
+    }
+}
+
+fn agree(op: &str, operands: &[&[Cell]], got: &[Cell]) -> u64 {
+    let allowed = find(op).unwrap().bound.ulp.0;
+    let zeros_equal = find(op).unwrap().bound.zeros_equal;
+    let mut worst = 0;
+    for (i, (got, want)) in got.iter().zip(exact(op, operands)).enumerate() {
+        let zeros = zeros_equal && [*got, want].map(f32::from_ne_bytes) == [0.0; 2];
+        let apart = if zeros { 0 } else { apart(*got, want) };
+        let shown = || operands.iter().map(|cells| f32::from_ne_bytes(cells[i]));
+        let (got, want) = (f32::from_ne_bytes(*got), f32::from_ne_bytes(want));
+        assert!(
+            apart <= allowed,
+            "{op} of {:?}: {got:e} for {want:e}",
+            Vec::from_iter(shown())
+        );
+        worst = worst.max(apart);
+    }
+    worst
+}
+
+/// Numbers of all sizes and signs, some of each.
+fn numbers(step: usize) -> Vec<Cell> {
+    let special = [
+        0,
+        1,
+        0x7f_ffff,
+        0x80_0000,
+        0x3f80_0000,
+        0x3f80_0001,
+        0x7f7f_ffff,
+        0x7f80_0000,
+        0x7fc0_0000,
+    ];
+    let special = special.into_iter().flat_map(|bits| [bits, bits | 1 << 31]);
+    let spread = (0..=u32::MAX).step_by(step);
+    special.chain(spread).map(u32::to_ne_bytes).collect()
+}
+
+#[test]
+fn functions_of_one_operand_are_within_their_bounds() {
+    let from = numbers(4099);
+    for op in MAPS {
+        let Some(f) = map(op) else { return };
+        let mut to = vec![Cell::default(); from.len()];
+        f(&from, &mut to);
+        agree(op, &[&from], &to);
+    }
+}
+
+#[test]
+fn functions_of_two_operands_are_within_their_bounds() {
+    let few = numbers(40_000_003);
+    // Where powers are neither 0 nor infinite.
+    let near = (-30..30).map(|n| (n as f32 * 0.37).to_ne_bytes());
+    let whole = (-9..9).map(|n| (n as f32).to_ne_bytes());
+    let few: Vec<Cell> = few.into_iter().chain(near).chain(whole).collect();
+    let a: Vec<Cell> = few.iter().flat_map(|x| vec![*x; few.len()]).collect();
+    let b: Vec<Cell> = few.iter().flat_map(|_| few.clone()).collect();
+    for op in ZIPS {
+        let Some(f) = zip(op) else { return };
+        let mut to = vec![Cell::default(); a.len()];
+        f(&a, &b, &mut to);
+        agree(op, &[&a, &b], &to);
+    }
+}
+
+/// Minutes: all numbers there are.
+#[test]
+#[ignore = "takes minutes"]
+fn functions_of_one_operand_are_within_their_bounds_everywhere() {
+    for op in MAPS {
+        let Some(f) = map(op) else { return };
+        let worst = (0..1u32 << 12).map(|part| {
+            let from: Vec<Cell> = (0..1u32 << 20)
+                .map(|i| (part << 20 | i).to_ne_bytes())
+                .collect();
+            let mut to = vec![Cell::default(); from.len()];
+            f(&from, &mut to);
+            agree(op, &[&from], &to)
+        });
+        println!("{op}: {} ulp", worst.max().unwrap());
+    }
+}
