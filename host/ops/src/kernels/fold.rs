@@ -1,10 +1,12 @@
 //! How the elements of a reduction fold into one. In which order they are visited is not here.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use nx_vulkan_abi::dtype::DType;
 
 use super::element::Register;
+use super::lanes::InPlace;
 use super::number::Number;
 use super::operand::Operand;
 
@@ -25,6 +27,28 @@ pub(super) trait Fold: Sync {
     /// Takes in consecutive elements, the first of them at `index`.
     fn run(&self, state: &mut Self::State, items: &[Self::Item], index: u64);
 
+    /// Takes in the elements at those indices where they lie, or says that it cannot.
+    fn run_in_place(
+        &self,
+        _state: &mut Self::State,
+        _from: &Operand,
+        _shift: i64,
+        _indices: Range<u64>,
+    ) -> bool {
+        false
+    }
+
+    /// Takes one element into each state, from the one at `start` on, where they lie; or says that it cannot.
+    fn steps_in_place(
+        &self,
+        _states: &mut [Self::State],
+        _from: &Operand,
+        _shift: i64,
+        _start: u64,
+    ) -> bool {
+        false
+    }
+
     /// Takes in the elements of `later`, which follow those of `state`.
     fn merge(&self, state: &mut Self::State, later: Self::State);
 
@@ -37,6 +61,8 @@ pub(super) struct Each<R, Read, Combine> {
     pub(super) start: R,
     pub(super) read: Read,
     pub(super) combine: Combine,
+    /// The same of f32 numbers that lie side by side; nothing where elements have to be read.
+    pub(super) cells: Option<InPlace<R>>,
 }
 
 /// Independent accumulators: they hide the latency of the function and bound the rounding error of a sum.
@@ -77,6 +103,25 @@ where
             .chain(rest)
             .fold(self.start, |all, x| (self.combine)(all, *x));
         *state = (self.combine)(*state, all);
+    }
+
+    fn run_in_place(&self, state: &mut R, from: &Operand, shift: i64, indices: Range<u64>) -> bool {
+        let count = (indices.end - indices.start) as usize;
+        let Some(in_place) = &self.cells else {
+            return false;
+        };
+        let cells = from.side_by_side(shift, indices.start, count);
+        cells
+            .map(|cells| *state = (self.combine)(*state, (in_place.run)(cells)))
+            .is_some()
+    }
+
+    fn steps_in_place(&self, states: &mut [R], from: &Operand, shift: i64, start: u64) -> bool {
+        let Some(in_place) = &self.cells else {
+            return false;
+        };
+        let cells = from.side_by_side(shift, start, states.len());
+        cells.map(|cells| (in_place.steps)(states, cells)).is_some()
     }
 
     fn merge(&self, state: &mut R, later: R) {

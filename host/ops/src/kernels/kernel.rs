@@ -102,11 +102,11 @@ impl Kernel {
             (Kernel::Create(f), _) => f(attrs, out),
             (Kernel::Fold(f), [x]) => {
                 let axes = ints(attrs, "axes");
-                f(&Space::new(x, |axis| axes.contains(&axis)), out)
+                f(&Space::new(x, |axis| axes.contains(&axis), sums), out)
             }
             (Kernel::Index(f), [x]) => {
                 let axis = ints(attrs, "axis");
-                let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i));
+                let space = Space::new(x, |i| axis.is_empty() || axis.contains(&i), sums);
                 f(
                     &space,
                     x.dtype,

@@ -10,6 +10,8 @@ use nx_vulkan_abi::dtype::DType;
 use super::element::{Complex, FromElement, Register, Truth, by_register};
 use super::elementwise::{TASK, is_single};
 use super::fold::{Each, Extreme, Fold};
+use super::kernel::Sums;
+use super::lanes::{self, InPlace};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
@@ -18,10 +20,20 @@ use crate::view::{Out, Outcome, View};
 /// Elements that fold before they merge with those before them.
 const STRETCH: u64 = 1 << 16;
 
+/// Elements side by side that are not worth a call of their own.
+const FEW: u64 = 64;
+
 pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
     match out.dtype.is_complex() {
         true => each(space, out, Complex::<f64>::ZERO, plain, Complex::add),
-        false => fold(space, out, (0.0, 0), f64::add, i64::wrapping_add),
+        false => fold(
+            space,
+            out,
+            (0.0, 0),
+            f64::add,
+            i64::wrapping_add,
+            lanes::SUM,
+        ),
     }
 }
 
@@ -29,15 +41,32 @@ pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {
     let one = Complex { re: 1.0, im: 0.0 };
     match out.dtype.is_complex() {
         true => each(space, out, one, plain, Complex::<f64>::multiply),
-        false => fold(space, out, (1.0, 1), f64::multiply, i64::wrapping_mul),
+        false => fold(
+            space,
+            out,
+            (1.0, 1),
+            f64::multiply,
+            i64::wrapping_mul,
+            lanes::PRODUCT,
+        ),
     }
 }
 
 pub(crate) fn max(space: &Space, out: &mut Out) -> Outcome {
+    if space.is_in_place(out) {
+        return visit(space, &in_place(f32::LOWEST, f32::larger, lanes::MAX), out);
+    }
     by_register!(out.dtype, R => each(space, out, R::LOWEST, plain, R::larger))
 }
 
 pub(crate) fn min(space: &Space, out: &mut Out) -> Outcome {
+    if space.is_in_place(out) {
+        return visit(
+            space,
+            &in_place(f32::HIGHEST, f32::smaller, lanes::MIN),
+            out,
+        );
+    }
     by_register!(out.dtype, R => each(space, out, R::HIGHEST, plain, R::smaller))
 }
 
@@ -66,7 +95,11 @@ fn fold(
     start: (f64, i64),
     floats: impl Fn(f64, f64) -> f64 + Sync,
     integers: impl Fn(i64, i64) -> i64 + Sync,
+    cells: InPlace<f64>,
 ) -> Outcome {
+    if space.is_in_place(out) {
+        return visit(space, &in_place(start.0, floats, cells), out);
+    }
     let single = is_single(out.dtype);
     let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| {
         o.gather_wide(single, shift, start, to)
@@ -81,12 +114,13 @@ fn fold(
 pub(crate) struct Space<'a> {
     /// Nothing when there are no elements at all.
     axes: Option<(Operand<'a>, Operand<'a>)>,
+    sums: Sums,
 }
 
 impl<'a> Space<'a> {
-    pub(super) fn new(x: &View<'a>, reduced: impl Fn(i64) -> bool) -> Space<'a> {
+    pub(super) fn new(x: &View<'a>, reduced: impl Fn(i64) -> bool, sums: Sums) -> Space<'a> {
         if x.shape.contains(&0) {
-            return Space { axes: None };
+            return Space { axes: None, sums };
         }
         let part = |wanted: bool| {
             let axes = || (0..x.shape.len()).filter(|axis| reduced(*axis as i64) == wanted);
@@ -95,7 +129,14 @@ impl<'a> Space<'a> {
         };
         Space {
             axes: Some((part(false), part(true))),
+            sums,
         }
+    }
+
+    /// Whether f32 becomes f32, and in the fast way.
+    fn is_in_place(&self, out: &Out) -> bool {
+        let from = self.axes.as_ref().map(|(kept, _)| kept.dtype);
+        self.sums == Sums::Own && out.dtype == DType::F32 && from == Some(DType::F32)
     }
 }
 
@@ -124,9 +165,24 @@ fn each<R: Register>(
             start,
             read,
             combine,
+            cells: None,
         },
         out,
     )
+}
+
+/// An associative function of f32 numbers, taken where they lie side by side.
+fn in_place<R: Register>(
+    start: R,
+    combine: impl Fn(R, R) -> R + Sync,
+    cells: InPlace<R>,
+) -> impl Fold {
+    Each {
+        start,
+        read: plain,
+        combine,
+        cells: Some(cells),
+    }
 }
 
 fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
@@ -168,10 +224,17 @@ fn row<F: Fold>(
     fold: &F,
     buffer: &mut [F::Item; BLOCK],
 ) -> F::State {
-    let count = reduced.count();
+    let (count, (extent, _)) = (reduced.count(), reduced.inner());
     let stretch = |from: u64, buffer: &mut [F::Item; BLOCK]| {
         let (mut state, mut from, until) = (fold.start(), from, count.min(from + STRETCH));
         while from < until {
+            let side_by_side = (until - from).min(extent - from % extent);
+            if side_by_side >= FEW
+                && fold.run_in_place(&mut state, reduced, shift, from..from + side_by_side)
+            {
+                from += side_by_side;
+                continue;
+            }
             let items = &mut buffer[..BLOCK.min((until - from) as usize)];
             fold.read(reduced, shift, from, items);
             fold.run(&mut state, items, from);
@@ -201,12 +264,11 @@ fn columns<F: Fold>(
         let mut states = vec![fold.start(); width];
         let mut buffer = [F::Item::default(); BLOCK];
         for index in from..count.min(from + rows) {
-            fold.read(
-                kept,
-                reduced.distance(index),
-                indices.start,
-                &mut buffer[..width],
-            );
+            let shift = reduced.distance(index);
+            if fold.steps_in_place(&mut states, kept, shift, indices.start) {
+                continue;
+            }
+            fold.read(kept, shift, indices.start, &mut buffer[..width]);
             states
                 .iter_mut()
                 .zip(buffer)

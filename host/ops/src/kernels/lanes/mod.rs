@@ -1,10 +1,13 @@
 //! Loops over f32 numbers where they lie in memory, compiled for the widest vectors of the machine they run on. They serve
 //! what need not be as exact as what others are compared with.
 
+mod fold;
 mod functions;
 #[cfg(test)]
 mod tests;
 mod wide;
+
+pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
 
 use super::number::{Number, Ring};
 
