@@ -94,7 +94,8 @@ fn multiply<T: Number>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Opt
     Some(())
 }
 
-fn cells<T: Number>(bytes: &[u8]) -> Option<&[T]> {
+/// The elements of a buffer, where it is aligned for them.
+pub(super) fn cells<T: Number>(bytes: &[u8]) -> Option<&[T]> {
     // SAFETY: every bit pattern is a float, and `align_to` looks after alignment and length.
     let (before, cells, _) = unsafe { bytes.align_to::<T>() };
     before.is_empty().then_some(cells)

@@ -30,7 +30,7 @@ pub(crate) enum Kernel {
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
 
-/// What products of floats are summed in.
+/// What products of floats are summed in, and functions of f32 numbers computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sums {
     /// f64, rounded once: what others are compared with.

@@ -6,6 +6,7 @@
 pub(crate) mod binary;
 pub(crate) mod complex;
 pub(crate) mod conv;
+mod conv_in_place;
 pub(crate) mod convert;
 pub(crate) mod create;
 mod direct;
@@ -26,6 +27,7 @@ mod number;
 mod operand;
 pub(crate) mod pad;
 mod parallel;
+mod patches;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;
@@ -118,8 +120,8 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
     compute(op, inputs, outputs, attrs, Sums::Wide)
 }
 
-/// As [`run`], but products of floats are summed in their own precision, f32 at least: as exact as those of a device, and
-/// faster.
+/// As [`run`], but only as exact as a device has to be, and faster: products of floats are summed in their own precision,
+/// f32 at least, and what f32 numbers become is computed where they lie.
 pub fn run_fast(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Result<()> {
     compute(op, inputs, outputs, attrs, Sums::Own)
 }

@@ -47,3 +47,19 @@ pub(super) fn for_each_part<T: Send>(
         .enumerate()
         .for_each(|(i, part)| work(i, part));
 }
+
+/// Calls `work(state, i)` for each `i` below `count`, with few states.
+pub(super) fn for_each_with<S: Send>(
+    count: usize,
+    state: fn() -> S,
+    work: &(dyn Fn(&mut S, usize) + Sync),
+) {
+    let least = count.div_ceil(STATES * rayon::current_num_threads());
+    (0..count)
+        .into_par_iter()
+        .with_min_len(least)
+        .for_each_init(state, |state, i| work(state, i));
+}
+
+/// States for each thread, so that one that is late does not keep the others waiting for long.
+const STATES: usize = 8;

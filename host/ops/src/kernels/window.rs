@@ -113,18 +113,17 @@ pub(super) fn elements<R: Register>(
     }
     let operand = Operand::new(x, shape, strides);
     let count = operand.count();
-    let blocks = parallel::collect(count.div_ceil(PART) as usize, |part| {
-        let start = part as u64 * PART;
-        let mut cells = vec![R::default(); PART.min(count - start) as usize];
+    let mut all = vec![R::default(); count as usize];
+    parallel::for_each_part(&mut all, PART, &|part, cells| {
+        let start = (part * PART) as u64;
         for (cells, start) in cells.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             read(&operand, start, cells);
         }
-        cells
     });
-    blocks.concat()
+    all
 }
 
-const PART: u64 = 64 * BLOCK as u64;
+const PART: usize = 16 * BLOCK;
 
 fn fold<R: Register>(
     inputs: &[View],

@@ -14,16 +14,26 @@ type Operand<'a> = (&'a [u64], Vec<i64>, u64, &'a [u8]);
 
 /// The largest difference relative to the largest result.
 fn apart(op: &str, operands: [Operand<'_>; 2], shape: &[u64], attrs: &[Attr]) -> f32 {
-    let views = operands
-        .each_ref()
+    let [exact, fast] = &both(op, &operands, shape, attrs);
+    let largest = exact.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+    assert!(exact.len() == fast.len() && largest > 0.0);
+    let differences = exact.iter().zip(fast).map(|(x, y)| (x - y).abs());
+    differences.fold(0.0, f32::max) / largest
+}
+
+/// What both kernels give.
+fn both(op: &str, operands: &[Operand<'_>], shape: &[u64], attrs: &[Attr]) -> [Vec<f32>; 2] {
+    let views: Vec<View> = operands
+        .iter()
         .map(|(shape, strides, offset, bytes)| View {
             dtype: DType::F32,
             shape,
             strides,
             offset: *offset,
             bytes,
-        });
-    let results = [run, run_fast].map(|kernel| {
+        })
+        .collect();
+    [run, run_fast].map(|kernel| {
         let mut bytes = vec![0; 4 * shape.iter().product::<u64>() as usize];
         let mut out = [Out {
             dtype: DType::F32,
@@ -35,12 +45,7 @@ fn apart(op: &str, operands: [Operand<'_>; 2], shape: &[u64], attrs: &[Attr]) ->
         cells
             .map(|cell| f32::from_ne_bytes(*cell))
             .collect::<Vec<_>>()
-    });
-    let [exact, fast] = &results;
-    let largest = exact.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
-    assert!(exact.len() == fast.len() && largest > 0.0);
-    let differences = exact.iter().zip(fast).map(|(x, y)| (x - y).abs());
-    differences.fold(0.0, f32::max) / largest
+    })
 }
 
 fn dot(batch: u64, contract: [i64; 2]) -> Vec<Attr> {
@@ -142,5 +147,164 @@ fn convolutions_agree_with_wide_ones() {
             (&[5, 3, 3, 2], contiguous_strides(&[5, 3, 3, 2]), 0, &kernel),
         ];
         assert!(apart("conv", operands, &shape, &attrs) < 1e-5);
+    }
+}
+
+#[test]
+fn convolutions_in_groups_and_other_orders_of_axes_agree_too() {
+    let mut rng = Rng(4);
+    let ints = |name, list: &[i64]| Attr::ints(name, list);
+    let (first, last) = ([0, 1, 2, 3], [0, 3, 1, 2]);
+    for (groups, batch_groups, own) in [(1, 1, 6), (3, 1, 2), (6, 1, 1), (1, 2, 6)] {
+        for (order, ordered) in [
+            (first, [2, 6, 19, 23]),
+            (last, [2, 19, 23, 6]),
+            ([0, 1, 3, 2], [2, 6, 23, 19]),
+        ] {
+            let x = numbers(2 * 6 * 19 * 23, &mut rng);
+            let kernel = numbers(6 * own * 3 * 3, &mut rng);
+            let mut shape = [0; 4];
+            let extents = [2 / batch_groups as u64, 6, 10, 12];
+            for (axis, extent) in order.iter().zip(extents) {
+                shape[*axis as usize] = extent;
+            }
+            let attrs = [
+                ints("strides", &[2; 2]),
+                ints("padding", &[1; 4]),
+                ints("input_dilation", &[1; 2]),
+                ints("kernel_dilation", &[1; 2]),
+                ints("feature_group_size", &[groups]),
+                ints("batch_group_size", &[batch_groups]),
+                ints("input_permutation", &order),
+                ints("kernel_permutation", &first),
+                ints("output_permutation", &order),
+            ];
+            let window = [6, own as u64, 3, 3];
+            let operands = [
+                (&ordered[..], contiguous_strides(&ordered), 0, &x[..]),
+                (&window[..], contiguous_strides(&window), 0, &kernel),
+            ];
+            assert!(apart("conv", operands, &shape, &attrs) < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn deep_and_wide_convolutions_agree_too() {
+    let mut rng = Rng(5);
+    let ints = |name, list: &[i64]| Attr::ints(name, list);
+    let (x, kernel) = (
+        numbers(200 * 31 * 37, &mut rng),
+        numbers(4 * 200 * 9, &mut rng),
+    );
+    let order = [0, 1, 2, 3];
+    let attrs = [
+        ints("strides", &[1; 2]),
+        ints("padding", &[1; 4]),
+        ints("input_dilation", &[1; 2]),
+        ints("kernel_dilation", &[1; 2]),
+        ints("feature_group_size", &[1]),
+        ints("batch_group_size", &[1]),
+        ints("input_permutation", &order),
+        ints("kernel_permutation", &order),
+        ints("output_permutation", &order),
+    ];
+    let operands = [
+        (
+            &[1, 200, 31, 37][..],
+            contiguous_strides(&[1, 200, 31, 37]),
+            0,
+            &x[..],
+        ),
+        (
+            &[4, 200, 3, 3],
+            contiguous_strides(&[4, 200, 3, 3]),
+            0,
+            &kernel,
+        ),
+    ];
+    assert!(apart("conv", operands, &[1, 4, 31, 37], &attrs) < 1e-5);
+}
+
+/// A block of other numbers, NaN, infinities, zeros of both signs and denormals among them.
+fn special(count: usize, rng: &mut Rng) -> Vec<u8> {
+    let list = [
+        0.0,
+        -0.0,
+        1.0,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        1e-40,
+        f32::MIN_POSITIVE,
+        f32::MAX,
+    ];
+    let one = |_| match rng.below(4) {
+        0 => rng.pick(&list),
+        _ => (rng.below(2001) as f32 - 1000.0) / 512.0,
+    };
+    (0..count).map(one).flat_map(f32::to_ne_bytes).collect()
+}
+
+#[test]
+fn elements_are_found_in_every_layout() {
+    let mut rng = Rng(6);
+    let bytes = special(3 * 1500 * 2 + 5, &mut rng);
+    let layouts: [(&[u64], Vec<i64>, u64); 6] = [
+        (&[3, 1500], vec![1500, 1], 5),
+        (&[3, 1500], vec![1, 3], 0),
+        (&[3, 1500], vec![3000, 2], 1),
+        (&[3, 1500], vec![1500, -1], 1499),
+        (&[1500], vec![1], 2),
+        (&[], vec![], 7),
+    ];
+    for (shape, strides, offset) in &layouts {
+        let x = (*shape, strides.clone(), *offset, &bytes[..]);
+        let [exact, fast] = both("negate", std::slice::from_ref(&x), shape, &[]);
+        assert_eq!(bits(&exact), bits(&fast), "{shape:?} {strides:?}");
+        for op in ["add", "subtract", "multiply", "divide"] {
+            for (shape, strides, offset) in &layouts {
+                let y = (*shape, strides.clone(), *offset, &bytes[..]);
+                for operands in [[x.clone(), y.clone()], [y, x.clone()]] {
+                    let [exact, fast] = both(op, &operands, &[3, 1500], &[]);
+                    assert_eq!(bits(&exact), bits(&fast), "{op} of {operands:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Bits, but for those of NaN.
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    let of = |x: &f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+    numbers.iter().map(of).collect()
+}
+
+#[test]
+fn reductions_agree_in_every_layout() {
+    let mut rng = Rng(7);
+    let shape = [5, 7, 4100];
+    let many = 5 * 7 * 4100 + 3;
+    for bytes in [
+        numbers(many, &mut rng),
+        special(many, &mut rng),
+    ] {
+        for strides in [vec![28_700, 4100, 1], vec![7, 1, 35], vec![28_700, 4100, 0]] {
+            for axes in [&[0][..], &[1], &[2], &[0, 2], &[0, 1, 2]] {
+                let kept = (0..3).filter(|axis| !axes.contains(&(*axis as i64)));
+                let result: Vec<u64> = kept.map(|axis| shape[axis]).collect();
+                let x = [(&shape[..], strides.clone(), 3, &bytes[..])];
+                for op in ["sum", "product", "reduce_max", "reduce_min"] {
+                    let attrs = [Attr::ints("axes", axes)];
+                    let [exact, fast] = both(op, &x, &result, &attrs);
+                    for (x, y) in exact.iter().zip(&fast) {
+                        let same = x == y || x.is_nan() && y.is_nan();
+                        let near = op == "sum" && (x - y).abs() <= 1e-6 * x.abs().max(1.0)
+                            || op == "product" && (x - y).abs() <= 1e-6 * x.abs();
+                        assert!(same || near, "{op} of {axes:?}, {strides:?}: {y} for {x}");
+                    }
+                }
+            }
+        }
     }
 }
