@@ -52,6 +52,11 @@ impl Kernel {
         }
     }
 
+    /// Whether it writes every byte of its results itself.
+    pub(crate) fn writes_all(self) -> bool {
+        !matches!(self, Kernel::Whole(_))
+    }
+
     pub(crate) fn run(
         self,
         op: &str,

@@ -128,7 +128,7 @@ pub fn run_fast(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) 
 
 /// Whether [`run`] writes every byte of the results of `op` itself, so that they need not be zeros before.
 pub fn writes_all(op: &str) -> bool {
-    find(op).is_some_and(|op| op.kernel.is_elementwise())
+    find(op).is_some_and(|op| op.kernel.writes_all())
 }
 
 fn compute(
