@@ -272,6 +272,7 @@ impl Steps<'_> {
         let glsl = glsl::of(from);
         let register = glsl.map_or(from, |glsl| glsl.register);
         let (lowest, highest) = glsl.and_then(|glsl| glsl.bounds).unwrap_or(("0", "0"));
+        let [start, combined] = self.row.op.combination(register);
         let mut defines: Vec<Define> = Vec::new();
         for (name, dtype) in [("A", from), ("R", to), ("ACC", register)] {
             // Operands of one size ask for the same NXV_NEEDS_* switch.
@@ -284,8 +285,8 @@ impl Steps<'_> {
         defines.extend([
             glsl::define("LOWEST", lowest),
             glsl::define("HIGHEST", highest),
-            glsl::define("START", self.row.op.start.as_str()),
-            glsl::define("COMBINE(a, b)", format!("({})", self.row.op.glsl)),
+            glsl::define("START", start),
+            glsl::define("COMBINE(a, b)", format!("({combined})")),
         ]);
         defines
     }

@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`.
 
-use nx_vulkan_abi::DTypeSet;
+use nx_vulkan_abi::{DType, DTypeSet};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -11,8 +11,19 @@ pub(crate) struct Op {
     pub(crate) id: String,
     pub(crate) op: String,
     takes: Vec<String>,
-    pub(crate) start: String,
-    pub(crate) glsl: String,
+    start: String,
+    glsl: String,
+    complex: Option<[String; 2]>,
+}
+
+impl Op {
+    /// The identity of the op for values of `dtype`, and how two of them combine.
+    pub(crate) fn combination(&self, dtype: DType) -> [&str; 2] {
+        match &self.complex {
+            Some([start, glsl]) if dtype.is_complex() => [start, glsl],
+            Some(_) | None => [&self.start, &self.glsl],
+        }
+    }
 }
 
 /// A row with its type set resolved.

@@ -37,7 +37,7 @@ pub(crate) fn plan(op: &Fold, takes: DTypeSet, request: &Request<'_>) -> Result<
         return Ok(Plan::default());
     }
     if x.elements() == 0 {
-        return fill(&op.start, request);
+        return fill(op.combination(out.dtype)[0], request);
     }
     let mut passes = Passes {
         op,
@@ -168,11 +168,12 @@ impl Passes<'_> {
         }
         let threads = grid::threads(device, 256);
         let [a, r] = pass.types;
+        let [start, combined] = op.combination(r);
         let mut defines = distinct([operand("A", a), operand("R", r)].concat());
         defines.extend(bounds(self.request.outputs[0].dtype));
         defines.extend([
-            define("START", op.start.as_str()),
-            define("COMBINE(a, b)", format!("({})", op.glsl)),
+            define("START", start),
+            define("COMBINE(a, b)", format!("({combined})")),
             number("RANK", axes.len() as u64),
             number("INNER", inner as u64),
             number("WINDOWED", windowed),

@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DTypeSet, Row};
+use nx_vulkan_abi::{DType, DTypeSet, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -10,8 +10,19 @@ use serde::Deserialize;
 pub(crate) struct Fold {
     pub(crate) op: String,
     takes: Vec<String>,
-    pub(crate) start: String,
-    pub(crate) glsl: String,
+    start: String,
+    glsl: String,
+    complex: Option<[String; 2]>,
+}
+
+impl Fold {
+    /// The identity of the op for values of `dtype`, and how two of them combine.
+    pub(crate) fn combination(&self, dtype: DType) -> [&str; 2] {
+        match &self.complex {
+            Some([start, glsl]) if dtype.is_complex() => [start, glsl],
+            Some(_) | None => [&self.start, &self.glsl],
+        }
+    }
 }
 
 /// A scatter of windows, as written in `pack.toml`.

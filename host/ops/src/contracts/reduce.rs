@@ -173,7 +173,8 @@ const fn row(
     }
 }
 
-const PRODUCT: Bound = Bound::reduces(Growth::Factors).and_parts((4, 4));
+/// What products of many factors allow.
+pub(super) const FACTORS: Bound = Bound::reduces(Growth::Factors).and_parts((4, 4));
 
 /// What complex numbers have too.
 const fn numbers(op: Op) -> Op {
@@ -192,7 +193,7 @@ const SUM: Bound = Bound {
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
     numbers(row("sum", &FOLD, Gives::Real, (SUM, &[Term]), Kernel::Fold(reduce::sum), "sum, accumulated in the result's type, f16 and bf16 in f32; integers wrap; 0 of nothing")),
-    numbers(row("product",    &FOLD,   Gives::Real,    (PRODUCT, &[Factor]), Kernel::Fold(reduce::product), "product, accumulated as `sum`; 1 of nothing")),
+    numbers(row("product",    &FOLD,   Gives::Real,    (FACTORS, &[Factor]), Kernel::Fold(reduce::product), "product, accumulated as `sum`; 1 of nothing")),
     numbers(row("all",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::all), "1 where no element is 0, also of nothing")),
     numbers(row("any",        &REDUCE, Gives::Bool,    (Bound::MOVES, &[Flag]), Kernel::Fold(reduce::any), "1 where some element is not 0")),
     row("reduce_max", &REDUCE, Gives::Operand, (Bound::ORDERS, &[Repeating]), Kernel::Fold(reduce::max), "the largest; NaN if any element is NaN; the type's lowest value, −Inf for floats, of nothing"),

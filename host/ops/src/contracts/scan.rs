@@ -1,7 +1,7 @@
 //! Blocks that scan an axis: each result is made of the elements up to it.
 
 use super::{
-    reduce::{Reduction, reductions},
+    reduce::{FACTORS, Reduction, reductions},
     shared::{ELEMENTWISE, NUMBER, REAL, default, in_range},
 };
 use crate::{
@@ -107,7 +107,7 @@ const fn row(
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
     Op { takes: &[NUMBER], ..row("Nx.Block.CumulativeSum", (Bound::reduces(Growth::Terms), &[Term]), Kernel::Whole(scan::sum), "sums of the elements up to each, accumulated in the operand's type, f16 and bf16 in f32; integers wrap") },
-    Op { contract: &PRODUCT, ..row("Nx.Block.CumulativeProduct", (Bound::reduces(Growth::Factors), &[Factor]), Kernel::Whole(scan::product), "products of the elements up to each, accumulated as sums are") },
+    Op { contract: &PRODUCT, takes: &[NUMBER], ..row("Nx.Block.CumulativeProduct", (FACTORS, &[Factor]), Kernel::Whole(scan::product), "products of the elements up to each, accumulated as sums are") },
     row("Nx.Block.CumulativeMax", (Bound::ORDERS, &[Repeating]), Kernel::Whole(scan::max), "the largest of the elements up to each; NaN from the first NaN on"),
     row("Nx.Block.CumulativeMin", (Bound::ORDERS, &[Repeating]), Kernel::Whole(scan::min), "the smallest of the elements up to each; NaN from the first NaN on"),
 ];

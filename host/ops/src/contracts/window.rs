@@ -1,5 +1,6 @@
 //! Reductions of windows that slide over a tensor.
 
+use super::reduce::FACTORS;
 use super::shared::{ELEMENTWISE, NUMBER, REAL, default, some};
 use crate::{
     attrs::{Attr, ints},
@@ -219,7 +220,7 @@ const fn row(
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
     Op { takes: &[NUMBER], ..row("window_sum", (Bound::reduces(Growth::Terms), &[Term]), Kernel::Whole(window::sum), "sum of each window, accumulated in its type, f16 and bf16 in f32; integers wrap; padding counts as 0") },
-    row("window_product", (Bound::reduces(Growth::Factors), &[Factor]), Kernel::Whole(window::product), "product of each window, accumulated as `window_sum`; padding counts as 1"),
+    Op { takes: &[NUMBER], ..row("window_product", (FACTORS, &[Factor]), Kernel::Whole(window::product), "product of each window, accumulated as `window_sum`; padding counts as 1") },
     row("window_max",     (Bound::ORDERS, &[Repeating]), Kernel::Whole(window::max), "the largest of each window; NaN if any element is NaN; padding counts as the type's lowest value, −Inf for floats"),
     row("window_min",     (Bound::ORDERS, &[Repeating]), Kernel::Whole(window::min), "the smallest of each window; NaN if any element is NaN; padding counts as the type's highest value, Inf for floats"),
 ];

@@ -16,9 +16,10 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
 }
 
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
-    match outputs[0].dtype.is_float() {
-        true => scan(inputs, outputs, attrs, f64::multiply),
-        false => scan(inputs, outputs, attrs, i64::multiply),
+    match outputs[0].dtype {
+        dtype if dtype.is_complex() => scan(inputs, outputs, attrs, Complex::<f64>::multiply),
+        dtype if dtype.is_float() => scan(inputs, outputs, attrs, f64::multiply),
+        _ => scan(inputs, outputs, attrs, i64::multiply),
     }
 }
 

@@ -81,9 +81,11 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
 
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
-    match out.dtype.is_float() {
-        true => fold(inputs, out, attrs, 1.0, f64::multiply),
-        false => fold(inputs, out, attrs, 1, i64::wrapping_mul),
+    let one = Complex { re: 1.0, im: 0.0 };
+    match (out.dtype.is_complex(), out.dtype.is_float()) {
+        (true, _) => fold(inputs, out, attrs, one, Complex::<f64>::multiply),
+        (_, true) => fold(inputs, out, attrs, 1.0, f64::multiply),
+        _ => fold(inputs, out, attrs, 1, i64::wrapping_mul),
     }
 }
 
