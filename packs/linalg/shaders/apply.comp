@@ -1,6 +1,6 @@
 #version 450
-// Applies a block of reflections to COLUMNS columns: (1 - v t vᵀ)ᵀ to those of the same matrix behind the block, or with LAST
-// 1 - v t vᵀ to those of another one, of which the first `start` have nothing where the reflectors are.
+// Applies a block of reflections to COLUMNS columns: (1 - v t vᴴ)ᴴ to those of the same matrix behind the block, or with LAST
+// 1 - v t vᴴ to those of another one, of which the first `start` have nothing where the reflectors are.
 #if SUBGROUP > 1
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -26,7 +26,7 @@ void load_row(uint i, uint reflector, uint at, uint columns) {
     [[unroll]] for (uint k = 0; k < WIDTH; k++) reflectors[k] = nxv_load(v, reflector + min(k, last - 1 - start) * m + i);
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) cells[j] = nxv_load(a, at + min(j, columns - 1) * m + i);
     [[unroll]] for (uint k = 0; k < WIDTH; k++) {
-        if (i <= k || start + k >= last) reflectors[k] = i == k ? WORK(1) : WORK(0);
+        if (i <= k || start + k >= last) reflectors[k] = i == k ? ONE : WORK(0);
     }
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) if (j >= columns) cells[j] = WORK(0);
 }
@@ -50,7 +50,7 @@ void main() {
     for (uint i = own; i < m - start; i += TILE) {
         load_row(i, reflector, at, columns);
         [[unroll]] for (uint k = 0; k < WIDTH; k++) {
-            [[unroll]] for (uint j = 0; j < COLUMNS; j++) sums[k * COLUMNS + j] += reflectors[k] * cells[j];
+            [[unroll]] for (uint j = 0; j < COLUMNS; j++) sums[k * COLUMNS + j] += TIMES(CONJUGATE(reflectors[k]), cells[j]);
         }
     }
     add_up(sums);
@@ -64,9 +64,9 @@ void main() {
         WORK sum = WORK(0);
         for (uint l = 0; l < WIDTH; l++) {
 #ifdef LAST
-            sum += nxv_load(ts, triangle + k * WIDTH + l) * products[l][j];
+            sum += TIMES(nxv_load(ts, triangle + k * WIDTH + l), products[l][j]);
 #else
-            sum += nxv_load(ts, triangle + l * WIDTH + k) * products[l][j];
+            sum += TIMES(CONJUGATE(nxv_load(ts, triangle + l * WIDTH + k)), products[l][j]);
 #endif
         }
         shares[k][j] = sum;
@@ -77,7 +77,7 @@ void main() {
         [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
             if (j >= columns) continue;
             WORK x = cells[j];
-            [[unroll]] for (uint k = 0; k < WIDTH; k++) x -= reflectors[k] * shares[k][j];
+            [[unroll]] for (uint k = 0; k < WIDTH; k++) x -= TIMES(reflectors[k], shares[k][j]);
             nxv_store(a, at + j * m + i, x);
         }
     }

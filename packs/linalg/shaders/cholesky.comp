@@ -10,7 +10,7 @@ layout(set = 0, binding = 1, std430) buffer L { WORK l[]; };
 // Rows of the factor; on the diagonal what its root is taken of.
 shared WORK rows[SIZE][SIZE + 1];
 
-WORK root(WORK x) { return x < WORK(0) ? not_a_number() : sqrt(x); }
+REAL root(REAL x) { return x < REAL(0) ? not_a_number() : sqrt(x); }
 
 void main() {
     uint job = nxv_workgroup();
@@ -26,18 +26,18 @@ void main() {
         barrier(); // columns left of this one are done
         for (uint i = j + own; i < size; i += TILE) {
             SUM sum = SUM(0);
-            for (uint k = 0; k < j; k++) sum += SUM(rows[i][k]) * SUM(rows[j][k]);
+            for (uint k = 0; k < j; k++) sum += TIMES(SUM(rows[i][k]), CONJUGATE(SUM(rows[j][k])));
             rows[i][j] -= WORK(sum);
         }
         barrier(); // what the pivot is the root of is known
-        WORK pivot = root(rows[j][j]);
-        if (pivot == WORK(0)) pivot = WORK(TINY);
+        REAL pivot = root(REAL_OF(rows[j][j]));
+        if (pivot == REAL(0)) pivot = REAL(TINY);
         for (uint i = j + 1 + own; i < size; i += TILE) rows[i][j] /= pivot;
     }
     barrier(); // all columns are done
     for (uint at = own; at < size * size; at += TILE) {
         uint i = at / size, j = at % size;
-        WORK value = j < i ? rows[i][j] : j == i ? root(rows[i][i]) : WORK(0);
+        WORK value = j < i ? rows[i][j] : j == i ? OF_REAL(root(REAL_OF(rows[i][i]))) : WORK(0);
         nxv_store(l, first + i * n + j, value);
     }
 }

@@ -11,35 +11,31 @@ layout(set = 0, binding = 1, std430) writeonly buffer R { WORK r[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Pivots { uint pivots[]; };
 #endif
 
-WORK times(WORK x, WORK y) {
-    precise WORK product = x * y;
-    return product;
-}
-
 WORK term(uint first, uvec3 at) {
-    return times(times(nxv_load(a, first + at.x), nxv_load(a, first + at.y)), nxv_load(a, first + at.z));
+    WORK two = ROUNDED_PRODUCT(nxv_load(a, first + at.x), nxv_load(a, first + at.y));
+    return ROUNDED_PRODUCT(two, nxv_load(a, first + at.z));
 }
 
 void main() {
     uint own = nxv_workgroup() * 64 + gl_LocalInvocationIndex;
     if (own >= count) return;
     uint first = own * n * n;
-    precise WORK result = WORK(1);
+    precise WORK result = ONE;
 #ifdef FACTORED
     bool odd = false, zero = false;
     for (uint k = 0; k < n; k++) {
         WORK x = nxv_load(a, first + k * (n + 1));
         zero = zero || x == WORK(0);
         odd = odd != (nxv_load(pivots, own * n + k) != k);
-        result = times(result, x);
+        result = ROUNDED_PRODUCT(result, x);
     }
     result = zero ? WORK(0) : odd ? -result : result;
 #else
     if (n == 1) {
         result = nxv_load(a, first);
     } else if (n == 2) {
-        WORK minus = times(nxv_load(a, first + 1), nxv_load(a, first + 2));
-        result = times(nxv_load(a, first), nxv_load(a, first + 3)) - minus;
+        WORK minus = ROUNDED_PRODUCT(nxv_load(a, first + 1), nxv_load(a, first + 2));
+        result = ROUNDED_PRODUCT(nxv_load(a, first), nxv_load(a, first + 3)) - minus;
     } else {
         result = term(first, uvec3(0, 4, 8)) + term(first, uvec3(1, 5, 6));
         result = result + term(first, uvec3(2, 3, 7));

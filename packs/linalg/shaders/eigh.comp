@@ -1,5 +1,5 @@
 #version 450
-// Eigenvalues and eigenvectors of a symmetric matrix in shared memory, by a workgroup. `v` holds the rotations meanwhile.
+// Eigenvalues and eigenvectors of a symmetric or Hermitian matrix in shared memory, by a workgroup. `v` holds the rotations meanwhile.
 #include "matrix.glsl"
 
 layout(local_size_x = TILE) in;
@@ -11,7 +11,7 @@ layout(set = 0, binding = 3, std430) writeonly buffer Vectors { WORK vectors[]; 
 
 #include "rounds.glsl"
 
-shared WORK parts[TILE];
+shared REAL parts[TILE];
 
 void turn_vectors(uint first) {
     uint half_count = (n + 1) / 2;
@@ -20,8 +20,8 @@ void turn_vectors(uint first) {
         if (turn.s == WORK(0)) continue;
         uvec2 own = first + pairs[at / n] * n + at % n;
         WORK x = nxv_load(v, own.x), y = nxv_load(v, own.y);
-        nxv_store(v, own.x, x * turn.c - y * turn.s);
-        nxv_store(v, own.y, x * turn.s + y * turn.c);
+        nxv_store(v, own.x, x * turn.c - TIMES(y, CONJUGATE(turn.s)));
+        nxv_store(v, own.y, TIMES(x, turn.s) + y * turn.c);
     }
 }
 
@@ -30,21 +30,23 @@ void main() {
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex;
     uint first = job * n * n;
-    WORK part = WORK(0);
+    REAL part = REAL(0);
     uint even = n + n % 2;
     for (uint at = own; at < even * even; at += TILE) {
         uint i = at / even, j = at % even;
         cells[i][j] = WORK(0);
         if (max(i, j) >= n) continue;
         WORK x = nxv_load(a, first + max(i, j) * n + min(i, j));
+        if (i == j) x = OF_REAL(REAL_OF(x));
+        if (i < j) x = CONJUGATE(x);
         cells[i][j] = x;
-        part += x * x;
-        nxv_store(v, first + i * n + j, i == j ? WORK(1) : WORK(0));
+        part += SQUARE(x);
+        nxv_store(v, first + i * n + j, i == j ? ONE : WORK(0));
     }
     parts[own] = part;
     rotated = 1;
     meet(); // matrix and parts are there
-    WORK norm = WORK(0);
+    REAL norm = REAL(0);
     for (uint i = 0; i < TILE; i++) norm += parts[i];
     norm = sqrt(norm);
     bool defined = is_finite(norm);
@@ -56,7 +58,7 @@ void main() {
         barrier(); // it is 0 before it is set
         uint rounds = 2 * ((n + 1) / 2) - 1;
         for (uint round = 0; round < rounds; round++) {
-            turn_pairs(round, WORK(least) * norm);
+            turn_pairs(round, REAL(least) * norm);
             meet(); // rotations are known, vectors of the last round stored
             turn_blocks();
             turn_vectors(first);
@@ -65,17 +67,17 @@ void main() {
     }
     for (uint i = own; i < n; i += TILE) {
         uint place = 0;
-        KEY key = KEY(abs(cells[i][i]));
+        KEY key = KEY(abs(REAL_OF(cells[i][i])));
         for (uint j = 0; j < n; j++) {
-            KEY other = KEY(abs(cells[j][j]));
+            KEY other = KEY(abs(REAL_OF(cells[j][j])));
             if (other > key || (other == key && j < i)) place++;
         }
         if (!defined) place = i;
-        nxv_store(values, job * n + place, defined ? cells[i][i] : not_a_number());
-        bool is_turned = n > UNSIGNED && nxv_load(v, first + i * n) < WORK(0);
+        nxv_store(values, job * n + place, defined ? cells[i][i] : WORK(not_a_number()));
+        WORK turn = n > UNSIGNED ? TURN_OF(nxv_load(v, first + i * n)) : ONE;
         for (uint j = 0; j < n; j++) {
             WORK x = nxv_load(v, first + i * n + j);
-            nxv_store(vectors, first + j * n + place, !defined ? not_a_number() : is_turned ? -x : x);
+            nxv_store(vectors, first + j * n + place, !defined ? WORK(not_a_number()) : CONJUGATE(TIMES(x, turn)));
         }
     }
 }

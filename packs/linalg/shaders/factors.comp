@@ -17,12 +17,12 @@ void main() {
     uint at = nxv_workgroup() * 64 + gl_LocalInvocationIndex;
     if (at >= count) return;
     uint j = at % n, i = at / n % n, batch = at / n / n;
-    nxv_store(p, at, nxv_load(row_of, batch * n + j) == i ? WORK(1) : WORK(0));
+    nxv_store(p, at, nxv_load(row_of, batch * n + j) == i ? ONE : WORK(0));
 #ifdef UPPER_ONLY
     if (i > j) nxv_store(u, at, WORK(0));
 #else
     WORK x = nxv_load(a, at);
-    nxv_store(l, at, i > j ? x : i == j ? WORK(1) : WORK(0));
+    nxv_store(l, at, i > j ? x : i == j ? ONE : WORK(0));
     nxv_store(u, at, i <= j ? x : WORK(0));
 #endif
 }

@@ -7,18 +7,25 @@
 layout(local_size_x = TILE) in;
 layout(push_constant) uniform Push { uint n; uint jobs; uint padded; uint total_rows; };
 layout(set = 0, binding = 0, std430) readonly buffer A { WORK a[]; };
-layout(set = 0, binding = 1, std430) writeonly buffer Lists { WORK lists[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Lists { REAL lists[]; };
 
-shared WORK parts[TILE];
+shared REAL parts[TILE];
+
+// The sum of the parts' magnitudes; on the diagonal the imaginary part does not count.
+#ifdef WORK_IS_COMPLEX
+#define PARTS_OF(x, is_diagonal) (abs((x).x) + ((is_diagonal) ? REAL(0) : abs((x).y)))
+#else
+#define PARTS_OF(x, is_diagonal) abs(x)
+#endif
 
 void main() {
     uint job = nxv_workgroup();
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex, row = job % n;
-    WORK largest = WORK(0);
+    REAL largest = REAL(0);
     for (uint j = own; j <= row; j += TILE) {
-        WORK x = abs(nxv_load(a, job * n + j));
-        largest = is_finite(x) ? max(largest, x) : WORK(uintBitsToFloat(0x7f800000u));
+        REAL x = PARTS_OF(nxv_load(a, job * n + j), row == j);
+        largest = is_finite(x) ? max(largest, x) : REAL(uintBitsToFloat(0x7f800000u));
     }
     parts[own] = largest;
     barrier(); // every part is there

@@ -15,9 +15,9 @@
 #define ORDER 0
 #define ORIGINS 1
 
-// The precision of WORK.
-#ifdef WORK_IS_F64
-const WORK EPSILON = 1.1102230246251565e-16LF;
+// The precision of REAL.
+#ifdef REAL_IS_F64
+const REAL EPSILON = 1.1102230246251565e-16LF;
 #else
-const WORK EPSILON = 5.9604644775390625e-8;
+const REAL EPSILON = 5.9604644775390625e-8;
 #endif

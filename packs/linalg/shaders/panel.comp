@@ -13,17 +13,17 @@ shared WORK cells[SIZE][SIZE + 1];
 #define LOAD(i, j) cells[i][j]
 #define STORE(i, j, value) cells[i][j] = value
 
-shared WORK best[TILE];
+shared REAL best[TILE];
 shared uint place[TILE];
 
 // The row of the largest element of column k from row k on, the first of equals. NaN is no pivot.
 uint pivot_of(uint first, uint k) {
     uint own = gl_LocalInvocationIndex;
-    best[own] = WORK(-2);
+    best[own] = REAL(-2);
     place[own] = n;
     for (uint i = k + own; i < n; i += TILE) {
         WORK x = LOAD(i, k);
-        WORK key = nxv_is_nan(x) ? WORK(-1) : abs(x);
+        REAL key = IS_NAN(x) ? REAL(-1) : MAGNITUDE(x);
         if (key > best[own]) {
             best[own] = key;
             place[own] = i;
@@ -73,10 +73,10 @@ void main() {
         WORK diagonal = LOAD(k, k);
         for (uint i = k + 1 + own; i < n; i += TILE) {
             WORK factor = LOAD(i, k);
-            if (diagonal != WORK(0)) factor /= diagonal;
+            if (diagonal != WORK(0)) factor = OVER(factor, diagonal);
             STORE(i, k, factor);
             for (uint j = k + 1; j < end; j++) {
-                precise WORK product = factor * LOAD(k, j);
+                WORK product = ROUNDED_PRODUCT(factor, LOAD(k, j));
                 precise WORK rest = LOAD(i, j) - product;
                 STORE(i, j, rest);
             }

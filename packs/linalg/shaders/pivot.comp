@@ -42,14 +42,14 @@ layout(set = 0, binding = 4, std430) writeonly buffer Pivots { uint pivots[]; };
 #endif
 
 // How large an element is, as a number that subgroups compare fast: NaN is no pivot, and what has its place is not even that.
-#ifdef WORK_IS_F64
+#ifdef REAL_IS_F64
 #define KEY double
 const KEY NO_KEY = -2.0LF;
-KEY key_of(WORK x) { return nxv_is_nan(x) ? KEY(-1) : abs(x); }
+KEY key_of(WORK x) { return IS_NAN(x) ? KEY(-1) : MAGNITUDE(x); }
 #else
 #define KEY uint
 const KEY NO_KEY = 0;
-KEY key_of(WORK x) { return nxv_is_nan(x) ? 1 : floatBitsToUint(abs(x)) + 2; }
+KEY key_of(WORK x) { return IS_NAN(x) ? 1 : floatBitsToUint(MAGNITUDE(x)) + 2; }
 #endif
 
 // So many candidates an invocation compares faster than a subgroup.
@@ -79,7 +79,7 @@ void lift(uint panel, uint from, uint base) {
         WORK x[WIDTH];
         [[unroll]] for (uint k = 0; k < WIDTH; k++) x[k] = lifted[k][own / 4][own % 4];
         [[unroll]] for (uint k = 0; k < WIDTH; k++) {
-            [[unroll]] for (uint j = 0; j < k; j++) x[k] -= heads[panel][k][j / 4][j % 4] * x[j];
+            [[unroll]] for (uint j = 0; j < k; j++) x[k] -= TIMES(heads[panel][k][j / 4][j % 4], x[j]);
             lifted[k][own / 4][own % 4] = x[k];
             if (base + own < n) nxv_store(u, (job * n + from + k) * count + base + own, x[k]);
         }
@@ -90,7 +90,7 @@ void lift(uint panel, uint from, uint base) {
         uint at = job * n * count + from * n + own + TILE * r;
         [[unroll]] for (uint k = 0; k < WIDTH; k++) {
             WORK factor = nxv_load(a, at + k * n);
-            [[unroll]] for (uint j = 0; j < FOURS; j++) cells[r][j] -= factor * lifted[k][j];
+            [[unroll]] for (uint j = 0; j < FOURS; j++) cells[r][j] -= TIMES(factor, lifted[k][j]);
         }
     }
     barrier(); // rows are read before others take their place
@@ -102,7 +102,7 @@ uvec2 pivot_of(uint step, const uint four, uint turn) {
     uint where = NONE;
     UNROLL for (uint r = 0; r < ROWS; r++) {
         if (position[r] < step || position[r] >= n) continue;
-        KEY other = key_of(cells[r][four].x);
+        KEY other = key_of(cells[r][four][0]);
         if (other < key || (other == key && position[r] > where)) continue;
         key = other;
         where = position[r];
@@ -162,7 +162,7 @@ void eliminate(uint panel, uint base, const uint four) {
         UNROLL for (uint r = 0; r < ROWS; r++) {
             uint before = position[r];
             WORK4 current = cells[r][four];
-            cells[r][four] = current.yzwx;
+            cells[r][four] = TURNED(current);
             if (step >= n || before < step || before >= n) continue;
             if (before == pivot.x) {
                 position[r] = step;
@@ -171,14 +171,14 @@ void eliminate(uint panel, uint base, const uint four) {
                 continue;
             }
             if (before == step) position[r] = pivot.x;
-            WORK factor = current.x;
-            if (above[four].x != WORK(0)) factor /= above[four].x;
-            WORK4 rest = current - factor * above[four];
-            if (part < 3) cells[r][four].x = rest.y;
-            if (part < 2) cells[r][four].y = rest.z;
-            if (part < 1) cells[r][four].z = rest.w;
-            cells[r][four].w = factor;
-            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= factor * above[j];
+            WORK factor = current[0];
+            if (above[four][0] != WORK(0)) factor = OVER(factor, above[four][0]);
+            WORK4 rest = current - TIMES(factor, above[four]);
+            if (part < 3) cells[r][four][0] = rest[1];
+            if (part < 2) cells[r][four][1] = rest[2];
+            if (part < 1) cells[r][four][2] = rest[3];
+            cells[r][four][3] = factor;
+            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= TIMES(factor, above[j]);
         }
     }
 }

@@ -1,6 +1,6 @@
 #version 450
 // Householder's reflections of WIDTH columns, each of which lies in one piece: r stays above the diagonal and on it, the reflectors
-// go below, their first element being 1. The triangle t with h1 h2 ... = 1 - v t vᵀ (Schreiber and Van Loan 1989) goes to `ts`; its
+// go below, their first element being 1. The triangle t with h1 h2 ... = 1 - v t vᴴ (Schreiber and Van Loan 1989) goes to `ts`; its
 // columns are 0 where there is nothing to reflect. An invocation keeps ROWS rows in registers.
 #if SUBGROUP > 1
 #extension GL_KHR_shader_subgroup_basic : require
@@ -15,10 +15,10 @@ layout(set = 0, binding = 0, std430) buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Ts { WORK ts[]; };
 
 // Squares below it are not exact; a column as short as that counts as 0.
-#ifdef WORK_IS_F64
-const WORK LEAST = 1.0e-292LF;
+#ifdef REAL_IS_F64
+const REAL LEAST = 1.0e-292LF;
 #else
-const WORK LEAST = 1.0e-31;
+const REAL LEAST = 1.0e-31;
 #endif
 
 const uint FOURS = WIDTH / 4;
@@ -27,7 +27,8 @@ shared WORK diagonal_row[WIDTH];
 shared WORK shares[WIDTH]; // of the reflector in later columns
 shared WORK products[WIDTH]; // with the reflectors before
 shared WORK triangle[WIDTH][WIDTH];
-shared WORK scale, top, tau;
+shared WORK scale, top;
+shared REAL tau;
 
 WORK4 cells[ROWS][FOURS];
 
@@ -39,14 +40,20 @@ uint place_of(uint column, uint four, uint part) {
 // What the reflection of column k does to the others, from products of columns below the diagonal.
 void plan_reflection(uint four, uint part) {
     uint own = gl_LocalInvocationIndex, k = 4 * four + part;
-    WORK tail = total(4 * four), x = diagonal_row[k];
-    WORK norm = sqrt(x * x + tail);
+    REAL tail = REAL_OF(total(4 * four));
+    WORK x = diagonal_row[k];
+    REAL norm = sqrt(SQUARE(x) + tail);
+#ifdef WORK_IS_COMPLEX
+    WORK away = phase(x), to = -norm * away, head = (magnitude(x) + norm) * away;
+    bool is_done = norm * norm < LEAST || (m == n && start + k + 1 == n);
+#else
     WORK to = tail < WORK(eps) && x < WORK(0) ? -norm : norm;
     WORK head = x * to > WORK(0) ? -tail / (x + to) : x - to;
     bool is_done = tail < LEAST || head == WORK(0);
-    WORK share = is_done ? WORK(0) : WORK(2) * head * head / (tail + head * head);
-    WORK inverse = is_done ? WORK(0) : WORK(1) / head;
-    WORK product = is_done ? WORK(0) : diagonal_row[own] + total(place_of(own, four, part)) * inverse;
+#endif
+    REAL share = is_done ? REAL(0) : REAL(2) * SQUARE(head) / (tail + SQUARE(head));
+    WORK inverse = is_done ? WORK(0) : OVER(ONE, head);
+    WORK product = is_done ? WORK(0) : diagonal_row[own] + TIMES(total(place_of(own, four, part)), CONJUGATE(inverse));
     shares[own] = share * product;
     products[own] = product;
     if (own > 0) return;
@@ -68,7 +75,7 @@ void multiply(const uint four, uint part) {
             }
         }
         if (i <= k) continue;
-        [[unroll]] for (uint j = 0; j < FOURS; j++) products_of[j] += cells[r][four].x * cells[r][j];
+        [[unroll]] for (uint j = 0; j < FOURS; j++) products_of[j] += TIMES(CONJUGATE(cells[r][four][0]), cells[r][j]);
     }
     WORK sums[WIDTH];
     [[unroll]] for (uint j = 0; j < WIDTH; j++) sums[j] = products_of[j / 4][j % 4];
@@ -94,20 +101,20 @@ void reflect(const uint four) {
         UNROLL for (uint r = 0; r < ROWS; r++) {
             uint i = own + TILE * r;
             WORK4 current = cells[r][four];
-            cells[r][four] = current.yzwx;
+            cells[r][four] = TURNED(current);
             if (!is_column || i < k) continue;
-            WORK reflector = i == k ? WORK(1) : current.x * scale;
-            WORK4 rest = current - share[four] * reflector;
-            if (part < 3) cells[r][four].x = rest.y;
-            if (part < 2) cells[r][four].y = rest.z;
-            if (part < 1) cells[r][four].z = rest.w;
-            if (i == k || tau != WORK(0)) cells[r][four].w = i == k ? top : reflector;
-            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= share[j] * reflector;
+            WORK reflector = i == k ? ONE : TIMES(current[0], scale);
+            WORK4 rest = current - TIMES(reflector, share[four]);
+            if (part < 3) cells[r][four][0] = rest[1];
+            if (part < 2) cells[r][four][1] = rest[2];
+            if (part < 1) cells[r][four][2] = rest[3];
+            if (i == k || tau != REAL(0)) cells[r][four][3] = i == k ? top : reflector;
+            [[unroll]] for (uint j = four + 1; j < FOURS; j++) cells[r][j] -= TIMES(reflector, share[j]);
         }
         if (is_column && own < WIDTH) {
             WORK sum = WORK(0);
-            for (uint j = 0; j < k; j++) sum += triangle[own][j] * products[j];
-            triangle[own][k] = own < k ? -tau * sum : own == k ? tau : WORK(0);
+            for (uint j = 0; j < k; j++) sum += TIMES(triangle[own][j], CONJUGATE(products[j]));
+            triangle[own][k] = own < k ? -tau * sum : own == k ? OF_REAL(tau) : WORK(0);
         }
     }
 }

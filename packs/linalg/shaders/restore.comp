@@ -1,7 +1,7 @@
 #version 450
-// Eigenvectors of symmetric matrices, from those of the tridiagonal ones that reflections made of them: a workgroup takes four of
+// Eigenvectors of symmetric or Hermitian matrices, from those of the tridiagonal ones that reflections made of them: a workgroup takes four of
 // them through all reflections, from the last to the first. They become columns, with AS_ROWS rows, in descending order of the
-// eigenvalues' magnitude, and their first component is not negative.
+// eigenvalues' magnitude, and their first component is real and not negative.
 #include "matrix.glsl"
 #include "rotation.glsl"
 #define FOUR
@@ -10,14 +10,18 @@
 
 layout(local_size_x = TILE) in;
 layout(push_constant) uniform Push { uint n; uint jobs; uint tiles; uint padded; uint total_rows; };
-layout(set = 0, binding = 0, std430) readonly buffer From { WORK from[]; };
+layout(set = 0, binding = 0, std430) readonly buffer From { REAL from[]; };
 layout(set = 0, binding = 1, std430) readonly buffer V { WORK v[]; };
-layout(set = 0, binding = 2, std430) readonly buffer Lists { WORK lists[]; };
-layout(set = 0, binding = 3, std430) readonly buffer Scales { WORK scales[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Lists { REAL lists[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Scales { REAL scales[]; };
 layout(set = 0, binding = 4, std430) writeonly buffer Values { WORK values[]; };
 layout(set = 0, binding = 5, std430) writeonly buffer Vectors { WORK vectors[]; };
 
-shared bvec4 is_turned;
+#ifdef WORK_IS_COMPLEX
+layout(set = 0, binding = 6, std430) readonly buffer Columns { WORK columns[]; };
+#endif
+
+shared WORK turns[4];
 
 void main() {
     uint job = nxv_workgroup();
@@ -28,56 +32,62 @@ void main() {
     WORK reflector[ITEMS];
     UNROLL for (uint i = 0; i < ITEMS; i++) {
         uint j = own + i * TILE, at = (list + first) * padded + j, rows = j < n ? count : 0;
-        cells[i] = WORK4(
-            rows > 0 ? nxv_load(from, at) : WORK(0),
-            rows > 1 ? nxv_load(from, at + padded) : WORK(0),
-            rows > 2 ? nxv_load(from, at + 2 * padded) : WORK(0),
-            rows > 3 ? nxv_load(from, at + 3 * padded) : WORK(0));
+        REAL4 four = REAL4(
+            rows > 0 ? nxv_load(from, at) : REAL(0),
+            rows > 1 ? nxv_load(from, at + padded) : REAL(0),
+            rows > 2 ? nxv_load(from, at + 2 * padded) : REAL(0),
+            rows > 3 ? nxv_load(from, at + 3 * padded) : REAL(0));
+#ifdef WORK_IS_COMPLEX
+        WORK turn = j < n ? nxv_load(columns, 2 * total_rows + list + j) : WORK(0);
+        cells[i] = WORK4(turn * four.x, turn * four.y, turn * four.z, turn * four.w);
+#else
+        cells[i] = four;
+#endif
     }
     // The last two steps have nothing to reflect.
     for (uint k = n - 2; k-- > 0;) {
-        WORK tau = nxv_load(lists, TAUS * total_rows + list + k);
-        if (tau == WORK(0)) continue;
-        WORK4 sums = WORK4(WORK(0));
+        REAL tau = nxv_load(lists, TAUS * total_rows + list + k);
+        if (tau == REAL(0)) continue;
+        WORK4 sums = WORK4(0);
         UNROLL for (uint i = 0; i < ITEMS; i++) {
             uint j = own + i * TILE;
             reflector[i] = j < n ? nxv_load(v, (matrix * n + k) * n + j) : WORK(0);
-            sums += cells[i] * reflector[i];
+            sums += TIMES(CONJUGATE(reflector[i]), cells[i]);
         }
         sums = tau * total(sums);
-        UNROLL for (uint i = 0; i < ITEMS; i++) cells[i] -= sums * reflector[i];
+        UNROLL for (uint i = 0; i < ITEMS; i++) cells[i] -= TIMES(reflector[i], sums);
     }
-    if (own == 0) is_turned = lessThan(cells[0], WORK4(WORK(0)));
+    if (own == 0) [[unroll]] for (uint row = 0; row < 4; row++) turns[row] = TURN_OF(cells[0][row]);
     KEY keys[4];
     [[unroll]] for (uint row = 0; row < 4; row++) {
         keys[row] = row < count ? KEY(abs(nxv_load(lists, DIAGONAL * total_rows + list + first + row))) : KEY(0);
     }
-    WORK4 places = WORK4(WORK(0));
+    REAL4 places = REAL4(0);
     for (uint i = own; i < n; i += TILE) {
         KEY other = KEY(abs(nxv_load(lists, DIAGONAL * total_rows + list + i)));
         [[unroll]] for (uint row = 0; row < 4; row++) {
-            if (other > keys[row] || (other == keys[row] && i < first + row)) places[row] += WORK(1);
+            if (other > keys[row] || (other == keys[row] && i < first + row)) places[row] += REAL(1);
         }
     }
     places = total(places);
-    WORK scale = nxv_load(scales, matrix);
+    REAL scale = nxv_load(scales, matrix);
     bool defined = is_finite(scale);
     [[unroll]] for (uint row = 0; row < 4; row++) {
         if (row >= count) continue;
         uint place = uint(places[row]);
         if (own == 0) {
-            nxv_store(values, matrix * n + place, nxv_load(lists, DIAGONAL * total_rows + list + first + row) * scale);
+            nxv_store(values, matrix * n + place, OF_REAL(nxv_load(lists, DIAGONAL * total_rows + list + first + row) * scale));
         }
         UNROLL for (uint i = 0; i < ITEMS; i++) {
             uint j = own + i * TILE;
             if (j >= n) continue;
-            WORK x = is_turned[row] ? -cells[i][row] : cells[i][row];
+            WORK x = TIMES(turns[row], cells[i][row]);
 #ifdef AS_ROWS
             uint at = (matrix * n + place) * n + j;
 #else
             uint at = (matrix * n + j) * n + place;
 #endif
-            nxv_store(vectors, at, defined ? x : not_a_number());
+            nxv_store(vectors, at, defined ? x : WORK(not_a_number()));
         }
     }
 }

@@ -28,7 +28,7 @@ WORK value(Root root, WORK offset) {
 
 bool is_farther(Root root, WORK offset) { return root.side * value(root, offset) < WORK(0); }
 
-#ifdef WORK_IS_F64
+#ifdef REAL_IS_F64
 WORK of_words(uint high, uint low) { return packDouble2x32(uvec2(low, high)); }
 uint high_word(WORK x) { return unpackDouble2x32(x).y; }
 #else
@@ -44,7 +44,7 @@ WORK bisect(Root root, WORK least, WORK most) {
         else beyond = middle;
     }
     uint low = 0;
-#ifdef WORK_IS_F64
+#ifdef REAL_IS_F64
     for (uint bit = 0x80000000u; bit > 0; bit >>= 1) {
         if (is_farther(root, of_words(high, low | bit))) low |= bit;
     }

@@ -11,16 +11,36 @@ uvec2 pair_of(uint i, uint round, uint half_count) {
     return uvec2(i == 0 ? 0 : index.x, index.y);
 }
 
-// Cosine, sine and tangent that make 0 of `off` between the elements `top` and `bottom` of a diagonal.
-struct Rotation { WORK c; WORK s; WORK t; };
-const Rotation NONE = Rotation(WORK(1), WORK(0), WORK(0));
+// Cosine, sine and tangent that make 0 of `off` between the elements `top` and `bottom` of a diagonal. Of complex numbers the
+// sine has the direction of the conjugate of `off`.
+struct Rotation { REAL c; WORK s; REAL t; };
+const Rotation NONE = Rotation(REAL(1), WORK(0), REAL(0));
 
-Rotation rotation(WORK top, WORK bottom, WORK off) {
-    WORK tau = (bottom - top) / (WORK(2) * off);
-    WORK root = sqrt(WORK(1) + tau * tau);
-    WORK t = WORK(1) / (tau + (tau >= WORK(0) ? root : -root));
-    WORK c = WORK(1) / sqrt(WORK(1) + t * t);
+// How far `off` is from 0, in its own direction if there is one.
+#ifdef WORK_IS_COMPLEX
+#define EXTENT_OF(off) magnitude(off)
+#else
+#define EXTENT_OF(off) (off)
+#endif
+
+// What makes a number real and not negative.
+#ifdef WORK_IS_COMPLEX
+#define TURN_OF(x) conjugate(phase(x))
+#else
+#define TURN_OF(x) ((x) < WORK(0) ? WORK(-1) : WORK(1))
+#endif
+
+Rotation rotation(REAL top, REAL bottom, WORK off) {
+    REAL extent = EXTENT_OF(off);
+    REAL tau = (bottom - top) / (REAL(2) * extent);
+    REAL root = sqrt(REAL(1) + tau * tau);
+    REAL t = REAL(1) / (tau + (tau >= REAL(0) ? root : -root));
+    REAL c = REAL(1) / sqrt(REAL(1) + t * t);
+#ifdef WORK_IS_COMPLEX
+    return Rotation(c, t * c * (conjugate(off) / extent), t);
+#else
     return Rotation(c, t * c, t);
+#endif
 }
 
-bool is_finite(WORK x) { return abs(x) <= WORK(3.4028234663852886e38) || abs(x) < WORK(2) * abs(x); }
+bool is_finite(REAL x) { return abs(x) <= REAL(3.4028234663852886e38) || abs(x) < REAL(2) * abs(x); }

@@ -1,10 +1,10 @@
 #version 450
 // Solves with the triangle of a block on the diagonal, for right sides side by side, of which a workgroup has TILE. UPPER goes
 // upwards, UNIT has ones on the diagonal, TINY stands for a 0 there, AFTER has the right sides behind the block. With ORDER the
-// rows of the block are scattered, and the solution goes to another matrix.
+// rows of the block are scattered, and the solution goes to another matrix. With CONJUGATED the triangle is that of conjugates.
 #include "matrix.glsl"
 
-const uint SMALL = 16; // unknowns that an invocation keeps in registers
+// SMALL unknowns an invocation keeps in registers.
 const uint SMALLS = SIDE / SMALL;
 
 layout(local_size_x = THREADS) in;
@@ -26,6 +26,12 @@ layout(set = 0, binding = 1, std430) buffer X { WORK x[]; };
 shared PART4 block[SMALLS * (SMALLS + 1) / 2][SMALL][SMALL / 4];
 shared PART inverses[SIDE];
 shared PART sides[SIDE][TILE + 1];
+
+#ifdef WORK_IS_COMPLEX
+#define CORRECTED(x, quotient, y, inverse) (quotient + times(x - times(quotient, y), inverse))
+#else
+#define CORRECTED(x, quotient, y, inverse) fma(fma(-quotient, y, x), inverse, quotient)
+#endif
 
 uint size;
 
@@ -55,17 +61,21 @@ void load_block(uint batch) {
         uvec2 place = a_column == 1 ? uvec2(at / SIDE, at % SIDE) : uvec2(at % SIDE, at / SIDE);
         uint i = place.x, j = place.y;
         uvec2 square = place / SMALL;
-        PART value = i == j ? PART(1) : PART(0);
+        PART value = PART(0);
+        if (i == j) value = PART(ONE);
         uvec2 inside = min(place, uvec2(size - 1));
         WORK element = nxv_load(a, batch * a_batch + row_of(inside.x) * a_row + column_of(inside.y) * a_column);
+        #ifdef CONJUGATED
+        element = CONJUGATE(element);
+#endif
         if (j <= i && i < size) value = PART(element);
 #ifndef UNIT
         if (i == j) {
             nxv_fault(value == PART(0));
 #ifdef TINY
-            if (value == PART(0)) value = PART(TINY);
+            if (value == PART(0)) value = PART(OF_REAL(REAL(TINY)));
 #endif
-            inverses[i] = PART(1) / value;
+            inverses[i] = OVER(PART(ONE), value);
         }
 #endif
         if (square.y > square.x) continue;
@@ -89,24 +99,24 @@ void solve() {
         for (uint q = 0; q < p; q++, square++) {
             [[unroll]] for (uint k = 0; k < SMALL; k++) {
                 PART known = sides[SMALL * q + k][own];
-                [[unroll]] for (uint i = 0; i < SMALL / 4; i++) x[i] -= block[square][k][i] * known;
+                [[unroll]] for (uint i = 0; i < SMALL / 4; i++) x[i] -= TIMES(known, block[square][k][i]);
             }
         }
         [[unroll]] for (uint k = 0; k < SMALL; k++) {
             PART known = x[k / 4][k % 4];
 #ifndef UNIT
             PART inverse = inverses[SMALL * p + k];
-            PART quotient = known * inverse;
+            PART quotient = TIMES(known, inverse);
 #ifdef AFTER
             known = quotient;
 #else
             // What the product with the inverse lacks of the quotient.
-            known = fma(fma(-quotient, block[square][k][k / 4][k % 4], known), inverse, quotient);
-            if (nxv_is_nan(known)) known = quotient;
+            known = CORRECTED(known, quotient, block[square][k][k / 4][k % 4], inverse);
+            if (IS_NAN(known)) known = quotient;
 #endif
 #endif
             sides[SMALL * p + k][own] = known;
-            [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= block[square][k][i] * known;
+            [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= TIMES(known, block[square][k][i]);
         }
     }
 }

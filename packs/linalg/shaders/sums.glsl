@@ -5,18 +5,13 @@
 #else
 #define LANES 16
 #endif
-#ifdef WORK_IS_F64
-#define WORK4 dvec4
-#else
-#define WORK4 vec4
-#endif
 
 #define TOTAL(TYPE, parts, few) \
     shared TYPE parts[TILE]; \
     shared TYPE few[LANES]; \
     TYPE total(TYPE part) { \
         uint own = gl_LocalInvocationIndex; \
-        TYPE one = TYPE(WORK(0)), two = one, three = one, four = one; \
+        TYPE one = TYPE(REAL(0)), two = one, three = one, four = one; \
         parts[own] = part; \
         barrier(); \
         if (own < LANES) { \
@@ -29,7 +24,7 @@
             few[own] = (one + two) + (three + four); \
         } \
         barrier(); \
-        one = two = three = four = TYPE(WORK(0)); \
+        one = two = three = four = TYPE(REAL(0)); \
         [[unroll]] for (uint i = 0; i < LANES; i += 4) { \
             one += few[i]; \
             if (i + 1 < LANES) two += few[i + 1]; \
@@ -40,7 +35,10 @@
     }
 
 // Barriers: every part is there; few sums are left, and parts may change.
-TOTAL(WORK, parts, few)
+TOTAL(REAL, parts, few)
 #ifdef FOUR
+#ifdef WORK_IS_COMPLEX
+TOTAL(REAL4, parts_of_four_reals, few_of_four_reals)
+#endif
 TOTAL(WORK4, parts_of_four, few_of_four)
 #endif

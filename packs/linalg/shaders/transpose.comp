@@ -41,7 +41,7 @@ void main() {
 #if defined(UPPER)
         if (at.x > at.y) x = WORK(0);
 #elif defined(FACTOR)
-        if (at.x <= at.y) x = at.x == at.y ? WORK(1) : WORK(0);
+        if (at.x <= at.y) x = at.x == at.y ? ONE : WORK(0);
 #elif defined(PLACES)
         if (at.x == 0) nxv_store(places, matrix * rows + at.y, at.y);
 #endif

@@ -22,7 +22,7 @@ void main() {
     uint column = at % columns;
     uint row = at / columns % rows;
 #ifdef IDENTITY
-    WORK x = row == column ? WORK(1) : WORK(0);
+    WORK x = row == column ? ONE : WORK(0);
 #else
     uint matrix = at / columns / rows;
 #ifdef STRAIGHT

@@ -2,7 +2,8 @@
 // Takes the product of a block of columns and a block of rows from what is behind them: a workgroup has a tile of SIDE x SIDE,
 // an invocation PACKS x PACKS squares of 4 x 4 of it. UPPER has what is before them, ALL every row, AFTER only columns behind
 // the block, LOWER only tiles that reach the diagonal. FACTOR has a Cholesky factor of the first tile at once; FROM begins
-// one: there is no product yet, and the elements are those of another matrix.
+// one: there is no product yet, and the elements are those of another matrix. CONJUGATED
+// takes conjugates of the block of columns, FACTOR of that of rows.
 #include "matrix.glsl"
 
 const uint INVOCATIONS = LANES * LANES;
@@ -35,6 +36,12 @@ shared WORK4 right[DEPTH][SIDE / 4 + 1];
 WORK4 cells[4 * PACKS][PACKS];
 uvec2 own;
 
+#ifdef WORK_IS_COMPLEX
+#define LESS_PRODUCT(cell, x, four) cell -= times(x, four)
+#else
+#define LESS_PRODUCT(cell, x, four) cell = fma(WORK4(-x), four, cell)
+#endif
+
 uvec2 place_of(uint i, uint j, uint part) { return own + LANES * uvec2(i, 4 * j + part); }
 
 void multiply(uint batch, uint row, uint column, uint end) {
@@ -49,11 +56,17 @@ void multiply(uint batch, uint row, uint column, uint end) {
             // A load without a condition does not wait for the one before.
             uvec2 at_a = min(uvec2(row, start + first) + i, uvec2(end, n) - 1);
             WORK value = nxv_load(a, batch * a_batch + at_a.x * a_row + at_a.y * a_column);
+#ifdef CONJUGATED
+            value = CONJUGATE(value);
+#endif
             left[i.y][FOUR(i.x)][PART(i.x)] = is_in ? value : WORK(0);
             uvec2 j = b_column == 1 ? by_column : by_row;
             is_in = column + j.x < count && first + j.y < depth;
             uvec2 at_b = min(uvec2(start + first, column) + j.yx, uvec2(n, count) - 1);
             value = nxv_load(b, batch * b_batch + at_b.x * b_row + at_b.y * b_column);
+#ifdef FACTOR
+            value = CONJUGATE(value);
+#endif
             right[j.y][FOUR(j.x)][PART(j.x)] = is_in ? value : WORK(0);
         }
         barrier(); // both operands are there
@@ -63,7 +76,7 @@ void multiply(uint batch, uint row, uint column, uint end) {
             [[unroll]] for (uint j = 0; j < PACKS; j++) columns[j] = right[k][own.y + LANES * j];
             [[unroll]] for (uint i = 0; i < 4 * PACKS; i++) {
                 [[unroll]] for (uint j = 0; j < PACKS; j++) {
-                    cells[i][j] = fma(WORK4(-rows[i / 4][i % 4]), columns[j], cells[i][j]);
+                    LESS_PRODUCT(cells[i][j], rows[i / 4][i % 4], columns[j]);
                 }
             }
         }
@@ -73,7 +86,7 @@ void multiply(uint batch, uint row, uint column, uint end) {
 #ifdef FACTOR
 shared WORK4 published[2][SIDE / 4];
 
-WORK root(WORK x) { return x < WORK(0) ? not_a_number() : sqrt(x); }
+REAL root(REAL x) { return x < REAL(0) ? not_a_number() : sqrt(x); }
 
 // The Cholesky factor of the tile in registers, a column after another: those of invocations' element `slow` of a row.
 void factor_columns(uint size, const uint slow) {
@@ -87,8 +100,8 @@ void factor_columns(uint size, const uint slow) {
             }
         }
         barrier(); // the column is there, and what lies in the other half is used up
-        WORK pivot = root(published[turn][FOUR(k)][slow % 4]);
-        WORK scale = WORK(1) / (pivot == WORK(0) ? WORK(TINY) : pivot);
+        REAL pivot = root(REAL_OF(published[turn][FOUR(k)][slow % 4]));
+        REAL scale = REAL(1) / (pivot == REAL(0) ? REAL(TINY) : pivot);
         WORK4 rows[PACKS], columns[PACKS];
         [[unroll]] for (uint i = slow / 4; i < PACKS; i++) {
             rows[i] = published[turn][own.x + LANES * i] * scale;
@@ -97,12 +110,12 @@ void factor_columns(uint size, const uint slow) {
         [[unroll]] for (uint j = slow; j < 4 * PACKS; j++) {
             if (j == slow && own.y <= lane) continue;
             [[unroll]] for (uint i = slow; i < 4 * PACKS; i++) {
-                cells[i][j / 4][j % 4] -= rows[i / 4][i % 4] * columns[j / 4][j % 4];
+                cells[i][j / 4][j % 4] -= TIMES(rows[i / 4][i % 4], CONJUGATE(columns[j / 4][j % 4]));
             }
         }
         if (own.y == lane) {
             [[unroll]] for (uint i = slow; i < 4 * PACKS; i++) {
-                cells[i][slow / 4][slow % 4] = own.x == lane && i == slow ? pivot : rows[i / 4][i % 4];
+                cells[i][slow / 4][slow % 4] = own.x == lane && i == slow ? OF_REAL(pivot) : rows[i / 4][i % 4];
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{Emit, SIDE, change},
+    emit::{Emit, change},
     triangular::{Strides, System, substitute, update},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, glsl::define};
@@ -28,7 +28,8 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         diagonal(&mut emit, shape, size, BufArg::input(0), l)?;
         return emit.finish();
     }
-    let (blocks, batch, first) = (n.div_ceil(SIDE), shape.batch, 0u32.wrapping_sub(SIDE));
+    let side = emit.side();
+    let (blocks, batch, first) = (n.div_ceil(side), shape.batch, 0u32.wrapping_sub(side));
     let rows = Strides(n, 1, n * n);
     let turned = Strides(1, n, n * n);
     let strides = [rows, turned, rows];
@@ -60,13 +61,14 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         count: n,
         x: turned,
     };
-    let defines = vec![number("AFTER", 1u32), define("TINY", TINY)];
+    let ways = ["AFTER", "CONJUGATED"].map(|name| number(name, 1u32));
+    let defines = [&ways[..], &[define("TINY", TINY)]].concat();
     let part = emit.wide();
     substitute(
         &mut emit,
         system,
         part,
-        [0, SIDE, n],
+        [0, side, n],
         defines,
         vec![read(l), l],
     )?;
@@ -80,7 +82,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         factor,
         args,
     )?;
-    emit.repeat(place, blocks - 1, SIDE as i32);
+    emit.repeat(place, blocks - 1, side as i32);
     emit.finish()
 }
 

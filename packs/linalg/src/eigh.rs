@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of symmetric matrices.
+//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 
 use crate::{
     Shape,

@@ -11,14 +11,15 @@ use nx_vulkan_pack_kit::{
     steps::{self, Step, bytes_of, number, read},
 };
 
-/// Rows and columns of a block of a triangle.
-pub(crate) const SIDE: u32 = 64;
+/// Rows and columns of a block of a triangle, and of a complex one.
+const SIDE: u32 = 64;
+const COMPLEX_SIDE: u32 = 32;
 
-/// A plan whose operands are contiguous tensors of one float type.
+/// A plan whose operands are contiguous tensors of one float or complex type.
 #[derive(Debug)]
 pub(crate) struct Emit<'a> {
     pub(crate) request: &'a Request<'a>,
-    /// The type of workspaces: that of the results, f32 for narrower ones.
+    /// The type of workspaces: that of the results, of f32 for narrower ones.
     wide: DType,
     /// The type of sums.
     sums: DType,
@@ -27,23 +28,23 @@ pub(crate) struct Emit<'a> {
 }
 
 impl<'a> Emit<'a> {
-    /// A plan for results whose float type is that of the last one.
+    /// A plan for results whose type is that of the last one.
     pub(crate) fn new(what: &str, request: &'a Request<'a>) -> Result<Emit<'a>, Refusal> {
         let dtype = request.outputs.last().map_or(DType::F32, |out| out.dtype);
-        let wide = match dtype {
+        let part = match dtype.part() {
             DType::F64 => DType::F64,
             _ => DType::F32,
         };
-        Emit::of(what, request, wide)
+        Emit::of(what, request, of_parts(part, dtype.is_complex()))
     }
 
     /// The same with workspaces in the type of sums.
     pub(crate) fn in_sums(what: &str, request: &'a Request<'a>) -> Result<Emit<'a>, Refusal> {
         let own = Emit::new(what, request);
         match own {
-            Ok(Emit { sums, .. }) if sums == DType::F32 => own,
             Err(Refusal::InputsAs(_)) | Ok(_) if has_doubles(request.device) => {
-                Emit::of(what, request, DType::F64)
+                let is_complex = request.outputs.iter().any(|out| out.dtype.is_complex());
+                Emit::of(what, request, of_parts(DType::F64, is_complex))
             }
             _ => own,
         }
@@ -60,7 +61,7 @@ impl<'a> Emit<'a> {
             request,
             wide,
             sums: if has_doubles(request.device) {
-                DType::F64
+                of_parts(DType::F64, wide.is_complex())
             } else {
                 wide
             },
@@ -78,6 +79,23 @@ impl<'a> Emit<'a> {
         match self.device().kind {
             DeviceKind::CPU => grid::threads(self.device(), most.min(8)),
             _ => grid::threads(self.device(), most),
+        }
+    }
+
+    /// Adds steps that compute with real numbers.
+    pub(crate) fn in_reals<R>(&mut self, steps: impl FnOnce(&mut Self) -> R) -> R {
+        let own = (self.wide, self.sums);
+        (self.wide, self.sums) = (own.0.part(), own.1.part());
+        let result = steps(self);
+        (self.wide, self.sums) = own;
+        result
+    }
+
+    /// Rows and columns of a block of a triangle.
+    pub(crate) fn side(&self) -> u32 {
+        match self.wide.is_complex() {
+            true => COMPLEX_SIDE,
+            false => SIDE,
         }
     }
 
@@ -173,8 +191,10 @@ impl<'a> Emit<'a> {
         all.extend([
             define("WORK", name(self.wide)),
             define("WORK4", fours(self.wide)),
+            define("REAL", name(self.wide.part())),
+            define("REAL4", fours(self.wide.part())),
             define("SUM", name(self.sums)),
-            number("SIDE", SIDE),
+            number("SIDE", self.side()),
             // What a GPU keeps in registers lies in memory on a CPU, where code of that size takes long to compile.
             define(
                 "UNROLL",
@@ -185,11 +205,11 @@ impl<'a> Emit<'a> {
                 },
             ),
         ]);
-        if self.wide == DType::F64 {
-            all.push(number("WORK_IS_F64", 1u32));
+        if self.wide.is_complex() {
+            all.push(number("WORK_IS_COMPLEX", 1u32));
         }
-        if self.sums == DType::F64 {
-            all.push(number("SUM_IS_F64", 1u32));
+        if self.wide.part() == DType::F64 {
+            all.push(number("REAL_IS_F64", 1u32));
         }
         all.extend(defines);
         let step = Step {
@@ -242,6 +262,8 @@ impl<'a> Emit<'a> {
 fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "double",
+        DType::C64 => "vec2",
+        DType::C128 => "dvec2",
         _ => "float",
     }
 }
@@ -249,7 +271,18 @@ fn name(dtype: DType) -> &'static str {
 fn fours(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "dvec4",
+        DType::C64 => "mat4x2",
+        DType::C128 => "dmat4x2",
         _ => "vec4",
+    }
+}
+
+/// The type of numbers with parts of a float type.
+fn of_parts(part: DType, is_complex: bool) -> DType {
+    match (is_complex, part) {
+        (false, _) => part,
+        (true, DType::F64) => DType::C128,
+        (true, _) => DType::C64,
     }
 }
 

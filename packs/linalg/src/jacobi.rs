@@ -34,7 +34,7 @@ pub(crate) struct State {
 
 /// What counts as 0 beside 1: less than the precision of results, with a margin where sums have it.
 pub(crate) fn negligible(emit: &Emit<'_>) -> u32 {
-    let exponent = match (emit.wide(), emit.request.outputs[0].dtype) {
+    let exponent = match (emit.wide().part(), emit.request.outputs[0].dtype.part()) {
         (DType::F64, DType::F64) => -53,
         (DType::F64, _) => -34,
         _ => -24,
@@ -44,7 +44,7 @@ pub(crate) fn negligible(emit: &Emit<'_>) -> u32 {
 
 /// What results are sorted by: they in their precision.
 pub(crate) fn key(emit: &Emit<'_>) -> Define {
-    match emit.request.outputs[0].dtype {
+    match emit.request.outputs[0].dtype.part() {
         DType::F64 => define("KEY", "double"),
         _ => define("KEY", "float"),
     }

@@ -70,6 +70,8 @@ struct Kernel {
     op: &'static str,
     inputs: usize,
     outputs: usize,
+    /// The types of its operands and results.
+    types: DTypeSet,
     plan: fn(&str, &Request<'_>) -> Result<Plan, Refusal>,
 }
 
@@ -79,6 +81,7 @@ const KERNELS: &[Kernel] = &[
         op: "triangular_solve",
         inputs: 2,
         outputs: 1,
+        types: DTypeSet::NUMBER,
         plan: triangular::plan,
     },
     Kernel {
@@ -86,6 +89,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.Cholesky",
         inputs: 1,
         outputs: 1,
+        types: DTypeSet::NUMBER,
         plan: cholesky::plan,
     },
     Kernel {
@@ -93,6 +97,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.LU",
         inputs: 1,
         outputs: 3,
+        types: DTypeSet::NUMBER,
         plan: lu::factors,
     },
     Kernel {
@@ -100,6 +105,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.Solve",
         inputs: 2,
         outputs: 1,
+        types: DTypeSet::NUMBER,
         plan: lu::solve,
     },
     Kernel {
@@ -107,6 +113,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.Determinant",
         inputs: 1,
         outputs: 1,
+        types: DTypeSet::NUMBER,
         plan: lu::determinant,
     },
     Kernel {
@@ -114,6 +121,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.QR",
         inputs: 1,
         outputs: 2,
+        types: DTypeSet::NUMBER,
         plan: qr::plan,
     },
     Kernel {
@@ -121,6 +129,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.Eigh",
         inputs: 1,
         outputs: 2,
+        types: DTypeSet::NUMBER,
         plan: eigh::plan,
     },
     Kernel {
@@ -128,6 +137,7 @@ const KERNELS: &[Kernel] = &[
         op: "Nx.Block.LinAlg.SVD",
         inputs: 1,
         outputs: 3,
+        types: DTypeSet::REAL,
         plan: svd::plan,
     },
 ];
@@ -136,8 +146,8 @@ fn describe() -> Result<Description, String> {
     let kernels = KERNELS.iter().map(|kernel| Row {
         id: kernel.id.to_owned(),
         op: kernel.op.to_owned(),
-        inputs: DTypeSet::REAL,
-        outputs: DTypeSet::REAL,
+        inputs: kernel.types,
+        outputs: kernel.types,
         ..Row::default()
     });
     Ok(Description {

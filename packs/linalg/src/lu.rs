@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, SIDE, change, columns_in_registers},
+    emit::{COPIES, Emit, change, columns_in_registers},
     qr::transpose,
     triangular::{self, Strides, System, substitute, update},
 };
@@ -73,7 +73,7 @@ pub(crate) fn solve(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         let unit = vec![number("UNIT", 1u32)];
         let (part, args) = (emit.sums(), vec![whole.a, change(x)]);
         substitute(&mut emit, lower, part, [0, 0, count], unit, args)?;
-        triangular::solve(&mut emit, system, whole.a, change(x))?;
+        triangular::solve(&mut emit, system, false, whole.a, change(x))?;
         return emit.finish();
     }
     // The right sides are further columns, of which the upper factor's are the solution of the lower triangle.
@@ -97,7 +97,7 @@ pub(crate) fn solve(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         a: Strides(wide, 1, n * wide),
         ..system
     };
-    triangular::solve(&mut emit, system, read(u), change(x))?;
+    triangular::solve(&mut emit, system, false, read(u), change(x))?;
     emit.finish()
 }
 
@@ -208,9 +208,10 @@ fn blocks(
     };
     let defines = ["UNIT", "AFTER", "ORDER"].map(|name| number(name, 1u32));
     let (part, args) = (emit.wide(), vec![read(a), u, read(order)]);
-    let first = SIDE.min(n);
+    let side = emit.side();
+    let first = side.min(n);
     substitute(emit, system, part, [0, first, wide], defines.to_vec(), args)?;
-    let tiles = [n, wide - first].map(|extent| extent.div_ceil(SIDE).max(1));
+    let tiles = [n, wide - first].map(|extent| extent.div_ceil(side).max(1));
     let defines = ["ALL", "AFTER"].map(|name| number(name, 1u32)).to_vec();
     let args = vec![read(a), read(u), a];
     update(
@@ -222,7 +223,7 @@ fn blocks(
         defines,
         args,
     )?;
-    emit.repeat(place, n.div_ceil(SIDE), SIDE as i32);
+    emit.repeat(place, n.div_ceil(side), side as i32);
     Ok(Factored {
         a: read(a),
         rows: read(order),

@@ -2,13 +2,17 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, SIDE, change, named},
+    emit::{COPIES, Emit, change, named},
 };
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
 };
+
+/// Unknowns that an invocation keeps in registers.
+const SMALL: u64 = 16;
+const COMPLEX_SMALL: u64 = 8;
 
 /// Where the elements of a batch of matrices lie: from a row to the next, from a column, from a matrix.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +70,14 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let mut emit = Emit::new(op, request)?;
     let result = emit.result(0)?;
     copy(&mut emit, BufArg::input(1), result, rows, columns, batch)?;
-    solve(&mut emit, system, BufArg::input(0), change(result))?;
+    let conjugated = request.text("transform_a") == Some("conjugate");
+    solve(
+        &mut emit,
+        system,
+        conjugated,
+        BufArg::input(0),
+        change(result),
+    )?;
     emit.finish()
 }
 
@@ -85,10 +96,11 @@ pub(crate) fn copy(
     emit.step("copy.comp", Vec::new(), vec![from, to], &push, groups)
 }
 
-/// Replaces the right sides `x` by what solves them.
+/// Replaces the right sides `x` by what solves them, with conjugates of the triangle's elements where `conjugated`.
 pub(crate) fn solve(
     emit: &mut Emit<'_>,
     system: System,
+    conjugated: bool,
     a: BufArg,
     x: BufArg,
 ) -> Result<(), Refusal> {
@@ -99,12 +111,12 @@ pub(crate) fn solve(
         count,
         ..
     } = system;
-    let (place, blocks) = (emit.place(), n.div_ceil(SIDE));
-    let start = if upper { (blocks - 1) * SIDE } else { 0 };
-    let defines = match upper {
-        true => vec![number("UPPER", 1u32)],
-        false => Vec::new(),
-    };
+    let side = emit.side();
+    let (place, blocks) = (emit.place(), n.div_ceil(side));
+    let start = if upper { (blocks - 1) * side } else { 0 };
+    let ways = [("UPPER", upper), ("CONJUGATED", conjugated)];
+    let ways = ways.into_iter().filter(|(_, is_on)| *is_on);
+    let defines: Vec<Define> = ways.map(|(name, _)| number(name, 1u32)).collect();
     let sides = [start, 0, count];
     substitute(
         emit,
@@ -115,7 +127,7 @@ pub(crate) fn solve(
         vec![read(a), x],
     )?;
     if blocks > 1 {
-        let tiles = [blocks - 1, count.div_ceil(SIDE)];
+        let tiles = [blocks - 1, count.div_ceil(side)];
         let strides = [system.a, system.x, system.x];
         update(
             emit,
@@ -126,7 +138,7 @@ pub(crate) fn solve(
             defines,
             vec![read(a), read(x), x],
         )?;
-        let by = SIDE as i32;
+        let by = side as i32;
         emit.repeat(place, blocks, if upper { -by } else { by });
     }
     Ok(())
@@ -141,8 +153,12 @@ pub(crate) fn substitute(
     mut defines: Vec<Define>,
     args: Vec<BufArg>,
 ) -> Result<(), Refusal> {
-    let triangle = u64::from(SIDE / 16 * (SIDE / 16 + 1) / 2 * 256);
-    let side = u64::from(SIDE);
+    let side = u64::from(emit.side());
+    let small = match part.is_complex() {
+        true => COMPLEX_SMALL,
+        false => SMALL,
+    };
+    let triangle = side / small * (side / small + 1) / 2 * small * small;
     // The triangle, the inverses and the right sides, with places of rows.
     let bytes = |tile: u64| (triangle + side + side * (tile + 1)) * part.size() + 4 * side;
     let tile = emit.fitting(&[64, 32, 16, 8], bytes)?;
@@ -153,6 +169,7 @@ pub(crate) fn substitute(
     };
     let threads = grid::threads(emit.device(), most);
     defines.extend([
+        number("SMALL", small as u32),
         number("TILE", tile.min(threads)),
         number("THREADS", threads),
     ]);
@@ -179,23 +196,24 @@ pub(crate) fn update(
     args: Vec<BufArg>,
 ) -> Result<(), Refusal> {
     // Both operands of so many steps, with a column of a factor twice.
+    let side = emit.side();
     let depth = emit.fitting(&[64, 32, 16, 8, 4], |depth| {
-        let fours = 2 * depth * (u64::from(SIDE) / 4 + 1) + u64::from(SIDE) / 2;
+        let fours = 2 * depth * (u64::from(side) / 4 + 1) + u64::from(side) / 2;
         4 * fours * emit.size()
     })?;
     let most = match emit.device().kind {
         DeviceKind::CPU => 64,
         _ => 256,
     };
-    let lanes = if grid::threads(emit.device(), most) < 256 {
+    let lanes = if grid::threads(emit.device(), most) < 256 || side < 64 {
         8
     } else {
         16
     };
     defines.extend([
         number("LANES", lanes),
-        number("PACKS", SIDE / 4 / lanes),
-        number("DEPTH", depth.min(64)),
+        number("PACKS", side / 4 / lanes),
+        number("DEPTH", depth.min(side)),
     ]);
     let groups = batch * u64::from(down) * u64::from(across);
     let mut push = vec![n, groups as u32, start, count, down, across];

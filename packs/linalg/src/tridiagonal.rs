@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of large symmetric matrices: reflections make them tridiagonal, and those are divided and put
+//! Eigenvalues and eigenvectors of large symmetric and Hermitian matrices: reflections make them tridiagonal and real, and those are divided and put
 //! together again. How many steps that takes follows from the size alone.
 
 use crate::{
@@ -26,6 +26,7 @@ const EARLY: u32 = 4;
 const LISTS: u64 = 5;
 const POLES: u64 = 3;
 const MARKS: u64 = 2;
+const COLUMNS: u64 = 3;
 
 /// Buffers that the steps share.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ struct System {
     v: BufArg,
     /// What matrices were divided by.
     scales: BufArg,
+    /// Of complex matrices products with reflectors, and what makes the tridiagonal ones real.
+    columns: Option<BufArg>,
 }
 
 impl System {
@@ -72,17 +75,22 @@ pub(crate) fn solve(
     let leaf = n.div_ceil(leaves);
     let padded = leaf * leaves;
     let rows = batch * u64::from(padded);
-    let square = rows * u64::from(padded) * emit.size();
-    let (list, v) = (rows * emit.size(), shape.elements() * emit.size());
-    let [one, other, mixture, v, lists, poles, marks, scales] = emit.pieces([
-        square,
+    let real = emit.wide().part().size();
+    let square = rows * u64::from(padded) * real;
+    let (list, v) = (rows * real, shape.elements() * emit.size());
+    let is_complex = emit.wide().is_complex();
+    let columns = u64::from(is_complex) * COLUMNS * rows * emit.size();
+    let [one, other, mixture, v, lists, poles, marks, scales, columns] = emit.pieces([
+        // The matrices at first.
+        square.max(v),
         square,
         square,
         v,
         LISTS * list,
         POLES * list,
         MARKS * rows * 4,
-        batch * emit.size(),
+        batch * real,
+        columns.max(4),
     ])?;
     let system = System {
         shape,
@@ -93,9 +101,10 @@ pub(crate) fn solve(
         marks,
         v,
         scales,
+        columns: is_complex.then_some(columns),
     };
     reduce(emit, &system, a, one)?;
-    let vectors = conquer(emit, &system, [one, other], mixture)?;
+    let vectors = emit.in_reals(|emit| conquer(emit, &system, [one, other], mixture))?;
     restore(emit, &system, vectors, results)?;
     Ok(read(system.scales))
 }
@@ -114,7 +123,10 @@ fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Resu
     let tiles = n.div_ceil(ROWS);
     let groups = batch * u64::from(tiles);
     let push = [n, groups as u32, 0, tiles, system.padded, total];
-    let args = [work, system.v, system.lists].map(change).to_vec();
+    let args = [work, system.v, system.lists]
+        .into_iter()
+        .chain(system.columns);
+    let args = args.map(change).collect();
     let place = emit.place();
     let mut defines = along(emit, n, REDUCES);
     if n.div_ceil(emit.threads(REDUCES)) <= EARLY {
@@ -193,7 +205,7 @@ fn restore(
     let tiles = n.div_ceil(ROWS);
     let groups = batch * u64::from(tiles);
     let push = [n, groups as u32, tiles, system.padded, system.rows() as u32];
-    let args = vec![
+    let mut args = vec![
         read(vectors),
         read(system.v),
         read(system.lists),
@@ -201,6 +213,7 @@ fn restore(
         results.values,
         results.vectors,
     ];
+    args.extend(system.columns.map(read));
     let mut defines = along(emit, n, RESTORES);
     defines.push(jacobi::key(emit));
     if results.as_rows {

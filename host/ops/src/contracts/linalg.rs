@@ -16,8 +16,10 @@ use crate::{
 use nx_vulkan_abi::{DType, DTypeSet};
 
 /// Integers of 2 and 4 bits are too few for matrices that are not singular.
-const TAKES: DTypeSet =
+const REALS: DTypeSet =
     DTypeSet(DTypeSet::REAL.0 & !DTypeSet::of(&[DType::U2, DType::U4, DType::S2, DType::S4]).0);
+
+const TAKES: DTypeSet = DTypeSet(REALS.0 | DTypeSet::COMPLEX.0);
 
 /// One result for one square matrix, of its shape.
 const SQUARE: Contract = Contract {
@@ -93,7 +95,7 @@ static TRIANGULAR: Contract = Contract {
         Attribute {
             name: "transform_a",
             kind: AttributeKind::Word(&["none", "transpose", "conjugate"]),
-            doc: "op: of real numbers `conjugate` is as `none`",
+            doc: "op: `conjugate` does not transpose, and of real numbers is as `none`",
         },
     ],
     complete: |_, _, attrs| {
@@ -306,6 +308,11 @@ fn fits(batch: &[u64], n: u64, b: &Desc<'_>, attrs: &[Attr]) -> Result<(), Strin
     }
 }
 
+/// Whether conjugates are asked for.
+pub(crate) fn conjugates(attrs: &[Attr]) -> bool {
+    text(attrs, "transform_a") == Some("conjugate")
+}
+
 /// Whether a transposition is asked for.
 pub(crate) fn transposes(attrs: &[Attr]) -> bool {
     text(attrs, "transform_a") == Some("transpose")
@@ -313,7 +320,7 @@ pub(crate) fn transposes(attrs: &[Attr]) -> bool {
 
 const ROW: Op = Op {
     name: "Nx.Block.LinAlg.Cholesky",
-    doc: "the lower triangle l with l lᵀ = a, of which only the lower triangle is read; NaN from the first row on that has \
+    doc: "the lower triangle l with l lᴴ = a, of which only the lower triangle is read, and of its diagonal the real part; NaN from the first row on that has \
           none",
     contract: &CHOLESKY,
     takes: &[TAKES],
@@ -362,16 +369,17 @@ pub(super) const OPS: &[Op] = &[
     Op {
         name: "Nx.Block.LinAlg.QR",
         doc: "a = q r by Householder's reflections. The diagonal of r is not negative, but where what is below has a norm of \
-              less than 1e-5: there it keeps its sign",
+              less than 1e-5: there it keeps its sign. That of complex numbers is turned by 180 degrees, but for the last \
+              element of a square r",
         contract: &QR,
         kernel: Kernel::Whole(linalg::qr),
         ..ROW
     },
     Op {
         name: "Nx.Block.LinAlg.Eigh",
-        doc: "eigenvalues in descending order of magnitude and eigenvectors of a symmetric matrix, of which only the lower \
-              triangle is read. Up to 32 rows signs are those of Jacobi's rotations, with more the first component of each \
-              vector is not negative; fields of the block are not looked at",
+        doc: "eigenvalues in descending order of magnitude and eigenvectors of a symmetric or Hermitian matrix, of which only \
+              the lower triangle is read; eigenvalues of complex numbers have imaginary parts of 0. Up to 32 rows signs are those of Jacobi's rotations, with more the first component of each \
+              vector is real and not negative; fields of the block are not looked at",
         contract: &EIGH,
         kernel: Kernel::Whole(linalg::eigh),
         ..ROW
@@ -382,6 +390,7 @@ pub(super) const OPS: &[Op] = &[
               fewer; with more than 32 of them the first component of what has as many is not negative. Without full \
               matrices columns of u are 0 where s is 0 within rounding",
         contract: &SVD,
+        takes: &[REALS],
         kernel: Kernel::Whole(linalg::svd),
         ..ROW
     },

@@ -2,7 +2,7 @@
 //! and signs follow from the rotations. Those of large matrices do not, so that other ways to find the vectors give the same
 //! ones. All in f64; a matrix is its rows one after another.
 
-use super::{Round, qr::qr};
+use super::{Round, field::Field, qr::qr};
 
 /// Sweeps at most; ten are many.
 const SWEEPS: usize = 40;
@@ -44,11 +44,20 @@ fn rotation(top: f64, bottom: f64, off: f64) -> [f64; 3] {
     [t, c, t * c]
 }
 
-fn rotate(x: &mut [f64], p: usize, q: usize, step: usize, len: usize, [c, s]: [f64; 2]) {
+/// Takes `b` times the conjugate of `s` from `a`, and adds `a` times `s` to `b`.
+fn rotate<T: Field>(x: &mut [T], [p, q]: [usize; 2], step: usize, len: usize, (c, s): (f64, T)) {
     for k in 0..len {
         let (a, b) = (x[p + k * step], x[q + k * step]);
-        x[p + k * step] = a * c - b * s;
-        x[q + k * step] = a * s + b * c;
+        x[p + k * step] = a.scaled(c) - b * s.conjugate();
+        x[q + k * step] = a * s + b.scaled(c);
+    }
+}
+
+/// The magnitude of what is beside the diagonal, and the direction of its conjugate; of a real number itself, and 1.
+fn polar<T: Field>(off: T) -> (f64, T) {
+    match T::IS_COMPLEX {
+        true => (off.magnitude(), off.phase().conjugate()),
+        false => (off.real(), T::ONE),
     }
 }
 
@@ -63,50 +72,55 @@ fn descending(keys: &[f64], round: Round) -> Vec<usize> {
     order
 }
 
-/// Eigenvalues in descending order of magnitude and eigenvectors, of the matrix whose lower triangle is that of `a`.
-pub(super) fn eigh(mut a: Vec<f64>, n: usize, round: Round) -> [Vec<f64>; 2] {
-    (0..n).for_each(|i| (0..i).for_each(|j| a[j * n + i] = a[i * n + j]));
-    let norm = a.iter().map(|x| x * x).sum::<f64>().sqrt();
+/// Eigenvalues in descending order of magnitude and eigenvectors, of the matrix whose lower triangle is that of `a`; its
+/// diagonal counts as real.
+pub(super) fn eigh<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2] {
+    for i in 0..n {
+        a[i * n + i] = T::of(a[i * n + i].real());
+        (0..i).for_each(|j| a[j * n + i] = a[i * n + j].conjugate());
+    }
+    let norm = a.iter().map(|x| x.square()).sum::<f64>().sqrt();
     if !norm.is_finite() {
-        return [vec![f64::NAN; n], vec![f64::NAN; n * n]];
+        return [n, n * n].map(|count| vec![T::NAN; count]);
     }
     let least = negligible(round) * norm;
-    let mut v = vec![0.0; n * n];
-    (0..n).for_each(|i| v[i * n + i] = 1.0);
+    let mut v = vec![T::ZERO; n * n];
+    (0..n).for_each(|i| v[i * n + i] = T::ONE);
     let half = n.div_ceil(2);
     for sweep in 0..SWEEPS {
         let mut rotated = false;
         for turn in 0..2 * half - 1 {
             for i in 0..half {
                 let (p, q) = pair(i, turn + sweep * (2 * half - 1), half);
-                if p >= n || q >= n || a[p * n + q].abs() <= least {
+                if p >= n || q >= n || a[p * n + q].magnitude() <= least {
                     continue;
                 }
                 rotated = true;
-                let (top, bottom, off) = (a[p * n + p], a[q * n + q], a[p * n + q]);
+                let (top, bottom) = (a[p * n + p].real(), a[q * n + q].real());
+                let (off, direction) = polar(a[p * n + q]);
                 let [t, c, s] = rotation(top, bottom, off);
-                rotate(&mut a, p * n, q * n, 1, n, [c, s]);
-                rotate(&mut a, p, q, n, n, [c, s]);
-                rotate(&mut v, p * n, q * n, 1, n, [c, s]);
-                a[p * n + p] = top - t * off;
-                a[q * n + q] = bottom + t * off;
-                a[p * n + q] = 0.0;
-                a[q * n + p] = 0.0;
+                let s = direction.scaled(s);
+                rotate(&mut a, [p * n, q * n], 1, n, (c, s));
+                rotate(&mut a, [p, q], n, n, (c, s.conjugate()));
+                rotate(&mut v, [p * n, q * n], 1, n, (c, s));
+                a[p * n + p] = T::of(top - t * off);
+                a[q * n + q] = T::of(bottom + t * off);
+                a[p * n + q] = T::ZERO;
+                a[q * n + p] = T::ZERO;
             }
         }
         if !rotated {
             break;
         }
     }
-    for i in (0..n).filter(|_| n > UNSIGNED) {
-        if v[i * n] < 0.0 {
-            negate(&mut v[i * n..(i + 1) * n]);
-        }
+    for row in v.chunks_mut(n).filter(|_| n > UNSIGNED) {
+        let phase = row[0].phase().conjugate();
+        row.iter_mut().for_each(|x| *x = *x * phase);
     }
-    let magnitudes: Vec<f64> = (0..n).map(|i| a[i * n + i].abs()).collect();
+    let magnitudes: Vec<f64> = (0..n).map(|i| a[i * n + i].magnitude()).collect();
     let order = descending(&magnitudes, round);
     let values = order.iter().map(|i| a[i * n + i]).collect();
-    let vectors = (0..n * n).map(|at| v[order[at % n] * n + at / n]);
+    let vectors = (0..n * n).map(|at| v[order[at % n] * n + at / n].conjugate());
     [values, vectors.collect()]
 }
 
@@ -187,8 +201,8 @@ fn orthogonalize(a: &mut [f64], v: &mut [f64], m: usize, n: usize, norm: f64, ro
                 }
                 rotated = true;
                 let [_, c, s] = rotation(top, bottom, off);
-                rotate(a, p * m, q * m, 1, m, [c, s]);
-                rotate(v, p * n, q * n, 1, n, [c, s]);
+                rotate(a, [p * m, q * m], 1, m, (c, s));
+                rotate(v, [p * n, q * n], 1, n, (c, s));
             }
         }
         if !rotated {

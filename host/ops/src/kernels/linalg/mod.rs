@@ -2,13 +2,19 @@
 //! precision, f32 at least, as Nx's own functions do; sums are in f64.
 
 mod factor;
+mod field;
 mod jacobi;
 mod qr;
 
-use super::{element::Register, operand::Operand, parallel};
+use self::field::Field;
+use super::{
+    element::{Complex, Register},
+    operand::Operand,
+    parallel,
+};
 use crate::{
     attrs::{Attr, ints, number, text},
-    contracts::transposes,
+    contracts::{conjugates, transposes},
     partial::SINGULAR,
     view::{Out, Outcome, View},
 };
@@ -18,21 +24,39 @@ use nx_vulkan_abi::DType;
 type Round = fn(f64) -> f64;
 
 fn rounding(dtype: DType) -> Round {
-    match dtype {
+    match dtype.part() {
         DType::F64 => |x| x,
         _ => |x| f64::from(x as f32),
     }
 }
 
+/// Runs `$body` with `$T` naming what matrices are made of where results are of `$dtype`.
+macro_rules! by_field {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.is_complex() {
+            true => {
+                type $T = Complex<f64>;
+                $body
+            }
+            false => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
 /// The elements of an operand.
-fn read(x: &View, round: Round) -> Result<Vec<f64>, String> {
+fn read<T: Field>(x: &View, round: Round) -> Result<Vec<T>, String> {
     let count = x.shape.iter().product::<u64>() as usize;
-    let mut cells = vec![0.0; count];
+    let mut cells = vec![T::ZERO; count];
     if count > 0 {
         let operand = Operand::broadcast(x, x.shape).ok_or("shapes do not fit")?;
-        operand.gather_wide(false, 0, 0, &mut cells);
+        T::gather(&operand, &mut cells);
     }
-    cells.iter_mut().for_each(|cell| *cell = round(*cell));
+    cells
+        .iter_mut()
+        .for_each(|cell| *cell = cell.rounded(round));
     Ok(cells)
 }
 
@@ -44,24 +68,24 @@ fn extents(shape: &[u64]) -> (usize, usize) {
     }
 }
 
-fn store(cells: &[f64], out: &mut Out) {
-    if out.dtype.is_float() {
-        return f64::store(cells, out.dtype, out.bytes);
+fn store<T: Field>(cells: &[T], out: &mut Out) {
+    if !out.dtype.is_integer() {
+        return T::store(cells, out.dtype, out.bytes);
     }
-    let whole: Vec<i64> = cells.iter().map(|cell| *cell as i64).collect();
+    let whole: Vec<i64> = cells.iter().map(|cell| cell.real() as i64).collect();
     i64::store(&whole, out.dtype, out.bytes);
 }
 
 /// Results of each matrix of `a`, one after another: `work` is given its number and its elements.
-fn each<const N: usize>(
-    a: &[f64],
+fn each<T: Field, const N: usize>(
+    a: &[T],
     size: usize,
     outputs: &mut [Out],
-    work: impl Fn(usize, Vec<f64>) -> Result<[Vec<f64>; N], String> + Sync,
+    work: impl Fn(usize, Vec<T>) -> Result<[Vec<T>; N], String> + Sync,
 ) -> Outcome {
     let batch = a.len().checked_div(size).unwrap_or(0);
     let one = |i: usize| work(i, a[i * size..(i + 1) * size].to_vec());
-    let mut all: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
+    let mut all: [Vec<T>; N] = std::array::from_fn(|_| Vec::new());
     for results in parallel::collect(batch, one) {
         for (all, own) in all.iter_mut().zip(results?) {
             all.extend(own);
@@ -76,30 +100,34 @@ fn each<const N: usize>(
 pub(crate) fn cholesky(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
-    let a = read(&inputs[0], round)?;
-    each(&a, n * n, outputs, |_, a| {
-        Ok([factor::cholesky(a, n, round)])
+    by_field!(outputs[0].dtype, T => {
+        let a = read::<T>(&inputs[0], round)?;
+        each(&a, n * n, outputs, |_, a| Ok([factor::cholesky(a, n, round)]))
     })
 }
 
 pub(crate) fn lu(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
-    let (n, _) = extents(inputs[0].shape);
+    by_field!(outputs[1].dtype, T => lu_of::<T>(&inputs[0], outputs))
+}
+
+fn lu_of<T: Field>(x: &View, outputs: &mut [Out]) -> Outcome {
+    let (n, _) = extents(x.shape);
     let round = rounding(outputs[1].dtype);
-    let a = read(&inputs[0], round)?;
+    let a = read::<T>(x, round)?;
     each(&a, n * n, outputs, |_, mut a| {
         let rows = factor::lu(&mut a, n, round);
-        let cell = |f: &dyn Fn(usize, usize) -> f64| {
+        let cell = |f: &dyn Fn(usize, usize) -> T| {
             let cells = (0..n * n).map(|at| f(at / n, at % n));
-            cells.collect::<Vec<f64>>()
+            cells.collect::<Vec<T>>()
         };
         Ok([
-            cell(&|i, j| f64::from(u8::from(rows[j] == i))),
+            cell(&|i, j| if rows[j] == i { T::ONE } else { T::ZERO }),
             cell(&|i, j| match i.cmp(&j) {
-                std::cmp::Ordering::Less => 0.0,
-                std::cmp::Ordering::Equal => 1.0,
+                std::cmp::Ordering::Less => T::ZERO,
+                std::cmp::Ordering::Equal => T::ONE,
                 std::cmp::Ordering::Greater => a[i * n + j],
             }),
-            cell(&|i, j| if i <= j { a[i * n + j] } else { 0.0 }),
+            cell(&|i, j| if i <= j { a[i * n + j] } else { T::ZERO }),
         ])
     })
 }
@@ -107,14 +135,16 @@ pub(crate) fn lu(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> O
 pub(crate) fn determinant(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
-    let a = read(&inputs[0], round)?;
-    if n == 0 {
-        let ones = vec![1.0; outputs[0].shape.iter().product::<u64>() as usize];
-        store(&ones, &mut outputs[0]);
-        return Ok(());
-    }
-    each(&a, n * n, outputs, |_, a| {
-        Ok([vec![factor::determinant(a, n, round)]])
+    by_field!(outputs[0].dtype, T => {
+        let a = read::<T>(&inputs[0], round)?;
+        if n == 0 {
+            let ones = vec![T::ONE; outputs[0].shape.iter().product::<u64>() as usize];
+            store(&ones, &mut outputs[0]);
+            return Ok(());
+        }
+        each(&a, n * n, outputs, |_, a| {
+            Ok([vec![factor::determinant(a, n, round)]])
+        })
     })
 }
 
@@ -134,6 +164,10 @@ pub(crate) fn triangular_solve(
     outputs: &mut [Out],
     attrs: &[Attr],
 ) -> Outcome {
+    by_field!(outputs[0].dtype, T => triangular_solve_of::<T>(inputs, outputs, attrs))
+}
+
+fn triangular_solve_of<T: Field>(inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [a, b] = inputs else {
         return Err("expected two operands".to_owned());
     };
@@ -141,12 +175,16 @@ pub(crate) fn triangular_solve(
     let round = rounding(outputs[0].dtype);
     let left = ints(attrs, "left_side") != [0];
     let turned = transposes(attrs) == left;
+    let conjugated = conjugates(attrs);
     let lower = (ints(attrs, "lower") != [0]) != turned;
     let vectors = b.shape.len() < a.shape.len();
     let (count, step, apart) = sides(b.shape, n, vectors, left);
-    let (own, right) = (read(a, round)?, read(b, round)?);
+    let (own, right) = (read::<T>(a, round)?, read::<T>(b, round)?);
     each(&own, n * n, outputs, |i, a| {
-        let at = |i: usize, j: usize| if turned { a[j * n + i] } else { a[i * n + j] };
+        let at = |i: usize, j: usize| {
+            let x = if turned { a[j * n + i] } else { a[i * n + j] };
+            if conjugated { x.conjugate() } else { x }
+        };
         let mut x = right[i * n * count..(i + 1) * n * count].to_vec();
         for side in 0..count {
             if !factor::substitute(&at, n, lower, &mut x[side * apart..], step) {
@@ -158,26 +196,30 @@ pub(crate) fn triangular_solve(
 }
 
 pub(crate) fn solve(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+    by_field!(outputs[0].dtype, T => solve_of::<T>(inputs, outputs))
+}
+
+fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out]) -> Outcome {
     let [a, b] = inputs else {
         return Err("expected two operands".to_owned());
     };
     let (n, _) = extents(a.shape);
     let round = rounding(outputs[0].dtype);
     let (count, step, apart) = sides(b.shape, n, b.shape.len() < a.shape.len(), true);
-    let (own, right) = (read(a, round)?, read(b, round)?);
+    let (own, right) = (read::<T>(a, round)?, read::<T>(b, round)?);
     each(&own, n * n, outputs, |i, mut a| {
         let rows = factor::lu(&mut a, n, round);
         let b = &right[i * n * count..(i + 1) * n * count];
-        let mut x: Vec<f64> = rows
+        let mut x: Vec<T> = rows
             .iter()
             .flat_map(|row| b[row * count..(row + 1) * count].iter().copied())
             .collect();
-        let lower = |i: usize, j: usize| if i == j { 1.0 } else { a[i * n + j] };
+        let lower = |i: usize, j: usize| if i == j { T::ONE } else { a[i * n + j] };
         let upper = |i: usize, j: usize| a[i * n + j];
         for side in 0..count {
             let x = &mut x[side * apart..];
             factor::substitute(&lower, n, true, x, step);
-            (0..n).for_each(|i| x[i * step] = round(x[i * step]));
+            (0..n).for_each(|i| x[i * step] = x[i * step].rounded(round));
             if !factor::substitute(&upper, n, false, x, step) {
                 return Err(SINGULAR.reason.to_owned());
             }
@@ -194,15 +236,20 @@ pub(crate) fn qr(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) 
         m.min(n)
     };
     let eps = number(attrs, "eps").unwrap_or(1.0e-10);
-    let a = read(&inputs[0], rounding(outputs[0].dtype))?;
-    each(&a, m * n, outputs, |_, a| Ok(qr::qr(a, m, n, wide, eps)))
+    let round = rounding(outputs[0].dtype);
+    by_field!(outputs[0].dtype, T => {
+        let a = read::<T>(&inputs[0], round)?;
+        each(&a, m * n, outputs, |_, a| Ok(qr::qr(a, m, n, wide, eps)))
+    })
 }
 
 pub(crate) fn eigh(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
-    let a = read(&inputs[0], round)?;
-    each(&a, n * n, outputs, |_, a| Ok(jacobi::eigh(a, n, round)))
+    by_field!(outputs[0].dtype, T => {
+        let a = read::<T>(&inputs[0], round)?;
+        each(&a, n * n, outputs, |_, a| Ok(jacobi::eigh(a, n, round)))
+    })
 }
 
 /// A matrix that has more columns than rows is turned.
