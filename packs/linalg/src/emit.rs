@@ -99,6 +99,14 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// How many columns an invocation keeps, each of so many elements: half of the registers that it has among so many others.
+    /// Those of complex numbers are fewer, since compilers take long over their arithmetic.
+    pub(crate) fn columns_in_registers(&self, rows: u32, threads: u32) -> u32 {
+        let words = rows * (self.size() / 4) as u32;
+        let most = if self.wide.is_complex() { 8 } else { 16 };
+        1 << (32_768 / threads / words).clamp(4, most).ilog2()
+    }
+
     /// The type of sums.
     pub(crate) fn sums(&self) -> DType {
         self.sums
@@ -308,12 +316,6 @@ pub(crate) fn named(part: &str, dtype: DType) -> [Define; 2] {
         define(part, name(dtype)),
         define(format!("{part}4"), fours(dtype)),
     ]
-}
-
-/// How many columns an invocation keeps, each being so many words: half of the registers that it has among so many others.
-pub(crate) fn columns_in_registers(words: u32, threads: u32) -> u32 {
-    let most = (32_768 / threads / words).clamp(4, 16);
-    1 << most.ilog2()
 }
 
 /// Invocations of a workgroup that moves elements.

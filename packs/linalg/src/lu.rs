@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, change, columns_in_registers},
+    emit::{COPIES, Emit, change},
     qr::transpose,
     triangular::{self, Strides, System, substitute, update},
 };
@@ -241,10 +241,9 @@ fn panel(emit: &mut Emit<'_>, shape: Shape, wide: u32, args: [BufArg; 5]) -> Res
         _ if n > 1024 => 512,
         _ => 256,
     };
-    let words = (emit.size() / 4) as u32;
     let threads = grid::threads(device, most.min(n.next_power_of_two()).max(64));
     let rows = n.div_ceil(threads);
-    let width = columns_in_registers(rows * words, threads);
+    let width = emit.columns_in_registers(rows, threads);
     let mut defines = vec![
         number("TILE", threads),
         number("ROWS", rows),

@@ -2,7 +2,7 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, change, columns_in_registers},
+    emit::{COPIES, Emit, change},
 };
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Features, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
@@ -203,7 +203,7 @@ impl Tiling {
             most.min(m.next_power_of_two()).max(subgroup).max(16),
         );
         let rows = m.div_ceil(threads);
-        let width = columns_in_registers(rows * words, threads);
+        let width = emit.columns_in_registers(rows, threads);
         Tiling {
             width,
             rows,

@@ -11,6 +11,7 @@ mod fourier;
 mod functions;
 mod layout;
 mod linalg;
+mod linalg_complex;
 mod movement;
 mod reduce;
 mod scan;
