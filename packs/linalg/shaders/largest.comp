@@ -12,11 +12,13 @@ layout(set = 0, binding = 1, std430) writeonly buffer Lists { REAL lists[]; };
 shared REAL parts[TILE];
 
 // The sum of the parts' magnitudes; on the diagonal the imaginary part does not count.
+REAL parts_of(WORK x, bool is_diagonal) {
 #ifdef WORK_IS_COMPLEX
-#define PARTS_OF(x, is_diagonal) (abs((x).x) + ((is_diagonal) ? REAL(0) : abs((x).y)))
+    return abs(x.x) + (is_diagonal ? REAL(0) : abs(x.y));
 #else
-#define PARTS_OF(x, is_diagonal) abs(x)
+    return abs(x);
 #endif
+}
 
 void main() {
     uint job = nxv_workgroup();
@@ -24,7 +26,7 @@ void main() {
     uint own = gl_LocalInvocationIndex, row = job % n;
     REAL largest = REAL(0);
     for (uint j = own; j <= row; j += TILE) {
-        REAL x = PARTS_OF(nxv_load(a, job * n + j), row == j);
+        REAL x = parts_of(nxv_load(a, job * n + j), row == j);
         largest = is_finite(x) ? max(largest, x) : REAL(uintBitsToFloat(0x7f800000u));
     }
     parts[own] = largest;

@@ -44,7 +44,7 @@ const WORK ONE = WORK(1, 0);
 #define SQUARE(x) square_of(x)
 #define MAGNITUDE(x) magnitude(x)
 #define IS_NAN(x) is_nan(x)
-#define TURNED(four) WORK4(four[1], four[2], four[3], four[0])
+#define SHIFTED(four) WORK4(four[1], four[2], four[3], four[0])
 #define ROUNDED_PRODUCT(x, y) nxv_complex_product(x, y)
 // A number of magnitude 1 in the same direction; 1 for 0.
 WORK phase(WORK x) {
@@ -61,7 +61,7 @@ const WORK ONE = WORK(1);
 #define SQUARE(x) ((x) * (x))
 #define MAGNITUDE(x) abs(x)
 #define IS_NAN(x) nxv_is_nan(x)
-#define TURNED(four) (four).yzwx
+#define SHIFTED(four) (four).yzwx
 WORK ROUNDED_PRODUCT(WORK x, WORK y) {
     precise WORK product = x * y;
     return product;

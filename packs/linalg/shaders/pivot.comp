@@ -162,7 +162,7 @@ void eliminate(uint panel, uint base, const uint four) {
         UNROLL for (uint r = 0; r < ROWS; r++) {
             uint before = position[r];
             WORK4 current = cells[r][four];
-            cells[r][four] = TURNED(current);
+            cells[r][four] = SHIFTED(current);
             if (step >= n || before < step || before >= n) continue;
             if (before == pivot.x) {
                 position[r] = step;

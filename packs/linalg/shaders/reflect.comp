@@ -101,7 +101,7 @@ void reflect(const uint four) {
         UNROLL for (uint r = 0; r < ROWS; r++) {
             uint i = own + TILE * r;
             WORK4 current = cells[r][four];
-            cells[r][four] = TURNED(current);
+            cells[r][four] = SHIFTED(current);
             if (!is_column || i < k) continue;
             WORK reflector = i == k ? ONE : TIMES(current[0], scale);
             WORK4 rest = current - TIMES(reflector, share[four]);

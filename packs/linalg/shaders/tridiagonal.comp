@@ -69,7 +69,7 @@ void main() {
         part += REAL_OF(TIMES(CONJUGATE(last[i]), other[i]));
     }
     REAL share = tau * tau * REAL(0.5) * total(part);
-    here = tau * here - share;
+    here = tau * here - OF_REAL(share);
     row_other = tau * row_other - share * row_last;
     part = REAL(0);
     UNROLL for (uint i = 0; i < ITEMS; i++) {
