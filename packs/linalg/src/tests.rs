@@ -6,7 +6,11 @@ use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu};
 
 /// A request of f32 that is planned at once, or of another type that has to be cast.
 fn ask(kernel: &str, dtype: DType, batch: &[u64], m: u64, n: u64) -> Ask {
-    let result = if dtype.is_float() { dtype } else { DType::F32 };
+    let result = if dtype.is_integer() {
+        DType::F32
+    } else {
+        dtype
+    };
     let tensor = |dtype: DType, matrix: &[u64]| Tensor::new(dtype, &[batch, matrix].concat());
     let (a, k) = (tensor(dtype, &[m, n]), m.min(n));
     let outs = |shapes: &[&[u64]]| -> Vec<Tensor> {
@@ -56,6 +60,46 @@ fn every_kernel_plans_small_and_large_matrices() {
         ("svd", 70, 300),
     ] {
         ask(kernel, DType::F64, &[2], m, n).plan().unwrap();
+    }
+}
+
+#[test]
+fn complex_matrices_go_in_smaller_blocks() {
+    let kernels = KERNELS.iter().filter(|kernel| kernel.id != "svd");
+    for kernel in kernels {
+        for dtype in [DType::C64, DType::C128] {
+            for n in [1, 2, 3, 4, 32, 33, 65, 300] {
+                let answer = ask(kernel.id, dtype, &[2, 3], n, n).plan();
+                let casts = dtype == DType::C64 && kernel.id == "eigh";
+                assert_eq!(casts, answer.is_err(), "{} {n} {answer:?}", kernel.id);
+                let narrow = DeviceInfo {
+                    features: Features(!Features::FP64.0),
+                    ..gpu()
+                };
+                let answer = ask(kernel.id, dtype, &[], n, n).on(narrow).plan();
+                assert_eq!(dtype == DType::C64, answer.is_ok(), "{} {n}", kernel.id);
+            }
+        }
+    }
+    let plan = ask("cholesky", DType::C64, &[7], 70, 70).plan().unwrap();
+    let steps = ["update.comp", "substitute.comp", "update.comp"];
+    assert_eq!(files(&plan), steps);
+    assert_eq!(plan.steps[1].repetition(), Some((2, 2)));
+    assert_eq!(plan.steps[2].counter(), Some((2, 32)));
+    assert_eq!(defined(&plan, 1, "CONJUGATED"), "1");
+    // Eigenvectors of what reflections leave are real.
+    let plan = ask("eigh", DType::C128, &[], 100, 100).plan().unwrap();
+    let types: Vec<(&str, &str)> = files(&plan)
+        .into_iter()
+        .zip((0..).map(|step| defined(&plan, step, "WORK")))
+        .collect();
+    for (file, work) in [
+        ("tridiagonal.comp", "dvec2"),
+        ("leaf.comp", "double"),
+        ("product.comp", "double"),
+        ("restore.comp", "dvec2"),
+    ] {
+        assert!(types.contains(&(file, work)), "{types:?}");
     }
 }
 
