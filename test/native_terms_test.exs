@@ -22,7 +22,9 @@ defmodule Nx.Vulkan.NativeTermsTest do
     device_of: [:tensor],
     same_device: [:tensor, :device],
     run: [:text, :operands, :outs, :attrs],
-    run_program: [:operands, :requests, :axes],
+    run_program: [:operands, :steps, :axes],
+    compile_program: [:size, :steps, :axes],
+    run_compiled: [:operands, :program],
     explain: [:device, :text, :outs, :outs, :attrs],
     has_op: [:device, :text],
     reshape: [:tensor, :shape],
@@ -76,7 +78,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
         true
       )
 
-    %{device: device, tensor: tensor, module: module}
+    {:ok, program} = NativeV.compile_program(1, [{:reshape, 0, {2, 1}}], [1])
+    %{device: device, tensor: tensor, module: module, program: program}
   end
 
   test "every function is here" do
@@ -145,7 +148,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right(:operands, context), do: [context.tensor]
   defp right(:outs, _), do: [{{:u, 8}, {2}}]
   defp right(:attrs, _), do: [axes: [0]]
-  defp right(:requests, _), do: [{"negate", [0], [{{:u, 8}, {2}}], []}]
+  defp right(:steps, _), do: [{:reshape, 0, {1, 2}}, {"negate", [0], [{{:u, 8}, {2}}], []}]
   defp right(:axes, _), do: [0]
   defp right(:size, _), do: 1
   defp right(:pid, _), do: self()
@@ -214,13 +217,19 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right?(:attrs, term, _),
     do: proper?(term, fn attr -> match?({name, _} when is_atom(name), attr) end)
 
-  defp right?(:requests, term, context),
-    do:
-      proper?(term, fn request ->
-        match?({_, _, _, _}, request) and right?(:text, elem(request, 0), context) and
-          right?(:axes, elem(request, 1), context) and right?(:outs, elem(request, 2), context) and
-          right?(:attrs, elem(request, 3), context)
-      end)
+  defp right?(:steps, term, context) do
+    proper?(term, fn
+      {:reshape, value, shape} ->
+        value in 0..@largest and right?(:shape, shape, context)
+
+      {op, values, outs, attrs} ->
+        right?(:text, op, context) and right?(:axes, values, context) and
+          right?(:outs, outs, context) and right?(:attrs, attrs, context)
+
+      _ ->
+        false
+    end)
+  end
 
   defp right?(:axes, term, _), do: proper?(term, &(&1 in 0..@largest))
   defp right?(:size, term, _), do: term in 0..@largest
@@ -248,7 +257,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
       match?({_, m, n} when is_integer(m) and is_integer(n), term) and
         elem(term, 0) in [nil, context.tensor]
 
-  defp right?(resource, term, context) when resource in [:device, :tensor, :module],
+  defp right?(resource, term, context) when resource in [:device, :tensor, :module, :program],
     do: term == Map.fetch!(context, resource)
 
   defp right?(_kind, _term, _context), do: false
@@ -295,6 +304,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
         context.device,
         context.tensor,
         context.module,
+        context.program,
         [context.tensor, context.device],
         {context.device}
       ]

@@ -5,8 +5,8 @@
 //! tensors belong to the mapped library, so it is only ever the library that goes on; the module around it changes.
 
 use crate::{
-    device::DeviceRef, exit, image, later::Waiting, logger, module::ModuleRef, pin, resource,
-    tensor::TensorRef,
+    device::DeviceRef, exit, image, later::Waiting, logger, module::ModuleRef, pin,
+    program::ProgramRef, resource, tensor::TensorRef,
 };
 use rustler::{
     Env, Nif, Term,
@@ -113,6 +113,7 @@ unsafe fn start(env: *mut ErlNifEnv, private: *mut *mut c_void, info: ErlNifTerm
         let open = resource::open::<DeviceRef>(env)
             && resource::open::<TensorRef>(env)
             && resource::open::<ModuleRef>(env)
+            && resource::open::<ProgramRef>(env)
             && resource::open::<Waiting>(env);
         if open { 0 } else { FAILED }
     });

@@ -16,6 +16,7 @@ mod module;
 mod notes;
 mod pin;
 mod pointer;
+mod program;
 mod reply;
 mod resource;
 mod run;

@@ -1,4 +1,4 @@
-//! The call of a program: every op of the backend comes through here.
+//! The call of an op, and what programs of several share with it.
 
 use crate::{
     device::DeviceRef,
@@ -6,11 +6,9 @@ use crate::{
     reply::{self, Failure},
     resource::ResourceArc,
     tensor::{Element, TensorRef},
-    terms::{AttrsTerm, List, SpecTerm, elements},
+    terms::{AttrsTerm, List, SpecTerm},
 };
-use nx_vulkan_host::{
-    Attr, Error, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor, Value,
-};
+use nx_vulkan_host::{Attr, Error, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor};
 use rustler::{Decoder, Encoder, Env, ListIterator, NifResult, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -19,16 +17,16 @@ mod atoms {
     rustler::atoms! { ok, host }
 }
 
-/// The most requests that a program may have to be tried on the scheduler of its process. Each takes about two microseconds.
+/// The most steps that a program may have to be tried on the scheduler of its process. Each takes about two microseconds.
 const SHORT: usize = 128;
 
 /// Operands that are held without memory of their own.
 const INLINE: usize = 4;
 
 /// Where a program runs and on what: a list of references, or without any the device.
-struct Operands {
+pub(crate) struct Operands {
     runtime: Arc<Runtime>,
-    tensors: SmallVec<[ResourceArc<TensorRef>; INLINE]>,
+    pub(crate) tensors: SmallVec<[ResourceArc<TensorRef>; INLINE]>,
 }
 
 impl<'a> Decoder<'a> for Operands {
@@ -74,39 +72,7 @@ impl Operands {
     }
 }
 
-/// `{op, operands, outs, attrs}`; operands are numbers of values.
-struct RequestTerm<'a>(Request<'a, Value>);
-
-impl<'a> Decoder<'a> for RequestTerm<'a> {
-    fn decode(term: Term<'a>) -> NifResult<RequestTerm<'a>> {
-        let [op, operands, outs, attrs] = elements(term)?;
-        let (op, attrs): (&str, AttrsTerm) = (op.decode()?, attrs.decode()?);
-        let List(operands): List<Value> = operands.decode()?;
-        let List(outs): List<SpecTerm> = outs.decode()?;
-        let outs: Vec<Spec> = outs.into_iter().map(|out| out.0).collect();
-        Ok(RequestTerm(Request::new(op, operands, outs, attrs.0)))
-    }
-}
-
-/// `{:ok, refs}` of the values `results`, or `{:host, refs, places}` when the CPU computed the requests at these places.
-///
-/// Values are numbered: first `operands`, then what each request makes. A program that compiles a shader, computes on
-/// the CPU, or has to wait for memory or for a device that is far behind goes on on a dirty scheduler from there.
-#[rustler::nif]
-fn run_program<'a>(
-    env: Env<'a>,
-    operands: Operands,
-    requests: List<RequestTerm<'a>>,
-    results: List<Value>,
-) -> Term<'a> {
-    let requests = requests.0.into_iter().map(|request| request.0);
-    match Program::new(operands.tensors.len(), requests, results.0) {
-        Ok(program) => start(env, &operands, program),
-        Err(error) => reply::encode_error(env, &error.into()),
-    }
-}
-
-/// One op: the program of it alone. Answers as [`run_program`].
+/// One op: the program of it alone. Answers as [`crate::program`]'s functions.
 #[rustler::nif]
 fn run<'a>(
     env: Env<'a>,
@@ -150,33 +116,61 @@ fn folded(
     Some(made.map(|(tensor, element)| TensorRef::constant(runtime, tensor, &element)))
 }
 
-fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
-    let runtime = operands.runtime.clone();
+/// Runs a program, on a dirty scheduler where it has to wait.
+pub(crate) fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
+    match try_now(env, operands, &program) {
+        Ok(answer) => answer,
+        Err((inputs, progress)) => {
+            let program = Box::new(program.into_owned());
+            go_on(env, operands, inputs, progress, program)
+        }
+    }
+}
+
+/// Operands of a call, and how far it came without waiting.
+pub(crate) type Begun = (SmallVec<[Arc<Tensor>; INLINE]>, Progress);
+
+/// The answer of a program where that takes no waiting.
+pub(crate) fn try_now<'a>(
+    env: Env<'a>,
+    operands: &Operands,
+    program: &Program<'_>,
+) -> Result<Term<'a>, Begun> {
+    let runtime = &operands.runtime;
     let inputs = match operands.handles() {
         Ok(inputs) => inputs,
-        Err(failure) => return reply::encode_error(env, &failure),
+        Err(failure) => return Ok(reply::encode_error(env, &failure)),
     };
-    let tried = match program.requests().len() > SHORT {
+    let tried = match program.steps().len() > SHORT {
         true => Ok(Err(Progress::default())),
-        false => runtime.try_run_program(&program, &references(&inputs)),
+        false => runtime.try_run_program(program, &references(&inputs)),
     };
     match tried {
-        Ok(Ok(ran)) => answer(env, &runtime, ran),
-        Ok(Err(progress)) => {
-            let program = program.into_owned();
-            later(
-                env,
-                SchedulerFlags::DirtyCpu,
-                &[],
-                move |env, _| match runtime.resume_program(&program, &references(&inputs), progress)
-                {
-                    Ok(ran) => answer(env, &runtime, ran),
-                    Err(error) => reply::encode_error(env, &error.into()),
-                },
-            )
-        }
-        Err(error) => reply::encode_error(env, &error.into()),
+        Ok(Ok(ran)) => Ok(answer(env, runtime, ran)),
+        Ok(Err(progress)) => Err((inputs, progress)),
+        Err(error) => Ok(reply::encode_error(env, &error.into())),
     }
+}
+
+/// Runs what is left of a program on a dirty scheduler.
+pub(crate) fn go_on<'a>(
+    env: Env<'a>,
+    operands: &Operands,
+    inputs: SmallVec<[Arc<Tensor>; INLINE]>,
+    progress: Progress,
+    program: impl AsRef<Program<'static>> + Send + 'static,
+) -> Term<'a> {
+    let runtime = operands.runtime.clone();
+    later(
+        env,
+        SchedulerFlags::DirtyCpu,
+        &[],
+        move |env, _| match runtime.resume_program(program.as_ref(), &references(&inputs), progress)
+        {
+            Ok(ran) => answer(env, &runtime, ran),
+            Err(error) => reply::encode_error(env, &error.into()),
+        },
+    )
 }
 
 fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {

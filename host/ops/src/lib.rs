@@ -25,7 +25,7 @@ pub use contracts::{find, ops};
 pub use error::{Error, Kind, Result};
 pub use nx_vulkan_abi::DType;
 pub use op::Op;
-pub use program::{Program, Value};
+pub use program::{Program, Step, Value, View};
 pub use request::{Request, Spec, Typed};
 
 /// `[2,3]`

@@ -1,19 +1,94 @@
-//! Programs: requests over numbered values, as one value. It says what is computed of what, not where or by whom.
+//! Programs: requests and views over numbered values, as one value. It says what is computed of what, not where or by whom.
 
-use crate::{Attr, Error, Request, Result, request::Spec};
+use crate::{Attr, DType, Error, Request, Result, request::Spec};
 use smallvec::{SmallVec, smallvec};
 use std::{borrow::Cow, fmt};
 
-/// Number of a value: the program's inputs come first, then the results of each request.
+/// Number of a value: the program's inputs come first, then the results of each step.
 pub type Value = u32;
 
-/// Requests in the order in which they run, each of inputs and of results that came before it.
+/// Another layout of the same elements.
+#[derive(Debug, Clone, PartialEq)]
+pub enum View {
+    /// Row-major in another shape; a copy where no layout has it.
+    Reshape(Vec<u64>),
+    /// Axis `i` of the result is this axis of the value.
+    Transpose(Vec<usize>),
+    /// Without these axes.
+    Squeeze(Vec<usize>),
+    /// Repeated to a shape: axis `i` becomes that axis of it.
+    Broadcast(Vec<u64>, Vec<usize>),
+    /// Starts, lengths and strides of each axis.
+    Slice(Vec<u64>, Vec<u64>, Vec<u64>),
+    /// The other way round along these axes.
+    Reverse(Vec<usize>),
+    /// The same bits as another type.
+    Bitcast(DType),
+}
+
+/// One step of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step<'a> {
+    /// An op on values.
+    Request(Request<'a, Value>),
+    /// A view of a value.
+    View(Value, View),
+}
+
+impl<'a> From<Request<'a, Value>> for Step<'a> {
+    fn from(request: Request<'a, Value>) -> Step<'a> {
+        Step::Request(request)
+    }
+}
+
+impl<'a> Step<'a> {
+    /// The values that it needs.
+    pub fn inputs(&self) -> &[Value] {
+        match self {
+            Step::Request(request) => &request.inputs,
+            Step::View(value, _) => std::slice::from_ref(value),
+        }
+    }
+
+    /// How many values it makes.
+    pub fn made(&self) -> usize {
+        match self {
+            Step::Request(request) => request.outputs.len(),
+            Step::View(..) => 1,
+        }
+    }
+
+    /// Name of its op.
+    pub fn op(&self) -> &str {
+        match self {
+            Step::Request(request) => &request.op,
+            Step::View(_, view) => match view {
+                View::Reshape(_) => "reshape",
+                View::Transpose(_) => "transpose",
+                View::Squeeze(_) => "squeeze",
+                View::Broadcast(..) => "broadcast",
+                View::Slice(..) => "slice",
+                View::Reverse(_) => "reverse",
+                View::Bitcast(_) => "bitcast",
+            },
+        }
+    }
+
+    fn into_owned(self) -> Step<'static> {
+        match self {
+            Step::Request(request) => Step::Request(request.into_owned()),
+            Step::View(value, view) => Step::View(value, view),
+        }
+    }
+}
+
+/// Steps in the order in which they run, each of inputs and of results that came before it.
 #[derive(Debug, Clone)]
 pub struct Program<'a> {
     inputs: usize,
-    requests: SmallVec<[Request<'a, Value>; 1]>,
+    steps: SmallVec<[Step<'a>; 1]>,
     results: SmallVec<[Value; 2]>,
-    /// For each value that a request makes, the place of the last request that needs it.
+    /// For each value that a step makes, the place of the last step that needs it.
     needed: SmallVec<[u32; 4]>,
 }
 
@@ -27,33 +102,33 @@ impl<'a> Program<'a> {
     /// A program of `inputs` values that gives back the values `results`.
     ///
     /// # Errors
-    /// Bad input where a request or a result names a value that nothing before it makes.
+    /// Bad input where a step or a result names a value that nothing before it makes.
     pub fn new(
         inputs: usize,
-        requests: impl IntoIterator<Item = Request<'a, Value>>,
+        steps: impl IntoIterator<Item = impl Into<Step<'a>>>,
         results: impl IntoIterator<Item = Value>,
     ) -> Result<Program<'a>> {
         let mut program = Program {
             inputs,
-            requests: requests.into_iter().collect(),
+            steps: steps.into_iter().map(Into::into).collect(),
             results: results.into_iter().collect(),
             needed: SmallVec::new(),
         };
-        for (index, request) in program.requests.iter().enumerate() {
+        for (index, step) in program.steps.iter().enumerate() {
             let known = inputs + program.needed.len();
-            for &value in request.inputs.iter() {
+            for &value in step.inputs() {
                 if value as usize >= known {
                     return Err(program.unknown(
                         value,
                         known,
-                        format_args!("{} ({})", program.place(index), request.op),
+                        format_args!("{} ({})", program.place(index), step.op()),
                     ));
                 }
                 if let Some(made) = (value as usize).checked_sub(inputs) {
                     program.needed[made] = index as u32;
                 }
             }
-            let made = program.needed.len() + request.outputs.len();
+            let made = program.needed.len() + step.made();
             program.needed.resize(made, index as u32);
         }
         let known = inputs + program.needed.len();
@@ -84,7 +159,7 @@ impl<'a> Program<'a> {
         };
         Program {
             inputs,
-            requests: smallvec![Request::new(op, operands, outputs, attrs)],
+            steps: smallvec![Request::new(op, operands, outputs, attrs).into()],
             results,
             needed,
         }
@@ -95,9 +170,9 @@ impl<'a> Program<'a> {
         self.inputs
     }
 
-    /// The requests, in the order in which they run.
-    pub fn requests(&self) -> &[Request<'a, Value>] {
-        &self.requests
+    /// The steps, in the order in which they run.
+    pub fn steps(&self) -> &[Step<'a>] {
+        &self.steps
     }
 
     /// The values that it gives back.
@@ -107,19 +182,19 @@ impl<'a> Program<'a> {
 
     /// The only request of a program that gives back all that it makes, in order.
     pub fn only(&self) -> Option<&Request<'a, Value>> {
-        let [request] = &self.requests[..] else {
+        let [Step::Request(request)] = &self.steps[..] else {
             return None;
         };
         let made = self.inputs as Value..(self.inputs + request.outputs.len()) as Value;
         made.eq(self.results.iter().copied()).then_some(request)
     }
 
-    /// The values, counted from the first that a request makes, that nobody needs once request `index` has run and has
-    /// made those before `made`.
+    /// The values, counted from the first that a step makes, that nobody needs once step `index` has run and has made
+    /// those before `made`.
     pub fn done_with(&self, index: usize, made: usize) -> impl Iterator<Item = usize> {
-        let request = &self.requests[index];
-        let own = made.saturating_sub(request.outputs.len())..made;
-        let operands = request.inputs.iter();
+        let step = &self.steps[index];
+        let own = made.saturating_sub(step.made())..made;
+        let operands = step.inputs().iter();
         operands
             .filter_map(|&value| (value as usize).checked_sub(self.inputs))
             .chain(own)
@@ -128,14 +203,14 @@ impl<'a> Program<'a> {
 
     /// `request 2 of 3`
     pub fn place(&self, index: usize) -> String {
-        format!("request {} of {}", index + 1, self.requests.len())
+        format!("request {} of {}", index + 1, self.steps.len())
     }
 
     /// The same program, which borrows nothing.
     pub fn into_owned(self) -> Program<'static> {
         Program {
             inputs: self.inputs,
-            requests: self.requests.into_iter().map(Request::into_owned).collect(),
+            steps: self.steps.into_iter().map(Step::into_owned).collect(),
             results: self.results,
             needed: self.needed,
         }
@@ -164,12 +239,14 @@ mod tests {
         Request::new(op, inputs, vec![(DType::F32, vec![2]); outputs], &[])
     }
 
+    const NOTHING: [Request<'static, Value>; 0] = [];
+
     fn done(program: &Program<'_>) -> Vec<Vec<usize>> {
         let mut made = 0;
-        let requests = program.requests().iter().enumerate();
-        requests
-            .map(|(index, request)| {
-                made += request.outputs.len();
+        let steps = program.steps().iter().enumerate();
+        steps
+            .map(|(index, step)| {
+                made += step.made();
                 program.done_with(index, made).collect()
             })
             .collect()
@@ -198,7 +275,7 @@ mod tests {
             let request = Request::new("split", operands, outputs, &[]);
             let results = inputs as Value..inputs as Value + 3;
             let same = Program::new(inputs, [request], results).unwrap();
-            assert_eq!(one.requests(), same.requests());
+            assert_eq!(one.steps(), same.steps());
             assert_eq!(one.results(), same.results());
             assert_eq!(done(&one), done(&same));
             assert!(one.only().is_some() && same.only().is_some());
@@ -209,8 +286,8 @@ mod tests {
     fn what_nobody_uses_is_done_with_at_once() {
         let program = Program::new(1, [request("pair", &[0, 0], 2)], [1]).unwrap();
         assert_eq!(done(&program), [vec![1]]);
-        let program = Program::new(2, [], [1]).unwrap();
-        assert!(program.requests().is_empty());
+        let program = Program::new(2, NOTHING, [1]).unwrap();
+        assert!(program.steps().is_empty());
     }
 
     #[test]
@@ -233,7 +310,7 @@ mod tests {
             bad(Vec::new(), &[0, 3]),
             "result 2 names value 3, and there is only value 0 before it"
         );
-        let none = Program::new(0, [], [0]).unwrap_err().to_string();
+        let none = Program::new(0, NOTHING, [0]).unwrap_err().to_string();
         assert_eq!(none, "result 1 names value 0, and there is none before it");
     }
 }

@@ -41,7 +41,8 @@ pub use inspect::Shader;
 pub use memory::{BudgetStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_ops::{
-    Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec, program::Value,
+    Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec,
+    program::{Step, Value, View},
 };
 pub use nx_vulkan_registry::RuleVerdict;
 pub use route::Considered;

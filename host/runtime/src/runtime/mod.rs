@@ -88,6 +88,8 @@ pub struct Runtime {
     measuring: Mutex<bool>,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
+    /// Who serves views.
+    viewed: Arc<str>,
     device: Arc<Device>,
 }
 
@@ -185,6 +187,7 @@ impl Runtime {
             locked_cache: config.cache(true),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
+            viewed: "view".into(),
             device,
         });
         runtime

@@ -1,7 +1,7 @@
-//! Programs: their requests run one after the other, each on what came before.
+//! Programs: their steps run one after the other, each on what came before.
 
-use super::Runtime;
-use crate::{Error, Kind, Program, Request, Result, Tensor, Value, memory::Patience};
+use super::{Ran, Runtime};
+use crate::{Error, Kind, Program, Request, Result, Step, Tensor, Value, View, memory::Patience};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct RanProgram {
     /// Results, in the order in which the program names them.
     pub results: Vec<Tensor>,
-    /// `pack/kernel`, or `host`, for each request.
+    /// `pack/kernel`, or `host`, for each step; `view` for those that nobody runs.
     pub served_by: SmallVec<[Arc<str>; 1]>,
     /// The places of the requests that ran on the host because no pack runs them.
     pub fallbacks: SmallVec<[usize; 1]>,
@@ -102,22 +102,17 @@ impl Runtime {
                 inputs.len()
             )));
         }
-        let requests = program.requests();
-        let done = requests.get(..progress.served_by.len());
-        let made = done.map(|done| done.iter().map(|request| request.outputs.len()).sum());
+        let steps = program.steps();
+        let done = steps.get(..progress.served_by.len());
+        let made = done.map(|done| done.iter().map(Step::made).sum());
         if made != Some(progress.made.len()) {
             return Err(Error::bad_input(
                 "expected how far this program came, got: another's",
             ));
         }
-        for (index, request) in requests.iter().enumerate().skip(progress.served_by.len()) {
-            let operands = request.inputs.iter();
-            let operands = operands
-                .map(|&value| progress.value(inputs, value))
-                .collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
-            let ran = self.run_by(&request.over(&operands[..]), patience);
-            drop(operands);
-            let ran = ran.map_err(|error| match requests.len() {
+        for (index, step) in steps.iter().enumerate().skip(progress.served_by.len()) {
+            let ran = self.step(step, inputs, progress, patience);
+            let ran = ran.map_err(|error| match steps.len() {
                 1 => error,
                 _ => error.context(program.place(index)),
             })?;
@@ -129,6 +124,44 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+
+    fn step(
+        &self,
+        step: &Step<'_>,
+        inputs: &[&Tensor],
+        progress: &Progress,
+        patience: Patience,
+    ) -> Result<Ran> {
+        match step {
+            Step::Request(request) => {
+                let operands = request.inputs.iter();
+                let operands = operands
+                    .map(|&value| progress.value(inputs, value))
+                    .collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
+                self.run_by(&request.over(&operands[..]), patience)
+            }
+            Step::View(value, view) => {
+                let outputs = vec![self.view(progress.value(inputs, *value)?, view, patience)?];
+                Ok(Ran {
+                    outputs,
+                    served_by: self.viewed.clone(),
+                    is_fallback: false,
+                })
+            }
+        }
+    }
+
+    fn view(&self, tensor: &Tensor, view: &View, patience: Patience) -> Result<Tensor> {
+        match view {
+            View::Reshape(shape) => self.reshape_by(tensor, shape, patience),
+            View::Transpose(axes) => tensor.transpose(axes),
+            View::Squeeze(axes) => tensor.squeeze(axes),
+            View::Broadcast(shape, axes) => tensor.broadcast(shape, axes),
+            View::Slice(starts, lengths, strides) => tensor.slice(starts, lengths, strides),
+            View::Reverse(axes) => tensor.reverse(axes),
+            View::Bitcast(dtype) => tensor.bitcast(*dtype),
+        }
     }
 }
 

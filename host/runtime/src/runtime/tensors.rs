@@ -150,9 +150,15 @@ impl Runtime {
     }
 
     pub(super) fn as_type(&self, tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+        self.as_type_by(tensor, dtype, Patience::Waits)
+    }
+
+    fn as_type_by(&self, tensor: &Tensor, dtype: DType, patience: Patience) -> Result<Tensor> {
         let output = [(dtype, tensor.shape().to_vec())];
-        let mut results = self.run(&Request::new("as_type", &[tensor], &output, &[]))?;
-        results
+        let inputs = [tensor];
+        let request = Request::new("as_type", &inputs, &output, &[]);
+        let mut ran = self.run_by(&request, patience)?;
+        ran.outputs
             .pop()
             .ok_or_else(|| Error::new(Kind::Pack, "as_type gave no result"))
     }
@@ -162,10 +168,20 @@ impl Runtime {
     /// # Errors
     /// Bad input when the number of elements differs; [`Kind::OutOfMemory`].
     pub fn reshape(&self, tensor: &Tensor, shape: &[u64]) -> Result<Tensor> {
+        self.reshape_by(tensor, shape, Patience::Waits)
+    }
+
+    /// As [`Runtime::reshape`], with [`Kind::WouldWait`] where that takes more patience.
+    pub(super) fn reshape_by(
+        &self,
+        tensor: &Tensor,
+        shape: &[u64],
+        patience: Patience,
+    ) -> Result<Tensor> {
         if let Some(view) = tensor.reshape(shape)? {
             return Ok(view);
         }
-        let copy = self.copy(tensor)?;
+        let copy = self.as_type_by(tensor, tensor.dtype(), patience)?;
         copy.reshape(shape)?
             .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
     }

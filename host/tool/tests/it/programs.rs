@@ -46,6 +46,8 @@ fn request<'a>(op: &'a str, inputs: &'a [Value], extent: u64) -> Request<'a, Val
     Request::new(op, inputs, vec![(DType::F32, vec![extent])], &[])
 }
 
+const NOTHING: [Request<'static, Value>; 0] = [];
+
 fn served(ran: &RanProgram) -> Vec<&str> {
     ran.served_by.iter().map(|by| &**by).collect()
 }
@@ -83,7 +85,7 @@ fn requests_use_values_that_came_before_more_than_once() {
 fn a_program_without_requests_gives_its_inputs_back() {
     let device = Device::open();
     let inputs = [device.upload(&[1.0]), device.upload(&[2.0])];
-    let program = Program::new(2, [], [1, 1, 0]).unwrap();
+    let program = Program::new(2, NOTHING, [1, 1, 0]).unwrap();
     let ran = device
         .runtime
         .run_program(&program, &inputs.each_ref())
@@ -184,7 +186,7 @@ fn a_program_goes_on_from_where_it_would_have_waited() {
         .try_run_program(&program, &inputs.each_ref())
         .unwrap();
     let alone = Program::new(1, [request("twice", &[0], 2)], [1]).unwrap();
-    let mixed = Program::new(1, [], [0]).unwrap();
+    let mixed = Program::new(1, NOTHING, [0]).unwrap();
     let other = device
         .runtime
         .resume_program(&mixed, &inputs.each_ref(), other.unwrap_err());

@@ -1,0 +1,132 @@
+//! Programs of several steps: run once as they come, or kept for many calls.
+
+use crate::{
+    reply,
+    resource::{Class, Resource, ResourceArc},
+    run::{Operands, go_on, start, try_now},
+    terms::{AttrsTerm, List, ShapeTerm, SpecTerm, TypeTerm, elements},
+};
+use nx_vulkan_host::{Program, Request, Spec, Step, Value, View};
+use rustler::{Atom, Decoder, Encoder, Env, Error, NifResult, Term};
+use std::ffi::CStr;
+
+mod atoms {
+    rustler::atoms! { ok, reshape, transpose, squeeze, broadcast, slice, reverse, bitcast }
+}
+
+/// A program that was decoded once.
+pub(crate) struct ProgramRef(Program<'static>);
+
+impl Resource for ProgramRef {
+    const NAME: &CStr = c"program";
+
+    fn class() -> &'static Class {
+        static CLASS: Class = Class::unopened();
+        &CLASS
+    }
+}
+
+impl AsRef<Program<'static>> for ResourceArc<ProgramRef> {
+    fn as_ref(&self) -> &Program<'static> {
+        &self.0
+    }
+}
+
+/// `{op, operands, outs, attrs}` with the op's name, or `{view, operand, how}` with that of a function of `Nx.Vulkan.NativeV`
+/// and its arguments after the tensor, in a tuple where there are several. Operands are numbers of values.
+struct StepTerm<'a>(Step<'a>);
+
+impl<'a> Decoder<'a> for StepTerm<'a> {
+    fn decode(term: Term<'a>) -> NifResult<StepTerm<'a>> {
+        if let Ok([name, value, how]) = elements(term) {
+            return Ok(StepTerm(Step::View(
+                value.decode()?,
+                view(name.decode()?, how)?,
+            )));
+        }
+        let [op, operands, outs, attrs] = elements(term)?;
+        let (op, attrs): (&str, AttrsTerm) = (op.decode()?, attrs.decode()?);
+        let List(operands): List<Value> = operands.decode()?;
+        let List(outs): List<SpecTerm> = outs.decode()?;
+        let outs: Vec<Spec> = outs.into_iter().map(|out| out.0).collect();
+        Ok(StepTerm(Request::new(op, operands, outs, attrs.0).into()))
+    }
+}
+
+fn view(name: Atom, how: Term) -> NifResult<View> {
+    let axes = || how.decode().map(|List(axes)| axes);
+    Ok(if name == atoms::reshape() {
+        View::Reshape(how.decode::<ShapeTerm>()?.0)
+    } else if name == atoms::transpose() {
+        View::Transpose(axes()?)
+    } else if name == atoms::squeeze() {
+        View::Squeeze(axes()?)
+    } else if name == atoms::reverse() {
+        View::Reverse(axes()?)
+    } else if name == atoms::bitcast() {
+        View::Bitcast(how.decode::<TypeTerm>()?.0)
+    } else if name == atoms::broadcast() {
+        let [shape, axes] = elements(how)?;
+        let List(axes) = axes.decode()?;
+        View::Broadcast(shape.decode::<ShapeTerm>()?.0, axes)
+    } else if name == atoms::slice() {
+        let [List(starts), List(lengths), List(strides)] = numbers(how)?;
+        View::Slice(starts, lengths, strides)
+    } else {
+        return Err(Error::BadArg);
+    })
+}
+
+fn numbers(term: Term) -> NifResult<[List<u64>; 3]> {
+    let [a, b, c] = elements(term)?;
+    Ok([a.decode()?, b.decode()?, c.decode()?])
+}
+
+/// `{:ok, refs}` of the values `results`, or `{:host, refs, places}` when the CPU computed the steps at these places.
+///
+/// Values are numbered: first `operands`, then what each step makes. A program that compiles a shader, computes on
+/// the CPU, or has to wait for memory or for a device that is far behind goes on on a dirty scheduler from there.
+#[rustler::nif]
+fn run_program<'a>(
+    env: Env<'a>,
+    operands: Operands,
+    steps: List<StepTerm<'a>>,
+    results: List<Value>,
+) -> Term<'a> {
+    let steps = steps.0.into_iter().map(|step| step.0);
+    match Program::new(operands.tensors.len(), steps, results.0) {
+        Ok(program) => start(env, &operands, program),
+        Err(error) => reply::encode_error(env, &error.into()),
+    }
+}
+
+/// `{:ok, program}` of so many operands, for [`run_compiled`].
+#[rustler::nif]
+fn compile_program<'a>(
+    env: Env<'a>,
+    operands: usize,
+    steps: List<StepTerm<'a>>,
+    results: List<Value>,
+) -> Term<'a> {
+    let steps = steps.0.into_iter().map(|step| step.0);
+    match Program::new(operands, steps, results.0) {
+        Ok(program) => {
+            let made = ResourceArc::new(ProgramRef(program.into_owned()));
+            (atoms::ok(), made).encode(env)
+        }
+        Err(error) => reply::encode_error(env, &error.into()),
+    }
+}
+
+/// Runs a program that [`compile_program`] made. Answers as [`run_program`].
+#[rustler::nif]
+fn run_compiled<'a>(
+    env: Env<'a>,
+    operands: Operands,
+    program: ResourceArc<ProgramRef>,
+) -> Term<'a> {
+    match try_now(env, &operands, &program.0) {
+        Ok(answer) => answer,
+        Err((inputs, progress)) => go_on(env, &operands, inputs, progress, program),
+    }
+}
