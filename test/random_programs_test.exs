@@ -21,25 +21,28 @@ if Code.ensure_loaded?(Nx) do
         start = Nx.tensor(values, type: type, backend: Nx.BinaryBackend) |> Nx.reshape(shape)
         steps = steps(start, @steps, [])
         theirs = run(start, steps, Nx.BinaryBackend)
-        ours = run(Nx.backend_copy(start, V), steps, V)
+        here = Nx.backend_copy(start, V)
+        compiled = Nx.Defn.compile(&line(&1, steps), [here], compiler: Nx.Vulkan.Compiler)
 
-        assert {ours.type, ours.shape} == {theirs.type, theirs.shape}
+        for ours <- [run(here, steps, V), compiled.(here)] do
+          assert {ours.type, ours.shape} == {theirs.type, theirs.shape}
 
-        assert Nx.to_flat_list(ours) == Nx.to_flat_list(theirs),
-               "seed #{seed}: #{inspect(start)}\n#{inspect(steps)}\n#{inspect(ours)}\n#{inspect(theirs)}"
+          assert Nx.to_flat_list(ours) == Nx.to_flat_list(theirs),
+                 "seed #{seed}: #{inspect(start)}\n#{inspect(steps)}\n#{inspect(ours)}\n#{inspect(theirs)}"
+        end
       end
     end
 
     defp pick(list), do: Enum.random(list)
     defp unsigned?(type), do: match?("u" <> _, Atom.to_string(type))
 
-    defp run(start, steps, backend) do
-      Nx.with_default_backend(backend, fn ->
-        Enum.reduce(steps, [start], fn step, [x | _] = known ->
-          [apply_step(step, x, known) | known]
-        end)
-        |> hd()
-      end)
+    defp run(start, steps, backend),
+      do: Nx.with_default_backend(backend, fn -> line(start, steps) end)
+
+    defp line(start, steps) do
+      steps
+      |> Enum.reduce([start], fn step, [x | _] = known -> [apply_step(step, x, known) | known] end)
+      |> hd()
     end
 
     # Steps are chosen by the shapes they meet, which Nx.BinaryBackend finds out.

@@ -10,6 +10,10 @@ if Code.ensure_loaded?(Nx) do
     device when they are first used, and new tensors made there. Results are tensors of `Nx.Vulkan.VulkanoBackend`, save
     arguments that are returned as they came.
 
+    `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, ops that no argument changes and
+    whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
+    loops, branches, hooks or closures runs as the evaluator runs it.
+
     ## Options
 
       * `:device` - as that of `Nx.Vulkan.VulkanoBackend`
@@ -18,16 +22,34 @@ if Code.ensure_loaded?(Nx) do
 
     @behaviour Nx.Defn.Compiler
 
-    alias Nx.Defn.Evaluator
-    alias Nx.Vulkan.VulkanoBackend
+    alias Nx.Defn.{Composite, Evaluator}
+    alias Nx.Vulkan.{Routine, VulkanoBackend}
 
     @impl true
     def __jit__(key, vars, fun, args_list, opts),
-      do: __compile__(key, vars, fun, opts).(args_list)
+      do: evaluator(key, vars, fun, opts, __to_backend__(opts)).(args_list)
 
     @impl true
     def __compile__(key, vars, fun, opts) do
       backend = __to_backend__(opts)
+      expr = fun.(vars)
+      evaluator = fn -> evaluator(key, vars, fn _vars -> expr end, opts, backend) end
+
+      case Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend) do
+        {:ok, routine} ->
+          fn [params] = args_list ->
+            case Routine.run(routine, Enum.map(params, &on_device(&1, backend))) do
+              {:ok, tensors} -> [Routine.results(expr, tensors)]
+              :error -> evaluator.().(args_list)
+            end
+          end
+
+        :error ->
+          evaluator.()
+      end
+    end
+
+    defp evaluator(key, vars, fun, opts, backend) do
       run = Evaluator.__compile__(key, vars, fun, Keyword.delete(opts, :device))
 
       fn args_list ->

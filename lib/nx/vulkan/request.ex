@@ -45,6 +45,18 @@ defmodule Nx.Vulkan.Request do
     end
   end
 
+  @doc """
+  Runs a program that `NativeV.compile_program/3` made: `{:ok, references, places}`, with the places of the steps that ran on
+  the host, or `{:error, kind, message}`.
+  """
+  def run_compiled(operands, program) do
+    case retry(fn -> NativeV.run_compiled(operands, program) end) do
+      {:ok, refs} -> {:ok, refs, []}
+      {:host, refs, places} -> {:ok, refs, places}
+      error -> error
+    end
+  end
+
   defp inputs(operands) when is_list(operands), do: Enum.map(operands, &signature/1)
   defp inputs(_device), do: []
 

@@ -1,0 +1,191 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Routine do
+    @moduledoc false
+    # A compiled function: programs of the library, which run many steps in one call, and calls of the backend between them.
+    # A program that fails is run step by step, so that errors are those of the calls.
+
+    alias Nx.Defn.Composite
+    alias Nx.Tensor, as: T
+    alias Nx.Vulkan.{NativeV, Operand, Report, Request, Steps, VulkanoBackend}
+
+    @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
+    defstruct @enforce_keys
+
+    # Ops of which some operands have no result, and those that only integers lack one for.
+    @checked ~w(remainder gather indexed_add indexed_put triangular_solve)a
+    @integers ~w(quotient pow left_shift right_shift)a
+    @blocks [Nx.Block.Take, Nx.Block.TakeAlongAxis]
+
+    @doc """
+    The routine of what a trace gave; `:error` where only an evaluator runs that.
+    """
+    def new(expr, backend) do
+      with {:ok, steps, results} <- Steps.new(expr, backend) do
+        groups = steps.steps |> Enum.chunk_by(&(&1.native == nil)) |> Enum.flat_map(&group/1)
+
+        {parts, _} =
+          groups
+          |> Enum.reverse()
+          |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
+
+        views =
+          for %{native: {:view, _, _}, makes: [slot]} = step <- steps.steps, do: {slot, step}
+
+        {:ok,
+         %__MODULE__{
+           parts: Enum.reverse(parts),
+           captured: steps.captured,
+           parameters: Map.to_list(steps.parameters),
+           results: results,
+           templates: steps.templates,
+           views: Map.new(views)
+         }}
+      end
+    end
+
+    @doc """
+    Runs it on parameters, functions that give tensors, and answers with the results' tensors. `:error` where one of them is
+    on another backend.
+    """
+    def run(%__MODULE__{} = routine, params) do
+      params = List.to_tuple(params)
+      given = for {slot, at} <- routine.parameters, do: {slot, parameter(elem(params, at).())}
+
+      if Enum.all?(given, &match?({_, %T{data: %VulkanoBackend{}}}, &1)) do
+        values = Enum.reduce(routine.parts, Map.new(given), &run_part(&1, &2, routine))
+        {:ok, Enum.map(routine.results, &fetch(&1, values, routine))}
+      else
+        :error
+      end
+    end
+
+    defp parameter(%T{data: %Nx.Defn.Expr{}} = tensor) do
+      raise ArgumentError,
+            "cannot pass a tensor expression as argument to defn, got: #{inspect(tensor)}"
+    end
+
+    defp parameter(tensor), do: Nx.devectorize(tensor)
+
+    defp fetch(slot, values, routine) do
+      case values do
+        %{^slot => tensor} -> tensor
+        %{} -> Map.fetch!(routine.captured, slot)
+      end
+    end
+
+    ## Parts
+
+    defp group([%{native: nil} | _] = steps), do: Enum.map(steps, &[&1])
+    defp group(steps), do: [steps]
+
+    # Parts are made from the last to the first: `needed` are the slots that later ones read.
+    defp part(steps, needed, all) do
+      makes = Enum.flat_map(steps, & &1.makes)
+      own = MapSet.new(makes)
+      reads = steps |> Enum.flat_map(& &1.reads) |> Enum.uniq()
+      reads = Enum.reject(reads, &(&1 in own))
+      kept = Enum.filter(makes, &(&1 in needed))
+      drop = Enum.reject(reads ++ makes, &(&1 in needed or is_map_key(all.captured, &1)))
+      part = %{steps: steps, reads: reads, kept: kept, drop: drop, program: nil, checks: []}
+      {compile(part), MapSet.union(needed, MapSet.new(reads))}
+    end
+
+    defp compile(%{steps: [_, _ | _] = steps, reads: [_ | _] = reads} = part) do
+      first = reads |> Enum.with_index() |> Map.new()
+
+      {terms, {numbers, _}} =
+        Enum.map_reduce(steps, {first, length(reads)}, fn step, {numbers, next} ->
+          term = term(step.native, Enum.map(step.reads, &numbers[&1]))
+          made = Enum.with_index(step.makes, next)
+          {term, {Enum.into(made, numbers), next + length(made)}}
+        end)
+
+      case NativeV.compile_program(length(reads), terms, Enum.map(part.kept, &numbers[&1])) do
+        {:ok, program} -> %{part | program: program, checks: Enum.filter(steps, &checked?/1)}
+        {:error, _, _} -> part
+      end
+    end
+
+    defp compile(part), do: part
+
+    defp term({:view, name, how}, [value]), do: {name, value, how}
+    defp term({:request, op, outs, attrs}, values), do: {op, values, outs, attrs}
+
+    defp checked?(%{op: :block, struct: %name{}}), do: name in @blocks
+
+    defp checked?(%{op: op, out: %T{type: {kind, _}}}),
+      do: op in @checked or (op in @integers and kind in [:s, :u])
+
+    ## Running
+
+    defp run_part(%{program: nil} = part, values, routine) do
+      part.steps
+      |> Enum.reduce(values, fn step, values ->
+        made = Steps.call(step, &fetch(&1, values, routine))
+        step.makes |> Enum.zip(made) |> Enum.into(values)
+      end)
+      |> Map.drop(part.drop)
+    end
+
+    defp run_part(%{program: program} = part, values, routine) do
+      Enum.each(part.checks, &check!(&1, values, routine))
+      refs = for slot <- part.reads, do: fetch(slot, values, routine).data.ref
+
+      case Request.run_compiled(refs, program) do
+        {:ok, refs, places} ->
+          for place <- places, do: report(Enum.at(part.steps, place), routine)
+
+          part.kept
+          |> Enum.zip_with(refs, fn slot, ref ->
+            t = Map.fetch!(routine.templates, slot)
+            {slot, %{t | data: %VulkanoBackend{ref: ref, shape: t.shape, type: t.type}}}
+          end)
+          |> Enum.into(values)
+          |> Map.drop(part.drop)
+
+        {:error, _kind, _message} ->
+          run_part(%{part | program: nil}, values, routine)
+      end
+    end
+
+    defp report(%{native: {:request, op, _, _}, reads: reads}, routine) do
+      operands = for slot <- reads, t = Map.fetch!(routine.templates, slot), do: {t.type, t.shape}
+      Report.fallback(op, :host, operands)
+    end
+
+    # What the backend knows of operands that come from outside, it looks at before their program runs.
+    defp check!(%{op: :block} = step, values, routine),
+      do: Operand.check_block!(step.struct, Steps.fill(step.args, &known(&1, values, routine)))
+
+    defp check!(step, values, routine),
+      do: Operand.check!(step.op, Steps.fill(step.args, &known(&1, values, routine)))
+
+    defp known(slot, values, %{captured: captured, views: views} = routine) do
+      case {values, captured, views} do
+        {%{^slot => tensor}, _, _} -> tensor
+        {_, %{^slot => tensor}, _} -> tensor
+        {_, _, %{^slot => %{reads: [source]} = step}} -> view(step, source, slot, values, routine)
+        _ -> Map.fetch!(routine.templates, slot)
+      end
+    end
+
+    defp view(step, source, slot, values, routine) do
+      case known(source, values, routine) do
+        %T{data: %VulkanoBackend{}} = source -> step |> Steps.call(fn _ -> source end) |> hd()
+        _ -> Map.fetch!(routine.templates, slot)
+      end
+    end
+
+    @doc """
+    The results of a trace with data in the place of expressions.
+    """
+    def results(expr, tensors) do
+      {results, []} =
+        Composite.traverse(expr, tensors, fn out, [tensor | rest] ->
+          {%{Nx.to_template(out) | data: tensor.data}, rest}
+        end)
+
+      results
+    end
+  end
+end

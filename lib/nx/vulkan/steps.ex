@@ -1,0 +1,286 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Steps do
+    @moduledoc false
+    # A traced function as steps over numbered slots, each after those that make what it reads. A step is a call of the
+    # backend, and what a program of the library says for it where it can. What depends on no argument and is small is
+    # computed here, once; what was computed before is not computed again.
+
+    alias Nx.Defn.{Composite, Expr}
+    alias Nx.Tensor, as: T
+    alias Nx.Vulkan.{Block, Device, NativeV, Ops, VulkanoBackend}
+
+    @enforce_keys [:backend]
+    defstruct [
+      :backend,
+      steps: [],
+      captured: %{},
+      parameters: %{},
+      ids: %{},
+      known: %{},
+      templates: %{},
+      next: 0
+    ]
+
+    # Bytes of a tensor that is kept from when a function was compiled.
+    @most_kept 1_048_576
+
+    # As many tensors as one request joins.
+    @joined 64
+
+    @native for {name, _, _, :native} <- Ops.callbacks(), do: name
+
+    @doc """
+    The steps of what a trace gave, and the slots of its results in the order in which Nx walks through it. `:error` where
+    there is something that is no call of the backend on tensors alone: loops, branches, hooks, closures.
+    """
+    def new(expr, backend) do
+      {slots, steps} =
+        Enum.map_reduce(Composite.flatten_list([expr]), %__MODULE__{backend: backend}, &slot/2)
+
+      {:ok, %{steps | steps: Enum.reverse(steps.steps)}, slots}
+    catch
+      :unsupported -> :error
+    end
+
+    @doc """
+    Calls the backend for a step; `fetch` gives the tensor in a slot. The results are in the order of the step's slots.
+    """
+    def call(%{op: :block, struct: struct, out: out, args: args, fun: fun}, fetch),
+      do: Composite.flatten_list([VulkanoBackend.block(struct, out, fill(args, fetch), fun)])
+
+    def call(%{op: op, out: out, args: args, options: options}, fetch),
+      do: [apply(VulkanoBackend, op, [out | fill(args, fetch)] ++ options)]
+
+    @doc """
+    Arguments with tensors in the place of slots.
+    """
+    def fill(args, fetch) do
+      Enum.map(args, fn
+        {:slot, slot} -> fetch.(slot)
+        [_ | _] = list -> fill(list, fetch)
+        arg -> arg
+      end)
+    end
+
+    defp slot(%T{vectorized_axes: [_ | _]}, _steps), do: throw(:unsupported)
+    defp slot(%T{data: %Expr{op: :metadata, args: [%T{} = t, _]}}, steps), do: slot(t, steps)
+
+    defp slot(%T{data: %Expr{id: id, op: op, args: args}} = t, steps) do
+      case steps.ids do
+        %{^id => slot} when is_integer(slot) ->
+          {slot, steps}
+
+        %{} ->
+          {slot, steps} = lower(op, args, t, steps)
+          {slot, put_in(steps.ids[id], slot)}
+      end
+    end
+
+    defp lower(:parameter, [at], t, steps) do
+      {slot, steps} = new_slot(t, steps)
+      {slot, put_in(steps.parameters[slot], at)}
+    end
+
+    defp lower(:constant, [number], t, %{backend: {module, opts}} = steps),
+      do: capture(module.constant(Nx.to_template(t), number, opts), steps)
+
+    defp lower(:tensor, [%T{vectorized_axes: []} = t], _, steps) do
+      case t.data do
+        %VulkanoBackend{} -> capture(t, steps)
+        %Nx.BinaryBackend{} -> capture(Nx.backend_copy(t, steps.backend), steps)
+        _ -> throw(:unsupported)
+      end
+    end
+
+    defp lower(:elem, [%T{data: %Expr{op: :block, id: id} = block}, at], _, steps) do
+      steps = if is_map_key(steps.ids, id), do: steps, else: several(block, steps)
+      {elem(steps.ids[id], at), steps}
+    end
+
+    defp lower(:elem, [%T{data: %Expr{op: :metadata, args: [tuple, _]}}, at], _, steps)
+         when is_tuple(tuple),
+         do: slot(elem(tuple, at), steps)
+
+    defp lower(:block, [struct, args, default, fun], t, steps) when not is_tuple(default) do
+      {[slot], steps} = block(struct, args, Nx.to_template(t), fun, steps)
+      {slot, steps}
+    end
+
+    # Nx makes a vector of a scalar that is reduced or sorted.
+    defp lower(op, [%T{shape: {}} = scalar, opts], t, steps)
+         when op in @native and is_list(opts) do
+      vector = Nx.template({1}, scalar.type)
+      {slot, steps} = view(:reshape, [scalar], {1}, vector, steps)
+      request(op, [{:slot, slot}, opts], [slot], Ops.attrs(op, [vector, opts]), t, steps)
+    end
+
+    defp lower(op, [list, _] = args, t, steps)
+         when op in [:concatenate, :stack] and length(list) > @joined,
+         do: plain(op, args, t, steps)
+
+    defp lower(op, args, t, steps) when op in @native do
+      {filled, steps} = slots(args, steps)
+      {operands, attrs} = Ops.request(op, args)
+      {reads, steps} = Enum.map_reduce(operands, steps, &slot/2)
+      request(op, filled, reads, attrs, t, steps)
+    end
+
+    defp lower(:slice, [_, starts, _, strides] = args, t, steps) do
+      if Enum.all?(starts, &is_integer/1),
+        do: view(:slice, args, {starts, Tuple.to_list(t.shape), strides}, t, steps),
+        else: plain(:slice, args, t, steps)
+    end
+
+    defp lower(:reshape, args, t, steps), do: view(:reshape, args, t.shape, t, steps)
+    defp lower(:bitcast, args, t, steps), do: view(:bitcast, args, t.type, t, steps)
+
+    defp lower(:broadcast, [_, shape, axes] = args, t, steps),
+      do: view(:broadcast, args, {shape, axes}, t, steps)
+
+    defp lower(op, [_, axes] = args, t, steps) when op in [:squeeze, :transpose, :reverse],
+      do: view(op, args, axes, t, steps)
+
+    defp lower(op, args, t, %{backend: {_, opts}} = steps) when op in [:iota, :eye] do
+      step = %{
+        op: op,
+        out: Nx.to_template(t),
+        args: args,
+        options: [opts],
+        reads: [],
+        native: nil
+      }
+
+      one(step, t, steps)
+    end
+
+    defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
+
+    defp several(%Expr{id: id, args: [struct, args, out, fun]}, steps) when is_tuple(out) do
+      {slots, steps} = block(struct, args, out, fun, steps)
+      put_in(steps.ids[id], List.to_tuple(slots))
+    end
+
+    defp several(_expr, _steps), do: throw(:unsupported)
+
+    # Whether a block is a request depends on the packs that are there now; what they no longer run, its call still does.
+    defp block(struct, args, out, fun, steps) do
+      {filled, steps} = slots(args, steps)
+      reads = reads(filled)
+      outs = Composite.flatten_list([out])
+      op = Block.op(struct)
+      templates = for arg <- args, do: if(is_struct(arg, T), do: Nx.to_template(arg), else: arg)
+
+      native =
+        with true <- NativeV.has_op(device(steps), op),
+             {[_ | _], outs, attrs} <- Block.request(struct, out, templates) do
+          {:request, op, outs, attrs}
+        else
+          _ -> nil
+        end
+
+      step = %{op: :block, out: out, args: filled, struct: struct, fun: fun}
+      emit(Map.merge(step, %{reads: reads, native: native}), outs, steps)
+    end
+
+    defp view(op, args, how, t, steps) do
+      {[{:slot, slot} | _] = filled, steps} = slots(args, steps)
+
+      step = %{
+        op: op,
+        out: Nx.to_template(t),
+        args: filled,
+        options: [],
+        reads: [slot],
+        native: {:view, op, how}
+      }
+
+      one(step, t, steps)
+    end
+
+    defp request(op, filled, reads, attrs, t, steps) do
+      native = {:request, Atom.to_string(op), [{t.type, t.shape}], attrs}
+      out = Nx.to_template(t)
+      one(%{op: op, out: out, args: filled, options: [], reads: reads, native: native}, t, steps)
+    end
+
+    defp plain(op, args, t, steps) do
+      {filled, steps} = slots(args, steps)
+      out = Nx.to_template(t)
+      step = %{op: op, out: out, args: filled, options: [], reads: reads(filled), native: nil}
+      one(step, t, steps)
+    end
+
+    defp one(step, t, steps) do
+      {[slot], steps} = emit(step, [t], steps)
+      {slot, steps}
+    end
+
+    defp slots(args, steps) do
+      Enum.map_reduce(args, steps, fn
+        %T{} = t, steps ->
+          {slot, steps} = slot(t, steps)
+          {{:slot, slot}, steps}
+
+        [_ | _] = list, steps ->
+          if Enum.any?(list, &is_struct(&1, T)), do: slots(list, steps), else: {list, steps}
+
+        arg, steps ->
+          {arg, steps}
+      end)
+    end
+
+    defp reads(filled) do
+      Enum.flat_map(filled, fn
+        {:slot, slot} -> [slot]
+        [_ | _] = list -> reads(list)
+        _ -> []
+      end)
+    end
+
+    defp emit(step, outs, steps) do
+      key = {Map.drop(step, [:out, :fun]), Enum.map(outs, &{&1.type, &1.shape})}
+
+      case steps.known do
+        %{^key => slots} ->
+          {slots, steps}
+
+        %{} ->
+          {slots, steps} =
+            case kept(step, outs, steps) do
+              nil -> push(step, outs, steps)
+              tensors -> Enum.map_reduce(tensors, steps, &capture/2)
+            end
+
+          {slots, put_in(steps.known[key], slots)}
+      end
+    end
+
+    # What a step makes of nothing but what is known now, where that is small. What raises does so when it is called.
+    defp kept(step, outs, %{captured: captured}) do
+      bytes = outs |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+      is_known = Enum.all?(step.reads, &is_map_key(captured, &1))
+
+      if is_known and bytes <= @most_kept and (step.native != nil or step.reads == []),
+        do: call(step, &Map.fetch!(captured, &1))
+    rescue
+      _ -> nil
+    end
+
+    defp push(step, outs, steps) do
+      {slots, steps} = Enum.map_reduce(outs, steps, &new_slot/2)
+      {slots, %{steps | steps: [Map.put(step, :makes, slots) | steps.steps]}}
+    end
+
+    defp capture(tensor, steps) do
+      {slot, steps} = new_slot(tensor, steps)
+      {slot, put_in(steps.captured[slot], tensor)}
+    end
+
+    defp new_slot(t, %{next: slot} = steps) do
+      steps = put_in(steps.templates[slot], Nx.to_template(t))
+      {slot, %{steps | next: slot + 1}}
+    end
+
+    defp device(%{backend: {_, opts}}), do: Device.fetch!(opts[:device] || Device.default())
+  end
+end

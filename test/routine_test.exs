@@ -1,0 +1,216 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.RoutineTest do
+    use ExUnit.Case, async: true
+
+    alias Nx.Vulkan.{Compiler, Routine, Steps, VulkanoBackend}
+
+    @backend {VulkanoBackend, []}
+
+    setup do
+      Nx.default_backend(VulkanoBackend)
+      :ok
+    end
+
+    # The trace of a function.
+    defp trace(fun, args),
+      do: apply(Nx.Defn.jit(fun, compiler: Nx.Vulkan.RoutineTest.Trace), args)
+
+    defmodule Trace do
+      @moduledoc false
+      @behaviour Nx.Defn.Compiler
+      @impl true
+      def __jit__(_key, vars, fun, _args, _opts), do: [fun.(vars)]
+      @impl true
+      def __compile__(_key, vars, fun, _opts), do: fn _ -> [fun.(vars)] end
+      @impl true
+      def __partitions_options__(opts), do: [opts]
+      @impl true
+      def __to_backend__(_opts), do: {VulkanoBackend, []}
+    end
+
+    defp routine(fun, args) do
+      {:ok, routine} = Routine.new(trace(fun, args), @backend)
+      routine
+    end
+
+    defp ops(fun, args) do
+      {:ok, steps, _} = Steps.new(trace(fun, args), @backend)
+      Enum.map(steps.steps, & &1.op)
+    end
+
+    defp same(fun, args) do
+      expected = Nx.Defn.jit_apply(fun, args, compiler: Nx.Defn.Evaluator)
+      compiled = Nx.Defn.compile(fun, args, compiler: Compiler)
+
+      for _ <- 1..2 do
+        got = apply(compiled, args)
+        pairs = Enum.zip(Nx.Defn.Composite.flatten_list([got]), flat(expected))
+
+        for {got, expected} <- pairs do
+          assert %VulkanoBackend{} = got.data
+
+          assert {got.shape, got.type, got.names} ==
+                   {expected.shape, expected.type, expected.names}
+
+          assert Nx.to_binary(got) == Nx.to_binary(expected)
+        end
+
+        assert length(pairs) == length(flat(expected))
+      end
+    end
+
+    defp flat(composite), do: Nx.Defn.Composite.flatten_list([composite])
+
+    test "ops that follow each other are one program, with views among them" do
+      fun = fn x, w ->
+        h = Nx.dot(x, w) |> Nx.sigmoid() |> Nx.transpose()
+        rows = h[0..1] |> Nx.reshape({2, 2, 1}) |> Nx.squeeze(axes: [2]) |> Nx.reverse(axes: [0])
+        bits = Nx.bitcast(rows, :s32)
+        {Nx.add(rows, Nx.broadcast(Nx.sum(h, axes: [1])[0], {2, 2})), %{bits: bits}}
+      end
+
+      x = Nx.tensor([[0.5, -1.0, 2.0], [0.25, 1.0, 1.5]], names: [:a, :b])
+      w = Nx.iota({3, 4}, type: :f32)
+      same(fun, [x, w])
+      assert [%{program: program, checks: []}] = routine(fun, [x, w]).parts
+      assert is_reference(program)
+    end
+
+    test "scalars that are reduced, many tensors that are joined, slices with starts of the device" do
+      same(fn x -> {Nx.sum(x), Nx.argmax(x), Nx.sort(Nx.new_axis(x, 0))} end, [Nx.tensor(3.0)])
+      same(fn x -> Nx.concatenate(List.duplicate(Nx.multiply(x, x), 70)) end, [Nx.iota({3})])
+
+      same(fn x, at -> Nx.add(x[[at, 0..1]], Nx.slice(x, [Nx.add(at, 1), 0], [1, 2])[0]) end, [
+        Nx.iota({4, 3}),
+        Nx.tensor(2)
+      ])
+
+      same(fn x, at -> Nx.put_slice(Nx.negate(x), [at], Nx.tensor([7, 8])) end, [
+        Nx.iota({6}),
+        Nx.tensor(3)
+      ])
+    end
+
+    test "blocks, with one result and several" do
+      a = Nx.tensor([[4.0, 1.0], [1.0, 3.0]])
+
+      same(fn a -> {Nx.cumulative_sum(Nx.exp(a)), Nx.take(Nx.negate(a), Nx.tensor([1, 0]))} end, [
+        a
+      ])
+
+      same(
+        fn a ->
+          {q, r} = Nx.LinAlg.qr(a)
+          Nx.dot(q, r)
+        end,
+        [a]
+      )
+
+      same(
+        fn a ->
+          {l, u} = Nx.top_k(Nx.multiply(a, 2), k: 1)
+          {l, u}
+        end,
+        [a]
+      )
+    end
+
+    test "results that are arguments, constants, and one tensor twice" do
+      same(fn x, y -> {y, x, Nx.tensor([1, 2]), {Nx.add(x, 1), Nx.add(x, 1)}, Nx.iota({2})} end, [
+        Nx.tensor([1, 2]),
+        Nx.tensor(2.5)
+      ])
+
+      same(fn -> Nx.iota({3}) end, [])
+      got = Nx.Defn.compile(&Nx.multiply/2, [2, Nx.template({2}, :s32)], compiler: Compiler)
+      assert Nx.to_flat_list(got.(3, Nx.tensor([1, 2], backend: Nx.BinaryBackend))) == [3, 6]
+    end
+
+    test "the same op on the same operands runs once, and what no argument changes when it is compiled" do
+      fun = fn x ->
+        angles = Nx.cos(Nx.multiply(Nx.iota({4}), 0.1))
+
+        Nx.add(
+          Nx.multiply(Nx.exp(x), angles),
+          Nx.divide(Nx.exp(x), Nx.cos(Nx.multiply(Nx.iota({4}), 0.1)))
+        )
+      end
+
+      x = Nx.tensor([0.0, 1.0, 2.0, 3.0])
+      assert Enum.sort(ops(fun, [x])) == [:add, :divide, :exp, :multiply]
+      same(fun, [x])
+      # What takes more than a megabyte is not kept.
+      assert ops(fn x -> Nx.add(x, Nx.iota({1025, 256})) end, [Nx.tensor(1)]) == [:iota, :add]
+    end
+
+    test "loops, branches, closures and vectors are for the evaluator" do
+      for {fun, args} <- [
+            {fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end, [Nx.iota({3})]},
+            {fn x -> Nx.sum(Nx.vectorize(x, :rows)) end, [Nx.iota({2, 3})]},
+            {&hooked/1, [Nx.iota({2})]},
+            {&Nx.Vulkan.RoutineTest.Defns.count/1, [Nx.tensor(5)]},
+            {&Nx.Vulkan.RoutineTest.Defns.pick/1, [Nx.tensor(5)]}
+          ] do
+        assert Routine.new(trace(fun, args), @backend) == :error
+        same(fun, args)
+      end
+    end
+
+    defp hooked(x), do: Nx.add(Nx.Defn.Kernel.hook(x, :nobody, &Function.identity/1), 1)
+
+    defmodule Defns do
+      import Nx.Defn
+      defn(count(x), do: while(x, x > 0, do: x - 1))
+      defn(pick(x), do: if(x > 3, do: x, else: -x))
+    end
+
+    test "what the VM knows to have no result raises at the call, what the device finds when it is read" do
+      take =
+        Nx.Defn.compile(
+          fn x, at -> Nx.negate(Nx.take(x, Nx.as_type(at, :s64))) end,
+          [
+            Nx.template({3}, :f32),
+            Nx.template({2}, :s32)
+          ],
+          compiler: Compiler
+        )
+
+      x = Nx.tensor([1.0, 2.0, 3.0])
+      assert Nx.to_flat_list(take.(x, Nx.tensor([2, 0]))) == [-3.0, -1.0]
+      far = take.(x, Nx.tensor([2, 3]))
+      assert_raise ArgumentError, fn -> Nx.to_binary(far) end
+
+      rest =
+        Nx.Defn.compile(fn x, y -> Nx.quotient(Nx.add(x, 1), y) end, [1, 1], compiler: Compiler)
+
+      assert Nx.to_number(rest.(6, 2)) == 3
+      assert_raise ArithmeticError, fn -> rest.(6, 0) end
+    end
+
+    test "an error is that of the op" do
+      add =
+        Nx.Defn.compile(fn x, y -> Nx.exp(Nx.add(x, y)) end, [Nx.template({2}, :f32), 1],
+          compiler: Compiler
+        )
+
+      gone = Nx.tensor([1.0, 2.0])
+      Nx.backend_deallocate(gone)
+
+      assert_raise ArgumentError, ~r/expected a live tensor, got: one that was deallocated/, fn ->
+        add.(gone, 1)
+      end
+
+      assert Nx.to_flat_list(add.(Nx.tensor([0.0, 0.0]), 0)) == [1.0, 1.0]
+    end
+
+    test "what packs do not run is run by the host, and counted" do
+      shape = Tuple.duplicate(1, 17)
+      counted = fn -> Map.get(Map.new(Nx.Vulkan.NativeV.fallback_counts()), "cbrt", 0) end
+      fun = fn x -> Nx.cbrt(Nx.multiply(x, 2.0)) end
+      run = Nx.Defn.compile(fun, [Nx.template(shape, :f32)], compiler: Compiler)
+      before = counted.()
+      assert Nx.to_flat_list(run.(Nx.broadcast(4.0, shape))) == [2.0]
+      assert counted.() == before + 1
+    end
+  end
+end
