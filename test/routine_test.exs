@@ -28,6 +28,50 @@ if Code.ensure_loaded?(Nx) do
       def __to_backend__(_opts), do: {VulkanoBackend, []}
     end
 
+    defmodule Defns do
+      @moduledoc false
+      import Nx.Defn
+
+      defn(count(x), do: while(x, x > 0, do: x - 1))
+
+      defn rows(x) do
+        {_, sum, _} =
+          while {i = 0, sum = x[0] * 0, x}, i < 4 do
+            {i + 1, Nx.sin(sum) + x[i] * i, x}
+          end
+
+        sum
+      end
+
+      defn pick(n, x) do
+        twice = x * 2
+        more = n + 1
+
+        {a, b} =
+          cond do
+            more > 4 -> {twice + n, Nx.exp(x)}
+            n * more > 0 -> {Nx.exp(x) * twice, if(n > 1, do: x, else: -twice)}
+            true -> {x, twice}
+          end
+
+        a + b + Nx.exp(x)
+      end
+
+      defn nested(n) do
+        {_, total} =
+          while {n, total = 1.0}, n > 0 do
+            {_, _, total} =
+              while {k = n, n, total}, k > 0 do
+                {k - 1, n, if(k > 1, do: total * 1.5, else: total + n)}
+              end
+
+            {n - 1, total}
+          end
+
+        total
+      end
+    end
+
     defp routine(fun, args) do
       {:ok, routine} = Routine.new(trace(fun, args), @backend)
       routine
@@ -143,13 +187,31 @@ if Code.ensure_loaded?(Nx) do
       assert ops(fn x -> Nx.add(x, Nx.iota({1025, 256})) end, [Nx.tensor(1)]) == [:iota, :add]
     end
 
-    test "loops, branches, closures and vectors are for the evaluator" do
+    test "loops and branches, inside of each other, with what is computed outside" do
+      for {fun, args} <- [
+            {&Defns.count/1, [Nx.tensor(5)]},
+            {&Defns.rows/1, [Nx.iota({4, 3}, type: :f32)]},
+            {&Defns.pick/2, [Nx.tensor(5), Nx.tensor([1.0, 2.0])]},
+            {&Defns.pick/2, [Nx.tensor(2), Nx.tensor([1.0, 2.0])]},
+            {&Defns.pick/2, [Nx.tensor(-2), Nx.tensor([1.0, 2.0])]},
+            {&Defns.nested/1, [Nx.tensor(3)]},
+            {fn key -> Nx.Random.normal(key, shape: {2, 5}) end, [Nx.Random.key(7)]}
+          ] do
+        assert {:ok, _} = Routine.new(trace(fun, args), @backend)
+        same(fun, args)
+      end
+    end
+
+    test "what a loop counts with stays known" do
+      run = Nx.Defn.compile(&Defns.count/1, [1], compiler: Compiler)
+      assert Nx.Vulkan.NativeV.constant_of(run.(3).data.ref) != nil
+    end
+
+    test "closures, hooks and vectors are for the evaluator" do
       for {fun, args} <- [
             {fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end, [Nx.iota({3})]},
             {fn x -> Nx.sum(Nx.vectorize(x, :rows)) end, [Nx.iota({2, 3})]},
-            {&hooked/1, [Nx.iota({2})]},
-            {&Nx.Vulkan.RoutineTest.Defns.count/1, [Nx.tensor(5)]},
-            {&Nx.Vulkan.RoutineTest.Defns.pick/1, [Nx.tensor(5)]}
+            {&hooked/1, [Nx.iota({2})]}
           ] do
         assert Routine.new(trace(fun, args), @backend) == :error
         same(fun, args)
@@ -157,12 +219,6 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp hooked(x), do: Nx.add(Nx.Defn.Kernel.hook(x, :nobody, &Function.identity/1), 1)
-
-    defmodule Defns do
-      import Nx.Defn
-      defn(count(x), do: while(x, x > 0, do: x - 1))
-      defn(pick(x), do: if(x > 3, do: x, else: -x))
-    end
 
     test "what the VM knows to have no result raises at the call, what the device finds when it is read" do
       take =

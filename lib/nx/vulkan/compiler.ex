@@ -12,7 +12,7 @@ if Code.ensure_loaded?(Nx) do
 
     `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, ops that no argument changes and
     whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
-    loops, branches, hooks or closures runs as the evaluator runs it.
+    hooks or closures runs as the evaluator runs it.
 
     ## Options
 

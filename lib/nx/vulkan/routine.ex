@@ -17,30 +17,35 @@ if Code.ensure_loaded?(Nx) do
     @blocks [Nx.Block.Take, Nx.Block.TakeAlongAxis]
 
     @doc """
-    The routine of what a trace gave; `:error` where only an evaluator runs that.
+    The routine of what a trace gave; `:error` where only an evaluator runs that. With `loop: true` integers that are counted
+    with are computed by calls of their own, so that the VM knows them wherever it knows what they begin with.
     """
-    def new(expr, backend) do
-      with {:ok, steps, results} <- Steps.new(expr, backend) do
-        groups = steps.steps |> Enum.chunk_by(&(&1.native == nil)) |> Enum.flat_map(&group/1)
+    def new(expr, backend, opts \\ []) do
+      with {:ok, steps, results} <- Steps.new(expr, backend), do: {:ok, of(steps, results, opts)}
+    end
 
-        {parts, _} =
-          groups
-          |> Enum.reverse()
-          |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
+    @doc """
+    The routine of steps, with these slots as results.
+    """
+    def of(steps, results, opts) do
+      {counting, others} = if opts[:loop], do: counting(steps), else: {[], steps.steps}
+      groups = others |> Enum.chunk_by(&(&1.native == nil)) |> Enum.flat_map(&group/1)
 
-        views =
-          for %{native: {:view, _, _}, makes: [slot]} = step <- steps.steps, do: {slot, step}
+      {parts, _} =
+        (Enum.map(counting, &[&1]) ++ groups)
+        |> Enum.reverse()
+        |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
 
-        {:ok,
-         %__MODULE__{
-           parts: Enum.reverse(parts),
-           captured: steps.captured,
-           parameters: Map.to_list(steps.parameters),
-           results: results,
-           templates: steps.templates,
-           views: Map.new(views)
-         }}
-      end
+      views = for %{native: {:view, _, _}, makes: [slot]} = step <- steps.steps, do: {slot, step}
+
+      %__MODULE__{
+        parts: Enum.reverse(parts),
+        captured: steps.captured,
+        parameters: Map.to_list(steps.parameters),
+        results: results,
+        templates: steps.templates,
+        views: Map.new(views)
+      }
     end
 
     @doc """
@@ -51,12 +56,47 @@ if Code.ensure_loaded?(Nx) do
       params = List.to_tuple(params)
       given = for {slot, at} <- routine.parameters, do: {slot, parameter(elem(params, at).())}
 
-      if Enum.all?(given, &match?({_, %T{data: %VulkanoBackend{}}}, &1)) do
-        values = Enum.reduce(routine.parts, Map.new(given), &run_part(&1, &2, routine))
-        {:ok, Enum.map(routine.results, &fetch(&1, values, routine))}
-      else
-        :error
+      if Enum.all?(given, &match?({_, %T{data: %VulkanoBackend{}}}, &1)),
+        do: {:ok, evaluate(routine, Map.new(given))},
+        else: :error
+    end
+
+    @doc """
+    Runs `body` on what it gave last, first on `tensors`, as long as `condition` holds for it.
+    """
+    def loop(condition, body, tensors) do
+      if holds?(condition, tensors),
+        do: loop(condition, body, apply_to(body, tensors)),
+        else: tensors
+    end
+
+    @doc """
+    Runs the routine behind the first condition that holds, or else `last`.
+    """
+    def choose(clauses, last, tensors) do
+      case Enum.find(clauses, fn {condition, _} -> holds?(condition, tensors) end) do
+        {_, body} -> apply_to(body, tensors)
+        nil -> apply_to(last, tensors)
       end
+    end
+
+    defp holds?(condition, tensors) do
+      [holds] = apply_to(condition, tensors)
+      Nx.to_number(holds) != 0
+    end
+
+    defp apply_to(routine, tensors) do
+      tensors = List.to_tuple(tensors)
+
+      evaluate(
+        routine,
+        Map.new(routine.parameters, fn {slot, at} -> {slot, elem(tensors, at)} end)
+      )
+    end
+
+    defp evaluate(routine, given) do
+      values = Enum.reduce(routine.parts, given, &run_part(&1, &2, routine))
+      Enum.map(routine.results, &fetch(&1, values, routine))
     end
 
     defp parameter(%T{data: %Nx.Defn.Expr{}} = tensor) do
@@ -74,6 +114,28 @@ if Code.ensure_loaded?(Nx) do
     end
 
     ## Parts
+
+    # Integers that only depend on arguments that are integers, not tensors of many.
+    defp counting(%{
+           templates: templates,
+           parameters: parameters,
+           captured: captured,
+           steps: steps
+         }) do
+      counts? = &match?(%T{shape: {}, type: {kind, _}} when kind in [:s, :u], templates[&1])
+      known = Enum.filter(Map.keys(parameters) ++ Map.keys(captured), counts?)
+
+      {steps, _} =
+        Enum.map_reduce(steps, MapSet.new(known), fn step, known ->
+          if step.native != nil and Enum.all?(step.makes, counts?) and
+               Enum.all?(step.reads, &(&1 in known)),
+             do: {{step, true}, Enum.into(step.makes, known)},
+             else: {{step, false}, known}
+        end)
+
+      {counting, others} = Enum.split_with(steps, &elem(&1, 1))
+      {Enum.map(counting, &elem(&1, 0)), Enum.map(others, &elem(&1, 0))}
+    end
 
     defp group([%{native: nil} | _] = steps), do: Enum.map(steps, &[&1])
     defp group(steps), do: [steps]

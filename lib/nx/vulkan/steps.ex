@@ -7,11 +7,12 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, NativeV, Ops, VulkanoBackend}
+    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Routine, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
       :backend,
+      :outer,
       steps: [],
       captured: %{},
       parameters: %{},
@@ -31,20 +32,29 @@ if Code.ensure_loaded?(Nx) do
 
     @doc """
     The steps of what a trace gave, and the slots of its results in the order in which Nx walks through it. `:error` where
-    there is something that is no call of the backend on tensors alone: loops, branches, hooks, closures.
+    there is something that is no call of the backend on tensors alone, nor a loop or a branch: hooks, closures.
     """
     def new(expr, backend) do
-      {slots, steps} =
-        Enum.map_reduce(Composite.flatten_list([expr]), %__MODULE__{backend: backend}, &slot/2)
-
-      {:ok, %{steps | steps: Enum.reverse(steps.steps)}, slots}
+      {slots, steps} = trace(expr, %__MODULE__{backend: backend})
+      {:ok, steps, slots}
     catch
       :unsupported -> :error
+    end
+
+    defp trace(expr, steps) do
+      {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+      {slots, %{steps | steps: Enum.reverse(steps.steps)}}
     end
 
     @doc """
     Calls the backend for a step; `fetch` gives the tensor in a slot. The results are in the order of the step's slots.
     """
+    def call(%{op: :while, condition: condition, body: body, reads: reads}, fetch),
+      do: Routine.loop(condition, body, Enum.map(reads, fetch))
+
+    def call(%{op: :cond, clauses: clauses, last: last, reads: reads}, fetch),
+      do: Routine.choose(clauses, last, Enum.map(reads, fetch))
+
     def call(%{op: :block, struct: struct, out: out, args: args, fun: fun}, fetch),
       do: Composite.flatten_list([VulkanoBackend.block(struct, out, fill(args, fetch), fun)])
 
@@ -66,19 +76,51 @@ if Code.ensure_loaded?(Nx) do
     defp slot(%T{data: %Expr{op: :metadata, args: [%T{} = t, _]}}, steps), do: slot(t, steps)
 
     defp slot(%T{data: %Expr{id: id, op: op, args: args}} = t, steps) do
-      case steps.ids do
-        %{^id => slot} when is_integer(slot) ->
+      case seen(id, steps) do
+        {slot, steps} when is_integer(slot) ->
           {slot, steps}
 
-        %{} ->
+        nil ->
           {slot, steps} = lower(op, args, t, steps)
           {slot, put_in(steps.ids[id], slot)}
       end
     end
 
-    defp lower(:parameter, [at], t, steps) do
+    # Where a value is that was met before. A branch reads what is computed outside of it through a slot of its own.
+    defp seen(id, %{ids: ids} = steps) when is_map_key(ids, id), do: {ids[id], steps}
+    defp seen(_id, %{outer: nil}), do: nil
+
+    defp seen(id, steps) do
+      with {slot, outer} <- seen(id, steps.outer) do
+        {own, steps} = from_outside(slot, %{steps | outer: outer})
+        {own, put_in(steps.ids[id], own)}
+      end
+    end
+
+    defp from_outside(slots, steps) when is_tuple(slots) do
+      {own, steps} = Enum.map_reduce(Tuple.to_list(slots), steps, &from_outside/2)
+      {List.to_tuple(own), steps}
+    end
+
+    defp from_outside(slot, %{outer: outer} = steps) do
+      case outer.captured do
+        %{^slot => tensor} ->
+          capture(tensor, steps)
+
+        %{} ->
+          {own, steps} = new_slot(outer.templates[slot], steps)
+          {own, put_in(steps.parameters[own], slot)}
+      end
+    end
+
+    defp lower(:parameter, [at], t, %{outer: nil} = steps) do
       {slot, steps} = new_slot(t, steps)
       {slot, put_in(steps.parameters[slot], at)}
+    end
+
+    defp lower(:parameter, _, t, steps) do
+      {slot, outer} = slot(t, steps.outer)
+      from_outside(slot, %{steps | outer: outer})
     end
 
     defp lower(:constant, [number], t, %{backend: {module, opts}} = steps),
@@ -92,17 +134,29 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp lower(:elem, [%T{data: %Expr{op: :block, id: id} = block}, at], _, steps) do
-      steps = if is_map_key(steps.ids, id), do: steps, else: several(block, steps)
-      {elem(steps.ids[id], at), steps}
+    defp lower(:elem, [%T{data: %Expr{op: op, id: id} = tuple}, at], _, steps)
+         when op in [:block, :while, :cond] do
+      {slots, steps} =
+        with nil <- seen(id, steps) do
+          {slots, steps} = several(op, tuple.args, steps)
+          slots = List.to_tuple(slots)
+          {slots, put_in(steps.ids[id], slots)}
+        end
+
+      {elem(slots, at), steps}
     end
 
     defp lower(:elem, [%T{data: %Expr{op: :metadata, args: [tuple, _]}}, at], _, steps)
          when is_tuple(tuple),
          do: slot(elem(tuple, at), steps)
 
-    defp lower(:block, [struct, args, default, fun], t, steps) when not is_tuple(default) do
+    defp lower(:block, [struct, args, %T{}, fun], t, steps) do
       {[slot], steps} = block(struct, args, Nx.to_template(t), fun, steps)
+      {slot, steps}
+    end
+
+    defp lower(op, args, _, steps) when op in [:while, :cond] do
+      {[slot], steps} = several(op, args, steps)
       {slot, steps}
     end
 
@@ -155,12 +209,54 @@ if Code.ensure_loaded?(Nx) do
 
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
 
-    defp several(%Expr{id: id, args: [struct, args, out, fun]}, steps) when is_tuple(out) do
-      {slots, steps} = block(struct, args, out, fun, steps)
-      put_in(steps.ids[id], List.to_tuple(slots))
+    defp several(:block, [struct, args, out, fun], steps) when is_tuple(out),
+      do: block(struct, args, out, fun, steps)
+
+    defp several(:while, [initial, _, condition, body], %{backend: backend} = steps) do
+      {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
+      outs = Composite.flatten_list([body])
+
+      with {:ok, condition} <- Routine.new(condition, backend, loop: true),
+           {:ok, body} <- Routine.new(body, backend, loop: true) do
+        step = %{op: :while, condition: condition, body: body, reads: reads, native: nil}
+        push(step, outs, steps)
+      else
+        :error -> throw(:unsupported)
+      end
     end
 
-    defp several(_expr, _steps), do: throw(:unsupported)
+    defp several(:cond, [clauses, last], steps) do
+      {clauses, steps} =
+        Enum.map_reduce(clauses, steps, fn {condition, body}, steps ->
+          {condition, steps} = branch(condition, steps)
+          {body, steps} = branch(body, steps)
+          {{condition, body}, steps}
+        end)
+
+      outs = Composite.flatten_list([last])
+      {last, steps} = branch(last, steps)
+      inner = [last | Enum.flat_map(clauses, &Tuple.to_list/1)]
+      reads = for({branch, _} <- inner, slot <- Map.values(branch.parameters), do: slot)
+      reads = Enum.uniq(reads)
+      routine = &branch_routine(&1, Enum.with_index(reads))
+      clauses = for {condition, body} <- clauses, do: {routine.(condition), routine.(body)}
+      step = %{op: :cond, clauses: clauses, last: routine.(last), reads: reads, native: nil}
+      push(step, outs, steps)
+    end
+
+    defp several(_, _, _), do: throw(:unsupported)
+
+    defp branch(expr, %{backend: backend} = steps) do
+      {slots, branch} = trace(expr, %__MODULE__{backend: backend, outer: steps})
+      {{%{branch | outer: nil}, slots}, branch.outer}
+    end
+
+    # What a branch reads from outside becomes its arguments.
+    defp branch_routine({branch, slots}, reads) do
+      reads = Map.new(reads)
+      parameters = Map.new(branch.parameters, fn {own, slot} -> {own, reads[slot]} end)
+      Routine.of(%{branch | parameters: parameters}, slots, [])
+    end
 
     # Whether a block is a request depends on the packs that are there now; what they no longer run, its call still does.
     defp block(struct, args, out, fun, steps) do
