@@ -76,10 +76,19 @@ pub(crate) struct Faults(Option<Arc<[Arc<Word>]>>);
 impl Faults {
     /// Those of a result of operands with `inputs`, whose own op sets `own`.
     pub(crate) fn of<'a>(
-        inputs: impl Iterator<Item = &'a Faults>,
+        inputs: impl Iterator<Item = &'a Faults> + Clone,
         own: Option<&'a Arc<Word>>,
         completed: u64,
     ) -> Faults {
+        if own.is_none()
+            && let Some(all) = Faults::covering(inputs.clone())
+            && all
+                .words()
+                .first()
+                .is_some_and(|first| !first.is_settled(completed))
+        {
+            return all.clone();
+        }
         let mut words: Vec<Arc<Word>> = Vec::new();
         for word in inputs.flat_map(Faults::words).chain(own) {
             let is_over = word.is_settled(completed) && !word.is_set();
@@ -88,6 +97,31 @@ impl Faults {
             }
         }
         Faults((!words.is_empty()).then(|| words.into()))
+    }
+
+    /// Those of `inputs` that begin with the words of all others. What is computed of one tensor in many ways has its words,
+    /// and most results need no list of their own.
+    fn covering<'a>(inputs: impl Iterator<Item = &'a Faults>) -> Option<&'a Faults> {
+        let mut longest: Option<&Faults> = None;
+        for input in inputs.filter(|input| !input.is_empty()) {
+            longest = match longest {
+                None => Some(input),
+                Some(most) if input.words().len() > most.words().len() => {
+                    most.begins(input).then_some(input)
+                }
+                Some(most) => input.begins(most).then_some(most),
+            };
+            longest?;
+        }
+        longest
+    }
+
+    /// Whether `longer` begins with the same words.
+    fn begins(&self, longer: &Faults) -> bool {
+        let (these, those) = (self.words(), longer.words());
+        let same = |(a, b): (&Arc<Word>, &Arc<Word>)| Arc::ptr_eq(a, b);
+        these.as_ptr() == those.as_ptr()
+            || these.len() <= those.len() && these.iter().zip(those).all(same)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
