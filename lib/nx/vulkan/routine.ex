@@ -37,10 +37,12 @@ if Code.ensure_loaded?(Nx) do
         |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
 
       views = for %{native: {:view, _, _}, makes: [slot]} = step <- steps.steps, do: {slot, step}
+      # What only led to what is kept goes.
+      read = Enum.concat([results | Enum.map(steps.steps, & &1.reads)])
 
       %__MODULE__{
         parts: Enum.reverse(parts),
-        captured: steps.captured,
+        captured: Map.take(steps.captured, read),
         parameters: Map.to_list(steps.parameters),
         results: results,
         templates: steps.templates,

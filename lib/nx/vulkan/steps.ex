@@ -19,11 +19,13 @@ if Code.ensure_loaded?(Nx) do
       ids: %{},
       known: %{},
       templates: %{},
+      kept: 0,
       next: 0
     ]
 
-    # Bytes of a tensor that is kept from when a function was compiled.
+    # Bytes of a tensor that is kept from when a function was compiled, and of all of them.
     @most_kept 1_048_576
+    @all_kept 64 * @most_kept
 
     # As many tensors as one request joins.
     @joined 64
@@ -343,8 +345,11 @@ if Code.ensure_loaded?(Nx) do
         %{} ->
           {slots, steps} =
             case kept(step, outs, steps) do
-              nil -> push(step, outs, steps)
-              tensors -> Enum.map_reduce(tensors, steps, &capture/2)
+              nil ->
+                push(step, outs, steps)
+
+              tensors ->
+                Enum.map_reduce(tensors, %{steps | kept: steps.kept + bytes(outs)}, &capture/2)
             end
 
           {slots, put_in(steps.known[key], slots)}
@@ -352,15 +357,18 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # What a step makes of nothing but what is known now, where that is small. What raises does so when it is called.
-    defp kept(step, outs, %{captured: captured}) do
-      bytes = outs |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+    defp kept(step, outs, %{captured: captured} = steps) do
+      bytes = bytes(outs)
+      is_small = bytes <= @most_kept and steps.kept + bytes <= @all_kept
       is_known = Enum.all?(step.reads, &is_map_key(captured, &1))
 
-      if is_known and bytes <= @most_kept and (step.native != nil or step.reads == []),
+      if is_small and is_known and (step.native != nil or step.reads == []),
         do: call(step, &Map.fetch!(captured, &1))
     rescue
       _ -> nil
     end
+
+    defp bytes(outs), do: outs |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
 
     defp push(step, outs, steps) do
       {slots, steps} = Enum.map_reduce(outs, steps, &new_slot/2)
