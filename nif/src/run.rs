@@ -6,7 +6,7 @@ use crate::{
     reply::{self, Failure},
     resource::ResourceArc,
     tensor::{Element, TensorRef},
-    terms::{AttrsTerm, List, SpecTerm},
+    terms::{AttrsTerm, SpecsTerm},
 };
 use nx_vulkan_host::{Attr, Error, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor};
 use rustler::{Decoder, Encoder, Env, ListIterator, NifResult, Term, schedule::SchedulerFlags};
@@ -78,17 +78,17 @@ fn run<'a>(
     env: Env<'a>,
     op: &str,
     operands: Operands,
-    outs: List<SpecTerm>,
+    outs: SpecsTerm,
     attrs: AttrsTerm,
 ) -> Term<'a> {
-    let outs: Vec<Spec> = outs.0.into_iter().map(|out| out.0).collect();
-    if let Some(made) = folded(&operands, op, &outs, &attrs.0) {
+    let outs = &outs.0[..];
+    if let Some(made) = folded(&operands, op, outs, &attrs.0) {
         return match made {
             Ok(made) => (atoms::ok(), vec![made]).encode(env),
             Err(error) => reply::encode_error(env, &error.into()),
         };
     }
-    let program = Program::of_one(op, operands.tensors.len(), outs, attrs.0);
+    let program = Program::of_one(op, operands.tensors.len(), outs, &attrs.0);
     start(env, &operands, program)
 }
 
@@ -179,9 +179,9 @@ fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {
 
 fn answer<'a>(env: Env<'a>, runtime: &Arc<Runtime>, ran: RanProgram) -> Term<'a> {
     let results = ran.results.into_iter();
-    let refs: Vec<_> = results
-        .map(|tensor| TensorRef::new(runtime, tensor))
-        .collect();
+    let refs = results.map(|tensor| TensorRef::new(runtime, tensor));
+    let refs: SmallVec<[ResourceArc<TensorRef>; 1]> = refs.collect();
+    let refs = refs.as_slice().encode(env);
     if ran.fallbacks.is_empty() {
         (atoms::ok(), refs).encode(env)
     } else {

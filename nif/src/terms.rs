@@ -3,8 +3,10 @@
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Attr, AttrValue, Spec};
 use rustler::{
-    Atom, Binary, Decoder, Encoder, Env, Error, NifResult, Term, sys::enif_get_tuple, types::tuple,
+    Atom, Binary, Decoder, Encoder, Env, Error, ListIterator, NifResult, Term, sys::enif_get_tuple,
+    types::tuple,
 };
+use smallvec::SmallVec;
 use std::{ffi::c_int, ptr::null, sync::LazyLock};
 
 mod atoms {
@@ -89,6 +91,20 @@ impl<'a> Decoder<'a> for SpecTerm {
         let [dtype, shape] = elements(term)?;
         let (TypeTerm(dtype), ShapeTerm(shape)) = (dtype.decode()?, shape.decode()?);
         Ok(SpecTerm((dtype, shape)))
+    }
+}
+
+/// A list of types and shapes; that of one result needs no memory of its own.
+#[derive(Debug)]
+pub(crate) struct SpecsTerm(pub(crate) SmallVec<[Spec; 1]>);
+
+impl<'a> Decoder<'a> for SpecsTerm {
+    fn decode(term: Term<'a>) -> NifResult<SpecsTerm> {
+        // The iterator panics where a list is improper.
+        term.list_length()?;
+        let specs = term.decode::<ListIterator>()?;
+        let specs = specs.map(|spec| spec.decode().map(|SpecTerm(spec)| spec));
+        Ok(SpecsTerm(specs.collect::<NifResult<_>>()?))
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a pool has: its slabs, the ranges of them that are free, and the blocks that were freed.
 
 use super::slab::RawSlab;
+use rustc_hash::FxHashMap;
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
@@ -29,7 +30,7 @@ pub struct Stats {
 pub(super) struct State {
     pub(super) slabs: Vec<Option<Slab>>,
     /// Blocks that were freed, by their rounded size: `(slab, offset, last use)`.
-    pub(super) bins: HashMap<u64, VecDeque<Free>>,
+    pub(super) bins: FxHashMap<u64, VecDeque<Free>>,
     pub(super) binned: u64,
     pub(super) stats: Stats,
 }
