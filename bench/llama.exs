@@ -1,0 +1,82 @@
+# One forward pass of a Llama of 1.2 G parameters through Bumblebee, whose weights are made on the spot.
+# Usage, with Bumblebee and nx_vulkan on the code path: elixir -pa … bench/llama.exs [tokens]
+# Times are medians of 40 runs, warm: until the call returned, and until the device was done.
+
+defmodule Bench.Llama do
+  @moduledoc false
+
+  alias Nx.Vulkan.{Device, NativeV, VulkanoBackend}
+
+  @runs 40
+  @dimensions [
+    architecture: :for_causal_language_modeling,
+    vocab_size: 128_256,
+    hidden_size: 2048,
+    num_blocks: 16,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    intermediate_size: 8192,
+    max_positions: 2048,
+    layer_norm_epsilon: 1.0e-5
+  ]
+
+  def run(tokens) do
+    {:ok, _} = Application.ensure_all_started(:nx_vulkan)
+    Nx.default_backend(VulkanoBackend)
+    device = Device.fetch!(Device.default())
+    info = Nx.Vulkan.device_info()
+    IO.puts("#{info.name}, #{info.driver}, OTP #{System.otp_release()}, #{Date.utc_today()}\n")
+    spec = Bumblebee.configure(Bumblebee.Text.Llama, @dimensions)
+
+    for type <- [:f32, :bf16] do
+      model = Bumblebee.build_model(spec, type: type)
+      {_init, predict} = Axon.build(model, mode: :inference)
+      inputs = inputs(tokens)
+      params = model |> Axon.trace_init(inputs) |> Nx.Defn.Composite.traverse(&weights/1)
+
+      for compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler] do
+        compiled = Nx.Defn.compile(predict, [params, inputs], compiler: compiler)
+        for _ <- 1..2, do: {compiled.(params, inputs), NativeV.sync_device(device)}
+
+        {returned, done} =
+          Enum.unzip(for _ <- 1..@runs, do: time(compiled, params, inputs, device))
+
+        IO.puts(
+          "#{type}, #{tokens} tokens, #{inspect(compiler)}: #{median(returned)} and #{median(done)} ms"
+        )
+      end
+    end
+  end
+
+  defp inputs(tokens) do
+    %{
+      "input_ids" => Nx.remainder(Nx.iota({1, tokens}, axis: 1, type: :s64), 100),
+      "attention_mask" => Nx.broadcast(Nx.tensor(1, type: :s64), {1, tokens})
+    }
+  end
+
+  defp weights(template) do
+    size = Nx.size(template)
+    waves = Nx.iota({size}, type: :f32) |> Nx.multiply(0.7) |> Nx.sin() |> Nx.multiply(0.05)
+    waves = if tuple_size(template.shape) == 1, do: Nx.add(waves, 1.0), else: waves
+    waves |> Nx.as_type(template.type) |> Nx.reshape(template.shape)
+  end
+
+  defp time(compiled, params, inputs, device) do
+    :erlang.garbage_collect()
+    start = System.monotonic_time(:microsecond)
+    result = compiled.(params, inputs)
+    returned = System.monotonic_time(:microsecond)
+    NativeV.sync_device(device)
+    done = System.monotonic_time(:microsecond)
+    _ = result
+    {returned - start, done - start}
+  end
+
+  defp median(times), do: Float.round(Enum.at(Enum.sort(times), div(@runs, 2)) / 1000, 2)
+end
+
+case System.argv() do
+  [] -> Bench.Llama.run(1)
+  [tokens] -> Bench.Llama.run(String.to_integer(tokens))
+end
