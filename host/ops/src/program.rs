@@ -283,6 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn views_need_values_as_requests_do() {
+        let steps = [
+            request("exp", &[0], 1).into(),
+            Step::View(1, View::Reshape(vec![2, 1])),
+            Step::View(2, View::Transpose(vec![1, 0])),
+            request("negate", &[2], 1).into(),
+        ];
+        let program = Program::new(1, steps, [4]).unwrap().into_owned();
+        assert_eq!(done(&program), [vec![], vec![0], vec![2], vec![1]]);
+        assert!(program.only().is_none());
+        let late = [Step::View(3, View::Reverse(vec![0]))];
+        assert_eq!(
+            Program::new(1, late, []).unwrap_err().to_string(),
+            "request 1 of 1 (reverse) names value 3, and there is only value 0 before it"
+        );
+    }
+
+    #[test]
     fn what_nobody_uses_is_done_with_at_once() {
         let program = Program::new(1, [request("pair", &[0, 0], 2)], [1]).unwrap();
         assert_eq!(done(&program), [vec![1]]);

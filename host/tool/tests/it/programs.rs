@@ -5,7 +5,8 @@ use crate::{
     folder::Folder,
 };
 use nx_vulkan_host::{
-    DType, Program, Request, Result, Runtime, Tensor, Value, device, runtime::RanProgram,
+    DType, Kind, Program, Request, Result, Runtime, Step, Tensor, Value, View, device,
+    runtime::RanProgram,
 };
 use std::sync::Arc;
 
@@ -153,6 +154,33 @@ fn a_program_takes_as_many_inputs_as_it_says() {
     assert_eq!(run(std::slice::from_ref(&input)), expected(1));
     assert_eq!(run(&vec![input.clone(); 3]), expected(3));
     assert_eq!(run(&[input.clone(), input]), Ok(()));
+}
+
+#[test]
+fn views_of_values_cost_no_request() {
+    let device = Device::open();
+    let input = [upload(&device.runtime, &[2, 2], &[1.0, 2.0, 3.0, 4.0])];
+    let program = |shape: &[u64]| {
+        let steps = [
+            Step::View(0, View::Transpose(vec![1, 0])),
+            Step::View(1, View::Reshape(shape.to_vec())),
+            request("twice", &[2], 4).into(),
+        ];
+        Program::new(1, steps, [1, 3]).unwrap()
+    };
+    let run = |shape| {
+        device
+            .runtime
+            .run_program(&program(shape), &input.each_ref())
+    };
+    let ran = run(&[4]).unwrap();
+    assert_eq!(served(&ran), ["view", "view", "twice/twice"]);
+    assert_eq!(ran.results[0].strides(), [1, 2]);
+    // No layout of the same memory has that shape.
+    assert_eq!(device.floats(&ran.results[1]), [2.0, 6.0, 4.0, 8.0]);
+    let error = run(&[3]).unwrap_err();
+    assert_eq!(error.kind(), Kind::BadInput);
+    assert!(error.to_string().contains("request 2 of 3"), "{error}");
 }
 
 #[test]
