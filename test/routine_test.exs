@@ -207,18 +207,33 @@ if Code.ensure_loaded?(Nx) do
       assert Nx.Vulkan.NativeV.constant_of(run.(3).data.ref) != nil
     end
 
-    test "closures, hooks and vectors are for the evaluator" do
+    test "hooks run, in their order, and only where somebody listens" do
+      test = self()
+      say = fn name -> &send(test, {name, Nx.to_flat_list(&1.twice)}) end
+
+      fun = fn x ->
+        y = Nx.Defn.Kernel.hook(%{twice: Nx.multiply(x, 2), x: x}, :first).twice
+        z = Nx.Defn.Kernel.hook(Nx.add(y, 1), :nobody)
+        Nx.Defn.Kernel.hook(%{twice: Nx.negate(z)}, :second, say.(:given)).twice
+      end
+
+      x = Nx.tensor([1, 2])
+      hooks = %{first: say.(:first)}
+      run = Nx.Defn.compile(fun, [x], compiler: Compiler, hooks: hooks)
+      assert {:ok, _} = Routine.new(trace(fun, [x]), @backend, hooks: hooks)
+      assert Nx.to_flat_list(run.(x)) == [-3, -5]
+      assert {:messages, [first: [2, 4], given: [-3, -5]]} = Process.info(self(), :messages)
+    end
+
+    test "closures and vectors are for the evaluator" do
       for {fun, args} <- [
             {fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end, [Nx.iota({3})]},
-            {fn x -> Nx.sum(Nx.vectorize(x, :rows)) end, [Nx.iota({2, 3})]},
-            {&hooked/1, [Nx.iota({2})]}
+            {fn x -> Nx.sum(Nx.vectorize(x, :rows)) end, [Nx.iota({2, 3})]}
           ] do
         assert Routine.new(trace(fun, args), @backend) == :error
         same(fun, args)
       end
     end
-
-    defp hooked(x), do: Nx.add(Nx.Defn.Kernel.hook(x, :nobody, &Function.identity/1), 1)
 
     test "what the VM knows to have no result raises at the call, what the device finds when it is read" do
       take =

@@ -12,7 +12,7 @@ if Code.ensure_loaded?(Nx) do
 
     `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, ops that no argument changes and
     whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
-    hooks or closures runs as the evaluator runs it.
+    closures or vectorized tensors inside runs as the evaluator runs it.
 
     ## Options
 
@@ -35,7 +35,7 @@ if Code.ensure_loaded?(Nx) do
       expr = fun.(vars)
       evaluator = fn -> evaluator(key, vars, fn _vars -> expr end, opts, backend) end
 
-      case Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend) do
+      case Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend, hooks: opts[:hooks]) do
         {:ok, routine} ->
           fn [params] = args_list ->
             case Routine.run(routine, Enum.map(params, &on_device(&1, backend))) do

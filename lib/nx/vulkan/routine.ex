@@ -6,7 +6,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{NativeV, Operand, Report, Request, Steps, VulkanoBackend}
+    alias Nx.Vulkan.{NativeV, Operand, Report, Request, Step, Steps, VulkanoBackend}
 
     @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
     defstruct @enforce_keys
@@ -21,7 +21,8 @@ if Code.ensure_loaded?(Nx) do
     with are computed by calls of their own, so that the VM knows them wherever it knows what they begin with.
     """
     def new(expr, backend, opts \\ []) do
-      with {:ok, steps, results} <- Steps.new(expr, backend), do: {:ok, of(steps, results, opts)}
+      with {:ok, steps, results} <- Steps.new(expr, backend, opts[:hooks] || %{}),
+           do: {:ok, of(steps, results, opts)}
     end
 
     @doc """
@@ -185,7 +186,7 @@ if Code.ensure_loaded?(Nx) do
     defp run_part(%{program: nil} = part, values, routine) do
       part.steps
       |> Enum.reduce(values, fn step, values ->
-        made = Steps.call(step, &fetch(&1, values, routine))
+        made = Step.call(step, &fetch(&1, values, routine))
         step.makes |> Enum.zip(made) |> Enum.into(values)
       end)
       |> Map.drop(part.drop)
@@ -219,10 +220,10 @@ if Code.ensure_loaded?(Nx) do
 
     # What the backend knows of operands that come from outside, it looks at before their program runs.
     defp check!(%{op: :block} = step, values, routine),
-      do: Operand.check_block!(step.struct, Steps.fill(step.args, &known(&1, values, routine)))
+      do: Operand.check_block!(step.struct, Step.fill(step.args, &known(&1, values, routine)))
 
     defp check!(step, values, routine),
-      do: Operand.check!(step.op, Steps.fill(step.args, &known(&1, values, routine)))
+      do: Operand.check!(step.op, Step.fill(step.args, &known(&1, values, routine)))
 
     defp known(slot, values, %{captured: captured, views: views} = routine) do
       case {values, captured, views} do
@@ -235,7 +236,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp view(step, source, slot, values, routine) do
       case known(source, values, routine) do
-        %T{data: %VulkanoBackend{}} = source -> step |> Steps.call(fn _ -> source end) |> hd()
+        %T{data: %VulkanoBackend{}} = source -> step |> Step.call(fn _ -> source end) |> hd()
         _ -> Map.fetch!(routine.templates, slot)
       end
     end

@@ -7,12 +7,13 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Routine, VulkanoBackend}
+    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Routine, Step, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
       :backend,
       :outer,
+      hooks: %{},
       steps: [],
       captured: %{},
       parameters: %{},
@@ -34,10 +35,10 @@ if Code.ensure_loaded?(Nx) do
 
     @doc """
     The steps of what a trace gave, and the slots of its results in the order in which Nx walks through it. `:error` where
-    there is something that is no call of the backend on tensors alone, nor a loop or a branch: hooks, closures.
+    there is something that is no call of the backend on tensors alone, nor a loop, a branch or a hook.
     """
-    def new(expr, backend) do
-      {slots, steps} = trace(expr, %__MODULE__{backend: backend})
+    def new(expr, backend, hooks \\ %{}) do
+      {slots, steps} = trace(expr, %__MODULE__{backend: backend, hooks: hooks})
       {:ok, steps, slots}
     catch
       :unsupported -> :error
@@ -46,32 +47,6 @@ if Code.ensure_loaded?(Nx) do
     defp trace(expr, steps) do
       {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
       {slots, %{steps | steps: Enum.reverse(steps.steps)}}
-    end
-
-    @doc """
-    Calls the backend for a step; `fetch` gives the tensor in a slot. The results are in the order of the step's slots.
-    """
-    def call(%{op: :while, condition: condition, body: body, reads: reads}, fetch),
-      do: Routine.loop(condition, body, Enum.map(reads, fetch))
-
-    def call(%{op: :cond, clauses: clauses, last: last, reads: reads}, fetch),
-      do: Routine.choose(clauses, last, Enum.map(reads, fetch))
-
-    def call(%{op: :block, struct: struct, out: out, args: args, fun: fun}, fetch),
-      do: Composite.flatten_list([VulkanoBackend.block(struct, out, fill(args, fetch), fun)])
-
-    def call(%{op: op, out: out, args: args, options: options}, fetch),
-      do: [apply(VulkanoBackend, op, [out | fill(args, fetch)] ++ options)]
-
-    @doc """
-    Arguments with tensors in the place of slots.
-    """
-    def fill(args, fetch) do
-      Enum.map(args, fn
-        {:slot, slot} -> fetch.(slot)
-        [_ | _] = list -> fill(list, fetch)
-        arg -> arg
-      end)
     end
 
     defp slot(%T{vectorized_axes: [_ | _]}, _steps), do: throw(:unsupported)
@@ -137,7 +112,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp lower(:elem, [%T{data: %Expr{op: op, id: id} = tuple}, at], _, steps)
-         when op in [:block, :while, :cond] do
+         when op in [:block, :while, :cond, :hook] do
       {slots, steps} =
         with nil <- seen(id, steps) do
           {slots, steps} = several(op, tuple.args, steps)
@@ -157,7 +132,7 @@ if Code.ensure_loaded?(Nx) do
       {slot, steps}
     end
 
-    defp lower(op, args, _, steps) when op in [:while, :cond] do
+    defp lower(op, args, _, steps) when op in [:while, :cond, :hook] do
       {[slot], steps} = several(op, args, steps)
       {slot, steps}
     end
@@ -218,8 +193,10 @@ if Code.ensure_loaded?(Nx) do
       {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
       outs = Composite.flatten_list([body])
 
-      with {:ok, condition} <- Routine.new(condition, backend, loop: true),
-           {:ok, body} <- Routine.new(body, backend, loop: true) do
+      opts = [loop: true, hooks: steps.hooks]
+
+      with {:ok, condition} <- Routine.new(condition, backend, opts),
+           {:ok, body} <- Routine.new(body, backend, opts) do
         step = %{op: :while, condition: condition, body: body, reads: reads, native: nil}
         push(step, outs, steps)
       else
@@ -246,10 +223,29 @@ if Code.ensure_loaded?(Nx) do
       push(step, outs, steps)
     end
 
+    defp several(:hook, [expr, spec, _template, _ref], steps) do
+      steps = hook(spec, expr, steps)
+      Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+    end
+
     defp several(_, _, _), do: throw(:unsupported)
 
-    defp branch(expr, %{backend: backend} = steps) do
-      {slots, branch} = trace(expr, %__MODULE__{backend: backend, outer: steps})
+    defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)
+
+    defp hook(spec, expr, %{hooks: hooks} = steps) do
+      fun =
+        case spec do
+          {:fn, fun} -> fun
+          {:named, name, fun} -> hooks[name] || fun
+        end
+
+      {reads, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+      step = %{op: :hook, fun: fun, out: expr, reads: reads, native: nil}
+      if fun, do: step |> push([], steps) |> elem(1), else: steps
+    end
+
+    defp branch(expr, %{backend: backend, hooks: hooks} = steps) do
+      {slots, branch} = trace(expr, %__MODULE__{backend: backend, hooks: hooks, outer: steps})
       {{%{branch | outer: nil}, slots}, branch.outer}
     end
 
@@ -363,7 +359,7 @@ if Code.ensure_loaded?(Nx) do
       is_known = Enum.all?(step.reads, &is_map_key(captured, &1))
 
       if is_small and is_known and (step.native != nil or step.reads == []),
-        do: call(step, &Map.fetch!(captured, &1))
+        do: Step.call(step, &Map.fetch!(captured, &1))
     rescue
       _ -> nil
     end
