@@ -127,6 +127,6 @@ fn run_compiled<'a>(
 ) -> Term<'a> {
     match try_now(env, &operands, &program.0) {
         Ok(answer) => answer,
-        Err((inputs, progress)) => go_on(env, &operands, inputs, progress, program),
+        Err(begun) => go_on(env, &operands, *begun, program),
     }
 }

@@ -120,10 +120,7 @@ fn folded(
 pub(crate) fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
     match try_now(env, operands, &program) {
         Ok(answer) => answer,
-        Err((inputs, progress)) => {
-            let program = Box::new(program.into_owned());
-            go_on(env, operands, inputs, progress, program)
-        }
+        Err(begun) => go_on(env, operands, *begun, Box::new(program.into_owned())),
     }
 }
 
@@ -135,7 +132,7 @@ pub(crate) fn try_now<'a>(
     env: Env<'a>,
     operands: &Operands,
     program: &Program<'_>,
-) -> Result<Term<'a>, Begun> {
+) -> Result<Term<'a>, Box<Begun>> {
     let runtime = &operands.runtime;
     let inputs = match operands.handles() {
         Ok(inputs) => inputs,
@@ -147,7 +144,7 @@ pub(crate) fn try_now<'a>(
     };
     match tried {
         Ok(Ok(ran)) => Ok(answer(env, runtime, ran)),
-        Ok(Err(progress)) => Err((inputs, progress)),
+        Ok(Err(progress)) => Err(Box::new((inputs, progress))),
         Err(error) => Ok(reply::encode_error(env, &error.into())),
     }
 }
@@ -156,8 +153,7 @@ pub(crate) fn try_now<'a>(
 pub(crate) fn go_on<'a>(
     env: Env<'a>,
     operands: &Operands,
-    inputs: SmallVec<[Arc<Tensor>; INLINE]>,
-    progress: Progress,
+    (inputs, progress): Begun,
     program: impl AsRef<Program<'static>> + Send + 'static,
 ) -> Term<'a> {
     let runtime = operands.runtime.clone();
