@@ -45,6 +45,21 @@ fn indexing() -> Vec<Workload> {
 }
 
 fn joins() -> Vec<Workload> {
+    // Updates go to places of their own most of the time, or many of them to few.
+    let adds = |name: &str, places: u64| {
+        let count = 1 << 20;
+        moves(
+            name,
+            "indexed_add",
+            vec![
+                (F32, vec![places]),
+                (DType::S32, vec![count, 1]),
+                (F32, vec![count]),
+            ],
+            8 * count + 8 * places,
+        )
+        .attrs(vec![Attr::ints("axes", [0])])
+    };
     let half = || (F32, vec![8192, 4096]);
     let n = 8192 * 4096;
     let ones = |name: &str| Attr::ints(name, [1, 1]);
@@ -67,17 +82,9 @@ fn joins() -> Vec<Workload> {
             Attr::ints("interior", [0, 0]),
             ones("low"),
         ]),
-        moves(
-            "indexed_add 2^20",
-            "indexed_add",
-            vec![
-                (F32, vec![1 << 22]),
-                (DType::S32, vec![1 << 20, 1]),
-                (F32, vec![1 << 20]),
-            ],
-            8 << 22,
-        )
-        .attrs(vec![Attr::ints("axes", [0])]),
+        adds("indexed_add 2^20", 1 << 22),
+        adds("indexed_add 2^20 into 1000", 1000),
+        adds("indexed_add 2^20 into 16", 16),
     ]
 }
 
@@ -226,6 +233,9 @@ fn matrices() -> Vec<Workload> {
     for n in [64, 512] {
         all.push(of("eigh", "Nx.Block.LinAlg.Eigh", n, vec![]));
         all.push(of("svd", "Nx.Block.LinAlg.SVD", n, vec![]));
+    }
+    for n in [777, 1024, 2048] {
+        all.push(of("eigh", "Nx.Block.LinAlg.Eigh", n, vec![]));
     }
     let batch = (F32, vec![1024, 32, 32]);
     all.push(Workload::new(
