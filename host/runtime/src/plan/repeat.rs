@@ -57,14 +57,21 @@ pub(super) fn ranges(plan: &Plan) -> Result<Vec<Repeated>> {
     }
 }
 
-/// The steps as often as they run, each with a barrier where it depends on one before.
-pub(super) fn unrolled(steps: &[CheckedStep], ranges: &[Repeated]) -> Vec<CheckedStep> {
+/// The steps as often as they run, each with a barrier where it depends on one since the last barrier.
+pub(super) fn unrolled<'a>(steps: &'a [CheckedStep], ranges: &[Repeated]) -> Vec<CheckedStep> {
     let mut all = Vec::with_capacity(steps.len());
-    // What ran before, each step once: all its repetitions touch the same bytes.
-    let mut before: Vec<&CheckedStep> = Vec::new();
-    let mut run = |step: &'_ CheckedStep, before: &[&CheckedStep], turn: u32| {
-        let mut step = step.clone();
-        step.barrier = before.iter().any(|b| depends(&b.args, &step.args));
+    // What ran since then, each step once: all its repetitions touch the same bytes.
+    let mut since: Vec<&CheckedStep> = Vec::new();
+    let mut run = |own: &'a CheckedStep, turn: u32| {
+        let mut step = own.clone();
+        step.barrier = since.iter().any(|b| depends(&b.args, &step.args));
+        // Who reads its workgroup counts does so beside its arguments: what wrote them is kept in mind.
+        if step.barrier && step.counts.is_none() {
+            since.clear();
+        }
+        if !since.iter().any(|b| std::ptr::eq(*b, own)) {
+            since.push(own);
+        }
         if let Some((byte, by)) = step.counter
             && let Some(word) = step.push[byte..].first_chunk_mut()
         {
@@ -90,10 +97,7 @@ pub(super) fn unrolled(steps: &[CheckedStep], ranges: &[Repeated]) -> Vec<Checke
         let (own, others) = rest.split_at(count);
         for turn in 0..times {
             for step in own {
-                run(step, &before, turn);
-                if turn == 0 {
-                    before.push(step);
-                }
+                run(step, turn);
             }
         }
         rest = others;

@@ -1,10 +1,20 @@
 use super::{repeat::depends, *};
 use crate::queue::StepArg;
-use nx_vulkan_abi::{BufArg, Dispatch};
+use nx_vulkan_abi::{Access, BufArg, Dispatch};
 use nx_vulkan_registry::{Glsl, Origin};
 
 /// A plan of one step whose two bindings are an input and an output.
 fn checked(body: &str, declared: Features) -> std::result::Result<(), String> {
+    let args = [[BufArg::input(0), BufArg::output(0)]];
+    planned(body, declared, &args).map(drop)
+}
+
+/// A plan of steps with these bindings, and two scratch buffers.
+fn planned(
+    body: &str,
+    declared: Features,
+    steps: &[[BufArg; 2]],
+) -> std::result::Result<CheckedPlan, String> {
     let text = format!("#version 450\n{body}\n");
     let find = |_: &str| Some(Glsl::new(&text, Origin::Library));
     let module = Shaders::new(None).compile("k.comp", &[], &find);
@@ -17,13 +27,16 @@ fn checked(body: &str, declared: Features) -> std::result::Result<(), String> {
             ..ShaderVariant::default()
         }]
         .into(),
-        steps: vec![Dispatch {
-            groups: [1, 1, 1],
-            args: vec![BufArg::input(0), BufArg::output(0)].into(),
-            push: vec![0; 4].into(),
-            ..Dispatch::default()
-        }]
-        .into(),
+        steps: steps
+            .iter()
+            .map(|args| Dispatch {
+                groups: [1, 1, 1],
+                args: args.to_vec().into(),
+                push: vec![0; 4].into(),
+                ..Dispatch::default()
+            })
+            .collect(),
+        scratch: vec![64; 2].into(),
         ..Plan::default()
     };
     let limits = DeviceInfo {
@@ -45,9 +58,28 @@ fn checked(body: &str, declared: Features) -> std::result::Result<(), String> {
         source: &|_, _| Ok(source.clone()),
         counts: &|| Err(invalid("nothing reads workgroup counts".to_owned())),
     };
-    check(&plan, sizes, &limits, declared, &modules)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    check(&plan, sizes, &limits, declared, &modules).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_step_waits_for_those_since_the_last_barrier_only() {
+    let [first, second] = [0, 1].map(|index| BufArg::scratch(index, Access::WRITE));
+    let read = |arg: BufArg| BufArg {
+        access: Access::READ,
+        ..arg
+    };
+    let steps = [
+        [BufArg::input(0), first],
+        [read(first), second],
+        [read(first), BufArg::output(0)],
+        [read(second), first],
+    ];
+    let body = "layout(local_size_x = 8) in;\nlayout(set = 0, binding = 0) readonly buffer A { uint a[]; };\n\
+                layout(set = 0, binding = 1) writeonly buffer B { uint b[]; };\n\
+                void main() { b[gl_LocalInvocationIndex] = a[gl_LocalInvocationIndex]; }";
+    let plan = planned(body, Features::NONE, &steps).unwrap();
+    let barriers: Vec<bool> = plan.steps.iter().map(|step| step.barrier).collect();
+    assert_eq!(barriers, [false, true, false, true]);
 }
 
 #[test]
