@@ -46,19 +46,20 @@ fn indexing() -> Vec<Workload> {
 
 fn joins() -> Vec<Workload> {
     // Updates go to places of their own most of the time, or many of them to few.
-    let adds = |name: &str, places: u64| {
-        let count = 1 << 20;
+    let adds = |name: &str, extents: Vec<u64>| {
+        let (count, axes) = (1 << 20, extents.len() as u64);
+        let places = extents.iter().product::<u64>();
         moves(
             name,
             "indexed_add",
             vec![
-                (F32, vec![places]),
-                (DType::S32, vec![count, 1]),
+                (F32, extents),
+                (DType::S32, vec![count, axes]),
                 (F32, vec![count]),
             ],
-            8 * count + 8 * places,
+            (4 * axes + 4) * count + 8 * places,
         )
-        .attrs(vec![Attr::ints("axes", [0])])
+        .attrs(vec![Attr::ints("axes", Vec::from_iter(0..axes as i64))])
     };
     let half = || (F32, vec![8192, 4096]);
     let n = 8192 * 4096;
@@ -82,9 +83,11 @@ fn joins() -> Vec<Workload> {
             Attr::ints("interior", [0, 0]),
             ones("low"),
         ]),
-        adds("indexed_add 2^20", 1 << 22),
-        adds("indexed_add 2^20 into 1000", 1000),
-        adds("indexed_add 2^20 into 16", 16),
+        adds("indexed_add 2^20", vec![1 << 22]),
+        // Indices are below the least extent.
+        adds("indexed_add 2^20 at 256 of 2^22", vec![16, 1 << 18]),
+        adds("indexed_add 2^20 into 1000", vec![1000]),
+        adds("indexed_add 2^20 into 16", vec![16]),
     ]
 }
 
