@@ -10,7 +10,7 @@ use crate::{Error, Kind, Result};
 const FIRST_SLAB: u64 = 64 << 20;
 /// The slabs of literals, which are few and small.
 const LITERAL_SLAB: u64 = 1 << 20;
-const LARGEST_SLAB: u64 = 1 << 30;
+const LARGEST_SLAB: u64 = 512 << 20;
 
 /// Why a slab was not made.
 #[derive(Debug)]

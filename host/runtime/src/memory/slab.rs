@@ -5,6 +5,10 @@ use crate::{Result, device::Device};
 use ash::vk;
 use std::sync::Arc;
 
+/// Bytes of memory that is the buffer's alone, at most. NVIDIA's driver 580 maps it in larger pages, so that random reads of 16 MiB
+/// take half as long; in memory of a GiB they took twice as long.
+const MOST_DEDICATED: u64 = 512 << 20;
+
 /// A `VkDeviceMemory` with one `VkBuffer` over all of it.
 #[derive(Debug)]
 pub(super) struct RawSlab {
@@ -54,9 +58,13 @@ impl RawSlab {
             )?;
             let mut needs = vk::MemoryRequirements::default();
             (fns.v1_0.get_buffer_memory_requirements)(device.handle(), slab.buffer, &mut needs);
-            let allocate = vk::MemoryAllocateInfo::default()
+            let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(slab.buffer);
+            let mut allocate = vk::MemoryAllocateInfo::default()
                 .allocation_size(needs.size)
                 .memory_type_index(memory_type);
+            if size <= MOST_DEDICATED {
+                allocate = allocate.push_next(&mut dedicated);
+            }
             check(
                 "vkAllocateMemory",
                 (fns.v1_0.allocate_memory)(
