@@ -1,11 +1,19 @@
 #version 450
-// Eigenvectors of symmetric or Hermitian matrices, from those of the tridiagonal ones that reflections made of them: a workgroup takes four of
-// them through all reflections, from the last to the first. They become columns, with AS_ROWS rows, in descending order of the
-// eigenvalues' magnitude, and their first component is real and not negative.
+// Eigenvectors of symmetric or Hermitian matrices, from those of the tridiagonal ones that reflections made of them: a workgroup
+// takes four of them through all reflections, from the last to the first, WIDTH at once where that is defined. They become
+// columns, with AS_ROWS rows, in descending order of the eigenvalues' magnitude, and their first component is real and not
+// negative.
+#if defined(WIDTH) && SUBGROUP > 1
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #include "matrix.glsl"
 #include "rotation.glsl"
 #define FOUR
 #include "sums.glsl"
+#ifdef WIDTH
+#include "totals.glsl"
+#endif
 #include "lists.glsl"
 
 layout(local_size_x = TILE) in;
@@ -23,13 +31,64 @@ layout(set = 0, binding = 6, std430) readonly buffer Columns { WORK columns[]; }
 
 shared WORK turns[4];
 
+WORK4 cells[ITEMS];
+
+#ifdef WIDTH
+layout(set = 0, binding = 6, std430) readonly buffer Ts { WORK ts[]; };
+
+shared WORK products[COUNT];
+shared WORK4 shares[WIDTH];
+
+// What the reflectors of the block that begins with number `start` have in the elements `j` of an invocation.
+#define REFLECTOR(k) nxv_load(v, (matrix * n + min(start + k, n - 1)) * n + min(j, n - 1))
+
+void reflect(uint matrix, uint block, uint blocks) {
+    uint own = gl_LocalInvocationIndex, start = block * WIDTH;
+    // Of the triangle in time.
+    WORK row[WIDTH];
+    uint at = ((matrix * blocks + block) * WIDTH + min(own / 4, WIDTH - 1)) * WIDTH;
+    [[unroll]] for (uint l = 0; l < WIDTH; l++) row[l] = nxv_load(ts, at + l);
+    WORK sums[COUNT];
+    [[unroll]] for (uint i = 0; i < COUNT; i++) sums[i] = WORK(0);
+    UNROLL for (uint i = 0; i < ITEMS; i++) {
+        // A reflector has nothing up to its own number, and cells nothing beyond the last row.
+        if ((i + 1) * TILE <= start) continue;
+        uint j = own + i * TILE;
+        [[unroll]] for (uint k = 0; k < WIDTH; k++) {
+            WORK4 product = cells[i] * REFLECTOR(k);
+            [[unroll]] for (uint column = 0; column < 4; column++) sums[k * 4 + column] += product[column];
+        }
+    }
+    add_up(sums);
+    barrier(); // every subgroup's sums are there
+    for (uint place = own; place < COUNT; place += TILE) products[place] = total(place);
+    barrier(); // the products of reflectors and vectors are there
+    for (uint place = own; place < COUNT; place += TILE) {
+        if (place != own) {
+            at = ((matrix * blocks + block) * WIDTH + place / 4) * WIDTH;
+            [[unroll]] for (uint l = 0; l < WIDTH; l++) row[l] = nxv_load(ts, at + l);
+        }
+        WORK sum = WORK(0);
+        [[unroll]] for (uint l = 0; l < WIDTH; l++) sum += row[l] * products[l * 4 + place % 4];
+        shares[place / 4][place % 4] = sum;
+    }
+    barrier(); // what is taken of each reflector is known
+    UNROLL for (uint i = 0; i < ITEMS; i++) {
+        if ((i + 1) * TILE <= start) continue;
+        uint j = own + i * TILE;
+        [[unroll]] for (uint k = 0; k < WIDTH; k++) {
+            WORK x = REFLECTOR(k);
+            cells[i] -= shares[k] * (j < n ? x : WORK(0));
+        }
+    }
+}
+#endif
+
 void main() {
     uint job = nxv_workgroup();
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex, matrix = job / tiles, first = job % tiles * 4, count = n - first;
     uint list = matrix * padded;
-    WORK4 cells[ITEMS];
-    WORK reflector[ITEMS];
     UNROLL for (uint i = 0; i < ITEMS; i++) {
         uint j = own + i * TILE, at = (list + first) * padded + j, rows = j < n ? count : 0;
         REAL4 four = REAL4(
@@ -44,6 +103,11 @@ void main() {
         cells[i] = four;
 #endif
     }
+#ifdef WIDTH
+    uint blocks = (n + WIDTH - 1) / WIDTH;
+    for (uint block = blocks; block-- > 0;) reflect(matrix, block, blocks);
+#else
+    WORK reflector[ITEMS];
     // The last two steps have nothing to reflect.
     for (uint k = n - 2; k-- > 0;) {
         REAL tau = nxv_load(lists, TAUS * total_rows + list + k);
@@ -57,6 +121,7 @@ void main() {
         sums = tau * total(sums);
         UNROLL for (uint i = 0; i < ITEMS; i++) cells[i] -= TIMES(reflector[i], sums);
     }
+#endif
     if (own == 0) [[unroll]] for (uint row = 0; row < 4; row++) turns[row] = TURN_OF(cells[0][row]);
     KEY keys[4];
     [[unroll]] for (uint row = 0; row < 4; row++) {

@@ -107,6 +107,15 @@ impl<'a> Emit<'a> {
         1 << (32_768 / threads / words).clamp(4, most).ilog2()
     }
 
+    /// Invocations that exchange values without shared memory; 1 where they cannot.
+    pub(crate) fn subgroup(&self) -> u32 {
+        let device = self.device();
+        match device.features.0 & Features::SUBGROUP_SHUFFLE.0 {
+            0 => 1,
+            _ => device.subgroup_size.max(1),
+        }
+    }
+
     /// The type of sums.
     pub(crate) fn sums(&self) -> DType {
         self.sums

@@ -188,11 +188,7 @@ impl Tiling {
         let device = emit.device();
         let shuffles = device.features.0 & Features::SUBGROUP_SHUFFLE.0 != 0;
         let words = (emit.size() / 4) as u32;
-        let subgroup = if shuffles {
-            device.subgroup_size.max(1)
-        } else {
-            1
-        };
+        let subgroup = emit.subgroup();
         let most = match (device.kind, shuffles) {
             (DeviceKind::CPU, _) | (_, false) => 64,
             _ if m > 512 => 512,

@@ -209,7 +209,11 @@ fn steps_are_as_many_as_a_plan_may_have() {
     };
     for (n, merges) in [(65, 3), (500, 5), (1700, 6), (4000, 7)] {
         let plan = ask("eigh", DType::F64, &[], n, n).plan().unwrap();
-        assert_eq!(times(&plan, "tridiagonal.comp"), n as u32);
+        assert_eq!(
+            times(&plan, "tridiagonal.comp"),
+            (n as u32).saturating_sub(128)
+        );
+        assert_eq!(times(&plan, "rest.comp"), 1);
         assert_eq!(times(&plan, "roots.comp"), merges);
         assert!(plan.steps.len() <= nx_vulkan_abi::plan::MAX_STEPS);
     }

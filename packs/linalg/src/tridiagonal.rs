@@ -7,7 +7,10 @@ use crate::{
     jacobi::{self, SWEEPS},
 };
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Refusal, glsl::define};
-use nx_vulkan_pack_kit::steps::{number, read};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{number, read},
+};
 
 /// Rows of the first systems, at most: rotations of many take longer than putting few together, until that takes long too.
 const LEAF: u32 = 32;
@@ -21,6 +24,14 @@ const BLOCK: u32 = 32;
 /// Invocations that go along them, at most, and how many elements one may hold on to before it knows what to do with them.
 const REDUCES: u32 = 256;
 const RESTORES: u32 = 128;
+const RESTORES_BLOCKS: u32 = 256;
+/// Reflections of a block that real vectors go through at once.
+const WIDTH: u32 = 8;
+/// Rows and columns of real matrices that one workgroup reduces in its registers, and how many invocations go down and across;
+/// small matrices, and CPUs and devices with few invocations have their own.
+const LAST: [u32; 3] = [128, 16, 16];
+const LAST_OF_SMALL: [u32; 3] = [64, 16, 16];
+const LAST_OF_FEW: [u32; 3] = [32, 1, 8];
 const EARLY: u32 = 4;
 /// Lists in the buffer of that name, of poles, and of marks.
 const LISTS: u64 = 5;
@@ -120,8 +131,40 @@ fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Resu
     let args = vec![read(a), work, read(system.lists), system.scales, system.v];
     emit.step("scaled.comp", tile, args, &push, groups)?;
 
+    if system.columns.is_some() {
+        return step_by_step(emit, system, work, n);
+    }
+    let last @ [size, down, across] = match emit.device().kind {
+        DeviceKind::CPU => LAST_OF_FEW,
+        _ if grid::invocations(emit.device()) < LAST[1] * LAST[2] => LAST_OF_FEW,
+        _ if n <= LAST_OF_SMALL[0] => LAST_OF_SMALL,
+        _ => LAST,
+    };
+    let first = n.saturating_sub(size);
+    if first > 0 {
+        step_by_step(emit, system, work, first)?;
+    }
+    let defines = ["SIZE", "DOWN", "ACROSS"]
+        .into_iter()
+        .zip(last)
+        .map(|(name, value)| number(name, value))
+        .chain([number("TILE", down * across)]);
+    let push = [n, batch as u32, first, system.padded, total];
+    let args = [read(work), change(system.v), change(system.lists)].to_vec();
+    emit.step("rest.comp", defines.collect(), args, &push, batch)
+}
+
+/// Reflects so many rows, one in a step.
+fn step_by_step(
+    emit: &mut Emit<'_>,
+    system: &System,
+    work: BufArg,
+    steps: u32,
+) -> Result<(), Refusal> {
+    let (batch, n) = (system.shape.batch, system.shape.rows);
     let tiles = n.div_ceil(ROWS);
     let groups = batch * u64::from(tiles);
+    let total = system.rows() as u32;
     let push = [n, groups as u32, 0, tiles, system.padded, total];
     let args = [work, system.v, system.lists]
         .into_iter()
@@ -133,7 +176,7 @@ fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Resu
         defines.push(number("EARLY", 1u32));
     }
     emit.step("tridiagonal.comp", defines, args, &push, groups)?;
-    emit.repeat(place, n, 1);
+    emit.repeat(place, steps, 1);
     Ok(())
 }
 
@@ -213,8 +256,18 @@ fn restore(
         results.values,
         results.vectors,
     ];
-    args.extend(system.columns.map(read));
-    let mut defines = along(emit, n, RESTORES);
+    let mut defines = match system.columns {
+        Some(columns) => {
+            args.push(read(columns));
+            along(emit, n, RESTORES)
+        }
+        None => {
+            args.push(triangles(emit, system)?);
+            let tile = n.next_power_of_two().min(RESTORES_BLOCKS);
+            let tile = emit.threads(tile).max(emit.subgroup());
+            [block(emit, tile, ROWS), items(emit, n, tile)].concat()
+        }
+    };
     defines.push(jacobi::key(emit));
     if results.as_rows {
         defines.push(number("AS_ROWS", 1u32));
@@ -222,18 +275,46 @@ fn restore(
     emit.step("restore.comp", defines, args, &push, groups)
 }
 
+/// What makes products of the reflections of each block.
+fn triangles(emit: &mut Emit<'_>, system: &System) -> Result<BufArg, Refusal> {
+    let (batch, n) = (system.shape.batch, system.shape.rows);
+    let blocks = n.div_ceil(WIDTH);
+    let groups = batch * u64::from(blocks);
+    let ts = emit.scratch(groups * u64::from(WIDTH * WIDTH))?;
+    let total = system.rows() as u32;
+    let push = [n, groups as u32, blocks, system.padded, total];
+    let args = vec![read(system.v), read(system.lists), ts];
+    let tile = emit.threads(REDUCES).max(emit.subgroup());
+    let defines = block(emit, tile, WIDTH);
+    emit.step("triangles.comp", defines, args, &push, groups)?;
+    Ok(read(ts))
+}
+
+/// How a workgroup of `tile` invocations takes `columns` through a block of reflections.
+fn block(emit: &Emit<'_>, tile: u32, columns: u32) -> Vec<Define> {
+    vec![
+        number("TILE", tile),
+        number("WIDTH", WIDTH),
+        number("COUNT", WIDTH * columns),
+        number("SUBGROUP", emit.subgroup()),
+    ]
+}
+
 /// How a workgroup of at most `most` invocations shares rows of n elements.
 fn along(emit: &Emit<'_>, n: u32, most: u32) -> Vec<Define> {
     let tile = emit.threads(n.next_power_of_two().min(most));
+    let mut defines = items(emit, n, tile);
+    defines.push(number("TILE", tile));
+    defines
+}
+
+/// How many of n elements each of `tile` invocations has.
+fn items(emit: &Emit<'_>, n: u32, tile: u32) -> Vec<Define> {
     let unroll = match emit.device().kind {
         DeviceKind::CPU => "",
         _ => "[[unroll]]",
     };
-    vec![
-        number("TILE", tile),
-        number("ITEMS", n.div_ceil(tile)),
-        define("UNROLL", unroll),
-    ]
+    vec![number("ITEMS", n.div_ceil(tile)), define("UNROLL", unroll)]
 }
 
 /// Products of matrices, `parts` for each of a batch.

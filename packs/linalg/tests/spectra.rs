@@ -170,6 +170,7 @@ fn eigenvectors_are_orthogonal_and_give_their_matrix_back() {
         (77, DType::F64),
         (40, DType::F32),
         (133, DType::F64),
+        (200, DType::F32),
     ] {
         let all = matrices(n, n, true, dtype);
         let op = "Nx.Block.LinAlg.Eigh";
