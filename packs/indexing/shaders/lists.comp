@@ -1,6 +1,7 @@
 #version 450
-// The elements of the result, each with the sum of the updates in its place's list. A list of more than LIST updates becomes
-// a long one, whose place is left out.
+// The elements of the result, each with the sum of its updates, which are in the list of its group of places and are sorted
+// first. A workgroup has WORKGROUP groups, or so many elements where a group is one place. Groups with more than LIST updates
+// are left out and noted as crowded; CROWDED is the place of their number.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lists.glsl"
@@ -11,7 +12,7 @@ layout(set = 0, binding = 1) readonly buffer Updates { R_STORAGE updates[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { R_STORAGE result[]; };
 layout(set = 0, binding = 3) buffer Heads { uint heads[]; };
 layout(set = 0, binding = 4) readonly buffer Next { uint next[]; };
-layout(set = 0, binding = 5) buffer Longs { uint longs[]; };
+layout(set = 0, binding = 5) writeonly buffer Crowded { uint crowded[]; };
 
 PARAMS Params {
     uint count;
@@ -21,75 +22,164 @@ PARAMS Params {
     uint updates_at;
 } params;
 
-R_VALUE update(uint row, uint within) {
-    return R_LOAD(nxv_load(updates, params.updates_at + row * params.part + within));
+const uint NONE = 0xffffffffu;
+
+// An entry is the number of an update times GROUP, plus which of the places it goes to.
+R_VALUE update(uint entry, uint within) {
+    return R_LOAD(nxv_load(updates, params.updates_at + entry / GROUP * params.part + within));
 }
 
-// Makes the list of a place a long one.
-void lengthen(uint place) {
-    uint id = atomicAdd(longs[0], 1u);
-    nxv_store(longs, LONG_PLACE_AT(id), place);
-    nxv_store(longs, LONG_LENGTH_AT(id), 0u);
-    nxv_store(heads, place, LONG_PLACE | id);
+// The first entry of a list, which loses it.
+uint take(inout uint head) {
+    if (head == 0u) return NONE;
+    uint row = head - 1u;
+    uint after = nxv_load(next, row);
+    head = after / GROUP;
+    return row * GROUP + after % GROUP;
 }
 
-// The sum of a list in the order of the updates; false where it is too long.
-bool sums(uint head, uint within, out R_VALUE sum) {
-    uint rows[LIST];
-    uint count = 0;
-    sum = R_VALUE(0);
-    for (; head != 0u; head = nxv_load(next, head - 1u)) {
-        if (count == LIST) return false;
+// Sorts a list; the number of its entries, or NONE where it is too long.
+uint sort_list(uint head, out uint sorted[LIST]) {
+    uint count = 0u;
+    while (head != 0u) {
+        if (count == LIST) return NONE;
+        uint entry = take(head);
         uint at = count++;
-        for (; at > 0u && rows[at - 1u] > head - 1u; --at) rows[at] = rows[at - 1u];
-        rows[at] = head - 1u;
+        for (; at > 0u && sorted[at - 1u] > entry; --at) sorted[at] = sorted[at - 1u];
+        sorted[at] = entry;
     }
-    for (uint at = 0; at < count; ++at) sum += update(rows[at], within);
-    return true;
+    return count;
+}
+
+void note_crowd(uint group) {
+    nxv_store(crowded, atomicAdd(heads[CROWDED], 1u), group);
+    nxv_store(heads, group, CROWD);
+}
+
+#define EXCHANGE(a, b) { \
+    uint low = min(a, b); \
+    b = max(a, b); \
+    a = low; \
+}
+// Networks of Batcher's merges (1968).
+#define SORT_4(v) \
+    EXCHANGE(v.x, v.y) EXCHANGE(v.z, v.w) EXCHANGE(v.x, v.z) EXCHANGE(v.y, v.w) EXCHANGE(v.y, v.z)
+#define MERGE_8(v, w) \
+    EXCHANGE(v.x, w.x) EXCHANGE(v.y, w.y) EXCHANGE(v.z, w.z) EXCHANGE(v.w, w.w) \
+    EXCHANGE(v.z, w.x) EXCHANGE(v.w, w.y) \
+    EXCHANGE(v.y, v.z) EXCHANGE(v.w, w.x) EXCHANGE(w.y, w.z)
+
+#if GROUP > 1
+
+// Elements of a group are as many banks of shared memory apart as neighbours in the result do not share.
+const uint APART = WORKGROUP + 32u / GROUP;
+shared R_VALUE sums[GROUP * APART];
+shared uint touched[WORKGROUP];
+
+#define ADD(slot, loaded, found) \
+    if (slot != NONE) { \
+        sums[slot % GROUP * APART + gl_LocalInvocationIndex] += loaded; \
+        found |= 1u << (slot % GROUP); \
+    }
+
+// Loads come before the first sum.
+uint add_four(uvec4 of) {
+    uvec4 at = mix(of, uvec4(0), equal(of, uvec4(NONE)));
+    R_VALUE x = update(at.x, 0), y = update(at.y, 0), z = update(at.z, 0), w = update(at.w, 0);
+    uint found = 0u;
+    ADD(of.x, x, found)
+    ADD(of.y, y, found)
+    ADD(of.z, z, found)
+    ADD(of.w, w, found)
+    return found;
+}
+
+uint add_group(uint group, uint head) {
+    uint rest = head;
+    uvec4 v, w;
+    v.x = take(rest);
+    v.y = take(rest);
+    v.z = take(rest);
+    v.w = take(rest);
+    bool is_short = rest == 0u;
+    SORT_4(v)
+    if (is_short) return add_four(v);
+    w.x = take(rest);
+    w.y = take(rest);
+    w.z = take(rest);
+    w.w = take(rest);
+    if (rest == 0u) {
+        SORT_4(w)
+        MERGE_8(v, w)
+        return add_four(v) | add_four(w);
+    }
+    uint sorted[LIST];
+    uint count = sort_list(head, sorted);
+    if (count == NONE) {
+        note_crowd(group);
+        return NONE;
+    }
+    uint found = 0u;
+    for (uint i = 0u; i < count; ++i) ADD(sorted[i], update(sorted[i], 0), found)
+    return found;
 }
 
 void main() {
-    uint first = nxv_workgroup() * WORKGROUP * ELEMENTS + gl_LocalInvocationID.x;
-    uint places[ELEMENTS];
-    uint found[ELEMENTS];
-    R_STORAGE before[ELEMENTS];
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        uint i = min(first + e * WORKGROUP, params.count - 1u);
-        places[e] = nxv_divide(i, params.part, params.by_part);
-        found[e] = nxv_load(heads, places[e]);
+    uint own = gl_LocalInvocationIndex;
+    uint first = nxv_workgroup() * WORKGROUP;
+    R_STORAGE before[GROUP];
+    [[unroll]] for (uint e = 0; e < GROUP; ++e) {
+        uint i = min(first * GROUP + e * WORKGROUP + own, params.count - 1u);
         before[e] = nxv_load(tensor, params.tensor_at + i);
+        sums[e * APART + own] = R_VALUE(0);
     }
-    // What one or two updates amount to takes no order.
-    R_VALUE added[ELEMENTS];
-    uint after[ELEMENTS];
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        uint i = first + e * WORKGROUP;
-        added[e] = R_VALUE(0);
-        after[e] = 0u;
-        if (i >= params.count || (found[e] & LONG_PLACE) != 0u) continue;
-        uint row = (found[e] & ~SHARED_PLACE) - 1u;
-        if (found[e] != 0u) added[e] = update(row, i - places[e] * params.part);
-        if ((found[e] & SHARED_PLACE) != 0u) after[e] = nxv_load(next, row);
-    }
-    uint third[ELEMENTS];
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        third[e] = 0u;
-        if (after[e] == 0u) continue;
-        added[e] += update(after[e] - 1u, first + e * WORKGROUP - places[e] * params.part);
-        third[e] = nxv_load(next, after[e] - 1u);
-    }
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-        uint i = first + e * WORKGROUP;
-        if (i >= params.count || (found[e] & LONG_PLACE) != 0u) continue;
-        if (found[e] == 0u) {
-            nxv_store(result, i, before[e]);
-            continue;
-        }
-        uint within = i - places[e] * params.part;
-        if (third[e] != 0u && !sums(found[e] & ~SHARED_PLACE, within, added[e])) {
-            if (within == 0u) lengthen(places[e]);
-            continue;
-        }
-        nxv_store(result, i, R_STORE(R_LOAD(before[e]) + added[e]));
+    uint group = first + own;
+    uint head = group * GROUP < params.count ? nxv_load(heads, group) : 0u;
+    touched[own] = head == 0u ? 0u : add_group(group, head);
+    barrier(); // every sum is there
+    [[unroll]] for (uint e = 0; e < GROUP; ++e) {
+        uint at = e * WORKGROUP + own;
+        uint i = first * GROUP + at;
+        uint found = touched[at / GROUP];
+        if (i >= params.count || found == NONE) continue;
+        bool is_touched = (found >> (at % GROUP) & 1u) == 1u;
+        R_VALUE sum = R_LOAD(before[e]) + sums[at % GROUP * APART + at / GROUP];
+        R_STORAGE changed = R_STORE(sum);
+        if (is_touched) nxv_store(result, i, changed);
+        else nxv_store(result, i, before[e]);
     }
 }
+
+#else
+
+void main() {
+    uint i = nxv_workgroup() * WORKGROUP + gl_LocalInvocationIndex;
+    if (i >= params.count) return;
+    uint group = nxv_divide(i, params.part, params.by_part);
+    uint within = i - group * params.part;
+    uint head = nxv_load(heads, group);
+    R_STORAGE value = nxv_load(tensor, params.tensor_at + i);
+    if (head == CROWD) return;
+    if (head != 0u) {
+        uint rest = head;
+        uint first = take(rest);
+        R_VALUE sum = R_VALUE(0) + update(first, within);
+        uint second = take(rest);
+        // What one or two updates amount to takes no order.
+        if (second != NONE) sum += update(second, within);
+        if (rest != 0u) {
+            uint sorted[LIST];
+            uint count = sort_list(head, sorted);
+            if (count == NONE) {
+                if (within == 0u) note_crowd(group);
+                return;
+            }
+            sum = R_VALUE(0);
+            for (uint k = 0u; k < count; ++k) sum += update(sorted[k], within);
+        }
+        value = R_STORE(R_LOAD(value) + sum);
+    }
+    nxv_store(result, i, value);
+}
+
+#endif

@@ -1,6 +1,6 @@
 #version 450
 // One update each thread: the number of the place that it goes to. CLAIMED keeps the last update of each place, LINKED makes a
-// list of those of each place; else they are listed to be sorted.
+// list of those of each group of places; else they are listed to be sorted.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "indices.glsl"
@@ -23,23 +23,25 @@ PARAMS Params {
     Component components[COMPONENTS];
 } params;
 
-void main() {
-    uint row = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
-    if (row >= params.count) return;
-
+uint number_of(uint row) {
     uint number = 0u;
     [[unroll]] for (int k = 0; k < COMPONENTS; ++k) {
         uint value = index_of(k, params.index + row * params.step, params.components[k]);
         number += value * params.components[k].number;
     }
+    return number;
+}
+
+void main() {
+    uint row = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
+    if (row >= params.count) return;
 #ifdef CLAIMED
-    atomicMax(claims[number], row + 1u);
+    atomicMax(claims[number_of(row)], row + 1u);
 #elif defined(LINKED)
-    uint after = atomicExchange(heads[number], row + 1u) & ~SHARED_PLACE;
-    nxv_store(next, row, after);
-    // Whoever comes last sets it for good.
-    if (after != 0u) atomicOr(heads[number], SHARED_PLACE);
+    uint number = number_of(row);
+    uint after = atomicExchange(heads[number / GROUP], row + 1u);
+    nxv_store(next, row, after * GROUP + number % GROUP);
 #else
-    nxv_store(updates, row, uvec2(number, row));
+    nxv_store(updates, row, uvec2(number_of(row), row));
 #endif
 }

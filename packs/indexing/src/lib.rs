@@ -4,6 +4,7 @@
 //! A request becomes walks (axes with a place in each buffer), and a walk becomes a dispatch of one shader, `move.comp`,
 //! whose elements are as wide as the places are aligned.
 
+mod chunks;
 mod emit;
 mod gather;
 mod join;
@@ -29,8 +30,8 @@ const SOURCES: &[Source] = &[
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
     Source::glsl("lists.glsl", include_str!("../shaders/lists.glsl")),
     Source::glsl("lists.comp", include_str!("../shaders/lists.comp")),
-    Source::glsl("collect.comp", include_str!("../shaders/collect.comp")),
-    Source::glsl("sum_long.comp", include_str!("../shaders/sum_long.comp")),
+    Source::glsl("chunks.comp", include_str!("../shaders/chunks.comp")),
+    Source::glsl("places.comp", include_str!("../shaders/places.comp")),
     Source::glsl("sort.glsl", include_str!("../shaders/sort.glsl")),
     Source::glsl("digits.comp", include_str!("../shaders/digits.comp")),
     Source::glsl("scan.comp", include_str!("../shaders/scan.comp")),

@@ -1,161 +1,109 @@
-//! Updates that are added by lists, one for each place, where most places have few of them: an update enters the list of its
-//! place by one atomic exchange, and every element of the result sorts and adds its own list. Long lists are collected and
-//! sorted by workgroups.
+//! Updates that are added by lists, one for each group of neighbouring places, where most places have few of them: an update
+//! enters the list of its group by one atomic exchange, and every group sorts and adds its own list. Groups whose lists are long
+//! go in chunks.
 
 use crate::{
+    chunks::{self, Crowd},
     emit::Words,
-    scatter::Scatter,
-    walk::{LIMIT, Side, component_defines},
+    scatter::{Scatter, both},
+    walk::{LIMIT, Side},
 };
-use nx_vulkan_abi::{Access, BufArg, Define, Plan, Refusal, glsl};
+use nx_vulkan_abi::{BufArg, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{Step, number, read, scratch},
 };
 
 const WORKGROUP: u32 = 256;
-/// Elements of the result that a thread takes.
-const ELEMENTS: u64 = 2;
-/// Updates of a list that a thread sorts, and of one that a workgroup does.
+/// Places of a group, at most: as many numbers of 32 bits as memory moves at once.
+const MOST_PLACES: u64 = 8;
+/// Bytes of what a group adds up, at most.
+const GROUP_BYTES: u64 = 64;
+/// Updates that groups of several places have on the average, at most.
+const CALM: u64 = 2;
+/// Updates of a list that a thread sorts.
 const LIST: u64 = 32;
-const SORTED: u64 = 2048;
-/// Elements of a place, each of which goes through its list: as many as a workgroup has invocations.
-const MOST_PART: u64 = WORKGROUP as u64;
-/// Updates that places have on the average, at most; a sort is faster from 64 on.
+/// Updates that places have on the average, at most; chunks are faster from there on.
 const AVERAGE: u64 = 8;
-/// Workgroups that look for long lists.
-const GROUPS: u64 = 512;
-/// Words of a long list, beside the one that counts them.
-const LONG_WORDS: u64 = 3;
+
+/// Places of a group.
+fn places_of_group(scatter: &Scatter<'_>) -> u64 {
+    let most = MOST_PLACES.min(GROUP_BYTES / chunks::value_bytes(scatter));
+    let mut places = 1;
+    while scatter.part_elements() == 1
+        && places < most
+        && scatter.rows * places * 2 <= CALM * scatter.places
+    {
+        places *= 2;
+    }
+    places
+}
 
 /// Whether lists suit: places have few updates and few elements, and lie in the result as their numbers say.
 pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
-    let request = scatter.request;
-    let part: u64 = scatter.part.iter().product();
-    let most = MOST_PART.min(grid::threads(request.device, WORKGROUP).into());
-    let axes = request.ints("axes");
-    let is_first = axes.iter().zip(0..).all(|(axis, place)| *axis == place);
-    let in_order = request.inputs[0].is_contiguous() && request.inputs[2].is_contiguous();
-    let fits = scatter.places * 4 <= request.device.max_buffer_range && scatter.rows < LIMIT / 2;
-    is_first && in_order && part <= most && scatter.rows <= AVERAGE * scatter.places && fits
+    let range = scatter.request.device.max_buffer_range;
+    let group = places_of_group(scatter);
+    let fits = (scatter.places.div_ceil(group) + 4) * 4 <= range && scatter.rows * group < LIMIT;
+    fits && scatter.rows <= AVERAGE * scatter.places && chunks::reach(scatter)
 }
 
 pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     let (request, device) = (scatter.request, scatter.request.device);
-    let [tensor, _, updates] = request.inputs.as_slice() else {
-        return Err(Refusal::Internal("three operands".to_owned()));
-    };
-    let result = &request.outputs[0];
-    let part: u64 = scatter.part.iter().product();
-    let longs = scatter.rows / (LIST + 1) + 1;
+    let group = places_of_group(scatter);
+    let groups = scatter.places.div_ceil(group);
+    let most = scatter.rows / (LIST + 1) + 1;
     let mut plan = Plan::default();
-    let heads = scatter.zeros(scatter.places, scatter.places, &mut plan)?;
-    let lists = scatter.zeros(1 + longs * LONG_WORDS, 1, &mut plan)?;
+    let heads = scatter.zeros(groups + 1, groups + 1, &mut plan)?;
     let next = scratch(&mut plan, scatter.rows * 4);
-    let collected = scratch(&mut plan, scatter.rows * 4);
-    let both = |arg: BufArg| BufArg {
-        access: Access::READ_WRITE,
-        ..arg
-    };
-    let linked = vec![number("LINKED", 2u64)];
+    let crowded = scratch(&mut plan, most * 4);
+    let linked = vec![number("LINKED", 2u64), number("GROUP", group)];
     scatter.rows(both(heads), &[next], linked, &mut plan)?;
 
-    let [from, to] = [(tensor, BufArg::input(0)), (result, BufArg::output(0))];
-    let from = Side::of(from.0, from.1, Vec::new(), device)?;
-    let to = Side::of(to.0, to.1, Vec::new(), device)?;
-    let own = Side::of(updates, BufArg::input(2), Vec::new(), device)?;
+    let [tensor, own, result] = [
+        (&request.inputs[0], BufArg::input(0)),
+        (&request.inputs[2], BufArg::input(2)),
+        (&request.outputs[0], BufArg::output(0)),
+    ]
+    .map(|(desc, arg)| Side::of(desc, arg, Vec::new(), device));
+    let (tensor, own, result) = (tensor?, own?, result?);
     let workgroup = grid::threads(device, WORKGROUP);
-    let count = result.elements();
-    let mut defines = glsl::operand("R", result.dtype);
+    let count = request.outputs[0].elements();
+    let mut defines = glsl::operand("R", request.outputs[0].dtype);
     defines.extend([
         number("WORKGROUP", workgroup),
-        number("ELEMENTS", ELEMENTS),
+        number("GROUP", group),
         number("LIST", LIST),
+        number("CROWDED", groups),
     ]);
     let step = Step {
         file: "lists.comp",
         defines,
         args: vec![
-            from.arg,
+            tensor.arg,
             own.arg,
-            to.arg,
+            result.arg,
             both(heads),
             read(next),
-            both(lists),
+            crowded,
         ],
-        groups: grid::spread(count.div_ceil(u64::from(workgroup) * ELEMENTS), device)?,
+        groups: grid::spread(count.div_ceil(u64::from(workgroup) * group), device)?,
         ..Step::default()
     };
     let mut words = Words::default();
     words.push(count as i64);
-    words.extent(part);
-    words.push(from.at);
+    words.extent(scatter.part_elements());
+    words.push(tensor.at);
     words.push(own.at);
     words.add_to(step, &mut plan, device);
 
-    for (stage, groups) in [("COUNT", None), ("FIRST", Some(1)), ("PLACE", None)] {
-        let all = scatter.rows.div_ceil(u64::from(workgroup));
-        let groups = groups.unwrap_or(all.min(GROUPS));
-        let step = Step {
-            file: "collect.comp",
-            defines: defines_of(scatter, workgroup, 2, number(stage, 1u64)),
-            args: vec![
-                both(lists),
-                read(heads),
-                scatter.indices.arg,
-                both(next),
-                collected,
-            ],
-            groups: [groups as u32, 1, 1],
-            ..Step::default()
-        };
-        let mut words = Words::default();
-        words.push(scatter.rows as i64);
-        words.push(groups as i64);
-        scatter.index_words(&mut words);
-        words.add_to(step, &mut plan, device);
-    }
-
-    let mut defines = defines_of(scatter, workgroup, 3, number("SORTED", SORTED));
-    defines.extend(glsl::operand("R", result.dtype));
-    let groups = longs.min(GROUPS);
-    let to = BufArg {
-        access: Access::READ_WRITE,
-        ..to.arg
+    let crowd = Crowd {
+        heads: read(heads),
+        crowded: read(crowded),
+        groups,
+        places: group,
+        most,
     };
-    let step = Step {
-        file: "sum_long.comp",
-        defines,
-        args: vec![
-            from.arg,
-            own.arg,
-            to,
-            scatter.indices.arg,
-            read(lists),
-            read(collected),
-        ],
-        groups: [groups as u32, 1, 1],
-        ..Step::default()
-    };
-    let mut words = Words::default();
-    let lanes = part.next_power_of_two();
-    for word in [
-        scatter.rows as i64,
-        part as i64,
-        from.at,
-        own.at,
-        groups as i64,
-        lanes as i64,
-    ] {
-        words.push(word);
-    }
-    scatter.index_words(&mut words);
-    words.add_to(step, &mut plan, device);
+    let sums = chunks::sums(scatter, Some(&crowd), &mut plan)?;
+    chunks::places(scatter, Some(&crowd), sums, &mut plan)?;
     Ok(plan)
-}
-
-fn defines_of(scatter: &Scatter<'_>, workgroup: u32, index: usize, own: Define) -> Vec<Define> {
-    let mut defines = component_defines(&scatter.components, index);
-    defines.extend([number("WORKGROUP", workgroup), own]);
-    defines
 }

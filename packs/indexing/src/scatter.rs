@@ -1,6 +1,7 @@
 //! Plans of `indexed_put` and `indexed_add`. Updates of one place come in their order, so the bits are the same each time.
 
 use crate::{
+    chunks,
     emit::{Words, ascends, in_form},
     lists, sort,
     walk::{Component, Indices, LIMIT, Shift, Side, Walk, component_defines},
@@ -10,7 +11,7 @@ use nx_vulkan_abi::{
 };
 use nx_vulkan_pack_kit::{
     grid,
-    steps::{Step, number, scratch},
+    steps::{Step, number, read, scratch},
 };
 
 const WORKGROUP: u32 = 256;
@@ -119,8 +120,13 @@ impl<'a> Scatter<'a> {
         Ok(Some(scatter))
     }
 
-    /// Numbers the updates in `to`: the last one of each place, or all with their places, or lists of them, which are
-    /// linked in another buffer.
+    /// Elements of the part that each update goes to.
+    pub(crate) fn part_elements(&self) -> u64 {
+        self.part.iter().product()
+    }
+
+    /// Numbers the updates in `to`: the last one of each place, or all with their places, or lists of those of groups of
+    /// places, which are linked in another buffer.
     pub(crate) fn rows(
         &self,
         to: BufArg,
@@ -175,6 +181,14 @@ impl<'a> Scatter<'a> {
     }
 }
 
+/// The same buffer, to be read and written.
+pub(crate) fn both(arg: BufArg) -> BufArg {
+    BufArg {
+        access: Access::READ_WRITE,
+        ..arg
+    }
+}
+
 pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     let Some(scatter) = Scatter::new(request, &mut plan)? else {
@@ -187,15 +201,7 @@ pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
         ));
     }
     let claims = scatter.zeros(scatter.places, scatter.places, &mut plan)?;
-    let both = BufArg {
-        access: Access::READ_WRITE,
-        ..claims
-    };
-    scatter.rows(both, &[], vec![define("CLAIMED", "1")], &mut plan)?;
-    let read = BufArg {
-        access: Access::READ,
-        ..claims
-    };
+    scatter.rows(both(claims), &[], vec![define("CLAIMED", "1")], &mut plan)?;
     let along_row = scatter.components.len() as i64;
     let walk = Walk {
         shape: [&[scatter.rows], &scatter.part[..]].concat(),
@@ -211,7 +217,7 @@ pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
             shift: Shift::Claimed,
             at: scatter.indices.at,
             strides: [vec![along_row], vec![0; scatter.part.len()]].concat(),
-            args: vec![scatter.indices.arg, read],
+            args: vec![scatter.indices.arg, read(claims)],
             components: scatter.components,
         }),
     };
@@ -227,6 +233,9 @@ pub(crate) fn add(request: &Request<'_>) -> Result<Plan, Refusal> {
     nx_vulkan_pack_kit::operand::supports("indexed_add", request.outputs[0].dtype, request.device)?;
     if lists::suit(&scatter) {
         return lists::add(&scatter);
+    }
+    if chunks::suit(&scatter) {
+        return chunks::add(&scatter);
     }
     let bytes = scatter.rows * 8;
     if bytes > request.device.max_buffer_range {

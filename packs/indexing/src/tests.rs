@@ -135,9 +135,9 @@ fn add(shape: &[u64], rows: u64) -> Ask {
 }
 
 #[test]
-fn updates_are_sorted_by_as_many_digits_as_places_have() {
+fn updates_of_wide_places_are_sorted_by_as_many_digits_as_places_have() {
     let steps = |places: u64, rows: u64| {
-        let plan = add(&[places], rows).plan().unwrap();
+        let plan = add(&[places, 257], rows).plan().unwrap();
         let count = |file: &str| files(&plan).iter().filter(|own| **own == file).count();
         [count("order.comp"), count("sum.comp")]
     };
@@ -148,15 +148,37 @@ fn updates_are_sorted_by_as_many_digits_as_places_have() {
 }
 
 #[test]
-fn updates_of_narrow_places_are_listed() {
-    let is_listed = |shape: &[u64], rows: u64| {
+fn updates_of_narrow_places_are_listed_by_groups_of_places() {
+    let group = |shape: &[u64], rows: u64| {
         let plan = add(shape, rows).plan().unwrap();
-        files(&plan).contains(&"lists.comp")
+        let files = files(&plan);
+        let steps = [
+            "zeros.comp",
+            "rows.comp",
+            "lists.comp",
+            "chunks.comp",
+            "places.comp",
+        ];
+        (files == steps).then(|| defined(&plan, 2, "GROUP").to_owned())
     };
-    assert!(is_listed(&[1 << 22], 1 << 20));
-    assert!(is_listed(&[300, 256], 2400));
-    assert!(!is_listed(&[300, 256], 2401));
-    assert!(!is_listed(&[300, 257], 600));
+    let of = |group: &str| Some(group.to_owned());
+    assert_eq!(group(&[1 << 22], 1 << 20), of("8"));
+    assert_eq!(group(&[1 << 20], 1 << 20), of("2"));
+    assert_eq!(group(&[1 << 20], 3 << 20), of("1"));
+    assert_eq!(group(&[300, 256], 30), of("1"));
+    assert_eq!(group(&[300, 256], 2400), of("1"));
+    assert_eq!(group(&[300, 256], 2401), None);
+    assert_eq!(group(&[300, 257], 600), None);
+}
+
+#[test]
+fn updates_of_few_places_go_in_chunks() {
+    let plan = |places: u64, rows: u64| add(&[places], rows).plan().unwrap();
+    assert_eq!(files(&plan(1000, 1 << 20)), ["chunks.comp", "places.comp"]);
+    let few = plan(3, 2000);
+    assert_eq!([0, 1].map(|step| few.steps[step].groups[0]), [2, 3]);
+    // Looking for each place in each chunk would take longer than sorting all.
+    assert!(files(&plan(1 << 20, 9 << 20)).contains(&"order.comp"));
 }
 
 #[test]

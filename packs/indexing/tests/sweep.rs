@@ -9,27 +9,59 @@ use nx_vulkan_ops::{
     values::Values,
 };
 
+fn added(dtype: DType, shape: Vec<u64>, rows: u64, axes: &[i64]) -> Own {
+    let part = shape[axes.len()..].to_vec();
+    Own {
+        op: "indexed_add",
+        types: Types {
+            inputs: vec![dtype, DType::S32, dtype],
+            output: None,
+        },
+        operands: vec![
+            (shape, Contiguous),
+            (vec![rows, axes.len() as u64], Contiguous),
+            ([vec![rows], part].concat(), Contiguous),
+        ],
+        attrs: vec![Attr::ints("axes", axes)],
+        values: Values::Finite,
+    }
+}
+
+const NUMBERS: [DType; 6] = [
+    DType::S32,
+    DType::U8,
+    DType::F32,
+    DType::BF16,
+    DType::C64,
+    DType::C128,
+];
+
 /// Indices along both axes are below 2, so that every update goes to one of four places.
 #[test]
-fn few_places_take_short_lists_and_long_ones() {
+fn few_of_many_places_have_long_lists() {
     let mut all = Vec::new();
-    for dtype in [DType::S32, DType::F32, DType::BF16, DType::C64] {
+    for dtype in NUMBERS {
         for (rows, part) in [(9, 1), (120, 3), (400, 65), (2000, 4), (19_999, 1)] {
-            all.push(Own {
-                op: "indexed_add",
-                types: Types {
-                    inputs: vec![dtype, DType::S32, dtype],
-                    output: None,
-                },
-                operands: vec![
-                    (vec![2, 5000, part], Contiguous),
-                    (vec![rows, 2], Contiguous),
-                    (vec![rows, part], Contiguous),
-                ],
-                attrs: vec![Attr::ints("axes", [0, 1])],
-                values: Values::Finite,
-            });
+            all.push(added(dtype, vec![2, 5000, part], rows, &[0, 1]));
         }
+        all.push(added(dtype, vec![2, 20_000], 1500, &[0, 1]));
+    }
+    check("indexing", None, all);
+}
+
+#[test]
+fn places_have_few_updates_or_many() {
+    let mut all = Vec::new();
+    for dtype in NUMBERS {
+        for (places, rows) in [(1, 3), (5, 5000), (16, 1024), (2000, 1), (2000, 1025)] {
+            all.push(added(dtype, vec![places], rows, &[0]));
+        }
+        for rows in [700, 3000, 9000, 30_000] {
+            all.push(added(dtype, vec![3001], rows, &[0]));
+        }
+        all.push(added(dtype, vec![3, 33], 2100, &[0]));
+        all.push(added(dtype, vec![300, 2, 7], 900, &[0]));
+        all.push(added(dtype, vec![2, 256], 1100, &[0]));
     }
     check("indexing", None, all);
 }

@@ -1,0 +1,44 @@
+//! Sums of floats have the same bits on every run, whatever the order in which a device gets to the updates.
+
+use nx_vulkan_abi::DType;
+use nx_vulkan_conformance::session::Session;
+use nx_vulkan_ops::{Attr, Request, values::Rng};
+
+#[test]
+fn updates_of_one_place_are_added_in_the_same_order() {
+    let session = Session::of_test("indexing").unwrap();
+    let runtime = session.runtime().unwrap();
+    let mut rng = Rng(3);
+    // Places, how many of them have updates, and updates: lists of groups and of places, crowded ones, chunks.
+    for (places, used, rows) in [
+        (40_000, 40_000, 10_000),
+        (3000, 3000, 20_000),
+        (40_000, 9, 10_000),
+        (3000, 50, 20_000),
+        (7, 7, 30_000),
+    ] {
+        let mut floats = |count: u64| -> Vec<u8> {
+            let float = |_| 10f32.powi(rng.below(9) as i32 - 4) * rng.between(-1.0, 1.0) as f32;
+            (0..count).map(float).flat_map(f32::to_le_bytes).collect()
+        };
+        let (tensor, updates) = (floats(places), floats(rows));
+        let index = |_| (rng.below(used) as i32).to_le_bytes();
+        let indices: Vec<u8> = (0..rows).flat_map(index).collect();
+        let tensor = runtime.upload(DType::F32, &[places], &tensor).unwrap();
+        let indices = runtime.upload(DType::S32, &[rows, 1], &indices).unwrap();
+        let updates = runtime.upload(DType::F32, &[rows], &updates).unwrap();
+        let operands = vec![&tensor, &indices, &updates];
+        let outputs = vec![(DType::F32, vec![places])];
+        let attrs = vec![Attr::ints("axes", [0])];
+        let request = Request::new("indexed_add", operands, outputs, attrs);
+        let run = || {
+            let ran = runtime.run_reported(&request).unwrap();
+            assert_eq!(ran.served_by.to_string(), "indexing/indexed_add");
+            runtime.download(&ran.outputs[0], None).unwrap()
+        };
+        let first = run();
+        for _ in 0..5 {
+            assert!(run() == first, "{rows} updates at {used} of {places}");
+        }
+    }
+}
