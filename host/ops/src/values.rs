@@ -183,7 +183,9 @@ fn finite_float(domain: Domain, dtype: DType, rng: &mut Rng) -> f64 {
         Domain::Exponent => {
             rng.between(-1.0, 1.0) * if dtype == DType::F64 { 760.0 } else { 110.0 }
         }
-        Domain::Term | Domain::Sample | Domain::Matrix => rng.between(-1.0, 1.0),
+        Domain::Term | Domain::Sample => rng.between(-1.0, 1.0),
+        // A pivot that rounds to 0 would make a matrix singular.
+        Domain::Matrix => sign * rng.between(1.0 / 128.0, 1.0),
         Domain::Factor => sign * rng.between(0.6, 1.5),
         Domain::Repeating => (rng.between(-4.0, 4.0) * 4.0).round() / 4.0,
         Domain::Amount => rng.pick(&[rng.clone().between(-8.0, 8.0), (rng.0 % 9) as f64]),
