@@ -152,7 +152,8 @@ fn behind() {
             most = most.max(runtime.stats().ahead);
             let asked = Instant::now();
             refused += u32::from(now().unwrap().is_none());
-            assert!(asked.elapsed() < Duration::from_millis(200));
+            // Not until the long command is done, with time to spare for a busy machine.
+            assert!(asked.elapsed() < Duration::from_secs(1));
             thread::sleep(Duration::from_millis(5));
         }
         // Behind a long command submissions are small, so that their number is the limit.
