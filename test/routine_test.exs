@@ -225,6 +225,62 @@ if Code.ensure_loaded?(Nx) do
       assert {:messages, [first: [2, 4], given: [-3, -5]]} = Process.info(self(), :messages)
     end
 
+    test "a hook whose value a branch reads too runs once, and after what comes before it" do
+      test = self()
+      say = fn name -> &send(test, {name, Nx.to_number(&1)}) end
+
+      fun = fn x ->
+        first = Nx.Defn.Kernel.hook(Nx.add(x, 1), :first, say.(:first))
+
+        inner = fn -> Nx.Defn.Kernel.hook(Nx.add(first, 1), :second, say.(:second)) end
+        y = Nx.Defn.Expr.cond([{Nx.greater(x, 0), inner.()}], x)
+        Nx.add(y, first)
+      end
+
+      run = Nx.Defn.compile(fun, [Nx.tensor(1)], compiler: Compiler)
+      assert Nx.to_number(run.(1)) == 5
+      assert {:messages, [first: 2, second: 3]} = Process.info(self(), :messages)
+    end
+
+    test "branches in branches of branches are for the evaluator" do
+      chain = fn x ->
+        Enum.reduce(1..8, x, fn i, y ->
+          Nx.Defn.Expr.cond([{Nx.greater(x, i), Nx.add(y, i)}], Nx.subtract(y, 1))
+        end)
+      end
+
+      assert Routine.new(trace(chain, [Nx.tensor(3)]), @backend) == :error
+      same(chain, [Nx.tensor(3)])
+    end
+
+    defmodule Scaled do
+      @moduledoc false
+      defstruct by: 1
+    end
+
+    test "blocks with functions of their own stay apart" do
+      block = fn x, fun -> Nx.block(%Scaled{by: 2}, [x], x, fn _, x -> fun.(x) end) end
+      fun = fn x -> {block.(x, &Nx.add(&1, 1)), block.(x, &Nx.multiply(&1, 5))} end
+      same(fun, [Nx.tensor([1, 2, 3])])
+    end
+
+    test "results may be deallocated, and the function copied to another process" do
+      fun = fn x -> {Nx.add(x, 1), Nx.add(x, 1), Nx.iota({3}), Nx.tensor([4, 5, 6])} end
+      run = Nx.Defn.compile(fun, [Nx.template({3}, :s32)], compiler: Compiler)
+
+      for _ <- 1..3 do
+        {gone, left, kept, literal} = run.(Nx.tensor([1, 2, 3]))
+        assert Nx.to_flat_list(kept) == [0, 1, 2] and Nx.to_flat_list(literal) == [4, 5, 6]
+        for tensor <- [gone, kept, literal], do: assert(Nx.backend_deallocate(tensor) == :ok)
+        assert Nx.to_flat_list(left) == [2, 3, 4]
+      end
+
+      # Each step reads the one before twice: expressions would be 2^60 of them in a copy.
+      doubled = fn x -> Enum.reduce(1..60, x, fn _, x -> Nx.add(x, x) |> Nx.remainder(7) end) end
+      run = Nx.Defn.compile(doubled, [Nx.template({}, :s32)], compiler: Compiler)
+      assert Task.await(Task.async(fn -> Nx.to_number(run.(1)) end)) == 1
+    end
+
     test "closures and vectors are for the evaluator" do
       for {fun, args} <- [
             {fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end, [Nx.iota({3})]},

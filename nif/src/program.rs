@@ -101,7 +101,7 @@ fn run_program<'a>(
 }
 
 /// `{:ok, program}` of so many operands, for [`run_compiled`].
-#[rustler::nif]
+#[rustler::nif(schedule = "DirtyCpu")]
 fn compile_program<'a>(
     env: Env<'a>,
     operands: usize,

@@ -19,6 +19,8 @@ mod atoms {
 
 /// The most steps that a program may have to be tried on the scheduler of its process. Each takes about two microseconds.
 const SHORT: usize = 128;
+/// The most operands, and results, of such a program.
+const MANY: usize = 4_096;
 
 /// Operands that are held without memory of their own.
 const INLINE: usize = 4;
@@ -138,7 +140,10 @@ pub(crate) fn try_now<'a>(
         Ok(inputs) => inputs,
         Err(failure) => return Ok(reply::encode_error(env, &failure)),
     };
-    let tried = match program.steps().len() > SHORT {
+    let is_long = program.steps().len() > SHORT
+        || program.results().len() > MANY
+        || operands.tensors.len() > MANY;
+    let tried = match is_long {
         true => Ok(Err(Progress::default())),
         false => runtime.try_run_program(program, &references(&inputs)),
     };

@@ -115,7 +115,7 @@ impl<'a> Program<'a> {
             needed: SmallVec::new(),
         };
         for (index, step) in program.steps.iter().enumerate() {
-            let known = inputs + program.needed.len();
+            let known = inputs.saturating_add(program.needed.len());
             for &value in step.inputs() {
                 if value as usize >= known {
                     return Err(program.unknown(
@@ -131,7 +131,7 @@ impl<'a> Program<'a> {
             let made = program.needed.len() + step.made();
             program.needed.resize(made, index as u32);
         }
-        let known = inputs + program.needed.len();
+        let known = inputs.saturating_add(program.needed.len());
         for (index, &value) in program.results.iter().enumerate() {
             if value as usize >= known {
                 return Err(program.unknown(value, known, format_args!("result {}", index + 1)));

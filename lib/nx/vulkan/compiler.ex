@@ -33,19 +33,23 @@ if Code.ensure_loaded?(Nx) do
     def __compile__(key, vars, fun, opts) do
       backend = __to_backend__(opts)
       expr = fun.(vars)
-      evaluator = fn -> evaluator(key, vars, fn _vars -> expr end, opts, backend) end
 
+      # What is returned keeps no expression: a copy for another process would take each shared part apart.
       case Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend, hooks: opts[:hooks]) do
         {:ok, routine} ->
+          out = Composite.traverse(expr, &Nx.to_template/1)
+
           fn [params] = args_list ->
-            case Routine.run(routine, Enum.map(params, &on_device(&1, backend))) do
-              {:ok, tensors} -> [Routine.results(expr, tensors)]
-              :error -> evaluator.().(args_list)
+            params = Enum.map(params, &on_device(&1, backend))
+
+            case Nx.with_default_backend(backend, fn -> Routine.run(routine, params) end) do
+              {:ok, tensors} -> [Routine.results(out, tensors)]
+              :error -> evaluator(key, vars, fun, opts, backend).(args_list)
             end
           end
 
         :error ->
-          evaluator.()
+          evaluator(key, vars, fn _vars -> expr end, opts, backend)
       end
     end
 

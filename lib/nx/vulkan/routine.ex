@@ -60,8 +60,28 @@ if Code.ensure_loaded?(Nx) do
       given = for {slot, at} <- routine.parameters, do: {slot, parameter(elem(params, at).())}
 
       if Enum.all?(given, &match?({_, %T{data: %VulkanoBackend{}}}, &1)),
-        do: {:ok, evaluate(routine, Map.new(given))},
+        do: {:ok, routine |> evaluate(Map.new(given)) |> own(routine)},
         else: :error
+    end
+
+    # What is kept for the next call, or is returned twice, gets a reference of its own: whoever has it may deallocate it.
+    defp own(tensors, routine) do
+      {tensors, _} =
+        routine.results
+        |> Enum.zip(tensors)
+        |> Enum.map_reduce(MapSet.new(Map.keys(routine.captured)), fn {slot, tensor}, taken ->
+          tensor = if slot in taken, do: again(tensor), else: tensor
+          {tensor, MapSet.put(taken, slot)}
+        end)
+
+      tensors
+    end
+
+    defp again(%T{data: %VulkanoBackend{} = data} = tensor) do
+      case NativeV.reshape(data.ref, tensor.shape) do
+        {:ok, ref} -> %{tensor | data: %{data | ref: ref}}
+        _ -> Nx.backend_copy(tensor, VulkanoBackend)
+      end
     end
 
     @doc """

@@ -5,7 +5,7 @@ if Code.ensure_loaded?(Nx) do
     # backend, and what a program of the library says for it where it can. What depends on no argument and is small is
     # computed here, once; what was computed before is not computed again.
 
-    alias Nx.Defn.{Composite, Expr}
+    alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.{Block, Device, NativeV, Ops, Routine, Step, VulkanoBackend}
 
@@ -13,6 +13,8 @@ if Code.ensure_loaded?(Nx) do
     defstruct [
       :backend,
       :outer,
+      depth: 0,
+      scope: %{},
       hooks: %{},
       steps: [],
       captured: %{},
@@ -31,6 +33,9 @@ if Code.ensure_loaded?(Nx) do
     # As many tensors as one request joins.
     @joined 64
 
+    # Branches in branches: each reads those around it anew.
+    @deepest 5
+
     @native for {name, _, _, :native} <- Ops.callbacks(), do: name
 
     @doc """
@@ -44,7 +49,10 @@ if Code.ensure_loaded?(Nx) do
       :unsupported -> :error
     end
 
+    defp trace(_expr, %{depth: depth}) when depth > @deepest, do: throw(:unsupported)
+
     defp trace(expr, steps) do
+      steps = %{steps | scope: Tree.scope_ids(expr)}
       {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
       {slots, %{steps | steps: Enum.reverse(steps.steps)}}
     end
@@ -58,10 +66,23 @@ if Code.ensure_loaded?(Nx) do
           {slot, steps}
 
         nil ->
-          {slot, steps} = lower(op, args, t, steps)
+          {slot, steps} = first(op, args, id, t, steps)
           {slot, put_in(steps.ids[id], slot)}
       end
     end
+
+    # What is used outside of a branch as well is computed there, once.
+    defp first(op, args, id, t, %{outer: outer} = steps) do
+      if shared?(id, outer) do
+        {slot, outer} = slot(t, outer)
+        from_outside(slot, %{steps | outer: outer})
+      else
+        lower(op, args, t, steps)
+      end
+    end
+
+    defp shared?(_id, nil), do: false
+    defp shared?(id, steps), do: is_map_key(steps.scope, id) or shared?(id, steps.outer)
 
     # Where a value is that was met before. A branch reads what is computed outside of it through a slot of its own.
     defp seen(id, %{ids: ids} = steps) when is_map_key(ids, id), do: {ids[id], steps}
@@ -187,7 +208,7 @@ if Code.ensure_loaded?(Nx) do
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
 
     defp several(:block, [struct, args, out, fun], steps) when is_tuple(out),
-      do: block(struct, args, out, fun, steps)
+      do: block(struct, args, Composite.traverse(out, &Nx.to_template/1), fun, steps)
 
     defp several(:while, [initial, _, condition, body], %{backend: backend} = steps) do
       {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
@@ -224,8 +245,8 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp several(:hook, [expr, spec, _template, _ref], steps) do
-      steps = hook(spec, expr, steps)
-      Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+      {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+      {slots, hook(spec, expr, steps)}
     end
 
     defp several(_, _, _), do: throw(:unsupported)
@@ -240,12 +261,14 @@ if Code.ensure_loaded?(Nx) do
         end
 
       {reads, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
-      step = %{op: :hook, fun: fun, out: expr, reads: reads, native: nil}
+      out = Composite.traverse(expr, &Nx.to_template/1)
+      step = %{op: :hook, fun: fun, out: out, reads: reads, native: nil}
       if fun, do: step |> push([], steps) |> elem(1), else: steps
     end
 
-    defp branch(expr, %{backend: backend, hooks: hooks} = steps) do
-      {slots, branch} = trace(expr, %__MODULE__{backend: backend, hooks: hooks, outer: steps})
+    defp branch(expr, %{backend: backend, hooks: hooks, depth: depth} = steps) do
+      inner = %__MODULE__{backend: backend, hooks: hooks, outer: steps, depth: depth + 1}
+      {slots, branch} = trace(expr, inner)
       {{%{branch | outer: nil}, slots}, branch.outer}
     end
 
@@ -332,7 +355,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp emit(step, outs, steps) do
-      key = {Map.drop(step, [:out, :fun]), Enum.map(outs, &{&1.type, &1.shape})}
+      key = {key(step), Enum.map(outs, &{&1.type, &1.shape})}
 
       case steps.known do
         %{^key => slots} ->
@@ -351,6 +374,10 @@ if Code.ensure_loaded?(Nx) do
           {slots, put_in(steps.known[key], slots)}
       end
     end
+
+    # Two blocks that no pack runs are the same only where their functions are, and these cannot be compared.
+    defp key(%{op: :block, native: nil}), do: make_ref()
+    defp key(step), do: Map.drop(step, [:out, :fun])
 
     # What a step makes of nothing but what is known now, where that is small. What raises does so when it is called.
     defp kept(step, outs, %{captured: captured} = steps) do

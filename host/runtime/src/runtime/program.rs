@@ -3,7 +3,10 @@
 use super::{Ran, Runtime};
 use crate::{Error, Kind, Program, Request, Result, Step, Tensor, Value, View, memory::Patience};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
+
+/// Results that are searched one by one.
+const FEW: usize = 16;
 
 /// Results of a program, with who ran its requests.
 #[derive(Debug)]
@@ -178,9 +181,17 @@ impl Progress {
     fn finish(mut self, program: &Program<'_>, inputs: &[&Tensor]) -> Result<RanProgram> {
         let values = program.results();
         let mut results = Vec::with_capacity(values.len());
+        // Where each of many results stands last: there the tensor itself goes out.
+        let last: HashMap<Value, usize> = match values.len() {
+            ..=FEW => HashMap::new(),
+            _ => values.iter().copied().zip(0..).collect(),
+        };
         for (index, &value) in values.iter().enumerate() {
             let made = (value as usize).checked_sub(inputs.len());
-            let is_last = !values[index + 1..].contains(&value);
+            let is_last = match values.len() {
+                ..=FEW => !values[index + 1..].contains(&value),
+                _ => last.get(&value) == Some(&index),
+            };
             let moved = made
                 .filter(|_| is_last)
                 .and_then(|made| self.made.get_mut(made)?.take());
