@@ -193,16 +193,8 @@ if Code.ensure_loaded?(Nx) do
       do: view(op, args, axes, t, steps)
 
     defp lower(op, args, t, %{backend: {_, opts}} = steps) when op in [:iota, :eye] do
-      step = %{
-        op: op,
-        out: Nx.to_template(t),
-        args: args,
-        options: [opts],
-        reads: [],
-        native: nil
-      }
-
-      one(step, t, steps)
+      out = Nx.to_template(t)
+      one(%{op: op, out: out, args: args, options: [opts], reads: [], native: nil}, t, steps)
     end
 
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
@@ -302,16 +294,8 @@ if Code.ensure_loaded?(Nx) do
     defp view(op, args, how, t, steps) do
       {[{:slot, slot} | _] = filled, steps} = slots(args, steps)
 
-      step = %{
-        op: op,
-        out: Nx.to_template(t),
-        args: filled,
-        options: [],
-        reads: [slot],
-        native: {:view, op, how}
-      }
-
-      one(step, t, steps)
+      {out, native} = {Nx.to_template(t), {:view, op, how}}
+      one(%{op: op, out: out, args: filled, options: [], reads: [slot], native: native}, t, steps)
     end
 
     defp request(op, filled, reads, attrs, t, steps) do
