@@ -1,6 +1,6 @@
 #version 450
-// A copy in which neighbours change: squares of TILE by TILE elements pass through shared memory, so that both
-// reads and writes run along memory, WIDTH elements at a time.
+// A copy in which neighbours change, and the type where operand and result have two: squares of TILE by TILE elements pass
+// through shared memory, so that both reads and writes run along memory, WIDTH elements at a time.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lanes.glsl"
@@ -24,9 +24,14 @@ layout(set = 0, binding = 0) readonly buffer AVectors { A_VECTOR a_vectors[]; };
 layout(set = 0, binding = 1) writeonly buffer RVectors { R_VECTOR r_vectors[]; };
 
 // One column more than needed, so that a column's elements lie in different banks.
-shared A_STORAGE square[TILE][TILE + 1];
+shared R_STORAGE square[TILE][TILE + 1];
 
 #define SQUARE(lane) square[column + lane][line + k]
+
+R_STORAGE converted(A_STORAGE stored) {
+    A_COMPUTE a = A_CAST(A_LOAD(stored));
+    return R_STORE(R_CAST(EXPRESSION));
+}
 
 void main() {
     const uint lines = WORKGROUP * WIDTH / TILE;
@@ -57,7 +62,9 @@ void main() {
         if (fast < params.axes[1].extent && slow + k < params.axes[0].extent) {
             INDEX at = from + fast * params.axes[1].from + (slow + k) * params.axes[0].from;
             A_VECTOR elements = nxv_load(a_vectors, uint(at / WIDTH));
-            [[unroll]] for (uint lane = 0; lane < WIDTH; ++lane) square[line + k][column + lane] = LANE(elements, lane);
+            [[unroll]] for (uint lane = 0; lane < WIDTH; ++lane) {
+                square[line + k][column + lane] = converted(LANE(elements, lane));
+            }
         }
     }
     barrier(); // every element of the square is written before any is read

@@ -73,7 +73,8 @@ fn widen(mut space: Space) -> Space {
     space
 }
 
-fn transpose(
+/// Plans the move of an operand whose neighbours along `axis` become the result's along its last one.
+pub(crate) fn transpose(
     space: &Space,
     axis: usize,
     code: Code,
@@ -100,9 +101,12 @@ fn transpose(
         ] {
             defines.push(define(name, number.to_string()));
         }
-        let vector = glsl::vector(code.storage[0], width).unwrap_or(code.storage[0]);
-        defines.push(define("A_VECTOR", vector));
-        defines.push(define("R_VECTOR", vector));
+        for (name, storage) in ["A_VECTOR", "R_VECTOR"].into_iter().zip(&code.storage) {
+            defines.push(define(
+                name,
+                glsl::vector(storage, width).unwrap_or(storage),
+            ));
+        }
         let tiles = |axis: usize| part.shape[axis].div_ceil(tile);
         let batch: u64 = order[2..].iter().map(|axis| part.shape[*axis]).product();
         Step {
@@ -132,7 +136,8 @@ fn paired(space: &Space, part: &Part, axis: usize) -> u64 {
         .iter()
         .chain(&part.at)
         .all(|n| n.is_multiple_of(width));
-    if aligned && along(&space.inputs[0], axis) && along(&space.output, last) {
+    let of_one_size = space.inputs[0].size == space.output.size;
+    if of_one_size && aligned && along(&space.inputs[0], axis) && along(&space.output, last) {
         width
     } else {
         1

@@ -54,7 +54,8 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     kit::expect_types(&row.op.op, &row.takes, row.gives, request)?;
     match row.family {
         Family::Cast if request.inputs[0].dtype == request.outputs[0].dtype => copy::plan(request),
-        Family::Map | Family::Cast => map::plan(&row.op, request),
+        Family::Cast => map::convert(&row.op, request),
+        Family::Map => map::plan(&row.op, request),
         Family::Create => create::plan(&row.op, request),
     }
 }

@@ -1,5 +1,6 @@
 //! Plans of the ops that are an expression of the operands at one index.
 
+use crate::copy;
 use crate::dispatch::{self, Code};
 use crate::mixed;
 use crate::space::{Space, Walk};
@@ -17,9 +18,32 @@ const WORTH_COPYING: u64 = 1 << 18;
 
 /// Plans `op`.
 pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let Some((space, code)) = walk(op, request)? else {
+        return Ok(Plan::default());
+    };
+    let transposed = transposed_inputs(&space, request);
+    if !transposed.is_empty() {
+        return Err(Refusal::InputsAs(transposed));
+    }
+    dispatch::plan(&space, &code, request.device)
+}
+
+/// Plans `as_type` between two types. It makes the copies that other ops ask for, so it cannot ask for one.
+pub(crate) fn convert(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let Some((space, code)) = walk(op, request)? else {
+        return Ok(Plan::default());
+    };
+    match space.inputs[0].swapped_axis(&space.shape) {
+        Some(axis) => copy::transpose(&space, axis, code, request),
+        None => dispatch::plan(&space, &code, request.device),
+    }
+}
+
+/// What is walked through and what is done there; nothing where there are no elements.
+fn walk(op: &Op, request: &Request<'_>) -> Result<Option<(Space, Code)>, Refusal> {
     let mut code = code(op, request)?;
     if request.outputs[0].elements() == 0 {
-        return Ok(Plan::default());
+        return Ok(None);
     }
     let space = Space::of(request)?;
     let has_vectors = |storage: &&'static str| glsl::vector(storage, 2).is_some();
@@ -28,11 +52,7 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
     } else {
         1
     };
-    let transposed = transposed_inputs(&space, request);
-    if !transposed.is_empty() {
-        return Err(Refusal::InputsAs(transposed));
-    }
-    dispatch::plan(&space, &code, request.device)
+    Ok(Some((space, code)))
 }
 
 /// The operands that are better copied first. A repeated one would grow, so it stays.

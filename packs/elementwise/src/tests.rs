@@ -252,6 +252,10 @@ fn permutations_pass_through_tiles() {
         "strided.comp",
         "three channels are too few for a tile"
     );
+    let (wide, narrow) = ((DType::F32, &[100, 70][..]), DType::BF16);
+    let operand = Tensor::new(narrow, wide.1).strided(&[1, 100], 0);
+    let plan = checked(&ask("as_type", &[operand], wide));
+    assert_eq!(files(&plan), ["transpose.comp"]);
     let heads = files_of(DType::F32, &[2, 16, 64, 32], &[32768, 1, 16, 1024]);
     assert_eq!(heads, "transpose.comp");
 }

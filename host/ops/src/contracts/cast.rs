@@ -1,8 +1,9 @@
 //! `as_type`.
 
-use super::shared::{ELEMENTWISE, NUMBER, pairs, types_of};
+use super::shared::{ELEMENTWISE, NUMBER, elementwise, pairs, types_of};
 use crate::{
     kernels::{convert, kernel::Kernel},
+    layout::Layout,
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
     values::Domain,
@@ -18,6 +19,11 @@ static CAST: Contract = Contract {
     alone: |_, dtype| Types {
         inputs: vec![dtype],
         output: Some(dtype),
+    },
+    // Transposed, each pair of types is a shader of its own, and another one from a few rows on.
+    problems: |op, layout, varies, rng| {
+        let varies = varies || layout == Layout::Transposed;
+        vec![elementwise(layout, op.arity(), varies, rng)]
     },
     mixed: |_| {
         let all = pairs(&types_of(NUMBER), &types_of(NUMBER));

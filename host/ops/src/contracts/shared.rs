@@ -111,7 +111,8 @@ fn fits(inputs: &[Desc<'_>], out: &Desc<'_>) -> Result<(), String> {
     }
 }
 
-fn elementwise(layout: Layout, arity: usize, varies: bool, rng: &mut Rng) -> Problem {
+/// One problem of an elementwise op; `varies` picks among shapes.
+pub(super) fn elementwise(layout: Layout, arity: usize, varies: bool, rng: &mut Rng) -> Problem {
     let shapes: &[&[u64]] = match layout {
         Layout::Contiguous => &[&[1021], &[3, 5, 7], &[12, 16], &[1, 259]],
         Layout::Transposed => &[&[9, 7], &[7, 6], &[8, 12], &[4, 5, 8], &[33, 17]],
