@@ -28,6 +28,7 @@ pub mod author;
 pub mod dtype;
 pub mod glsl;
 pub mod layout;
+pub mod matrix;
 pub mod meta;
 pub mod pack;
 pub mod plan;
@@ -35,6 +36,7 @@ pub mod request;
 
 pub use author::{Description, Refusal, Row, host, log};
 pub use dtype::{DType, DTypeSet};
+pub use matrix::{Matrix, MatrixScope};
 pub use pack::{
     HostApi, HostApiRef, Kernel, KernelRef, Level, Numerics, Pack, PackRef, Source, SourceKind,
 };

@@ -151,6 +151,14 @@ impl Features {
     pub const SUBGROUP_SIZE_CONTROL: Features = Features(1 << 11);
     /// `shaderBufferInt64Atomics`
     pub const INT64_ATOMICS: Features = Features(1 << 12);
+    /// `shaderBFloat16Type`: `bfloat16_t` in shaders
+    pub const BF16: Features = Features(1 << 13);
+    /// `shaderBFloat16CooperativeMatrix`: cooperative matrices of bf16
+    pub const COOPMAT_BF16: Features = Features(1 << 14);
+    /// `VK_NV_cooperative_matrix2` with workgroup scope, flexible dimensions, tensor addressing and block loads
+    pub const COOPMAT2: Features = Features(1 << 15);
+    /// Conversions, reductions and functions of each element of `VK_NV_cooperative_matrix2`
+    pub const COOPMAT_FUNCTIONS: Features = Features(1 << 16);
 
     const NAMES: &'static [(&'static str, Features)] = &[
         ("fp64", Features::FP64),
@@ -166,6 +174,10 @@ impl Features {
         ("memory_model", Features::MEMORY_MODEL),
         ("subgroup_size_control", Features::SUBGROUP_SIZE_CONTROL),
         ("int64_atomics", Features::INT64_ATOMICS),
+        ("bf16", Features::BF16),
+        ("coopmat_bf16", Features::COOPMAT_BF16),
+        ("coopmat2", Features::COOPMAT2),
+        ("coopmat_functions", Features::COOPMAT_FUNCTIONS),
     ];
 
     /// Both sets together.
@@ -260,7 +272,7 @@ pub struct DeviceInfo<'a> {
     pub buffer_align: u64,
     /// Capabilities.
     pub features: Features,
-    /// Further facts, sorted by name, which a reader that does not know a name skips. None in ABI 1.0. \[borrowed\]
+    /// Further facts, sorted by name, which a reader that does not know a name skips. None in ABI 1.0; [`crate::Matrix`] reads those of 1.1. \[borrowed\]
     pub facts: RSlice<'a, Attr<'a>>,
     /// Zero in ABI 1.
     pub spare: [u64; 4],

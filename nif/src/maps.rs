@@ -33,6 +33,7 @@ maps! {
         api: String,
         memory: u64,
         features: Vec<&'static str>,
+        matrices: Vec<String>,
         unusable: Option<String>,
     }
     RuntimeStatsMap: RuntimeStats {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The Vulkan devices of this machine, best first, in the order in which --device counts them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: a list of {index, name, kind, uuid, driver, api, memory, features, unusable}.")]
+JSON: a list of {index, name, kind, uuid, driver, api, memory, features, matrices, unusable}.")]
 pub(crate) struct Devices {}
 
 impl Devices {
@@ -28,6 +28,9 @@ impl Devices {
             let _ = writeln!(text, "   driver    {}", d.driver);
             let _ = writeln!(text, "   uuid      {}", d.uuid);
             let _ = writeln!(text, "   features  {}", d.features.join(" "));
+            for matrix in &d.matrices {
+                let _ = writeln!(text, "   matrix    {matrix}");
+            }
             if let Some(why) = &d.unusable {
                 let _ = writeln!(text, "   unusable  {why}");
             }

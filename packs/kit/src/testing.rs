@@ -1,9 +1,11 @@
 //! Requests as a host makes them, and what every plan for them has to keep: for tests of plans, which need no device.
 
 use nx_vulkan_abi::{
-    Access, Attr, AttrKind, BufArg, DType, Description, DeviceInfo, DeviceKind, Features, Plan,
-    RSlice, Refusal, Request, Slot, TensorDesc, layout::contiguous_strides, plan,
+    Access, Attr, AttrKind, BufArg, DType, Description, DeviceInfo, DeviceKind, Features, Matrix,
+    MatrixScope, Plan, RSlice, Refusal, Request, Slot, TensorDesc, layout::contiguous_strides,
+    plan,
 };
+use std::sync::LazyLock;
 
 /// What a pack hands to `pack!`.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +16,10 @@ pub struct Pack {
     pub plan: fn(u32, &Request<'_>) -> Result<Plan, Refusal>,
 }
 
-/// A device with everything that packs ask for.
+/// A device with everything that packs ask for, products of cooperative matrices among it.
 pub fn gpu() -> DeviceInfo<'static> {
     DeviceInfo {
+        facts: facts(),
         kind: DeviceKind::DISCRETE,
         subgroup_size: 32,
         min_subgroup_size: 32,
@@ -32,9 +35,46 @@ pub fn gpu() -> DeviceInfo<'static> {
     }
 }
 
+/// Products of subgroups, 16 x 16 x 16 of floats and 16 x 16 x 32 of integers.
+fn facts() -> RSlice<'static, Attr<'static>> {
+    static FACTS: LazyLock<[Attr<'static>; 1]> = LazyLock::new(|| {
+        let [f16, bf16, f32] = [DType::F16, DType::BF16, DType::F32];
+        let rows = [
+            (16, f16, f16),
+            (16, f16, f32),
+            (16, bf16, f32),
+            (32, DType::S8, DType::S32),
+            (32, DType::U8, DType::U32),
+        ];
+        let ints = rows.into_iter().flat_map(|(k, operand, sum)| {
+            let product = Matrix {
+                extents: [16, 16, k],
+                a: operand,
+                b: operand,
+                c: sum,
+                result: sum,
+                scope: MatrixScope::SUBGROUP,
+                saturates: false,
+                invocations: 0,
+            };
+            product.to_ints()
+        });
+        [Attr {
+            name: Matrix::FACT.into(),
+            kind: AttrKind::INTS,
+            spare: 0,
+            ints: RSlice::from_slice(ints.collect::<Vec<_>>().leak()),
+            floats: RSlice::EMPTY,
+            text: "".into(),
+        }]
+    });
+    RSlice::from_slice(&*FACTS)
+}
+
 /// A driver that runs on the CPU.
 pub fn cpu() -> DeviceInfo<'static> {
     DeviceInfo {
+        facts: RSlice::EMPTY,
         kind: DeviceKind::CPU,
         subgroup_size: 8,
         min_subgroup_size: 8,

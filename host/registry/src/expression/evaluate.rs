@@ -71,6 +71,11 @@ fn value(node: &Node, request: &Request<'_>) -> Result<i128, String> {
         Node::Binary(op, left, right) => binary(*op, of(left)?, of(right)?),
         Node::Least(list) => most(list.iter().map(of), |a, b| a < b),
         Node::Most(list) => most(list.iter().map(of), |a, b| a > b),
+        Node::Matrix(types, extents) => {
+            let [m, n, k] = extents.each_ref().map(|node| of(node));
+            let extents = [m?, n?, k?].map(|extent| u32::try_from(extent).unwrap_or(0));
+            Ok(request.device.multiplies(*types, extents).into())
+        }
     }
 }
 
@@ -183,10 +188,14 @@ fn integers<'r>(name: &str, request: &'r Request<'_>) -> Result<&'r [i64], Strin
 
 fn device(device: &DeviceInfo<'_>, limit: &str, index: Option<i128>) -> Result<i128, String> {
     let list = |list: &[u32; 3]| entry(list, index.unwrap_or(0), &format!("`{limit}`"));
+    let fact = || device.fact(limit).first().copied().unwrap_or(0).into();
     Ok(match limit {
         "vendor" => device.vendor.into(),
         "kind" => device.kind.0.into(),
         "subgroup_size" => device.subgroup_size.into(),
+        "min_subgroup_size" => device.min_subgroup_size.into(),
+        "max_subgroup_size" => device.max_subgroup_size.into(),
+        "max_subgroups" | "subgroups_per_unit" | "memory_bytes" => fact(),
         "shared_bytes" => device.shared_bytes.into(),
         "push_bytes" => device.push_bytes.into(),
         "max_invocations" => device.max_invocations.into(),

@@ -5,11 +5,19 @@ use super::{Field, MAX_TENSORS, Tensor};
 /// Precedence of sums.
 pub(super) const SUM: u8 = 4;
 
+/// The function of cooperative matrices: three types, three extents.
+pub(super) const MATRIX: &str = "matrix";
+
 /// Limits by name, and whether each is a list of three.
 pub(super) const LIMITS: &[(&str, bool)] = &[
     ("vendor", false),
     ("kind", false),
     ("subgroup_size", false),
+    ("min_subgroup_size", false),
+    ("max_subgroup_size", false),
+    ("max_subgroups", false),
+    ("subgroups_per_unit", false),
+    ("memory_bytes", false),
     ("shared_bytes", false),
     ("push_bytes", false),
     ("max_invocations", false),
@@ -58,7 +66,7 @@ pub(super) static PACK: Language = Language {
     tensor,
     fields: FIELDS,
     owners: &["attr", "device"],
-    functions: &["ceil", "ceil_div", "min", "max"],
+    functions: &["ceil", "ceil_div", "min", "max", MATRIX],
 };
 
 /// The sides of a condition in `registry.toml`.

@@ -7,6 +7,7 @@ mod parser;
 
 pub(super) use evaluate::{desc, elements};
 pub(super) use language::{is_free, tensor};
+use nx_vulkan_abi::DType;
 pub(super) use parser::condition;
 use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc};
 
@@ -50,6 +51,8 @@ pub(super) enum Node {
     Binary(Op, Box<Node>, Box<Node>),
     Least(Vec<Node>),
     Most(Vec<Node>),
+    /// Whether a subgroup multiplies matrices of these types (operands, result) and extents m, n and k.
+    Matrix([DType; 3], Box<[Node; 3]>),
 }
 
 /// A tensor of the request.
@@ -122,6 +125,7 @@ impl Node {
             Node::Negate(node) | Node::Not(node) => node.visit(see),
             Node::Binary(_, left, right) => [left, right].into_iter().for_each(|n| n.visit(see)),
             Node::Least(list) | Node::Most(list) => list.iter().for_each(|node| node.visit(see)),
+            Node::Matrix(_, extents) => extents.iter().for_each(|node| node.visit(see)),
         }
     }
 }

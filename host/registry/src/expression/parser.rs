@@ -2,9 +2,10 @@
 
 use super::{
     Expression, Field, Mistake, Names, Node, Op, Tensor,
-    language::{LIMITS, Language, PACK, RULE, SUM},
+    language::{LIMITS, Language, MATRIX, PACK, RULE, SUM},
 };
 use crate::diagnostic::did_you_mean;
+use nx_vulkan_abi::DType;
 use std::ops::Range;
 
 /// Parentheses, calls and signs inside each other.
@@ -167,6 +168,9 @@ impl<'a> Parser<'a> {
                 format!("there is no function `{name}`{hint}"),
             ));
         }
+        if name == MATRIX {
+            return self.matrix(span);
+        }
         let mut arguments = vec![self.inner()?];
         while self.takes(",") {
             arguments.push(self.inner()?);
@@ -192,6 +196,34 @@ impl<'a> Parser<'a> {
         };
         let (above, below) = divided.ok_or_else(|| mistake(span, form))?;
         Ok(Node::Binary(Op::CeilDivide, above, below))
+    }
+
+    /// Three types and three extents, the parenthesis open.
+    fn matrix(&mut self, span: Range<usize>) -> Result<Node, Mistake> {
+        let mut types = [DType::F32; 3];
+        for dtype in &mut types {
+            self.space();
+            let start = self.at;
+            let word = self.word();
+            *dtype = DType::from_name(word).ok_or_else(|| {
+                let form =
+                    "matrix takes three types and m, n, k: matrix(f16, f16, f32, 16, 16, 16)";
+                let hint = did_you_mean(word, DType::all().map(DType::name));
+                mistake(
+                    start..self.at,
+                    format!("there is no type `{word}`{hint}; {form}"),
+                )
+            })?;
+            self.expect(",")?;
+        }
+        let mut extents = vec![self.inner()?];
+        while self.takes(",") {
+            extents.push(self.inner()?);
+        }
+        self.expect(")")?;
+        let form = "matrix takes the extents m, n and k after three types: matrix(f16, f16, f32, 16, 16, 16)";
+        let extents = extents.try_into().map_err(|_| mistake(span, form))?;
+        Ok(Node::Matrix(types, Box::new(extents)))
     }
 
     fn name(&mut self, word: &str, start: usize) -> Result<Node, Mistake> {

@@ -1,9 +1,18 @@
 //! What a device can do, and what of it is enabled.
 
-use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
-use vulkano::device::{
-    DeviceExtensions, DeviceFeatures, DeviceProperties,
-    physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
+use super::{
+    create::Wanted,
+    matrices,
+    newer::{Newer, matrix2_limits},
+};
+use nx_vulkan_abi::{Attr, AttrKind, DeviceInfo, DeviceKind, Features, Matrix, RSlice, RStr};
+use parking_lot::Mutex;
+use vulkano::{
+    Version,
+    device::{
+        DeviceExtensions, DeviceFeatures, DeviceProperties,
+        physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
+    },
 };
 
 /// What is known of an open device.
@@ -16,9 +25,9 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn new(device: &PhysicalDevice, enabled: &DeviceFeatures) -> Facts {
-        let p = device.properties();
-        let features = features(enabled, p, device.supported_extensions());
+    pub(super) fn new(device: &PhysicalDevice, wanted: &Wanted) -> Facts {
+        let (p, enabled) = (device.properties(), &wanted.features);
+        let features = features(enabled, p, &wanted.extensions).with(wanted.newer.features());
         let controlled = |size: Option<u32>| {
             size.filter(|_| features.has(Features::SUBGROUP_SIZE_CONTROL))
                 .unwrap_or(0)
@@ -35,12 +44,13 @@ impl Facts {
             shared_bytes: p.max_compute_shared_memory_size,
             push_bytes: p.max_push_constants_size,
             max_invocations: p.max_compute_work_group_invocations,
-            compute_units: p.shader_sm_count.unwrap_or(0),
+            compute_units: units(p),
             max_workgroup_size: p.max_compute_work_group_size,
             max_groups: p.max_compute_work_group_count,
             max_buffer_range: p.max_storage_buffer_range.into(),
             buffer_align: p.min_storage_buffer_offset_alignment.as_devicesize(),
             features,
+            facts: RSlice::from_slice(kept(further(device, features))),
             ..DeviceInfo::default()
         };
         Facts {
@@ -59,6 +69,77 @@ impl Facts {
     }
 }
 
+/// Streaming multiprocessors, compute units or shader cores, whichever of them the driver counts.
+fn units(p: &DeviceProperties) -> u32 {
+    let product = || {
+        let engines = p
+            .shader_engine_count?
+            .checked_mul(p.shader_arrays_per_engine_count?)?;
+        engines.checked_mul(p.compute_units_per_shader_array?)
+    };
+    let counted = p.shader_sm_count.or(p.active_compute_unit_count);
+    counted
+        .or_else(product)
+        .or(p.shader_core_count)
+        .unwrap_or(0)
+}
+
+/// What came after ABI 1.0, sorted by name; what the driver does not say is left out.
+fn further(device: &PhysicalDevice, features: Features) -> Vec<(&'static str, Vec<i64>)> {
+    let p = device.properties();
+    let ints = |list: Vec<Matrix>| list.into_iter().flat_map(Matrix::to_ints).collect();
+    let one = |value: Option<u32>| value.map(i64::from).into_iter().collect();
+    let waves = || p.simd_per_compute_unit?.checked_mul(p.wavefronts_per_simd?);
+    let [invocations, extent, reserved] = match features.has(Features::COOPMAT2) {
+        true => matrix2_limits(device).map(|limit| vec![i64::from(limit)]),
+        false => Default::default(),
+    };
+    let mut facts = vec![
+        (
+            Matrix::FLEXIBLE_FACT,
+            ints(matrices::flexible(device, features)),
+        ),
+        ("flexible_matrix_extent", extent),
+        ("flexible_matrix_invocations", invocations),
+        ("flexible_matrix_shared_bytes", reserved),
+        (Matrix::FACT, ints(matrices::listed(device, features))),
+        ("max_subgroups", one(p.max_compute_workgroup_subgroups)),
+        ("memory_bytes", vec![super::local_memory(device) as i64]),
+        (
+            "subgroups_per_unit",
+            one(p.shader_warps_per_sm.or_else(waves)),
+        ),
+    ];
+    facts.retain(|fact| !fact.1.is_empty());
+    facts
+}
+
+/// The facts as packs read them. They stay: a process opens few different devices, each many times.
+fn kept(facts: Vec<(&'static str, Vec<i64>)>) -> &'static [Attr<'static>] {
+    static KEPT: Mutex<Vec<&'static [Attr<'static>]>> = Mutex::new(Vec::new());
+    let mut all = KEPT.lock();
+    let is_same = |known: &&&[Attr<'_>]| {
+        let known = known
+            .iter()
+            .map(|fact| (fact.name.as_str(), fact.ints.as_slice()));
+        known.eq(facts.iter().map(|fact| (fact.0, fact.1.as_slice())))
+    };
+    if let Some(known) = all.iter().find(is_same) {
+        return known;
+    }
+    let attrs = facts.into_iter().map(|(name, ints)| Attr {
+        name: RStr::from_str(name),
+        kind: AttrKind::INTS,
+        spare: 0,
+        ints: RSlice::from_slice(ints.leak()),
+        floats: RSlice::EMPTY,
+        text: RStr::from_str(""),
+    });
+    let attrs: &'static [Attr<'static>] = attrs.collect::<Vec<_>>().leak();
+    all.push(attrs);
+    attrs
+}
+
 /// `(name, VkPhysicalDeviceType, order of preference)`.
 pub(super) fn kind(device: &PhysicalDevice) -> (&'static str, u32, u32) {
     match device.properties().device_type {
@@ -71,11 +152,14 @@ pub(super) fn kind(device: &PhysicalDevice) -> (&'static str, u32, u32) {
 }
 
 /// Extensions and features to enable: what nx_vulkan needs, and of what packs can use all the device has.
-pub(super) fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatures) {
+/// Layers of validation of that version are not asked about what they do not know.
+pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
     let (s, e) = (device.supported_features(), device.supported_extensions());
     let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
     let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
     let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
+    let sized = s.subgroup_size_control && s.compute_full_subgroups;
+    let newer = Newer::supported(device, layers);
     let extensions = DeviceExtensions {
         khr_push_descriptor: true,
         ext_pipeline_robustness: robust,
@@ -83,9 +167,10 @@ pub(super) fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatur
         khr_cooperative_matrix: coopmat,
         khr_portability_subset: e.khr_portability_subset,
         ext_memory_budget: e.ext_memory_budget,
+        ext_subgroup_size_control: sized && device.api_version() < Version::V1_3,
         ..DeviceExtensions::empty()
     };
-    let enabled = DeviceFeatures {
+    let features = DeviceFeatures {
         timeline_semaphore: true,
         pipeline_robustness: robust,
         robust_buffer_access: (bounded || !robust) && s.robust_buffer_access,
@@ -102,11 +187,15 @@ pub(super) fn wanted(device: &PhysicalDevice) -> (DeviceExtensions, DeviceFeatur
         shader_subgroup_extended_types: s.shader_subgroup_extended_types,
         vulkan_memory_model: s.vulkan_memory_model,
         vulkan_memory_model_device_scope: s.vulkan_memory_model_device_scope,
-        subgroup_size_control: s.subgroup_size_control && s.compute_full_subgroups,
-        compute_full_subgroups: s.subgroup_size_control && s.compute_full_subgroups,
+        subgroup_size_control: sized,
+        compute_full_subgroups: sized,
         ..DeviceFeatures::empty()
     };
-    (extensions, enabled)
+    Wanted {
+        extensions,
+        features,
+        newer,
+    }
 }
 
 pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExtensions) -> Features {
@@ -134,7 +223,7 @@ pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExten
             Features::SUBGROUP_SHUFFLE,
         ),
         (
-            e.khr_cooperative_matrix && f.cooperative_matrix,
+            e.khr_cooperative_matrix && f.cooperative_matrix && f.vulkan_memory_model,
             Features::COOPMAT,
         ),
         (

@@ -17,6 +17,8 @@ use vulkano::{
 pub(super) const INSTALL: &str = "install a Vulkan loader and a driver (Debian: apt install libvulkan1 mesa-vulkan-drivers, \
     whose lavapipe needs no GPU; FreeBSD: pkg install vulkan-loader mesa-dri; macOS: brew install vulkan-loader molten-vk)";
 
+const VALIDATION_LAYER: &str = "VK_LAYER_KHRONOS_validation";
+
 /// Messages of the validation layers since the process started.
 static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -46,7 +48,7 @@ fn create(validation: bool) -> Result<Arc<Instance>> {
     let portability = supported.khr_portability_enumeration;
     let mut layers = Vec::new();
     if validation {
-        let name = "VK_LAYER_KHRONOS_validation";
+        let name = VALIDATION_LAYER;
         let known = library
             .layer_properties()
             .is_ok_and(|mut all| all.any(|l| l.name() == name));
@@ -82,6 +84,20 @@ fn create(validation: bool) -> Result<Arc<Instance>> {
         },
     )
     .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+}
+
+/// The version of Vulkan that the layers between an instance and its drivers know; without layers any.
+pub(super) fn layers(instance: &Instance) -> Version {
+    let any = Version {
+        major: u32::MAX,
+        ..Version::V1_0
+    };
+    if instance.enabled_layers().is_empty() {
+        return any;
+    }
+    let found = instance.library().layer_properties().ok();
+    let found = found.and_then(|mut all| all.find(|layer| layer.name() == VALIDATION_LAYER));
+    found.map_or(Version::V1_0, |layer| layer.vulkan_version())
 }
 
 pub(super) fn no_device(message: String) -> Error {

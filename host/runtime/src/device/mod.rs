@@ -1,23 +1,23 @@
 //! The Vulkan device: finding one, opening it, and what it can do.
 
+mod create;
 mod facts;
 mod instance;
 mod lost;
+mod matrices;
+mod newer;
 
 pub use crate::config::DeviceChoice;
 use crate::{Result, exit};
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
-use instance::{INSTALL, instance, no_device};
+use instance::{INSTALL, instance, layers, no_device};
 use nx_vulkan_abi::DeviceInfo;
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 use vulkano::{
     Version, VulkanObject,
-    device::{
-        Device as VkDevice, DeviceCreateInfo, Queue, QueueCreateInfo, QueueFlags,
-        physical::PhysicalDevice,
-    },
+    device::{Device as VkDevice, Queue, QueueFlags, physical::PhysicalDevice},
     instance::Instance,
 };
 
@@ -40,6 +40,8 @@ pub struct DeviceSummary {
     pub memory: u64,
     /// Capabilities packs may ask for.
     pub features: Vec<&'static str>,
+    /// Products of cooperative matrices, as the driver lists them.
+    pub matrices: Vec<String>,
     /// Why nx_vulkan cannot use the device, if it cannot.
     pub unusable: Option<String>,
 }
@@ -94,24 +96,11 @@ impl Device {
         }
         let family = queue_family(&physical)
             .ok_or_else(|| no_device(format!("{} has no compute queue", summary.name)))?;
-        let (extensions, enabled) = wanted(&physical);
-        let (vk, mut queues) = VkDevice::new(
-            physical.clone(),
-            DeviceCreateInfo {
-                queue_create_infos: vec![QueueCreateInfo {
-                    queue_family_index: family,
-                    ..Default::default()
-                }],
-                enabled_extensions: extensions,
-                enabled_features: enabled,
-                ..Default::default()
-            },
-        )
-        .map_err(|e| no_device(format!("{} could not be opened: {e}", summary.name)))?;
-        let queue = queues
-            .next()
-            .ok_or_else(|| no_device("the device has no queue".to_owned()))?;
-        let facts = Facts::new(&physical, &enabled);
+        let wanted = wanted(&physical, layers(physical.instance()));
+        let (vk, queue) = create::create(&physical, family, &wanted)
+            .map_err(|e| no_device(format!("{} could not be opened: {e}", summary.name)))?;
+        let queue = queue.ok_or_else(|| no_device("the device has no queue".to_owned()))?;
+        let facts = Facts::new(&physical, &wanted);
         Ok(Arc::new(Device {
             vk,
             queue,
@@ -176,11 +165,8 @@ fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
     let p = device.properties();
     let uuid = p.device_uuid.unwrap_or_default();
     let driver = [p.driver_name.clone(), p.driver_info.clone()];
-    let heaps = &device.memory_properties().memory_heaps;
-    let local = heaps.iter().filter(|h| {
-        h.flags
-            .intersects(vulkano::memory::MemoryHeapFlags::DEVICE_LOCAL)
-    });
+    let wanted = wanted(device, layers(device.instance()));
+    let enabled = features(&wanted.features, p, &wanted.extensions).with(wanted.newer.features());
     DeviceSummary {
         index,
         name: p.device_name.clone(),
@@ -188,15 +174,21 @@ fn summarise(index: usize, device: &Arc<PhysicalDevice>) -> DeviceSummary {
         uuid: uuid.iter().map(|b| format!("{b:02x}")).collect(),
         driver: driver.into_iter().flatten().collect::<Vec<_>>().join(" "),
         api: p.api_version.to_string(),
-        memory: local.map(|h| h.size).sum(),
-        features: features(
-            device.supported_features(),
-            p,
-            device.supported_extensions(),
-        )
-        .names(),
+        memory: local_memory(device),
+        features: enabled.names(),
+        matrices: matrices::texts(device, enabled),
         unusable: unusable(device),
     }
+}
+
+/// Bytes of memory that is the device's own.
+fn local_memory(device: &PhysicalDevice) -> u64 {
+    let local = vulkano::memory::MemoryHeapFlags::DEVICE_LOCAL;
+    let heaps = device.memory_properties().memory_heaps.iter();
+    heaps
+        .filter(|heap| heap.flags.intersects(local))
+        .map(|heap| heap.size)
+        .sum()
 }
 
 /// Why the device cannot run nx_vulkan, if so.

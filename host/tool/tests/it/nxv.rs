@@ -76,7 +76,8 @@ fn devices_are_listed() {
     let devices = json(&["devices", "--json"]);
     let first = &devices.as_array().expect("a list")[0];
     for key in [
-        "index", "name", "kind", "uuid", "driver", "api", "memory", "features", "unusable",
+        "index", "name", "kind", "uuid", "driver", "api", "memory", "features", "matrices",
+        "unusable",
     ] {
         assert!(keys(first).contains(&key), "{key}: {first}");
     }

@@ -63,6 +63,13 @@ fn expressions_follow_the_usual_rules() {
         ("attr.axes[1] + attr.axes[0] + attr.axes.len", 5),
         ("attr.k", i64::MIN.into()),
         ("device.max_groups[1] + device.vendor", 1007),
+        (
+            "device.subgroups_per_unit * 100 + device.memory_bytes",
+            4800,
+        ),
+        ("matrix(f16, f16, f32, 16, 8, 8 * 2)", 1),
+        ("matrix(f16, f16, f16, 16, 8, 16)", 0),
+        ("matrix(s8, s8, s32, -16, 8, 16)", 0),
     ];
     for (text, expected) in cases {
         assert_eq!(value(text), Ok(expected), "{text}");
@@ -121,6 +128,17 @@ fn an_expression_that_is_wrong_is_placed() {
         ("a.rank[0]", 6, "`rank` is one number and takes no index"),
         ("ceil(3)", 0, "ceil takes one division: ceil(x / y)"),
         ("min(3)", 0, "min and max take two numbers or more"),
+        (
+            "matrix(f16, half, f32, 16, 16, 16)",
+            12,
+            "there is no type `half`",
+        ),
+        (
+            "1 + matrix(f16, f16, f32, 16)",
+            4,
+            "matrix takes the extents m, n and k",
+        ),
+        ("matrix(f16, f16)", 15, "expected `,`, got `)`"),
         ("sqrt(3)", 0, "there is no function `sqrt`"),
         ("q.elems", 0, "there is nothing called `q`"),
         ("in16.elems", 0, "there is nothing called `in16`"),

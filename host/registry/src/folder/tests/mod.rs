@@ -6,9 +6,10 @@ mod plans;
 
 use super::*;
 use nx_vulkan_abi::{
-    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, InputAs, Outcome, RStr, Reply,
-    Request, TensorDesc, layout,
+    Access, Attr, AttrKind, BufArg, DType, DeviceInfo, Features, InputAs, Matrix, MatrixScope,
+    Outcome, RSlice, RStr, Reply, Request, TensorDesc, layout,
 };
+use std::sync::LazyLock;
 
 const HEAD: &str = "[pack]\nid = \"p\"\nversion = \"1.0.0\"\nabi = \"1\"\n";
 
@@ -18,8 +19,31 @@ fn device() -> DeviceInfo<'static> {
         subgroup_size: 32,
         max_groups: [65535, 1000, 10],
         features: Features::STORAGE16.with(Features::INT16),
+        facts: facts(),
         ..DeviceInfo::default()
     }
+}
+
+/// A product of f16 with sums in f32, 16 x 8 x 16, and another fact.
+fn facts() -> RSlice<'static, Attr<'static>> {
+    static FACTS: LazyLock<[Attr<'static>; 2]> = LazyLock::new(|| {
+        let product = Matrix {
+            extents: [16, 8, 16],
+            a: DType::F16,
+            b: DType::F16,
+            c: DType::F32,
+            result: DType::F32,
+            scope: MatrixScope::SUBGROUP,
+            saturates: false,
+            invocations: 0,
+        };
+        let product = Vec::from(product.to_ints()).leak();
+        [
+            ints(Matrix::FACT, product),
+            ints("subgroups_per_unit", &[48]),
+        ]
+    });
+    FACTS[..].into()
 }
 
 /// One operand or result: type, shape, strides, offset.
