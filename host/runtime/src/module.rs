@@ -165,6 +165,12 @@ impl Module {
                 ),
             ));
         }
+        if !facts.is_for(device.info().api) {
+            return Err(refused(
+                &name,
+                "it is for Vulkan 1.3, and the device has an older one",
+            ));
+        }
         Ok(Module {
             name,
             facts,

@@ -7,7 +7,7 @@ mod text;
 use crate::{Error, Kind, Result, bounds, builder::Builder, checked, spirv::Module};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
-    SourceLanguage, SpirvVersion, Target, VulkanVersion, error::GlslangError,
+    SourceLanguage, SpirvVersion, VulkanVersion, error::GlslangError,
 };
 use nx_vulkan_registry::{Glsl, Origin, cache::Cache, hex, private::Folder};
 use parking_lot::Mutex;
@@ -18,14 +18,47 @@ use std::{
 };
 use text::{Expanded, expand, readable};
 
-/// Part of every cache key: the compiler and the settings below. Change it with them.
-const COMPILER: &str = "glslang 0.9.1 vulkan1.2 spirv1.5";
+/// What texts are compiled for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Vulkan 1.2 and SPIR-V 1.5.
+    #[default]
+    Older,
+    /// Vulkan 1.3 and SPIR-V 1.6.
+    Newer,
+}
+
+impl Target {
+    /// Part of every cache key: the compiler and its settings. Change it with them.
+    fn key(self) -> &'static str {
+        match self {
+            Target::Older => "glslang 0.9.1 vulkan1.2 spirv1.5",
+            Target::Newer => "glslang 0.9.1 vulkan1.3 spirv1.6",
+        }
+    }
+
+    fn versions(self) -> (VulkanVersion, SpirvVersion) {
+        match self {
+            Target::Older => (VulkanVersion::Vulkan1_2, SpirvVersion::SPIRV1_5),
+            Target::Newer => (VulkanVersion::Vulkan1_3, SpirvVersion::SPIRV1_6),
+        }
+    }
+
+    /// For texts of that origin. Only libraries may use what the newer target is for, so the others need no second one.
+    fn of(self, origin: Origin) -> Target {
+        match origin {
+            Origin::Library => self,
+            Origin::Vouched | Origin::Stranger => Target::Older,
+        }
+    }
+}
 
 /// Compiles shaders and remembers the results.
 #[derive(Debug)]
 pub(crate) struct Shaders {
     cache: Option<Arc<Cache>>,
     checked: bool,
+    target: Target,
     memory: Mutex<HashMap<Key, Arc<Module>>>,
     /// Why the disk cache could not be written, once; the shader itself is fine then.
     disk_trouble: Mutex<Option<String>>,
@@ -58,6 +91,7 @@ impl Shaders {
         Shaders {
             cache,
             checked: false,
+            target: Target::default(),
             memory: Mutex::default(),
             disk_trouble: Mutex::default(),
             recent: Mutex::default(),
@@ -71,6 +105,11 @@ impl Shaders {
             builder: builder.clone(),
             ..self
         }
+    }
+
+    /// The same, for a device that takes `target`.
+    pub(crate) fn with_target(self, target: Target) -> Shaders {
+        Shaders { target, ..self }
     }
 
     /// Remembers that a pack uses a variant.
@@ -110,7 +149,7 @@ impl Shaders {
         let source = expand(file, defines, find)?;
         let origin = source.origin;
         let key: [u8; 32] = Sha256::new()
-            .chain_update(COMPILER)
+            .chain_update(self.target.of(origin).key())
             .chain_update([0])
             .chain_update(&source.text)
             .finalize()
@@ -162,7 +201,7 @@ impl Shaders {
             Origin::Stranger => self.builder.compile(&source.text),
         };
         let compiled = match elsewhere {
-            None => glslang_compile(&source.text),
+            None => glslang_compile(&source.text, self.target.of(source.origin)),
             Some(answer) => answer.map_err(|why| failed(&source.blamed(&why)))?,
         };
         compiled.map_err(|log| failed(&log))
@@ -214,7 +253,7 @@ impl Shaders {
 }
 
 /// SPIR-V of a text whose includes are in place, or the compiler's log.
-pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, String> {
+pub(crate) fn glslang_compile(text: &str, target: Target) -> std::result::Result<Vec<u32>, String> {
     // One compilation at a time: glslang's tables are process-wide.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock();
@@ -223,7 +262,7 @@ pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, Strin
         std::thread::Builder::new()
             .name("nx_vulkan-glsl".to_owned())
             .stack_size(STACK)
-            .spawn_scoped(scope, || translate(text))
+            .spawn_scoped(scope, || translate(text, target))
             .map_err(|e| format!("the compiler's thread could not be started: {e}"))?
             .join()
             .unwrap_or_else(|_| Err("the compiler crashed on this source".to_owned()))
@@ -231,13 +270,14 @@ pub(crate) fn glslang_compile(text: &str) -> std::result::Result<Vec<u32>, Strin
 }
 
 /// GLSL to SPIR-V on this thread. May panic.
-fn translate(text: &str) -> std::result::Result<Vec<u32>, String> {
+fn translate(text: &str, target: Target) -> std::result::Result<Vec<u32>, String> {
     let compiler = Compiler::acquire().ok_or("glslang could not be started")?;
+    let (version, spirv_version) = target.versions();
     let options = CompilerOptions {
         source_language: SourceLanguage::GLSL,
-        target: Target::Vulkan {
-            version: VulkanVersion::Vulkan1_2,
-            spirv_version: SpirvVersion::SPIRV1_5,
+        target: glslang::Target::Vulkan {
+            version,
+            spirv_version,
         },
         version_profile: None,
         messages: ShaderMessage::DEFAULT,

@@ -203,8 +203,10 @@ impl Validator {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let file = self.folder.write("module.spv", &bytes);
         let file = file.map_err(|error| error.to_string())?;
+        let is_newer = words.get(1).is_some_and(|version| *version > 0x0001_0500);
+        let target = if is_newer { "vulkan1.3" } else { "vulkan1.2" };
         let output = Command::new("spirv-val")
-            .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
+            .args(["--target-env", target, "--scalar-block-layout"])
             .arg(file)
             .output()
             .map_err(|error| error.to_string())?;

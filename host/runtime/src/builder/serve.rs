@@ -8,7 +8,7 @@ use crate::{
     memory::{Budget, Patience, Pool, Use},
     pipeline::{Pipelines, spec::PipelineSpec},
     queue::{Quiet, Step, StepArg, Stream},
-    shader,
+    shader::{self, Target},
     spirv::Module,
 };
 use nx_vulkan_registry::{
@@ -51,7 +51,7 @@ pub fn serve(seconds: u32) -> io::Result<()> {
     let hello = Reply::Hello(VERSION.to_owned());
     message::write_frame(&mut parent, &hello)?;
     // Its tables are made by the first compilation, which waits for this one if it comes early.
-    thread::spawn(|| shader::glslang_compile("#version 450\nvoid main() {}\n"));
+    thread::spawn(|| shader::glslang_compile("#version 450\nvoid main() {}\n", Target::Older));
     let Some(device) = message::read_frame(&mut parent)? else {
         return Ok(());
     };
@@ -78,7 +78,7 @@ pub fn serve(seconds: u32) -> io::Result<()> {
 fn answer(job: Job, bench: &Opening<impl FnOnce() -> Result<Bench>>) -> Reply {
     match job {
         Job::Open(_) => Reply::Trouble("its device is open".to_owned()),
-        Job::Compile(text) => match shader::glslang_compile(&text) {
+        Job::Compile(text) => match shader::glslang_compile(&text, Target::Older) {
             Ok(words) => Reply::Words(words),
             Err(log) => Reply::Refused(log),
         },

@@ -49,6 +49,7 @@ pub(super) fn create(
     let mut subgroups = vk::PhysicalDeviceSubgroupSizeControlFeatures::default()
         .subgroup_size_control(f.subgroup_size_control)
         .compute_full_subgroups(f.compute_full_subgroups);
+    let mut sizes = vk::PhysicalDeviceMaintenance4Features::default().maintenance4(f.maintenance4);
     let mut robust = vk::PhysicalDevicePipelineRobustnessFeaturesEXT::default()
         .pipeline_robustness(f.pipeline_robustness);
     let mut bounded = vk::PhysicalDeviceRobustness2FeaturesEXT::default()
@@ -74,6 +75,9 @@ pub(super) fn create(
     // A struct of an extension may stand here only with its extension.
     if physical.api_version() >= Version::V1_3 || e.ext_subgroup_size_control {
         info = info.push_next(&mut subgroups);
+    }
+    if f.maintenance4 {
+        info = info.push_next(&mut sizes);
     }
     if e.ext_pipeline_robustness {
         info = info.push_next(&mut robust);

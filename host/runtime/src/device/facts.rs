@@ -22,6 +22,8 @@ pub(super) struct Facts {
     info: DeviceInfo<'static>,
     pub(super) robust_pipelines: bool,
     pub(super) bounds_bindings: bool,
+    /// Whether it takes shaders for Vulkan 1.3, whose workgroup sizes may be ids.
+    pub(super) newer_target: bool,
 }
 
 impl Facts {
@@ -57,6 +59,7 @@ impl Facts {
             info,
             robust_pipelines: enabled.pipeline_robustness,
             bounds_bindings: enabled.robust_buffer_access2,
+            newer_target: enabled.maintenance4,
         }
     }
 
@@ -187,6 +190,7 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
         shader_subgroup_extended_types: s.shader_subgroup_extended_types,
         vulkan_memory_model: s.vulkan_memory_model,
         vulkan_memory_model_device_scope: s.vulkan_memory_model_device_scope,
+        maintenance4: s.maintenance4 && device.api_version() >= Version::V1_3,
         subgroup_size_control: sized,
         compute_full_subgroups: sized,
         ..DeviceFeatures::empty()

@@ -8,7 +8,7 @@ mod matrices;
 mod newer;
 
 pub use crate::config::DeviceChoice;
-use crate::{Result, exit};
+use crate::{Result, exit, shader::Target};
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance, layers, no_device};
@@ -118,6 +118,14 @@ impl Device {
     /// Limits and capabilities, as packs see them.
     pub fn info(&self) -> DeviceInfo<'_> {
         self.facts.info(&self.summary.name)
+    }
+
+    /// What shaders are compiled for.
+    pub(crate) fn target(&self) -> Target {
+        match self.facts.newer_target {
+            true => Target::Newer,
+            false => Target::Older,
+        }
     }
 
     pub(crate) fn handle(&self) -> ash::vk::Device {

@@ -141,8 +141,14 @@ impl<'a> Check<'a> {
                 variant.file
             )));
         }
-        let undeclared = spirv::missing(spirv::DECLARED, self.declared);
-        if module.needs.has(spirv::DECLARED) && !undeclared.is_empty() {
+        if !module.is_for(limits.api) {
+            return Err(invalid(format!(
+                "{} is SPIR-V for Vulkan 1.3, and the device has an older one",
+                variant.file
+            )));
+        }
+        let undeclared = spirv::missing(spirv::declared(module.needs), self.declared);
+        if !undeclared.is_empty() {
             return Err(invalid(format!(
                 "{} needs SPIR-V capability {undeclared}, which its kernel does not declare",
                 variant.file

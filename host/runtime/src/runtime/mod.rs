@@ -173,6 +173,7 @@ impl Runtime {
             upload,
             shaders: Shaders::new(Some(cache.clone()))
                 .checked(config.checks(is_locked))
+                .with_target(device.target())
                 .with_builder(&builder),
             builder,
             module_files: Mutex::default(),
@@ -224,7 +225,9 @@ impl Runtime {
 
     /// A compiler of shaders as they are outside of checked mode, with this runtime's cache.
     pub(crate) fn plain_shaders(&self) -> Shaders {
-        Shaders::new(Some(self.cache.clone())).with_builder(&self.builder)
+        Shaders::new(Some(self.cache.clone()))
+            .with_target(self.device.target())
+            .with_builder(&self.builder)
     }
 
     /// The packs and rules in force.

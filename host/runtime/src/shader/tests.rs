@@ -152,3 +152,21 @@ fn an_unwritable_cache_is_reported_but_not_fatal() {
         .unwrap();
     assert!(shaders.disk_trouble().unwrap().contains("/proc/nxv/cache"));
 }
+
+#[test]
+fn libraries_are_compiled_for_what_the_device_takes_and_each_target_is_kept_apart() {
+    let temporary = Temporary::new().unwrap();
+    let dir = temporary.path();
+    let text = "#version 450\nlayout(local_size_x_id = 3) in;\nvoid main() {}\n";
+    let version = |target, origin| {
+        let find = |_: &str| Some(Glsl::new(text, origin));
+        let shaders = shaders(dir).with_target(target);
+        shaders.compile("t", &[], &find).unwrap().words()[1]
+    };
+    for _ in 0..2 {
+        assert_eq!(version(Target::Newer, Origin::Library), 0x0001_0600);
+        assert_eq!(version(Target::Older, Origin::Library), 0x0001_0500);
+        assert_eq!(version(Target::Newer, Origin::Vouched), 0x0001_0500);
+    }
+    assert_eq!(std::fs::read_dir(dir.join("shaders")).unwrap().count(), 2);
+}

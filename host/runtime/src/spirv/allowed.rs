@@ -42,11 +42,64 @@ const CAPABILITIES: &[(u32, &str, Option<Features>)] = &[
         "VulkanMemoryModelDeviceScope",
         Some(Features::MEMORY_MODEL),
     ),
-    (6022, "CooperativeMatrixKHR", Some(Features::COOPMAT)),
+    (BFLOAT16, "BFloat16TypeKHR", Some(Features::BF16)),
+    (
+        5118,
+        "BFloat16CooperativeMatrixKHR",
+        Some(Features::COOPMAT_BF16),
+    ),
+    (
+        5430,
+        "CooperativeMatrixReductionsNV",
+        Some(Features::COOPMAT_FUNCTIONS),
+    ),
+    (
+        5431,
+        "CooperativeMatrixConversionsNV",
+        Some(Features::COOPMAT_FUNCTIONS),
+    ),
+    (
+        5432,
+        "CooperativeMatrixPerElementOperationsNV",
+        Some(Features::COOPMAT_FUNCTIONS),
+    ),
+    (
+        5433,
+        "CooperativeMatrixTensorAddressingNV",
+        Some(Features::COOPMAT2),
+    ),
+    (
+        5434,
+        "CooperativeMatrixBlockLoadsNV",
+        Some(Features::COOPMAT2),
+    ),
+    (
+        TENSOR_ADDRESSING,
+        "TensorAddressingNV",
+        Some(Features::COOPMAT2),
+    ),
+    (
+        COOPERATIVE_MATRIX,
+        "CooperativeMatrixKHR",
+        Some(Features::COOPMAT),
+    ),
 ];
 
+/// Capabilities that types need.
+pub(super) const BFLOAT16: u32 = 5116;
+pub(super) const TENSOR_ADDRESSING: u32 = 5439;
+pub(super) const COOPERATIVE_MATRIX: u32 = 6022;
+
 /// Features whose accesses the host cannot bound: a module may need them only where its kernel says so.
-pub(crate) const DECLARED: Features = Features::COOPMAT;
+pub(crate) const DECLARED: Features = Features::COOPMAT
+    .with(Features::COOPMAT_BF16)
+    .with(Features::COOPMAT2)
+    .with(Features::COOPMAT_FUNCTIONS);
+
+/// Those of [`DECLARED`] among `features`.
+pub(crate) fn declared(features: Features) -> Features {
+    Features(features.0 & DECLARED.0)
+}
 
 /// Extensions that only say what the capabilities above do.
 const EXTENSIONS: &[&str] = &[
@@ -55,7 +108,14 @@ const EXTENSIONS: &[&str] = &[
     "SPV_KHR_16bit_storage",
     "SPV_KHR_vulkan_memory_model",
     "SPV_KHR_cooperative_matrix",
+    "SPV_KHR_bfloat16",
+    "SPV_NV_tensor_addressing",
+    "SPV_NV_cooperative_matrix2",
 ];
+
+/// The newest version of SPIR-V, and that of Vulkan 1.2.
+pub(super) const NEWEST: u32 = 0x0001_0600;
+pub(super) const OF_1_2: u32 = 0x0001_0500;
 
 pub(super) const GLSL: &str = "GLSL.std.450";
 

@@ -41,6 +41,15 @@ struct Function {
     calls: Vec<(u32, Nesting)>,
 }
 
+/// How a function is applied to the elements of a matrix, all of one type, which it also gives.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) function: u32,
+    pub(super) element: u32,
+    /// Types of what it takes after row, column and element; `None` where it takes two elements.
+    pub(super) further: Option<Vec<u32>>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Control {
     open: Option<Open>,
@@ -48,6 +57,8 @@ pub(super) struct Control {
     place: HashMap<u32, usize>,
     /// Functions that are called, with the types that the call gives and takes.
     calls: Vec<(u32, u32, Vec<u32>)>,
+    /// Functions that are applied to the elements of matrices.
+    applied: Vec<Applied>,
     /// Functions with those that they call before them, once all were read.
     order: Vec<usize>,
     most: Nesting,
@@ -141,6 +152,15 @@ impl Control {
         Ok(())
     }
 
+    /// A call for elements of a matrix.
+    pub(super) fn apply(&mut self, applied: Applied) -> Result<(), String> {
+        let open = self.open()?;
+        open.calls
+            .push((applied.function, open.blocks.len().saturating_sub(1)));
+        self.applied.push(applied);
+        Ok(())
+    }
+
     pub(super) fn merge(&mut self, merge: u32, goes_on: Option<u32>) -> Result<(), String> {
         self.instruction(1)?;
         if let Some(block) = self.open()?.blocks.last_mut() {
@@ -209,10 +229,12 @@ impl Control {
         self.place.contains_key(&function)
     }
 
-    /// Checks calls and sizes once every function was read; `signature` gives result and parameters of a type.
+    /// Checks calls and sizes once every function was read; `signature` gives result and parameters of a type,
+    /// `is_index` tells whether a row or a column may be of a type.
     pub(super) fn finish(
         &mut self,
         signature: impl Fn(u32) -> Option<(u32, Vec<u32>)>,
+        is_index: impl Fn(u32) -> bool,
     ) -> Result<(), String> {
         let missing = || "it ends before all of its functions are defined".to_owned();
         if self.open.is_some() {
@@ -223,6 +245,28 @@ impl Control {
             let found = signature(self.functions[*place].kind);
             if found.is_none_or(|found| found.0 != *result || found.1 != *arguments) {
                 return Err(format!("function {function} is called as another type"));
+            }
+        }
+        for Applied {
+            function,
+            element,
+            further,
+        } in &self.applied
+        {
+            let place = self.place.get(function).ok_or_else(missing)?;
+            let found = signature(self.functions[*place].kind);
+            let fits = found.is_some_and(|(result, parameters)| {
+                let takes = match (parameters.as_slice(), further) {
+                    ([row, column, own, rest @ ..], Some(further)) => {
+                        is_index(*row) && is_index(*column) && own == element && rest == further
+                    }
+                    ([left, right], None) => left == element && right == element,
+                    _ => false,
+                };
+                result == *element && takes
+            });
+            if !fits {
+                return Err(format!("function {function} is no function of elements"));
             }
         }
         self.sort()?;

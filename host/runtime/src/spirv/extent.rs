@@ -81,7 +81,7 @@ impl<'a> Extents<'a> {
                 });
                 ends.max().unwrap_or(0)
             }
-            Kind::RuntimeArray { .. } | Kind::CooperativeMatrix { .. } => u64::MAX,
+            Kind::RuntimeArray { .. } | Kind::CooperativeMatrix { .. } | Kind::Tensor => u64::MAX,
             Kind::Void | Kind::Pointer { .. } | Kind::Function { .. } => 0,
         };
         self.known.insert((id, matrices), bytes);

@@ -17,6 +17,15 @@ use super::{
 };
 use nx_vulkan_registry::Origin;
 
+/// Flags of an access that operands follow: an alignment, which is a literal, and scopes.
+const ALIGNED: u32 = 2;
+const SCOPES: u32 = 8 | 16;
+
+/// How many operands follow the flags of an access.
+fn operands_of(flags: u32) -> usize {
+    (flags & (ALIGNED | SCOPES)).count_ones() as usize
+}
+
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) id: u32,
@@ -174,6 +183,8 @@ impl Memory {
                 | opcode::ATOMIC_I_INCREMENT..=opcode::ATOMIC_XOR
                 | opcode::COOPERATIVE_MATRIX_LOAD
                 | opcode::COOPERATIVE_MATRIX_STORE
+                | opcode::COOPERATIVE_MATRIX_LOAD_TENSOR
+                | opcode::COOPERATIVE_MATRIX_STORE_TENSOR
         )
     }
 
@@ -240,6 +251,28 @@ impl Memory {
                 known.types.hold(*kind)?;
                 known.ids.define(*id, Id::Value(*kind))
             }
+            (
+                opcode::COOPERATIVE_MATRIX_LOAD_TENSOR,
+                [kind, id, pointer, matrix, layout, options @ ..],
+            ) => {
+                self.target(known, *pointer)?;
+                self.tensor(known, [*matrix, *layout], options)?;
+                if known.ids.value(*matrix)? != *kind {
+                    return Err(format!("{id} is loaded as another type"));
+                }
+                known.types.hold(*kind)?;
+                known.ids.define(*id, Id::Value(*kind))
+            }
+            (opcode::COOPERATIVE_MATRIX_STORE_TENSOR, [pointer, matrix, layout, options @ ..]) => {
+                self.target(known, *pointer)?;
+                self.tensor(known, [*matrix, *layout], options)?;
+                self.write(known, *pointer)
+            }
+            // Only atomic operations are left, which give a value.
+            (
+                opcode::COOPERATIVE_MATRIX_LOAD_TENSOR | opcode::COOPERATIVE_MATRIX_STORE_TENSOR,
+                _,
+            ) => Err(format!("instruction {opcode} is cut off")),
             (_, [kind, id, pointer, rest @ ..]) => {
                 self.atomic(known, *pointer, rest)?;
                 if self.target(known, *pointer)? != *kind {
@@ -273,16 +306,35 @@ impl Memory {
         values.try_for_each(|id| known.ids.value(*id).map(drop))
     }
 
+    /// A matrix and the layout of a tensor that it is a part of; the memory operands of the access, then whether the tensor
+    /// is seen through a view. Functions that decode elements take pointers to addresses, so there are none.
+    fn tensor(&self, known: &Known<'_>, values: [u32; 2], options: &[u32]) -> Result<(), String> {
+        const VIEW: u32 = 1;
+        let [matrix, layout] = values.map(|id| known.ids.value(id));
+        known.types.element(matrix?)?;
+        let is_tensor = |kind: u32| Ok::<_, String>(*known.types.kind(kind)? == Kind::Tensor);
+        if !is_tensor(layout?)? {
+            return Err(format!("{} is no layout of a tensor", values[1]));
+        }
+        let count = options.first().map_or(0, |flags| 1 + operands_of(*flags));
+        let (access, rest) = options
+            .split_at_checked(count)
+            .ok_or("an access to a tensor is cut off")?;
+        self.options(known, access)?;
+        match rest {
+            [0] => Ok(()),
+            [VIEW, view] if is_tensor(known.ids.value(*view)?)? => Ok(()),
+            _ => Err(format!("an access to a tensor with the options {rest:?}")),
+        }
+    }
+
     /// The memory operands of an access: flags, then what they ask for.
     fn options(&self, known: &Known<'_>, options: &[u32]) -> Result<(), String> {
-        const ALIGNED: u32 = 2;
-        const SCOPES: u32 = 8 | 16;
         let Some((flags, rest)) = options.split_first() else {
             return Ok(());
         };
         let aligned = usize::from(flags & ALIGNED != 0);
-        let scopes = (flags & SCOPES).count_ones() as usize;
-        if flags >> 6 != 0 || rest.len() != aligned + scopes {
+        if flags >> 6 != 0 || rest.len() != operands_of(*flags) {
             return Err(format!("an access with the options {flags:#x}"));
         }
         rest[aligned..]

@@ -17,7 +17,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use allowed::{DECLARED, missing};
+pub(crate) use allowed::{declared, missing};
 use constants::{Constants, Values};
 use control::Control;
 use extent::Extents;
@@ -48,6 +48,8 @@ pub(crate) struct Module {
     pub(crate) push_bytes: u64,
     /// Features of a device that its capabilities need.
     pub(crate) needs: Features,
+    /// Whether it is for Vulkan 1.3 and newer.
+    needs_1_3: bool,
     size: Size,
     types: Types,
     constants: Constants,
@@ -130,6 +132,7 @@ impl Module {
             spec_ids: scan.decorations.spec_ids(),
             push_bytes,
             needs: scan.needs,
+            needs_1_3: scan.needs_1_3,
             size,
             types: scan.types,
             constants: scan.constants,
@@ -144,6 +147,12 @@ impl Module {
     /// The words to make a pipeline of.
     pub(crate) fn words(&self) -> &Arc<[u32]> {
         &self.words
+    }
+
+    /// Whether a device of that version of Vulkan, as `VK_MAKE_API_VERSION` packs it, takes it.
+    pub(crate) fn is_for(&self, api: u32) -> bool {
+        const VULKAN_1_3: u32 = 1 << 22 | 3 << 12;
+        !self.needs_1_3 || api >= VULKAN_1_3
     }
 
     pub(crate) fn origin(&self) -> Origin {

@@ -76,6 +76,12 @@ pub(super) const UNREACHABLE: u32 = 255;
 pub(super) const NO_LINE: u32 = 317;
 pub(super) const MODULE_PROCESSED: u32 = 330;
 pub(super) const EXECUTION_MODE_ID: u32 = 331;
+pub(super) const COOPERATIVE_MATRIX_REDUCE: u32 = 5366;
+pub(super) const COOPERATIVE_MATRIX_LOAD_TENSOR: u32 = 5367;
+pub(super) const COOPERATIVE_MATRIX_STORE_TENSOR: u32 = 5368;
+pub(super) const COOPERATIVE_MATRIX_PER_ELEMENT: u32 = 5369;
+pub(super) const TYPE_TENSOR_LAYOUT: u32 = 5370;
+pub(super) const TYPE_TENSOR_VIEW: u32 = 5371;
 pub(super) const TYPE_COOPERATIVE_MATRIX: u32 = 4456;
 pub(super) const COOPERATIVE_MATRIX_LOAD: u32 = 4457;
 pub(super) const COOPERATIVE_MATRIX_STORE: u32 = 4458;
@@ -117,6 +123,13 @@ const VALUES: &[(u32, u32, u32)] = &[
     (400, 400, ALL),
     // Product of cooperative matrices.
     (4459, 4459, 0b111),
+    // Conversion and transposition of cooperative matrices.
+    (5293, 5293, ALL),
+    (5390, 5390, ALL),
+    // Layouts and views of tensors: create, dimensions, strides, slice, clamp, clip, block size.
+    (5372, 5379, ALL),
+    (5382, 5382, ALL),
+    (5384, 5384, ALL),
 ];
 
 /// Of an instruction that makes a value of values, a bit for each operand that is a value.

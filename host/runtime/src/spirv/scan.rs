@@ -4,6 +4,7 @@ mod body;
 mod declaration;
 
 use super::{
+    allowed,
     constants::Constants,
     control::Control,
     decorations::Decorations,
@@ -35,6 +36,8 @@ pub(super) struct Scan {
     pub(super) memory: Memory,
     pub(super) control: Control,
     pub(super) needs: Features,
+    /// Whether it is for Vulkan 1.3: by its version, or since ids give the size of its workgroups.
+    pub(super) needs_1_3: bool,
     /// The entry point named main.
     pub(super) entry: Option<u32>,
     /// Execution modes that give the workgroup's size: entry point, whether by ids, the extents.
@@ -86,6 +89,13 @@ impl Scan {
         if words.len() < HEADER || words[0] != MAGIC {
             return Err("it does not start like SPIR-V".to_owned());
         }
+        let version = words[1];
+        if version > allowed::NEWEST {
+            let [_, minor, major, _] = version.to_le_bytes();
+            return Err(format!(
+                "it is of SPIR-V {major}.{minor}, and the newest that is known is 1.6"
+            ));
+        }
         let bound = words[3] as usize;
         if bound > most_ids(words.len()) {
             return Err(format!(
@@ -101,6 +111,7 @@ impl Scan {
             memory: Memory::new(origin),
             control: Control::new(origin.is_bounded()),
             needs: Features::NONE,
+            needs_1_3: version > allowed::OF_1_2,
             entry: None,
             modes: Vec::new(),
             glsl: None,
@@ -134,9 +145,10 @@ impl Scan {
             opcode::PHI..=opcode::UNREACHABLE => self.control(opcode, operands),
             opcode::VARIABLE => self.variable(operands),
             _ if self.control.in_function() => self.inside(at, opcode, operands),
-            opcode::TYPE_VOID..=opcode::TYPE_FUNCTION | opcode::TYPE_COOPERATIVE_MATRIX => {
-                self.type_of(opcode, operands)
-            }
+            opcode::TYPE_VOID..=opcode::TYPE_FUNCTION
+            | opcode::TYPE_COOPERATIVE_MATRIX
+            | opcode::TYPE_TENSOR_LAYOUT
+            | opcode::TYPE_TENSOR_VIEW => self.type_of(opcode, operands),
             opcode::CONSTANT_TRUE..=opcode::SPEC_CONSTANT_OP | opcode::UNDEF => {
                 self.constant(opcode, operands)
             }
@@ -192,10 +204,12 @@ impl Scan {
             self.ids.value(*id)?;
         }
         let types = &self.types;
-        self.control.finish(|kind| match types.kind(kind) {
+        let signature = |kind| match types.kind(kind) {
             Ok(Kind::Function { result, parameters }) => Some((*result, parameters.clone())),
             _ => None,
-        })?;
+        };
+        self.control
+            .finish(signature, |kind| types.integer(kind) == Ok(32))?;
         let entry = self
             .entry
             .ok_or("it has no compute entry point named main")?;

@@ -52,6 +52,8 @@ pub(super) enum Kind {
     CooperativeMatrix {
         of: u32,
     },
+    /// How a tensor lies in memory, or is seen.
+    Tensor,
 }
 
 #[derive(Debug)]
@@ -208,6 +210,14 @@ impl Types {
         held.map(|(_, size)| *size).max().unwrap_or(0)
     }
 
+    /// Type of the elements of a cooperative matrix.
+    pub(super) fn element(&self, id: u32) -> Result<u32, String> {
+        match self.kind(id)? {
+            Kind::CooperativeMatrix { of } => Ok(*of),
+            _ => Err(format!("type {id} is no cooperative matrix")),
+        }
+    }
+
     /// Whether it is an integer, and of how many bits.
     pub(super) fn integer(&self, id: u32) -> Result<u32, String> {
         match self.kind(id)? {
@@ -239,7 +249,7 @@ impl Types {
                     .iter()
                     .fold(0, |sum: u64, member| sum.saturating_add(size(*member))),
                 // What of it one invocation holds depends on the device.
-                Kind::CooperativeMatrix { .. } => 256,
+                Kind::CooperativeMatrix { .. } | Kind::Tensor => 256,
                 Kind::Void | Kind::RuntimeArray { .. } => 0,
                 Kind::Pointer { .. } | Kind::Function { .. } => 0,
             };

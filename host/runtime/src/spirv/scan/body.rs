@@ -2,6 +2,7 @@
 
 use super::Scan;
 use crate::spirv::{
+    control::Applied,
     ids::Id,
     memory::{Limit, Loose, Memory},
     opcode,
@@ -157,6 +158,19 @@ impl Scan {
                 self.types.hold(*matrix)?;
                 self.result(*kind, *id)
             }
+            (opcode::COOPERATIVE_MATRIX_REDUCE, [kind, id, matrix, _, function]) => {
+                self.apply(*matrix, *kind, *function, None)?;
+                self.result(*kind, *id)
+            }
+            (
+                opcode::COOPERATIVE_MATRIX_PER_ELEMENT,
+                [kind, id, matrix, function, further @ ..],
+            ) => {
+                let further = further.iter().map(|id| self.ids.value(*id));
+                let further = further.collect::<Result<_, _>>()?;
+                self.apply(*matrix, *kind, *function, Some(further))?;
+                self.result(*kind, *id)
+            }
             (_, [kind, id, values @ ..]) => {
                 let is_value = opcode::value_operands(opcode).ok_or("it is not allowed")?;
                 for (n, value) in values.iter().enumerate() {
@@ -176,6 +190,25 @@ impl Scan {
             }
             _ => Err("it is not allowed".to_owned()),
         }
+    }
+
+    /// A function that is applied to the elements of a matrix, which become those of one of type `kind`.
+    fn apply(
+        &mut self,
+        matrix: u32,
+        kind: u32,
+        function: u32,
+        further: Option<Vec<u32>>,
+    ) -> Result<(), String> {
+        let element = self.types.element(self.ids.value(matrix)?)?;
+        if self.types.element(kind)? != element {
+            return Err(format!("function {function} gives other elements"));
+        }
+        self.control.apply(Applied {
+            function,
+            element,
+            further,
+        })
     }
 
     /// Notes that a value is at most what an operand that is a literal allows.

@@ -11,7 +11,7 @@ impl Scan {
         match (opcode, operands) {
             (opcode::CAPABILITY, [number]) => {
                 let needs = allowed::capability(*number)?;
-                if needs.has(allowed::DECLARED) && self.memory.origin.is_bounded() {
+                if allowed::declared(needs) != Features::NONE && self.memory.origin.is_bounded() {
                     return Err(format!(
                         "it needs {}, whose accesses nothing bounds: only a pack's library may use it",
                         allowed::missing(needs, Features::NONE)
@@ -66,6 +66,7 @@ impl Scan {
             }
             (opcode::EXECUTION_MODE_ID, [entry, allowed::LOCAL_SIZE_ID, x, y, z]) => {
                 self.named.push(*entry);
+                self.needs_1_3 = true;
                 self.modes.push((*entry, true, [*x, *y, *z]));
                 Ok(())
             }
@@ -110,6 +111,10 @@ impl Scan {
                 }
                 (*id, Kind::Float { bits: *bits })
             }
+            // The third operand tells the encoding: bfloat16.
+            (opcode::TYPE_FLOAT, [id, 16, 0]) if has(&[allowed::BFLOAT16]) => {
+                (*id, Kind::Float { bits: 16 })
+            }
             (opcode::TYPE_VECTOR, [id, of, count]) => {
                 let (of, count) = (*of, *count);
                 (*id, Kind::Vector { of, count })
@@ -147,10 +152,25 @@ impl Scan {
                 }
                 (*id, Kind::Function { result, parameters })
             }
-            (opcode::TYPE_COOPERATIVE_MATRIX, [id, of, size @ ..]) if has(&[6022]) => {
-                size.iter()
-                    .try_for_each(|id| self.ids.constant(*id).map(drop))?;
+            (opcode::TYPE_COOPERATIVE_MATRIX, [id, of, scope, size @ ..])
+                if has(&[allowed::COOPERATIVE_MATRIX]) =>
+            {
+                const SUBGROUP: u32 = 3;
+                for part in [scope].into_iter().chain(size) {
+                    self.ids.constant(*part)?;
+                }
+                if self.constants.literal(*scope) != Some(SUBGROUP) {
+                    self.needs = self.needs.with(Features::COOPMAT2);
+                }
                 (*id, Kind::CooperativeMatrix { of: *of })
+            }
+            (opcode::TYPE_TENSOR_LAYOUT | opcode::TYPE_TENSOR_VIEW, [id, parts @ ..])
+                if has(&[allowed::TENSOR_ADDRESSING]) =>
+            {
+                for part in parts {
+                    self.ids.constant(*part)?;
+                }
+                (*id, Kind::Tensor)
             }
             _ => return Err("it is a type that is not allowed".to_owned()),
         };

@@ -3,6 +3,7 @@
 mod attacks;
 mod clamps;
 mod interfaces;
+mod matrices;
 
 use super::*;
 use crate::shader::Shaders;
