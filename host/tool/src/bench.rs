@@ -1,21 +1,16 @@
 //! `nxv bench`.
 
 use crate::{
+    asked::Asked,
     global::Global,
+    operands,
     output::{Answer, Outcome, Problem, json},
     progress,
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
-use nx_vulkan_abi::dtype::Class;
 use nx_vulkan_host::{DType, Kind, Result, Runtime, Tensor};
-use nx_vulkan_ops::{
-    Request, Spec,
-    element::push_float,
-    infer::infer,
-    kernels,
-    values::{self, Domain, Rng},
-};
+use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -44,6 +39,11 @@ pub(crate) struct Bench {
     /// Only benchmarks whose name contains one of these texts
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     filter: Vec<String>,
+
+    /// This request in place of the benchmarks, as often as it is given: 'dot f16[4096,4096] f16[4096,4096]'; attributes
+    /// as name=value, another result than Nx infers after ->
+    #[arg(long, value_name = "REQUEST", conflicts_with_all = ["filter", "list"])]
+    request: Vec<Asked>,
 
     /// Print the names, run nothing
     #[arg(long)]
@@ -76,10 +76,16 @@ struct Row {
 impl Bench {
     /// Runs the benchmarks.
     pub(crate) fn run(&self, global: &Global) -> Answer {
-        let workloads: Vec<Workload> = workloads::all()
-            .into_iter()
-            .filter(|workload| self.wants(workload))
-            .collect();
+        let workloads: Vec<Workload> = match self.request.as_slice() {
+            [] => workloads::all()
+                .into_iter()
+                .filter(|workload| self.wants(workload))
+                .collect(),
+            asked => asked
+                .iter()
+                .map(asked_for)
+                .collect::<std::result::Result<_, Problem>>()?,
+        };
         if workloads.is_empty() {
             return Err(Problem::Usage(
                 "no benchmark has that in its name; nxv bench --list prints the names".to_owned(),
@@ -123,8 +129,16 @@ impl Bench {
     }
 }
 
+/// The workload of a request.
+fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
+    let request = asked
+        .request(None)
+        .map_err(|error| Problem::Usage(error.to_string()))?;
+    Ok(Workload::of(&asked.text, &request))
+}
+
 /// Keeps the device busy for a while: a GPU that had nothing to do runs at a fraction of its clock.
-fn wake(runtime: &Runtime) -> Result<()> {
+pub(crate) fn wake(runtime: &Runtime) -> Result<()> {
     let shape = vec![1 << 20];
     let ones = runtime.constant(DType::F32, &shape, &1f32.to_le_bytes())?;
     let output = [(DType::F32, shape)];
@@ -224,16 +238,7 @@ impl Runner<'_> {
         let op = nx_vulkan_ops::ops()
             .find(|op| op.name == workload.op)
             .expect("a benchmark names an op");
-        let shapes: Vec<&[u64]> = workload.inputs.iter().map(|spec| &*spec.1).collect();
-        let bounds = op.indices(&shapes, &workload.attrs);
-        let operand = |(index, spec): (usize, &Spec)| match op.domain(index) {
-            Domain::Index => {
-                let count = spec.1.iter().product::<u64>() as usize;
-                values::indices(spec.0, bounds, count, &mut Rng(1))
-            }
-            _ => random(spec),
-        };
-        let bytes: Vec<Vec<u8>> = workload.inputs.iter().enumerate().map(operand).collect();
+        let bytes = operands::bytes(op, &workload.inputs, &workload.attrs);
         let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
         let mut inputs = workload
             .inputs
@@ -249,6 +254,7 @@ impl Runner<'_> {
             .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
             .collect();
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
+        let given = workload.out.clone().or(given);
         let request = infer(op, &specs, given, &workload.attrs)?;
         let bytes = if self.on_host { bytes } else { Vec::new() };
         Ok(Ready {
@@ -338,26 +344,6 @@ impl Runner<'_> {
         let pace = us * 1e-6 / workload.work() as f64;
         self.pace.insert((workload.family.clone(), on_host), pace);
     }
-}
-
-/// Elements from 0 to 1, the first few thousand of them different. Flags alternate.
-pub(crate) fn random((dtype, shape): &Spec) -> Vec<u8> {
-    let mut state = 1u32;
-    let mut block = Vec::with_capacity(1 << 16);
-    for _ in 0..8192 {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let value = (state >> 8) as f32 / 16_777_216.0;
-        match dtype.class() {
-            Some(Class::Float | Class::Complex) => {
-                push_float(dtype.part(), value.into(), &mut block)
-            }
-            Some(Class::Unsigned | Class::Signed) | None => block.push((state >> 31) as u8),
-        }
-    }
-    let len = (dtype.size() * shape.iter().product::<u64>()) as usize;
-    let mut bytes = block.repeat(len.div_ceil(block.len()));
-    bytes.truncate(len);
-    bytes
 }
 
 fn line(row: &Row, text: &mut String) {

@@ -1,11 +1,11 @@
 //! Kernels that compete for one request, each timed on the same operands. Who else might win is the registry's business.
 
 use crate::{
-    bench,
+    operands,
     timing::{self, Times},
 };
 use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
-use nx_vulkan_ops::{Op, Request, Spec, infer::infer};
+use nx_vulkan_ops::{Error, Op, Request, Spec, find, infer::infer};
 use std::time::Instant;
 
 /// Ops of a batch at most.
@@ -45,7 +45,7 @@ pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request<'stat
     infer(op, &inputs, output, &[])
 }
 
-/// Every kernel that takes the request, timed `batches` times; fewer of them where `until` passes.
+/// Every kernel that takes the request and that is `wanted`, timed `batches` times; fewer of them where `until` passes.
 ///
 /// # Errors
 /// When the device fails; what one kernel cannot do is part of its entry.
@@ -54,14 +54,21 @@ pub(crate) fn run(
     request: &Request<'_, Spec>,
     batches: usize,
     until: Option<Instant>,
+    wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Entry>> {
     let (types, results) = request.types();
-    let upload = |spec: &Spec| runtime.upload(spec.0, &spec.1, &bench::random(spec));
-    let operands = request.inputs.iter().map(upload);
+    let op = find(&request.op)
+        .ok_or_else(|| Error::bad_input(format!("there is no op {}", request.op)))?;
+    let bytes = operands::bytes(op, &request.inputs, &request.attrs);
+    let upload = |(spec, bytes): (&Spec, &Vec<u8>)| runtime.upload(spec.0, &spec.1, bytes);
+    let operands = request.inputs.iter().zip(&bytes).map(upload);
     let operands = operands.collect::<Result<Vec<Tensor>>>()?;
     let inputs: Vec<&Tensor> = operands.iter().collect();
     let mut entries = Vec::new();
     for rival in runtime.rivals(&request.op, &types, &results) {
+        if !wanted(&rival.name) {
+            continue;
+        }
         if until.is_some_and(|until| Instant::now() >= until) {
             break;
         }

@@ -1,11 +1,13 @@
 //! `nxv`: what is on this machine, who runs what, is it right, how fast is it. It only calls the host runtime.
 
+mod asked;
 mod bench;
 mod check;
 mod contest;
 mod devices;
 mod explain;
 mod global;
+mod operands;
 mod ops;
 mod output;
 mod pack;

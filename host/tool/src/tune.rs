@@ -144,7 +144,7 @@ fn tune(
     if rivals.iter().all(|rival| known(&rival.name, &rival.sha256)) {
         return Ok(Tuned::Known);
     }
-    let entries = contest::run(runtime, request, BATCHES, Some(until))?;
+    let entries = contest::run(runtime, request, BATCHES, Some(until), &|_| true)?;
     runtime.trim()?;
     // Half a contest would make the kernel that was measured look better than those that were not.
     if entries.len() < rivals.len() {

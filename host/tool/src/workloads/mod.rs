@@ -3,8 +3,9 @@
 
 mod nx;
 
+use crate::asked;
 use nx_vulkan_host::{Attr, DType};
-use nx_vulkan_ops::Spec;
+use nx_vulkan_ops::{Request, Spec, find};
 
 /// How a workload is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) struct Workload {
     pub(crate) transposed: bool,
     /// Result type where it is not the inferred one.
     pub(crate) result: Option<DType>,
+    /// The result, where the workload was asked for and names it.
+    pub(crate) out: Option<Spec>,
     pub(crate) attrs: Vec<Attr>,
     pub(crate) mode: Mode,
     /// Bytes read and written, where memory is what limits it.
@@ -52,10 +55,25 @@ impl Workload {
             inputs,
             transposed: false,
             result: None,
+            out: None,
             attrs: Vec::new(),
             mode: Mode::Batch,
             bytes: None,
             flops: None,
+        }
+    }
+
+    /// The workload of a request that somebody asks for.
+    pub(crate) fn of(text: &str, request: &Request<'static, Spec>) -> Workload {
+        let op = find(&request.op).map_or("", |op| op.name);
+        let flops = asked::operations(request).map(|flops| flops as u64);
+        Workload {
+            family: text.to_owned(),
+            out: request.outputs.first().cloned(),
+            flops,
+            bytes: Some(asked::traffic(request) as u64),
+            attrs: request.attrs.to_vec(),
+            ..Workload::new(text.to_owned(), op, request.inputs.to_vec())
         }
     }
 

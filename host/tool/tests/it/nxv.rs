@@ -121,6 +121,19 @@ fn ops_and_explanations_have_their_shape() {
 }
 
 #[test]
+fn a_request_is_a_benchmark() {
+    let request = "dot f16[32,64] f16[64,16] -> f32[32,16]";
+    let result = json(&["bench", "--quick", "--json", "--request", request]);
+    let row = &result["results"][0];
+    assert_eq!(row["name"], request);
+    let us = row["median_us"].as_f64().expect("a time");
+    let tera = 2.0 * 32.0 * 64.0 * 16.0 / us / 1e6;
+    assert!((row["tflops"].as_f64().expect("a rate") / tera - 1.0).abs() < 1e-9);
+    usage_error(&["bench", "--request", "f32[2]"], "names no op");
+    usage_error(&["bench", "--request", "dto f32[2]"], "did you mean `dot`?");
+}
+
+#[test]
 fn benchmarks_have_their_shape() {
     let names = json(&["bench", "--list", "--json"]);
     assert!(

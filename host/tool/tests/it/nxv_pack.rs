@@ -57,6 +57,48 @@ fn a_pack_that_keeps_the_rules_passes_and_is_tested() {
 }
 
 #[test]
+fn a_request_is_timed_against_the_kernel_that_is_named() {
+    let file = crate::packs::built("template");
+    let bench = |request: &str, against: &str| {
+        let arguments = ["pack", "bench", text(&file), "--quick", "--json"];
+        let asked = ["--request", request, "--against", against];
+        nxv(&[&arguments[..], &asked].concat(), &[])
+    };
+    let output = bench("negate f32[60,1000]", "host");
+    assert!(output.status.success(), "{}", error(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["results"].as_array().unwrap();
+    let kernels = rows.iter().map(|row| row["kernel"].as_str().unwrap());
+    let kernels: Vec<&str> = kernels.collect();
+    assert_eq!(kernels, ["template/negate_f32", "host"]);
+    for row in rows {
+        assert_eq!(row["request"], "negate(f32[60, 1000]) -> f32[60, 1000]");
+        let gbps = row["gbps"].as_f64().unwrap();
+        let expected = 480_000.0 / row["median_us"].as_f64().unwrap() / 1e3;
+        assert!((gbps / expected - 1.0).abs() < 1e-9, "{row}");
+        assert!(row["tflops"].is_null(), "{row}");
+    }
+    for (request, against, told) in [
+        (
+            "negate f32[8]",
+            "nobody/negate",
+            "no loaded pack has a kernel nobody/negate",
+        ),
+        (
+            "dot f32[8] f32[8]",
+            "host",
+            "the pack has no kernel for dot",
+        ),
+        ("f32[8]", "host", "names no op"),
+        ("negate f32[8", "host", "expected a type and a shape"),
+    ] {
+        let output = bench(request, against);
+        assert_eq!(output.status.code(), Some(2), "{request}");
+        assert!(error(&output).contains(told), "{}", error(&output));
+    }
+}
+
+#[test]
 fn every_broken_plan_is_found() {
     let (holds, report) = check(&crate::packs::built("bad"), &[], &[]);
     let found = errors(&report, "plan");
