@@ -98,14 +98,15 @@ pub(crate) fn tensor(name: &str) -> Option<Tensor> {
     }
 }
 
-/// Whether `name` can be given to an expression.
+/// Whether `name` can be given to an expression. Operands from the ninth on have their letters until somebody needs them,
+/// and remain `in8` to `in15`: no op has so many that it names, and m, n and k are what products are spoken of in.
 pub(crate) fn is_free(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes
         .next()
         .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && tensor(name).is_none()
+        && (tensor(name).is_none() || matches!(name.as_bytes(), [b'i'..=b'p']))
         && name != "elems"
         && !PACK
             .owners

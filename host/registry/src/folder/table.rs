@@ -153,7 +153,13 @@ impl Sheet<'_> {
         };
         for (name, value) in list {
             if !expression::is_free(name.get_ref()) {
-                let message = "a name is made of letters, digits and `_`, and has no meaning yet";
+                let message = match expression::tensor(name.get_ref()) {
+                    Some(tensor) => format!(
+                        "`{tensor}` is an operand or a result already; names of one letter go from `i` to `p`"
+                    ),
+                    None => "a name is made of letters, digits and `_`, and has no meaning yet"
+                        .to_owned(),
+                };
                 self.error(name.span(), message);
             }
             if let Some(expression) = self.expression(value) {

@@ -68,6 +68,11 @@ fn each_kind_of_mistake_has_its_message() {
         ("types = [\"f32->\"]", "expected types such as"),
         ("types = [\"f23->f32\"]", "there is no type `f23`"),
         ("let = { elems = 1 }", "has no meaning yet"),
+        (
+            "let = { a = 1 }",
+            "`a` is an operand or a result already; names of one letter go from `i` to `p`",
+        ),
+        ("let = { in8 = 1 }", "is an operand or a result already"),
         ("let = { x = \"y\" }", "there is nothing called `y`"),
         ("let = { x = [] }", "expected an expression"),
         (

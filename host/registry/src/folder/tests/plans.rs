@@ -93,10 +93,12 @@ fn operands_that_a_kernel_cannot_take_are_asked_for_in_order() {
     assert_eq!(asked("", shifted), copy);
     assert_eq!(asked("contiguous = false", shifted), copy);
     assert_eq!(asked("push = [\"a.offset\"]", shifted), None);
-    assert_eq!(
-        asked("let = { x = \"a.offset\" }\npush = [\"x + 1\"]", shifted),
-        None
-    );
+    for named in [
+        "let = { x = \"a.offset\" }\npush = [\"x + 1\"]",
+        "let = { m = \"a.offset\", n = 1 }\npush = [\"m + n\"]",
+    ] {
+        assert_eq!(asked(named, shifted), None);
+    }
     assert_eq!(asked("", f32(&[6])), None);
 }
 
