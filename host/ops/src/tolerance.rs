@@ -14,6 +14,34 @@ pub struct Tolerance {
     pub flushes: bool,
     /// Whether zeros of either sign are the same.
     pub zeros_equal: bool,
+    /// Significant binary digits that the result's type has and the computation may lack; 0 but for kernels that call
+    /// themselves relaxed.
+    pub lost: u32,
+}
+
+impl Tolerance {
+    /// What a kernel is held to that calls itself relaxed: it may compute f32 with the 11 digits of f16 and TF32, f64 with
+    /// the 24 of f32, and narrower floats in their own type. Integers, and what only moves, stay exact.
+    #[must_use]
+    pub fn relaxed(self, result: DType) -> Tolerance {
+        let kept = match result.part() {
+            DType::F64 => 24,
+            _ => 11,
+        };
+        let digits = result.part().row().map_or(0, |row| row.digits);
+        let computes = self.ulp > 0 || self.growth != Growth::None;
+        if !result.part().is_float() || !computes {
+            return self;
+        }
+        let lost = digits.saturating_sub(kept);
+        Tolerance {
+            ulp: self.ulp.max(1) << lost.max(1),
+            flushes: true,
+            zeros_equal: true,
+            lost: lost.max(1),
+            ..self
+        }
+    }
 }
 
 /// How an error grows with the number of elements that make one result.
@@ -114,6 +142,7 @@ impl Bound {
                 growth: Growth::Parts,
                 flushes: true,
                 zeros_equal: true,
+                lost: 0,
             };
         }
         if !result.part().is_float() {
@@ -122,6 +151,7 @@ impl Bound {
                 growth: Growth::None,
                 flushes: flushes && operands.iter().any(|dtype| !dtype.is_integer()),
                 zeros_equal: true,
+                lost: 0,
             };
         }
         let converts = operands
@@ -142,6 +172,32 @@ impl Bound {
             // A conversion computes; the same type in and out is a copy.
             flushes: flushes || converts,
             zeros_equal,
+            lost: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{find, tolerance::Growth};
+    use nx_vulkan_abi::DType;
+
+    #[test]
+    fn relaxed_kernels_may_lose_half_of_the_digits_where_something_is_computed() {
+        let of = |op: &str, dtype| find(op).unwrap().tolerance(&[dtype, dtype], dtype);
+        let dot = of("dot", DType::F32);
+        let relaxed = dot.relaxed(DType::F32);
+        assert_eq!(
+            (dot.lost, relaxed.lost, relaxed.growth),
+            (0, 13, dot.growth)
+        );
+        assert_eq!(relaxed.ulp, dot.ulp.max(1) << 13);
+        assert_eq!(of("dot", DType::F64).relaxed(DType::F64).lost, 29);
+        assert_eq!(of("dot", DType::F16).relaxed(DType::F16).lost, 1);
+        for (op, dtype) in [("dot", DType::S32), ("negate", DType::F32)] {
+            let strict = find(op).unwrap().tolerance(&[dtype, dtype], dtype);
+            assert_eq!(strict.relaxed(dtype), strict, "{op}");
+        }
+        assert_eq!(of("negate", DType::F32).growth, Growth::None);
     }
 }
