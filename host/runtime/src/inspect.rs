@@ -1,6 +1,10 @@
 //! What plans and shaders look like from outside, for those who vet packs. It runs nothing.
 
-use crate::{Error, Kind, Result, Runtime, plan, spirv::Module};
+use crate::{
+    Error, Kind, Result, Runtime, plan,
+    shader::{Shaders, Target},
+    spirv::Module,
+};
 use nx_vulkan_abi::ShaderVariant;
 use nx_vulkan_ops::Request;
 use nx_vulkan_registry::{LoadedPack, Table, request::Operand};
@@ -45,26 +49,47 @@ impl Runtime {
         beside: &[LoadedPack],
         variant: &ShaderVariant,
     ) -> Result<Shader> {
-        let module = match pack.spirv(&variant.file) {
-            Some(words) => Module::admit(words.into(), pack.origin())
-                .map(Arc::new)
-                .map_err(|why| Error::new(Kind::Shader, format!("SPIR-V: {why}")))?,
-            None => {
-                let defines = variant.defines.iter();
-                let defines: Vec<(&str, &str)> = defines
-                    .map(|d| (d.name.as_str(), d.value.as_str()))
-                    .collect();
-                let files = plan::Files::new(pack, beside);
-                self.plain_shaders()
-                    .compile(&variant.file, &defines, &|name| files.find(name))?
-            }
-        };
-        Ok(Shader {
-            words: module.words().clone(),
-            bindings: module.bindings.clone(),
-            spec_ids: module.spec_ids.clone(),
-            push_bytes: module.push_bytes,
-            written: module.written.clone(),
-        })
+        shader(&self.plain_shaders(), pack, beside, variant)
     }
+}
+
+/// As [`Runtime::shader`], for Vulkan 1.3 and without a device.
+///
+/// # Errors
+/// As there.
+pub fn compile(
+    pack: &LoadedPack,
+    beside: &[LoadedPack],
+    variant: &ShaderVariant,
+) -> Result<Shader> {
+    let shaders = Shaders::new(None).with_target(Target::Newer);
+    shader(&shaders, pack, beside, variant)
+}
+
+fn shader(
+    shaders: &Shaders,
+    pack: &LoadedPack,
+    beside: &[LoadedPack],
+    variant: &ShaderVariant,
+) -> Result<Shader> {
+    let module = match pack.spirv(&variant.file) {
+        Some(words) => Module::admit(words.into(), pack.origin())
+            .map(Arc::new)
+            .map_err(|why| Error::new(Kind::Shader, format!("SPIR-V: {why}")))?,
+        None => {
+            let defines = variant.defines.iter();
+            let defines: Vec<(&str, &str)> = defines
+                .map(|d| (d.name.as_str(), d.value.as_str()))
+                .collect();
+            let files = plan::Files::new(pack, beside);
+            shaders.compile(&variant.file, &defines, &|name| files.find(name))?
+        }
+    };
+    Ok(Shader {
+        words: module.words().clone(),
+        bindings: module.bindings.clone(),
+        spec_ids: module.spec_ids.clone(),
+        push_bytes: module.push_bytes,
+        written: module.written.clone(),
+    })
 }

@@ -37,7 +37,7 @@ pub mod tensor;
 pub use config::{Config, DeviceChoice, MemoryBudget, Times};
 pub use device::Device;
 pub use explain::Explanation;
-pub use inspect::Shader;
+pub use inspect::{Shader, compile};
 pub use memory::{BudgetStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_ops::{

@@ -1,6 +1,7 @@
 //! A request as one text: `dot f16[64,32] f16[32,8] contract_a=1 -> f32[64,8]`.
 
 use crate::spec;
+use nx_vulkan_conformance::vet::Named;
 use nx_vulkan_host::{Attr, Result};
 use nx_vulkan_ops::{Error, Op, Request, Spec, find, infer::infer};
 use std::str::FromStr;
@@ -76,6 +77,16 @@ impl Asked {
             Error::bad_input(format!("the request `{}` names no op: {FORM}", self.text))
         })?;
         infer(op, &self.operands, self.out.clone(), &self.attrs)
+    }
+
+    /// As vetting takes it.
+    pub(crate) fn named(&self) -> Named {
+        Named {
+            op: self.op,
+            operands: self.operands.clone(),
+            attrs: self.attrs.clone(),
+            out: self.out.clone(),
+        }
     }
 
     /// The same, where one of several ops may be meant: that which all are.

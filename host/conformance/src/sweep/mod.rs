@@ -13,7 +13,7 @@ mod trial;
 
 pub use own::{Own, check};
 pub use report::{Failure, Report, What};
-pub(crate) use requests::laid;
+pub(crate) use requests::{in_order, laid};
 
 use cases::Case;
 use nx_vulkan_abi::DType;

@@ -3,12 +3,16 @@
 //! The groups are independent, so that a caller can run each in a process of its own: what a pack crashes is then that
 //! process.
 
+mod compile;
 mod hostile;
+mod named;
 mod options;
 mod plans;
 mod report;
 mod shaders;
 
+pub use compile::compile;
+pub use named::Named;
 use nx_vulkan_host::Result;
 use nx_vulkan_registry as registry;
 pub use options::Options;

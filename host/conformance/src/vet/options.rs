@@ -1,7 +1,9 @@
 //! What is checked, and how.
 
+use super::named::Named;
 use nx_vulkan_host::{Config, Error, Kind, Result, Runtime};
-use nx_vulkan_registry as registry;
+use nx_vulkan_ops::{Op, Request};
+use nx_vulkan_registry::{self as registry, KernelEntry, request::Operand};
 use std::{path::PathBuf, sync::Arc};
 
 /// What to check.
@@ -13,11 +15,35 @@ pub struct Options {
     pub config: Config,
     /// Seed of the requests.
     pub seed: u64,
+    /// Requests beside those of the sweep.
+    pub requests: Vec<Named>,
     /// Called with what is about to be looked at.
     pub progress: fn(&str),
 }
 
 impl Options {
+    /// The requests of the author that `kernel` may take, all with operands in row-major order.
+    pub(super) fn named(
+        &self,
+        op: &'static Op,
+        kernel: &KernelEntry,
+    ) -> Vec<Request<'static, Operand>> {
+        let takes = |request: &Request<'static, Operand>| {
+            request
+                .inputs
+                .iter()
+                .all(|input| kernel.inputs.has(input.dtype))
+                && request
+                    .outputs
+                    .iter()
+                    .all(|output| kernel.outputs.has(output.0))
+        };
+        let all = self.requests.iter();
+        // What does not fit this op is meant for another; verbs refuse what fits none.
+        let all = all.filter_map(|named| named.of(op).ok().flatten());
+        all.filter(takes).collect()
+    }
+
     /// A runtime with the pack, and the pack's place in its table.
     pub(super) fn open(&self) -> Result<(Arc<Runtime>, usize)> {
         let sha256 = registry::sha256_of(&self.file)?;

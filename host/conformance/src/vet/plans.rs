@@ -2,14 +2,17 @@
 
 use super::{hostile, options::Options, report::Report};
 use crate::sweep;
-use nx_vulkan_abi::{DType, DTypeSet, Fault, Outcome, Reply};
+use nx_vulkan_abi::{DType, DTypeSet, Fault, Features, Outcome, Reply};
 use nx_vulkan_host::Runtime;
 use nx_vulkan_ops::{Op, Request, Result, ops, values::Rng};
 use nx_vulkan_registry::{
     KernelEntry, Table,
     request::{Operand, with_abi},
 };
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// Requests of each kind for one kernel.
 const PROPER: usize = 24;
@@ -34,7 +37,7 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
         let table = runtime.table();
         (options.progress)(&table.packs[pack].kernels[kernel].id);
         let mut asking = Asking::new(&runtime, &table, (pack, kernel), report);
-        asking.all(options.seed)?;
+        asking.all(options)?;
         slowest = slowest.max(asking.slowest);
     }
     report.count(
@@ -52,6 +55,9 @@ struct Asking<'a> {
     op: Option<&'static Op>,
     report: &'a mut Report,
     slowest: Duration,
+    /// Valid plans for proper requests, and the reasons of declines, each with how often it was given.
+    planned: u64,
+    declined: BTreeMap<String, u64>,
 }
 
 impl<'a> Asking<'a> {
@@ -70,11 +76,13 @@ impl<'a> Asking<'a> {
             op: ops().find(|op| op.name == kernel.op),
             report,
             slowest: Duration::ZERO,
+            planned: 0,
+            declined: BTreeMap::new(),
         }
     }
 
-    fn all(&mut self, seed: u64) -> Result<()> {
-        let kernel = self.kernel;
+    fn all(&mut self, options: &Options) -> Result<()> {
+        let (kernel, seed) = (self.kernel, options.seed);
         let mut rng = Rng(kernel
             .id
             .bytes()
@@ -82,7 +90,9 @@ impl<'a> Asking<'a> {
         let mut asked = Vec::new();
         let has_needs = self.runtime.device_info().features.has(kernel.needs);
         if let Some(op) = self.op.filter(|_| has_needs) {
-            for request in self.proper(op, &mut rng)? {
+            let mut proper = self.proper(op, &mut rng)?;
+            proper.extend(options.named(op, kernel));
+            for request in proper {
                 self.ask(&request, true);
                 asked.push(request);
             }
@@ -106,6 +116,7 @@ impl<'a> Asking<'a> {
                 }
             }
         }
+        self.tell_idle();
         for _ in 0..WILD {
             let request = hostile::wild(&kernel.op, &mut rng);
             self.ask(&request, false);
@@ -113,6 +124,28 @@ impl<'a> Asking<'a> {
         }
         self.threads(&asked);
         Ok(())
+    }
+
+    /// A kernel without any plan was not looked at, whatever else is said.
+    fn tell_idle(&mut self) {
+        let (kernel, has) = (self.kernel, self.runtime.device_info().features);
+        let lacks = Features(kernel.needs.0 & !has.0);
+        if lacks != Features::NONE {
+            let names = lacks.names().join(", ");
+            let what = format!(
+                "it was not asked, since the device lacks {names}; `nxv pack compile` compiles its shaders all the same"
+            );
+            return self.report.warning(&kernel.id, what);
+        }
+        if self.planned > 0 || self.op.is_none() {
+            return;
+        }
+        let most = self.declined.iter().max_by_key(|(_, count)| **count);
+        let why = most.map_or(String::new(), |(why, _)| format!(", mostly for: {why}"));
+        let what = format!(
+            "it planned no request of the sweep{why}; nothing of it was looked at: name one that it runs with --request"
+        );
+        self.report.warning(&kernel.id, what);
     }
 
     /// Requests of the sweep with types that the kernel lists.
@@ -194,8 +227,15 @@ impl<'a> Asking<'a> {
             return;
         }
         match self.runtime.validate(self.table, self.place, request) {
-            Ok(true) => self.report.count("valid plans", 1),
-            Ok(false) => self.report.count("declined", 1),
+            Ok(true) => {
+                self.planned += 1;
+                self.report.count("valid plans", 1);
+            }
+            Ok(false) => {
+                let why = reply.message.to_string();
+                *self.declined.entry(why).or_default() += 1;
+                self.report.count("declined", 1);
+            }
             Err(error) => self.report.error(at, error.to_string()),
         }
     }

@@ -2,11 +2,11 @@
 
 use super::{options::Options, report::Report};
 use crate::sweep;
-use nx_vulkan_abi::{Access, DType, Outcome, Plan, ShaderVariant};
-use nx_vulkan_host::{Result, Runtime, Shader};
-use nx_vulkan_ops::find;
+use nx_vulkan_abi::{Access, DType, DeviceInfo, Outcome, Plan, ShaderVariant};
+use nx_vulkan_host::{Result, Shader};
+use nx_vulkan_ops::{Request, find};
 use nx_vulkan_registry::{
-    LoadedPack,
+    KernelEntry,
     private::Temporary,
     request::{Operand, with_abi},
 };
@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Requests of each kernel.
-const REQUESTS: usize = 24;
+pub(super) const REQUESTS: usize = 24;
 /// Variants that the validator sees: it is a process for each.
 const VALIDATED: usize = 300;
 
@@ -24,74 +24,97 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let (runtime, place) = options.open()?;
     let table = runtime.table();
     let pack = &table.packs[place];
-    let mut seen = Seen {
-        pack,
-        beside: &table.packs,
-        runtime: &runtime,
-        variants: HashMap::new(),
-        validator: Validator::find(),
-        report,
-    };
-    if seen.validator.is_none() {
-        seen.report.warning(
-            "spirv-val",
-            "it is not installed, so modules are only parsed; it comes with the SPIR-V tools",
-        );
-    }
-    for kernel in 0..pack.kernels.len() {
-        (options.progress)(&pack.kernels[kernel].id);
-        for plan in plans(&runtime, pack, kernel, options.seed)? {
-            seen.plan(&pack.kernels[kernel].id, &plan);
+    let compile = |shader: &ShaderVariant| runtime.shader(pack, &table.packs, shader);
+    let mut seen = Seen::new(&compile, report);
+    let device = runtime.device_info();
+    for kernel in &pack.kernels {
+        (options.progress)(&kernel.id);
+        let Some(op) = find(&kernel.op).filter(|_| device.features.has(kernel.needs)) else {
+            continue;
+        };
+        let mut requests = sweep::laid(&runtime, op, options.seed, REQUESTS, &takes(kernel))?;
+        requests.extend(options.named(op, kernel));
+        for plan in plans(kernel, &device, requests) {
+            seen.plan(&kernel.id, &plan);
         }
     }
-    let count = seen.variants.len() as u64;
-    report.count("shader variants", count);
+    if seen.count() == 0 {
+        report.warning(
+            "shaders",
+            "no kernel planned anything on this device, so none was compiled",
+        );
+    }
     Ok(())
 }
 
-/// Plans of one kernel for requests of the sweep, as it gives them once its inputs are in order.
-fn plans(runtime: &Runtime, pack: &LoadedPack, index: usize, seed: u64) -> Result<Vec<Plan>> {
-    let kernel = &pack.kernels[index];
-    let device = runtime.device_info();
-    let Some(op) = find(&kernel.op) else {
-        return Ok(Vec::new());
-    };
-    if !device.features.has(kernel.needs) {
-        return Ok(Vec::new());
-    }
-    let wanted = |types: &[DType], output: DType| {
+/// Whether a kernel lists the types of operands and result.
+pub(super) fn takes(kernel: &KernelEntry) -> impl Fn(&[DType], DType) -> bool {
+    |types, output| {
         types.iter().all(|dtype| kernel.inputs.has(*dtype)) && kernel.outputs.has(output)
-    };
+    }
+}
+
+/// Plans of a kernel, as it gives them once its inputs are in order.
+pub(super) fn plans(
+    kernel: &KernelEntry,
+    device: &DeviceInfo<'_>,
+    requests: Vec<Request<'static, Operand>>,
+) -> Vec<Plan> {
     let mut plans = Vec::new();
-    for mut request in sweep::laid(runtime, op, seed, REQUESTS, &wanted)? {
-        let mut reply = with_abi(&request, &device, |request| kernel.plan(request));
+    for mut request in requests {
+        let mut reply = with_abi(&request, device, |request| kernel.plan(request));
         if reply.outcome == Outcome::INPUTS_AS {
             for wish in &reply.inputs_as {
                 if let Some(input) = request.inputs.to_mut().get_mut(wish.index as usize) {
                     *input = Operand::contiguous(wish.dtype, &input.shape);
                 }
             }
-            reply = with_abi(&request, &device, |request| kernel.plan(request));
+            reply = with_abi(&request, device, |request| kernel.plan(request));
         }
         if reply.outcome == Outcome::PLAN {
             plans.push(reply.plan);
         }
     }
-    Ok(plans)
+    plans
 }
 
-struct Seen<'a> {
-    pack: &'a LoadedPack,
-    beside: &'a [LoadedPack],
-    runtime: &'a Runtime,
+/// The variants that plans have named so far.
+pub(super) struct Seen<'a> {
+    compile: &'a dyn Fn(&ShaderVariant) -> Result<Shader>,
     /// By everything that makes a variant; nothing where it does not compile.
     variants: HashMap<String, Option<Shader>>,
     validator: Option<Validator>,
     report: &'a mut Report,
 }
 
-impl Seen<'_> {
-    fn plan(&mut self, kernel: &str, plan: &Plan) {
+impl<'a> Seen<'a> {
+    pub(super) fn new(
+        compile: &'a dyn Fn(&ShaderVariant) -> Result<Shader>,
+        report: &'a mut Report,
+    ) -> Seen<'a> {
+        let validator = Validator::find();
+        if validator.is_none() {
+            report.warning(
+                "spirv-val",
+                "it is not installed, so modules are only parsed; it comes with the SPIR-V tools",
+            );
+        }
+        Seen {
+            compile,
+            variants: HashMap::new(),
+            validator,
+            report,
+        }
+    }
+
+    /// How many there are; they go into the report.
+    pub(super) fn count(self) -> u64 {
+        let count = self.variants.len() as u64;
+        self.report.count("shader variants", count);
+        count
+    }
+
+    pub(super) fn plan(&mut self, kernel: &str, plan: &Plan) {
         for step in &plan.steps {
             let Some(shader) = plan.shaders.get(step.shader as usize) else {
                 // The plan group reports it.
@@ -140,7 +163,7 @@ impl Seen<'_> {
     /// Compiles a variant and compares it with its declaration.
     fn variant(&mut self, kernel: &str, shader: &ShaderVariant) -> Option<Shader> {
         let at = format!("{} ({kernel})", shader.file);
-        let module = match self.runtime.shader(self.pack, self.beside, shader) {
+        let module = match (self.compile)(shader) {
             Ok(module) => module,
             Err(error) => {
                 self.report.error(at, error.to_string());

@@ -2,6 +2,7 @@
 
 use super::file::path;
 use crate::{
+    asked::Asked,
     global::Global,
     output::{Answer, Outcome, json},
     progress, spec,
@@ -46,6 +47,11 @@ pub(crate) struct Check {
     /// Other requests; the same seed gives the same ones
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+
+    /// This request too, as often as it is given: 'dot f16[512,512] f16[512,512]'. A kernel that plans none of the
+    /// sweep's is looked at only where one is named
+    #[arg(long, value_name = "REQUEST")]
+    request: Vec<Asked>,
 
     /// Time without progress after which a group of checks is ended
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = spec::seconds)]
@@ -109,6 +115,7 @@ impl Check {
             file: self.file.clone(),
             config,
             seed: self.seed,
+            requests: self.request.iter().map(Asked::named).collect(),
             progress: |what| eprintln!("{PROGRESS}{what}"),
         };
         let config = global.config();
@@ -165,6 +172,8 @@ impl Check {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["pack", "check", "--json", "--group", group]);
         command.arg(format!("--seed={}", self.seed));
+        let requests = self.request.iter();
+        command.args(requests.map(|asked| format!("--request={}", asked.text)));
         if let Some(device) = &global.device {
             command.arg(format!("--device={device}"));
         }
@@ -273,7 +282,7 @@ fn listen(pipe: impl Read, told: &Mutex<Told>, shown: impl Fn(&str)) {
     }
 }
 
-fn show(name: &str, report: &Report, bad: bool, text: &mut String) {
+pub(super) fn show(name: &str, report: &Report, bad: bool, text: &mut String) {
     let counts: Vec<String> = report
         .counts
         .iter()

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod compile;
 mod file;
 mod new;
 mod pin;
@@ -19,6 +20,7 @@ verbs! {
     pub(crate) enum Verb {
         New(new::New),
         Check(check::Check),
+        Compile(compile::Compile),
         Test(test::Test),
         Bench(bench::Bench),
         Watch(watch::Watch),

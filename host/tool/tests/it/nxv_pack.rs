@@ -89,13 +89,78 @@ fn a_request_is_timed_against_the_kernel_that_is_named() {
             "host",
             "the pack has no kernel for dot",
         ),
-        ("f32[8]", "host", "names no op"),
         ("negate f32[8", "host", "expected a type and a shape"),
     ] {
         let output = bench(request, against);
         assert_eq!(output.status.code(), Some(2), "{request}");
         assert!(error(&output).contains(told), "{}", error(&output));
     }
+}
+
+#[test]
+fn a_kernel_that_plans_nothing_is_told_until_a_request_is_for_it() {
+    let folder = Folder::new();
+    let table = "[pack]\nid = \"large\"\nversion = \"0.1.0\"\nabi = \"1\"\n\
+        [[kernel]]\nid = \"negate_large\"\nop = \"negate\"\ntypes = [\"f32->f32\"]\n\
+        when = [{ check = \"elems == 777216\", reason = \"it is for 777216 elements\" }]\n\
+        shader = \"k.comp\"\ngroups = [\"ceil(elems / 64)\"]\npush = [\"elems\"]\n";
+    let shader = "#version 450\nlayout(local_size_x = 64) in;\n\
+        layout(set = 0, binding = 0) readonly buffer A { float a[]; };\n\
+        layout(set = 0, binding = 1) writeonly buffer B { float b[]; };\n\
+        layout(push_constant) uniform P { uint n; };\n\
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < n) b[i] = -a[i]; }\n";
+    folder.write("large/pack.toml", table);
+    folder.write("large/k.comp", shader);
+    let pack = folder.join("large");
+    let warned = |report: &Value, group: &str| {
+        let findings = report["groups"][group]["findings"].as_array().unwrap();
+        let of = |finding: &&Value| finding["at"] != "spirv-val";
+        let told = findings.iter().filter(of);
+        told.map(|finding| finding["what"].as_str().unwrap().to_owned())
+            .collect::<String>()
+    };
+    let (holds, report) = check(&pack, &[], &[]);
+    assert!(holds, "{report:#}");
+    let told = warned(&report, "plan");
+    assert!(
+        told.contains("mostly for: it is for 777216 elements"),
+        "{told}"
+    );
+    assert!(
+        warned(&report, "shaders").contains("none was compiled"),
+        "{report:#}"
+    );
+    let request = ["--request", "f32[777216]"];
+    let (holds, report) = check(&pack, &request, &[]);
+    assert!(holds && warned(&report, "plan").is_empty(), "{report:#}");
+    assert_eq!(report["groups"]["shaders"]["counts"]["shader variants"], 1);
+
+    let compile = |request: &[&str]| {
+        let output = nxv(
+            &[&["pack", "compile", "--json", text(&pack)], request].concat(),
+            &[],
+        );
+        let report: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", error(&output)));
+        (output.status.code(), report)
+    };
+    let (code, report) = compile(&request);
+    assert_eq!(
+        (code, &report["counts"]["shader variants"]),
+        (Some(0), &1.into())
+    );
+    let (code, report) = compile(&[]);
+    assert_eq!(code, Some(0));
+    assert!(
+        report
+            .to_string()
+            .contains("it planned none of the requests"),
+        "{report:#}"
+    );
+    folder.write("large/k.comp", &shader.replace("-a[i]", "-c[i]"));
+    let (code, report) = compile(&request);
+    assert_eq!(code, Some(1));
+    assert!(report.to_string().contains("k.comp:6"), "{report:#}");
 }
 
 #[test]
