@@ -66,6 +66,8 @@ pub struct Contract {
     pub(crate) indices: Indices,
     /// Shapes and attributes to try it with; many where it may vary.
     pub(crate) problems: fn(&Op, Layout, bool, &mut Rng) -> Vec<Problem>,
+    /// Problems of the sizes that kernels of whole tiles are for, and the types to try each of them with.
+    pub(crate) tiles: fn() -> (Vec<Types>, Vec<Problem>),
     /// Whether packs choose other kernels for large problems of every type, and not by the layout alone.
     pub tiled: bool,
     /// Makes a problem one whose result has that type.
@@ -251,6 +253,11 @@ impl Op {
     /// Operands of different types, and results of other types than Nx infers, with how many of them to try at most.
     pub fn mixed(&self) -> (Vec<Types>, usize) {
         (self.contract.mixed)(self)
+    }
+
+    /// Problems that kernels of whole tiles take, and some that they do not, each with every type of the list.
+    pub fn tiles(&self) -> (Vec<Types>, Vec<Problem>) {
+        (self.contract.tiles)()
     }
 
     /// Elements that make one result.

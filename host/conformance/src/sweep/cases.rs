@@ -113,6 +113,35 @@ pub(super) fn cases(op: &'static Op, seed: u64, extent: Extent) -> Result<Vec<Ca
     Ok(all)
 }
 
+/// The op's problems of whole tiles, at most `most` for each of their types, chosen by `seed`.
+///
+/// # Errors
+/// As [`cases`].
+pub(super) fn tiles(op: &'static Op, seed: u64, most: usize) -> Result<Vec<Case>> {
+    let (all_types, problems) = op.tiles();
+    let mut rng = Rng(seed);
+    let mut cases = Vec::new();
+    for types in &all_types {
+        let mut problems: Vec<&Problem> = problems.iter().collect();
+        (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
+        for problem in problems.into_iter().take(most) {
+            let (inputs, request) = request(op, types, problem)?;
+            let operand =
+                |(dtype, shape): &Spec| Operand::new(*dtype, shape, Layout::Contiguous, None);
+            cases.push(Case {
+                op,
+                inputs: inputs.iter().map(operand).collect(),
+                outputs: request.outputs.to_vec(),
+                attrs: request.attrs.to_vec(),
+                layout: Layout::Contiguous,
+                values: rng.pick(&[Values::Finite, Values::Finite, Values::Special]),
+                seed: rng.bits(),
+            });
+        }
+    }
+    Ok(cases)
+}
+
 /// Operands of different types as Nx merges them, and results of other types than it infers.
 fn mixed_types(op: &Op, extent: Extent, rng: &mut Rng) -> Vec<Types> {
     let (mut all, mut count) = op.mixed();
@@ -260,7 +289,8 @@ mod tests {
     #[test]
     fn every_case_keeps_its_ops_contract() {
         for op in ops() {
-            for case in cases(op, 5, Extent::Full).unwrap() {
+            let tiles = tiles(op, 5, usize::MAX).unwrap();
+            for case in cases(op, 5, Extent::Full).unwrap().into_iter().chain(tiles) {
                 let desc = |(dtype, shape): (DType, &'static [u64])| kernels::Desc { dtype, shape };
                 let leak = |shape: &[u64]| -> &'static [u64] { shape.to_vec().leak() };
                 let inputs: Vec<_> = case
@@ -276,6 +306,19 @@ mod tests {
                 kernels::check(op.name, &inputs, &outputs, &case.attrs).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn tiles_have_every_type_and_as_many_problems_as_are_wanted() {
+        let dot = ops().find(|op| op.name == "dot").unwrap();
+        let (types, problems) = dot.tiles();
+        let of = |most| tiles(dot, 3, most).unwrap();
+        assert_eq!(of(usize::MAX).len(), types.len() * problems.len());
+        assert_eq!(of(1).len(), types.len());
+        let mixed = |case: &&Case| case.inputs[0].dtype != case.outputs[0].0;
+        assert!(of(1).iter().filter(mixed).count() >= 4);
+        let add = ops().find(|op| op.name == "add").unwrap();
+        assert!(tiles(add, 3, 9).unwrap().is_empty());
     }
 
     #[test]

@@ -95,7 +95,8 @@ pub fn run(
     let runtime = Runtime::open(config)?;
     let kernels = options.pack.as_ref().map(|id| kernels_of(&runtime, id));
     let kernels = kernels.transpose()?;
-    let work = units(options, kernels.as_ref())?;
+    let is_cpu = runtime.device().summary().kind == "cpu";
+    let work = units(options, kernels.as_ref(), is_cpu)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let summary = runtime.device().summary().clone();
     drop(runtime);
@@ -175,7 +176,13 @@ fn kernels_of(runtime: &Runtime, id: &str) -> Result<Kernels> {
 }
 
 /// The cases, in groups that share shaders.
-fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>> {
+fn units(options: &Options, kernels: Option<&Kernels>, is_cpu: bool) -> Result<Vec<Vec<Case>>> {
+    let tiles = match options.extent {
+        Extent::Quick => 0,
+        Extent::Full if !is_cpu => usize::MAX,
+        // A CPU device takes long for what is large.
+        Extent::Full | Extent::Sample => 1,
+    };
     let mine = |op: &&Op| kernels.is_none_or(|all| all.contains_key(op.name));
     let wanted = |op: &&Op| match &options.filter {
         Some(filter) => match filter.strip_suffix('*') {
@@ -186,7 +193,9 @@ fn units(options: &Options, kernels: Option<&Kernels>) -> Result<Vec<Vec<Case>>>
     };
     let mut units = BTreeMap::new();
     for op in ops().filter(wanted).filter(mine) {
-        for case in cases::cases(op, options.seed, options.extent)? {
+        let mut cases = cases::cases(op, options.seed, options.extent)?;
+        cases.extend(cases::tiles(op, options.seed, tiles)?);
+        for case in cases {
             let dtype = case
                 .inputs
                 .first()

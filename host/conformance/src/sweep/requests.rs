@@ -6,6 +6,9 @@ use nx_vulkan_host::Runtime;
 use nx_vulkan_ops::{Op, Request, Result, values::Rng};
 use nx_vulkan_registry::request::Operand;
 
+/// Requests of whole tiles among those of an op: some kernels take nothing else.
+const TILES: usize = 6;
+
 /// At most `most` requests of `op` with these types and operands in row-major order, chosen by `seed`. They keep its
 /// contract, and take no device.
 ///
@@ -70,8 +73,12 @@ fn chosen(
     };
     let mut cases = cases::cases(op, seed, Extent::Full)?;
     cases.retain(is_wanted);
+    let mut tiles = cases::tiles(op, seed, TILES)?;
+    tiles.retain(is_wanted);
+    tiles.truncate(TILES);
     let mut rng = Rng(seed);
     (1..cases.len()).for_each(|i| cases.swap(i, rng.below(i as u64 + 1) as usize));
-    cases.truncate(most);
+    cases.truncate(most.saturating_sub(tiles.len()));
+    cases.extend(tiles);
     Ok(cases)
 }

@@ -5,13 +5,14 @@ use crate::{
     attrs::{Attr, ints},
     kernels::{dot, kernel::Kernel},
     layout::Layout,
-    op::{Attribute, AttributeKind, Contract, Gives, Op},
+    op::{Attribute, AttributeKind, Contract, Gives, Op, Types},
     problems::Problem,
     request::Spec,
     tolerance::{Bound, Growth},
     values::Domain::Term,
     view::Desc,
 };
+use nx_vulkan_abi::DType;
 
 const NAMES: [&str; 4] = ["batch_a", "batch_b", "contract_a", "contract_b"];
 
@@ -47,6 +48,7 @@ static DOT: Contract = Contract {
         };
         some(all, count, rng).into_iter().map(problem).collect()
     },
+    tiles,
     tiled: true,
     terms: |inputs, _, attrs| {
         let axes = ints(attrs, "contract_a").iter();
@@ -188,6 +190,42 @@ const LARGE: &[Dot] = &[
     (&[512, 1024], &[1024], &[1], &[0], 0),
     (&[40, 20_000], &[20_000, 36], &[1], &[0], 0),
 ];
+
+/// Whole tiles of 64, 128 and 320, the four orders of axes, batches, and edges.
+const TILES: &[Dot] = &[
+    (&[128, 128], &[128, 128], &[1], &[0], 0),
+    (&[256, 256], &[256, 256], &[1], &[0], 0),
+    (&[320, 320], &[320, 320], &[1], &[0], 0),
+    (&[256, 192], &[320, 192], &[1], &[1], 0),
+    (&[192, 256], &[192, 128], &[0], &[0], 0),
+    (&[128, 320], &[256, 128], &[0], &[1], 0),
+    (&[3, 128, 64], &[3, 64, 128], &[2], &[1], 1),
+    (&[200, 136], &[136, 264], &[1], &[0], 0),
+    (&[129, 77], &[77, 130], &[1], &[0], 0),
+];
+
+/// Types of a, b and the result that cooperative matrices are for, converted ones among them.
+const TILE_TYPES: &[[DType; 3]] = &[
+    [DType::F16; 3],
+    [DType::F16, DType::F16, DType::F32],
+    [DType::BF16; 3],
+    [DType::BF16, DType::BF16, DType::F32],
+    [DType::F32; 3],
+    [DType::F32, DType::BF16, DType::F32],
+    [DType::F16, DType::F32, DType::F32],
+    [DType::S8; 3],
+    [DType::S8, DType::S8, DType::S32],
+    [DType::U8, DType::U8, DType::U32],
+];
+
+fn tiles() -> (Vec<Types>, Vec<Problem>) {
+    let types = |[a, b, result]: &[DType; 3]| Types {
+        inputs: vec![*a, *b],
+        output: Some(*result),
+    };
+    let problems = TILES.iter().copied().map(problem);
+    (TILE_TYPES.iter().map(types).collect(), problems.collect())
+}
 
 fn problem((a, b, contract_a, contract_b, batch): Dot) -> Problem {
     Problem {

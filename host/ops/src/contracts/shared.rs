@@ -34,6 +34,7 @@ pub(super) const ELEMENTWISE: Contract = Contract {
     operand_shapes: |op, shape| vec![shape.to_vec(); op.arity()],
     indices: |_, _| (0, 0),
     problems: |op, layout, varies, rng| vec![elementwise(layout, op.arity(), varies, rng)],
+    tiles: Default::default,
     tiled: false,
     fit: |_, _| {},
     alone: |op, dtype| Types {
