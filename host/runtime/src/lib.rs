@@ -45,6 +45,7 @@ pub use nx_vulkan_ops::{
     program::{Step, Value, View},
 };
 pub use nx_vulkan_registry::RuleVerdict;
+pub use pipeline::statistics::{Compiled, Figure};
 pub use route::Considered;
 pub use runtime::{Forced, Progress, Ran, RanProgram, Rival, Runtime, RuntimeStats};
 pub use tensor::Tensor;

@@ -3,6 +3,7 @@
 mod build;
 mod layout;
 pub(crate) mod spec;
+pub(crate) mod statistics;
 
 use crate::{Result, builder::Builder, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
@@ -11,6 +12,7 @@ use layout::Layout;
 use nx_vulkan_registry::{Origin, cache::Cache};
 use parking_lot::{Mutex, MutexGuard};
 use spec::PipelineSpec;
+use statistics::Compiled;
 use std::{collections::HashMap, sync::Arc};
 
 /// Stack on which drivers compile: they recurse as deep as a shader nests, and schedulers of a VM have little.
@@ -24,6 +26,8 @@ pub(crate) struct Pipelines {
     /// What builds the modules of strangers first.
     builder: Option<Arc<Builder>>,
     stack: usize,
+    /// What the driver tells of those that were made, where that is wanted.
+    told: Option<Mutex<Vec<Compiled>>>,
     push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
     state: Mutex<State>,
 }
@@ -78,6 +82,7 @@ impl Pipelines {
             cache: Arc::new(DriverCache::open(device, files)?),
             builder: None,
             stack: STACK,
+            told: None,
             push_descriptors: device
                 .vk
                 .fns()
@@ -100,6 +105,39 @@ impl Pipelines {
     pub(crate) fn with_stack(mut self, stack: usize) -> Pipelines {
         self.stack = stack;
         self
+    }
+
+    /// The same, to be told what the driver says of each pipeline. Such pipelines may be slower.
+    pub(crate) fn telling(mut self) -> Pipelines {
+        self.told = Some(Mutex::default());
+        self
+    }
+
+    /// What the driver said of the pipelines that were made so far, each once.
+    pub(crate) fn told(&self) -> Vec<Compiled> {
+        let told = self.told.as_ref();
+        told.map_or_else(Vec::new, |told| told.lock().clone())
+    }
+
+    /// Asks the driver about a pipeline of `file`, where that is wanted.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub(crate) fn tell(&self, file: &str, pipeline: &Pipeline) -> Result<()> {
+        let Some(told) = &self.told else {
+            return Ok(());
+        };
+        let (subgroup_size, figures) = statistics::read(&self.device, pipeline.handle())?;
+        let compiled = Compiled {
+            file: file.to_owned(),
+            subgroup_size,
+            figures,
+        };
+        let mut told = told.lock();
+        if !told.contains(&compiled) {
+            told.push(compiled);
+        }
+        Ok(())
     }
 
     pub(crate) fn push_descriptors(&self) -> vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR {
@@ -129,7 +167,7 @@ impl Pipelines {
             &self.cache,
             spec,
             layout,
-            self.stack,
+            (self.stack, self.told.is_some()),
         )?);
         self.cache.grew();
         let mut state = self.state.lock();

@@ -5,8 +5,9 @@ use crate::{
     output::{Answer, Outcome, Problem, json},
     spec,
 };
-use nx_vulkan_host::{Attr, Runtime};
-use nx_vulkan_ops::{Op, Spec, infer::infer};
+use nx_vulkan_host::{Attr, Kind, Runtime};
+use nx_vulkan_ops::{Op, Request, Spec, infer::infer};
+use std::fmt::Write as _;
 
 /// Who runs one request, every kernel that was considered, and why it was passed over.
 ///
@@ -19,7 +20,8 @@ Examples:
   nxv explain sum f16[64,1000] --attr axes=1 --out f32[64]
   nxv explain as_type s64[8] --out bf16[8]
 
-JSON: {request, device, picked, candidates: [{kernel, outcome, reason}]}.
+JSON: {request, device, picked, candidates: [{kernel, outcome, reason}], shaders: [{file, subgroup_size, figures: [{name, \
+value}]}]}, the last with --shaders where the driver tells.
 Exit code: 1 when nobody runs it.")]
 pub(crate) struct Explain {
     /// The op, as in docs/ops.md
@@ -37,6 +39,10 @@ pub(crate) struct Explain {
     /// Type and shape of the result; inferred as Nx does where it can be
     #[arg(long, value_name = "RESULT", value_parser = spec::spec)]
     pub(crate) out: Option<Spec>,
+
+    /// Also what the driver's compiler tells of the picked kernel's shaders: registers, spills, shared memory
+    #[arg(long)]
+    shaders: bool,
 }
 
 impl Explain {
@@ -46,10 +52,37 @@ impl Explain {
             .map_err(|error| Problem::Usage(error.to_string()))?;
         let runtime = Runtime::open(&global.config())?;
         let explanation = runtime.explain(&request)?;
+        let (mut text, mut json) = (explanation.to_string(), json(&explanation));
+        if let Some(kernel) = explanation.picked.as_ref().filter(|_| self.shaders) {
+            tell(&runtime, kernel, &request, &mut text, &mut json)?;
+        }
         Ok(Outcome {
-            text: explanation.to_string(),
-            json: json(&explanation),
+            text,
+            json,
             holds: explanation.picked.is_some(),
         })
     }
+}
+
+/// Adds what the driver tells of a kernel's shaders, or why it does not.
+pub(crate) fn tell(
+    runtime: &Runtime,
+    kernel: &str,
+    request: &Request<'_, Spec>,
+    text: &mut String,
+    to: &mut serde_json::Value,
+) -> Result<(), Problem> {
+    match runtime.compiled_by(kernel, request) {
+        Ok(shaders) => {
+            for shader in &shaders {
+                let _ = writeln!(text, "    {shader}");
+            }
+            to["shaders"] = json(&shaders);
+        }
+        Err(error) if error.kind() == Kind::DeviceLost => return Err(error.into()),
+        Err(error) => {
+            let _ = writeln!(text, "    {error}");
+        }
+    }
+    Ok(())
 }

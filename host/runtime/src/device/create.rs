@@ -56,6 +56,8 @@ pub(super) fn create(
         .robust_buffer_access2(f.robust_buffer_access2);
     let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default()
         .cooperative_matrix(f.cooperative_matrix);
+    let mut telling = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
+        .pipeline_executable_info(f.pipeline_executable_info);
     let (mut bfloat16, mut matrix2) = wanted.newer.structs();
 
     let names = e.into_iter().filter(|(_, is_on)| *is_on);
@@ -87,6 +89,9 @@ pub(super) fn create(
     }
     if e.khr_cooperative_matrix {
         info = info.push_next(&mut matrices);
+    }
+    if e.khr_pipeline_executable_properties {
+        info = info.push_next(&mut telling);
     }
     if wanted.newer.bf16 {
         info = info.push_next(&mut bfloat16);

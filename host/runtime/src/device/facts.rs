@@ -24,6 +24,7 @@ pub(super) struct Facts {
     pub(super) bounds_bindings: bool,
     /// Whether it takes shaders for Vulkan 1.3, whose workgroup sizes may be ids.
     pub(super) newer_target: bool,
+    pub(super) tells_of_pipelines: bool,
 }
 
 impl Facts {
@@ -60,6 +61,7 @@ impl Facts {
             robust_pipelines: enabled.pipeline_robustness,
             bounds_bindings: enabled.robust_buffer_access2,
             newer_target: enabled.maintenance4,
+            tells_of_pipelines: enabled.pipeline_executable_info,
         }
     }
 
@@ -162,12 +164,14 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
     let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
     let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
     let sized = s.subgroup_size_control && s.compute_full_subgroups;
+    let telling = e.khr_pipeline_executable_properties && s.pipeline_executable_info;
     let newer = Newer::supported(device, layers);
     let extensions = DeviceExtensions {
         khr_push_descriptor: true,
         ext_pipeline_robustness: robust,
         ext_robustness2: bounded,
         khr_cooperative_matrix: coopmat,
+        khr_pipeline_executable_properties: telling,
         khr_portability_subset: e.khr_portability_subset,
         ext_memory_budget: e.ext_memory_budget,
         ext_subgroup_size_control: sized && device.api_version() < Version::V1_3,
@@ -179,6 +183,7 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
         robust_buffer_access: (bounded || !robust) && s.robust_buffer_access,
         robust_buffer_access2: bounded,
         cooperative_matrix: coopmat,
+        pipeline_executable_info: telling,
         shader_float64: s.shader_float64,
         shader_int64: s.shader_int64,
         shader_int16: s.shader_int16,

@@ -128,6 +128,11 @@ impl Device {
         }
     }
 
+    /// Whether the driver can be asked about pipelines that were made for it.
+    pub(crate) fn tells_of_pipelines(&self) -> bool {
+        self.facts.tells_of_pipelines
+    }
+
     pub(crate) fn handle(&self) -> ash::vk::Device {
         self.vk.handle()
     }

@@ -54,7 +54,7 @@ impl Drop for Pipeline {
     }
 }
 
-/// Makes a pipeline.
+/// Makes a pipeline, on a stack of that size, and to be asked about if `telling`.
 ///
 /// # Errors
 /// [`Kind::Shader`] when the driver refuses the module; [`Kind::DeviceLost`].
@@ -63,7 +63,7 @@ pub(super) fn build(
     cache: &Arc<DriverCache>,
     spec: &PipelineSpec<'_>,
     layout: Layout,
-    stack: usize,
+    (stack, telling): (usize, bool),
 ) -> Result<Pipeline> {
     let (sender, receiver) = sync_channel(1);
     let (device_there, cache) = (device.clone(), cache.clone());
@@ -79,7 +79,7 @@ pub(super) fn build(
             constants: &constants,
         };
         // Nobody takes it where whoever asked has given up; the device is lost then.
-        drop(sender.send(create(&device_there, &cache, &spec, layout)));
+        drop(sender.send(create(&device_there, &cache, &spec, layout, telling)));
     };
     let thread = Builder::new()
         .name("nx_vulkan-build".to_owned())
@@ -112,6 +112,7 @@ fn create(
     cache: &DriverCache,
     spec: &PipelineSpec<'_>,
     layout: Layout,
+    telling: bool,
 ) -> Result<Pipeline> {
     let _inside = device.enter()?;
     let fns = device.vk.fns();
@@ -167,6 +168,9 @@ fn create(
     let mut info = vk::ComputePipelineCreateInfo::default()
         .stage(stage)
         .layout(layout.pipeline);
+    if telling {
+        info = info.flags(vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR);
+    }
     if device.robust_pipelines() {
         info = info.push_next(&mut robustness);
     }

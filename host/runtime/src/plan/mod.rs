@@ -75,8 +75,10 @@ pub(crate) fn compile(
             subgroup_size: step.subgroup_size,
             constants: &step.constants,
         });
+        let pipeline = pipeline.map_err(|e| e.context(file(&step, plan)))?;
+        pipelines.tell(file(&step, plan), &pipeline)?;
         steps.push(Step {
-            pipeline: pipeline.map_err(|e| e.context(file(&step, plan)))?,
+            pipeline,
             groups: step.groups,
             counts: step.counts,
             args: step.args,

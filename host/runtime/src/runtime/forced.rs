@@ -2,13 +2,15 @@
 
 use super::{Ran, Runtime, describe, key::with_key};
 use crate::{
-    Error, Kind, Request, Result,
+    Error, Kind, Request, Result, Spec,
     memory::Patience,
-    route::Route,
+    pipeline::{Pipelines, statistics::Compiled},
+    route::{Planner, Route},
     tensor::{Tensor, operands},
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::kernels;
+use nx_vulkan_registry::{Table, cache::Cache, request::Operand};
 use std::sync::atomic::AtomicU64;
 
 /// Name of the CPU kernels among the kernels of an op.
@@ -78,19 +80,7 @@ impl Runtime {
         } else {
             let table = self.table();
             let planner = self.planner(&table);
-            let place = table.packs.iter().enumerate().find_map(|(p, pack)| {
-                let id = kernel.strip_prefix(&pack.id)?.strip_prefix('/')?;
-                let mut kernels = pack.kernels.iter();
-                let found =
-                    kernels.position(|kernel| kernel.id == id && kernel.op == request.op)?;
-                Some((p, found))
-            });
-            let place = place.ok_or_else(|| {
-                Error::bad_input(format!(
-                    "no loaded pack has a kernel {kernel} for {}",
-                    request.op
-                ))
-            })?;
+            let place = place(&table, kernel, &request.op)?;
             let asked = request.over(operands(request));
             planner.find_with(place, &asked, &|bytes| {
                 self.write_new(bytes, Patience::Waits)
@@ -101,6 +91,38 @@ impl Runtime {
             key: with_key(request, <[u8]>::to_vec),
             request: request.over(&[]).into_owned(),
         })
+    }
+
+    /// What the driver's compiler tells of each shader of the plan that the kernel of that name makes for a request with
+    /// operands in row-major order. The shaders are compiled once more for that.
+    ///
+    /// # Errors
+    /// As [`Runtime::plan_with`]; [`Kind::Unsupported`] for the host's kernels, and where the driver tells nothing.
+    pub fn compiled_by(&self, kernel: &str, request: &Request<'_, Spec>) -> Result<Vec<Compiled>> {
+        let unsupported = |why: &str| Err(Error::new(Kind::Unsupported, why));
+        if kernel == HOST {
+            return unsupported("the host's kernels have no shaders");
+        }
+        if !self.device.tells_of_pipelines() {
+            return unsupported(
+                "the driver tells nothing of its shaders: it has no VK_KHR_pipeline_executable_properties",
+            );
+        }
+        let pipelines = Pipelines::new(&self.device, &Cache::open(None))?;
+        let pipelines = pipelines.with_builder(&self.builder).telling();
+        let table = self.table();
+        let planner = Planner {
+            pipelines: &pipelines,
+            ..self.planner(&table)
+        };
+        let place = place(&table, kernel, &request.op)?;
+        let operands = request.inputs.iter();
+        let operands = operands.map(|(dtype, shape)| Operand::contiguous(*dtype, shape));
+        let asked = request.over(operands.collect::<Vec<_>>());
+        planner.find_with(place, &asked, &|bytes| {
+            self.write_new(bytes, Patience::Waits)
+        })?;
+        Ok(pipelines.told())
     }
 
     /// Runs a request as it was planned, on operands of the same layouts.
@@ -118,4 +140,15 @@ impl Runtime {
         self.execute(&forced.route, &request, Patience::Waits)
             .map_err(|e| describe(e, &request))
     }
+}
+
+/// Numbers of the pack and the kernel that are called `pack/kernel`.
+fn place(table: &Table, name: &str, op: &str) -> Result<(usize, usize)> {
+    let found = table.packs.iter().enumerate().find_map(|(p, pack)| {
+        let id = name.strip_prefix(&pack.id)?.strip_prefix('/')?;
+        let mut kernels = pack.kernels.iter();
+        let found = kernels.position(|kernel| kernel.id == id && kernel.op == op)?;
+        Some((p, found))
+    });
+    found.ok_or_else(|| Error::bad_input(format!("no loaded pack has a kernel {name} for {op}")))
 }

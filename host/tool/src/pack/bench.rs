@@ -5,6 +5,7 @@ use crate::{
     asked::{self, Asked},
     bench,
     contest::{self, Entry},
+    explain,
     global::Global,
     output::{Answer, Outcome, Problem},
     spec::{self, Filter},
@@ -37,7 +38,7 @@ Examples:
   nxv pack bench PACK --request 'f16[4096,4096] f16[4096,4096]' --against matmul/dot_tiled
   nxv pack bench PACK --request 'dot s8[64,512] s8[64,512] contract_a=1 contract_b=1 -> s32[64,64]'
 
-JSON: {device, driver, pack, results: [{request, op, kernel, mine, median_us, min_us, p95_us, gbps, tflops, note}]}.")]
+JSON: {device, driver, pack, results: [{request, op, kernel, mine, median_us, min_us, p95_us, gbps, tflops, note, shaders}]}.")]
 pub(crate) struct Bench {
     /// The library of the pack, or the folder of one without code
     #[arg(value_parser = path())]
@@ -55,6 +56,10 @@ pub(crate) struct Bench {
     /// Time only this kernel beside the pack's own, pack/kernel or host, as often as it is given
     #[arg(long, value_name = "KERNEL")]
     against: Vec<String>,
+
+    /// Also what the driver's compiler tells of the shaders of the pack's kernels: registers, spills, shared memory
+    #[arg(long)]
+    shaders: bool,
 
     /// Fewer sizes and batches
     #[arg(long)]
@@ -97,8 +102,15 @@ impl Bench {
             }
             let _ = writeln!(text, "\n{}", shown(request));
             chart(request, &entries, mine, &mut text);
-            let all = entries.iter().map(|entry| row(request, entry, mine(entry)));
-            rows.extend(all);
+            for entry in &entries {
+                let mut row = row(request, entry, mine(entry));
+                if self.shaders && mine(entry) && entry.us().is_some() {
+                    let kernel = &entry.rival.name;
+                    let _ = writeln!(text, "  {kernel}");
+                    explain::tell(&runtime, kernel, request, &mut text, &mut row)?;
+                }
+                rows.push(row);
+            }
         }
         let holds = rows
             .iter()

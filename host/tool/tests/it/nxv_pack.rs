@@ -164,6 +164,25 @@ fn a_kernel_that_plans_nothing_is_told_until_a_request_is_for_it() {
 }
 
 #[test]
+fn what_the_driver_does_not_tell_is_said() {
+    let file = crate::packs::built("template");
+    let arguments = [
+        "pack",
+        "bench",
+        text(&file),
+        "--quick",
+        "--shaders",
+        "--request",
+    ];
+    let output = nxv(&[&arguments[..], &["negate f32[64]"]].concat(), &[]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", error(&output));
+    // Whether a driver tells anything is its own business; silence is none.
+    let tells = told.contains("the driver tells nothing") || told.contains(".comp  ");
+    assert!(tells, "{told}");
+}
+
+#[test]
 fn every_broken_plan_is_found() {
     let (holds, report) = check(&crate::packs::built("bad"), &[], &[]);
     let found = errors(&report, "plan");
