@@ -31,6 +31,7 @@ mod shaders;
 mod strangers;
 mod support;
 mod template;
+mod tensor_cores;
 mod trust;
 mod tune;
 mod undefined;

@@ -22,6 +22,8 @@ pub(crate) fn ours() -> Vec<String> {
 const OTHERS: &[(&str, &str)] = &[
     // One op, `square` on f32.
     ("template", "../../abi/template"),
+    // Products on cooperative matrices, which docs/tensor-cores.md goes through.
+    ("tiles", "../../examples/packs/tiles"),
     // One op per broken rule.
     ("bad", "tests/fixtures/bad_pack"),
     // Ends its process at one step of loading.
