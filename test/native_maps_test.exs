@@ -10,7 +10,7 @@ defmodule Nx.Vulkan.NativeMapsTest do
 
   test "a device", %{device: device} do
     info = NativeV.device_info(device)
-    assert keys(info) == ~w(api driver features index kind memory name unusable uuid)a
+    assert keys(info) == ~w(api driver features index kind matrices memory name unusable uuid)a
     assert is_binary(info.kind) and Enum.all?(info.features, &is_binary/1)
     assert {:ok, [_ | _] = all} = NativeV.list_devices()
     for other <- all, do: assert(keys(other) == keys(info))
