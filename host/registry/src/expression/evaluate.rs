@@ -72,7 +72,7 @@ fn value(node: &Node, request: &Request<'_>) -> Result<i128, String> {
         Node::Least(list) => most(list.iter().map(of), |a, b| a < b),
         Node::Most(list) => most(list.iter().map(of), |a, b| a > b),
         Node::Matrix(types, extents) => {
-            let [m, n, k] = extents.each_ref().map(|node| of(node));
+            let [m, n, k] = extents.each_ref().map(of);
             let extents = [m?, n?, k?].map(|extent| u32::try_from(extent).unwrap_or(0));
             Ok(request.device.multiplies(*types, extents).into())
         }

@@ -4,6 +4,9 @@
 //! Under logical addressing a pointer is a variable, a parameter, or a part of one, so that what an instruction may
 //! write is known exactly.
 
+mod matrices;
+mod options;
+
 use super::{
     allowed::{
         self, BINDING, BUILT_IN, FUNCTION, INPUT, PRIVATE, PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM,
@@ -16,15 +19,6 @@ use super::{
     types::{Kind, Types},
 };
 use nx_vulkan_registry::Origin;
-
-/// Flags of an access that operands follow: an alignment, which is a literal, and scopes.
-const ALIGNED: u32 = 2;
-const SCOPES: u32 = 8 | 16;
-
-/// How many operands follow the flags of an access.
-fn operands_of(flags: u32) -> usize {
-    (flags & (ALIGNED | SCOPES)).count_ones() as usize
-}
 
 #[derive(Debug)]
 pub(super) struct Variable {
@@ -297,49 +291,6 @@ impl Memory {
         }
         rest.iter()
             .try_for_each(|id| known.ids.value(*id).map(drop))
-    }
-
-    /// Layout and stride of a cooperative matrix in memory; a store has the matrix in front of them.
-    fn matrix(&self, known: &Known<'_>, pointer: u32, rest: &[u32]) -> Result<(), String> {
-        self.target(known, pointer)?;
-        let mut values = rest.iter().take(2);
-        values.try_for_each(|id| known.ids.value(*id).map(drop))
-    }
-
-    /// A matrix and the layout of a tensor that it is a part of; the memory operands of the access, then whether the tensor
-    /// is seen through a view. Functions that decode elements take pointers to addresses, so there are none.
-    fn tensor(&self, known: &Known<'_>, values: [u32; 2], options: &[u32]) -> Result<(), String> {
-        const VIEW: u32 = 1;
-        let [matrix, layout] = values.map(|id| known.ids.value(id));
-        known.types.element(matrix?)?;
-        let is_tensor = |kind: u32| Ok::<_, String>(*known.types.kind(kind)? == Kind::Tensor);
-        if !is_tensor(layout?)? {
-            return Err(format!("{} is no layout of a tensor", values[1]));
-        }
-        let count = options.first().map_or(0, |flags| 1 + operands_of(*flags));
-        let (access, rest) = options
-            .split_at_checked(count)
-            .ok_or("an access to a tensor is cut off")?;
-        self.options(known, access)?;
-        match rest {
-            [0] => Ok(()),
-            [VIEW, view] if is_tensor(known.ids.value(*view)?)? => Ok(()),
-            _ => Err(format!("an access to a tensor with the options {rest:?}")),
-        }
-    }
-
-    /// The memory operands of an access: flags, then what they ask for.
-    fn options(&self, known: &Known<'_>, options: &[u32]) -> Result<(), String> {
-        let Some((flags, rest)) = options.split_first() else {
-            return Ok(());
-        };
-        let aligned = usize::from(flags & ALIGNED != 0);
-        if flags >> 6 != 0 || rest.len() != operands_of(*flags) {
-            return Err(format!("an access with the options {flags:#x}"));
-        }
-        rest[aligned..]
-            .iter()
-            .try_for_each(|id| known.ids.constant(*id).map(drop))
     }
 
     /// Type of what a pointer points to.

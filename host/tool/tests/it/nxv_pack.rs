@@ -157,7 +157,7 @@ fn a_kernel_that_plans_nothing_is_told_until_a_request_is_for_it() {
             .contains("it planned none of the requests"),
         "{report:#}"
     );
-    folder.write("large/k.comp", &shader.replace("-a[i]", "-c[i]"));
+    folder.write("large/k.comp", shader.replace("-a[i]", "-c[i]"));
     let (code, report) = compile(&request);
     assert_eq!(code, Some(1));
     assert!(report.to_string().contains("k.comp:6"), "{report:#}");
