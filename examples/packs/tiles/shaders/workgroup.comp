@@ -14,17 +14,14 @@ layout(set = 0, binding = 1, std430) restrict readonly buffer B { ELEMENT b[]; }
 layout(set = 0, binding = 2, std430) restrict writeonly buffer C { RESULT c[]; };
 layout(push_constant, std430) uniform Push { uint m; uint n; uint k; uint offset_a; uint offset_b; };
 
-// What lies outside of a matrix reads as 0 and is not written.
-#if EDGES
-#define OUTSIDE gl_CooperativeMatrixClampModeConstantNV
-#else
-#define OUTSIDE gl_CooperativeMatrixClampModeUndefinedNV
-#endif
-
 void main() {
-    tensorLayoutNV<2, OUTSIDE> of_a = createTensorLayoutNV(2, OUTSIDE);
-    tensorLayoutNV<2, OUTSIDE> of_b = createTensorLayoutNV(2, OUTSIDE);
-    tensorLayoutNV<2, OUTSIDE> of_c = createTensorLayoutNV(2, OUTSIDE);
+    // What lies outside of a matrix reads as 0 and is not written.
+    tensorLayoutNV<2, gl_CooperativeMatrixClampModeConstantNV> of_a =
+        createTensorLayoutNV(2, gl_CooperativeMatrixClampModeConstantNV);
+    tensorLayoutNV<2, gl_CooperativeMatrixClampModeConstantNV> of_b =
+        createTensorLayoutNV(2, gl_CooperativeMatrixClampModeConstantNV);
+    tensorLayoutNV<2, gl_CooperativeMatrixClampModeConstantNV> of_c =
+        createTensorLayoutNV(2, gl_CooperativeMatrixClampModeConstantNV);
     of_a = setTensorLayoutDimensionNV(of_a, m, k);
     of_b = setTensorLayoutDimensionNV(of_b, k, n);
     of_c = setTensorLayoutDimensionNV(of_c, m, n);

@@ -55,7 +55,7 @@ const SUBGROUP: u32 = 32;
 const SKEW: u64 = 8;
 
 /// Tiles of `workgroup.comp`, and its invocations.
-const WIDE: [u64; 3] = [128, 256, 64];
+const WIDE: [u64; 3] = [128, 128, 32];
 const INVOCATIONS: u32 = 256;
 
 impl Kernel {
@@ -178,16 +178,6 @@ fn workgroup(kernel: &Kernel, request: &Request<'_>, sizes: [u64; 3]) -> Result<
         ("BN", bn),
         ("BK", bk),
         ("INVOCATIONS", INVOCATIONS.into()),
-        // Edges cost time where there are none.
-        (
-            "EDGES",
-            u64::from(
-                sizes
-                    .iter()
-                    .zip([bm, bn, bk])
-                    .any(|(size, tile)| size % tile != 0),
-            ),
-        ),
     ];
     defines.extend(numbers.map(|(name, value)| number(name, value)));
     let groups = [sizes[1].div_ceil(bn), sizes[0].div_ceil(bm)];
