@@ -1,7 +1,7 @@
 //! What the sweep runs: every op on every type in every layout, sampled where the combinations are too many.
 
 use super::{Extent, layout::Operand};
-use nx_vulkan_abi::{DType, DTypeSet};
+use nx_vulkan_abi::{DType, DTypeSet, dtype::Class};
 use nx_vulkan_ops::{
     Attr, Request, Result, Spec,
     infer::infer,
@@ -73,7 +73,10 @@ pub(super) fn cases(op: &'static Op, seed: u64, extent: Extent) -> Result<Vec<Ca
         .bytes()
         .fold(seed, |hash, byte| hash.wrapping_mul(31) ^ u64::from(byte)));
     let mut all = Vec::new();
-    let same = op.alone();
+    let same = match extent {
+        Extent::Sample => one_of_each_kind(op, &mut rng),
+        Extent::Full | Extent::Quick => op.alone(),
+    };
     let large = rng.below(same.len() as u64) as usize;
     let varied = rng.below(same.len() as u64) as usize;
     for (index, types) in same.iter().enumerate() {
@@ -123,7 +126,7 @@ pub(super) fn tiles(op: &'static Op, seed: u64, most: usize) -> Result<Vec<Case>
     let mut cases = Vec::new();
     for types in &all_types {
         let mut problems: Vec<&Problem> = problems.iter().collect();
-        (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
+        shuffle(&mut problems, &mut rng);
         for problem in problems.into_iter().take(most) {
             let (inputs, request) = request(op, types, problem)?;
             let operand =
@@ -142,6 +145,36 @@ pub(super) fn tiles(op: &'static Op, seed: u64, most: usize) -> Result<Vec<Case>
     Ok(cases)
 }
 
+/// The types of an op, with one in place of those of a kind: their shaders differ in few instructions.
+fn one_of_each_kind(op: &Op, rng: &mut Rng) -> Vec<Types> {
+    let mut all = op.alone();
+    shuffle(&mut all, rng);
+    let mut seen = Vec::new();
+    all.retain(|types| {
+        let kind = op.stands_for(types).map(kind);
+        let is_new = !seen.contains(&kind);
+        seen.push(kind);
+        is_new
+    });
+    all
+}
+
+/// Integers by how they are stored, floats by their size, complex numbers.
+fn kind(dtype: DType) -> Option<(Class, u32)> {
+    let row = dtype.row()?;
+    Some(match (row.class, row.bits) {
+        (Class::Unsigned | Class::Signed, ..8) => (Class::Signed, 4),
+        (Class::Unsigned | Class::Signed, 8..=16) => (Class::Signed, 16),
+        (Class::Unsigned | Class::Signed, bits) => (Class::Signed, bits),
+        (Class::Float, bits) => (Class::Float, bits),
+        (Class::Complex, _) => (Class::Complex, 0),
+    })
+}
+
+fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
+    (1..all.len()).for_each(|i| all.swap(i, rng.below(i as u64 + 1) as usize));
+}
+
 /// Operands of different types as Nx merges them, and results of other types than it infers.
 fn mixed_types(op: &Op, extent: Extent, rng: &mut Rng) -> Vec<Types> {
     let (mut all, mut count) = op.mixed();
@@ -149,7 +182,7 @@ fn mixed_types(op: &Op, extent: Extent, rng: &mut Rng) -> Vec<Types> {
         count = count.div_ceil(4);
     }
     if count < all.len() {
-        (1..all.len()).for_each(|i| all.swap(i, rng.below(i as u64 + 1) as usize));
+        shuffle(&mut all, rng);
     }
     all.truncate(count);
     all
@@ -172,7 +205,7 @@ fn in_layout(
         (Variety::Few, _) => 2,
         (Variety::All, _) => problems.len(),
     };
-    (1..problems.len()).for_each(|i| problems.swap(i, rng.below(i as u64 + 1) as usize));
+    shuffle(&mut problems, rng);
     problems.truncate(most);
     let both = [Values::Finite, Values::Special];
     for problem in problems {
@@ -319,6 +352,29 @@ mod tests {
         assert!(of(1).iter().filter(mixed).count() >= 4);
         let add = ops().find(|op| op.name == "add").unwrap();
         assert!(tiles(add, 3, 9).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_sample_has_every_kind_of_type_in_some_layout_of_each() {
+        for op in ops() {
+            let all = cases(op, 1, Extent::Sample).unwrap();
+            for types in op.alone() {
+                let has = |layouts: &[Layout]| {
+                    all.iter().any(|case| {
+                        let inputs = case.inputs.iter().map(|input| input.dtype).collect();
+                        let output = Some(case.outputs[0].0);
+                        let found = op.stands_for(&Types { inputs, output }).map(kind);
+                        layouts.contains(&case.layout) && found == op.stands_for(&types).map(kind)
+                    })
+                };
+                assert!(has(&[Layout::Contiguous]), "{} {types:?}", op.name);
+                assert!(
+                    op.arity() == 0 || has(&STRIDED),
+                    "{} {types:?} strided",
+                    op.name
+                );
+            }
+        }
     }
 
     #[test]

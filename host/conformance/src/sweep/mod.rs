@@ -37,8 +37,8 @@ use trial::Sweep;
 pub enum Extent {
     /// Everything.
     Full,
-    /// All of it for f32 and one other type of each op; for all others one contiguous problem, and one in some other
-    /// layout. Where every shader is compiled for a CPU, that is what the time goes to.
+    /// All of it for f32 and one other type of each op; of each other kind of type for one of them one contiguous
+    /// problem, and one in some other layout. Where every shader is compiled for a CPU, that is what the time goes to.
     Sample,
     /// One problem per op, type and layout, and no mixed types.
     Quick,

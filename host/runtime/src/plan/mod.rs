@@ -40,8 +40,8 @@ pub(crate) struct Compiled {
     pub(crate) site: Option<Arc<Site>>,
 }
 
-/// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines. Buffers are numbered inputs,
-/// outputs, scratch, params.
+/// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines; without `pipelines` it has no steps
+/// then. Buffers are numbered inputs, outputs, scratch, params.
 ///
 /// # Errors
 /// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
@@ -53,7 +53,7 @@ pub(crate) fn compile(
     site: Option<Site>,
     device: &Device,
     shaders: &Shaders,
-    pipelines: &Pipelines,
+    pipelines: Option<&Pipelines>,
 ) -> Result<(Compiled, Vec<u8>)> {
     let partial = site.is_some();
     let checked = check(
@@ -66,8 +66,7 @@ pub(crate) fn compile(
             counts: &|| source::counts(shaders),
         },
     )?;
-    let mut steps: Vec<Step> = Vec::with_capacity(checked.steps.len());
-    for step in checked.steps {
+    let make = |step: CheckedStep, pipelines: &Pipelines| {
         let pipeline = pipelines.get(&PipelineSpec {
             module: &step.module,
             bindings: step.args.len() as u32,
@@ -77,7 +76,7 @@ pub(crate) fn compile(
         });
         let pipeline = pipeline.map_err(|e| e.context(file(&step, plan)))?;
         pipelines.tell(file(&step, plan), &pipeline)?;
-        steps.push(Step {
+        Ok(Step {
             pipeline,
             groups: step.groups,
             counts: step.counts,
@@ -85,8 +84,13 @@ pub(crate) fn compile(
             push: step.push,
             barrier: step.barrier,
             reports: step.reports,
-        });
-    }
+        })
+    };
+    let steps = pipelines.map(|pipelines| {
+        let steps = checked.steps.into_iter();
+        steps.map(|step| make(step, pipelines)).collect()
+    });
+    let steps: Vec<Step> = steps.transpose()?.unwrap_or_default();
     let reports = steps.iter().any(|step| step.reports);
     let compiled = Compiled {
         steps,

@@ -112,7 +112,7 @@ impl Runtime {
         let pipelines = pipelines.with_builder(&self.builder).telling();
         let table = self.table();
         let planner = Planner {
-            pipelines: &pipelines,
+            pipelines: Some(&pipelines),
             ..self.planner(&table)
         };
         let place = place(&table, kernel, &request.op)?;

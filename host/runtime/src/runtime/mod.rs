@@ -29,7 +29,7 @@ use crate::{
     module::{Module, Stamp},
     pipeline::Pipelines,
     queue::{Quiet, Stream},
-    route::Route,
+    route::{Planner, Route},
     shader::Shaders,
     tensor::Tensor,
 };
@@ -305,6 +305,20 @@ impl Runtime {
     /// Bad input that breaks the op's contract.
     pub fn explain(&self, request: &Request<'_, Spec>) -> Result<Explanation> {
         explain::explain(&self.planner(&self.table()), request)
+    }
+
+    /// Who would run a request, as [`Runtime::explain`] says it, from plans and shaders alone: the driver is not asked for
+    /// pipelines, which is what takes time.
+    ///
+    /// # Errors
+    /// Bad input that breaks the op's contract.
+    pub fn picked(&self, request: &Request<'_, Spec>) -> Result<Option<String>> {
+        let table = self.table();
+        let planner = Planner {
+            pipelines: None,
+            ..self.planner(&table)
+        };
+        Ok(explain::explain(&planner, request)?.picked)
     }
 
     /// Whether some kernel, of a pack or of the host, is for that op.

@@ -30,7 +30,7 @@ impl Runtime {
             table,
             device: &self.device,
             shaders: &self.shaders,
-            pipelines: &self.pipelines,
+            pipelines: Some(&self.pipelines),
             measured: &self.measured,
             failures: &self.failures,
         }
