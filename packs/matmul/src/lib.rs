@@ -4,6 +4,7 @@
 //! A request becomes a `Problem` (batch x m x n x k, with one stride per direction and operand), and a problem becomes
 //! dispatches: copies of operands whose axes do not collapse, the product, and the sum of its splits.
 
+mod cores;
 mod direct;
 mod operand;
 mod problem;
@@ -29,6 +30,12 @@ pub const SOURCES: &[Source] = &[
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
     Source::glsl("skinny.comp", include_str!("../shaders/skinny.comp")),
+    Source::glsl("cores.glsl", include_str!("../shaders/cores.glsl")),
+    Source::glsl("cores.comp", include_str!("../shaders/cores.comp")),
+    Source::glsl(
+        "cores_pack.comp",
+        include_str!("../shaders/cores_pack.comp"),
+    ),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
     Source::glsl("gather.comp", include_str!("../shaders/gather.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
@@ -48,7 +55,10 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
 /// The answer the pack would give with another table, which is how tile shapes are compared.
 pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let kernel = kit::row(&table.kernel, row)?;
-    let problem = Problem::new(request)?;
+    let problem = match kernel.method {
+        Method::Cores => Problem::of_any_types(request)?,
+        _ => Problem::new(request)?,
+    };
     if problem.elements() == 0 {
         return Ok(Plan::default());
     }
@@ -56,6 +66,11 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
         return steps::zeros(&problem, request.device);
     }
     match kernel.method {
+        Method::Cores => {
+            let rates = table.rates(request.device.name.as_str());
+            let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
+            cores::plan(&problem, request.device, rates, on_bf16)
+        }
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),

@@ -7,6 +7,7 @@ use nx_vulkan_pack_kit::span::{ALIGN, Span};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
     pub(crate) arg: BufArg,
+    pub(crate) dtype: DType,
     pub(crate) offset: i64,
     pub(crate) strides: [i64; 3],
     /// Batches, free and contracted elements.
@@ -21,6 +22,7 @@ impl Operand {
     pub(crate) fn in_place(index: u32, tensor: &TensorDesc<'_>, roles: &Roles) -> Option<Operand> {
         let mut operand = Operand {
             arg: BufArg::input(index),
+            dtype: tensor.dtype,
             offset: tensor.offset as i64,
             strides: [0; 3],
             extents: [1; 3],
@@ -38,11 +40,12 @@ impl Operand {
     }
 
     /// The operand after its elements were written to `arg` in the order of its roles.
-    pub(crate) fn gathered(arg: BufArg, extents: [u64; 3]) -> Operand {
+    pub(crate) fn gathered(arg: BufArg, dtype: DType, extents: [u64; 3]) -> Operand {
         let steps = [extents[1] * extents[2], extents[2], 1];
         let strides = std::array::from_fn(|i| if extents[i] == 1 { 0 } else { steps[i] as i64 });
         Operand {
             arg,
+            dtype,
             offset: 0,
             strides,
             extents,

@@ -26,6 +26,7 @@ pub(crate) struct Problem {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gather {
     pub(crate) input: u32,
+    pub(crate) dtype: DType,
     pub(crate) offset: u64,
     pub(crate) extents: Vec<u64>,
     pub(crate) strides: Vec<i64>,
@@ -34,6 +35,15 @@ pub(crate) struct Gather {
 impl Problem {
     /// Reads a request. Asks for operands in the result type, declines what the shaders cannot index.
     pub(crate) fn new(request: &Request<'_>) -> Result<Problem, Refusal> {
+        Problem::read(request, true)
+    }
+
+    /// The same, with operands in whatever types they have.
+    pub(crate) fn of_any_types(request: &Request<'_>) -> Result<Problem, Refusal> {
+        Problem::read(request, false)
+    }
+
+    fn read(request: &Request<'_>, in_one_type: bool) -> Result<Problem, Refusal> {
         let ([a, b], [c]) = (request.inputs.as_slice(), request.outputs.as_slice()) else {
             return Err(Refusal::BadRequest(
                 "dot takes two operands and gives one result".into(),
@@ -49,10 +59,12 @@ impl Problem {
                 "dot's batch or contracted axes differ in extent".into(),
             ));
         }
-        let wrong = (0..2).filter(|&i| request.inputs[i as usize].dtype != c.dtype);
-        let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, c.dtype)).collect();
-        if !wrong.is_empty() {
-            return Err(Refusal::InputsAs(wrong));
+        if in_one_type {
+            let wrong = (0..2).filter(|&i| request.inputs[i as usize].dtype != c.dtype);
+            let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, c.dtype)).collect();
+            if !wrong.is_empty() {
+                return Err(Refusal::InputsAs(wrong));
+            }
         }
         kit::supports("dot", c.dtype, request.device)?;
         order_contracted(a, b, &mut roles);
@@ -173,13 +185,14 @@ fn operand(
     let arg = BufArg::scratch(gathers.len() as u32, Access::READ);
     let gather = Gather {
         input: index,
+        dtype: tensor.dtype,
         offset: tensor.offset,
         extents: space.shape,
         strides: space.strides.concat(),
     };
     gathers.push(gather);
     let extents = std::array::from_fn(|i| select(tensor, &roles[i]).0.iter().product());
-    Ok(Operand::gathered(arg, extents))
+    Ok(Operand::gathered(arg, tensor.dtype, extents))
 }
 
 /// Refuses buffers that one binding cannot cover or 32 bits cannot index.

@@ -164,14 +164,16 @@ pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
     Ok(steps.plan)
 }
 
-struct Steps<'a> {
-    plan: Plan,
-    device: &'a DeviceInfo<'a>,
-    dtype: DType,
+/// A plan under construction.
+pub(crate) struct Steps<'a> {
+    pub(crate) plan: Plan,
+    pub(crate) device: &'a DeviceInfo<'a>,
+    /// Type of the result.
+    pub(crate) dtype: DType,
 }
 
 impl Steps<'_> {
-    fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
+    pub(crate) fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
         const MOST_AXES: usize = 15; // as many as 128 bytes of push constants hold
         let axes = gather.extents.len();
         if axes > MOST_AXES {
@@ -180,14 +182,15 @@ impl Steps<'_> {
             )));
         }
         let count: u64 = gather.extents.iter().product();
-        let to = scratch(&mut self.plan, count * self.dtype.size());
+        let to = scratch(&mut self.plan, count * gather.dtype.size());
         let mut push = vec![count as u32, gather.offset as u32];
         push.extend(gather.extents.iter().map(|&extent| extent as u32));
         push.extend(gather.strides.iter().map(|&stride| stride as u32));
         let threads = threads(self.device);
         let defines = vec![number("THREADS", threads), number("AXES", axes as u32)];
         let groups = count.div_ceil(u64::from(threads));
-        self.dispatch(
+        self.dispatch_on(
+            gather.dtype,
             "gather.comp",
             defines,
             push,
@@ -196,7 +199,12 @@ impl Steps<'_> {
         )
     }
 
-    fn sum_splits(&mut self, count: u32, splits: u32, partials: BufArg) -> Result<(), Refusal> {
+    pub(crate) fn sum_splits(
+        &mut self,
+        count: u32,
+        splits: u32,
+        partials: BufArg,
+    ) -> Result<(), Refusal> {
         let threads = threads(self.device);
         // Few elements of many splits would leave the device idle, so that then more invocations share one.
         let along = if count >= 1 << 16 {
@@ -218,7 +226,19 @@ impl Steps<'_> {
         args: Vec<BufArg>,
         groups: u64,
     ) -> Result<(), Refusal> {
-        let mut all = glsl::operand("T", self.dtype);
+        self.dispatch_on(self.dtype, file, defines, push, args, groups)
+    }
+
+    fn dispatch_on(
+        &mut self,
+        dtype: DType,
+        file: &'static str,
+        defines: Vec<Define>,
+        push: Vec<u32>,
+        args: Vec<BufArg>,
+        groups: u64,
+    ) -> Result<(), Refusal> {
+        let mut all = glsl::operand("T", dtype);
         all.extend(defines);
         let step = Step {
             file,

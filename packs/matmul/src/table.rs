@@ -1,6 +1,6 @@
 //! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
 
-use nx_vulkan_abi::Row;
+use nx_vulkan_abi::{Features, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -12,6 +12,27 @@ pub struct Table {
     pub kernel: Vec<Kernel>,
     /// Shapes for the tiled way.
     pub tile: Vec<Tile>,
+    /// What units of known devices do; the last row is for all others.
+    pub rates: Vec<Rates>,
+}
+
+/// What one compute unit of a device does, in 10^9 floating-point operations per second.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// Beginnings of a word in the device's name; empty for any device.
+    pub device: Vec<String>,
+    /// By `tile.comp` on f32.
+    pub plain: f64,
+    /// By `cores.comp` on f16 and bf16.
+    pub matrix: f64,
+}
+
+impl Rates {
+    fn are_of(&self, name: &str) -> bool {
+        let begins = |word: &str| self.device.iter().any(|start| word.starts_with(start));
+        self.device.is_empty() || name.split_whitespace().any(begins)
+    }
 }
 
 /// One way to run the op.
@@ -28,12 +49,17 @@ pub struct Kernel {
     pub takes: Vec<String>,
     /// Preference; higher is asked first.
     pub rank: u32,
+    /// Capabilities of a device without which it is not asked.
+    #[serde(default)]
+    pub needs: Vec<String>,
 }
 
 /// What plans a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
+    /// Large, of narrow floats: on matrix units.
+    Cores,
     /// Small, of narrow floats: summed in f64.
     Short,
     /// Few rows or few columns: bound by memory.
@@ -106,9 +132,22 @@ impl Table {
         TABLE.get(|| Table::parse(include_str!("../pack.toml")))
     }
 
+    /// The rates of the device of that name.
+    pub(crate) fn rates(&self, name: &str) -> &Rates {
+        let known = self.rates.iter().find(|rates| rates.are_of(name));
+        known.expect("the last row is for any device")
+    }
+
     /// Reads a table; the error names the row that is wrong.
     pub fn parse(text: &str) -> Result<Table, String> {
         let table: Table = kit::parse(text)?;
+        if !table
+            .rates
+            .last()
+            .is_some_and(|rates| rates.device.is_empty())
+        {
+            return Err("pack.toml: the last row of rates has to be for any device".to_owned());
+        }
         match table.tile.iter().find(|tile| !tile.is_sound()) {
             Some(tile) => Err(format!(
                 "pack.toml: a tile does not divide evenly: {tile:?}"
@@ -123,11 +162,18 @@ impl Table {
             .iter()
             .map(|kernel| {
                 let types = kit::types(&kernel.takes, &kernel.id)?;
+                let needs = kernel.needs.iter().try_fold(Features::NONE, |all, name| {
+                    let feature = Features::from_name(name);
+                    feature.map(|feature| all.with(feature)).ok_or_else(|| {
+                        format!("pack.toml: {}: no capability is called {name}", kernel.id)
+                    })
+                })?;
                 Ok(Row {
                     id: kernel.id.clone(),
                     op: kernel.op.clone(),
                     inputs: types,
                     outputs: types,
+                    needs,
                     rank: kernel.rank,
                     ..Row::default()
                 })

@@ -1,6 +1,7 @@
 //! Plans without a device: layouts, types, degenerate sizes, limits, reasons to decline.
 
 mod ask;
+mod cores;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};
@@ -349,7 +350,7 @@ fn broken_requests_are_the_hosts_fault() {
 #[test]
 fn a_wrong_table_is_refused() {
     let text = include_str!("../pack.toml");
-    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 5);
+    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 7);
     assert!(
         Table::parse(&text.replace("[128, 128, 8]", "[128, 100, 8]"))
             .unwrap_err()

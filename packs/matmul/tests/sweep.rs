@@ -177,3 +177,29 @@ fn operands_of_other_types_are_cast_first() {
     });
     check("matmul", None, all);
 }
+
+#[test]
+fn large_products_in_the_packs_own_order() {
+    let types = [
+        (DType::F16, DType::F16, None),
+        (DType::F16, DType::F16, Some(DType::F32)),
+        (DType::BF16, DType::BF16, None),
+        (DType::F32, DType::BF16, None),
+        (DType::F32, DType::F32, None),
+        (DType::S8, DType::S8, Some(DType::S32)),
+        (DType::U8, DType::U8, None),
+    ];
+    let sizes = [[160, 192, 128], [129, 203, 117], [17, 400, 700]];
+    let of = |(a, b, result)| {
+        let (straight, sliced) = ([Contiguous; 2], [Transposed, Sliced]);
+        sizes.into_iter().zip([straight, sliced, straight]).map(
+            move |([m, n, k], [left, right])| {
+                let operands = [(vec![m, k], left), (vec![k, n], right)];
+                let mut own = product([a, b], operands);
+                own.types.output = result;
+                own
+            },
+        )
+    };
+    check("matmul", None, types.into_iter().flat_map(of));
+}

@@ -1,0 +1,163 @@
+// What kernels on matrix units share: fragments, where a subgroup works, and how it stores what it has.
+//
+// The roles are exchanged, C^T = B^T A^T: then a fragment is whole registers of one load, and 8 results of a row lie in one
+// lane. This relies on NVIDIA's order of elements in a fragment (g = lane / 4, t = lane % 4), which Vulkan leaves open:
+//   left 16x16    0, 1: row g, columns 2t, 2t + 1; 2, 3: columns + 8; 4 to 7: the same of row g + 8
+//   right 16x16   0, 1: rows 2t, 2t + 1, column g; 2, 3: rows + 8; 4 to 7: the same of column g + 8
+//   sums          as the left one
+// Bytes lie as 16-bit elements do, twice as many of them along k.
+// Along k the order is anything, as long as A and B have the same.
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#if ELEMENT_IS_BF16
+#extension GL_EXT_bfloat16 : require
+#endif
+#include "dtype.glsl"
+
+#if ELEMENT_IS_BF16
+#define ELEMENT bfloat16_t
+#define LOW(u) uintBitsToBFloat16EXT(uint16_t((u) & 0xffffu))
+#define HIGH(u) uintBitsToBFloat16EXT(uint16_t((u) >> 16))
+#elif ELEMENT_IS_S8
+#define ELEMENT int8_t
+#elif ELEMENT_IS_U8
+#define ELEMENT uint8_t
+#else
+#define ELEMENT float16_t
+// Not unpackFloat2x16: NVIDIA's driver copies every register for it.
+#define LOW(u) uint16BitsToHalf(uint16_t((u) & 0xffffu))
+#define HIGH(u) uint16BitsToHalf(uint16_t((u) >> 16))
+#endif
+#if ELEMENT_IS_S8
+#define SUM int
+#define SUM4 ivec4
+#elif ELEMENT_IS_U8
+#define SUM uint
+#define SUM4 uvec4
+#else
+#define SUM float
+#define SUM4 vec4
+#endif
+#if ELEMENT_IS_S8 || ELEMENT_IS_U8
+#define DEPTH 32
+#else
+#define DEPTH 16
+#endif
+
+#define TILES (WARP_M / 16)
+#define WARPS 2
+
+layout(local_size_x = 32 * WARPS * WARPS) in;
+
+layout(push_constant) uniform Product {
+    uint m, n;
+    uint batches;
+    uint tiles;      // of 16 rows of packed A, of one batch
+    uint columns_b;  // blocks of 64 columns of packed B, of one batch
+    uint steps;      // of DEPTH along k, an even number
+    uint chunk;      // steps of one split, an even number
+    uint blocks_m, blocks_n; // workgroups of a slab, which is one batch of one split
+    uint jobs;       // workgroups with work to do
+};
+
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { uvec4 a[]; };
+layout(set = 0, binding = 1, std430) readonly restrict buffer B { uvec4 b[]; };
+#if defined(T_IS_S32)
+#define RESULT4 ivec4
+#elif defined(T_IS_U32)
+#define RESULT4 uvec4
+#else
+#define RESULT4 vec4
+#endif
+#if C_WIDE && C_WORDS
+layout(set = 0, binding = 2, std430) writeonly restrict buffer C { RESULT4 c[]; };
+#elif C_WIDE
+layout(set = 0, binding = 2, std430) writeonly restrict buffer C { uvec4 c[]; };
+#else
+layout(set = 0, binding = 2, std430) writeonly restrict buffer C { T_STORAGE c[]; };
+#endif
+
+#define LEFT coopmat<ELEMENT, gl_ScopeSubgroup, 16, DEPTH, gl_MatrixUseA>
+#define RIGHT coopmat<ELEMENT, gl_ScopeSubgroup, DEPTH, 16, gl_MatrixUseB>
+#define SUMS coopmat<SUM, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+
+// By tile of 16 columns of C and tile of 16 rows.
+SUMS sums[4][TILES];
+
+// Words in the order in which NVIDIA's instructions take them: then a load's registers are a fragment's, none is copied.
+#if DEPTH == 16
+#define FILL(f, at, word) f[at] = LOW(word); f[at + 1] = HIGH(word);
+#else
+#define FILL(f, at, word) \
+    f[2 * at] = ELEMENT(word); f[2 * at + 1] = ELEMENT(word >> 8); \
+    f[2 * at + 2] = ELEMENT(word >> 16); f[2 * at + 3] = ELEMENT(word >> 24);
+#endif
+
+LEFT left(uvec4 x) {
+    LEFT f;
+    FILL(f, 0, x.x) FILL(f, 4, x.y) FILL(f, 2, x.z) FILL(f, 6, x.w)
+    return f;
+}
+
+RIGHT right(uvec4 x) {
+    RIGHT f;
+    FILL(f, 0, x.x) FILL(f, 2, x.y) FILL(f, 4, x.z) FILL(f, 6, x.w)
+    return f;
+}
+
+// A result as it is stored.
+#if defined(T_IS_F16)
+// NVIDIA's conversion rounds to nearest, ties to even; nxv_store_f16 takes a third of the time of a small product.
+#define NARROWED(x) uint16_t(packFloat2x16(f16vec2(x, 0.0)))
+uint both(SUM x, SUM y) {
+    return packFloat2x16(f16vec2(x, y));
+}
+#else
+#define NARROWED(x) T_STORE(T_VALUE(x))
+uint both(SUM x, SUM y) {
+    return (uint(NARROWED(x)) & 0xffffu) | (uint(NARROWED(y)) << 16);
+}
+#endif
+
+// 8 results of a row from `column` on; those beyond the last column are dropped.
+void store(uint slab, uint row, uint column, SUM4 x, SUM4 y) {
+    uint at = (slab * m + row) * n + column;
+#if C_WIDE && C_WORDS
+    if (column < n) c[at / 4] = RESULT4(x);
+    if (column + 4 < n) c[at / 4 + 1] = RESULT4(y);
+#elif C_WIDE
+    if (column < n) c[at / 8] = uvec4(both(x.x, x.y), both(x.z, x.w), both(y.x, y.y), both(y.z, y.w));
+#else
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        if (column + i < n) c[at + i] = NARROWED(x[i]);
+        if (column + 4 + i < n) c[at + 4 + i] = NARROWED(y[i]);
+    }
+#endif
+}
+
+// The corner of what a subgroup owns. Workgroups walk in bands of BAND rows of blocks: those that run together share rows
+// and columns in the L2 cache.
+uvec2 corner(uint job) {
+    uint first = job / (BAND * blocks_n) * BAND;
+    uint rows = min(blocks_m - first, BAND);
+    uint rest = job - first * blocks_n;
+    uvec2 block = uvec2(first + rest % rows, rest / rows) * WARPS;
+    return (block + uvec2(gl_SubgroupID / WARPS, gl_SubgroupID % WARPS)) * uvec2(WARP_M, 64);
+}
+
+// Everything that the subgroup has. Element r of row tile j: row 16j + 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.
+void store_all(uint slab, uvec2 from) {
+    uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
+    [[unroll]] for (uint j = 0; j < TILES; j++) {
+        [[unroll]] for (uint r = 0; r < 4; r++) {
+            uint row = from.x + j * 16 + 4 * t + 2 * (r & 1) + (r >> 1);
+            if (row < m) {
+                store(slab, row, from.y + 8 * g,
+                      SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]),
+                      SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How a product on matrix units is cut up, by a small model of the device, and whether it pays at all.
+
+use super::{COLUMNS, Way};
+use crate::{problem::Problem, table::Rates};
+use nx_vulkan_abi::{DType, DeviceInfo, Refusal};
+
+/// How a product is cut up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    /// Rows that a subgroup owns.
+    pub(super) rows: u32,
+    /// Parts of the contracted axis.
+    pub(super) splits: u32,
+    /// Fragments along k of one part, an even number.
+    pub(super) chunk: u32,
+    /// Rows of blocks that are walked together.
+    pub(super) band: u32,
+}
+
+/// What a subgroup may own.
+#[derive(Debug, Clone, Copy)]
+struct Tile {
+    rows: u32,
+    /// Rate of a unit that is full, in relation to the best.
+    speed: f64,
+    /// What one workgroup on a unit does of that.
+    alone: f64,
+}
+
+const fn tile(rows: u32, speed: f64, alone: f64) -> Tile {
+    Tile { rows, speed, alone }
+}
+
+/// Of f16 and bf16, measured on an H200 with driver 580.159.04.
+const HALVES: &[Tile] = &[
+    tile(32, 0.97, 0.4),
+    tile(48, 1.0, 0.5),
+    tile(64, 0.93, 0.63),
+    tile(80, 1.05, 0.65),
+];
+/// Of bytes.
+const BYTE: &[Tile] = &[
+    tile(32, 0.7, 0.4),
+    tile(64, 0.93, 0.63),
+    tile(80, 0.97, 0.65),
+];
+const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// Seconds until a dispatch that waits for another one is under way.
+const DISPATCH: f64 = 3e-6;
+/// Bytes per second of one unit, from caches and memory.
+const BYTES: f64 = 2.5e10;
+/// Rows, columns and multiplications below which other kernels are faster on any device.
+const LEAST: [u32; 2] = [17, 17];
+const LEAST_WORK: f64 = 2_097_152.0;
+
+impl Shape {
+    /// The fastest one.
+    ///
+    /// # Errors
+    /// A decline where the general units are as fast.
+    pub(super) fn of(
+        problem: &Problem,
+        way: Way,
+        device: &DeviceInfo<'_>,
+        rates: &Rates,
+    ) -> Result<Shape, Refusal> {
+        let units = f64::from(device.compute_units.max(8));
+        let depth = problem.k.div_ceil(2 * way.depth()) * 2;
+        if problem.m < LEAST[0] || problem.n < LEAST[1] || products(problem) < LEAST_WORK {
+            return Err(Refusal::decline("too few rows, columns or multiplications"));
+        }
+        let tiles = match way.element.size() {
+            1 => BYTE,
+            _ => HALVES,
+        };
+        let choices = tiles
+            .iter()
+            .flat_map(|tile| SPLITS.map(|splits| (tile, splits)));
+        let choices = choices.map(|(tile, splits)| {
+            let rows = tile.rows;
+            let chunk = depth.div_ceil(splits).next_multiple_of(2);
+            let shape = Shape {
+                rows,
+                splits: depth.div_ceil(chunk),
+                chunk,
+                band: if rows > 64 { 16 } else { 8 },
+            };
+            (shape, shape.seconds(problem, way, rates, units, tile))
+        });
+        let best = choices.min_by(|x, y| x.1.total_cmp(&y.1));
+        let (shape, seconds) = best.expect("there are choices");
+        let otherwise = plain_seconds(problem, rates, units);
+        if seconds < otherwise {
+            return Ok(shape);
+        }
+        Err(Refusal::decline(format!(
+            "matrix units would take {:.1} us and the general ones {:.1} us",
+            seconds * 1e6,
+            otherwise * 1e6
+        )))
+    }
+
+    /// Workgroups along m and n.
+    pub(super) fn blocks(&self, problem: &Problem) -> [u32; 2] {
+        [
+            problem.m.div_ceil(2 * self.rows),
+            problem.n.div_ceil(2 * COLUMNS),
+        ]
+    }
+
+    /// Workgroups in all.
+    pub(super) fn jobs(&self, problem: &Problem) -> u64 {
+        let [m, n] = self.blocks(problem).map(u64::from);
+        m * n * u64::from(problem.batches) * u64::from(self.splits)
+    }
+
+    /// Estimated seconds: packing, the product, and the sum of its parts.
+    fn seconds(&self, problem: &Problem, way: Way, rates: &Rates, units: f64, tile: &Tile) -> f64 {
+        let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
+        let batches = f64::from(problem.batches);
+        let packed = |rows: f64, dtype: DType| {
+            batches * rows * k * (dtype.size() + way.element.size()) as f64
+        };
+        let packed = packed(m, problem.a.dtype) + packed(n, problem.b.dtype);
+        let rate = rates.matrix * 1e9 * tile.speed;
+        let flops = f64::from(2 * self.rows)
+            * f64::from(2 * COLUMNS)
+            * f64::from(self.chunk * way.depth())
+            * 2.0;
+        // The unit with the most workgroups sets the pace.
+        let most = (self.jobs(problem) as f64 / units).ceil();
+        let product = most * flops / (rate * (most * tile.alone).min(1.0));
+        let sums = match self.splits {
+            1 => 0.0,
+            splits => {
+                let bytes = problem.elements() as f64 * f64::from(8 * splits);
+                DISPATCH + bytes / (BYTES * units)
+            }
+        };
+        2.0 * DISPATCH + packed / (BYTES * units) + product + sums
+    }
+}
+
+/// Estimated seconds on the general units, whose kernels are slower on narrow floats.
+fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64 {
+    let (share, start) = match problem.dtype {
+        DType::F32 => (0.85, 6e-6),
+        _ => (0.5, 12e-6),
+    };
+    start + 2.0 * products(problem) / (share * rates.plain * 1e9 * units)
+}
+
+/// Multiplications of two elements.
+fn products(problem: &Problem) -> f64 {
+    problem.elements() as f64 * f64::from(problem.k)
+}

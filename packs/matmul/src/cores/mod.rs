@@ -1,0 +1,281 @@
+//! Products on matrix units (`VK_KHR_cooperative_matrix`): both operands are packed into fragments first, whatever their
+//! layout and type, and a kernel without shared memory multiplies these. When that pays, `cost` says.
+
+mod cost;
+
+use crate::{
+    problem::{Problem, check_range},
+    steps::{Steps, number},
+    table::Rates,
+};
+use cost::Shape;
+use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, glsl};
+use nx_vulkan_pack_kit::{
+    grid, operand as kit,
+    steps::{Step, bytes_of, read, scratch},
+};
+
+/// Lanes that hold a fragment.
+const LANES: u32 = 32;
+/// Rows of a packed tile of A.
+const ROWS: u32 = 16;
+/// Columns of a packed block of B, which a subgroup owns.
+pub(super) const COLUMNS: u32 = 64;
+/// Bytes of a fragment of 16 x 16 elements.
+const FRAGMENT: u64 = 512;
+
+/// Plans products that are large enough, on the units for bf16 or on those for f16 and bytes: modules with bf16 are for
+/// kernels that declare it.
+pub(crate) fn plan(
+    problem: &Problem,
+    device: &DeviceInfo<'_>,
+    rates: &Rates,
+    on_bf16: bool,
+) -> Result<Plan, Refusal> {
+    let way = Way::of(problem)?;
+    if on_bf16 != (way.element == DType::BF16) {
+        return Err(Refusal::decline(format!(
+            "it is multiplied as {}",
+            way.element
+        )));
+    }
+    supports(problem, way, device)?;
+    let shape = Shape::of(problem, way, device, rates)?;
+    let mut steps = Steps {
+        plan: Plan::default(),
+        device,
+        dtype: problem.dtype,
+    };
+    for gather in &problem.gathers {
+        steps.gather(gather)?;
+    }
+    let tiles = problem.m.div_ceil(ROWS);
+    let columns = problem.n.div_ceil(COLUMNS);
+    let depth = problem.k.div_ceil(2 * way.depth()) * 2;
+    let a = pack(&mut steps, problem, Side::A, way, tiles, depth)?;
+    let b = pack(&mut steps, problem, Side::B, way, columns, depth)?;
+
+    let result = match shape.splits {
+        1 => BufArg::output(0),
+        splits => {
+            let bytes = problem.elements() * u64::from(splits) * 4;
+            check_range("the partial results", bytes, device)?;
+            scratch(&mut steps.plan, bytes)
+        }
+    };
+    let dtype = match shape.splits {
+        1 => problem.dtype,
+        _ => way.sum(),
+    };
+    let pack_of_c = 16 / dtype.size() as u32;
+    let jobs = shape.jobs(problem);
+    let bits = u32::try_from(jobs)
+        .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
+    let mut defines = glsl::operand("T", dtype);
+    defines.extend(glsl::needs(way.element));
+    defines.extend([
+        number("ELEMENT_IS_BF16", way.element == DType::BF16),
+        number("ELEMENT_IS_S8", way.element == DType::S8),
+        number("ELEMENT_IS_U8", way.element == DType::U8),
+        number("WARP_M", shape.rows),
+        number("BAND", shape.band),
+        number(
+            "C_WIDE",
+            dtype.size() > 1 && problem.n.is_multiple_of(pack_of_c),
+        ),
+        number("C_WORDS", dtype.size() == 4),
+    ]);
+    let [blocks_m, blocks_n] = shape.blocks(problem);
+    let push = [
+        problem.m,
+        problem.n,
+        problem.batches,
+        tiles,
+        columns,
+        depth,
+        shape.chunk,
+        blocks_m,
+        blocks_n,
+        bits,
+    ];
+    let step = Step {
+        file: "cores.comp",
+        defines,
+        args: vec![read(a), read(b), result],
+        push: bytes_of(&push),
+        subgroup_size: subgroup(device),
+        groups: grid::spread(jobs, device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut steps.plan);
+    if shape.splits > 1 {
+        steps.sum_splits(problem.elements() as u32, shape.splits, result)?;
+    }
+    Ok(steps.plan)
+}
+
+/// What the operands are packed as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Way {
+    element: DType,
+}
+
+impl Way {
+    fn of(problem: &Problem) -> Result<Way, Refusal> {
+        let types = [problem.a.dtype, problem.b.dtype];
+        let narrow = |dtype| matches!(dtype, DType::F16 | DType::BF16);
+        let element = match (problem.dtype, types) {
+            // Operands convert to the result's type first, whatever they have.
+            (result, [a, b])
+                if narrow(result) && [a, b].iter().all(|&x| narrow(x) || x == DType::F32) =>
+            {
+                result
+            }
+            (DType::F32, [a, b]) if a == b && narrow(a) => a,
+            // Sums of 32 bits, which wrap to narrower results.
+            (result, [a, b])
+                if a == b
+                    && matches!(a, DType::S8 | DType::U8)
+                    && result.is_integer()
+                    && result.size() <= 4 =>
+            {
+                a
+            }
+            (result, [a, b]) => {
+                return Err(Refusal::decline(format!(
+                    "matrix units do not take {a} and {b} for {result}"
+                )));
+            }
+        };
+        Ok(Way { element })
+    }
+
+    /// The type that products are summed in.
+    fn sum(&self) -> DType {
+        match self.element {
+            DType::S8 => DType::S32,
+            DType::U8 => DType::U32,
+            _ => DType::F32,
+        }
+    }
+
+    /// Elements along k that one fragment has.
+    pub(super) fn depth(&self) -> u32 {
+        32 / self.element.size() as u32
+    }
+}
+
+fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
+    const NVIDIA: u32 = 0x10de;
+    let needs = Features::COOPMAT
+        .with(Features::MEMORY_MODEL)
+        .with(Features::for_dtype(way.element));
+    let missing = Features(needs.0 & !device.features.0);
+    if missing != Features::NONE {
+        return Err(Refusal::decline(format!(
+            "the device lacks {}",
+            missing.names().join(" and ")
+        )));
+    }
+    if device.vendor != NVIDIA {
+        return Err(Refusal::decline(
+            "the order of elements in fragments is known of NVIDIA's devices only",
+        ));
+    }
+    let (element, sum) = (way.element, way.sum());
+    if !device.multiplies([element, element, sum], [16, 16, way.depth()]) {
+        return Err(Refusal::decline(format!(
+            "the driver lists no product of {element} with sums of {sum} and 16 x 16 x {} elements",
+            way.depth()
+        )));
+    }
+    let lanes = device.min_subgroup_size..=device.max_subgroup_size;
+    if device.subgroup_size != LANES && !lanes.contains(&LANES) {
+        return Err(Refusal::decline(format!(
+            "subgroups have {} invocations and fragments {LANES} lanes",
+            device.subgroup_size
+        )));
+    }
+    for dtype in [problem.a.dtype, problem.b.dtype] {
+        kit::supports("dot", dtype, device)?;
+    }
+    Ok(())
+}
+
+/// What shaders must ask for to get subgroups of [`LANES`].
+fn subgroup(device: &DeviceInfo<'_>) -> u32 {
+    if device.features.has(Features::SUBGROUP_SIZE_CONTROL) {
+        LANES
+    } else {
+        0
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+/// Packs an operand into fragments: `tiles` of 16 rows of A, or of 64 columns of B, with `depth` times 16 along k.
+fn pack(
+    steps: &mut Steps<'_>,
+    problem: &Problem,
+    side: Side,
+    way: Way,
+    tiles: u32,
+    depth: u32,
+) -> Result<BufArg, Refusal> {
+    let (operand, rows, blocks, fragments) = match side {
+        Side::A => (&problem.a, problem.m, tiles.div_ceil(4), 1),
+        Side::B => (&problem.b, problem.n, tiles, 4),
+    };
+    let tile = u64::from(depth) * fragments * FRAGMENT;
+    // A subgroup loads as many rows as it owns, and one step further than it multiplies.
+    let bytes = (u64::from(problem.batches) * u64::from(tiles) + 6) * tile;
+    check_range("a packed operand", bytes, steps.device)?;
+    let to = scratch(&mut steps.plan, bytes);
+
+    let along_k = operand.is_along_k();
+    // What a lane has along k, or a pair of rows.
+    let wide = operand.is_wide(if along_k { way.depth() / 4 } else { 2 });
+    let glsl = glsl::of(operand.dtype);
+    let storage = glsl.map_or("float", |glsl| glsl.storage);
+    let raw = operand.dtype == way.element;
+    let (two, four) = match (raw, way.element.size()) {
+        (true, 1) => ("uint16_t", "uvec2"),
+        (true, _) => ("uint", "uvec2"),
+        (false, _) => (
+            glsl::vector(storage, 2).unwrap_or(storage),
+            glsl::vector(storage, 4).unwrap_or(storage),
+        ),
+    };
+    let mut defines = glsl::operand("S", operand.dtype);
+    defines.extend(glsl::operand("D", way.element));
+    defines.extend(glsl::needs(DType::F16));
+    defines.extend([
+        glsl::define("TWO", two),
+        glsl::define("FOUR", four),
+        number("SIDE_A", side == Side::A),
+        number("ALONG_K", along_k),
+        number("WIDE", wide),
+        number("RAW", raw),
+        number("BYTES", way.element.size() == 1),
+    ]);
+    let jobs = u64::from(problem.batches) * u64::from(blocks) * u64::from(depth.div_ceil(8));
+    let bits = u32::try_from(jobs)
+        .map_err(|_| Refusal::decline("a packed operand has more than 2^32 blocks"))?;
+    let mut push = vec![rows, problem.k];
+    push.extend(operand.words());
+    push.extend([depth, tiles, blocks, bits]);
+    let step = Step {
+        file: "cores_pack.comp",
+        defines,
+        args: vec![operand.arg, to],
+        push: bytes_of(&push),
+        groups: grid::spread(jobs, steps.device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut steps.plan);
+    Ok(to)
+}
