@@ -1,6 +1,7 @@
 // A product C = A x B of strided matrices, repeated over batches: A is m x k, B is k x n.
-// The pack defines T_* (dtype.glsl), PACK and VEC (WIDTH elements in memory and in registers), FMA, and for each
-// operand whether its fast axis is the contracted one (*_ALONG_K) and whether it is read in packs (*_WIDE).
+// The pack defines T_* (dtype.glsl), PACK and VEC (WIDTH results in memory and in registers), FMA, and for each operand
+// its type, *_PACK, *_GET (from memory to registers of the result's type), whether its fast axis is the contracted one
+// (*_ALONG_K) and whether it is read in packs (*_WIDE).
 // A slab of C is one batch of one split; PARTIAL slabs keep the register type.
 #include "dtype.glsl"
 
@@ -16,29 +17,29 @@ layout(push_constant) uniform Product {
 };
 
 #if WIDTH == 4
-#define UNPACK(p) VEC(T_LOAD((p).x), T_LOAD((p).y), T_LOAD((p).z), T_LOAD((p).w))
+#define UNPACK(GET, p) VEC(GET((p).x), GET((p).y), GET((p).z), GET((p).w))
 #define REPACK(v) PACK(T_STORE((v).x), T_STORE((v).y), T_STORE((v).z), T_STORE((v).w))
 #else
-#define UNPACK(p) VEC(T_LOAD((p).x), T_LOAD((p).y))
+#define UNPACK(GET, p) VEC(GET((p).x), GET((p).y))
 #define REPACK(v) PACK(T_STORE((v).x), T_STORE((v).y))
 #endif
 
 #if A_WIDE
-layout(set = 0, binding = 0, std430) readonly restrict buffer A { PACK a[]; };
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_PACK a[]; };
 #define A_ITEM VEC
 #define A_STEP WIDTH
 #else
-layout(set = 0, binding = 0, std430) readonly restrict buffer A { T_STORAGE a[]; };
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_STORAGE a[]; };
 #define A_ITEM T_VALUE
 #define A_STEP 1
 #endif
 
 #if B_WIDE
-layout(set = 0, binding = 1, std430) readonly restrict buffer B { PACK b[]; };
+layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_PACK b[]; };
 #define B_ITEM VEC
 #define B_STEP WIDTH
 #else
-layout(set = 0, binding = 1, std430) readonly restrict buffer B { T_STORAGE b[]; };
+layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_STORAGE b[]; };
 #define B_ITEM T_VALUE
 #define B_STEP 1
 #endif
@@ -64,17 +65,17 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]
 // Element `index` of A or B, or the pack that starts there.
 A_ITEM load_a(uint index) {
 #if A_WIDE
-    return UNPACK(a[index / WIDTH]);
+    return UNPACK(A_GET, a[index / WIDTH]);
 #else
-    return T_LOAD(a[index]);
+    return A_GET(a[index]);
 #endif
 }
 
 B_ITEM load_b(uint index) {
 #if B_WIDE
-    return UNPACK(b[index / WIDTH]);
+    return UNPACK(B_GET, b[index / WIDTH]);
 #else
-    return T_LOAD(b[index]);
+    return B_GET(b[index]);
 #endif
 }
 

@@ -65,6 +65,10 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
     if problem.k == 0 {
         return steps::zeros(&problem, request.device);
     }
+    // A CPU copies an operand in less time than it takes to convert an element for each use.
+    if request.device.kind == DeviceKind::CPU && kernel.method.reads_again() {
+        problem.of_one_type()?;
+    }
     match kernel.method {
         Method::Cores => {
             let rates = table.rates(request.device.name.as_str());

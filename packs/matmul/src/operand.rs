@@ -7,6 +7,7 @@ use nx_vulkan_pack_kit::span::{ALIGN, Span};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
     pub(crate) arg: BufArg,
+    /// Of an element in memory.
     pub(crate) dtype: DType,
     pub(crate) offset: i64,
     pub(crate) strides: [i64; 3],
@@ -56,10 +57,9 @@ impl Operand {
     pub(crate) fn windowed(
         mut self,
         storage: u64,
-        dtype: DType,
         device: &DeviceInfo<'_>,
     ) -> Result<Operand, Refusal> {
-        let size = dtype.size();
+        let size = self.dtype.size();
         if self.extents.contains(&0) {
             return Ok(Operand {
                 offset: 0,

@@ -2,7 +2,7 @@
 
 use crate::operand::{Operand, Roles, select};
 use nx_vulkan_abi::{
-    Access, BufArg, DType, DeviceInfo, InputAs, Refusal, Request, TensorDesc, layout,
+    Access, BufArg, DType, DeviceInfo, Features, InputAs, Refusal, Request, TensorDesc, layout,
 };
 use nx_vulkan_pack_kit::operand as kit;
 
@@ -33,7 +33,8 @@ pub(crate) struct Gather {
 }
 
 impl Problem {
-    /// Reads a request. Asks for operands in the result type, declines what the shaders cannot index.
+    /// Reads a request. Asks for operands in the result type where the shaders do not convert them, declines what they
+    /// cannot index.
     pub(crate) fn new(request: &Request<'_>) -> Result<Problem, Refusal> {
         Problem::read(request, true)
     }
@@ -59,12 +60,13 @@ impl Problem {
                 "dot's batch or contracted axes differ in extent".into(),
             ));
         }
-        if in_one_type {
-            let wrong = (0..2).filter(|&i| request.inputs[i as usize].dtype != c.dtype);
-            let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, c.dtype)).collect();
-            if !wrong.is_empty() {
-                return Err(Refusal::InputsAs(wrong));
-            }
+        let wrong = (0..2).filter(|&i| {
+            let dtype = request.inputs[i as usize].dtype;
+            in_one_type && dtype != c.dtype && !converts(dtype, c.dtype, request.device)
+        });
+        let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, c.dtype)).collect();
+        if !wrong.is_empty() {
+            return Err(Refusal::InputsAs(wrong));
         }
         kit::supports("dot", c.dtype, request.device)?;
         order_contracted(a, b, &mut roles);
@@ -98,6 +100,17 @@ impl Problem {
         })
     }
 
+    /// Asks for the operands that are of another type than the result.
+    pub(crate) fn of_one_type(&self) -> Result<(), Refusal> {
+        let operands = [&self.a, &self.b];
+        let wrong = (0..2).filter(|&i| operands[i as usize].dtype != self.dtype);
+        let wrong: Vec<InputAs> = wrong.map(|index| InputAs::new(index, self.dtype)).collect();
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::InputsAs(wrong)),
+        }
+    }
+
     /// Elements of the result.
     pub(crate) fn elements(&self) -> u64 {
         u64::from(self.batches) * u64::from(self.m) * u64::from(self.n)
@@ -115,6 +128,21 @@ impl Problem {
             ..self
         }
     }
+}
+
+/// Whether the shaders read an operand of that type as it is: in registers it is then what `as_type` makes of it, and a
+/// copy would have more bytes.
+fn converts(from: DType, to: DType, device: &DeviceInfo<'_>) -> bool {
+    let (Some(row), Some(result)) = (from.row(), to.row()) else {
+        return false;
+    };
+    let is_register = result.glsl.as_ref().is_some_and(|glsl| glsl.register == to);
+    let is_exact = from.is_integer() && to.is_float() && row.digits <= result.digits;
+    !from.is_complex()
+        && !to.is_complex()
+        && from.size() <= to.size()
+        && (is_register || is_exact)
+        && device.features.has(Features::for_dtype(from))
 }
 
 /// The axes of one operand by role, checked against its rank.
@@ -172,7 +200,7 @@ fn operand(
     gathers: &mut Vec<Gather>,
 ) -> Result<Operand, Refusal> {
     if let Some(operand) = Operand::in_place(index, tensor, roles) {
-        return operand.windowed(tensor.storage_len, tensor.dtype, device);
+        return operand.windowed(tensor.storage_len, device);
     }
     check_range("an operand", tensor.storage_len, device)?;
     check_range(

@@ -13,27 +13,38 @@ pub(crate) fn threads(device: &DeviceInfo<'_>) -> u32 {
     grid::threads(device, 256)
 }
 
-/// `PACK`, `VEC` and `WIDTH`: 16 bytes of registers, in memory and in registers.
-fn pack(dtype: DType) -> (&'static str, &'static str, u32) {
-    let register = glsl::of(dtype).map_or(dtype, |glsl| glsl.register);
+/// Elements of a pack of results: as many as 16 bytes of registers hold.
+pub(crate) fn width(dtype: DType) -> u32 {
     // A complex number is a vector itself.
-    let width = if dtype.is_complex() {
-        1
-    } else {
-        16 / register.size().max(4)
-    };
-    let vector = |dtype: DType| {
-        let glsl = glsl::of(dtype);
-        glsl.and_then(|glsl| glsl::vector(glsl.storage, width))
-            .or(glsl.map(|glsl| glsl.storage))
-            .unwrap_or("vec4")
-    };
-    (vector(dtype), vector(register), width as u32)
+    match dtype.is_complex() {
+        true => 1,
+        false => 16 / register(dtype),
+    }
 }
 
-/// Elements of a pack.
-pub(crate) fn width(dtype: DType) -> u32 {
-    pack(dtype).2
+/// The GLSL type of a pack of `width` elements in memory.
+fn pack(dtype: DType, width: u32) -> &'static str {
+    let glsl = glsl::of(dtype);
+    glsl.and_then(|glsl| glsl::vector(glsl.storage, width.into()))
+        .or(glsl.map(|glsl| glsl.storage))
+        .unwrap_or("vec4")
+}
+
+/// The type that elements of `dtype` have in registers.
+fn registers(dtype: DType) -> DType {
+    glsl::of(dtype).map_or(dtype, |glsl| glsl.register)
+}
+
+/// Defines for an operand that is converted as it is loaded: its type, and `{name}_GET(x)` from memory to the result's
+/// registers.
+fn converted(name: &str, operand: DType, result: DType) -> Vec<Define> {
+    let mut defines = glsl::operand(name, operand);
+    let get = match registers(operand) == registers(result) {
+        true => format!("{name}_LOAD(x)"),
+        false => format!("nxv_to_{}({name}_LOAD(x))", registers(result)),
+    };
+    defines.push(glsl::define(format!("{name}_GET(x)"), get));
+    defines
 }
 
 /// Bytes of an element in registers.
@@ -109,7 +120,8 @@ pub(crate) fn product(
     push.extend(cut.blocks);
     push.extend([bits, cut.chunk]);
 
-    let (pack, vec, width) = pack(problem.dtype);
+    let width = width(problem.dtype);
+    let packed = |dtype| pack(dtype, width);
     let fma = match problem.dtype.class() {
         Some(Class::Float) => "fma((a), (b), (c))",
         Some(Class::Complex) => "(nxv_complex_product((a), (b)) + (c))",
@@ -117,8 +129,10 @@ pub(crate) fn product(
     };
     let wide = wide.map(|wide| wide && width > 1);
     let mut defines = vec![
-        glsl::define("PACK", pack),
-        glsl::define("VEC", vec),
+        glsl::define("A_PACK", packed(problem.a.dtype)),
+        glsl::define("B_PACK", packed(problem.b.dtype)),
+        glsl::define("PACK", packed(problem.dtype)),
+        glsl::define("VEC", packed(registers(problem.dtype))),
         glsl::define("FMA(a, b, c)", fma),
         number("WIDTH", width),
         number("A_ALONG_K", problem.a.is_along_k()),
@@ -128,10 +142,12 @@ pub(crate) fn product(
         number("C_WIDE", wide[2]),
         number("PARTIAL", cut.splits > 1),
     ];
+    defines.extend(converted("A", problem.a.dtype, problem.dtype));
+    defines.extend(converted("B", problem.b.dtype, problem.dtype));
     defines.extend(own);
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
     steps.dispatch(
-        file,
+        (file, problem.dtype),
         defines,
         push,
         vec![problem.a.arg, problem.b.arg, result],
@@ -155,7 +171,7 @@ pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
     let defines = vec![number("THREADS", threads)];
     let groups = count.div_ceil(u64::from(threads));
     steps.dispatch(
-        "zeros.comp",
+        ("zeros.comp", problem.dtype),
         defines,
         vec![count as u32],
         vec![BufArg::output(0)],
@@ -189,9 +205,8 @@ impl Steps<'_> {
         let threads = threads(self.device);
         let defines = vec![number("THREADS", threads), number("AXES", axes as u32)];
         let groups = count.div_ceil(u64::from(threads));
-        self.dispatch_on(
-            gather.dtype,
-            "gather.comp",
+        self.dispatch(
+            ("gather.comp", gather.dtype),
             defines,
             push,
             vec![BufArg::input(gather.input), to],
@@ -215,24 +230,18 @@ impl Steps<'_> {
         let defines = vec![number("THREADS", threads), number("ALONG", along)];
         let args = vec![read(partials), BufArg::output(0)];
         let groups = u64::from(count.div_ceil(threads / along));
-        self.dispatch("splits.comp", defines, vec![count, splits], args, groups)
+        self.dispatch(
+            ("splits.comp", self.dtype),
+            defines,
+            vec![count, splits],
+            args,
+            groups,
+        )
     }
 
     fn dispatch(
         &mut self,
-        file: &'static str,
-        defines: Vec<Define>,
-        push: Vec<u32>,
-        args: Vec<BufArg>,
-        groups: u64,
-    ) -> Result<(), Refusal> {
-        self.dispatch_on(self.dtype, file, defines, push, args, groups)
-    }
-
-    fn dispatch_on(
-        &mut self,
-        dtype: DType,
-        file: &'static str,
+        (file, dtype): (&'static str, DType),
         defines: Vec<Define>,
         push: Vec<u32>,
         args: Vec<BufArg>,

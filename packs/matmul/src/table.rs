@@ -72,6 +72,13 @@ pub enum Method {
     Cpu,
 }
 
+impl Method {
+    /// Whether an element is loaded from memory more than once, and converted as often.
+    pub(crate) fn reads_again(self) -> bool {
+        matches!(self, Method::Short | Method::Direct | Method::Cpu)
+    }
+}
+
 /// A shape for `tile.comp`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -150,18 +150,31 @@ fn axes_that_do_not_collapse_are_gathered_first() {
 }
 
 #[test]
-fn other_types_are_asked_for_in_the_result_type() {
+fn other_types_are_converted_where_that_loses_nothing() {
     let a = Side::new(&[4, 4], &[], &[1]).of(DType::U8);
     let b = Side::new(&[4, 4], &[], &[0]);
-    let to = |result, b: &Side| {
-        let mut ask = ask(DIRECT, gpu(), &a, b);
+    let to = |device, result, b: &Side| {
+        let mut ask = ask(DIRECT, device, &a, b);
         ask.outputs[0].dtype = result;
         ask.plan()
     };
-    let wished = vec![InputAs::new(0, DType::F32)];
-    assert_eq!(to(DType::F32, &b), Err(Refusal::InputsAs(wished)));
-    let both = [0, 1].map(|index| InputAs::new(index, DType::S32));
-    assert_eq!(to(DType::S32, &a), Err(Refusal::InputsAs(both.to_vec())));
+    let asked = |indices: &[u32], dtype| {
+        let wished = indices.iter().map(|&index| InputAs::new(index, dtype));
+        Err(Refusal::InputsAs(wished.collect()))
+    };
+    assert_eq!(to(cpu(), DType::F32, &b), asked(&[0], DType::F32));
+    assert_eq!(to(cpu(), DType::S32, &a), asked(&[0, 1], DType::S32));
+    assert_eq!(to(gpu(), DType::C64, &b), asked(&[0, 1], DType::C64));
+    assert_eq!(to(gpu(), DType::F16, &b), asked(&[1], DType::F16));
+    let narrow = DeviceInfo {
+        features: Features(!Features::STORAGE8.0),
+        ..gpu()
+    };
+    assert_eq!(to(narrow, DType::F32, &b), asked(&[0], DType::F32));
+    let plan = to(gpu(), DType::F32, &b).unwrap();
+    assert_eq!(defined(&plan, 0, "A_PACK"), "u8vec4");
+    assert_eq!(defined(&plan, 0, "A_GET(x)"), "nxv_to_f32(A_LOAD(x))");
+    assert_eq!(defined(&plan, 0, "B_GET(x)"), "B_LOAD(x)");
 }
 
 #[test]

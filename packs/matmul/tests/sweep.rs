@@ -161,6 +161,45 @@ fn batches_and_several_axes() {
     check("matmul", DIRECT, all);
 }
 
+/// Pairs of types that are converted as they are loaded, with the type of the result.
+const MIXED: [[DType; 3]; 8] = [
+    [DType::F32, DType::BF16, DType::F32],
+    [DType::F16, DType::F32, DType::F32],
+    [DType::F32, DType::S8, DType::F32],
+    [DType::BF16, DType::U8, DType::BF16],
+    [DType::F8, DType::S16, DType::F32],
+    [DType::F32, DType::F64, DType::F64],
+    [DType::S8, DType::U8, DType::S32],
+    [DType::S64, DType::U16, DType::S64],
+];
+
+#[test]
+fn operands_of_other_types_are_read_as_they_are() {
+    let sizes = [
+        (SKINNY, [1, 264, 520]),
+        (SKINNY, [3, 301, 133]),
+        (SKINNY, [530, 5, 96]),
+        (TILED, [68, 132, 52]),
+        (TILED, [40, 41, 17]),
+    ];
+    for (kernel, size) in sizes {
+        let of = |[a, b, result]: [DType; 3]| {
+            let layouts = [
+                [Contiguous; 2],
+                [Transposed, Contiguous],
+                [Contiguous, Transposed],
+            ];
+            layouts.map(|layouts| {
+                let mut own = matrices(size, a, layouts);
+                own.types.inputs[1] = b;
+                own.types.output = Some(result);
+                own
+            })
+        };
+        check("matmul", kernel, MIXED.into_iter().flat_map(of));
+    }
+}
+
 #[test]
 fn operands_of_other_types_are_cast_first() {
     let types = [
