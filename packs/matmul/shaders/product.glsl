@@ -1,7 +1,7 @@
 // A product C = A x B of strided matrices, repeated over batches: A is m x k, B is k x n.
 // The pack defines T_* (dtype.glsl), PACK and VEC (WIDTH results in memory and in registers), FMA, and for each operand
 // its type, *_PACK, *_GET (from memory to registers of the result's type), whether its fast axis is the contracted one
-// (*_ALONG_K) and whether it is read in packs (*_WIDE).
+// (*_ALONG_K) and whether it is read in packs (*_WIDE). A shader that loads operands its own way defines OWN_LOADS.
 // A slab of C is one batch of one split; PARTIAL slabs keep the register type.
 #include "dtype.glsl"
 
@@ -24,6 +24,7 @@ layout(push_constant) uniform Product {
 #define REPACK(v) PACK(T_STORE((v).x), T_STORE((v).y))
 #endif
 
+#ifndef OWN_LOADS
 #if A_WIDE
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_PACK a[]; };
 #define A_ITEM VEC
@@ -44,6 +45,24 @@ layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_STORAGE b[];
 #define B_STEP 1
 #endif
 
+// Element `index` of A or B, or the pack that starts there.
+A_ITEM load_a(uint index) {
+#if A_WIDE
+    return UNPACK(A_GET, a[index / WIDTH]);
+#else
+    return A_GET(a[index]);
+#endif
+}
+
+B_ITEM load_b(uint index) {
+#if B_WIDE
+    return UNPACK(B_GET, b[index / WIDTH]);
+#else
+    return B_GET(b[index]);
+#endif
+}
+#endif
+
 #if PARTIAL
 #define C_ELEMENT T_VALUE
 #define C_PACK VEC
@@ -61,23 +80,6 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_PACK c[]; }
 #else
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]; };
 #endif
-
-// Element `index` of A or B, or the pack that starts there.
-A_ITEM load_a(uint index) {
-#if A_WIDE
-    return UNPACK(A_GET, a[index / WIDTH]);
-#else
-    return A_GET(a[index]);
-#endif
-}
-
-B_ITEM load_b(uint index) {
-#if B_WIDE
-    return UNPACK(B_GET, b[index / WIDTH]);
-#else
-    return B_GET(b[index]);
-#endif
-}
 
 #if WIDTH > 1
 // WIDTH results of one row from `column` on; those beyond the last column are dropped.

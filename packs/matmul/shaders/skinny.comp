@@ -1,66 +1,97 @@
 #version 450
-// C with at most a few columns: memory-bound, so every element of A is read once, along its fast axis.
-// ALONG invocations share the contracted axis and the others stand next to each other along m; each keeps OWN_M items of
-// rows for all COLUMNS, and a tree in shared memory adds up what the ALONG invocations have.
+// C with few columns: memory-bound, so every element of A is read once, along its fast axis, in packs of A_ELEMENTS.
+// ALONG invocations share the contracted axis and the others stand next to each other along m; each keeps OWN_M packs (or
+// rows) for COLUMNS columns, and a tree in shared memory adds up what the ALONG invocations have, GROUP columns at a time.
+#define OWN_LOADS 1
 #include "product.glsl"
 
 layout(local_size_x = THREADS) in;
 
 #if A_ALONG_K
-#define DEPTH A_STEP
+#define DEPTH A_ELEMENTS
 #define ROW_STEP 1
 #else
 #define DEPTH 1
-#define ROW_STEP A_STEP
+#define ROW_STEP A_ELEMENTS
 #endif
 
 const uint ACROSS = THREADS / ALONG;
-const uint RESULTS = OWN_M * ROW_STEP * COLUMNS;
-const uint PITCH = RESULTS * ACROSS;
+const uint ROWS = OWN_M * ROW_STEP;
+const uint PITCH = GROUP * ROWS * ACROSS;
 
 shared T_VALUE results[ALONG * PITCH];
 
 uint a_index[OWN_M];
-uint b_index;
-A_ITEM sums[OWN_M * COLUMNS];
+uint b_index[COLUMNS];
+T_VALUE sums[ROWS * COLUMNS];
 
-// What the items of A at k are multiplied with.
-A_ITEM factor(uint k_at, uint column) {
-    uint index = b_index + k_at * b_contract + column * b_free;
-#if B_WIDE || !A_WIDE || !A_ALONG_K
-    return A_ITEM(load_b(index));
-#elif WIDTH == 4
-    return VEC(load_b(index), load_b(index + b_contract), load_b(index + 2 * b_contract), load_b(index + 3 * b_contract));
-#else
-    return VEC(load_b(index), load_b(index + b_contract));
-#endif
+// The f16 in the lower half of a word. Subnormal numbers are moved among normal ones and back, which is exact.
+float from_f16(uint bits) {
+    uint magnitude = (bits & 0x7fffu) << 13;
+    float subnormal = uintBitsToFloat(magnitude + 0x38800000u) - 6.103515625e-5;
+    uint normal = magnitude + (magnitude < 0x0f800000u ? 0x38000000u : 0x70000000u);
+    return uintBitsToFloat((bits & 0x8000u) << 16 | (magnitude < 0x00800000u ? floatBitsToUint(subnormal) : normal));
 }
+
+// A byte from 0 to 255, less `bias`: as the last bits of 2^23.
+float from_byte(uint bits, float bias) {
+    return uintBitsToFloat(0x4b000000u | bits) - (8388608.0 + bias);
+}
+
+// Elements from the one at `index` on.
+#if A_WORDS
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_WORD_PACK a[]; };
+void load_a(uint index, out T_VALUE elements[A_ELEMENTS]) {
+    A_WORD_PACK words = a[index / A_ELEMENTS];
+    [[unroll]] for (uint i = 0; i < A_ELEMENTS; i++) elements[i] = A_ELEMENT(words, i);
+}
+#else
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_STORAGE a[]; };
+void load_a(uint index, out T_VALUE elements[A_ELEMENTS]) { elements[0] = A_GET(a[index]); }
+#endif
+
+#if B_WORDS
+layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_WORD_PACK b[]; };
+void load_b(uint index, out T_VALUE elements[DEPTH]) {
+    [[unroll]] for (uint i = 0; i < DEPTH; i += B_ELEMENTS) {
+        B_WORD_PACK words = b[(index + i) / B_ELEMENTS];
+        [[unroll]] for (uint j = 0; j < B_ELEMENTS; j++) elements[i + j] = B_ELEMENT(words, j);
+    }
+}
+#else
+layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_STORAGE b[]; };
+void load_b(uint index, out T_VALUE elements[DEPTH]) {
+    [[unroll]] for (uint i = 0; i < DEPTH; i++) elements[i] = B_GET(b[index + i * b_contract]);
+}
+#endif
 
 void accumulate(uint k_at) {
-    A_ITEM items[OWN_M];
-    [[unroll]] for (uint i = 0; i < OWN_M; i++) items[i] = load_a(a_index[i] + k_at * a_contract);
-    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
-        A_ITEM value = factor(k_at, j);
-        [[unroll]] for (uint i = 0; i < OWN_M; i++) sums[i * COLUMNS + j] = FMA(items[i], value, sums[i * COLUMNS + j]);
+    T_VALUE items[OWN_M][A_ELEMENTS];
+    [[unroll]] for (uint i = 0; i < OWN_M; i++) load_a(a_index[i] + k_at * a_contract, items[i]);
+    [[unroll]] for (uint column = 0; column < COLUMNS; column++) {
+        T_VALUE factors[DEPTH];
+        load_b(b_index[column] + k_at * b_contract, factors);
+        [[unroll]] for (uint i = 0; i < OWN_M; i++) {
+            [[unroll]] for (uint j = 0; j < A_ELEMENTS; j++) {
+                uint at = (i * ROW_STEP + j % ROW_STEP) * COLUMNS + column;
+                sums[at] = FMA(items[i][j], factors[j % DEPTH], sums[at]);
+            }
+        }
     }
 }
 
-void spread(uvec2 place) {
-    [[unroll]] for (uint i = 0; i < OWN_M; i++) {
-        [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
-            A_ITEM item = sums[i * COLUMNS + j];
-            uint at = place.y * PITCH + (i * ROW_STEP * COLUMNS + j) * ACROSS + place.x;
-#if !A_WIDE
-            results[at] = item;
-#elif !A_ALONG_K
-            [[unroll]] for (uint l = 0; l < WIDTH; l++) results[at + l * COLUMNS * ACROSS] = item[l];
-#elif WIDTH == 4
-            results[at] = (item.x + item.y) + (item.z + item.w);
-#else
-            results[at] = item.x + item.y;
-#endif
-        }
+// The totals of GROUP columns from `first` on, at the start of `results`.
+void add_up(uvec2 place, uint first) {
+    barrier(); // nobody reads what the columns before left
+    [[unroll]] for (uint i = 0; i < ROWS * GROUP; i++) {
+        uint column = min(first + i % GROUP, COLUMNS - 1);
+        results[place.y * PITCH + i * ACROSS + place.x] = sums[i / GROUP * COLUMNS + column];
     }
+    [[unroll]] for (uint rest = ALONG / 2; rest > 0; rest /= 2) {
+        barrier(); // the sums of the upper half are complete
+        for (uint i = gl_LocalInvocationIndex; i < rest * PITCH; i += THREADS) results[i] += results[i + rest * PITCH];
+    }
+    barrier(); // the totals are complete
 }
 
 void main() {
@@ -68,13 +99,16 @@ void main() {
     uint lane = gl_LocalInvocationIndex;
     uvec2 place = A_ALONG_K == 1 ? uvec2(lane / ALONG, lane % ALONG) : uvec2(lane % ACROSS, lane / ACROSS);
     uint slab = workgroup() / blocks_m;
-    uint corner = workgroup() % blocks_m * (OWN_M * ROW_STEP * ACROSS);
+    uint corner = workgroup() % blocks_m * (ROWS * ACROSS);
+    // Rows beyond the edge repeat the last one: their sums are never stored.
     [[unroll]] for (uint i = 0; i < OWN_M; i++) {
         uint row = min(corner + (i * ACROSS + place.x) * ROW_STEP, m - ROW_STEP);
         a_index[i] = a_offset + slab % batches * a_batch + row * a_free;
     }
-    b_index = b_offset + slab % batches * b_batch;
-    [[unroll]] for (uint i = 0; i < OWN_M * COLUMNS; i++) sums[i] = A_ITEM(0);
+    [[unroll]] for (uint i = 0; i < COLUMNS; i++) {
+        b_index[i] = b_offset + slab % batches * b_batch + i * b_free;
+    }
+    [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) sums[i] = T_VALUE(0);
 
     uint k_at = slab / batches * chunk;
     uint end = min(k, k_at + chunk);
@@ -84,16 +118,14 @@ void main() {
     }
     for (; k_at < end; k_at += ALONG * DEPTH) accumulate(k_at);
 
-    spread(place);
-    [[unroll]] for (uint rest = ALONG / 2; rest > 0; rest /= 2) {
-        barrier(); // the sums of the upper half are complete
-        for (uint i = lane; i < rest * PITCH; i += THREADS) results[i] += results[i + rest * PITCH];
-    }
-    barrier(); // the totals are complete
-    for (uint i = lane; i < PITCH; i += THREADS) {
-        uint value = i / ACROSS;
-        uint item = value / COLUMNS;
-        uint row = corner + (item / ROW_STEP * ACROSS + i % ACROSS) * ROW_STEP + item % ROW_STEP;
-        if (row < m) c[slab * m * n + row * c_row + value % COLUMNS * c_column] = TO_C(results[i]);
+    [[unroll]] for (uint first = 0; first < COLUMNS; first += GROUP) {
+        add_up(place, first);
+        for (uint i = lane; i < PITCH; i += THREADS) {
+            uint value = i / ACROSS;
+            uint own = value / GROUP;
+            uint row = corner + (own / ROW_STEP * ACROSS + i % ACROSS) * ROW_STEP + own % ROW_STEP;
+            uint column = first + value % GROUP;
+            if (row < m && column < COLUMNS) c[slab * m * n + row * c_row + column * c_column] = TO_C(results[i]);
+        }
     }
 }

@@ -1,6 +1,7 @@
 #version 450
 // One workgroup computes BLOCK_M x BLOCK_N elements of C, BLOCK_K steps of k at a time: the next step is loaded into
-// registers while the current one is multiplied out of shared memory, whose two halves take turns.
+// registers while the current one is multiplied out of shared memory, whose two halves take turns. In the same way an
+// invocation loads what it multiplies next, so that its multiplications wait neither for shared memory nor for a barrier.
 // An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH, spread so that a subgroup's shared loads do not conflict.
 #include "product.glsl"
 
@@ -24,6 +25,8 @@ A_ITEM a_next[A_ITEMS];
 B_ITEM b_next[B_ITEMS];
 uint a_index[A_ITEMS];
 uint b_index[B_ITEMS];
+VEC rows[2][PACKS_M];
+VEC columns[2][PACKS_N];
 VEC sums[PACKS_M * WIDTH * PACKS_N];
 uint k_end;
 
@@ -55,7 +58,7 @@ void aim(uint batch, uvec2 corner) {
 }
 
 // The last step of k may be short: what lies beyond it is zero on both sides.
-void fetch(uint start, bool whole) {
+void fetch_step(uint start, bool whole) {
     [[unroll]] for (uint i = 0; i < A_ITEMS; i++) {
         a_next[i] = A_ITEM(0);
         if (whole || start + a_place(i).y < k_end) a_next[i] = load_a(a_index[i] + start * a_contract);
@@ -64,6 +67,10 @@ void fetch(uint start, bool whole) {
         b_next[i] = B_ITEM(0);
         if (whole || start + b_place(i).y < k_end) b_next[i] = load_b(b_index[i] + start * b_contract);
     }
+}
+
+void fetch(uint start) {
+    if (start + BLOCK_K <= k_end) fetch_step(start, true); else fetch_step(start, false);
 }
 
 void publish(uint turn) {
@@ -91,19 +98,19 @@ void publish(uint turn) {
     }
 }
 
-void multiply(uint turn, uvec2 packs) {
-    uint a_at = turn * BLOCK_K * A_ROW + packs.x;
-    uint b_at = turn * BLOCK_K * B_ROW + packs.y;
-    [[unroll]] for (uint depth = 0; depth < BLOCK_K; depth++) {
-        VEC rows[PACKS_M];
-        VEC columns[PACKS_N];
-        [[unroll]] for (uint i = 0; i < PACKS_M; i++) rows[i] = a_tile[a_at + depth * A_ROW + i * LANES_M];
-        [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[i] = b_tile[b_at + depth * B_ROW + i * LANES_N];
-        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-            [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-                uint at = i * PACKS_N + j;
-                sums[at] = FMA(VEC(rows[i / WIDTH][i % WIDTH]), columns[j], sums[at]);
-            }
+// What the invocation needs of the tile at `depth`.
+void take(uint side, uint turn, uint depth, uvec2 packs) {
+    uint a_at = (turn * BLOCK_K + depth) * A_ROW + packs.x;
+    uint b_at = (turn * BLOCK_K + depth) * B_ROW + packs.y;
+    [[unroll]] for (uint i = 0; i < PACKS_M; i++) rows[side][i] = a_tile[a_at + i * LANES_M];
+    [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[side][i] = b_tile[b_at + i * LANES_N];
+}
+
+void multiply(uint side) {
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+            uint at = i * PACKS_N + j;
+            sums[at] = FMA(VEC(rows[side][i / WIDTH][i % WIDTH]), columns[side][j], sums[at]);
         }
     }
 }
@@ -134,26 +141,29 @@ void main() {
     aim(slab % batches, corner);
     [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * PACKS_N; i++) sums[i] = VEC(0);
 
-    uint turn = 0;
-    if (start + BLOCK_K <= k_end) fetch(start, true); else fetch(start, false);
-    publish(turn);
+    fetch(start);
+    publish(0);
     barrier(); // the first step is complete before anyone reads it
-    while (start + 2 * BLOCK_K <= k_end) {
+    uint turn = 0;
+    take(0, turn, 0, packs);
+    while (start + BLOCK_K < k_end) {
         start += BLOCK_K;
-        fetch(start, true);
-        multiply(turn, packs);
+        fetch(start);
+        [[unroll]] for (uint depth = 0; depth + 1 < BLOCK_K; depth++) {
+            take((depth + 1) % 2, turn, depth + 1, packs);
+            multiply(depth % 2);
+        }
         turn ^= 1;
         publish(turn);
         barrier(); // the other half is complete, and nobody still reads this one
+        take(0, turn, 0, packs);
+        multiply(1);
     }
-    if (start + BLOCK_K < k_end) {
-        fetch(start + BLOCK_K, false);
-        multiply(turn, packs);
-        turn ^= 1;
-        publish(turn);
-        barrier(); // as above
+    [[unroll]] for (uint depth = 0; depth + 1 < BLOCK_K; depth++) {
+        take((depth + 1) % 2, turn, depth + 1, packs);
+        multiply(depth % 2);
     }
-    multiply(turn, packs);
+    multiply(1);
 
     [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
         uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;

@@ -15,6 +15,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tiled;
+mod words;
 
 use nx_vulkan_abi::{Description, DeviceKind, Plan, Refusal, Request, Source, pack};
 use nx_vulkan_pack_kit::table as kit;

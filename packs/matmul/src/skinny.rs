@@ -3,11 +3,52 @@
 use crate::{
     problem::Problem,
     steps::{self, Cut, number},
+    words::Load,
 };
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal};
 
 /// Most columns that count as few.
 pub(crate) const FEW: u32 = 8;
+/// Sums that an invocation has registers for.
+const SUMS: u32 = 64;
+/// Invocations of a compute unit that keep as many bytes on their way as memory has latency for.
+const BUSY: u32 = 1536;
+/// What all invocations hold at the end meets in shared memory; more than this would keep workgroups waiting.
+const SHARED: u32 = 32 << 10;
+
+/// How the work is laid out over one workgroup.
+#[derive(Debug)]
+struct Shape {
+    a: Load,
+    b: Load,
+    threads: u32,
+    /// Invocations that share the contracted axis.
+    along: u32,
+    /// Packs, or rows, of an invocation.
+    own_m: u32,
+    /// Columns that are added up at a time.
+    group: u32,
+}
+
+impl Shape {
+    /// Contracted elements of one load.
+    fn depth(&self, problem: &Problem) -> u32 {
+        if problem.a.is_along_k() {
+            self.a.elements
+        } else {
+            1
+        }
+    }
+
+    /// Rows of one load.
+    fn row_step(&self, problem: &Problem) -> u32 {
+        self.a.elements / self.depth(problem)
+    }
+
+    fn rows(&self, problem: &Problem) -> u32 {
+        self.threads / self.along * self.own_m * self.row_step(problem)
+    }
+}
 
 /// Plans products with at most [`FEW`] rows or columns and a contracted axis worth sharing.
 pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
@@ -28,71 +69,128 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
             "{m} x {k} is too little work to share"
         )));
     }
-    let width = steps::width(problem.dtype);
-    let along_k = problem.a.is_along_k();
-    let wide = problem.a.is_wide(width);
-    let step = if wide { width } else { 1 };
-    let (depth, row_step) = if along_k { (step, 1) } else { (1, step) };
-    let threads = if device.kind == DeviceKind::CPU {
-        32
+    let shape = if problem.a.is_along_k() {
+        along_k(&problem, device)
     } else {
-        steps::threads(device)
+        across(&problem, device)
     };
-
-    // What all invocations hold at the end meets in shared memory; more than 32 KiB would keep workgroups waiting.
-    let shared = device.shared_bytes.min(32 << 10);
-    let most_items = shared / (threads * n * steps::register(problem.dtype));
-    let (along, own_m) = if along_k {
-        let along = (k / depth).next_power_of_two().max(8).min(threads);
-        let own_m = m
-            .div_ceil(threads / along)
-            .next_power_of_two()
-            .min(4)
-            .min(floor_power(most_items));
-        (along, own_m)
-    } else {
-        let across = m
-            .div_ceil(row_step)
-            .next_power_of_two()
-            .clamp(1, 32.min(threads));
-        (threads / across, 1)
-    };
-    if own_m * row_step > most_items {
+    let bytes = shape.rows(&problem) * shape.along * shape.group * steps::register(problem.dtype);
+    if bytes > device.shared_bytes {
         return Err(Refusal::decline(
             "the sums of one workgroup exceed its shared memory",
         ));
     }
     let cut = Cut {
-        blocks: [m.div_ceil(threads / along * own_m * row_step), 1],
+        blocks: [m.div_ceil(shape.rows(&problem)), 1],
         splits: 1,
         chunk: k,
         jobs_per_group: 1,
     };
     let groups = u64::from(cut.blocks[0]) * u64::from(batches);
-    let target = u64::from(device.compute_units.max(4)) * 4;
-    let work = u64::from(k) * u64::from(threads / along * own_m * row_step);
-    let cut = cut.split(k, (target / groups).min(work / 16384), along * depth);
-    let unroll: u32 = match own_m * n {
+    let busy = match device.kind {
+        DeviceKind::CPU => 4 * shape.threads,
+        _ => BUSY / 2,
+    };
+    let target = u64::from(units(device) * busy / shape.threads);
+    let work = u64::from(k) * u64::from(shape.rows(&problem));
+    let unit = shape.along * shape.depth(&problem);
+    let cut = match groups * 2 > target {
+        true => cut,
+        false => cut.split(k, (target / groups).min(work / 16384), unit),
+    };
+    let unroll: u32 = match shape.own_m * n {
         1 => 4,
         2..=4 => 2,
         _ => 1,
     };
-    let b_wide = along_k && wide && problem.b.is_along_k() && problem.b.is_wide(width);
-    let own = vec![
-        number("THREADS", threads),
-        number("ALONG", along),
-        number("OWN_M", own_m),
+    let mut own = vec![
+        number("THREADS", shape.threads),
+        number("ALONG", shape.along),
+        number("OWN_M", shape.own_m),
         number("COLUMNS", n),
+        number("GROUP", shape.group),
         number("UNROLL", unroll),
     ];
-    steps::product(
-        &problem,
+    own.extend(shape.a.defines("A", problem.a.dtype, problem.dtype));
+    own.extend(shape.b.defines("B", problem.b.dtype, problem.dtype));
+    steps::product(&problem, device, "skinny.comp", cut, [false; 3], own)
+}
+
+fn units(device: &DeviceInfo<'_>) -> u32 {
+    device.compute_units.max(4)
+}
+
+/// A is read along the contracted axis: a few rows each, whose sums meet at the end.
+fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
+    let &Problem { m, n, k, .. } = problem;
+    let a = Load::largest(&problem.a, 8);
+    let b = match problem.b.is_along_k() {
+        true => Load::largest(&problem.b, a.elements),
+        false => Load::SINGLE,
+    };
+    let register = steps::register(problem.dtype);
+    let threads = threads(device, 256);
+    let room = SHARED.min(device.shared_bytes) / (threads * register);
+    let own_m = floor_power((m / 4).min(4).min(SUMS / n).min(room));
+    let wanted = units(device) * BUSY / m.div_ceil(own_m).max(1);
+    let along = (k / a.elements)
+        .min(wanted.max(device.subgroup_size))
+        .next_power_of_two()
+        .clamp(8.min(threads), threads);
+    Shape {
+        a,
+        b,
+        threads,
+        along,
+        own_m,
+        group: n.min(floor_power(room / own_m)),
+    }
+}
+
+/// A is read along m: neighbours own neighbouring rows, and as many share the contracted axis as keep the device busy.
+fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
+    const LEAST: u32 = 4; // invocations side by side, so that lines of the cache are read whole
+    let &Problem { m, n, k, .. } = problem;
+    let a = Load::largest(&problem.a, (SUMS / n).min(16));
+    let sums = a.elements * n;
+    let register = steps::register(problem.dtype);
+    let room = SHARED.min(device.shared_bytes) / (a.elements * register);
+    let most = threads(
         device,
-        "skinny.comp",
-        cut,
-        [wide, b_wide, false],
-        own,
-    )
+        match sums {
+            0..=8 => 1024,
+            9..=16 => 512,
+            _ => 256,
+        },
+    );
+    let threads = most.min(floor_power(room));
+    let lanes = m.div_ceil(a.elements) * problem.batches;
+    let mut beside = lanes
+        .next_power_of_two()
+        .min(device.subgroup_size.max(LEAST))
+        .min(threads);
+    while beside > LEAST && lanes.div_ceil(beside) < units(device) {
+        beside /= 2;
+    }
+    // What is left of the device's invocations shares the contracted axis, with at least 8 steps for each.
+    let wanted = (units(device) * BUSY / lanes.max(1)).min(k / 8);
+    let along = wanted.max(1).next_power_of_two().clamp(1, threads / beside);
+    let threads = beside * along;
+    Shape {
+        a,
+        b: Load::SINGLE,
+        threads,
+        along,
+        own_m: 1,
+        group: n.min(floor_power(room / threads)),
+    }
+}
+
+fn threads(device: &DeviceInfo<'_>, most: u32) -> u32 {
+    match device.kind {
+        DeviceKind::CPU => 32,
+        _ => nx_vulkan_pack_kit::grid::threads(device, most),
+    }
 }
 
 /// The largest power of two that is not above `x`, at least 1.

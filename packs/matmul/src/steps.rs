@@ -31,7 +31,7 @@ fn pack(dtype: DType, width: u32) -> &'static str {
 }
 
 /// The type that elements of `dtype` have in registers.
-fn registers(dtype: DType) -> DType {
+pub(crate) fn registers(dtype: DType) -> DType {
     glsl::of(dtype).map_or(dtype, |glsl| glsl.register)
 }
 
