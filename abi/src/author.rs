@@ -9,6 +9,7 @@ use abi_stable::{
     std_types::{RStr, RString, RVec},
 };
 use std::{
+    cell::Cell,
     panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind},
     sync::OnceLock,
 };
@@ -96,6 +97,17 @@ pub fn log(level: Level, message: &str) {
     }
 }
 
+thread_local! {
+    /// What the plan function that runs on this thread said of its plan.
+    static WHY: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// Says, in a few words, why the plan that is being made is as it is: `nxv explain` shows it. The last call within one
+/// plan function counts; elsewhere it has no effect. \[thread-safe\]
+pub fn explain(why: impl Into<String>) {
+    WHY.set(why.into());
+}
+
 /// Keeps the host, sends the text of panics to its log, and runs a pack's init function, if it has one, behind the
 /// panic guard.
 pub fn guarded_init(
@@ -147,10 +159,11 @@ pub fn guarded_plan(
         plan: Plan::default(),
         spare: [0; 2],
     };
+    WHY.take();
     match guard(|| plan(row, request)) {
         Ok(Ok(plan)) => Reply {
             plan,
-            ..reply(Outcome::PLAN, Fault::NONE, String::new())
+            ..reply(Outcome::PLAN, Fault::NONE, WHY.take())
         },
         Ok(Err(Refusal::Decline(why))) => reply(Outcome::DECLINE, Fault::NONE, why),
         Ok(Err(Refusal::InputsAs(list))) => Reply {

@@ -34,7 +34,7 @@ pub mod pack;
 pub mod plan;
 pub mod request;
 
-pub use author::{Description, Refusal, Row, host, log};
+pub use author::{Description, Refusal, Row, explain, host, log};
 pub use dtype::{DType, DTypeSet};
 pub use matrix::{Matrix, MatrixScope};
 pub use pack::{

@@ -288,7 +288,7 @@ pub struct Reply {
     pub outcome: Outcome,
     /// Blame, for an error.
     pub fault: Fault,
-    /// Reason of a decline or an error, as a sentence. \[moved\]
+    /// Reason of a decline or an error, as a sentence; with a plan why it is as it is, or nothing. \[moved\]
     pub message: RString,
     /// Inputs to be made contiguous and cast. \[moved\]
     pub inputs_as: RVec<InputAs>,

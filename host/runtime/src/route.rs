@@ -8,8 +8,8 @@ use crate::{
     plan::Compiled,
     tensor::{Tensor, operands},
 };
-use ask::Pass;
 pub(crate) use ask::Planner;
+use ask::{Pass, Ready};
 use nx_vulkan_abi::InputAs;
 use nx_vulkan_ops::{kernels, request::Shapes};
 use nx_vulkan_registry::{
@@ -173,7 +173,12 @@ impl Planner<'_> {
             .takes(&inputs, &outputs, self.device.info().features)
             .map_err(|why| Error::new(Kind::Unsupported, format!("{name}: {why}")))?;
         match self.ask_kernel(pack, entry, request) {
-            Ok((mut compiled, params, prepare)) => {
+            Ok(Ready {
+                mut compiled,
+                params,
+                prepare,
+                ..
+            }) => {
                 if !params.is_empty() {
                     compiled.params = Some(write(&params)?);
                 }
@@ -281,8 +286,14 @@ impl Planner<'_> {
                 }
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
                     match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], request) {
-                        Ok((compiled, params, prepare)) => {
-                            let what = summary(&compiled, &prepare);
+                        Ok(ready) => {
+                            let what = summary(&ready);
+                            let Ready {
+                                compiled,
+                                params,
+                                prepare,
+                                ..
+                            } = ready;
                             answer.picked = Some(Picked::Device {
                                 compiled,
                                 params,
@@ -337,7 +348,13 @@ impl Planner<'_> {
     }
 }
 
-fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
+fn summary(ready: &Ready) -> String {
+    let Ready {
+        compiled,
+        prepare,
+        why,
+        ..
+    } = ready;
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
     if !compiled.scratch.is_empty() {
@@ -351,6 +368,9 @@ fn summary(compiled: &Compiled, prepare: &[InputAs]) -> String {
             ", input {} made contiguous as {}",
             as_type.index, as_type.dtype
         );
+    }
+    if !why.is_empty() {
+        text += &format!(": {why}");
     }
     text
 }

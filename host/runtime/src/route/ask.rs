@@ -34,7 +34,7 @@ pub(crate) struct Planner<'a> {
 }
 
 enum Answered {
-    Plan(abi::Plan),
+    Plan(abi::Plan, String),
     InputsAs(Vec<InputAs>),
 }
 
@@ -44,8 +44,17 @@ pub(super) enum Pass {
     Failed(Error),
 }
 
-/// A compiled plan, its params, and the inputs to be made ready first.
-pub(super) type Passed = std::result::Result<(Compiled, Vec<u8>, Vec<InputAs>), Pass>;
+/// A plan made ready.
+pub(super) struct Ready {
+    pub(super) compiled: Compiled,
+    pub(super) params: Vec<u8>,
+    /// Inputs to be made ready first.
+    pub(super) prepare: Vec<InputAs>,
+    /// Why it is as it is, in the pack's words.
+    pub(super) why: String,
+}
+
+pub(super) type Passed = std::result::Result<Ready, Pass>;
 
 impl Planner<'_> {
     pub(super) fn ask_kernel(
@@ -60,7 +69,9 @@ impl Planner<'_> {
             )));
         }
         match self.reply(kernel, request)? {
-            Answered::Plan(plan) => self.compile((pack, kernel), request, &plan, Vec::new()),
+            Answered::Plan(plan, why) => {
+                self.compile((pack, kernel), request, (&plan, why), Vec::new())
+            }
             Answered::InputsAs(_) if request.op == "as_type" => Err(Pass::Declined(
                 "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
             )),
@@ -84,7 +95,9 @@ impl Planner<'_> {
                 }
                 let prepared = request.over(operands);
                 match self.reply(kernel, &prepared)? {
-                    Answered::Plan(plan) => self.compile((pack, kernel), &prepared, &plan, prepare),
+                    Answered::Plan(plan, why) => {
+                        self.compile((pack, kernel), &prepared, (&plan, why), prepare)
+                    }
                     Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
                         Kind::Pack,
                         format!(
@@ -100,7 +113,7 @@ impl Planner<'_> {
         &self,
         (pack, kernel): (usize, &KernelEntry),
         request: &Request<'_, Operand>,
-        plan: &abi::Plan,
+        (plan, why): (&abi::Plan, String),
         prepare: Vec<InputAs>,
     ) -> Passed {
         let inputs: Vec<u64> = request.inputs.iter().map(|o| o.storage_len).collect();
@@ -123,8 +136,13 @@ impl Planner<'_> {
             self.shaders,
             self.pipelines,
         );
-        made.map(|(compiled, params)| (compiled, params, prepare))
-            .map_err(Pass::Failed)
+        made.map(|(compiled, params)| Ready {
+            compiled,
+            params,
+            prepare,
+            why,
+        })
+        .map_err(Pass::Failed)
     }
 
     fn reply(
@@ -136,7 +154,7 @@ impl Planner<'_> {
         let reply = with_abi(request, &info, |request| kernel.plan(request));
         match reply.outcome {
             _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
-            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan)),
+            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan, reply.message.into())),
             abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
                 Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
             }
