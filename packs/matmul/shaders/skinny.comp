@@ -41,13 +41,12 @@ float from_byte(uint bits, float bias) {
 // Elements from the one at `index` on.
 #if A_WORDS
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_WORD_PACK a[]; };
-void load_a(uint index, out T_VALUE elements[A_ELEMENTS]) {
-    A_WORD_PACK words = a[index / A_ELEMENTS];
-    [[unroll]] for (uint i = 0; i < A_ELEMENTS; i++) elements[i] = A_ELEMENT(words, i);
-}
+#define A_LOADED A_WORD_PACK
 #else
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_STORAGE a[]; };
-void load_a(uint index, out T_VALUE elements[A_ELEMENTS]) { elements[0] = A_GET(a[index]); }
+#define A_LOADED A_STORAGE
+#undef A_ELEMENT
+#define A_ELEMENT(x, i) A_GET(x)
 #endif
 
 #if B_WORDS
@@ -65,16 +64,27 @@ void load_b(uint index, out T_VALUE elements[DEPTH]) {
 }
 #endif
 
-void accumulate(uint k_at) {
-    T_VALUE items[OWN_M][A_ELEMENTS];
-    [[unroll]] for (uint i = 0; i < OWN_M; i++) load_a(a_index[i] + k_at * a_contract, items[i]);
-    [[unroll]] for (uint column = 0; column < COLUMNS; column++) {
-        T_VALUE factors[DEPTH];
-        load_b(b_index[column] + k_at * b_contract, factors);
+// `count` steps from k on, at most UNROLL: all loads of A come first, so that memory is never waited for one load at a time.
+void accumulate(uint k_at, uint count) {
+    A_LOADED loaded[UNROLL * OWN_M];
+    [[unroll]] for (uint step = 0; step < count; step++) {
         [[unroll]] for (uint i = 0; i < OWN_M; i++) {
-            [[unroll]] for (uint j = 0; j < A_ELEMENTS; j++) {
-                uint at = (i * ROW_STEP + j % ROW_STEP) * COLUMNS + column;
-                sums[at] = FMA(items[i][j], factors[j % DEPTH], sums[at]);
+            loaded[step * OWN_M + i] = a[(a_index[i] + (k_at + step * ALONG * DEPTH) * a_contract) / A_ELEMENTS];
+        }
+    }
+    [[unroll]] for (uint step = 0; step < count; step++) {
+        T_VALUE items[OWN_M * A_ELEMENTS];
+        [[unroll]] for (uint i = 0; i < OWN_M * A_ELEMENTS; i++) {
+            items[i] = A_ELEMENT(loaded[step * OWN_M + i / A_ELEMENTS], i % A_ELEMENTS);
+        }
+        [[unroll]] for (uint column = 0; column < COLUMNS; column++) {
+            T_VALUE factors[DEPTH];
+            load_b(b_index[column] + (k_at + step * ALONG * DEPTH) * b_contract, factors);
+            [[unroll]] for (uint i = 0; i < OWN_M; i++) {
+                [[unroll]] for (uint j = 0; j < A_ELEMENTS; j++) {
+                    uint at = (i * ROW_STEP + j % ROW_STEP) * COLUMNS + column;
+                    sums[at] = FMA(items[i * A_ELEMENTS + j], factors[j % DEPTH], sums[at]);
+                }
             }
         }
     }
@@ -113,10 +123,8 @@ void main() {
     uint k_at = slab / batches * chunk;
     uint end = min(k, k_at + chunk);
     k_at += place.y * DEPTH;
-    for (; k_at + (UNROLL - 1) * ALONG * DEPTH < end; k_at += UNROLL * ALONG * DEPTH) {
-        [[unroll]] for (uint i = 0; i < UNROLL; i++) accumulate(k_at + i * ALONG * DEPTH);
-    }
-    for (; k_at < end; k_at += ALONG * DEPTH) accumulate(k_at);
+    for (; k_at + (UNROLL - 1) * ALONG * DEPTH < end; k_at += UNROLL * ALONG * DEPTH) accumulate(k_at, UNROLL);
+    for (; k_at < end; k_at += ALONG * DEPTH) accumulate(k_at, 1);
 
     [[unroll]] for (uint first = 0; first < COLUMNS; first += GROUP) {
         add_up(place, first);

@@ -106,13 +106,25 @@ void take(uint side, uint turn, uint depth, uvec2 packs) {
     [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[side][i] = b_tile[b_at + i * LANES_N];
 }
 
+// A column (or row) is walked down and the next one up, so that what was read last is at hand.
 void multiply(uint side) {
+#if COLUMNS_FIRST
+    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
+        [[unroll]] for (uint step = 0; step < PACKS_M * WIDTH; step++) {
+            uint i = j % 2 == 0 ? step : PACKS_M * WIDTH - 1 - step;
+            T_VALUE row = rows[side][i / WIDTH][i % WIDTH];
+            uint at = i * PACKS_N + j / WIDTH;
+            sums[at][j % WIDTH] = FMA(row, columns[side][j / WIDTH][j % WIDTH], sums[at][j % WIDTH]);
+        }
+    }
+#else
     [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
         [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
             uint at = i * PACKS_N + j;
             sums[at] = FMA(VEC(rows[side][i / WIDTH][i % WIDTH]), columns[side][j], sums[at]);
         }
     }
+#endif
 }
 
 // Corner of block `job` of a slab, walking down GROUP_ROWS rows of blocks before the next column.

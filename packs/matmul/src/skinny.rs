@@ -5,7 +5,7 @@ use crate::{
     steps::{self, Cut, number},
     words::Load,
 };
-use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal, explain};
 
 /// Most columns that count as few.
 pub(crate) const FEW: u32 = 8;
@@ -98,11 +98,21 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         true => cut,
         false => cut.split(k, (target / groups).min(work / 16384), unit),
     };
-    let unroll: u32 = match shape.own_m * n {
-        1 => 4,
-        2..=4 => 2,
+    let unroll: u32 = match (shape.own_m, n) {
+        (1, 1) => 4,
+        (1, 5..) => 4,
+        (1, _) | (_, 1) => 2,
         _ => 1,
     };
+    explain(format!(
+        "{} workgroups of {} invocations, {} of which share k, with {} rows of A each and {} elements to a load, {} parts",
+        groups * u64::from(cut.splits),
+        shape.threads,
+        shape.along,
+        shape.own_m * shape.row_step(&problem),
+        shape.a.elements,
+        cut.splits,
+    ));
     let mut own = vec![
         number("THREADS", shape.threads),
         number("ALONG", shape.along),

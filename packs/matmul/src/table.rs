@@ -91,8 +91,11 @@ pub struct Tile {
     pub warp: [u32; 2],
     /// Packs of one invocation along m and n.
     pub packs: [u32; 2],
-    /// Rate in relation to the other tiles of the same register size.
-    pub speed: f64,
+    /// Rate in relation to the other tiles of the same register size, by how many operands are read along k.
+    pub speed: [f64; 3],
+    /// Whether a column of sums is multiplied before the next one, rather than a row.
+    #[serde(default)]
+    pub columns_first: bool,
 }
 
 impl Tile {

@@ -6,7 +6,7 @@ use crate::{
     steps::{self, Cut, number},
     table::Tile,
 };
-use nx_vulkan_abi::{DeviceInfo, Plan, Refusal};
+use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
 
 /// Plans products that are large in every direction.
 pub(crate) fn plan(
@@ -25,16 +25,38 @@ pub(crate) fn plan(
             && tile.shared_bytes() <= device.shared_bytes
             && tile.threads() <= device.max_invocations.min(device.max_workgroup_size[0])
     };
+    let units = u64::from(device.compute_units.max(16));
     let choices = tiles.iter().filter(fits).flat_map(|tile| {
-        [1, 2, 3, 4, 6, 8]
-            .map(|splits| (tile, cut(problem, tile, splits)))
+        let whole = cut(problem, tile, 1);
+        let tiles =
+            u64::from(whole.blocks[0]) * u64::from(whole.blocks[1]) * u64::from(problem.batches);
+        // As many parts as fill the units once, twice, and so on; more would only add to what is summed up.
+        let parts = [1, 2, 3, 4, 6, 8].map(|round| round * units / tiles);
+        let fewer = [1, 2, 3, 4, 6, 8]
             .into_iter()
+            .filter(move |parts| *parts == 1 || *parts * tiles < 8 * units);
+        let parts = parts.into_iter().filter(|parts| *parts > 8).chain(fewer);
+        parts.map(move |parts| (tile, cut(problem, tile, parts)))
     });
-    let (tile, cut) = choices
-        .min_by(|x, y| cost(problem, device, x).total_cmp(&cost(problem, device, y)))
+    let (cost, tile, cut) = choices
+        .map(|(tile, cut)| (cost(problem, device, (tile, &cut)), tile, cut))
+        .min_by(|x, y| x.0.total_cmp(&y.0))
         .ok_or_else(|| {
             Refusal::decline("no tile fits the device's shared memory and workgroup size")
         })?;
+    let [bm, bn, bk] = tile.block;
+    explain(format!(
+        "a tile of {bm} x {bn} in steps of {bk}, {} workgroups of {} invocations, {} parts of {} along k, at most {} \
+         multiply-adds of a unit",
+        u64::from(cut.splits)
+            * u64::from(cut.blocks[0])
+            * u64::from(cut.blocks[1])
+            * u64::from(problem.batches),
+        tile.threads(),
+        cut.splits,
+        cut.chunk,
+        cost as u64,
+    ));
     let width = tile.width();
     let wide = [
         problem.a.is_wide(width),
@@ -50,6 +72,7 @@ pub(crate) fn plan(
         number("WARP_N", tile.warp[1]),
         number("PACKS_M", tile.packs[0]),
         number("PACKS_N", tile.packs[1]),
+        number("COLUMNS_FIRST", tile.columns_first),
     ];
     steps::product(problem, device, "tile.comp", cut, wide, own)
 }
@@ -64,18 +87,28 @@ fn cut(problem: &Problem, tile: &Tile, splits: u64) -> Cut {
         chunk: problem.k,
         jobs_per_group: 1,
     };
-    whole.split(problem.k, splits, 256)
+    let least = if splits > 8 { 2 * tile.block[2] } else { 256 };
+    whole.split(problem.k, splits, least)
 }
 
-/// Estimated time in multiply-adds of one compute unit: the unit with the most workgroups sets the pace.
-fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): &(&Tile, Cut)) -> f64 {
+/// Estimated time in multiply-adds of one compute unit: the unit with the most workgroups sets the pace. It needs several
+/// of them, or large ones, to hide latency behind arithmetic.
+fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) -> f64 {
     const SECOND_DISPATCH: f64 = 5e5; // 2.2 us of 2.2e11 multiply-adds per second
     const PARTIAL: f64 = 0.4; // 8 bytes of 4.3e12 per second, at the same rate
+    const FULL: f64 = 256.0; // invocations at which a unit is busy
+    const HALF: f64 = 64.0; // and at which it is half as busy as with very many
     let slabs = f64::from(cut.splits) * f64::from(problem.batches);
     let groups = slabs * f64::from(cut.blocks[0]) * f64::from(cut.blocks[1]);
     let rounds = (groups / f64::from(device.compute_units.max(16))).ceil();
+    let resident = (rounds * f64::from(tile.threads())).min(FULL);
+    let busy = resident / (resident + HALF) * (FULL + HALF) / FULL;
     let [m, n, k] = tile.block.map(f64::from);
-    let work = rounds * m * n * (f64::from(cut.chunk) + 2.0 * k) / tile.speed;
+    let along_k = [&problem.a, &problem.b]
+        .iter()
+        .filter(|operand| operand.is_along_k())
+        .count();
+    let work = rounds * m * n * (f64::from(cut.chunk) + 2.0 * k) / (tile.speed[along_k] * busy);
     if cut.splits == 1 {
         return work;
     }
