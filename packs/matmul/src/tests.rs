@@ -5,7 +5,7 @@ mod cores;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};
-use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, Features, InputAs, Refusal};
+use nx_vulkan_abi::{DType, DTypeSet, DeviceInfo, DeviceKind, Features, InputAs, Refusal};
 use nx_vulkan_pack_kit::testing::{cpu, defined, files, gpu, words};
 
 const SHORT: &str = "dot_short";
@@ -209,6 +209,46 @@ fn small_sides_are_skinny_whichever_they_are() {
             .reason()
             .contains("too little")
     );
+}
+
+#[test]
+fn skinny_products_load_the_most_that_is_whole_and_aligned() {
+    for (dtype, n, words, elements) in [
+        (DType::F32, 4096, "4", "4"),
+        (DType::BF16, 4096, "4", "8"),
+        (DType::S8, 4096, "4", "16"),
+        (DType::F64, 4096, "4", "2"),
+        (DType::BF16, 4092, "2", "4"),
+        (DType::BF16, 4094, "1", "2"),
+        (DType::BF16, 4095, "0", "1"),
+        (DType::S8, 4094, "0", "1"),
+    ] {
+        let plan = matrices(SKINNY, gpu(), [1, n, 4096], dtype).plan().unwrap();
+        let load = ["A_WORDS", "A_ELEMENTS"].map(|name| defined(&plan, 0, name));
+        assert_eq!(load, [words, elements], "{dtype} {n}");
+    }
+}
+
+#[test]
+fn a_small_device_has_a_kernel_for_every_shape() {
+    let small = DeviceInfo {
+        kind: DeviceKind::INTEGRATED,
+        subgroup_size: 16,
+        shared_bytes: 16 << 10,
+        max_invocations: 256,
+        max_workgroup_size: [256, 256, 64],
+        compute_units: 0,
+        ..gpu()
+    };
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for size in [[512; 3], [64, 64, 65_536], [32, 4096, 4096]] {
+            let plan = matrices(TILED, small, size, dtype).plan().unwrap();
+            assert!(plan.steps.len() <= 2, "{dtype} {size:?}");
+        }
+        for size in [[1, 4096, 4096], [4096, 8, 4096], [1, 1, 1 << 20]] {
+            matrices(SKINNY, small, size, dtype).plan().unwrap();
+        }
+    }
 }
 
 #[test]
