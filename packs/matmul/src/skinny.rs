@@ -159,10 +159,11 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
 
 /// A is read along m: neighbours own neighbouring rows, and as many share the contracted axis as keep the device busy.
 fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
-    const LEAST: u32 = 4; // invocations side by side, so that lines of the cache are read whole
     let &Problem { m, n, k, .. } = problem;
-    let a = Load::largest(&problem.a, (SUMS / n).min(16));
+    let a = Load::largest(&problem.a, (16 / n).clamp(4, 16));
     let sums = a.elements * n;
+    // Invocations side by side that read 64 bytes.
+    let least = 16 / a.words.clamp(1, 4);
     let register = steps::register(problem.dtype);
     let room = SHARED.min(device.shared_bytes) / (a.elements * register);
     let most = threads(
@@ -177,9 +178,9 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let lanes = m.div_ceil(a.elements) * problem.batches;
     let mut beside = lanes
         .next_power_of_two()
-        .min(device.subgroup_size.max(LEAST))
+        .min(device.subgroup_size.max(least))
         .min(threads);
-    while beside > LEAST && lanes.div_ceil(beside) < units(device) {
+    while beside > least && lanes.div_ceil(beside) < units(device) {
         beside /= 2;
     }
     // What is left of the device's invocations shares the contracted axis, with at least 8 steps for each.

@@ -93,9 +93,19 @@ pub struct Tile {
     pub packs: [u32; 2],
     /// Rate in relation to the other tiles of the same register size, by how many operands are read along k.
     pub speed: [f64; 3],
+    /// The part of it that is left where an operand is narrower in memory than in registers.
+    #[serde(default = "whole")]
+    pub narrow: f64,
+    /// Workgroups of a compute unit that it takes to pay.
+    #[serde(default)]
+    pub rounds: u32,
     /// Whether a column of sums is multiplied before the next one, rather than a row.
     #[serde(default)]
     pub columns_first: bool,
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 impl Tile {

@@ -8,6 +8,9 @@ use crate::{
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
 
+/// Contracted elements that are worth a workgroup where there are many parts.
+const LEAST_PART: u64 = 128;
+
 /// Plans products that are large in every direction.
 pub(crate) fn plan(
     problem: &Problem,
@@ -35,11 +38,15 @@ pub(crate) fn plan(
         let fewer = [1, 2, 3, 4, 6, 8]
             .into_iter()
             .filter(move |parts| *parts == 1 || *parts * tiles < 8 * units);
-        let parts = parts.into_iter().filter(|parts| *parts > 8).chain(fewer);
+        let parts = parts
+            .into_iter()
+            .filter(move |parts| *parts > 8 && parts * LEAST_PART <= u64::from(k))
+            .chain(fewer);
         parts.map(move |parts| (tile, cut(problem, tile, parts)))
     });
     let (cost, tile, cut) = choices
         .map(|(tile, cut)| (cost(problem, device, (tile, &cut)), tile, cut))
+        .filter(|choice| choice.0.is_finite())
         .min_by(|x, y| x.0.total_cmp(&y.0))
         .ok_or_else(|| {
             Refusal::decline("no tile fits the device's shared memory and workgroup size")
@@ -97,18 +104,26 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     const SECOND_DISPATCH: f64 = 5e5; // 2.2 us of 2.2e11 multiply-adds per second
     const PARTIAL: f64 = 0.4; // 8 bytes of 4.3e12 per second, at the same rate
     const FULL: f64 = 256.0; // invocations at which a unit is busy
-    const HALF: f64 = 64.0; // and at which it is half as busy as with very many
+    const HALF: f64 = 128.0; // and at which it is half as busy as with very many
     let slabs = f64::from(cut.splits) * f64::from(problem.batches);
     let groups = slabs * f64::from(cut.blocks[0]) * f64::from(cut.blocks[1]);
     let rounds = (groups / f64::from(device.compute_units.max(16))).ceil();
     let resident = (rounds * f64::from(tile.threads())).min(FULL);
     let busy = resident / (resident + HALF) * (FULL + HALF) / FULL;
     let [m, n, k] = tile.block.map(f64::from);
-    let along_k = [&problem.a, &problem.b]
+    let operands = [&problem.a, &problem.b];
+    let along_k = operands
         .iter()
         .filter(|operand| operand.is_along_k())
         .count();
-    let work = rounds * m * n * (f64::from(cut.chunk) + 2.0 * k) / (tile.speed[along_k] * busy);
+    let is_narrow = operands
+        .iter()
+        .any(|operand| operand.dtype.size() < u64::from(tile.register));
+    let speed = tile.speed[along_k] * if is_narrow { tile.narrow } else { 1.0 };
+    if rounds < f64::from(tile.rounds) {
+        return f64::INFINITY;
+    }
+    let work = rounds * m * n * (f64::from(cut.chunk) + 2.0 * k) / (speed * busy);
     if cut.splits == 1 {
         return work;
     }
