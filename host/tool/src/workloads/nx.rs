@@ -148,68 +148,94 @@ fn windows() -> Vec<Workload> {
     ])]
 }
 
-/// `[batch, channels, extent, extent]` with `[filters, channels of a group, size, size]`.
+/// Extents of x and filters, `[batch, channels, extent, extent]` and `[filters, channels of a group, size, size]`, and strides.
+type Conv = (&'static str, [u64; 4], [u64; 4], u64);
+
+const CONVS: &[Conv] = &[
+    ("conv 32x64x56x56 3x3", [32, 64, 56, 56], [64, 64, 3, 3], 1),
+    (
+        "conv 32x256x14x14 3x3",
+        [32, 256, 14, 14],
+        [256, 256, 3, 3],
+        1,
+    ),
+    ("conv 32x64x56x56 1x1", [32, 64, 56, 56], [256, 64, 1, 1], 1),
+    (
+        "conv 32x3x224x224 7x7 s2",
+        [32, 3, 224, 224],
+        [64, 3, 7, 7],
+        2,
+    ),
+    (
+        "depthwise conv 32x128x56x56 3x3",
+        [32, 128, 56, 56],
+        [128, 1, 3, 3],
+        1,
+    ),
+];
+
 fn convolutions() -> Vec<Workload> {
-    let of = |name: &str, dtype: DType, x: [u64; 4], kernel: [u64; 4], stride: u64| {
-        let ([batch, channels, extent, _], [filters, depth, size, _]) = (x, kernel);
-        let half = (size as i64 - 1) / 2;
-        let places = (extent.div_ceil(stride)).pow(2);
-        let flops = 2 * batch * filters * places * depth * size * size;
-        let inputs = vec![(dtype, x.to_vec()), (dtype, kernel.to_vec())];
-        Workload::new(format!("{name} {dtype}"), "conv", inputs)
-            .attrs(vec![
-                Attr::ints("batch_group_size", [1]),
-                Attr::ints("feature_group_size", [(channels / depth) as i64]),
-                Attr::ints("input_dilation", [1, 1]),
-                Attr::ints("input_permutation", [0, 1, 2, 3]),
-                Attr::ints("kernel_dilation", [1, 1]),
-                Attr::ints("kernel_permutation", [0, 1, 2, 3]),
-                Attr::ints("output_permutation", [0, 1, 2, 3]),
-                Attr::ints("padding", [half; 4]),
-                Attr::ints("strides", [stride as i64; 2]),
-            ])
-            .flops(flops)
+    let of_type = |dtype: DType| {
+        let forward = CONVS.iter().map(move |conv| forward(*conv, dtype));
+        let gradients = CONVS[..2]
+            .iter()
+            .flat_map(move |conv| gradients(*conv, dtype));
+        forward.chain(gradients)
     };
-    let of_type = |dtype| {
-        [
-            of(
-                "conv 32x64x56x56 3x3",
-                dtype,
-                [32, 64, 56, 56],
-                [64, 64, 3, 3],
-                1,
-            ),
-            of(
-                "conv 32x256x14x14 3x3",
-                dtype,
-                [32, 256, 14, 14],
-                [256, 256, 3, 3],
-                1,
-            ),
-            of(
-                "conv 32x64x56x56 1x1",
-                dtype,
-                [32, 64, 56, 56],
-                [64, 64, 1, 1],
-                1,
-            ),
-            of(
-                "conv 32x3x224x224 7x7 s2",
-                dtype,
-                [32, 3, 224, 224],
-                [64, 3, 7, 7],
-                2,
-            ),
-            of(
-                "depthwise conv 32x128x56x56 3x3",
-                dtype,
-                [32, 128, 56, 56],
-                [128, 1, 3, 3],
-                1,
-            ),
-        ]
+    let types = [F32, DType::F16, DType::BF16].into_iter();
+    types.flat_map(of_type).collect()
+}
+
+fn forward((name, x, kernel, stride): Conv, dtype: DType) -> Workload {
+    let ([batch, channels, extent, _], [filters, depth, size, _]) = (x, kernel);
+    let half = (size as i64 - 1) / 2;
+    let places = (extent.div_ceil(stride)).pow(2);
+    let inputs = vec![(dtype, x.to_vec()), (dtype, kernel.to_vec())];
+    Workload::new(format!("{name} {dtype}"), "conv", inputs)
+        .attrs(vec![
+            Attr::ints("batch_group_size", [1]),
+            Attr::ints("feature_group_size", [(channels / depth) as i64]),
+            Attr::ints("input_dilation", [1, 1]),
+            Attr::ints("input_permutation", [0, 1, 2, 3]),
+            Attr::ints("kernel_dilation", [1, 1]),
+            Attr::ints("kernel_permutation", [0, 1, 2, 3]),
+            Attr::ints("output_permutation", [0, 1, 2, 3]),
+            Attr::ints("padding", [half; 4]),
+            Attr::ints("strides", [stride as i64; 2]),
+        ])
+        .flops(2 * batch * filters * places * depth * size * size)
+}
+
+/// What the gradients of a convolution without strides are, as `Nx.Defn.grad` asks for them: that of x from the result's and
+/// the kernel, with filters and channels exchanged, and that of the kernel from x and the result's, along the batch.
+fn gradients(conv: Conv, dtype: DType) -> [Workload; 2] {
+    let exchanged = |mut workload: Workload, names: &[&str]| {
+        let of = |attr: &&mut Attr| names.contains(&&*attr.name);
+        for attr in workload.attrs.iter_mut().filter(of) {
+            *attr = Attr::ints(&attr.name, [1, 0, 2, 3]);
+        }
+        workload
     };
-    [F32, DType::F16].into_iter().flat_map(of_type).collect()
+    let (name, x, [filters, ..], _) = conv;
+    let result = [x[0], filters, x[2], x[3]];
+    let named = |what: &str| Workload {
+        name: format!("{name} grad {what} {dtype}"),
+        family: format!("conv grad {what} {dtype}"),
+        ..forward(conv, dtype)
+    };
+    let of_kernel = Workload {
+        inputs: vec![(dtype, x.to_vec()), (dtype, result.to_vec())],
+        ..named("kernel")
+    };
+    let all = [
+        "input_permutation",
+        "kernel_permutation",
+        "output_permutation",
+    ];
+    [
+        exchanged(named("x"), &["kernel_permutation"]),
+        exchanged(of_kernel, &all),
+    ]
 }
 
 fn matrices() -> Vec<Workload> {
