@@ -1,6 +1,7 @@
 //! Plans of `conv`: tiles in shared memory where there are filters and positions to share them, else straight from memory.
 
 use crate::{
+    matrix,
     problem::{Cut, Problem},
     table::Method,
 };
@@ -82,6 +83,7 @@ pub(crate) fn plan(
     };
     match method {
         Method::Tiled => tiled(&problem, request.device),
+        Method::Matrix => matrix::plan(&problem, request.device),
         Method::Direct | Method::Cpu => direct(&problem, request.device),
     }
 }
@@ -167,15 +169,14 @@ fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
-    if problem.dtype.is_complex() || problem.filters < 8 || problem.columns < 8 || problem.depth < 8
-    {
-        return Err(Refusal::decline(
-            "too few filters, positions or elements for tiles",
-        ));
-    }
-    let register = register(problem);
-    let width = 16 / register.size().max(4);
+fn suits_tiles(problem: &Problem) -> bool {
+    let counts = [problem.filters, problem.columns, problem.depth];
+    !problem.dtype.is_complex() && counts.iter().all(|count| *count >= 8)
+}
+
+/// The tile and the splits that take the least, and about how long that is.
+fn least(problem: &Problem, device: &DeviceInfo<'_>) -> Option<(&'static Tile, u64, u64)> {
+    let width = 16 / register(problem).size().max(4);
     let tiles = if width == 4 { OF_FOUR } else { OF_TWO };
     let fits = |tile: &&Tile| problem.filters * 4 > tile.block[0] * 3;
     let fitting = tiles.iter().position(|tile| fits(&tile));
@@ -189,8 +190,25 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         let most = room(problem, device).min(problem.depth / LEAST_CHUNK);
         (1..=most.max(1)).map(move |splits| (tile, splits))
     });
-    let least = cuts.min_by_key(|(tile, splits)| cost(problem, tile, *splits, device));
-    let Some((tile, splits)) = least else {
+    let costs = cuts.map(|(tile, splits)| (tile, splits, cost(problem, tile, splits, device)));
+    costs.min_by_key(|(_, _, cost)| *cost)
+}
+
+/// About how long it takes in tiles, in products of one compute unit; nothing where they do not suit.
+pub(crate) fn cost_of_tiles(problem: &Problem, device: &DeviceInfo<'_>) -> Option<u64> {
+    let least = suits_tiles(problem).then(|| least(problem, device));
+    least.flatten().map(|(_, _, cost)| cost)
+}
+
+fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+    if !suits_tiles(problem) {
+        return Err(Refusal::decline(
+            "too few filters, positions or elements for tiles",
+        ));
+    }
+    let register = register(problem);
+    let width = 16 / register.size().max(4);
+    let Some((tile, splits, _)) = least(problem, device) else {
         return Err(Refusal::Internal("no tile fits".to_owned()));
     };
     let [m, n] = tile.block;
@@ -242,14 +260,14 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
 }
 
 /// Where the results go, or those of each split.
-fn results(plan: &mut Plan, problem: &Problem, splits: u64) -> BufArg {
+pub(crate) fn results(plan: &mut Plan, problem: &Problem, splits: u64) -> BufArg {
     match splits {
         1 => BufArg::output(0),
         splits => scratch(plan, splits * problem.results * register(problem).size()),
     }
 }
 
-fn sum_splits(
+pub(crate) fn sum_splits(
     plan: &mut Plan,
     problem: &Problem,
     splits: u64,
@@ -279,7 +297,7 @@ fn register(problem: &Problem) -> DType {
     glsl::of(problem.dtype).map_or(problem.dtype, |glsl| glsl.register)
 }
 
-fn units(device: &DeviceInfo<'_>) -> u64 {
+pub(crate) fn units(device: &DeviceInfo<'_>) -> u64 {
     match device.compute_units {
         0 => SOME_UNITS,
         units => u64::from(units),
@@ -287,7 +305,7 @@ fn units(device: &DeviceInfo<'_>) -> u64 {
 }
 
 /// How many splits there is memory for.
-fn room(problem: &Problem, device: &DeviceInfo<'_>) -> u64 {
+pub(crate) fn room(problem: &Problem, device: &DeviceInfo<'_>) -> u64 {
     let bytes = problem.results * register(problem).size();
     (device.max_buffer_range.min(1 << 30) / bytes.max(1)).clamp(1, MOST_SPLITS)
 }

@@ -4,6 +4,7 @@
 mod axes;
 mod conv;
 mod fold;
+mod matrix;
 mod problem;
 mod scatter;
 mod table;
@@ -26,6 +27,28 @@ const SOURCES: &[Source] = &[
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
     Source::glsl("plane.comp", include_str!("../shaders/plane.comp")),
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
+    Source::glsl("matrix.glsl", include_str!("../shaders/matrix.glsl")),
+    Source::glsl("matrix_x.glsl", include_str!("../shaders/matrix_x.glsl")),
+    Source::glsl(
+        "matrix_lines.comp",
+        include_str!("../shaders/matrix_lines.comp"),
+    ),
+    Source::glsl("matrix_x.comp", include_str!("../shaders/matrix_x.comp")),
+    Source::glsl(
+        "matrix_kernel.comp",
+        include_str!("../shaders/matrix_kernel.comp"),
+    ),
+    Source::glsl(
+        "matrix_kernel.glsl",
+        include_str!("../shaders/matrix_kernel.glsl"),
+    ),
+    Source::glsl(
+        "matrix_taps.comp",
+        include_str!("../shaders/matrix_taps.comp"),
+    ),
+    Source::glsl("fragment.glsl", include_str!("../shaders/fragment.glsl")),
+    Source::glsl("product.glsl", include_str!("../shaders/product.glsl")),
+    Source::glsl("product.comp", include_str!("../shaders/product.comp")),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
 ];
 

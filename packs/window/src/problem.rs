@@ -9,16 +9,16 @@ const MOST: u64 = 1 << 30;
 
 /// One spatial axis.
 #[derive(Debug, Clone, Copy)]
-struct Spatial {
-    positions: u64,
-    taps: u64,
-    stride: i64,
-    low: i64,
-    dilation: i64,
-    extent: u64,
-    holes: i64,
+pub(crate) struct Spatial {
+    pub(crate) positions: u64,
+    pub(crate) taps: u64,
+    pub(crate) stride: i64,
+    pub(crate) low: i64,
+    pub(crate) dilation: i64,
+    pub(crate) extent: u64,
+    pub(crate) holes: i64,
     /// Elements from one index to the next, of x, the kernel and the result.
-    steps: [i64; 3],
+    pub(crate) steps: [i64; 3],
 }
 
 /// Two spatial axes, of which shaders are told the steps along the first one.
@@ -50,7 +50,7 @@ pub(crate) struct Problem {
     kernel: [i64; 4],
     /// Steps of group, batch and filter.
     result: [i64; 3],
-    spatial: Vec<Spatial>,
+    pub(crate) spatial: Vec<Spatial>,
 }
 
 /// What a dispatch adds to a problem.
@@ -182,6 +182,18 @@ impl Problem {
         self.kernel[2].unsigned_abs() != 1
     }
 
+    /// Whether neighbours in x are those along its last spatial axis, which is long.
+    pub(crate) fn x_along_axis(&self) -> bool {
+        let last = self.spatial.last();
+        last.is_some_and(|axis| axis.steps[0].unsigned_abs() == 1 && axis.extent >= 8)
+    }
+
+    /// Whether neighbours in the kernel are those along its last spatial axis, which is long.
+    pub(crate) fn kernel_along_taps(&self) -> bool {
+        let last = self.spatial.last();
+        last.is_some_and(|axis| axis.steps[1].unsigned_abs() == 1 && axis.taps >= 8)
+    }
+
     /// Whether neighbours in the result are those of filters.
     pub(crate) fn filters_inner(&self) -> bool {
         self.result[2] == 1 && self.filters > 1
@@ -218,6 +230,35 @@ impl Problem {
 
     pub(crate) fn dims(&self) -> u64 {
         self.spatial.len() as u64
+    }
+
+    /// First elements and steps of x, the kernel and the result.
+    pub(crate) fn places(&self) -> impl Iterator<Item = u32> {
+        let all = self.x.iter().chain(&self.kernel).chain(&self.result);
+        all.map(|n| *n as u32)
+    }
+
+    /// Whether results come in runs of `width` that lie together, along filters or along positions, each in line.
+    pub(crate) fn runs(&self, width: u64, along_filters: bool) -> bool {
+        let [group, batch, filter] = self.result;
+        let mut steps = vec![group, batch];
+        let mut axes = self.spatial.iter().rev();
+        if along_filters {
+            steps.extend(axes.map(|axis| axis.steps[2]));
+            return filter == 1 && self.filters.is_multiple_of(width) && in_line(&steps, width);
+        }
+        steps.push(filter);
+        // Axes that follow each other in the result are one.
+        let mut run = 1;
+        for axis in axes.by_ref() {
+            if axis.steps[2] != run && axis.positions > 1 {
+                steps.push(axis.steps[2]);
+                break;
+            }
+            run *= axis.positions as i64;
+        }
+        steps.extend(axes.map(|axis| axis.steps[2]));
+        (run as u64).is_multiple_of(width) && in_line(&steps, width)
     }
 
     /// The `Params` of `conv.glsl`.
@@ -259,6 +300,10 @@ impl Problem {
         }
         words
     }
+}
+
+fn in_line(steps: &[i64], width: u64) -> bool {
+    steps.iter().all(|step| step.unsigned_abs() % width == 0)
 }
 
 /// Extent and step of each axis, in the order that an attribute gives.

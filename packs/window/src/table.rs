@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DType, DTypeSet, Row};
+use nx_vulkan_abi::{DType, DTypeSet, Features, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -41,6 +41,9 @@ struct Conv {
     id: String,
     method: Method,
     rank: u32,
+    gives: Option<Vec<String>>,
+    #[serde(default)]
+    needs: Vec<String>,
 }
 
 /// What plans a convolution.
@@ -49,6 +52,8 @@ struct Conv {
 pub(crate) enum Method {
     /// As direct, and only where the device is a CPU, which gains nothing from shared memory.
     Cpu,
+    /// On matrix units.
+    Matrix,
     /// Staged through shared memory.
     Tiled,
     /// Straight from memory.
@@ -77,6 +82,7 @@ pub(crate) struct TableRow {
     /// Types of the result.
     pub(crate) gives: DTypeSet,
     rank: Option<u32>,
+    needs: Features,
     /// How it is planned.
     pub(crate) way: Way,
 }
@@ -89,6 +95,7 @@ impl TableRow {
             op: self.op.clone(),
             inputs: self.takes,
             outputs: self.gives,
+            needs: self.needs,
             ..Row::default()
         };
         match self.rank {
@@ -123,6 +130,7 @@ fn parse(text: &str) -> Result<Vec<TableRow>, String> {
             takes,
             gives: takes,
             rank: None,
+            needs: Features::NONE,
             way,
         })
     };
@@ -131,13 +139,21 @@ fn parse(text: &str) -> Result<Vec<TableRow>, String> {
     let scatters = file.scatter.into_iter();
     let scatters = scatters.map(|one| row(&one.op.clone(), &one.takes.clone(), Way::Scatter(one)));
     let convs = file.conv.into_iter().map(|conv| {
+        let floats = DTypeSet(DTypeSet::FLOAT.0 | DTypeSet::COMPLEX.0);
+        let gives = conv.gives.map(|gives| kit::types(&gives, &conv.id));
+        let needs = conv.needs.iter().try_fold(Features::NONE, |all, name| {
+            let feature = Features::from_name(name);
+            let unknown = || format!("pack.toml: {}: no capability is called {name}", conv.id);
+            Ok::<_, String>(all.with(feature.ok_or_else(unknown)?))
+        });
         Ok(TableRow {
-            id: conv.id,
-            op: "conv".to_owned(),
             takes: DTypeSet::NUMBER,
-            gives: DTypeSet(DTypeSet::FLOAT.0 | DTypeSet::COMPLEX.0),
+            gives: gives.transpose()?.unwrap_or(floats),
             rank: Some(conv.rank),
+            needs: needs?,
             way: Way::Conv(conv.method),
+            op: "conv".to_owned(),
+            id: conv.id,
         })
     });
     windows.chain(scatters).chain(convs).collect()

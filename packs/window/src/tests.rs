@@ -32,6 +32,22 @@ fn conv(kernel: &str, dtype: DType, [x, w, out]: [&[u64]; 3]) -> Ask {
         .ints("output_permutation", &order)
 }
 
+/// A device whose fragments the pack knows.
+fn nvidia() -> DeviceInfo<'static> {
+    DeviceInfo {
+        vendor: 0x10de,
+        ..gpu()
+    }
+}
+
+fn matrix(dtype: DType, shapes: [&[u64]; 3]) -> Ask {
+    let kernel = match dtype {
+        DType::F16 => "conv_matrix",
+        _ => "conv_matrix_bf16",
+    };
+    conv(kernel, dtype, shapes).on(nvidia())
+}
+
 fn with(mut ask: Ask, name: &'static str, list: &[i64]) -> Ask {
     ask.ints.retain(|(known, _)| *known != name);
     ask.ints(name, list)
@@ -51,11 +67,14 @@ fn every_row_plans_for_every_type() {
                 }
                 Way::Conv(table::Method::Tiled) if dtype.is_complex() => continue,
                 Way::Conv(method) => {
-                    let shapes: [&[u64]; 3] = [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]];
-                    let device = if *method == table::Method::Cpu {
-                        cpu()
-                    } else {
-                        gpu()
+                    let [small, large]: [[&[u64]; 3]; 2] = [
+                        [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]],
+                        [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]],
+                    ];
+                    let (shapes, device) = match method {
+                        table::Method::Cpu => (small, cpu()),
+                        table::Method::Matrix => (large, nvidia()),
+                        table::Method::Tiled | table::Method::Direct => (small, gpu()),
                     };
                     conv(&row.described().id, dtype, shapes).on(device)
                 }
@@ -128,6 +147,96 @@ fn convolutions_are_split_until_the_device_is_busy() {
         files(&depthwise.plan().unwrap()),
         ["direct.comp", "splits.comp"]
     );
+}
+
+const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
+
+#[test]
+fn matrix_units_multiply_what_is_packed() {
+    let plan = matrix(DType::F16, LARGE).plan().unwrap();
+    let packed = ["matrix_lines.comp", "matrix_kernel.comp"];
+    assert_eq!(files(&plan), [packed[0], packed[1], "product.comp"]);
+    assert_eq!(
+        ["BLOCK", "PIECE", "WIDTH", "ALONG_FILTERS"].map(|name| defined(&plan, 2, name)),
+        ["32", "8", "8", "0"]
+    );
+    // Two bytes of 64 channels of 58 x 58 pixels, and a piece of zeros.
+    assert_eq!(plan.scratch[0], 32 * 64 * 58 * 58 * 2 + 16);
+    let last = ["input", "kernel", "output"].map(|of| format!("{of}_permutation"));
+    let mut ask = matrix(
+        DType::BF16,
+        [&[32, 58, 58, 64], &[3, 3, 64, 64], &[32, 56, 56, 64]],
+    );
+    ask.ints
+        .retain(|(name, _)| !last.iter().any(|known| known == name));
+    let ask = ask
+        .ints("input_permutation", &[0, 3, 1, 2])
+        .ints("kernel_permutation", &[3, 2, 0, 1])
+        .ints("output_permutation", &[0, 3, 1, 2]);
+    let plan = ask.plan().unwrap();
+    assert_eq!(files(&plan)[0], "matrix_x.comp");
+    assert_eq!(defined(&plan, 2, "ALONG_FILTERS"), "1");
+}
+
+#[test]
+fn packed_is_what_positions_and_kernel_meet() {
+    let first: [&[u64]; 3] = [&[32, 3, 224, 224], &[64, 3, 7, 7], &[32, 64, 112, 112]];
+    let ask = with(matrix(DType::F16, first), "strides", &[2, 2]);
+    let plan = with(ask, "padding", &[3; 4]).plan().unwrap();
+    assert_eq!(
+        ["BLOCK", "PIECE", "WHOLE"].map(|name| defined(&plan, 2, name)),
+        ["4", "4", "0"]
+    );
+    assert_eq!(plan.scratch[0], (32 * 229 * 229 + 1) * 8);
+    // With one element of a kernel, those between the positions are left out.
+    let strided: [&[u64]; 3] = [&[32, 256, 56, 56], &[512, 256, 1, 1], &[32, 512, 28, 28]];
+    let plan = with(matrix(DType::F16, strided), "strides", &[2, 2])
+        .plan()
+        .unwrap();
+    assert_eq!(plan.scratch[0], 32 * 256 * 28 * 28 * 2 + 16);
+}
+
+#[test]
+fn gradients_of_kernels_are_packed_along_their_axes_and_split() {
+    let exchanged = [1, 0, 2, 3];
+    let mut ask = matrix(
+        DType::F16,
+        [&[32, 64, 56, 56], &[32, 64, 56, 56], &[64, 64, 3, 3]],
+    );
+    for name in [
+        "input_permutation",
+        "kernel_permutation",
+        "output_permutation",
+    ] {
+        ask = with(ask, name, &exchanged);
+    }
+    let plan = with(ask, "padding", &[1; 4]).plan().unwrap();
+    assert_eq!(
+        files(&plan),
+        [
+            "matrix_lines.comp",
+            "matrix_taps.comp",
+            "product.comp",
+            "splits.comp"
+        ]
+    );
+}
+
+#[test]
+fn matrix_units_decline_what_gains_nothing() {
+    let depthwise: [&[u64]; 3] = [&[32, 128, 58, 58], &[128, 1, 3, 3], &[32, 128, 56, 56]];
+    let depthwise = with(matrix(DType::F16, depthwise), "feature_group_size", &[128]);
+    assert_eq!(depthwise.reason(), "tiles on the general units take less");
+    let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
+    assert_eq!(small.reason(), "tiles on the general units take less");
+    let unknown = matrix(DType::F16, LARGE).on(gpu());
+    assert!(unknown.reason().contains("NVIDIA"));
+    let narrow = DeviceInfo {
+        min_subgroup_size: 64,
+        max_subgroup_size: 64,
+        ..nvidia()
+    };
+    assert!(matrix(DType::F16, LARGE).on(narrow).reason().contains("32"));
 }
 
 #[test]

@@ -72,6 +72,72 @@ const CONVS: &[Conv] = &[
     (&[10, 40, 6, 6], &[64, 40, 4, 4], &[]),
 ];
 
+const EXCHANGED: [(&str, &[i64]); 3] = [
+    ("input_permutation", &[1, 0, 2, 3]),
+    ("kernel_permutation", &[1, 0, 2, 3]),
+    ("output_permutation", &[1, 0, 2, 3]),
+];
+
+/// Blocks of channels of each size, filters and positions around a subgroup's, filters and positions last, gradients of kernels
+/// with and without strides, groups, holes.
+const MATRICES: &[Conv] = &[
+    (&[2, 64, 16, 17], &[70, 64, 3, 3], &[("padding", &[1; 4])]),
+    (&[2, 33, 30, 20], &[65, 33, 3, 3], &[("strides", &[2, 3])]),
+    (
+        &[3, 16, 19, 21],
+        &[40, 16, 5, 3],
+        &[("kernel_dilation", &[2, 1])],
+    ),
+    (
+        &[1, 8, 44, 41],
+        &[17, 8, 3, 3],
+        &[("padding", &[0, 2, -1, 1])],
+    ),
+    (
+        &[2, 3, 64, 64],
+        &[64, 3, 7, 7],
+        &[("strides", &[2, 2]), ("padding", &[3; 4])],
+    ),
+    (&[4, 64, 20, 20], &[128, 64, 1, 1], &[("strides", &[2, 2])]),
+    (
+        &[2, 20, 21, 64],
+        &[3, 3, 64, 96],
+        &[LAST[0], LAST[1], LAST[2], ("padding", &[1; 4])],
+    ),
+    (
+        &[32, 24, 20, 20],
+        &[32, 40, 18, 18],
+        &[EXCHANGED[0], EXCHANGED[1], EXCHANGED[2]],
+    ),
+    (
+        &[20, 24, 21, 21],
+        &[20, 40, 10, 10],
+        &[
+            EXCHANGED[0],
+            EXCHANGED[1],
+            EXCHANGED[2],
+            ("kernel_dilation", &[2, 2]),
+        ],
+    ),
+    (
+        &[3, 96, 14, 15],
+        &[66, 32, 3, 3],
+        &[("feature_group_size", &[3])],
+    ),
+    (
+        &[8, 32, 13, 14],
+        &[64, 32, 3, 3],
+        &[("batch_group_size", &[2])],
+    ),
+    (
+        &[2, 32, 12, 13],
+        &[48, 32, 3, 3],
+        &[("input_dilation", &[2, 2]), ("padding", &[2, 1, 2, 2])],
+    ),
+    (&[8, 48, 200], &[64, 48, 9], &[("padding", &[4, 4])]),
+    (&[2, 32, 8, 9, 10], &[32, 32, 3, 2, 3], &[]),
+];
+
 fn own((x, kernel, attrs): Conv, dtype: DType, layout: Layout, values: Values) -> Own {
     Own {
         op: "conv",
@@ -115,4 +181,30 @@ fn tiles_at_their_edges() {
 #[test]
 fn straight_from_memory() {
     check("window", DIRECT, everything());
+}
+
+#[test]
+fn gradients_of_kernels() {
+    let all = [MATRICES[7], MATRICES[8]].into_iter();
+    check(
+        "window",
+        None,
+        all.map(|conv| own(conv, DType::F16, Contiguous, Values::Finite)),
+    );
+}
+
+#[test]
+fn matrix_units_or_what_stands_in_for_them() {
+    let types = [DType::F16, DType::BF16].into_iter();
+    let all = types.flat_map(|dtype| {
+        let finite = MATRICES
+            .iter()
+            .map(move |conv| own(*conv, dtype, Contiguous, Values::Finite));
+        let views = VIEWS.iter().flat_map(move |layout| {
+            let special = [MATRICES[0], MATRICES[7]].into_iter();
+            special.map(move |conv| own(conv, dtype, *layout, Values::Special))
+        });
+        finite.chain(views)
+    });
+    check("window", None, all);
 }

@@ -1,0 +1,192 @@
+// What a subgroup has of the product of a packed kernel and a packed x, and how it stores that.
+//
+// This relies on NVIDIA's order of elements in a fragment (g = lane / 4, t = lane % 4), which Vulkan does not promise:
+//   A 16x16       0, 1: row g, columns 2t, 2t + 1; 2, 3: columns + 8; 4 to 7: the same of row g + 8
+//   B 16x16       0, 1: rows 2t, 2t + 1, column g; 2, 3: rows + 8; 4 to 7: the same of column g + 8
+//   accumulator   as A
+// Along the elements of a filter the order is anything, as long as both operands have the same: lane t has eight of a step's 32.
+#include "matrix.glsl"
+#include "fragment.glsl"
+
+#if PIECE == 8
+#define PLACE uint
+#else
+#define PLACE uvec2
+#endif
+
+layout(local_size_x = 32 * WARPS_M * WARPS_N) in;
+layout(set = 0, binding = 1, std430) readonly restrict buffer X { uvec2 packed_x[]; };
+layout(set = 0, binding = 2, std430) readonly restrict buffer Kernel { uvec4 packed_kernel[]; };
+layout(set = 0, binding = 3, std430) readonly restrict buffer Places { PLACE places[]; };
+layout(set = 0, binding = 4, std430) writeonly restrict buffer Results { RESULT results[]; };
+
+// What is said for each fragment along filters or positions, or each filter of a lane. Loops would do, but NVIDIA's driver keeps
+// in memory what it does not unroll: 231 us instead of 30.
+#if TILE_M == 4
+#define EACH_M(X, a, b) X(0, a, b) X(1, a, b) X(2, a, b) X(3, a, b)
+#elif TILE_M == 2
+#define EACH_M(X, a, b) X(0, a, b) X(1, a, b)
+#else
+#define EACH_M(X, a, b) X(0, a, b)
+#endif
+#if TILE_N == 4
+#define EACH_N(X, a) X(0, a) X(1, a) X(2, a) X(3, a)
+#define EACH_RUN(X) X(0) X(1)
+#else
+#define EACH_N(X, a) X(0, a) X(1, a)
+#define EACH_RUN(X) X(0)
+#endif
+
+MATRIX_C sums[TILE_M][TILE_N];
+uint bases[TILE_N][2];
+
+// Where positions lie in the result.
+uint result_at(uint position, uint group) {
+    uint at = group * params.result_group;
+    [[unroll]] for (int k = DIMS - 1; k >= 0; --k) {
+        uint outer = nxv_divide(position, params.spatial[k].positions, params.spatial[k].by_positions);
+        at += (position - outer * params.spatial[k].positions) * params.spatial[k].result_step;
+        position = outer;
+    }
+    return at + position * params.result_batch;
+}
+
+// Where positions start in the packed x.
+uint packed_at(uint position, uint group) {
+    uint at = group * params.group_pieces;
+    [[unroll]] for (int k = DIMS - 1; k >= 0; --k) {
+        uint outer = nxv_divide(position, params.spatial[k].positions, params.spatial[k].by_positions);
+        at += (position - outer * params.spatial[k].positions) * params.spatial[k].position_step;
+        position = outer;
+    }
+    return at + position * params.batch_pieces;
+}
+
+// Position `row` (0 or 1 for columns g and g + 8) of fragment j within the subgroup's: those that a lane holds at the end are
+// runs of eight.
+uint own_position(uint j, uint row, uint g) {
+    return 8 * (g >> 1) + 32 * (j >> 1) + 4 * (j & 1) + 2 * row + (g & 1);
+}
+
+// Elements 4 part to 4 part + 3 of the eight that a lane has of a column in one step.
+uvec2 load_column(uint base, PLACE place, uint part) {
+#if PIECE == 8
+    uint at = (base + place) * 2 + part, zeros = params.x_pieces * 2;
+    bool is_there = place != NOWHERE;
+#else
+    uint at = base + place[part], zeros = params.x_pieces;
+    bool is_there = place[part] != NOWHERE;
+#endif
+#if WHOLE
+    is_there = true;
+#endif
+    return nxv_load(packed_x, is_there ? at : zeros);
+}
+
+uvec4 load_rows(uint at) { return nxv_load(packed_kernel, at); }
+
+// What the subgroup computes: false where nothing.
+uint group, tile_m, first_column, split, start, end;
+bool begin() {
+    uint id = nxv_workgroup();
+    if (id >= params.jobs) return false;
+    uint blocks = params.blocks_m * params.blocks_n;
+    uint slab = id / blocks;
+    id -= slab * blocks;
+    split = slab / params.groups;
+    group = slab - split * params.groups;
+    tile_m = id % params.blocks_m * WARPS_M + SUBGROUP % WARPS_M;
+    first_column = (id / params.blocks_m * WARPS_N + SUBGROUP / WARPS_M) * POSITIONS;
+    if (tile_m >= params.tiles_m || first_column >= params.columns) return false;
+#define BASE(j, row) bases[j][row] = packed_at(min(first_column + own_position(j, row, LANE >> 2), params.columns - 1), group);
+#define CLEAR(w, j, a) sums[w][j] = MATRIX_C_ZERO;
+#define BEGIN(j, a) BASE(j, 0) BASE(j, 1) EACH_M(CLEAR, j, a)
+    EACH_N(BEGIN, 0)
+    start = split * params.chunk;
+    end = min(start + params.chunk, params.steps);
+    return true;
+}
+
+// Where the packed kernel starts for this subgroup.
+uint kernel_at() {
+    return ((group * params.tiles_m + tile_m) * params.steps + start) * (64 * TILE_M) + LANE;
+}
+
+#if WIDE_RESULT && WIDTH == 4
+#define PACKED(v, i) vec4(v[i], v[i + 1], v[i + 2], v[i + 3])
+#elif WIDE_RESULT && WIDTH == 2
+#define PACKED(v, i) vec2(v[i], v[i + 1])
+#elif WIDE_RESULT
+#define PACKED(v, i) v[i]
+#elif WIDTH == 8
+#define PACKED(v, i) uvec4(both(v[0], v[1]), both(v[2], v[3]), both(v[4], v[5]), both(v[6], v[7]))
+#elif WIDTH == 4
+#define PACKED(v, i) uvec2(both(v[i], v[i + 1]), both(v[i + 2], v[i + 3]))
+#elif WIDTH == 2
+#define PACKED(v, i) both(v[i], v[i + 1])
+#else
+#define PACKED(v, i) uint16_t(both(v[i], 0.0))
+#endif
+
+// Where runs of positions lie in the result; nowhere behind the last.
+#if ALONG_FILTERS
+#define RUN_WIDTH 1
+#else
+#define RUN_WIDTH WIDTH
+#endif
+uint starts[TILE_N / 2][8 / RUN_WIDTH];
+
+void find_runs() {
+    [[unroll]] for (uint q = 0; q < TILE_N / 2; ++q) {
+        [[unroll]] for (uint i = 0; i < 8; i += RUN_WIDTH) {
+            uint position = first_column + 8 * (LANE & 3) + 32 * q + i;
+            starts[q][i / RUN_WIDTH] = position < params.columns ? split * params.results + result_at(position, group) : NOWHERE;
+        }
+    }
+}
+
+// The result of filter 2w + r of the lane's at position i of its run q.
+#define VALUE(w, q, r, i) ELEMENT(sums[w][2 * q + i / 4], i % 4 + 4 * r)
+
+#if ALONG_FILTERS
+#if TILE_M == 4
+#define FILTERS_AT(q, i) \
+    float[8](VALUE(0, q, 0, i), VALUE(0, q, 1, i), VALUE(1, q, 0, i), VALUE(1, q, 1, i), \
+             VALUE(2, q, 0, i), VALUE(2, q, 1, i), VALUE(3, q, 0, i), VALUE(3, q, 1, i))
+#elif TILE_M == 2
+#define FILTERS_AT(q, i) float[4](VALUE(0, q, 0, i), VALUE(0, q, 1, i), VALUE(1, q, 0, i), VALUE(1, q, 1, i))
+#else
+#define FILTERS_AT(q, i) float[2](VALUE(0, q, 0, i), VALUE(0, q, 1, i))
+#endif
+// Filters from `first` on at one position.
+void store_filters(uint start, uint first, float values[2 * TILE_M]) {
+    [[unroll]] for (uint f = 0; f < 2 * TILE_M; f += WIDTH) {
+        if (start != NOWHERE && first + f < params.filters) nxv_store(results, (start + first + f) / WIDTH, PACKED(values, f));
+    }
+}
+#else
+// One filter at a run of positions.
+void store_positions(uint q, uint filter_index, float values[8]) {
+    [[unroll]] for (uint i = 0; i < 8; i += WIDTH) {
+        if (starts[q][i / WIDTH] != NOWHERE && filter_index < params.filters) {
+            nxv_store(results, (starts[q][i / WIDTH] + filter_index * params.result_filter) / WIDTH, PACKED(values, i));
+        }
+    }
+}
+#endif
+
+// A lane has 2 TILE_M filters, one after the other, at runs of eight positions.
+void store_sums() {
+    uint first = tile_m * FILTERS + (LANE >> 2) * (2 * TILE_M);
+    find_runs();
+#if ALONG_FILTERS
+#define AT(q, i) store_filters(starts[q][i], first, FILTERS_AT(q, i));
+#define RUN(q) AT(q, 0) AT(q, 1) AT(q, 2) AT(q, 3) AT(q, 4) AT(q, 5) AT(q, 6) AT(q, 7)
+#else
+#define OF(w, q, r) store_positions(q, first + 2 * w + r, float[8](VALUE(w, q, r, 0), VALUE(w, q, r, 1), VALUE(w, q, r, 2), \
+    VALUE(w, q, r, 3), VALUE(w, q, r, 4), VALUE(w, q, r, 5), VALUE(w, q, r, 6), VALUE(w, q, r, 7)));
+#define BOTH_OF(w, q, a) OF(w, q, 0) OF(w, q, 1)
+#define RUN(q) EACH_M(BOTH_OF, q, 0)
+#endif
+    EACH_RUN(RUN)
+}

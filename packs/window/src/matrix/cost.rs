@@ -1,0 +1,123 @@
+//! How a convolution on matrix units is shared out, and whether that pays: about how long it takes, by a model of the device.
+//!
+//! Constants are fits to an H200 (132 units, driver 580.159.04) and to convolutions of 3 to 256 channels there.
+
+use super::{FRAGMENT, Packing, STEP};
+use crate::{
+    conv::{cost_of_tiles, room, units},
+    problem::Problem,
+};
+use nx_vulkan_abi::{DType, DeviceInfo};
+
+/// Products of f32 that a unit does in one of its cycles in tiles, the measure in which `conv` counts.
+const PRODUCTS: u64 = 72;
+/// Cycles that a subgroup takes before and after its steps, and bytes that a unit stores meanwhile in one of them.
+const AROUND: u64 = 60;
+const STORED: u64 = 6;
+/// Bytes that a unit moves in a cycle while operands are packed.
+const PACKED: u64 = 28;
+/// Cycles of the dispatches that wait for each other.
+const WAITS: u64 = 23_000;
+/// Cycles until what a step loads is there, whoever waits.
+const LATENCY: u64 = 600;
+/// Subgroups of a workgroup.
+const SUBGROUPS: u64 = 4;
+/// How much longer than f32 tiles take, in percent, for elements that are converted as they are loaded.
+const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 107)];
+
+/// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes.
+type Tile = ([u64; 2], u64);
+
+/// Larger tiles do not fit into the registers: the first one hardly does, and pays where filters have few elements.
+const TILES: [Tile; 5] = [
+    ([4, 4], 240),
+    ([4, 2], 109),
+    ([2, 4], 128),
+    ([2, 2], 59),
+    ([1, 4], 88),
+];
+
+/// How a product is shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Fragments of a subgroup along filters and positions.
+    pub(super) tile: [u64; 2],
+    /// Subgroups of a workgroup along both.
+    pub(super) warps: [u64; 2],
+    /// Steps of a split.
+    pub(super) chunk: u64,
+}
+
+impl Shape {
+    /// The shape that takes the least; nothing where tiles on the general units take less.
+    pub(super) fn of(
+        problem: &Problem,
+        packing: &Packing,
+        device: &DeviceInfo<'_>,
+    ) -> Option<Shape> {
+        let most = room(problem, device).min(packing.steps).max(1);
+        let tiles = TILES.iter();
+        let shapes = tiles.flat_map(|(tile, cycles)| {
+            let rows = problem.filters.div_ceil(tile[0] * FRAGMENT);
+            // Subgroups that share positions or filters load them once.
+            let along = if rows.is_multiple_of(2) { 2 } else { 1 };
+            let chunks = (1..=most).map(|splits| packing.steps.div_ceil(splits));
+            chunks.map(move |chunk| {
+                let warps = [along, SUBGROUPS / along];
+                let shape = Shape {
+                    tile: *tile,
+                    warps,
+                    chunk,
+                };
+                (shape, shape.cost(problem, packing, device, *cycles))
+            })
+        });
+        let (shape, cost) = shapes.min_by_key(|(_, cost)| *cost)?;
+        let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
+        let percent = conversion.map_or(100, |(_, percent)| *percent);
+        let tiles = cost_of_tiles(problem, device)?;
+        (cost.saturating_mul(100) < tiles.saturating_mul(percent)).then_some(shape)
+    }
+
+    /// Subgroups along the filters of a group, and along its positions.
+    pub(super) fn tiles(&self, problem: &Problem) -> [u64; 2] {
+        let [m, n] = self.tile.map(|n| n * FRAGMENT);
+        [problem.filters.div_ceil(m), problem.columns.div_ceil(n)]
+    }
+
+    /// Workgroups along both.
+    pub(super) fn blocks(&self, problem: &Problem) -> [u64; 2] {
+        let [m, n] = self.tiles(problem);
+        [m.div_ceil(self.warps[0]), n.div_ceil(self.warps[1])]
+    }
+
+    pub(super) fn splits(&self, packing: &Packing) -> u64 {
+        packing.steps.div_ceil(self.chunk)
+    }
+
+    /// About how long it takes, in products of one compute unit.
+    fn cost(
+        &self,
+        problem: &Problem,
+        packing: &Packing,
+        device: &DeviceInfo<'_>,
+        cycles: u64,
+    ) -> u64 {
+        let [blocks_m, blocks_n] = self.blocks(problem);
+        let splits = self.splits(packing);
+        let jobs = blocks_m * blocks_n * problem.groups * splits;
+        let subgroups = jobs.div_ceil(units(device)) * SUBGROUPS;
+        let steps = self.chunk * (subgroups * cycles).max(LATENCY);
+        let results = self.tile[0] * self.tile[1] * FRAGMENT * FRAGMENT;
+        let size = if splits > 1 { 4 } else { problem.dtype.size() };
+        let around = subgroups * (AROUND + results * size / STORED);
+        let rows = problem.groups * self.tiles(problem)[0] * self.tile[0] * FRAGMENT;
+        let elements = packing.x_pieces * packing.piece + rows * packing.steps * STEP;
+        let packed = 2 * elements * problem.dtype.size() / (PACKED * units(device));
+        let sums = match splits {
+            1 => 0,
+            splits => problem.results * (2 * splits + 1) / 10 + 300_000,
+        };
+        (WAITS + packed + steps + around) * PRODUCTS + sums
+    }
+}
