@@ -3,6 +3,9 @@ if Code.ensure_loaded?(Nx) do
     # The examples of the guides.
     use ExUnit.Case, async: true
 
+    # A driver on the CPU compiles shaders that are new to it for a minute.
+    @moduletag timeout: 300_000
+
     setup do
       Nx.default_backend(Nx.Vulkan.VulkanoBackend)
       :ok

@@ -59,6 +59,7 @@ pub(crate) fn run(
     let (types, results) = request.types();
     let op = find(&request.op)
         .ok_or_else(|| Error::bad_input(format!("there is no op {}", request.op)))?;
+    fits(runtime, request)?;
     let bytes = operands::bytes(op, &request.inputs, &request.attrs);
     let upload = |(spec, bytes): (&Spec, &Vec<u8>)| runtime.upload(spec.0, &spec.1, bytes);
     let operands = request.inputs.iter().zip(&bytes).map(upload);
@@ -80,6 +81,26 @@ pub(crate) fn run(
         entries.push(Entry { rival, times });
     }
     Ok(entries)
+}
+
+/// Refuses what the device has no memory for before the host takes as much of its own.
+fn fits(runtime: &Runtime, request: &Request<'_, Spec>) -> Result<()> {
+    let stored = |spec: &Spec| {
+        let extents = spec.1.iter();
+        extents.fold(spec.0.size(), |bytes, extent| bytes.saturating_mul(*extent))
+    };
+    let tensors = request.inputs.iter().chain(request.outputs.iter());
+    let needed = tensors.map(stored).fold(0, u64::saturating_add);
+    let memory = runtime.device().summary().memory;
+    if needed <= memory / 4 * 3 {
+        return Ok(());
+    }
+    Err(Error::bad_input(format!(
+        "operands and results of {} take {} MiB of the device's {} MiB",
+        request.op,
+        needed >> 20,
+        memory >> 20
+    )))
 }
 
 fn time(

@@ -195,7 +195,7 @@ fn device(device: &DeviceInfo<'_>, limit: &str, index: Option<i128>) -> Result<i
         "subgroup_size" => device.subgroup_size.into(),
         "min_subgroup_size" => device.min_subgroup_size.into(),
         "max_subgroup_size" => device.max_subgroup_size.into(),
-        "max_subgroups" | "subgroups_per_unit" | "memory_bytes" => fact(),
+        "max_subgroups" | "subgroups_per_unit" | "memory_bytes" | "driver_id" => fact(),
         "shared_bytes" => device.shared_bytes.into(),
         "push_bytes" => device.push_bytes.into(),
         "max_invocations" => device.max_invocations.into(),

@@ -18,6 +18,7 @@ pub(super) const LIMITS: &[(&str, bool)] = &[
     ("max_subgroups", false),
     ("subgroups_per_unit", false),
     ("memory_bytes", false),
+    ("driver_id", false),
     ("shared_bytes", false),
     ("push_bytes", false),
     ("max_invocations", false),

@@ -13,6 +13,7 @@ use vulkano::{
         DeviceExtensions, DeviceFeatures, DeviceProperties,
         physical::{PhysicalDevice, PhysicalDeviceType, SubgroupFeatures},
     },
+    shader::ShaderStages,
 };
 
 /// What is known of an open device.
@@ -99,7 +100,9 @@ fn further(device: &PhysicalDevice, features: Features) -> Vec<(&'static str, Ve
         true => matrix2_limits(device).map(|limit| vec![i64::from(limit)]),
         false => Default::default(),
     };
+    let driver = p.driver_id.map(|id| ash::vk::DriverId::from(id).as_raw());
     let mut facts = vec![
+        ("driver_id", driver.map(i64::from).into_iter().collect()),
         (
             Matrix::FLEXIBLE_FACT,
             ints(matrices::flexible(device, features)),
@@ -163,7 +166,10 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
     let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
     let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
     let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
-    let sized = s.subgroup_size_control && s.compute_full_subgroups;
+    let stages = device.properties().required_subgroup_size_stages;
+    let sized = s.subgroup_size_control
+        && s.compute_full_subgroups
+        && stages.is_some_and(|stages| stages.intersects(ShaderStages::COMPUTE));
     let telling = e.khr_pipeline_executable_properties && s.pipeline_executable_info;
     let newer = Newer::supported(device, layers);
     let extensions = DeviceExtensions {
@@ -212,7 +218,7 @@ pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExten
         p.subgroup_supported_operations
             .is_some_and(|s| s.contains(wanted))
             && p.subgroup_supported_stages
-                .is_some_and(|s| s.intersects(vulkano::shader::ShaderStages::COMPUTE))
+                .is_some_and(|s| s.intersects(ShaderStages::COMPUTE))
     };
     let arithmetic = SubgroupFeatures::BASIC
         | SubgroupFeatures::VOTE

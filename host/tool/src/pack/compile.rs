@@ -37,8 +37,8 @@ pub(crate) struct Compile {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// PCI vendor id of the device that plans are asked for
-    #[arg(long, value_name = "ID", default_value_t = 0x10de)]
+    /// PCI vendor id of the device that plans are asked for, 0x1002 or 4098
+    #[arg(long, value_name = "ID", default_value = "0x10de", value_parser = vendor)]
     vendor: u32,
 
     /// Its subgroup size
@@ -48,6 +48,13 @@ pub(crate) struct Compile {
     /// Its shared memory in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 48 << 10)]
     shared: u32,
+}
+
+fn vendor(id: &str) -> Result<u32, std::num::ParseIntError> {
+    match id.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => id.parse(),
+    }
 }
 
 impl Compile {

@@ -164,6 +164,15 @@ fn a_kernel_that_plans_nothing_is_told_until_a_request_is_for_it() {
 }
 
 #[test]
+fn a_request_beyond_the_devices_memory_is_refused() {
+    let file = crate::packs::built("template");
+    let huge = "negate f32[1000000,1000000]";
+    let output = nxv(&["pack", "bench", text(&file), "--request", huge], &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    assert!(error(&output).contains("negate take"), "{}", error(&output));
+}
+
+#[test]
 fn what_the_driver_does_not_tell_is_said() {
     let file = crate::packs::built("template");
     let arguments = [

@@ -11,9 +11,12 @@ impl Scan {
         match (opcode, operands) {
             (opcode::CAPABILITY, [number]) => {
                 let needs = allowed::capability(*number)?;
-                if allowed::declared(needs) != Features::NONE && self.memory.origin.is_bounded() {
+                // Accesses of matrices, and arithmetic that the type does not have.
+                let unbounded =
+                    allowed::declared(needs) != Features::NONE || needs.has(Features::BF16);
+                if unbounded && self.memory.origin.is_bounded() {
                     return Err(format!(
-                        "it needs {}, whose accesses nothing bounds: only a pack's library may use it",
+                        "it needs {}, whose use nothing here bounds: only a pack's library may have it",
                         allowed::missing(needs, Features::NONE)
                     ));
                 }

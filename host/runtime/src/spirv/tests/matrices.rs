@@ -166,6 +166,15 @@ fn bfloat16_matrices_are_declared_apart() {
 }
 
 #[test]
+fn bfloat16_is_for_libraries() {
+    let mut words = compiled("void main() {}");
+    words.splice(5..5, [2 << 16 | opcode::CAPABILITY, 5116]);
+    assert!(admit(&words, Origin::Library).is_ok());
+    let error = admit(&words, Origin::Stranger).unwrap_err();
+    assert!(error.contains("it needs BFloat16TypeKHR"), "{error}");
+}
+
+#[test]
 fn versions_are_those_of_vulkan() {
     let mut words = compiled("void main() {}");
     let module = admit(&words, Origin::Stranger).unwrap();
