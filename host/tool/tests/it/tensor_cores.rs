@@ -1,5 +1,6 @@
 //! docs/tensor-cores.md as a program: its shell blocks run, and its other blocks stand in the pack that it is about.
 
+use nx_vulkan_host::{Config, DeviceChoice, Runtime};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -64,4 +65,22 @@ fn every_command_of_the_page_succeeds_without_a_matrix_unit() {
     // Three types with `staged.comp`, two with `workgroup.comp`; no request has results of f32.
     assert!(text.contains("compile  ok"), "{text}");
     assert!(text.contains("shader variants"), "{text}");
+}
+
+#[test]
+fn packs_are_told_whose_driver_it_is() {
+    let device = env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
+    let runtime = Runtime::open(&Config {
+        device: DeviceChoice::parse(&device),
+        packs: Vec::new(),
+        ..Config::from_env()
+    });
+    let runtime = runtime.unwrap();
+    let info = runtime.device().info();
+    let id = info.fact("driver_id");
+    assert_eq!(id.len(), 1);
+    // VK_DRIVER_ID_MESA_LLVMPIPE
+    if runtime.device().summary().name.contains("llvmpipe") {
+        assert_eq!(id, [13]);
+    }
 }
