@@ -5,6 +5,7 @@
 //      16 of k after each other, then the next tile
 //   B: uvec4 32w + lane of block j: columns 64j + 8g + 2w and the next one; 16 of k after each other, then the next block
 // Bytes are packed in the same way with 8 places along k for 4, 32 of them in a fragment.
+// Strides are modulo 2^32, so that of an index only the whole may be divided: halves of negative strides are none.
 // What lies beyond k is 0 on both sides, so that it adds nothing. Rows beyond the last repeat it and are never stored.
 #include "dtype.glsl"
 
@@ -43,10 +44,10 @@ ITEM fetch(uint start, uint row, uint k_at) {
         words.zw = from[(start + min(row + 1, rows - 1) * row_stride) / 8];
     }
 #elif WIDE
-    uint at = (start + min(row, rows - 2)) / 2; // the number of rows is even
+    uint at = start + min(row, rows - 2); // even, as are the number of rows and all strides
     [[unroll]] for (uint j = 0; j < 8; j++) {
         uint two = 0;
-        if (k_at + j < k) two = uint(from[at + j * (k_stride / 2)]);
+        if (k_at + j < k) two = uint(from[(at + j * k_stride) / 2]);
         words[j / 4] |= (two & 0xffu) << (j % 4 * 8);
         words[2 + j / 4] |= (two >> 8) << (j % 4 * 8);
     }
@@ -69,11 +70,11 @@ ITEM fetch(uint start, uint row, uint k_at) {
         words.zw = from[(start + min(row + 1, rows - 1) * row_stride) / 4];
     }
 #elif WIDE
-    uint at = (start + min(row, rows - 2)) / 2; // the number of rows is even
+    uint at = start + min(row, rows - 2); // even, as are the number of rows and all strides
     uint x[4];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         x[j] = 0;
-        if (k_at + j < k) x[j] = from[at + j * (k_stride / 2)];
+        if (k_at + j < k) x[j] = from[(at + j * k_stride) / 2];
     }
     words = uvec4((x[0] & 0xffffu) | (x[1] << 16), (x[2] & 0xffffu) | (x[3] << 16),
                   (x[0] >> 16) | (x[1] & 0xffff0000u), (x[2] >> 16) | (x[3] & 0xffff0000u));
@@ -98,10 +99,10 @@ ITEM fetch(uint start, uint row, uint k_at) {
         }
     }
 #elif WIDE
-    uint at = (start + min(row, rows - 2)) / 2; // the number of rows is even
+    uint at = start + min(row, rows - 2); // even, as are the number of rows and all strides
     [[unroll]] for (uint j = 0; j < 4; j++) {
         if (k_at + j < k) {
-            TWO two = from[at + j * (k_stride / 2)];
+            TWO two = from[(at + j * k_stride) / 2];
             x[0][j] = S_LOAD(two.x);
             x[1][j] = S_LOAD(two.y);
         }

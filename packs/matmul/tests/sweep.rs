@@ -258,3 +258,26 @@ fn large_products_in_the_packs_own_order() {
     };
     check("matmul", None, types.into_iter().flat_map(of));
 }
+
+/// The contracted axis alone runs backwards and neighbours lie along the free one: what is packed for matrix units is then read
+/// two rows at a time with a negative stride. A case's number says which axes it reverses; four in a row have every choice.
+#[test]
+fn contracted_axes_run_backwards() {
+    let types = [
+        (DType::F16, DType::F16, DType::F16),
+        (DType::BF16, DType::BF16, DType::BF16),
+        // Conversions that lose nothing.
+        (DType::BF16, DType::BF16, DType::F16),
+        (DType::F16, DType::BF16, DType::F16),
+        (DType::S8, DType::S8, DType::S32),
+        (DType::U8, DType::U8, DType::U32),
+    ];
+    let of = |(a, b, result): (DType, DType, DType)| {
+        let operands = [(vec![117, 160], Reversed), (vec![117, 192], Reversed)];
+        let mut own = product([a, b], operands);
+        own.types.output = Some(result);
+        own.attrs = vec![Attr::ints("contract_a", [0]), Attr::ints("contract_b", [0])];
+        vec![own; 4]
+    };
+    check("matmul", None, types.into_iter().flat_map(of));
+}
