@@ -3,6 +3,7 @@
 
 pub mod grid;
 pub mod lines;
+pub mod matrix;
 pub mod operand;
 pub mod span;
 pub mod steps;

@@ -35,9 +35,9 @@ pub fn gpu() -> DeviceInfo<'static> {
     }
 }
 
-/// Products of subgroups, 16 x 16 x 16 of floats and 16 x 16 x 32 of integers.
+/// Products of subgroups, 16 x 16 x 16 of floats and 16 x 16 x 32 of integers, with NVIDIA's own driver.
 fn facts() -> RSlice<'static, Attr<'static>> {
-    static FACTS: LazyLock<[Attr<'static>; 1]> = LazyLock::new(|| {
+    static FACTS: LazyLock<[Attr<'static>; 2]> = LazyLock::new(|| {
         let [f16, bf16, f32] = [DType::F16, DType::BF16, DType::F32];
         let rows = [
             (16, f16, f16),
@@ -59,16 +59,38 @@ fn facts() -> RSlice<'static, Attr<'static>> {
             };
             product.to_ints()
         });
-        [Attr {
-            name: Matrix::FACT.into(),
-            kind: AttrKind::INTS,
-            spare: 0,
-            ints: RSlice::from_slice(ints.collect::<Vec<_>>().leak()),
-            floats: RSlice::EMPTY,
-            text: "".into(),
-        }]
+        let ints = ints.collect::<Vec<_>>();
+        [fact("driver_id", vec![4]), fact(Matrix::FACT, ints)]
     });
     RSlice::from_slice(&*FACTS)
+}
+
+fn fact(name: &'static str, ints: Vec<i64>) -> Attr<'static> {
+    Attr {
+        name: name.into(),
+        kind: AttrKind::INTS,
+        spare: 0,
+        ints: RSlice::from_slice(ints.leak()),
+        floats: RSlice::EMPTY,
+        text: "".into(),
+    }
+}
+
+/// The same device with these integers as the fact of that name; without it where there are none.
+pub fn with_fact(
+    device: DeviceInfo<'static>,
+    name: &'static str,
+    ints: &[i64],
+) -> DeviceInfo<'static> {
+    let facts = device.facts.as_slice().iter();
+    let mut facts: Vec<_> = facts.filter(|fact| fact.name != name).copied().collect();
+    if !ints.is_empty() {
+        facts.push(fact(name, ints.to_vec()));
+    }
+    DeviceInfo {
+        facts: RSlice::from_slice(facts.leak()),
+        ..device
+    }
 }
 
 /// A driver that runs on the CPU.
