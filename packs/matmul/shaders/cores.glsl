@@ -54,8 +54,8 @@ layout(local_size_x = 32 * WARPS * WARPS) in;
 layout(push_constant) uniform Product {
     uint m, n;
     uint batches;
-    uint tiles;      // of 16 rows of packed A, of one batch
-    uint columns_b;  // blocks of 64 columns of packed B, of one batch
+    uint tiles;      // of 16 rows of packed A, of one batch; 0 where all batches have the same
+    uint columns_b;  // blocks of 64 columns of packed B, of one batch; 0 likewise
     uint steps;      // of DEPTH along k, an even number
     uint chunk;      // steps of one split, an even number
     uint blocks_m, blocks_n; // workgroups of a slab, which is one batch of one split

@@ -93,6 +93,14 @@ impl Operand {
         Ok(self)
     }
 
+    /// Batches that differ from each other.
+    pub(crate) fn batches(&self) -> u64 {
+        match self.strides[0] {
+            0 => 1,
+            _ => self.extents[0],
+        }
+    }
+
     /// Whether neighbours in memory are neighbours along the contracted axis rather than the free one.
     pub(crate) fn is_along_k(&self) -> bool {
         let [_, free, contracted] = self.strides.map(i64::unsigned_abs);

@@ -223,9 +223,14 @@ fn operand(
     Ok(Operand::gathered(arg, tensor.dtype, extents))
 }
 
+/// Bytes that one binding covers and 32 bits index.
+pub(crate) fn binds_at_most(device: &DeviceInfo<'_>) -> u64 {
+    device.max_buffer_range.min(u64::from(u32::MAX))
+}
+
 /// Refuses buffers that one binding cannot cover or 32 bits cannot index.
 pub(crate) fn check_range(what: &str, bytes: u64, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
-    let limit = device.max_buffer_range.min(u64::from(u32::MAX));
+    let limit = binds_at_most(device);
     if bytes <= limit {
         return Ok(());
     }

@@ -177,8 +177,8 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let threads = most.min(floor_power(room));
     let lanes = m.div_ceil(a.elements) * problem.batches;
     let mut beside = lanes
-        .next_power_of_two()
         .min(device.subgroup_size.max(least))
+        .next_power_of_two()
         .min(threads);
     while beside > least && lanes.div_ceil(beside) < units(device) {
         beside /= 2;

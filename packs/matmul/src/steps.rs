@@ -52,6 +52,14 @@ pub(crate) fn register(dtype: DType) -> u32 {
     glsl::of(dtype).map_or(4, |glsl| glsl.register.size().max(4)) as u32
 }
 
+/// Bytes of the results of so many parts, where there are several.
+pub(crate) fn partial_bytes(problem: &Problem, splits: u32) -> u64 {
+    match splits {
+        1 => 0,
+        splits => problem.elements() * u64::from(splits) * u64::from(register(problem.dtype)),
+    }
+}
+
 /// How a product is cut up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cut {
@@ -107,8 +115,7 @@ pub(crate) fn product(
     let result = match cut.splits {
         1 => BufArg::output(0),
         splits => {
-            let partials =
-                problem.elements() * u64::from(splits) * u64::from(register(problem.dtype));
+            let partials = partial_bytes(problem, splits);
             check_range("the partial results", partials, device)?;
             scratch(&mut steps.plan, partials)
         }

@@ -58,7 +58,7 @@ pub struct Kernel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Large, of narrow floats: on matrix units.
+    /// Large, of narrow floats or of bytes: on matrix units.
     Cores,
     /// Small, of narrow floats: summed in f64.
     Short,

@@ -2,6 +2,7 @@
 
 mod ask;
 mod cores;
+mod skinny;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};
@@ -178,58 +179,6 @@ fn other_types_are_converted_where_that_loses_nothing() {
 }
 
 #[test]
-fn small_sides_are_skinny_whichever_they_are() {
-    for (size, columns) in [
-        ([4096, 1, 4096], "1"),
-        ([1, 4096, 4096], "1"),
-        ([5, 3000, 999], "5"),
-    ] {
-        let plan = matrices(SKINNY, gpu(), size, DType::F32).plan().unwrap();
-        assert_eq!(defined(&plan, 0, "COLUMNS"), columns);
-        let m = size[0].max(size[1]) as u32;
-        assert_eq!(words(&plan, 0)[0], m);
-        let c_strides = if size[0] > size[1] {
-            [size[1] as u32, 1]
-        } else {
-            [1, m]
-        };
-        assert_eq!(words(&plan, 0)[12..14], c_strides);
-    }
-    let inner = matrices(SKINNY, gpu(), [1, 1, 1 << 24], DType::F32)
-        .plan()
-        .unwrap();
-    assert_eq!(files(&inner), ["skinny.comp", "splits.comp"]);
-    assert!(
-        matrices(SKINNY, gpu(), [9, 9, 4096], DType::F32)
-            .reason()
-            .contains("more than 8")
-    );
-    assert!(
-        matrices(SKINNY, gpu(), [1, 9, 9], DType::F32)
-            .reason()
-            .contains("too little")
-    );
-}
-
-#[test]
-fn skinny_products_load_the_most_that_is_whole_and_aligned() {
-    for (dtype, n, words, elements) in [
-        (DType::F32, 4096, "4", "4"),
-        (DType::BF16, 4096, "4", "8"),
-        (DType::S8, 4096, "4", "16"),
-        (DType::F64, 4096, "4", "2"),
-        (DType::BF16, 4092, "2", "4"),
-        (DType::BF16, 4094, "1", "2"),
-        (DType::BF16, 4095, "0", "1"),
-        (DType::S8, 4094, "0", "1"),
-    ] {
-        let plan = matrices(SKINNY, gpu(), [1, n, 4096], dtype).plan().unwrap();
-        let load = ["A_WORDS", "A_ELEMENTS"].map(|name| defined(&plan, 0, name));
-        assert_eq!(load, [words, elements], "{dtype} {n}");
-    }
-}
-
-#[test]
 fn a_small_device_has_a_kernel_for_every_shape() {
     let small = DeviceInfo {
         kind: DeviceKind::INTEGRATED,
@@ -368,6 +317,21 @@ fn buffers_beyond_the_range_are_windowed_or_declined() {
             .reason()
             .contains("reaches outside")
     );
+}
+
+#[test]
+fn parts_have_no_more_results_than_one_binding_covers() {
+    // Operands of one row and one column, which are all of them.
+    let a = Side::new(&[256, 65_536], &[], &[1]).strided(&[0, 1], 0);
+    let b = Side::new(&[65_536, 256], &[], &[0]).strided(&[1, 0], 0);
+    let on = |device| ask(TILED, device, &a, &b).plan().unwrap();
+    let split = on(gpu()).scratch[0];
+    let device = DeviceInfo {
+        max_buffer_range: split - 1,
+        ..gpu()
+    };
+    let fewer = on(device).scratch;
+    assert!(fewer.len() == 1 && fewer[0] < split, "{fewer:?} {split}");
 }
 
 #[test]

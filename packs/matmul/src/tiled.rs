@@ -1,7 +1,7 @@
 //! Large products through shared memory, with the tile shape and the number of splits that keep the device busiest.
 
 use crate::{
-    problem::Problem,
+    problem::{Problem, binds_at_most},
     skinny::FEW,
     steps::{self, Cut, number},
     table::Tile,
@@ -44,6 +44,8 @@ pub(crate) fn plan(
             .chain(fewer);
         parts.map(move |parts| (tile, cut(problem, tile, parts)))
     });
+    let choices = choices
+        .filter(|(_, cut)| steps::partial_bytes(problem, cut.splits) <= binds_at_most(device));
     let (cost, tile, cut) = choices
         .map(|(tile, cut)| (cost(problem, device, (tile, &cut)), tile, cut))
         .filter(|choice| choice.0.is_finite())

@@ -1,8 +1,13 @@
 //! How a product on matrix units is cut up, by a small model of the device, and whether it pays at all.
 
-use super::{COLUMNS, Way};
-use crate::{problem::Problem, table::Rates};
+use super::{COLUMNS, Packed, Side, Way};
+use crate::{
+    operand::Operand,
+    problem::{Problem, binds_at_most},
+    table::Rates,
+};
 use nx_vulkan_abi::{DType, DeviceInfo, Refusal};
+use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 
 /// How a product is cut up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +63,7 @@ impl Shape {
     /// The fastest one.
     ///
     /// # Errors
-    /// A decline where the general units are as fast.
+    /// A decline where the general units are as fast, or where the device has too little memory.
     pub(super) fn of(
         problem: &Problem,
         way: Way,
@@ -66,7 +71,7 @@ impl Shape {
         rates: &Rates,
     ) -> Result<Shape, Refusal> {
         let units = f64::from(device.compute_units.max(8));
-        let depth = problem.k.div_ceil(2 * way.depth()) * 2;
+        let depth = way.steps(problem);
         if problem.m < LEAST[0] || problem.n < LEAST[1] || products(problem) < LEAST_WORK {
             return Err(Refusal::decline("too few rows, columns or multiplications"));
         }
@@ -86,10 +91,20 @@ impl Shape {
                 chunk,
                 band: if rows > 64 { 16 } else { 8 },
             };
-            (shape, shape.seconds(problem, way, rates, units, tile))
+            (shape, tile)
         });
+        // The least one has no parts.
+        let least = choices.clone().map(|(shape, _)| shape.bytes(problem, way));
+        expect_memory(least.min().unwrap_or(0), device)?;
+        let fits = |shape: &Shape| {
+            shape.partial_bytes(problem) <= binds_at_most(device)
+                && shape.bytes(problem, way) <= memory(device)
+        };
+        let choices = choices.filter(|(shape, _)| fits(shape));
+        let choices =
+            choices.map(|(shape, tile)| (shape, shape.seconds(problem, way, rates, units, tile)));
         let best = choices.min_by(|x, y| x.1.total_cmp(&y.1));
-        let (shape, seconds) = best.expect("there are choices");
+        let (shape, seconds) = best.expect("the least one fits");
         let otherwise = plain_seconds(problem, rates, units);
         if seconds < otherwise {
             return Ok(shape);
@@ -115,14 +130,28 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
+    /// Bytes of the results of all parts, where there are several.
+    pub(super) fn partial_bytes(&self, problem: &Problem) -> u64 {
+        match self.splits {
+            1 => 0,
+            splits => problem.elements() * u64::from(splits) * 4,
+        }
+    }
+
+    /// Bytes of the packed operands and of the partial results.
+    fn bytes(&self, problem: &Problem, way: Way) -> u64 {
+        let packed = |side| Packed::new(problem, side, way, self.rows).bytes;
+        let packed = packed(Side::A).saturating_add(packed(Side::B));
+        packed.saturating_add(self.partial_bytes(problem))
+    }
+
     /// Estimated seconds: packing, the product, and the sum of its parts.
     fn seconds(&self, problem: &Problem, way: Way, rates: &Rates, units: f64, tile: &Tile) -> f64 {
-        let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
-        let batches = f64::from(problem.batches);
-        let packed = |rows: f64, dtype: DType| {
-            batches * rows * k * (dtype.size() + way.element.size()) as f64
+        let packed = |rows: u32, operand: &Operand| {
+            let elements = operand.batches() as f64 * f64::from(rows) * f64::from(problem.k);
+            elements * (operand.dtype.size() + way.element.size()) as f64
         };
-        let packed = packed(m, problem.a.dtype) + packed(n, problem.b.dtype);
+        let packed = packed(problem.m, &problem.a) + packed(problem.n, &problem.b);
         let rate = rates.matrix * 1e9 * tile.speed;
         let flops = f64::from(2 * self.rows)
             * f64::from(2 * COLUMNS)

@@ -11,7 +11,7 @@ use crate::{
 use cost::Shape;
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
-    grid, operand as kit,
+    grid, matrix, operand as kit,
     steps::{Step, bytes_of, read, scratch},
 };
 
@@ -49,16 +49,14 @@ pub(crate) fn plan(
     for gather in &problem.gathers {
         steps.gather(gather)?;
     }
-    let tiles = problem.m.div_ceil(ROWS);
-    let columns = problem.n.div_ceil(COLUMNS);
-    let depth = problem.k.div_ceil(2 * way.depth()) * 2;
-    let a = pack(&mut steps, problem, Side::A, way, tiles, depth)?;
-    let b = pack(&mut steps, problem, Side::B, way, columns, depth)?;
+    let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, way, shape.rows));
+    let a = pack(&mut steps, problem, Side::A, way, packed[0])?;
+    let b = pack(&mut steps, problem, Side::B, way, packed[1])?;
 
     let result = match shape.splits {
         1 => BufArg::output(0),
-        splits => {
-            let bytes = problem.elements() * u64::from(splits) * 4;
+        _ => {
+            let bytes = shape.partial_bytes(problem);
             check_range("the partial results", bytes, device)?;
             scratch(&mut steps.plan, bytes)
         }
@@ -90,9 +88,9 @@ pub(crate) fn plan(
         problem.m,
         problem.n,
         problem.batches,
-        tiles,
-        columns,
-        depth,
+        packed[0].batch_step(problem),
+        packed[1].batch_step(problem),
+        packed[0].depth,
         shape.chunk,
         blocks_m,
         blocks_n,
@@ -163,10 +161,14 @@ impl Way {
     pub(super) fn depth(&self) -> u32 {
         32 / self.element.size() as u32
     }
+
+    /// Fragments that the contracted axis has, an even number.
+    pub(super) fn steps(&self, problem: &Problem) -> u32 {
+        problem.k.div_ceil(2 * self.depth()) * 2
+    }
 }
 
 fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
-    const NVIDIA: u32 = 0x10de;
     let needs = Features::COOPMAT
         .with(Features::MEMORY_MODEL)
         .with(Features::for_dtype(way.element));
@@ -177,11 +179,7 @@ fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), 
             missing.names().join(" and ")
         )));
     }
-    if device.vendor != NVIDIA {
-        return Err(Refusal::decline(
-            "the order of elements in fragments is known of NVIDIA's devices only",
-        ));
-    }
+    matrix::expect_known_order(device)?;
     let (element, sum) = (way.element, way.sum());
     if !device.multiplies([element, element, sum], [16, 16, way.depth()]) {
         return Err(Refusal::decline(format!(
@@ -217,24 +215,71 @@ enum Side {
     B,
 }
 
-/// Packs an operand into fragments: `tiles` of 16 rows of A, or of 64 columns of B, with `depth` times 16 along k.
+/// What a packed operand has.
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    /// 1 where all batches are the same.
+    batches: u64,
+    /// Tiles of 16 rows of A, or blocks of 64 columns of B, of one batch.
+    tiles: u32,
+    /// Fragments along k, an even number.
+    depth: u32,
+    bytes: u64,
+}
+
+impl Packed {
+    /// An operand as subgroups load it that own so many `rows` of A.
+    fn new(problem: &Problem, side: Side, way: Way, rows: u32) -> Packed {
+        let depth = way.steps(problem);
+        let (operand, tiles, loaded, fragments) = match side {
+            Side::A => {
+                let tiles = problem.m.div_ceil(ROWS);
+                (&problem.a, tiles, tiles.next_multiple_of(rows / ROWS), 1)
+            }
+            Side::B => {
+                let tiles = problem.n.div_ceil(COLUMNS);
+                (&problem.b, tiles, tiles, 4)
+            }
+        };
+        let batches = operand.batches();
+        // The last subgroup loads as many rows as it owns, all of them one step further than it multiplies.
+        let all = (batches - 1) * u64::from(tiles) + u64::from(loaded);
+        let step = fragments * FRAGMENT;
+        Packed {
+            batches,
+            tiles,
+            depth,
+            bytes: all
+                .saturating_mul(u64::from(depth) * step)
+                .saturating_add(step),
+        }
+    }
+
+    /// Tiles or blocks from one batch to the next.
+    fn batch_step(&self, problem: &Problem) -> u32 {
+        if self.batches == u64::from(problem.batches) {
+            self.tiles
+        } else {
+            0
+        }
+    }
+}
+
+/// Packs an operand into fragments.
 fn pack(
     steps: &mut Steps<'_>,
     problem: &Problem,
     side: Side,
     way: Way,
-    tiles: u32,
-    depth: u32,
+    packed: Packed,
 ) -> Result<BufArg, Refusal> {
-    let (operand, rows, blocks, fragments) = match side {
-        Side::A => (&problem.a, problem.m, tiles.div_ceil(4), 1),
-        Side::B => (&problem.b, problem.n, tiles, 4),
+    let Packed { tiles, depth, .. } = packed;
+    let (operand, rows, blocks) = match side {
+        Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
+        Side::B => (&problem.b, problem.n, tiles),
     };
-    let tile = u64::from(depth) * fragments * FRAGMENT;
-    // A subgroup loads as many rows as it owns, and one step further than it multiplies.
-    let bytes = (u64::from(problem.batches) * u64::from(tiles) + 6) * tile;
-    check_range("a packed operand", bytes, steps.device)?;
-    let to = scratch(&mut steps.plan, bytes);
+    check_range("a packed operand", packed.bytes, steps.device)?;
+    let to = scratch(&mut steps.plan, packed.bytes);
 
     let along_k = operand.is_along_k();
     // What a lane has along k, or a pair of rows.
@@ -262,7 +307,7 @@ fn pack(
         number("RAW", raw),
         number("BYTES", way.element.size() == 1),
     ]);
-    let jobs = u64::from(problem.batches) * u64::from(blocks) * u64::from(depth.div_ceil(8));
+    let jobs = packed.batches * u64::from(blocks) * u64::from(depth.div_ceil(8));
     let bits = u32::try_from(jobs)
         .map_err(|_| Refusal::decline("a packed operand has more than 2^32 blocks"))?;
     let mut push = vec![rows, problem.k];

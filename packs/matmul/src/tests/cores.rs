@@ -2,53 +2,15 @@
 
 use super::ask::{Side, ask, matrices};
 use crate::{Table, describe, plan_from};
-use nx_vulkan_abi::{
-    Attr, AttrKind, BufArg, DType, DeviceInfo, Features, Matrix, MatrixScope, Plan, RSlice,
-    Refusal, Request,
-};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, words};
-use std::sync::LazyLock;
+use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Matrix, Plan, Refusal, Request};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, words};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 const CORES: &str = "dot_cores";
 const CORES_BF16: &str = "dot_cores_bf16";
 
-/// Products as NVIDIA's drivers list them.
-fn facts() -> RSlice<'static, Attr<'static>> {
-    static INTS: LazyLock<Vec<i64>> = LazyLock::new(|| {
-        let own = |element, sum, k| Matrix {
-            extents: [16, 16, k],
-            a: element,
-            b: element,
-            c: sum,
-            result: sum,
-            scope: MatrixScope::SUBGROUP,
-            saturates: false,
-            invocations: 0,
-        };
-        let all = [
-            own(DType::F16, DType::F32, 16),
-            own(DType::BF16, DType::F32, 16),
-            own(DType::S8, DType::S32, 32),
-            own(DType::U8, DType::U32, 32),
-        ];
-        all.iter().flat_map(|matrix| matrix.to_ints()).collect()
-    });
-    static FACTS: LazyLock<[Attr<'static>; 1]> = LazyLock::new(|| {
-        [Attr {
-            name: Matrix::FACT.into(),
-            kind: AttrKind::INTS,
-            spare: 0,
-            ints: INTS.as_slice().into(),
-            floats: RSlice::EMPTY,
-            text: "".into(),
-        }]
-    });
-    FACTS.as_slice().into()
-}
-
 fn h200() -> DeviceInfo<'static> {
     DeviceInfo {
-        facts: facts(),
         name: "NVIDIA H200".into(),
         vendor: 0x10de,
         push_bytes: 256,
@@ -70,10 +32,14 @@ fn eager(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     plan_from(&TABLE, row, request)
 }
 
+fn kernel([a, b, c]: [DType; 3]) -> &'static str {
+    let on_bf16 = c == DType::BF16 || [a, b] == [DType::BF16; 2] && c == DType::F32;
+    if on_bf16 { CORES_BF16 } else { CORES }
+}
+
 /// A product of matrices with operands and result of these types.
 fn mixed([m, n, k]: [u64; 3], [a, b, c]: [DType; 3]) -> Ask {
-    let on_bf16 = c == DType::BF16 || [a, b] == [DType::BF16; 2] && c == DType::F32;
-    let kernel = if on_bf16 { CORES_BF16 } else { CORES };
+    let kernel = kernel([a, b, c]);
     let (a, b) = (
         Side::new(&[m, k], &[], &[1]).of(a),
         Side::new(&[k, n], &[], &[0]).of(b),
@@ -169,6 +135,54 @@ fn any_layout_is_packed_along_its_fast_axis() {
     assert_eq!(words(&plan, 0)[2..6], [3, 0, 1027, 1]);
 }
 
+/// Halves of indices are what pairs of rows are loaded by. Strides are modulo 2^32, where half of a negative one would be
+/// something else.
+#[test]
+fn pairs_of_rows_lie_at_even_indices_whatever_the_strides() {
+    let backwards = |extents: [u64; 2], k: usize, dtype| {
+        let mut strides = [1, 1];
+        strides[k] = -(extents[1 - k] as i64);
+        let offset = (extents[k] - 1) * extents[1 - k];
+        let side = Side::new(&extents, &[], &[k as i64]);
+        side.of(dtype).strided(&strides, offset)
+    };
+    for [from, to] in [
+        [DType::F16; 2],
+        [DType::F32, DType::F16],
+        [DType::U8, DType::U32],
+    ] {
+        let [a, b] = [
+            backwards([512, 1001], 1, from),
+            backwards([1001, 384], 0, from),
+        ];
+        let mut ask = ask(CORES, h200(), &a, &b);
+        ask.outputs[0].dtype = to;
+        ask.pack = EAGER;
+        let plan = ask.plan().unwrap();
+        for (step, rows) in [(0, 512u64), (1, 384)] {
+            let read = ["ALONG_K", "WIDE"].map(|name| defined(&plan, step, name));
+            assert_eq!(read, ["0", "1"], "{from} {to}");
+            let [_, k, offset, _, row_stride, k_stride] = words(&plan, step)[..6] else {
+                panic!("there are ten words");
+            };
+            assert_eq!(
+                (k, row_stride, k_stride),
+                (1001, 1, (rows as u32).wrapping_neg())
+            );
+            for l in 0..k {
+                for row in (0..rows as u32).step_by(2) {
+                    let index = offset
+                        .wrapping_add(row)
+                        .wrapping_add(l.wrapping_mul(k_stride));
+                    let pair = u64::from(1000 - l) * rows / 2 + u64::from(row) / 2;
+                    assert_eq!(u64::from(index / 2), pair, "{row} {l}");
+                    assert_eq!(index % 2, 0);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn operands_that_do_not_collapse_are_gathered_in_their_own_type() {
     let a = Side::new(&[64, 16, 32, 16], &[], &[1, 3]).of(DType::BF16);
@@ -183,7 +197,7 @@ fn operands_that_do_not_collapse_are_gathered_in_their_own_type() {
     assert_eq!([1, 2].map(|step| defined(&plan, step, "RAW")), ["1", "0"]);
 }
 
-/// Bytes that the last subgroup reads, which loads one step along k more than it multiplies.
+/// Bytes until the last one that is read: the last subgroup loads one step along k more than it multiplies.
 fn reach(plan: &Plan, product: usize) -> [u64; 2] {
     let words = words(plan, product);
     let [m, n, batches, tiles, columns, steps] = std::array::from_fn(|i| u64::from(words[i]));
@@ -199,25 +213,88 @@ fn reach(plan: &Plan, product: usize) -> [u64; 2] {
 
 #[test]
 fn packed_operands_hold_what_is_read() {
+    let held =
+        |plan: &Plan| [0, 1].map(|step| plan.scratch[plan.steps[step].args[1].index as usize]);
+    let mut rows = BTreeSet::new();
     for types in [F16, BF16, [DType::S8, DType::S8, DType::S32]] {
         for size in [
             [4096, 4096, 4096],
             [1000, 3000, 2001],
             [129, 4097, 4000],
             [2001, 65, 8192],
+            [20, 8192, 4096],
+            [1536, 1536, 1536],
         ] {
             let plan = plan(size, types);
-            let product = files(&plan).iter().position(|file| !file.contains("pack"));
-            let product = product.unwrap();
-            let scratch = |step: usize| plan.scratch[plan.steps[step].args[1].index as usize];
-            let held = [0, 1].map(scratch);
-            let reach = reach(&plan, product);
-            assert!(
-                held[0] >= reach[0] && held[1] >= reach[1],
-                "{size:?} {types:?}: {held:?} {reach:?}"
-            );
+            assert_eq!(held(&plan), reach(&plan, 2), "{size:?} {types:?}");
+            rows.insert(defined(&plan, 2, "WARP_M").to_owned());
+        }
+        for (m, n) in (17..200).step_by(13).zip((17..500).step_by(31)) {
+            let a = Side::new(&[30, m, 900], &[0], &[2]).of(types[0]);
+            let b = Side::new(&[30, 900, n], &[0], &[1]).of(types[1]);
+            let mut ask = ask(kernel(types), h200(), &a, &b);
+            (ask.outputs[0].dtype, ask.pack) = (types[2], EAGER);
+            let plan = ask.plan().unwrap();
+            assert_eq!(held(&plan), reach(&plan, 2), "{m} {n} {types:?}");
+            rows.insert(defined(&plan, 2, "WARP_M").to_owned());
         }
     }
+    assert_eq!(Vec::from_iter(rows), ["32", "48", "64", "80"]);
+}
+
+#[test]
+fn what_all_batches_have_in_common_is_packed_once() {
+    let a = Side::new(&[64, 256, 256], &[0], &[2]).of(DType::F16);
+    let b = Side::new(&[64, 256, 256], &[0], &[1]).of(DType::F16);
+    let one = b.clone().strided(&[0, 256, 1], 0);
+    let plans = [&b, &one].map(|b| {
+        let mut ask = ask(CORES, h200(), &a, b);
+        ask.pack = EAGER;
+        ask.plan().unwrap()
+    });
+    let steps = plans.each_ref().map(|plan| words(plan, 2)[3..5].to_vec());
+    assert_eq!(steps, [[16, 4], [16, 0]]);
+    // A block of 64 columns has 16 steps of 4 fragments.
+    let held = plans.each_ref().map(|plan| plan.scratch[1]);
+    assert_eq!(held, [64, 1].map(|batches| (batches * 4 * 16 + 1) * 2048));
+    // Workgroups of 64 columns and 8 steps.
+    let groups = plans.each_ref().map(|plan| plan.steps[1].groups);
+    assert_eq!(groups, [[64 * 4 * 2, 1, 1], [4 * 2, 1, 1]]);
+}
+
+#[test]
+fn packed_operands_take_an_eighth_of_the_memory_at_most() {
+    let whole = plan([4096; 3], F16).scratch.iter().sum::<u64>();
+    let having = |bytes: u64| {
+        let device = with_fact(h200(), "memory_bytes", &[bytes as i64]);
+        mixed([4096; 3], F16).on(device)
+    };
+    assert!(having(8 * whole + (8 << 20)).plan().is_ok());
+    let reason = having(4 * whole).reason();
+    let parts = [whole, whole / 2].map(|bytes| bytes.to_string());
+    assert!(parts.iter().all(|part| reason.contains(part)), "{reason}");
+    // Parts are left out before the whole is declined.
+    let deep = |device| mixed([256, 256, 65_536], F16).on(device).plan().unwrap();
+    let [split, least] = [deep(h200()), {
+        let packed: u64 = deep(h200()).scratch[..2].iter().sum();
+        deep(with_fact(h200(), "memory_bytes", &[8 * packed as i64]))
+    }];
+    assert!(split.scratch.len() == 3 && least.scratch.len() < 3);
+}
+
+#[test]
+fn partial_results_are_no_more_than_one_binding_covers() {
+    const SIZE: [u64; 3] = [512, 512, 4096];
+    let on = |device| matrices(CORES, device, SIZE, DType::F16).plan().unwrap();
+    let split = on(h200()).scratch;
+    let partials = split[2];
+    assert!(partials > split[0].max(split[1]), "{split:?}");
+    let device = DeviceInfo {
+        max_buffer_range: partials - 1,
+        ..h200()
+    };
+    let fewer = on(device);
+    assert!(fewer.scratch.get(2).is_none_or(|bytes| *bytes < partials));
 }
 
 #[test]
@@ -259,7 +336,11 @@ fn what_is_left_to_the_general_units() {
         assert!(small.contains("too few"), "{small}");
     }
     for (device, part) in [
-        (gpu(), "known of NVIDIA's devices only"),
+        (gpu(), "known of NVIDIA's own driver only"),
+        (
+            with_fact(h200(), "driver_id", &[24]),
+            "known of NVIDIA's own driver only",
+        ),
         (
             DeviceInfo {
                 features: Features(!Features::MEMORY_MODEL.0),
@@ -268,10 +349,7 @@ fn what_is_left_to_the_general_units() {
             "lacks memory_model",
         ),
         (
-            DeviceInfo {
-                facts: RSlice::EMPTY,
-                ..h200()
-            },
+            with_fact(h200(), Matrix::FACT, &[]),
             "lists no product of f16",
         ),
         (

@@ -1,0 +1,70 @@
+//! Products with few rows or columns.
+
+use super::ask::{Side, ask, matrices};
+use nx_vulkan_abi::DType;
+use nx_vulkan_pack_kit::testing::{defined, files, gpu, words};
+
+const SKINNY: &str = "dot_skinny";
+
+#[test]
+fn small_sides_are_skinny_whichever_they_are() {
+    for (size, columns) in [
+        ([4096, 1, 4096], "1"),
+        ([1, 4096, 4096], "1"),
+        ([5, 3000, 999], "5"),
+    ] {
+        let plan = matrices(SKINNY, gpu(), size, DType::F32).plan().unwrap();
+        assert_eq!(defined(&plan, 0, "COLUMNS"), columns);
+        let m = size[0].max(size[1]) as u32;
+        assert_eq!(words(&plan, 0)[0], m);
+        let c_strides = if size[0] > size[1] {
+            [size[1] as u32, 1]
+        } else {
+            [1, m]
+        };
+        assert_eq!(words(&plan, 0)[12..14], c_strides);
+    }
+    let inner = matrices(SKINNY, gpu(), [1, 1, 1 << 24], DType::F32)
+        .plan()
+        .unwrap();
+    assert_eq!(files(&inner), ["skinny.comp", "splits.comp"]);
+    assert!(
+        matrices(SKINNY, gpu(), [9, 9, 4096], DType::F32)
+            .reason()
+            .contains("more than 8")
+    );
+    assert!(
+        matrices(SKINNY, gpu(), [1, 9, 9], DType::F32)
+            .reason()
+            .contains("too little")
+    );
+}
+
+#[test]
+fn skinny_products_load_the_most_that_is_whole_and_aligned() {
+    for (dtype, n, words, elements) in [
+        (DType::F32, 4096, "4", "4"),
+        (DType::BF16, 4096, "4", "8"),
+        (DType::S8, 4096, "4", "16"),
+        (DType::F64, 4096, "4", "2"),
+        (DType::BF16, 4092, "2", "4"),
+        (DType::BF16, 4094, "1", "2"),
+        (DType::BF16, 4095, "0", "1"),
+        (DType::S8, 4094, "0", "1"),
+    ] {
+        let plan = matrices(SKINNY, gpu(), [1, n, 4096], dtype).plan().unwrap();
+        let load = ["A_WORDS", "A_ELEMENTS"].map(|name| defined(&plan, 0, name));
+        assert_eq!(load, [words, elements], "{dtype} {n}");
+    }
+}
+
+#[test]
+fn more_rows_than_the_largest_power_of_two_are_no_surprise() {
+    // Rows that overlap, the same ones in every batch.
+    let a = Side::new(&[3, 1 << 30, 32], &[0], &[2]).of(DType::U8);
+    let a = a.strided(&[0, 1, 2], 0);
+    let b = Side::new(&[3, 32, 1], &[0], &[1]).of(DType::U8);
+    let plan = ask(SKINNY, gpu(), &a, &b).plan().unwrap();
+    assert_eq!(files(&plan), ["skinny.comp"]);
+    assert_eq!(defined(&plan, 0, "A_ALONG_K"), "0");
+}
