@@ -50,5 +50,3 @@ uint both(float x, float y) {
 #endif
 }
 #endif
-
-bool is_odd(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }

@@ -14,11 +14,10 @@ use nx_vulkan_abi::{
 };
 use nx_vulkan_pack_kit::{
     grid,
+    matrix::expect_known_order,
     steps::{Step, bytes_of, number, read, scratch},
 };
 
-/// The vendor whose order of elements in fragments the shader knows.
-const NVIDIA: u32 = 0x10de;
 /// Elements of a filter that one step of the product takes.
 const STEP: u64 = 32;
 /// Pixels of x, or steps of a filter, that one workgroup packs.
@@ -125,10 +124,13 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         )));
     }
     let subgroups = device.min_subgroup_size..=device.max_subgroup_size;
-    if device.vendor != NVIDIA {
-        return Err(Refusal::decline(
-            "the order of elements in fragments is known of NVIDIA's devices only",
-        ));
+    expect_known_order(device)?;
+    let types = [problem.dtype, problem.dtype, DType::F32];
+    if !device.multiplies(types, [FRAGMENT as u32; 3]) {
+        let dtype = problem.dtype;
+        return Err(Refusal::decline(format!(
+            "the driver lists no product of {dtype} with sums of f32 and 16 x 16 x 16 elements"
+        )));
     }
     if !subgroups.contains(&(LANES as u32)) {
         return Err(Refusal::decline("subgroups do not have 32 invocations"));
@@ -138,17 +140,13 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     if packing.x_pieces >= MOST {
         return Err(too_large());
     }
-    let Some(shape) = Shape::of(problem, &packing, device) else {
-        return Err(Refusal::decline("tiles on the general units take less"));
-    };
+    let shape = Shape::of(problem, &packing, device)?;
     let (tiles, blocks) = (shape.tiles(problem), shape.blocks(problem));
     let splits = shape.splits(&packing);
     let jobs = blocks[0] * blocks[1] * problem.groups * splits;
-    let kernel_loads = problem.groups * tiles[0] * packing.steps * 2 * shape.tile[0] * LANES;
-    let x_bytes = (packing.x_pieces + 1) * packing.piece * 2;
-    let kernel_bytes = (kernel_loads + 2 * shape.tile[0] * LANES) * 16;
-    let lookups = (packing.steps + AHEAD) * (STEP / packing.piece);
-    let counts = [x_bytes, kernel_bytes, lookups * 4, jobs];
+    let kernel_loads = shape.kernel_loads(problem, &packing);
+    let [x_bytes, kernel_bytes, lookup_bytes] = shape.packed_bytes(problem, &packing);
+    let counts = [x_bytes, kernel_bytes, lookup_bytes, jobs];
     if counts
         .iter()
         .any(|count| *count >= MOST.min(device.max_buffer_range))
@@ -159,7 +157,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let mut plan = Plan::default();
     let x = scratch(&mut plan, x_bytes);
     let kernel = scratch(&mut plan, kernel_bytes);
-    let places = scratch(&mut plan, lookups * 4);
+    let places = scratch(&mut plan, lookup_bytes);
     let to = results(&mut plan, problem, splits);
     plan.params = bytes_of(&words(
         problem,

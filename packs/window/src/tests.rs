@@ -1,8 +1,8 @@
 //! Plans, without a device.
 
 use super::*;
-use nx_vulkan_abi::{DType, DeviceInfo, Features};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu};
+use nx_vulkan_abi::{DType, DeviceInfo, Features, Matrix};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu, with_fact};
 
 const PACK: Pack = Pack { describe, plan };
 
@@ -226,17 +226,58 @@ fn gradients_of_kernels_are_packed_along_their_axes_and_split() {
 fn matrix_units_decline_what_gains_nothing() {
     let depthwise: [&[u64]; 3] = [&[32, 128, 58, 58], &[128, 1, 3, 3], &[32, 128, 56, 56]];
     let depthwise = with(matrix(DType::F16, depthwise), "feature_group_size", &[128]);
-    assert_eq!(depthwise.reason(), "tiles on the general units take less");
+    assert_eq!(
+        depthwise.reason(),
+        "too few filters, positions or elements for matrix units"
+    );
     let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
     assert_eq!(small.reason(), "tiles on the general units take less");
-    let unknown = matrix(DType::F16, LARGE).on(gpu());
-    assert!(unknown.reason().contains("NVIDIA"));
+    for unknown in [gpu(), with_fact(nvidia(), "driver_id", &[24])] {
+        let reason = matrix(DType::F16, LARGE).on(unknown).reason();
+        assert!(reason.contains("NVIDIA's own driver"), "{reason}");
+    }
+    let without = with_fact(nvidia(), Matrix::FACT, &[]);
+    for dtype in [DType::F16, DType::BF16] {
+        let reason = matrix(dtype, LARGE).on(without).reason();
+        let expected = format!("the driver lists no product of {dtype} with sums of f32");
+        assert!(reason.starts_with(&expected), "{reason}");
+    }
     let narrow = DeviceInfo {
         min_subgroup_size: 64,
         max_subgroup_size: 64,
         ..nvidia()
     };
     assert!(matrix(DType::F16, LARGE).on(narrow).reason().contains("32"));
+}
+
+#[test]
+fn matrix_units_take_an_eighth_of_the_memory_at_most() {
+    let having = |bytes: u64| with_fact(nvidia(), "memory_bytes", &[bytes as i64]);
+    let whole: u64 = matrix(DType::F16, LARGE)
+        .plan()
+        .unwrap()
+        .scratch
+        .iter()
+        .sum();
+    assert!(
+        matrix(DType::F16, LARGE)
+            .on(having(8 * whole))
+            .plan()
+            .is_ok()
+    );
+    let reason = matrix(DType::F16, LARGE).on(having(4 * whole)).reason();
+    assert!(reason.contains(&(whole / 2).to_string()), "{reason}");
+    assert!(
+        reason.contains("packed operands and partial results take"),
+        "{reason}"
+    );
+    // Parts are left out before the whole is declined.
+    let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
+    let split = matrix(DType::F16, deep).plan().unwrap().scratch;
+    assert_eq!(split.len(), 4);
+    let packed: u64 = split[..3].iter().sum();
+    let fewer = matrix(DType::F16, deep).on(having(8 * packed + 8)).plan();
+    assert!(fewer.is_ok_and(|plan| plan.scratch.len() == 3));
 }
 
 #[test]

@@ -2,12 +2,13 @@
 //!
 //! Constants are fits to an H200 (132 units, driver 580.159.04) and to convolutions of 3 to 256 channels there.
 
-use super::{FRAGMENT, Packing, STEP};
+use super::{AHEAD, FRAGMENT, LANES, Packing, STEP};
 use crate::{
     conv::{cost_of_tiles, room, units},
     problem::Problem,
 };
-use nx_vulkan_abi::{DType, DeviceInfo};
+use nx_vulkan_abi::{DType, DeviceInfo, Refusal};
+use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 
 /// Products of f32 that a unit does in one of its cycles in tiles, the measure in which `conv` counts.
 const PRODUCTS: u64 = 72;
@@ -49,15 +50,23 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape that takes the least; nothing where tiles on the general units take less.
+    /// The shape that takes the least time.
+    ///
+    /// # Errors
+    /// A decline where tiles on the general units take less, where even they would have too little to do, and where the device
+    /// has too little memory.
     pub(super) fn of(
         problem: &Problem,
         packing: &Packing,
         device: &DeviceInfo<'_>,
-    ) -> Option<Shape> {
+    ) -> Result<Shape, Refusal> {
+        let tiles = cost_of_tiles(problem, device).ok_or_else(|| {
+            Refusal::decline("too few filters, positions or elements for matrix units")
+        })?;
+        let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
+        let percent = conversion.map_or(100, |(_, percent)| *percent);
         let most = room(problem, device).min(packing.steps).max(1);
-        let tiles = TILES.iter();
-        let shapes = tiles.flat_map(|(tile, cycles)| {
+        let shapes = TILES.iter().flat_map(|(tile, cycles)| {
             let rows = problem.filters.div_ceil(tile[0] * FRAGMENT);
             // Subgroups that share positions or filters load them once.
             let along = if rows.is_multiple_of(2) { 2 } else { 1 };
@@ -69,14 +78,25 @@ impl Shape {
                     warps,
                     chunk,
                 };
-                (shape, shape.cost(problem, packing, device, *cycles))
+                (shape, *cycles)
             })
         });
-        let (shape, cost) = shapes.min_by_key(|(_, cost)| *cost)?;
-        let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
-        let percent = conversion.map_or(100, |(_, percent)| *percent);
-        let tiles = cost_of_tiles(problem, device)?;
-        (cost.saturating_mul(100) < tiles.saturating_mul(percent)).then_some(shape)
+        let least = shapes
+            .clone()
+            .map(|(shape, _)| shape.bytes(problem, packing));
+        expect_memory(least.min().unwrap_or(0), device)?;
+        let shapes = shapes.filter(|(shape, _)| shape.bytes(problem, packing) <= memory(device));
+        let costs = shapes.map(|(shape, cycles)| {
+            let cost = shape.cost(problem, packing, device, cycles);
+            (shape, cost)
+        });
+        let (shape, cost) = costs
+            .min_by_key(|(_, cost)| *cost)
+            .expect("the least one fits");
+        if cost.saturating_mul(100) < tiles.saturating_mul(percent) {
+            return Ok(shape);
+        }
+        Err(Refusal::decline("tiles on the general units take less"))
     }
 
     /// Subgroups along the filters of a group, and along its positions.
@@ -93,6 +113,32 @@ impl Shape {
 
     pub(super) fn splits(&self, packing: &Packing) -> u64 {
         packing.steps.div_ceil(self.chunk)
+    }
+
+    /// Loads of 16 bytes that the packed kernel has.
+    pub(super) fn kernel_loads(&self, problem: &Problem, packing: &Packing) -> u64 {
+        let fragments = self.tiles(problem)[0] * 2 * self.tile[0];
+        problem.groups * fragments * packing.steps * LANES
+    }
+
+    /// Bytes of the packed x, the packed kernel, and where its pieces start.
+    pub(super) fn packed_bytes(&self, problem: &Problem, packing: &Packing) -> [u64; 3] {
+        let ahead = AHEAD * 2 * self.tile[0] * LANES;
+        [
+            (packing.x_pieces + 1) * packing.piece * 2,
+            (self.kernel_loads(problem, packing) + ahead) * 16,
+            (packing.steps + AHEAD) * (STEP / packing.piece) * 4,
+        ]
+    }
+
+    /// Bytes of what is packed and of the partial results.
+    fn bytes(&self, problem: &Problem, packing: &Packing) -> u64 {
+        let partial = match self.splits(packing) {
+            1 => 0,
+            splits => splits * problem.results * 4,
+        };
+        let [x, kernel, lookups] = self.packed_bytes(problem, packing);
+        x + kernel + lookups + partial
     }
 
     /// About how long it takes, in products of one compute unit.
