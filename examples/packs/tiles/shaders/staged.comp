@@ -108,7 +108,8 @@ void main() {
             // To nearest, ties to even: NVIDIA's conversion of a matrix cuts off (driver 580.159.04).
             [[unroll]] for (uint e = 0; e < sums[at].length(); e++) {
                 uint bits = floatBitsToUint(sums[at][e]);
-                if ((bits & 0x7f800000u) != 0x7f800000u) bits += 0x7fffu + ((bits >> 16) & 1u);
+                bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u; // stays one without its low bits
+                bits = is_nan ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
                 sums[at][e] = uintBitsToFloat(bits & 0xffff0000u);
             }
 #endif
