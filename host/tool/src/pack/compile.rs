@@ -41,6 +41,10 @@ pub(crate) struct Compile {
     #[arg(long, value_name = "ID", default_value = "0x10de", value_parser = vendor)]
     vendor: u32,
 
+    /// Its driver, as VkDriverId counts; 4 is NVIDIA's own
+    #[arg(long, value_name = "ID", default_value_t = 4)]
+    driver: i64,
+
     /// Its subgroup size
     #[arg(long, value_name = "N", default_value_t = 32)]
     subgroup: u32,
@@ -68,9 +72,12 @@ impl Compile {
             requests: self.request.iter().map(Asked::named).collect(),
             progress: |_| {},
         };
-        let ints = [matrices(), flexible()];
-        let facts = [Matrix::FLEXIBLE_FACT, Matrix::FACT];
-        let facts = [fact(facts[0], &ints[1]), fact(facts[1], &ints[0])];
+        let (driver, flexible, matrices) = ([self.driver], flexible(), matrices());
+        let facts = [
+            fact("driver_id", &driver),
+            fact(Matrix::FLEXIBLE_FACT, &flexible),
+            fact(Matrix::FACT, &matrices),
+        ];
         let report = vet::compile(&options, &self.device(&facts))?;
         let holds = report.findings.iter().all(|finding| !finding.error);
         let mut text = String::new();
