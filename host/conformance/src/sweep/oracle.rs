@@ -8,6 +8,7 @@ use nx_vulkan_ops::{
     Result,
     element::{float, push_float},
     kernels,
+    layout::Layout,
     request::Spec,
     tolerance::{Growth, Tolerance},
     values::Domain,
@@ -75,15 +76,16 @@ fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<An
     let all = |bases: &[Vec<u8>]| run_all(case, bases, views, &own, &case.outputs);
     let flushed = without_denormals(case, bases, views);
     let flushed = flushed.map(|bases| all(&bases)).transpose()?;
+    // Steps add to the state that they start from, which may be larger than what is left of it.
+    let started = match case.op.bound.growth {
+        Growth::Steps => bases.iter().zip(&own).take(2),
+        _ => bases.iter().zip(&own).take(0),
+    };
+    let started = started.map(|(base, dtype)| largest(dtype.part(), base));
+    let started = started.fold(0.0, f64::max);
     let answer = |(index, bytes): (usize, Vec<u8>)| {
         let dtype = case.outputs[index].0;
-        let part = dtype.part();
-        let parts = bytes.chunks_exact(part.size() as usize);
-        let magnitudes = parts.filter_map(|element| float(part, element));
-        let largest = magnitudes
-            .map(f64::abs)
-            .filter(|magnitude| magnitude.is_finite())
-            .fold(0.0, f64::max);
+        let largest = largest(dtype.part(), &bytes).max(started);
         Answer {
             dtype,
             magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
@@ -93,6 +95,16 @@ fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<An
         }
     };
     Ok(all(bases)?.into_iter().enumerate().map(answer).collect())
+}
+
+/// The largest finite magnitude among numbers of that type.
+fn largest(part: DType, bytes: &[u8]) -> f64 {
+    let parts = bytes.chunks_exact(part.size() as usize);
+    let magnitudes = parts
+        .filter_map(|element| float(part, element))
+        .map(f64::abs);
+    let finite = magnitudes.filter(|magnitude| magnitude.is_finite());
+    finite.fold(0.0, f64::max)
 }
 
 fn answer(
@@ -205,10 +217,15 @@ fn run_all(
     Ok(results)
 }
 
-/// Elements that make one result.
+/// Elements that make one result. Where they repeat, the roundings of their sum go in one direction, and no root of them
+/// is enough: the square stands for n itself.
 fn terms(case: &Case) -> u64 {
     let inputs: Vec<&[u64]> = case.inputs.iter().map(|x| x.shape.as_slice()).collect();
-    case.op.terms(&inputs, &case.outputs[0].1, &case.attrs)
+    let count = case.op.terms(&inputs, &case.outputs[0].1, &case.attrs);
+    match (case.layout, case.op.bound.growth) {
+        (Layout::Broadcast, Growth::Terms) => count.saturating_mul(count),
+        _ => count,
+    }
 }
 
 /// The operands with denormals replaced by zeros; nothing where there are none.
