@@ -58,8 +58,8 @@ pub enum Growth {
     Compensated,
     /// Units are of the last place of a complex number's magnitude, for both parts, and so many for each element.
     Parts,
-    /// By 4 (1 + n) ε times the largest magnitude in the result, n being the number of steps: each goes on from the
-    /// last one's roundings.
+    /// By 4 (1 + n) ε times the largest magnitude in the result and in the state before, n being the number of steps: each
+    /// goes on from the last one's roundings.
     Steps,
     /// By 4 (1 + log₂ n) ε times the largest magnitude in the result, n being the length of a transform (Higham 2002,
     /// theorem 24.2).
