@@ -98,14 +98,7 @@ pub(crate) fn product(
     wide: [bool; 3],
     own: Vec<Define>,
 ) -> Result<Plan, Refusal> {
-    let mut steps = Steps {
-        plan: Plan::default(),
-        device,
-        dtype: problem.dtype,
-    };
-    for gather in &problem.gathers {
-        steps.gather(gather)?;
-    }
+    let mut steps = Steps::of(problem, device)?;
     let jobs = u64::from(cut.blocks[0])
         * u64::from(cut.blocks[1])
         * u64::from(problem.batches)
@@ -195,8 +188,21 @@ pub(crate) struct Steps<'a> {
     pub(crate) dtype: DType,
 }
 
-impl Steps<'_> {
-    pub(crate) fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
+impl<'a> Steps<'a> {
+    /// A plan that begins with the problem's copies.
+    pub(crate) fn of(problem: &Problem, device: &'a DeviceInfo<'a>) -> Result<Steps<'a>, Refusal> {
+        let mut steps = Steps {
+            plan: Plan::default(),
+            device,
+            dtype: problem.dtype,
+        };
+        for gather in &problem.gathers {
+            steps.gather(gather)?;
+        }
+        Ok(steps)
+    }
+
+    fn gather(&mut self, gather: &Gather) -> Result<(), Refusal> {
         const MOST_AXES: usize = 15; // as many as 128 bytes of push constants hold
         let axes = gather.extents.len();
         if axes > MOST_AXES {

@@ -41,14 +41,7 @@ pub(crate) fn plan(
     }
     supports(problem, way, device)?;
     let shape = Shape::of(problem, way, device, rates)?;
-    let mut steps = Steps {
-        plan: Plan::default(),
-        device,
-        dtype: problem.dtype,
-    };
-    for gather in &problem.gathers {
-        steps.gather(gather)?;
-    }
+    let mut steps = Steps::of(problem, device)?;
     let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, way, shape.rows));
     let a = pack(&mut steps, problem, Side::A, way, packed[0])?;
     let b = pack(&mut steps, problem, Side::B, way, packed[1])?;
