@@ -5,17 +5,7 @@ layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { T_STORAGE x[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { PIECE_TYPE packed[]; };
 
-// Adds to `at` where element `place` of the dilated x lies along axis `k`; false where there is none.
-bool reaches(int k, int place, inout uint at) {
-#if HOLES
-    uint outer = nxv_divide(uint(max(place, 0)), uint(params.spatial[k].holes), params.spatial[k].by_holes);
-    at += outer * params.spatial[k].x_step;
-    return place >= 0 && outer * uint(params.spatial[k].holes) == uint(place) && outer < uint(params.spatial[k].extent);
-#else
-    at += uint(place) * params.spatial[k].x_step;
-    return uint(place) < uint(params.spatial[k].extent);
-#endif
-}
+#include "reaches.glsl"
 
 // Where a pixel of a block of channels is in x; adds its first channel. False where there is none.
 bool find(uint index, inout uint channel, out uint at) {

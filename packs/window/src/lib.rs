@@ -23,6 +23,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("fill.comp", include_str!("../shaders/fill.comp")),
     Source::glsl("choose.comp", include_str!("../shaders/choose.comp")),
     Source::glsl("scatter.comp", include_str!("../shaders/scatter.comp")),
+    Source::glsl("reaches.glsl", include_str!("../shaders/reaches.glsl")),
     Source::glsl("conv.glsl", include_str!("../shaders/conv.glsl")),
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
     Source::glsl("plane.comp", include_str!("../shaders/plane.comp")),
