@@ -119,6 +119,24 @@ FLOAT_FUNCTIONS(float)
 FLOAT_FUNCTIONS(double)
 #endif
 
+// A real operand has the imaginary part 0. Compilers take 0 + y for y and 0 - y for -y, which have another sign where y is 0;
+// so that is spelled out.
+#define COMPLEX_SUMS(type, pair) \
+    type beyond_zero(type y) { return truth(y) ? y : type(0); } \
+    type sum_of(type a, type b) { return a + b; } \
+    pair sum_of(pair a, pair b) { return a + b; } \
+    pair sum_of(pair a, type b) { return pair(a.x + b, beyond_zero(a.y)); } \
+    pair sum_of(type a, pair b) { return pair(a + b.x, beyond_zero(b.y)); } \
+    type difference_of(type a, type b) { return a - b; } \
+    pair difference_of(pair a, pair b) { return a - b; } \
+    pair difference_of(pair a, type b) { return pair(a.x - b, a.y); } \
+    pair difference_of(type a, pair b) { return pair(a - b.x, beyond_zero(negated(b.y))); }
+
+COMPLEX_SUMS(float, vec2)
+#ifdef NXV_HAS_FP64
+COMPLEX_SUMS(double, dvec2)
+#endif
+
 #ifdef MATH_F32
 float power(float a, float b) { return nxv_pow(a, b); }
 float remainder(float a, float b) { return nxv_fmod(a, b); }
