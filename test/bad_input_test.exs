@@ -168,9 +168,25 @@ if Code.ensure_loaded?(Nx) do
     end
 
     test "a matrix without a Cholesky factor" do
-      [ours, theirs] = both(fn -> Nx.LinAlg.cholesky(Nx.tensor([[1.0, 2.0], [2.0, 1.0]])) end)
-      assert {:at_once, ArithmeticError, _} = theirs
-      assert [1.0, _, 2.0, :nan] = ours
+      indefinite = [[4.0, 2.0, 1.0], [2.0, 3.0, 5.0], [1.0, 5.0, 2.0]]
+
+      for type <- [:f16, :f32, :f64], list <- [[[1.0, 2.0], [2.0, 1.0]], indefinite, [[-1.0]]] do
+        t = fn -> Nx.tensor(list, type: type) end
+        [ours, theirs] = both(fn -> Nx.LinAlg.cholesky(t.()) end)
+        assert {:at_once, ArithmeticError, _} = theirs
+        assert {:at_once, ArithmeticError, _} = ours
+
+        # What only the device knows.
+        made = fn -> Nx.LinAlg.cholesky(Nx.multiply(t.(), 2)) end
+        [ours, theirs] = both(made)
+        assert {:at_once, ArithmeticError, _} = theirs
+        assert List.last(ours) == :nan
+      end
+
+      # Rounding alone makes a pivot negative, or none at all.
+      for list <- [[[1.0, 1.0], [1.0, 1.0]], [[0.1, 0.3], [0.3, 0.9]], [[0.0]], [[:nan]]],
+          type <- [:f32, :f64],
+          do: Nx.to_binary(Nx.LinAlg.cholesky(Nx.tensor(list, type: type, backend: V)))
     end
 
     test "NaN and nothing but NaN in what is ordered" do

@@ -67,6 +67,17 @@ if Code.ensure_loaded?(Nx) do
       :ok
     end
 
+    def check_block!(%Nx.Block.LinAlg.Cholesky{}, [%T{type: {kind, _} = type, shape: shape} = a])
+        when kind != :c do
+      n = elem(shape, tuple_size(shape) - 1)
+
+      for matrix <- Enum.chunk_every(elements(a), max(n * n, 1)),
+          Enum.all?(matrix, &is_number/1),
+          do: factor!(Enum.chunk_every(matrix, n), n * unit(type))
+
+      :ok
+    end
+
     def check_block!(_struct, _arguments), do: :ok
 
     # Nx.BinaryBackend puts the axes that are indexed first, and speaks of that shape.
@@ -82,6 +93,33 @@ if Code.ensure_loaded?(Nx) do
 
       :ok
     end
+
+    # Rows of a Cholesky factor, one after the other, up to where it is not sure that there is one. A negative pivot raises as
+    # its square root does in Nx.BinaryBackend, but where it may be what rounding made of 0.
+    defp factor!(rows, rounding) do
+      Enum.reduce_while(rows, [], fn row, factor ->
+        {own, [diagonal | _]} =
+          Enum.reduce(factor, {[], row}, fn other, {own, [x | rest]} ->
+            {own ++ [(x - product(own, other)) / List.last(other)], rest}
+          end)
+
+        pivot = diagonal - product(own, own)
+
+        if pivot <= 0 and pivot >= -rounding * abs(diagonal),
+          do: {:halt, factor},
+          else: {:cont, factor ++ [own ++ [:math.sqrt(pivot)]]}
+      end)
+    end
+
+    defp product(a, b), do: Enum.zip_reduce(a, b, 0.0, fn x, y, sum -> sum + x * y end)
+
+    # What rounding changes 1 by, in types that factors are computed in.
+    defp unit({:f, 64}), do: 1.1e-16
+    defp unit({:bf, 16}), do: 4.0e-3
+    defp unit({:f, 16}), do: 5.0e-4
+    defp unit({:f, 8}), do: 0.125
+    defp unit({:f8_e4m3fn, 8}), do: 0.0625
+    defp unit(_type), do: 6.0e-8
 
     defp inside!(index, _axis, size, _shape) when index in 0..(size - 1)//1, do: :ok
 
