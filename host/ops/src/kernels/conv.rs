@@ -11,7 +11,10 @@ use super::kernel::Sums;
 use super::operand::Operand;
 use super::patches::Patches;
 use super::window::{Axis, elements};
-use super::{convert, parallel};
+use super::{
+    convert::{self, Factor},
+    parallel,
+};
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
 
@@ -90,6 +93,8 @@ pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: 
         out.bytes.fill(0);
         return Ok(());
     }
+    let (x, kernel) = (Factor::new(x, out.dtype)?, Factor::new(kernel, out.dtype)?);
+    let (x, kernel) = (&x.view(), &kernel.view());
     let single = is_single(out.dtype);
     match out.dtype.is_complex() {
         true => {

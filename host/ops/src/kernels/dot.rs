@@ -3,6 +3,7 @@
 use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::{Class, DType};
 
+use super::convert::Factor;
 use super::direct;
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
@@ -23,6 +24,8 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums)
         out.bytes.fill(0);
         return Ok(());
     }
+    let (a, b) = (Factor::new(a, out.dtype)?, Factor::new(b, out.dtype)?);
+    let (a, b) = (&a.view(), &b.view());
     let batch = ints(attrs, "batch_a").len();
     if sums == Sums::Own && direct::run(a, b, out, attrs) {
         return Ok(());

@@ -48,6 +48,20 @@ fn vectors_and_matrices() {
     assert_eq!(outer, [1.0, 2.0, 3.0, 2.0, 4.0, 6.0, 3.0, 6.0, 9.0]);
 }
 
+/// 257 is 256 in bf16; the sum of three would be 772.
+#[test]
+fn operands_have_the_type_of_a_narrow_result_first() {
+    let ones = vector(&[bf16::ONE; 3]);
+    let attrs = axes(&[], &[0], &[0]);
+    let whole = vector(&[257i32; 3]);
+    let wide = vector(&[257.0f32; 3]);
+    for x in [whole, wide] {
+        let sums = [[&x, &ones], [&ones, &x]]
+            .map(|operands| run::<bf16>("dot", &operands, &[], &attrs)[0].to_f32());
+        assert_eq!(sums, [768.0; 2]);
+    }
+}
+
 /// Pairs of contracted axes need not be in order.
 #[test]
 fn contracted_axes_pair_up_as_listed() {
