@@ -16,6 +16,8 @@ pub const MAX_BINDINGS: usize = 16;
 pub const MAX_SCRATCH: usize = 16;
 /// Most bytes of [`Plan::params`].
 pub const MAX_PARAMS: usize = 65_536;
+/// Most scratch buffers of one plan that [`Plan::derive`] names.
+pub const MAX_DERIVED: usize = 4;
 
 /// Compute dispatches that together produce every output byte of a request.
 ///
@@ -34,8 +36,29 @@ pub struct Plan {
     pub params: RVec<u8>,
     /// Dispatches, in order. At most [`MAX_STEPS`]. \[moved\]
     pub steps: RVec<Dispatch>,
-    /// Zero in ABI 1.
+    /// Zero in ABI 1.0. From 1.1 on what [`Plan::derive`] sets.
     pub spare: [u64; 4],
+}
+
+impl Plan {
+    /// Says that scratch buffer `scratch` depends on input `input` alone: the steps that write it write nothing else, read
+    /// nothing but that input, params and the buffer itself, do not repeat, and come before all that read it. The host may
+    /// keep such a buffer with the tensor and leave these steps out the next time. It refuses a plan whose steps differ from
+    /// what is said. No effect once [`MAX_DERIVED`] are named. From ABI 1.1 on; a host of ABI 1.0 refuses the plan.
+    pub fn derive(&mut self, scratch: u32, input: u32) {
+        if let Some(free) = self.spare.iter_mut().find(|word| **word == 0) {
+            *free = (u64::from(scratch) + 1) << 32 | (u64::from(input) + 1);
+        }
+    }
+
+    /// Scratch buffers that depend on one input alone, with that input. `None` for a field that says something else.
+    pub fn derived(&self) -> impl Iterator<Item = Option<(u32, u32)>> {
+        let said = self.spare.iter().filter(|word| **word != 0);
+        said.map(|word| {
+            let scratch = ((word >> 32) as u32).checked_sub(1)?;
+            Some((scratch, (*word as u32).checked_sub(1)?))
+        })
+    }
 }
 
 /// One source file of the pack, compiled with a set of defines.

@@ -1,6 +1,8 @@
 //! Plans, one dispatch after another.
 
-use nx_vulkan_abi::{Access, BufArg, Define, Dispatch, Plan, RVec, ShaderVariant, SpecConst, glsl};
+use nx_vulkan_abi::{
+    Access, BufArg, Define, Dispatch, Plan, RVec, ShaderVariant, Slot, SpecConst, glsl,
+};
 
 /// A dispatch before it is part of a plan.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +61,15 @@ pub fn scratch(plan: &mut Plan, bytes: u64) -> BufArg {
     BufArg::scratch(plan.scratch.len() as u32 - 1, Access::WRITE)
 }
 
+/// Says that the steps which fill scratch buffer `to` read `from` alone: where that is an input, the host may keep the buffer
+/// with the tensor, and leaves these steps out from then on. Hosts that do not know of it are not told.
+pub fn derive(plan: &mut Plan, to: BufArg, from: BufArg) {
+    let knows = nx_vulkan_abi::host().is_none_or(|host| host.abi_minor() >= 1);
+    if knows && from.slot == Slot::INPUT && to.slot == Slot::SCRATCH {
+        plan.derive(to.index, from.index);
+    }
+}
+
 /// The same buffer, to be read.
 pub fn read(arg: BufArg) -> BufArg {
     BufArg {
@@ -105,5 +116,15 @@ mod tests {
         );
         assert_eq!(plan.scratch.as_slice(), [64]);
         assert_eq!(plan.steps[1].args[1].access, Access::READ);
+    }
+
+    #[test]
+    fn what_depends_on_an_input_alone_is_said_of_scratch_buffers_only() {
+        let mut plan = Plan::default();
+        let [first, second] = [64, 32].map(|bytes| scratch(&mut plan, bytes));
+        derive(&mut plan, second, BufArg::input(1));
+        derive(&mut plan, first, read(second));
+        derive(&mut plan, BufArg::output(0), BufArg::input(0));
+        assert_eq!(plan.derived().collect::<Vec<_>>(), [Some((1, 1))]);
     }
 }
