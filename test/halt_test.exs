@@ -161,7 +161,18 @@ defmodule Nx.Vulkan.HaltTest do
   end
 
   test "settings of another kind are refused by name" do
-    for {key, value} <- [memory: 1.5, memory: 0, memory: "half", timeout_ms: 0, timeout_ms: 1.5] do
+    wrong = [
+      memory: 1.5,
+      memory: 0,
+      memory: "half",
+      kept_memory: 1.5,
+      kept_memory: -1,
+      kept_memory: "half",
+      timeout_ms: 0,
+      timeout_ms: 1.5
+    ]
+
+    for {key, value} <- wrong do
       Application.put_env(:nx_vulkan, key, value)
       on_exit(fn -> Application.delete_env(:nx_vulkan, key) end)
 

@@ -136,6 +136,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
       timeout_ms: nil,
       memory_bytes: nil,
       memory_share: nil,
+      kept_bytes: nil,
+      kept_share: nil,
       shader_timeout: nil,
       measure: false
     }
@@ -191,7 +193,14 @@ defmodule Nx.Vulkan.NativeTermsTest do
     do:
       Enum.all?([map.registry, map.cache_dir, map.prober], &(is_nil(&1) or is_binary(&1))) and
         Enum.all?(
-          [map.timeout_ms, map.memory_bytes, map.memory_share, map.shader_timeout],
+          [
+            map.timeout_ms,
+            map.memory_bytes,
+            map.memory_share,
+            map.kept_bytes,
+            map.kept_share,
+            map.shader_timeout
+          ],
           &(is_nil(&1) or is_number(&1))
         ) and is_list(packs) and is_boolean(validation) and is_boolean(measure)
 

@@ -18,11 +18,12 @@ defmodule Nx.Vulkan do
         validation: false,       # turn on the Vulkan validation layers
         timeout_ms: 120_000,     # how long a command may take before the device counts as lost
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
+        kept_memory: nil,        # of that, what may hold operands as kernels pack them: bytes, or a share
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
 
-  The settings from `:registry` to `:memory` are read when a device opens.
+  The settings from `:registry` to `:kept_memory` are read when a device opens.
 
   The device tells how far it is once per batch of up to 64 commands, and a batch may take `:timeout_ms` for each of its
   commands; as long as one batch after the other gets done a queue may take any time. A process that is thousands of
@@ -33,6 +34,11 @@ defmodule Nx.Vulkan do
   Where `:memory` is `nil` it is 0.9 of the device's memory. Devices that share the system's memory, lavapipe among them,
   take no more than 0.75 of what is free there when they open, and a control group's limit counts too. `stats/1` has the
   budget and what is taken of it, in bytes, under `:budget`.
+
+  Kernels on matrix units pack their operands first. From its second use on a tensor keeps what was made of it, so that
+  weights are packed once; it is freed with the tensor, and before any allocation fails. `:kept_memory` bounds all of that:
+  an eighth of the memory where it is `nil`, 0 for none. `stats/1` has the bytes under `:kept`; they count among those
+  `in_use` under `:memory` too.
 
   ## Hot upgrades
 

@@ -69,6 +69,9 @@ pub(crate) struct Settings {
     /// Bytes that may be taken from the driver, or else thousandths of the device's memory.
     memory_bytes: Option<u64>,
     memory_share: Option<u16>,
+    /// Of these what may hold packed operands, in the same way.
+    kept_bytes: Option<u64>,
+    kept_share: Option<u16>,
 }
 
 /// Settings, of which a wrong one is a bad argument like any other.
@@ -106,11 +109,12 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.timeout = settings
         .timeout_ms
         .map_or(config.timeout, Duration::from_millis);
-    config.memory = match (settings.memory_bytes, settings.memory_share) {
-        (Some(bytes), _) => MemoryBudget::Bytes(bytes),
-        (None, Some(share)) => MemoryBudget::Share(share),
-        (None, None) => config.memory,
+    let budget = |bytes: Option<u64>, share: Option<u16>| {
+        let bytes = bytes.map(MemoryBudget::Bytes);
+        bytes.or(share.map(MemoryBudget::Share))
     };
+    config.memory = budget(settings.memory_bytes, settings.memory_share).unwrap_or(config.memory);
+    config.kept = budget(settings.kept_bytes, settings.kept_share).unwrap_or(config.kept);
     config.watch = true;
     config.times = match settings.measure {
         true => Times::Taken,

@@ -43,6 +43,9 @@ pub struct Config {
     pub timeout: Duration,
     /// How much memory may be taken from the driver.
     pub memory: MemoryBudget,
+    /// How much of that may hold what kernels made of operands that are used again, such as packed weights. A share is one of
+    /// `memory`; without anything said it is an eighth.
+    pub kept: MemoryBudget,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
 }
@@ -134,6 +137,7 @@ impl Default for Config {
             checked: false,
             timeout: Duration::from_secs(120),
             memory: MemoryBudget::Auto,
+            kept: MemoryBudget::Auto,
             environment: Environment::default(),
         }
     }

@@ -38,7 +38,7 @@ pub use config::{Config, DeviceChoice, MemoryBudget, Times};
 pub use device::Device;
 pub use explain::Explanation;
 pub use inspect::{Shader, compile};
-pub use memory::{BudgetStats, Stats};
+pub use memory::{BudgetStats, KeptStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_ops::{
     Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec,

@@ -149,8 +149,15 @@ impl Pipelines {
     /// # Errors
     /// [`Kind::Shader`] when the driver refuses the module.
     pub(crate) fn get(&self, spec: &PipelineSpec<'_>) -> Result<Arc<Pipeline>> {
+        self.get_by(spec, spec.key())
+    }
+
+    /// The same, with the spec's key.
+    ///
+    /// # Errors
+    /// As [`Pipelines::get`].
+    pub(crate) fn get_by(&self, spec: &PipelineSpec<'_>, key: [u8; 32]) -> Result<Arc<Pipeline>> {
         self.device.usable()?;
-        let key = spec.key();
         if let Some(found) = self.state.lock().find(&key) {
             return Ok(found);
         }

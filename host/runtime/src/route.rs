@@ -1,6 +1,7 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
 mod ask;
+mod summary;
 
 use crate::{
     Error, Kind, Request, Result,
@@ -19,6 +20,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use summary::summary;
 
 const NOT_ASKED: &str = "not asked";
 
@@ -84,6 +86,14 @@ impl Route {
             Route::Device {
                 prepare, compiled, ..
             } => prepare.is_empty() && compiled.watched.is_none(),
+            Route::Host { .. } => false,
+        }
+    }
+
+    /// Whether it takes memory beside that of the results.
+    pub(crate) fn has_scratch(&self) -> bool {
+        match self {
+            Route::Device { compiled, .. } => !compiled.scratch.is_empty(),
             Route::Host { .. } => false,
         }
     }
@@ -155,7 +165,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The route that one kernel of the table gives a request, whatever the rules say about it.
+    /// The route that one kernel of the table gives a request, whatever the rules say about it. Each run is as the first one:
+    /// nothing that it makes of operands is kept.
     ///
     /// # Errors
     /// [`Kind::Unsupported`] when the kernel declines, and what makes its plan invalid.
@@ -184,7 +195,7 @@ impl Planner<'_> {
                 }
                 Ok(Route::Device {
                     op: request.op.to_string(),
-                    compiled,
+                    compiled: compiled.keeping_nothing(),
                     prepare,
                     served_by: name.into(),
                     count: AtomicU64::new(0),
@@ -273,6 +284,10 @@ impl Planner<'_> {
                         Err(why) => ("declined", why),
                     }
                 }
+                _ if self.without.iter().any(|other| **other == *name) => (
+                    "skipped",
+                    "there is no room for its scratch buffers".to_owned(),
+                ),
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel))
                     if self.gave_up(pack, kernel) =>
                 {
@@ -346,33 +361,6 @@ impl Planner<'_> {
             CandidateKernel::Host => "host".to_owned(),
         }
     }
-}
-
-fn summary(ready: &Ready) -> String {
-    let Ready {
-        compiled,
-        prepare,
-        why,
-        ..
-    } = ready;
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
-    if !compiled.scratch.is_empty() {
-        text += &format!(
-            ", {} bytes of scratch",
-            compiled.scratch.iter().sum::<u64>()
-        );
-    }
-    for as_type in prepare {
-        text += &format!(
-            ", input {} made contiguous as {}",
-            as_type.index, as_type.dtype
-        );
-    }
-    if !why.is_empty() {
-        text += &format!(": {why}");
-    }
-    text
 }
 
 fn nobody(request: &Request<'_, Operand>, answer: &Answer) -> Error {

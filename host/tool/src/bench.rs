@@ -9,7 +9,7 @@ use crate::{
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
-use nx_vulkan_host::{DType, Kind, Result, Runtime, Tensor};
+use nx_vulkan_host::{DType, Kind, MemoryBudget, Result, Runtime, Tensor};
 use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
     collections::HashMap,
@@ -56,6 +56,10 @@ pub(crate) struct Bench {
     /// Also time the CPU kernels
     #[arg(long)]
     host: bool,
+
+    /// Let tensors keep what kernels pack of them, as they do where they are used again; else each run packs anew
+    #[arg(long)]
+    kept: bool,
 }
 
 /// One row of the result.
@@ -98,7 +102,11 @@ impl Bench {
                 .collect();
             return Ok(Outcome::good(names.join("\n") + "\n", json(&names)));
         }
-        let runtime = Runtime::open(&global.config())?;
+        let mut config = global.config();
+        if !self.kept {
+            config.kept = MemoryBudget::Bytes(0);
+        }
+        let runtime = Runtime::open(&config)?;
         let summary = runtime.device().summary();
         let mut runner = Runner {
             runtime: &runtime,

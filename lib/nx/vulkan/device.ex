@@ -90,11 +90,14 @@ defmodule Nx.Vulkan.Device do
     child = Path.join(priv, "nxv-child")
 
     {memory_bytes, memory_share} = memory(Application.get_env(:nx_vulkan, :memory))
+    {kept_bytes, kept_share} = kept(Application.get_env(:nx_vulkan, :kept_memory))
 
     %{
       timeout_ms: timeout(Application.get_env(:nx_vulkan, :timeout_ms)),
       memory_bytes: memory_bytes,
       memory_share: memory_share,
+      kept_bytes: kept_bytes,
+      kept_share: kept_share,
       registry: Application.get_env(:nx_vulkan, :registry),
       packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
       cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
@@ -115,6 +118,18 @@ defmodule Nx.Vulkan.Device do
   defp memory(other) do
     raise ArgumentError,
           "expected :memory to be bytes or a share above 0.0 and up to 1.0, got: #{inspect(other)}"
+  end
+
+  # In bytes, or in thousandths of `:memory`; both may be 0.
+  defp kept(nil), do: {nil, nil}
+  defp kept(bytes) when is_integer(bytes) and bytes in 0..0xFFFFFFFFFFFFFFFF, do: {bytes, nil}
+
+  defp kept(share) when is_float(share) and share >= 0 and share <= 1,
+    do: {nil, round(share * 1000)}
+
+  defp kept(other) do
+    raise ArgumentError,
+          "expected :kept_memory to be bytes or a share from 0.0 to 1.0, got: #{inspect(other)}"
   end
 
   defp timeout(nil), do: nil

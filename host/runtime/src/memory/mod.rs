@@ -6,6 +6,7 @@
 mod blocks;
 mod budget;
 mod growth;
+mod kept;
 mod slab;
 mod system;
 
@@ -15,6 +16,9 @@ pub use blocks::Stats;
 use blocks::{Free, State};
 pub use budget::BudgetStats;
 pub(crate) use budget::{Budget, Use};
+use kept::Forms;
+pub use kept::KeptStats;
+pub(crate) use kept::{Found, Kept, Key};
 use parking_lot::Mutex;
 use slab::RawSlab;
 use std::sync::{
@@ -79,6 +83,8 @@ pub(crate) struct Buffer {
     /// Sequence number of the last recorded read and write, kept by the queue.
     pub(crate) last_read: AtomicU64,
     pub(crate) last_write: AtomicU64,
+    /// What kernels made of its content.
+    forms: Forms,
 }
 
 impl Pool {
@@ -223,6 +229,7 @@ impl Pool {
             len,
             last_read: AtomicU64::new(found.last_use),
             last_write: AtomicU64::new(found.last_use),
+            forms: Forms::default(),
         }))
     }
 

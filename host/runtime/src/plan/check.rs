@@ -26,7 +26,7 @@ pub(crate) struct Sizes<'a> {
 }
 
 pub(super) struct Check<'a> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     pub(super) sizes: Sizes<'a>,
     limits: &'a DeviceInfo<'a>,
     declared: Features,
@@ -68,7 +68,7 @@ impl<'a> Check<'a> {
                 return Err(invalid(format!("{count} {what}, and the limit is {limit}")));
             }
         }
-        let spare = plan.spare == [0; 4]
+        let spare = plan.derived().all(|said| said.is_some())
             && plan.shaders.iter().all(|shader| shader.spare == 0)
             && plan
                 .steps
@@ -359,7 +359,7 @@ impl<'a> Check<'a> {
     }
 }
 
-fn slot_name(slot: Slot) -> &'static str {
+pub(super) fn slot_name(slot: Slot) -> &'static str {
     match slot {
         Slot::INPUT => "input",
         Slot::OUTPUT => "output",

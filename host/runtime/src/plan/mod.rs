@@ -2,6 +2,7 @@
 
 mod check;
 mod counts;
+mod derived;
 mod refusal;
 mod repeat;
 mod source;
@@ -20,6 +21,8 @@ use crate::{
 };
 use check::Check;
 pub(crate) use check::Sizes;
+pub(crate) use derived::Derivation;
+use derived::{Claim, Shorter};
 use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant};
 pub(crate) use refusal::NEWER;
 use refusal::invalid;
@@ -31,6 +34,9 @@ pub(crate) use step::CheckedStep;
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) steps: Vec<Step>,
+    /// Scratch buffers that depend on one input alone, each with the steps that fill it.
+    pub(crate) derived: Vec<Derivation>,
+    shorter: Shorter,
     /// Sizes of the scratch buffers.
     pub(crate) scratch: Vec<u64>,
     pub(crate) params: Option<Arc<Buffer>>,
@@ -67,16 +73,18 @@ pub(crate) fn compile(
         },
     )?;
     let make = |step: CheckedStep, pipelines: &Pipelines| {
-        let pipeline = pipelines.get(&PipelineSpec {
+        let spec = PipelineSpec {
             module: &step.module,
             bindings: step.args.len() as u32,
             push_bytes: step.push.len() as u32,
             subgroup_size: step.subgroup_size,
             constants: &step.constants,
-        });
+        };
+        let key = spec.key();
+        let pipeline = pipelines.get_by(&spec, key);
         let pipeline = pipeline.map_err(|e| e.context(file(&step, plan)))?;
         pipelines.tell(file(&step, plan), &pipeline)?;
-        Ok(Step {
+        let step = Step {
             pipeline,
             groups: step.groups,
             counts: step.counts,
@@ -84,22 +92,47 @@ pub(crate) fn compile(
             push: step.push,
             barrier: step.barrier,
             reports: step.reports,
-        })
+        };
+        Ok((step, key))
     };
+    let claims = checked.claims;
     let steps = pipelines.map(|pipelines| {
         let steps = checked.steps.into_iter();
         steps.map(|step| make(step, pipelines)).collect()
     });
-    let steps: Vec<Step> = steps.transpose()?.unwrap_or_default();
+    let steps: Result<Vec<(Step, [u8; 32])>> = steps.unwrap_or_else(|| Ok(Vec::new()));
+    let (steps, keys): (Vec<Step>, Vec<[u8; 32]>) = steps?.into_iter().unzip();
+    let claims = claims.into_iter().filter(|_| !steps.is_empty());
+    let derived: Vec<Derivation> = claims
+        .map(|claim| claim.derivation(plan, &steps, &keys))
+        .collect();
     let reports = steps.iter().any(|step| step.reports);
     let compiled = Compiled {
+        shorter: Shorter::of(&derived),
         steps,
+        derived,
         scratch: checked.scratch,
         params: None,
         watched: Watched::new(files.id(), checked.watched),
         site: site.filter(|_| reports).map(Arc::new),
     };
     Ok((compiled, plan.params.to_vec()))
+}
+
+impl Compiled {
+    /// The steps, without those that fill the scratch buffers of the derivations whose bits are set in `made`.
+    pub(crate) fn steps_without(&self, made: u32) -> &[Step] {
+        match made {
+            0 => &self.steps,
+            _ => self.shorter.get(made, &self.steps, &self.derived),
+        }
+    }
+
+    /// The same plan, which has nothing kept of what it makes of its inputs.
+    pub(crate) fn keeping_nothing(mut self) -> Compiled {
+        self.derived.clear();
+        self
+    }
 }
 
 fn file<'a>(step: &CheckedStep, plan: &'a Plan) -> &'a str {
@@ -122,6 +155,8 @@ pub(crate) struct CheckedPlan {
     pub(crate) steps: Vec<CheckedStep>,
     /// Sizes of the scratch buffers: the plan's, then the host's own for workgroup counts, where a step reads some.
     scratch: Vec<u64>,
+    /// Scratch buffers that depend on one input alone.
+    claims: Vec<Claim>,
     /// By the number of a shader its files, where it reports in checked mode.
     watched: Vec<Vec<checked::File>>,
 }
@@ -190,9 +225,16 @@ pub(crate) fn check(
         });
     }
     check.outputs_are_covered(&steps)?;
+    let repeats = |place| repeat::is_in(&ranges, place);
+    let claims = derived::claims(&check, &steps, &repeats)?;
     let watched = sources.into_iter().map(|source| source.watched);
+    let steps = repeat::unrolled(&steps, &ranges);
     Ok(CheckedPlan {
-        steps: repeat::unrolled(&steps, &ranges),
+        claims: claims
+            .into_iter()
+            .map(|claim| claim.among(&steps))
+            .collect(),
+        steps,
         scratch: check.scratch,
         watched: watched.collect(),
     })

@@ -46,15 +46,22 @@ pub(super) fn ranges(plan: &Plan) -> Result<Vec<Repeated>> {
             "{dispatches} dispatches, and the limit is {MAX_DISPATCHES}"
         )));
     }
-    let outside = plan.steps.iter().enumerate().find(|(place, step)| {
-        step.counter().is_some() && !ranges.iter().any(|range| range.places.contains(place))
-    });
+    let outside = plan
+        .steps
+        .iter()
+        .enumerate()
+        .find(|(place, step)| step.counter().is_some() && !is_in(&ranges, *place));
     match outside {
         Some((place, _)) => Err(invalid(format!(
             "step {place}: its push constants grow with repetitions, and it does not repeat"
         ))),
         None => Ok(ranges),
     }
+}
+
+/// Whether the step at `place` repeats.
+pub(super) fn is_in(ranges: &[Repeated], place: usize) -> bool {
+    ranges.iter().any(|range| range.places.contains(&place))
 }
 
 /// The steps as often as they run, each with a barrier where it depends on one since the last barrier.

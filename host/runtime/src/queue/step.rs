@@ -4,7 +4,7 @@ use crate::pipeline::Pipeline;
 use std::sync::Arc;
 
 /// One compute dispatch, ready to record.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) groups: [u32; 3],

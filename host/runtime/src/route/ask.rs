@@ -17,6 +17,7 @@ use nx_vulkan_registry::{
     request::{Operand, with_abi},
 };
 use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// Most axes of a tensor that packs are asked about. The host's own kernels take any number.
 const MAX_ASKED_RANK: usize = 16;
@@ -31,6 +32,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) pipelines: Option<&'a Pipelines>,
     pub(crate) measured: &'a RwLock<Measured>,
     pub(crate) failures: &'a Failures,
+    /// Kernels that are left out, since their scratch buffers found no room.
+    pub(crate) without: &'a [Arc<str>],
 }
 
 enum Answered {

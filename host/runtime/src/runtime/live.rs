@@ -194,6 +194,8 @@ impl Runtime {
             self.shaders.forget();
         }
         self.tally(&old.routes);
+        // Shaders that changed make something else of operands.
+        self.kept.clear();
         let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
         for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {
             // The code of a pack may take its time, and reloads must not wait for it.

@@ -11,6 +11,7 @@ mod pointers;
 mod program;
 mod routing;
 mod running;
+mod scarce;
 mod stats;
 mod tensors;
 mod transfer;
@@ -25,7 +26,7 @@ use crate::{
     failures::Failures,
     live::{Live, watch::Watch},
     measured::Measured,
-    memory::{Budget, Patience, Pool, Use, now, would_wait},
+    memory::{Budget, Kept, Patience, Pool, Use, now, would_wait},
     module::{Module, Stamp},
     pipeline::Pipelines,
     queue::{Quiet, Stream},
@@ -70,6 +71,7 @@ pub struct Runtime {
     choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     lent: pointers::Lent,
+    kept: Kept,
     tensors: Arc<Pool>,
     literals: Arc<Pool>,
     readback: Arc<Pool>,
@@ -167,6 +169,7 @@ impl Runtime {
             choices: Mutex::default(),
             constants: Mutex::default(),
             lent: pointers::Lent::default(),
+            kept: Kept::new(config.kept, tensors.budget().stats().limit),
             tensors,
             literals,
             readback,
@@ -295,8 +298,9 @@ impl Runtime {
             (None, Patience::Waits) => self.find_route(request)?,
             (_, Patience::Never) => return Err(would_wait()),
         };
-        self.execute(&route, request, patience)
-            .map_err(|error| describe(error, request))
+        let ran = self.execute(&route, request, patience);
+        let ran = ran.or_else(|error| self.run_in_less(route, request, patience, error));
+        ran.map_err(|error| describe(error, request))
     }
 
     /// Who would run a request, and why the others would not. Plans it, but runs nothing.
@@ -359,6 +363,7 @@ impl Runtime {
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
         self.constants.lock().clear();
+        self.kept.clear();
         self.sync()?;
         let done = self.stream.completed()?;
         [&self.tensors, &self.literals, &self.readback, &self.upload]

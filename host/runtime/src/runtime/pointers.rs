@@ -56,6 +56,8 @@ impl Runtime {
         self.lent.add(start, buffer);
         let skipped = exposed.offset() * exposed.dtype().size();
         let address = start + skipped as usize;
+        // From now on its bytes may change at any time.
+        buffer.lend();
         Ok((exposed, address))
     }
 
@@ -76,7 +78,7 @@ impl Runtime {
         }
         // Device memory that the host cannot read, or only slowly.
         let (len, start) = (packed.byte_len(), packed.offset() * packed.dtype().size());
-        let buffer = self.readback.alloc(len, None, Patience::Waits)?;
+        let buffer = self.alloc_in(&self.readback, len, None, Patience::Waits)?;
         self.stream.make_room()?;
         self.stream
             .copy((&packed.buffer, start), (&buffer, 0), len, true)?;

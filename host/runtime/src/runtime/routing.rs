@@ -33,6 +33,7 @@ impl Runtime {
             pipelines: Some(&self.pipelines),
             measured: &self.measured,
             failures: &self.failures,
+            without: &[],
         }
     }
 

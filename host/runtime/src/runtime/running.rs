@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Request, Result, Tensor, checked,
     faults::{Faults, Word},
-    memory::{Buffer, Patience},
+    memory::{Buffer, Found, Patience},
     plan::Compiled,
     route::Route,
     tensor::byte_len,
@@ -100,10 +100,28 @@ impl Runtime {
             }
         });
         let word = word.transpose()?;
+        let derived = compiled.derived.iter();
+        let found: SmallVec<[Found; 2]> = derived
+            .map(|one| self.kept.find(&inputs[one.input].buffer, &one.key))
+            .collect();
+        let mut made = 0;
+        let mut there: SmallVec<[(usize, Arc<Buffer>); 2]> = SmallVec::new();
+        for (bit, (one, found)) in compiled.derived.iter().zip(&found).enumerate() {
+            if let Found::Made(buffer) = found {
+                made |= 1 << bit;
+                there.push((one.scratch, buffer.clone()));
+            }
+        }
         let scratch = compiled
             .scratch
             .iter()
-            .map(|&len| self.alloc(len, None, patience))
+            .enumerate()
+            .map(
+                |(index, &len)| match there.iter().find(|(made, _)| *made == index) {
+                    Some((_, buffer)) => Ok(buffer.clone()),
+                    None => self.alloc(len, None, patience),
+                },
+            )
             .collect::<Result<Vec<_>>>()?;
         let reports = compiled
             .watched
@@ -122,10 +140,16 @@ impl Runtime {
             .flatten()
             .for_each(|buffer| buffers.push(buffer));
         if !compiled.steps.is_empty() {
-            self.stream
-                .record(&self.pipelines, &compiled.steps, &buffers)?;
+            let steps = compiled.steps_without(made);
+            self.stream.record(&self.pipelines, steps, &buffers)?;
         }
         drop(buffers);
+        for (one, found) in compiled.derived.iter().zip(found) {
+            if let Found::Again(form) = found {
+                self.kept
+                    .keep(&inputs[one.input].buffer, &form, &scratch[one.scratch]);
+            }
+        }
         if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
             watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
         }

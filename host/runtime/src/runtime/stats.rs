@@ -1,7 +1,7 @@
 //! What a runtime did so far, and what it holds.
 
 use super::Runtime;
-use crate::memory::{BudgetStats, Stats};
+use crate::memory::{BudgetStats, KeptStats, Stats};
 use std::sync::atomic::Ordering;
 
 /// What a runtime did so far, and what it holds.
@@ -11,6 +11,8 @@ pub struct RuntimeStats {
     pub memory: Stats,
     /// What all memory together may be, and is.
     pub budget: BudgetStats,
+    /// Of tensor memory, what kernels made of operands and the runtime keeps with these.
+    pub kept: KeptStats,
     /// Commands that were recorded and are not known to be done.
     pub ahead: u64,
     /// Compiled pipelines that are kept.
@@ -50,6 +52,7 @@ impl Runtime {
         RuntimeStats {
             memory: self.tensors.stats(),
             budget: self.tensors.budget().stats(),
+            kept: self.kept.stats(),
             ahead: self.stream.ahead(),
             pipelines: self.pipelines.len(),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),

@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
-    memory::{Buffer, Patience, now, would_wait},
+    memory::{Buffer, Patience, Pool, now, would_wait},
     tensor::byte_len,
 };
 use ash::vk::Handle;
@@ -74,10 +74,27 @@ impl Runtime {
         idle_at: Option<u64>,
         patience: Patience,
     ) -> Result<Arc<Buffer>> {
-        match self.tensors.alloc(len, idle_at, patience) {
+        self.alloc_in(&self.tensors, len, idle_at, patience)
+    }
+
+    /// As [`Runtime::alloc`], of other memory.
+    pub(super) fn alloc_in(
+        &self,
+        pool: &Arc<Pool>,
+        len: u64,
+        idle_at: Option<u64>,
+        patience: Patience,
+    ) -> Result<Arc<Buffer>> {
+        let alloc = || pool.alloc(len, idle_at, patience);
+        match alloc() {
             Err(error) if error.kind() == Kind::OutOfMemory && patience == Patience::Waits => {
+                if self.kept.shed()
+                    && let Ok(buffer) = alloc()
+                {
+                    return Ok(buffer);
+                }
                 self.trim()?;
-                self.tensors.alloc(len, idle_at, patience)
+                alloc()
             }
             result => result,
         }
@@ -86,9 +103,7 @@ impl Runtime {
     /// A word of 0 that the host can read.
     pub(super) fn fault_word(&self, site: &Arc<Site>, patience: Patience) -> Result<Arc<Word>> {
         let completed = self.stream.completed_hint();
-        let buffer = self
-            .readback
-            .alloc(faults::BYTES, Some(completed), patience)?;
+        let buffer = self.alloc_in(&self.readback, faults::BYTES, Some(completed), patience)?;
         if buffer.last_use() <= completed {
             let to = buffer.mapped()?;
             // SAFETY: the mapping covers the buffer, and no recorded command touches it any more.
@@ -125,7 +140,7 @@ impl Runtime {
             )));
         }
         let idle = self.stream.completed_hint();
-        let buffer = self.literals.alloc(expected, Some(idle), patience)?;
+        let buffer = self.alloc_in(&self.literals, expected, Some(idle), patience)?;
         self.fill(&buffer, element, patience)?;
         Ok(Tensor::contiguous(buffer, dtype, &[]))
     }
@@ -173,19 +188,14 @@ impl Runtime {
             let idle = (self.upload.stats().allocated < MOST_STAGING)
                 .then(|| self.stream.completed())
                 .transpose()?;
-            let staging = self
-                .upload
-                .alloc(piece.len() as u64, idle, Patience::Waits)?;
+            let len = piece.len() as u64;
+            let staging = self.alloc_in(&self.upload, len, idle, Patience::Waits)?;
             self.stream.wait(staging.last_use())?;
             let mapping = staging.mapped()?;
             // SAFETY: the staging buffer is mapped, as long as `piece`, and idle.
             unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), mapping, piece.len()) };
-            self.stream.copy(
-                (&staging, 0),
-                (to, index as u64 * PIECE),
-                piece.len() as u64,
-                false,
-            )?;
+            self.stream
+                .copy((&staging, 0), (to, index as u64 * PIECE), len, false)?;
         }
         Ok(())
     }
@@ -205,6 +215,12 @@ impl Runtime {
     pub fn download_block(&self, tensor: &Tensor) -> Result<Vec<u8>> {
         let from = &*tensor.buffer;
         self.read_within(from, (0, from.block()), from.block())
+    }
+
+    /// Number of commands that were recorded so far. For tests that look for what was left out.
+    #[doc(hidden)]
+    pub fn recorded(&self) -> u64 {
+        self.stream.sequence()
     }
 
     /// A tensor of `len` bytes whose content is undefined.
@@ -238,7 +254,7 @@ impl Runtime {
         let (source, last) = if self.tensors.is_cached() {
             (from, from.last_write.load(Ordering::Relaxed))
         } else {
-            staging = self.readback.alloc(len, None, Patience::Waits)?;
+            staging = self.alloc_in(&self.readback, len, None, Patience::Waits)?;
             self.stream.copy((from, 0), (&staging, 0), len, true)?;
             (&*staging, staging.last_use())
         };
@@ -264,7 +280,7 @@ impl Runtime {
         }
         for at in (0..len).step_by(PIECE as usize) {
             let piece = PIECE.min(len - at);
-            let staging = self.readback.alloc(piece, None, Patience::Waits)?;
+            let staging = self.alloc_in(&self.readback, piece, None, Patience::Waits)?;
             self.stream
                 .copy((from, start + at), (&staging, 0), piece, true)?;
             self.stream.wait(staging.last_use())?;

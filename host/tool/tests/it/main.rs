@@ -11,6 +11,7 @@ mod folder;
 mod gamma;
 mod golden;
 mod hostile;
+mod kept;
 mod leapfrog;
 mod live;
 mod loader;
