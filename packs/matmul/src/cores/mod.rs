@@ -12,7 +12,7 @@ use cost::Shape;
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
     grid, matrix, operand as kit,
-    steps::{Step, bytes_of, read, scratch},
+    steps::{Step, bytes_of, derive, read, scratch},
 };
 
 /// Lanes that hold a fragment.
@@ -315,5 +315,6 @@ fn pack(
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
+    derive(&mut steps.plan, to, operand.arg);
     Ok(to)
 }

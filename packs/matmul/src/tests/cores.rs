@@ -71,6 +71,9 @@ fn operands_are_packed_and_then_multiplied() {
     assert_ne!(plan.steps[0].args[1].index, plan.steps[1].args[1].index);
     assert_eq!(plan.shaders[2].subgroup_size, 32);
     assert_eq!(words(&plan, 2)[..6], [4096, 4096, 1, 256, 64, 256]);
+    // What is packed depends on one operand alone, so that the host may keep it.
+    let derived = Vec::from_iter(plan.derived());
+    assert_eq!(derived, [Some((0, 0)), Some((1, 1))]);
 }
 
 #[test]
@@ -195,6 +198,8 @@ fn operands_that_do_not_collapse_are_gathered_in_their_own_type() {
     assert_eq!(defined(&plan, 0, "T_IS_BF16"), "1");
     assert_eq!(plan.scratch[0], 64 * 16 * 32 * 16 * 2);
     assert_eq!([1, 2].map(|step| defined(&plan, step, "RAW")), ["1", "0"]);
+    // What is packed out of a copy depends on that.
+    assert_eq!(Vec::from_iter(plan.derived()), [Some((2, 1))]);
 }
 
 /// Bytes until the last one that is read: the last subgroup loads one step along k more than it multiplies.
