@@ -171,20 +171,30 @@ impl Claim {
     }
 }
 
-/// What is left of a plan where buffers that steps fill are there already, by which they are; made when first needed.
-#[derive(Debug)]
-pub(super) struct Shorter(Vec<OnceLock<Vec<Step>>>);
+/// The scratch buffers of a plan that depend on one input alone.
+#[derive(Debug, Default)]
+pub(crate) struct Derivations {
+    pub(crate) all: Vec<Derivation>,
+    /// What is left of the plan where some are there already, by which they are; made when first needed.
+    shorter: Vec<OnceLock<Vec<Step>>>,
+}
 
-impl Shorter {
-    pub(super) fn of(derived: &[Derivation]) -> Shorter {
-        Shorter(vec![OnceLock::new(); (1 << derived.len()) - 1])
+impl Derivations {
+    pub(super) fn of(all: Vec<Derivation>) -> Derivations {
+        Derivations {
+            shorter: vec![OnceLock::new(); (1 << all.len()) - 1],
+            all,
+        }
     }
 
-    /// The steps, without those that fill the buffers whose bits are set in `made`, which are not 0.
-    pub(super) fn get(&self, made: u32, steps: &[Step], derived: &[Derivation]) -> &[Step] {
-        self.0[made as usize - 1].get_or_init(|| {
+    /// The steps of the plan, without those that fill the buffers whose bits are set in `made`.
+    pub(super) fn left<'a>(&'a self, made: usize, steps: &'a [Step]) -> &'a [Step] {
+        let Some(shorter) = made.checked_sub(1).map(|at| &self.shorter[at]) else {
+            return steps;
+        };
+        shorter.get_or_init(|| {
             let is_made = |at: usize| {
-                let mut all = derived.iter().enumerate();
+                let mut all = self.all.iter().enumerate();
                 all.any(|(bit, one)| made & 1 << bit != 0 && one.steps.contains(&at))
             };
             let left = steps.iter().enumerate().filter(|(at, _)| !is_made(*at));

@@ -21,8 +21,7 @@ use crate::{
 };
 use check::Check;
 pub(crate) use check::Sizes;
-pub(crate) use derived::Derivation;
-use derived::{Claim, Shorter};
+use derived::{Claim, Derivations};
 use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant};
 pub(crate) use refusal::NEWER;
 use refusal::invalid;
@@ -35,8 +34,7 @@ pub(crate) use step::CheckedStep;
 pub(crate) struct Compiled {
     pub(crate) steps: Vec<Step>,
     /// Scratch buffers that depend on one input alone, each with the steps that fill it.
-    pub(crate) derived: Vec<Derivation>,
-    shorter: Shorter,
+    pub(crate) derived: Box<Derivations>,
     /// Sizes of the scratch buffers.
     pub(crate) scratch: Vec<u64>,
     pub(crate) params: Option<Arc<Buffer>>,
@@ -103,12 +101,10 @@ pub(crate) fn compile(
     let steps: Result<Vec<(Step, [u8; 32])>> = steps.unwrap_or_else(|| Ok(Vec::new()));
     let (steps, keys): (Vec<Step>, Vec<[u8; 32]>) = steps?.into_iter().unzip();
     let claims = claims.into_iter().filter(|_| !steps.is_empty());
-    let derived: Vec<Derivation> = claims
-        .map(|claim| claim.derivation(plan, &steps, &keys))
-        .collect();
+    let derived = claims.map(|claim| claim.derivation(plan, &steps, &keys));
+    let derived = Box::new(Derivations::of(derived.collect()));
     let reports = steps.iter().any(|step| step.reports);
     let compiled = Compiled {
-        shorter: Shorter::of(&derived),
         steps,
         derived,
         scratch: checked.scratch,
@@ -121,16 +117,13 @@ pub(crate) fn compile(
 
 impl Compiled {
     /// The steps, without those that fill the scratch buffers of the derivations whose bits are set in `made`.
-    pub(crate) fn steps_without(&self, made: u32) -> &[Step] {
-        match made {
-            0 => &self.steps,
-            _ => self.shorter.get(made, &self.steps, &self.derived),
-        }
+    pub(crate) fn steps_without(&self, made: usize) -> &[Step] {
+        self.derived.left(made, &self.steps)
     }
 
     /// The same plan, which has nothing kept of what it makes of its inputs.
     pub(crate) fn keeping_nothing(mut self) -> Compiled {
-        self.derived.clear();
+        self.derived = Box::default();
         self
     }
 }

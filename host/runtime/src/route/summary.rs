@@ -18,7 +18,7 @@ pub(super) fn summary(ready: &Ready) -> String {
             compiled.scratch.iter().sum::<u64>()
         );
     }
-    for derivation in &compiled.derived {
+    for derivation in &compiled.derived.all {
         text += &format!(", input {} kept as it is packed", derivation.input);
     }
     for as_type in prepare {

@@ -100,13 +100,14 @@ impl Runtime {
             }
         });
         let word = word.transpose()?;
-        let derived = compiled.derived.iter();
+        let derived = &compiled.derived.all;
         let found: SmallVec<[Found; 2]> = derived
+            .iter()
             .map(|one| self.kept.find(&inputs[one.input].buffer, &one.key))
             .collect();
         let mut made = 0;
         let mut there: SmallVec<[(usize, Arc<Buffer>); 2]> = SmallVec::new();
-        for (bit, (one, found)) in compiled.derived.iter().zip(&found).enumerate() {
+        for (bit, (one, found)) in derived.iter().zip(&found).enumerate() {
             if let Found::Made(buffer) = found {
                 made |= 1 << bit;
                 there.push((one.scratch, buffer.clone()));
@@ -144,7 +145,7 @@ impl Runtime {
             self.stream.record(&self.pipelines, steps, &buffers)?;
         }
         drop(buffers);
-        for (one, found) in compiled.derived.iter().zip(found) {
+        for (one, found) in derived.iter().zip(found) {
             if let Found::Again(form) = found {
                 self.kept
                     .keep(&inputs[one.input].buffer, &form, &scratch[one.scratch]);
