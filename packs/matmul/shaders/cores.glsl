@@ -60,6 +60,11 @@ layout(push_constant) uniform Product {
     uint chunk;      // steps of one split, an even number
     uint blocks_m, blocks_n; // workgroups of a slab, which is one batch of one split
     uint jobs;       // workgroups with work to do
+#if IN_PLACE
+    // In units of 8 elements; steps of rows of A and of columns of B, or of k where columns are neighbours.
+    uint offset_a, batch_a, row_a;
+    uint offset_b, batch_b, step_b;
+#endif
 };
 
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { uvec4 a[]; };

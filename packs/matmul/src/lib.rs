@@ -34,6 +34,10 @@ pub const SOURCES: &[Source] = &[
     Source::glsl("cores.glsl", include_str!("../shaders/cores.glsl")),
     Source::glsl("cores.comp", include_str!("../shaders/cores.comp")),
     Source::glsl(
+        "cores_direct.comp",
+        include_str!("../shaders/cores_direct.comp"),
+    ),
+    Source::glsl(
         "cores_pack.comp",
         include_str!("../shaders/cores_pack.comp"),
     ),

@@ -2,6 +2,7 @@
 
 mod ask;
 mod cores;
+mod in_place;
 mod skinny;
 
 use crate::{Table, plan};

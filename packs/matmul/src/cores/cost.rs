@@ -1,6 +1,6 @@
 //! How a product on matrix units is cut up, by a small model of the device, and whether it pays at all.
 
-use super::{COLUMNS, Packed, Side, Way};
+use super::{COLUMNS, Packed, Side, Way, reading::Reading};
 use crate::{
     operand::Operand,
     problem::{Problem, binds_at_most},
@@ -20,6 +20,8 @@ pub(super) struct Shape {
     pub(super) chunk: u32,
     /// Rows of blocks that are walked together.
     pub(super) band: u32,
+    /// Where the operands are read.
+    pub(super) reading: Reading,
 }
 
 /// What a subgroup may own.
@@ -30,24 +32,31 @@ struct Tile {
     speed: f64,
     /// What one workgroup on a unit does of that.
     alone: f64,
+    /// What is left of the rate where B, or both operands, are read where they lie; 0 where registers do not suffice for that.
+    in_place: f64,
 }
 
-const fn tile(rows: u32, speed: f64, alone: f64) -> Tile {
-    Tile { rows, speed, alone }
+const fn tile(rows: u32, speed: f64, alone: f64, in_place: f64) -> Tile {
+    Tile {
+        rows,
+        speed,
+        alone,
+        in_place,
+    }
 }
 
 /// Of f16 and bf16, measured on an H200 with driver 580.159.04.
 const HALVES: &[Tile] = &[
-    tile(32, 0.97, 0.4),
-    tile(48, 1.0, 0.5),
-    tile(64, 0.93, 0.63),
-    tile(80, 1.05, 0.65),
+    tile(32, 0.97, 0.4, 0.53),
+    tile(48, 1.0, 0.5, 0.53),
+    tile(64, 0.93, 0.63, 0.63),
+    tile(80, 1.05, 0.65, 0.0),
 ];
 /// Of bytes.
 const BYTE: &[Tile] = &[
-    tile(32, 0.7, 0.4),
-    tile(64, 0.93, 0.63),
-    tile(80, 0.97, 0.65),
+    tile(32, 0.7, 0.4, 0.0),
+    tile(64, 0.93, 0.63, 0.0),
+    tile(80, 0.97, 0.65, 0.0),
 ];
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
@@ -79,10 +88,16 @@ impl Shape {
             1 => BYTE,
             _ => HALVES,
         };
+        let readings = Reading::all(problem, way);
         let choices = tiles
             .iter()
-            .flat_map(|tile| SPLITS.map(|splits| (tile, splits)));
-        let choices = choices.map(|(tile, splits)| {
+            .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
+            .flat_map(|(tile, splits)| {
+                let readings = readings.clone().into_iter();
+                readings.map(move |reading| (tile, splits, reading))
+            })
+            .filter(|(tile, _, reading)| *reading == Reading::Packed || tile.in_place > 0.0);
+        let choices = choices.map(|(tile, splits, reading)| {
             let rows = tile.rows;
             let chunk = depth.div_ceil(splits).next_multiple_of(2);
             let shape = Shape {
@@ -90,6 +105,7 @@ impl Shape {
                 splits: depth.div_ceil(chunk),
                 chunk,
                 band: if rows > 64 { 16 } else { 8 },
+                reading,
             };
             (shape, tile)
         });
@@ -141,8 +157,11 @@ impl Shape {
     /// Bytes of the packed operands and of the partial results.
     fn bytes(&self, problem: &Problem, way: Way) -> u64 {
         let packed = |side| Packed::new(problem, side, way, self.rows).bytes;
-        let packed = packed(Side::A).saturating_add(packed(Side::B));
-        packed.saturating_add(self.partial_bytes(problem))
+        let packs = |packs: bool, side| if packs { packed(side) } else { 0 };
+        let a = packs(self.reading.packs_a(), Side::A);
+        let b = packs(self.reading.packs_b(), Side::B);
+        a.saturating_add(b)
+            .saturating_add(self.partial_bytes(problem))
     }
 
     /// Estimated seconds: packing, the product, and the sum of its parts.
@@ -151,8 +170,15 @@ impl Shape {
             let elements = operand.batches() as f64 * f64::from(rows) * f64::from(problem.k);
             elements * (operand.dtype.size() + way.element.size()) as f64
         };
-        let packed = packed(problem.m, &problem.a) + packed(problem.n, &problem.b);
-        let rate = rates.matrix * 1e9 * tile.speed;
+        let packs = |packs: bool, bytes: f64| if packs { bytes } else { 0.0 };
+        let packed = packs(self.reading.packs_a(), packed(problem.m, &problem.a))
+            + packs(self.reading.packs_b(), packed(problem.n, &problem.b));
+        let (dispatches, speed) = match self.reading {
+            Reading::Packed => (2.0, 1.0),
+            Reading::InPlaceB => (2.0, tile.in_place),
+            Reading::InPlace => (1.0, tile.in_place),
+        };
+        let rate = rates.matrix * 1e9 * tile.speed * speed;
         let flops = f64::from(2 * self.rows)
             * f64::from(2 * COLUMNS)
             * f64::from(self.chunk * way.depth())
@@ -160,6 +186,14 @@ impl Shape {
         // The unit with the most workgroups sets the pace.
         let most = (self.jobs(problem) as f64 / units).ceil();
         let product = most * flops / (rate * (most * tile.alone).min(1.0));
+        // What is packed lies in caches by then.
+        let loaded = |packs: bool, operand: &Operand| match packs {
+            true => 0.0,
+            false => operand.extents.iter().product::<u64>() as f64 * operand.dtype.size() as f64,
+        };
+        let loaded =
+            loaded(self.reading.packs_a(), &problem.a) + loaded(self.reading.packs_b(), &problem.b);
+        let product = product.max(loaded / (BYTES * units));
         let sums = match self.splits {
             1 => 0.0,
             splits => {
@@ -167,7 +201,7 @@ impl Shape {
                 DISPATCH + bytes / (BYTES * units)
             }
         };
-        2.0 * DISPATCH + packed / (BYTES * units) + product + sums
+        dispatches * DISPATCH + packed / (BYTES * units) + product + sums
     }
 }
 

@@ -1,7 +1,9 @@
-//! Products on matrix units (`VK_KHR_cooperative_matrix`): both operands are packed into fragments first, whatever their
-//! layout and type, and a kernel without shared memory multiplies these. When that pays, `cost` says.
+//! Products on matrix units (`VK_KHR_cooperative_matrix`): operands are packed into fragments first, whatever their layout and
+//! type, and a kernel without shared memory multiplies these; another one reads aligned operands where they lie. When which
+//! pays, `cost` says.
 
 mod cost;
+mod reading;
 
 use crate::{
     problem::{Problem, check_range},
@@ -14,6 +16,7 @@ use nx_vulkan_pack_kit::{
     grid, matrix, operand as kit,
     steps::{Step, bytes_of, derive, read, scratch},
 };
+use reading::Reading;
 
 /// Lanes that hold a fragment.
 const LANES: u32 = 32;
@@ -43,8 +46,15 @@ pub(crate) fn plan(
     let shape = Shape::of(problem, way, device, rates)?;
     let mut steps = Steps::of(problem, device)?;
     let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, way, shape.rows));
-    let a = pack(&mut steps, problem, Side::A, way, packed[0])?;
-    let b = pack(&mut steps, problem, Side::B, way, packed[1])?;
+    let reading = shape.reading;
+    let a = match reading.packs_a() {
+        true => pack(&mut steps, problem, Side::A, way, packed[0])?,
+        false => problem.a.arg,
+    };
+    let b = match reading.packs_b() {
+        true => pack(&mut steps, problem, Side::B, way, packed[1])?,
+        false => problem.b.arg,
+    };
 
     let result = match shape.splits {
         1 => BufArg::output(0),
@@ -76,8 +86,13 @@ pub(crate) fn plan(
         ),
         number("C_WORDS", dtype.size() == 4),
     ]);
+    let (file, own) = match reading {
+        Reading::Packed => ("cores.comp", Vec::new()),
+        _ => ("cores_direct.comp", reading.defines(problem).to_vec()),
+    };
+    defines.extend(own);
     let [blocks_m, blocks_n] = shape.blocks(problem);
-    let push = [
+    let mut push = vec![
         problem.m,
         problem.n,
         problem.batches,
@@ -89,8 +104,12 @@ pub(crate) fn plan(
         blocks_n,
         bits,
     ];
+    if reading != Reading::Packed {
+        push.extend(Reading::words(&problem.a));
+        push.extend(Reading::words(&problem.b));
+    }
     let step = Step {
-        file: "cores.comp",
+        file,
         defines,
         args: vec![read(a), read(b), result],
         push: bytes_of(&push),

@@ -7,7 +7,7 @@ use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor};
 pub(super) const PACK: Pack = Pack { describe, plan };
 
 /// One operand with its batch and contracted axes.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Side {
     pub(super) tensor: Tensor,
     pub(super) batch: Vec<i64>,
@@ -36,6 +36,13 @@ impl Side {
     pub(super) fn of(mut self, dtype: DType) -> Side {
         self.tensor.dtype = dtype;
         self
+    }
+
+    /// Four elements further on in its buffer: loads of eight are no longer aligned, so that it is packed.
+    pub(super) fn aside(mut self) -> Side {
+        self.tensor.offset += 4;
+        let bytes = (self.tensor.shape.iter().product::<u64>() + 4) * self.tensor.dtype.size();
+        self.within(bytes)
     }
 
     /// Extents of the axes that `wanted` names.

@@ -1,15 +1,15 @@
 //! Products on matrix units: what they are packed as, how they are cut up, and when the general units are left to them.
 
-use super::ask::{Side, ask, matrices};
+use super::ask::{PACK, Side, ask, matrices};
 use crate::{Table, describe, plan_from};
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Matrix, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, words};
 use std::{collections::BTreeSet, sync::LazyLock};
 
 const CORES: &str = "dot_cores";
-const CORES_BF16: &str = "dot_cores_bf16";
+pub(super) const CORES_BF16: &str = "dot_cores_bf16";
 
-fn h200() -> DeviceInfo<'static> {
+pub(super) fn h200() -> DeviceInfo<'static> {
     DeviceInfo {
         name: "NVIDIA H200".into(),
         vendor: 0x10de,
@@ -19,7 +19,7 @@ fn h200() -> DeviceInfo<'static> {
 }
 
 /// The pack on units so fast that they always pay.
-const EAGER: Pack = Pack {
+pub(super) const EAGER: Pack = Pack {
     describe,
     plan: eager,
 };
@@ -37,12 +37,12 @@ fn kernel([a, b, c]: [DType; 3]) -> &'static str {
     if on_bf16 { CORES_BF16 } else { CORES }
 }
 
-/// A product of matrices with operands and result of these types.
+/// A product of matrices with operands and result of these types, whose layouts have to be packed.
 fn mixed([m, n, k]: [u64; 3], [a, b, c]: [DType; 3]) -> Ask {
     let kernel = kernel([a, b, c]);
     let (a, b) = (
-        Side::new(&[m, k], &[], &[1]).of(a),
-        Side::new(&[k, n], &[], &[0]).of(b),
+        Side::new(&[m, k], &[], &[1]).of(a).aside(),
+        Side::new(&[k, n], &[], &[0]).of(b).aside(),
     );
     let mut ask = ask(kernel, h200(), &a, &b);
     ask.outputs[0].dtype = c;
@@ -116,11 +116,11 @@ fn types_say_what_is_packed() {
 
 #[test]
 fn any_layout_is_packed_along_its_fast_axis() {
-    let a = Side::new(&[512, 1024], &[], &[1]).of(DType::F16);
-    let b = Side::new(&[1024, 512], &[], &[0]).of(DType::F16);
+    let a = Side::new(&[512, 1024], &[], &[1]).of(DType::F16).aside();
+    let b = Side::new(&[1024, 512], &[], &[0]).of(DType::F16).aside();
     let (at, bt) = (
-        a.clone().strided(&[1, 512], 0),
-        b.clone().strided(&[1, 1024], 0),
+        a.clone().strided(&[1, 512], 4),
+        b.clone().strided(&[1, 1024], 4),
     );
     for (a, b, along) in [
         (&a, &b, ["1", "0"]),
@@ -250,8 +250,10 @@ fn packed_operands_hold_what_is_read() {
 #[test]
 fn what_all_batches_have_in_common_is_packed_once() {
     let a = Side::new(&[64, 256, 256], &[0], &[2]).of(DType::F16);
-    let b = Side::new(&[64, 256, 256], &[0], &[1]).of(DType::F16);
-    let one = b.clone().strided(&[0, 256, 1], 0);
+    let b = Side::new(&[64, 256, 256], &[0], &[1])
+        .of(DType::F16)
+        .aside();
+    let one = b.clone().strided(&[0, 256, 1], 4);
     let plans = [&b, &one].map(|b| {
         let mut ask = ask(CORES, h200(), &a, b);
         ask.pack = EAGER;
@@ -290,7 +292,10 @@ fn packed_operands_take_an_eighth_of_the_memory_at_most() {
 #[test]
 fn partial_results_are_no_more_than_one_binding_covers() {
     const SIZE: [u64; 3] = [512, 512, 4096];
-    let on = |device| matrices(CORES, device, SIZE, DType::F16).plan().unwrap();
+    let on = |device| {
+        let ask = mixed(SIZE, F16).on(device);
+        Ask { pack: PACK, ..ask }.plan().unwrap()
+    };
     let split = on(h200()).scratch;
     let partials = split[2];
     assert!(partials > split[0].max(split[1]), "{split:?}");
@@ -326,7 +331,9 @@ fn deep_products_of_few_tiles_are_split() {
 #[test]
 fn batches_are_slabs() {
     let a = Side::new(&[64, 256, 256], &[0], &[2]).of(DType::BF16);
-    let b = Side::new(&[64, 256, 256], &[0], &[1]).of(DType::BF16);
+    let b = Side::new(&[64, 256, 256], &[0], &[1])
+        .of(DType::BF16)
+        .aside();
     let plan = ask(CORES_BF16, h200(), &a, &b).plan().unwrap();
     let words = words(&plan, 2);
     assert_eq!(words[2], 64);

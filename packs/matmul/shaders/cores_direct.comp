@@ -1,0 +1,97 @@
+#version 450
+#pragma use_vulkan_memory_model
+// As cores.comp, with B where it lies, and A where it lies or packed: what packing costs is saved, and loads are of shorter
+// runs. Operands are in units of 8 elements, which the loaded axis has a multiple of; 32 of k are a pair of steps.
+//   A along k: lane t of a row has k 8t to 8t + 7, of which a step takes four after the other
+//   B along k: the same of its columns; across k: lane g has columns 8g to 8g + 7 of the k that A has
+#include "cores.glsl"
+
+#if A_PACKED
+#define K_OF_LANE 4
+#define K_OF_STEP 16
+#else
+#define K_OF_LANE 8
+#define K_OF_STEP 4
+#endif
+
+// Two elements of neighbouring rows in one word: the lower ones, the upper ones.
+#define LOWER(x, y) (((x) & 0xffffu) | ((y) << 16))
+#define UPPER(x, y) (((x) >> 16) | ((y) & 0xffff0000u))
+
+void main() {
+    uint job = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    if (job >= jobs) return;
+    uint slab = job / (blocks_m * blocks_n);
+    uvec2 from = corner(job % (blocks_m * blocks_n));
+    if (from.x >= m || from.y >= n) return;
+    uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
+    uint first = slab / batches * chunk, batch = slab % batches;
+    uint pairs = (min(steps, first + chunk) - first) / 2;
+    [[unroll]] for (uint i = 0; i < 4; i++) [[unroll]] for (uint j = 0; j < TILES; j++) sums[i][j] = SUMS(0);
+    LEFT own[4];
+
+    // Rows and columns beyond the last repeat it and are never stored; the last pair is loaded twice.
+#if A_PACKED
+    uint at_a = ((batch * tiles + from.x / 16) * steps + first) * 32 + lane;
+    uvec4 rows[TILES];
+    [[unroll]] for (uint j = 0; j < TILES; j++) rows[j] = a[at_a + j * steps * 32];
+#else
+    uint at_a[TILES][2];
+    uvec4 rows[TILES][2];
+    [[unroll]] for (uint j = 0; j < TILES; j++) [[unroll]] for (uint i = 0; i < 2; i++) {
+        uint row = min(from.x + 16 * j + 2 * g + i, m - 1);
+        at_a[j][i] = offset_a + batch * batch_a + row * row_a + first * 2 + t;
+        rows[j][i] = a[at_a[j][i]];
+    }
+#endif
+#if B_ALONG_K
+    uint at_b[8];
+    uvec4 columns[8];
+    [[unroll]] for (uint i = 0; i < 8; i++) {
+        uint column = min(from.y + 8 * g + i, n - 1);
+        at_b[i] = offset_b + batch * batch_b + column * step_b + first * 2 + t;
+        columns[i] = b[at_b[i]];
+    }
+#else
+    uint at_b = offset_b + batch * batch_b + min(from.y / 8 + g, n / 8 - 1) + (first * 16 + t * K_OF_LANE) * step_b;
+    uvec4 four[4];
+    [[unroll]] for (uint i = 0; i < 4; i++) four[i] = b[at_b + i * step_b];
+#endif
+    for (uint pair = 0; pair < pairs; pair++) {
+        uint next = min(pair + 1, pairs - 1);
+        [[unroll]] for (uint turn = 0; turn < 2; turn++) {
+            // Registers are loaded anew as soon as their last use is behind.
+#if B_ALONG_K
+            [[unroll]] for (uint w = 0; w < 4; w++) {
+                uvec4 x = columns[2 * w], y = columns[2 * w + 1];
+                own[w] = left(turn == 0 ? uvec4(x.x, y.x, x.y, y.y) : uvec4(x.z, y.z, x.w, y.w));
+            }
+            if (turn == 1) [[unroll]] for (uint i = 0; i < 8; i++) columns[i] = b[at_b[i] + next * 4];
+#else
+            [[unroll]] for (uint w = 0; w < 4; w++) {
+                own[w] = left(uvec4(LOWER(four[0][w], four[1][w]), UPPER(four[0][w], four[1][w]),
+                                    LOWER(four[2][w], four[3][w]), UPPER(four[2][w], four[3][w])));
+            }
+            uint row = (turn == 0 ? pair * 32 + K_OF_STEP : next * 32) * step_b;
+            [[unroll]] for (uint i = 0; i < 4; i++) four[i] = b[at_b + row + i * step_b];
+#endif
+#if A_PACKED
+            at_a += 32;
+#endif
+            [[unroll]] for (uint j = 0; j < TILES; j++) {
+#if A_PACKED
+                RIGHT f = right(rows[j]);
+#else
+                RIGHT f = right(turn == 0 ? uvec4(rows[j][0].xy, rows[j][1].xy) : uvec4(rows[j][0].zw, rows[j][1].zw));
+#endif
+                [[unroll]] for (uint w = 0; w < 4; w++) sums[w][j] = coopMatMulAdd(own[w], f, sums[w][j]);
+#if A_PACKED
+                rows[j] = a[at_a + j * steps * 32];
+#else
+                if (turn == 1) [[unroll]] for (uint i = 0; i < 2; i++) rows[j][i] = a[at_a[j][i] + next * 4];
+#endif
+            }
+        }
+    }
+    store_all(slab, from);
+}

@@ -1,0 +1,79 @@
+//! Products on matrix units whose operands are read where they lie.
+
+use super::{
+    ask::{Side, ask, matrices},
+    cores::{CORES_BF16, EAGER, h200},
+};
+use nx_vulkan_abi::{DType, Slot};
+use nx_vulkan_pack_kit::testing::{defined, files, words};
+
+#[test]
+fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
+    let a = Side::new(&[512, 1024], &[], &[1]).of(DType::BF16);
+    let b = Side::new(&[1024, 768], &[], &[0]).of(DType::BF16);
+    let (at, bt) = (
+        a.clone().strided(&[1, 512], 0),
+        b.clone().strided(&[1, 1024], 0),
+    );
+    let plan = |a: &Side, b: &Side| {
+        let mut ask = ask(CORES_BF16, h200(), a, b);
+        ask.pack = EAGER;
+        ask.plan().unwrap()
+    };
+    for (a, b, expected) in [
+        (&a, &b, [false, false]),
+        (&a, &bt, [false, true]),
+        (&at, &b, [true, false]),
+    ] {
+        let plan = plan(a, b);
+        let [a_packed, along_k] = expected;
+        let product = usize::from(a_packed);
+        let mut packs = vec!["cores_pack.comp"; product];
+        packs.push("cores_direct.comp");
+        assert_eq!(files(&plan)[..=product], packs);
+        assert_eq!(plan.steps[product].args[1].index, 1);
+        let number = |flag: bool| if flag { "1" } else { "0" };
+        assert_eq!(defined(&plan, product, "A_PACKED"), number(a_packed));
+        assert_eq!(defined(&plan, product, "B_ALONG_K"), number(along_k));
+        // In units of 8 elements: offset, batches, and rows or k.
+        let step = if along_k { 1024 } else { 768 };
+        let words = words(&plan, product);
+        assert_eq!(words[13..], [0, 0, step / 8]);
+        if !a_packed {
+            assert_eq!(words[10..13], [0, 0, 1024 / 8]);
+        }
+        assert_eq!(plan.derived().count(), product);
+    }
+    let large = matrices(CORES_BF16, h200(), [8192; 3], DType::BF16);
+    assert_eq!(files(&large.plan().unwrap())[2], "cores.comp");
+
+    // Loads of 8 elements that would cross a row or begin between two, and parts of fragments along k.
+    let odd = |extents: [u64; 2], contract, strides: [i64; 2], offset| {
+        let side = Side::new(&extents, &[], &[contract]).of(DType::BF16);
+        side.strided(&strides, offset).within(1 << 22)
+    };
+    for (a, b) in [
+        (at.clone(), bt),
+        (odd([512, 1024], 1, [1028, 1], 0), b.clone()),
+        (odd([512, 1024], 1, [1024, 1], 4), b.clone()),
+        (a.clone(), odd([1024, 768], 0, [770, 1], 0)),
+        (a.clone(), odd([1024, 764], 0, [768, 1], 0)),
+        (
+            odd([512, 1008], 1, [1008, 1], 0),
+            odd([1008, 768], 0, [768, 1], 0),
+        ),
+    ] {
+        let plan = plan(&a, &b);
+        let product = plan
+            .steps
+            .iter()
+            .position(|step| step.args.len() == 3)
+            .unwrap();
+        let read = [0, 1].map(|arg| plan.steps[product].args[arg].slot);
+        assert_ne!(read[0], Slot::INPUT, "{a:?} {b:?}");
+    }
+    // Rows that lie backwards are as aligned as others.
+    let back = a.strided(&[-1024, 1], 511 * 1024);
+    let words = words(&plan(&back, &b), 0);
+    assert_eq!(words[10..13], [511 * 128, 0, 128u32.wrapping_neg()]);
+}
