@@ -81,6 +81,11 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_PACK c[]; }
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]; };
 #endif
 
+#ifdef GUARDED
+// Where it is 0, somebody else has done the work.
+layout(set = 0, binding = 3, std430) readonly restrict buffer Guard { uint wanted; };
+#endif
+
 #if WIDTH > 1
 // WIDTH results of one row from `column` on; those beyond the last column are dropped.
 void store_c(uint slab, uint row, uint column, VEC values) {

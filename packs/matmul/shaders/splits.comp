@@ -12,11 +12,19 @@ layout(push_constant) uniform Splits {
 layout(set = 0, binding = 0, std430) readonly restrict buffer Partial { T_VALUE partial[]; };
 layout(set = 0, binding = 1, std430) writeonly restrict buffer Result { T_STORAGE result[]; };
 
+#ifdef GUARDED
+// Where it is 0, somebody else has done the work.
+layout(set = 0, binding = 2, std430) readonly restrict buffer Guard { uint wanted; };
+#endif
+
 const uint ACROSS = THREADS / ALONG;
 
 shared T_VALUE sums[THREADS];
 
 void main() {
+#ifdef GUARDED
+    if (wanted == 0) return;
+#endif
     uint lane = gl_LocalInvocationIndex;
     uint element = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * ACROSS + lane % ACROSS;
     T_VALUE sum = T_VALUE(0);

@@ -145,6 +145,9 @@ uvec2 own_packs() {
 
 void main() {
     if (workgroup() >= jobs) return;
+#ifdef GUARDED
+    if (wanted == 0) return;
+#endif
     uint slab = workgroup() / (blocks_m * blocks_n);
     uvec2 corner = corner_of(workgroup() % (blocks_m * blocks_n));
     uvec2 packs = own_packs();
