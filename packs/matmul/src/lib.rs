@@ -10,6 +10,7 @@ mod operand;
 mod problem;
 mod short;
 mod skinny;
+mod split;
 mod steps;
 mod table;
 #[cfg(test)]
@@ -40,6 +41,12 @@ pub const SOURCES: &[Source] = &[
     Source::glsl(
         "cores_pack.comp",
         include_str!("../shaders/cores_pack.comp"),
+    ),
+    Source::glsl("split.glsl", include_str!("../shaders/split.glsl")),
+    Source::glsl("split.comp", include_str!("../shaders/split.comp")),
+    Source::glsl(
+        "split_pack.comp",
+        include_str!("../shaders/split_pack.comp"),
     ),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
     Source::glsl("gather.comp", include_str!("../shaders/gather.comp")),
@@ -80,6 +87,7 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
             let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
             cores::plan(&problem, request.device, rates, on_bf16)
         }
+        Method::Split => split::plan(&problem, request.device, table, kernel.relaxed),
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),

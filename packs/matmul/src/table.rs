@@ -1,6 +1,6 @@
 //! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
 
-use nx_vulkan_abi::{Features, Row};
+use nx_vulkan_abi::{Features, Numerics, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -52,6 +52,9 @@ pub struct Kernel {
     /// Capabilities of a device without which it is not asked.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// Whether it is less exact than the op's tolerance, and asked only where the registry allows that.
+    #[serde(default)]
+    pub relaxed: bool,
 }
 
 /// What plans a kernel.
@@ -60,6 +63,8 @@ pub struct Kernel {
 pub enum Method {
     /// Large, of narrow floats or of bytes: on matrix units.
     Cores,
+    /// Large, of f32: on matrix units for bf16, each element in parts.
+    Split,
     /// Small, of narrow floats: summed in f64.
     Short,
     /// Few rows or few columns: bound by memory.
@@ -194,8 +199,11 @@ impl Table {
                     inputs: types,
                     outputs: types,
                     needs,
+                    numerics: match kernel.relaxed {
+                        true => Numerics::RELAXED,
+                        false => Numerics::IEEE,
+                    },
                     rank: kernel.rank,
-                    ..Row::default()
                 })
             })
             .collect()

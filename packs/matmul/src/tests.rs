@@ -4,6 +4,7 @@ mod ask;
 mod cores;
 mod in_place;
 mod skinny;
+mod split;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};
@@ -368,7 +369,7 @@ fn broken_requests_are_the_hosts_fault() {
 #[test]
 fn a_wrong_table_is_refused() {
     let text = include_str!("../pack.toml");
-    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 7);
+    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 9);
     assert!(
         Table::parse(&text.replace("[128, 128, 8]", "[128, 100, 8]"))
             .unwrap_err()
@@ -382,7 +383,7 @@ fn a_wrong_table_is_refused() {
     let unknown = Table::parse(&text.replacen("\"number\"", "\"f17\"", 1)).unwrap();
     assert!(unknown.rows().unwrap_err().contains("dot_skinny"));
     let ask = matrices(DIRECT, gpu(), [1; 3], DType::F32);
-    let unknown = ask.given("dot", |request| plan(9, request));
+    let unknown = ask.given("dot", |request| plan(99, request));
     assert!(matches!(unknown, Err(Refusal::Internal(_))));
 }
 

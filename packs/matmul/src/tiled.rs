@@ -4,7 +4,7 @@ use crate::{
     problem::{Problem, binds_at_most},
     skinny::FEW,
     steps::{self, Cut, number},
-    table::Tile,
+    table::{Rates, Tile},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
 
@@ -17,6 +17,67 @@ pub(crate) fn plan(
     device: &DeviceInfo<'_>,
     tiles: &[Tile],
 ) -> Result<Plan, Refusal> {
+    let Choice { cost, tile, cut } = choose(problem, device, tiles)?;
+    let [bm, bn, bk] = tile.block;
+    explain(format!(
+        "a tile of {bm} x {bn} in steps of {bk}, {} workgroups of {} invocations, {} parts of {} along k, at most {} \
+         multiply-adds of a unit",
+        u64::from(cut.splits)
+            * u64::from(cut.blocks[0])
+            * u64::from(cut.blocks[1])
+            * u64::from(problem.batches),
+        tile.threads(),
+        cut.splits,
+        cut.chunk,
+        cost as u64,
+    ));
+    let width = tile.width();
+    let wide = [
+        problem.a.is_wide(width),
+        problem.b.is_wide(width),
+        problem.n.is_multiple_of(width),
+    ];
+    let own = vec![
+        number("THREADS", tile.threads()),
+        number("BLOCK_M", tile.block[0]),
+        number("BLOCK_N", tile.block[1]),
+        number("BLOCK_K", tile.block[2]),
+        number("WARP_M", tile.warp[0]),
+        number("WARP_N", tile.warp[1]),
+        number("PACKS_M", tile.packs[0]),
+        number("PACKS_N", tile.packs[1]),
+        number("COLUMNS_FIRST", tile.columns_first),
+    ];
+    steps::product(problem, device, "tile.comp", cut, wide, own)
+}
+
+/// A tile shape and how the product is cut into it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    /// Multiply-adds of the unit with the most to do.
+    cost: f64,
+    tile: &'a Tile,
+    pub(crate) cut: Cut,
+}
+
+impl Choice<'_> {
+    /// Estimated seconds.
+    pub(crate) fn seconds(&self, rates: &Rates) -> f64 {
+        const START: f64 = 5e-6;
+        // A full unit with large tiles does a fifth more than the average that the table has.
+        START + 2.0 * self.cost / (1.2 * rates.plain * 1e9)
+    }
+}
+
+/// The tile and the cut that take the least time.
+///
+/// # Errors
+/// A decline where the product is smaller than any tile, or the device.
+pub(crate) fn choose<'a>(
+    problem: &Problem,
+    device: &DeviceInfo<'_>,
+    tiles: &'a [Tile],
+) -> Result<Choice<'a>, Refusal> {
     let &Problem { m, n, k, .. } = problem;
     if m <= FEW || n <= FEW || k < 16 || u64::from(m) * u64::from(n) < 1024 {
         return Err(Refusal::decline(format!(
@@ -53,37 +114,7 @@ pub(crate) fn plan(
         .ok_or_else(|| {
             Refusal::decline("no tile fits the device's shared memory and workgroup size")
         })?;
-    let [bm, bn, bk] = tile.block;
-    explain(format!(
-        "a tile of {bm} x {bn} in steps of {bk}, {} workgroups of {} invocations, {} parts of {} along k, at most {} \
-         multiply-adds of a unit",
-        u64::from(cut.splits)
-            * u64::from(cut.blocks[0])
-            * u64::from(cut.blocks[1])
-            * u64::from(problem.batches),
-        tile.threads(),
-        cut.splits,
-        cut.chunk,
-        cost as u64,
-    ));
-    let width = tile.width();
-    let wide = [
-        problem.a.is_wide(width),
-        problem.b.is_wide(width),
-        n.is_multiple_of(width),
-    ];
-    let own = vec![
-        number("THREADS", tile.threads()),
-        number("BLOCK_M", tile.block[0]),
-        number("BLOCK_N", tile.block[1]),
-        number("BLOCK_K", tile.block[2]),
-        number("WARP_M", tile.warp[0]),
-        number("WARP_N", tile.warp[1]),
-        number("PACKS_M", tile.packs[0]),
-        number("PACKS_N", tile.packs[1]),
-        number("COLUMNS_FIRST", tile.columns_first),
-    ];
-    steps::product(problem, device, "tile.comp", cut, wide, own)
+    Ok(Choice { cost, tile, cut })
 }
 
 fn cut(problem: &Problem, tile: &Tile, splits: u64) -> Cut {

@@ -281,3 +281,33 @@ fn contracted_axes_run_backwards() {
     };
     check("matmul", None, types.into_iter().flat_map(of));
 }
+
+/// Products of f32 that matrix units take where there are some: in parts, and by the plain kernel after all where numbers are
+/// among them that parts are not exact enough for.
+#[test]
+fn products_that_are_split_into_parts() {
+    let [f32, bf16, f16] = [DType::F32, DType::BF16, DType::F16];
+    let sizes = [[800, 784, 640], [1001, 515, 999]];
+    let layouts = [
+        [Contiguous; 2],
+        [Transposed, Sliced],
+        [Reversed, Transposed],
+        [Contiguous, Reversed],
+    ];
+    let cases = layouts
+        .into_iter()
+        .zip([Values::Finite, Values::Special].into_iter().cycle());
+    let of = |(pair, values)| {
+        sizes.map(|size| Own {
+            values,
+            ..matrices(size, f32, pair)
+        })
+    };
+    let mixed = [[f32, bf16], [f16, f32]].map(|types| {
+        let operands = [(vec![640, 900], Contiguous), (vec![900, 768], Transposed)];
+        let mut own = product(types, operands);
+        own.types.output = Some(f32);
+        own
+    });
+    check("matmul", None, cases.flat_map(of).chain(mixed));
+}

@@ -21,11 +21,11 @@ use reading::Reading;
 /// Lanes that hold a fragment.
 const LANES: u32 = 32;
 /// Rows of a packed tile of A.
-const ROWS: u32 = 16;
+pub(crate) const ROWS: u32 = 16;
 /// Columns of a packed block of B, which a subgroup owns.
-pub(super) const COLUMNS: u32 = 64;
+pub(crate) const COLUMNS: u32 = 64;
 /// Bytes of a fragment of 16 x 16 elements.
-const FRAGMENT: u64 = 512;
+pub(crate) const FRAGMENT: u64 = 512;
 
 /// Plans products that are large enough, on the units for bf16 or on those for f16 and bytes: modules with bf16 are for
 /// kernels that declare it.
@@ -42,7 +42,7 @@ pub(crate) fn plan(
             way.element
         )));
     }
-    supports(problem, way, device)?;
+    supports(problem, [way.element, way.sum()], way.depth(), device)?;
     let shape = Shape::of(problem, way, device, rates)?;
     let mut steps = Steps::of(problem, device)?;
     let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, way, shape.rows));
@@ -180,10 +180,16 @@ impl Way {
     }
 }
 
-fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
+/// Whether the device multiplies fragments of `element` and `depth` elements along k, with sums of `sum`.
+pub(crate) fn supports(
+    problem: &Problem,
+    [element, sum]: [DType; 2],
+    depth: u32,
+    device: &DeviceInfo<'_>,
+) -> Result<(), Refusal> {
     let needs = Features::COOPMAT
         .with(Features::MEMORY_MODEL)
-        .with(Features::for_dtype(way.element));
+        .with(Features::for_dtype(element));
     let missing = Features(needs.0 & !device.features.0);
     if missing != Features::NONE {
         return Err(Refusal::decline(format!(
@@ -192,11 +198,9 @@ fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), 
         )));
     }
     matrix::expect_known_order(device)?;
-    let (element, sum) = (way.element, way.sum());
-    if !device.multiplies([element, element, sum], [16, 16, way.depth()]) {
+    if !device.multiplies([element, element, sum], [16, 16, depth]) {
         return Err(Refusal::decline(format!(
-            "the driver lists no product of {element} with sums of {sum} and 16 x 16 x {} elements",
-            way.depth()
+            "the driver lists no product of {element} with sums of {sum} and 16 x 16 x {depth} elements"
         )));
     }
     let lanes = device.min_subgroup_size..=device.max_subgroup_size;
@@ -213,7 +217,7 @@ fn supports(problem: &Problem, way: Way, device: &DeviceInfo<'_>) -> Result<(), 
 }
 
 /// What shaders must ask for to get subgroups of [`LANES`].
-fn subgroup(device: &DeviceInfo<'_>) -> u32 {
+pub(crate) fn subgroup(device: &DeviceInfo<'_>) -> u32 {
     if device.features.has(Features::SUBGROUP_SIZE_CONTROL) {
         LANES
     } else {

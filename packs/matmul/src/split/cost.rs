@@ -1,0 +1,155 @@
+//! How a product of split operands is cut up, by a small model of the device, and whether it pays at all.
+
+use super::{DEPTH, OWNED, Packed, Parts, Side, depth};
+use crate::{
+    cores::COLUMNS,
+    operand::Operand,
+    problem::{Problem, binds_at_most},
+    table::Table,
+    tiled,
+};
+use nx_vulkan_abi::{DeviceInfo, Refusal};
+use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
+
+/// How a product is cut up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    /// Parts of the contracted axis.
+    pub(super) splits: u32,
+    /// Fragments along k of one part, an even number.
+    pub(super) chunk: u32,
+}
+
+/// Rate of a unit that is full, in relation to the best of f16 and bf16, and what one workgroup on a unit does of that.
+/// Measured on an H200 with driver 580.159.04.
+const SPEED: f64 = 0.96;
+const ALONE: f64 = 0.7;
+const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// Seconds until a dispatch that waits for another one is under way.
+const DISPATCH: f64 = 3e-6;
+/// Bytes per second of one unit, from caches and memory.
+const BYTES: f64 = 2.5e10;
+/// Rows, columns and multiplications below which other kernels are faster on any device.
+const LEAST: [u32; 2] = [17, 17];
+const LEAST_WORK: f64 = 2_097_152.0;
+
+impl Shape {
+    /// The fastest one, and why.
+    ///
+    /// # Errors
+    /// A decline where the plain kernel is as fast, or where the device has too little memory.
+    pub(super) fn of(
+        problem: &Problem,
+        parts: Parts,
+        device: &DeviceInfo<'_>,
+        table: &Table,
+    ) -> Result<(Shape, String), Refusal> {
+        let products = problem.elements() as f64 * f64::from(problem.k);
+        if problem.m < LEAST[0] || problem.n < LEAST[1] || products < LEAST_WORK {
+            return Err(Refusal::decline("too few rows, columns or multiplications"));
+        }
+        let plain = tiled::choose(problem, device, &table.tile)?;
+        let units = f64::from(device.compute_units.max(8));
+        let rates = table.rates(device.name.as_str());
+        // Errors of n roundings in each of p parts are as √n / p. Where elements are rounded one by one n is 16 times as large,
+        // so that half as many parts leave half the error.
+        let most = (2 * plain.cut.chunk / DEPTH).next_multiple_of(2);
+        let depth = depth(problem);
+        let choices = SPLITS.into_iter().map(|splits| {
+            let chunk = depth.div_ceil(splits).next_multiple_of(2);
+            Shape {
+                splits: depth.div_ceil(chunk),
+                chunk,
+            }
+        });
+        let choices = choices.filter(|shape| shape.chunk <= most);
+        let least = choices.clone().map(|shape| shape.bytes(problem, parts));
+        expect_memory(least.min().unwrap_or(u64::MAX), device)?;
+        let fits = |shape: &Shape| {
+            shape.partial_bytes(problem) <= binds_at_most(device)
+                && shape.bytes(problem, parts) <= memory(device)
+        };
+        let choices = choices.filter(fits);
+        let rate = rates.matrix * 1e9;
+        let choices = choices.map(|shape| (shape, shape.seconds(problem, parts, rate, units)));
+        let (shape, seconds) = choices
+            .min_by(|x, y| x.1.total_cmp(&y.1))
+            .ok_or_else(|| Refusal::decline("no cut is both exact and small enough"))?;
+        // The plain kernel is there and does nothing, with the sum of its parts.
+        let seconds = seconds + f64::from(plain.cut.splits.min(2)) * DISPATCH;
+        let otherwise = plain.seconds(rates);
+        if seconds < otherwise {
+            let why = format!(
+                "each element as up to {} bf16, {} products of them, {} parts of {} along k, {:.1} us \
+                 against {:.1} us of dot_tiled, which follows where a result may be less exact",
+                parts.orders,
+                parts.products(),
+                shape.splits,
+                shape.chunk * DEPTH,
+                seconds * 1e6,
+                otherwise * 1e6
+            );
+            return Ok((shape, why));
+        }
+        Err(Refusal::decline(format!(
+            "matrix units would take {:.1} us and the general ones {:.1} us",
+            seconds * 1e6,
+            otherwise * 1e6
+        )))
+    }
+
+    /// Workgroups along m and n.
+    pub(super) fn blocks(&self, problem: &Problem) -> [u32; 2] {
+        [
+            problem.m.div_ceil(2 * OWNED),
+            problem.n.div_ceil(2 * COLUMNS),
+        ]
+    }
+
+    /// Workgroups in all.
+    pub(super) fn jobs(&self, problem: &Problem) -> u64 {
+        let [m, n] = self.blocks(problem).map(u64::from);
+        m * n * u64::from(problem.batches) * u64::from(self.splits)
+    }
+
+    /// Bytes of the results of all parts, where there are several.
+    pub(super) fn partial_bytes(&self, problem: &Problem) -> u64 {
+        match self.splits {
+            1 => 0,
+            splits => problem.elements() * u64::from(splits) * 4,
+        }
+    }
+
+    /// Bytes of the packed operands and of the partial results.
+    fn bytes(&self, problem: &Problem, parts: Parts) -> u64 {
+        let packed = |side| Packed::new(problem, side, parts).bytes;
+        let packed = packed(Side::A).saturating_add(packed(Side::B));
+        packed.saturating_add(self.partial_bytes(problem))
+    }
+
+    /// Estimated seconds: packing, the product and the sum of its parts.
+    fn seconds(&self, problem: &Problem, parts: Parts, rate: f64, units: f64) -> f64 {
+        let packed = |rows: u32, operand: &Operand, parts: u32| {
+            let elements = operand.batches() as f64 * f64::from(rows) * f64::from(problem.k);
+            elements * (operand.dtype.size() + 2 * u64::from(parts)) as f64
+        };
+        let [of_a, of_b] = parts.of;
+        let packed = packed(problem.m, &problem.a, of_a) + packed(problem.n, &problem.b, of_b);
+        let flops = f64::from(2 * OWNED)
+            * f64::from(2 * COLUMNS)
+            * f64::from(self.chunk * DEPTH)
+            * f64::from(2 * parts.products());
+        // The unit with the most workgroups sets the pace.
+        let most = (self.jobs(problem) as f64 / units).ceil();
+        let product = most * flops / (rate * SPEED * (most * ALONE).min(1.0));
+        let sums = match self.splits {
+            1 => 0.0,
+            splits => {
+                let bytes = problem.elements() as f64 * f64::from(8 * splits);
+                DISPATCH + bytes / (BYTES * units)
+            }
+        };
+        2.0 * DISPATCH + packed / (BYTES * units) + product + sums
+    }
+}

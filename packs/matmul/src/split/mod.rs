@@ -1,0 +1,281 @@
+//! Products of f32 on matrix units for bf16: operands are packed as sums of bf16, and a kernel without shared memory multiplies
+//! these part by part. What it may compute less exactly than the plain kernel is left to that: the product's kernel says so
+//! in a word of memory, and the plain one, which always follows, does nothing where the word is 0.
+
+mod cost;
+
+use crate::{
+    cores::{self, COLUMNS, FRAGMENT, ROWS},
+    operand::Operand,
+    problem::{Problem, check_range},
+    steps::{Steps, number},
+    table::Table,
+    tiled,
+};
+use cost::Shape;
+use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, Plan, Refusal, Slot, glsl};
+use nx_vulkan_pack_kit::{
+    grid,
+    steps::{Step, bytes_of, read, scratch, shader},
+};
+
+/// Rows that a subgroup owns: as many as leave three workgroups of a unit their registers.
+const OWNED: u32 = 32;
+/// Elements along k that one fragment has.
+const DEPTH: u32 = 16;
+
+/// Plans products with a result of f32 that are large enough. A `relaxed` one has at most two parts for an element, and what
+/// the units cut off adds up along k.
+pub(crate) fn plan(
+    problem: &Problem,
+    device: &DeviceInfo<'_>,
+    table: &Table,
+    relaxed: bool,
+) -> Result<Plan, Refusal> {
+    let parts = Parts::of(problem, relaxed)?;
+    cores::supports(problem, [DType::BF16, DType::F32], DEPTH, device)?;
+    let (shape, why) = Shape::of(problem, parts, device, table)?;
+    let plain = tiled::plan(problem, device, &table.tile)?;
+    nx_vulkan_abi::explain(why);
+
+    let mut steps = Steps::of(problem, device)?;
+    let gathers = steps.plan.steps.len();
+    let flag = scratch(&mut steps.plan, 4);
+    let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, parts));
+    let a = pack(&mut steps, problem, Side::A, packed[0], (relaxed, flag))?;
+    let b = pack(&mut steps, problem, Side::B, packed[1], (relaxed, flag))?;
+    let result = match shape.splits {
+        1 => BufArg::output(0),
+        _ => {
+            let bytes = shape.partial_bytes(problem);
+            check_range("the partial results", bytes, device)?;
+            scratch(&mut steps.plan, bytes)
+        }
+    };
+    let jobs = shape.jobs(problem);
+    let bits = u32::try_from(jobs)
+        .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
+    let mut defines = glsl::operand("T", DType::F32);
+    defines.extend(glsl::needs(DType::BF16));
+    defines.extend([
+        number("ELEMENT_IS_BF16", 1u32),
+        number("PARTS_A", packed[0].parts),
+        number("PARTS_B", packed[1].parts),
+        number("WARP_M", OWNED),
+        number("ORDERS", parts.orders),
+        number("BAND", 8u32),
+        number("C_WIDE", problem.n.is_multiple_of(4)),
+        number("C_WORDS", 1u32),
+    ]);
+    let [blocks_m, blocks_n] = shape.blocks(problem);
+    let push = [
+        problem.m,
+        problem.n,
+        problem.batches,
+        packed[0].batch_step(problem),
+        packed[1].batch_step(problem),
+        depth(problem),
+        shape.chunk,
+        blocks_m,
+        blocks_n,
+        bits,
+    ];
+    let found = BufArg {
+        access: Access::READ_WRITE,
+        ..flag
+    };
+    let step = Step {
+        file: "split.comp",
+        defines,
+        args: vec![read(a), read(b), result, found],
+        push: bytes_of(&push),
+        subgroup_size: cores::subgroup(device),
+        groups: grid::spread(jobs, device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut steps.plan);
+    if shape.splits > 1 {
+        steps.sum_splits(problem.elements() as u32, shape.splits, result)?;
+    }
+    guarded(&mut steps.plan, plain, gathers, read(flag), a);
+    Ok(steps.plan)
+}
+
+/// How an element is made up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// How many bf16 there are of an element of A, and of B.
+    of: [u32; 2],
+    /// Products of parts p and q are left out where p + q is not less.
+    orders: u32,
+}
+
+impl Parts {
+    fn of(problem: &Problem, relaxed: bool) -> Result<Parts, Refusal> {
+        let orders = if relaxed { 2 } else { 3 };
+        // As many as hold each value of the type.
+        let parts = |operand: &Operand| match operand.dtype {
+            DType::BF16 => Some(1),
+            DType::F16 => Some(2),
+            DType::F32 => Some(3),
+            _ => None,
+        };
+        match (problem.dtype, [&problem.a, &problem.b].map(parts)) {
+            (DType::F32, [Some(a), Some(b)]) if a.max(b) == 3 => Ok(Parts {
+                of: [a.min(orders), b.min(orders)],
+                orders,
+            }),
+            (result, _) => Err(Refusal::decline(format!(
+                "{} and {} for {result} are not split",
+                problem.a.dtype, problem.b.dtype
+            ))),
+        }
+    }
+
+    /// Products of parts that make up one of elements.
+    fn products(self) -> u32 {
+        let [a, b] = self.of;
+        (0..a).map(|p| b.min(self.orders - p)).sum()
+    }
+}
+
+/// Fragments that the contracted axis has, an even number.
+fn depth(problem: &Problem) -> u32 {
+    problem.k.div_ceil(2 * DEPTH) * 2
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+/// What a packed operand has.
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    parts: u32,
+    /// 1 where all batches are the same.
+    batches: u64,
+    /// Tiles of 16 rows of A, or blocks of 64 columns of B, of one batch.
+    tiles: u32,
+    bytes: u64,
+}
+
+impl Packed {
+    /// An operand as subgroups load it.
+    fn new(problem: &Problem, side: Side, parts: Parts) -> Packed {
+        let [a, b] = parts.of;
+        let (operand, parts, tiles, loaded, fragments) = match side {
+            Side::A => {
+                let tiles = problem.m.div_ceil(ROWS);
+                (
+                    &problem.a,
+                    a,
+                    tiles,
+                    tiles.next_multiple_of(OWNED / ROWS),
+                    1,
+                )
+            }
+            Side::B => {
+                let tiles = problem.n.div_ceil(COLUMNS);
+                (&problem.b, b, tiles, tiles, 4)
+            }
+        };
+        let batches = operand.batches();
+        // The last subgroup loads as many rows as it owns, all of them one step further than it multiplies.
+        let all = (batches - 1) * u64::from(tiles) + u64::from(loaded);
+        let step = u64::from(parts) * fragments * FRAGMENT;
+        Packed {
+            parts,
+            batches,
+            tiles,
+            bytes: all
+                .saturating_mul(u64::from(depth(problem)) * step)
+                .saturating_add(step),
+        }
+    }
+
+    /// Tiles or blocks from one batch to the next.
+    fn batch_step(&self, problem: &Problem) -> u32 {
+        match self.batches == u64::from(problem.batches) {
+            true => self.tiles,
+            false => 0,
+        }
+    }
+}
+
+/// Packs an operand into fragments. With A the flag becomes 0.
+fn pack(
+    steps: &mut Steps<'_>,
+    problem: &Problem,
+    side: Side,
+    packed: Packed,
+    (relaxed, flag): (bool, BufArg),
+) -> Result<BufArg, Refusal> {
+    let tiles = packed.tiles;
+    let (operand, rows, blocks) = match side {
+        Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
+        Side::B => (&problem.b, problem.n, tiles),
+    };
+    check_range("a packed operand", packed.bytes, steps.device)?;
+    let to = scratch(&mut steps.plan, packed.bytes);
+    let along_k = operand.is_along_k();
+    // What a lane has along k, or a pair of rows.
+    let wide = operand.is_wide(if along_k { 4 } else { 2 });
+    let storage = glsl::of(operand.dtype).map_or("float", |glsl| glsl.storage);
+    let vector = |count| glsl::vector(storage, count).unwrap_or(storage);
+    let mut defines = glsl::operand("S", operand.dtype);
+    defines.extend([
+        glsl::define("TWO", vector(2)),
+        glsl::define("FOUR", vector(4)),
+        number("SIDE_A", side == Side::A),
+        number("ALONG_K", along_k),
+        number("WIDE", wide),
+        number("PARTS", packed.parts),
+        number("MARK_SPREAD", !relaxed),
+    ]);
+    let depth = depth(problem);
+    let jobs = packed.batches * u64::from(blocks) * u64::from(depth.div_ceil(8));
+    let bits = u32::try_from(jobs)
+        .map_err(|_| Refusal::decline("a packed operand has more than 2^32 blocks"))?;
+    let mut push = vec![rows, problem.k];
+    push.extend(operand.words());
+    push.extend([depth, tiles, blocks, bits]);
+    let mut args = vec![operand.arg, to];
+    if side == Side::A {
+        args.push(flag);
+    }
+    let step = Step {
+        file: "split_pack.comp",
+        defines,
+        args,
+        push: bytes_of(&push),
+        subgroup_size: cores::subgroup(steps.device),
+        groups: grid::spread(jobs, steps.device)?,
+        ..Step::default()
+    };
+    step.add_to(&mut steps.plan);
+    Ok(to)
+}
+
+/// Puts the steps of `plain` behind those of `plan`, but for the copies that both begin with: they do their work where the flag
+/// is not 0. Nobody needs the packed operand `free` any more, so that partial results take its place.
+fn guarded(plan: &mut Plan, plain: Plan, gathers: usize, flag: BufArg, free: BufArg) {
+    for step in plain.steps.into_iter().skip(gathers) {
+        let mut variant = plain.shaders[step.shader as usize].clone();
+        variant.defines.push(number("GUARDED", 1u32));
+        variant.bindings += 1;
+        let mut own = step;
+        for arg in own.args.iter_mut() {
+            if arg.slot == Slot::SCRATCH && arg.index as usize >= gathers {
+                let bytes = plain.scratch[arg.index as usize];
+                let room = &mut plan.scratch[free.index as usize];
+                *room = (*room).max(bytes);
+                arg.index = free.index;
+            }
+        }
+        own.args.push(flag);
+        own.shader = shader(plan, variant);
+        plan.steps.push(own);
+    }
+}
