@@ -1,11 +1,16 @@
 // What packs the kernel in the order in which the lanes of a subgroup load it, and lists where in the packed x its pieces start:
-// [group][tile of filters][step][half of the step][16 filters][lane], each the four registers of a fragment (product.glsl).
+// [group][tile of filters][step][half of the step][part][16 filters][lane], each the four registers of a fragment (product.glsl).
 #include "matrix.glsl"
+#include "parts.glsl"
 
 layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 1, std430) readonly restrict buffer Kernel { T_STORAGE weights[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { uvec4 packed[]; };
 layout(set = 0, binding = 3, std430) writeonly restrict buffer Places { uint places[]; };
+#if PLANES > 1
+#define COUNTS 4
+#include "unfit.glsl"
+#endif
 
 // Piece `index` of a filter: its first channel, where its element of the kernel lies, and where it starts in the packed x.
 // False where there is none.
@@ -26,10 +31,13 @@ bool piece_of(uint index, out uint channel, out uint at, out uint place) {
     return block < params.blocks;
 }
 
-// Lists `piece`; the product looks one step ahead of the last.
+// Lists `piece`; the product looks one step ahead of the last. Nothing is to be computed anew so far.
 void list(uint piece) {
     uint channel, at, place;
     bool is_there = piece_of(piece, channel, at, place);
     nxv_store(places, piece, is_there ? place : NOWHERE);
+#if PLANES > 1
+    if (piece < 3) nxv_store(counts, piece, 0);
+#endif
     if (piece < 4 * OWN) nxv_store(places, piece + params.steps * (4 * OWN), WHOLE == 1 ? 0u : NOWHERE);
 }

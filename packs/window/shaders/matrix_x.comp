@@ -1,5 +1,5 @@
 #version 460
-// Packs x: one invocation a piece, and one more the zeros behind the last.
+// Packs x: one invocation a piece, and one more the zeros behind the last. Each part of the elements comes after the others.
 #include "matrix_x.glsl"
 
 void main() {
@@ -8,11 +8,15 @@ void main() {
     uint channel = index % PIECES * PIECE;
     uint at;
     bool inside = find(index / PIECES, channel, at) && index < params.x_pieces;
-    PIECE_TYPE piece = PIECE_TYPE(0);
+    PIECE_TYPE pieces[PLANES];
+    [[unroll]] for (uint p = 0; p < PLANES; ++p) pieces[p] = PIECE_TYPE(0);
     if (inside) {
         [[unroll]] for (uint i = 0; i < PIECE; ++i) {
-            if (channel + i < params.channels) piece[i / 2] |= uint(nxv_load(x, at + i * params.x_channel)) << (i % 2 * 16);
+            if (channel + i < params.channels) {
+                uvec3 bits = parts_of(nxv_load(x, at + i * params.x_channel));
+                [[unroll]] for (uint p = 0; p < PLANES; ++p) pieces[p][i / 2] |= bits[p] << (i % 2 * 16);
+            }
         }
     }
-    nxv_store(packed, index, piece);
+    [[unroll]] for (uint p = 0; p < PLANES; ++p) nxv_store(packed, p * (params.x_pieces + 1) + index, pieces[p]);
 }

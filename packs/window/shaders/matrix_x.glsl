@@ -1,5 +1,6 @@
 // What packs x.
 #include "matrix.glsl"
+#include "parts.glsl"
 
 layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { T_STORAGE x[]; };
@@ -22,4 +23,9 @@ bool find(uint index, inout uint channel, out uint at) {
     uint group = nxv_divide(outer, params.batches, params.by_batches);
     at += group * params.x_group + (outer - group * params.batches) * params.x_batch + channel * params.x_channel;
     return inside;
+}
+
+// The zeros behind the last piece of one part.
+void store_zeros() {
+    nxv_store(packed, gl_LocalInvocationIndex * (params.x_pieces + 1) + params.x_pieces, PIECE_TYPE(0));
 }

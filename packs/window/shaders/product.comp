@@ -16,7 +16,7 @@ void main() {
     uvec2 columns[TILE_N][2];
     uvec4 rows[2][TILE_M];
 #define LOAD_COLUMN(j, from, part) \
-    columns[j][0] = load_column(bases[j][0], from, part); columns[j][1] = load_column(bases[j][1], from, part);
+    columns[j][0] = load_column(bases[j][0], from, part, 0); columns[j][1] = load_column(bases[j][1], from, part, 0);
 #define LOAD_FIRST(j, a) LOAD_COLUMN(j, place, 0)
 #define LOAD_ROW(w, part, a) rows[part][w] = load_rows(at + (part * TILE_M + w) * 32);
     EACH_N(LOAD_FIRST, 0)

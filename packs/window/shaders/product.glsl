@@ -68,8 +68,8 @@ uint own_position(uint j, uint row, uint g) {
     return 8 * (g >> 1) + 32 * (j >> 1) + 4 * (j & 1) + 2 * row + (g & 1);
 }
 
-// Elements 4 part to 4 part + 3 of the eight that a lane has of a column in one step.
-uvec2 load_column(uint base, PLACE place, uint part) {
+// Elements 4 part to 4 part + 3 of the eight that a lane has of a column in one step, or one of their parts.
+uvec2 load_column(uint base, PLACE place, uint part, uint plane) {
 #if PIECE == 8
     uint at = (base + place) * 2 + part, zeros = params.x_pieces * 2;
     bool is_there = place != NOWHERE;
@@ -80,7 +80,7 @@ uvec2 load_column(uint base, PLACE place, uint part) {
 #if WHOLE
     is_there = true;
 #endif
-    return nxv_load(packed_x, is_there ? at : zeros);
+    return nxv_load(packed_x, (is_there ? at : zeros) + plane * (params.x_pieces + 1) * (PIECE / 4));
 }
 
 uvec4 load_rows(uint at) { return nxv_load(packed_kernel, at); }
@@ -109,7 +109,7 @@ bool begin() {
 
 // Where the packed kernel starts for this subgroup.
 uint kernel_at() {
-    return ((group * params.tiles_m + tile_m) * params.steps + start) * (64 * TILE_M) + LANE;
+    return ((group * params.tiles_m + tile_m) * params.steps + start) * (64 * TILE_M * PLANES) + LANE;
 }
 
 #if WIDE_RESULT && WIDTH == 4

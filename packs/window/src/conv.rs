@@ -165,8 +165,16 @@ fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         groups,
         device,
     )?;
-    sum_splits(&mut plan, problem, splits, to, device)?;
+    sum_splits(&mut plan, problem, splits, to, None, device)?;
     Ok(plan)
+}
+
+/// The plan on the general units.
+///
+/// # Errors
+/// A decline where the device or the problem does not suit it.
+pub(crate) fn plain(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+    tiled(problem, device).or_else(|_| direct(problem, device))
 }
 
 fn suits_tiles(problem: &Problem) -> bool {
@@ -255,7 +263,7 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         cut.jobs,
         device,
     )?;
-    sum_splits(&mut plan, problem, splits, to, device)?;
+    sum_splits(&mut plan, problem, splits, to, None, device)?;
     Ok(plan)
 }
 
@@ -267,11 +275,13 @@ pub(crate) fn results(plan: &mut Plan, problem: &Problem, splits: u64) -> BufArg
     }
 }
 
+/// Adds up what splits have come to, where there are several; `unfit` are the counts of steps to be run where that did not do.
 pub(crate) fn sum_splits(
     plan: &mut Plan,
     problem: &Problem,
     splits: u64,
     partials: BufArg,
+    unfit: Option<BufArg>,
     device: &DeviceInfo<'_>,
 ) -> Result<(), Refusal> {
     if splits == 1 {
@@ -280,10 +290,15 @@ pub(crate) fn sum_splits(
     let threads = u64::from(grid::threads(device, 256));
     let mut defines = operand("T", problem.dtype);
     defines.push(number("THREADS", threads));
+    let mut args = vec![read(partials), BufArg::output(0)];
+    if let Some(counts) = unfit {
+        defines.push(number("COUNTS", args.len() as u64));
+        args.push(counts);
+    }
     let step = Step {
         file: "splits.comp",
         defines,
-        args: vec![read(partials), BufArg::output(0)],
+        args,
         push: bytes_of(&[problem.results as u32, splits as u32]),
         groups: grid::spread(problem.results.div_ceil(threads), device)?,
         ..Step::default()

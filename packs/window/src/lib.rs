@@ -48,8 +48,14 @@ const SOURCES: &[Source] = &[
         include_str!("../shaders/matrix_taps.comp"),
     ),
     Source::glsl("fragment.glsl", include_str!("../shaders/fragment.glsl")),
+    Source::glsl("parts.glsl", include_str!("../shaders/parts.glsl")),
+    Source::glsl("unfit.glsl", include_str!("../shaders/unfit.glsl")),
     Source::glsl("product.glsl", include_str!("../shaders/product.glsl")),
     Source::glsl("product.comp", include_str!("../shaders/product.comp")),
+    Source::glsl(
+        "product_parts.comp",
+        include_str!("../shaders/product_parts.comp"),
+    ),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
 ];
 

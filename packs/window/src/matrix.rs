@@ -1,10 +1,11 @@
 //! Plans of `conv` on matrix units: x and the kernel are packed as fragments want them, then multiplied straight from memory.
 
+mod anew;
 mod cost;
 
 use crate::{
     axes::divisor,
-    conv::{results, sum_splits},
+    conv::{plain, results, sum_splits},
     problem::Problem,
 };
 use cost::Shape;
@@ -20,8 +21,9 @@ use nx_vulkan_pack_kit::{
 
 /// Elements of a filter that one step of the product takes.
 const STEP: u64 = 32;
-/// Pixels of x, or steps of a filter, that one workgroup packs.
-const SPAN: u64 = 64;
+/// Pixels of x, or steps of a filter, that one workgroup packs: of one part an element, or of three, which leave room for fewer steps.
+const PIXELS: u64 = 64;
+const STEPS: [u64; 2] = [64, 32];
 /// Elements of a fragment along filters and positions.
 const FRAGMENT: u64 = 16;
 /// Invocations of a subgroup.
@@ -41,6 +43,8 @@ struct Axis {
 
 /// How operands are packed.
 struct Packing {
+    /// Numbers of 16 bits that an element is the sum of.
+    planes: u64,
     /// Channels of a block, and of a piece.
     block: u64,
     piece: u64,
@@ -53,7 +57,7 @@ struct Packing {
 }
 
 impl Packing {
-    fn new(problem: &Problem) -> Packing {
+    fn new(problem: &Problem, planes: u64) -> Packing {
         let block = block(problem.channels);
         let piece = block.min(8);
         let blocks = problem.channels.div_ceil(block);
@@ -84,6 +88,7 @@ impl Packing {
         let parts = problem.batches() * problem.groups;
         let taps = problem.depth / problem.channels;
         Packing {
+            planes,
             block,
             piece,
             blocks,
@@ -117,25 +122,25 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// # Errors
 /// A decline where the device or the problem does not suit them.
 pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
-    if !matches!(problem.dtype, DType::F16 | DType::BF16) {
-        let dtype = problem.dtype;
-        return Err(Refusal::Decline(format!(
-            "matrix units do not take {dtype}"
-        )));
-    }
+    let (units, planes) = match problem.dtype {
+        DType::F16 | DType::BF16 => (problem.dtype, 1),
+        DType::F32 => (DType::BF16, 3),
+        other => {
+            let reason = format!("matrix units do not take {other}");
+            return Err(Refusal::decline(reason));
+        }
+    };
     let subgroups = device.min_subgroup_size..=device.max_subgroup_size;
     expect_known_order(device)?;
-    let types = [problem.dtype, problem.dtype, DType::F32];
-    if !device.multiplies(types, [FRAGMENT as u32; 3]) {
-        let dtype = problem.dtype;
+    if !device.multiplies([units, units, DType::F32], [FRAGMENT as u32; 3]) {
         return Err(Refusal::decline(format!(
-            "the driver lists no product of {dtype} with sums of f32 and 16 x 16 x 16 elements"
+            "the driver lists no product of {units} with sums of f32 and 16 x 16 x 16 elements"
         )));
     }
     if !subgroups.contains(&(LANES as u32)) {
         return Err(Refusal::decline("subgroups do not have 32 invocations"));
     }
-    let packing = Packing::new(problem);
+    let packing = Packing::new(problem, planes);
     let too_large = || Refusal::decline("conv too large to be packed");
     if packing.x_pieces >= MOST {
         return Err(too_large());
@@ -158,6 +163,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let x = scratch(&mut plan, x_bytes);
     let kernel = scratch(&mut plan, kernel_bytes);
     let places = scratch(&mut plan, lookup_bytes);
+    let counts = (planes > 1).then(|| scratch(&mut plan, anew::COUNTS));
     let to = results(&mut plan, problem, splits);
     plan.params = bytes_of(&words(
         problem,
@@ -180,6 +186,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         ("HOLES", (!problem.is_whole()).into()),
         ("BLOCK", packing.block),
         ("PIECE", packing.piece),
+        ("PLANES", planes),
         ("WHOLE", packing.is_whole(problem).into()),
         ("TILE_M", shape.tile[0]),
         ("TILE_N", shape.tile[1]),
@@ -199,26 +206,30 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     if packing.block >= 16 && problem.x_along_axis() {
         let plane = packing.block_pieces / (packing.block / packing.piece);
         let slabs = packing.x_pieces / packing.block_pieces;
-        let groups = slabs * plane.div_ceil(SPAN) + 1;
+        let groups = slabs * plane.div_ceil(PIXELS) + 1;
         let mut lines = step("matrix_lines.comp", args, groups)?;
-        lines.defines.push(number("SPAN", SPAN));
+        lines.defines.push(number("SPAN", PIXELS));
         lines.add_to(&mut plan);
     } else {
         let groups = (packing.x_pieces + 1).div_ceil(threads);
         step("matrix_x.comp", args, groups)?.add_to(&mut plan);
     }
-    let args = vec![BufArg::input(1), kernel, places];
-    if packing.block == STEP && packing.steps >= SPAN && problem.kernel_along_taps() {
-        let spans = packing.steps.div_ceil(SPAN);
+    let mut args = vec![BufArg::input(1), kernel, places];
+    args.extend(counts);
+    let span = STEPS[usize::from(planes > 1)];
+    if packing.block == STEP && packing.steps >= span && problem.kernel_along_taps() {
+        let spans = packing.steps.div_ceil(span);
         let groups = problem.groups * tiles[0] * shape.tile[0] * 4 * spans;
         let mut taps = step("matrix_taps.comp", args, groups)?;
-        taps.defines.push(number("SPAN", SPAN));
+        taps.defines.push(number("SPAN", span));
         taps.add_to(&mut plan);
     } else {
         step("matrix_kernel.comp", args, kernel_loads.div_ceil(threads))?.add_to(&mut plan);
     }
-    let args = vec![read(x), read(kernel), read(places), to];
-    let mut product = step("product.comp", args, jobs)?;
+    let mut args = vec![read(x), read(kernel), read(places), to];
+    args.extend(counts);
+    let file = ["product.comp", "product_parts.comp"][usize::from(planes > 1)];
+    let mut product = step(file, args, jobs)?;
     product
         .defines
         .extend(store(problem, splits, 2 * shape.tile[0]));
@@ -226,17 +237,20 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     product.defines.push(number("WARPS_N", shape.warps[1]));
     product
         .defines
-        .push(number("BF16", u64::from(problem.dtype == DType::BF16)));
+        .push(number("BF16", u64::from(units == DType::BF16)));
     product.subgroup_size = LANES as u32;
     product.add_to(&mut plan);
-    sum_splits(&mut plan, problem, splits, to, device)?;
+    sum_splits(&mut plan, problem, splits, to, counts, device)?;
+    if let Some(counts) = counts {
+        anew::add(&mut plan, plain(problem, device)?, counts);
+    }
     Ok(plan)
 }
 
 /// How results are stored: along filters or along positions, and how many at once.
 fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define> {
     let along_filters = problem.filters_inner();
-    let wide = splits > 1;
+    let wide = splits > 1 || problem.dtype == DType::F32;
     let most = if wide { 4 } else { 8 };
     let most = if along_filters {
         filters.min(most)

@@ -195,7 +195,7 @@ fn gradients_of_kernels() {
 
 #[test]
 fn matrix_units_or_what_stands_in_for_them() {
-    let types = [DType::F16, DType::BF16].into_iter();
+    let types = [DType::F16, DType::BF16, DType::F32].into_iter();
     let all = types.flat_map(|dtype| {
         let finite = MATRICES
             .iter()

@@ -19,6 +19,8 @@ const STORED: u64 = 6;
 const PACKED: u64 = 28;
 /// Cycles of the dispatches that wait for each other.
 const WAITS: u64 = 23_000;
+/// Cycles until a device has seen that there is nothing to compute anew.
+const LOOKS: u64 = 10_000;
 /// Cycles until what a step loads is there, whoever waits.
 const LATENCY: u64 = 600;
 /// Subgroups of a workgroup.
@@ -29,13 +31,17 @@ const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 107)];
 /// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes.
 type Tile = ([u64; 2], u64);
 
-/// Larger tiles do not fit into the registers: the first one hardly does, and pays where filters have few elements.
-const TILES: [Tile; 5] = [
-    ([4, 4], 240),
-    ([4, 2], 109),
-    ([2, 4], 128),
-    ([2, 2], 59),
-    ([1, 4], 88),
+/// For one part an element and for three. Larger tiles do not fit into the registers: the first one hardly does, and pays where
+/// filters have few elements.
+const TILES: [&[Tile]; 2] = [
+    &[
+        ([4, 4], 240),
+        ([4, 2], 109),
+        ([2, 4], 128),
+        ([2, 2], 59),
+        ([1, 4], 88),
+    ],
+    &[([4, 2], 650), ([2, 4], 640), ([2, 2], 390), ([1, 4], 380)],
 ];
 
 /// How a product is shared out.
@@ -66,7 +72,8 @@ impl Shape {
         let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
         let percent = conversion.map_or(100, |(_, percent)| *percent);
         let most = room(problem, device).min(packing.steps).max(1);
-        let shapes = TILES.iter().flat_map(|(tile, cycles)| {
+        let tiles_of = TILES[usize::from(packing.planes > 1)].iter();
+        let shapes = tiles_of.flat_map(|(tile, cycles)| {
             let rows = problem.filters.div_ceil(tile[0] * FRAGMENT);
             // Subgroups that share positions or filters load them once.
             let along = if rows.is_multiple_of(2) { 2 } else { 1 };
@@ -125,8 +132,8 @@ impl Shape {
     pub(super) fn packed_bytes(&self, problem: &Problem, packing: &Packing) -> [u64; 3] {
         let ahead = AHEAD * 2 * self.tile[0] * LANES;
         [
-            (packing.x_pieces + 1) * packing.piece * 2,
-            (self.kernel_loads(problem, packing) + ahead) * 16,
+            (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
+            (self.kernel_loads(problem, packing) + ahead) * 16 * packing.planes,
             (packing.steps + AHEAD) * (STEP / packing.piece) * 4,
         ]
     }
@@ -153,17 +160,20 @@ impl Shape {
         let splits = self.splits(packing);
         let jobs = blocks_m * blocks_n * problem.groups * splits;
         let subgroups = jobs.div_ceil(units(device)) * SUBGROUPS;
-        let steps = self.chunk * (subgroups * cycles).max(LATENCY);
+        let steps = self.chunk * (subgroups * cycles).max(LATENCY * packing.planes);
         let results = self.tile[0] * self.tile[1] * FRAGMENT * FRAGMENT;
         let size = if splits > 1 { 4 } else { problem.dtype.size() };
         let around = subgroups * (AROUND + results * size / STORED);
         let rows = problem.groups * self.tiles(problem)[0] * self.tile[0] * FRAGMENT;
         let elements = packing.x_pieces * packing.piece + rows * packing.steps * STEP;
-        let packed = 2 * elements * problem.dtype.size() / (PACKED * units(device));
+        let moved = elements * (problem.dtype.size() + 2 * packing.planes);
+        let packed = moved / (PACKED * units(device));
+        // The steps that compute everything anew are looked at, whether they run or not.
+        let waits = WAITS + if packing.planes > 1 { LOOKS } else { 0 };
         let sums = match splits {
             1 => 0,
             splits => problem.results * (2 * splits + 1) / 10 + 300_000,
         };
-        (WAITS + packed + steps + around) * PRODUCTS + sums
+        (waits + packed + steps + around) * PRODUCTS + sums
     }
 }

@@ -1,0 +1,197 @@
+//! Plans on matrix units.
+
+use super::*;
+
+const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
+
+#[test]
+fn matrix_units_multiply_what_is_packed() {
+    let plan = matrix(DType::F16, LARGE).plan().unwrap();
+    let packed = ["matrix_lines.comp", "matrix_kernel.comp"];
+    assert_eq!(files(&plan), [packed[0], packed[1], "product.comp"]);
+    assert_eq!(
+        ["BLOCK", "PIECE", "WIDTH", "ALONG_FILTERS"].map(|name| defined(&plan, 2, name)),
+        ["32", "8", "8", "0"]
+    );
+    // Two bytes of 64 channels of 58 x 58 pixels, and a piece of zeros.
+    assert_eq!(plan.scratch[0], 32 * 64 * 58 * 58 * 2 + 16);
+    let last = ["input", "kernel", "output"].map(|of| format!("{of}_permutation"));
+    let mut ask = matrix(
+        DType::BF16,
+        [&[32, 58, 58, 64], &[3, 3, 64, 64], &[32, 56, 56, 64]],
+    );
+    ask.ints
+        .retain(|(name, _)| !last.iter().any(|known| known == name));
+    let ask = ask
+        .ints("input_permutation", &[0, 3, 1, 2])
+        .ints("kernel_permutation", &[3, 2, 0, 1])
+        .ints("output_permutation", &[0, 3, 1, 2]);
+    let plan = ask.plan().unwrap();
+    assert_eq!(files(&plan)[0], "matrix_x.comp");
+    assert_eq!(defined(&plan, 2, "ALONG_FILTERS"), "1");
+}
+
+#[test]
+fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
+    let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
+    let narrow = DeviceInfo {
+        max_invocations: 64,
+        ..nvidia()
+    };
+    for (shapes, device, parts, anew) in [
+        (
+            LARGE,
+            nvidia(),
+            &["product_parts.comp"][..],
+            &["tile.comp"][..],
+        ),
+        (
+            deep,
+            nvidia(),
+            &["product_parts.comp", "splits.comp"],
+            &["tile.comp", "splits.comp"],
+        ),
+        (LARGE, narrow, &["product_parts.comp"], &["direct.comp"]),
+    ] {
+        let plan = matrix(DType::F32, shapes).on(device).plan().unwrap();
+        let files = files(&plan);
+        assert_eq!(files[..2], ["matrix_lines.comp", "matrix_kernel.comp"]);
+        assert_eq!(files[2..], [parts, anew].concat());
+        // The kernel's step clears the counts, the product's and the splits' set them, those that compute anew read them.
+        let counts = plan.steps[1].args[4];
+        assert_eq!(plan.scratch[counts.index as usize], 12);
+        for step in &plan.steps[2..2 + parts.len()] {
+            assert_eq!(step.args.last(), Some(&counts));
+        }
+        let plain = ["conv_tiled", "conv_direct"][usize::from(anew[0] == "direct.comp")];
+        let plain = conv(plain, DType::F32, shapes).on(device).plan().unwrap();
+        for (step, own) in plan.steps[2 + parts.len()..].iter().zip(&plain.steps) {
+            let last = step.args.last().unwrap();
+            assert_eq!((last.spare, last.index), (1, counts.index));
+            assert_eq!((step.groups, &step.push), (own.groups, &own.push));
+            let shader = &plan.shaders[step.shader as usize];
+            let defines = &plain.shaders[own.shader as usize].defines;
+            assert_eq!(
+                (&shader.defines, shader.bindings as usize),
+                (defines, step.args.len())
+            );
+            for (arg, own) in step.args.iter().zip(&own.args) {
+                assert_eq!((arg.slot, arg.access), (own.slot, own.access));
+            }
+        }
+        let params = plan.steps[2 + parts.len()].args[0];
+        let range = params.offset as usize..(params.offset + params.len) as usize;
+        assert_eq!(plan.params[range], plain.params[..]);
+    }
+    let plan = matrix(DType::F32, LARGE).plan().unwrap();
+    assert_eq!(plan.scratch[0], (32 * 64 * 58 * 58 * 2 + 16) * 3);
+    let types = Matrix::FACT;
+    let without = with_fact(nvidia(), types, &[]);
+    let reason = matrix(DType::F32, LARGE).on(without).reason();
+    assert!(
+        reason.starts_with("the driver lists no product of bf16"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn packed_is_what_positions_and_kernel_meet() {
+    let first: [&[u64]; 3] = [&[32, 3, 224, 224], &[64, 3, 7, 7], &[32, 64, 112, 112]];
+    let ask = with(matrix(DType::F16, first), "strides", &[2, 2]);
+    let plan = with(ask, "padding", &[3; 4]).plan().unwrap();
+    assert_eq!(
+        ["BLOCK", "PIECE", "WHOLE"].map(|name| defined(&plan, 2, name)),
+        ["4", "4", "0"]
+    );
+    assert_eq!(plan.scratch[0], (32 * 229 * 229 + 1) * 8);
+    // With one element of a kernel, those between the positions are left out.
+    let strided: [&[u64]; 3] = [&[32, 256, 56, 56], &[512, 256, 1, 1], &[32, 512, 28, 28]];
+    let plan = with(matrix(DType::F16, strided), "strides", &[2, 2])
+        .plan()
+        .unwrap();
+    assert_eq!(plan.scratch[0], 32 * 256 * 28 * 28 * 2 + 16);
+}
+
+#[test]
+fn gradients_of_kernels_are_packed_along_their_axes_and_split() {
+    let exchanged = [1, 0, 2, 3];
+    let mut ask = matrix(
+        DType::F16,
+        [&[32, 64, 56, 56], &[32, 64, 56, 56], &[64, 64, 3, 3]],
+    );
+    for name in [
+        "input_permutation",
+        "kernel_permutation",
+        "output_permutation",
+    ] {
+        ask = with(ask, name, &exchanged);
+    }
+    let plan = with(ask, "padding", &[1; 4]).plan().unwrap();
+    assert_eq!(
+        files(&plan),
+        [
+            "matrix_lines.comp",
+            "matrix_taps.comp",
+            "product.comp",
+            "splits.comp"
+        ]
+    );
+}
+
+#[test]
+fn matrix_units_decline_what_gains_nothing() {
+    let depthwise: [&[u64]; 3] = [&[32, 128, 58, 58], &[128, 1, 3, 3], &[32, 128, 56, 56]];
+    let depthwise = with(matrix(DType::F16, depthwise), "feature_group_size", &[128]);
+    assert_eq!(
+        depthwise.reason(),
+        "too few filters, positions or elements for matrix units"
+    );
+    let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
+    assert_eq!(small.reason(), "tiles on the general units take less");
+    for unknown in [gpu(), with_fact(nvidia(), "driver_id", &[24])] {
+        let reason = matrix(DType::F16, LARGE).on(unknown).reason();
+        assert!(reason.contains("NVIDIA's own driver"), "{reason}");
+    }
+    let without = with_fact(nvidia(), Matrix::FACT, &[]);
+    for dtype in [DType::F16, DType::BF16] {
+        let reason = matrix(dtype, LARGE).on(without).reason();
+        let expected = format!("the driver lists no product of {dtype} with sums of f32");
+        assert!(reason.starts_with(&expected), "{reason}");
+    }
+    let narrow = DeviceInfo {
+        min_subgroup_size: 64,
+        max_subgroup_size: 64,
+        ..nvidia()
+    };
+    assert!(matrix(DType::F16, LARGE).on(narrow).reason().contains("32"));
+}
+
+#[test]
+fn matrix_units_take_an_eighth_of_the_memory_at_most() {
+    let having = |bytes: u64| with_fact(nvidia(), "memory_bytes", &[bytes as i64]);
+    let whole: u64 = matrix(DType::F16, LARGE)
+        .plan()
+        .unwrap()
+        .scratch
+        .iter()
+        .sum();
+    assert!(
+        matrix(DType::F16, LARGE)
+            .on(having(8 * whole))
+            .plan()
+            .is_ok()
+    );
+    let reason = matrix(DType::F16, LARGE).on(having(4 * whole)).reason();
+    assert!(reason.contains(&(whole / 2).to_string()), "{reason}");
+    assert!(
+        reason.contains("packed operands and partial results take"),
+        "{reason}"
+    );
+    // Parts are left out before the whole is declined.
+    let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
+    let split = matrix(DType::F16, deep).plan().unwrap().scratch;
+    assert_eq!(split.len(), 4);
+    let packed: u64 = split[..3].iter().sum();
+    let fewer = matrix(DType::F16, deep).on(having(8 * packed + 8)).plan();
+    assert!(fewer.is_ok_and(|plan| plan.scratch.len() == 3));
+}
