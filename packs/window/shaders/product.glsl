@@ -15,7 +15,11 @@
 #endif
 
 layout(local_size_x = 32 * WARPS_M * WARPS_N) in;
+#if STAGED
+layout(set = 0, binding = 1, std430) readonly restrict buffer X { LOADED_TYPE x[]; };
+#else
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { uvec2 packed_x[]; };
+#endif
 layout(set = 0, binding = 2, std430) readonly restrict buffer Kernel { uvec4 packed_kernel[]; };
 layout(set = 0, binding = 3, std430) readonly restrict buffer Places { PLACE places[]; };
 layout(set = 0, binding = 4, std430) writeonly restrict buffer Results { RESULT results[]; };
@@ -38,7 +42,9 @@ layout(set = 0, binding = 4, std430) writeonly restrict buffer Results { RESULT 
 #endif
 
 MATRIX_C sums[TILE_M][TILE_N];
+#if !STAGED
 uint bases[TILE_N][2];
+#endif
 
 // Where positions lie in the result.
 uint result_at(uint position, uint group) {
@@ -68,6 +74,7 @@ uint own_position(uint j, uint row, uint g) {
     return 8 * (g >> 1) + 32 * (j >> 1) + 4 * (j & 1) + 2 * row + (g & 1);
 }
 
+#if !STAGED
 // Elements 4 part to 4 part + 3 of the eight that a lane has of a column in one step, or one of their parts.
 uvec2 load_column(uint base, PLACE place, uint part, uint plane) {
 #if PIECE == 8
@@ -82,8 +89,46 @@ uvec2 load_column(uint base, PLACE place, uint part, uint plane) {
 #endif
     return nxv_load(packed_x, (is_there ? at : zeros) + plane * (params.x_pieces + 1) * (PIECE / 4));
 }
+#endif
 
 uvec4 load_rows(uint at) { return nxv_load(packed_kernel, at); }
+
+#if PLANES > 1
+const float SCALE = 0.0078125; // 2^-7
+
+// Adds the products of three parts of rows with those of columns, x_first to x_third. Products of parts p and q with p + q > 2
+// are left out: at most 2^-26 of the product, to either side (2^-24 where a factor is next to overflowing).
+//
+// Matrix units cut sums off: those of 16 elements start at 0 and are added by the ALU, which rounds. Products of first parts have
+// 16 bits, so that hardly anything of their sum is cut off, and what is of the others' counts for 2^-7 and 2^-14 as much.
+#define ROUND(w, j, e) \
+    ELEMENT(sums[w][j], e) += fma(fma(ELEMENT(third, e), SCALE, ELEMENT(second, e)), SCALE, ELEMENT(first, e));
+#define ADD_PARTS(w, j, row_first, row_second, row_third) { \
+        MATRIX_A upper = rows_of(row_first), middle = rows_of(row_second), lower = rows_of(row_third); \
+        MATRIX_C first = MULTIPLY(upper, x_first, MATRIX_C_ZERO); \
+        MATRIX_C second = MULTIPLY(upper, x_second, MATRIX_C_ZERO); \
+        MATRIX_C third = MULTIPLY(upper, x_third, MATRIX_C_ZERO); \
+        second = MULTIPLY(middle, x_first, second); \
+        third = MULTIPLY(middle, x_second, third); \
+        third = MULTIPLY(lower, x_first, third); \
+        ROUND(w, j, 0) ROUND(w, j, 1) ROUND(w, j, 2) ROUND(w, j, 3) ROUND(w, j, 4) ROUND(w, j, 5) ROUND(w, j, 6) ROUND(w, j, 7) \
+    }
+
+#define COUNTS 5
+#include "unfit.glsl"
+
+// Has everything computed anew where a sum is unfit.
+void check_sums() {
+    bool unfit = false;
+#define CHECK_ONE(w, j, e) unfit = unfit || is_unfit(ELEMENT(sums[w][j], e));
+#define CHECK(w, j, a) \
+    CHECK_ONE(w, j, 0) CHECK_ONE(w, j, 1) CHECK_ONE(w, j, 2) CHECK_ONE(w, j, 3) \
+    CHECK_ONE(w, j, 4) CHECK_ONE(w, j, 5) CHECK_ONE(w, j, 6) CHECK_ONE(w, j, 7)
+#define CHECK_COLUMN(j, a) EACH_M(CHECK, j, a)
+    EACH_N(CHECK_COLUMN, 0)
+    if (unfit) compute_anew();
+}
+#endif
 
 // What the subgroup computes: false where nothing.
 uint group, tile_m, first_column, split, start, end;
@@ -97,13 +142,17 @@ bool begin() {
     group = slab - split * params.groups;
     tile_m = id % params.blocks_m * WARPS_M + SUBGROUP % WARPS_M;
     first_column = (id / params.blocks_m * WARPS_N + SUBGROUP / WARPS_M) * POSITIONS;
+    start = split * params.chunk;
+    end = min(start + params.chunk, params.steps);
     if (tile_m >= params.tiles_m || first_column >= params.columns) return false;
+#if STAGED
+#define BASE(j, row)
+#else
 #define BASE(j, row) bases[j][row] = packed_at(min(first_column + own_position(j, row, LANE >> 2), params.columns - 1), group);
+#endif
 #define CLEAR(w, j, a) sums[w][j] = MATRIX_C_ZERO;
 #define BEGIN(j, a) BASE(j, 0) BASE(j, 1) EACH_M(CLEAR, j, a)
     EACH_N(BEGIN, 0)
-    start = split * params.chunk;
-    end = min(start + params.chunk, params.steps);
     return true;
 }
 

@@ -56,6 +56,7 @@ const SOURCES: &[Source] = &[
         "product_parts.comp",
         include_str!("../shaders/product_parts.comp"),
     ),
+    Source::glsl("pointwise.comp", include_str!("../shaders/pointwise.comp")),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
 ];
 

@@ -43,6 +43,8 @@ struct Axis {
 
 /// How operands are packed.
 struct Packing {
+    /// Elements of x that are loaded at once where it is not packed.
+    run: Option<u64>,
     /// Numbers of 16 bits that an element is the sum of.
     planes: u64,
     /// Channels of a block, and of a piece.
@@ -88,6 +90,7 @@ impl Packing {
         let parts = problem.batches() * problem.groups;
         let taps = problem.depth / problem.channels;
         Packing {
+            run: problem.pointwise(),
             planes,
             block,
             piece,
@@ -160,7 +163,10 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     }
 
     let mut plan = Plan::default();
-    let x = scratch(&mut plan, x_bytes);
+    let x = match packing.run {
+        None => scratch(&mut plan, x_bytes),
+        Some(_) => BufArg::input(0),
+    };
     let kernel = scratch(&mut plan, kernel_bytes);
     let places = scratch(&mut plan, lookup_bytes);
     let counts = (planes > 1).then(|| scratch(&mut plan, anew::COUNTS));
@@ -203,7 +209,9 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         })
     };
     let args = vec![BufArg::input(0), x];
-    if packing.block >= 16 && problem.x_along_axis() {
+    if packing.run.is_some() {
+        // The product loads x itself.
+    } else if packing.block >= 16 && problem.x_along_axis() {
         let plane = packing.block_pieces / (packing.block / packing.piece);
         let slabs = packing.x_pieces / packing.block_pieces;
         let groups = slabs * plane.div_ceil(PIXELS) + 1;
@@ -228,8 +236,20 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     }
     let mut args = vec![read(x), read(kernel), read(places), to];
     args.extend(counts);
-    let file = ["product.comp", "product_parts.comp"][usize::from(planes > 1)];
+    let file = match (packing.run, planes) {
+        (Some(_), _) => "pointwise.comp",
+        (None, 1) => "product.comp",
+        (None, _) => "product_parts.comp",
+    };
     let mut product = step(file, args, jobs)?;
+    if let Some(run) = packing.run {
+        let vectors = [["uvec2", "uvec4"], ["vec2", "vec4"]][usize::from(planes > 1)];
+        let is_long = run * problem.dtype.size() == 16;
+        product.defines.push(number("LOADED", run));
+        product
+            .defines
+            .push(define("LOADED_TYPE", vectors[usize::from(is_long)]));
+    }
     product
         .defines
         .extend(store(problem, splits, 2 * shape.tile[0]));
@@ -290,13 +310,18 @@ fn words(
     let batches = problem.batches();
     let taps = problem.depth / problem.channels;
     let batch_pieces = packing.blocks * packing.block_pieces;
+    // Places in x, where it is not packed.
+    let [group_pieces, batch_pieces] = match packing.run {
+        None => [batches * batch_pieces, batch_pieces],
+        Some(_) => problem.x_steps(),
+    };
     let mut words: Vec<u32> = Vec::new();
     let add = |words: &mut Vec<u32>, counts: &[u64]| words.extend(counts.iter().map(|n| *n as u32));
     add(
         &mut words,
         &[
             packing.x_pieces,
-            batches * batch_pieces,
+            group_pieces,
             batch_pieces,
             packing.block_pieces,
         ],
@@ -342,7 +367,11 @@ fn words(
         ]);
         words.extend(divisor(axis.holes as u64));
         words.extend(axis.steps.map(|step| step as u32));
-        add(&mut words, &packed.steps.map(|step| step * steps));
+        let position = match packing.run {
+            None => packed.steps[0] * steps,
+            Some(_) => (axis.steps[0] * axis.stride) as u64,
+        };
+        add(&mut words, &[position, packed.steps[1] * steps]);
         steps *= packed.packed;
         axes.push(words);
     }

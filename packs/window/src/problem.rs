@@ -261,6 +261,38 @@ impl Problem {
         (run as u64).is_multiple_of(width) && in_line(&steps, width)
     }
 
+    /// How many elements of x that lie together are those of one channel at positions that follow each other, where kernels have
+    /// a single element for each channel and every position meets x.
+    pub(crate) fn pointwise(&self) -> Option<u64> {
+        let meets = |axis: &Spatial| {
+            let last = (axis.positions - 1) as i64 * axis.stride;
+            axis.taps == 1 && axis.holes == 1 && axis.low == 0 && last < axis.extent as i64
+        };
+        if self.spatial.is_empty() || !self.spatial.iter().all(meets) {
+            return None;
+        }
+        let mut steps = self.x.to_vec();
+        let mut run = 1;
+        let mut axes = self.spatial.iter().rev().filter(|axis| axis.positions > 1);
+        for axis in axes.by_ref() {
+            if axis.steps[0] * axis.stride != run {
+                steps.push(axis.steps[0] * axis.stride);
+                break;
+            }
+            run *= axis.positions as i64;
+        }
+        steps.extend(axes.map(|axis| axis.steps[0] * axis.stride));
+        let widths = [8, 4, 2].into_iter();
+        let mut widths = widths.filter(|width| (8..=16).contains(&(width * self.dtype.size())));
+        let fits = |width: &u64| (run as u64).is_multiple_of(*width) && in_line(&steps, *width);
+        widths.find(fits)
+    }
+
+    /// Steps of group and batch in x.
+    pub(crate) fn x_steps(&self) -> [u64; 2] {
+        [self.x[1] as u64, self.x[2] as u64]
+    }
+
     /// The `Params` of `conv.glsl`.
     pub(crate) fn words(&self, cut: Cut) -> Vec<u32> {
         let word = |n: &i64| *n as u32;

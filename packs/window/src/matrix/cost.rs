@@ -23,7 +23,7 @@ const WAITS: u64 = 23_000;
 const LOOKS: u64 = 10_000;
 /// Cycles until what a step loads is there, whoever waits.
 const LATENCY: u64 = 600;
-/// Subgroups of a workgroup.
+/// Subgroups of a workgroup, or least that bring x into shared memory for each other.
 const SUBGROUPS: u64 = 4;
 /// How much longer than f32 tiles take, in percent, for elements that are converted as they are loaded.
 const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 107)];
@@ -43,6 +43,10 @@ const TILES: [&[Tile]; 2] = [
     ],
     &[([4, 2], 650), ([2, 4], 640), ([2, 2], 390), ([1, 4], 380)],
 ];
+
+/// The same where x is brought into shared memory: smaller tiles leave room for more workgroups, of which some load while others
+/// multiply.
+const STAGED: [&[Tile]; 2] = [&[([2, 4], 128), ([2, 2], 59)], &[([2, 2], 390)]];
 
 /// How a product is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +76,25 @@ impl Shape {
         let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
         let percent = conversion.map_or(100, |(_, percent)| *percent);
         let most = room(problem, device).min(packing.steps).max(1);
-        let tiles_of = TILES[usize::from(packing.planes > 1)].iter();
+        let place = usize::from(packing.planes > 1);
+        let tiles_of = match packing.run {
+            None => TILES[place].iter(),
+            Some(_) => STAGED[place].iter(),
+        };
         let shapes = tiles_of.flat_map(|(tile, cycles)| {
             let rows = problem.filters.div_ceil(tile[0] * FRAGMENT);
             // Subgroups that share positions or filters load them once.
-            let along = if rows.is_multiple_of(2) { 2 } else { 1 };
+            let along = match packing.run {
+                None => [2, 1].into_iter().find(|along| rows.is_multiple_of(*along)),
+                // Or bring the positions that they share, a few each.
+                Some(run) => [8, 4, 2]
+                    .into_iter()
+                    .find(|along| rows >= *along && tile[1] * FRAGMENT >= run * along),
+            };
+            let along = along.unwrap_or(1);
             let chunks = (1..=most).map(|splits| packing.steps.div_ceil(splits));
             chunks.map(move |chunk| {
-                let warps = [along, SUBGROUPS / along];
+                let warps = [along, (SUBGROUPS / along).max(1)];
                 let shape = Shape {
                     tile: *tile,
                     warps,
@@ -88,6 +103,8 @@ impl Shape {
                 (shape, *cycles)
             })
         });
+        let staged = |shape: &Shape| shape.staged_bytes(packing) <= device.shared_bytes.into();
+        let shapes = shapes.filter(|(shape, _)| staged(shape));
         let least = shapes
             .clone()
             .map(|(shape, _)| shape.bytes(problem, packing));
@@ -99,7 +116,7 @@ impl Shape {
         });
         let (shape, cost) = costs
             .min_by_key(|(_, cost)| *cost)
-            .expect("the least one fits");
+            .ok_or_else(|| Refusal::decline("too little shared memory for positions"))?;
         if cost.saturating_mul(100) < tiles.saturating_mul(percent) {
             return Ok(shape);
         }
@@ -132,10 +149,22 @@ impl Shape {
     pub(super) fn packed_bytes(&self, problem: &Problem, packing: &Packing) -> [u64; 3] {
         let ahead = AHEAD * 2 * self.tile[0] * LANES;
         [
-            (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
+            match packing.run {
+                None => (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
+                Some(_) => 0,
+            },
             (self.kernel_loads(problem, packing) + ahead) * 16 * packing.planes,
             (packing.steps + AHEAD) * (STEP / packing.piece) * 4,
         ]
+    }
+
+    /// Bytes of shared memory that positions are brought into: 64 channels and 4 more.
+    fn staged_bytes(&self, packing: &Packing) -> u64 {
+        let positions = self.warps[1] * self.tile[1] * FRAGMENT;
+        match packing.run {
+            None => 0,
+            Some(_) => positions * 68 * 2 * packing.planes,
+        }
     }
 
     /// Bytes of what is packed and of the partial results.
@@ -159,13 +188,17 @@ impl Shape {
         let [blocks_m, blocks_n] = self.blocks(problem);
         let splits = self.splits(packing);
         let jobs = blocks_m * blocks_n * problem.groups * splits;
-        let subgroups = jobs.div_ceil(units(device)) * SUBGROUPS;
+        let subgroups = jobs.div_ceil(units(device)) * self.warps[0] * self.warps[1];
         let steps = self.chunk * (subgroups * cycles).max(LATENCY * packing.planes);
         let results = self.tile[0] * self.tile[1] * FRAGMENT * FRAGMENT;
         let size = if splits > 1 { 4 } else { problem.dtype.size() };
         let around = subgroups * (AROUND + results * size / STORED);
         let rows = problem.groups * self.tiles(problem)[0] * self.tile[0] * FRAGMENT;
-        let elements = packing.x_pieces * packing.piece + rows * packing.steps * STEP;
+        let x = match packing.run {
+            None => packing.x_pieces * packing.piece,
+            Some(_) => 0,
+        };
+        let elements = x + rows * packing.steps * STEP;
         let moved = elements * (problem.dtype.size() + 2 * packing.planes);
         let packed = moved / (PACKED * units(device));
         // The steps that compute everything anew are looked at, whether they run or not.

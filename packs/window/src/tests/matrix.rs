@@ -1,6 +1,7 @@
 //! Plans on matrix units.
 
 use super::*;
+use nx_vulkan_abi::BufArg;
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 
@@ -110,6 +111,59 @@ fn packed_is_what_positions_and_kernel_meet() {
         .plan()
         .unwrap();
     assert_eq!(plan.scratch[0], 32 * 256 * 28 * 28 * 2 + 16);
+}
+
+#[test]
+fn kernels_of_one_element_take_x_as_it_is() {
+    let of = |dtype, [batch, channels, filters]: [u64; 3], plane: [u64; 2]| {
+        let x = [batch, channels, plane[0], plane[1]];
+        let out = [batch, filters, plane[0], plane[1]];
+        matrix(dtype, [&x, &[filters, channels, 1, 1], &out])
+    };
+    let loaded = |plan: &Plan| {
+        let names = ["LOADED", "LOADED_TYPE"];
+        names.map(|name| defined(plan, 1, name).to_owned())
+    };
+    for (dtype, plane, run, vector) in [
+        (DType::F16, [56, 56], "8", "uvec4"),
+        (DType::BF16, [54, 54], "4", "uvec2"),
+        (DType::F32, [56, 56], "4", "vec4"),
+        (DType::F32, [54, 55], "2", "vec2"),
+    ] {
+        let plan = of(dtype, [32, 100, 200], plane).plan().unwrap();
+        assert_eq!(files(&plan)[..2], ["matrix_kernel.comp", "pointwise.comp"]);
+        assert_eq!(loaded(&plan), [run, vector]);
+        assert_eq!(plan.steps[1].args[1], BufArg::input(0));
+        // Steps of group and batch are those of x, and so are those from one position to the next.
+        let words = plan.params.chunks_exact(4);
+        let words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        let words: Vec<u32> = words.collect();
+        let pixels = plane[0] * plane[1];
+        assert_eq!(
+            words[1..3],
+            [100, 100].map(|channels| channels * pixels as u32)
+        );
+    }
+    let packs = |ask: Ask| files(&ask.plan().unwrap())[0] != "matrix_kernel.comp";
+    // Rows of odd length, padding, steps between positions.
+    let large = || of(DType::F16, [32, 128, 256], [56, 56]);
+    assert!(!packs(large()));
+    assert!(packs(of(DType::F16, [32, 128, 256], [55, 55])));
+    let x: [&[u64]; 3] = [&[32, 128, 56, 56], &[256, 128, 1, 1], &[32, 256, 58, 58]];
+    assert!(packs(with(matrix(DType::F16, x), "padding", &[1; 4])));
+    let mut odd = large();
+    odd.inputs[0] =
+        Tensor::new(DType::F16, &[32, 128, 56, 56]).strided(&[128 * 3136, 3136, 56, 1], 3);
+    assert!(packs(odd));
+    let small = DeviceInfo {
+        shared_bytes: 16 << 10,
+        ..nvidia()
+    };
+    let plan = of(DType::F32, [32, 128, 256], [56, 56])
+        .on(small)
+        .plan()
+        .unwrap();
+    assert_eq!(defined(&plan, 1, "WARPS_N"), "1");
 }
 
 #[test]
