@@ -1,8 +1,8 @@
 //! What a pack author writes, the guard around it, and the [`pack!`](crate::pack!) macro that exports it.
 
 use crate::{
-    DTypeSet, Fault, Features, HostApiRef, InputAs, Kernel, KernelRef, Level, Numerics, Outcome,
-    Plan, Reply, Request, Source, Status, pack::Described,
+    DTypeSet, Fault, Features, HostApiRef, InputAs, Kernel, KernelRef, Level, Numerics, Offers,
+    Outcome, Plan, Reply, Request, Source, Status, pack::Described,
 };
 use abi_stable::{
     prefix_type::PrefixTypeTrait as _,
@@ -32,6 +32,8 @@ pub struct Row {
     pub numerics: Numerics,
     /// Preference, 0 to 255.
     pub rank: u32,
+    /// What it runs beyond the plain op.
+    pub offers: Offers,
 }
 
 /// A good general kernel ([`Numerics::IEEE`], rank 128) without a name and for no type.
@@ -45,6 +47,7 @@ impl Default for Row {
             needs: Features::NONE,
             numerics: Numerics::IEEE,
             rank: 128,
+            offers: Offers::NONE,
         }
     }
 }
@@ -202,6 +205,7 @@ pub fn guarded_describe(
                 numerics: row.numerics,
                 rank: row.rank,
                 plan,
+                offers: row.offers,
             }
             .leak_into_prefix()
         });

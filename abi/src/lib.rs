@@ -26,6 +26,7 @@
 
 pub mod author;
 pub mod dtype;
+pub mod epilogue;
 pub mod glsl;
 pub mod layout;
 pub mod matrix;
@@ -36,9 +37,11 @@ pub mod request;
 
 pub use author::{Description, Refusal, Row, explain, host, log};
 pub use dtype::{DType, DTypeSet};
+pub use epilogue::Epilogue;
 pub use matrix::{Matrix, MatrixScope};
 pub use pack::{
-    HostApi, HostApiRef, Kernel, KernelRef, Level, Numerics, Pack, PackRef, Source, SourceKind,
+    HostApi, HostApiRef, Kernel, KernelRef, Level, Numerics, Offers, Pack, PackRef, Source,
+    SourceKind,
 };
 pub use plan::{
     Access, BufArg, Define, Dispatch, Fault, InputAs, Outcome, Plan, Reply, ShaderVariant, Slot,

@@ -123,6 +123,26 @@ pub struct Kernel {
     /// for it to use. \[thread-safe\]
     #[sabi(last_prefix_field)]
     pub plan: extern "C" fn(row: u32, request: &Request<'_>) -> Reply,
+    /// What it runs beyond the plain op. From ABI 1.1 on; a kernel without it offers nothing.
+    pub offers: Offers,
+}
+
+/// What a kernel runs beyond the plain op, one bit each. A host asks a kernel for such a request only if it has the bit; a bit
+/// that a host does not know is one that it does not ask for.
+#[repr(transparent)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offers(pub u64);
+
+impl Offers {
+    /// The plain op.
+    pub const NONE: Offers = Offers(0);
+    /// Requests with the attribute `epilogue` and the further operands that it uses.
+    pub const EPILOGUE: Offers = Offers(1);
+
+    /// Whether everything in `asked` is here.
+    pub const fn has(self, asked: Offers) -> bool {
+        self.0 & asked.0 == asked.0
+    }
 }
 
 /// What a kernel promises about its results. Open integer; a lower value is stricter.

@@ -41,7 +41,7 @@ macro_rules! layouts {
 layouts! {
     Pack, 56, 8, [id: 0, version: 16, init: 32, describe: 40, retire: 48];
     HostApi, 16, 8, [abi_minor: 0, log: 8];
-    Kernel, 80, 8, [id: 0, op: 16, row: 32, inputs: 40, outputs: 48, needs: 56, numerics: 64, rank: 68, plan: 72];
+    Kernel, 88, 8, [id: 0, op: 16, row: 32, inputs: 40, outputs: 48, needs: 56, numerics: 64, rank: 68, plan: 72, offers: 80];
     Described, 136, 8, [status: 0, sources: 40, kernels: 72, spare: 104];
     Source, 72, 8, [name: 0, kind: 16, spare: 20, text: 24, words: 40, reserved: 56];
     Status, 40, 8, [fault: 0, spare: 4, message: 8];
