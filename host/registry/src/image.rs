@@ -6,7 +6,7 @@ use super::{
     spelling::{is_pack_id, is_printable},
 };
 use nx_vulkan_abi::{
-    Fault, HostApiRef, KernelRef, Numerics, PackRef, RStr, Source, SourceKind, Status,
+    Fault, HostApiRef, KernelRef, Numerics, Offers, PackRef, RStr, Source, SourceKind, Status,
 };
 use semver::Version;
 use std::{collections::BTreeSet, path::PathBuf};
@@ -179,6 +179,7 @@ fn read_kernel(kernel: KernelRef) -> Result<KernelEntry, String> {
         needs: kernel.needs(),
         numerics: kernel.numerics(),
         rank,
+        offers: kernel.offers().unwrap_or(Offers::NONE),
         plan: Planner::Code(kernel.plan()),
     })
 }

@@ -1,7 +1,7 @@
 //! A kernel of a pack as the host asks it. In which order kernels are asked is the table's.
 
 use super::folder::{plan, row::Row};
-use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Reply, Request};
+use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Offers, Reply, Request};
 use std::sync::Arc;
 
 /// Largest rank of a kernel.
@@ -28,6 +28,8 @@ pub struct KernelEntry {
     pub numerics: Numerics,
     /// Preference, 0 to 255; higher is asked first.
     pub rank: u32,
+    /// What it runs beyond the plain op.
+    pub offers: Offers,
     pub(super) plan: Planner,
 }
 

@@ -2,7 +2,8 @@
 
 use abi_stable::{
     abi_stability::abi_checking::{
-        AbiInstability, AbiInstabilityErrors, ExpectedFound, check_layout_compatibility,
+        AbiInstability, AbiInstabilityErrors, CheckingGlobals, ExpectedFound,
+        check_layout_compatibility_with_globals,
     },
     type_layout::TypeLayout,
 };
@@ -11,9 +12,14 @@ use std::fmt::Display;
 /// Whether either side may be the older one: prefix types grow at the end, and abi_stable's own check
 /// accepts only a pack that is at least as new as the host.
 pub(super) fn check(host: &'static TypeLayout, pack: &'static TypeLayout) -> Result<(), String> {
-    match check_layout_compatibility(host, pack) {
+    // What abi_stable remembers of the packs before would refuse one with more fields than they have.
+    let alone = |interface, implementation| {
+        let nothing = CheckingGlobals::new();
+        check_layout_compatibility_with_globals(interface, implementation, &nothing)
+    };
+    match alone(host, pack) {
         Ok(()) => Ok(()),
-        Err(newer) => check_layout_compatibility(pack, host).map_err(|_| one_line(&newer)),
+        Err(newer) => alone(pack, host).map_err(|_| one_line(&newer)),
     }
 }
 
@@ -95,7 +101,7 @@ fn pair<T: Display>(what: &str, values: &ExpectedFound<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi_stable::StableAbi;
+    use abi_stable::{StableAbi, abi_stability::abi_checking::check_layout_compatibility};
     use nx_vulkan_abi::{HostApiRef, PackRef, pack::Described};
 
     /// A root module as some version of a contract has it, and a use of each of its fields.

@@ -92,9 +92,10 @@ fn told(image: &Image) -> Vec<String> {
             needs,
             numerics,
             rank,
+            offers,
             plan: _,
         } = kernel;
-        format!("kernel {id}: {op} {row} {inputs:?} {outputs:?} {needs:?} {numerics:?} {rank}")
+        format!("kernel {id}: {op} {row} {inputs:?} {outputs:?} {needs:?} {numerics:?} {rank} {offers:?}")
     });
     let sources = image
         .sources

@@ -136,6 +136,7 @@ impl Table {
                 needs: row.needs,
                 numerics: row.numerics,
                 rank: row.rank,
+                offers: nx_vulkan_abi::Offers::NONE,
                 plan: Planner::Table(Arc::new(row)),
             });
         }

@@ -10,7 +10,7 @@ use super::{
     CandidateKernel::{Host, Pack},
     *,
 };
-use nx_vulkan_abi::{DeviceInfo, Fault, Features, Numerics, Outcome, Plan, Reply, Request};
+use nx_vulkan_abi::{DeviceInfo, Fault, Features, Numerics, Offers, Outcome, Plan, Reply, Request};
 use std::{path::Path, sync::Arc};
 
 extern "C" fn declines(_row: u32, _request: &Request<'_>) -> Reply {
@@ -37,6 +37,7 @@ fn kernel(id: &str, op: &str, rank: u32) -> KernelEntry {
         needs: Features::NONE,
         numerics: Numerics::IEEE,
         rank,
+        offers: Offers::NONE,
         plan: Planner::Code(declines),
     }
 }
