@@ -6,6 +6,7 @@ pub mod attrs;
 mod check;
 mod contracts;
 pub mod element;
+pub mod epilogue;
 pub mod error;
 mod f8;
 pub mod infer;

@@ -111,6 +111,8 @@ pub enum AttributeKind {
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// Text that the contract reads.
+    Text,
 }
 
 /// Which types an op's results may have, and which they have where Nx infers them.
@@ -322,6 +324,11 @@ impl Attribute {
             {
                 Ok(())
             }
+            (AttributeKind::Text, AttrValue::Text(_)) => Ok(()),
+            (AttributeKind::Text, other) => Err(format!(
+                "attribute {} must be text, got {other:?}",
+                self.name
+            )),
             (AttributeKind::Ints, other) => Err(format!(
                 "attribute {} must be a list of integers, got {other:?}",
                 self.name

@@ -1,11 +1,12 @@
 //! `conv`: convolution over any number of spatial axes.
 
 use super::{
-    shared::{ELEMENTWISE, NUMBER, default, floating, some},
+    shared::{ELEMENTWISE, EPILOGUE, NUMBER, default, floating, some},
     window::{PADDING, STRIDES, attribute, listed},
 };
 use crate::{
     attrs::{Attr, ints},
+    epilogue,
     kernels::{
         conv::{self, Axes},
         kernel::Kernel,
@@ -18,6 +19,7 @@ use crate::{
     values::Domain::{Factor, Term},
     view::Desc,
 };
+use nx_vulkan_abi::DType;
 
 static CONV: Contract = Contract {
     title: "Convolution",
@@ -27,6 +29,7 @@ static CONV: Contract = Contract {
             "batch_group_size",
             "parts of the batch, each for its own part of the filters; 1 by default",
         ),
+        EPILOGUE,
         attribute(
             "feature_group_size",
             "parts of the channels, each for its own part of the filters; 1 by default",
@@ -54,6 +57,7 @@ static CONV: Contract = Contract {
         PADDING,
         STRIDES,
     ],
+    variadic: true,
     complete: |inputs, _, attrs| {
         let rank = inputs[0].1.len();
         let spatial = rank.saturating_sub(2);
@@ -75,7 +79,8 @@ static CONV: Contract = Contract {
         default(attrs, Attr::ints("padding", vec![0; 2 * spatial]));
     },
     infer: |_, inputs, attrs| {
-        let merged = inputs[0].0.merge(inputs[1].0);
+        let types = inputs.iter().map(|input| input.0);
+        let merged = types.reduce(DType::merge).unwrap_or(DType::F32);
         let dtype = if merged.is_complex() {
             merged
         } else {
@@ -83,10 +88,10 @@ static CONV: Contract = Contract {
         };
         Ok((dtype, shape(&inputs[0], &inputs[1], attrs)?))
     },
-    check: |_, inputs, outputs, attrs| {
+    check: |op, inputs, outputs, attrs| {
         let spec = |desc: &Desc<'_>| (desc.dtype, desc.shape.to_vec());
         match shape(&spec(&inputs[0]), &spec(&inputs[1]), attrs)? {
-            shape if shape == outputs[0].shape => Ok(()),
+            shape if shape == outputs[0].shape => epilogue::check(op, inputs, &outputs[0], attrs),
             shape => Err(format!("the result has the shape {shape:?}")),
         }
     },

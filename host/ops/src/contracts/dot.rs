@@ -1,8 +1,9 @@
 //! `dot`: contraction of axes, with batches.
 
-use super::shared::{ELEMENTWISE, NUMBER, in_range, result_type, some, without};
+use super::shared::{ELEMENTWISE, EPILOGUE, NUMBER, in_range, result_type, some, without};
 use crate::{
     attrs::{Attr, ints},
+    epilogue,
     kernels::{dot, kernel::Kernel},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op, Types},
@@ -33,11 +34,25 @@ static DOT: Contract = Contract {
             "contract_b",
             "axes of b to sum over; by default the first one that is no batch axis",
         ),
+        EPILOGUE,
     ],
+    variadic: true,
     complete: |inputs, _, attrs| complete(inputs, attrs),
     infer: |op, inputs, attrs| Ok((result_type(op, inputs)?, shape(inputs, attrs))),
-    check: |_, inputs, outputs, attrs| check(&inputs[0], &inputs[1], &outputs[0], attrs),
+    check: |op, inputs, outputs, attrs| {
+        check(&inputs[0], &inputs[1], &outputs[0], attrs)?;
+        epilogue::check(op, inputs, &outputs[0], attrs)
+    },
     problems: |_, layout, _, rng| {
+        let finished: Vec<Problem> = match layout {
+            Layout::Contiguous => FINISHED.iter().copied().map(finished).collect(),
+            Layout::Large => vec![finished(rng.pick(&FINISHED_LARGE))],
+            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
+                vec![finished(rng.pick(&FINISHED))]
+            }
+            Layout::Empty => vec![finished(FINISHED_EMPTY)],
+            Layout::Scalar | Layout::Deep => Vec::new(),
+        };
         let (all, count): (&[Dot], usize) = match layout {
             Layout::Contiguous => (DOTS, DOTS.len()),
             Layout::Deep => (DEEP, DEEP.len()),
@@ -46,7 +61,20 @@ static DOT: Contract = Contract {
             Layout::Large => (LARGE, LARGE.len()),
             Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => (DOTS, 3),
         };
-        some(all, count, rng).into_iter().map(problem).collect()
+        let plain = some(all, count, rng).into_iter().map(problem);
+        plain.chain(finished).collect()
+    },
+    fit: epilogue::fit,
+    alone: |op, dtype| Types {
+        inputs: vec![dtype; op.arity()],
+        output: Some(dtype),
+    },
+    mixed: |_| {
+        let types = |(inputs, output): &(&[DType], DType)| Types {
+            inputs: inputs.to_vec(),
+            output: Some(*output),
+        };
+        (MIXED.iter().map(types).collect(), MIXED.len())
     },
     tiles,
     tiled: true,
@@ -191,6 +219,89 @@ const LARGE: &[Dot] = &[
     (&[40, 20_000], &[20_000, 36], &[1], &[0], 0),
 ];
 
+/// A product, shapes of further operands, and what becomes of it.
+type Finished = (Dot, &'static [&'static [u64]], &'static str);
+
+const GELU: &str = "add(x, i2); multiply(%0, 0.7071067811865476); erf(%1); add(%2, 1); multiply(%0, %3); multiply(%4, 0.5)";
+const FINISHED: [Finished; 9] = [
+    (
+        (&[5, 7], &[7, 9], &[1], &[0], 0),
+        &[&[9]],
+        "add(x, i2); max(%0, 0)",
+    ),
+    ((&[33, 40], &[29, 40], &[1], &[1], 0), &[&[29]], GELU),
+    (
+        (&[40, 33], &[40, 32], &[0], &[0], 0),
+        &[&[33, 1], &[33, 32]],
+        "multiply(x, i2); add(%0, i3)",
+    ),
+    (
+        (&[3, 5, 7], &[3, 7, 4], &[2], &[1], 1),
+        &[&[4], &[]],
+        "add(x, i2); sigmoid(%0); multiply(%0, %1); multiply(%2, i3)",
+    ),
+    (
+        (&[2, 3, 4, 5], &[2, 3, 5, 6], &[3], &[2], 2),
+        &[&[2, 3, 1, 1]],
+        "subtract(x, i2); tanh(%0)",
+    ),
+    (
+        (&[64, 2051], &[2051], &[1], &[0], 0),
+        &[&[64]],
+        "add(x, i2); greater(%0, 0); multiply(%0, 0.01); select(%1, %0, %2)",
+    ),
+    (
+        (&[65], &[65, 133], &[0], &[0], 0),
+        &[&[133]],
+        "max(x, i2); abs(%0); negate(%1)",
+    ),
+    (
+        (&[3, 2051], &[2051, 5], &[1], &[0], 0),
+        &[&[1, 5]],
+        "multiply(x, 0.125); add(%0, i2)",
+    ),
+    (
+        (&[5], &[7], &[], &[], 0),
+        &[&[5, 7], &[7], &[5, 1]],
+        "multiply(x, i4); add(%0, i2); min(%1, i3)",
+    ),
+];
+const FINISHED_LARGE: [Finished; 3] = [
+    ((&[260, 300], &[300, 280], &[1], &[0], 0), &[&[280]], GELU),
+    (
+        (&[40, 20_000], &[20_000, 36], &[1], &[0], 0),
+        &[&[36], &[40, 36]],
+        "add(x, i2); sigmoid(%0); multiply(%0, %1); add(%2, i3)",
+    ),
+    (
+        (&[512, 1024], &[1024], &[1], &[0], 0),
+        &[&[]],
+        "multiply(x, i2); exp(%0); log1p(%1)",
+    ),
+];
+/// Of any type, integers too.
+const FINISHED_TILES: [Finished; 2] = [
+    (
+        TILES[7],
+        &[&[264], &[200, 264]],
+        "add(x, i2); max(%0, 0); add(%1, i3)",
+    ),
+    (TILES[8], &[&[130]], "multiply(x, i2); negate(%0)"),
+];
+const FINISHED_EMPTY: Finished = ((&[0, 3], &[3, 4], &[1], &[0], 0), &[&[4]], "add(x, i2)");
+
+/// What is multiplied in one type, finished in another and kept in a third.
+const MIXED: &[(&[DType], DType)] = &[
+    (&[DType::BF16, DType::BF16, DType::F32], DType::BF16),
+    (&[DType::F16, DType::F16, DType::F32], DType::F32),
+    (&[DType::F32, DType::BF16, DType::F32], DType::F32),
+    (&[DType::F32, DType::F32, DType::F32], DType::F16),
+    (&[DType::F32, DType::F32, DType::F64], DType::F64),
+    (&[DType::S8, DType::S8, DType::F32], DType::S8),
+    (&[DType::S8, DType::S8, DType::F32], DType::F16),
+    (&[DType::U8, DType::U8, DType::U8], DType::S32),
+];
+
 /// Whole tiles of 64, 128 and 320, the four orders of axes, batches, and edges.
 const TILES: &[Dot] = &[
     (&[128, 128], &[128, 128], &[1], &[0], 0),
@@ -223,8 +334,17 @@ fn tiles() -> (Vec<Types>, Vec<Problem>) {
         inputs: vec![*a, *b],
         output: Some(*result),
     };
-    let problems = TILES.iter().copied().map(problem);
+    let plain = TILES.iter().copied().map(problem);
+    let problems = plain.chain(FINISHED_TILES.iter().copied().map(finished));
     (TILE_TYPES.iter().map(types).collect(), problems.collect())
+}
+
+fn finished((dot, operands, epilogue): Finished) -> Problem {
+    let mut problem = problem(dot);
+    let operands = operands.iter().map(|shape| shape.to_vec());
+    problem.inputs.extend(operands);
+    problem.attrs.push(Attr::text(EPILOGUE.name, epilogue));
+    problem
 }
 
 fn problem((a, b, contract_a, contract_b, batch): Dot) -> Problem {

@@ -3,7 +3,7 @@
 use crate::{
     attrs::Attr,
     layout::Layout,
-    op::{self, Contract, Gives, Op, Types},
+    op::{self, Attribute, AttributeKind, Contract, Gives, Op, Types},
     problems::Problem,
     request::Spec,
     values::Rng,
@@ -45,6 +45,14 @@ pub(super) const ELEMENTWISE: Contract = Contract {
     terms: |_, _, _| 1,
     work: op::elements,
     square: |power| vec![1 << (power / 2), 1 << power.div_ceil(2)],
+};
+
+/// What becomes of the sums of a product.
+pub(super) const EPILOGUE: Attribute = Attribute {
+    name: nx_vulkan_abi::epilogue::ATTRIBUTE,
+    kind: AttributeKind::Text,
+    doc: "what becomes of each sum, of x and of the further operands i2, i3, …, as in `add(x, i2); max(%0, 0)`; see below. \
+          None by default",
 };
 
 /// The type that Nx infers, for ops that leave it to their operands.

@@ -13,6 +13,7 @@ mod direct;
 pub(crate) mod dot;
 pub(crate) mod element;
 mod elementwise;
+mod epilogue;
 mod fold;
 pub(crate) mod fourier;
 pub(crate) mod gather;
@@ -169,6 +170,9 @@ fn compute(
         return Ok(());
     }
     let found = find(op).ok_or_else(|| refuse("no kernel".to_owned()))?;
+    if crate::epilogue::takes(found) && crate::epilogue::has(attrs) {
+        return epilogue::run(op, inputs, &mut outputs[0], attrs, sums);
+    }
     let done = found.kernel.run(op, inputs, outputs, attrs, sums);
     done.map_err(|reason| {
         let undefined = found.partial.filter(|partial| partial.reason == reason);

@@ -6,6 +6,7 @@ mod conv;
 mod convert;
 mod dot;
 mod elementwise;
+mod epilogue;
 mod fast;
 mod fourier;
 mod functions;
