@@ -37,6 +37,7 @@ pub(crate) fn explain(planner: &Planner<'_>, request: &Request<'_, Spec>) -> Res
         rules: planner.rules(&asked),
         picked: answer.picked.map(|picked| match picked {
             Picked::Device { name, .. } => name,
+            Picked::Split(_) => "split".to_owned(),
             Picked::Host => "host".to_owned(),
         }),
         candidates: answer.considered,

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) use ask::Planner;
 use ask::{Pass, Ready};
 use nx_vulkan_abi::InputAs;
-use nx_vulkan_ops::{kernels, request::Shapes};
+use nx_vulkan_ops::{Program, Spec, epilogue, kernels, request::Shapes};
 use nx_vulkan_registry::{
     Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, request::Operand,
 };
@@ -23,6 +23,8 @@ use std::sync::{
 use summary::summary;
 
 const NOT_ASKED: &str = "not asked";
+/// Who serves a request that is run as several.
+const SPLIT: &str = "split";
 
 /// Who runs one kind of request.
 #[derive(Debug)]
@@ -33,6 +35,13 @@ pub(crate) enum Route {
         compiled: Compiled,
         /// Inputs to be made contiguous and cast first.
         prepare: Vec<InputAs>,
+        served_by: Arc<str>,
+        count: AtomicU64,
+    },
+    /// A request whose epilogue nobody takes, as the product and the ops that follow it.
+    Split {
+        op: String,
+        program: Program<'static>,
         served_by: Arc<str>,
         count: AtomicU64,
     },
@@ -76,6 +85,7 @@ pub(crate) enum Picked {
         prepare: Vec<InputAs>,
         name: String,
     },
+    Split(Program<'static>),
     Host,
 }
 
@@ -86,7 +96,7 @@ impl Route {
             Route::Device {
                 prepare, compiled, ..
             } => prepare.is_empty() && compiled.watched.is_none(),
-            Route::Host { .. } => false,
+            Route::Split { .. } | Route::Host { .. } => false,
         }
     }
 
@@ -99,18 +109,27 @@ impl Route {
     }
 
     pub(crate) fn count(&self) {
-        let (Route::Device { count, .. } | Route::Host { count, .. }) = self;
+        let (Route::Device { count, .. } | Route::Split { count, .. } | Route::Host { count, .. }) =
+            self;
         count.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn served_by(&self) -> &Arc<str> {
-        let (Route::Device { served_by, .. } | Route::Host { served_by, .. }) = self;
+        let (Route::Device { served_by, .. }
+        | Route::Split { served_by, .. }
+        | Route::Host { served_by, .. }) = self;
         served_by
     }
 
     /// `(op, who serves it, how often)`.
     pub(crate) fn tally(&self) -> (&str, &str, u64) {
         let (Route::Device {
+            op,
+            served_by,
+            count,
+            ..
+        }
+        | Route::Split {
             op,
             served_by,
             count,
@@ -154,6 +173,12 @@ impl Planner<'_> {
                     count,
                 })
             }
+            Some(Picked::Split(program)) => Ok(Route::Split {
+                op,
+                program,
+                served_by: SPLIT.into(),
+                count,
+            }),
             Some(Picked::Host) => Ok(Route::Host {
                 // A kernel that was not asked might have run it.
                 is_fallback: answer.considered.iter().all(|c| c.outcome != NOT_ASKED),
@@ -341,7 +366,42 @@ impl Planner<'_> {
                 line: candidate.line,
             });
         }
+        self.split_instead(request, &mut answer)?;
         Ok(answer)
+    }
+
+    /// Where no pack takes a request's epilogue, the product and the ops that follow run one by one.
+    fn split_instead(&self, request: &Request<'_, Operand>, answer: &mut Answer) -> Result<()> {
+        let is_last = answer.considered.iter().all(|c| c.outcome != NOT_ASKED);
+        let specs = |inputs: &[Operand]| -> Vec<Spec> {
+            let spec = |input: &Operand| (input.dtype, input.shape.clone());
+            inputs.iter().map(spec).collect()
+        };
+        if !is_last || matches!(answer.picked, Some(Picked::Device { .. })) {
+            return Ok(());
+        }
+        let Some(program) = epilogue::split(&request.over(specs(&request.inputs)))? else {
+            return Ok(());
+        };
+        for considered in &mut answer.considered {
+            if considered.outcome == "picked" {
+                (considered.outcome, considered.reason) = (
+                    NOT_ASKED,
+                    "each of the ops is asked for by itself".to_owned(),
+                );
+            }
+        }
+        answer.considered.push(Considered {
+            kernel: SPLIT.to_owned(),
+            outcome: "picked",
+            reason: format!(
+                "the product and what follows it, {} ops",
+                program.steps().len()
+            ),
+            line: None,
+        });
+        answer.picked = Some(Picked::Split(program));
+        Ok(())
     }
 
     /// Whether the kernel failed so often that it is no longer asked.

@@ -11,7 +11,8 @@ use crate::{
     shader::Shaders,
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::InputAs;
+use nx_vulkan_abi::{InputAs, Offers};
+use nx_vulkan_ops::epilogue;
 use nx_vulkan_registry::{
     KernelEntry, Table,
     request::{Operand, with_abi},
@@ -70,6 +71,9 @@ impl Planner<'_> {
             return Err(Pass::Declined(format!(
                 "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
             )));
+        }
+        if epilogue::has(&request.attrs) && !kernel.offers.has(Offers::EPILOGUE) {
+            return Err(Pass::Declined("it takes no epilogue".to_owned()));
         }
         match self.reply(kernel, request)? {
             Answered::Plan(plan, why) => {

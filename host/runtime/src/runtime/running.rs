@@ -60,6 +60,16 @@ impl Runtime {
                     is_fallback: false,
                 })
             }
+            Route::Split {
+                program, served_by, ..
+            } => {
+                let ran = self.run_program(program, &request.inputs)?;
+                Ok(Ran {
+                    outputs: ran.results,
+                    served_by: served_by.clone(),
+                    is_fallback: !ran.fallbacks.is_empty(),
+                })
+            }
             Route::Host {
                 served_by,
                 is_fallback,
