@@ -3,6 +3,7 @@
 
 mod canary;
 mod cases;
+mod finish;
 mod judge;
 mod layout;
 mod oracle;

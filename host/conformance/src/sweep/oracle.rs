@@ -1,13 +1,16 @@
 //! What the host kernel answers to a case, with what the tolerance needs to know beside it.
 
-use super::{cases::Case, judge::Expected};
+use super::{cases::Case, finish, judge::Expected};
 use kernels::{Out, View};
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{
+    DType,
+    epilogue::{ATTRIBUTE, FACTORS},
+};
 use nx_vulkan_host::Tensor;
 use nx_vulkan_ops::{
-    Result,
+    Request, Result,
     element::{float, push_float},
-    kernels,
+    epilogue, kernels,
     layout::Layout,
     request::Spec,
     tolerance::{Growth, Tolerance},
@@ -22,6 +25,7 @@ pub(super) struct Answer {
     others: Vec<Vec<u8>>,
     magnitudes: Option<Vec<f64>>,
     terms: u64,
+    slack: Option<Vec<f64>>,
 }
 
 impl Answer {
@@ -32,6 +36,7 @@ impl Answer {
             others: &self.others,
             magnitudes: self.magnitudes.as_deref(),
             terms: self.terms,
+            slack: self.slack.as_deref(),
         }
     }
 }
@@ -47,6 +52,9 @@ pub(super) fn answers(
     views: &[Tensor],
     tolerance: &Tolerance,
 ) -> Result<Vec<Answer>> {
+    if epilogue::has(&case.attrs) {
+        return finished(case, bases, views).map(|answer| vec![answer]);
+    }
     if matches!(case.op.bound.growth, Growth::Steps | Growth::Spectrum) {
         by_largest(case, bases, views)
     } else if case.outputs.len() > 1 {
@@ -66,6 +74,7 @@ fn moved(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>
         others: Vec::new(),
         magnitudes: None,
         terms: 1,
+        slack: None,
     };
     Ok(all.into_iter().zip(&case.outputs).map(answer).collect())
 }
@@ -91,6 +100,7 @@ fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<An
             magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
             others: flushed.iter().map(|all| all[index].clone()).collect(),
             terms: terms(case),
+            slack: None,
             bytes,
         }
     };
@@ -169,6 +179,77 @@ fn answer(
         others,
         magnitudes,
         terms: terms(case),
+        slack: None,
+    })
+}
+
+/// The answer to a product with an epilogue.
+fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> {
+    let specs: Vec<Spec> = views
+        .iter()
+        .map(|x| (x.dtype(), x.shape().to_vec()))
+        .collect();
+    let request = Request::new(case.op.name, specs, &case.outputs, &case.attrs);
+    // The product alone, of the magnitudes of its operands.
+    let product = |bases: &[Vec<u8>], types: &[DType], result: &Spec| {
+        let attrs = case.attrs.iter().filter(|attr| attr.name != ATTRIBUTE);
+        let case = Case {
+            inputs: case.inputs[..FACTORS].to_vec(),
+            attrs: attrs.cloned().collect(),
+            ..case.clone()
+        };
+        let results = [result.clone()];
+        run_all(&case, bases, &views[..FACTORS], types, &results).map(|mut all| all.remove(0))
+    };
+    let sums = |spec: &Spec, bytes: &[u8]| {
+        let elements = bytes.len() / spec.0.size() as usize;
+        if !spec.0.is_float() {
+            return Ok(vec![0.0; elements]);
+        }
+        let factors = bases.iter().zip(views).take(FACTORS);
+        let wide = factors.map(|(base, view)| magnitudes(view.dtype(), base));
+        let wide = product(
+            &wide.collect::<Vec<_>>(),
+            &[DType::F64; FACTORS],
+            &(DType::F64, spec.1.clone()),
+        )?;
+        let epsilon = match spec.0 {
+            DType::F64 => f64::EPSILON,
+            _ => f32::EPSILON.into(),
+        };
+        let growth = epsilon * (2.0 + (terms(case) as f64).sqrt());
+        let magnitude = wide
+            .as_chunks()
+            .0
+            .iter()
+            .map(|chunk| f64::from_le_bytes(*chunk));
+        let errors = magnitude.map(|magnitude| growth * magnitude);
+        Ok(errors
+            .map(|error| if error.is_finite() { error } else { 0.0 })
+            .collect())
+    };
+    let inputs = bases.iter().zip(views).map(|(bytes, tensor)| View {
+        dtype: tensor.dtype(),
+        shape: tensor.shape(),
+        strides: tensor.strides(),
+        offset: tensor.offset(),
+        bytes,
+    });
+    let inputs: Vec<View<'_>> = inputs.collect();
+    let spread = finish::spread(&request, &inputs, sums)?;
+    let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
+    let dtype = case.outputs[0].0;
+    let mut others = spread.results;
+    if let Some(bases) = without_denormals(case, bases, views) {
+        others.push(run(case, &bases, views, &own, dtype)?);
+    }
+    Ok(Answer {
+        dtype,
+        bytes: run(case, bases, views, &own, dtype)?,
+        others,
+        magnitudes: None,
+        terms: terms(case),
+        slack: Some(spread.slack),
     })
 }
 

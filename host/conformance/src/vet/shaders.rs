@@ -2,9 +2,9 @@
 
 use super::{options::Options, report::Report};
 use crate::sweep;
-use nx_vulkan_abi::{Access, DType, DeviceInfo, Outcome, Plan, ShaderVariant};
+use nx_vulkan_abi::{Access, DType, DeviceInfo, Offers, Outcome, Plan, ShaderVariant};
 use nx_vulkan_host::{Result, Shader};
-use nx_vulkan_ops::{Request, find};
+use nx_vulkan_ops::{Request, epilogue, find};
 use nx_vulkan_registry::{
     KernelEntry,
     private::Temporary,
@@ -54,6 +54,11 @@ pub(super) fn takes(kernel: &KernelEntry) -> impl Fn(&[DType], DType) -> bool {
     }
 }
 
+/// Whether a host asks a kernel for such a request, whatever its types are.
+pub(super) fn offers(kernel: &KernelEntry, request: &Request<'_, Operand>) -> bool {
+    !epilogue::has(&request.attrs) || kernel.offers.has(Offers::EPILOGUE)
+}
+
 /// Plans of a kernel, as it gives them once its inputs are in order.
 pub(super) fn plans(
     kernel: &KernelEntry,
@@ -61,7 +66,10 @@ pub(super) fn plans(
     requests: Vec<Request<'static, Operand>>,
 ) -> Vec<Plan> {
     let mut plans = Vec::new();
-    for mut request in requests {
+    for mut request in requests
+        .into_iter()
+        .filter(|request| offers(kernel, request))
+    {
         let mut reply = with_abi(&request, device, |request| kernel.plan(request));
         if reply.outcome == Outcome::INPUTS_AS {
             for wish in &reply.inputs_as {

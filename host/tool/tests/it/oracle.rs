@@ -128,6 +128,7 @@ impl Case {
             AttributeKind::Ints => Attr::ints(attribute.name, [0]),
             AttributeKind::Number => Attr::float(attribute.name, 0.0),
             AttributeKind::Word(words) => Attr::text(attribute.name, words[0]),
+            AttributeKind::Text => Attr::text(attribute.name, ""),
         });
         first.collect()
     }
