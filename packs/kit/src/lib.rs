@@ -1,6 +1,7 @@
 //! What kernel packs have in common, whatever they compute: reading their tables, putting plans together, and counting
 //! workgroups. It touches no device.
 
+pub mod epilogue;
 pub mod grid;
 pub mod lines;
 pub mod matrix;

@@ -1,0 +1,37 @@
+// What becomes of a sum before it is stored: an epilogue, whose code the plan writes (E_CODE). E_* is the type in which it is
+// computed, E_SUM that of the sum, R_* the result's; the further operands are E0 to E3. A shader has the words of EPILOGUE_WORDS
+// last in its push constants and includes this behind them.
+#ifndef EPILOGUE_GLSL
+#define EPILOGUE_GLSL
+
+#ifdef MATH_F32
+#include "math_f32.glsl"
+#endif
+#ifdef MATH_F64
+#include "math_f64.glsl"
+#endif
+#include "tensor.glsl"
+#include "functions.glsl"
+
+#if E_OPERANDS > 0
+layout(set = 0, binding = E_FIRST, std430) readonly restrict buffer E0 { E0_STORAGE e0[]; };
+#endif
+#if E_OPERANDS > 1
+layout(set = 0, binding = E_FIRST + 1, std430) readonly restrict buffer E1 { E1_STORAGE e1[]; };
+#endif
+#if E_OPERANDS > 2
+layout(set = 0, binding = E_FIRST + 2, std430) readonly restrict buffer E2 { E2_STORAGE e2[]; };
+#endif
+#if E_OPERANDS > 3
+layout(set = 0, binding = E_FIRST + 3, std430) readonly restrict buffer E3 { E3_STORAGE e3[]; };
+#endif
+
+// The place of the element of operand `i` that belongs to a place in the result.
+#define E_AT(i) (epilogue[4 * (i)] + batch * epilogue[4 * (i) + 1] + row * epilogue[4 * (i) + 2] + column * epilogue[4 * (i) + 3])
+
+// The result at a place, in the register type of its own.
+R_VALUE finished(E_SUM sum, uint batch, uint row, uint column) {
+    E_VALUE x = E_FROM(sum);
+    E_CODE
+}
+#endif

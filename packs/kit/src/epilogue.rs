@@ -1,0 +1,335 @@
+//! Epilogues of products: their GLSL, from the rows of the elementwise pack, and how their operands lie beside the result. Where
+//! a kernel calls it is the kernel's.
+
+use crate::{
+    operand::supports,
+    steps::number,
+    table::{self, Cached},
+};
+use nx_vulkan_abi::{
+    BufArg, DType, Define, Epilogue, Refusal, Request, Source, TensorDesc,
+    epilogue::{FACTORS, Term, Types},
+    glsl::{self, define},
+    layout,
+};
+use serde::Deserialize;
+
+/// The shader's half.
+pub const GLSL: Source = Source::glsl("epilogue.glsl", include_str!("../glsl/epilogue.glsl"));
+/// The functions that the rows of the elementwise pack call, which the shader's half includes.
+pub const FUNCTIONS: Source = Source::glsl(
+    "functions.glsl",
+    include_str!("../../elementwise/shaders/functions.glsl"),
+);
+
+/// Further operands that the shader's half declares.
+const MOST_OPERANDS: usize = 4;
+/// Vendor whose `fma()` is known to round once.
+const NVIDIA: u32 = 0x10de;
+
+/// An epilogue as a kernel needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    /// Types of sums and epilogue.
+    pub types: Types,
+    /// Type of the result.
+    pub result: DType,
+    code: String,
+    math: bool,
+    fuses: bool,
+    operands: Vec<Further>,
+}
+
+/// A further operand: its element for batch b, row r, column c is at `offset + b * strides[0] + r * strides[1] + c * strides[2]`.
+#[derive(Debug, Clone, PartialEq)]
+struct Further {
+    input: u32,
+    dtype: DType,
+    offset: u64,
+    strides: [i64; 3],
+}
+
+impl Finish {
+    /// The epilogue of a request for a kernel that knows of each result its batch, row and column: `axes` are those axes of the
+    /// result, outermost first. `None` where the request has none.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] for what is no epilogue; a decline where the operands are too many, or lie so that their axes do
+    /// not collapse to batch, row and column, or the device lacks a type.
+    pub fn of(request: &Request<'_>, axes: &[Vec<usize>; 3]) -> Result<Option<Finish>, Refusal> {
+        let (Some(epilogue), Some(out)) = (Epilogue::of(request)?, request.outputs.first()) else {
+            return Ok(None);
+        };
+        let op = request.op.as_str();
+        let bad = |why| Refusal::BadRequest(format!("the epilogue of {op}: {why}"));
+        epilogue.check_operands(request.inputs.len()).map_err(bad)?;
+        let types = Types::of_request(request);
+        let types = types.ok_or_else(|| bad("it is for real types only".to_owned()))?;
+        let further = request.inputs.iter().zip(0..).skip(FACTORS);
+        let operands = further.map(|(input, index)| place(index, input, out, axes));
+        let operands = operands.collect::<Result<Vec<Further>, Refusal>>()?;
+        if operands.len() > MOST_OPERANDS {
+            return Err(Refusal::decline(format!(
+                "its epilogue has {} operands of its own and kernels take {MOST_OPERANDS}",
+                operands.len()
+            )));
+        }
+        let used = operands.iter().map(|operand| operand.dtype);
+        for dtype in used.chain([types.sum, types.compute, out.dtype]) {
+            supports(op, dtype, request.device)?;
+        }
+        let (code, math) = code(&epilogue, types.compute, out.dtype)?;
+        Ok(Some(Finish {
+            types,
+            result: out.dtype,
+            code,
+            math,
+            fuses: request.device.vendor == NVIDIA,
+            operands,
+        }))
+    }
+
+    /// Whether its code is long: a kernel whose invocations have dozens of sums holds it as often.
+    pub fn is_long(&self) -> bool {
+        self.math
+    }
+
+    /// Bindings of the further operands, which come one after the other.
+    pub fn args(&self) -> impl Iterator<Item = BufArg> {
+        self.operands
+            .iter()
+            .map(|operand| BufArg::input(operand.input))
+    }
+
+    /// The words at the end of the push constants. With `exchanged` the kernel's rows are the result's columns.
+    pub fn words(&self, exchanged: bool) -> Vec<u32> {
+        let words = |operand: &Further| {
+            let [batch, row, column] = operand.strides;
+            let [row, column] = if exchanged {
+                [column, row]
+            } else {
+                [row, column]
+            };
+            [
+                operand.offset as u32,
+                batch as u32,
+                row as u32,
+                column as u32,
+            ]
+        };
+        self.operands.iter().flat_map(words).collect()
+    }
+
+    /// What the shader's half needs, its operands from binding `first` on.
+    pub fn defines(&self, first: u32) -> Vec<Define> {
+        let Types { sum, compute } = self.types;
+        let mut defines = glsl::operand("R", self.result);
+        defines.extend(glsl::operand("E", compute));
+        for (index, operand) in self.operands.iter().enumerate() {
+            defines.extend(glsl::operand(&format!("E{index}"), operand.dtype));
+        }
+        defines.extend(glsl::needs(sum));
+        if self.math {
+            let wide = compute == DType::F64;
+            defines.push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
+        }
+        if self.math && self.fuses {
+            defines.push(define("NXV_FUSED_FMA", "1"));
+        }
+        if !self.operands.is_empty() {
+            defines.push(number("EPILOGUE_WORDS", 4 * self.operands.len() as u64));
+        }
+        defines.extend([
+            number("EPILOGUE", 1u32),
+            number("E_OPERANDS", self.operands.len() as u64),
+            number("E_FIRST", first),
+            define("R_VALUE4", four(self.result)),
+            define("E_SUM", register(sum)),
+            define("E_FROM(x)", cast(compute)),
+            define("R_FROM(x)", cast(self.result)),
+            number("A_BITS", 8 * compute.size()),
+            define("E_CODE", self.code.as_str()),
+        ]);
+        defines
+    }
+}
+
+fn register(dtype: DType) -> &'static str {
+    glsl::types(dtype).map_or("float", |types| types.1)
+}
+
+/// Four of them in registers.
+fn four(dtype: DType) -> &'static str {
+    glsl::vector(register(dtype), 4).unwrap_or("vec4")
+}
+
+fn cast(dtype: DType) -> String {
+    format!("nxv_to_{}(x)", dtype.name())
+}
+
+/// How an operand lies beside the result.
+fn place(
+    input: u32,
+    tensor: &TensorDesc<'_>,
+    out: &TensorDesc<'_>,
+    axes: &[Vec<usize>; 3],
+) -> Result<Further, Refusal> {
+    let (shape, own) = (tensor.shape.as_slice(), tensor.strides.as_slice());
+    let strides = layout::broadcast_strides(shape, own, out.shape.as_slice());
+    let strides = strides.ok_or_else(|| {
+        Refusal::BadRequest(format!("operand {input} does not broadcast to the result"))
+    })?;
+    let mut found = [0; 3];
+    for (found, axes) in found.iter_mut().zip(axes) {
+        let (extents, steps) = axes
+            .iter()
+            .map(|&axis| (out.shape[axis], strides[axis]))
+            .unzip();
+        let extents: Vec<u64> = extents;
+        let space = layout::collapse(&extents, &[steps]);
+        *found = match (space.shape.as_slice(), space.strides[0].as_slice()) {
+            ([], _) | ([1], _) => 0,
+            ([_], [step]) => *step,
+            _ => {
+                return Err(Refusal::decline(format!(
+                    "operand {input} of the epilogue has axes that do not collapse to rows or columns of the result"
+                )));
+            }
+        };
+    }
+    if tensor.offset > u64::from(u32::MAX) {
+        return Err(Refusal::decline(
+            "an operand of the epilogue begins beyond 2^32 elements",
+        ));
+    }
+    Ok(Further {
+        input,
+        dtype: tensor.dtype,
+        offset: tensor.offset,
+        strides: found,
+    })
+}
+
+/// A row of the elementwise pack, as far as code needs it.
+#[derive(Debug, Deserialize)]
+struct Row {
+    op: String,
+    takes: Vec<String>,
+    glsl: String,
+    #[serde(default)]
+    math: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    map: Vec<Row>,
+}
+
+fn rows() -> Result<&'static Table, Refusal> {
+    static TABLE: Cached<Table> = Cached::new();
+    let read = || table::parse(include_str!("../../elementwise/pack.toml"));
+    TABLE.get(read).map_err(Refusal::Internal)
+}
+
+/// The body of the function that finishes a sum, and whether it calls the math headers.
+fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, bool), Refusal> {
+    let (mut code, mut math) = (String::new(), false);
+    for (index, call) in epilogue.calls.iter().enumerate() {
+        let mut rows = rows()?.map.iter();
+        let row = rows.find(|row| row.op == call.op && row.takes.len() == call.terms.len());
+        let row = row.ok_or_else(|| {
+            Refusal::BadRequest(format!("`{call}` is no call of an elementwise op"))
+        })?;
+        math |= row.math;
+        let names = ["a", "b", "c"].iter().zip(&call.terms);
+        let operands: Vec<String> = names
+            .map(|(name, term)| format!("E_VALUE {name} = {};", value(term, compute)))
+            .collect();
+        code += &format!(
+            "E_VALUE v{index}; {{ {} v{index} = E_FROM({}); }} ",
+            operands.join(" "),
+            row.glsl
+        );
+    }
+    let last = epilogue.calls.len() - 1;
+    let same = compute == result;
+    code += &match same {
+        true => format!("return v{last};"),
+        false => format!("return R_FROM(v{last});"),
+    };
+    Ok((code, math))
+}
+
+fn value(term: &Term, compute: DType) -> String {
+    match term {
+        Term::Sum => "x".to_owned(),
+        Term::Operand(index) => {
+            let index = index - FACTORS;
+            format!("E_FROM(E{index}_LOAD(e{index}[E_AT({index})]))")
+        }
+        Term::Made(index) => format!("v{index}"),
+        Term::Number(number) => literal(*number, compute),
+    }
+}
+
+/// A number by its bits, so that nothing rounds it twice.
+fn literal(number: f64, dtype: DType) -> String {
+    let whole = number as i128;
+    match dtype {
+        DType::F32 => format!("uintBitsToFloat(0x{:x}u)", (number as f32).to_bits()),
+        DType::F64 => {
+            let bits = number.to_bits();
+            format!(
+                "packDouble2x32(uvec2(0x{:x}u, 0x{:x}u))",
+                bits as u32,
+                bits >> 32
+            )
+        }
+        DType::U64 | DType::S64 => format!("E_VALUE(0x{:x}UL)", whole as u64),
+        _ => format!("E_VALUE(0x{:x}u)", whole as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_the_rows_of_the_elementwise_pack() {
+        let of = |text: &str, result| {
+            let epilogue: Epilogue = text.parse().unwrap();
+            code(&epilogue, DType::F32, result).unwrap()
+        };
+        let (text, math) = of("add(x, i2); max(%0, 0.5)", DType::F16);
+        assert!(!math);
+        assert_eq!(
+            text,
+            "E_VALUE v0; { E_VALUE a = x; E_VALUE b = E_FROM(E0_LOAD(e0[E_AT(0)])); v0 = E_FROM(a + b); } \
+             E_VALUE v1; { E_VALUE a = v0; E_VALUE b = uintBitsToFloat(0x3f000000u); v1 = E_FROM(maximum(a, b)); } \
+             return R_FROM(v1);"
+        );
+        assert_eq!(
+            of("erf(x)", DType::F32).0,
+            "E_VALUE v0; { E_VALUE a = x; v0 = E_FROM(nxv_erf(a)); } return v0;"
+        );
+        assert!(of("erf(x)", DType::F32).1);
+        for unknown in ["dot(x)", "add(x)", "iota(x)"] {
+            let epilogue: Epilogue = unknown.parse().unwrap();
+            assert!(code(&epilogue, DType::F32, DType::F32).is_err());
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_bits() {
+        assert_eq!(literal(-2.0, DType::S32), "E_VALUE(0xfffffffeu)");
+        assert_eq!(literal(3.0, DType::U64), "E_VALUE(0x3UL)");
+        assert_eq!(
+            literal(1.0, DType::F64),
+            "packDouble2x32(uvec2(0x0u, 0x3ff00000u))"
+        );
+        assert_eq!(
+            literal(f64::INFINITY, DType::F32),
+            "uintBitsToFloat(0x7f800000u)"
+        );
+    }
+}
