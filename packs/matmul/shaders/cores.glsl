@@ -65,7 +65,23 @@ layout(push_constant) uniform Product {
     uint offset_a, batch_a, row_a;
     uint offset_b, batch_b, step_b;
 #endif
+#ifdef EPILOGUE_WORDS
+    uint epilogue[EPILOGUE_WORDS];
+#endif
 };
+#ifdef EPILOGUE
+#include "epilogue.glsl"
+#define VALUE R_VALUE
+#define VALUE4 R_VALUE4
+#define FINISH(x, row, column) finished(x, slab, row, column)
+#define FINISH4(v, row, column) \
+    VALUE4(FINISH(v.x, row, column), FINISH(v.y, row, (column) + 1), FINISH(v.z, row, (column) + 2), FINISH(v.w, row, (column) + 3))
+#else
+#define VALUE SUM
+#define VALUE4 SUM4
+#define FINISH(x, row, column) (x)
+#define FINISH4(v, row, column) (v)
+#endif
 
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { uvec4 a[]; };
 layout(set = 0, binding = 1, std430) readonly restrict buffer B { uvec4 b[]; };
@@ -116,12 +132,12 @@ RIGHT right(uvec4 x) {
 #if defined(T_IS_F16)
 // NVIDIA's conversion rounds to nearest, ties to even; nxv_store_f16 takes a third of the time of a small product.
 #define NARROWED(x) uint16_t(packFloat2x16(f16vec2(x, 0.0)))
-uint both(SUM x, SUM y) {
+uint both(VALUE x, VALUE y) {
     return packFloat2x16(f16vec2(x, y));
 }
 #else
 #define NARROWED(x) T_STORE(T_VALUE(x))
-uint both(SUM x, SUM y) {
+uint both(VALUE x, VALUE y) {
     return (uint(NARROWED(x)) & 0xffffu) | (uint(NARROWED(y)) << 16);
 }
 #endif
@@ -130,14 +146,17 @@ uint both(SUM x, SUM y) {
 void store(uint slab, uint row, uint column, SUM4 x, SUM4 y) {
     uint at = (slab * m + row) * n + column;
 #if C_WIDE && C_WORDS
-    if (column < n) c[at / 4] = RESULT4(x);
-    if (column + 4 < n) c[at / 4 + 1] = RESULT4(y);
+    if (column < n) c[at / 4] = RESULT4(FINISH4(x, row, column));
+    if (column + 4 < n) c[at / 4 + 1] = RESULT4(FINISH4(y, row, column + 4));
 #elif C_WIDE
-    if (column < n) c[at / 8] = uvec4(both(x.x, x.y), both(x.z, x.w), both(y.x, y.y), both(y.z, y.w));
+    if (column < n) {
+        VALUE4 p = FINISH4(x, row, column), q = FINISH4(y, row, column + 4);
+        c[at / 8] = uvec4(both(p.x, p.y), both(p.z, p.w), both(q.x, q.y), both(q.z, q.w));
+    }
 #else
     [[unroll]] for (uint i = 0; i < 4; i++) {
-        if (column + i < n) c[at + i] = NARROWED(x[i]);
-        if (column + 4 + i < n) c[at + 4 + i] = NARROWED(y[i]);
+        if (column + i < n) c[at + i] = NARROWED(FINISH(x[i], row, column + i));
+        if (column + 4 + i < n) c[at + 4 + i] = NARROWED(FINISH(y[i], row, column + 4 + i));
     }
 #endif
 }

@@ -102,11 +102,11 @@ void main() {
 #else
             VEC values = VEC(sums[at], sums[at + 1]);
 #endif
-            if (column + j < n) c[(index + j) / WIDTH] = TO_C_PACK(values);
+            if (column + j < n) c[(index + j) / WIDTH] = TO_C_PACK(values, slab, row + i, column + j);
         }
 #else
         [[unroll]] for (uint j = 0; j < OWN_N; j++) {
-            if (column + j < n) c[index + j] = TO_C(sums[i * OWN_N + j]);
+            if (column + j < n) c[index + j] = TO_C(sums[i * OWN_N + j], slab, row + i, column + j);
         }
 #endif
     }

@@ -14,7 +14,13 @@ layout(push_constant) uniform Product {
     uint blocks_m, blocks_n; // blocks of C that a slab consists of
     uint jobs;               // workgroups (or invocations, where a shader says so) with work to do
     uint chunk;              // contracted elements of one split
+#ifdef EPILOGUE_WORDS
+    uint epilogue[EPILOGUE_WORDS];
+#endif
 };
+#ifdef EPILOGUE
+#include "epilogue.glsl"
+#endif
 
 #if WIDTH == 4
 #define UNPACK(GET, p) VEC(GET((p).x), GET((p).y), GET((p).z), GET((p).w))
@@ -66,13 +72,25 @@ B_ITEM load_b(uint index) {
 #if PARTIAL
 #define C_ELEMENT T_VALUE
 #define C_PACK VEC
-#define TO_C(x) (x)
-#define TO_C_PACK(x) (x)
+#define TO_C(x, batch, row, column) (x)
+#define TO_C_PACK(x, batch, row, column) (x)
+#elif defined(EPILOGUE)
+#define C_ELEMENT R_STORAGE
+#define C_PACK R_PACK
+#define TO_C(x, batch, row, column) R_STORE(finished(x, batch, row, column))
+#if WIDTH == 4
+#define TO_C_PACK(v, batch, row, column) \
+    R_PACK(TO_C((v).x, batch, row, column), TO_C((v).y, batch, row, (column) + 1), \
+           TO_C((v).z, batch, row, (column) + 2), TO_C((v).w, batch, row, (column) + 3))
+#else
+#define TO_C_PACK(v, batch, row, column) \
+    R_PACK(TO_C((v).x, batch, row, column), TO_C((v).y, batch, row, (column) + 1))
+#endif
 #else
 #define C_ELEMENT T_STORAGE
 #define C_PACK PACK
-#define TO_C(x) T_STORE(x)
-#define TO_C_PACK(x) REPACK(x)
+#define TO_C(x, batch, row, column) T_STORE(x)
+#define TO_C_PACK(x, batch, row, column) REPACK(x)
 #endif
 
 #if C_WIDE
@@ -82,8 +100,8 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]
 #endif
 
 #ifdef GUARDED
-// Where it is 0, somebody else has done the work.
-layout(set = 0, binding = 3, std430) readonly restrict buffer Guard { uint wanted; };
+// Where it is 0, somebody else has done the work; GUARDED is its binding.
+layout(set = 0, binding = GUARDED, std430) readonly restrict buffer Guard { uint wanted; };
 #endif
 
 #if WIDTH > 1
@@ -91,10 +109,10 @@ layout(set = 0, binding = 3, std430) readonly restrict buffer Guard { uint wante
 void store_c(uint slab, uint row, uint column, VEC values) {
     uint index = (slab * m + row) * n + column;
 #if C_WIDE
-    if (column < n) c[index / WIDTH] = TO_C_PACK(values);
+    if (column < n) c[index / WIDTH] = TO_C_PACK(values, slab, row, column);
 #else
     [[unroll]] for (uint i = 0; i < WIDTH; i++) {
-        if (column + i < n) c[index + i] = TO_C(values[i]);
+        if (column + i < n) c[index + i] = TO_C(values[i], slab, row, column + i);
     }
 #endif
 }

@@ -16,5 +16,5 @@ void main() {
     for (uint i = 0; i < k; i++) {
         sum = fma(double(load_a(a_index + i * a_contract)), double(load_b(b_index + i * b_contract)), sum);
     }
-    c[job] = TO_C(T_VALUE(sum));
+    c[job] = TO_C(T_VALUE(sum), batch, row, column);
 }

@@ -133,7 +133,9 @@ void main() {
             uint own = value / GROUP;
             uint row = corner + (own / ROW_STEP * ACROSS + i % ACROSS) * ROW_STEP + own % ROW_STEP;
             uint column = first + value % GROUP;
-            if (row < m && column < COLUMNS) c[slab * m * n + row * c_row + column * c_column] = TO_C(results[i]);
+            if (row < m && column < COLUMNS) {
+                c[slab * m * n + row * c_row + column * c_column] = TO_C(results[i], slab, row, column);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ mod tiled;
 mod words;
 
 use nx_vulkan_abi::{Description, DeviceKind, Plan, Refusal, Request, Source, pack};
-use nx_vulkan_pack_kit::table as kit;
+use nx_vulkan_pack_kit::{epilogue, table as kit};
 use problem::Problem;
 pub use table::{Method, Table};
 
@@ -51,6 +51,8 @@ pub const SOURCES: &[Source] = &[
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
     Source::glsl("gather.comp", include_str!("../shaders/gather.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
+    epilogue::GLSL,
+    epilogue::FUNCTIONS,
 ];
 
 fn describe() -> Result<Description, String> {
@@ -73,6 +75,9 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
     };
     if problem.elements() == 0 {
         return Ok(Plan::default());
+    }
+    if problem.k == 0 && problem.finish.is_some() {
+        return Err(Refusal::decline("an epilogue of sums of nothing"));
     }
     if problem.k == 0 {
         return steps::zeros(&problem, request.device);

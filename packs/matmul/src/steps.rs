@@ -105,10 +105,12 @@ pub(crate) fn product(
         * u64::from(cut.splits);
     let bits = u32::try_from(jobs)
         .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
-    let result = match cut.splits {
-        1 => BufArg::output(0),
-        splits => {
-            let partials = partial_bytes(problem, splits);
+    let is_partial = cut.splits > 1 || problem.finishes_apart();
+    let result = match is_partial {
+        false => BufArg::output(0),
+        true => {
+            let register = u64::from(register(problem.dtype));
+            let partials = problem.elements() * u64::from(cut.splits) * register;
             check_range("the partial results", partials, device)?;
             scratch(&mut steps.plan, partials)
         }
@@ -119,6 +121,8 @@ pub(crate) fn product(
     push.extend(problem.c_strides);
     push.extend(cut.blocks);
     push.extend([bits, cut.chunk]);
+    let mut args = vec![problem.a.arg, problem.b.arg, result];
+    let finish = problem.finish.as_ref().filter(|_| !is_partial);
 
     let width = width(problem.dtype);
     let packed = |dtype| pack(dtype, width);
@@ -127,7 +131,11 @@ pub(crate) fn product(
         Some(Class::Complex) => "(nxv_complex_product((a), (b)) + (c))",
         Some(Class::Unsigned | Class::Signed) | None => "((a) * (b) + (c))",
     };
-    let wide = wide.map(|wide| wide && width > 1);
+    let mut wide = wide.map(|wide| wide && width > 1);
+    let is_packed = |dtype| {
+        glsl::of(dtype).is_some_and(|glsl| glsl::vector(glsl.storage, width.into()).is_some())
+    };
+    wide[2] &= is_partial || is_packed(problem.result());
     let mut defines = vec![
         glsl::define("A_PACK", packed(problem.a.dtype)),
         glsl::define("B_PACK", packed(problem.b.dtype)),
@@ -140,21 +148,22 @@ pub(crate) fn product(
         number("A_WIDE", wide[0]),
         number("B_WIDE", wide[1]),
         number("C_WIDE", wide[2]),
-        number("PARTIAL", cut.splits > 1),
+        number("PARTIAL", is_partial),
     ];
     defines.extend(converted("A", problem.a.dtype, problem.dtype));
     defines.extend(converted("B", problem.b.dtype, problem.dtype));
     defines.extend(own);
+    if let Some(finish) = finish {
+        defines.extend(finish.defines(args.len() as u32));
+        defines.push(glsl::define("R_PACK", packed(finish.result)));
+        args.extend(finish.args());
+        push.extend(finish.words(problem.is_exchanged));
+        check_push(&push)?;
+    }
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
-    steps.dispatch(
-        (file, problem.dtype),
-        defines,
-        push,
-        vec![problem.a.arg, problem.b.arg, result],
-        groups,
-    )?;
-    if cut.splits > 1 {
-        steps.sum_splits(problem.elements() as u32, cut.splits, result)?;
+    steps.dispatch((file, problem.dtype), defines, push, args, groups)?;
+    if is_partial {
+        steps.sum_splits(problem, cut.splits, result)?;
     }
     Ok(steps.plan)
 }
@@ -178,6 +187,19 @@ pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
         groups,
     )?;
     Ok(steps.plan)
+}
+
+/// Bytes of push constants that every device has.
+const PUSH: usize = 128;
+
+pub(crate) fn check_push(push: &[u32]) -> Result<(), Refusal> {
+    let bytes = size_of_val(push);
+    if bytes <= PUSH {
+        return Ok(());
+    }
+    Err(Refusal::decline(format!(
+        "it has {bytes} bytes of push constants, more than the {PUSH} that every device has, most of them its epilogue's"
+    )))
 }
 
 /// A plan under construction.
@@ -229,10 +251,11 @@ impl<'a> Steps<'a> {
 
     pub(crate) fn sum_splits(
         &mut self,
-        count: u32,
+        problem: &Problem,
         splits: u32,
         partials: BufArg,
     ) -> Result<(), Refusal> {
+        let count = problem.elements() as u32;
         let threads = threads(self.device);
         // Few elements of many splits would leave the device idle, so that then more invocations share one.
         let along = if count >= 1 << 16 {
@@ -240,16 +263,21 @@ impl<'a> Steps<'a> {
         } else {
             (splits / 4).next_power_of_two().clamp(1, threads)
         };
-        let defines = vec![number("THREADS", threads), number("ALONG", along)];
-        let args = vec![read(partials), BufArg::output(0)];
+        let mut defines = vec![number("THREADS", threads), number("ALONG", along)];
+        let mut args = vec![read(partials), BufArg::output(0)];
+        let mut push = vec![count, splits];
+        if let Some(finish) = &problem.finish {
+            let (rows, columns) = match problem.is_exchanged {
+                true => (problem.n, problem.m),
+                false => (problem.m, problem.n),
+            };
+            defines.extend(finish.defines(args.len() as u32));
+            args.extend(finish.args());
+            push.extend([rows, columns]);
+            push.extend(finish.words(false));
+        }
         let groups = u64::from(count.div_ceil(threads / along));
-        self.dispatch(
-            ("splits.comp", self.dtype),
-            defines,
-            vec![count, splits],
-            args,
-            groups,
-        )
+        self.dispatch(("splits.comp", self.dtype), defines, push, args, groups)
     }
 
     fn dispatch(

@@ -1,6 +1,6 @@
 //! The pack's table, `pack.toml`: ways to run `dot` and tile shapes.
 
-use nx_vulkan_abi::{Features, Numerics, Row};
+use nx_vulkan_abi::{Features, Numerics, Offers, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -55,6 +55,9 @@ pub struct Kernel {
     /// Whether it is less exact than the op's tolerance, and asked only where the registry allows that.
     #[serde(default)]
     pub relaxed: bool,
+    /// Whether it takes epilogues.
+    #[serde(default)]
+    pub epilogue: bool,
 }
 
 /// What plans a kernel.
@@ -204,6 +207,11 @@ impl Table {
                         false => Numerics::IEEE,
                     },
                     rank: kernel.rank,
+                    offers: match kernel.epilogue {
+                        true => Offers::EPILOGUE,
+                        false => Offers::NONE,
+                    },
+                    ..Row::default()
                 })
             })
             .collect()

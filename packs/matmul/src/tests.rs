@@ -2,6 +2,7 @@
 
 mod ask;
 mod cores;
+mod epilogue;
 mod in_place;
 mod skinny;
 mod split;

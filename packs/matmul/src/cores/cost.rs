@@ -146,11 +146,16 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Bytes of the results of all parts, where there are several.
+    /// Whether sums go to memory first: where there are several of each, or where they are finished apart.
+    pub(super) fn is_partial(&self, problem: &Problem) -> bool {
+        self.splits > 1 || problem.finishes_apart()
+    }
+
+    /// Bytes of the sums of all parts that go to memory first.
     pub(super) fn partial_bytes(&self, problem: &Problem) -> u64 {
-        match self.splits {
-            1 => 0,
-            splits => problem.elements() * u64::from(splits) * 4,
+        match self.is_partial(problem) {
+            false => 0,
+            true => problem.elements() * u64::from(self.splits) * 4,
         }
     }
 

@@ -7,7 +7,7 @@ mod reading;
 
 use crate::{
     problem::{Problem, check_range},
-    steps::{Steps, number},
+    steps::{Steps, check_push, number},
     table::Rates,
 };
 use cost::Shape;
@@ -56,18 +56,20 @@ pub(crate) fn plan(
         false => problem.b.arg,
     };
 
-    let result = match shape.splits {
-        1 => BufArg::output(0),
-        _ => {
+    let is_partial = shape.is_partial(problem);
+    let result = match is_partial {
+        false => BufArg::output(0),
+        true => {
             let bytes = shape.partial_bytes(problem);
             check_range("the partial results", bytes, device)?;
             scratch(&mut steps.plan, bytes)
         }
     };
-    let dtype = match shape.splits {
-        1 => problem.dtype,
-        _ => way.sum(),
+    let dtype = match is_partial {
+        false => problem.result(),
+        true => way.sum(),
     };
+    let finish = problem.finish.as_ref().filter(|_| !is_partial);
     let pack_of_c = 16 / dtype.size() as u32;
     let jobs = shape.jobs(problem);
     let bits = u32::try_from(jobs)
@@ -108,18 +110,25 @@ pub(crate) fn plan(
         push.extend(Reading::words(&problem.a));
         push.extend(Reading::words(&problem.b));
     }
+    let mut args = vec![read(a), read(b), result];
+    if let Some(finish) = finish {
+        defines.extend(finish.defines(args.len() as u32));
+        args.extend(finish.args());
+        push.extend(finish.words(false));
+        check_push(&push)?;
+    }
     let step = Step {
         file,
         defines,
-        args: vec![read(a), read(b), result],
+        args,
         push: bytes_of(&push),
         subgroup_size: subgroup(device),
         groups: grid::spread(jobs, device)?,
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
-    if shape.splits > 1 {
-        steps.sum_splits(problem.elements() as u32, shape.splits, result)?;
+    if is_partial {
+        steps.sum_splits(problem, shape.splits, result)?;
     }
     Ok(steps.plan)
 }
@@ -157,7 +166,16 @@ impl Way {
                 )));
             }
         };
-        Ok(Way { element })
+        let way = Way { element };
+        match &problem.finish {
+            Some(finish) if finish.result.size() > 4 || finish.types.sum != way.sum() => {
+                Err(Refusal::decline(format!(
+                    "its epilogue takes sums of {} to {}",
+                    finish.types.sum, finish.result
+                )))
+            }
+            _ => Ok(way),
+        }
     }
 
     /// The type that products are summed in.

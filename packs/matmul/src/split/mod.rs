@@ -16,7 +16,7 @@ use cost::Shape;
 use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, Plan, Refusal, Slot, glsl};
 use nx_vulkan_pack_kit::{
     grid,
-    steps::{Step, bytes_of, read, scratch, shader},
+    steps::{Step, bytes_of, derive, read, scratch, shader},
 };
 
 /// Rows that a subgroup owns: as many as leave three workgroups of a unit their registers.
@@ -44,9 +44,10 @@ pub(crate) fn plan(
     let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, parts));
     let a = pack(&mut steps, problem, Side::A, packed[0], (relaxed, flag))?;
     let b = pack(&mut steps, problem, Side::B, packed[1], (relaxed, flag))?;
-    let result = match shape.splits {
-        1 => BufArg::output(0),
-        _ => {
+    let is_partial = shape.is_partial(problem);
+    let result = match is_partial {
+        false => BufArg::output(0),
+        true => {
             let bytes = shape.partial_bytes(problem);
             check_range("the partial results", bytes, device)?;
             scratch(&mut steps.plan, bytes)
@@ -94,8 +95,8 @@ pub(crate) fn plan(
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
-    if shape.splits > 1 {
-        steps.sum_splits(problem.elements() as u32, shape.splits, result)?;
+    if is_partial {
+        steps.sum_splits(problem, shape.splits, result)?;
     }
     guarded(&mut steps.plan, plain, gathers, read(flag), a);
     Ok(steps.plan)
@@ -255,6 +256,10 @@ fn pack(
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
+    // The step for A writes the flag too.
+    if side == Side::B {
+        derive(&mut steps.plan, to, operand.arg);
+    }
     Ok(to)
 }
 
@@ -263,9 +268,11 @@ fn pack(
 fn guarded(plan: &mut Plan, plain: Plan, gathers: usize, flag: BufArg, free: BufArg) {
     for step in plain.steps.into_iter().skip(gathers) {
         let mut variant = plain.shaders[step.shader as usize].clone();
-        variant.defines.push(number("GUARDED", 1u32));
-        variant.bindings += 1;
         let mut own = step;
+        variant
+            .defines
+            .push(number("GUARDED", own.args.len() as u32));
+        variant.bindings += 1;
         for arg in own.args.iter_mut() {
             if arg.slot == Slot::SCRATCH && arg.index as usize >= gathers {
                 let bytes = plain.scratch[arg.index as usize];

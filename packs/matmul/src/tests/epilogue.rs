@@ -1,0 +1,150 @@
+//! Plans of products with an epilogue: where its operands are bound, how they lie, and what is declined.
+
+use super::{
+    DIRECT, SHORT, SKINNY, TILED,
+    ask::{PACK, Side},
+};
+use nx_vulkan_abi::{DType, Refusal, Slot};
+use nx_vulkan_pack_kit::testing::{Ask, Tensor, defined, files, gpu, words};
+
+fn product(
+    kernel: &str,
+    [m, n, k]: [u64; 3],
+    dtype: DType,
+    further: &[Tensor],
+    text: &'static str,
+) -> Ask {
+    let (a, b) = (
+        Side::new(&[m, k], &[], &[1]).of(dtype),
+        Side::new(&[k, n], &[], &[0]).of(dtype),
+    );
+    let inputs = [&[a.tensor, b.tensor], further].concat();
+    PACK.ask(kernel, &inputs, &[Tensor::new(dtype, &[m, n])])
+        .on(gpu())
+        .ints("batch_a", &[])
+        .ints("batch_b", &[])
+        .ints("contract_a", &[1])
+        .ints("contract_b", &[0])
+        .text("epilogue", text)
+}
+
+#[test]
+fn operands_follow_the_result_with_their_strides() {
+    let bias = Tensor::new(DType::F32, &[4096]);
+    let rest = Tensor::new(DType::BF16, &[2048, 4096]).strided(&[1, 2048], 5);
+    let ask = product(
+        TILED,
+        [2048, 4096, 512],
+        DType::F32,
+        &[bias, rest],
+        "add(x, i2); multiply(%0, i3)",
+    );
+    let plan = ask.plan().unwrap();
+    let slots: Vec<(Slot, u32)> = plan.steps[0]
+        .args
+        .iter()
+        .map(|arg| (arg.slot, arg.index))
+        .collect();
+    assert_eq!(
+        slots,
+        [
+            (Slot::INPUT, 0),
+            (Slot::INPUT, 1),
+            (Slot::OUTPUT, 0),
+            (Slot::INPUT, 2),
+            (Slot::INPUT, 3)
+        ]
+    );
+    let push = words(&plan, 0);
+    assert_eq!(push[push.len() - 8..], [0, 0, 0, 1, 5, 0, 1, 2048]);
+    assert_eq!(
+        (
+            defined(&plan, 0, "E_FIRST"),
+            defined(&plan, 0, "E_OPERANDS")
+        ),
+        ("3", "2")
+    );
+    assert!(defined(&plan, 0, "E_CODE").ends_with("return v1;"));
+}
+
+#[test]
+fn sums_stay_wide_until_the_result() {
+    let bias = Tensor::new(DType::F16, &[4096]);
+    let plan = product(TILED, [2048, 4096, 512], DType::F16, &[bias], "add(x, i2)")
+        .plan()
+        .unwrap();
+    assert_eq!(defined(&plan, 0, "T_VALUE"), "float");
+    assert_eq!(defined(&plan, 0, "R_IS_F16"), "1");
+    assert!(defined(&plan, 0, "E_CODE").ends_with("return R_FROM(v0);"));
+}
+
+#[test]
+fn what_is_exchanged_has_its_rows_for_columns() {
+    let column = Tensor::new(DType::F32, &[4, 1]);
+    let plan = product(SKINNY, [4, 5000, 512], DType::F32, &[column], "add(x, i2)")
+        .plan()
+        .unwrap();
+    let push = words(&plan, 0);
+    assert_eq!(push[push.len() - 4..], [0, 0, 0, 1]);
+}
+
+#[test]
+fn splits_are_finished_when_they_are_added_up() {
+    let bias = Tensor::new(DType::F32, &[64]);
+    let plan = product(TILED, [64, 64, 50_000], DType::F32, &[bias], "add(x, i2)")
+        .plan()
+        .unwrap();
+    assert_eq!(files(&plan), ["tile.comp", "splits.comp"]);
+    let defines = &plan.shaders[0].defines;
+    assert!(
+        defines
+            .iter()
+            .all(|define| define.name.as_str() != "EPILOGUE")
+    );
+    assert_eq!(words(&plan, 1)[2..], [64, 64, 0, 0, 0, 1]);
+}
+
+#[test]
+fn what_a_kernel_cannot_finish_is_declined_or_refused() {
+    let scalar = Tensor::new(DType::F32, &[]);
+    let declined = |ask: Ask, told: &str| match ask.plan() {
+        Err(Refusal::Decline(why)) => assert!(why.contains(told), "{why}"),
+        other => panic!("{other:?}"),
+    };
+    let many = "add(x, i2); add(%0, i3); add(%1, i4); add(%2, i5); add(%3, i6)";
+    let five = vec![scalar.clone(); 5];
+    declined(
+        product(DIRECT, [4, 4, 4], DType::F32, &five, many),
+        "kernels take 4",
+    );
+    let four = "add(x, i2); add(%0, i3); add(%1, i4); add(%2, i5)";
+    declined(
+        product(DIRECT, [4, 4, 4], DType::F32, &five[..4], four),
+        "bytes of push constants",
+    );
+    declined(
+        product(DIRECT, [4, 4, 0], DType::F32, &[], "exp(x)"),
+        "sums of nothing",
+    );
+    let refused = |ask: Ask| assert!(matches!(ask.plan(), Err(Refusal::BadRequest(_))));
+    refused(product(SHORT, [4, 4, 4], DType::F16, &[], "exp(x, x)"));
+    refused(product(DIRECT, [4, 4, 4], DType::F32, &[scalar], "exp(x)"));
+    refused(product(
+        DIRECT,
+        [4, 4, 4],
+        DType::F32,
+        &[Tensor::new(DType::F32, &[3])],
+        "add(x, i2)",
+    ));
+}
+
+#[test]
+fn long_code_for_many_sums_is_a_dispatch_of_its_own() {
+    let of = |m, text| {
+        let ask = product(TILED, [m, 2048, 512], DType::F32, &[], text);
+        let plan = ask.plan().unwrap();
+        files(&plan).join(" ")
+    };
+    assert_eq!(of(2048, "erf(x)"), "tile.comp splits.comp");
+    assert_eq!(of(2048, "max(x, 0)"), "tile.comp");
+}
