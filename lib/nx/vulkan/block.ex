@@ -9,6 +9,7 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     The op of a block.
     """
+    def op(%Nx.Vulkan.Dot{}), do: "dot"
     def op(%name{}), do: inspect(name)
 
     @doc """
