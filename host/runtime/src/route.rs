@@ -1,7 +1,8 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
 mod ask;
-mod summary;
+mod split;
+mod words;
 
 use crate::{
     Error, Kind, Request, Result,
@@ -12,7 +13,7 @@ use crate::{
 pub(crate) use ask::Planner;
 use ask::{Pass, Ready};
 use nx_vulkan_abi::InputAs;
-use nx_vulkan_ops::{Program, Spec, epilogue, kernels, request::Shapes};
+use nx_vulkan_ops::{Program, kernels, request::Shapes};
 use nx_vulkan_registry::{
     Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, request::Operand,
 };
@@ -20,7 +21,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use summary::summary;
+use words::{nobody, summary};
 
 const NOT_ASKED: &str = "not asked";
 /// Who serves a request that is run as several.
@@ -370,40 +371,6 @@ impl Planner<'_> {
         Ok(answer)
     }
 
-    /// Where no pack takes a request's epilogue, the product and the ops that follow run one by one.
-    fn split_instead(&self, request: &Request<'_, Operand>, answer: &mut Answer) -> Result<()> {
-        let is_last = answer.considered.iter().all(|c| c.outcome != NOT_ASKED);
-        let specs = |inputs: &[Operand]| -> Vec<Spec> {
-            let spec = |input: &Operand| (input.dtype, input.shape.clone());
-            inputs.iter().map(spec).collect()
-        };
-        if !is_last || matches!(answer.picked, Some(Picked::Device { .. })) {
-            return Ok(());
-        }
-        let Some(program) = epilogue::split(&request.over(specs(&request.inputs)))? else {
-            return Ok(());
-        };
-        for considered in &mut answer.considered {
-            if considered.outcome == "picked" {
-                (considered.outcome, considered.reason) = (
-                    NOT_ASKED,
-                    "each of the ops is asked for by itself".to_owned(),
-                );
-            }
-        }
-        answer.considered.push(Considered {
-            kernel: SPLIT.to_owned(),
-            outcome: "picked",
-            reason: format!(
-                "the product and what follows it, {} ops",
-                program.steps().len()
-            ),
-            line: None,
-        });
-        answer.picked = Some(Picked::Split(program));
-        Ok(())
-    }
-
     /// Whether the kernel failed so often that it is no longer asked.
     fn gave_up(&self, pack: usize, kernel: usize) -> bool {
         let pack = &self.table.packs[pack];
@@ -421,26 +388,4 @@ impl Planner<'_> {
             CandidateKernel::Host => "host".to_owned(),
         }
     }
-}
-
-fn nobody(request: &Request<'_, Operand>, answer: &Answer) -> Error {
-    let asked: Vec<_> = answer
-        .considered
-        .iter()
-        .map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason))
-        .collect();
-    let asked = if asked.is_empty() {
-        "no kernel of that op is loaded".to_owned()
-    } else {
-        asked.join("; ")
-    };
-    let (kind, remedy) = if answer.host_forbidden {
-        (
-            Kind::FallbackForbidden,
-            "; use another type, add a pack, or set fallback = \"host\" in registry.toml",
-        )
-    } else {
-        (Kind::Unsupported, "")
-    };
-    Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
 }

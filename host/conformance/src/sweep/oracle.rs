@@ -191,15 +191,15 @@ fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> 
         .collect();
     let request = Request::new(case.op.name, specs, &case.outputs, &case.attrs);
     // The product alone, of the magnitudes of its operands.
-    let product = |bases: &[Vec<u8>], types: &[DType], result: &Spec| {
+    let product = |bases: &[Vec<u8>], shape: &[u64]| {
         let attrs = case.attrs.iter().filter(|attr| attr.name != ATTRIBUTE);
         let case = Case {
             inputs: case.inputs[..FACTORS].to_vec(),
             attrs: attrs.cloned().collect(),
             ..case.clone()
         };
-        let results = [result.clone()];
-        run_all(&case, bases, &views[..FACTORS], types, &results).map(|mut all| all.remove(0))
+        let (types, result) = ([DType::F64; FACTORS], [(DType::F64, shape.to_vec())]);
+        run_all(&case, bases, &views[..FACTORS], &types, &result).map(|mut all| all.remove(0))
     };
     let sums = |spec: &Spec, bytes: &[u8]| {
         let elements = bytes.len() / spec.0.size() as usize;
@@ -208,11 +208,7 @@ fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> 
         }
         let factors = bases.iter().zip(views).take(FACTORS);
         let wide = factors.map(|(base, view)| magnitudes(view.dtype(), base));
-        let wide = product(
-            &wide.collect::<Vec<_>>(),
-            &[DType::F64; FACTORS],
-            &(DType::F64, spec.1.clone()),
-        )?;
+        let wide = product(&wide.collect::<Vec<_>>(), &spec.1)?;
         let epsilon = match spec.0 {
             DType::F64 => f64::EPSILON,
             _ => f32::EPSILON.into(),

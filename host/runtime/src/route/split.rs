@@ -1,0 +1,46 @@
+//! Requests whose epilogue nobody takes, as several.
+
+use super::{Answer, Considered, NOT_ASKED, Picked, Planner, SPLIT};
+use crate::{Request, Result};
+use nx_vulkan_ops::{Spec, epilogue};
+use nx_vulkan_registry::request::Operand;
+
+impl Planner<'_> {
+    /// Where no pack takes a request's epilogue, the product and the ops that follow run one by one.
+    pub(super) fn split_instead(
+        &self,
+        request: &Request<'_, Operand>,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let is_last = answer.considered.iter().all(|c| c.outcome != NOT_ASKED);
+        let specs = |inputs: &[Operand]| -> Vec<Spec> {
+            let spec = |input: &Operand| (input.dtype, input.shape.clone());
+            inputs.iter().map(spec).collect()
+        };
+        if !is_last || matches!(answer.picked, Some(Picked::Device { .. })) {
+            return Ok(());
+        }
+        let Some(program) = epilogue::split(&request.over(specs(&request.inputs)))? else {
+            return Ok(());
+        };
+        for considered in &mut answer.considered {
+            if considered.outcome == "picked" {
+                (considered.outcome, considered.reason) = (
+                    NOT_ASKED,
+                    "each of the ops is asked for by itself".to_owned(),
+                );
+            }
+        }
+        answer.considered.push(Considered {
+            kernel: SPLIT.to_owned(),
+            outcome: "picked",
+            reason: format!(
+                "the product and what follows it, {} ops",
+                program.steps().len()
+            ),
+            line: None,
+        });
+        answer.picked = Some(Picked::Split(program));
+        Ok(())
+    }
+}

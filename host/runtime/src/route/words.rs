@@ -1,0 +1,59 @@
+//! What is said of answers: what was planned, and why nobody runs a request.
+
+use super::{Answer, ask::Ready};
+use crate::{Error, Kind, Request};
+use nx_vulkan_registry::request::Operand;
+
+/// What a plan that was made ready consists of.
+pub(super) fn summary(ready: &Ready) -> String {
+    let Ready {
+        compiled,
+        prepare,
+        why,
+        ..
+    } = ready;
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = plural(compiled.steps.len(), "dispatch").replace("dispatchs", "dispatches");
+    if !compiled.scratch.is_empty() {
+        text += &format!(
+            ", {} bytes of scratch",
+            compiled.scratch.iter().sum::<u64>()
+        );
+    }
+    for derivation in &compiled.derived.all {
+        text += &format!(", input {} kept as it is packed", derivation.input);
+    }
+    for as_type in prepare {
+        text += &format!(
+            ", input {} made contiguous as {}",
+            as_type.index, as_type.dtype
+        );
+    }
+    if !why.is_empty() {
+        text += &format!(": {why}");
+    }
+    text
+}
+
+/// The error of a request that nobody runs.
+pub(super) fn nobody(request: &Request<'_, Operand>, answer: &Answer) -> Error {
+    let asked: Vec<_> = answer
+        .considered
+        .iter()
+        .map(|c| format!("{} {}: {}", c.kernel, c.outcome, c.reason))
+        .collect();
+    let asked = if asked.is_empty() {
+        "no kernel of that op is loaded".to_owned()
+    } else {
+        asked.join("; ")
+    };
+    let (kind, remedy) = if answer.host_forbidden {
+        (
+            Kind::FallbackForbidden,
+            "; use another type, add a pack, or set fallback = \"host\" in registry.toml",
+        )
+    } else {
+        (Kind::Unsupported, "")
+    };
+    Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
+}
