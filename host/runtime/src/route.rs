@@ -105,7 +105,7 @@ impl Route {
     pub(crate) fn has_scratch(&self) -> bool {
         match self {
             Route::Device { compiled, .. } => !compiled.scratch.is_empty(),
-            Route::Host { .. } => false,
+            Route::Split { .. } | Route::Host { .. } => false,
         }
     }
 

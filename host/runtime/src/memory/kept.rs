@@ -17,8 +17,10 @@ pub(crate) type Key = [u8; 32];
 
 /// Of the runtime's memory, in thousandths, where nothing else is said.
 const SHARE: u16 = 125;
-/// Forms of one buffer that are remembered.
-const MOST_FORMS: usize = 8;
+/// Forms of one buffer that are remembered: a buffer may hold the weights of many layers.
+const MOST_FORMS: usize = 256;
+/// Part of the limit that a shortage leaves at least.
+const LEAST_PART: u64 = 64;
 /// Once memory was short less is kept; twice as much after each such time without shortage.
 const RECOVERY: Duration = Duration::from_secs(30);
 
@@ -38,7 +40,7 @@ pub(crate) struct Kept {
 /// What is kept of operands in the form in which kernels read them, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KeptStats {
-    /// What may be kept at most.
+    /// What may be kept at most; less for a while after memory was short.
     pub limit: u64,
     /// What is kept; it counts as tensor memory too.
     pub bytes: u64,
@@ -89,8 +91,10 @@ impl Drop for Made {
 /// What came of looking for a form.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Nobody asked for it before, or it is not to be kept.
+    /// It is not to be kept.
     Nothing,
+    /// Nobody made it before of what the buffer holds since the write of that number: [`Kept::note`] is told once somebody did.
+    First(u64),
     /// It was asked for before: what is made now may be kept.
     Again(Arc<Form>),
     /// It is there.
@@ -147,16 +151,32 @@ impl Kept {
                 None => Found::Again(form.clone()),
             };
         }
+        Found::First(version)
+    }
+
+    /// Remembers that a form of `of` was made, so that the next time it may be kept. Of too many the one is forgotten that is
+    /// not kept and was used longest ago.
+    pub(crate) fn note(&self, of: &Buffer, key: &Key, version: u64) {
+        let mut known = of.forms.known.lock();
+        if known.iter().any(|form| form.key == *key) {
+            return;
+        }
         if known.len() >= MOST_FORMS {
-            known.remove(0);
+            let age = |form: &Arc<Form>| {
+                (
+                    form.made.lock().is_some(),
+                    form.turn.load(Ordering::Relaxed),
+                )
+            };
+            let oldest = (0..known.len()).min_by_key(|&at| age(&known[at]));
+            oldest.map(|at| known.swap_remove(at));
         }
         known.push(Arc::new(Form {
             key: *key,
             version,
-            turn: AtomicU64::new(turn),
+            turn: AtomicU64::new(self.turn.fetch_add(1, Ordering::Relaxed)),
             made: Mutex::default(),
         }));
-        Found::Nothing
     }
 
     /// Keeps `buffer`, into which the form of `of` was recorded to be made, where there is room or others used longer ago make
@@ -169,6 +189,9 @@ impl Kept {
         }
         {
             let mut all = self.all.lock();
+            if form.made.lock().is_some() {
+                return;
+            }
             all.retain(|form| form.strong_count() > 0);
             while self.total.bytes.load(Ordering::Relaxed) + bytes > limit {
                 let live = all.iter().filter_map(Weak::upgrade);
@@ -178,13 +201,9 @@ impl Kept {
                 };
                 oldest.made.lock().take();
             }
-            let mut made = form.made.lock();
-            if made.is_some() {
-                return;
-            }
             self.total.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.total.buffers.fetch_add(1, Ordering::Relaxed);
-            *made = Some(Made {
+            *form.made.lock() = Some(Made {
                 buffer: buffer.clone(),
                 total: self.total.clone(),
             });
@@ -214,7 +233,7 @@ impl Kept {
         if bytes == 0 {
             return false;
         }
-        let less = bytes.min(self.limit_now()) / 2;
+        let less = (bytes.min(self.limit_now()) / 2).max(self.limit / LEAST_PART);
         *self.shortage.lock() = Some((less, Instant::now()));
         self.clear();
         true

@@ -205,9 +205,13 @@ impl Derivations {
     }
 }
 
-/// Takes the barriers away that only steps needed which are gone. Long plans, and those that read workgroup counts, keep theirs.
+/// Takes the barriers away that only steps needed which are gone. Long plans, and those that read workgroup counts, have one
+/// before every step: that of a step which is gone may have stood between others.
 fn relax(steps: &mut [Step]) {
     if steps.len() > MAX_STEPS || steps.iter().any(|step| step.counts.is_some()) {
+        for step in steps {
+            step.barrier = true;
+        }
         return;
     }
     let mut since: Vec<Vec<StepArg>> = Vec::new();

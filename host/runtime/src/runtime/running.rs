@@ -156,9 +156,11 @@ impl Runtime {
         }
         drop(buffers);
         for (one, found) in derived.iter().zip(found) {
-            if let Found::Again(form) = found {
-                self.kept
-                    .keep(&inputs[one.input].buffer, &form, &scratch[one.scratch]);
+            let of = &inputs[one.input].buffer;
+            match found {
+                Found::First(version) => self.kept.note(of, &one.key, version),
+                Found::Again(form) => self.kept.keep(of, &form, &scratch[one.scratch]),
+                Found::Made(_) | Found::Nothing => {}
             }
         }
         if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
