@@ -1,6 +1,6 @@
 //! What kernels on matrix units need to know of a device.
 
-use nx_vulkan_abi::{DeviceInfo, Refusal};
+use nx_vulkan_abi::{DeviceInfo, Features, Refusal};
 
 const NVIDIA: u32 = 0x10de;
 /// Name of the fact with the `VkDriverId`, and that of NVIDIA's own driver.
@@ -15,17 +15,23 @@ const PART: u64 = 8;
 /// Vulkan leaves it open which lane has which elements of a cooperative matrix, and kernels that fill fragments themselves rely
 /// on it: g = lane / 4 and t = lane % 4 have elements 2t and 2t + 1 of row or column g, then those 8 further on, then the same
 /// of g + 8. That is measured, with NVIDIA's driver 580, and says nothing of another driver for the same devices: Mesa's NVK
-/// has the same vendor and another order.
+/// has the same vendor and another order. Devices before those with matrices of bf16 (compute capability 8.0) multiply in other
+/// steps, and are not served either.
 ///
 /// # Errors
 /// A decline.
 pub fn expect_known_order(device: &DeviceInfo<'_>) -> Result<(), Refusal> {
-    if device.vendor == NVIDIA && device.fact(DRIVER) == [NVIDIA_PROPRIETARY] {
-        return Ok(());
+    if device.vendor != NVIDIA || device.fact(DRIVER) != [NVIDIA_PROPRIETARY] {
+        return Err(Refusal::decline(
+            "the order of elements in fragments is known of NVIDIA's own driver only",
+        ));
     }
-    Err(Refusal::decline(
-        "the order of elements in fragments is known of NVIDIA's own driver only",
-    ))
+    if !device.features.has(Features::COOPMAT_BF16) {
+        return Err(Refusal::decline(
+            "the order of elements in fragments is known of devices with matrices of bf16 only",
+        ));
+    }
+    Ok(())
 }
 
 /// Bytes of the device's memory that one plan may have for packed operands and partial results: an eighth. No bound where the
@@ -69,6 +75,12 @@ mod tests {
             let refusal = expect_known_order(&other);
             assert!(matches!(refusal, Err(Refusal::Decline(why)) if why.contains("own driver")));
         }
+        let older = DeviceInfo {
+            features: Features(nvidia.features.0 & !Features::COOPMAT_BF16.0),
+            ..nvidia
+        };
+        let refusal = expect_known_order(&older);
+        assert!(matches!(refusal, Err(Refusal::Decline(why)) if why.contains("bf16")));
     }
 
     #[test]

@@ -16,10 +16,10 @@ uint nearest(float x) {
 }
 
 // x as a sum of three bf16: 8 bits of it each, and the sign of what is left says whether a part is too large or too small.
-// The sum is x. Parts of numbers from 2^-100 on are no denormals. What is smaller, what may grow to infinity and what is no
-// number has NaN for its first part, so that all it goes into is NaN too.
+// The sum is x. Parts of numbers from 2^-100 on are no denormals. What is smaller, what may grow to infinity within a sum, where the
+// unit need not say so, and what is no number has NaN for its first part, so that all it goes into is NaN too.
 uvec3 parts(float x) {
-    if (above(x, POWER(-100)) >= POWER(126) - POWER(-100)) return uvec3(0x7fc0, 0, 0);
+    if (above(x, POWER(-100)) >= POWER(60) - POWER(-100)) return uvec3(0x7fc0, 0, 0);
     uint first = nearest(x);
     float rest = x - uintBitsToFloat(first);
     uint second = nearest(rest);

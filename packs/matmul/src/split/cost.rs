@@ -81,7 +81,11 @@ impl Shape {
             .ok_or_else(|| Refusal::decline("no cut is both exact and small enough"))?;
         // The plain kernel is there and does nothing, with the sum of its parts.
         let seconds = seconds + f64::from(plain.cut.splits.min(2)) * DISPATCH;
-        let otherwise = plain.seconds(rates);
+        let apart = match problem.finishes_apart() {
+            false => 0.0,
+            true => apart(problem, 1, units),
+        };
+        let otherwise = plain.seconds(rates) + apart;
         if seconds < GAIN * otherwise {
             let why = format!(
                 "each element as up to {} bf16, {} products of them, {} parts of {} along k, {:.1} us \
@@ -151,13 +155,15 @@ impl Shape {
         // The unit with the most workgroups sets the pace.
         let most = (self.jobs(problem) as f64 / units).ceil();
         let product = most * flops / (rate * SPEED * (most * ALONE).min(1.0));
-        let sums = match self.splits {
-            1 => 0.0,
-            splits => {
-                let bytes = problem.elements() as f64 * f64::from(8 * splits);
-                DISPATCH + bytes / (BYTES * units)
-            }
+        let sums = match self.is_partial(problem) {
+            false => 0.0,
+            true => apart(problem, self.splits, units),
         };
         2.0 * DISPATCH + packed / (BYTES * units) + product + sums
     }
+}
+
+/// Seconds of a dispatch that adds up so many parts, or finishes one.
+fn apart(problem: &Problem, splits: u32, units: f64) -> f64 {
+    DISPATCH + problem.elements() as f64 * f64::from(8 * splits) / (BYTES * units)
 }

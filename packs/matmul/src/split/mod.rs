@@ -98,7 +98,9 @@ pub(crate) fn plan(
     if is_partial {
         steps.sum_splits(problem, shape.splits, result)?;
     }
-    guarded(&mut steps.plan, plain, gathers, read(flag), a);
+    // Nobody needs the sums in memory any more, or the packed operand.
+    let free = if is_partial { result } else { a };
+    guarded(&mut steps.plan, plain, gathers, read(flag), free);
     Ok(steps.plan)
 }
 
@@ -264,7 +266,7 @@ fn pack(
 }
 
 /// Puts the steps of `plain` behind those of `plan`, but for the copies that both begin with: they do their work where the flag
-/// is not 0. Nobody needs the packed operand `free` any more, so that partial results take its place.
+/// is not 0. Partial results take the place of `free`.
 fn guarded(plan: &mut Plan, plain: Plan, gathers: usize, flag: BufArg, free: BufArg) {
     for step in plain.steps.into_iter().skip(gathers) {
         let mut variant = plain.shaders[step.shader as usize].clone();

@@ -87,20 +87,20 @@ fn the_plain_kernel_follows_and_sees_the_flag() {
 }
 
 #[test]
-fn partial_results_of_the_plain_kernel_lie_where_operands_were_packed() {
+fn partial_results_of_the_plain_kernel_lie_where_those_of_the_split_one_were() {
     let size = [256, 256, 8192];
     let plan = plan(size);
     let plain = matrices(TILED, h200(), size, DType::F32).plan().unwrap();
     assert_eq!(files(&plain), ["tile.comp", "splits.comp"]);
     let count = plan.steps.len();
     assert_eq!(files(&plan)[count - 2..], ["tile.comp", "splits.comp"]);
-    let packed = plan.steps[0].args[1].index;
+    let sums = plan.steps[2].args[2].index;
     for (step, binding) in [(count - 2, "3"), (count - 1, "2")] {
         assert_eq!(defined(&plan, step, "GUARDED"), binding);
-        let partial = |arg: &&BufArg| arg.slot == Slot::SCRATCH && arg.index == packed;
+        let partial = |arg: &&BufArg| arg.slot == Slot::SCRATCH && arg.index == sums;
         assert_eq!(plan.steps[step].args.iter().filter(partial).count(), 1);
     }
-    assert!(plan.scratch[packed as usize] >= plain.scratch[0]);
+    assert!(plan.scratch[sums as usize] >= plain.scratch[0]);
     assert_eq!(plan.steps[count - 1].args[1], BufArg::output(0));
 }
 
@@ -320,7 +320,7 @@ mod arithmetic {
         let edges = [
             0u32,
             0x0d80_0000,
-            0x7e7f_ffff,
+            0x5d7f_ffff,
             0x3fff_ffff,
             0x3f80_7fff,
             0x3f80_8000,
@@ -328,7 +328,7 @@ mod arithmetic {
         let edges = edges.map(f32::from_bits);
         let least = 2f32.powi(-100);
         let many = (0..1_000_000).map(|_| f32::from_bits(random.next() as u32));
-        let many = many.filter(|x| (least..2f32.powi(126)).contains(&x.abs()));
+        let many = many.filter(|x| (least..2f32.powi(60)).contains(&x.abs()));
         for x in many.chain(edges) {
             let all = parts(x);
             assert_eq!(
