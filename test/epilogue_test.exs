@@ -52,9 +52,43 @@ defmodule Nx.Vulkan.EpilogueTest do
           &Nx.reshape(&1, {4, 2}),
           &Nx.add(&1, Nx.iota({2, 4})),
           &Nx.as_type(Nx.as_type(&1, :s32), :f32),
-          &Nx.subtract(&1, Nx.reduce_max(&1, axes: [1], keep_axes: true))
+          &Nx.subtract(&1, Nx.reduce_max(&1, axes: [1], keep_axes: true)),
+          # Sums of what is 0 or 1 wrap at 256.
+          &Nx.multiply(&1, Nx.subtract(Nx.less(&1, 0), Nx.greater(&1, 0))),
+          # Wider than all that is known.
+          &(&1 |> Nx.as_type(:f64) |> Nx.add(1.0e10) |> Nx.as_type(:f32)),
+          &Enum.reduce(1..65, &1, fn _, y -> Nx.sin(y) end),
+          &Nx.multiply(&1, Nx.to_number(Nx.reduce_max(&1)))
         ] do
       assert text(fun) == nil
+    end
+
+    assert text(fn x, _bias -> Nx.exp(x) end, [{4}]) == nil
+    assert text(fn _x, rest -> Nx.exp(rest) end, [{2, 4}]) == nil
+  end
+
+  test "what is no epilogue gives what the plain ops give" do
+    x = on(random({5, 6}, :f32, 1))
+    w = on(random({6, 7}, :f32, 2))
+    b = on(random({7}, :f32, 3))
+
+    for {fun, operands} <- [
+          {&Nx.multiply(&1, Nx.subtract(Nx.less(&1, 0), Nx.greater(&1, 0))), []},
+          {fn y, _ -> Nx.max(y, 0) end, [b]},
+          {&Nx.multiply(&1, Nx.to_number(Nx.reduce_max(&1))), []}
+        ] do
+      ours = off(Nx.Vulkan.dot(x, [1], [], w, [0], [], operands, fun))
+      assert ours == off(apply(fun, [Nx.dot(x, [1], [], w, [0], []) | operands]))
+    end
+  end
+
+  test "names of axes are those of the product" do
+    x = Nx.rename(on(random({5, 6}, :f32, 1)), [:row, :in])
+    w = Nx.rename(on(random({6, 7}, :f32, 2)), [:in, :out])
+
+    for axes <- [{[:in], [:in]}, {[1], [0]}] do
+      {a, b} = axes
+      assert Nx.Vulkan.dot(x, a, [], w, b, [], [], &Nx.exp/1).names == [:row, :out]
     end
   end
 

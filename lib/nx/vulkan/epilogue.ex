@@ -15,10 +15,17 @@ if Code.ensure_loaded?(Nx) do
     @binary ~w(add subtract multiply divide atan2 pow remainder min max equal not_equal greater less greater_equal
                less_equal logical_and logical_or logical_xor)a
     @ternary ~w(select clip)a
+    # Their results are 0 or 1 of u8. That type's own arithmetic wraps, and is none of floats.
+    @truths ~w(equal not_equal greater less greater_equal less_equal logical_and logical_or logical_xor is_nan
+               is_infinity)a
+
+    # As the attribute takes.
+    @most_calls 64
 
     @doc """
     `{text, template}` of what `fun` makes of `plain`, a product of the first two tensors, and the others, or `nil` where it is
-    no such expression: of floats, element by element, of all its operands, without tensors of its own.
+    no such expression: of floats, element by element, of all its operands, without tensors of its own. `fun` may be called with
+    expressions where it wants numbers: whatever goes wrong then is told when it is called with tensors.
     """
     def of(fun, plain, [a, b | operands]) do
       product = plain.(parameter(a, 0), parameter(b, 1))
@@ -29,33 +36,43 @@ if Code.ensure_loaded?(Nx) do
       with true <- Enum.all?(parameters, &match?({kind, _} when kind in [:f, :bf], &1.type)),
            %T{shape: shape, vectorized_axes: []} = t when shape == product.shape <-
              apply(fun, parameters),
-           {:ok, text} <- text(t) do
+           {:ok, text} <- text(t, parameters) do
         {text, Nx.to_template(t)}
       else
         _ -> nil
       end
+    rescue
+      _ -> nil
+    catch
+      _, _ -> nil
     end
 
-    defp parameter(t, at), do: Expr.parameter(:root, t.type, t.shape, at)
+    defp parameter(t, at), do: t |> Nx.to_template() |> Expr.parameter(:root, at)
 
-    defp text(t) do
+    defp text(t, parameters) do
       %{nodes: nodes, captured: [], outputs: [last]} = graph = Graph.new([t])
       order = Graph.order(graph)
-      {calls, known} = Enum.reduce(order, {[], %{}}, &call(&1, nodes, &2))
+      widest = [t | parameters] |> Enum.map(&elem(&1.type, 1)) |> Enum.max() |> max(32)
+      {calls, known} = Enum.reduce(order, {[], %{}}, &call(&1, nodes, widest, &2))
+      terms = Map.values(known)
+      used? = Enum.all?(0..(length(parameters) - 1), &(name(&1) in terms))
 
       # The product itself is no call.
       case known[last] do
-        "%" <> _ -> {:ok, calls |> Enum.reverse() |> Enum.join("; ")}
-        _ -> nil
+        "%" <> _ when used? and length(calls) <= @most_calls ->
+          {:ok, calls |> Enum.reverse() |> Enum.join("; ")}
+
+        _ ->
+          nil
       end
-    rescue
-      MatchError -> nil
-    catch
-      {:unsupported, _, _, _} -> nil
     end
 
-    defp call(id, nodes, {calls, known}) do
+    defp name(0), do: "x"
+    defp name(at), do: "i#{at + 1}"
+
+    defp call(id, nodes, widest, {calls, known}) do
       node = nodes[id]
+      fits!(node, widest)
 
       case term(node, Enum.map(node.operands, &known[&1]), nodes) do
         {:same, term} ->
@@ -66,10 +83,13 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp term(%{op: :parameter, attributes: [index: @first]}, [], _), do: {:same, "x"}
+    # Whether it is computed as Nx does in the one type that there is, which holds every parameter and the result.
+    defp fits!(%{op: op}, _) when op in [:parameter, :constant | @truths], do: :ok
+    defp fits!(%{type: {kind, bits}}, widest) when kind in [:f, :bf] and bits <= widest, do: :ok
+    defp fits!(node, _), do: throw({:unsupported, node.op, node.type, node.shape})
 
-    defp term(%{op: :parameter, attributes: [index: at]}, [], _) when at > @first,
-      do: {:same, "i#{at - @first + 1}"}
+    defp term(%{op: :parameter, attributes: [index: at]}, [], _) when at >= @first,
+      do: {:same, name(at - @first)}
 
     defp term(%{op: :constant, attributes: [number: number]}, [], _), do: {:same, number(number)}
 
