@@ -136,7 +136,8 @@ defmodule Nx.Vulkan do
     On a device this is one request where a kernel takes it: sums are kept in f32 at least, `fun` is computed in that type, and
     the result is rounded once. For that `fun` works element by element on floats with ops of `Nx`, uses all its operands and
     no other tensors. Whatever else it does, and on other backends, it is called with `Nx.dot/6`. It works in `defn`, and with
-    `grad`.
+    `grad`. `fun` may be called more than once. Its numbers become part of the kernel: one that changes from call to call, such as
+    a learning rate, is better one of the operands.
     """
     deftransform dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun)
                  when is_list(operands) and is_function(fun, length(operands) + 1) do

@@ -69,7 +69,7 @@ pub(crate) fn fit(dtype: DType, problem: &mut Problem) {
     let Some(at) = problem.attrs.iter().position(|attr| attr.name == ATTRIBUTE) else {
         return;
     };
-    if dtype.is_complex() {
+    if dtype.is_complex() || dtype.is_integer() && problem.inputs.len() == FACTORS {
         problem.attrs.remove(at);
         problem.inputs.truncate(FACTORS);
     } else if dtype.is_integer() {

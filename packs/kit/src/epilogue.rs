@@ -63,6 +63,9 @@ impl Finish {
         let op = request.op.as_str();
         let bad = |why| Refusal::BadRequest(format!("the epilogue of {op}: {why}"));
         epilogue.check_operands(request.inputs.len()).map_err(bad)?;
+        if axes.iter().flatten().any(|&axis| axis >= out.rank()) {
+            return Err(bad("the result has fewer axes than the product".to_owned()));
+        }
         let types = Types::of_request(request);
         let types = types.ok_or_else(|| bad("it is for real types only".to_owned()))?;
         let further = request.inputs.iter().zip(0..).skip(FACTORS);

@@ -211,7 +211,6 @@ impl Table {
                         true => Offers::EPILOGUE,
                         false => Offers::NONE,
                     },
-                    ..Row::default()
                 })
             })
             .collect()
