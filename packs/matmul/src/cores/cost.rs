@@ -58,12 +58,13 @@ const BYTE: &[Tile] = &[
     tile(64, 0.93, 0.63, 0.0),
     tile(80, 0.97, 0.65, 0.0),
 ];
-const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// Parts of the contracted axis that are tried.
+pub(crate) const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 /// Seconds until a dispatch that waits for another one is under way.
-const DISPATCH: f64 = 3e-6;
+pub(crate) const DISPATCH: f64 = 3e-6;
 /// Bytes per second of one unit, from caches and memory.
-const BYTES: f64 = 2.5e10;
+pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [17, 17];
 const LEAST_WORK: f64 = 2_097_152.0;
@@ -81,9 +82,7 @@ impl Shape {
     ) -> Result<Shape, Refusal> {
         let units = f64::from(device.compute_units.max(8));
         let depth = way.steps(problem);
-        if problem.m < LEAST[0] || problem.n < LEAST[1] || products(problem) < LEAST_WORK {
-            return Err(Refusal::decline("too few rows, columns or multiplications"));
-        }
+        expect_large(problem)?;
         let tiles = match way.element.size() {
             1 => BYTE,
             _ => HALVES,
@@ -161,7 +160,7 @@ impl Shape {
 
     /// Bytes of the packed operands and of the partial results.
     fn bytes(&self, problem: &Problem, way: Way) -> u64 {
-        let packed = |side| Packed::new(problem, side, way, self.rows).bytes;
+        let packed = |side| Packed::new(problem, side, way.steps(problem), 1, self.rows).bytes;
         let packs = |packs: bool, side| if packs { packed(side) } else { 0 };
         let a = packs(self.reading.packs_a(), Side::A);
         let b = packs(self.reading.packs_b(), Side::B);
@@ -222,4 +221,12 @@ fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64 {
 /// Multiplications of two elements.
 fn products(problem: &Problem) -> f64 {
     problem.elements() as f64 * f64::from(problem.k)
+}
+
+/// Declines products that are too small for matrix units on any device.
+pub(crate) fn expect_large(problem: &Problem) -> Result<(), Refusal> {
+    match problem.m < LEAST[0] || problem.n < LEAST[1] || products(problem) < LEAST_WORK {
+        true => Err(Refusal::decline("too few rows, columns or multiplications")),
+        false => Ok(()),
+    }
 }

@@ -2,7 +2,7 @@
 //! type, and a kernel without shared memory multiplies these; another one reads aligned operands where they lie. When which
 //! pays, `cost` says.
 
-mod cost;
+pub(crate) mod cost;
 mod reading;
 
 use crate::{
@@ -21,11 +21,11 @@ use reading::Reading;
 /// Lanes that hold a fragment.
 const LANES: u32 = 32;
 /// Rows of a packed tile of A.
-pub(crate) const ROWS: u32 = 16;
+const ROWS: u32 = 16;
 /// Columns of a packed block of B, which a subgroup owns.
 pub(crate) const COLUMNS: u32 = 64;
 /// Bytes of a fragment of 16 x 16 elements.
-pub(crate) const FRAGMENT: u64 = 512;
+const FRAGMENT: u64 = 512;
 
 /// Plans products that are large enough, on the units for bf16 or on those for f16 and bytes: modules with bf16 are for
 /// kernels that declare it.
@@ -45,7 +45,8 @@ pub(crate) fn plan(
     supports(problem, [way.element, way.sum()], way.depth(), device)?;
     let shape = Shape::of(problem, way, device, rates)?;
     let mut steps = Steps::of(problem, device)?;
-    let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, way, shape.rows));
+    let packed = [Side::A, Side::B]
+        .map(|side| Packed::new(problem, side, way.steps(problem), 1, shape.rows));
     let reading = shape.reading;
     let a = match reading.packs_a() {
         true => pack(&mut steps, problem, Side::A, way, packed[0])?,
@@ -244,27 +245,26 @@ pub(crate) fn subgroup(device: &DeviceInfo<'_>) -> u32 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     A,
     B,
 }
 
 /// What a packed operand has.
 #[derive(Debug, Clone, Copy)]
-struct Packed {
+pub(crate) struct Packed {
     /// 1 where all batches are the same.
-    batches: u64,
+    pub(crate) batches: u64,
     /// Tiles of 16 rows of A, or blocks of 64 columns of B, of one batch.
-    tiles: u32,
+    pub(crate) tiles: u32,
     /// Fragments along k, an even number.
-    depth: u32,
-    bytes: u64,
+    pub(crate) depth: u32,
+    pub(crate) bytes: u64,
 }
 
 impl Packed {
-    /// An operand as subgroups load it that own so many `rows` of A.
-    fn new(problem: &Problem, side: Side, way: Way, rows: u32) -> Packed {
-        let depth = way.steps(problem);
+    /// An operand as subgroups load it that own so many `rows` of A, with so many `parts` of each element.
+    pub(crate) fn new(problem: &Problem, side: Side, depth: u32, parts: u32, rows: u32) -> Packed {
         let (operand, tiles, loaded, fragments) = match side {
             Side::A => {
                 let tiles = problem.m.div_ceil(ROWS);
@@ -278,7 +278,7 @@ impl Packed {
         let batches = operand.batches();
         // The last subgroup loads as many rows as it owns, all of them one step further than it multiplies.
         let all = (batches - 1) * u64::from(tiles) + u64::from(loaded);
-        let step = fragments * FRAGMENT;
+        let step = u64::from(parts) * fragments * FRAGMENT;
         Packed {
             batches,
             tiles,
@@ -290,7 +290,7 @@ impl Packed {
     }
 
     /// Tiles or blocks from one batch to the next.
-    fn batch_step(&self, problem: &Problem) -> u32 {
+    pub(crate) fn batch_step(&self, problem: &Problem) -> u32 {
         if self.batches == u64::from(problem.batches) {
             self.tiles
         } else {

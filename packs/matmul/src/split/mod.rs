@@ -5,7 +5,7 @@
 mod cost;
 
 use crate::{
-    cores::{self, COLUMNS, FRAGMENT, ROWS},
+    cores::{self, Packed, Side},
     operand::Operand,
     problem::{Problem, check_range},
     steps::{Steps, number},
@@ -41,9 +41,9 @@ pub(crate) fn plan(
     let mut steps = Steps::of(problem, device)?;
     let gathers = steps.plan.steps.len();
     let flag = scratch(&mut steps.plan, 4);
-    let packed = [Side::A, Side::B].map(|side| Packed::new(problem, side, parts));
-    let a = pack(&mut steps, problem, Side::A, packed[0], (relaxed, flag))?;
-    let b = pack(&mut steps, problem, Side::B, packed[1], (relaxed, flag))?;
+    let packed = [Side::A, Side::B].map(|side| parts.packed(problem, side));
+    let a = pack(&mut steps, problem, Side::A, parts, (relaxed, flag))?;
+    let b = pack(&mut steps, problem, Side::B, parts, (relaxed, flag))?;
     let is_partial = shape.is_partial(problem);
     let result = match is_partial {
         false => BufArg::output(0),
@@ -60,8 +60,8 @@ pub(crate) fn plan(
     defines.extend(glsl::needs(DType::BF16));
     defines.extend([
         number("ELEMENT_IS_BF16", 1u32),
-        number("PARTS_A", packed[0].parts),
-        number("PARTS_B", packed[1].parts),
+        number("PARTS_A", parts.of[0]),
+        number("PARTS_B", parts.of[1]),
         number("WARP_M", OWNED),
         number("ORDERS", parts.orders),
         number("BAND", 8u32),
@@ -135,6 +135,16 @@ impl Parts {
         }
     }
 
+    /// How many there are of an element on that side.
+    fn on(self, side: Side) -> u32 {
+        self.of[side as usize]
+    }
+
+    /// An operand as subgroups load it.
+    fn packed(self, problem: &Problem, side: Side) -> Packed {
+        Packed::new(problem, side, depth(problem), self.on(side), OWNED)
+    }
+
     /// Products of parts that make up one of elements.
     fn products(self) -> u32 {
         let [a, b] = self.of;
@@ -147,75 +157,16 @@ fn depth(problem: &Problem) -> u32 {
     problem.k.div_ceil(2 * DEPTH) * 2
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    A,
-    B,
-}
-
-/// What a packed operand has.
-#[derive(Debug, Clone, Copy)]
-struct Packed {
-    parts: u32,
-    /// 1 where all batches are the same.
-    batches: u64,
-    /// Tiles of 16 rows of A, or blocks of 64 columns of B, of one batch.
-    tiles: u32,
-    bytes: u64,
-}
-
-impl Packed {
-    /// An operand as subgroups load it.
-    fn new(problem: &Problem, side: Side, parts: Parts) -> Packed {
-        let [a, b] = parts.of;
-        let (operand, parts, tiles, loaded, fragments) = match side {
-            Side::A => {
-                let tiles = problem.m.div_ceil(ROWS);
-                (
-                    &problem.a,
-                    a,
-                    tiles,
-                    tiles.next_multiple_of(OWNED / ROWS),
-                    1,
-                )
-            }
-            Side::B => {
-                let tiles = problem.n.div_ceil(COLUMNS);
-                (&problem.b, b, tiles, tiles, 4)
-            }
-        };
-        let batches = operand.batches();
-        // The last subgroup loads as many rows as it owns, all of them one step further than it multiplies.
-        let all = (batches - 1) * u64::from(tiles) + u64::from(loaded);
-        let step = u64::from(parts) * fragments * FRAGMENT;
-        Packed {
-            parts,
-            batches,
-            tiles,
-            bytes: all
-                .saturating_mul(u64::from(depth(problem)) * step)
-                .saturating_add(step),
-        }
-    }
-
-    /// Tiles or blocks from one batch to the next.
-    fn batch_step(&self, problem: &Problem) -> u32 {
-        match self.batches == u64::from(problem.batches) {
-            true => self.tiles,
-            false => 0,
-        }
-    }
-}
-
 /// Packs an operand into fragments. With A the flag becomes 0.
 fn pack(
     steps: &mut Steps<'_>,
     problem: &Problem,
     side: Side,
-    packed: Packed,
+    parts: Parts,
     (relaxed, flag): (bool, BufArg),
 ) -> Result<BufArg, Refusal> {
-    let tiles = packed.tiles;
+    let packed = parts.packed(problem, side);
+    let Packed { tiles, depth, .. } = packed;
     let (operand, rows, blocks) = match side {
         Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
         Side::B => (&problem.b, problem.n, tiles),
@@ -234,10 +185,9 @@ fn pack(
         number("SIDE_A", side == Side::A),
         number("ALONG_K", along_k),
         number("WIDE", wide),
-        number("PARTS", packed.parts),
+        number("PARTS", parts.on(side)),
         number("MARK_SPREAD", !relaxed),
     ]);
-    let depth = depth(problem);
     let jobs = packed.batches * u64::from(blocks) * u64::from(depth.div_ceil(8));
     let bits = u32::try_from(jobs)
         .map_err(|_| Refusal::decline("a packed operand has more than 2^32 blocks"))?;
