@@ -142,24 +142,45 @@ uint both(VALUE x, VALUE y) {
 }
 #endif
 
+#if C_WIDE
 // 8 results of a row from `column` on; those beyond the last column are dropped.
 void store(uint slab, uint row, uint column, SUM4 x, SUM4 y) {
     uint at = (slab * m + row) * n + column;
-#if C_WIDE && C_WORDS
+#if C_WORDS
     if (column < n) c[at / 4] = RESULT4(FINISH4(x, row, column));
     if (column + 4 < n) c[at / 4 + 1] = RESULT4(FINISH4(y, row, column + 4));
-#elif C_WIDE
+#else
     if (column < n) {
         VALUE4 p = FINISH4(x, row, column), q = FINISH4(y, row, column + 4);
         c[at / 8] = uvec4(both(p.x, p.y), both(p.z, p.w), both(q.x, q.y), both(q.z, q.w));
     }
-#else
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        if (column + i < n) c[at + i] = NARROWED(FINISH(x[i], row, column + i));
-        if (column + 4 + i < n) c[at + 4 + i] = NARROWED(FINISH(y[i], row, column + 4 + i));
-    }
 #endif
 }
+#else
+// Of each subgroup a tile of 16 rows, for rows that do not begin where vectors do: lanes that hold 8 columns each would write
+// one element of as many sectors of memory at a time.
+const uint PITCH = 17;
+shared SUM4 staged[WARPS * WARPS * 16 * PITCH];
+
+void stage(uint row, uint column, SUM4 x, SUM4 y) {
+    uint at = (gl_SubgroupID * 16 + row) * PITCH + column / 4;
+    staged[at] = x;
+    staged[at + 1] = y;
+}
+
+// What is staged goes to memory, neighbours by neighbouring lanes.
+void store_staged(uint slab, uvec2 from) {
+    subgroupBarrier(); // the tile is complete
+    for (uint first = 0; first < 16; first += 4) {
+        [[unroll]] for (uint i = 0; i < 8; i++) {
+            uvec2 own = uvec2(first + i / 2, i % 2 * 32 + gl_SubgroupInvocationID), place = from + own;
+            SUM x = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4][own.y % 4];
+            if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(x, place.x, place.y));
+        }
+    }
+    subgroupBarrier(); // nobody still reads it
+}
+#endif
 
 // The corner of what a subgroup owns. Workgroups walk in bands of BAND rows of blocks: those that run together share rows
 // and columns in the L2 cache.
@@ -176,12 +197,17 @@ void store_all(uint slab, uvec2 from) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
     [[unroll]] for (uint j = 0; j < TILES; j++) {
         [[unroll]] for (uint r = 0; r < 4; r++) {
-            uint row = from.x + j * 16 + 4 * t + 2 * (r & 1) + (r >> 1);
-            if (row < m) {
-                store(slab, row, from.y + 8 * g,
-                      SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]),
-                      SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]));
-            }
+            uint row = 4 * t + 2 * (r & 1) + (r >> 1);
+            SUM4 x = SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]);
+            SUM4 y = SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]);
+#if C_WIDE
+            if (from.x + j * 16 + row < m) store(slab, from.x + j * 16 + row, from.y + 8 * g, x, y);
+#else
+            stage(row, 8 * g, x, y);
+#endif
         }
+#if !C_WIDE
+        store_staged(slab, from + uvec2(j * 16, 0));
+#endif
     }
 }

@@ -104,20 +104,6 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]
 layout(set = 0, binding = GUARDED, std430) readonly restrict buffer Guard { uint wanted; };
 #endif
 
-#if WIDTH > 1
-// WIDTH results of one row from `column` on; those beyond the last column are dropped.
-void store_c(uint slab, uint row, uint column, VEC values) {
-    uint index = (slab * m + row) * n + column;
-#if C_WIDE
-    if (column < n) c[index / WIDTH] = TO_C_PACK(values, slab, row, column);
-#else
-    [[unroll]] for (uint i = 0; i < WIDTH; i++) {
-        if (column + i < n) c[index + i] = TO_C(values[i], slab, row, column + i);
-    }
-#endif
-}
-#endif
-
 uint workgroup() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }

@@ -143,6 +143,45 @@ uvec2 own_packs() {
     return uvec2(warp / WARPS_N, warp % WARPS_N) * uvec2(WARP_M, WARP_N) / WIDTH + place;
 }
 
+#if C_WIDE
+void store_all(uint slab, uvec2 corner, uvec2 packs) {
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+        uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+            uint column = corner.y + (packs.y + j * LANES_N) * WIDTH;
+            uint at = ((slab * m + row) * n + column) / WIDTH;
+            if (row < m && column < n) c[at] = TO_C_PACK(sums[i * PACKS_N + j], slab, row, column);
+        }
+    }
+}
+#else
+// Rows that do not begin where packs do go through shared memory, so that neighbours store neighbours: AT_ONCE rows of each
+// invocation at a time, HELD rows of the block for each of them.
+const uint HELD = BLOCK_M / (PACKS_M * WIDTH);
+const uint AT_ONCE = min(2 * BLOCK_K / HELD, PACKS_M * WIDTH);
+
+void store_all(uint slab, uvec2 corner, uvec2 packs) {
+    uint held = packs.x * WIDTH / WARP_M * LANES_M + packs.x % (WARP_M / WIDTH);
+    [[unroll]] for (uint first = 0; first < PACKS_M * WIDTH; first += AT_ONCE) {
+        barrier(); // nobody reads what b_tile has
+        [[unroll]] for (uint i = 0; i < AT_ONCE; i++) {
+            [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+                b_tile[(i * HELD + held) * B_ROW + packs.y + j * LANES_N] = sums[(first + i) * PACKS_N + j];
+            }
+        }
+        barrier(); // the rows are complete
+        for (uint at = gl_LocalInvocationIndex; at < AT_ONCE * HELD * BLOCK_N; at += THREADS) {
+            uint staged = at / BLOCK_N, own = at % BLOCK_N;
+            uint i = first + staged / HELD, lane = staged % HELD;
+            uint row = corner.x + lane / LANES_M * WARP_M + (lane % LANES_M + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+            T_VALUE value = b_tile[staged * B_ROW + own / WIDTH][own % WIDTH];
+            uint column = corner.y + own;
+            if (row < m && column < n) c[(slab * m + row) * n + column] = TO_C(value, slab, row, column);
+        }
+    }
+}
+#endif
+
 void main() {
     if (workgroup() >= jobs) return;
 #ifdef GUARDED
@@ -180,10 +219,5 @@ void main() {
     }
     multiply(1);
 
-    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-        uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-            if (row < m) store_c(slab, row, corner.y + (packs.y + j * LANES_N) * WIDTH, sums[i * PACKS_N + j]);
-        }
-    }
+    store_all(slab, corner, packs);
 }

@@ -140,6 +140,8 @@ impl Tile {
         let [m, n, k] = self.block;
         let own = self.packs.map(|packs| packs * self.width());
         let lanes = self.warp[0] / own[0].max(1) * (self.warp[1] / own[1].max(1));
+        // Rows of a block that its share of shared memory holds at once, of each invocation as many.
+        let held = m / own[0].max(1);
         matches!(self.register, 4 | 8)
             && divides(self.warp[0], m)
             && divides(self.warp[1], n)
@@ -148,6 +150,8 @@ impl Tile {
             && (self.warp[1] / own[1]).is_power_of_two()
             && lanes.is_power_of_two()
             && divides(self.width(), k)
+            && held > 0
+            && divides((2 * k / held).min(own[0]), own[0])
             && divides(self.threads() * self.width(), m * k)
             && divides(self.threads() * self.width(), n * k)
     }
