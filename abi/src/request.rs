@@ -159,6 +159,9 @@ impl Features {
     pub const COOPMAT2: Features = Features(1 << 15);
     /// Conversions, reductions and functions of each element of `VK_NV_cooperative_matrix2`
     pub const COOPMAT_FUNCTIONS: Features = Features(1 << 16);
+    /// The host has measured that lanes hold the elements of cooperative matrices in the order of `docs/abi.md`, of all products
+    /// listed there that the driver has
+    pub const COOPMAT_ORDER: Features = Features(1 << 17);
 
     const NAMES: &'static [(&'static str, Features)] = &[
         ("fp64", Features::FP64),
@@ -178,6 +181,7 @@ impl Features {
         ("coopmat_bf16", Features::COOPMAT_BF16),
         ("coopmat2", Features::COOPMAT2),
         ("coopmat_functions", Features::COOPMAT_FUNCTIONS),
+        ("coopmat_order", Features::COOPMAT_ORDER),
     ];
 
     /// Both sets together.

@@ -14,6 +14,7 @@ pub mod exit;
 pub mod explain;
 mod failures;
 mod faults;
+pub mod fragments;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host_memory;

@@ -4,21 +4,41 @@ use crate::{
     global::Global,
     output::{Answer, Outcome, json},
 };
-use nx_vulkan_host::device;
+use nx_vulkan_abi::Features;
+use nx_vulkan_host::{
+    device::{self, DeviceSummary},
+    fragments::{self, Fragments},
+};
 use std::fmt::Write;
+
+/// A device with what was found out about it.
+#[derive(serde::Serialize)]
+struct Row {
+    #[serde(flatten)]
+    summary: DeviceSummary,
+    fragments: Option<Fragments>,
+}
 
 /// The Vulkan devices of this machine, best first, in the order in which --device counts them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: a list of {index, name, kind, uuid, driver, api, memory, features, matrices, unusable}.")]
+JSON: a list of {index, name, kind, uuid, driver, api, memory, features, matrices, fragments, unusable}.
+
+How lanes hold the fragments of cooperative matrices is measured once for a driver, and then kept in the cache folder.")]
 pub(crate) struct Devices {}
 
 impl Devices {
     /// Lists the devices.
-    pub(crate) fn run(&self, _: &Global) -> Answer {
+    pub(crate) fn run(&self, global: &Global) -> Answer {
+        let config = global.config();
         let devices = device::list()?;
         let mut text = String::new();
-        for d in &devices {
+        let mut rows = Vec::new();
+        for mut d in devices {
+            let fragments = fragments::of_summary(&config, &d);
+            if fragments == Some(Fragments::Known) {
+                d.features.extend(Features::COOPMAT_ORDER.names());
+            }
             let memory = d.memory as f64 / f64::from(1 << 30);
             let _ = writeln!(
                 text,
@@ -31,10 +51,17 @@ impl Devices {
             for matrix in &d.matrices {
                 let _ = writeln!(text, "   matrix    {matrix}");
             }
+            if let Some(fragments) = &fragments {
+                let _ = writeln!(text, "   fragments {fragments}");
+            }
             if let Some(why) = &d.unusable {
                 let _ = writeln!(text, "   unusable  {why}");
             }
+            rows.push(Row {
+                summary: d,
+                fragments,
+            });
         }
-        Ok(Outcome::good(text, json(&devices)))
+        Ok(Outcome::good(text, json(&rows)))
     }
 }

@@ -8,11 +8,11 @@ mod matrices;
 mod newer;
 
 pub use crate::config::DeviceChoice;
-use crate::{Result, exit, shader::Target};
+use crate::{Result, exit, fragments::Fragments, shader::Target};
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance, layers, no_device};
-use nx_vulkan_abi::DeviceInfo;
+use nx_vulkan_abi::{DeviceInfo, Features};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 use vulkano::{
@@ -53,6 +53,8 @@ pub struct Device {
     pub(crate) queue: Arc<Queue>,
     summary: DeviceSummary,
     facts: Facts,
+    /// How lanes hold cooperative matrices, once that is known.
+    fragments: OnceLock<Fragments>,
     /// Why it was lost, once it is.
     lost: OnceLock<String>,
 }
@@ -106,6 +108,7 @@ impl Device {
             queue,
             summary,
             facts,
+            fragments: OnceLock::new(),
             lost: OnceLock::new(),
         }))
     }
@@ -117,7 +120,20 @@ impl Device {
 
     /// Limits and capabilities, as packs see them.
     pub fn info(&self) -> DeviceInfo<'_> {
-        self.facts.info(&self.summary.name)
+        let info = self.facts.info(&self.summary.name);
+        let known = match self.fragments.get() {
+            Some(Fragments::Known) => Features::COOPMAT_ORDER,
+            _ => Features::NONE,
+        };
+        DeviceInfo {
+            features: info.features.with(known),
+            ..info
+        }
+    }
+
+    /// Tells it how lanes hold cooperative matrices.
+    pub(crate) fn learn(&self, fragments: Fragments) {
+        self.fragments.get_or_init(|| fragments);
     }
 
     /// What shaders are compiled for.

@@ -24,6 +24,7 @@ use crate::{
     device::Device,
     explain::{self, Explanation},
     failures::Failures,
+    fragments,
     live::{Live, watch::Watch},
     measured::Measured,
     memory::{Budget, Kept, Patience, Pool, Use, now, would_wait},
@@ -143,6 +144,9 @@ impl Runtime {
         builder.prepare_for(&table);
         let device = Device::open(&config.device, config.validates(is_locked))?;
         builder.set_device(&device.summary().uuid);
+        if let Some(found) = fragments::of(&device, &cache, config.validates(is_locked)) {
+            device.learn(found);
+        }
         let new_budget = |heap| Budget::new(&device, config.memory, heap);
         let tensors = Pool::new(&device, Use::Tensors, new_budget)?;
         let same = |_| tensors.budget().clone();
