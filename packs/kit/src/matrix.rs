@@ -2,36 +2,24 @@
 
 use nx_vulkan_abi::{DeviceInfo, Features, Refusal};
 
-const NVIDIA: u32 = 0x10de;
-/// Name of the fact with the `VkDriverId`, and that of NVIDIA's own driver.
-const DRIVER: &str = "driver_id";
-const NVIDIA_PROPRIETARY: i64 = 4;
 /// Name of the fact with the bytes of the device's memory, and the part of it that one plan may have for itself.
 const MEMORY: &str = "memory_bytes";
 const PART: u64 = 8;
 
-/// Declines where the order of elements in a fragment is not known.
+/// Declines where lanes do not hold the elements of fragments in the order that kernels which fill them themselves rely on.
 ///
-/// Vulkan leaves it open which lane has which elements of a cooperative matrix, and kernels that fill fragments themselves rely
-/// on it: g = lane / 4 and t = lane % 4 have elements 2t and 2t + 1 of row or column g, then those 8 further on, then the same
-/// of g + 8. That is measured, with NVIDIA's driver 580, and says nothing of another driver for the same devices: Mesa's NVK
-/// has the same vendor and another order. Devices before those with matrices of bf16 (compute capability 8.0) multiply in other
-/// steps, and are not served either.
+/// Vulkan leaves that order open. The host measures it, and says by a feature that it is the one of `docs/abi.md`: that of
+/// NVIDIA's own driver. Hosts before that feature say nothing, and there nothing is known.
 ///
 /// # Errors
 /// A decline.
 pub fn expect_known_order(device: &DeviceInfo<'_>) -> Result<(), Refusal> {
-    if device.vendor != NVIDIA || device.fact(DRIVER) != [NVIDIA_PROPRIETARY] {
-        return Err(Refusal::decline(
-            "the order of elements in fragments is known of NVIDIA's own driver only",
-        ));
+    if device.features.has(Features::COOPMAT_ORDER) {
+        return Ok(());
     }
-    if !device.features.has(Features::COOPMAT_BF16) {
-        return Err(Refusal::decline(
-            "the order of elements in fragments is known of devices with matrices of bf16 only",
-        ));
-    }
-    Ok(())
+    Err(Refusal::decline(
+        "the order of elements in fragments is not the one that is known, or was not measured",
+    ))
 }
 
 /// Bytes of the device's memory that one plan may have for packed operands and partial results: an eighth. No bound where the
@@ -60,27 +48,14 @@ pub fn expect_memory(bytes: u64, device: &DeviceInfo<'_>) -> Result<(), Refusal>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gpu, with_fact};
+    use crate::testing::{gpu, with_fact, without};
 
     #[test]
-    fn the_order_is_known_of_one_driver() {
-        let nvidia = DeviceInfo {
-            vendor: NVIDIA,
-            ..gpu()
-        };
-        assert_eq!(expect_known_order(&nvidia), Ok(()));
-        let nvk = with_fact(nvidia, DRIVER, &[24]);
-        let unsaid = with_fact(nvidia, DRIVER, &[]);
-        for other in [gpu(), nvk, unsaid] {
-            let refusal = expect_known_order(&other);
-            assert!(matches!(refusal, Err(Refusal::Decline(why)) if why.contains("own driver")));
-        }
-        let older = DeviceInfo {
-            features: Features(nvidia.features.0 & !Features::COOPMAT_BF16.0),
-            ..nvidia
-        };
-        let refusal = expect_known_order(&older);
-        assert!(matches!(refusal, Err(Refusal::Decline(why)) if why.contains("bf16")));
+    fn the_order_is_known_where_the_host_has_measured_it() {
+        assert_eq!(expect_known_order(&gpu()), Ok(()));
+        let other = without(gpu(), Features::COOPMAT_ORDER);
+        let refusal = expect_known_order(&other);
+        assert!(matches!(refusal, Err(Refusal::Decline(why)) if why.contains("measured")));
     }
 
     #[test]

@@ -93,6 +93,14 @@ pub fn with_fact(
     }
 }
 
+/// The same device without these capabilities.
+pub fn without(device: DeviceInfo<'static>, features: Features) -> DeviceInfo<'static> {
+    DeviceInfo {
+        features: Features(device.features.0 & !features.0),
+        ..device
+    }
+}
+
 /// A driver that runs on the CPU.
 pub fn cpu() -> DeviceInfo<'static> {
     DeviceInfo {

@@ -1,7 +1,8 @@
 // What kernels on matrix units share: fragments, where a subgroup works, and how it stores what it has.
 //
 // The roles are exchanged, C^T = B^T A^T: then a fragment is whole registers of one load, and 8 results of a row lie in one
-// lane. This relies on NVIDIA's order of elements in a fragment (g = lane / 4, t = lane % 4), which Vulkan leaves open:
+// lane. This relies on NVIDIA's order of elements in a fragment (g = lane / 4, t = lane % 4), which Vulkan leaves open and the
+// host has measured on this device:
 //   left 16x16    0, 1: row g, columns 2t, 2t + 1; 2, 3: columns + 8; 4 to 7: the same of row g + 8
 //   right 16x16   0, 1: rows 2t, 2t + 1, column g; 2, 3: rows + 8; 4 to 7: the same of column g + 8
 //   sums          as the left one

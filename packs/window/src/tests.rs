@@ -4,7 +4,9 @@ mod matrix;
 
 use super::*;
 use nx_vulkan_abi::{DType, DeviceInfo, Features, Matrix};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, gpu, with_fact};
+use nx_vulkan_pack_kit::testing::{
+    Ask, Pack, Tensor, cpu, defined, files, gpu, with_fact, without,
+};
 
 const PACK: Pack = Pack { describe, plan };
 

@@ -3,7 +3,7 @@
 use super::ask::{PACK, Side, ask, matrices};
 use crate::{Table, describe, plan_from};
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Matrix, Plan, Refusal, Request};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, words};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, without, words};
 use std::{collections::BTreeSet, sync::LazyLock};
 
 const CORES: &str = "dot_cores";
@@ -26,8 +26,10 @@ pub(super) const EAGER: Pack = Pack {
 
 fn eager(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
-        let text = include_str!("../../pack.toml").replace("matrix = 3300.0", "matrix = 99000.0");
-        Table::parse(&text).expect("the pack's own table with another number")
+        let text = include_str!("../../pack.toml");
+        let text = text.replace("matrix = 3300.0", "matrix = 99000.0");
+        let text = text.replace("matrix = 900.0", "matrix = 99000.0");
+        Table::parse(&text).expect("the pack's own table with other numbers")
     });
     plan_from(&TABLE, row, request)
 }
@@ -348,10 +350,9 @@ fn what_is_left_to_the_general_units() {
         assert!(small.contains("too few"), "{small}");
     }
     for (device, part) in [
-        (gpu(), "known of NVIDIA's own driver only"),
         (
-            with_fact(h200(), "driver_id", &[24]),
-            "known of NVIDIA's own driver only",
+            without(h200(), Features::COOPMAT_ORDER),
+            "order of elements in fragments",
         ),
         (
             DeviceInfo {

@@ -2,8 +2,10 @@
 
 use super::ask::{Side, ask, matrices};
 use crate::{Table, describe, plan_from};
-use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, Numerics, Plan, Refusal, Request, Slot};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, words};
+use nx_vulkan_abi::{
+    Access, BufArg, DType, DeviceInfo, Features, Numerics, Plan, Refusal, Request, Slot,
+};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, without, words};
 use std::sync::LazyLock;
 
 const SPLIT: &str = "dot_split";
@@ -216,9 +218,9 @@ fn what_is_left_to_the_plain_kernel() {
     assert!(small.contains("too few"), "{small}");
     let slow = matrices(SPLIT, h200(), [128; 3], DType::F32).reason();
     assert!(slow.contains("the general ones"), "{slow}");
-    let nvk = with_fact(h200(), "driver_id", &[24]);
-    let other = matrices(SPLIT, nvk, [4096; 3], DType::F32).reason();
-    assert!(other.contains("NVIDIA's own driver only"), "{other}");
+    let unknown = without(h200(), Features::COOPMAT_ORDER);
+    let other = matrices(SPLIT, unknown, [4096; 3], DType::F32).reason();
+    assert!(other.contains("order of elements in fragments"), "{other}");
     let little = with_fact(h200(), "memory_bytes", &[1 << 30]);
     let large = matrices(SPLIT, little, [4096; 3], DType::F32).reason();
     assert!(

@@ -202,13 +202,15 @@ fn matrix_units_decline_what_gains_nothing() {
     );
     let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
     assert_eq!(small.reason(), "tiles on the general units take less");
-    for unknown in [gpu(), with_fact(nvidia(), "driver_id", &[24])] {
-        let reason = matrix(DType::F16, LARGE).on(unknown).reason();
-        assert!(reason.contains("NVIDIA's own driver"), "{reason}");
-    }
-    let without = with_fact(nvidia(), Matrix::FACT, &[]);
+    let unknown = without(nvidia(), Features::COOPMAT_ORDER);
+    let reason = matrix(DType::F16, LARGE).on(unknown).reason();
+    assert!(
+        reason.contains("order of elements in fragments"),
+        "{reason}"
+    );
+    let unlisted = with_fact(nvidia(), Matrix::FACT, &[]);
     for dtype in [DType::F16, DType::BF16] {
-        let reason = matrix(dtype, LARGE).on(without).reason();
+        let reason = matrix(dtype, LARGE).on(unlisted).reason();
         let expected = format!("the driver lists no product of {dtype} with sums of f32");
         assert!(reason.starts_with(&expected), "{reason}");
     }
