@@ -6,6 +6,7 @@
 
 mod cores;
 mod direct;
+mod matrix;
 mod operand;
 mod problem;
 mod short;
@@ -25,6 +26,8 @@ pub use table::{Method, Table};
 
 pack! { id: "matmul", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
+const MATRIX_SIDE: &str = include_str!("../shaders/matrix_side.glsl");
+
 /// Shaders and headers, by the names that plans call them.
 pub const SOURCES: &[Source] = &[
     Source::glsl("product.glsl", include_str!("../shaders/product.glsl")),
@@ -42,6 +45,10 @@ pub const SOURCES: &[Source] = &[
         "cores_pack.comp",
         include_str!("../shaders/cores_pack.comp"),
     ),
+    Source::glsl("matrix.comp", include_str!("../shaders/matrix.comp")),
+    // A name that a shader includes twice is read once.
+    Source::glsl("matrix_a.glsl", MATRIX_SIDE),
+    Source::glsl("matrix_b.glsl", MATRIX_SIDE),
     Source::glsl("split.glsl", include_str!("../shaders/split.glsl")),
     Source::glsl("split.comp", include_str!("../shaders/split.comp")),
     Source::glsl(
@@ -70,7 +77,7 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
 pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let kernel = kit::row(&table.kernel, row)?;
     let problem = match kernel.method {
-        Method::Cores => Problem::of_any_types(request)?,
+        Method::Cores | Method::Matrix => Problem::of_any_types(request)?,
         _ => Problem::new(request)?,
     };
     if problem.elements() == 0 {
@@ -86,12 +93,11 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
     if request.device.kind == DeviceKind::CPU && kernel.method.reads_again() {
         problem.of_one_type()?;
     }
+    let rates = table.rates(request.device.name.as_str());
+    let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
     match kernel.method {
-        Method::Cores => {
-            let rates = table.rates(request.device.name.as_str());
-            let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
-            cores::plan(&problem, request.device, rates, on_bf16)
-        }
+        Method::Cores => cores::plan(&problem, request.device, rates, on_bf16),
+        Method::Matrix => matrix::plan(&problem, request.device, rates, on_bf16),
         Method::Split => split::plan(&problem, request.device, table, kernel.relaxed),
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),

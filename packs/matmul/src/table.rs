@@ -66,6 +66,8 @@ pub struct Kernel {
 pub enum Method {
     /// Large, of narrow floats or of bytes: on matrix units.
     Cores,
+    /// As cores, where nobody knows the order of elements in a fragment: staged through shared memory.
+    Matrix,
     /// Large, of f32: on matrix units for bf16, each element in parts.
     Split,
     /// Small, of narrow floats: summed in f64.

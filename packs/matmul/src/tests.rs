@@ -4,6 +4,7 @@ mod ask;
 mod cores;
 mod epilogue;
 mod in_place;
+mod matrix;
 mod skinny;
 mod split;
 
@@ -370,7 +371,7 @@ fn broken_requests_are_the_hosts_fault() {
 #[test]
 fn a_wrong_table_is_refused() {
     let text = include_str!("../pack.toml");
-    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 9);
+    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 11);
     assert!(
         Table::parse(&text.replace("[128, 128, 8]", "[128, 100, 8]"))
             .unwrap_err()

@@ -210,7 +210,7 @@ impl Shape {
 }
 
 /// Estimated seconds on the general units, whose kernels are slower on narrow floats.
-fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64 {
+pub(crate) fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64 {
     let (share, start) = match problem.dtype {
         DType::F32 => (0.85, 6e-6),
         _ => (0.5, 12e-6),

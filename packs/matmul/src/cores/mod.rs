@@ -36,12 +36,7 @@ pub(crate) fn plan(
     on_bf16: bool,
 ) -> Result<Plan, Refusal> {
     let way = Way::of(problem)?;
-    if on_bf16 != (way.element == DType::BF16) {
-        return Err(Refusal::decline(format!(
-            "it is multiplied as {}",
-            way.element
-        )));
-    }
+    way.expect_on(on_bf16)?;
     supports(problem, [way.element, way.sum()], way.depth(), device)?;
     let shape = Shape::of(problem, way, device, rates)?;
     let mut steps = Steps::of(problem, device)?;
@@ -134,14 +129,14 @@ pub(crate) fn plan(
     Ok(steps.plan)
 }
 
-/// What the operands are packed as.
+/// What the operands are multiplied as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     element: DType,
 }
 
 impl Way {
-    fn of(problem: &Problem) -> Result<Way, Refusal> {
+    pub(crate) fn of(problem: &Problem) -> Result<Way, Refusal> {
         let types = [problem.a.dtype, problem.b.dtype];
         let narrow = |dtype| matches!(dtype, DType::F16 | DType::BF16);
         let element = match (problem.dtype, types) {
@@ -179,8 +174,23 @@ impl Way {
         }
     }
 
+    /// Declines what kernels on the units for bf16 leave to the others, and the other way round.
+    pub(crate) fn expect_on(&self, bf16: bool) -> Result<(), Refusal> {
+        match bf16 == (self.element == DType::BF16) {
+            true => Ok(()),
+            false => Err(Refusal::decline(format!(
+                "it is multiplied as {}",
+                self.element
+            ))),
+        }
+    }
+
+    pub(crate) fn element(&self) -> DType {
+        self.element
+    }
+
     /// The type that products are summed in.
-    fn sum(&self) -> DType {
+    pub(crate) fn sum(&self) -> DType {
         match self.element {
             DType::S8 => DType::S32,
             DType::U8 => DType::U32,
@@ -206,16 +216,7 @@ pub(crate) fn supports(
     depth: u32,
     device: &DeviceInfo<'_>,
 ) -> Result<(), Refusal> {
-    let needs = Features::COOPMAT
-        .with(Features::MEMORY_MODEL)
-        .with(Features::for_dtype(element));
-    let missing = Features(needs.0 & !device.features.0);
-    if missing != Features::NONE {
-        return Err(Refusal::decline(format!(
-            "the device lacks {}",
-            missing.names().join(" and ")
-        )));
-    }
+    expect_units(problem, element, device)?;
     matrix::expect_known_order(device)?;
     if !device.multiplies([element, element, sum], [16, 16, depth]) {
         return Err(Refusal::decline(format!(
@@ -227,6 +228,25 @@ pub(crate) fn supports(
         return Err(Refusal::decline(format!(
             "subgroups have {} invocations and fragments {LANES} lanes",
             device.subgroup_size
+        )));
+    }
+    Ok(())
+}
+
+/// Declines where the device has no matrix units, or not the types of `element` and of the operands.
+pub(crate) fn expect_units(
+    problem: &Problem,
+    element: DType,
+    device: &DeviceInfo<'_>,
+) -> Result<(), Refusal> {
+    let needs = Features::COOPMAT
+        .with(Features::MEMORY_MODEL)
+        .with(Features::for_dtype(element));
+    let missing = Features(needs.0 & !device.features.0);
+    if missing != Features::NONE {
+        return Err(Refusal::decline(format!(
+            "the device lacks {}",
+            missing.names().join(" and ")
         )));
     }
     for dtype in [problem.a.dtype, problem.b.dtype] {
