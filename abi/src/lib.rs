@@ -33,6 +33,7 @@ pub mod matrix;
 pub mod meta;
 pub mod pack;
 pub mod plan;
+pub mod precision;
 pub mod request;
 
 pub use author::{Description, Refusal, Row, explain, host, log};
@@ -47,6 +48,7 @@ pub use plan::{
     Access, BufArg, Define, Dispatch, Fault, InputAs, Outcome, Plan, Reply, ShaderVariant, Slot,
     SpecConst, Status,
 };
+pub use precision::Precision;
 pub use request::{Attr, AttrKind, DeviceInfo, DeviceKind, Features, Request, TensorDesc};
 
 /// The containers that cross the ABI, re-exported so that packs need no dependency of their own.

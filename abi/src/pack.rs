@@ -138,6 +138,15 @@ impl Offers {
     pub const NONE: Offers = Offers(0);
     /// Requests with the attribute `epilogue` and the further operands that it uses.
     pub const EPILOGUE: Offers = Offers(1);
+    /// Requests with the attribute `precision`, which allows less exact results. A kernel without it is asked for the same without
+    /// that attribute.
+    pub const PRECISION: Offers = Offers(2);
+
+    /// What is here or in `other`.
+    #[must_use]
+    pub const fn with(self, other: Offers) -> Offers {
+        Offers(self.0 | other.0)
+    }
 
     /// Whether everything in `asked` is here.
     pub const fn has(self, asked: Offers) -> bool {

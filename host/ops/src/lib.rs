@@ -14,6 +14,7 @@ pub mod kernels;
 pub mod layout;
 pub mod op;
 pub mod partial;
+pub mod precision;
 pub mod problems;
 pub mod program;
 pub mod request;

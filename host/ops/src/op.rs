@@ -5,6 +5,7 @@ use crate::{
     kernels::kernel::Kernel,
     layout::Layout,
     partial::Partial,
+    precision,
     problems::Problem,
     request::Spec,
     tolerance::{Bound, Tolerance},
@@ -111,6 +112,8 @@ pub enum AttributeKind {
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words, or nothing.
+    Choice(&'static [&'static str]),
     /// Text that the contract reads.
     Text,
 }
@@ -272,6 +275,12 @@ impl Op {
         self.bound.tolerance(operands, result)
     }
 
+    /// How far it may be off in a request with these attributes, which may allow more.
+    pub fn allows(&self, operands: &[DType], result: DType, attrs: &[Attr]) -> Tolerance {
+        let strict = self.tolerance(operands, result);
+        strict.at(precision::of(self.name, attrs), result)
+    }
+
     /// What the time of a request depends on, each number about proportional to it.
     pub fn work(&self, inputs: &[&[u64]], output: &[u64]) -> Vec<f64> {
         (self.contract.work)(inputs, output)
@@ -319,7 +328,7 @@ impl Attribute {
             (AttributeKind::Ints, AttrValue::Ints(_)) => Ok(()),
             (AttributeKind::Number, AttrValue::Ints(ints)) if ints.len() == 1 => Ok(()),
             (AttributeKind::Number, AttrValue::Floats(floats)) if floats.len() == 1 => Ok(()),
-            (AttributeKind::Word(words), AttrValue::Text(text))
+            (AttributeKind::Word(words) | AttributeKind::Choice(words), AttrValue::Text(text))
                 if words.contains(&text.as_str()) =>
             {
                 Ok(())
@@ -337,7 +346,7 @@ impl Attribute {
                 "attribute {} must be a number, got {other:?}",
                 self.name
             )),
-            (AttributeKind::Word(words), other) => Err(format!(
+            (AttributeKind::Word(words) | AttributeKind::Choice(words), other) => Err(format!(
                 "attribute {} must be {}, got {other:?}",
                 self.name,
                 words.join(" or ")

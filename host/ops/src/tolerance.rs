@@ -1,6 +1,7 @@
 //! How far a pack's result may be from the CPU kernel's, in units in the last place of the result's type. Which op has
 //! which bound stands in its row.
 
+use crate::precision::{self, Precision};
 use nx_vulkan_abi::DType;
 
 /// What is allowed for one op and result type.
@@ -15,7 +16,7 @@ pub struct Tolerance {
     /// Whether zeros of either sign are the same.
     pub zeros_equal: bool,
     /// Significant binary digits that the result's type has and the computation may lack; 0 but for kernels that call
-    /// themselves relaxed.
+    /// themselves relaxed, and for requests that allow it.
     pub lost: u32,
 }
 
@@ -28,6 +29,11 @@ impl Tolerance {
             DType::F64 => 24,
             _ => 11,
         };
+        self.keeping(kept, result)
+    }
+
+    /// The same of who computes with that many binary digits.
+    fn keeping(self, kept: u32, result: DType) -> Tolerance {
         let digits = result.part().row().map_or(0, |row| row.digits);
         let computes = self.ulp > 0 || self.growth != Growth::None;
         if !result.part().is_float() || !computes {
@@ -40,6 +46,14 @@ impl Tolerance {
             zeros_equal: true,
             lost: lost.max(1),
             ..self
+        }
+    }
+
+    /// What a request allows that has to be that exact.
+    pub(crate) fn at(self, precision: Precision, result: DType) -> Tolerance {
+        match (precision, result) {
+            (Precision::High, DType::F32) => self.keeping(precision::HIGH, result),
+            _ => self,
         }
     }
 }
@@ -179,7 +193,7 @@ impl Bound {
 
 #[cfg(test)]
 mod tests {
-    use crate::{find, tolerance::Growth};
+    use crate::{find, precision::Precision, tolerance::Growth};
     use nx_vulkan_abi::DType;
 
     #[test]
@@ -194,6 +208,15 @@ mod tests {
         assert_eq!(relaxed.ulp, dot.ulp.max(1) << 13);
         assert_eq!(of("dot", DType::F64).relaxed(DType::F64).lost, 29);
         assert_eq!(of("dot", DType::F16).relaxed(DType::F16).lost, 1);
+        let high = dot.at(Precision::High, DType::F32);
+        assert_eq!((high.lost, high.ulp), (8, dot.ulp.max(1) << 8));
+        for precision in [Precision::Default, Precision::Highest] {
+            assert_eq!(dot.at(precision, DType::F32), dot);
+        }
+        for dtype in [DType::F64, DType::F16, DType::BF16, DType::S32, DType::C64] {
+            let own = of("dot", dtype);
+            assert_eq!(own.at(Precision::High, dtype), own);
+        }
         for (op, dtype) in [("dot", DType::S32), ("negate", DType::F32)] {
             let strict = find(op).unwrap().tolerance(&[dtype, dtype], dtype);
             assert_eq!(strict.relaxed(dtype), strict, "{op}");

@@ -1,8 +1,9 @@
 //! A kernel of a pack as the host asks it. In which order kernels are asked is the table's.
 
 use super::folder::{plan, row::Row};
-use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Offers, Reply, Request};
-use std::sync::Arc;
+use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Offers, Precision, Reply, Request};
+use nx_vulkan_ops::{Attr, epilogue, precision};
+use std::{borrow::Cow, sync::Arc};
 
 /// Largest rank of a kernel.
 pub(super) const MAX_RANK: u32 = 255;
@@ -73,6 +74,28 @@ impl KernelEntry {
             true => Ok(()),
             false => Err("the device lacks what it needs".to_owned()),
         }
+    }
+
+    /// The attributes with which it is asked for a request that has `attrs`: less exact results are a permission, and a kernel
+    /// that does not offer to use it is not told.
+    ///
+    /// # Errors
+    /// What the request wants and the kernel does not offer, as text.
+    pub fn asked_with<'a>(
+        &self,
+        attrs: &'a [Attr],
+    ) -> std::result::Result<Cow<'a, [Attr]>, String> {
+        if epilogue::has(attrs) && !self.offers.has(Offers::EPILOGUE) {
+            return Err("it takes no epilogue".to_owned());
+        }
+        let precision = precision::of(&self.op, attrs);
+        if precision == Precision::Highest && self.numerics > Numerics::IEEE {
+            return Err("precision is highest, and it is relaxed".to_owned());
+        }
+        if precision == Precision::High && self.offers.has(Offers::PRECISION) {
+            return Ok(attrs.into());
+        }
+        Ok(precision::without(&self.op, attrs).map_or(attrs.into(), Cow::Owned))
     }
 
     /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]

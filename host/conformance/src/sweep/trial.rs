@@ -86,7 +86,7 @@ impl<'a> Sweep<'a> {
             }
             forced => forced?,
         };
-        let tolerance = case.op.tolerance(&operands, case.outputs[0].0);
+        let tolerance = case.op.allows(&operands, case.outputs[0].0, &case.attrs);
         let answers = oracle::answers(case, &bases, &views, &tolerance)?;
 
         let mut first: Option<Vec<Vec<u8>>> = None;
@@ -147,7 +147,7 @@ impl<'a> Sweep<'a> {
         let operands: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         let is_relaxed = self.is_relaxed(served_by);
         for ((answer, got), output) in answers.iter().zip(got).zip(&case.outputs) {
-            let mut tolerance = case.op.tolerance(&operands, output.0);
+            let mut tolerance = case.op.allows(&operands, output.0, &case.attrs);
             if is_relaxed {
                 tolerance = tolerance.relaxed(output.0);
             }

@@ -1,6 +1,6 @@
 //! Answers of `plan`: to requests that keep the contract, to odd ones and to hostile ones, again and from many threads.
 
-use super::{hostile, options::Options, report::Report, shaders::offers};
+use super::{hostile, options::Options, report::Report, shaders::asked};
 use crate::sweep;
 use nx_vulkan_abi::{DType, DTypeSet, Fault, Features, Outcome, Reply};
 use nx_vulkan_host::Runtime;
@@ -154,9 +154,10 @@ impl<'a> Asking<'a> {
         let wanted = |types: &[DType], output: DType| {
             types.iter().all(|dtype| inputs.has(*dtype)) && outputs.has(output)
         };
-        let mut laid = sweep::laid(self.runtime, op, rng.bits(), PROPER, &wanted)?;
-        laid.retain(|request| offers(self.kernel, request));
-        Ok(laid)
+        let laid = sweep::laid(self.runtime, op, rng.bits(), PROPER, &wanted)?.into_iter();
+        Ok(laid
+            .filter_map(|request| asked(self.kernel, request))
+            .collect())
     }
 
     /// Types that kernel and op take, at random.

@@ -2,9 +2,9 @@
 
 use super::{options::Options, report::Report};
 use crate::sweep;
-use nx_vulkan_abi::{Access, DType, DeviceInfo, Offers, Outcome, Plan, ShaderVariant};
+use nx_vulkan_abi::{Access, DType, DeviceInfo, Outcome, Plan, ShaderVariant};
 use nx_vulkan_host::{Result, Shader};
-use nx_vulkan_ops::{Request, epilogue, find};
+use nx_vulkan_ops::{Request, find};
 use nx_vulkan_registry::{
     KernelEntry,
     private::Temporary,
@@ -54,9 +54,16 @@ pub(super) fn takes(kernel: &KernelEntry) -> impl Fn(&[DType], DType) -> bool {
     }
 }
 
-/// Whether a host asks a kernel for such a request, whatever its types are.
-pub(super) fn offers(kernel: &KernelEntry, request: &Request<'_, Operand>) -> bool {
-    !epilogue::has(&request.attrs) || kernel.offers.has(Offers::EPILOGUE)
+/// A request as a host asks a kernel for it, whatever its types are; `None` where it does not.
+pub(super) fn asked(
+    kernel: &KernelEntry,
+    request: Request<'static, Operand>,
+) -> Option<Request<'static, Operand>> {
+    let attrs = kernel.asked_with(&request.attrs).ok()?.into_owned();
+    Some(Request {
+        attrs: attrs.into(),
+        ..request
+    })
 }
 
 /// Plans of a kernel, as it gives them once its inputs are in order.
@@ -68,7 +75,7 @@ pub(super) fn plans(
     let mut plans = Vec::new();
     for mut request in requests
         .into_iter()
-        .filter(|request| offers(kernel, request))
+        .filter_map(|request| asked(kernel, request))
     {
         let mut reply = with_abi(&request, device, |request| kernel.plan(request));
         if reply.outcome == Outcome::INPUTS_AS {

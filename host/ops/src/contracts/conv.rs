@@ -1,7 +1,7 @@
 //! `conv`: convolution over any number of spatial axes.
 
 use super::{
-    shared::{ELEMENTWISE, EPILOGUE, NUMBER, default, floating, some},
+    shared::{ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, default, floating, loosened, some},
     window::{PADDING, STRIDES, attribute, listed},
 };
 use crate::{
@@ -55,6 +55,7 @@ static CONV: Contract = Contract {
             "the axes of the result in the order batch, filters, spatial axes; `[0, 1, …]` by default",
         ),
         PADDING,
+        PRECISION,
         STRIDES,
     ],
     variadic: true,
@@ -111,7 +112,8 @@ static CONV: Contract = Contract {
                 (CONVS, 3)
             }
         };
-        some(all, count, rng).into_iter().map(problem).collect()
+        let problems = some(all, count, rng).into_iter().map(problem);
+        problems.map(|problem| loosened(problem, rng)).collect()
     },
     tiled: true,
     terms: |inputs, _, attrs| {

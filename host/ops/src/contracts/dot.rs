@@ -1,6 +1,8 @@
 //! `dot`: contraction of axes, with batches.
 
-use super::shared::{ELEMENTWISE, EPILOGUE, NUMBER, in_range, result_type, some, without};
+use super::shared::{
+    ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, high, in_range, loosened, result_type, some, without,
+};
 use crate::{
     attrs::{Attr, ints},
     epilogue,
@@ -35,6 +37,7 @@ static DOT: Contract = Contract {
             "axes of b to sum over; by default the first one that is no batch axis",
         ),
         EPILOGUE,
+        PRECISION,
     ],
     variadic: true,
     complete: |inputs, _, attrs| complete(inputs, attrs),
@@ -62,7 +65,8 @@ static DOT: Contract = Contract {
             Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => (DOTS, 3),
         };
         let plain = some(all, count, rng).into_iter().map(problem);
-        plain.chain(finished).collect()
+        let problems = plain.chain(finished);
+        problems.map(|problem| loosened(problem, rng)).collect()
     },
     fit: epilogue::fit,
     alone: |op, dtype| Types {
@@ -335,8 +339,11 @@ fn tiles() -> (Vec<Types>, Vec<Problem>) {
         output: Some(*result),
     };
     let plain = TILES.iter().copied().map(problem);
-    let problems = plain.chain(FINISHED_TILES.iter().copied().map(finished));
-    (TILE_TYPES.iter().map(types).collect(), problems.collect())
+    let all = plain.chain(FINISHED_TILES.iter().copied().map(finished));
+    let mut problems: Vec<Problem> = all.collect();
+    let less = problems[1..].iter().step_by(4).cloned().map(high);
+    problems.extend(less.collect::<Vec<_>>());
+    (TILE_TYPES.iter().map(types).collect(), problems)
 }
 
 fn finished((dot, operands, epilogue): Finished) -> Problem {

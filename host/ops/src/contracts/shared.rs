@@ -55,6 +55,27 @@ pub(super) const EPILOGUE: Attribute = Attribute {
           None by default",
 };
 
+/// How exact a product has to be.
+pub(super) const PRECISION: Attribute = Attribute {
+    name: nx_vulkan_abi::precision::ATTRIBUTE,
+    kind: AttributeKind::Choice(nx_vulkan_abi::precision::WORDS),
+    doc: "how exact sums of f32 have to be: `default`, `high` or `highest`; see below. `default` without it",
+};
+
+/// The problem, whose result may be less exact.
+pub(super) fn high(mut problem: Problem) -> Problem {
+    problem.attrs.push(Attr::text(PRECISION.name, "high"));
+    problem
+}
+
+/// The problem, or one in four times the same whose result may be less exact.
+pub(super) fn loosened(problem: Problem, rng: &mut Rng) -> Problem {
+    match rng.below(4) {
+        0 => high(problem),
+        _ => problem,
+    }
+}
+
 /// The type that Nx infers, for ops that leave it to their operands.
 pub(super) fn result_type(op: &Op, inputs: &[Spec]) -> Result<DType, String> {
     let types: Vec<DType> = inputs.iter().map(|input| input.0).collect();

@@ -11,8 +11,7 @@ use crate::{
     shader::Shaders,
 };
 use nx_vulkan_abi as abi;
-use nx_vulkan_abi::{InputAs, Offers};
-use nx_vulkan_ops::epilogue;
+use nx_vulkan_abi::InputAs;
 use nx_vulkan_registry::{
     KernelEntry, Table,
     request::{Operand, with_abi},
@@ -72,9 +71,11 @@ impl Planner<'_> {
                 "a tensor has {rank} axes, and packs are asked for at most {MAX_ASKED_RANK}"
             )));
         }
-        if epilogue::has(&request.attrs) && !kernel.offers.has(Offers::EPILOGUE) {
-            return Err(Pass::Declined("it takes no epilogue".to_owned()));
-        }
+        let attrs = kernel.asked_with(&request.attrs).map_err(Pass::Declined)?;
+        let request = &Request {
+            attrs,
+            ..request.over(&*request.inputs)
+        };
         match self.reply(kernel, request)? {
             Answered::Plan(plan, why) => {
                 self.compile((pack, kernel), request, (&plan, why), Vec::new())

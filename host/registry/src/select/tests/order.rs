@@ -1,6 +1,7 @@
 //! What is asked first.
 
 use super::*;
+use nx_vulkan_ops::Attr;
 
 #[test]
 fn without_rules_rank_priority_and_names_decide() {
@@ -23,6 +24,58 @@ fn the_order_in_which_packs_are_found_does_not_matter() {
         order(&one, "add", DType::F32),
         order(&two, "add", DType::F32)
     );
+}
+
+#[test]
+fn who_does_not_offer_it_is_not_told_how_exact_a_product_has_to_be() {
+    let attrs = |word| [Attr::ints("contract_a", [1]), Attr::text("precision", word)];
+    let asked = |kernel: &KernelEntry, word| {
+        let attrs = attrs(word);
+        let asked = kernel.asked_with(&attrs)?;
+        assert_eq!(asked[0], attrs[0]);
+        Ok(asked.len() > 1)
+    };
+    let offers = |offers| KernelEntry {
+        offers,
+        ..kernel("k", "dot", 1)
+    };
+    for (kernel, word, told) in [
+        (offers(Offers::NONE), "high", Ok::<bool, String>(false)),
+        (offers(Offers::EPILOGUE), "high", Ok(false)),
+        (offers(Offers::PRECISION), "high", Ok(true)),
+        (offers(Offers::PRECISION), "default", Ok(false)),
+        (offers(Offers::PRECISION), "highest", Ok(false)),
+    ] {
+        assert_eq!(asked(&kernel, word), told, "{kernel:?} {word}");
+    }
+    let relaxed = KernelEntry {
+        numerics: Numerics::RELAXED,
+        ..offers(Offers::NONE)
+    };
+    assert_eq!(asked(&relaxed, "default"), Ok(false));
+    let refused = asked(&relaxed, "highest").unwrap_err();
+    assert_eq!(refused, "precision is highest, and it is relaxed");
+    // An attribute of that name is another one where the op is a stranger's.
+    let strange = KernelEntry {
+        op: "Acme.Block".to_owned(),
+        ..offers(Offers::NONE)
+    };
+    assert_eq!(asked(&strange, "high"), Ok(true));
+}
+
+#[test]
+fn epilogues_are_for_who_takes_them() {
+    let attrs = [Attr::text("epilogue", "exp(x)")];
+    let plain = kernel("k", "dot", 1);
+    assert_eq!(
+        plain.asked_with(&attrs).unwrap_err(),
+        "it takes no epilogue"
+    );
+    let takes = KernelEntry {
+        offers: Offers::EPILOGUE,
+        ..plain
+    };
+    assert_eq!(takes.asked_with(&attrs).unwrap(), &attrs[..]);
 }
 
 #[test]
