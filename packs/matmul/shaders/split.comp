@@ -5,7 +5,7 @@
 // either side.
 //
 // Matrix units cut sums off. So they add up the products of 16 elements each time, the smallest first, and the ALU, which rounds,
-// the sums of 16. Where ORDERS is 2, the units add up everything.
+// the sums of 16. Where ROUNDS is 0, the units add up everything.
 //
 // What may not be as exact as in f32 is seen by its result: it is no number, very large or very small. One such result is
 // enough for `unsafe`, and the plain kernel does the whole product.
@@ -41,7 +41,7 @@ void main() {
             RIGHT own[PARTS_A];
             [[unroll]] for (uint p = 0; p < PARTS_A; p++) own[p] = right(rows[j & 1][p]);
             [[unroll]] for (uint w = 0; w < 4; w++) {
-#if ORDERS > 2
+#if ROUNDS
                 SUMS sum = SUMS(0);
 #else
                 SUMS sum = sums[w][j];
@@ -66,7 +66,7 @@ void main() {
                     [[unroll]] for (uint q = 0; q < PARTS_B; q++) columns[q][w] = b[at_b + q * 128 + w * 32];
                 }
                 // Whole matrices: NVIDIA's driver copies one for each element that is written.
-#if ORDERS > 2
+#if ROUNDS
                 sums[w][j] += sum;
 #else
                 sums[w][j] = sum;

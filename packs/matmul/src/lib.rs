@@ -19,7 +19,7 @@ mod tests;
 mod tiled;
 mod words;
 
-use nx_vulkan_abi::{Description, DeviceKind, Plan, Refusal, Request, Source, pack};
+use nx_vulkan_abi::{Description, DeviceKind, Plan, Precision, Refusal, Request, Source, pack};
 use nx_vulkan_pack_kit::{epilogue, table as kit};
 use problem::Problem;
 pub use table::{Method, Table};
@@ -98,7 +98,14 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
     match kernel.method {
         Method::Cores => cores::plan(&problem, request.device, rates, on_bf16),
         Method::Matrix => matrix::plan(&problem, request.device, rates, on_bf16),
-        Method::Split => split::plan(&problem, request.device, table, kernel.relaxed),
+        Method::Split => {
+            let exact = match Precision::of(request) {
+                _ if kernel.relaxed => split::Exact::Relaxed,
+                Precision::High => split::Exact::High,
+                Precision::Default | Precision::Highest => split::Exact::Full,
+            };
+            split::plan(&problem, request.device, table, exact)
+        }
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),

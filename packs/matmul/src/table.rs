@@ -58,6 +58,9 @@ pub struct Kernel {
     /// Whether it takes epilogues.
     #[serde(default)]
     pub epilogue: bool,
+    /// Whether it is less exact where a request allows that.
+    #[serde(default)]
+    pub precision: bool,
 }
 
 /// What plans a kernel.
@@ -213,10 +216,13 @@ impl Table {
                         false => Numerics::IEEE,
                     },
                     rank: kernel.rank,
-                    offers: match kernel.epilogue {
-                        true => Offers::EPILOGUE,
-                        false => Offers::NONE,
-                    },
+                    offers: [
+                        (kernel.epilogue, Offers::EPILOGUE),
+                        (kernel.precision, Offers::PRECISION),
+                    ]
+                    .into_iter()
+                    .filter(|(offers, _)| *offers)
+                    .fold(Offers::NONE, |all, (_, offer)| all.with(offer)),
                 })
             })
             .collect()

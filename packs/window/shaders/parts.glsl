@@ -1,4 +1,4 @@
-// What is packed of an element: its bits, or f32 as a sum of three bf16.
+// What is packed of an element: its bits, or f32 as a sum of three bf16, of which two may be taken.
 #if PLANES == 1
 uvec3 parts_of(T_STORAGE x) { return uvec3(x, 0, 0); }
 #else

@@ -58,12 +58,13 @@ uint quad;
     }
 #define LOAD_ROWS(turn) EACH_M(LOAD_ROW, turn, 0)
 #else
-#define ADD(w, j, turn) ADD_PARTS(w, j, rows[turn][0][w], rows[turn][1][w], rows[turn][2][w])
+#define ADD(w, j, turn) ADD_PARTS(w, j, turn)
 #define COLUMN(j, turn) { \
-        MATRIX_B x_first = COLUMNS(j, 0), x_second = COLUMNS(j, 1), x_third = COLUMNS(j, 2); \
+        MATRIX_B x_first = COLUMNS(j, 0), x_second = COLUMNS(j, 1); \
+        THIRD(MATRIX_B x_third = COLUMNS(j, 2);) \
         EACH_M(ADD, j, turn) \
     }
-#define LOAD_ROWS(turn) EACH_M(LOAD_ROW, turn, 0) EACH_M(LOAD_ROW, turn, 1) EACH_M(LOAD_ROW, turn, 2)
+#define LOAD_ROWS(turn) EACH_M(LOAD_ROW, turn, 0) EACH_M(LOAD_ROW, turn, 1) THIRD(EACH_M(LOAD_ROW, turn, 2))
 #endif
 #define LOAD_ROW(w, turn, p) rows[turn][p][w] = load_rows(at + (p * TILE_M + w) * 32);
 

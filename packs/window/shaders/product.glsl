@@ -97,21 +97,28 @@ uvec4 load_rows(uint at) { return nxv_load(packed_kernel, at); }
 #if PLANES > 1
 const float SCALE = 0.0078125; // 2^-7
 
-// Adds the products of three parts of rows with those of columns, x_first to x_third. Products of parts p and q with p + q > 2
-// are left out: at most 2^-26 of the product, to either side (2^-24 where a factor is next to overflowing).
+// Adds the products of the parts of `rows[turn]` with those of columns, x_first to x_third. Products of parts p and q are left out
+// where p + q is not below PLANES: with three at most 2^-26 of the product, to either side (2^-24 where a factor is next to
+// overflowing), with two at most 3 2^-16, what the parts lack included.
 //
 // Matrix units cut sums off: those of 16 elements start at 0 and are added by the ALU, which rounds. Products of first parts have
 // 16 bits, so that hardly anything of their sum is cut off, and what is of the others' counts for 2^-7 and 2^-14 as much.
-#define ROUND(w, j, e) \
-    ELEMENT(sums[w][j], e) += fma(fma(ELEMENT(third, e), SCALE, ELEMENT(second, e)), SCALE, ELEMENT(first, e));
-#define ADD_PARTS(w, j, row_first, row_second, row_third) { \
-        MATRIX_A upper = rows_of(row_first), middle = rows_of(row_second), lower = rows_of(row_third); \
+#if PLANES > 2
+#define THIRD(x) x
+#define SMALLER(e) fma(ELEMENT(third, e), SCALE, ELEMENT(second, e))
+#else
+#define THIRD(x)
+#define SMALLER(e) ELEMENT(second, e)
+#endif
+#define ROUND(w, j, e) ELEMENT(sums[w][j], e) += fma(SMALLER(e), SCALE, ELEMENT(first, e));
+#define ADD_PARTS(w, j, turn) { \
+        MATRIX_A upper = rows_of(rows[turn][0][w]), middle = rows_of(rows[turn][1][w]); \
+        THIRD(MATRIX_A lower = rows_of(rows[turn][2][w]);) \
         MATRIX_C first = MULTIPLY(upper, x_first, MATRIX_C_ZERO); \
         MATRIX_C second = MULTIPLY(upper, x_second, MATRIX_C_ZERO); \
-        MATRIX_C third = MULTIPLY(upper, x_third, MATRIX_C_ZERO); \
+        THIRD(MATRIX_C third = MULTIPLY(upper, x_third, MATRIX_C_ZERO);) \
         second = MULTIPLY(middle, x_first, second); \
-        third = MULTIPLY(middle, x_second, third); \
-        third = MULTIPLY(lower, x_first, third); \
+        THIRD(third = MULTIPLY(middle, x_second, third); third = MULTIPLY(lower, x_first, third);) \
         ROUND(w, j, 0) ROUND(w, j, 1) ROUND(w, j, 2) ROUND(w, j, 3) ROUND(w, j, 4) ROUND(w, j, 5) ROUND(w, j, 6) ROUND(w, j, 7) \
     }
 

@@ -1,4 +1,4 @@
-// What three bf16 did not hold: the counts of workgroups that compute everything anew.
+// What the parts did not hold: the counts of workgroups that compute everything anew.
 layout(set = 0, binding = COUNTS, std430) writeonly restrict buffer Counts { uint counts[]; };
 
 // Whether a sum tells of that: it is infinite or NaN, or so small that products of parts may have been lost beneath the denormals.

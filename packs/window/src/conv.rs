@@ -6,7 +6,7 @@ use crate::{
     table::Method,
 };
 use nx_vulkan_abi::{
-    BufArg, DType, DTypeSet, Define, DeviceInfo, DeviceKind, Plan, Refusal, Request,
+    BufArg, DType, DTypeSet, Define, DeviceInfo, DeviceKind, Plan, Precision, Refusal, Request,
     glsl::{self, define, operand},
 };
 use nx_vulkan_pack_kit::{
@@ -83,7 +83,7 @@ pub(crate) fn plan(
     };
     match method {
         Method::Tiled => tiled(&problem, request.device),
-        Method::Matrix => matrix::plan(&problem, request.device),
+        Method::Matrix => matrix::plan(&problem, Precision::of(request), request.device),
         Method::Direct | Method::Cpu => direct(&problem, request.device),
     }
 }

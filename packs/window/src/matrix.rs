@@ -10,7 +10,7 @@ use crate::{
 };
 use cost::Shape;
 use nx_vulkan_abi::{
-    BufArg, DType, Define, DeviceInfo, Plan, Refusal,
+    BufArg, DType, Define, DeviceInfo, Plan, Precision, Refusal,
     glsl::{define, operand},
 };
 use nx_vulkan_pack_kit::{
@@ -21,7 +21,8 @@ use nx_vulkan_pack_kit::{
 
 /// Elements of a filter that one step of the product takes.
 const STEP: u64 = 32;
-/// Pixels of x, or steps of a filter, that one workgroup packs: of one part an element, or of three, which leave room for fewer steps.
+/// Pixels of x, or steps of a filter, that one workgroup packs: of one part an element, or of several, which leave room for fewer
+/// steps.
 const PIXELS: u64 = 64;
 const STEPS: [u64; 2] = [64, 32];
 /// Elements of a fragment along filters and positions.
@@ -124,9 +125,14 @@ fn gcd(a: u64, b: u64) -> u64 {
 ///
 /// # Errors
 /// A decline where the device or the problem does not suit them.
-pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn plan(
+    problem: &Problem,
+    precision: Precision,
+    device: &DeviceInfo<'_>,
+) -> Result<Plan, Refusal> {
     let (units, planes) = match problem.dtype {
         DType::F16 | DType::BF16 => (problem.dtype, 1),
+        DType::F32 if precision == Precision::High => (DType::BF16, 2),
         DType::F32 => (DType::BF16, 3),
         other => {
             let reason = format!("matrix units do not take {other}");

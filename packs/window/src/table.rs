@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DType, DTypeSet, Features, Row};
+use nx_vulkan_abi::{DType, DTypeSet, Features, Offers, Row};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -44,6 +44,8 @@ struct Conv {
     gives: Option<Vec<String>>,
     #[serde(default)]
     needs: Vec<String>,
+    #[serde(default)]
+    precision: bool,
 }
 
 /// What plans a convolution.
@@ -83,6 +85,7 @@ pub(crate) struct TableRow {
     pub(crate) gives: DTypeSet,
     rank: Option<u32>,
     needs: Features,
+    offers: Offers,
     /// How it is planned.
     pub(crate) way: Way,
 }
@@ -96,6 +99,7 @@ impl TableRow {
             inputs: self.takes,
             outputs: self.gives,
             needs: self.needs,
+            offers: self.offers,
             ..Row::default()
         };
         match self.rank {
@@ -131,6 +135,7 @@ fn parse(text: &str) -> Result<Vec<TableRow>, String> {
             gives: takes,
             rank: None,
             needs: Features::NONE,
+            offers: Offers::NONE,
             way,
         })
     };
@@ -151,6 +156,10 @@ fn parse(text: &str) -> Result<Vec<TableRow>, String> {
             gives: gives.transpose()?.unwrap_or(floats),
             rank: Some(conv.rank),
             needs: needs?,
+            offers: match conv.precision {
+                true => Offers::PRECISION,
+                false => Offers::NONE,
+            },
             way: Way::Conv(conv.method),
             op: "conv".to_owned(),
             id: conv.id,

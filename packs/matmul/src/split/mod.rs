@@ -24,15 +24,25 @@ const OWNED: u32 = 32;
 /// Elements along k that one fragment has.
 const DEPTH: u32 = 16;
 
-/// Plans products with a result of f32 that are large enough. A `relaxed` one has at most two parts for an element, and what
-/// the units cut off adds up along k.
+/// How exact a product is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exact {
+    /// As in f32.
+    Full,
+    /// Elements have at most two parts.
+    High,
+    /// The same, and what the units cut off adds up along k.
+    Relaxed,
+}
+
+/// Plans products with a result of f32 that are large enough.
 pub(crate) fn plan(
     problem: &Problem,
     device: &DeviceInfo<'_>,
     table: &Table,
-    relaxed: bool,
+    exact: Exact,
 ) -> Result<Plan, Refusal> {
-    let parts = Parts::of(problem, relaxed)?;
+    let parts = Parts::of(problem, exact)?;
     cores::supports(problem, [DType::BF16, DType::F32], DEPTH, device)?;
     let (shape, why) = Shape::of(problem, parts, device, table)?;
     let plain = tiled::plan(problem, device, &table.tile)?;
@@ -42,8 +52,8 @@ pub(crate) fn plan(
     let gathers = steps.plan.steps.len();
     let flag = scratch(&mut steps.plan, 4);
     let packed = [Side::A, Side::B].map(|side| parts.packed(problem, side));
-    let a = pack(&mut steps, problem, Side::A, parts, (relaxed, flag))?;
-    let b = pack(&mut steps, problem, Side::B, parts, (relaxed, flag))?;
+    let a = pack(&mut steps, problem, Side::A, parts, (exact, flag))?;
+    let b = pack(&mut steps, problem, Side::B, parts, (exact, flag))?;
     let is_partial = shape.is_partial(problem);
     let result = match is_partial {
         false => BufArg::output(0),
@@ -64,6 +74,7 @@ pub(crate) fn plan(
         number("PARTS_B", parts.of[1]),
         number("WARP_M", OWNED),
         number("ORDERS", parts.orders),
+        number("ROUNDS", exact != Exact::Relaxed),
         number("BAND", 8u32),
         number("C_WIDE", problem.n.is_multiple_of(4)),
         number("C_WORDS", 1u32),
@@ -114,8 +125,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn of(problem: &Problem, relaxed: bool) -> Result<Parts, Refusal> {
-        let orders = if relaxed { 2 } else { 3 };
+    fn of(problem: &Problem, exact: Exact) -> Result<Parts, Refusal> {
+        let orders = if exact == Exact::Full { 3 } else { 2 };
         // As many as hold each value of the type.
         let parts = |operand: &Operand| match operand.dtype {
             DType::BF16 => Some(1),
@@ -163,7 +174,7 @@ fn pack(
     problem: &Problem,
     side: Side,
     parts: Parts,
-    (relaxed, flag): (bool, BufArg),
+    (exact, flag): (Exact, BufArg),
 ) -> Result<BufArg, Refusal> {
     let packed = parts.packed(problem, side);
     let Packed { tiles, depth, .. } = packed;
@@ -186,7 +197,7 @@ fn pack(
         number("ALONG_K", along_k),
         number("WIDE", wide),
         number("PARTS", parts.on(side)),
-        number("MARK_SPREAD", !relaxed),
+        number("MARK_SPREAD", exact == Exact::Full),
     ]);
     let jobs = packed.batches * u64::from(blocks) * u64::from(depth.div_ceil(8));
     let bits = u32::try_from(jobs)

@@ -3,7 +3,7 @@
 use super::ask::{Side, ask, matrices};
 use crate::{Table, describe, plan_from};
 use nx_vulkan_abi::{
-    Access, BufArg, DType, DeviceInfo, Features, Numerics, Plan, Refusal, Request, Slot,
+    Access, BufArg, DType, DeviceInfo, Features, Numerics, Offers, Plan, Refusal, Request, Slot,
 };
 use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, without, words};
 use std::sync::LazyLock;
@@ -210,6 +210,34 @@ fn relaxed_products_have_fewer_parts() {
     let rows = Table::get().unwrap().rows().unwrap();
     let relaxed = rows.iter().filter(|row| row.numerics == Numerics::RELAXED);
     assert_eq!(Vec::from_iter(relaxed.map(|row| &*row.id)), [RELAXED]);
+}
+
+/// A request that allows it has two parts of the kernel that else takes three, whose sums are still rounded.
+#[test]
+fn requests_may_allow_fewer_parts() {
+    let of = |word| {
+        mixed(SPLIT, [2048; 3], [DType::F32; 2])
+            .text("precision", word)
+            .plan()
+    };
+    let facts = |plan: &Plan| {
+        let products = ["PARTS_A", "PARTS_B", "ORDERS", "ROUNDS"]
+            .map(|name| defined(plan, 2, name).to_owned());
+        products.join(" ")
+    };
+    assert_eq!(facts(&of("high").unwrap()), "2 2 2 1");
+    for word in ["default", "highest", "strange"] {
+        let plan = of(word).unwrap();
+        assert_eq!(facts(&plan), "3 3 3 1");
+        assert_eq!(plan, self::plan([2048; 3]));
+    }
+    let relaxed = mixed(RELAXED, [2048; 3], [DType::F32; 2]).plan().unwrap();
+    assert_eq!(facts(&relaxed), "2 2 2 0");
+    let small = mixed(SPLIT, [64; 3], [DType::F32; 2]).text("precision", "high");
+    assert!(small.reason().contains("too few"));
+    let rows = Table::get().unwrap().rows().unwrap();
+    let offers = rows.iter().filter(|row| row.offers.has(Offers::PRECISION));
+    assert_eq!(Vec::from_iter(offers.map(|row| &*row.id)), [SPLIT]);
 }
 
 #[test]

@@ -31,9 +31,9 @@ const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 107)];
 /// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes.
 type Tile = ([u64; 2], u64);
 
-/// For one part an element and for three. Larger tiles do not fit into the registers: the first one hardly does, and pays where
+/// For one part an element, for two and for three. Larger tiles do not fit into the registers: the first one hardly does, and pays where
 /// filters have few elements.
-const TILES: [&[Tile]; 2] = [
+const TILES: [&[Tile]; 3] = [
     &[
         ([4, 4], 240),
         ([4, 2], 109),
@@ -41,12 +41,17 @@ const TILES: [&[Tile]; 2] = [
         ([2, 2], 59),
         ([1, 4], 88),
     ],
+    &[([4, 2], 340), ([2, 4], 335), ([2, 2], 200), ([1, 4], 200)],
     &[([4, 2], 650), ([2, 4], 640), ([2, 2], 390), ([1, 4], 380)],
 ];
 
 /// The same where x is brought into shared memory: smaller tiles leave room for more workgroups, of which some load while others
 /// multiply.
-const STAGED: [&[Tile]; 2] = [&[([2, 4], 128), ([2, 2], 59)], &[([2, 2], 390)]];
+const STAGED: [&[Tile]; 3] = [
+    &[([2, 4], 128), ([2, 2], 59)],
+    &[([2, 2], 200)],
+    &[([2, 2], 390)],
+];
 
 /// How a product is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +81,7 @@ impl Shape {
         let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
         let percent = conversion.map_or(100, |(_, percent)| *percent);
         let most = room(problem, device).min(packing.steps).max(1);
-        let place = usize::from(packing.planes > 1);
+        let place = packing.planes as usize - 1;
         let tiles_of = match packing.run {
             None => TILES[place].iter(),
             Some(_) => STAGED[place].iter(),

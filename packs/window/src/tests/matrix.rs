@@ -96,6 +96,40 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
 }
 
 #[test]
+fn f32_is_packed_as_two_parts_where_that_is_allowed() {
+    let one: [&[u64]; 3] = [&[32, 100, 56, 56], &[200, 100, 1, 1], &[32, 200, 56, 56]];
+    for (shapes, product) in [(LARGE, 2), (one, 1)] {
+        let of = |word| {
+            matrix(DType::F32, shapes)
+                .text("precision", word)
+                .plan()
+                .unwrap()
+        };
+        let plan = of("high");
+        for step in 0..=product {
+            assert_eq!(defined(&plan, step, "PLANES"), "2");
+        }
+        // What two parts do not hold is computed anew all the same.
+        assert_eq!(files(&plan).last(), Some(&"tile.comp"));
+        assert_eq!(of("highest"), matrix(DType::F32, shapes).plan().unwrap());
+        assert_eq!(defined(&of("default"), product, "PLANES"), "3");
+    }
+    let plan = matrix(DType::F32, LARGE).text("precision", "high").plan();
+    assert_eq!(plan.unwrap().scratch[0], (32 * 64 * 58 * 58 * 2 + 16) * 2);
+    let narrow = |dtype| matrix(dtype, LARGE).text("precision", "high").plan();
+    assert_eq!(
+        narrow(DType::F16).unwrap(),
+        matrix(DType::F16, LARGE).plan().unwrap()
+    );
+    let rows = table::rows()
+        .unwrap()
+        .iter()
+        .map(table::TableRow::described);
+    let offers = rows.filter(|row| row.offers.has(nx_vulkan_abi::Offers::PRECISION));
+    assert_eq!(Vec::from_iter(offers.map(|row| row.id)), ["conv_parts"]);
+}
+
+#[test]
 fn packed_is_what_positions_and_kernel_meet() {
     let first: [&[u64]; 3] = [&[32, 3, 224, 224], &[64, 3, 7, 7], &[32, 64, 112, 112]];
     let ask = with(matrix(DType::F16, first), "strides", &[2, 2]);
