@@ -56,7 +56,7 @@ defmodule Nx.Vulkan do
   measurement `count: 1` and the op, its types and its shapes as metadata.
   """
 
-  alias Nx.Vulkan.{Device, Error, NativeV}
+  alias Nx.Vulkan.{Device, Error, NativeV, Precision}
 
   @doc """
   Opens the default device, which else opens on first use.
@@ -129,7 +129,7 @@ defmodule Nx.Vulkan do
     @doc """
     Which kernel runs a call of an `Nx` function, and why the others do not. Nothing is computed.
 
-    The arguments are those of the function; templates stand for tensors. Returns a map with the `:request`, the
+    The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend. Returns a map with the `:request`, the
     kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file
     that name the op, the `:generation` of the table of packs, and all of it as `:text`.
 
@@ -140,6 +140,7 @@ defmodule Nx.Vulkan do
       out = trace(function, arguments)
       %{op: op, args: args} = out.data
       {inputs, attrs} = Nx.Vulkan.Ops.request(op, args)
+      attrs = Precision.add(attrs, op, Precision.backend_opts())
 
       {text, map} =
         ok!(

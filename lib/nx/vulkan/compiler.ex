@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
 
     ## Options
 
-      * `:device` - as that of `Nx.Vulkan.VulkanoBackend`
+      * `:device` and `:precision` - as those of `Nx.Vulkan.VulkanoBackend`
       * those of `Nx.Defn.Evaluator`: `:hooks`, `:garbage_collect`, `:max_concurrency`
     """
 
@@ -54,7 +54,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp evaluator(key, vars, fun, opts, backend) do
-      run = Evaluator.__compile__(key, vars, fun, Keyword.delete(opts, :device))
+      run = Evaluator.__compile__(key, vars, fun, Keyword.drop(opts, [:device, :precision]))
 
       fn args_list ->
         args_list = for args <- args_list, do: Enum.map(args, &on_device(&1, backend))
@@ -72,7 +72,7 @@ if Code.ensure_loaded?(Nx) do
 
     @impl true
     def __to_backend__(opts) do
-      opts = Keyword.take(opts, [:device])
+      opts = Keyword.take(opts, [:device, :precision])
       {VulkanoBackend, VulkanoBackend.init(opts)}
     end
 

@@ -1,11 +1,11 @@
 defmodule Nx.Vulkan.Product do
   @moduledoc false
-  # `Nx.Vulkan.dot/8`: a `deftransform` compiles only where Nx is, so that a macro puts it there.
+  # `Nx.Vulkan.dot/9`: a `deftransform` compiles only where Nx is, so that a macro puts it there.
 
   defmacro __using__(_opts) do
     if Code.ensure_loaded?(Nx) do
       quote do
-        import Nx.Defn, only: [deftransform: 2]
+        import Nx.Defn, only: [deftransform: 1, deftransform: 2]
 
         @doc """
         `Nx.dot/6` with what becomes of it: `fun` gets the product and `operands`, tensors that broadcast to it.
@@ -19,14 +19,24 @@ defmodule Nx.Vulkan.Product do
         no other tensors. Whatever else it does, and on other backends, it is called with `Nx.dot/6`. It works in `defn`, and with
         `grad`. `fun` may be called more than once. Its numbers become part of the kernel: one that changes from call to call, such as
         a learning rate, is better one of the operands.
+
+        ## Options
+
+          * `:precision` - that of this product, as for `Nx.Vulkan.VulkanoBackend`, whose own holds without it. Products of
+            its gradient have that of the backend or the compiler.
         """
-        deftransform dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun)
+        deftransform(
+          dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun, opts \\ [])
+        )
+
+        deftransform dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun, opts)
                      when is_list(operands) and is_function(fun, length(operands) + 1) do
           unquote(__MODULE__).dot(
             {a, contract_a, batch_a},
             {b, contract_b, batch_b},
             operands,
-            fun
+            fun,
+            opts
           )
         end
       end
@@ -34,31 +44,55 @@ defmodule Nx.Vulkan.Product do
   end
 
   if Code.ensure_loaded?(Nx) do
+    alias Nx.Vulkan.Precision
+
     @doc """
-    `Nx.Vulkan.dot/8`, of factors that are tensors with the axes to contract and those of batches.
+    `Nx.Vulkan.dot/9`, of factors that are tensors with the axes to contract and those of batches.
     """
-    def dot({a, contract_a, batch_a}, {b, contract_b, batch_b}, operands, fun) do
+    def dot({a, contract_a, batch_a}, {b, contract_b, batch_b}, operands, fun, opts) do
+      precision = Keyword.validate!(opts, [:precision])[:precision]
+      if precision, do: Precision.validate!(precision)
       tensors = traced(Enum.map([a, b | operands], &Nx.to_tensor/1))
       [a, b | operands] = tensors
       plain = &Nx.dot(&1, contract_a, batch_a, &2, contract_b, batch_b)
 
       with true <- Enum.all?(tensors, &(&1.vectorized_axes == [])),
            {[a_axes, a_batch], [b_axes, b_batch]} <-
-             {axes(a, [contract_a, batch_a]), axes(b, [contract_b, batch_b])},
-           {:ok, default} <- default(length(operands), plain, fun),
-           {text, out} <- Nx.Vulkan.Epilogue.of(fun, plain, tensors) do
+             {axes(a, [contract_a, batch_a]), axes(b, [contract_b, batch_b])} do
         struct = %Nx.Vulkan.Dot{
           batch_a: a_batch,
           batch_b: b_batch,
           contract_a: a_axes,
           contract_b: b_axes,
-          epilogue: text
+          precision: precision
         }
 
-        Nx.block(struct, tensors, out, default)
+        finished(struct, tensors, plain, fun) ||
+          apply(fun, [alone(struct, a, b, plain) | operands])
       else
         _ -> apply(fun, [plain.(a, b) | operands])
       end
+    end
+
+    # One request of the product and what becomes of it; nil where that is no epilogue.
+    defp finished(struct, [_, _ | operands] = tensors, plain, fun) do
+      with {:ok, default} <- default(length(operands), plain, fun),
+           {text, out} <- Nx.Vulkan.Epilogue.of(fun, plain, tensors) do
+        Nx.block(%{struct | epilogue: text}, tensors, out, default)
+      else
+        _ -> nil
+      end
+    end
+
+    # Only as a block the product has a precision of its own.
+    defp alone(%{precision: nil}, a, b, plain), do: plain.(a, b)
+
+    defp alone(struct, a, b, plain) do
+      [x, y] =
+        for {t, at} <- [{a, 0}, {b, 1}], do: Nx.Defn.Expr.parameter(Nx.to_template(t), :root, at)
+
+      out = Nx.to_template(plain.(x, y))
+      Nx.block(struct, [a, b], out, fn _struct, a, b -> plain.(a, b) end)
     end
 
     # The arguments of a block in defn are expressions, all of them.

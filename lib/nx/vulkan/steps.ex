@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Routine, Step, VulkanoBackend}
+    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Precision, Routine, Step, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
@@ -272,7 +272,8 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # Whether a block is a request depends on the packs that are there now; what they no longer run, its call still does.
-    defp block(struct, args, out, fun, steps) do
+    defp block(struct, args, out, fun, %{backend: {_, opts}} = steps) do
+      struct = Precision.fill(struct, opts)
       {filled, steps} = slots(args, steps)
       reads = reads(filled)
       outs = Composite.flatten_list([out])
@@ -298,7 +299,8 @@ if Code.ensure_loaded?(Nx) do
       one(%{op: op, out: out, args: filled, options: [], reads: [slot], native: native}, t, steps)
     end
 
-    defp request(op, filled, reads, attrs, t, steps) do
+    defp request(op, filled, reads, attrs, t, %{backend: {_, opts}} = steps) do
+      attrs = Precision.add(attrs, op, opts)
       native = {:request, Atom.to_string(op), [{t.type, t.shape}], attrs}
       out = Nx.to_template(t)
       one(%{op: op, out: out, args: filled, options: [], reads: reads, native: native}, t, steps)

@@ -9,6 +9,15 @@ if Code.ensure_loaded?(Nx) do
 
       * `:device` - an index into `Nx.Vulkan.devices/0`, a part of a device's name, or its UUID. Without it the
         device named in `config :nx_vulkan, device: …`, or else the best one of the machine.
+      * `:precision` - how exact `Nx.dot/6` and `Nx.conv/3` of f32 have to be where this is the process's default backend:
+        * `:default` - as sums in f32, unless the registry allows less. This is safe, and what holds without the option.
+        * `:high` - of each element the first 16 of 24 binary digits have to count. What is left out is about 1e-5 of each
+          product. Large ones are then faster where matrix units run them.
+        * `:highest` - as sums in f32, whatever the registry allows.
+
+    The names are EXLA's; what it calls `:default`, one product of bf16, is here what tensors of bf16 are for. `:precision` only
+    allows: kernels that gain nothing from it, and other types than f32, are as exact as ever. A result may so differ from one
+    device to another by that much.
 
     Ops return at once; reading a tensor waits for it. What neither a kernel pack nor the host runs goes through
     `Nx.BinaryBackend`: each time is counted in `Nx.Vulkan.stats/1`, reported as the telemetry event
@@ -29,6 +38,7 @@ if Code.ensure_loaded?(Nx) do
     defstruct [:ref, :shape, :type]
 
     import Nx.Vulkan.Packed, only: [is_packed: 1]
+    import Nx.Vulkan.Precision, only: [has_precision: 1]
 
     alias Nx.Tensor, as: T
 
@@ -44,6 +54,7 @@ if Code.ensure_loaded?(Nx) do
       Ops,
       Packed,
       Pointer,
+      Precision,
       Request
     }
 
@@ -53,8 +64,9 @@ if Code.ensure_loaded?(Nx) do
 
     @impl true
     def init(opts) do
-      opts = Keyword.validate!(opts, [:device])
+      opts = Keyword.validate!(opts, [:device, :precision])
       if choice = opts[:device], do: Device.validate!(choice)
+      if value = opts[:precision], do: Precision.validate!(value)
       opts
     end
 
@@ -281,13 +293,16 @@ if Code.ensure_loaded?(Nx) do
       Operand.check_block!(struct, arguments)
 
       with true <- NativeV.has_op(arguments |> refs_of() |> device_of(), op),
-           {operands, outs, attrs} <- Block.request(struct, out, arguments),
+           {operands, outs, attrs} <- Block.request(filled(struct), out, arguments),
            {:ok, refs} <- offer(op, refs(operands), outs, attrs) do
         Block.results(out, refs, &wrap/2)
       else
         _ -> default(struct, arguments, fun)
       end
     end
+
+    defp filled(%Nx.Vulkan.Dot{} = dot), do: Precision.fill(dot, Precision.backend_opts())
+    defp filled(struct), do: struct
 
     # Nobody has to run a block: it says itself what it is.
     defp offer(op, refs, outs, attrs) do
@@ -302,7 +317,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp default(struct, arguments, fun) do
       # Literals inside the default function are made on the default backend: they belong next to the operands.
-      backend = {V, device: arguments |> refs_of() |> uuid()}
+      opts = Keyword.put(Precision.backend_opts(), :device, arguments |> refs_of() |> uuid())
+      backend = {V, opts}
       Nx.with_default_backend(backend, fn -> apply(fun, [struct | arguments]) end)
     end
 
@@ -330,9 +346,14 @@ if Code.ensure_loaded?(Nx) do
     defp request(op, name, out, operands, arguments) do
       Operand.check!(op, arguments)
       refs = refs(operands)
-      result = Request.run(name, refs, [{out.type, out.shape}], Ops.attrs(op, arguments))
+      result = Request.run(name, refs, [{out.type, out.shape}], attrs(op, arguments))
       finish(op, out, result, refs, arguments)
     end
+
+    defp attrs(op, arguments) when has_precision(op),
+      do: op |> Ops.attrs(arguments) |> Precision.add(op, Precision.backend_opts())
+
+    defp attrs(op, arguments), do: Ops.attrs(op, arguments)
 
     defp finish(_op, out, {:ok, [ref]}, _where, _arguments), do: wrap(out, ref)
 
