@@ -127,7 +127,9 @@ impl Case {
         let first = attributes.map(|attribute| match attribute.kind {
             AttributeKind::Ints => Attr::ints(attribute.name, [0]),
             AttributeKind::Number => Attr::float(attribute.name, 0.0),
-            AttributeKind::Word(words) => Attr::text(attribute.name, words[0]),
+            AttributeKind::Word(words) | AttributeKind::Choice(words) => {
+                Attr::text(attribute.name, words[0])
+            }
             AttributeKind::Text => Attr::text(attribute.name, ""),
         });
         first.collect()
