@@ -1,6 +1,6 @@
 //! How a product of split operands is cut up, by a small model of the device, and whether it pays at all.
 
-use super::{DEPTH, OWNED, Parts, Side, depth};
+use super::{DEPTH, Exact, OWNED, Parts, Side, depth};
 use crate::{
     cores::{
         COLUMNS,
@@ -26,6 +26,8 @@ pub(super) struct Shape {
 /// Rate of a unit that is full, in relation to the best of f16 and bf16, and what one workgroup on a unit does of that.
 /// Measured on an H200 with driver 580.159.04.
 const SPEED: f64 = 0.96;
+/// What is left of it where the ALU adds up sums of few products.
+const ROUNDED: f64 = 0.73;
 const ALONE: f64 = 0.7;
 
 /// Part of the other kernel's time below which the estimates are sure enough: of the shapes timed on an
@@ -146,7 +148,11 @@ impl Shape {
             * f64::from(2 * parts.products());
         // The unit with the most workgroups sets the pace.
         let most = (self.jobs(problem) as f64 / units).ceil();
-        let product = most * flops / (rate * SPEED * (most * ALONE).min(1.0));
+        let rounded = match parts.exact {
+            Exact::High => ROUNDED,
+            Exact::Full | Exact::Relaxed => 1.0,
+        };
+        let product = most * flops / (rate * rounded * SPEED * (most * ALONE).min(1.0));
         let sums = match self.is_partial(problem) {
             false => 0.0,
             true => apart(problem, self.splits, units),

@@ -122,6 +122,7 @@ pub(super) struct Parts {
     of: [u32; 2],
     /// Products of parts p and q are left out where p + q is not less.
     orders: u32,
+    exact: Exact,
 }
 
 impl Parts {
@@ -138,6 +139,7 @@ impl Parts {
             (DType::F32, [Some(a), Some(b)]) if a.max(b) == 3 => Ok(Parts {
                 of: [a.min(orders), b.min(orders)],
                 orders,
+                exact,
             }),
             (result, _) => Err(Refusal::decline(format!(
                 "{} and {} for {result} are not split",
