@@ -56,7 +56,7 @@ defmodule Nx.Vulkan do
   measurement `count: 1` and the op, its types and its shapes as metadata.
   """
 
-  alias Nx.Vulkan.{Device, Error, NativeV, Precision}
+  alias Nx.Vulkan.{Device, Error, NativeV}
 
   @doc """
   Opens the default device, which else opens on first use.
@@ -140,7 +140,8 @@ defmodule Nx.Vulkan do
       out = trace(function, arguments)
       %{op: op, args: args} = out.data
       {inputs, attrs} = Nx.Vulkan.Ops.request(op, args)
-      attrs = Precision.add(attrs, op, Precision.backend_opts())
+      own = Nx.Vulkan.Precision.backend_opts()
+      attrs = Nx.Vulkan.Precision.add(attrs, op, own)
 
       {text, map} =
         ok!(
