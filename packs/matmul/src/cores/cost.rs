@@ -66,7 +66,7 @@ pub(crate) const DISPATCH: f64 = 3e-6;
 /// Bytes per second of one unit, from caches and memory.
 pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
-const LEAST: [u32; 2] = [17, 17];
+const LEAST: [u32; 2] = [9, 9];
 const LEAST_WORK: f64 = 2_097_152.0;
 
 impl Shape {
