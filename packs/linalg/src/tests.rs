@@ -87,6 +87,13 @@ fn complex_matrices_go_in_smaller_blocks() {
     assert_eq!(plan.steps[1].repetition(), Some((2, 2)));
     assert_eq!(plan.steps[2].counter(), Some((2, 32)));
     assert_eq!(defined(&plan, 1, "CONJUGATED"), "1");
+    // A workgroup may factor 64 rows, but what is substituted in one step is a block.
+    for (n, one) in [(32, true), (33, false), (64, false)] {
+        let plan = ask("solve", DType::C64, &[], n, n).plan().unwrap();
+        assert_eq!(files(&plan).contains(&"panel.comp"), one, "{n}");
+        let lu = ask("lu", DType::C64, &[], n, n).plan().unwrap();
+        assert_eq!(files(&lu), ["panel.comp", "factors.comp"], "{n}");
+    }
     // Eigenvectors of what reflections leave are real.
     let plan = ask("eigh", DType::C128, &[], 100, 100).plan().unwrap();
     let types: Vec<(&str, &str)> = files(&plan)
