@@ -4,8 +4,9 @@ use super::format::{foreign, name, need, range};
 use object::{
     LittleEndian as LE,
     elf::{
-        DT_AUDIT, DT_AUXILIARY, DT_CONFIG, DT_DEPAUDIT, DT_FILTER, DT_NEEDED, DT_NULL, DT_RPATH,
-        DT_RUNPATH, DT_STRSZ, DT_STRTAB, Dyn64, DynamicTag,
+        DT_AUDIT, DT_AUXILIARY, DT_CONFIG, DT_DEPAUDIT, DT_FILTER, DT_JMPREL, DT_NEEDED, DT_NULL,
+        DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, Dyn64,
+        DynamicTag, Rela64,
     },
     pod,
 };
@@ -41,6 +42,8 @@ pub(super) struct Segment {
     pub(super) file: Range<u64>,
     /// Where it is in memory.
     pub(super) memory: Range<u64>,
+    /// Whether it may be written to.
+    pub(super) writable: bool,
 }
 
 /// What is mapped, and where the dynamic loader reads what else it has to do.
@@ -63,6 +66,13 @@ pub(super) fn needed(bytes: &[u8], segments: &Segments) -> Result<Vec<String>, S
         return Err("its dynamic section is not where its segments map it".to_owned());
     }
     let entries = entries(bytes, section)?;
+    for (at, len) in [(DT_RELA, DT_RELASZ), (DT_JMPREL, DT_PLTRELSZ)] {
+        relocations(
+            bytes,
+            &segments.loads,
+            [last(entries, at), last(entries, len)],
+        )?;
+    }
     let names = names(bytes, &segments.loads, entries)?;
     let mut needed = Vec::new();
     for entry in entries {
@@ -96,6 +106,49 @@ fn entries<'a>(bytes: &'a [u8], section: &Segment) -> Result<&'a [Dyn64<LE>], St
     Ok(&entries[..end])
 }
 
+/// The value of an entry. Of a repeated one the last counts, as for the dynamic loader.
+fn last(entries: &[Dyn64<LE>], tag: DynamicTag) -> Option<u64> {
+    let entry = entries
+        .iter()
+        .rev()
+        .find(|entry| entry.d_tag.get(LE) == tag);
+    entry.map(|entry| entry.d_val.get(LE))
+}
+
+/// Checks that every relocation of the table writes a word of what the file maps to be written. Elsewhere it would hit
+/// whatever lies there in this process, which need not be what lay there in the probe.
+pub(super) fn relocations(
+    bytes: &[u8],
+    loads: &[Segment],
+    [address, len]: [Option<u64>; 2],
+) -> Result<(), String> {
+    const WORD: u64 = 8;
+    let (Some(address), Some(len)) = (address, len) else {
+        return Ok(());
+    };
+    let start = in_file(loads, address, len).ok_or("its relocations are in no segment")?;
+    let table = range(bytes, start, len).map_err(|why| format!("its relocations {why}"))?;
+    let count = table.len() / size_of::<Rela64<LE>>();
+    let (table, _) = pod::slice_from_bytes::<Rela64<LE>>(table, count).unwrap_or_default();
+    let is_sound = |entry: &Rela64<LE>| {
+        let at = entry.r_offset.get(LE);
+        let holds = |load: &Segment| {
+            let end = at.checked_add(WORD);
+            load.writable
+                && load.memory.start <= at
+                && end.is_some_and(|end| end <= load.memory.end)
+        };
+        // One of type 0 does nothing.
+        entry.r_info.get(LE) as u32 == 0 || loads.iter().any(holds)
+    };
+    match table.iter().position(|entry| !is_sound(entry)) {
+        Some(index) => Err(format!(
+            "its relocation {index} writes outside of what it maps to be written"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Where `len` bytes at `address` come from, if it is one place.
 fn in_file(loads: &[Segment], address: u64, len: u64) -> Option<u64> {
     let holder = loads
@@ -111,15 +164,7 @@ fn names<'a>(
     loads: &[Segment],
     entries: &[Dyn64<LE>],
 ) -> Result<&'a [u8], String> {
-    // Of a repeated entry the last one counts, as for the dynamic loader.
-    let last = |tag| {
-        let entry = entries
-            .iter()
-            .rev()
-            .find(|entry| entry.d_tag.get(LE) == tag);
-        entry.map(|entry| entry.d_val.get(LE))
-    };
-    let (Some(address), Some(len)) = (last(DT_STRTAB), last(DT_STRSZ)) else {
+    let [Some(address), Some(len)] = [DT_STRTAB, DT_STRSZ].map(|tag| last(entries, tag)) else {
         return Ok(&[]);
     };
     let start = in_file(loads, address, len).ok_or("its dynamic names are in no segment")?;

@@ -7,7 +7,7 @@ use super::{
 use object::{
     LittleEndian as LE,
     elf::{
-        EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, ET_DYN, FileHeader64, PF_X,
+        EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, ET_DYN, FileHeader64, PF_W, PF_X,
         PT_DYNAMIC, PT_GNU_STACK, PT_LOAD, ProgramHeader64, SHT_DYNSYM, SHT_NOBITS, STB_GLOBAL,
         STB_WEAK, STV_DEFAULT, STV_PROTECTED, SectionHeader64,
     },
@@ -72,6 +72,7 @@ fn segments(bytes: &[u8], header: &FileHeader64<LE>) -> Result<Segments, String>
         let segment = Segment {
             file: offset..offset + in_file,
             memory: address..end.ok_or_else(|| format!("its segment {index} overflows"))?,
+            writable: header.p_flags.get(LE).contains(PF_W),
         };
         match header.p_type.get(LE) {
             PT_LOAD if in_file > in_memory => {

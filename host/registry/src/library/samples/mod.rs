@@ -18,7 +18,7 @@ pub(super) fn meta(arch: &str, os: &str) -> Vec<u8> {
     meta
 }
 
-fn push<T: Pod>(bytes: &mut Vec<u8>, part: &T) {
+pub(super) fn push<T: Pod>(bytes: &mut Vec<u8>, part: &T) {
     bytes.extend(bytes_of(part));
 }
 
