@@ -143,6 +143,19 @@ impl Problem {
         is_long && self.elements() >= MANY
     }
 
+    /// Whether sums go to memory first: where there are several of each, or where they are finished apart.
+    pub(crate) fn is_partial(&self, splits: u32) -> bool {
+        splits > 1 || self.finishes_apart()
+    }
+
+    /// Bytes of the sums of 32 bits of all parts that go to memory first.
+    pub(crate) fn partial_bytes(&self, splits: u32) -> u64 {
+        match self.is_partial(splits) {
+            false => 0,
+            true => self.elements() * u64::from(splits) * 4,
+        }
+    }
+
     /// Elements of the result.
     pub(crate) fn elements(&self) -> u64 {
         u64::from(self.batches) * u64::from(self.m) * u64::from(self.n)

@@ -112,7 +112,7 @@ impl Shape {
         let least = choices.clone().map(|(shape, _)| shape.bytes(problem, way));
         expect_memory(least.min().unwrap_or(0), device)?;
         let fits = |shape: &Shape| {
-            shape.partial_bytes(problem) <= binds_at_most(device)
+            problem.partial_bytes(shape.splits) <= binds_at_most(device)
                 && shape.bytes(problem, way) <= memory(device)
         };
         let choices = choices.filter(|(shape, _)| fits(shape));
@@ -145,19 +145,6 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Whether sums go to memory first: where there are several of each, or where they are finished apart.
-    pub(super) fn is_partial(&self, problem: &Problem) -> bool {
-        self.splits > 1 || problem.finishes_apart()
-    }
-
-    /// Bytes of the sums of all parts that go to memory first.
-    pub(super) fn partial_bytes(&self, problem: &Problem) -> u64 {
-        match self.is_partial(problem) {
-            false => 0,
-            true => problem.elements() * u64::from(self.splits) * 4,
-        }
-    }
-
     /// Bytes of the packed operands and of the partial results.
     fn bytes(&self, problem: &Problem, way: Way) -> u64 {
         let packed = |side| Packed::new(problem, side, way.steps(problem), 1, self.rows).bytes;
@@ -165,7 +152,7 @@ impl Shape {
         let a = packs(self.reading.packs_a(), Side::A);
         let b = packs(self.reading.packs_b(), Side::B);
         a.saturating_add(b)
-            .saturating_add(self.partial_bytes(problem))
+            .saturating_add(problem.partial_bytes(self.splits))
     }
 
     /// Estimated seconds: packing, the product, and the sum of its parts.

@@ -52,11 +52,11 @@ pub(crate) fn plan(
         false => problem.b.arg,
     };
 
-    let is_partial = shape.is_partial(problem);
+    let is_partial = problem.is_partial(shape.splits);
     let result = match is_partial {
         false => BufArg::output(0),
         true => {
-            let bytes = shape.partial_bytes(problem);
+            let bytes = problem.partial_bytes(shape.splits);
             check_range("the partial results", bytes, device)?;
             scratch(&mut steps.plan, bytes)
         }

@@ -48,7 +48,7 @@ impl Shape {
             .into_iter()
             .flat_map(|tile| SPLITS.map(|splits| Shape::cut(problem, tile, splits)));
         let fits = |shape: &Shape| {
-            let bytes = shape.partial_bytes(problem);
+            let bytes = problem.partial_bytes(shape.splits);
             bytes <= binds_at_most(device) && bytes <= memory(device)
         };
         let choices = choices.filter(fits);
@@ -94,19 +94,6 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Whether sums go to memory first: where there are several of each, or where they are finished apart.
-    pub(super) fn is_partial(&self, problem: &Problem) -> bool {
-        self.splits > 1 || problem.finishes_apart()
-    }
-
-    /// Bytes of the sums of all parts that go to memory first.
-    pub(super) fn partial_bytes(&self, problem: &Problem) -> u64 {
-        match self.is_partial(problem) {
-            false => 0,
-            true => problem.elements() * u64::from(self.splits) * 4,
-        }
-    }
-
     /// Estimated seconds: the product, and the sum of its parts.
     fn seconds(&self, problem: &Problem, way: Way, rates: &Rates, units: f64) -> f64 {
         let Tile { block, size, .. } = self.tile;
@@ -116,7 +103,7 @@ impl Shape {
         // The unit with the most workgroups sets the pace.
         let most = (self.jobs(problem) as f64 / units).ceil();
         let product = most * flops / (rate * (most * size.alone).min(1.0));
-        let sums = match self.is_partial(problem) {
+        let sums = match problem.is_partial(self.splits) {
             false => 0.0,
             true => {
                 let bytes = problem.elements() as f64 * f64::from(8 * self.splits);

@@ -46,11 +46,11 @@ pub(crate) fn plan(
     ));
 
     let mut steps = Steps::of(problem, device)?;
-    let is_partial = shape.is_partial(problem);
+    let is_partial = problem.is_partial(shape.splits);
     let (result, dtype) = match is_partial {
         false => (BufArg::output(0), problem.result()),
         true => {
-            let bytes = shape.partial_bytes(problem);
+            let bytes = problem.partial_bytes(shape.splits);
             check_range("the partial results", bytes, device)?;
             (scratch(&mut steps.plan, bytes), way.sum())
         }
