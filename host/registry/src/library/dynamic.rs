@@ -1,16 +1,19 @@
-//! The dynamic section of an ELF file: what the dynamic loader would fetch beside the file that was hashed.
+//! The dynamic section of an ELF file: what the dynamic loader would fetch beside the file that was hashed, and where it
+//! finds what else it has to do.
 
-use super::format::{foreign, name, need, range};
+use super::{
+    format::{foreign, name, need, range},
+    segments::{Segment, Segments},
+};
 use object::{
     LittleEndian as LE,
     elf::{
-        DT_AUDIT, DT_AUXILIARY, DT_CONFIG, DT_DEPAUDIT, DT_FILTER, DT_JMPREL, DT_NEEDED, DT_NULL,
-        DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, Dyn64,
-        DynamicTag, Rela64,
+        DT_AUDIT, DT_AUXILIARY, DT_CONFIG, DT_DEPAUDIT, DT_FILTER, DT_FINI, DT_INIT, DT_NEEDED,
+        DT_NULL, DT_PLTGOT, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, Dyn64,
+        DynamicTag,
     },
-    pod,
+    pod::{self, Pod},
 };
-use std::ops::Range;
 
 /// Entries that bring code in from elsewhere.
 const FOREIGN: &[(DynamicTag, &str)] = &[
@@ -35,61 +38,116 @@ const EVERYWHERE: &[&str] = &[
     "libc.musl-",
 ];
 
-/// A program header that the dynamic loader follows.
+/// A dynamic section with what it speaks of.
 #[derive(Debug)]
-pub(super) struct Segment {
-    /// Where it is in the file, and lies in it.
-    pub(super) file: Range<u64>,
-    /// Where it is in memory.
-    pub(super) memory: Range<u64>,
-    /// Whether it may be written to.
-    pub(super) writable: bool,
+pub(super) struct Dynamic<'a> {
+    pub(super) segments: &'a Segments,
+    bytes: &'a [u8],
+    entries: &'a [Dyn64<LE>],
+    names: &'a [u8],
 }
 
-/// What is mapped, and where the dynamic loader reads what else it has to do.
-#[derive(Debug, Default)]
-pub(super) struct Segments {
-    pub(super) loads: Vec<Segment>,
-    pub(super) dynamics: Vec<Segment>,
-}
-
-/// The libraries that the file needs. Others than the common ones and search paths of its own are refused.
-pub(super) fn needed(bytes: &[u8], segments: &Segments) -> Result<Vec<String>, String> {
-    let section = match segments.dynamics.as_slice() {
-        [section] => section,
-        [] => return Err("it has no dynamic section".to_owned()),
-        _ => return Err("it has two dynamic sections".to_owned()),
-    };
-    // The dynamic loader follows the address, so the bytes at the offset count only where both agree.
-    let len = section.file.end - section.file.start;
-    if in_file(&segments.loads, section.memory.start, len) != Some(section.file.start) {
-        return Err("its dynamic section is not where its segments map it".to_owned());
-    }
-    let entries = entries(bytes, section)?;
-    for (at, len) in [(DT_RELA, DT_RELASZ), (DT_JMPREL, DT_PLTRELSZ)] {
-        relocations(
+impl<'a> Dynamic<'a> {
+    pub(super) fn read(bytes: &'a [u8], segments: &'a Segments) -> Result<Dynamic<'a>, String> {
+        let section = match segments.dynamics.as_slice() {
+            [section] => section,
+            [] => return Err("it has no dynamic section".to_owned()),
+            _ => return Err("it has two dynamic sections".to_owned()),
+        };
+        // The dynamic loader follows the address, so the bytes at the offset count only where both agree.
+        let len = section.file.end - section.file.start;
+        if segments.in_file(section.memory.start, len) != Some(section.file.start) {
+            return Err("its dynamic section is not where its segments map it".to_owned());
+        }
+        let entries = entries(bytes, section)?;
+        let mut dynamic = Dynamic {
+            segments,
             bytes,
-            &segments.loads,
-            [last(entries, at), last(entries, len)],
-        )?;
-    }
-    let names = names(bytes, &segments.loads, entries)?;
-    let mut needed = Vec::new();
-    for entry in entries {
-        let (tag, value) = (entry.d_tag.get(LE), entry.d_val.get(LE));
-        let what = FOREIGN.iter().find(|row| row.0 == tag);
-        if what.is_none() && tag != DT_NEEDED {
-            continue;
+            entries,
+            names: &[],
+        };
+        if let (Some(address), Some(len)) = (dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)) {
+            dynamic.names = dynamic.table("table of dynamic names", address, len)?;
+            // Nothing but a zero ends the last name for the dynamic loader.
+            if dynamic.names.last().is_some_and(|&byte| byte != 0) {
+                return Err("its table of dynamic names does not end with a zero".to_owned());
+            }
         }
-        let name = name(names, value).map_err(|why| format!("its dynamic section: {why}"))?;
-        if let Some((_, what)) = what {
-            return foreign(what, &name);
+        for (tag, what) in [(DT_INIT, "INIT"), (DT_FINI, "FINI")] {
+            if dynamic.value(tag).is_some_and(|at| !segments.is_code(at)) {
+                return Err(format!("its {what} is not in its code"));
+            }
         }
-        let begins = |start: &&str| name.starts_with(*start);
-        let is_everywhere = !name.contains('/') && EVERYWHERE.iter().any(begins);
-        need(&mut needed, name, is_everywhere)?;
+        match dynamic.value(DT_PLTGOT) {
+            Some(address) if !segments.is_mapped(address) => {
+                Err("its PLTGOT is in no segment".to_owned())
+            }
+            _ => Ok(dynamic),
+        }
     }
-    Ok(needed)
+
+    /// The libraries that the file needs. Others than the common ones and search paths of its own are refused.
+    pub(super) fn needed(&self) -> Result<Vec<String>, String> {
+        let mut needed = Vec::new();
+        for entry in self.entries {
+            let (tag, value) = (entry.d_tag.get(LE), entry.d_val.get(LE));
+            let what = FOREIGN.iter().find(|row| row.0 == tag);
+            if what.is_none() && tag != DT_NEEDED && tag != DT_SONAME {
+                continue;
+            }
+            let name =
+                name(self.names, value).map_err(|why| format!("its dynamic section: {why}"))?;
+            if let Some((_, what)) = what {
+                return foreign(what, &name);
+            }
+            let begins = |start: &&str| name.starts_with(*start);
+            let is_everywhere = !name.contains('/') && EVERYWHERE.iter().any(begins);
+            if tag == DT_NEEDED {
+                need(&mut needed, name, is_everywhere)?;
+            }
+        }
+        Ok(needed)
+    }
+
+    /// The value of an entry. Of a repeated one the last counts, as for the dynamic loader.
+    pub(super) fn value(&self, tag: DynamicTag) -> Option<u64> {
+        let mut entries = self.entries.iter().rev();
+        let entry = entries.find(|entry| entry.d_tag.get(LE) == tag);
+        entry.map(|entry| entry.d_val.get(LE))
+    }
+
+    /// Refuses a file in which an entry has another value than all files have.
+    pub(super) fn expect(&self, tag: DynamicTag, what: &str, value: u64) -> Result<(), String> {
+        match self.value(tag) {
+            Some(found) if found != value => Err(format!("its {what} is {found}, not {value}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// `count` entries of what is at `address`.
+    pub(super) fn table<T: Pod>(
+        &self,
+        what: &str,
+        address: u64,
+        count: u64,
+    ) -> Result<&'a [T], String> {
+        let rest = self.rest(what, address)?;
+        let count = usize::try_from(count).ok();
+        let table = count.and_then(|count| pod::slice_from_bytes(rest, count).ok());
+        let (table, _) = table.ok_or_else(|| format!("its {what} leaves its segment"))?;
+        Ok(table)
+    }
+
+    /// The bytes at `address` up to the end of those that the file has for its segment.
+    pub(super) fn rest(&self, what: &str, address: u64) -> Result<&'a [u8], String> {
+        let rest = self.segments.from(self.bytes, address);
+        rest.ok_or_else(|| format!("its {what} is in no segment"))
+    }
+
+    /// Whether a name begins there.
+    pub(super) fn is_name(&self, at: u32) -> bool {
+        usize::try_from(at).is_ok_and(|at| at < self.names.len())
+    }
 }
 
 /// The entries before the one that ends them. The dynamic loader reads on to that one whatever the segment's size.
@@ -104,69 +162,4 @@ fn entries<'a>(bytes: &'a [u8], section: &Segment) -> Result<&'a [Dyn64<LE>], St
         .position(|entry| entry.d_tag.get(LE) == DT_NULL);
     let end = end.ok_or("its dynamic section does not end")?;
     Ok(&entries[..end])
-}
-
-/// The value of an entry. Of a repeated one the last counts, as for the dynamic loader.
-fn last(entries: &[Dyn64<LE>], tag: DynamicTag) -> Option<u64> {
-    let entry = entries
-        .iter()
-        .rev()
-        .find(|entry| entry.d_tag.get(LE) == tag);
-    entry.map(|entry| entry.d_val.get(LE))
-}
-
-/// Checks that every relocation of the table writes a word of what the file maps to be written. Elsewhere it would hit
-/// whatever lies there in this process, which need not be what lay there in the probe.
-pub(super) fn relocations(
-    bytes: &[u8],
-    loads: &[Segment],
-    [address, len]: [Option<u64>; 2],
-) -> Result<(), String> {
-    const WORD: u64 = 8;
-    let (Some(address), Some(len)) = (address, len) else {
-        return Ok(());
-    };
-    let start = in_file(loads, address, len).ok_or("its relocations are in no segment")?;
-    let table = range(bytes, start, len).map_err(|why| format!("its relocations {why}"))?;
-    let count = table.len() / size_of::<Rela64<LE>>();
-    let (table, _) = pod::slice_from_bytes::<Rela64<LE>>(table, count).unwrap_or_default();
-    let is_sound = |entry: &Rela64<LE>| {
-        let at = entry.r_offset.get(LE);
-        let holds = |load: &Segment| {
-            let end = at.checked_add(WORD);
-            load.writable
-                && load.memory.start <= at
-                && end.is_some_and(|end| end <= load.memory.end)
-        };
-        // One of type 0 does nothing.
-        entry.r_info.get(LE) as u32 == 0 || loads.iter().any(holds)
-    };
-    match table.iter().position(|entry| !is_sound(entry)) {
-        Some(index) => Err(format!(
-            "its relocation {index} writes outside of what it maps to be written"
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Where `len` bytes at `address` come from, if it is one place.
-fn in_file(loads: &[Segment], address: u64, len: u64) -> Option<u64> {
-    let holder = loads
-        .iter()
-        .find(|segment| segment.memory.contains(&address))?;
-    let at = holder.file.start + (address - holder.memory.start);
-    (at.checked_add(len)? <= holder.file.end).then_some(at)
-}
-
-/// The table that names are in; empty where there is none.
-fn names<'a>(
-    bytes: &'a [u8],
-    loads: &[Segment],
-    entries: &[Dyn64<LE>],
-) -> Result<&'a [u8], String> {
-    let [Some(address), Some(len)] = [DT_STRTAB, DT_STRSZ].map(|tag| last(entries, tag)) else {
-        return Ok(&[]);
-    };
-    let start = in_file(loads, address, len).ok_or("its dynamic names are in no segment")?;
-    range(bytes, start, len).map_err(|why| format!("its table of dynamic names {why}"))
 }

@@ -1,15 +1,16 @@
-//! Bounds, sections and symbols of an ELF shared object.
+//! Header, sections and exports of an ELF shared object.
 
 use super::{
-    dynamic::{self, Segment, Segments},
+    dynamic::Dynamic,
     format::{Checked, Format, MOST_EXPORTS, check_machine, damaged, name, only, range, table},
+    relocations,
+    segments::Segments,
 };
 use object::{
     LittleEndian as LE,
     elf::{
-        EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, ET_DYN, FileHeader64, PF_W, PF_X,
-        PT_DYNAMIC, PT_GNU_STACK, PT_LOAD, ProgramHeader64, SHT_DYNSYM, SHT_NOBITS, STB_GLOBAL,
-        STB_WEAK, STV_DEFAULT, STV_PROTECTED, SectionHeader64,
+        EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, ET_DYN, FileHeader64, SHT_DYNSYM,
+        SHT_NOBITS, STB_GLOBAL, STB_WEAK, STV_DEFAULT, STV_PROTECTED, SectionHeader64,
     },
     read::elf::{FileHeader as _, SectionHeader as _, Sym as _},
 };
@@ -30,16 +31,15 @@ const MACHINES: &[(&str, u32)] = &[
     ("loongarch64", EM_LOONGARCH.0 as u32),
 ];
 
-/// The smallest page that any host maps.
-const PAGE: u64 = 4096;
-
 fn check<'a>(bytes: &'a [u8], arch: &str) -> Result<Checked<'a>, String> {
     let header = header(bytes)?;
     let machine = header.e_machine.get(LE).0;
     check_machine(&FORMAT, MACHINES, machine.into(), arch)?;
-    let segments = segments(bytes, header)?;
+    let segments = Segments::read(bytes, header)?;
     let meta = metadata(bytes, header)?;
-    let needed = dynamic::needed(bytes, &segments)?;
+    let dynamic = Dynamic::read(bytes, &segments)?;
+    let needed = dynamic.needed()?;
+    relocations::check(&dynamic, header.e_machine.get(LE))?;
     Ok(Checked { meta, needed })
 }
 
@@ -52,70 +52,6 @@ fn header(bytes: &[u8]) -> Result<&FileHeader64<LE>, String> {
     match header.e_type.get(LE) {
         ET_DYN => Ok(header),
         _ => Err("it is not a shared object".to_owned()),
-    }
-}
-
-fn segments(bytes: &[u8], header: &FileHeader64<LE>) -> Result<Segments, String> {
-    let headers: &[ProgramHeader64<LE>] = table(
-        bytes,
-        "program headers",
-        header.e_phoff.get(LE),
-        header.e_phnum.get(LE),
-        header.e_phentsize.get(LE),
-    )?;
-    let (mut segments, mut stack) = (Segments::default(), None);
-    for (index, header) in headers.iter().enumerate() {
-        let (offset, in_file) = (header.p_offset.get(LE), header.p_filesz.get(LE));
-        range(bytes, offset, in_file).map_err(|why| format!("its segment {index} {why}"))?;
-        let (address, in_memory) = (header.p_vaddr.get(LE), header.p_memsz.get(LE));
-        let end = address.checked_add(in_memory);
-        let segment = Segment {
-            file: offset..offset + in_file,
-            memory: address..end.ok_or_else(|| format!("its segment {index} overflows"))?,
-            writable: header.p_flags.get(LE).contains(PF_W),
-        };
-        match header.p_type.get(LE) {
-            PT_LOAD if in_file > in_memory => {
-                return Err(format!(
-                    "its segment {index} is larger in the file than in memory"
-                ));
-            }
-            PT_LOAD => {
-                check_pages(segments.loads.last(), &segment)
-                    .map_err(|why| format!("its segment {index} {why}"))?;
-                segments.loads.push(segment);
-            }
-            PT_DYNAMIC => segments.dynamics.push(segment),
-            PT_GNU_STACK => stack = Some(header.p_flags.get(LE)),
-            _ => {}
-        }
-    }
-    // Without a word about stacks the dynamic loader makes them executable.
-    if stack.is_none_or(|flags| flags.contains(PF_X)) {
-        return Err("it asks for executable stacks in the whole process".to_owned());
-    }
-    match segments.loads.is_empty() {
-        true => Err("it has nothing to load".to_owned()),
-        false => Ok(segments),
-    }
-}
-
-/// Whole pages are mapped, so a segment must not bring other bytes of the file to a page of the one before it:
-/// what is read here would not be what the dynamic loader reads.
-fn check_pages(before: Option<&Segment>, segment: &Segment) -> Result<(), &'static str> {
-    let distance = |segment: &Segment| segment.memory.start.wrapping_sub(segment.file.start);
-    if distance(segment) % PAGE != 0 && !segment.file.is_empty() {
-        return Err("is not where pages of the file can be mapped");
-    }
-    let Some(before) = before else {
-        return Ok(());
-    };
-    let shares_page = segment.memory.start / PAGE < before.memory.end.div_ceil(PAGE);
-    match segment.memory.start < before.memory.end
-        || shares_page && distance(segment) != distance(before)
-    {
-        true => Err("lies over another one"),
-        false => Ok(()),
     }
 }
 

@@ -9,8 +9,11 @@ mod elf;
 mod format;
 mod macho;
 mod pe;
+mod relocations;
 #[cfg(test)]
 mod samples;
+mod segments;
+mod symbols;
 #[cfg(test)]
 mod tests;
 

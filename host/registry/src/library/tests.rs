@@ -1,11 +1,12 @@
 //! The same promises for the three formats, on files of all of them, whatever system this is.
 
+mod linking;
 mod refusals;
 
 use super::{
     Library,
     format::name,
-    samples::{Command, Links, elf, macho, meta, pe, push, universal},
+    samples::{Command, Links, elf, macho, meta, pe, universal},
 };
 use crate::{identity, target::Target};
 use object::{elf::*, macho::*, pe::*};
@@ -337,54 +338,4 @@ fn packs_put_their_metadata_where_it_is_looked_for() {
         let place = format!("unsafe(link_section = \"{}\")", format.section);
         assert_eq!(source.matches(&place).count(), 1, "{place}");
     }
-}
-
-#[test]
-fn relocations_write_what_is_mapped_to_be_written() {
-    use super::dynamic::{Segment, relocations};
-    use object::{I64, LittleEndian as LE, U64, elf::Rela64};
-    let loads = |writable| {
-        let segment = |memory: std::ops::Range<u64>, file, writable| Segment {
-            file,
-            memory,
-            writable,
-        };
-        [
-            segment(0..48, 0..48, false),
-            segment(4096..4200, 48..48, writable),
-        ]
-    };
-    let told = |offsets: [u64; 2], kind: u64, writable: bool| {
-        let mut bytes = Vec::new();
-        for offset in offsets {
-            push(
-                &mut bytes,
-                &Rela64::<LE> {
-                    r_offset: U64::new(LE, offset),
-                    r_info: U64::new(LE, kind),
-                    r_addend: I64::new(LE, 0),
-                },
-            );
-        }
-        relocations(&bytes, &loads(writable), [Some(0), Some(48)])
-    };
-    const RELATIVE: u64 = 8;
-    assert_eq!(told([4096, 4192], RELATIVE, true), Ok(()));
-    assert_eq!(told([4096, 0], 0, false).map_err(|_| ()), Ok(()));
-    for (offsets, index) in [
-        ([4096, 4193], 1),
-        ([0, 4096], 0),
-        ([4096, u64::MAX - 3], 1),
-        ([4088, 4096], 0),
-    ] {
-        assert_eq!(
-            told(offsets, RELATIVE, true),
-            Err(format!(
-                "its relocation {index} writes outside of what it maps to be written"
-            ))
-        );
-    }
-    assert!(told([4096, 4096], RELATIVE, false).is_err());
-    let far = relocations(&[0; 48], &loads(true), [Some(32), Some(48)]);
-    assert_eq!(far, Err("its relocations are in no segment".to_owned()));
 }
