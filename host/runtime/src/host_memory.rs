@@ -1,6 +1,23 @@
-//! Memory of this process by its address, read without ever faulting.
+//! Memory of this process, taken without ending it and read without faulting.
 
-use crate::Result;
+use crate::{Error, Kind, Result};
+
+/// An empty vector with room for `len` bytes.
+///
+/// # Errors
+/// [`Kind::OutOfMemory`], where collections would end the process.
+pub(crate) fn with_room(len: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let room =
+        usize::try_from(len).map_or(Err(()), |len| bytes.try_reserve_exact(len).map_err(drop));
+    room.map_err(|()| {
+        Error::new(
+            Kind::OutOfMemory,
+            format!("the host has no room for {len} bytes"),
+        )
+    })?;
+    Ok(bytes)
+}
 
 /// Appends the `len` bytes at `address` to `bytes`.
 ///
@@ -8,7 +25,6 @@ use crate::Result;
 /// Bad input where not all of them are memory that this process can read; the system's, when it has no pipe to spare.
 #[cfg(unix)]
 pub(crate) fn read(address: usize, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
-    use crate::{Error, Kind};
     use std::io::{self, ErrorKind, Read};
     use std::os::fd::AsRawFd;
 
@@ -41,7 +57,6 @@ pub(crate) fn read(address: usize, len: usize, bytes: &mut Vec<u8>) -> Result<()
 /// Other systems have no such call that faults softly.
 #[cfg(not(unix))]
 pub(crate) fn read(_address: usize, _len: usize, _bytes: &mut Vec<u8>) -> Result<()> {
-    use crate::{Error, Kind};
     Err(Error::new(
         Kind::Unsupported,
         "memory of others cannot be read safely on this system",
@@ -51,7 +66,6 @@ pub(crate) fn read(_address: usize, _len: usize, _bytes: &mut Vec<u8>) -> Result
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::Kind;
 
     #[test]
     fn memory_is_read_and_what_is_none_is_refused() {

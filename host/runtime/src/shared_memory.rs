@@ -94,7 +94,7 @@ pub fn read(name: &str, len: u64) -> Result<Vec<u8>> {
     if found.len() < len {
         return Err(refused(&format!("it has {} bytes", found.len())));
     }
-    let mut bytes = crate::runtime::with_room(len)?;
+    let mut bytes = crate::host_memory::with_room(len)?;
     file.take(len)
         .read_to_end(&mut bytes)
         .map_err(|error| refused(&error))?;

@@ -2,13 +2,15 @@
 
 mod create;
 mod facts;
+pub(crate) mod fragments;
 mod instance;
 mod lost;
 mod matrices;
 mod newer;
 
+use self::fragments::Fragments;
 pub use crate::config::DeviceChoice;
-use crate::{Result, exit, fragments::Fragments, shader::Target};
+use crate::{Result, exit, shader::Target};
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance, layers, no_device};

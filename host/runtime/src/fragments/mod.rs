@@ -3,6 +3,7 @@
 
 mod order;
 
+pub use crate::device::fragments::Fragments;
 use crate::{
     Result,
     config::{Config, MemoryBudget},
@@ -34,28 +35,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Memory that it may take.
 const MEMORY: u64 = 1 << 20;
 const MAX_FILE: u64 = 1 << 16;
-
-/// What is known of a device's fragments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "order", content = "why")]
-pub enum Fragments {
-    /// Their elements are where kernels expect them.
-    Known,
-    /// They are elsewhere.
-    Other(String),
-    /// It could not be found out.
-    Unknown(String),
-}
-
-impl std::fmt::Display for Fragments {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Fragments::Known => f.write_str("in the order that kernels rely on"),
-            Fragments::Other(why) => write!(f, "in another order than kernels rely on: {why}"),
-            Fragments::Unknown(why) => write!(f, "in an order that could not be found out: {why}"),
-        }
-    }
-}
 
 /// The file of the cache folder.
 #[derive(Serialize, Deserialize)]
@@ -118,7 +97,8 @@ pub(crate) fn of(device: &Device, cache: &Arc<Cache>, validation: bool) -> Optio
 fn read(cache: &Cache, name: &str, driver: &str) -> Option<Fragments> {
     let bytes = cache.folder().ok()?.read(name, MAX_FILE).ok()??;
     let file: File = serde_json::from_slice(&bytes).ok()?;
-    (file.version == VERSION && file.driver == driver).then_some(file.fragments)
+    let is_answer = !matches!(file.fragments, Fragments::Unknown(_));
+    (file.version == VERSION && file.driver == driver && is_answer).then_some(file.fragments)
 }
 
 /// A cache that cannot be written costs the next start some time, nothing else.
@@ -144,7 +124,7 @@ fn measured(index: usize, validation: bool, patience: Duration) -> Fragments {
             measure(&device)
         });
         // It is closed on this thread, while somebody still waits for it.
-        drop(own.lock().take());
+        close(&own);
         drop(sender.send(found.unwrap_or_else(|why| Fragments::Unknown(why.to_string()))));
     };
     let thread = Builder::new().name("nx_vulkan-order".to_owned());
@@ -157,6 +137,12 @@ fn measured(index: usize, validation: bool, patience: Duration) -> Fragments {
         }
         Fragments::Unknown("the driver takes too long, or fails".to_owned())
     })
+}
+
+/// Closes what was opened, without the lock: whoever has waited for long enough takes it.
+fn close<T>(opened: &Mutex<Option<T>>) {
+    let opened = opened.lock().take();
+    drop(opened);
 }
 
 fn measure(device: &Arc<Device>) -> Result<Fragments> {
@@ -185,6 +171,10 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
     for product in PRODUCTS.into_iter().filter(listed) {
         any = true;
         let buffer = pool.alloc(4 * WORDS as u64, None, Patience::Waits)?;
+        // Memory that was another product's may hold what would be right for this one.
+        let words = buffer.mapped()?;
+        // SAFETY: the mapping covers the buffer, which has as many words, and no command uses it yet.
+        unsafe { words.write_bytes(0xff, 4 * WORDS) };
         let find = |_: &str| Some(Glsl::new(include_str!("order.comp"), Origin::Library));
         let defines = defines(product);
         let defines = defines
@@ -217,10 +207,9 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
         stream.record(&pipelines, &[step], &[&buffer])?;
         stream.wait(stream.sequence())?;
         let mut found = vec![0u32; WORDS];
-        // SAFETY: the mapping covers the buffer, which has as many words, and the device is done with it.
+        // SAFETY: as above, and the device is done with it.
         unsafe {
-            let from = buffer.mapped()?.cast::<u32>();
-            std::ptr::copy_nonoverlapping(from, found.as_mut_ptr(), WORDS);
+            std::ptr::copy_nonoverlapping(words.cast(), found.as_mut_ptr(), WORDS);
         }
         if let Some(why) = difference(product, &found) {
             return Ok(Fragments::Other(why));
@@ -317,6 +306,22 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_a_device_that_hangs_as_it_is_closed() {
+        struct Hangs(Arc<Mutex<Option<Hangs>>>, Arc<Mutex<Option<bool>>>);
+        impl Drop for Hangs {
+            fn drop(&mut self) {
+                self.1.lock().replace(self.0.try_lock().is_some());
+            }
+        }
+        let (opened, is_free): (Arc<Mutex<Option<Hangs>>>, _) = (Arc::default(), Arc::default());
+        opened
+            .lock()
+            .replace(Hangs(opened.clone(), Arc::clone(&is_free)));
+        close(&opened);
+        assert_eq!(*is_free.lock(), Some(true));
+    }
+
+    #[test]
     fn shaders_of_all_products_compile() {
         for product in PRODUCTS {
             let find = |_: &str| Some(Glsl::new(include_str!("order.comp"), Origin::Library));
@@ -339,8 +344,16 @@ mod tests {
             write(&cache, "f.json", "driver 1", &found);
             assert_eq!(read(&cache, "f.json", "driver 1"), Some(found));
         }
-        assert_eq!(read(&cache, "f.json", "driver 2"), None);
+        // What could not be found out may be another time.
+        write(
+            &cache,
+            "g.json",
+            "driver 1",
+            &Fragments::Unknown("told".to_owned()),
+        );
         assert_eq!(read(&cache, "g.json", "driver 1"), None);
+        assert_eq!(read(&cache, "f.json", "driver 2"), None);
+        assert_eq!(read(&cache, "h.json", "driver 1"), None);
         let file = path.join("f.json");
         let good = std::fs::read_to_string(&file).unwrap();
         let newer = good.replace("\"version\":1", "\"version\":2");

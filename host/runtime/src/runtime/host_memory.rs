@@ -1,9 +1,10 @@
 //! Operands and results of kernels on the CPU: in the device's own memory where the host can read that fast, as on a CPU
 //! device or one that shares the system's memory, otherwise copies.
 
-use super::{Runtime, transfer::with_room};
+use super::Runtime;
 use crate::{
     Result, Tensor,
+    host_memory::with_room,
     memory::{Buffer, Patience},
     tensor::byte_len,
 };

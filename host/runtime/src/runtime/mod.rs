@@ -50,7 +50,6 @@ use std::{
     sync::{Arc, OnceLock, atomic::AtomicU64},
     time::{Duration, Instant},
 };
-pub(crate) use transfer::with_room;
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;

@@ -1,8 +1,9 @@
 //! Tensors by the address of their elements: for those who read memory in place, and of memory that somebody names.
 
-use super::{Runtime, transfer::with_room};
+use super::Runtime;
 use crate::{
-    Error, Result, Tensor, host_memory,
+    Error, Result, Tensor,
+    host_memory::{self, with_room},
     memory::{Buffer, Patience},
     tensor::byte_len,
 };

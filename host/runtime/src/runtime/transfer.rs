@@ -4,6 +4,7 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
+    host_memory::with_room,
     memory::{Buffer, Patience, Pool, now, would_wait},
     tensor::byte_len,
 };
@@ -288,23 +289,6 @@ impl Runtime {
         }
         Ok(bytes)
     }
-}
-
-/// An empty vector with room for `len` bytes.
-///
-/// # Errors
-/// [`Kind::OutOfMemory`], where collections would end the process.
-pub(crate) fn with_room(len: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let room =
-        usize::try_from(len).map_or(Err(()), |len| bytes.try_reserve_exact(len).map_err(drop));
-    room.map_err(|()| {
-        Error::new(
-            Kind::OutOfMemory,
-            format!("the host has no room for {len} bytes"),
-        )
-    })?;
-    Ok(bytes)
 }
 
 fn append(to: &mut Vec<u8>, from: &Buffer, start: u64, len: u64) -> Result<()> {
