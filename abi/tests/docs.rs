@@ -4,11 +4,12 @@ mod table;
 
 use std::{collections::BTreeMap, env, fmt::Write as _, fs, path::Path};
 
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     include_str!("../src/pack.rs"),
     include_str!("../src/request.rs"),
     include_str!("../src/plan.rs"),
     include_str!("../src/dtype.rs"),
+    include_str!("../src/dtype/set.rs"),
 ];
 const START: &str = "<!-- generated from the crate -->\n";
 
