@@ -4,6 +4,7 @@ use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
 use crate::attrs::Attr;
 use crate::contracts::find;
+use crate::epilogue;
 use crate::error::{Error, Kind, Result};
 use crate::op::{AttributeKind, Gives, Op};
 use crate::request::{Request, Typed};
@@ -26,7 +27,11 @@ pub fn check(op: &str, inputs: &[Desc], outputs: &[Desc], attrs: &[Attr]) -> Res
     let verdict = operands(op, inputs, outputs)
         .and_then(|()| types(op, inputs, &outputs[0]))
         .and_then(|()| attributes(op, attrs))
-        .and_then(|()| (op.contract.check)(op, inputs, outputs, attrs));
+        .and_then(|()| (op.contract.check)(op, inputs, outputs, attrs))
+        .and_then(|()| match epilogue::takes(op) {
+            true => epilogue::check(op, inputs, &outputs[0], attrs),
+            false => Ok(()),
+        });
     verdict.map_err(|reason| refusal(op.name, inputs, outputs, &reason))
 }
 

@@ -7,7 +7,6 @@ use crate::{
     error::{Error, Result},
     infer::infer,
     op::{Gives, Op},
-    problems::Problem,
     program::{Program, Step, Value},
     request::{Request, Spec},
     view::Desc,
@@ -42,11 +41,10 @@ pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
 
 /// Whether an op may have an epilogue.
 pub(crate) fn takes(op: &Op) -> bool {
-    let mut attributes = op.contract.attributes.iter();
-    attributes.any(|attribute| attribute.name == ATTRIBUTE)
+    op.has(ATTRIBUTE)
 }
 
-/// Checks the epilogue of a product, and its further operands.
+/// Checks the epilogue of an op that may have one, and its further operands.
 pub(crate) fn check(
     op: &Op,
     inputs: &[Desc<'_>],
@@ -61,25 +59,6 @@ pub(crate) fn check(
         given => Err(format!(
             "expected {FACTORS} operands without an epilogue, got {given}"
         )),
-    }
-}
-
-/// Makes a problem one whose result has that type: epilogues of integers have no floats, and complex products none at all.
-pub(crate) fn fit(dtype: DType, problem: &mut Problem) {
-    let Some(at) = problem.attrs.iter().position(|attr| attr.name == ATTRIBUTE) else {
-        return;
-    };
-    if dtype.is_complex() || dtype.is_integer() && problem.inputs.len() == FACTORS {
-        problem.attrs.remove(at);
-        problem.inputs.truncate(FACTORS);
-    } else if dtype.is_integer() {
-        let call = |(index, _)| match index {
-            0 => "add(x, i2)".to_owned(),
-            index => format!("max(%{}, i{})", index - 1, index + FACTORS),
-        };
-        let calls = problem.inputs[FACTORS..].iter().enumerate().map(call);
-        let text = calls.collect::<Vec<_>>().join("; ");
-        problem.attrs[at] = Attr::text(ATTRIBUTE, &text);
     }
 }
 

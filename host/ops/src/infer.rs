@@ -76,7 +76,7 @@ mod tests {
             (DType::U32, vec![])
         );
         let axis = [Attr::ints("axis", [0])];
-        assert_eq!(result("argmax", &[u8s], &axis), (DType::S32, vec![4]));
+        assert_eq!(result("argmin", &[u8s], &axis), (DType::S32, vec![4]));
     }
 
     #[test]

@@ -1,18 +1,21 @@
 //! What an op is: one row holds all that anybody has to know of it. The rows stand in `contracts`.
 
 use crate::{
-    attrs::{Attr, AttrValue},
+    attrs::{Attr, AttrValue, text},
     kernels::kernel::Kernel,
     layout::Layout,
     partial::Partial,
-    precision,
     problems::Problem,
     request::Spec,
     tolerance::{Bound, Tolerance},
     values::{Domain, Rng},
     view::Desc,
 };
-use nx_vulkan_abi::{DType, DTypeSet, dtype::Class};
+use nx_vulkan_abi::{
+    DType, DTypeSet,
+    dtype::Class,
+    precision::{self, Precision},
+};
 use std::fmt;
 
 /// An op.
@@ -278,7 +281,7 @@ impl Op {
     /// How far it may be off in a request with these attributes, which may allow more.
     pub fn allows(&self, operands: &[DType], result: DType, attrs: &[Attr]) -> Tolerance {
         let strict = self.tolerance(operands, result);
-        strict.at(precision::of(self.name, attrs), result)
+        strict.at(self.precision(attrs), result)
     }
 
     /// What the time of a request depends on, each number about proportional to it.
@@ -293,6 +296,18 @@ impl Op {
 }
 
 impl Op {
+    /// Whether its contract has an attribute of that name.
+    pub(crate) fn has(&self, attribute: &str) -> bool {
+        let mut attributes = self.contract.attributes.iter();
+        attributes.any(|known| known.name == attribute)
+    }
+
+    /// How exact a request with these attributes has to be.
+    pub(crate) fn precision(&self, attrs: &[Attr]) -> Precision {
+        let word = text(attrs, precision::ATTRIBUTE).filter(|_| self.has(precision::ATTRIBUTE));
+        word.and_then(Precision::named).unwrap_or_default()
+    }
+
     /// The types of results that its kernel computes.
     pub(crate) fn computes(&self) -> DTypeSet {
         let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));

@@ -1,8 +1,10 @@
 //! How far a pack's result may be from the CPU kernel's, in units in the last place of the result's type. Which op has
 //! which bound stands in its row.
 
-use crate::precision::{self, Precision};
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, precision::Precision};
+
+/// Binary digits of each element of f32 that count where less than all have to.
+const HIGH: u32 = 16;
 
 /// What is allowed for one op and result type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +54,7 @@ impl Tolerance {
     /// What a request allows that has to be that exact.
     pub(crate) fn at(self, precision: Precision, result: DType) -> Tolerance {
         match (precision, result) {
-            (Precision::High, DType::F32) => self.keeping(precision::HIGH, result),
+            (Precision::High, DType::F32) => self.keeping(HIGH, result),
             _ => self,
         }
     }

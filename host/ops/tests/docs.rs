@@ -77,9 +77,9 @@ fn attributes<'a>(contracts: impl Iterator<Item = &'a Contract>, text: &mut Stri
 }
 
 fn operands(op: &Op) -> String {
-    let named = op.contract.operands.iter().zip(op.takes);
+    let named = op.contract.operands.iter().enumerate();
     let each: Vec<String> = named
-        .map(|(name, takes)| format!("{name}: {}", types(*takes)))
+        .map(|(index, name)| format!("{name}: {}", types(op.takes_at(index))))
         .collect();
     each.join(", ")
 }

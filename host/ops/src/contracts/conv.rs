@@ -1,25 +1,25 @@
 //! `conv`: convolution over any number of spatial axes.
 
+mod problems;
+
 use super::{
-    shared::{ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, default, floating, loosened, some},
+    shared::{ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, default, fit_epilogue, floating},
     window::{PADDING, STRIDES, attribute, listed},
 };
 use crate::{
     attrs::{Attr, ints},
-    epilogue,
     kernels::{
         conv::{self, Axes},
         kernel::Kernel,
     },
-    layout::Layout,
-    op::{Contract, Gives, Op},
-    problems::Problem,
+    op::{Contract, Gives, Op, Types},
     request::Spec,
     tolerance::{Bound, Growth},
     values::Domain::{Factor, Term},
     view::Desc,
 };
 use nx_vulkan_abi::DType;
+use problems::MIXED;
 
 static CONV: Contract = Contract {
     title: "Convolution",
@@ -89,31 +89,30 @@ static CONV: Contract = Contract {
         };
         Ok((dtype, shape(&inputs[0], &inputs[1], attrs)?))
     },
-    check: |op, inputs, outputs, attrs| {
+    check: |_, inputs, outputs, attrs| {
         let spec = |desc: &Desc<'_>| (desc.dtype, desc.shape.to_vec());
         match shape(&spec(&inputs[0]), &spec(&inputs[1]), attrs)? {
-            shape if shape == outputs[0].shape => epilogue::check(op, inputs, &outputs[0], attrs),
+            shape if shape == outputs[0].shape => Ok(()),
             shape => Err(format!("the result has the shape {shape:?}")),
         }
     },
     operand_shapes: |_, shape| {
-        let square = |axis: usize| shape.get(axis).copied().unwrap_or(1);
+        let channels = shape.get(1).copied().unwrap_or(1);
         let one_each = vec![1; shape.len().saturating_sub(2)];
-        vec![shape.to_vec(), [vec![3, square(1)], one_each].concat()]
+        vec![shape.to_vec(), [vec![channels; 2], one_each].concat()]
     },
-    problems: |_, layout, _, rng| {
-        let (all, count): (&[Conv], usize) = match layout {
-            Layout::Contiguous => (CONVS, CONVS.len()),
-            Layout::Deep => (DEEP, DEEP.len()),
-            Layout::Empty => (EMPTY, EMPTY.len()),
-            Layout::Scalar => (SINGLE, SINGLE.len()),
-            Layout::Large => (LARGE, LARGE.len()),
-            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
-                (CONVS, 3)
-            }
+    problems: |_, layout, _, rng| problems::of(layout, rng),
+    fit: fit_epilogue,
+    alone: |op, dtype| Types {
+        inputs: vec![dtype; op.arity()],
+        output: Some(floating(dtype)),
+    },
+    mixed: |_| {
+        let types = |(inputs, output): &(&[DType], DType)| Types {
+            inputs: inputs.to_vec(),
+            output: Some(*output),
         };
-        let problems = some(all, count, rng).into_iter().map(problem);
-        problems.map(|problem| loosened(problem, rng)).collect()
+        (MIXED.iter().map(types).collect(), MIXED.len())
     },
     tiled: true,
     terms: |inputs, _, attrs| {
@@ -188,130 +187,6 @@ fn shape(x: &Spec, kernel: &Spec, attrs: &[Attr]) -> Result<Vec<u64>, String> {
         ));
     }
     Ok(axes.output(ints(attrs, "output_permutation")))
-}
-
-/// Shapes of x and kernel, then attributes by name; the others have their defaults.
-type Conv = (
-    &'static [u64],
-    &'static [u64],
-    &'static [(&'static str, &'static [i64])],
-);
-
-const CONVS: &[Conv] = &[
-    (&[2, 3, 9, 8], &[4, 3, 3, 2], &[("padding", &[1, 1, 0, 1])]),
-    (
-        &[2, 7, 6, 3],
-        &[3, 2, 3, 10],
-        &[
-            ("input_permutation", &[0, 3, 1, 2]),
-            ("kernel_permutation", &[3, 2, 0, 1]),
-            ("output_permutation", &[0, 3, 1, 2]),
-            ("strides", &[2, 1]),
-        ],
-    ),
-    (
-        &[2, 4, 11],
-        &[6, 2, 3],
-        &[("feature_group_size", &[2]), ("kernel_dilation", &[2])],
-    ),
-    (
-        &[4, 3, 5, 5],
-        &[6, 3, 2, 2],
-        &[("batch_group_size", &[2]), ("padding", &[-1, 2, 1, 0])],
-    ),
-    (
-        &[1, 6, 7, 7],
-        &[6, 1, 3, 3],
-        &[("feature_group_size", &[6]), ("padding", &[1; 4])],
-    ),
-    (
-        &[2, 3, 4, 5],
-        &[9, 3, 3, 3],
-        &[
-            ("input_dilation", &[2, 3]),
-            ("padding", &[2, 2, 1, 3]),
-            ("strides", &[1, 2]),
-        ],
-    ),
-    (
-        &[3, 5, 4, 4],
-        &[18, 5, 1, 1],
-        &[("output_permutation", &[1, 0, 3, 2])],
-    ),
-    (
-        &[2, 2, 3, 4, 5],
-        &[3, 2, 2, 2, 3],
-        &[("strides", &[1, 2, 1]), ("padding", &[0, 0, 1, 1, 0, 0])],
-    ),
-    (&[5, 7], &[9, 7], &[]),
-    (
-        &[12, 16, 40],
-        &[12, 16, 33],
-        &[
-            ("input_permutation", &[1, 0, 2]),
-            ("kernel_permutation", &[1, 0, 2]),
-        ],
-    ),
-    (
-        &[1, 1, 2],
-        &[8, 1, 5],
-        &[
-            ("padding", &[6, 6]),
-            ("kernel_dilation", &[2]),
-            ("input_dilation", &[4]),
-        ],
-    ),
-];
-const DEEP: &[Conv] = &[
-    (
-        &[2, 3, 3, 4, 3],
-        &[8, 3, 2, 2, 2],
-        &[
-            ("kernel_dilation", &[1, 2, 1]),
-            ("padding", &[1, 0, 1, 1, 0, 1]),
-        ],
-    ),
-    (
-        &[2, 2, 2, 3, 2, 3],
-        &[3, 2, 1, 2, 2, 2],
-        &[("strides", &[1, 1, 1, 2])],
-    ),
-];
-const EMPTY: &[Conv] = &[
-    (&[2, 0, 4], &[3, 0, 2], &[]),
-    (&[0, 2, 4], &[3, 2, 2], &[]),
-    (&[2, 2, 4], &[0, 2, 2], &[]),
-];
-const SINGLE: &[Conv] = &[(&[1, 1], &[1, 1], &[]), (&[1, 1, 1], &[1, 1, 1], &[])];
-const LARGE: &[Conv] = &[
-    (&[4, 16, 40, 41], &[33, 16, 3, 3], &[("padding", &[1; 4])]),
-    (
-        &[2, 30, 31, 24],
-        &[3, 3, 24, 64],
-        &[
-            ("input_permutation", &[0, 3, 1, 2]),
-            ("kernel_permutation", &[3, 2, 0, 1]),
-            ("output_permutation", &[0, 3, 1, 2]),
-        ],
-    ),
-    // A gradient of the kernel: few results of many terms.
-    (&[8, 12, 30, 30], &[16, 12, 28, 28], &[]),
-    (
-        &[16, 8, 20, 20],
-        &[128, 8, 18, 18],
-        &[("batch_group_size", &[4])],
-    ),
-];
-
-fn problem((x, kernel, attrs): Conv) -> Problem {
-    Problem {
-        inputs: vec![x.to_vec(), kernel.to_vec()],
-        output: Vec::new(),
-        attrs: attrs
-            .iter()
-            .map(|(name, list)| Attr::ints(name, *list))
-            .collect(),
-    }
 }
 
 pub(super) const OPS: &[Op] = &[Op {

@@ -1,11 +1,11 @@
 //! `dot`: contraction of axes, with batches.
 
 use super::shared::{
-    ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, high, in_range, loosened, result_type, some, without,
+    ELEMENTWISE, EPILOGUE, NUMBER, PRECISION, fit_epilogue, high, in_range, loosened, result_type,
+    some, without,
 };
 use crate::{
     attrs::{Attr, ints},
-    epilogue,
     kernels::{dot, kernel::Kernel},
     layout::Layout,
     op::{Attribute, AttributeKind, Contract, Gives, Op, Types},
@@ -42,10 +42,7 @@ static DOT: Contract = Contract {
     variadic: true,
     complete: |inputs, _, attrs| complete(inputs, attrs),
     infer: |op, inputs, attrs| Ok((result_type(op, inputs)?, shape(inputs, attrs))),
-    check: |op, inputs, outputs, attrs| {
-        check(&inputs[0], &inputs[1], &outputs[0], attrs)?;
-        epilogue::check(op, inputs, &outputs[0], attrs)
-    },
+    check: |_, inputs, outputs, attrs| check(&inputs[0], &inputs[1], &outputs[0], attrs),
     problems: |_, layout, _, rng| {
         let finished: Vec<Problem> = match layout {
             Layout::Contiguous => FINISHED.iter().copied().map(finished).collect(),
@@ -68,7 +65,7 @@ static DOT: Contract = Contract {
         let problems = plain.chain(finished);
         problems.map(|problem| loosened(problem, rng)).collect()
     },
-    fit: epilogue::fit,
+    fit: fit_epilogue,
     alone: |op, dtype| Types {
         inputs: vec![dtype; op.arity()],
         output: Some(dtype),

@@ -308,16 +308,6 @@ fn fits(batch: &[u64], n: u64, b: &Desc<'_>, attrs: &[Attr]) -> Result<(), Strin
     }
 }
 
-/// Whether conjugates are asked for.
-pub(crate) fn conjugates(attrs: &[Attr]) -> bool {
-    text(attrs, "transform_a") == Some("conjugate")
-}
-
-/// Whether a transposition is asked for.
-pub(crate) fn transposes(attrs: &[Attr]) -> bool {
-    text(attrs, "transform_a") == Some("transpose")
-}
-
 const ROW: Op = Op {
     name: "Nx.Block.LinAlg.Cholesky",
     doc: "the lower triangle l with l lᴴ = a, of which only the lower triangle is read, and of its diagonal the real part; NaN from the first row on that has \

@@ -23,8 +23,6 @@ mod window;
 mod window_scatter;
 mod zip;
 
-pub(crate) use linalg::{conjugates, transposes};
-
 use crate::op::Op;
 use std::{collections::HashMap, sync::LazyLock};
 

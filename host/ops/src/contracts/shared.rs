@@ -9,7 +9,7 @@ use crate::{
     values::Rng,
     view::Desc,
 };
-use nx_vulkan_abi::{DType, DTypeSet};
+use nx_vulkan_abi::{DType, DTypeSet, epilogue::FACTORS};
 
 pub(super) const REAL: DTypeSet = DTypeSet::REAL;
 pub(super) const INTEGER: DTypeSet = DTypeSet::INTEGER;
@@ -61,6 +61,29 @@ pub(super) const PRECISION: Attribute = Attribute {
     kind: AttributeKind::Choice(nx_vulkan_abi::precision::WORDS),
     doc: "how exact sums of f32 have to be: `default`, `high` or `highest`; see below. `default` without it",
 };
+
+/// Makes a problem one whose result has that type: epilogues of integers have no floats, and complex products none at all.
+pub(super) fn fit_epilogue(dtype: DType, problem: &mut Problem) {
+    let Some(at) = problem
+        .attrs
+        .iter()
+        .position(|attr| attr.name == EPILOGUE.name)
+    else {
+        return;
+    };
+    if dtype.is_complex() || dtype.is_integer() && problem.inputs.len() == FACTORS {
+        problem.attrs.remove(at);
+        problem.inputs.truncate(FACTORS);
+    } else if dtype.is_integer() {
+        let call = |(index, _)| match index {
+            0 => "add(x, i2)".to_owned(),
+            index => format!("max(%{}, i{})", index - 1, index + FACTORS),
+        };
+        let calls = problem.inputs[FACTORS..].iter().enumerate().map(call);
+        let text = calls.collect::<Vec<_>>().join("; ");
+        problem.attrs[at] = Attr::text(EPILOGUE.name, &text);
+    }
+}
 
 /// The problem, whose result may be less exact.
 pub(super) fn high(mut problem: Problem) -> Problem {

@@ -6,20 +6,23 @@ use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
+use nx_vulkan_abi::dtype::Class;
 
 pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
-    match outputs[0].dtype {
-        dtype if dtype.is_complex() => scan(inputs, outputs, attrs, Complex::<f64>::add),
-        dtype if dtype.is_float() => scan(inputs, outputs, attrs, f64::add),
-        _ => scan(inputs, outputs, attrs, i64::add),
+    match outputs[0].dtype.class() {
+        Some(Class::Complex) => scan(inputs, outputs, attrs, Complex::<f64>::add),
+        Some(Class::Float) => scan(inputs, outputs, attrs, f64::add),
+        Some(Class::Unsigned | Class::Signed) => scan(inputs, outputs, attrs, i64::add),
+        None => Err(format!("it is not computed in {}", outputs[0].dtype)),
     }
 }
 
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
-    match outputs[0].dtype {
-        dtype if dtype.is_complex() => scan(inputs, outputs, attrs, Complex::<f64>::multiply),
-        dtype if dtype.is_float() => scan(inputs, outputs, attrs, f64::multiply),
-        _ => scan(inputs, outputs, attrs, i64::multiply),
+    match outputs[0].dtype.class() {
+        Some(Class::Complex) => scan(inputs, outputs, attrs, Complex::<f64>::multiply),
+        Some(Class::Float) => scan(inputs, outputs, attrs, f64::multiply),
+        Some(Class::Unsigned | Class::Signed) => scan(inputs, outputs, attrs, i64::multiply),
+        None => Err(format!("it is not computed in {}", outputs[0].dtype)),
     }
 }
 

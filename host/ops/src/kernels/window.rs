@@ -9,6 +9,7 @@ use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
+use nx_vulkan_abi::dtype::Class;
 
 /// A window along one axis.
 #[derive(Debug, Clone, Copy)]
@@ -72,20 +73,22 @@ impl Axis {
 
 pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
-    match (out.dtype.is_complex(), out.dtype.is_float()) {
-        (true, _) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add),
-        (_, true) => fold(inputs, out, attrs, 0.0, f64::add),
-        _ => fold(inputs, out, attrs, 0, i64::wrapping_add),
+    match out.dtype.class() {
+        Some(Class::Complex) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add),
+        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add),
+        Some(Class::Unsigned | Class::Signed) => fold(inputs, out, attrs, 0, i64::wrapping_add),
+        None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
 
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     let one = Complex { re: 1.0, im: 0.0 };
-    match (out.dtype.is_complex(), out.dtype.is_float()) {
-        (true, _) => fold(inputs, out, attrs, one, Complex::<f64>::multiply),
-        (_, true) => fold(inputs, out, attrs, 1.0, f64::multiply),
-        _ => fold(inputs, out, attrs, 1, i64::wrapping_mul),
+    match out.dtype.class() {
+        Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply),
+        Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply),
+        Some(Class::Unsigned | Class::Signed) => fold(inputs, out, attrs, 1, i64::wrapping_mul),
+        None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
 

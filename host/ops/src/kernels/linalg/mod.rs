@@ -9,12 +9,12 @@ mod qr;
 use self::field::Field;
 use super::{
     element::{Complex, Register},
+    elementwise::is_single,
     operand::Operand,
     parallel,
 };
 use crate::{
     attrs::{Attr, ints, number, text},
-    contracts::{conjugates, transposes},
     partial::SINGULAR,
     view::{Out, Outcome, View},
 };
@@ -24,9 +24,9 @@ use nx_vulkan_abi::DType;
 type Round = fn(f64) -> f64;
 
 fn rounding(dtype: DType) -> Round {
-    match dtype.part() {
-        DType::F64 => |x| x,
-        _ => |x| f64::from(x as f32),
+    match is_single(dtype.part()) {
+        true => |x| f64::from(x as f32),
+        false => |x| x,
     }
 }
 
@@ -193,6 +193,16 @@ fn triangular_solve_of<T: Field>(inputs: &[View], outputs: &mut [Out], attrs: &[
         }
         Ok([x])
     })
+}
+
+/// Whether conjugates are asked for.
+fn conjugates(attrs: &[Attr]) -> bool {
+    text(attrs, "transform_a") == Some("conjugate")
+}
+
+/// Whether a transposition is asked for.
+fn transposes(attrs: &[Attr]) -> bool {
+    text(attrs, "transform_a") == Some("transpose")
 }
 
 pub(crate) fn solve(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
