@@ -6,10 +6,9 @@ use nx_vulkan_abi::{DType, Define, dtype::Glsl, glsl};
 /// Types of the operand, of the result, and of what is computed with parts of type `part`. Without a type they are pairs of
 /// such parts; without an operand there is nothing to load.
 pub(crate) fn types(part: DType, from: Option<Option<DType>>, to: Option<DType>) -> Vec<Define> {
-    let (real, pair, suffix) = match part {
-        DType::F64 => ("double", "dvec2", "LF"),
-        _ => ("float", "vec2", ""),
-    };
+    let real = glsl::of(part).map_or("", |glsl| glsl.storage);
+    let pair = glsl::vector(real, 2).unwrap_or("");
+    let suffix = if part == DType::F64 { "LF" } else { "" };
     let literal = |x: f64| format!("{x:?}{suffix}");
     let mut defines = vec![
         glsl::define("REAL", real),
@@ -66,11 +65,8 @@ fn real_of(
 
 /// Pairs of a complex type in memory.
 fn pairs(dtype: DType) -> Option<&'static str> {
-    match dtype {
-        DType::C64 => Some("vec2"),
-        DType::C128 => Some("dvec2"),
-        _ => None,
-    }
+    let complex = glsl::of(dtype).filter(|_| dtype.is_complex());
+    complex.map(|glsl| glsl.storage)
 }
 
 /// Stages as the shader's macros.

@@ -26,8 +26,13 @@ layout(set = 0, binding = E_FIRST + 2, std430) readonly restrict buffer E2 { E2_
 layout(set = 0, binding = E_FIRST + 3, std430) readonly restrict buffer E3 { E3_STORAGE e3[]; };
 #endif
 
-// The place of the element of operand `i` that belongs to a place in the result.
-#define E_AT(i) (epilogue[4 * (i)] + batch * epilogue[4 * (i) + 1] + row * epilogue[4 * (i) + 2] + column * epilogue[4 * (i) + 3])
+// The place of the element of operand `i` that belongs to a place in the result. Where bit 3 i + n of E_STILL is set, the plan knows
+// that its step n is 0, and a compiler sees that one element serves many results.
+#ifndef E_STILL
+#define E_STILL 0
+#endif
+#define E_STEP(i, n) ((E_STILL >> (3 * (i) + (n)) & 1) == 1 ? 0u : epilogue[4 * (i) + 1 + (n)])
+#define E_AT(i) (epilogue[4 * (i)] + batch * E_STEP(i, 0) + row * E_STEP(i, 1) + column * E_STEP(i, 2))
 
 // The result at a place, in the register type of its own.
 R_VALUE finished(E_SUM sum, uint batch, uint row, uint column) {

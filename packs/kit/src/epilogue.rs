@@ -97,6 +97,12 @@ impl Finish {
         self.math
     }
 
+    /// Whether so many sums are finished by a dispatch of their own, since the code is long.
+    pub fn stands_apart(&self, sums: u64) -> bool {
+        const MANY: u64 = 1 << 21; // measured on products of matrices
+        self.math && sums >= MANY
+    }
+
     /// Bindings of the further operands, which come one after the other.
     pub fn args(&self) -> impl Iterator<Item = BufArg> {
         self.operands
@@ -121,6 +127,13 @@ impl Finish {
             ]
         };
         self.operands.iter().flat_map(words).collect()
+    }
+
+    /// The shader's half may know which steps of operands are 0, where rows are not exchanged for columns.
+    pub fn still(&self) -> Define {
+        let steps = self.operands.iter().flat_map(|operand| operand.strides);
+        let bits = steps.zip(0..).filter(|(step, _)| *step == 0);
+        number("E_STILL", bits.fold(0u64, |all, (_, bit)| all | 1 << bit))
     }
 
     /// What the shader's half needs, its operands from binding `first` on.
