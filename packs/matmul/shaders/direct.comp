@@ -1,6 +1,7 @@
 #version 450
 // One invocation computes OWN_M x OWN_N elements of C straight from memory. With SHARED_ROWS a workgroup is one subgroup whose
 // invocations have the same rows: each loads its part of A and hands it to the others. Without, invocations are numbered through.
+// The columns of an invocation are APART from each other, so that where packs do not fit neighbours store neighbours.
 #include "product.glsl"
 #if SHARED_ROWS
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -46,7 +47,7 @@ void aim(uint batch, uint row, uint column) {
         a_index[i] = a_offset + batch * a_batch + own * a_free;
     }
     [[unroll]] for (uint i = 0; i < B_ITEMS; i++) {
-        b_index[i] = b_offset + batch * b_batch + min(column + i * B_STEP, n - B_STEP) * b_free;
+        b_index[i] = b_offset + batch * b_batch + min(column + i * B_STEP * APART, n - B_STEP) * b_free;
     }
 }
 
@@ -84,7 +85,8 @@ void main() {
     uint column = (block / blocks_m * THREADS + gl_LocalInvocationIndex) * OWN_N;
 #else
     uint row = block / blocks_n * OWN_M;
-    uint column = block % blocks_n * OWN_N;
+    uint across = block % blocks_n;
+    uint column = across / APART * (OWN_N * APART) + across % APART;
 #endif
     aim(slab % batches, row, column);
     [[unroll]] for (uint i = 0; i < OWN_M * OWN_N; i++) sums[i] = T_VALUE(0);
@@ -106,7 +108,8 @@ void main() {
         }
 #else
         [[unroll]] for (uint j = 0; j < OWN_N; j++) {
-            if (column + j < n) c[index + j] = TO_C(sums[i * OWN_N + j], slab, row + i, column + j);
+            uint at = j * APART;
+            if (column + at < n) c[index + at] = TO_C(sums[i * OWN_N + j], slab, row + i, column + at);
         }
 #endif
     }

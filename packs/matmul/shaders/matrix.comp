@@ -70,6 +70,7 @@ layout(push_constant) uniform Product {
 #define FINISH4(v) VALUE4(FINISH(v.x, column), FINISH(v.y, column + 1), FINISH(v.z, column + 2), FINISH(v.w, column + 3))
 #else
 #define VALUE4 SUM4
+#define FINISH(x, column) (x)
 #define FINISH4(v) (v)
 #endif
 #define STORED(x) T_STORE(T_VALUE(x))
@@ -175,12 +176,12 @@ void multiply(uint set) {
 void store(uint slab, uint row, uint column, SUM4 sum) {
     if (row >= m || column >= n) return;
     uint at = (slab * m + row) * n + column;
-    VALUE4 x = FINISH4(sum);
 #if C_WIDE
+    VALUE4 x = FINISH4(sum);
     c[at / 4] = C_PACK(STORED(x.x), STORED(x.y), STORED(x.z), STORED(x.w));
 #else
     [[unroll]] for (uint i = 0; i < 4; i++)
-        if (column + i < n) c[at + i] = STORED(x[i]);
+        if (column + i < n) c[at + i] = STORED(FINISH(sum[i], column + i));
 #endif
 }
 

@@ -161,6 +161,29 @@ impl Problem {
         u64::from(self.batches) * u64::from(self.m) * u64::from(self.n)
     }
 
+    /// Has B copied first, where that makes neighbours along k neighbours in memory.
+    pub(crate) fn turn_b(&mut self, device: &DeviceInfo<'_>) {
+        let b = &self.b;
+        let bytes = b.batches() * b.extents[1] * b.extents[2] * b.dtype.size();
+        // A gather reads whole inputs.
+        let is_whole = b.arg == BufArg::input(b.arg.index);
+        if b.is_along_k() || !is_whole || bytes > binds_at_most(device) {
+            return;
+        }
+        let arg = BufArg::scratch(self.gathers.len() as u32, Access::READ);
+        let extents = [b.batches(), b.extents[1], b.extents[2]];
+        self.gathers.push(Gather {
+            input: b.arg.index,
+            dtype: b.dtype,
+            offset: b.offset as u64,
+            extents: extents.to_vec(),
+            strides: b.strides.to_vec(),
+        });
+        let mut turned = Operand::gathered(arg, b.dtype, extents);
+        turned.extents = b.extents;
+        self.b = turned;
+    }
+
     /// The same product with the roles of A and B exchanged.
     pub(crate) fn exchanged(self) -> Problem {
         let [row, column] = self.c_strides;

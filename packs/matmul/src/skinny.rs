@@ -9,8 +9,12 @@ use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal, explain};
 
 /// Most columns that count as few.
 pub(crate) const FEW: u32 = 8;
-/// Sums that an invocation has registers for.
-const SUMS: u32 = 64;
+/// Bytes of sums that an invocation has registers for.
+const SUMS: u32 = 256;
+/// Sums of which a device takes many more at a time.
+const LONE: u64 = 1024;
+/// Columns and multiplications from which on a copy of B takes less time than loads of it that are far from each other.
+const COPIES: (u32, u64) = (5, 1 << 22);
 /// Invocations of a compute unit that keep as many bytes on their way as memory has latency for.
 const BUSY: u32 = 1536;
 /// What all invocations hold at the end meets in shared memory; more than this would keep workgroups waiting.
@@ -52,22 +56,32 @@ impl Shape {
 
 /// Plans products with at most [`FEW`] rows or columns and a contracted axis worth sharing.
 pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
-    let problem = match problem.n > problem.m {
+    let mut problem = match problem.n > problem.m {
         true => problem.clone().exchanged(),
         false => problem.clone(),
     };
     let Problem {
         m, n, k, batches, ..
     } = problem;
+    let is_cpu = device.kind == DeviceKind::CPU;
     if n > FEW {
         return Err(Refusal::decline(format!(
             "{n} rows or columns are more than {FEW}"
         )));
     }
-    if k < 32 || u64::from(m) * u64::from(k) < 4096 {
+    // So few sums would leave a device idle, if each had one invocation.
+    let is_lone = !is_cpu && problem.elements() < LONE;
+    let least = if is_lone { 128 } else { 4096 };
+    if k < 32 || u64::from(m) * u64::from(k) < least {
         return Err(Refusal::decline(format!(
             "{m} x {k} is too little work to share"
         )));
+    }
+    let work = problem.elements().saturating_mul(u64::from(k));
+    let is_far = problem.a.is_along_k() && Load::largest(&problem.a, 8).elements > 1;
+    let is_copied = n >= COPIES.0 && work >= COPIES.1 && m / n >= 4;
+    if !is_cpu && is_copied && is_far {
+        problem.turn_b(device);
     }
     let shape = if problem.a.is_along_k() {
         along_k(&problem, device)
@@ -87,10 +101,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         jobs_per_group: 1,
     };
     let groups = u64::from(cut.blocks[0]) * u64::from(batches);
-    let busy = match device.kind {
-        DeviceKind::CPU => 4 * shape.threads,
-        _ => BUSY / 2,
-    };
+    let busy = if is_cpu { 4 * shape.threads } else { BUSY / 2 };
     let target = u64::from(units(device) * busy / shape.threads);
     let work = u64::from(k) * u64::from(shape.rows(&problem));
     let unit = shape.along * shape.depth(&problem);
@@ -141,12 +152,15 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let register = steps::register(problem.dtype);
     let threads = threads(device, 256);
     let room = SHARED.min(device.shared_bytes) / (threads * register);
-    let own_m = floor_power((m / 4).min(4).min(SUMS / n).min(room));
+    let own_m = floor_power((m / 4).min(4).min(SUMS / (n * register)).min(room));
     let wanted = units(device) * BUSY / m.div_ceil(own_m).max(1);
     let along = (k / a.elements)
         .min(wanted.max(device.subgroup_size))
         .next_power_of_two()
         .clamp(8.min(threads), threads);
+    // No more of them than have rows.
+    let most = along * m.div_ceil(own_m).min(threads).next_power_of_two();
+    let threads = threads.min(most).max(threads.min(device.subgroup_size));
     Shape {
         a,
         b,
@@ -161,11 +175,14 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
 fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let &Problem { m, n, k, .. } = problem;
     let a = Load::largest(&problem.a, (16 / n).clamp(4, 16));
-    let sums = a.elements * n;
+    let register = steps::register(problem.dtype);
+    // What is loaded of B serves 16 bytes of sums of each column.
+    let own_m = (16 / (a.elements * register)).max(1);
+    let rows = a.elements * own_m;
+    let sums = rows * n;
     // Invocations side by side that read 64 bytes.
     let least = 16 / a.words.clamp(1, 4);
-    let register = steps::register(problem.dtype);
-    let room = SHARED.min(device.shared_bytes) / (a.elements * register);
+    let room = SHARED.min(device.shared_bytes) / (rows * register);
     let most = threads(
         device,
         match sums {
@@ -175,8 +192,9 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         },
     );
     let threads = most.min(floor_power(room));
-    let lanes = m.div_ceil(a.elements) * problem.batches;
-    let mut beside = lanes
+    let lanes = m.div_ceil(rows) * problem.batches;
+    let mut beside = m
+        .div_ceil(rows)
         .min(device.subgroup_size.max(least))
         .next_power_of_two()
         .min(threads);
@@ -185,14 +203,15 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     }
     // What is left of the device's invocations shares the contracted axis, with at least 8 steps for each.
     let wanted = (units(device) * BUSY / lanes.max(1)).min(k / 8);
-    let along = wanted.max(1).next_power_of_two().clamp(1, threads / beside);
+    let fewest = device.subgroup_size.div_ceil(beside);
+    let along = wanted.max(fewest).next_power_of_two().min(threads / beside);
     let threads = beside * along;
     Shape {
         a,
         b: Load::SINGLE,
         threads,
         along,
-        own_m: 1,
+        own_m,
         group: n.min(floor_power(room / threads)),
     }
 }

@@ -109,6 +109,9 @@ pub struct Tile {
     /// The part of it that is left where an operand is narrower in memory than in registers.
     #[serde(default = "whole")]
     pub narrow: f64,
+    /// The part of it that is left where an operand is not read in packs.
+    #[serde(default = "whole")]
+    pub single: f64,
     /// Workgroups of a compute unit that it takes to pay.
     #[serde(default)]
     pub rounds: u32,

@@ -2,11 +2,14 @@
 
 mod ask;
 mod cores;
+mod direct;
 mod epilogue;
 mod in_place;
 mod matrix;
+mod parts;
 mod skinny;
 mod split;
+mod stage;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};

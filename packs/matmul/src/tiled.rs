@@ -79,7 +79,8 @@ pub(crate) fn choose<'a>(
     tiles: &'a [Tile],
 ) -> Result<Choice<'a>, Refusal> {
     let &Problem { m, n, k, .. } = problem;
-    if m <= FEW || n <= FEW || k < 16 || u64::from(m) * u64::from(n) < 1024 {
+    let is_small = u64::from(m) * u64::from(n) < 1024 && k < 512;
+    if m <= FEW || n <= FEW || k < 16 || is_small {
         return Err(Refusal::decline(format!(
             "{m} x {n} x {k} is smaller than a tile"
         )));
@@ -152,7 +153,12 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     let is_narrow = operands
         .iter()
         .any(|operand| operand.dtype.size() < u64::from(tile.register));
-    let speed = tile.speed[along_k] * if is_narrow { tile.narrow } else { 1.0 };
+    let is_single = operands
+        .iter()
+        .any(|operand| !operand.is_wide(tile.width()));
+    let speed = tile.speed[along_k]
+        * if is_narrow { tile.narrow } else { 1.0 }
+        * if is_single { tile.single } else { 1.0 };
     if rounds < f64::from(tile.rounds) {
         return f64::INFINITY;
     }

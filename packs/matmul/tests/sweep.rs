@@ -55,7 +55,7 @@ fn pairs() -> impl Iterator<Item = [Layout; 2]> {
 
 #[test]
 fn the_packs_own_order_on_every_kind_of_type_and_layout() {
-    let sizes = [[33, 65, 70], [64, 32, 16]];
+    let sizes = [[33, 65, 70], [64, 32, 16], [2, 2, 395]];
     let of = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
     check("matmul", None, TYPES.into_iter().flat_map(of));
 }
@@ -74,6 +74,8 @@ fn tiles_on_every_kind_of_type_and_layout() {
         [33, 100, 17],
         [40, 41, 16],
         [129, 127, 131],
+        [11, 203, 70],
+        [204, 12, 36],
     ];
     let edges = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
     check("matmul", TILED, every.chain(edges(DType::F32)));
@@ -100,6 +102,10 @@ fn skinny_products_on_every_kind_of_type() {
         ([3, 301, 133], [Contiguous, Transposed]),
         ([8, 40, 1_000], [Transposed, Contiguous]),
         ([5, 64, 64], [Broadcast, Reversed]),
+        ([7, 301, 133], [Contiguous; 2]),
+        // So many that the smaller operand is copied first, where it does not lie along k.
+        ([1_000, 6, 801], [Contiguous; 2]),
+        ([7, 900, 704], [Sliced, Transposed]),
     ];
     let of = |dtype| skinny.map(|(size, layouts)| matrices(size, dtype, layouts));
     check("matmul", SKINNY, TYPES.into_iter().flat_map(of));
@@ -135,6 +141,13 @@ fn the_last_resort_takes_any_size() {
             }
         }
     }
+    // Rows that packs do not fit, and so many results that an invocation has more of them.
+    for dtype in TYPES {
+        for [m, n, k] in [[70, 33, 3], [9, 129, 4], [3, 1_023, 2]] {
+            all.push(matrices([m, n, k], dtype, [Contiguous; 2]));
+        }
+    }
+    all.push(matrices([701, 6_001, 3], DType::F32, [Contiguous; 2]));
     check("matmul", DIRECT, all);
 }
 

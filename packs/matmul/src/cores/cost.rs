@@ -202,7 +202,10 @@ pub(crate) fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64
         DType::F32 => (0.85, 6e-6),
         _ => (0.5, 12e-6),
     };
-    start + 2.0 * products(problem) / (share * rates.plain * 1e9 * units)
+    // Of tiles that are mostly empty too.
+    let [m, n] = [problem.m, problem.n].map(|extent| f64::from(extent.next_multiple_of(32)));
+    let products = f64::from(problem.batches) * m * n * f64::from(problem.k);
+    start + 2.0 * products / (share * rates.plain * 1e9 * units)
 }
 
 /// Multiplications of two elements.

@@ -26,6 +26,8 @@ const ROWS: u32 = 16;
 pub(crate) const COLUMNS: u32 = 64;
 /// Bytes of a fragment of 16 x 16 elements.
 const FRAGMENT: u64 = 512;
+/// Bytes of shared memory that rows pass through which vectors do not fit: of four subgroups 16 rows of 17 vectors.
+const STAGED: u32 = 4 * 16 * 17 * 16;
 
 /// Plans products that are large enough, on the units for bf16 or on those for f16 and bytes: modules with bf16 are for
 /// kernels that declare it.
@@ -70,6 +72,8 @@ pub(crate) fn plan(
     let jobs = shape.jobs(problem);
     let bits = u32::try_from(jobs)
         .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
+    let is_wide = dtype.size() > 1 && problem.n.is_multiple_of(pack_of_c);
+    expect_stage(is_wide, device)?;
     let mut defines = glsl::operand("T", dtype);
     defines.extend(glsl::needs(way.element));
     defines.extend([
@@ -78,10 +82,7 @@ pub(crate) fn plan(
         number("ELEMENT_IS_U8", way.element == DType::U8),
         number("WARP_M", shape.rows),
         number("BAND", shape.band),
-        number(
-            "C_WIDE",
-            dtype.size() > 1 && problem.n.is_multiple_of(pack_of_c),
-        ),
+        number("C_WIDE", is_wide),
         number("C_WORDS", dtype.size() == 4),
     ]);
     let (file, own) = match reading {
@@ -231,6 +232,17 @@ pub(crate) fn supports(
         )));
     }
     Ok(())
+}
+
+/// Declines where rows of the result have to pass through shared memory and the device has too little.
+pub(crate) fn expect_stage(is_wide: bool, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
+    if is_wide || device.shared_bytes >= STAGED {
+        return Ok(());
+    }
+    Err(Refusal::decline(format!(
+        "rows of the result take {STAGED} bytes of shared memory, and the device has {}",
+        device.shared_bytes
+    )))
 }
 
 /// Declines where the device has no matrix units, or not the types of `element` and of the operands.

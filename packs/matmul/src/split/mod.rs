@@ -45,6 +45,8 @@ pub(crate) fn plan(
     let parts = Parts::of(problem, exact)?;
     cores::supports(problem, [DType::BF16, DType::F32], DEPTH, device)?;
     let (shape, why) = Shape::of(problem, parts, device, table)?;
+    let is_wide = problem.n.is_multiple_of(4);
+    cores::expect_stage(is_wide, device)?;
     let plain = tiled::plan(problem, device, &table.tile)?;
     nx_vulkan_abi::explain(why);
 
@@ -76,7 +78,7 @@ pub(crate) fn plan(
         number("ORDERS", parts.orders),
         number("ROUNDS", exact != Exact::Relaxed),
         number("BAND", 8u32),
-        number("C_WIDE", problem.n.is_multiple_of(4)),
+        number("C_WIDE", is_wide),
         number("C_WORDS", 1u32),
     ]);
     let [blocks_m, blocks_n] = shape.blocks(problem);

@@ -33,6 +33,8 @@ fn small_sides_are_skinny_whichever_they_are() {
             .reason()
             .contains("more than 8")
     );
+    let lone = matrices(SKINNY, gpu(), [2, 2, 395], DType::F32);
+    assert_eq!(files(&lone.plan().unwrap()), ["skinny.comp"]);
     assert!(
         matrices(SKINNY, gpu(), [1, 9, 9], DType::F32)
             .reason()
@@ -67,4 +69,20 @@ fn more_rows_than_the_largest_power_of_two_are_no_surprise() {
     let plan = ask(SKINNY, gpu(), &a, &b).plan().unwrap();
     assert_eq!(files(&plan), ["skinny.comp"]);
     assert_eq!(defined(&plan, 0, "A_ALONG_K"), "0");
+}
+
+/// What lanes that share k would load far from each other is copied first, where enough rows share the copy.
+#[test]
+fn columns_that_do_not_lie_along_k_are_copied() {
+    let of = |n: u64, b: &Side| {
+        let a = Side::new(&[4096, 4096], &[], &[1]);
+        let plan = ask(SKINNY, gpu(), &a, b).plan().unwrap();
+        let file = plan.steps.len() - 1;
+        assert_eq!(defined(&plan, file, "B_ALONG_K") == "1", n != 2, "{n}");
+        files(&plan).join(" ")
+    };
+    let across = |n| Side::new(&[4096, n], &[], &[0]);
+    assert_eq!(of(8, &across(8)), "gather.comp skinny.comp");
+    assert_eq!(of(2, &across(2)), "skinny.comp");
+    assert_eq!(of(8, &Side::new(&[8, 4096], &[], &[1])), "skinny.comp");
 }
