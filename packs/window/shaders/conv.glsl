@@ -1,8 +1,12 @@
 // A convolution as a product of matrices for each group: filters by kernel elements, kernel elements by positions.
 // DIMS is the number of spatial axes, HOLES is 1 where x is dilated, CHANNELS_LAST says that of the kernel's elements those
 // along the channels follow each other.
+#ifdef UNITS_OF_F16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "finish.glsl"
 
 #if defined(T_IS_C64) || defined(T_IS_C128)
 #define PLUS_PRODUCT(a, b, c) (nxv_complex_product(a, b) + (c))

@@ -23,7 +23,8 @@ void main() {
     uint filter_index = outer - group * params.filters;
 #endif
     Column column = column_of(column_index);
-    uint to = split * params.results + group * params.result_group + filter_index * params.result_filter + result_at(column);
+    uint place = result_at(column);
+    uint to = split * params.results + group * params.result_group + filter_index * params.result_filter + place;
     column = corner_of(column);
     uint x_first = params.x_first + group * params.x_group + column.batch * params.x_batch;
     uint kernel_first = params.kernel_first + group * params.kernel_group + filter_index * params.kernel_filter;
@@ -62,5 +63,5 @@ void main() {
             }
         }
     }
-    nxv_store(results, to, TO_RESULT(sum));
+    nxv_store(results, to, TO_RESULT(sum, place, group * params.filters + filter_index));
 }

@@ -39,7 +39,7 @@ MATRIX_B columns_of(uvec2 x, uvec2 y) {
 #if !WIDE_RESULT
 // Two results as they are stored.
 uint both(float x, float y) {
-#if BF16
+#if BF16_RESULT
     // To nearest, ties to even: conversions of whole matrices cut off.
     uint a = floatBitsToUint(x), b = floatBitsToUint(y);
     a = (a & 0x7fffffffu) > 0x7f800000u ? a | 0x400000u : a + 0x7fffu + ((a >> 16) & 1u);

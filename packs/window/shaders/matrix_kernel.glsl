@@ -7,10 +7,6 @@ layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 1, std430) readonly restrict buffer Kernel { T_STORAGE weights[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { uvec4 packed[]; };
 layout(set = 0, binding = 3, std430) writeonly restrict buffer Places { uint places[]; };
-#if PLANES > 1
-#define COUNTS 4
-#include "unfit.glsl"
-#endif
 
 // Piece `index` of a filter: its first channel, where its element of the kernel lies, and where it starts in the packed x.
 // False where there is none.
@@ -31,13 +27,10 @@ bool piece_of(uint index, out uint channel, out uint at, out uint place) {
     return block < params.blocks;
 }
 
-// Lists `piece`; the product looks one step ahead of the last. Nothing is to be computed anew so far.
+// Lists `piece`; the product looks one step ahead of the last.
 void list(uint piece) {
     uint channel, at, place;
     bool is_there = piece_of(piece, channel, at, place);
     nxv_store(places, piece, is_there ? place : NOWHERE);
-#if PLANES > 1
-    if (piece < 3) nxv_store(counts, piece, 0);
-#endif
     if (piece < 4 * OWN) nxv_store(places, piece + params.steps * (4 * OWN), WHOLE == 1 ? 0u : NOWHERE);
 }

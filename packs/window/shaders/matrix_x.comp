@@ -5,6 +5,9 @@
 void main() {
     uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
     if (index > params.x_pieces) return;
+#if PLANES > 1
+    if (index == params.x_pieces) compute_nothing_anew();
+#endif
     uint channel = index % PIECES * PIECE;
     uint at;
     bool inside = find(index / PIECES, channel, at) && index < params.x_pieces;

@@ -5,6 +5,10 @@
 layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { T_STORAGE x[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { PIECE_TYPE packed[]; };
+#if PLANES > 1
+#define COUNTS 3
+#include "unfit.glsl"
+#endif
 
 #include "reaches.glsl"
 
@@ -27,5 +31,8 @@ bool find(uint index, inout uint channel, out uint at) {
 
 // The zeros behind the last piece of one part.
 void store_zeros() {
+#if PLANES > 1
+    if (gl_LocalInvocationIndex == 0) compute_nothing_anew();
+#endif
     nxv_store(packed, gl_LocalInvocationIndex * (params.x_pieces + 1) + params.x_pieces, PIECE_TYPE(0));
 }

@@ -31,7 +31,9 @@ void main() {
     column.batch = outer / params.groups;
     uint group = outer - column.batch * params.groups;
 #endif
-    uint to = group * params.result_group + filter_index * params.result_filter + result_at(column);
+    uint place = result_at(column);
+    uint to = group * params.result_group + filter_index * params.result_filter + place;
+    uint of_all = group * params.filters + filter_index;
     uint left = params.spatial[0].positions - uint(column.at[0]);
     column = corner_of(column);
     uint x_first = params.x_first + group * params.x_group + column.batch * params.x_batch;
@@ -66,6 +68,7 @@ void main() {
         }
     }
     [[unroll]] for (uint r = 0; r < RUN; ++r) {
-        if (r < left) nxv_store(results, to + r * params.spatial[0].result_step, TO_RESULT(sums[r]));
+        uint further = r * params.spatial[0].result_step;
+        if (r < left) nxv_store(results, to + further, TO_RESULT(sums[r], place + further, of_all));
     }
 }

@@ -7,6 +7,7 @@
 //   accumulator   as A
 // Along the elements of a filter the order is anything, as long as both operands have the same: lane t has eight of a step's 32.
 #include "matrix.glsl"
+#include "finish.glsl"
 #include "fragment.glsl"
 
 #if PIECE == 8
@@ -185,6 +186,16 @@ uint kernel_at() {
 #define PACKED(v, i) uint16_t(both(v[i], 0.0))
 #endif
 
+// What becomes of a sum at a position of the result (see around(); one run has one place in front of the filters), for a filter
+// of the group's.
+#ifdef EPILOGUE
+#define AROUND(start) uvec2 at = around(start - group * params.result_group);
+#define FINISH(sum, own_filter, further) finished(sum, at.x, group * params.filters + (own_filter), at.y + (further))
+#else
+#define AROUND(start)
+#define FINISH(sum, own_filter, further) (sum)
+#endif
+
 // Where runs of positions lie in the result; nowhere behind the last.
 #if ALONG_FILTERS
 #define RUN_WIDTH 1
@@ -217,8 +228,13 @@ void find_runs() {
 #endif
 // Filters from `first` on at one position.
 void store_filters(uint start, uint first, float values[2 * TILE_M]) {
+    AROUND(start)
     [[unroll]] for (uint f = 0; f < 2 * TILE_M; f += WIDTH) {
-        if (start != NOWHERE && first + f < params.filters) nxv_store(results, (start + first + f) / WIDTH, PACKED(values, f));
+        if (start != NOWHERE && first + f < params.filters) {
+            float made[2 * TILE_M];
+            [[unroll]] for (uint i = f; i < f + WIDTH; ++i) made[i] = FINISH(values[i], first + i, 0);
+            nxv_store(results, (start + first + f) / WIDTH, PACKED(made, f));
+        }
     }
 }
 #else
@@ -226,7 +242,11 @@ void store_filters(uint start, uint first, float values[2 * TILE_M]) {
 void store_positions(uint q, uint filter_index, float values[8]) {
     [[unroll]] for (uint i = 0; i < 8; i += WIDTH) {
         if (starts[q][i / WIDTH] != NOWHERE && filter_index < params.filters) {
-            nxv_store(results, (starts[q][i / WIDTH] + filter_index * params.result_filter) / WIDTH, PACKED(values, i));
+            uint start = starts[q][i / WIDTH];
+            AROUND(start)
+            float made[8];
+            [[unroll]] for (uint k = i; k < i + WIDTH; ++k) made[k] = FINISH(values[k], filter_index, k - i);
+            nxv_store(results, (start + filter_index * params.result_filter) / WIDTH, PACKED(made, i));
         }
     }
 }

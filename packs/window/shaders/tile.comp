@@ -142,11 +142,13 @@ void main() {
     uint results_first = slab / params.groups * params.results + group * params.result_group;
     [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
         uint column = x_corner + (lane.y + j / WIDTH * LANES_N) * WIDTH + j % WIDTH;
-        uint at = results_first + result_at(column_of(min(column, params.columns - 1)));
+        uint place = result_at(column_of(min(column, params.columns - 1)));
+        uint at = results_first + place;
         [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
             uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
             if (row < params.filters && column < params.columns) {
-                nxv_store(results, at + row * params.result_filter, TO_RESULT(sums[i * PACKS_N + j / WIDTH][j % WIDTH]));
+                T_VALUE sum = sums[i * PACKS_N + j / WIDTH][j % WIDTH];
+                nxv_store(results, at + row * params.result_filter, TO_RESULT(sum, place, group * params.filters + row));
             }
         }
     }

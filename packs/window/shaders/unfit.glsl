@@ -7,6 +7,11 @@ bool is_unfit(float sum) {
     return size - 1 < 0x0dffffffu || size >= 0x7f800000u; // 2^-99
 }
 
+// Nothing is to be computed anew so far.
+void compute_nothing_anew() {
+    for (uint i = 0; i < 3; ++i) nxv_store(counts, i, 0);
+}
+
 // The host takes as many as there are.
 void compute_anew() {
     for (uint i = 0; i < 3; ++i) nxv_store(counts, i, 0xffffffffu);

@@ -3,17 +3,14 @@
 use crate::{
     matrix,
     problem::{Cut, Problem},
+    steps::{add, common, results},
     table::Method,
 };
 use nx_vulkan_abi::{
-    BufArg, DType, DTypeSet, Define, DeviceInfo, DeviceKind, Plan, Precision, Refusal, Request,
-    glsl::{self, define, operand},
+    DTypeSet, DeviceInfo, DeviceKind, Features, Plan, Precision, Refusal, Request, epilogue,
+    glsl::{self, define},
 };
-use nx_vulkan_pack_kit::{
-    grid,
-    steps::{Step, bytes_of, number, read, scratch},
-    table,
-};
+use nx_vulkan_pack_kit::{grid, steps::number, table};
 
 /// Kernel elements of one step of a tile.
 const BLOCK_K: u64 = 8;
@@ -66,13 +63,17 @@ const OF_TWO: &[Tile] = &[
 /// Where there are few positions.
 const NARROW: [Tile; 2] = [tile([64, 32], [1, 1]), tile([64, 32], [2, 2])];
 
-/// Plans a convolution in one way.
+/// Plans a convolution in one way, whose kernel declares to need `declared`.
 pub(crate) fn plan(
-    method: Method,
+    (method, declared): (Method, Features),
     [takes, gives]: [DTypeSet; 2],
     request: &Request<'_>,
 ) -> Result<Plan, Refusal> {
-    table::expect_types("conv", &[takes; 2], gives, request)?;
+    let operands = match request.text(epilogue::ATTRIBUTE) {
+        Some(_) => request.inputs.len().max(epilogue::FACTORS),
+        None => epilogue::FACTORS,
+    };
+    table::expect_types("conv", &vec![takes; operands], gives, request)?;
     let is_cpu = request.device.kind == DeviceKind::CPU;
     if method == Method::Cpu && !is_cpu {
         return Err(Refusal::decline("the device is not a CPU"));
@@ -83,7 +84,7 @@ pub(crate) fn plan(
     };
     match method {
         Method::Tiled => tiled(&problem, request.device),
-        Method::Matrix => matrix::plan(&problem, Precision::of(request), request.device),
+        Method::Matrix => matrix::plan(&problem, declared, Precision::of(request), request.device),
         Method::Direct | Method::Cpu => direct(&problem, request.device),
     }
 }
@@ -110,7 +111,7 @@ fn plane(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Option<Plan>, Ref
         ..Cut::default()
     };
     let threads = u64::from(grid::threads(device, 256));
-    let mut defines = common(problem, threads, false, 1);
+    let mut defines = common(problem, threads, false, problem.is_partial(1));
     for (name, value) in [
         ("RUN", run),
         ("STRIDE", plane.stride as u64),
@@ -124,8 +125,9 @@ fn plane(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Option<Plan>, Ref
     let mut plan = Plan::default();
     let words = problem.words(cut);
     let groups = cut.jobs.div_ceil(threads);
-    let to = BufArg::output(0);
-    add(&mut plan, "plane.comp", defines, words, to, groups, device)?;
+    let to = results(&mut plan, problem, 1);
+    let step = ("plane.comp", defines, words);
+    add(&mut plan, problem, step, (to, 1), groups, device)?;
     Ok(Some(plan))
 }
 
@@ -153,19 +155,11 @@ fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     };
     let mut plan = Plan::default();
     let to = results(&mut plan, problem, splits);
-    let mut defines = common(problem, threads, false, splits);
+    let mut defines = common(problem, threads, false, problem.is_partial(splits));
     defines.push(number("FILTERS_INNER", problem.filters_inner()));
     let groups = cut.jobs.div_ceil(threads);
-    add(
-        &mut plan,
-        "direct.comp",
-        defines,
-        problem.words(cut),
-        to,
-        groups,
-        device,
-    )?;
-    sum_splits(&mut plan, problem, splits, to, None, device)?;
+    let step = ("direct.comp", defines, problem.words(cut));
+    add(&mut plan, problem, step, (to, splits), groups, device)?;
     Ok(plan)
 }
 
@@ -184,7 +178,7 @@ fn suits_tiles(problem: &Problem) -> bool {
 
 /// The tile and the splits that take the least, and about how long that is.
 fn least(problem: &Problem, device: &DeviceInfo<'_>) -> Option<(&'static Tile, u64, u64)> {
-    let width = 16 / register(problem).size().max(4);
+    let width = 16 / problem.register().size().max(4);
     let tiles = if width == 4 { OF_FOUR } else { OF_TWO };
     let fits = |tile: &&Tile| problem.filters * 4 > tile.block[0] * 3;
     let fitting = tiles.iter().position(|tile| fits(&tile));
@@ -214,7 +208,7 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
             "too few filters, positions or elements for tiles",
         ));
     }
-    let register = register(problem);
+    let register = problem.register();
     let width = 16 / register.size().max(4);
     let Some((tile, splits, _)) = least(problem, device) else {
         return Err(Refusal::Internal("no tile fits".to_owned()));
@@ -239,7 +233,7 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     let to = results(&mut plan, problem, splits);
     let last = problem.channels_last();
-    let mut defines = common(problem, threads, last, splits);
+    let mut defines = common(problem, threads, last, problem.is_partial(splits));
     let vector = glsl::of(register).and_then(|glsl| glsl::vector(glsl.storage, width));
     defines.push(define("VEC", vector.unwrap_or("vec4")));
     for (name, value) in [
@@ -254,62 +248,9 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     ] {
         defines.push(number(name, value));
     }
-    add(
-        &mut plan,
-        "tile.comp",
-        defines,
-        problem.words(cut),
-        to,
-        cut.jobs,
-        device,
-    )?;
-    sum_splits(&mut plan, problem, splits, to, None, device)?;
+    let step = ("tile.comp", defines, problem.words(cut));
+    add(&mut plan, problem, step, (to, splits), cut.jobs, device)?;
     Ok(plan)
-}
-
-/// Where the results go, or those of each split.
-pub(crate) fn results(plan: &mut Plan, problem: &Problem, splits: u64) -> BufArg {
-    match splits {
-        1 => BufArg::output(0),
-        splits => scratch(plan, splits * problem.results * register(problem).size()),
-    }
-}
-
-/// Adds up what splits have come to, where there are several; `unfit` are the counts of steps to be run where that did not do.
-pub(crate) fn sum_splits(
-    plan: &mut Plan,
-    problem: &Problem,
-    splits: u64,
-    partials: BufArg,
-    unfit: Option<BufArg>,
-    device: &DeviceInfo<'_>,
-) -> Result<(), Refusal> {
-    if splits == 1 {
-        return Ok(());
-    }
-    let threads = u64::from(grid::threads(device, 256));
-    let mut defines = operand("T", problem.dtype);
-    defines.push(number("THREADS", threads));
-    let mut args = vec![read(partials), BufArg::output(0)];
-    if let Some(counts) = unfit {
-        defines.push(number("COUNTS", args.len() as u64));
-        args.push(counts);
-    }
-    let step = Step {
-        file: "splits.comp",
-        defines,
-        args,
-        push: bytes_of(&[problem.results as u32, splits as u32]),
-        groups: grid::spread(problem.results.div_ceil(threads), device)?,
-        ..Step::default()
-    };
-    step.add_to(plan);
-    Ok(())
-}
-
-/// The type that results are summed in.
-fn register(problem: &Problem) -> DType {
-    glsl::of(problem.dtype).map_or(problem.dtype, |glsl| glsl.register)
 }
 
 pub(crate) fn units(device: &DeviceInfo<'_>) -> u64 {
@@ -321,7 +262,7 @@ pub(crate) fn units(device: &DeviceInfo<'_>) -> u64 {
 
 /// How many splits there is memory for.
 pub(crate) fn room(problem: &Problem, device: &DeviceInfo<'_>) -> u64 {
-    let bytes = problem.results * register(problem).size();
+    let bytes = problem.results * problem.register().size();
     (device.max_buffer_range.min(1 << 30) / bytes.max(1)).clamp(1, MOST_SPLITS)
 }
 
@@ -343,44 +284,4 @@ fn cost(problem: &Problem, tile: &Tile, splits: u64, device: &DeviceInfo<'_>) ->
         splits => problem.results * (2 * splits + 1) / 10 + 300_000,
     };
     turns * (m * n + 9 * (m + n)) * (chunk + 64) + sums
-}
-
-fn common(problem: &Problem, threads: u64, channels_last: bool, splits: u64) -> Vec<Define> {
-    let mut defines = operand("T", problem.dtype);
-    let (result, store) = match splits {
-        1 => ("T_STORAGE", "T_STORE(x)"),
-        _ => ("T_VALUE", "(x)"),
-    };
-    defines.extend([define("RESULT", result), define("TO_RESULT(x)", store)]);
-    for (name, value) in [
-        ("THREADS", threads),
-        ("DIMS", problem.dims()),
-        ("DIMS_OR_ONE", problem.dims().max(1)),
-        ("HOLES", (!problem.is_whole()).into()),
-        ("CHANNELS_LAST", channels_last.into()),
-    ] {
-        defines.push(number(name, value));
-    }
-    defines
-}
-
-fn add(
-    plan: &mut Plan,
-    file: &'static str,
-    defines: Vec<Define>,
-    words: Vec<u32>,
-    to: BufArg,
-    groups: u64,
-    device: &DeviceInfo<'_>,
-) -> Result<(), Refusal> {
-    plan.params = bytes_of(&words);
-    let step = Step {
-        file,
-        defines,
-        args: vec![BufArg::params(), BufArg::input(0), BufArg::input(1), to],
-        groups: grid::spread(groups, device)?,
-        ..Step::default()
-    };
-    step.add_to(plan);
-    Ok(())
 }

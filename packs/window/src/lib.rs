@@ -3,16 +3,18 @@
 
 mod axes;
 mod conv;
+mod finish;
 mod fold;
 mod matrix;
 mod problem;
 mod scatter;
+mod steps;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use nx_vulkan_abi::{Description, Plan, Refusal, Request, Source, pack};
-use nx_vulkan_pack_kit::table as kit;
+use nx_vulkan_pack_kit::{epilogue, table as kit};
 use table::Way;
 
 pack! { id: "window", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
@@ -44,6 +46,10 @@ const SOURCES: &[Source] = &[
         include_str!("../shaders/matrix_kernel.glsl"),
     ),
     Source::glsl(
+        "matrix_counts.comp",
+        include_str!("../shaders/matrix_counts.comp"),
+    ),
+    Source::glsl(
         "matrix_taps.comp",
         include_str!("../shaders/matrix_taps.comp"),
     ),
@@ -58,6 +64,9 @@ const SOURCES: &[Source] = &[
     ),
     Source::glsl("pointwise.comp", include_str!("../shaders/pointwise.comp")),
     Source::glsl("splits.comp", include_str!("../shaders/splits.comp")),
+    Source::glsl("finish.glsl", include_str!("../shaders/finish.glsl")),
+    epilogue::GLSL,
+    epilogue::FUNCTIONS,
 ];
 
 fn describe() -> Result<Description, String> {
@@ -73,6 +82,6 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     match &row.way {
         Way::Fold(op) => fold::plan(op, row.takes, request),
         Way::Scatter(op) => scatter::plan(op, row.takes, request),
-        Way::Conv(method) => conv::plan(*method, [row.takes, row.gives], request),
+        Way::Conv(method) => conv::plan((*method, row.needs), [row.takes, row.gives], request),
     }
 }

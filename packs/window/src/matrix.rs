@@ -2,22 +2,24 @@
 
 mod anew;
 mod cost;
+mod told;
 
 use crate::{
-    axes::divisor,
-    conv::{plain, results, sum_splits},
+    conv::plain,
     problem::Problem,
+    steps::{convert_f16, finish, results, sum_splits},
 };
 use cost::Shape;
 use nx_vulkan_abi::{
-    BufArg, DType, Define, DeviceInfo, Plan, Precision, Refusal,
+    BufArg, DType, DeviceInfo, Features, Plan, Precision, Refusal,
     glsl::{define, operand},
 };
 use nx_vulkan_pack_kit::{
     grid,
     matrix::expect_known_order,
-    steps::{Step, bytes_of, number, read, scratch},
+    steps::{Step, bytes_of, derive, number, read, scratch},
 };
+use told::{store, words};
 
 /// Elements of a filter that one step of the product takes.
 const STEP: u64 = 32;
@@ -124,9 +126,10 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// Plans a convolution on matrix units.
 ///
 /// # Errors
-/// A decline where the device or the problem does not suit them.
+/// A decline where the device or the problem does not suit them, or the kernel does not declare what they need.
 pub(crate) fn plan(
     problem: &Problem,
+    declared: Features,
     precision: Precision,
     device: &DeviceInfo<'_>,
 ) -> Result<Plan, Refusal> {
@@ -141,6 +144,22 @@ pub(crate) fn plan(
     };
     let subgroups = device.min_subgroup_size..=device.max_subgroup_size;
     expect_known_order(device)?;
+    let needs = match units {
+        DType::BF16 => Features::COOPMAT_BF16.with(Features::BF16),
+        _ => Features::FP16,
+    };
+    if !device.features.has(needs) {
+        return Err(Refusal::decline(format!(
+            "products of {units} need {}",
+            needs.names().join(" and ")
+        )));
+    }
+    // Sums of f16 results may be those of bf16: the host takes no module whose matrices the kernel does not declare.
+    if units == DType::BF16 && !declared.has(needs) {
+        return Err(Refusal::decline(
+            "it is multiplied as bf16, which is for kernels that declare it",
+        ));
+    }
     if !device.multiplies([units, units, DType::F32], [FRAGMENT as u32; 3]) {
         return Err(Refusal::decline(format!(
             "the driver lists no product of {units} with sums of f32 and 16 x 16 x 16 elements"
@@ -160,7 +179,7 @@ pub(crate) fn plan(
     let jobs = blocks[0] * blocks[1] * problem.groups * splits;
     let kernel_loads = shape.kernel_loads(problem, &packing);
     let [x_bytes, kernel_bytes, lookup_bytes] = shape.packed_bytes(problem, &packing);
-    let counts = [x_bytes, kernel_bytes, lookup_bytes, jobs];
+    let counts = [x_bytes, kernel_bytes + lookup_bytes, jobs];
     if counts
         .iter()
         .any(|count| *count >= MOST.min(device.max_buffer_range))
@@ -173,8 +192,10 @@ pub(crate) fn plan(
         None => scratch(&mut plan, x_bytes),
         Some(_) => BufArg::input(0),
     };
-    let kernel = scratch(&mut plan, kernel_bytes);
-    let places = scratch(&mut plan, lookup_bytes);
+    // Both depend on the kernel's tensor alone, which may keep them.
+    let both = scratch(&mut plan, kernel_bytes + lookup_bytes);
+    let kernel = both.range(0, kernel_bytes);
+    let places = both.range(kernel_bytes, lookup_bytes);
     let counts = (planes > 1).then(|| scratch(&mut plan, anew::COUNTS));
     let to = results(&mut plan, problem, splits);
     plan.params = bytes_of(&words(
@@ -214,7 +235,8 @@ pub(crate) fn plan(
             ..Step::default()
         })
     };
-    let args = vec![BufArg::input(0), x];
+    let mut args = vec![BufArg::input(0), x];
+    args.extend(counts);
     if packing.run.is_some() {
         // The product loads x itself.
     } else if packing.block >= 16 && problem.x_along_axis() {
@@ -228,8 +250,7 @@ pub(crate) fn plan(
         let groups = (packing.x_pieces + 1).div_ceil(threads);
         step("matrix_x.comp", args, groups)?.add_to(&mut plan);
     }
-    let mut args = vec![BufArg::input(1), kernel, places];
-    args.extend(counts);
+    let args = vec![BufArg::input(1), kernel, places];
     let span = STEPS[usize::from(planes > 1)];
     if packing.block == STEP && packing.steps >= span && problem.kernel_along_taps() {
         let spans = packing.steps.div_ceil(span);
@@ -239,6 +260,17 @@ pub(crate) fn plan(
         taps.add_to(&mut plan);
     } else {
         step("matrix_kernel.comp", args, kernel_loads.div_ceil(threads))?.add_to(&mut plan);
+    }
+    derive(&mut plan, both, BufArg::input(1));
+    if let (Some(counts), Some(_)) = (counts, packing.run) {
+        // What packs x would have done it, and what packs the kernel may be left out.
+        let clear = Step {
+            file: "matrix_counts.comp",
+            args: vec![counts],
+            groups: [1; 3],
+            ..Step::default()
+        };
+        clear.add_to(&mut plan);
     }
     let mut args = vec![read(x), read(kernel), read(places), to];
     args.extend(counts);
@@ -265,125 +297,12 @@ pub(crate) fn plan(
         .defines
         .push(number("BF16", u64::from(units == DType::BF16)));
     product.subgroup_size = LANES as u32;
+    finish(problem, splits, &mut product);
+    convert_f16(&mut product, device);
     product.add_to(&mut plan);
-    sum_splits(&mut plan, problem, splits, to, counts, device)?;
+    sum_splits(&mut plan, problem, (to, splits), counts, device)?;
     if let Some(counts) = counts {
         anew::add(&mut plan, plain(problem, device)?, counts);
     }
     Ok(plan)
-}
-
-/// How results are stored: along filters or along positions, and how many at once.
-fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define> {
-    let along_filters = problem.filters_inner();
-    let wide = splits > 1 || problem.dtype == DType::F32;
-    let most = if wide { 4 } else { 8 };
-    let most = if along_filters {
-        filters.min(most)
-    } else {
-        most
-    };
-    let width = [8, 4, 2, 1]
-        .into_iter()
-        .find(|width| *width <= most && problem.runs(*width, along_filters));
-    let width = width.unwrap_or(1);
-    let result = match (wide, width) {
-        (true, 4) => "vec4",
-        (true, 2) => "vec2",
-        (true, _) => "float",
-        (false, 8) => "uvec4",
-        (false, 4) => "uvec2",
-        (false, 2) => "uint",
-        (false, _) => "uint16_t",
-    };
-    vec![
-        define("RESULT", result),
-        number("WIDTH", width),
-        number("WIDE_RESULT", u64::from(wide)),
-        number("ALONG_FILTERS", u64::from(along_filters)),
-    ]
-}
-
-/// The `Params` of `matrix.glsl`.
-fn words(
-    problem: &Problem,
-    packing: &Packing,
-    tiles_m: u64,
-    blocks: [u64; 2],
-    chunk: u64,
-    jobs: u64,
-) -> Vec<u32> {
-    let batches = problem.batches();
-    let taps = problem.depth / problem.channels;
-    let batch_pieces = packing.blocks * packing.block_pieces;
-    // Places in x, where it is not packed.
-    let [group_pieces, batch_pieces] = match packing.run {
-        None => [batches * batch_pieces, batch_pieces],
-        Some(_) => problem.x_steps(),
-    };
-    let mut words: Vec<u32> = Vec::new();
-    let add = |words: &mut Vec<u32>, counts: &[u64]| words.extend(counts.iter().map(|n| *n as u32));
-    add(
-        &mut words,
-        &[
-            packing.x_pieces,
-            group_pieces,
-            batch_pieces,
-            packing.block_pieces,
-        ],
-    );
-    for extent in [batches, packing.blocks] {
-        add(&mut words, &[extent]);
-        words.extend(divisor(extent));
-    }
-    add(&mut words, &[problem.channels]);
-    for extent in [taps, packing.steps] {
-        add(&mut words, &[extent]);
-        words.extend(divisor(extent));
-    }
-    add(
-        &mut words,
-        &[
-            problem.filters,
-            problem.columns,
-            problem.groups,
-            tiles_m,
-            blocks[0],
-            blocks[1],
-            chunk,
-            jobs,
-            problem.results,
-        ],
-    );
-    words.extend(problem.places());
-    words.push(0);
-    let mut steps = packing.block / packing.piece;
-    let mut axes = Vec::new();
-    for (axis, packed) in problem.spatial.iter().zip(&packing.axes).rev() {
-        let mut words = Vec::new();
-        for extent in [axis.positions, axis.taps, packed.packed] {
-            add(&mut words, &[extent]);
-            words.extend(divisor(extent));
-        }
-        words.extend([
-            packed.stride as u32,
-            axis.low as u32,
-            axis.extent as u32,
-            axis.holes as u32,
-        ]);
-        words.extend(divisor(axis.holes as u64));
-        words.extend(axis.steps.map(|step| step as u32));
-        let position = match packing.run {
-            None => packed.steps[0] * steps,
-            Some(_) => (axis.steps[0] * axis.stride) as u64,
-        };
-        add(&mut words, &[position, packed.steps[1] * steps]);
-        steps *= packed.packed;
-        axes.push(words);
-    }
-    words.extend(axes.into_iter().rev().flatten());
-    if problem.spatial.is_empty() {
-        words.extend([0; 20]);
-    }
-    words
 }

@@ -1,7 +1,7 @@
 //! A convolution as shaders want to know it: groups of filters, positions and kernel elements, and the steps between them.
 
-use crate::axes::divisor;
-use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc};
+use crate::{axes::divisor, finish::Finish};
+use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc, glsl};
 use nx_vulkan_pack_kit::operand::{supports, within_reach};
 
 /// Indices and places that shaders compute in 32 bits stay below this.
@@ -33,6 +33,7 @@ pub(crate) struct Plane {
 /// A convolution.
 #[derive(Debug)]
 pub(crate) struct Problem {
+    /// Type of x and the kernel.
     pub(crate) dtype: DType,
     pub(crate) groups: u64,
     /// Filters of a group.
@@ -51,6 +52,8 @@ pub(crate) struct Problem {
     /// Steps of group, batch and filter.
     result: [i64; 3],
     pub(crate) spatial: Vec<Spatial>,
+    /// What becomes of the sums before they are stored.
+    pub(crate) finish: Option<Finish>,
 }
 
 /// What a dispatch adds to a problem.
@@ -65,15 +68,20 @@ impl Problem {
     /// The convolution that a request asks for; the plan itself where it has no results.
     ///
     /// # Errors
-    /// A bad request where attributes do not fit, a wish for operands of the result's type, a decline of what the device or
-    /// 32-bit indices cannot do.
+    /// A bad request where attributes do not fit, a wish for operands of the type that they are multiplied in, a decline of
+    /// what the device or 32-bit indices cannot do.
     pub(crate) fn new(request: &Request<'_>) -> Result<Result<Problem, Plan>, Refusal> {
         let (x, kernel, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
-        supports("conv", out.dtype, request.device)?;
-        let inputs = request.inputs.iter().zip(0..);
-        let others = inputs.filter(|(input, _)| input.dtype != out.dtype);
+        let finish = Finish::of(request)?;
+        let dtype = match &finish {
+            None => out.dtype,
+            Some(finish) => multiplied([x.dtype, kernel.dtype], finish.sum()),
+        };
+        supports("conv", dtype, request.device)?;
+        let factors = [x, kernel].into_iter().zip(0..);
+        let others = factors.filter(|(factor, _)| factor.dtype != dtype);
         let casts: Vec<InputAs> = others
-            .map(|(_, index)| InputAs::new(index, out.dtype))
+            .map(|(_, index)| InputAs::new(index, dtype))
             .collect();
         let rank = out.rank();
         if rank < 2 || x.rank() != rank || kernel.rank() != rank {
@@ -125,7 +133,7 @@ impl Problem {
             ks[1].0 as i64 * xs[1].1
         };
         let problem = Problem {
-            dtype: out.dtype,
+            dtype,
             groups,
             filters,
             columns: os[0].0 * positions,
@@ -141,8 +149,13 @@ impl Problem {
             ],
             result: [filters as i64 * os[1].1, os[0].1, os[1].1],
             spatial,
+            finish,
         };
-        if problem.depth == 0 || x.elements() == 0 {
+        let is_empty = problem.depth == 0 || x.elements() == 0;
+        if is_empty && problem.finish.is_some() {
+            return Err(Refusal::decline("an epilogue of sums of nothing"));
+        }
+        if is_empty {
             return Ok(Err(crate::fold::fill("0", request)?));
         }
         within_reach(request)?;
@@ -168,6 +181,22 @@ impl Problem {
             true => Ok(()),
             false => Err(Refusal::decline("conv reaches beyond 32-bit places")),
         }
+    }
+
+    /// The type that results are summed in.
+    pub(crate) fn register(&self) -> DType {
+        glsl::of(self.dtype).map_or(self.dtype, |glsl| glsl.register)
+    }
+
+    /// The type of the result.
+    pub(crate) fn result(&self) -> DType {
+        self.finish.as_ref().map_or(self.dtype, Finish::result)
+    }
+
+    /// Whether sums go to memory first: those of each of several splits, or to be finished apart.
+    pub(crate) fn is_partial(&self, splits: u64) -> bool {
+        let finish = self.finish.as_ref();
+        splits > 1 || finish.is_some_and(|finish| finish.stands_apart(self.results))
     }
 
     /// Whether neighbours in x, in the kernel and in the result are those along channels, channels and filters.
@@ -331,6 +360,15 @@ impl Problem {
             words.extend([0; 16]);
         }
         words
+    }
+}
+
+/// The type in which x and the kernel are multiplied where sums have type `sum`: their own where registers hold it as such.
+fn multiplied([x, kernel]: [DType; 2], sum: DType) -> DType {
+    let register = glsl::of(x).map(|glsl| glsl.register);
+    match x == kernel && x.is_float() && register == Some(sum) {
+        true => x,
+        false => sum,
     }
 }
 

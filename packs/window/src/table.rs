@@ -84,7 +84,8 @@ pub(crate) struct TableRow {
     /// Types of the result.
     pub(crate) gives: DTypeSet,
     rank: Option<u32>,
-    needs: Features,
+    /// What modules of its plans may need.
+    pub(crate) needs: Features,
     offers: Offers,
     /// How it is planned.
     pub(crate) way: Way,
@@ -157,8 +158,8 @@ fn parse(text: &str) -> Result<Vec<TableRow>, String> {
             rank: Some(conv.rank),
             needs: needs?,
             offers: match conv.precision {
-                true => Offers::PRECISION,
-                false => Offers::NONE,
+                true => Offers::EPILOGUE.with(Offers::PRECISION),
+                false => Offers::EPILOGUE,
             },
             way: Way::Conv(conv.method),
             op: "conv".to_owned(),

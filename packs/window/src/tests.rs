@@ -1,11 +1,12 @@
 //! Plans, without a device.
 
+mod finish;
 mod matrix;
 
 use super::*;
 use nx_vulkan_abi::{DType, DeviceInfo, Features, Matrix};
 use nx_vulkan_pack_kit::testing::{
-    Ask, Pack, Tensor, cpu, defined, files, gpu, with_fact, without,
+    Ask, Pack, Tensor, cpu, defined, files, gpu, with_fact, without, words,
 };
 
 const PACK: Pack = Pack { describe, plan };

@@ -4,7 +4,10 @@
 use nx_vulkan_abi::DType;
 use nx_vulkan_conformance::sweep::{Own, check};
 use nx_vulkan_ops::{
-    Attr,
+    Attr, Spec,
+    attrs::ints,
+    find,
+    infer::infer,
     layout::{
         LAYOUTS,
         Layout::{self, Contiguous},
@@ -161,6 +164,33 @@ fn own((x, kernel, attrs): Conv, dtype: DType, layout: Layout, values: Values) -
     }
 }
 
+/// The same with an epilogue of a bias of each filter and a residual, and a result of type `result`.
+fn finished(conv: Conv, [dtype, result]: [DType; 2], text: &str, layout: Layout) -> Own {
+    let mut own = own(conv, dtype, layout, Values::Finite);
+    let inputs: Vec<Spec> = own
+        .operands
+        .iter()
+        .map(|(shape, _)| (dtype, shape.clone()))
+        .collect();
+    let conv = find("conv").expect("it is an op");
+    let plain = infer(conv, &inputs, None, &own.attrs).expect("shapes fit");
+    let shape = plain.outputs[0].1.clone();
+    let filters = ints(&plain.attrs, "output_permutation")[1] as usize;
+    let mut bias = vec![1; shape.len() - filters];
+    bias[0] = shape[filters];
+    own.operands
+        .extend([(bias, Contiguous), (shape, Contiguous)]);
+    own.attrs.push(Attr::text("epilogue", text));
+    own.types = Types {
+        inputs: vec![dtype, dtype, DType::F32, result],
+        output: Some(result),
+    };
+    own
+}
+
+const RELU: &str = "add(x, i2); add(%0, i3); max(%1, 0)";
+const TANH: &str = "multiply(x, 0.125); add(%0, i2); tanh(%1); multiply(%2, i3)";
+
 /// Types with packs of four elements and of two, and one that is wider in registers than in memory.
 fn everything() -> impl Iterator<Item = Own> {
     let whole = CONVS
@@ -188,6 +218,39 @@ fn tiles_at_their_edges() {
 #[test]
 fn straight_from_memory() {
     check("window", DIRECT, everything());
+}
+
+#[test]
+fn epilogues_on_the_general_units() {
+    let [f32, bf16, f16] = [DType::F32, DType::BF16, DType::F16];
+    let types = [[f32, f32], [bf16, bf16], [f32, f16], [f16, f32]];
+    for kernel in [TILED, DIRECT] {
+        let all = CONVS.iter().zip(types.into_iter().cycle()).enumerate();
+        let all =
+            all.map(|(at, (conv, types))| finished(*conv, types, [RELU, TANH][at % 2], Contiguous));
+        check("window", kernel, all);
+    }
+}
+
+#[test]
+fn epilogues_on_matrix_units_or_what_stands_in_for_them() {
+    let [f32, bf16, f16] = [DType::F32, DType::BF16, DType::F16];
+    let types = [
+        [f16, f16],
+        [bf16, bf16],
+        [f32, f32],
+        [f16, f32],
+        [bf16, f16],
+        [f32, f16],
+    ];
+    let all = types.into_iter().flat_map(|types| {
+        let convs = MATRICES.iter().enumerate();
+        convs.map(move |(at, conv)| finished(*conv, types, [RELU, TANH][at % 2], Contiguous))
+    });
+    let views = VIEWS
+        .iter()
+        .map(|layout| finished(MATRICES[0], [f16, f16], RELU, *layout));
+    check("window", None, all.chain(views));
 }
 
 #[test]

@@ -6,11 +6,11 @@ use nx_vulkan_pack_kit::steps;
 /// Bytes of the workgroup counts that every such step reads.
 pub(super) const COUNTS: u64 = 12;
 /// Where a range of a buffer may begin on every device (Vulkan 1.4, required limits, `minStorageBufferOffsetAlignment`).
-const ALIGN: usize = 256;
+pub(super) const ALIGN: u64 = 256;
 
 /// Puts the steps of `other` behind those of `plan`: each runs as many workgroups as `counts` says, which is none or all.
 pub(super) fn add(plan: &mut Plan, other: Plan, counts: BufArg) {
-    let params = plan.params.len().next_multiple_of(ALIGN);
+    let params = plan.params.len().next_multiple_of(ALIGN as usize);
     plan.params.resize(params, 0);
     plan.params.extend(other.params.iter().copied());
     let first = plan.scratch.len() as u32;

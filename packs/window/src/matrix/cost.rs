@@ -2,7 +2,7 @@
 //!
 //! Constants are fits to an H200 (132 units, driver 580.159.04) and to convolutions of 3 to 256 channels there.
 
-use super::{AHEAD, FRAGMENT, LANES, Packing, STEP};
+use super::{AHEAD, FRAGMENT, LANES, Packing, STEP, anew::ALIGN};
 use crate::{
     conv::{cost_of_tiles, room, units},
     problem::Problem,
@@ -150,7 +150,7 @@ impl Shape {
         problem.groups * fragments * packing.steps * LANES
     }
 
-    /// Bytes of the packed x, the packed kernel, and where its pieces start.
+    /// Bytes of the packed x, the packed kernel, behind which a range may begin, and where its pieces start.
     pub(super) fn packed_bytes(&self, problem: &Problem, packing: &Packing) -> [u64; 3] {
         let ahead = AHEAD * 2 * self.tile[0] * LANES;
         [
@@ -158,7 +158,8 @@ impl Shape {
                 None => (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
                 Some(_) => 0,
             },
-            (self.kernel_loads(problem, packing) + ahead) * 16 * packing.planes,
+            ((self.kernel_loads(problem, packing) + ahead) * 16 * packing.planes)
+                .next_multiple_of(ALIGN),
             (packing.steps + AHEAD) * (STEP / packing.piece) * 4,
         ]
     }
@@ -174,9 +175,10 @@ impl Shape {
 
     /// Bytes of what is packed and of the partial results.
     fn bytes(&self, problem: &Problem, packing: &Packing) -> u64 {
-        let partial = match self.splits(packing) {
-            1 => 0,
-            splits => splits * problem.results * 4,
+        let splits = self.splits(packing);
+        let partial = match problem.is_partial(splits) {
+            false => 0,
+            true => splits * problem.results * 4,
         };
         let [x, kernel, lookups] = self.packed_bytes(problem, packing);
         x + kernel + lookups + partial
@@ -196,7 +198,10 @@ impl Shape {
         let subgroups = jobs.div_ceil(units(device)) * self.warps[0] * self.warps[1];
         let steps = self.chunk * (subgroups * cycles).max(LATENCY * packing.planes);
         let results = self.tile[0] * self.tile[1] * FRAGMENT * FRAGMENT;
-        let size = if splits > 1 { 4 } else { problem.dtype.size() };
+        let size = match problem.is_partial(splits) {
+            false => problem.result().size(),
+            true => 4,
+        };
         let around = subgroups * (AROUND + results * size / STORED);
         let rows = problem.groups * self.tiles(problem)[0] * self.tile[0] * FRAGMENT;
         let x = match packing.run {

@@ -58,8 +58,8 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
         let files = files(&plan);
         assert_eq!(files[..2], ["matrix_lines.comp", "matrix_kernel.comp"]);
         assert_eq!(files[2..], [parts, anew].concat());
-        // The kernel's step clears the counts, the product's and the splits' set them, those that compute anew read them.
-        let counts = plan.steps[1].args[4];
+        // The step of x clears the counts, the product's and the splits' set them, those that compute anew read them.
+        let counts = plan.steps[0].args[3];
         assert_eq!(plan.scratch[counts.index as usize], 12);
         for step in &plan.steps[2..2 + parts.len()] {
             assert_eq!(step.args.last(), Some(&counts));
@@ -98,7 +98,7 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
 #[test]
 fn f32_is_packed_as_two_parts_where_that_is_allowed() {
     let one: [&[u64]; 3] = [&[32, 100, 56, 56], &[200, 100, 1, 1], &[32, 200, 56, 56]];
-    for (shapes, product) in [(LARGE, 2), (one, 1)] {
+    for (shapes, others) in [(LARGE, [0, 1]), (one, [0, 0])] {
         let of = |word| {
             matrix(DType::F32, shapes)
                 .text("precision", word)
@@ -106,13 +106,13 @@ fn f32_is_packed_as_two_parts_where_that_is_allowed() {
                 .unwrap()
         };
         let plan = of("high");
-        for step in 0..=product {
+        for step in others.into_iter().chain([2]) {
             assert_eq!(defined(&plan, step, "PLANES"), "2");
         }
         // What two parts do not hold is computed anew all the same.
         assert_eq!(files(&plan).last(), Some(&"tile.comp"));
         assert_eq!(of("highest"), matrix(DType::F32, shapes).plan().unwrap());
-        assert_eq!(defined(&of("default"), product, "PLANES"), "3");
+        assert_eq!(defined(&of("default"), 2, "PLANES"), "3");
     }
     let plan = matrix(DType::F32, LARGE).text("precision", "high").plan();
     assert_eq!(plan.unwrap().scratch[0], (32 * 64 * 58 * 58 * 2 + 16) * 2);
@@ -127,6 +127,25 @@ fn f32_is_packed_as_two_parts_where_that_is_allowed() {
         .map(table::TableRow::described);
     let offers = rows.filter(|row| row.offers.has(nx_vulkan_abi::Offers::PRECISION));
     assert_eq!(Vec::from_iter(offers.map(|row| row.id)), ["conv_parts"]);
+}
+
+#[test]
+fn what_is_packed_of_the_kernel_depends_on_it_alone() {
+    let one: [&[u64]; 3] = [&[32, 100, 56, 56], &[200, 100, 1, 1], &[32, 200, 56, 56]];
+    for dtype in [DType::F16, DType::F32] {
+        for (shapes, packed, step) in [(LARGE, 1, 1), (one, 0, 0)] {
+            let plan = matrix(dtype, shapes).plan().unwrap();
+            assert_eq!(Vec::from_iter(plan.derived()), [Some((packed, 1))]);
+            let [kernel, places] = [2, 3].map(|arg| plan.steps[step].args[arg]);
+            assert_eq!([kernel.index, places.index], [packed; 2]);
+            assert_eq!(kernel.len, places.offset);
+            assert_eq!(
+                places.offset + places.len,
+                plan.scratch[packed as usize],
+                "the places are behind the kernel"
+            );
+        }
+    }
 }
 
 #[test]
@@ -154,9 +173,9 @@ fn kernels_of_one_element_take_x_as_it_is() {
         let out = [batch, filters, plane[0], plane[1]];
         matrix(dtype, [&x, &[filters, channels, 1, 1], &out])
     };
-    let loaded = |plan: &Plan| {
+    let loaded = |plan: &Plan, product: usize| {
         let names = ["LOADED", "LOADED_TYPE"];
-        names.map(|name| defined(plan, 1, name).to_owned())
+        names.map(|name| defined(plan, product, name).to_owned())
     };
     for (dtype, plane, run, vector) in [
         (DType::F16, [56, 56], "8", "uvec4"),
@@ -165,9 +184,15 @@ fn kernels_of_one_element_take_x_as_it_is() {
         (DType::F32, [54, 55], "2", "vec2"),
     ] {
         let plan = of(dtype, [32, 100, 200], plane).plan().unwrap();
-        assert_eq!(files(&plan)[..2], ["matrix_kernel.comp", "pointwise.comp"]);
-        assert_eq!(loaded(&plan), [run, vector]);
-        assert_eq!(plan.steps[1].args[1], BufArg::input(0));
+        let files = files(&plan);
+        let product = files.iter().position(|file| *file == "pointwise.comp");
+        let product = product.unwrap();
+        // Where there are several parts, a step of its own says that nothing is to be computed anew so far.
+        let before = ["matrix_kernel.comp", "matrix_counts.comp"];
+        let parts = usize::from(dtype == DType::F32);
+        assert_eq!(files[..product], before[..=parts]);
+        assert_eq!(loaded(&plan, product), [run, vector]);
+        assert_eq!(plan.steps[product].args[1], BufArg::input(0));
         // Steps of group and batch are those of x, and so are those from one position to the next.
         let words = plan.params.chunks_exact(4);
         let words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
@@ -197,7 +222,7 @@ fn kernels_of_one_element_take_x_as_it_is() {
         .on(small)
         .plan()
         .unwrap();
-    assert_eq!(defined(&plan, 1, "WARPS_N"), "1");
+    assert_eq!(defined(&plan, 2, "WARPS_N"), "1");
 }
 
 #[test]
@@ -280,8 +305,8 @@ fn matrix_units_take_an_eighth_of_the_memory_at_most() {
     // Parts are left out before the whole is declined.
     let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
     let split = matrix(DType::F16, deep).plan().unwrap().scratch;
-    assert_eq!(split.len(), 4);
-    let packed: u64 = split[..3].iter().sum();
+    assert_eq!(split.len(), 3);
+    let packed: u64 = split[..2].iter().sum();
     let fewer = matrix(DType::F16, deep).on(having(8 * packed + 8)).plan();
-    assert!(fewer.is_ok_and(|plan| plan.scratch.len() == 3));
+    assert!(fewer.is_ok_and(|plan| plan.scratch.len() == 2));
 }
