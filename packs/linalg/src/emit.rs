@@ -11,9 +11,10 @@ use nx_vulkan_pack_kit::{
     steps::{self, Step, bytes_of, number, read},
 };
 
-/// Rows and columns of a block of a triangle, and of a complex one.
+/// Rows and columns of a block of a triangle.
 const SIDE: u32 = 64;
-const COMPLEX_SIDE: u32 = 32;
+/// Those where arithmetic takes many instructions, and compilers long over them: of complex numbers, and on a CPU.
+const SMALL_SIDE: u32 = 32;
 
 /// A plan whose operands are contiguous tensors of one float or complex type.
 #[derive(Debug)]
@@ -91,19 +92,23 @@ impl<'a> Emit<'a> {
         result
     }
 
+    /// Whether what stands in a row in a shader is long, once compiled.
+    pub(crate) fn is_long(&self) -> bool {
+        self.wide.is_complex() || self.device().kind == DeviceKind::CPU
+    }
+
     /// Rows and columns of a block of a triangle.
     pub(crate) fn side(&self) -> u32 {
-        match self.wide.is_complex() {
-            true => COMPLEX_SIDE,
+        match self.is_long() {
+            true => SMALL_SIDE,
             false => SIDE,
         }
     }
 
     /// How many columns an invocation keeps, each of so many elements: half of the registers that it has among so many others.
-    /// Those of complex numbers are fewer, since compilers take long over their arithmetic.
     pub(crate) fn columns_in_registers(&self, rows: u32, threads: u32) -> u32 {
         let words = rows * (self.size() / 4) as u32;
-        let most = if self.wide.is_complex() { 8 } else { 16 };
+        let most = if self.is_long() { 8 } else { 16 };
         1 << (32_768 / threads / words).clamp(4, most).ilog2()
     }
 
@@ -276,22 +281,22 @@ impl<'a> Emit<'a> {
     }
 }
 
+/// The type of four numbers, of those that are computed with.
+const FOURS: [(DType, &str); 4] = [
+    (DType::F32, "vec4"),
+    (DType::F64, "dvec4"),
+    (DType::C64, "mat4x2"),
+    (DType::C128, "dmat4x2"),
+];
+
+/// Its type in a register, or nothing for one that shaders do not compute with.
 fn name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "double",
-        DType::C64 => "vec2",
-        DType::C128 => "dvec2",
-        _ => "float",
-    }
+    glsl::types(dtype).map_or("", |(_, register)| register)
 }
 
 fn fours(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "dvec4",
-        DType::C64 => "mat4x2",
-        DType::C128 => "dmat4x2",
-        _ => "vec4",
-    }
+    let of = FOURS.iter().find(|(known, _)| *known == dtype);
+    of.map_or("", |(_, fours)| fours)
 }
 
 /// The type of numbers with parts of a float type.

@@ -12,7 +12,8 @@ use nx_vulkan_pack_kit::{
 
 /// Unknowns that an invocation keeps in registers.
 const SMALL: u64 = 16;
-const COMPLEX_SMALL: u64 = 8;
+/// And of those that take long to compile.
+const FEW: u64 = 8;
 
 /// Where the elements of a batch of matrices lie: from a row to the next, from a column, from a matrix.
 #[derive(Debug, Clone, Copy)]
@@ -154,8 +155,8 @@ pub(crate) fn substitute(
     args: Vec<BufArg>,
 ) -> Result<(), Refusal> {
     let side = u64::from(emit.side());
-    let small = match part.is_complex() {
-        true => COMPLEX_SMALL,
+    let small = match emit.is_long() {
+        true => FEW,
         false => SMALL,
     };
     let triangle = side / small * (side / small + 1) / 2 * small * small;
