@@ -1,6 +1,6 @@
 //! What the sweep runs: every op on every type in every layout, sampled where the combinations are too many.
 
-use super::{Extent, layout::Operand};
+use super::{extent::Extent, layout::Operand};
 use nx_vulkan_abi::{DType, DTypeSet, dtype::Class};
 use nx_vulkan_ops::{
     Attr, Request, Result, Spec,

@@ -3,6 +3,7 @@
 
 mod canary;
 mod cases;
+mod extent;
 mod finish;
 mod judge;
 mod layout;
@@ -12,6 +13,7 @@ mod report;
 mod requests;
 mod trial;
 
+pub use extent::Extent;
 pub use own::{Own, check};
 pub use report::{Failure, Report, What};
 pub(crate) use requests::{in_order, laid};
@@ -32,18 +34,6 @@ use std::{
     time::Instant,
 };
 use trial::Sweep;
-
-/// How much of the sweep is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Everything.
-    Full,
-    /// All of it for f32 and one other type of each op; of each other kind of type for one of them one contiguous
-    /// problem, and one in some other layout. Where every shader is compiled for a CPU, that is what the time goes to.
-    Sample,
-    /// One problem per op, type and layout, and no mixed types.
-    Quick,
-}
 
 /// What to sweep.
 #[derive(Debug, Clone)]

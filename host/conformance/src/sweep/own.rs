@@ -32,9 +32,11 @@ pub struct Own {
 }
 
 /// On a CPU device one of so many cases is run: there a shader takes a second to compile, and most cases have their own.
-const SHARE: u64 = 3;
+const SHARE: usize = 3;
 /// Fewer cases than these are all run.
 const FEW: usize = 24;
+/// And about so many of a longer list.
+const MOST: usize = 96;
 
 /// Runs all of them, or on a CPU device a sample, with the kernel of that name (`pack/kernel`) of the pack whose own test
 /// this process is, or in the pack's own order.
@@ -62,11 +64,11 @@ fn own(
     let mut sweep = Sweep::new(runtime);
     let all: Vec<Own> = all.into_iter().collect();
     let share = match runtime.device().summary().kind {
-        "cpu" if all.len() >= FEW => SHARE,
+        "cpu" if all.len() >= FEW => SHARE.max(all.len() / MOST),
         _ => 1,
     };
     for (own, seed) in all.into_iter().zip(1..) {
-        if Rng(seed).below(share) != 0 {
+        if Rng(seed).below(share as u64) != 0 {
             continue;
         }
         sweep.case(&own.case(seed)?, kernel);

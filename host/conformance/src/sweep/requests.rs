@@ -1,6 +1,6 @@
 //! The sweep's requests with operands in place, for those who want requests without results.
 
-use super::{Extent, cases};
+use super::{cases, extent::Extent};
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::Runtime;
 use nx_vulkan_ops::{Op, Request, Result, values::Rng};
