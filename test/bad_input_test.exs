@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # What is wrong with operands is said in Nx's own words: at once where the VM knows it, else when the result is read.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     alias Nx.Vulkan.NativeV
     alias Nx.Vulkan.VulkanoBackend, as: V
 

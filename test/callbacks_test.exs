@@ -4,7 +4,6 @@ if Code.ensure_loaded?(Nx) do
     use ExUnit.Case, async: true
 
     # The first run after a change of a shader compiles every variant.
-    @moduletag timeout: 300_000
 
     alias Nx.Vulkan.Reference
 

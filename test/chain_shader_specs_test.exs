@@ -3,8 +3,6 @@ Code.require_file("support/spirv.exs", __DIR__)
 defmodule Nx.Vulkan.ChainShaderSpecsTest do
   use ExUnit.Case, async: true
 
-  @moduletag timeout: 300_000
-
   alias Nx.Vulkan.{ChainShaderSpecs, NativeV, ShaderTemplate, Spirv, Synthesis}
   alias Nx.Vulkan.ShaderTemplate.FamilySpec
 

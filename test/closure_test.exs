@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # Counts what goes through Nx.BinaryBackend.
     use ExUnit.Case, async: false
 
-    @moduletag timeout: 300_000
-
     import Nx.Vulkan.Reference, only: [agree: 2]
 
     alias Nx.Vulkan.Closure

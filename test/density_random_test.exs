@@ -7,8 +7,6 @@ if Code.ensure_loaded?(Nx) do
     import Nx.Vulkan.RandomLine
     alias Nx.Vulkan.Density
 
-    @moduletag timeout: 600_000
-
     # DENSITY_SEEDS=first..last runs others, such as the one that a failure names.
     @seeds System.get_env("DENSITY_SEEDS", "1..30")
     # Relative to the largest component.

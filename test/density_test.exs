@@ -4,8 +4,6 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.DensityTest do
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     import Nx.Vulkan.DensityCase
     alias Nx.Vulkan.Density
 

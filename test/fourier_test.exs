@@ -2,8 +2,6 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.FourierTest do
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     import Nx.Vulkan.Reference, only: [agree: 2]
 
     setup do

@@ -4,7 +4,6 @@ if Code.ensure_loaded?(Nx) do
     use ExUnit.Case, async: true
 
     # A driver on the CPU compiles shaders that are new to it for a minute.
-    @moduletag timeout: 300_000
 
     setup do
       Nx.default_backend(Nx.Vulkan.VulkanoBackend)

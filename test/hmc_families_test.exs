@@ -2,8 +2,6 @@ defmodule Nx.Vulkan.HMC.FamiliesTest do
   use ExUnit.Case, async: true
   @moduletag :same_with_nx
 
-  @moduletag timeout: 300_000
-
   alias Nx.Vulkan.HMC.{Diagnostics, Result, Sampler}
   alias Nx.Vulkan.Leapfrog
 

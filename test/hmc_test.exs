@@ -2,8 +2,6 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.HMCTest do
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     alias Nx.Vulkan.HMC
 
     setup do

@@ -5,8 +5,6 @@ if Code.ensure_loaded?(Nx) do
     use ExUnit.Case, async: false
     import Bitwise
 
-    @moduletag timeout: 300_000
-
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     setup do

@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # Nx.LinAlg here and on Nx.BinaryBackend, and what its results have to satisfy.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     alias Nx.Vulkan.Reference
 
     @float %{{:f, 32} => 1.2e-7, {:f, 64} => 2.3e-16}

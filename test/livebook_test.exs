@@ -5,8 +5,6 @@ if Code.ensure_loaded?(Nx) do
 
     import ExUnit.CaptureIO
 
-    @moduletag timeout: 300_000
-
     defp cells(name) do
       text = File.read!(Path.join(__DIR__, "../livebooks/#{name}.livemd"))
       cells = for [_, cell] <- Regex.scan(~r/^```elixir\n(.*?)^```$/ms, text), do: cell

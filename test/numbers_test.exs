@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # Numbers at the edges of their types: what Nx.BinaryBackend says, this backend says.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     import Nx.Vulkan.Reference, only: [same: 2]
 
     alias Nx.Vulkan.VulkanoBackend, as: V

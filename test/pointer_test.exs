@@ -7,7 +7,6 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Vulkan.VulkanoBackend, as: V
 
-    @moduletag timeout: 300_000
     @proc File.exists?("/proc/self/mem") && File.dir?("/dev/shm")
 
     setup do

@@ -139,6 +139,79 @@ if Code.ensure_loaded?(Nx) do
     defp match_dot({:request, "dot", _, attrs}), do: attrs
     defp match_dot(_), do: nil
 
+    test "what no argument changes is as exact as what a function is compiled for" do
+      test = self()
+
+      compile = fn ->
+        # Literals are constants of the trace.
+        fun = fn x ->
+          Nx.add(x, Nx.dot(Nx.iota({8, 8}, type: :f32), Nx.iota({8, 8}, type: :f32)))
+        end
+
+        options = [compiler: Nx.Vulkan.Compiler, precision: :highest]
+        Nx.Defn.compile(fun, [Nx.template({8, 8}, :f32)], options)
+      end
+
+      pid =
+        spawn_link(fn ->
+          receive do: (:go -> compile.())
+          send(test, :compiled)
+        end)
+
+      :erlang.trace(pid, true, [:call])
+      :erlang.trace_pattern({Nx.Vulkan.NativeV, :run, 4}, true, [:local])
+      send(pid, :go)
+      assert_receive :compiled, 60_000
+      :erlang.trace_pattern({Nx.Vulkan.NativeV, :run, 4}, false, [:local])
+      assert_received {:trace, ^pid, :call, {_, :run, ["dot", _, _, attrs]}}
+      assert attrs[:precision] == :highest
+    end
+
+    test "a call on vectorized tensors has a precision of its own" do
+      x = Nx.vectorize(random({3, 33, 70}, 1), :x)
+      y = Nx.vectorize(random({2, 70, 37}, 2), :y)
+      w = random({70, 37}, 3)
+      scale = random({37}, 4)
+
+      for {a, b} <- [{x, w}, {w, x}, {x, y}, {x, Nx.vectorize(random({3, 70, 37}, 5), :x)}],
+          contract = if(b == x, do: [0, -1], else: [1, 0]),
+          {fun, operands} <- [{& &1, []}, {&Nx.multiply/2, if(b == x, do: [], else: [scale])}],
+          is_function(fun, length(operands) + 1) do
+        dot = fn a, b, opts ->
+          [c, d] = contract
+          Nx.Vulkan.dot(a, [c], [], b, [d], [], operands, fun, opts)
+        end
+
+        expected = dot.(a, b, [])
+        got = dot.(on(a), on(b), precision: :highest)
+        assert Nx.names(got) == Nx.names(expected)
+        assert got.vectorized_axes == expected.vectorized_axes
+
+        assert got
+               |> Nx.subtract(expected)
+               |> Nx.devectorize()
+               |> Nx.abs()
+               |> Nx.reduce_max()
+               |> Nx.to_number() < 1.0e-4
+
+        expr = Nx.Defn.debug_expr(&dot.(&1, &2, precision: :highest)).(a, b)
+        assert [:highest] = precisions(expr)
+        jit = Nx.Vulkan.jit(&dot.(&1, &2, precision: :highest)).(on(a), on(b))
+        assert jit.vectorized_axes == expected.vectorized_axes
+      end
+    end
+
+    # Those of the blocks of products.
+    defp precisions(%Nx.Tensor{
+           data: %Nx.Defn.Expr{op: :block, args: [%Nx.Vulkan.Dot{} = dot | _]}
+         }),
+         do: [dot.precision]
+
+    defp precisions(%Nx.Tensor{data: %Nx.Defn.Expr{args: args}}),
+      do: Enum.flat_map(args, &precisions/1)
+
+    defp precisions(_), do: []
+
     test "other values are refused where they are set" do
       message = ~r/expected :precision to be :default, :high or :highest, got: :low/
       assert_raise ArgumentError, message, fn -> Nx.default_backend({V, precision: :low}) end

@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # Random programs of views and ops, here and on Nx.BinaryBackend. A failure prints its seed and its steps.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     @programs 150

@@ -4,8 +4,6 @@ if Code.ensure_loaded?(Nx) do
     # Nx.BinaryBackend in the widest type of the class, whose result is then rounded or wrapped.
     use ExUnit.Case, async: false
 
-    @moduletag timeout: 600_000
-
     @integers ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64)a
     @floats ~w(f8 f8_e4m3fn f16 bf16 f32 f64)a
     @complex ~w(c64 c128)a

@@ -3,7 +3,6 @@ if Code.ensure_loaded?(Nx) do
     use ExUnit.Case, async: false
 
     # The first run after a change of a shader compiles every variant.
-    @moduletag timeout: 300_000
 
     import Nx.Vulkan.Reference, only: [agree: 2]
 

@@ -3,8 +3,6 @@ if Code.ensure_loaded?(Nx) do
     # Windows, their scatters and convolution, against Nx.BinaryBackend, eager and under gradients.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     import Nx.Vulkan.Reference, only: [agree: 2, same: 2]
 
     alias Nx.Vulkan.VulkanoBackend, as: V

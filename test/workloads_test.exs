@@ -7,8 +7,6 @@ if Code.ensure_loaded?(Nx) do
     # What the examples compute, here and on Nx.BinaryBackend.
     use ExUnit.Case, async: true
 
-    @moduletag timeout: 300_000
-
     alias Workloads.{Networks, Regime, Statistics}
 
     defp both(fun) do

@@ -10,6 +10,7 @@ if Code.ensure_loaded?(Nx) do
     The op of a block.
     """
     def op(%Nx.Vulkan.Dot{}), do: "dot"
+    def op(%Nx.Vulkan.Conv{}), do: "conv"
     def op(%name{}), do: inspect(name)
 
     @doc """

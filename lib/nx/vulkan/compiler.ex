@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
 
     ## Options
 
-      * `:device` and `:precision` - as those of `Nx.Vulkan.VulkanoBackend`
+      * `:device` and `:precision` - as those of `Nx.Vulkan.VulkanoBackend`, whose own do not count here
       * those of `Nx.Defn.Evaluator`: `:hooks`, `:garbage_collect`, `:max_concurrency`
     """
 
@@ -34,8 +34,14 @@ if Code.ensure_loaded?(Nx) do
       backend = __to_backend__(opts)
       expr = fun.(vars)
 
+      # What depends on no argument is computed here, as all else is later.
+      routine =
+        Nx.with_default_backend(backend, fn ->
+          Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend, hooks: opts[:hooks])
+        end)
+
       # What is returned keeps no expression: a copy for another process would take each shared part apart.
-      case Routine.new(Composite.traverse(expr, &Nx.devectorize/1), backend, hooks: opts[:hooks]) do
+      case routine do
         {:ok, routine} ->
           out = Composite.traverse(expr, &Nx.to_template/1)
 

@@ -5,19 +5,16 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Expr
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.Graph
+    alias Nx.Vulkan.{Graph, Ops}
 
     # Parameters of the function count from here, so that none is taken for one of a function around it.
     @first 1_000_000
 
-    @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan sqrt rsqrt cbrt erf
-              erfc erf_inv abs negate sign round ceil floor is_nan is_infinity)a
-    @binary ~w(add subtract multiply divide atan2 pow remainder min max equal not_equal greater less greater_equal
-               less_equal logical_and logical_or logical_xor)a
-    @ternary ~w(select clip)a
-    # Their results are 0 or 1 of u8. That type's own arithmetic wraps, and is none of floats.
-    @truths ~w(equal not_equal greater less greater_equal less_equal logical_and logical_or logical_xor is_nan
-               is_infinity)a
+    @unary Ops.floats(1)
+    @binary Ops.floats(2)
+    @ternary Ops.floats(3)
+    # A truth's own arithmetic wraps, and is none of floats.
+    @truths Ops.truths()
 
     # As the attribute takes.
     @most_calls 64

@@ -1,7 +1,7 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.Movement do
     @moduledoc false
-    # What slices and joins are made of: which part of a slice is a view, and how many tensors one request joins.
+    # What slices, joins and batches are made of: which part of a slice is a view, and how many tensors one request joins.
 
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.{Operand, Ops}
@@ -63,5 +63,33 @@ if Code.ensure_loaded?(Nx) do
     end
 
     def parts(_op, _out, _tensors, _axis), do: nil
+
+    @doc """
+    A stream of slices along the first axis, each as `out`: the last one begins anew where the tensor ends before it does.
+    """
+    def to_batched(backend, out, tensor, opts) do
+      batch = elem(out.shape, 0)
+      size = elem(tensor.shape, 0)
+      full = div(size, batch)
+      left = rem(size, batch)
+      last = if left != 0 and opts[:leftover] == :repeat, do: full, else: full - 1
+
+      Stream.map(0..last//1, fn
+        ^full ->
+          ends = rows(backend, out, tensor, full * batch, left)
+          backend.concatenate(out, [ends, rows(backend, out, tensor, 0, batch - left)], 0)
+
+        i ->
+          rows(backend, out, tensor, i * batch, batch)
+      end)
+    end
+
+    defp rows(backend, out, tensor, start, count) do
+      [_ | inner] = Tuple.to_list(tensor.shape)
+      zeros = Enum.map(inner, fn _ -> 0 end)
+      ones = Enum.map([0 | inner], fn _ -> 1 end)
+      out = %{out | shape: List.to_tuple([count | inner])}
+      backend.slice(out, tensor, [start | zeros], [count | inner], ones)
+    end
   end
 end

@@ -2,13 +2,33 @@ defmodule Nx.Vulkan.Ops do
   @moduledoc false
   # The call shapes of the backend's compute callbacks: which arguments are operands, and where they run.
 
-  @unary ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan sqrt rsqrt cbrt)a ++
-           ~w(erf erfc erf_inv abs negate sign round ceil floor bitwise_not count_leading_zeros population_count)a ++
-           ~w(is_nan is_infinity conjugate real imag as_type)a
+  # Functions of so many floats.
+  @functions %{
+    1 =>
+      ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acosh asinh atanh acos asin atan sqrt rsqrt cbrt)a ++
+        ~w(erf erfc erf_inv)a,
+    2 => ~w(pow atan2)a
+  }
 
-  @binary ~w(add subtract multiply divide pow remainder quotient atan2 min max)a ++
-            ~w(bitwise_and bitwise_or bitwise_xor left_shift right_shift)a ++
-            ~w(equal not_equal greater less greater_equal less_equal logical_and logical_or logical_xor)a
+  # Their results are 0 or 1 of u8.
+  @truths %{
+    1 => ~w(is_nan is_infinity)a,
+    2 =>
+      ~w(equal not_equal greater less greater_equal less_equal logical_and logical_or logical_xor)a
+  }
+
+  # What so many elements make one of, floats too.
+  @floats %{
+    1 => @functions[1] ++ @truths[1] ++ ~w(abs negate sign round ceil floor)a,
+    2 => @functions[2] ++ @truths[2] ++ ~w(add subtract multiply divide remainder min max)a,
+    3 => ~w(select clip)a
+  }
+
+  @unary @floats[1] ++
+           ~w(bitwise_not count_leading_zeros population_count conjugate real imag as_type)a
+
+  @binary @floats[2] ++
+            ~w(quotient bitwise_and bitwise_or bitwise_xor left_shift right_shift)a
 
   @reductions ~w(sum product all any reduce_max reduce_min)a
   @windows ~w(window_sum window_product window_max window_min)a
@@ -41,6 +61,21 @@ defmodule Nx.Vulkan.Ops do
   # Arguments that are operands or lists with some, in the order of requests.
   @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a ++
               ~w(a b kernel source init)a
+
+  @doc """
+  The functions of so many floats.
+  """
+  def functions(arity), do: @functions[arity]
+
+  @doc """
+  The ops whose results are 0 or 1 of u8, element by element.
+  """
+  def truths, do: @truths[1] ++ @truths[2]
+
+  @doc """
+  The ops that make one element of so many, floats too.
+  """
+  def floats(arity), do: @floats[arity]
 
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.

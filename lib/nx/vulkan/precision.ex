@@ -35,7 +35,9 @@ defmodule Nx.Vulkan.Precision do
     @doc """
     The block, with the option of a backend where it has none of its own.
     """
-    def fill(%Nx.Vulkan.Dot{precision: nil} = dot, opts), do: %{dot | precision: opts[:precision]}
+    def fill(%name{precision: nil} = struct, opts) when name in [Nx.Vulkan.Dot, Nx.Vulkan.Conv],
+      do: %{struct | precision: opts[:precision]}
+
     def fill(struct, _opts), do: struct
 
     @doc """

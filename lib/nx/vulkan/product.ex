@@ -1,11 +1,45 @@
 defmodule Nx.Vulkan.Product do
   @moduledoc false
-  # `Nx.Vulkan.dot/9`: a `deftransform` compiles only where Nx is, so that a macro puts it there.
+  # `Nx.Vulkan.dot/9` and `Nx.Vulkan.conv/5`: a `deftransform` compiles only where Nx is, so that a macro puts it there.
 
   defmacro __using__(_opts) do
     if Code.ensure_loaded?(Nx) do
       quote do
         import Nx.Defn, only: [deftransform: 1, deftransform: 2]
+
+        @doc """
+        `Nx.conv/3` with what becomes of it: `fun` gets the convolution and `operands`, tensors that broadcast to it.
+
+        A layer of `{batch, channels, height, width}`, whose bias has the shape `{filters, 1, 1}`:
+
+            Nx.Vulkan.conv(x, kernel, [bias], fn conv, bias -> conv |> Nx.add(bias) |> Nx.max(0) end, padding: :same)
+
+        What is said of `dot/9` holds here. The sums of each filter are one request with what follows them where a kernel takes
+        it, so that a bias and an activation neither read nor write the result once more. Operands may differ along the axis of
+        the filters, the axes in front of it and those behind it, each as a whole: a bias, a scale of each part of a batch, a residual.
+
+            iex> x = Nx.iota({1, 1, 3, 3}, type: :f32)
+            iex> kernel = Nx.tensor([1.0, -1.0]) |> Nx.reshape({2, 1, 1, 1})
+            iex> bias = Nx.tensor([0.0, 6.0]) |> Nx.reshape({2, 1, 1})
+            iex> layer = Nx.Vulkan.conv(x, kernel, [bias], fn conv, bias -> conv |> Nx.add(bias) |> Nx.max(0) end)
+            iex> Nx.shape(layer)
+            {1, 2, 3, 3}
+            iex> Nx.to_flat_list(layer[[0, 1]])
+            [6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0]
+
+        ## Options
+
+        Those of `Nx.conv/3`, and
+
+          * `:precision` - that of this convolution, as for `Nx.Vulkan.VulkanoBackend`, whose own holds without it, and
+            for vectorized tensors. Convolutions of its gradient have that of the backend or the compiler.
+        """
+        deftransform(conv(tensor, kernel, operands, fun, opts \\ []))
+
+        deftransform conv(tensor, kernel, operands, fun, opts)
+                     when is_list(operands) and is_function(fun, length(operands) + 1) do
+          unquote(__MODULE__).conv(tensor, kernel, operands, fun, opts)
+        end
 
         @doc """
         `Nx.dot/6` with what becomes of it: `fun` gets the product and `operands`, tensors that broadcast to it.
@@ -44,34 +78,64 @@ defmodule Nx.Vulkan.Product do
   end
 
   if Code.ensure_loaded?(Nx) do
-    alias Nx.Vulkan.Precision
+    alias Nx.Defn.Expr
+    alias Nx.Tensor, as: T
+    alias Nx.Vulkan.{Ops, Precision}
 
     @doc """
     `Nx.Vulkan.dot/9`, of factors that are tensors with the axes to contract and those of batches.
     """
     def dot({a, contract_a, batch_a}, {b, contract_b, batch_b}, operands, fun, opts) do
-      precision = Keyword.validate!(opts, [:precision])[:precision]
-      if precision, do: Precision.validate!(precision)
-      tensors = traced(Enum.map([a, b | operands], &Nx.to_tensor/1))
-      [a, b | operands] = tensors
+      precision = precision!(Keyword.validate!(opts, [:precision]))
       plain = &Nx.dot(&1, contract_a, batch_a, &2, contract_b, batch_b)
 
-      with true <- Enum.all?(tensors, &(&1.vectorized_axes == [])),
-           {[a_axes, a_batch], [b_axes, b_batch]} <-
-             {axes(a, [contract_a, batch_a]), axes(b, [contract_b, batch_b])} do
-        struct = %Nx.Vulkan.Dot{
+      product([a, b | operands], plain, fun, fn a, b ->
+        [a_axes, a_batch] = axes(a, [contract_a, batch_a])
+        [b_axes, b_batch] = axes(b, [contract_b, batch_b])
+
+        %Nx.Vulkan.Dot{
           batch_a: a_batch,
           batch_b: b_batch,
           contract_a: a_axes,
           contract_b: b_axes,
           precision: precision
         }
+      end)
+    end
 
-        finished(struct, tensors, plain, fun) ||
-          apply(fun, [alone(struct, a, b, plain) | operands])
-      else
-        _ -> apply(fun, [plain.(a, b) | operands])
-      end
+    @doc """
+    `Nx.Vulkan.conv/5`.
+    """
+    def conv(x, kernel, operands, fun, opts) do
+      {own, opts} = Keyword.split(opts, [:precision])
+      precision = precision!(own)
+      plain = &Nx.conv(&1, &2, opts)
+
+      product([x, kernel | operands], plain, fun, fn x, kernel ->
+        # Of vectorized tensors Nx makes a convolution of other options.
+        if not vectorized?([x, kernel]) do
+          # Nx fills in what the options leave out.
+          %T{data: %Expr{op: :conv, args: args}} =
+            plain.(parameter(x, 0), parameter(kernel, 1))
+
+          struct!(Nx.Vulkan.Conv, [precision: precision] ++ Ops.attrs(:conv, args))
+        end
+      end)
+    end
+
+    defp precision!(opts) do
+      if opts[:precision], do: Precision.validate!(opts[:precision])
+    end
+
+    # A product by `plain` of the first two tensors and what `fun` makes of it; `struct` gives its block.
+    defp product(tensors, plain, fun, struct) do
+      tensors = traced(Enum.map(tensors, &Nx.to_tensor/1))
+      [a, b | operands] = tensors
+
+      struct = struct.(a, b)
+
+      (not vectorized?(tensors) && finished(struct, tensors, plain, fun)) ||
+        apply(fun, [alone(struct, a, b, plain) | operands])
     end
 
     # One request of the product and what becomes of it; nil where that is no epilogue.
@@ -85,20 +149,47 @@ defmodule Nx.Vulkan.Product do
     end
 
     # Only as a block the product has a precision of its own.
+    defp alone(nil, a, b, plain), do: plain.(a, b)
     defp alone(%{precision: nil}, a, b, plain), do: plain.(a, b)
 
-    defp alone(struct, a, b, plain) do
-      [x, y] =
-        for {t, at} <- [{a, 0}, {b, 1}], do: Nx.Defn.Expr.parameter(Nx.to_template(t), :root, at)
-
-      out = Nx.to_template(plain.(x, y))
+    defp alone(struct, %{vectorized_axes: []} = a, %{vectorized_axes: []} = b, plain) do
+      out = Nx.to_template(plain.(parameter(a, 0), parameter(b, 1)))
       Nx.block(struct, [a, b], out, fn _struct, a, b -> plain.(a, b) end)
     end
 
+    # Vectorized axes are batches, in front of the others.
+    defp alone(struct, a, b, _plain) do
+      [a, b] = Nx.broadcast_vectors([a, b], align_ranks: false)
+      vectors = a.vectorized_axes
+      count = length(vectors)
+      behind = fn axes -> Enum.map(axes, &(&1 + count)) end
+
+      [batch_a, batch_b] =
+        for axes <- [struct.batch_a, struct.batch_b],
+            do: Enum.to_list(0..(count - 1)) ++ behind.(axes)
+
+      [contract_a, contract_b] = Enum.map([struct.contract_a, struct.contract_b], behind)
+
+      struct = %{
+        struct
+        | batch_a: batch_a,
+          batch_b: batch_b,
+          contract_a: contract_a,
+          contract_b: contract_b
+      }
+
+      [a, b] = Enum.map([a, b], &Nx.devectorize(&1, keep_names: false))
+      plain = &Nx.dot(&1, contract_a, batch_a, &2, contract_b, batch_b)
+      struct |> alone(a, b, plain) |> Nx.vectorize(vectors)
+    end
+
+    defp parameter(t, at), do: t |> Nx.to_template() |> Expr.parameter(:root, at)
+    defp vectorized?(tensors), do: Enum.any?(tensors, &(&1.vectorized_axes != []))
+
     # The arguments of a block in defn are expressions, all of them.
     defp traced(tensors) do
-      if Enum.any?(tensors, &is_struct(&1.data, Nx.Defn.Expr)),
-        do: Enum.map(tensors, &Nx.Defn.Expr.tensor/1),
+      if Enum.any?(tensors, &is_struct(&1.data, Expr)),
+        do: Enum.map(tensors, &Expr.tensor/1),
         else: tensors
     end
 

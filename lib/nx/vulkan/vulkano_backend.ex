@@ -114,38 +114,7 @@ if Code.ensure_loaded?(Nx) do
     def backend_deallocate(%T{data: %V{ref: ref}}), do: NativeV.deallocate(ref)
 
     @impl true
-    def to_batched(out, %T{} = tensor, opts) do
-      batch = elem(out.shape, 0)
-      size = elem(tensor.shape, 0)
-      full = div(size, batch)
-      left = rem(size, batch)
-      last = if left != 0 and opts[:leftover] == :repeat, do: full, else: full - 1
-
-      Stream.map(0..last//1, fn
-        ^full ->
-          concatenate(
-            out,
-            [rows(out, tensor, full * batch, left), rows(out, tensor, 0, batch - left)],
-            0
-          )
-
-        i ->
-          rows(out, tensor, i * batch, batch)
-      end)
-    end
-
-    defp rows(out, tensor, start, count) do
-      [_ | inner] = Tuple.to_list(tensor.shape)
-      out = %{out | shape: List.to_tuple([count | inner])}
-
-      slice(
-        out,
-        tensor,
-        [start | Enum.map(inner, fn _ -> 0 end)],
-        [count | inner],
-        Enum.map([0 | inner], fn _ -> 1 end)
-      )
-    end
+    def to_batched(out, tensor, opts), do: Movement.to_batched(V, out, tensor, opts)
 
     @impl true
     def inspect(%T{data: %V{ref: ref}} = tensor, opts) do
@@ -301,7 +270,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp filled(%Nx.Vulkan.Dot{} = dot), do: Precision.fill(dot, Precision.backend_opts())
+    defp filled(%name{} = struct) when name in [Nx.Vulkan.Dot, Nx.Vulkan.Conv],
+      do: Precision.fill(struct, Precision.backend_opts())
+
     defp filled(struct), do: struct
 
     # Nobody has to run a block: it says itself what it is.

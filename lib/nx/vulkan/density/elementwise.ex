@@ -5,11 +5,11 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4, unsupported: 1]
 
-    alias Nx.Vulkan.Density.{Value}
+    alias Nx.Vulkan.{Density.Value, Ops}
 
     # Functions of the math headers, by their Nx names.
-    @math ~w(exp expm1 log log1p sigmoid cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh sqrt rsqrt cbrt
-             erf erfc erf_inv)a
+    @unary_math Ops.functions(1)
+    @binary_math Ops.functions(2)
     @arithmetic %{add: "+", subtract: "-", multiply: "*"}
     @comparisons %{
       equal: "==",
@@ -23,8 +23,8 @@ if Code.ensure_loaded?(Nx) do
     @bits %{bitwise_and: "&", bitwise_or: "|"}
     @infix Enum.flat_map([@arithmetic, @comparisons, @logic, @bits], &Map.keys/1)
 
-    @unary @math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a
-    @binary @infix ++ ~w(divide pow remainder quotient atan2 min max)a
+    @unary @unary_math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a
+    @binary @infix ++ @binary_math ++ ~w(divide remainder quotient min max)a
 
     @doc """
     An op of one operand: `{value, state}`.
@@ -40,7 +40,7 @@ if Code.ensure_loaded?(Nx) do
         {:negate, {:const, number}, :float} when is_number(number) ->
           {{:const, -number}, st}
 
-        {op, _, :float} when op in @math ->
+        {op, _, :float} when op in @unary_math ->
           named(st, :float, "nxv_#{op}(#{x})", [value])
 
         {:negate, _, _} ->
@@ -131,8 +131,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp call(:divide, :float, x, y, _), do: "#{x} / #{y}"
     defp call(:pow, :float, x, _, {:const, two}) when two in [2, 2.0], do: "#{x} * #{x}"
-    defp call(:pow, :float, x, y, _), do: "nxv_pow(#{x}, #{y})"
-    defp call(:atan2, :float, x, y, _), do: "nxv_atan2(#{x}, #{y})"
+    defp call(op, :float, x, y, _) when op in @binary_math, do: "nxv_#{op}(#{x}, #{y})"
     defp call(:remainder, :float, x, y, _), do: "nxv_fmod(#{x}, #{y})"
     defp call(:min, _, x, y, _), do: "minimum(#{x}, #{y})"
     defp call(:max, _, x, y, _), do: "maximum(#{x}, #{y})"
