@@ -1,6 +1,6 @@
 //! Operands of different types that no type of shaders holds both values of: which, and as what `mixed.glsl` takes them.
 
-use nx_vulkan_abi::{DType, dtype::Class, glsl};
+use nx_vulkan_abi::{DType, dtype::Class};
 
 /// Whether a u64 meets a signed integer.
 pub(crate) fn outgrow(types: &[DType]) -> bool {
@@ -27,7 +27,7 @@ pub(crate) fn is_ordered(types: &[DType]) -> bool {
 
 /// The type in which the functions of `mixed.glsl` take an operand of type `dtype`.
 pub(crate) fn comparand(dtype: DType, outgrown: bool) -> DType {
-    let register = glsl::of(dtype).map_or(dtype, |glsl| glsl.register);
+    let register = dtype.register();
     match dtype.class() {
         Some(Class::Float | Class::Complex) => register,
         Some(Class::Unsigned | Class::Signed) if outgrown && dtype != DType::U64 => DType::S64,
