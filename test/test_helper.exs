@@ -22,7 +22,5 @@ System.at_exit(fn _status ->
   end
 end)
 
-# A slow machine that has compiled no shader yet takes minutes for some tests, and for some commands, since lavapipe compiles
-# as it runs; seconds later.
-Application.put_env(:nx_vulkan, :timeout_ms, 600_000)
+# A slow machine that has compiled no shader yet takes minutes for some tests, since lavapipe compiles as it runs; seconds later.
 ExUnit.start(timeout: 900_000)

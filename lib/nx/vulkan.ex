@@ -16,7 +16,7 @@ defmodule Nx.Vulkan do
         shader_timeout: 20_000,  # milliseconds for one shader from outside to compile
         measure: true,           # choose between packs and CPU by measured times; new ones are taken on CPU devices only
         validation: false,       # turn on the Vulkan validation layers
-        timeout_ms: 120_000,     # how long a command may take before the device counts as lost
+        timeout_ms: nil,         # how long a command may take before the device counts as lost: 120_000, on a CPU 600_000
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
         kept_memory: nil,        # of that, what may hold operands as kernels pack them: bytes, or a share
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait

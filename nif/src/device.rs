@@ -106,9 +106,8 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
         config.build_timeout = Duration::from_millis(limit);
     }
     config.validation |= settings.validation;
-    config.timeout = settings
-        .timeout_ms
-        .map_or(config.timeout, Duration::from_millis);
+    let timeout = settings.timeout_ms.map(Duration::from_millis);
+    config.timeout = timeout.or(config.timeout);
     let budget = |bytes: Option<u64>, share: Option<u16>| {
         let bytes = bytes.map(MemoryBudget::Bytes);
         bytes.or(share.map(MemoryBudget::Share))

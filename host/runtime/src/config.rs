@@ -1,5 +1,6 @@
 //! How a runtime is opened: which device, which packs, where caches lie.
 
+use nx_vulkan_abi::DeviceKind;
 use nx_vulkan_registry::{
     self as registry, FromEnvironment, PACKS_VARIABLE, REGISTRY_VARIABLE, private::Rule,
 };
@@ -40,7 +41,8 @@ pub struct Config {
     pub checked: bool,
     /// How long a command may take before the device counts as lost. The device tells how far it is once per batch of up
     /// to 64 commands, and a batch may take so long for each of them; a queue that advances may take any time.
-    pub timeout: Duration,
+    /// `None` is two minutes, and ten on a CPU, whose driver compiles as it runs and has to share its cores.
+    pub timeout: Option<Duration>,
     /// How much memory may be taken from the driver.
     pub memory: MemoryBudget,
     /// How much of that may hold what kernels made of operands that are used again, such as packed weights. A share is one of
@@ -135,7 +137,7 @@ impl Default for Config {
             watch: false,
             times: Times::Read,
             checked: false,
-            timeout: Duration::from_secs(120),
+            timeout: None,
             memory: MemoryBudget::Auto,
             kept: MemoryBudget::Auto,
             environment: Environment::default(),
@@ -143,12 +145,24 @@ impl Default for Config {
     }
 }
 
+const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT_ON_CPU: Duration = Duration::from_secs(600);
+
 const CACHE_VARIABLE: &str = "NX_VULKAN_CACHE";
 const PROBER_VARIABLE: &str = "NX_VULKAN_PROBER";
 const VALIDATION_VARIABLE: &str = "NX_VULKAN_VALIDATION";
 const CHECKED_VARIABLE: &str = "NX_VULKAN_CHECKED";
 
 impl Config {
+    /// How long a command may take on a device of that kind.
+    pub(crate) fn timeout_on(&self, kind: DeviceKind) -> Duration {
+        let default = match kind {
+            DeviceKind::CPU => TIMEOUT_ON_CPU,
+            _ => TIMEOUT,
+        };
+        self.timeout.unwrap_or(default)
+    }
+
     /// The defaults, with `$NX_VULKAN_DEVICE` (an index, a UUID or a part of the name), `$NX_VULKAN_REGISTRY` (a
     /// file) and [`Environment`] applied. The prober is this executable, where it is `nxv`.
     pub fn from_env() -> Config {

@@ -160,9 +160,10 @@ impl Runtime {
             drop(writer.persist_new());
             resting.rest();
         }));
+        let timeout = config.timeout_on(device.info().kind);
         let runtime = Arc::new(Runtime {
             watch: OnceLock::new(),
-            stream: Stream::new(&device, config.timeout, tensors.is_cached(), when_quiet)?,
+            stream: Stream::new(&device, timeout, tensors.is_cached(), when_quiet)?,
             current: RwLock::new(Current {
                 table: table.clone(),
                 routes: FxHashMap::default(),

@@ -32,7 +32,7 @@ fn open(timeout: Duration) -> Arc<Runtime> {
     let packs = std::env::var_os("NXV_LOST_PACKS").map(Into::into);
     Runtime::open(&Config {
         packs: packs.into_iter().collect(),
-        timeout,
+        timeout: Some(timeout),
         ..Config::from_env()
     })
     .unwrap()

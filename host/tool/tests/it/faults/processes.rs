@@ -34,7 +34,7 @@ fn child() {
     let runtime = Runtime::open(&Config {
         packs: vec![folder("NXV_CHILD_PACKS")],
         cache_dir: Some(folder("NXV_CHILD_CACHE")),
-        timeout: Duration::from_millis(300),
+        timeout: Some(Duration::from_millis(300)),
         ..Config::from_env()
     })
     .unwrap();
