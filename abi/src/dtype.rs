@@ -275,6 +275,18 @@ impl DType {
         }
     }
 
+    /// The type that shaders compute with: the same or a wider one of the same class. A type that they do not know is its own.
+    pub fn register(self) -> DType {
+        let glsl = self.row().and_then(|row| row.glsl.as_ref());
+        glsl.map_or(self, |glsl| glsl.register)
+    }
+
+    /// What lies between 1 and the next number of a float, or of a part of a complex number; 1 for integers.
+    pub fn epsilon(self) -> f64 {
+        let digits = self.row().filter(|row| row.lowest_exponent != 0);
+        digits.map_or(1.0, |row| 1.0 / (1u64 << (row.digits - 1)) as f64)
+    }
+
     /// The type that operands of both types have in common, as `docs/ops.md` defines merging.
     pub fn merge(self, other: DType) -> DType {
         let (Some(a), Some(b)) = (self.row(), other.row()) else {

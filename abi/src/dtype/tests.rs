@@ -33,6 +33,25 @@ fn registers_are_types_of_the_same_class_that_stay_what_they_are() {
         let register = glsl.register.row().unwrap();
         assert_eq!(register.class, row.class, "{}", row.name);
         assert_eq!(register.glsl.as_ref().unwrap().load, "", "{}", row.name);
+        assert_eq!(row.dtype.register(), register.dtype);
+    }
+    assert_eq!(DType::BF16.register(), DType::F32);
+    assert_eq!(DType(200).register(), DType(200));
+}
+
+#[test]
+fn epsilons_are_those_of_the_formats() {
+    let epsilons = [
+        (DType::F64, f64::EPSILON),
+        (DType::C128, f64::EPSILON),
+        (DType::F32, f64::from(f32::EPSILON)),
+        (DType::F16, 1.0 / 1024.0),
+        (DType::BF16, 1.0 / 128.0),
+        (DType::F8, 0.25),
+        (DType::U8, 1.0),
+    ];
+    for (dtype, epsilon) in epsilons {
+        assert_eq!(dtype.epsilon(), epsilon, "{dtype}");
     }
 }
 

@@ -27,11 +27,8 @@ impl Tolerance {
     /// the 24 of f32, and narrower floats in their own type. Integers, and what only moves, stay exact.
     #[must_use]
     pub fn relaxed(self, result: DType) -> Tolerance {
-        let kept = match result.part() {
-            DType::F64 => 24,
-            _ => 11,
-        };
-        self.keeping(kept, result)
+        let is_double = result.register().part() == DType::F64;
+        self.keeping(if is_double { 24 } else { 11 }, result)
     }
 
     /// The same of who computes with that many binary digits.
@@ -53,9 +50,9 @@ impl Tolerance {
 
     /// What a request allows that has to be that exact.
     pub(crate) fn at(self, precision: Precision, result: DType) -> Tolerance {
-        match (precision, result) {
-            (Precision::High, DType::F32) => self.keeping(HIGH, result),
-            _ => self,
+        match precision == Precision::High && result == DType::F32 {
+            true => self.keeping(HIGH, result),
+            false => self,
         }
     }
 }

@@ -35,10 +35,10 @@ pub(crate) fn request(op: &Op, dtype: DType, power: u32) -> Result<Request<'stat
     let inputs: Vec<Spec> = types.zip(op.operand_shapes(&shape)).collect();
     let output = (!op.contract.infers).then(|| {
         // A cast to the same type would be a copy.
-        let to = match (op.arity(), dtype) {
-            (0, dtype) => dtype,
-            (_, DType::F32) => DType::S32,
-            _ => DType::F32,
+        let to = match (op.arity(), dtype == DType::F32) {
+            (0, _) => dtype,
+            (_, true) => DType::S32,
+            (_, false) => DType::F32,
         };
         (to, shape)
     });

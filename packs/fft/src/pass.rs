@@ -350,11 +350,9 @@ impl Passes<'_> {
         let kept = if ends { line.kept } else { series.length };
         let mut words = Vec::new();
         for value in [scale, line.eps] {
-            match self.part {
-                DType::F64 => {
-                    words.extend([value.to_bits() as u32, (value.to_bits() >> 32) as u32])
-                }
-                _ => words.push((value as f32).to_bits()),
+            match self.part == DType::F64 {
+                true => words.extend([value.to_bits() as u32, (value.to_bits() >> 32) as u32]),
+                false => words.push((value as f32).to_bits()),
             }
         }
         let offset = from.map_or(0, |from| from.offset);

@@ -65,17 +65,10 @@ impl Roots {
     /// # Errors
     /// A decline where they are too many.
     pub(crate) fn params(&self, part: DType) -> Result<RVec<u8>, Refusal> {
-        let bytes: RVec<u8> = match part {
-            DType::F64 => self
-                .values
-                .as_flattened()
-                .iter()
-                .flat_map(|x| x.to_le_bytes())
-                .collect(),
-            _ => {
-                let parts = self.values.as_flattened().iter();
-                parts.flat_map(|x| (*x as f32).to_le_bytes()).collect()
-            }
+        let parts = self.values.as_flattened().iter();
+        let bytes: RVec<u8> = match part == DType::F64 {
+            true => parts.flat_map(|x| x.to_le_bytes()).collect(),
+            false => parts.flat_map(|x| (*x as f32).to_le_bytes()).collect(),
         };
         if bytes.len() > MAX_PARAMS {
             return Err(Refusal::decline("its roots of unity do not fit a plan"));

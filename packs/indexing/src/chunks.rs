@@ -53,7 +53,7 @@ pub(crate) struct Sums {
 
 /// Bytes of an element in registers.
 pub(crate) fn value_bytes(scatter: &Scatter<'_>) -> u64 {
-    glsl::of(scatter.request.outputs[0].dtype).map_or(8, |glsl| glsl.register.size())
+    scatter.request.outputs[0].dtype.register().size()
 }
 
 /// Whether chunks may be taken: places have few elements, and lie in the result as their numbers say.

@@ -88,7 +88,7 @@ pub(crate) fn sums(scatter: &Scatter<'_>, sorted: BufArg, plan: &mut Plan) -> Re
     let from = Side::of(updates, BufArg::input(2), Vec::new(), device)?;
     let to = Side::of(result, BufArg::output(0), Vec::new(), device)?;
     let workgroup = grid::threads(device, WORKGROUP);
-    let value = glsl::of(result.dtype).map_or(8, |glsl| glsl.register.size());
+    let value = result.dtype.register().size();
     let chunks = scatter.rows.div_ceil(CHUNK) - 1;
     let partials = (chunks > 0).then(|| scratch(plan, chunks * part * value));
     if chunks * part * value > device.max_buffer_range || scatter.rows * part >= LIMIT {

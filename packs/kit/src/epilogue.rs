@@ -8,6 +8,7 @@ use crate::{
 };
 use nx_vulkan_abi::{
     BufArg, DType, Define, Epilogue, Refusal, Request, Source, TensorDesc,
+    dtype::Class,
     epilogue::{FACTORS, Term, Types},
     glsl::{self, define},
     layout,
@@ -291,9 +292,11 @@ fn value(term: &Term, compute: DType) -> String {
 /// A number by its bits, so that nothing rounds it twice.
 fn literal(number: f64, dtype: DType) -> String {
     let whole = number as i128;
-    match dtype {
-        DType::F32 => format!("uintBitsToFloat(0x{:x}u)", (number as f32).to_bits()),
-        DType::F64 => {
+    match (dtype.class(), dtype.size()) {
+        (Some(Class::Float | Class::Complex), 4) => {
+            format!("uintBitsToFloat(0x{:x}u)", (number as f32).to_bits())
+        }
+        (Some(Class::Float | Class::Complex), _) => {
             let bits = number.to_bits();
             format!(
                 "packDouble2x32(uvec2(0x{:x}u, 0x{:x}u))",
@@ -301,8 +304,12 @@ fn literal(number: f64, dtype: DType) -> String {
                 bits >> 32
             )
         }
-        DType::U64 | DType::S64 => format!("E_VALUE(0x{:x}UL)", whole as u64),
-        _ => format!("E_VALUE(0x{:x}u)", whole as u32),
+        (Some(Class::Unsigned | Class::Signed) | None, 8) => {
+            format!("E_VALUE(0x{:x}UL)", whole as u64)
+        }
+        (Some(Class::Unsigned | Class::Signed) | None, _) => {
+            format!("E_VALUE(0x{:x}u)", whole as u32)
+        }
     }
 }
 

@@ -32,11 +32,7 @@ impl<'a> Emit<'a> {
     /// A plan for results whose type is that of the last one.
     pub(crate) fn new(what: &str, request: &'a Request<'a>) -> Result<Emit<'a>, Refusal> {
         let dtype = request.outputs.last().map_or(DType::F32, |out| out.dtype);
-        let part = match dtype.part() {
-            DType::F64 => DType::F64,
-            _ => DType::F32,
-        };
-        Emit::of(what, request, of_parts(part, dtype.is_complex()))
+        Emit::of(what, request, dtype.register())
     }
 
     /// The same with workspaces in the type of sums.
@@ -45,7 +41,7 @@ impl<'a> Emit<'a> {
         match own {
             Err(Refusal::InputsAs(_)) | Ok(_) if has_doubles(request.device) => {
                 let is_complex = request.outputs.iter().any(|out| out.dtype.is_complex());
-                Emit::of(what, request, of_parts(DType::F64, is_complex))
+                Emit::of(what, request, doubles(is_complex))
             }
             _ => own,
         }
@@ -62,7 +58,7 @@ impl<'a> Emit<'a> {
             request,
             wide,
             sums: if has_doubles(request.device) {
-                of_parts(DType::F64, wide.is_complex())
+                doubles(wide.is_complex())
             } else {
                 wide
             },
@@ -299,12 +295,11 @@ fn fours(dtype: DType) -> &'static str {
     of.map_or("", |(_, fours)| fours)
 }
 
-/// The type of numbers with parts of a float type.
-fn of_parts(part: DType, is_complex: bool) -> DType {
-    match (is_complex, part) {
-        (false, _) => part,
-        (true, DType::F64) => DType::C128,
-        (true, _) => DType::C64,
+/// The type of numbers whose parts are f64.
+fn doubles(is_complex: bool) -> DType {
+    match is_complex {
+        true => DType::C128,
+        false => DType::F64,
     }
 }
 

@@ -4,7 +4,10 @@ use crate::{
     Shape,
     emit::{Emit, change},
 };
-use nx_vulkan_abi::{BufArg, DType, Define, Refusal, glsl::define};
+use nx_vulkan_abi::{
+    BufArg, Define, Refusal,
+    glsl::{self, define},
+};
 use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Rows up to which signs of vectors follow from the rotations, as everybody has the same ones; of larger matrices the first
@@ -32,22 +35,23 @@ pub(crate) struct State {
     pub(crate) states: BufArg,
 }
 
+/// How much less than the precision of results counts, where sums have more.
+const MARGIN: f64 = 1.0 / 1024.0;
+
 /// What counts as 0 beside 1: less than the precision of results, with a margin where sums have it.
 pub(crate) fn negligible(emit: &Emit<'_>) -> u32 {
-    let exponent = match (emit.wide().part(), emit.request.outputs[0].dtype.part()) {
-        (DType::F64, DType::F64) => -53,
-        (DType::F64, _) => -34,
-        _ => -24,
+    let result = emit.request.outputs[0].dtype.register().epsilon();
+    let margin = match emit.wide().epsilon() < result {
+        true => MARGIN,
+        false => 1.0,
     };
-    2f32.powi(exponent).to_bits()
+    ((result / 2.0 * margin) as f32).to_bits()
 }
 
 /// What results are sorted by: they in their precision.
 pub(crate) fn key(emit: &Emit<'_>) -> Define {
-    match emit.request.outputs[0].dtype.part() {
-        DType::F64 => define("KEY", "double"),
-        _ => define("KEY", "float"),
-    }
+    let key = emit.request.outputs[0].dtype.part().register();
+    define("KEY", glsl::of(key).map_or("float", |glsl| glsl.storage))
 }
 
 /// The first step.

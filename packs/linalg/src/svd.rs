@@ -264,10 +264,7 @@ fn arrange(
     } = columns.shape;
     let count = batch * u64::from(m) * u64::from(n);
     let groups = count.div_ceil(u64::from(COPIES));
-    let precision = match emit.request.outputs[0].dtype {
-        DType::F64 => f64::EPSILON as f32,
-        _ => f32::EPSILON,
-    };
+    let precision = emit.request.outputs[0].dtype.register().epsilon() as f32;
     let push = [count as u32, groups as u32, m, n, precision.to_bits()];
     let args = vec![
         from,

@@ -30,18 +30,13 @@ fn pack(dtype: DType, width: u32) -> &'static str {
         .unwrap_or("vec4")
 }
 
-/// The type that elements of `dtype` have in registers.
-pub(crate) fn registers(dtype: DType) -> DType {
-    glsl::of(dtype).map_or(dtype, |glsl| glsl.register)
-}
-
 /// Defines for an operand that is converted as it is loaded: its type, and `{name}_GET(x)` from memory to the result's
 /// registers.
 fn converted(name: &str, operand: DType, result: DType) -> Vec<Define> {
     let mut defines = glsl::operand(name, operand);
-    let get = match registers(operand) == registers(result) {
+    let get = match operand.register() == result.register() {
         true => format!("{name}_LOAD(x)"),
-        false => format!("nxv_to_{}({name}_LOAD(x))", registers(result)),
+        false => format!("nxv_to_{}({name}_LOAD(x))", result.register()),
     };
     defines.push(glsl::define(format!("{name}_GET(x)"), get));
     defines
@@ -49,7 +44,7 @@ fn converted(name: &str, operand: DType, result: DType) -> Vec<Define> {
 
 /// Bytes of an element in registers.
 pub(crate) fn register(dtype: DType) -> u32 {
-    glsl::of(dtype).map_or(4, |glsl| glsl.register.size().max(4)) as u32
+    dtype.register().size().max(4) as u32
 }
 
 /// Bytes of the results of so many parts, where there are several.
@@ -140,7 +135,7 @@ pub(crate) fn product(
         glsl::define("A_PACK", packed(problem.a.dtype)),
         glsl::define("B_PACK", packed(problem.b.dtype)),
         glsl::define("PACK", packed(problem.dtype)),
-        glsl::define("VEC", packed(registers(problem.dtype))),
+        glsl::define("VEC", packed(problem.dtype.register())),
         glsl::define("FMA(a, b, c)", fma),
         number("WIDTH", width),
         number("A_ALONG_K", problem.a.is_along_k()),

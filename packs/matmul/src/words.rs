@@ -1,9 +1,6 @@
 //! Operands read as words: how many elements a load of 16, 8 or 4 bytes brings, and how shaders take them out of it.
 
-use crate::{
-    operand::Operand,
-    steps::{number, registers},
-};
+use crate::{operand::Operand, steps::number};
 use nx_vulkan_abi::{DType, Define, glsl};
 
 /// What one load of an operand brings.
@@ -64,7 +61,7 @@ impl Load {
         };
         let half = format!("({} >> ((i) % 2 * 16) & 0xffffu)", word("(i) / 2"));
         let byte = format!("({} >> ((i) % 4 * 8) & 0xffu)", word("(i) / 4"));
-        let to_f32 = registers(to) == DType::F32;
+        let to_f32 = to.register() == DType::F32;
         let stored = match (from, from.size()) {
             (DType::F16, _) if to_f32 => return format!("from_f16({half})"),
             (DType::U8, _) if to_f32 => return format!("from_byte({byte}, 0.0)"),

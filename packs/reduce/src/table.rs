@@ -1,6 +1,6 @@
 //! The table of ops, parsed from `pack.toml`; it says what an op is, not how it is run.
 
-use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request, glsl};
+use nx_vulkan_abi::{DType, DTypeSet, Refusal, Request};
 use nx_vulkan_pack_kit::table as kit;
 use serde::Deserialize;
 
@@ -68,8 +68,8 @@ impl TableRow {
     /// The type of values on the way from elements of `operand` to a `result`: one that shaders compute with as it is.
     pub(crate) fn compute(&self, operand: DType, result: DType) -> Result<DType, Refusal> {
         match self.op.compute.as_str() {
-            "result" => Ok(register(result)),
-            "own" => Ok(register(operand)),
+            "result" => Ok(result.register()),
+            "own" => Ok(operand.register()),
             name => DType::from_name(name)
                 .ok_or_else(|| Refusal::Internal(format!("{}: unknown type {name}", self.op.op))),
         }
@@ -116,11 +116,6 @@ fn resolve(family: Family, op: Op) -> Result<TableRow, String> {
         gives: kit::types(&[&op.gives], &op.op)?,
         op,
     })
-}
-
-/// The type whose memory form is the register form of `dtype`.
-fn register(dtype: DType) -> DType {
-    glsl::of(dtype).map_or(dtype, |glsl| glsl.register)
 }
 
 #[cfg(test)]

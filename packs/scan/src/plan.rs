@@ -170,7 +170,7 @@ impl Steps<'_> {
         if shape.parts == 1 {
             return self.dispatch(lines, result_at, shape, [dtype; 2], whole);
         }
-        let sum = glsl::of(dtype).map_or(dtype, |glsl| glsl.register);
+        let sum = dtype.register();
         let bytes = lines.count * shape.parts * sum.size();
         let [totals, carries] = [(); 2].map(|()| scratch(&mut self.plan, bytes));
         let first = Buffers {
@@ -270,7 +270,7 @@ impl Steps<'_> {
     /// What every shader is told of operand, result and op.
     pub(crate) fn types(&self, [from, to]: [DType; 2]) -> Vec<Define> {
         let glsl = glsl::of(from);
-        let register = glsl.map_or(from, |glsl| glsl.register);
+        let register = from.register();
         let (lowest, highest) = glsl.and_then(|glsl| glsl.bounds).unwrap_or(("0", "0"));
         let [start, combined] = self.row.op.combination(register);
         let mut defines: Vec<Define> = Vec::new();

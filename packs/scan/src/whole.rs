@@ -146,7 +146,7 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
 
 /// Elements that an invocation keeps in so many bytes of registers.
 fn most_items(task: &Task<'_>, device: &DeviceInfo<'_>, bytes: u64) -> u64 {
-    let register = glsl::of(task.dtype).map_or(task.dtype, |glsl| glsl.register);
+    let register = task.dtype.register();
     match device.kind {
         DeviceKind::CPU => CPU_ITEMS,
         _ => bytes / register.size(),

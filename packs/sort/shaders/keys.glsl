@@ -65,7 +65,7 @@ uint key_of(RAW element) {
     uint magnitude = raw & ~SIGN_BIT;
     bool is_negative = (raw & SIGN_BIT) != 0u && magnitude != 0u;
     uint key = is_negative ? ~raw & ALL_BITS : magnitude | SIGN_BIT;
-    if (magnitude > INFINITY_BITS) key = ALL_BITS;
+    if (magnitude > LARGEST_BITS) key = ALL_BITS;
 #elif defined(SIGNED)
     uint key = raw ^ SIGN_BIT;
 #else

@@ -73,6 +73,15 @@ impl Job {
         self.lines.strides[0].unsigned_abs() <= 1 || self.lines.beside().1
     }
 
+    /// The bits of the largest float without its sign, infinity where there is one: what lies beyond is NaN.
+    fn largest(&self) -> Option<u64> {
+        let row = self.dtype.row().filter(|row| row.class == Class::Float)?;
+        let infinity = ((1 << (row.bits - row.digits)) - 1) << (row.digits - 1);
+        // All but one pattern of the greatest exponent are numbers.
+        let has_infinity = self.dtype != DType::F8_E4M3FN;
+        Some(if has_infinity { infinity } else { infinity | 6 })
+    }
+
     /// What every shader that looks at elements is told, and what else an index of that type takes.
     pub(crate) fn defines(&self, index: Option<DType>) -> Vec<Define> {
         let kind = match self.dtype.class() {
@@ -80,17 +89,15 @@ impl Job {
             Some(Class::Signed) => Some("SIGNED"),
             Some(Class::Unsigned | Class::Complex) | None => None,
         };
-        let infinity = match self.dtype {
-            DType::F16 => "0x7c00u",
-            DType::BF16 => "0x7f80u",
-            _ => "0x7f800000u",
-        };
         let mut defines = vec![
             define("RAW", self.raw.0),
             number("RAW_BITS", self.dtype.size() * 8),
-            define("INFINITY_BITS", infinity),
         ];
         defines.extend(kind.map(|kind| number(kind, 1u64)));
+        defines.extend(
+            self.largest()
+                .map(|bits| glsl::define("LARGEST_BITS", format!("0x{bits:x}u"))),
+        );
         defines.extend(self.descends.then(|| number("DESCENDS", 1u64)));
         let mut own = glsl::needs(self.raw.1);
         if let Some(dtype) = index {

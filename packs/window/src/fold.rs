@@ -80,7 +80,7 @@ impl Passes<'_> {
     /// One pass for each axis that has windows, those that leave the fewest results first.
     fn by_axis(&mut self, mut pass: Pass, mut axes: Vec<Axis>) -> Result<(), Refusal> {
         let result = pass.types[1];
-        let register = glsl::of(result).map_or(result, |glsl| glsl.register);
+        let register = result.register();
         let mut order: Vec<usize> = (0..axes.len()).filter(|k| !axes[*k].is_plain()).collect();
         order.sort_by_key(|k| axes[*k].positions * 1000 / axes[*k].extent.max(1));
         let last = order.last().copied();

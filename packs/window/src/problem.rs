@@ -1,7 +1,7 @@
 //! A convolution as shaders want to know it: groups of filters, positions and kernel elements, and the steps between them.
 
 use crate::{axes::divisor, finish::Finish};
-use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc, glsl};
+use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc};
 use nx_vulkan_pack_kit::operand::{supports, within_reach};
 
 /// Indices and places that shaders compute in 32 bits stay below this.
@@ -185,7 +185,7 @@ impl Problem {
 
     /// The type that results are summed in.
     pub(crate) fn register(&self) -> DType {
-        glsl::of(self.dtype).map_or(self.dtype, |glsl| glsl.register)
+        self.dtype.register()
     }
 
     /// The type of the result.
@@ -365,8 +365,7 @@ impl Problem {
 
 /// The type in which x and the kernel are multiplied where sums have type `sum`: their own where registers hold it as such.
 fn multiplied([x, kernel]: [DType; 2], sum: DType) -> DType {
-    let register = glsl::of(x).map(|glsl| glsl.register);
-    match x == kernel && x.is_float() && register == Some(sum) {
+    match x == kernel && x.is_float() && x.register() == sum {
         true => x,
         false => sum,
     }

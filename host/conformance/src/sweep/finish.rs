@@ -88,10 +88,11 @@ fn errors(op: &str, made: &Made) -> Vec<f64> {
     let Some(op) = bound else {
         return vec![0.0; made.bytes.len() / size];
     };
-    let (epsilon, ulp) = match dtype {
-        DType::F64 => (f64::EPSILON, op.bound.ulp.1),
-        _ => (f64::from(f32::EPSILON), op.bound.ulp.0),
+    let ulp = match dtype == DType::F64 {
+        true => op.bound.ulp.1,
+        false => op.bound.ulp.0,
     };
+    let epsilon = dtype.register().epsilon();
     let values = made
         .bytes
         .chunks_exact(size)

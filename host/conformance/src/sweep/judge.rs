@@ -141,14 +141,11 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
         };
     }
     // Narrower types are computed in f32, or in themselves by who may lose digits.
-    let computed_in = match (expected.dtype.part(), tolerance.lost) {
-        (DType::F64, lost) => f64::EPSILON * f64::from(lost).exp2(),
-        (DType::F32, lost) => f64::from(f32::EPSILON) * f64::from(lost).exp2(),
-        (_, 0) => f32::EPSILON.into(),
-        (narrow, _) => {
-            let digits = narrow.row().map_or(24, |row| row.digits);
-            (1.0 - f64::from(digits)).exp2()
-        }
+    let (own, register) = (expected.dtype, expected.dtype.register());
+    let computed_in = match (own == register, tolerance.lost) {
+        (true, lost) => own.epsilon() * f64::from(lost).exp2(),
+        (false, 0) => register.epsilon(),
+        (false, _) => own.epsilon(),
     };
     let magnitude = expected.magnitudes.map_or(0.0, |all| all[index]);
     let n = expected.terms as f64;

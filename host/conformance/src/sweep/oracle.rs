@@ -210,10 +210,7 @@ fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> 
         let wide = factors.map(|(base, view)| magnitudes(view.dtype(), base));
         let wide = product(&wide.collect::<Vec<_>>(), &spec.1)?;
         let lost = case.op.allows(&[spec.0; FACTORS], spec.0, &case.attrs).lost;
-        let epsilon = match spec.0 {
-            DType::F64 => f64::EPSILON,
-            _ => f32::EPSILON.into(),
-        };
+        let epsilon = spec.0.register().epsilon();
         let growth = epsilon * f64::from(lost).exp2() * (2.0 + (terms(case) as f64).sqrt());
         let magnitude = wide
             .as_chunks()

@@ -14,7 +14,7 @@ use crate::{
     queue::{Quiet, Step, StepArg, Stream},
     shader::Shaders,
 };
-use nx_vulkan_abi::{DType, Features};
+use nx_vulkan_abi::{DType, Features, glsl};
 use nx_vulkan_registry::{Glsl, Origin, cache::Cache, hex};
 use order::{LANES, MOST, PRODUCTS, Product, WORDS, difference};
 use parking_lot::Mutex;
@@ -224,19 +224,15 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
 }
 
 fn defines(product: Product) -> [(&'static str, String); 6] {
-    let glsl = |dtype| match dtype {
+    let name = |dtype| match dtype {
         DType::F16 => "float16_t",
         DType::BF16 => "bfloat16_t",
-        DType::S8 => "int8_t",
-        DType::U8 => "uint8_t",
-        DType::S32 => "int",
-        DType::U32 => "uint",
-        _ => "float",
+        other => glsl::of(other).map_or("void", |glsl| glsl.storage),
     };
     let is_bf16 = u32::from(product.element == DType::BF16);
     [
-        ("ELEMENT", glsl(product.element).to_owned()),
-        ("SUM", glsl(product.sum).to_owned()),
+        ("ELEMENT", name(product.element).to_owned()),
+        ("SUM", name(product.sum).to_owned()),
         ("DEPTH", product.depth.to_string()),
         ("LANES", LANES.to_string()),
         ("MOST", MOST.to_string()),

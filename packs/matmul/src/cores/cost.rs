@@ -6,7 +6,7 @@ use crate::{
     problem::{Problem, binds_at_most},
     table::Rates,
 };
-use nx_vulkan_abi::{DType, DeviceInfo, Refusal};
+use nx_vulkan_abi::{DeviceInfo, Refusal};
 use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 
 /// How a product is cut up.
@@ -198,9 +198,9 @@ impl Shape {
 
 /// Estimated seconds on the general units, whose kernels are slower on narrow floats.
 pub(crate) fn plain_seconds(problem: &Problem, rates: &Rates, units: f64) -> f64 {
-    let (share, start) = match problem.dtype {
-        DType::F32 => (0.85, 6e-6),
-        _ => (0.5, 12e-6),
+    let (share, start) = match problem.dtype.size() >= 4 {
+        true => (0.85, 6e-6),
+        false => (0.5, 12e-6),
     };
     // Of tiles that are mostly empty too.
     let [m, n] = [problem.m, problem.n].map(|extent| f64::from(extent.next_multiple_of(32)));

@@ -192,11 +192,7 @@ impl Way {
 
     /// The type that products are summed in.
     pub(crate) fn sum(&self) -> DType {
-        match self.element {
-            DType::S8 => DType::S32,
-            DType::U8 => DType::U32,
-            _ => DType::F32,
-        }
+        self.element.register()
     }
 
     /// Elements along k that one fragment has.

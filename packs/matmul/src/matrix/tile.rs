@@ -179,11 +179,7 @@ impl Tile {
     }
 
     pub(super) fn defines(&self) -> Vec<Define> {
-        let sum = match self.sum {
-            DType::S32 => "int",
-            DType::U32 => "uint",
-            _ => "float",
-        };
+        let sum = glsl::of(self.sum).map_or("float", |glsl| glsl.storage);
         let numbers = [
             ("BM", self.block[0]),
             ("BN", self.block[1]),
