@@ -118,7 +118,8 @@ fn exact(expected: &Expected<'_>, got: &[u8]) -> Option<Wrong> {
     })
 }
 
-fn show(dtype: DType, bytes: &[u8]) -> String {
+/// An element as text.
+pub(super) fn show(dtype: DType, bytes: &[u8]) -> String {
     if bytes.len() > 8 || !dtype.is_integer() {
         return format!("bytes {bytes:02x?}");
     }

@@ -75,6 +75,8 @@ pub enum What {
         expected: String,
         /// Distance, where there is one.
         ulp: Option<u64>,
+        /// The elements there of operands that have the result's shape.
+        operands: Vec<String>,
     },
     /// A later run of the same request gave other bits.
     Varies {
@@ -155,9 +157,16 @@ impl fmt::Display for Failure {
                 got,
                 expected,
                 ulp,
+                operands,
             } => {
                 write!(f, "element {index} is {got}, expected {expected}")?;
-                ulp.map_or(Ok(()), |ulp| write!(f, ", {ulp} ulp apart"))
+                if let Some(ulp) = ulp {
+                    write!(f, ", {ulp} ulp apart")?;
+                }
+                match operands.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, ", of {}", operands.join(" and ")),
+                }
             }
             What::Varies { byte, run } => {
                 write!(f, "run {run} differs from the first at byte {byte}")

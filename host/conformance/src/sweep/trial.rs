@@ -104,7 +104,8 @@ impl<'a> Sweep<'a> {
             let Some(first) = &first else {
                 *served_by = ran.served_by.to_string();
                 self.serve(case, &operands, served_by);
-                if let Some(wrong) = self.judge(case, &answers, &got, served_by) {
+                if let Some(mut wrong) = self.judge(case, &answers, &got, served_by) {
+                    self.tell_operands(&views, &case.outputs[0].1, &mut wrong)?;
                     return Ok(Some(wrong));
                 }
                 first = Some(got);
@@ -165,11 +166,29 @@ impl<'a> Sweep<'a> {
                     got,
                     expected,
                     ulp,
+                    operands: Vec::new(),
                 });
             }
             self.report.measure(case.op.name, output.0, verdict.ulp);
         }
         None
+    }
+
+    /// Adds what operands of the result's shape are at the wrong element.
+    fn tell_operands(&self, views: &[Tensor], shape: &[u64], wrong: &mut What) -> Result<()> {
+        let What::Element {
+            index, operands, ..
+        } = wrong
+        else {
+            return Ok(());
+        };
+        for view in views.iter().filter(|view| view.shape() == shape) {
+            let bytes = self.runtime.download(view, None)?;
+            let size = view.dtype().size() as usize;
+            let element = bytes.chunks_exact(size).nth(*index as usize);
+            operands.extend(element.map(|element| judge::show(view.dtype(), element)));
+        }
+        Ok(())
     }
 
     /// Whether the kernel of that name, `pack/kernel`, says that it is less accurate than the table of tolerances.
