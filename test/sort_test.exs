@@ -48,6 +48,21 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "NaN of either sign is the highest" do
+      for {type, nan} <- [f8: 0xFF, f8_e4m3fn: 0xFF, f16: 0xFE00, bf16: 0xFFC0, f32: 0xFFC00000] do
+        bits = {:u, elem(Nx.Type.normalize!(type), 1)}
+        nan = Nx.bitcast(Nx.tensor([nan], type: bits), type)
+        x = Nx.concatenate([Nx.tensor([1, -2], type: type), nan, Nx.tensor([3], type: type)])
+
+        for backend <- [Nx.Vulkan.VulkanoBackend, Nx.BinaryBackend] do
+          x = Nx.backend_transfer(x, backend)
+          assert Nx.to_flat_list(Nx.argsort(x)) == [1, 0, 3, 2]
+          assert Nx.to_flat_list(Nx.argsort(x, direction: :desc)) == [2, 3, 0, 1]
+          assert [-2.0, 1.0, 3.0, :nan] = Nx.to_flat_list(Nx.sort(x))
+        end
+      end
+    end
+
     test "indices of any type" do
       x = values({300}, :f32)
       # Nx.BinaryBackend cuts bf16 off; here it is rounded.

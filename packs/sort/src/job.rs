@@ -73,9 +73,11 @@ impl Job {
         self.lines.strides[0].unsigned_abs() <= 1 || self.lines.beside().1
     }
 
-    /// The bits of the largest float without its sign, infinity where there is one: what lies beyond is NaN.
+    /// The bits of the largest float without its sign, infinity where there is one: what lies beyond is NaN. Nothing for f64,
+    /// which shaders take in halves.
     fn largest(&self) -> Option<u64> {
-        let row = self.dtype.row().filter(|row| row.class == Class::Float)?;
+        let is_word = self.dtype.is_float() && self.dtype.size() <= 4;
+        let row = self.dtype.row().filter(|_| is_word)?;
         let infinity = ((1 << (row.bits - row.digits)) - 1) << (row.digits - 1);
         // All but one pattern of the greatest exponent are numbers.
         let has_infinity = self.dtype != DType::F8_E4M3FN;
