@@ -1,7 +1,7 @@
 //! Operands read as words: how many elements a load of 16, 8 or 4 bytes brings, and how shaders take them out of it.
 
 use crate::{operand::Operand, steps::number};
-use nx_vulkan_abi::{DType, Define, glsl};
+use nx_vulkan_abi::{DType, Define, dtype::Class, glsl};
 
 /// What one load of an operand brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +62,20 @@ impl Load {
         let half = format!("({} >> ((i) % 2 * 16) & 0xffffu)", word("(i) / 2"));
         let byte = format!("({} >> ((i) % 4 * 8) & 0xffu)", word("(i) / 4"));
         let to_f32 = to.register() == DType::F32;
-        let stored = match (from, from.size()) {
-            (DType::F16, _) if to_f32 => return format!("from_f16({half})"),
-            (DType::U8, _) if to_f32 => return format!("from_byte({byte}, 0.0)"),
-            (DType::S8, _) if to_f32 => return format!("from_byte({byte} ^ 0x80u, 128.0)"),
-            (DType::F32, _) => format!("uintBitsToFloat({})", word("i")),
-            (DType::F64, _) => format!("packDouble2x32({})", pair(0)),
-            (DType::C64, _) => format!("uintBitsToFloat({})", pair(0)),
-            (DType::C128, _) => {
+        let faster = match from {
+            DType::F16 => Some(format!("from_f16({half})")),
+            DType::U8 => Some(format!("from_byte({byte}, 0.0)")),
+            DType::S8 => Some(format!("from_byte({byte} ^ 0x80u, 128.0)")),
+            _ => None,
+        };
+        if let Some(faster) = faster.filter(|_| to_f32) {
+            return faster;
+        }
+        let stored = match (from.class(), from.size()) {
+            (Some(Class::Float), 4) => format!("uintBitsToFloat({})", word("i")),
+            (Some(Class::Float), 8) => format!("packDouble2x32({})", pair(0)),
+            (Some(Class::Complex), 8) => format!("uintBitsToFloat({})", pair(0)),
+            (Some(Class::Complex), _) => {
                 let parts = [0, 2].map(|first| format!("packDouble2x32({})", pair(first)));
                 format!("dvec2({})", parts.join(", "))
             }

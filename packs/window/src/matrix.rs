@@ -144,9 +144,9 @@ pub(crate) fn plan(
     };
     let subgroups = device.min_subgroup_size..=device.max_subgroup_size;
     expect_known_order(device)?;
-    let needs = match units {
-        DType::BF16 => Features::COOPMAT_BF16.with(Features::BF16),
-        _ => Features::FP16,
+    let needs = match units == DType::BF16 {
+        true => Features::COOPMAT_BF16.with(Features::BF16),
+        false => Features::FP16,
     };
     if !device.features.has(needs) {
         return Err(Refusal::decline(format!(

@@ -299,18 +299,10 @@ fn a_file_cut_anywhere_is_refused() {
 
 #[test]
 fn what_is_no_pack_of_this_machine_is_refused_unmapped() {
-    assert_refused(
-        load_bytes(b""),
-        "format: it is not an ELF, Mach-O or PE file",
-    );
-    assert_refused(
-        load_bytes(b"hello\n"),
-        "format: it is not an ELF, Mach-O or PE file",
-    );
-    assert_refused(
-        load_bytes(&[0x5a; 9000]),
-        "format: it is not an ELF, Mach-O or PE file",
-    );
+    for bytes in [&b""[..], b"hello\n", &[0x5a; 9000]] {
+        let reason = "format: it is not an ELF, Mach-O or PE file";
+        assert_refused(load_bytes(bytes), reason);
+    }
     let mut foreign = template();
     foreign[18] ^= 1;
     assert_refused(load_bytes(&foreign), "ELF: it is built for ELF machine");
