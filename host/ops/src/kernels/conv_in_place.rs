@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{collapse, contiguous_strides};
 
@@ -10,6 +9,7 @@ use super::conv::{Axes, permuted};
 use super::direct;
 use super::parallel;
 use super::patches::Patches;
+use super::product::{Matmul as _, Matrix, Parallelism};
 use super::window::elements;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, View};
@@ -78,27 +78,23 @@ fn convolve(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr]) -> Option<()
             // of `width`. No other job writes the positions of this tile in these filters and this part of the batch: the
             // result's axes do not overlap. The results are borrowed mutably, so they do not overlap the operands.
             unsafe {
-                gemm(
-                    rows,
-                    width,
-                    length,
-                    results.start().add(to),
-                    step as isize,
-                    filter_step as isize,
-                    start > 0,
-                    filters.as_ptr(),
-                    1,
-                    depth as isize,
-                    cells.as_ptr(),
-                    1,
-                    width as isize,
-                    1.0,
-                    1.0,
-                    false,
-                    false,
-                    false,
-                    Parallelism::None,
-                );
+                let to = Matrix {
+                    start: results.start().add(to),
+                    in_row: step as isize,
+                    in_column: filter_step as isize,
+                };
+                let a = Matrix {
+                    start: filters.as_ptr(),
+                    in_row: 1,
+                    in_column: depth as isize,
+                };
+                let b = Matrix {
+                    start: cells.as_ptr(),
+                    in_row: 1,
+                    in_column: width as isize,
+                };
+                let extents = [rows, width, length];
+                f32::matmul(extents, to, [a, b], start > 0, Parallelism::None);
             }
         }
     };

@@ -1,11 +1,11 @@
 //! Products of matrices of one float type whose axes lie in equal steps: read and written where they are, nothing packed.
 
-use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::collapse;
 
 use super::number::Number;
 use super::parallel;
+use super::product::{Matmul, Matrix, Parallelism};
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, View};
 
@@ -32,7 +32,7 @@ pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> bool {
     .is_some()
 }
 
-fn multiply<T: Number>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Option<()> {
+fn multiply<T: Matmul>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Option<()> {
     let x = steps(a, ints(attrs, "batch_a"), ints(attrs, "contract_a"))?;
     let y = steps(b, ints(attrs, "batch_b"), ints(attrs, "contract_b"))?;
     let (left, right) = (cells::<T>(a.bytes)?, cells::<T>(b.bytes)?);
@@ -55,30 +55,26 @@ fn multiply<T: Number>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Opt
             reach(&x) < from.len() && reach(&y) < other.len() && to.len() == rows * columns,
             "operands reach as far as their strides say"
         );
+        let to = Matrix {
+            start: to.as_mut_ptr(),
+            in_row: 1,
+            in_column: columns as isize,
+        };
+        let a = Matrix {
+            start: from.as_ptr(),
+            in_row: x.depth.1,
+            in_column: x.free.1,
+        };
+        let b = Matrix {
+            start: other.as_ptr(),
+            in_row: y.free.1,
+            in_column: y.depth.1,
+        };
+        let factors = [a, b];
         // SAFETY: no stride is negative, and the assertion holds the largest index that they reach within each slice;
         // the result is borrowed mutably, so it does not overlap the operands.
         unsafe {
-            gemm(
-                rows,
-                columns,
-                depth,
-                to.as_mut_ptr(),
-                1,
-                columns as isize,
-                false,
-                from.as_ptr(),
-                x.depth.1,
-                x.free.1,
-                other.as_ptr(),
-                y.free.1,
-                y.depth.1,
-                T::ZERO,
-                T::ONE,
-                false,
-                false,
-                false,
-                parallelism,
-            );
+            T::matmul([rows, columns, depth], to, factors, false, parallelism);
         }
     };
     let matrices = results.chunks_mut(rows * columns).enumerate();

@@ -1,6 +1,5 @@
 //! `dot`: products of matrices, tile by tile. Each tile of the operands is converted and packed, then multiplied.
 
-use gemm::{Parallelism, gemm};
 use nx_vulkan_abi::dtype::{Class, DType};
 
 use super::convert::Factor;
@@ -8,9 +7,10 @@ use super::direct;
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
 use super::kernel::Sums;
-use super::number::{Number, Ring};
+use super::number::Ring;
 use super::operand::Operand;
 use super::parallel;
+use super::product::{Matmul, Matrix, Parallelism};
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
 
@@ -255,7 +255,7 @@ fn store<R: Register>(
     }
 }
 
-pub(super) fn float_tile<T: Number>(a: Packed<T>, b: Packed<T>, depth: usize, sums: &mut [T]) {
+pub(super) fn float_tile<T: Matmul>(a: Packed<T>, b: Packed<T>, depth: usize, sums: &mut [T]) {
     let fits = |x: &Packed<T>| {
         (x.free - 1) * x.strides.free + (depth - 1) * x.strides.depth < x.cells.len()
     };
@@ -263,30 +263,26 @@ pub(super) fn float_tile<T: Number>(a: Packed<T>, b: Packed<T>, depth: usize, su
         fits(&a) && fits(&b) && a.free * b.free == sums.len(),
         "a tile is as large as its strides say"
     );
+    let to = Matrix {
+        start: sums.as_mut_ptr(),
+        in_row: 1,
+        in_column: b.free as isize,
+    };
+    let left = Matrix {
+        start: a.cells.as_ptr(),
+        in_row: a.strides.depth as isize,
+        in_column: a.strides.free as isize,
+    };
+    let right = Matrix {
+        start: b.cells.as_ptr(),
+        in_row: b.strides.free as isize,
+        in_column: b.strides.depth as isize,
+    };
+    let extents = [a.free, b.free, depth];
     // SAFETY: the assertion holds the largest index that m, n, k and the strides reach within each slice, and
     // `sums` is borrowed mutably, so it does not overlap the operands.
     unsafe {
-        gemm(
-            a.free,
-            b.free,
-            depth,
-            sums.as_mut_ptr(),
-            1,
-            b.free as isize,
-            true,
-            a.cells.as_ptr(),
-            a.strides.depth as isize,
-            a.strides.free as isize,
-            b.cells.as_ptr(),
-            b.strides.free as isize,
-            b.strides.depth as isize,
-            T::ONE,
-            T::ONE,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
+        T::matmul(extents, to, [left, right], true, Parallelism::None);
     }
 }
 

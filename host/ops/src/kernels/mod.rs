@@ -29,6 +29,7 @@ mod operand;
 pub(crate) mod pad;
 mod parallel;
 mod patches;
+mod product;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;
