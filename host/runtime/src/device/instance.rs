@@ -8,8 +8,8 @@ use vulkano::{
     instance::{
         Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
         debug::{
-            DebugUtilsMessageSeverity, DebugUtilsMessageType, DebugUtilsMessengerCallback,
-            DebugUtilsMessengerCreateInfo,
+            DebugUtilsMessageSeverity, DebugUtilsMessageType, DebugUtilsMessenger,
+            DebugUtilsMessengerCallback, DebugUtilsMessengerCreateInfo,
         },
     },
 };
@@ -27,17 +27,24 @@ pub fn validation_messages() -> Vec<String> {
     VALIDATION.lock().clone()
 }
 
-/// The instances of this process, without validation and with it. They are never destroyed: with its last instance a loader
-/// unloads the drivers, and NVIDIA's does not bear being loaded anew.
-static INSTANCES: Mutex<[Option<Arc<Instance>>; 2]> = Mutex::new([None, None]);
+/// The instances of this process, without validation and with it, and who listens to the latter. They are never destroyed: with
+/// its last instance a loader unloads the drivers, and NVIDIA's does not bear being loaded anew.
+static INSTANCES: Mutex<[Option<Kept>; 2]> = Mutex::new([None, None]);
+
+type Kept = (Arc<Instance>, Option<DebugUtilsMessenger>);
 
 pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
     let kept = &mut INSTANCES.lock()[usize::from(validation)];
-    if let Some(instance) = kept {
+    if let Some((instance, _)) = kept {
         return Ok(instance.clone());
     }
     let instance = create(validation)?;
-    *kept = Some(instance.clone());
+    // Those of the instance itself hear only how it is made.
+    let listener = validation.then(|| DebugUtilsMessenger::new(instance.clone(), messenger()));
+    let listener = listener
+        .transpose()
+        .map_err(|e| no_device(format!("nobody can listen to the validation layers: {e}")))?;
+    *kept = Some((instance.clone(), listener));
     Ok(instance)
 }
 
@@ -120,5 +127,33 @@ fn messenger() -> DebugUtilsMessengerCreateInfo {
         message_severity: DebugUtilsMessageSeverity::ERROR | DebugUtilsMessageSeverity::WARNING,
         message_type: DebugUtilsMessageType::VALIDATION | DebugUtilsMessageType::PERFORMANCE,
         ..DebugUtilsMessengerCreateInfo::user_callback(callback)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ash::vk;
+    use vulkano::VulkanObject as _;
+
+    #[test]
+    fn what_the_layers_say_is_heard_at_any_time() {
+        let instance = instance(true).expect("a Vulkan loader and the validation layers");
+        let data = vk::DebugUtilsMessengerCallbackDataEXT::default().message(c"a word in between");
+        let submit = instance
+            .fns()
+            .ext_debug_utils
+            .submit_debug_utils_message_ext;
+        // SAFETY: the data outlive the call.
+        unsafe {
+            submit(
+                instance.handle(),
+                vk::DebugUtilsMessageSeverityFlagsEXT::ERROR,
+                vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION,
+                &data,
+            );
+        }
+        assert_eq!(validation_messages(), ["a word in between"]);
+        VALIDATION.lock().clear();
     }
 }
