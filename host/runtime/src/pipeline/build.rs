@@ -153,9 +153,12 @@ fn create(
         .name(c"main")
         .specialization_info(&specialization);
     if spec.subgroup_size != 0 {
-        stage = stage
-            .flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS)
-            .push_next(&mut size);
+        stage = stage.flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS);
+    }
+    // lavapipe allows 32 of them, with lanes for vectors of 128 bits fewer invocations than a workgroup may have.
+    let info = device.info();
+    if spec.subgroup_size != 0 && info.min_subgroup_size != info.max_subgroup_size {
+        stage = stage.push_next(&mut size);
     }
     // The first keeps accesses in the memory that buffers share, the second in the binding.
     let behavior = match spec.module.origin().is_bounded() {

@@ -236,6 +236,15 @@ impl<'a> Check<'a> {
                 limits.max_workgroup_size, limits.max_invocations
             )));
         }
+        let (lanes, most) = (variant.subgroup_size, limits.fact("max_subgroups"));
+        if limits.min_subgroup_size != limits.max_subgroup_size && lanes != 0 {
+            let subgroups = i64::from(invocations.unwrap_or(0).div_ceil(lanes));
+            if let Some(most) = most.iter().find(|&&most| subgroups > most) {
+                return Err(invalid(format!(
+                    "a workgroup of {size:?} in subgroups of {lanes}, and the device allows {most} of them"
+                )));
+            }
+        }
         Ok(constants)
     }
 
