@@ -169,6 +169,9 @@ fn shape(x: &Spec, kernel: &Spec, attrs: &[Attr]) -> Result<Vec<u64>, String> {
     };
     let (features, batches) = (group("feature_group_size")?, group("batch_group_size")?);
     let axes = Axes::new(&x.1, &kernel.1, attrs);
+    if axes.is_endless() {
+        return Err("x has too many elements once it is dilated".to_owned());
+    }
     if features > 1 && batches > 1 {
         return Err("either feature_group_size or batch_group_size must be 1".to_owned());
     }
@@ -193,7 +196,8 @@ pub(super) const OPS: &[Op] = &[Op {
     name: "conv",
     doc: "sums of products of the kernel with the part of x at each position. Operands convert to the result's type \
           first; f16 and bf16 accumulate in f32, f32 in f32 or wider. Padding and what lies between the elements of a \
-          dilated x are zeros that multiply as numbers do; a dilated kernel has nothing between its elements",
+          dilated x are zeros that multiply as numbers do; a dilated kernel has nothing between its elements. An x without \
+          elements gives zeros",
     contract: &CONV,
     takes: &[NUMBER, NUMBER],
     gives: Gives::Float,

@@ -32,7 +32,7 @@ pub(crate) struct Axes {
     pub(crate) own_channels: u64,
     pub(crate) batch_groups: u64,
     pub(crate) groups: u64,
-    /// The kernel along each spatial axis of x, whose extent is that of the dilated one.
+    /// The kernel along each spatial axis of x, whose extent is that of the dilated one, at most `i64::MAX`.
     pub(super) spatial: Vec<Axis>,
     /// Steps between elements of x along each spatial axis.
     pub(super) holes: Vec<i64>,
@@ -49,7 +49,7 @@ impl Axes {
         let at = |name: &str, index: usize| ints(attrs, name).get(index).copied().unwrap_or(1);
         let group = |name| at(name, 0) as u64;
         let axis = |k: usize| Axis {
-            extent: (x[k + 2] as i64 - 1).max(-1) * at("input_dilation", k) + 1,
+            extent: dilated(x[k + 2], at("input_dilation", k)),
             window: kernel[k + 2] as i64,
             stride: at("strides", k),
             dilation: at("kernel_dilation", k),
@@ -68,6 +68,11 @@ impl Axes {
         }
     }
 
+    /// Whether x has more elements along an axis than can be counted, once it is dilated.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.spatial.iter().any(|axis| axis.extent == i64::MAX)
+    }
+
     /// The shape of the result whose axes lie in the order of `permutation`.
     pub(crate) fn output(&self, permutation: &[i64]) -> Vec<u64> {
         let mut shape = vec![0; self.spatial.len() + 2];
@@ -82,6 +87,14 @@ impl Axes {
         let batch = self.batch / self.batch_groups;
         [batch, self.filters].into_iter().chain(spatial).collect()
     }
+}
+
+/// An extent with holes between its elements; `i64::MAX` where it is larger.
+fn dilated(extent: u64, dilation: i64) -> i64 {
+    let last = extent
+        .checked_sub(1)
+        .map(|last| i64::try_from(last).unwrap_or(i64::MAX));
+    last.map_or(0, |last| last.saturating_mul(dilation).saturating_add(1))
 }
 
 pub(super) fn permuted<T: Copy>(of: &[T], axes: &[i64]) -> Vec<T> {

@@ -43,7 +43,7 @@ impl Axis {
         let [extent, low, high] = [self.extent, self.low, self.high].map(i128::from);
         let reach = i128::from(self.window - 1) * i128::from(self.dilation) + 1;
         let positions = (extent + low + high - reach) / i128::from(self.stride) + 1;
-        positions.max(0) as u64
+        u64::try_from(positions.max(0)).unwrap_or(u64::MAX)
     }
 
     /// Where an element of the window at `position` lies, which may be in the padding.

@@ -184,3 +184,32 @@ fn bad_convolutions_are_refused() {
     let why = refusal(bytes_of("conv", &[&x, &flat], DType::F32, &out, &attrs));
     assert!(why.contains("same number of axes"), "{why}");
 }
+
+#[test]
+fn extents_of_a_dilated_x_end_at_both_ends() {
+    let options = |low: i64, dilation: i64| {
+        [
+            Attr::ints("padding", [low, 1]),
+            Attr::ints("input_dilation", [dilation]),
+            Attr::ints("strides", [dilation]),
+        ]
+    };
+    // Nothing with holes between is nothing.
+    for dilation in [1, 2, 5] {
+        let attrs = &options(2 * dilation - 1, dilation)[..];
+        assert_eq!(complete(&[1, 1, 0], &[1, 1, 1], attrs).0, [1, 1, 2]);
+        assert_eq!(complete(&[1, 1, 1], &[1, 1, 1], attrs).0, [1, 1, 3]);
+    }
+    let specs = [[1, 1, 1 << 50], [1, 1, 1]].map(|shape| (DType::F32, shape.to_vec()));
+    let huge = infer(
+        find("conv").unwrap(),
+        &specs,
+        None,
+        &options(0, (1 << 31) - 1),
+    );
+    let why = huge.unwrap_err().to_string();
+    assert!(
+        why.contains("too many elements once it is dilated"),
+        "{why}"
+    );
+}
