@@ -129,6 +129,20 @@ uint64_t nxv_magnitude_bits(double x) { return packUint2x32(unpackDouble2x32(x))
 bool nxv_is_nan(double x) { return nxv_magnitude_bits(x) > 0x7ff0000000000000UL; }
 #endif
 
+float nxv_trunc(float x) { return trunc(x); }
+#ifdef NXV_HAS_FP64
+// The bits of the fraction are cleared here: lavapipe's trunc, floor and ceil take doubles beyond 2^24 for whole where the
+// processor has no instruction for vectors of that many.
+double nxv_trunc(double x) {
+    uvec2 bits = unpackDouble2x32(x);
+    int exponent = int(bits.y >> 20 & 0x7ffu) - 1023;
+    if (exponent < 0) return packDouble2x32(bits & uvec2(0u, 0x80000000u));
+    if (exponent >= 52) return x;
+    uvec2 fraction = exponent < 20 ? uvec2(0xffffffffu, 0xfffffu >> exponent) : uvec2(0xffffffffu >> exponent - 20, 0u);
+    return packDouble2x32(bits & ~fraction);
+}
+#endif
+
 // nxv_to_{type}(x): casts between register types with the semantics of as_type. Integers wrap to the type's width;
 // a float is truncated, out of range it gives the nearest bound, and NaN gives 0. `end` is the first float too large.
 #define NXV_FLOAT_TO_INTEGER(type, x, least, end, most) \

@@ -217,8 +217,8 @@ double nxv_pow(double a, double b) {
     if (b == 0.0lf || a == 1.0lf) return 1.0lf;
     if (nxv_is_nan(a) || nxv_is_nan(b)) return NXV_NAN64;
     double magnitude = abs(a);
-    bool whole = trunc(b) == b;
-    bool odd = whole && abs(b) < 9007199254740992.0lf && trunc(b * 0.5lf) != b * 0.5lf;
+    bool whole = nxv_trunc(b) == b;
+    bool odd = whole && abs(b) < 9007199254740992.0lf && nxv_trunc(b * 0.5lf) != b * 0.5lf;
     double result;
     if (magnitude == 0.0lf || magnitude >= NXV_INF64) {
         result = (magnitude == 0.0lf) == (b < 0.0lf) ? NXV_INF64 : 0.0lf;

@@ -101,26 +101,15 @@ bool truth(dvec2 z) { return truth(z.x) || truth(z.y); }
 bool negative(double x) { return int(unpackDouble2x32(x).y) < 0; }
 #endif
 
-float truncated(float x) { return trunc(x); }
 float rounded_up(float x) { return ceil(x); }
 float rounded_down(float x) { return floor(x); }
 #ifdef NXV_HAS_FP64
-// The bits of the fraction are cleared here: lavapipe's trunc, floor and ceil take doubles beyond 2^24 for whole where the
-// processor has no instruction for vectors of that many.
-double truncated(double x) {
-    uvec2 bits = unpackDouble2x32(x);
-    int exponent = int(bits.y >> 20 & 0x7ffu) - 1023;
-    if (exponent < 0) return packDouble2x32(bits & uvec2(0u, 0x80000000u));
-    if (exponent >= 52) return x;
-    uvec2 fraction = exponent < 20 ? uvec2(0xffffffffu, 0xfffffu >> exponent) : uvec2(0xffffffffu >> exponent - 20, 0u);
-    return packDouble2x32(bits & ~fraction);
-}
 double rounded_up(double x) {
-    double whole = truncated(x);
+    double whole = nxv_trunc(x);
     return whole < x ? whole + 1.0LF : whole;
 }
 double rounded_down(double x) {
-    double whole = truncated(x);
+    double whole = nxv_trunc(x);
     return whole > x ? whole - 1.0LF : whole;
 }
 #endif
@@ -129,7 +118,7 @@ double rounded_down(double x) {
 #define FLOAT_FUNCTIONS(type) \
     type sign_of(type x) { return is_nan(x) || !truth(x) ? x : negative(x) ? type(-1) : type(1); } \
     type rounded(type x) { \
-        type whole = truncated(x); \
+        type whole = nxv_trunc(x); \
         return abs(x - whole) >= type(0.5) ? whole + sign_of(x) : whole; \
     } \
     type minimum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b < a ? b : a; } \

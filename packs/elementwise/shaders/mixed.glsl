@@ -10,7 +10,7 @@
         if (x >= end) return -1.0; \
         type whole = type(x); \
         if (n != whole) return n < whole ? -1.0 : 1.0; \
-        bool more = whole == type(0) ? truth(x) : x != truncated(x); \
+        bool more = whole == type(0) ? truth(x) : x != nxv_trunc(x); \
         return !more ? 0.0 : negative(x) ? 1.0 : -1.0; \
     } \
     float order(floating x, type n) { return -order(n, x); }
