@@ -125,6 +125,18 @@ if Code.ensure_loaded?(Nx) do
       assert_all_close(gradient(kernel, x, bias), plain_gradient(kernel, x, bias))
     end
 
+    test "numbers become part of one request, whatever the default backend is" do
+      [x, k] = [Nx.iota({1, 1, 3, 3}, type: :f32), Nx.broadcast(1.0, {2, 1, 1, 1})]
+      fun = fn y -> y |> Nx.multiply(0.5) |> Nx.max(0) end
+
+      for backend <- [VulkanoBackend, Nx.BinaryBackend] do
+        Nx.with_default_backend(backend, fn ->
+          assert {"multiply(0.5, x); max(%0, 0)", %{type: {:f, 32}}} =
+                   Nx.Vulkan.Epilogue.of(fun, &Nx.conv/2, [x, k])
+        end)
+      end
+    end
+
     test "what is no epilogue, names, vectors and a precision of its own" do
       x = on(random({2, 3, 6, 6}, :f32, 1))
       kernel = on(random({4, 3, 3, 3}, :f32, 2))
@@ -137,6 +149,13 @@ if Code.ensure_loaded?(Nx) do
         got = Nx.Vulkan.conv(x, kernel, [], &Nx.exp/1, precision: precision)
         assert_all_close(got, Nx.exp(apart))
         assert_all_close(Nx.Vulkan.conv(x, kernel, [], & &1, precision: precision), apart)
+      end
+
+      for truth <- [&Nx.is_nan/1, &Nx.greater(&1, 0)] do
+        jit = Nx.Vulkan.jit(&Nx.Vulkan.conv(&1, &2, [], truth))
+
+        for got <- [Nx.Vulkan.conv(x, kernel, [], truth), jit.(x, kernel)],
+            do: assert(off(got) == off(truth.(apart)))
       end
 
       named = Nx.rename(x, [:n, :c, :h, :w])

@@ -32,7 +32,7 @@ if Code.ensure_loaded?(Nx) do
 
       with true <- Enum.all?(parameters, &match?({kind, _} when kind in [:f, :bf], &1.type)),
            %T{shape: shape, vectorized_axes: []} = t when shape == product.shape <-
-             apply(fun, parameters),
+             traced(fun, parameters),
            {:ok, text} <- text(t, parameters) do
         {text, Nx.to_template(t)}
       else
@@ -43,6 +43,10 @@ if Code.ensure_loaded?(Nx) do
     catch
       _, _ -> nil
     end
+
+    # Numbers among expressions become tensors of the default backend, which have to be constants here.
+    defp traced(fun, parameters),
+      do: Nx.with_default_backend(Nx.BinaryBackend, fn -> apply(fun, parameters) end)
 
     defp parameter(t, at), do: t |> Nx.to_template() |> Expr.parameter(:root, at)
 

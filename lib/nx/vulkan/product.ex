@@ -141,12 +141,17 @@ defmodule Nx.Vulkan.Product do
     # One request of the product and what becomes of it; nil where that is no epilogue.
     defp finished(struct, [_, _ | operands] = tensors, plain, fun) do
       with {:ok, default} <- default(length(operands), plain, fun),
-           {text, out} <- Nx.Vulkan.Epilogue.of(fun, plain, tensors) do
+           {text, %{type: type} = out} <- Nx.Vulkan.Epilogue.of(fun, plain, tensors),
+           true <- gives?(struct, type) do
         Nx.block(%{struct | epilogue: text}, tensors, out, default)
       else
         _ -> nil
       end
     end
+
+    # Results of convolutions are floats.
+    defp gives?(%Nx.Vulkan.Conv{}, {kind, _}), do: kind in [:f, :bf]
+    defp gives?(_, _), do: true
 
     # Only as a block the product has a precision of its own.
     defp alone(nil, a, b, plain), do: plain.(a, b)
