@@ -85,6 +85,20 @@ impl Kernel {
                 return elementwise::zip_cells([&operands[0], &operands[1]], out, f);
             }
         }
+        if sums == Sums::Own && out.dtype.size() == 4 {
+            if let ("as_type", [x]) = (op, inputs)
+                && let Some(f) = lanes::cast(x.dtype, out.dtype)
+            {
+                return elementwise::map_cells(&operands(out.shape)?[0], out, f);
+            }
+            if let ("select", [pred, a, b]) = (op, inputs)
+                && pred.dtype == DType::U8
+                && [a.dtype, b.dtype] == [out.dtype; 2]
+            {
+                let operands = operands(out.shape)?;
+                return elementwise::choose_cells(&operands[0], [&operands[1], &operands[2]], out);
+            }
+        }
         match (self, inputs) {
             (Kernel::Map(_) | Kernel::Both(..), _)
                 if sums == Sums::Own

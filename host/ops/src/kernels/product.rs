@@ -23,6 +23,9 @@ impl<P> Matrix<P> {
     }
 }
 
+/// Multiplications from which on it pays to look at how rows fill vectors.
+const MUCH: usize = 1 << 18;
+
 /// A type of numbers with kernels for products.
 pub(super) trait Matmul: Number {
     /// Sets `to`, of `[rows, columns]`, to the product of `a` and `b`, which sums `depth` terms for each element; adds it
@@ -55,15 +58,26 @@ macro_rules! matmul {
                     true => (columns, rows, to.transposed(), b.transposed(), a.transposed()),
                     false => (rows, columns, to, a, b),
                 };
-                // SAFETY: as the caller promises.
-                unsafe {
-                    $kernel()(
-                        rows, columns, depth,
-                        to.start, to.in_row, to.in_column, adds,
-                        a.start, a.in_row, a.in_column,
-                        b.start, b.in_row, b.in_column,
-                        1.0, 1.0, false, false, false, parallelism,
-                    );
+                // Rows that do not fill vectors are packed, which takes longer than some products do: the last ones go apart.
+                let lanes = 64 / size_of::<$t>();
+                let whole = match rows * columns * depth > MUCH && rows > lanes {
+                    true => rows - rows % lanes,
+                    false => rows,
+                };
+                for (first, rows) in [(0, whole), (whole, rows - whole)] {
+                    if rows == 0 {
+                        continue;
+                    }
+                    // SAFETY: as the caller promises.
+                    unsafe {
+                        $kernel()(
+                            rows, columns, depth,
+                            to.start.offset(first as isize * to.in_column), to.in_row, to.in_column, adds,
+                            a.start.offset(first as isize * a.in_column), a.in_row, a.in_column,
+                            b.start, b.in_row, b.in_column,
+                            1.0, 1.0, false, false, false, parallelism,
+                        );
+                    }
                 }
             }
         }

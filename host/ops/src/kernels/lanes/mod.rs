@@ -10,8 +10,9 @@ mod wide;
 pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
 
 use super::number::{Number, Ring};
+use nx_vulkan_abi::DType;
 
-/// An f32 in memory, at any alignment.
+/// An element of four bytes in memory, at any alignment; an f32 where nothing else is said.
 pub(super) type Cell = [u8; 4];
 
 /// A function of each cell, to as many others.
@@ -106,6 +107,42 @@ pub(super) fn zip(op: &str) -> Option<Zip> {
         "pow" => pow,
         _ => return None,
     })
+}
+
+/// The cast between those types, where there is one here.
+pub(super) fn cast(from: DType, to: DType) -> Option<Map> {
+    Some(match (from, to) {
+        (DType::F32, DType::S32) => f32_to_s32,
+        (DType::F32, DType::U32) => f32_to_u32,
+        (DType::S32, DType::F32) => s32_to_f32,
+        (DType::U32, DType::F32) => u32_to_f32,
+        _ => return None,
+    })
+}
+
+macro_rules! casts {
+    ($($name:ident: $from:ident as $to:ident;)*) => { widest! { $(
+        fn $name(from: &[Cell], to: &mut [Cell]) {
+            for (to, x) in to.iter_mut().zip(from) {
+                *to = ($from::from_ne_bytes(*x) as $to).to_ne_bytes();
+            }
+        }
+    )* } };
+}
+casts! {
+    f32_to_s32: f32 as i32;
+    f32_to_u32: f32 as u32;
+    s32_to_f32: i32 as f32;
+    u32_to_f32: u32 as f32;
+}
+
+widest! {
+    /// Cells of `a` where there is no 0, else those of `b`.
+    pub(super) fn choose(pred: &[[u8; 1]], a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+        for ((to, pred), (x, y)) in to.iter_mut().zip(pred).zip(a.iter().zip(b)) {
+            *to = if *pred == [0] { *y } else { *x };
+        }
+    }
 }
 
 macro_rules! maps {

@@ -1,6 +1,6 @@
 //! The functions of f32 numbers, beside the exact ones rounded once.
 
-use super::{Cell, is_fused, map, zip};
+use super::{Cell, cast, choose, is_fused, map, zip};
 use crate::contracts::find;
 use crate::kernels::{View, run};
 use crate::view::Out;
@@ -103,6 +103,55 @@ fn functions_of_one_operand_are_within_their_bounds() {
         f(&from, &mut to);
         agree(op, &[&from], &to);
     }
+}
+
+/// What the kernel gives that others are compared with, of operands of any type.
+fn plain(op: &str, operands: &[(DType, &[u8])], to: DType) -> Vec<Cell> {
+    let of = |(dtype, bytes): &(DType, &[u8])| bytes.len() as u64 / dtype.size();
+    let shape = [operands.iter().map(of).max().unwrap()];
+    let views = operands.iter().map(|&(dtype, bytes)| View {
+        dtype,
+        shape: &shape,
+        strides: &[1],
+        offset: 0,
+        bytes,
+    });
+    let mut cells = vec![Cell::default(); shape[0] as usize];
+    let mut out = [Out {
+        dtype: to,
+        shape: &shape,
+        bytes: cells.as_flattened_mut(),
+    }];
+    run(op, &views.collect::<Vec<_>>(), &mut out, &[]).unwrap();
+    cells
+}
+
+#[test]
+fn casts_and_choices_are_those_of_the_other_kernels() {
+    let cells = numbers(4099);
+    let mut casts = 0;
+    for (from, to) in [DType::F32, DType::S32, DType::U32]
+        .into_iter()
+        .flat_map(|from| [DType::F32, DType::S32, DType::U32].map(|to| (from, to)))
+    {
+        let Some(f) = cast(from, to) else { continue };
+        let mut got = vec![Cell::default(); cells.len()];
+        f(&cells, &mut got);
+        let want = plain("as_type", &[(from, cells.as_flattened())], to);
+        assert!(got == want, "{from} to {to}");
+        casts += 1;
+    }
+    assert_eq!(casts, 4);
+    let pred: Vec<u8> = (0..cells.len()).map(|i| (i % 3 * 100) as u8).collect();
+    let other: Vec<Cell> = cells.iter().rev().copied().collect();
+    let mut got = vec![Cell::default(); cells.len()];
+    choose(pred.as_chunks().0, &cells, &other, &mut got);
+    let operands = [
+        (DType::U8, &pred[..]),
+        (DType::F32, cells.as_flattened()),
+        (DType::F32, other.as_flattened()),
+    ];
+    assert!(got == plain("select", &operands, DType::F32));
 }
 
 #[test]
