@@ -78,21 +78,12 @@ fn convolve(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr]) -> Option<()
             // of `width`. No other job writes the positions of this tile in these filters and this part of the batch: the
             // result's axes do not overlap. The results are borrowed mutably, so they do not overlap the operands.
             unsafe {
-                let to = Matrix {
-                    start: results.start().add(to),
-                    in_row: step as isize,
-                    in_column: filter_step as isize,
-                };
-                let a = Matrix {
-                    start: filters.as_ptr(),
-                    in_row: 1,
-                    in_column: depth as isize,
-                };
-                let b = Matrix {
-                    start: cells.as_ptr(),
-                    in_row: 1,
-                    in_column: width as isize,
-                };
+                let to = Matrix::new(
+                    results.start().add(to),
+                    [step as isize, filter_step as isize],
+                );
+                let a = Matrix::new(filters.as_ptr(), [1, depth as isize]);
+                let b = Matrix::new(cells.as_ptr(), [1, width as isize]);
                 let extents = [rows, width, length];
                 f32::matmul(extents, to, [a, b], start > 0, Parallelism::None);
             }

@@ -55,21 +55,9 @@ fn multiply<T: Matmul>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Opt
             reach(&x) < from.len() && reach(&y) < other.len() && to.len() == rows * columns,
             "operands reach as far as their strides say"
         );
-        let to = Matrix {
-            start: to.as_mut_ptr(),
-            in_row: 1,
-            in_column: columns as isize,
-        };
-        let a = Matrix {
-            start: from.as_ptr(),
-            in_row: x.depth.1,
-            in_column: x.free.1,
-        };
-        let b = Matrix {
-            start: other.as_ptr(),
-            in_row: y.free.1,
-            in_column: y.depth.1,
-        };
+        let to = Matrix::new(to.as_mut_ptr(), [1, columns as isize]);
+        let a = Matrix::new(from.as_ptr(), [x.depth.1, x.free.1]);
+        let b = Matrix::new(other.as_ptr(), [y.free.1, y.depth.1]);
         let factors = [a, b];
         // SAFETY: no stride is negative, and the assertion holds the largest index that they reach within each slice;
         // the result is borrowed mutably, so it does not overlap the operands.

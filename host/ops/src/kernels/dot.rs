@@ -263,21 +263,15 @@ pub(super) fn float_tile<T: Matmul>(a: Packed<T>, b: Packed<T>, depth: usize, su
         fits(&a) && fits(&b) && a.free * b.free == sums.len(),
         "a tile is as large as its strides say"
     );
-    let to = Matrix {
-        start: sums.as_mut_ptr(),
-        in_row: 1,
-        in_column: b.free as isize,
-    };
-    let left = Matrix {
-        start: a.cells.as_ptr(),
-        in_row: a.strides.depth as isize,
-        in_column: a.strides.free as isize,
-    };
-    let right = Matrix {
-        start: b.cells.as_ptr(),
-        in_row: b.strides.free as isize,
-        in_column: b.strides.depth as isize,
-    };
+    let to = Matrix::new(sums.as_mut_ptr(), [1, b.free as isize]);
+    let left = Matrix::new(
+        a.cells.as_ptr(),
+        [a.strides.depth as isize, a.strides.free as isize],
+    );
+    let right = Matrix::new(
+        b.cells.as_ptr(),
+        [b.strides.free as isize, b.strides.depth as isize],
+    );
     let extents = [a.free, b.free, depth];
     // SAFETY: the assertion holds the largest index that m, n, k and the strides reach within each slice, and
     // `sums` is borrowed mutably, so it does not overlap the operands.

@@ -5,15 +5,25 @@ pub(super) use gemm_common::Parallelism;
 
 use super::number::Number;
 
-/// Elements from `start` on, neighbours in a row and in a column that many apart; no step is negative.
+/// Elements of a matrix in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matrix<P> {
-    pub(super) start: P,
-    pub(super) in_row: isize,
-    pub(super) in_column: isize,
+    start: P,
+    in_row: isize,
+    in_column: isize,
 }
 
 impl<P> Matrix<P> {
+    /// From `start` on, with so many elements between neighbours in a row and between those in a column, none of them
+    /// negative.
+    pub(super) fn new(start: P, [in_row, in_column]: [isize; 2]) -> Matrix<P> {
+        Matrix {
+            start,
+            in_row,
+            in_column,
+        }
+    }
+
     fn transposed(self) -> Matrix<P> {
         Matrix {
             start: self.start,
