@@ -66,11 +66,16 @@ pub(super) fn damaged(what: &str) -> impl Fn(object::Error) -> String {
 
 /// The zero-terminated name at `at`, fit for a message.
 pub(super) fn name(names: &[u8], at: u64) -> Result<String, String> {
+    let name = text(names, at)?;
+    Ok(clean(&String::from_utf8_lossy(name), MAX_QUOTED))
+}
+
+/// The same as it is in the file.
+pub(super) fn text(names: &[u8], at: u64) -> Result<&[u8], String> {
     let rest = usize::try_from(at).ok().and_then(|at| names.get(at..));
     let rest = rest.ok_or("a name in it is out of bounds")?;
     let end = rest.iter().take(LONGEST_NAME).position(|&byte| byte == 0);
-    let name = &rest[..end.ok_or("a name in it does not end")?];
-    Ok(clean(&String::from_utf8_lossy(name), MAX_QUOTED))
+    Ok(&rest[..end.ok_or("a name in it does not end")?])
 }
 
 /// Refuses a file for another architecture; `machines` are the format's numbers for the names that Rust has.

@@ -55,6 +55,7 @@ fn check<'a>(bytes: &'a [u8], arch: &str) -> Result<Checked<'a>, String> {
         return Err("it asks for executable stacks in the whole process".to_owned());
     }
     let (mut found, mut needed, mut end) = (Vec::new(), Vec::new(), 0);
+    let mut has_symbols = false;
     let mut commands = commands(bytes, header)?;
     while let Some(command) = commands.next().map_err(damaged("load commands"))? {
         let variant = command.variant().map_err(damaged("load commands"))?;
@@ -97,7 +98,11 @@ fn check<'a>(bytes: &'a [u8], arch: &str) -> Result<Checked<'a>, String> {
                     linked(offset.get(LE), len.get(LE))?;
                 }
             }
+            LoadCommandVariant::Symtab(_) if has_symbols => {
+                return Err("it has two tables of symbols".to_owned());
+            }
             LoadCommandVariant::Symtab(table) => {
+                has_symbols = true;
                 let entries = u64::from(table.nsyms.get(LE)) * size_of::<Nlist64<LE>>() as u64;
                 range(bytes, table.symoff.get(LE).into(), entries)
                     .map_err(|why| format!("its table of symbols {why}"))?;

@@ -25,6 +25,8 @@ enum Kind {
     Indirect,
     /// The address of a symbol.
     Symbol,
+    /// The same, where the addend may say what code uses it: GNU ld -z mark-plt keeps that there.
+    Slot,
     /// The number of the module that has the variables of each thread.
     Module,
     /// Where a variable is in those.
@@ -42,8 +44,8 @@ const KINDS: &[(Machine, &[(RelocationType, Kind)])] = &[
             (R_X86_64_RELATIVE, Kind::Relative),
             (R_X86_64_IRELATIVE, Kind::Indirect),
             (R_X86_64_64, Kind::Symbol),
-            (R_X86_64_GLOB_DAT, Kind::Symbol),
-            (R_X86_64_JUMP_SLOT, Kind::Symbol),
+            (R_X86_64_GLOB_DAT, Kind::Slot),
+            (R_X86_64_JUMP_SLOT, Kind::Slot),
             (R_X86_64_DTPMOD64, Kind::Module),
             (R_X86_64_DTPOFF64, Kind::Offset),
             (R_X86_64_TPOFF64, Kind::Offset),
@@ -224,17 +226,23 @@ impl Relocations<'_> {
         let place = match kind {
             Kind::Nothing | Kind::Relative | Kind::Indirect => Place::Own(0),
             Kind::Module | Kind::Offset | Kind::Descriptor if symbol == 0 => Place::PerThread(0),
-            Kind::Symbol if symbol == 0 => Place::Absolute,
+            Kind::Symbol | Kind::Slot if symbol == 0 => Place::Absolute,
             _ => {
                 let place = self.symbols.place(symbol);
                 place.map_err(|why| format!("names a symbol that is damaged: {why}"))?
             }
         };
+        let addend = match kind {
+            Kind::Slot if self.dynamic.segments.is_code(addend as u64) => 0,
+            _ => addend,
+        };
         let len = self.dynamic.segments.per_thread;
         let is_sound = match place {
-            Place::Own(value) => {
-                let value = value.wrapping_add_signed(addend);
+            Place::Own(start) => {
+                let value = start.wrapping_add_signed(addend);
                 self.is_target(at, value)
+                    // Not every dynamic loader adds the addend.
+                    && (kind != Kind::Slot || self.is_target(at, start))
                     && (kind != Kind::Indirect || self.dynamic.segments.is_code(value))
             }
             Place::PerThread(value) => {
@@ -252,26 +260,34 @@ impl Relocations<'_> {
 
     /// A table of addresses and of bits for the words that follow them. The words hold what they lead to.
     fn packed(&mut self, place: &Range<u64>) -> Result<(), String> {
-        let count = (place.end - place.start) / WORD;
+        let len = place.end - place.start;
+        if !len.is_multiple_of(WORD) {
+            return Err(format!(
+                "its packed relocations of {len} bytes are no whole ones"
+            ));
+        }
+        let count = len / WORD;
         if count == 0 {
             return Ok(());
         }
         let table =
             self.dynamic
                 .table::<U64<LE>>("table of packed relocations", place.start, count)?;
-        let mut next = 0u64;
+        let mut next = None;
         for word in table.iter().map(|word| word.get(LE)) {
-            let (bits, step) = match word & 1 {
-                0 => {
-                    next = word;
-                    (1, 1)
-                }
-                _ => (word >> 1, 63),
+            let place = match (word & 1, next) {
+                (0, None) => Some((word, 1, 1)),
+                (0, Some(next)) => (next <= word).then_some((word, 1, 1)),
+                (_, next) => next.map(|next| (next, word >> 1, 63)),
             };
+            let place = place.and_then(|(start, bits, step): (u64, u64, u64)| {
+                Some((start, bits, start.checked_add(step * WORD)?))
+            });
+            let (start, bits, end) = place.ok_or("its packed relocations do not ascend")?;
             for index in (0..63).filter(|index| bits >> index & 1 == 1) {
-                self.word(next.wrapping_add(index * WORD))?;
+                self.word(start + index * WORD)?;
             }
-            next = next.wrapping_add(step * WORD);
+            next = Some(end);
         }
         Ok(())
     }

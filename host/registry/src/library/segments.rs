@@ -4,7 +4,7 @@ use super::format::{range, table};
 use object::{
     LittleEndian as LE,
     elf::{
-        FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_PROPERTY, PT_GNU_RELRO,
+        FileHeader64, PF_R, PF_W, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_PROPERTY, PT_GNU_RELRO,
         PT_GNU_STACK, PT_LOAD, PT_NOTE, PT_PHDR, PT_TLS, ProgramHeader64,
     },
 };
@@ -13,6 +13,12 @@ use std::ops::Range;
 /// The smallest page that any host maps.
 const PAGE: u64 = 4096;
 
+/// Program headers that one file may have. Linkers make about ten.
+const MOST_HEADERS: usize = 64;
+
+/// Bytes of variables that each thread gets its own of: every thread of the process pays for them.
+const MOST_PER_THREAD: u64 = 16 << 20;
+
 /// A program header that the dynamic loader follows.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -20,6 +26,8 @@ pub(super) struct Segment {
     pub(super) file: Range<u64>,
     /// Where it is in memory.
     pub(super) memory: Range<u64>,
+    pub(super) is_readable: bool,
+    /// And readable.
     pub(super) is_writable: bool,
     pub(super) is_executable: bool,
 }
@@ -43,6 +51,9 @@ impl Segments {
             header.e_phnum.get(LE),
             header.e_phentsize.get(LE),
         )?;
+        if headers.len() > MOST_HEADERS {
+            return Err(format!("it has more than {MOST_HEADERS} program headers"));
+        }
         let (mut segments, mut others, mut stack) = (Segments::default(), Vec::new(), None);
         for (index, header) in headers.iter().enumerate() {
             let named = |why: String| format!("its segment {index} {why}");
@@ -84,25 +95,24 @@ impl Segments {
             PT_PHDR | PT_NOTE | PT_GNU_PROPERTY | PT_GNU_EH_FRAME => {
                 is_there() && memory.end - memory.start <= len
             }
-            // Whole pages become read-only, of the neighbour too.
-            PT_GNU_RELRO => {
-                let start = self.loads.first().map_or(0, |load| load.memory.start);
-                let end = self.loads.last().map_or(0, |load| load.memory.end);
-                start <= memory.start && memory.end.div_ceil(PAGE) <= end.div_ceil(PAGE)
-            }
+            // Whole pages become read-only, which neither code nor what is written later may be.
+            PT_GNU_RELRO => self.at(memory.start).is_some_and(|load| {
+                let fits = memory.end.div_ceil(PAGE) <= load.memory.end.div_ceil(PAGE);
+                fits && load.is_writable && !load.is_executable
+            }),
             PT_TLS => {
                 let align = header.p_align.get(LE);
                 (len == 0 || is_there())
-                    && len <= memory.end - memory.start
+                    && (len..=MOST_PER_THREAD).contains(&(memory.end - memory.start))
                     && (align == 0 || align.is_power_of_two() && align <= PAGE)
             }
             _ => true,
         }
     }
 
-    /// Where `len` bytes at `address` come from, if it is one place.
+    /// Where `len` bytes at `address` come from, if it is one place and they can be read.
     pub(super) fn in_file(&self, address: u64, len: u64) -> Option<u64> {
-        let load = self.at(address)?;
+        let load = self.at(address).filter(|load| load.is_readable)?;
         let at = load.file.start.checked_add(address - load.memory.start)?;
         (at.checked_add(len)? <= load.file.end).then_some(at)
     }
@@ -113,11 +123,15 @@ impl Segments {
         range(bytes, start, self.at(address)?.file.end - start).ok()
     }
 
-    /// Whether all of it lies in one segment that may be written to.
+    /// Whether all of it lies in one segment that may be written to, and nothing of it in the dynamic section.
     pub(super) fn is_writable(&self, address: u64, len: u64) -> bool {
-        let end = address.checked_add(len);
+        let Some(end) = address.checked_add(len) else {
+            return false;
+        };
         let load = self.at(address).filter(|load| load.is_writable);
-        load.is_some_and(|load| end.is_some_and(|end| end <= load.memory.end))
+        let mut sections = self.dynamics.iter().map(|section| &section.memory);
+        load.is_some_and(|load| end <= load.memory.end)
+            && sections.all(|section| end <= section.start || section.end <= address)
     }
 
     /// Whether something is mapped there, or ends there.
@@ -143,13 +157,23 @@ impl Segments {
 
 fn segment(bytes: &[u8], header: &ProgramHeader64<LE>) -> Result<Segment, String> {
     let (offset, in_file) = (header.p_offset.get(LE), header.p_filesz.get(LE));
-    range(bytes, offset, in_file)?;
     let (address, in_memory) = (header.p_vaddr.get(LE), header.p_memsz.get(LE));
+    let (is_load, align) = (header.p_type.get(LE) == PT_LOAD, header.p_align.get(LE));
+    if is_load && align == 0 && in_memory > 0 {
+        return Err("has no alignment".to_owned());
+    }
+    match is_load && in_file == 0 {
+        false => drop(range(bytes, offset, in_file)?),
+        // Zeros alone: of the file there is only the page in which they begin, unless they begin with one.
+        true if align.is_multiple_of(PAGE) && address.is_multiple_of(align) => {}
+        true => drop(range(bytes, offset - offset % PAGE, 1)?),
+    }
     let flags = header.p_flags.get(LE);
     Ok(Segment {
         file: offset..offset + in_file,
         memory: address..address.checked_add(in_memory).ok_or("overflows")?,
-        is_writable: flags.contains(PF_W),
+        is_readable: flags.contains(PF_R),
+        is_writable: flags.contains(PF_R | PF_W),
         is_executable: flags.contains(PF_X),
     })
 }

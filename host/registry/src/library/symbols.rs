@@ -6,8 +6,9 @@ use object::{
     LittleEndian as LE, U16, U32,
     elf::{
         DT_GNU_HASH, DT_HASH, DT_SYMENT, DT_SYMTAB, DT_VERDEF, DT_VERNEED, DT_VERSYM,
-        GnuHashHeader, HashHeader, SHN_ABS, SHN_UNDEF, STB_LOCAL, STT_TLS, STV_DEFAULT,
-        STV_PROTECTED, Sym64, VERSYM_VERSION, Verdaux, Verdef, Vernaux, Verneed,
+        GnuHashHeader, HashHeader, SHN_ABS, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS,
+        STV_DEFAULT, STV_PROTECTED, Sym64, VER_DEF_CURRENT, VER_NEED_CURRENT, VERSYM_VERSION,
+        Verdaux, Verdef, Vernaux, Verneed,
     },
     pod::{self, Pod},
 };
@@ -55,6 +56,9 @@ impl<'a> Symbols<'a> {
             versions,
             last_version: last_version(dynamic)?,
         };
+        if [DT_GNU_HASH, DT_HASH].map(|tag| dynamic.value(tag)) == [None; 2] {
+            return Err("it has no hash table of symbols".to_owned());
+        }
         let count = gnu_hashed(dynamic)?.max(hashed(dynamic)?);
         for index in 1..count {
             symbols.place(index)?;
@@ -81,6 +85,11 @@ impl<'a> Symbols<'a> {
             && matches!(symbol.st_visibility(), STV_DEFAULT | STV_PROTECTED);
         let (place, is_sound) = match symbol.st_shndx.get(LE) {
             SHN_UNDEF => (Place::Foreign, is_shared),
+            // The dynamic loader calls it to learn the address.
+            section if symbol.st_type() == STT_GNU_IFUNC => {
+                let is_sound = section != SHN_ABS && segments.is_code(value);
+                (Place::Own(value), is_sound)
+            }
             SHN_ABS => (Place::Absolute, true),
             _ if symbol.st_type() == STT_TLS => {
                 let len = segments.per_thread;
@@ -113,7 +122,7 @@ fn gnu_hashed(dynamic: &Dynamic<'_>) -> Result<u32, String> {
     };
     let (filters, buckets) = (header.bloom_count.get(LE), header.bucket_count.get(LE));
     let first = header.symbol_base.get(LE);
-    if !filters.is_power_of_two() {
+    if !filters.is_power_of_two() || buckets == 0 {
         return Err(damaged());
     }
     let words = dynamic.rest(WHAT, address)?;
@@ -162,9 +171,23 @@ fn hashed(dynamic: &Dynamic<'_>) -> Result<u32, String> {
     let (buckets, chains) = (header.bucket_count.get(LE), header.chain_count.get(LE));
     let count = 2 + u64::from(buckets) + u64::from(chains);
     let words = dynamic.table::<U32<LE>>(WHAT, address, count)?;
-    match words[2..].iter().all(|word| word.get(LE) < chains) {
+    // A walk ends if no index comes twice. Index 0 ends one.
+    let mut seen = vec![false; usize::try_from(chains).map_err(|_| damaged())?];
+    let mut is_new = |index: u32| {
+        let seen = usize::try_from(index).ok().and_then(|at| seen.get_mut(at));
+        seen.is_some_and(|seen| index == 0 || !std::mem::replace(seen, true))
+    };
+    match buckets > 0 && words[2..].iter().all(|word| is_new(word.get(LE))) {
         true => Ok(chains),
         false => Err(damaged()),
+    }
+}
+
+/// Refuses versions of another form than all files have.
+fn check_form(form: u16, expected: u16) -> Result<(), String> {
+    match form == expected {
+        true => Ok(()),
+        false => Err(format!("its versions have form {form}, not {expected}")),
     }
 }
 
@@ -177,6 +200,7 @@ fn last_version(dynamic: &Dynamic<'_>) -> Result<u16, String> {
     };
     if let Some(address) = dynamic.value(DT_VERNEED) {
         let rest = dynamic.rest("table of needed versions", address)?;
+        let needed = dynamic.libraries();
         let libraries = chain(
             rest,
             0,
@@ -184,7 +208,13 @@ fn last_version(dynamic: &Dynamic<'_>) -> Result<u16, String> {
             &mut left,
         )?;
         for (at, library) in libraries {
-            named(library.vn_file.get(LE))?;
+            check_form(library.vn_version.get(LE), VER_NEED_CURRENT)?;
+            let file = library.vn_file.get(LE);
+            named(file)?;
+            // The dynamic loader looks for it among what it loaded, and ends the process if it is not there.
+            if !dynamic.text(file).is_some_and(|name| needed.contains(name)) {
+                return Err("its versions are of a library that it does not need".to_owned());
+            }
             let start = at + u64::from(library.vn_aux.get(LE));
             for (_, version) in chain(
                 rest,
@@ -206,6 +236,7 @@ fn last_version(dynamic: &Dynamic<'_>) -> Result<u16, String> {
             &mut left,
         )?;
         for (at, version) in versions {
+            check_form(version.vd_version.get(LE), VER_DEF_CURRENT)?;
             last = last.max(version.vd_ndx.get(LE).0 & VERSYM_VERSION);
             let start = at + u64::from(version.vd_aux.get(LE));
             for (_, name) in chain(

@@ -2,6 +2,9 @@
 
 mod linking;
 mod refusals;
+mod sample;
+mod segments;
+mod tables;
 
 use super::{
     Library,

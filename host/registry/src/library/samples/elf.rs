@@ -19,23 +19,6 @@ pub(in super::super) fn elf(
         .map(|(tag, name)| (*tag, (text(&mut bytes, name) - names) as u64))
         .collect();
     let names_len = (bytes.len() - names) as u64;
-    let dynamic = pad(&mut bytes, 8);
-    let ends = [
-        (DT_STRTAB, names as u64),
-        (DT_STRSZ, names_len),
-        (DT_NULL, 0),
-    ];
-    for (tag, value) in entries.into_iter().chain(ends) {
-        push(
-            &mut bytes,
-            &Dyn64::<LE> {
-                d_tag: I64::new(LE, tag),
-                d_val: U64::new(LE, value),
-            },
-        );
-    }
-    let dynamic_len = bytes.len() - dynamic;
-
     let symbols = pad(&mut bytes, 8);
     for (name, section) in [(0, SHN_UNDEF), (root, SymbolSection(1))] {
         push(
@@ -50,10 +33,34 @@ pub(in super::super) fn elf(
             },
         );
     }
+    let symbols_len = bytes.len() - symbols;
+    // One bucket, which leads to `root`, and the end of each chain.
+    let hash = bytes.len();
+    bytes.extend([1u32, 2, 1, 0, 0].map(u32::to_le_bytes).concat());
+
+    let dynamic = pad(&mut bytes, 8);
+    let ends = [
+        (DT_STRTAB, names as u64),
+        (DT_STRSZ, names_len),
+        (DT_SYMTAB, symbols as u64),
+        (DT_HASH, hash as u64),
+        (DT_NULL, 0),
+    ];
+    for (tag, value) in entries.into_iter().chain(ends) {
+        push(
+            &mut bytes,
+            &Dyn64::<LE> {
+                d_tag: I64::new(LE, tag),
+                d_val: U64::new(LE, value),
+            },
+        );
+    }
+    let dynamic_len = bytes.len() - dynamic;
+
     let mut table = vec![
         ("", SHT_NULL, 0, 0),
         (".dynstr", SHT_STRTAB, names, names_len as usize),
-        (".dynsym", SHT_DYNSYM, symbols, bytes.len() - symbols),
+        (".dynsym", SHT_DYNSYM, symbols, symbols_len),
     ];
     for (name, kind, content) in sections {
         table.push((name, *kind, bytes.len(), content.len()));

@@ -14,6 +14,10 @@ fn a_library_that_not_every_process_has_is_refused() {
         let bytes = linux(&[(DT_NEEDED, "libc.so.6"), (DT_NEEDED, name)]);
         assert_refused(&bytes, LINUX, &format!("ELF: {}", needs(name)));
     }
+    for name in ["libthr.so.3", "ld64.so.2"] {
+        let bytes = linux(&[(DT_NEEDED, "libc.so.6"), (DT_NEEDED, name)]);
+        assert!(load(&bytes, LINUX).is_ok(), "{name}");
+    }
     for name in [
         "/usr/lib/libc++.1.dylib",
         "@rpath/libSystem.B.dylib",
@@ -92,6 +96,12 @@ fn what_finds_code_elsewhere_is_refused() {
         &macos(&[(unknown, "x")]),
         MACOS,
         "Mach-O: it has load command 0x80007777",
+    );
+    // Empty, and as long as the other one.
+    assert_refused(
+        &macos(&[SYSTEM, (LC_SYMTAB, "")]),
+        MACOS,
+        "Mach-O: it has two tables of symbols",
     );
     let optional = LoadCommandType(0x7777);
     assert!(load(&macos(&[(optional, "x")]), MACOS).is_ok());
