@@ -272,10 +272,7 @@ fn a_file_with_a_hole_or_a_flipped_bit_ends_only_the_probe() {
     };
     let flips: Vec<_> = (0..120).map(|index| flip(&mut rng, index)).collect();
     let (refused, probed) = load_all(&flips);
-    assert!(
-        refused > 60 && probed > 5,
-        "{refused} of 120, {probed} by the probe"
-    );
+    assert!(refused > 80, "{refused} of 120, {probed} by the probe");
 }
 
 #[test]
