@@ -1,6 +1,8 @@
 //! How exact sums of bf16 are: the arithmetic of `split.glsl` and `split.comp`, with matrix units as they are measured. Products
 //! and sums of them are exact but for what is cut off below 2^-25 of the largest product, and below the result's last place.
 
+use nx_vulkan_ops::values::Rng;
+
 fn nearest(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff_0000)
@@ -68,24 +70,9 @@ fn exact(a: &[f32], b: &[f32]) -> [f64; 2] {
     [sum + left, size]
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn signed(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-}
-
 #[test]
 fn three_parts_are_the_number() {
-    let mut random = Random(7);
+    let mut random = Rng(7);
     let edges = [
         0u32,
         0x0d80_0000,
@@ -96,7 +83,7 @@ fn three_parts_are_the_number() {
     ];
     let edges = edges.map(f32::from_bits);
     let least = 2f32.powi(-100);
-    let many = (0..1_000_000).map(|_| f32::from_bits(random.next() as u32));
+    let many = (0..1_000_000).map(|_| f32::from_bits(random.bits() as u32));
     let many = many.filter(|x| (least..2f32.powi(60)).contains(&x.abs()));
     for x in many.chain(edges) {
         let all = parts(x);
@@ -116,29 +103,32 @@ fn three_parts_are_the_number() {
 
 #[test]
 fn errors_are_no_larger_than_those_of_multiply_adds() {
-    type Of = fn(&mut Random, usize, usize) -> f32;
+    type Of = fn(&mut Rng, usize, usize) -> f32;
     let kinds: [(&str, Of); 6] = [
-        ("signed", |random, _, _| random.signed() as f32),
-        ("positive", |random, _, _| random.signed().abs() as f32),
+        ("signed", |random, _, _| random.between(-1.0, 1.0) as f32),
+        ("positive", |random, _, _| {
+            random.between(-1.0, 1.0).abs() as f32
+        }),
         ("graded", |random, side, at| {
             let exponent = (at % 120) as i32 - 60;
-            (random.signed() * 2f64.powi(if side == 0 { exponent } else { -exponent })) as f32
+            (random.between(-1.0, 1.0) * 2f64.powi(if side == 0 { exponent } else { -exponent }))
+                as f32
         }),
         ("rows", |random, side, _| {
-            (random.signed() * [2f64.powi(60), 2f64.powi(-55)][side]) as f32
+            (random.between(-1.0, 1.0) * [2f64.powi(60), 2f64.powi(-55)][side]) as f32
         }),
         ("cancelling", |random, side, at| {
             let sign = if side == 0 && at % 2 == 1 { -1.0 } else { 1.0 };
-            (sign * (1.0 + random.signed() * 1e-4)) as f32
+            (sign * (1.0 + random.between(-1.0, 1.0) * 1e-4)) as f32
         }),
         ("spread", |random, _, _| {
-            let exponent = (random.next() % 20) as i32 - 10;
-            (random.signed() * 2f64.powi(exponent)) as f32
+            let exponent = (random.bits() % 20) as i32 - 10;
+            (random.between(-1.0, 1.0) * 2f64.powi(exponent)) as f32
         }),
     ];
     for (name, value) in kinds {
         for k in [64, 512, 4096] {
-            let mut random = Random(0x9e37_79b9_7f4a_7c15);
+            let mut random = Rng(0x9e37_79b9_7f4a_7c15);
             let mut squares = [0f64; 2];
             for _ in 0..120 {
                 let [a, b] = [0, 1].map(|side| {
