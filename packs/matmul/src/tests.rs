@@ -10,6 +10,7 @@ mod parts;
 mod skinny;
 mod split;
 mod stage;
+mod tiled;
 
 use crate::{Table, plan};
 use ask::{PACK, Side, ask, matrices};

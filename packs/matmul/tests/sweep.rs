@@ -78,7 +78,12 @@ fn tiles_on_every_kind_of_type_and_layout() {
         [204, 12, 36],
     ];
     let edges = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
-    check("matmul", TILED, every.chain(edges(DType::F32)));
+    let tall = [
+        ([9_000, 27, 36], [Contiguous; 2]),
+        ([9_000, 13, 37], [Transposed, Sliced]),
+    ];
+    let tall = tall.map(|(size, pair)| matrices(size, DType::F32, pair));
+    check("matmul", TILED, every.chain(edges(DType::F32)).chain(tall));
 }
 
 #[test]

@@ -1,0 +1,24 @@
+//! Which tile a product through shared memory takes.
+
+use super::*;
+
+/// The m and n of the tile of a product of f32.
+fn tile(m: u64, n: u64, k: u64) -> [String; 2] {
+    let plan = matrices(TILED, gpu(), [m, n, k], DType::F32)
+        .plan()
+        .unwrap();
+    ["BLOCK_M", "BLOCK_N"].map(|name| defined(&plan, 0, name).to_owned())
+}
+
+#[test]
+fn few_columns_are_not_padded_to_many() {
+    assert_eq!(tile(4479, 28, 5699), ["128", "32"]);
+    assert_eq!(tile(4479, 12, 5699), ["128", "16"]);
+}
+
+#[test]
+fn an_operand_without_packs_has_no_tile_whose_registers_spill() {
+    assert_ne!(tile(2175, 96, 6246), ["128", "128"]);
+    assert_ne!(tile(4384, 118, 2974), ["128", "128"]);
+    assert_eq!(tile(8192, 8192, 8192), ["128", "256"]);
+}
