@@ -24,6 +24,8 @@ const MOST: u32 = 50;
 const MOST_SMALL: u32 = 1000;
 /// How long a device that rests needs to get up to speed.
 const WAKE: Duration = Duration::from_millis(500);
+/// What it may have nothing to do without that.
+const REST: Duration = Duration::from_millis(5);
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
@@ -114,7 +116,6 @@ impl Bench {
             on_host: self.host,
             pace: HashMap::new(),
         };
-        wake(&runtime)?;
         let mut rows = Vec::new();
         let bar = progress::bar(global);
         bar.set_length(workloads.len() as u64);
@@ -145,8 +146,12 @@ fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
     Ok(Workload::of(&asked.text, &request))
 }
 
-/// Keeps the device busy for a while: a GPU that had nothing to do runs at a fraction of its clock.
-pub(crate) fn wake(runtime: &Runtime) -> Result<()> {
+/// Keeps a GPU busy for a while if it had nothing to do since `rested`: it runs at a fraction of its clock then, and needs
+/// longer to get up to speed than a batch takes.
+pub(crate) fn wake(runtime: &Runtime, rested: Instant) -> Result<()> {
+    if runtime.device().summary().kind == "cpu" || rested.elapsed() < REST {
+        return Ok(());
+    }
     let shape = vec![1 << 20];
     let ones = runtime.constant(DType::F32, &shape, &1f32.to_le_bytes())?;
     let output = [(DType::F32, shape)];
@@ -192,7 +197,10 @@ impl Runner<'_> {
         if let Some(note) = self.obstacle(workload) {
             return Ok(empty(Some(note)));
         }
-        let measured = self.ready(workload).and_then(|ready| self.measure(&ready));
+        let rested = Instant::now();
+        let measured = self
+            .ready(workload)
+            .and_then(|ready| self.measure(&ready, rested));
         self.runtime.trim()?;
         let (times, served_by, host_us) = match measured {
             Ok(measured) => measured,
@@ -273,13 +281,18 @@ impl Runner<'_> {
         })
     }
 
-    fn measure(&mut self, ready: &Ready<'_>) -> Result<(Times, String, Option<f64>)> {
+    fn measure(
+        &mut self,
+        ready: &Ready<'_>,
+        rested: Instant,
+    ) -> Result<(Times, String, Option<f64>)> {
         let (runtime, workload) = (self.runtime, ready.workload);
         let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
         let request = ready.request.over(&inputs);
         let run = || runtime.run_reported(&request);
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
+        wake(runtime, rested)?;
         let most = if workload.bytes.or(workload.flops).is_some() {
             MOST
         } else {

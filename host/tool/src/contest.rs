@@ -1,7 +1,7 @@
 //! Kernels that compete for one request, each timed on the same operands. Who else might win is the registry's business.
 
 use crate::{
-    operands,
+    bench, operands,
     timing::{self, Times},
 };
 use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
@@ -109,7 +109,11 @@ fn time(
     kernel: &str,
     batches: usize,
 ) -> Result<Times> {
+    let rested = Instant::now();
     let planned = runtime.plan_with(kernel, request)?;
+    runtime.run_planned(&planned, &request.inputs)?;
+    runtime.sync()?;
+    bench::wake(runtime, rested)?;
     timing::time(batches, MOST, |count| {
         let start = Instant::now();
         for _ in 0..count {

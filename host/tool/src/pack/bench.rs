@@ -3,7 +3,6 @@
 use super::file::path;
 use crate::{
     asked::{self, Asked},
-    bench,
     contest::{self, Entry},
     explain,
     global::Global,
@@ -81,7 +80,6 @@ impl Bench {
         let summary = runtime.device().summary();
         let mut text = format!("{} ({})\n", summary.name, summary.driver);
         let mut rows = Vec::new();
-        bench::wake(&runtime)?;
         for request in &requests {
             let operations = asked::operations(request);
             let wanted = |name: &str| match self.against.as_slice() {
