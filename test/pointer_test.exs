@@ -155,7 +155,10 @@ if Code.ensure_loaded?(Nx) do
 
         pointers =
           1..100
-          |> Task.async_stream(fn _ -> Nx.to_pointer(t) end, max_concurrency: 100)
+          |> Task.async_stream(fn _ -> Nx.to_pointer(t) end,
+            max_concurrency: 100,
+            timeout: :infinity
+          )
           |> Enum.map(fn {:ok, pointer} -> pointer end)
 
         assert [pointer] = Enum.uniq(pointers)
