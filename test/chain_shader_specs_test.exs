@@ -3,6 +3,8 @@ Code.require_file("support/spirv.exs", __DIR__)
 defmodule Nx.Vulkan.ChainShaderSpecsTest do
   use ExUnit.Case, async: true
 
+  @moduletag :synthesized
+
   alias Nx.Vulkan.{ChainShaderSpecs, NativeV, ShaderTemplate, Spirv, Synthesis}
   alias Nx.Vulkan.ShaderTemplate.FamilySpec
 

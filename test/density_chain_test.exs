@@ -5,6 +5,8 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.DensityChainTest do
     use ExUnit.Case, async: true
 
+    @moduletag :synthesized
+
     import Nx.Vulkan.DensityCase
     alias Nx.Vulkan.{Density, Spirv}
 

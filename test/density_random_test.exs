@@ -4,6 +4,8 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.DensityRandomTest do
     use ExUnit.Case, async: true
 
+    @moduletag :synthesized
+
     import Nx.Vulkan.RandomLine
     alias Nx.Vulkan.Density
 

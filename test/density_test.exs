@@ -4,6 +4,8 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.DensityTest do
     use ExUnit.Case, async: true
 
+    @moduletag :synthesized
+
     import Nx.Vulkan.DensityCase
     alias Nx.Vulkan.Density
 

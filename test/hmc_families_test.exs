@@ -1,5 +1,7 @@
 defmodule Nx.Vulkan.HMC.FamiliesTest do
   use ExUnit.Case, async: true
+
+  @moduletag :synthesized
   @moduletag :same_with_nx
 
   alias Nx.Vulkan.HMC.{Diagnostics, Result, Sampler}

@@ -3,6 +3,8 @@ Code.require_file("support/densities.exs", __DIR__)
 
 defmodule Nx.Vulkan.HMC.SamplerTest do
   use ExUnit.Case, async: true
+
+  @moduletag :synthesized
   @moduletag :same_with_nx
 
   import Nx.Vulkan.HMC.Leapfrog, only: [sample!: 3]

@@ -2,6 +2,8 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.HMCTest do
     use ExUnit.Case, async: true
 
+    @moduletag :synthesized
+
     alias Nx.Vulkan.HMC
 
     setup do

@@ -3,6 +3,8 @@ Code.require_file("support/vm.exs", __DIR__)
 
 defmodule Nx.Vulkan.SynthesisTest do
   use ExUnit.Case, async: true
+
+  @moduletag :synthesized
   @moduletag :same_with_nx
 
   alias Nx.Vulkan.{ChainShaderSpecs, ShaderTemplate, Spirv, Synthesis, VM}
