@@ -34,7 +34,13 @@ float order(int64_t a, int64_t b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; }
 float order(uint64_t a, int64_t b) { return b < 0L ? 1.0 : order(a, uint64_t(b)); }
 float order(int64_t a, uint64_t b) { return -order(b, a); }
 
-uint64_t magnitude(int64_t x) { return x < 0L ? 0UL - uint64_t(x) : uint64_t(x); }
+// x with the sign of `sign`. With `sign < 0 ? 0 - x : x` in its place NVIDIA's driver 580 makes (2^64 - 1) / -2^15 -2 where the
+// divisor is loaded from 16 bits.
+uint64_t with_sign(uint64_t x, int64_t sign) {
+    uint64_t mask = uint64_t(sign >> 63);
+    return (x ^ mask) - mask;
+}
+uint64_t magnitude(int64_t x) { return with_sign(uint64_t(x), x); }
 
 // Each result wraps to s64 as its exact value does.
 #define MIXED_FUNCTIONS(a_type, b_type) \
@@ -43,19 +49,10 @@ uint64_t magnitude(int64_t x) { return x < 0L ? 0UL - uint64_t(x) : uint64_t(x);
 MIXED_FUNCTIONS(uint64_t, int64_t)
 MIXED_FUNCTIONS(int64_t, uint64_t)
 
-uint64_t quotient(uint64_t a, int64_t b) {
-    uint64_t whole = quotient(a, magnitude(b));
-    return b < 0L ? 0UL - whole : whole;
-}
-uint64_t quotient(int64_t a, uint64_t b) {
-    uint64_t whole = quotient(magnitude(a), b);
-    return a < 0L ? 0UL - whole : whole;
-}
+uint64_t quotient(uint64_t a, int64_t b) { return with_sign(quotient(a, magnitude(b)), b); }
+uint64_t quotient(int64_t a, uint64_t b) { return with_sign(quotient(magnitude(a), b), a); }
 uint64_t remainder(uint64_t a, int64_t b) { return remainder(a, magnitude(b)); }
-uint64_t remainder(int64_t a, uint64_t b) {
-    uint64_t rest = remainder(magnitude(a), b);
-    return a < 0L ? 0UL - rest : rest;
-}
+uint64_t remainder(int64_t a, uint64_t b) { return with_sign(remainder(magnitude(a), b), a); }
 
 // A power wraps, so its base may; the exponent is what it is.
 uint64_t power(uint64_t base, int64_t exponent) {
