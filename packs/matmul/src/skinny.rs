@@ -143,7 +143,9 @@ fn units(device: &DeviceInfo<'_>) -> u32 {
 
 /// A is read along the contracted axis: a few rows each, whose sums meet at the end.
 fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
-    let &Problem { m, n, k, .. } = problem;
+    let &Problem {
+        m, n, k, batches, ..
+    } = problem;
     let a = Load::largest(&problem.a, 8);
     let b = match problem.b.is_along_k() {
         true => Load::largest(&problem.b, a.elements),
@@ -153,10 +155,11 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let threads = threads(device, 256);
     let room = SHARED.min(device.shared_bytes) / (threads * register);
     let own_m = floor_power((m / 4).min(4).min(SUMS / (n * register)).min(room));
-    let wanted = units(device) * BUSY / m.div_ceil(own_m).max(1);
-    let along = (k / a.elements)
-        .min(wanted.max(device.subgroup_size))
-        .next_power_of_two()
+    let lanes = m.div_ceil(own_m).saturating_mul(batches).max(1);
+    let wanted = units(device) * BUSY / lanes;
+    // Each has a load at least.
+    let along = floor_power(k / a.elements)
+        .min(wanted.max(device.subgroup_size).next_power_of_two())
         .clamp(8.min(threads), threads);
     // No more of them than have rows.
     let most = along * m.div_ceil(own_m).min(threads).next_power_of_two();

@@ -84,7 +84,10 @@ impl Shape {
             false => 0.0,
             true => apart(problem, 1, units),
         };
-        let otherwise = plain.seconds(rates) + apart;
+        let is_staged = plain.cut.splits == 1 && !problem.n.is_multiple_of(4);
+        let staged = if is_staged { STAGED - 4.0 } else { 0.0 };
+        let staged = problem.elements() as f64 * staged / (BYTES * units);
+        let otherwise = plain.seconds(rates) + apart + staged;
         if seconds < GAIN * otherwise {
             let why = format!(
                 "each element as up to {} bf16, {} products of them, {} parts of {} along k, {:.1} us \
