@@ -33,6 +33,33 @@ defmodule Nx.Vulkan.ProcessTest do
            "#{buffers(device)} buffers, #{before} before"
   end
 
+  test "large results on a CPU do not wait for the heap to fill up", %{device: device} do
+    if Nx.Vulkan.device_info().kind == "cpu" do
+      n = 300_000
+      {:ok, x} = Request.upload(device, @f32, {n}, :binary.copy(<<0.5::float-32-native>>, n))
+      before = buffers(device)
+
+      # A process of its own: one that held large binaries collects later.
+      here = self()
+
+      work = fn ->
+        most =
+          for _ <- 1..60, reduce: 0 do
+            most ->
+              {:ok, [_]} = Request.run("negate", [x], [{@f32, {n}}], [])
+              :ok = NativeV.sync_device(device)
+              max(most, buffers(device) - before)
+          end
+
+        send(here, {:most, most})
+      end
+
+      :erlang.spawn_opt(work, [:link, min_heap_size: 1_000_000])
+      assert_receive {:most, most}, 600_000
+      assert most < 30, "#{most} results that nobody held"
+    end
+  end
+
   test "a killed process leaks nothing and breaks nothing", %{device: device} do
     before = buffers(device)
 

@@ -23,3 +23,4 @@ mod run;
 mod tensor;
 mod terms;
 mod view;
+mod weight;

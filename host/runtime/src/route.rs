@@ -19,7 +19,7 @@ use nx_vulkan_registry::{
 };
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 use words::{nobody, summary};
 
@@ -52,9 +52,14 @@ pub(crate) enum Route {
         served_by: Arc<str>,
         /// Nobody else runs it.
         is_fallback: bool,
+        /// Microseconds that the last run took, and the largest number before the first one.
+        micros: AtomicU32,
         count: AtomicU64,
     },
 }
+
+/// Microseconds that a scheduler of a VM can spare: changing to a dirty one and back costs a good part of that.
+const BRIEF: u32 = 300;
 
 /// One kernel that was considered.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -91,13 +96,14 @@ pub(crate) enum Picked {
 }
 
 impl Route {
-    /// Whether it takes no waiting: neither for a conversion of operands, nor for what a shader reports.
+    /// Whether it takes no waiting: neither for a conversion of operands, nor for what a shader reports, nor long on the host.
     pub(crate) fn is_prompt(&self) -> bool {
         match self {
             Route::Device {
                 prepare, compiled, ..
             } => prepare.is_empty() && compiled.watched.is_none(),
-            Route::Split { .. } | Route::Host { .. } => false,
+            Route::Split { .. } => false,
+            Route::Host { micros, .. } => micros.load(Ordering::Relaxed) <= BRIEF,
         }
     }
 
@@ -185,6 +191,7 @@ impl Planner<'_> {
                 is_fallback: answer.considered.iter().all(|c| c.outcome != NOT_ASKED),
                 op,
                 served_by: "host".into(),
+                micros: AtomicU32::new(u32::MAX),
                 count,
             }),
             None => Err(nobody(&request, &answer)),

@@ -83,8 +83,12 @@ impl State {
     pub(super) fn take_binned(&mut self, block: u64, idle_at: Option<u64>) -> Option<Free> {
         let bin = self.bins.get_mut(&block)?;
         // Small blocks rotate, so that an op seldom has to wait for the last user of its result's memory; of
-        // large ones the latest is taken, so that few exist.
+        // large ones the latest is taken, so that few exist, and what a CPU wrote there is still in its caches.
+        let late = bin.len().saturating_sub(ROTATION);
         let index = match idle_at {
+            Some(done) if block > SMALL => {
+                (late..bin.len()).rev().find(|&i| bin[i].last_use <= done)
+            }
             Some(done) => bin.iter().take(ROTATION).position(|f| f.last_use <= done),
             None if block > SMALL => bin.len().checked_sub(1),
             None => (bin.len() >= ROTATION).then_some(0),
@@ -200,5 +204,24 @@ mod tests {
         insert_merged(&mut free, 512, 256, 7);
         insert_merged(&mut free, 256, 256, 3);
         assert_eq!(free, BTreeMap::from([(0, (768, 7))]));
+    }
+
+    #[test]
+    fn of_large_blocks_the_latest_idle_one_is_taken() {
+        let freed = |last_use| Free {
+            slab: 0,
+            offset: 0,
+            last_use,
+        };
+        let mut state = State::default();
+        let last = |state: &mut State, block, idle| {
+            state.bins.insert(block, [1, 2, 3, 4].map(freed).into());
+            state.binned = 4 * block;
+            state.take_binned(block, idle).map(|free| free.last_use)
+        };
+        assert_eq!(last(&mut state, 2 * SMALL, None), Some(4));
+        assert_eq!(last(&mut state, 2 * SMALL, Some(3)), Some(3));
+        assert_eq!(last(&mut state, SMALL, Some(3)), Some(1));
+        assert_eq!(last(&mut state, 2 * SMALL, Some(0)), None);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::kernels;
 use nx_vulkan_registry::{Table, cache::Cache, request::Operand};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Name of the CPU kernels among the kernels of an op.
 pub(super) const HOST: &str = "host";
@@ -75,6 +75,7 @@ impl Runtime {
                 op: request.op.to_string(),
                 served_by: HOST.into(),
                 is_fallback: true,
+                micros: AtomicU32::new(u32::MAX),
                 count: AtomicU64::new(0),
             }
         } else {

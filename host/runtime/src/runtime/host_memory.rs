@@ -5,7 +5,7 @@ use super::Runtime;
 use crate::{
     Result, Tensor,
     host_memory::with_room,
-    memory::{Buffer, Patience},
+    memory::{Buffer, Patience, would_wait},
     tensor::byte_len,
 };
 use nx_vulkan_abi::DType;
@@ -58,11 +58,22 @@ impl Draft {
 
 impl Runtime {
     /// The first `len` bytes of a buffer, after the commands that write it.
-    pub(super) fn hold<'a>(&self, from: &'a Buffer, len: u64) -> Result<Held<'a>> {
-        if !self.tensors.is_cached() || len > from.len() {
+    pub(super) fn hold<'a>(
+        &self,
+        from: &'a Buffer,
+        len: u64,
+        patience: Patience,
+    ) -> Result<Held<'a>> {
+        let is_copied = !self.tensors.is_cached() || len > from.len();
+        let written = from.last_write.load(Ordering::Relaxed);
+        let is_done = written <= self.stream.completed_hint();
+        if patience == Patience::Never && (is_copied || !is_done) {
+            return Err(would_wait());
+        }
+        if is_copied {
             return self.read(from, 0, len).map(Held::Copied);
         }
-        self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
+        self.stream.wait(written)?;
         let start = from.mapped()?;
         // SAFETY: the buffer is mapped, at least `len` long, lives as long as the slice, and its last write is done.
         Ok(Held::Mapped(unsafe {
@@ -71,15 +82,27 @@ impl Runtime {
     }
 
     /// Room for a result, of zeros where it is `blank`.
-    pub(super) fn draft(&self, dtype: DType, shape: &[u64], blank: bool) -> Result<Draft> {
+    pub(super) fn draft(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        blank: bool,
+        patience: Patience,
+    ) -> Result<Draft> {
         let len = byte_len(dtype, shape)?;
+        if !self.tensors.is_cached() && patience == Patience::Never {
+            return Err(would_wait());
+        }
         if !self.tensors.is_cached() {
             let mut bytes = with_room(len)?;
             bytes.resize(len as usize, 0);
             return Ok(Draft::Bytes(bytes));
         }
         let idle = self.stream.completed_hint();
-        let buffer = self.alloc(len, Some(idle), Patience::Waits)?;
+        let buffer = self.alloc(len, Some(idle), patience)?;
+        if patience == Patience::Never && buffer.last_use() > idle {
+            return Err(would_wait());
+        }
         self.stream.wait(buffer.last_use())?;
         let (start, len) = (buffer.mapped()?, len as usize);
         if blank {

@@ -47,7 +47,10 @@ pub use stats::RuntimeStats;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, OnceLock, atomic::AtomicU64},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, AtomicU64},
+    },
     time::{Duration, Instant},
 };
 
@@ -90,6 +93,8 @@ pub struct Runtime {
     measuring: Mutex<bool>,
     served: Mutex<HashMap<(String, String), u64>>,
     fallbacks: AtomicU64,
+    /// Kernels that run on the CPU now.
+    on_host: AtomicU32,
     /// Who serves views.
     viewed: Arc<str>,
     device: Arc<Device>,
@@ -195,6 +200,7 @@ impl Runtime {
             locked_cache: config.cache(true),
             served: Mutex::default(),
             fallbacks: AtomicU64::new(0),
+            on_host: AtomicU32::new(0),
             viewed: "view".into(),
             device,
         });

@@ -7,14 +7,29 @@ use super::{
 use crate::{
     Request, Result, Tensor, checked,
     faults::{Faults, Word},
-    memory::{Buffer, Found, Patience},
+    memory::{Buffer, Found, Patience, would_wait},
     plan::Compiled,
     route::Route,
     tensor::byte_len,
 };
 use nx_vulkan_ops::kernels;
 use smallvec::SmallVec;
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+
+/// One of the kernels that run on the CPU, whatever becomes of it.
+struct Busy<'a>(&'a AtomicU32);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Runtime {
     pub(super) fn execute(
@@ -73,12 +88,13 @@ impl Runtime {
             Route::Host {
                 served_by,
                 is_fallback,
+                micros,
                 ..
             } => {
+                let outputs = self.run_timed_on_host(request, micros, patience)?;
                 if *is_fallback {
                     self.fallbacks.fetch_add(1, Ordering::Relaxed);
                 }
-                let outputs = self.run_on_host(request)?;
                 Ok(Ran {
                     outputs,
                     served_by: served_by.clone(),
@@ -185,11 +201,35 @@ impl Runtime {
         }
     }
 
-    fn run_on_host(&self, request: &Request<'_, &Tensor>) -> Result<Vec<Tensor>> {
+    /// Runs a kernel on the CPU and notes how long it took. Without patience none begins while another one is busy: their
+    /// parts wait for the same threads.
+    fn run_timed_on_host(
+        &self,
+        request: &Request<'_, &Tensor>,
+        micros: &AtomicU32,
+        patience: Patience,
+    ) -> Result<Vec<Tensor>> {
+        let others = self.on_host.fetch_add(1, Ordering::Relaxed);
+        let _busy = Busy(&self.on_host);
+        if patience == Patience::Never && others > 0 {
+            return Err(would_wait());
+        }
+        let start = Instant::now();
+        let results = self.run_on_host(request, patience)?;
+        let took = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
+        micros.store(took, Ordering::Relaxed);
+        Ok(results)
+    }
+
+    fn run_on_host(
+        &self,
+        request: &Request<'_, &Tensor>,
+        patience: Patience,
+    ) -> Result<Vec<Tensor>> {
         let (inputs, outputs) = (&*request.inputs, &*request.outputs);
         let held = inputs
             .iter()
-            .map(|t| self.hold(&t.buffer, t.storage_len()))
+            .map(|t| self.hold(&t.buffer, t.storage_len(), patience))
             .collect::<Result<Vec<Held<'_>>>>()?;
         let views: Vec<_> = inputs
             .iter()
@@ -205,7 +245,7 @@ impl Runtime {
         let blank = !kernels::writes_all(&request.op);
         let mut drafts = outputs
             .iter()
-            .map(|(dtype, shape)| self.draft(*dtype, shape, blank))
+            .map(|(dtype, shape)| self.draft(*dtype, shape, blank, patience))
             .collect::<Result<Vec<Draft>>>()?;
         let mut outs: Vec<_> = outputs
             .iter()

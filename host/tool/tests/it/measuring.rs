@@ -96,3 +96,25 @@ fn nothing_is_measured_where_the_registry_says_never() {
     assert_eq!(add(&runtime, LARGE), ("elementwise/add".to_owned(), 0));
     assert!(runtime.measured().is_empty());
 }
+
+/// What takes the host little time needs no scheduler of its own from then on.
+#[test]
+fn short_work_of_the_host_waits_for_nobody() {
+    let folder = folder("schema = 1\n[[op]]\nname = \"add\"\nuse = [\"host\"]\n");
+    let runtime = open(&folder, Times::Ignored);
+    if runtime.device().summary().kind != "cpu" {
+        eprintln!("not tested: the memory of a GPU is not the host's");
+        return;
+    }
+    let x = runtime.upload(DType::F32, &[4], &[0; 16]).unwrap();
+    let outputs = [(DType::F32, vec![4])];
+    let operands = [&x, &x];
+    let request = Request::new("add", &operands, &outputs, &[]);
+    let now = || runtime.try_run_cached(&request).unwrap();
+    assert!(now().is_none(), "nobody knows how long it takes");
+    assert_eq!(&*runtime.run_reported(&request).unwrap().served_by, "host");
+    assert_eq!(
+        now().map(|ran| ran.served_by.to_string()),
+        Some("host".to_owned())
+    );
+}

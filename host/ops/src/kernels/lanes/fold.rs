@@ -31,7 +31,17 @@ macro_rules! folds {
                     let ($all, $x) = (*lane, <$t>::from(f32::from_ne_bytes(*x)));
                     *lane = $body;
                 }
-                lanes.into_iter().fold($start, |$all, $x| $body)
+                // Halves onto each other: one after the other they would take longer than a short row.
+                let mut half = LANES / 2;
+                while half > 0 {
+                    let (low, high) = lanes.split_at_mut(half);
+                    for (low, high) in low.iter_mut().zip(high) {
+                        let ($all, $x) = (*low, *high);
+                        *low = $body;
+                    }
+                    half /= 2;
+                }
+                lanes[0]
             }
 
             fn $steps(states: &mut [$t], cells: &[Cell]) {

@@ -121,19 +121,41 @@ pub(super) fn cast(from: DType, to: DType) -> Option<Map> {
 }
 
 macro_rules! casts {
-    ($($name:ident: $from:ident as $to:ident;)*) => { widest! { $(
+    ($($name:ident: |$x:ident: $from:ident| $value:expr;)*) => { widest! { $(
         fn $name(from: &[Cell], to: &mut [Cell]) {
             for (to, x) in to.iter_mut().zip(from) {
-                *to = ($from::from_ne_bytes(*x) as $to).to_ne_bytes();
+                let $x = $from::from_ne_bytes(*x);
+                *to = $value.to_ne_bytes();
             }
         }
     )* } };
 }
 casts! {
-    f32_to_s32: f32 as i32;
-    f32_to_u32: f32 as u32;
-    s32_to_f32: i32 as f32;
-    u32_to_f32: u32 as f32;
+    f32_to_s32: |x: f32| s32_of(x);
+    f32_to_u32: |x: f32| u32_of(x);
+    s32_to_f32: |x: i32| x as f32;
+    u32_to_f32: |x: u32| x as f32;
+}
+
+/// `x as i32`, in steps that vectors have.
+#[inline(always)]
+fn s32_of(x: f32) -> i32 {
+    const END: f32 = 2_147_483_648.0;
+    let within = x.max(-END).min(END.next_down());
+    // SAFETY: -2^31 to the largest f32 below 2^31; `max` is no NaN.
+    let whole = unsafe { within.to_int_unchecked::<i32>() };
+    let whole = if x >= END { i32::MAX } else { whole };
+    if x.is_nan() { 0 } else { whole }
+}
+
+/// `x as u32`.
+#[inline(always)]
+fn u32_of(x: f32) -> u32 {
+    const END: f32 = 4_294_967_296.0;
+    let within = x.max(0.0).min(END.next_down());
+    // SAFETY: 0 to the largest f32 below 2^32; `max` is no NaN.
+    let whole = unsafe { within.to_int_unchecked::<u32>() };
+    if x >= END { u32::MAX } else { whole }
 }
 
 widest! {
