@@ -163,6 +163,32 @@ if Code.ensure_loaded?(Nx) do
       assert_all_close(dense(x, w, b), expected)
     end
 
+    test "what is no call of it says what is expected" do
+      a = Nx.iota({2, 2}, type: :f32)
+
+      dot = fn operands, fun, opts ->
+        Nx.Vulkan.dot(a, [1], [], a, [0], [], operands, fun, opts)
+      end
+
+      same = & &1
+
+      for {operands, fun, opts, told} <- [
+            {a, same, [], "a list of further operands"},
+            {[], &Nx.add/2, [], "1 arguments"},
+            {[a], same, [], "2 arguments"},
+            {[], same, :high, "a keyword list, got: :high"},
+            {[], same, [precision: false], "precision"}
+          ] do
+        error = assert_raise ArgumentError, fn -> dot.(operands, fun, opts) end
+        assert error.message =~ told
+      end
+
+      assert_raise ArgumentError, ~r"Nx.Vulkan.conv/5 expects its options", fn ->
+        x = Nx.iota({1, 1, 3, 3}, type: :f32)
+        Nx.Vulkan.conv(x, x, [], same, :same)
+      end
+    end
+
     test "batches, other axes and what is no expression" do
       x = random({2, 3, 5}, :f32, 1)
       w = random({2, 5, 4}, :f32, 2)

@@ -36,8 +36,7 @@ defmodule Nx.Vulkan.Product do
         """
         deftransform(conv(tensor, kernel, operands, fun, opts \\ []))
 
-        deftransform conv(tensor, kernel, operands, fun, opts)
-                     when is_list(operands) and is_function(fun, length(operands) + 1) do
+        deftransform conv(tensor, kernel, operands, fun, opts) do
           unquote(__MODULE__).conv(tensor, kernel, operands, fun, opts)
         end
 
@@ -63,8 +62,7 @@ defmodule Nx.Vulkan.Product do
           dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun, opts \\ [])
         )
 
-        deftransform dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun, opts)
-                     when is_list(operands) and is_function(fun, length(operands) + 1) do
+        deftransform dot(a, contract_a, batch_a, b, contract_b, batch_b, operands, fun, opts) do
           unquote(__MODULE__).dot(
             {a, contract_a, batch_a},
             {b, contract_b, batch_b},
@@ -86,6 +84,7 @@ defmodule Nx.Vulkan.Product do
     `Nx.Vulkan.dot/9`, of factors that are tensors with the axes to contract and those of batches.
     """
     def dot({a, contract_a, batch_a}, {b, contract_b, batch_b}, operands, fun, opts) do
+      check!("dot/9", operands, fun, opts)
       precision = precision!(Keyword.validate!(opts, [:precision]))
       plain = &Nx.dot(&1, contract_a, batch_a, &2, contract_b, batch_b)
 
@@ -107,6 +106,7 @@ defmodule Nx.Vulkan.Product do
     `Nx.Vulkan.conv/5`.
     """
     def conv(x, kernel, operands, fun, opts) do
+      check!("conv/5", operands, fun, opts)
       {own, opts} = Keyword.split(opts, [:precision])
       precision = precision!(own)
       plain = &Nx.conv(&1, &2, opts)
@@ -123,8 +123,20 @@ defmodule Nx.Vulkan.Product do
       end)
     end
 
+    defp check!(name, operands, fun, opts) do
+      expects = fn what, got ->
+        raise ArgumentError, "Nx.Vulkan.#{name} expects #{what}, got: #{inspect(got)}"
+      end
+
+      is_list(operands) || expects.("a list of further operands", operands)
+      arity = length(operands) + 1
+      takes = "a function of the result and each further operand, which are #{arity} arguments"
+      is_function(fun, arity) || expects.(takes, fun)
+      Keyword.keyword?(opts) || expects.("its options as a keyword list", opts)
+    end
+
     defp precision!(opts) do
-      if opts[:precision], do: Precision.validate!(opts[:precision])
+      if opts[:precision] != nil, do: Precision.validate!(opts[:precision])
     end
 
     # A product by `plain` of the first two tensors and what `fun` makes of it; `struct` gives its block.

@@ -119,7 +119,8 @@ impl Shape {
         let choices =
             choices.map(|(shape, tile)| (shape, shape.seconds(problem, way, rates, units, tile)));
         let best = choices.min_by(|x, y| x.1.total_cmp(&y.1));
-        let (shape, seconds) = best.expect("the least one fits");
+        let (shape, seconds) =
+            best.ok_or_else(|| Refusal::decline("partial results are more than one binding"))?;
         let otherwise = plain_seconds(problem, rates, units);
         if seconds < otherwise {
             return Ok(shape);

@@ -29,6 +29,9 @@ const FRAGMENT: u64 = 512;
 /// Bytes of shared memory that rows pass through which vectors do not fit: of four subgroups 16 rows of 17 vectors.
 const STAGED: u32 = 4 * 16 * 17 * 16;
 
+/// Invocations of the workgroups that pack operands.
+const PACKERS: u32 = 256;
+
 /// Plans products that are large enough, on the units for bf16 or on those for f16 and bytes: modules with bf16 are for
 /// kernels that declare it.
 pub(crate) fn plan(
@@ -215,6 +218,12 @@ pub(crate) fn supports(
 ) -> Result<(), Refusal> {
     expect_units(problem, element, device)?;
     matrix::expect_known_order(device)?;
+    let invocations = grid::invocations(device);
+    if invocations < PACKERS {
+        return Err(Refusal::decline(format!(
+            "operands are packed by {PACKERS} invocations, and the device has {invocations}"
+        )));
+    }
     if !device.multiplies([element, element, sum], [16, 16, depth]) {
         return Err(Refusal::decline(format!(
             "the driver lists no product of {element} with sums of {sum} and 16 x 16 x {depth} elements"

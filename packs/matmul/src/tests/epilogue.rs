@@ -4,8 +4,10 @@ use super::{
     DIRECT, SHORT, SKINNY, TILED,
     ask::{PACK, Side},
 };
-use nx_vulkan_abi::{DType, Refusal, Slot};
+use nx_vulkan_abi::{DType, DeviceInfo, Refusal, Slot};
 use nx_vulkan_pack_kit::testing::{Ask, Tensor, defined, files, gpu, words};
+
+const CORES: &str = "dot_cores";
 
 fn product(
     kernel: &str,
@@ -147,4 +149,19 @@ fn long_code_for_many_sums_is_a_dispatch_of_its_own() {
     };
     assert_eq!(of(2048, "erf(x)"), "tile.comp splits.comp");
     assert_eq!(of(2048, "max(x, 0)"), "tile.comp");
+}
+
+/// Sums that one binding does not cover are finished where they are.
+#[test]
+fn sums_without_room_are_finished_in_the_kernel() {
+    let device = DeviceInfo {
+        max_buffer_range: 128 << 20,
+        ..gpu()
+    };
+    for (kernel, file) in [(TILED, "tile.comp"), (CORES, "cores_pack.comp")] {
+        let ask = product(kernel, [8192, 8192, 1024], DType::F16, &[], "erf(x)");
+        let plan = ask.on(device.clone()).plan().unwrap();
+        assert_eq!(files(&plan)[0], file);
+        assert!(!files(&plan).contains(&"splits.comp"), "{kernel}");
+    }
 }
