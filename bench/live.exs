@@ -1,6 +1,7 @@
 # Replaces packs, shaders and the registry file, good ones and broken ones, while processes call ops: nothing may fail,
 # no result may be wrong, and memory may grow by no more than a replaced library leaves behind.
-# Usage: mix run bench/live.exs [--minutes 30] [--swaps 500] [--processes 8]. Ends with status 1 when a promise is broken.
+# Usage: mix run bench/live.exs [--minutes 30] [--swaps 500] [--processes 8] [--first 150]. Ends with status 1 when a promise
+# is broken; `--first` is what the median from saving a shader to its first result may take, in milliseconds.
 # Before that it measures how long it takes from saving a shader until the new one serves.
 
 defmodule Bench.Live do
@@ -23,7 +24,7 @@ defmodule Bench.Live do
     :ok = Dev.subscribe()
     IO.puts("#{Nx.Vulkan.device_info().name}, settle time #{@settle_ms} ms\n")
 
-    latency(device, folder)
+    latency(device, folder, options[:first])
     soak(device, folder, options)
   after
     # Only what this VM made, under a name of its own.
@@ -32,7 +33,7 @@ defmodule Bench.Live do
 
   ## From saving to serving
 
-  defp latency(device, folder) do
+  defp latency(device, folder, most) do
     shader = Path.join(folder, "shaders/template/unary.comp")
     one = upload(device, [1.0])
 
@@ -54,7 +55,7 @@ defmodule Bench.Live do
 
     replace(shader, String.replace(source(), "* SCALE", ""))
     until(fn -> square(one) == [1.0] end)
-    if Enum.at(sorted, 20) > 150, do: fail("the median is above 150 ms")
+    if Enum.at(sorted, 20) > most, do: fail("the median is above #{most} ms")
   end
 
   ## Swaps under load
@@ -303,7 +304,7 @@ end
 
 {options, _} =
   OptionParser.parse!(System.argv(),
-    strict: [minutes: :float, swaps: :integer, processes: :integer]
+    strict: [minutes: :float, swaps: :integer, processes: :integer, first: :integer]
   )
 
-Bench.Live.run(Keyword.merge([minutes: 30.0, swaps: 500, processes: 8], options))
+Bench.Live.run(Keyword.merge([minutes: 30.0, swaps: 500, processes: 8, first: 150], options))
