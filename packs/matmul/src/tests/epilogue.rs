@@ -160,7 +160,7 @@ fn sums_without_room_are_finished_in_the_kernel() {
     };
     for (kernel, file) in [(TILED, "tile.comp"), (CORES, "cores_pack.comp")] {
         let ask = product(kernel, [8192, 8192, 1024], DType::F16, &[], "erf(x)");
-        let plan = ask.on(device.clone()).plan().unwrap();
+        let plan = ask.on(device).plan().unwrap();
         assert_eq!(files(&plan)[0], file);
         assert!(!files(&plan).contains(&"splits.comp"), "{kernel}");
     }
