@@ -14,6 +14,7 @@ use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
     collections::HashMap,
     fmt::Write,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -22,10 +23,13 @@ const QUICK_BATCHES: usize = 5;
 /// Ops of a batch at most: as many as keep the device busy while it is filled.
 const MOST: u32 = 50;
 const MOST_SMALL: u32 = 1000;
-/// How long a device that rests needs to get up to speed.
-const WAKE: Duration = Duration::from_millis(500);
-/// What it may have nothing to do without that.
+/// What a device may have nothing to do without falling below its speed.
 const REST: Duration = Duration::from_millis(5);
+/// How long it is kept busy after that, until it has gained nothing for [`SETTLED`].
+const WAKE: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(3);
+const SETTLED: Duration = Duration::from_millis(200);
+/// Ops between two looks at the clock, so many that the device never waits for the next one.
+const WAKE_OPS: usize = 32;
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
@@ -146,21 +150,32 @@ fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
     Ok(Workload::of(&asked.text, &request))
 }
 
-/// Keeps a GPU busy for a while if it had nothing to do since `rested`: it runs at a fraction of its clock then, and needs
-/// longer to get up to speed than a batch takes.
+/// Keeps a GPU busy until it gets no faster, if it had nothing to do since `rested`: it runs at a fraction of its clock
+/// then, and needs longer to get up to speed than a batch takes. Where it has no kernel for that, it stays as it is.
 pub(crate) fn wake(runtime: &Runtime, rested: Instant) -> Result<()> {
     if runtime.device().summary().kind == "cpu" || rested.elapsed() < REST {
         return Ok(());
     }
-    let shape = vec![1 << 20];
-    let ones = runtime.constant(DType::F32, &shape, &1f32.to_le_bytes())?;
+    let shape = vec![1 << 22];
+    let numbers = runtime.constant(DType::F32, &shape, &1.5f32.to_le_bytes())?;
     let output = [(DType::F32, shape)];
-    let operands = [&ones, &ones];
-    let request = Request::new("add", &operands, &output, &[]);
+    let operands = [&numbers, &numbers];
+    let request = Request::new("pow", &operands, &output, &[]);
     let start = Instant::now();
-    while start.elapsed() < WAKE {
-        runtime.run(&request)?;
+    let (mut least, mut since) = (Duration::MAX, start);
+    while start.elapsed() < WAKE.end && (start.elapsed() < WAKE.start || since.elapsed() < SETTLED)
+    {
+        let batch = Instant::now();
+        for _ in 0..WAKE_OPS {
+            match runtime.run_reported(&request) {
+                Ok(ran) if &*ran.served_by != "host" => {}
+                _ => return Ok(()),
+            }
+        }
         runtime.sync()?;
+        if batch.elapsed().as_secs_f64() < 0.98 * least.as_secs_f64() {
+            (least, since) = (batch.elapsed(), Instant::now());
+        }
     }
     Ok(())
 }
