@@ -17,6 +17,8 @@ const LONE: u64 = 1024;
 const COPIES: (u32, u64) = (5, 1 << 22);
 /// Invocations of a compute unit that keep as many bytes on their way as memory has latency for.
 const BUSY: u32 = 1536;
+/// Loads that are worth an invocation where others have work without it: its sums meet those of the others at the end.
+const LOADS: u32 = 16;
 /// What all invocations hold at the end meets in shared memory; more than this would keep workgroups waiting.
 const SHARED: u32 = 32 << 10;
 
@@ -158,8 +160,13 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let lanes = m.div_ceil(own_m).saturating_mul(batches).max(1);
     let wanted = units(device) * BUSY / lanes;
     // Each has a load at least.
-    let along = floor_power(k / a.elements)
-        .min(wanted.max(device.subgroup_size).next_power_of_two())
+    let loads = k / a.elements;
+    let wanted = match wanted <= device.subgroup_size {
+        true => device.subgroup_size.min(loads / LOADS),
+        false => wanted,
+    };
+    let along = floor_power(loads)
+        .min(wanted.next_power_of_two())
         .clamp(8.min(threads), threads);
     // No more of them than have rows.
     let most = along * m.div_ceil(own_m).min(threads).next_power_of_two();

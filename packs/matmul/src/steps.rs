@@ -186,6 +186,8 @@ pub(crate) fn zeros(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
 
 /// Bytes of push constants that every device has.
 const PUSH: usize = 128;
+/// Invocations that keep a compute unit busy where each adds up a few numbers.
+const BUSY: u32 = 1024;
 
 pub(crate) fn check_push(push: &[u32]) -> Result<(), Refusal> {
     let bytes = size_of_val(push);
@@ -252,11 +254,17 @@ impl<'a> Steps<'a> {
     ) -> Result<(), Refusal> {
         let count = problem.elements() as u32;
         let threads = threads(self.device);
-        // Few elements of many splits would leave the device idle, so that then more invocations share one.
+        // Few elements of many splits would leave the device idle, so that then more invocations share one. Neighbours load
+        // neighbouring elements, which are to be as many as the device can do with.
+        let busy = (BUSY.saturating_mul(self.device.compute_units.max(4)) / count.max(1))
+            .next_power_of_two();
         let along = if count >= 1 << 16 {
             1
         } else {
-            (splits / 4).next_power_of_two().clamp(1, threads)
+            (splits / 4)
+                .next_power_of_two()
+                .min(busy.max(8))
+                .clamp(1, threads)
         };
         let mut defines = vec![number("THREADS", threads), number("ALONG", along)];
         let mut args = vec![read(partials), BufArg::output(0)];

@@ -112,6 +112,9 @@ pub struct Tile {
     /// The part of it that is left where an operand is not read in packs.
     #[serde(default = "whole")]
     pub single: f64,
+    /// Contracted elements that take as long as the beginning and the end of a workgroup, at the best rate.
+    #[serde(default)]
+    pub start: f64,
     /// Workgroups of a compute unit that it takes to pay.
     #[serde(default)]
     pub rounds: u32,

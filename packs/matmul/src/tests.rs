@@ -229,7 +229,7 @@ fn tiles_are_chosen_to_fill_the_device() {
         &Side::new(&[64, 256, 256], &[0], &[2]),
         &Side::new(&[64, 256, 256], &[0], &[1]),
     );
-    assert_eq!(defined(&batched.plan().unwrap(), 0, "BLOCK_M"), "64");
+    assert_eq!(defined(&batched.plan().unwrap(), 0, "BLOCK_M"), "128");
 }
 
 #[test]

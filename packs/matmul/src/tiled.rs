@@ -162,7 +162,8 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     if rounds < f64::from(tile.rounds) {
         return f64::INFINITY;
     }
-    let work = rounds * m * n * (f64::from(cut.chunk) + 2.0 * k) / (speed * busy);
+    let along = (f64::from(cut.chunk) + 2.0 * k) / (speed * busy) + tile.start;
+    let work = rounds * m * n * along;
     if cut.splits == 1 {
         return work;
     }

@@ -59,7 +59,7 @@ const BYTE: &[Tile] = &[
     tile(80, 0.97, 0.65, 0.0),
 ];
 /// Parts of the contracted axis that are tried.
-pub(crate) const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+pub(crate) const SPLITS: [u32; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
 /// Seconds until a dispatch that waits for another one is under way.
 pub(crate) const DISPATCH: f64 = 3e-6;

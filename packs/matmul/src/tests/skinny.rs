@@ -90,12 +90,12 @@ fn columns_that_do_not_lie_along_k_are_copied() {
 /// Batches keep a device busy as rows do: what shares a short k besides adds up more sums than it multiplies.
 #[test]
 fn many_batches_share_k_among_few() {
-    let along = |batches: u64| {
-        let a = Side::new(&[batches, 2268, 266], &[0], &[2]).of(DType::F16);
-        let b = Side::new(&[batches, 266, 7], &[0], &[1]).of(DType::F16);
+    let along = |(batches, k)| {
+        let a = Side::new(&[batches, 2268, k], &[0], &[2]).of(DType::F16);
+        let b = Side::new(&[batches, k, 7], &[0], &[1]).of(DType::F16);
         let plan = ask(SKINNY, gpu(), &a, &b).plan().unwrap();
         let along = defined(&plan, plan.steps.len() - 1, "ALONG");
         along.parse::<u32>().unwrap()
     };
-    assert_eq!([1, 21].map(along), [128, 32]);
+    assert_eq!([(1, 266), (21, 266), (21, 4096)].map(along), [128, 8, 32]);
 }

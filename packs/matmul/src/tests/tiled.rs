@@ -22,3 +22,9 @@ fn an_operand_without_packs_has_no_tile_whose_registers_spill() {
     assert_ne!(tile(4384, 118, 2974), ["128", "128"]);
     assert_eq!(tile(8192, 8192, 8192), ["128", "256"]);
 }
+
+#[test]
+fn a_short_contracted_axis_takes_many_small_workgroups() {
+    assert_eq!(tile(1146, 1952, 68), ["64", "64"]);
+    assert_eq!(tile(2366, 22, 51), ["32", "32"]);
+}
