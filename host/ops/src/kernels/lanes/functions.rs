@@ -106,32 +106,36 @@ pub(super) fn sigmoid(x: f32) -> f32 {
     over / (1.0 + e)
 }
 
-/// An odd polynomial near 0, beyond 1 - e^p of a polynomial p; within 1 ulp.
+/// An odd polynomial near 0, beyond 1 - p^4 of a polynomial p; within 1 ulp.
 #[inline(always)]
 pub(super) fn erf(x: f32) -> f32 {
-    const NEAR: [f32; 6] = [
-        -5.997_298e-4,
-        4.994_888e-3,
-        -2.676_815_4e-2,
-        0.112_818_72,
-        -0.376_125,
-        0.128_379_15,
+    const NEAR: [f32; 7] = [
+        7.433_212e-5,
+        -7.887_315_6e-4,
+        5.175_048_5e-3,
+        -2.684_735e-2,
+        0.112_834_5,
+        -0.376_126_17,
+        0.128_379_17,
     ];
-    const FAR: [f32; 7] = [
-        1.953_610_8e-4,
-        -3.037_558e-3,
-        2.220_432_6e-2,
-        -0.103_884_65,
-        -0.637_235_8,
-        -0.127_643_76,
-        -2.033_981_6e-4,
+    const FAR: [f32; 8] = [
+        -1.692_189_7e-4,
+        3.091_966_3e-3,
+        -2.138_830_7e-2,
+        6.352_01e-2,
+        -4.566_097_6e-2,
+        -6.866_973e-2,
+        -0.305_678_73,
+        1.004_724_7,
     ];
     let size = x.abs();
     // From here on it is 1.
     let until = if size > 4.0 { 4.0 } else { size };
-    let far = 1.0 - exp(polynomial(until, FAR) - until);
+    let root = polynomial(until, FAR);
+    let root = root * root;
+    let far = root.mul_add(-root, 1.0);
     let square = x * x;
     let near = size.mul_add(polynomial(square, NEAR), size);
-    let result = if size < 0.925 { near } else { far };
+    let result = if size < 1.0625 { near } else { far };
     result.copysign(x)
 }

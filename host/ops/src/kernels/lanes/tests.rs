@@ -10,6 +10,14 @@ const MAPS: [&str; 15] = [
     "abs", "negate", "floor", "ceil", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh",
     "sigmoid", "erf", "sin", "cos",
 ];
+/// Units in the last place that functions say they are within.
+const STATED: [(&str, u64); 5] = [
+    ("exp", 1),
+    ("log", 1),
+    ("tanh", 1),
+    ("sigmoid", 2),
+    ("erf", 1),
+];
 const ZIPS: [&str; 7] = ["add", "subtract", "multiply", "divide", "min", "max", "pow"];
 
 /// What the kernel gives that others are compared with.
@@ -101,7 +109,12 @@ fn functions_of_one_operand_are_within_their_bounds() {
         let f = map(op).unwrap_or_else(|| panic!("{op} has no function"));
         let mut to = vec![Cell::default(); from.len()];
         f(&from, &mut to);
-        agree(op, &[&from], &to);
+        let worst = agree(op, &[&from], &to);
+        let stated = STATED.iter().find(|(name, _)| *name == op);
+        assert!(
+            stated.is_none_or(|(_, ulp)| worst <= *ulp),
+            "{op}: {worst} ulp"
+        );
     }
 }
 
