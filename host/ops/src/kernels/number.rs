@@ -30,7 +30,7 @@ pub(super) trait Number: Ring + PartialOrd {
     fn is_infinite(self) -> bool;
 
     fn larger(self, other: Self) -> Self {
-        if self >= other || self.is_nan() {
+        if (self >= other) | self.is_nan() {
             self
         } else {
             other
@@ -38,7 +38,7 @@ pub(super) trait Number: Ring + PartialOrd {
     }
 
     fn smaller(self, other: Self) -> Self {
-        if self <= other || self.is_nan() {
+        if (self <= other) | self.is_nan() {
             self
         } else {
             other

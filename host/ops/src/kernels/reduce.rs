@@ -277,9 +277,12 @@ fn columns<F: Fold>(
         states
     };
     let parts = parallel::collect(count.div_ceil(rows) as usize, |i| stretch(i as u64 * rows));
-    (0..width)
-        .map(|column| merge(fold, parts.iter().map(|states| states[column])))
-        .collect()
+    let mut states = vec![fold.start(); width];
+    for part in parts {
+        let both = states.iter_mut().zip(part);
+        both.for_each(|(state, part)| fold.merge(state, part));
+    }
+    states
 }
 
 fn merge<F: Fold>(fold: &F, parts: impl IntoIterator<Item = F::State>) -> F::State {

@@ -307,3 +307,62 @@ fn reductions_agree_in_every_layout() {
         }
     }
 }
+
+#[test]
+fn rows_of_every_length_reduce_to_what_they_hold() {
+    let special = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        -0.0,
+        1e-40,
+        f32::MAX,
+    ];
+    let mut rng = Rng(8);
+    for columns in (1..200usize).chain([1000, 1023, 2049]) {
+        // Each row has something special at another place, the first one nothing.
+        let mut x: Vec<f32> = (0..20 * columns)
+            .map(|_| rng.below(33) as f32 - 16.0)
+            .collect();
+        for row in 1..20 {
+            x[row * columns + rng.below(columns as u64) as usize] = rng.pick(&special);
+        }
+        let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        let shape = [20, columns as u64];
+        let operand = [(&shape[..], contiguous_strides(&shape), 0, &bytes[..])];
+        let fast = |op| {
+            let [_, fast] = both(op, &operand, &[20], &[Attr::ints("axes", [1])]);
+            fast
+        };
+        let rows: Vec<&[f32]> = x.chunks(columns).collect();
+        let want = |f: fn(f64, f64) -> f64| {
+            let one = |row: &&[f32]| row.iter().map(|x| f64::from(*x)).reduce(f).unwrap() as f32;
+            rows.iter().map(one).collect::<Vec<_>>()
+        };
+        // Zeros of either sign are as large as each other.
+        let same = |got: Vec<f32>, want: Vec<f32>| {
+            let pairs = got.iter().zip(&want);
+            pairs
+                .into_iter()
+                .all(|(x, y)| x == y || x.is_nan() && y.is_nan())
+        };
+        // Of NaN and a number x + y is NaN.
+        let larger = |x: f64, y: f64| {
+            if x.is_nan() || y.is_nan() {
+                x + y
+            } else {
+                x.max(y)
+            }
+        };
+        let smaller = |x: f64, y: f64| {
+            if x.is_nan() || y.is_nan() {
+                x + y
+            } else {
+                x.min(y)
+            }
+        };
+        assert!(same(fast("sum"), want(|x, y| x + y)), "sum of {columns}");
+        assert!(same(fast("reduce_max"), want(larger)), "max of {columns}");
+        assert!(same(fast("reduce_min"), want(smaller)), "min of {columns}");
+    }
+}
