@@ -4,7 +4,6 @@ use crate::view::{Out, Outcome};
 use nx_vulkan_abi::dtype::DType;
 
 use super::element::{Complex, FromElement, Register};
-use super::lanes::{self, Cell, Map, Zip};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 
@@ -191,49 +190,6 @@ pub(super) fn zip_wide([a, b]: [&Operand; 2], out: &mut Out, f: fn(f64, f64) -> 
         b.gather_wide(is_single(dtype), 0, start, &mut y[..n]);
         x.iter_mut().zip(y).take(n).for_each(|(x, y)| *x = f(*x, y));
         f64::store(&x[..n], dtype, bytes);
-        Ok(())
-    })
-}
-
-/// One operand to a result, both of four bytes an element.
-pub(super) fn map_cells(x: &Operand, out: &mut Out, f: Map) -> Outcome {
-    for_each_task(out, &|start, to| {
-        let mut own = [Cell::default(); BLOCK];
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
-            f(x.lend(0, start, &mut own[..to.len()]), to);
-        }
-    })
-}
-
-/// Two operands of f32 to f32.
-pub(super) fn zip_cells([a, b]: [&Operand; 2], out: &mut Out, f: Zip) -> Outcome {
-    for_each_task(out, &|start, to| {
-        let (mut own, mut other) = ([Cell::default(); BLOCK], [Cell::default(); BLOCK]);
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
-            let x = a.lend(0, start, &mut own[..to.len()]);
-            let y = b.lend(0, start, &mut other[..to.len()]);
-            f(x, y, to);
-        }
-    })
-}
-
-/// Elements of four bytes of one operand or the other, as a u8 says.
-pub(super) fn choose_cells(pred: &Operand, [a, b]: [&Operand; 2], out: &mut Out) -> Outcome {
-    for_each_task(out, &|start, to| {
-        let (mut own, mut other) = ([Cell::default(); BLOCK], [Cell::default(); BLOCK]);
-        let mut truths = [[0]; BLOCK];
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
-            let x = a.lend(0, start, &mut own[..to.len()]);
-            let y = b.lend(0, start, &mut other[..to.len()]);
-            lanes::choose(pred.lend(0, start, &mut truths[..to.len()]), x, y, to);
-        }
-    })
-}
-
-/// Calls `work(start, cells)` for consecutive stretches of a result of four bytes an element.
-fn for_each_task(out: &mut Out, work: &(dyn Fn(u64, &mut [Cell]) + Sync)) -> Outcome {
-    parallel::for_each_chunk(out.bytes, TASK * size_of::<Cell>(), &|task, bytes| {
-        work((task * TASK) as u64, bytes.as_chunks_mut().0);
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
 //! How an op's results are computed: which of the loops, with which function.
 
-use super::{element::Complex, elementwise, lanes, operand::Operand, reduce::Space, vector};
+use super::{cells, element::Complex, elementwise, operand::Operand, reduce::Space, vector};
 use crate::{
     attrs::{Attr, ints, text},
     view::{Out, Outcome, View},
@@ -75,29 +75,11 @@ impl Kernel {
                 .map(fit)
                 .collect::<std::result::Result<_, _>>()?)
         };
-        let is_f32 = out.dtype == DType::F32 && inputs.iter().all(|x| x.dtype == DType::F32);
-        if sums == Sums::Own && is_f32 && self.is_elementwise() {
-            if let (Some(f), [_]) = (lanes::map(op), inputs) {
-                return elementwise::map_cells(&operands(out.shape)?[0], out, f);
-            }
-            if let (Some(f), [_, _]) = (lanes::zip(op), inputs) {
-                let operands = operands(out.shape)?;
-                return elementwise::zip_cells([&operands[0], &operands[1]], out, f);
-            }
-        }
-        if sums == Sums::Own && out.dtype.size() == 4 {
-            if let ("as_type", [x]) = (op, inputs)
-                && let Some(f) = lanes::cast(x.dtype, out.dtype)
-            {
-                return elementwise::map_cells(&operands(out.shape)?[0], out, f);
-            }
-            if let ("select", [pred, a, b]) = (op, inputs)
-                && pred.dtype == DType::U8
-                && [a.dtype, b.dtype] == [out.dtype; 2]
-            {
-                let operands = operands(out.shape)?;
-                return elementwise::choose_cells(&operands[0], [&operands[1], &operands[2]], out);
-            }
+        if sums == Sums::Own
+            && self.is_elementwise()
+            && let Some(done) = cells::run(op, inputs, out)
+        {
+            return done;
         }
         match (self, inputs) {
             (Kernel::Map(_) | Kernel::Both(..), _)

@@ -4,6 +4,7 @@
 //! here knows devices, packs or tensors: operands are views of bytes in host memory.
 
 pub(crate) mod binary;
+mod cells;
 pub(crate) mod complex;
 pub(crate) mod conv;
 mod conv_in_place;

@@ -3,11 +3,13 @@
 
 mod fold;
 mod functions;
+mod logic;
 #[cfg(test)]
 mod tests;
 mod wide;
 
 pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
+pub(super) use logic::{Relation, select};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;
@@ -67,8 +69,37 @@ fn is_fused() -> bool {
     return cfg!(target_arch = "aarch64");
 }
 
+/// How elements of four bytes, and predicates, become others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lane {
+    /// Of one operand.
+    Map(Map),
+    /// Of two.
+    Zip(Zip),
+    /// Of two, to 0 or 1.
+    Relation(Relation),
+    /// Elements of the second or the third operand, as a u8 says.
+    Select,
+}
+
+/// How `op` makes `to` of these types, where that is known here.
+pub(super) fn find(op: &str, from: &[DType], to: DType) -> Option<Lane> {
+    const F32: DType = DType::F32;
+    const U8: DType = DType::U8;
+    match (from, to) {
+        ([U8, a, b], to) if op == "select" => {
+            (to.size() == 4 && [*a, *b] == [to; 2]).then_some(Lane::Select)
+        }
+        ([x], to) if op == "as_type" => cast(*x, to).map(Lane::Map),
+        ([F32], F32) => map(op).map(Lane::Map),
+        ([F32, F32], F32) => zip(op).map(Lane::Zip),
+        ([a, b], U8) if a == b => logic::relation(op, *a).map(Lane::Relation),
+        _ => None,
+    }
+}
+
 /// The function of one operand of that op, where there is one.
-pub(super) fn map(op: &str) -> Option<Map> {
+fn map(op: &str) -> Option<Map> {
     if !is_fused() {
         return None;
     }
@@ -93,7 +124,7 @@ pub(super) fn map(op: &str) -> Option<Map> {
 }
 
 /// The function of two operands of that op, where there is one.
-pub(super) fn zip(op: &str) -> Option<Zip> {
+fn zip(op: &str) -> Option<Zip> {
     if !is_fused() {
         return None;
     }
@@ -110,7 +141,7 @@ pub(super) fn zip(op: &str) -> Option<Zip> {
 }
 
 /// The cast between those types, where there is one here.
-pub(super) fn cast(from: DType, to: DType) -> Option<Map> {
+fn cast(from: DType, to: DType) -> Option<Map> {
     Some(match (from, to) {
         (DType::F32, DType::S32) => f32_to_s32,
         (DType::F32, DType::U32) => f32_to_u32,
@@ -156,15 +187,6 @@ fn u32_of(x: f32) -> u32 {
     // SAFETY: 0 to the largest f32 below 2^32; `max` is no NaN.
     let whole = unsafe { within.to_int_unchecked::<u32>() };
     if x >= END { u32::MAX } else { whole }
-}
-
-widest! {
-    /// Cells of `a` where there is no 0, else those of `b`.
-    pub(super) fn choose(pred: &[[u8; 1]], a: &[Cell], b: &[Cell], to: &mut [Cell]) {
-        for ((to, pred), (x, y)) in to.iter_mut().zip(pred).zip(a.iter().zip(b)) {
-            *to = if *pred == [0] { *y } else { *x };
-        }
-    }
 }
 
 macro_rules! maps {

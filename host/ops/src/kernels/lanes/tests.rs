@@ -1,6 +1,6 @@
 //! The functions of f32 numbers, beside the exact ones rounded once.
 
-use super::{Cell, cast, choose, is_fused, map, zip};
+use super::{Cell, cast, is_fused, map, select, zip};
 use crate::contracts::find;
 use crate::kernels::{View, run};
 use crate::view::Out;
@@ -158,7 +158,7 @@ fn casts_and_choices_are_those_of_the_other_kernels() {
     let pred: Vec<u8> = (0..cells.len()).map(|i| (i % 3 * 100) as u8).collect();
     let other: Vec<Cell> = cells.iter().rev().copied().collect();
     let mut got = vec![Cell::default(); cells.len()];
-    choose(pred.as_chunks().0, &cells, &other, &mut got);
+    select(pred.as_chunks().0, &cells, &other, &mut got);
     let operands = [
         (DType::U8, &pred[..]),
         (DType::F32, cells.as_flattened()),

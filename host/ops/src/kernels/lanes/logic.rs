@@ -1,0 +1,65 @@
+//! Comparisons of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
+
+use super::{Cell, widest};
+use nx_vulkan_abi::DType;
+
+/// A u8 that is 0 or 1, or a predicate.
+type Flag = [u8; 1];
+
+/// A relation between pairs of cells.
+pub(in crate::kernels) type Relation = fn(&[Cell], &[Cell], &mut [Flag]);
+
+/// The relation that op stands for between elements of that type, where it is known here.
+pub(super) fn relation(op: &str, dtype: DType) -> Option<Relation> {
+    let [floats, integers]: [Relation; 2] = match op {
+        "equal" => [equal, equal_integers],
+        "not_equal" => [not_equal, not_equal_integers],
+        "less" => [less, less_integers],
+        "less_equal" => [less_equal, less_equal_integers],
+        "greater" => [greater, greater_integers],
+        "greater_equal" => [greater_equal, greater_equal_integers],
+        _ => return None,
+    };
+    match dtype {
+        DType::F32 => Some(floats),
+        DType::S32 => Some(integers),
+        _ => None,
+    }
+}
+
+macro_rules! relations {
+    ($($name:ident: $t:ty, $relation:tt;)*) => { widest! { $(
+        fn $name(a: &[Cell], b: &[Cell], to: &mut [Flag]) {
+            for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
+                let (x, y) = (<$t>::from_ne_bytes(*x), <$t>::from_ne_bytes(*y));
+                *to = [u8::from(x $relation y)];
+            }
+        }
+    )* } };
+}
+relations! {
+    equal: f32, ==;
+    not_equal: f32, !=;
+    less: f32, <;
+    less_equal: f32, <=;
+    greater: f32, >;
+    greater_equal: f32, >=;
+    equal_integers: i32, ==;
+    not_equal_integers: i32, !=;
+    less_integers: i32, <;
+    less_equal_integers: i32, <=;
+    greater_integers: i32, >;
+    greater_equal_integers: i32, >=;
+}
+
+widest! {
+    /// Cells of `a` where there is no 0, else those of `b`.
+    pub(in crate::kernels) fn select(pred: &[Flag], a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+        for ((to, [pred]), (x, y)) in to.iter_mut().zip(pred).zip(a.iter().zip(b)) {
+            // All bits or none.
+            let mask = 0u32.wrapping_sub(u32::from(*pred != 0));
+            let (x, y) = (u32::from_ne_bytes(*x), u32::from_ne_bytes(*y));
+            *to = (x & mask | y & !mask).to_ne_bytes();
+        }
+    }
+}
