@@ -23,8 +23,9 @@ pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
 
 fn select(pred: &Operand, operands: [&Operand; 2], out: &mut Out) -> Outcome {
     tasks(out, &|start, to| {
-        let mut truths = Reader::new(pred);
-        let [mut a, mut b] = operands.map(Reader::new);
+        let most = to.len().min(BLOCK);
+        let mut truths = Reader::new(pred, most);
+        let [mut a, mut b] = operands.map(|x| Reader::new(x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             let n = to.len();
             lanes::select(
@@ -44,7 +45,8 @@ fn blocks<const K: usize, const N: usize>(
     f: impl Fn([&[Cell]; K], &mut [[u8; N]]) + Sync,
 ) -> Outcome {
     tasks(out, &|start, to| {
-        let mut readers = operands.map(Reader::new);
+        let most = to.len().min(BLOCK);
+        let mut readers = operands.map(|x| Reader::new(x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             f(readers.each_mut().map(|x| x.next(start, to.len())), to);
         }
@@ -62,20 +64,32 @@ fn tasks<const N: usize>(out: &mut Out, work: &(dyn Fn(u64, &mut [[u8; N]]) + Sy
 /// Blocks of an operand, of elements of `N` bytes.
 struct Reader<'a, const N: usize> {
     from: &'a Operand<'a>,
-    /// What does not lie side by side.
-    own: [[u8; N]; BLOCK],
+    /// What does not lie side by side; one element that stands for all, as often as a block has elements.
+    own: Vec<[u8; N]>,
+    is_constant: bool,
 }
 
 impl<'a, const N: usize> Reader<'a, N> {
-    fn new(from: &'a Operand<'a>) -> Reader<'a, N> {
+    /// Of blocks of at most so many elements.
+    fn new(from: &'a Operand<'a>, most: usize) -> Reader<'a, N> {
+        let constant = from.constant();
         Reader {
             from,
-            own: [[0; N]; BLOCK],
+            own: constant.map_or_else(Vec::new, |element| vec![element; most]),
+            is_constant: constant.is_some(),
         }
     }
 
     /// The elements from `start` on.
     fn next(&mut self, start: u64, count: usize) -> &[[u8; N]] {
-        self.from.lend(0, start, &mut self.own[..count])
+        if self.is_constant {
+            return &self.own[..count];
+        }
+        if let Some(cells) = self.from.side_by_side(0, start, count) {
+            return cells;
+        }
+        self.own.resize(count, [0; N]);
+        self.from.copy::<N>(start, self.own.as_flattened_mut());
+        &self.own
     }
 }

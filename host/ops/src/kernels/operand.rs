@@ -173,19 +173,11 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
-    /// As many elements as `to` has, from the row-major index `start` on, of a first element that lies `shift` further: where
-    /// they lie, if that is side by side, else copied.
-    pub(super) fn lend<'b, const N: usize>(
-        &'b self,
-        shift: i64,
-        start: u64,
-        to: &'b mut [[u8; N]],
-    ) -> &'b [[u8; N]] {
-        if let Some(cells) = self.side_by_side(shift, start, to.len()) {
-            return cells;
-        }
-        self.read(shift, start, to, |cell| cell);
-        to
+    /// The element that stands for all, where it is one.
+    pub(super) fn constant<const N: usize>(&self) -> Option<[u8; N]> {
+        let cells = self.bytes.as_chunks::<N>().0;
+        let one = self.strides.iter().all(|stride| *stride == 0);
+        one.then(|| cells.get(self.offset as usize).copied())?
     }
 
     /// Elements from the row-major index `start` on, where they lie side by side.

@@ -185,6 +185,13 @@ fn check<const K: usize>(op: &str, types: [DType; K], to: DType, want: &dyn Fn([
     }
 }
 
+/// As [`check`], of f32 numbers.
+fn check_floats<const K: usize>(op: &str, want: impl Fn([f32; K]) -> f32) {
+    check(op, [DType::F32; K], DType::F32, &|x| {
+        want(x.map(f32::from_bits)).to_bits()
+    });
+}
+
 /// As [`check`], of f32 numbers to 0 or 1.
 fn check_facts<const K: usize>(op: &str, want: impl Fn([f32; K]) -> bool) {
     check(op, [DType::F32; K], DType::U8, &|x| {
@@ -214,6 +221,17 @@ fn numbers_compare_by_value() {
 }
 
 #[test]
+fn one_element_stands_for_all_on_either_side() {
+    check_floats("add", |[x, y]| x + y);
+    check_floats("subtract", |[x, y]| x - y);
+    check_floats("multiply", |[x, y]| x * y);
+    check_floats("divide", |[x, y]| x / y);
+    check_floats("negate", |[x]| -x);
+    check_floats("max", |[x, y]| larger(x, y));
+    check_floats("min", |[x, y]| -larger(-x, -y));
+}
+
+#[test]
 fn predicates_choose_bits() {
     for dtype in [DType::F32, DType::S32] {
         check("select", [DType::U8, dtype, dtype], dtype, &|[
@@ -223,5 +241,13 @@ fn predicates_choose_bits() {
         ]| {
             [x, y][usize::from(pred == 0)]
         });
+    }
+}
+
+/// The first of equal ones.
+fn larger(x: f32, y: f32) -> f32 {
+    match x.partial_cmp(&y) {
+        None => f32::NAN,
+        Some(order) => [y, x][usize::from(order.is_ge())],
     }
 }
