@@ -14,8 +14,12 @@ pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
     let operands = operands.collect::<Option<Vec<_>>>();
     Some(match (lane, operands.as_deref()) {
         (Lane::Map(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
+        (Lane::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
         (Lane::Zip(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
         (Lane::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Lane::Choice(f), Some([x, a, b])) => {
+            blocks([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
+        }
         (Lane::Select, Some([pred, a, b])) => select(pred, [a, b], out),
         _ => Err("shapes do not fit".to_owned()),
     })

@@ -1,4 +1,4 @@
-//! Comparisons of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
+//! Comparisons and tests of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
 
 use super::{Cell, widest};
 use nx_vulkan_abi::DType;
@@ -6,8 +6,20 @@ use nx_vulkan_abi::DType;
 /// A u8 that is 0 or 1, or a predicate.
 type Flag = [u8; 1];
 
+/// A property of each cell.
+pub(in crate::kernels) type Test = fn(&[Cell], &mut [Flag]);
+
 /// A relation between pairs of cells.
 pub(in crate::kernels) type Relation = fn(&[Cell], &[Cell], &mut [Flag]);
+
+/// The property of f32 numbers that op asks for, where it is known here.
+pub(super) fn test(op: &str) -> Option<Test> {
+    Some(match op {
+        "is_nan" => is_nan,
+        "is_infinity" => is_infinite,
+        _ => return None,
+    })
+}
 
 /// The relation that op stands for between elements of that type, where it is known here.
 pub(super) fn relation(op: &str, dtype: DType) -> Option<Relation> {
@@ -25,6 +37,21 @@ pub(super) fn relation(op: &str, dtype: DType) -> Option<Relation> {
         DType::S32 => Some(integers),
         _ => None,
     }
+}
+
+macro_rules! tests {
+    ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
+        fn $name(from: &[Cell], to: &mut [Flag]) {
+            for (to, x) in to.iter_mut().zip(from) {
+                let $x = f32::from_ne_bytes(*x);
+                *to = [u8::from($body)];
+            }
+        }
+    )* } };
+}
+tests! {
+    is_nan: |x| x.is_nan();
+    is_infinite: |x| x.is_infinite();
 }
 
 macro_rules! relations {

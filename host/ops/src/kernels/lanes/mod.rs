@@ -9,7 +9,7 @@ mod tests;
 mod wide;
 
 pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
-pub(super) use logic::{Relation, select};
+pub(super) use logic::{Relation, Test, select};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;
@@ -22,6 +22,9 @@ pub(super) type Map = fn(&[Cell], &mut [Cell]);
 
 /// A function of pairs of cells.
 pub(super) type Zip = fn(&[Cell], &[Cell], &mut [Cell]);
+
+/// A function of three cells at a time.
+pub(super) type Choice = fn(&[Cell], &[Cell], &[Cell], &mut [Cell]);
 
 /// Functions that are compiled three times, and called in the best form that the machine has. None of them rounds
 /// differently for it: products and sums become one only where the code says so.
@@ -74,10 +77,14 @@ fn is_fused() -> bool {
 pub(super) enum Lane {
     /// Of one operand.
     Map(Map),
+    /// Of one operand, to 0 or 1.
+    Test(Test),
     /// Of two.
     Zip(Zip),
     /// Of two, to 0 or 1.
     Relation(Relation),
+    /// Of three.
+    Choice(Choice),
     /// Elements of the second or the third operand, as a u8 says.
     Select,
 }
@@ -90,8 +97,10 @@ pub(super) fn find(op: &str, from: &[DType], to: DType) -> Option<Lane> {
         ([U8, a, b], to) if op == "select" => {
             (to.size() == 4 && [*a, *b] == [to; 2]).then_some(Lane::Select)
         }
+        ([F32, F32, F32], F32) if op == "clip" => Some(Lane::Choice(clip)),
         ([x], to) if op == "as_type" => cast(*x, to).map(Lane::Map),
         ([F32], F32) => map(op).map(Lane::Map),
+        ([F32], U8) => logic::test(op).map(Lane::Test),
         ([F32, F32], F32) => zip(op).map(Lane::Zip),
         ([a, b], U8) if a == b => logic::relation(op, *a).map(Lane::Relation),
         _ => None,
@@ -106,6 +115,8 @@ fn map(op: &str) -> Option<Map> {
     Some(match op {
         "abs" => abs,
         "negate" => negate,
+        "sign" => sign,
+        "round" => round,
         "floor" => floor,
         "ceil" => ceil,
         "sqrt" => sqrt,
@@ -189,6 +200,15 @@ fn u32_of(x: f32) -> u32 {
     if x >= END { u32::MAX } else { whole }
 }
 
+widest! {
+    fn clip(from: &[Cell], low: &[Cell], high: &[Cell], to: &mut [Cell]) {
+        for ((to, x), (low, high)) in to.iter_mut().zip(from).zip(low.iter().zip(high)) {
+            let [x, low, high] = [x, low, high].map(|x| f32::from_ne_bytes(*x));
+            *to = Number::smaller(Number::larger(x, low), high).to_ne_bytes();
+        }
+    }
+}
+
 macro_rules! maps {
     ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
         fn $name(from: &[Cell], to: &mut [Cell]) {
@@ -202,6 +222,8 @@ macro_rules! maps {
 maps! {
     abs: |x| x.abs();
     negate: |x| -x;
+    sign: |x| Number::sign(x);
+    round: |x| Number::round(x);
     floor: |x| x.floor();
     ceil: |x| x.ceil();
     sqrt: |x| x.sqrt();

@@ -6,9 +6,9 @@ use crate::kernels::{View, run};
 use crate::view::Out;
 use nx_vulkan_abi::DType;
 
-const MAPS: [&str; 15] = [
-    "abs", "negate", "floor", "ceil", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh",
-    "sigmoid", "erf", "sin", "cos",
+const MAPS: [&str; 17] = [
+    "abs", "negate", "sign", "round", "floor", "ceil", "sqrt", "rsqrt", "exp", "expm1", "log",
+    "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
 ];
 /// Units in the last place that functions say they are within.
 const STATED: [(&str, u64); 5] = [

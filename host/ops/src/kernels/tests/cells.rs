@@ -251,3 +251,22 @@ fn larger(x: f32, y: f32) -> f32 {
         Some(order) => [y, x][usize::from(order.is_ge())],
     }
 }
+
+#[test]
+fn numbers_round_and_keep_their_signs() {
+    check_floats("sign", |[x]| match x == 0.0 || x.is_nan() {
+        true => x,
+        false => 1.0f32.copysign(x),
+    });
+    check_floats("round", |[x]| {
+        let half_up = (f64::from(x).abs() + 0.5).floor() as f32;
+        half_up.copysign(x)
+    });
+    check_facts("is_nan", |[x]| x.to_bits() << 1 > 0xff00_0000);
+    check_facts("is_infinity", |[x]| x.to_bits() << 1 == 0xff00_0000);
+}
+
+#[test]
+fn numbers_clip_to_bounds_in_either_order() {
+    check_floats("clip", |[x, low, high]| -larger(-larger(x, low), -high));
+}
