@@ -249,6 +249,14 @@ fn cos(from: &[Cell], to: &mut [Cell]) {
     replace_far(from, to, f64::cos);
 }
 
+/// Squares are frequent, and cost no logarithm.
+fn pow(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+    match are_two(b) {
+        true => multiply(a, a, to),
+        false => any_pow(a, b, to),
+    }
+}
+
 /// Takes `exact` where an angle is too large for the function that was taken.
 fn replace_far(from: &[Cell], to: &mut [Cell], exact: fn(f64) -> f64) {
     if !any_far(from) {
@@ -269,6 +277,12 @@ widest! {
     }
 }
 
+widest! {
+    fn are_two(from: &[Cell]) -> bool {
+        from.iter().fold(true, |all, x| all & (f32::from_ne_bytes(*x) == 2.0))
+    }
+}
+
 macro_rules! zips {
     ($($name:ident: |$x:ident, $y:ident| $body:expr;)*) => { widest! { $(
         fn $name(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
@@ -286,5 +300,5 @@ zips! {
     divide: |x, y| x / y;
     min: |x, y| Number::smaller(x, y);
     max: |x, y| Number::larger(x, y);
-    pow: |x, y| wide::pow(x, y);
+    any_pow: |x, y| wide::pow(x, y);
 }

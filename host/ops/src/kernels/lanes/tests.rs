@@ -189,6 +189,17 @@ fn functions_of_two_operands_are_within_their_bounds() {
 }
 
 #[test]
+fn second_powers_are_squares() {
+    let x = numbers(4099);
+    let two = vec![2.0f32.to_ne_bytes(); x.len()];
+    // Without fused multiplication this function is not offered.
+    let Some(f) = zip("pow") else { return };
+    let mut to = vec![Cell::default(); x.len()];
+    f(&x, &two, &mut to);
+    assert_eq!(agree("pow", &[&x, &two], &to), 0);
+}
+
+#[test]
 #[ignore = "all 2^32 numbers take minutes; the test above takes one in 4099"]
 fn functions_of_one_operand_are_within_their_bounds_everywhere() {
     // Without fused multiplication these functions are not offered.
