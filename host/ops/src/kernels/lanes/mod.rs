@@ -128,8 +128,20 @@ fn map(op: &str) -> Option<Map> {
         "tanh" => tanh,
         "sigmoid" => sigmoid,
         "erf" => erf,
+        "erfc" => erfc,
+        "erf_inv" => erf_inv,
         "sin" => sin,
         "cos" => cos,
+        "tan" => tan,
+        "sinh" => sinh,
+        "cosh" => cosh,
+        "asin" => asin,
+        "acos" => acos,
+        "atan" => atan,
+        "asinh" => asinh,
+        "acosh" => acosh,
+        "atanh" => atanh,
+        "cbrt" => cbrt,
         _ => return None,
     })
 }
@@ -147,6 +159,7 @@ fn zip(op: &str) -> Option<Zip> {
         "min" => min,
         "max" => max,
         "pow" => pow,
+        "atan2" => atan2,
         _ => return None,
     })
 }
@@ -237,6 +250,18 @@ maps! {
     erf: |x| functions::erf(x);
     near_sin: |x| wide::sin(x);
     near_cos: |x| wide::cos(x);
+    near_tan: |x| wide::tan(x);
+    erfc: |x| wide::erfc(x);
+    erf_inv: |x| wide::erf_inv(x);
+    sinh: |x| wide::sinh(x);
+    cosh: |x| wide::cosh(x);
+    asin: |x| wide::asin(x);
+    acos: |x| wide::acos(x);
+    atan: |x| wide::atan(x);
+    asinh: |x| wide::asinh(x);
+    acosh: |x| wide::acosh(x);
+    atanh: |x| wide::atanh(x);
+    cbrt: |x| wide::cbrt(x);
 }
 
 fn sin(from: &[Cell], to: &mut [Cell]) {
@@ -247,6 +272,11 @@ fn sin(from: &[Cell], to: &mut [Cell]) {
 fn cos(from: &[Cell], to: &mut [Cell]) {
     near_cos(from, to);
     replace_far(from, to, f64::cos);
+}
+
+fn tan(from: &[Cell], to: &mut [Cell]) {
+    near_tan(from, to);
+    replace_far(from, to, f64::tan);
 }
 
 /// Squares are frequent, and cost no logarithm.
@@ -301,4 +331,5 @@ zips! {
     min: |x, y| Number::smaller(x, y);
     max: |x, y| Number::larger(x, y);
     any_pow: |x, y| wide::pow(x, y);
+    atan2: |x, y| wide::atan2(x, y);
 }
