@@ -47,9 +47,19 @@ pub(super) fn exp(x: f32) -> f32 {
     size * power(half) * power(n - half)
 }
 
-/// The exponent times ln 2 and a polynomial of a fraction between sqrt(1/2) and sqrt(2) less 1; within 1 ulp.
+/// The exponent and what is left of a normal number over a power of two: between sqrt(1/2) and sqrt(2).
 #[inline(always)]
-pub(super) fn log(x: f32) -> f32 {
+fn parts(x: f32) -> (i32, f32) {
+    const LOW: u32 = (SQRT_2 * 0.5).to_bits();
+    // The exponent of the fraction that is closest to 1.
+    let bits = x.to_bits().wrapping_add(1.0f32.to_bits() - LOW);
+    let fraction = f32::from_bits((bits & 0x7f_ffff) + LOW);
+    ((bits >> 23) as i32 - 127, fraction)
+}
+
+/// log((1 + f) 2^n), f being between sqrt(1/2) - 1 and sqrt(2) - 1.
+#[inline(always)]
+fn log_of_parts(n: i32, f: f32) -> f32 {
     const SERIES: [f32; 9] = [
         6.750_956e-2,
         -0.116_714_49,
@@ -61,23 +71,39 @@ pub(super) fn log(x: f32) -> f32 {
         -0.250_000_1,
         0.333_333_13,
     ];
+    let (n, square) = (n as f32, f * f);
+    let low = (f * square).mul_add(polynomial(f, SERIES), n * LN_2_LOW);
+    n.mul_add(LN_2, square.mul_add(-0.5, low) + f)
+}
+
+/// The exponent times ln 2 and a polynomial of the fraction; within 1 ulp.
+#[inline(always)]
+pub(super) fn log(x: f32) -> f32 {
     const UP: f32 = (1u32 << 23) as f32;
     let is_small = x < f32::MIN_POSITIVE;
-    let scaled = if is_small { x * UP } else { x };
-    // The exponent of the fraction that is closest to 1.
-    let bits = scaled
-        .to_bits()
-        .wrapping_add(1.0f32.to_bits() - (SQRT_2 * 0.5).to_bits());
-    let exponent = (bits >> 23) as i32 - 127;
+    let (exponent, fraction) = parts(if is_small { x * UP } else { x });
     let exponent = exponent - if is_small { 23 } else { 0 };
-    let fraction = f32::from_bits((bits & 0x7f_ffff) + (SQRT_2 * 0.5).to_bits());
-    let f = fraction - 1.0;
-    let (n, square) = (exponent as f32, f * f);
-    let low = (f * square).mul_add(polynomial(f, SERIES), n * LN_2_LOW);
-    let log = n.mul_add(LN_2, square.mul_add(-0.5, low) + f);
+    let log = log_of_parts(exponent, fraction - 1.0);
     let log = if x < f32::INFINITY { log } else { x };
     let log = if x == 0.0 { f32::NEG_INFINITY } else { log };
     if x >= 0.0 { log } else { f32::NAN }
+}
+
+/// As [`log`] of 1 + x, and what that sum loses (Knuth's two-sum); within 1 ulp.
+#[inline(always)]
+pub(super) fn log1p(x: f32) -> f32 {
+    let sum = 1.0 + x;
+    let taken = sum - 1.0;
+    let lost = (1.0 - (sum - taken)) + (x - taken);
+    let (exponent, fraction) = parts(sum);
+    // Beyond 2^126 nothing is lost that counts.
+    let rest = lost.mul_add(power(-exponent.min(126)), fraction - 1.0);
+    let rest = if exponent == 0 { x } else { rest };
+    let log = log_of_parts(exponent, rest);
+    let log = if x < f32::INFINITY { log } else { x };
+    let log = if x == -1.0 { f32::INFINITY } else { log };
+    let log = if x >= -1.0 { log } else { f32::NAN };
+    log.copysign(x)
 }
 
 /// An odd polynomial near 0, beyond 1 - 2 / (e^2x + 1); within 1 ulp.

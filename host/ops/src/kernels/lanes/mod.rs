@@ -244,7 +244,7 @@ maps! {
     exp: |x| functions::exp(x);
     expm1: |x| wide::expm1(x);
     log: |x| functions::log(x);
-    log1p: |x| wide::log1p(x);
+    log1p: |x| functions::log1p(x);
     tanh: |x| functions::tanh(x);
     sigmoid: |x| functions::sigmoid(x);
     erf: |x| functions::erf(x);

@@ -19,14 +19,6 @@ pub(super) fn expm1(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(super) fn log1p(x: f32) -> f32 {
-    let x = f64::from(x);
-    let far = one_log::<true>(1.0 + x);
-    let near = x * polynomial::<true, 3>(x, [1.0 / 3.0, -0.5, 1.0]);
-    (if x.abs() < SMALL { near } else { far }) as f32
-}
-
-#[inline(always)]
 pub(super) fn rsqrt(x: f32) -> f32 {
     (1.0 / f64::from(x).sqrt()) as f32
 }
