@@ -5,9 +5,24 @@ use super::lanes::{self, Cell, Lane};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::view::{Out, Outcome, View};
+use nx_vulkan_abi::DType;
 
 /// Runs `op`, where there is a function of it; else nothing is done.
 pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
+    let own: Vec<Option<Cell>> = match inputs.iter().any(|x| x.dtype == DType::F32) {
+        true => inputs.iter().map(float_of_one).collect(),
+        false => vec![None; inputs.len()],
+    };
+    let inputs = inputs.iter().zip(&own).map(|(x, own)| match own {
+        None => *x,
+        Some(cell) => View {
+            dtype: DType::F32,
+            offset: 0,
+            bytes: cell,
+            ..*x
+        },
+    });
+    let inputs: Vec<View> = inputs.collect();
     let types: Vec<_> = inputs.iter().map(|x| x.dtype).collect();
     let lane = lanes::find(op, &types, out.dtype)?;
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
@@ -23,6 +38,17 @@ pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
         (Lane::Select, Some([pred, a, b])) => select(pred, [a, b], out),
         _ => Err("shapes do not fit".to_owned()),
     })
+}
+
+/// A single s32 as f32, where that is the same number: `x * 2` is a product of f32 then.
+fn float_of_one(x: &View) -> Option<Cell> {
+    if x.dtype != DType::S32 || x.shape.iter().any(|extent| *extent != 1) {
+        return None;
+    }
+    let cells = x.bytes.as_chunks().0;
+    let integer = i32::from_ne_bytes(*cells.get(x.offset as usize)?);
+    let float = integer as f32;
+    (float as i64 == i64::from(integer)).then(|| float.to_ne_bytes())
 }
 
 fn select(pred: &Operand, operands: [&Operand; 2], out: &mut Out) -> Outcome {

@@ -240,6 +240,9 @@ maps! {
     floor: |x| x.floor();
     ceil: |x| x.ceil();
     sqrt: |x| x.sqrt();
+    cube: |x| (f64::from(x) * f64::from(x) * f64::from(x)) as f32;
+    half_power: |x| if x == f32::NEG_INFINITY { f32::INFINITY } else { (x + 0.0).sqrt() };
+    inverse: |x| 1.0 / x;
     rsqrt: |x| wide::rsqrt(x);
     exp: |x| functions::exp(x);
     expm1: |x| wide::expm1(x);
@@ -279,11 +282,15 @@ fn tan(from: &[Cell], to: &mut [Cell]) {
     replace_far(from, to, f64::tan);
 }
 
-/// Squares are frequent, and cost no logarithm.
+/// Frequent powers cost no logarithm.
 fn pow(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
-    match are_two(b) {
-        true => multiply(a, a, to),
-        false => any_pow(a, b, to),
+    let all = |exponent| are_all(b, exponent);
+    match () {
+        () if all(2.0) => multiply(a, a, to),
+        () if all(3.0) => cube(a, to),
+        () if all(0.5) => half_power(a, to),
+        () if all(-1.0) => inverse(a, to),
+        () => any_pow(a, b, to),
     }
 }
 
@@ -308,8 +315,8 @@ widest! {
 }
 
 widest! {
-    fn are_two(from: &[Cell]) -> bool {
-        from.iter().fold(true, |all, x| all & (f32::from_ne_bytes(*x) == 2.0))
+    fn are_all(from: &[Cell], number: f32) -> bool {
+        from.iter().fold(true, |all, x| all & (f32::from_ne_bytes(*x) == number))
     }
 }
 

@@ -270,3 +270,56 @@ fn numbers_round_and_keep_their_signs() {
 fn numbers_clip_to_bounds_in_either_order() {
     check_floats("clip", |[x, low, high]| -larger(-larger(x, low), -high));
 }
+
+#[test]
+fn one_integer_is_the_float_of_its_value() {
+    let floats = [0.0f32, -0.0, 1.5, -7.0, 1e9, f32::INFINITY, f32::NAN];
+    let bytes = floats.map(f32::to_ne_bytes);
+    let x = View {
+        dtype: DType::F32,
+        shape: &[7],
+        strides: &[1],
+        offset: 0,
+        bytes: bytes.as_flattened(),
+    };
+    let given = |op, integer: i32, dtype: DType| {
+        let own = [0x55, integer].map(i32::to_ne_bytes);
+        let one = View {
+            dtype: DType::S32,
+            shape: &[],
+            strides: &[],
+            offset: 1,
+            bytes: own.as_flattened(),
+        };
+        let mut bytes = vec![0xa5; 7 * dtype.size() as usize];
+        let out = Out {
+            dtype,
+            shape: &[7],
+            bytes: &mut bytes,
+        };
+        run_fast(op, &[x, one], &mut [out], &[]).unwrap();
+        bytes
+    };
+    for integer in [2, -7, 3, 0, 1 << 24, (1 << 24) + 1, i32::MIN, i32::MAX] {
+        let sums =
+            floats.map(|x| ((f64::from(x) + f64::from(integer as f32)) as f32).to_ne_bytes());
+        let same = |a: &[u8], b: &[u8]| {
+            let number = |x: &[u8]| f32::from_ne_bytes(x.try_into().unwrap());
+            let pairs = a.chunks(4).zip(b.chunks(4));
+            pairs
+                .map(|(a, b)| (number(a), number(b)))
+                .all(|(a, b)| a == b || a.is_nan() && b.is_nan())
+        };
+        assert!(
+            same(&given("add", integer, DType::F32), sums.as_flattened()),
+            "{integer}"
+        );
+        let less = floats.map(|x| u8::from(f64::from(x) < f64::from(integer)));
+        assert_eq!(given("less", integer, DType::U8), less, "{integer}");
+    }
+    let squares = floats.map(|x| (x * x).to_ne_bytes());
+    assert_eq!(
+        given("pow", 2, DType::F32)[..24],
+        squares.as_flattened()[..24]
+    );
+}
