@@ -74,6 +74,9 @@ pub enum Growth {
     /// By 4 (1 + n) ε times the largest magnitude in the result and in the state before, n being the number of steps: each
     /// goes on from the last one's roundings.
     Steps,
+    /// As [`Growth::Steps`], and by 4 times as far as the element moves when every operand does by ε of itself: what is made of
+    /// a matrix is as uncertain as its condition makes it (Higham 2002, chapter 7).
+    Condition,
     /// By 4 (1 + log₂ n) ε times the largest magnitude in the result, n being the length of a transform (Higham 2002,
     /// theorem 24.2).
     Spectrum,

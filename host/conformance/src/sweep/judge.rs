@@ -21,6 +21,8 @@ pub(super) struct Expected<'a> {
     pub(super) magnitudes: Option<&'a [f64]>,
     /// Elements that make one result.
     pub(super) terms: u64,
+    /// How far each element moves when operands do by ε of themselves, in ε, where the tolerance asks for it.
+    pub(super) sensitivities: Option<&'a [f64]>,
     /// How far each element may be off besides, where that is known by itself and nothing grows.
     pub(super) slack: Option<&'a [f64]>,
 }
@@ -149,6 +151,7 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
         (false, _) => own.epsilon(),
     };
     let magnitude = expected.magnitudes.map_or(0.0, |all| all[index]);
+    let sensitivity = expected.sensitivities.map_or(0.0, |all| all[index]);
     let n = expected.terms as f64;
     match tolerance.growth {
         Growth::None => Slack::default(),
@@ -175,6 +178,10 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
         Growth::Steps => Slack {
             relative: 0.0,
             absolute: 4.0 * computed_in * (1.0 + n) * magnitude,
+        },
+        Growth::Condition => Slack {
+            relative: 0.0,
+            absolute: 4.0 * computed_in * ((1.0 + n) * magnitude + sensitivity),
         },
         Growth::Spectrum => Slack {
             relative: 0.0,

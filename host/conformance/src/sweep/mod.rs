@@ -3,10 +3,12 @@
 
 mod canary;
 mod cases;
+mod condition;
 mod extent;
 mod finish;
 mod judge;
 mod layout;
+mod numbers;
 mod oracle;
 mod own;
 mod report;

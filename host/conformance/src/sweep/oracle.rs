@@ -1,6 +1,11 @@
 //! What the host kernel answers to a case, with what the tolerance needs to know beside it.
 
-use super::{cases::Case, finish, judge::Expected};
+use super::{
+    cases::Case,
+    condition, finish,
+    judge::Expected,
+    numbers::{largest, magnitudes},
+};
 use kernels::{Out, View};
 use nx_vulkan_abi::{
     DType,
@@ -25,6 +30,7 @@ pub(super) struct Answer {
     others: Vec<Vec<u8>>,
     magnitudes: Option<Vec<f64>>,
     terms: u64,
+    sensitivities: Option<Vec<f64>>,
     slack: Option<Vec<f64>>,
 }
 
@@ -36,6 +42,7 @@ impl Answer {
             others: &self.others,
             magnitudes: self.magnitudes.as_deref(),
             terms: self.terms,
+            sensitivities: self.sensitivities.as_deref(),
             slack: self.slack.as_deref(),
         }
     }
@@ -55,7 +62,10 @@ pub(super) fn answers(
     if epilogue::has(&case.attrs) {
         return finished(case, bases, views).map(|answer| vec![answer]);
     }
-    if matches!(case.op.bound.growth, Growth::Steps | Growth::Spectrum) {
+    if matches!(
+        case.op.bound.growth,
+        Growth::Steps | Growth::Condition | Growth::Spectrum
+    ) {
         by_largest(case, bases, views)
     } else if case.outputs.len() > 1 {
         moved(case, bases, views)
@@ -74,6 +84,7 @@ fn moved(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>
         others: Vec::new(),
         magnitudes: None,
         terms: 1,
+        sensitivities: None,
         slack: None,
     };
     Ok(all.into_iter().zip(&case.outputs).map(answer).collect())
@@ -87,11 +98,15 @@ fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<An
     let flushed = flushed.map(|bases| all(&bases)).transpose()?;
     // Steps add to the state that they start from, which may be larger than what is left of it.
     let started = match case.op.bound.growth {
-        Growth::Steps => bases.iter().zip(&own).take(2),
+        Growth::Steps | Growth::Condition => bases.iter().zip(&own).take(2),
         _ => bases.iter().zip(&own).take(0),
     };
     let started = started.map(|(base, dtype)| largest(dtype.part(), base));
     let started = started.fold(0.0, f64::max);
+    let sensitivities = match case.op.bound.growth {
+        Growth::Condition => condition::sensitivities(case, &operands(bases, views, &own)),
+        _ => Vec::new(),
+    };
     let answer = |(index, bytes): (usize, Vec<u8>)| {
         let dtype = case.outputs[index].0;
         let largest = largest(dtype.part(), &bytes).max(started);
@@ -100,21 +115,12 @@ fn by_largest(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<An
             magnitudes: Some(vec![largest; bytes.len() / dtype.size() as usize]),
             others: flushed.iter().map(|all| all[index].clone()).collect(),
             terms: terms(case),
+            sensitivities: sensitivities.get(index).cloned(),
             slack: None,
             bytes,
         }
     };
     Ok(all(bases)?.into_iter().enumerate().map(answer).collect())
-}
-
-/// The largest finite magnitude among numbers of that type.
-fn largest(part: DType, bytes: &[u8]) -> f64 {
-    let parts = bytes.chunks_exact(part.size() as usize);
-    let magnitudes = parts
-        .filter_map(|element| float(part, element))
-        .map(f64::abs);
-    let finite = magnitudes.filter(|magnitude| magnitude.is_finite());
-    finite.fold(0.0, f64::max)
 }
 
 fn answer(
@@ -171,7 +177,9 @@ fn answer(
                 .map(|chunk| f64::from_le_bytes(*chunk))
                 .collect(),
         ),
-        Growth::None | Growth::Factors | Growth::Steps | Growth::Spectrum => None,
+        Growth::None | Growth::Factors | Growth::Steps | Growth::Condition | Growth::Spectrum => {
+            None
+        }
     };
     Ok(Answer {
         dtype,
@@ -179,6 +187,7 @@ fn answer(
         others,
         magnitudes,
         terms: terms(case),
+        sensitivities: None,
         slack: None,
     })
 }
@@ -222,16 +231,8 @@ fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> 
             .map(|error| if error.is_finite() { error } else { 0.0 })
             .collect())
     };
-    let inputs = bases.iter().zip(views).map(|(bytes, tensor)| View {
-        dtype: tensor.dtype(),
-        shape: tensor.shape(),
-        strides: tensor.strides(),
-        offset: tensor.offset(),
-        bytes,
-    });
-    let inputs: Vec<View<'_>> = inputs.collect();
-    let spread = finish::spread(&request, &inputs, sums)?;
     let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
+    let spread = finish::spread(&request, &operands(bases, views, &own), sums)?;
     let dtype = case.outputs[0].0;
     let mut others = spread.results;
     if let Some(bases) = without_denormals(case, bases, views) {
@@ -243,6 +244,7 @@ fn finished(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> 
         others,
         magnitudes: None,
         terms: terms(case),
+        sensitivities: None,
         slack: Some(spread.slack),
     })
 }
@@ -265,18 +267,7 @@ fn run_all(
     types: &[DType],
     outputs: &[Spec],
 ) -> Result<Vec<Vec<u8>>> {
-    let inputs: Vec<View<'_>> = views
-        .iter()
-        .zip(bases)
-        .zip(types)
-        .map(|((tensor, bytes), dtype)| View {
-            dtype: *dtype,
-            shape: tensor.shape(),
-            strides: tensor.strides(),
-            offset: tensor.offset(),
-            bytes,
-        })
-        .collect();
+    let inputs = operands(bases, views, types);
     let size = |(dtype, shape): &Spec| (shape.iter().product::<u64>() * dtype.size()) as usize;
     let mut results: Vec<Vec<u8>> = outputs.iter().map(|output| vec![0; size(output)]).collect();
     let mut outs: Vec<Out<'_>> = outputs
@@ -290,6 +281,19 @@ fn run_all(
         .collect();
     kernels::run(case.op.name, &inputs, &mut outs, &case.attrs)?;
     Ok(results)
+}
+
+/// The operands as views of `bases`, whose elements are of `types`.
+fn operands<'a>(bases: &'a [Vec<u8>], views: &'a [Tensor], types: &[DType]) -> Vec<View<'a>> {
+    let each = views.iter().zip(bases).zip(types);
+    let view = |((tensor, bytes), dtype): ((&'a Tensor, &'a Vec<u8>), &DType)| View {
+        dtype: *dtype,
+        shape: tensor.shape(),
+        strides: tensor.strides(),
+        offset: tensor.offset(),
+        bytes,
+    };
+    each.map(view).collect()
 }
 
 /// Elements that make one result. Where they repeat, the roundings of their sum go in one direction, and no root of them
@@ -354,42 +358,4 @@ fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Ve
     };
     let replaced = bases.iter().zip(views).map(&mut replace).collect();
     infinite.then_some(replaced)
-}
-
-/// The absolute values as f64, those of complex numbers too.
-fn magnitudes(dtype: DType, base: &[u8]) -> Vec<u8> {
-    let part = dtype.part();
-    let value = |element: &[u8]| {
-        float(part, element)
-            .unwrap_or_else(|| integer(part, element))
-            .abs()
-    };
-    let magnitude = |element: &[u8]| {
-        let parts = element.chunks_exact(part.size() as usize).map(value);
-        // A part that is not a number says nothing of the other.
-        parts.reduce(|a, b| match (a.is_nan(), b.is_nan()) {
-            (true, _) => b,
-            (_, true) => a,
-            (false, false) => a.hypot(b),
-        })
-    };
-    base.chunks_exact(dtype.size() as usize)
-        .flat_map(|element| magnitude(element).unwrap_or(0.0).to_le_bytes())
-        .collect()
-}
-
-fn word(element: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..element.len()].copy_from_slice(element);
-    u64::from_le_bytes(word)
-}
-
-fn integer(dtype: DType, element: &[u8]) -> f64 {
-    let unused = 64 - 8 * element.len() as u32;
-    let bits = word(element) << unused;
-    if dtype.is_signed() {
-        (bits as i64 >> unused) as f64
-    } else {
-        (bits >> unused) as f64
-    }
 }

@@ -315,7 +315,7 @@ const ROW: Op = Op {
     contract: &CHOLESKY,
     takes: &[TAKES],
     gives: Gives::Float,
-    bound: Bound::reduces(Growth::Steps),
+    bound: Bound::reduces(Growth::Condition),
     domains: &[Matrix],
     partial: None,
     kernel: Kernel::Whole(linalg::cholesky),

@@ -19,6 +19,7 @@ fn of_f32(want: f32, have: f32, tolerance: &Tolerance, magnitude: Option<f64>) -
         others: &[],
         magnitudes: magnitudes.as_ref().map(|m| &m[..]),
         terms: 100,
+        sensitivities: None,
         slack: None,
     };
     judge(&expected, &have, tolerance)
@@ -144,6 +145,7 @@ fn integers_must_be_equal() {
         others: &[],
         magnitudes: None,
         terms: 1,
+        sensitivities: None,
         slack: None,
     };
     assert!(judge(&expected, &[1, 0xff], &STRICT).wrong.is_none());
