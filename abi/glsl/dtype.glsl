@@ -309,7 +309,13 @@ double nxv_to_f64(int x) { return double(x); }
 double nxv_to_f64(uint x) { return double(x); }
 double nxv_to_f64(int64_t x) { return double(x); }
 double nxv_to_f64(uint64_t x) { return double(x); }
-double nxv_to_f64(float x) { return double(x); }
+// NVIDIA's conversion takes denormals for zero, so they are made of their bits.
+double nxv_to_f64(float x) {
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
+    if (magnitude == 0u || magnitude >= 0x800000u) return double(x);
+    double tiny = double(magnitude) * 1.401298464324817e-45lf; // 2^-149, exact
+    return packDouble2x32(unpackDouble2x32(tiny) | uvec2(0u, bits & 0x80000000u));
+}
 double nxv_to_f64(double x) { return x; }
 #endif
 
@@ -351,7 +357,7 @@ NXV_CASTS_OF_COMPLEX_64(vec2)
 #endif
 #ifdef NXV_HAS_FP64
 NXV_COMPLEX_CASTS(double)
-double nxv_to_f64(vec2 x) { return double(x.x); }
+double nxv_to_f64(vec2 x) { return nxv_to_f64(x.x); }
 double nxv_to_f64(dvec2 x) { return x.x; }
 vec2 nxv_to_c64(dvec2 x) { return vec2(x); }
 NXV_CASTS_OF_COMPLEX_32(dvec2)
@@ -367,7 +373,7 @@ NXV_WIDE_COMPLEX_CASTS(int64_t)
 NXV_WIDE_COMPLEX_CASTS(uint64_t)
 NXV_WIDE_COMPLEX_CASTS(float)
 NXV_WIDE_COMPLEX_CASTS(double)
-dvec2 nxv_to_c128(vec2 x) { return dvec2(x); }
+dvec2 nxv_to_c128(vec2 x) { return dvec2(nxv_to_f64(x.x), nxv_to_f64(x.y)); }
 dvec2 nxv_to_c128(dvec2 x) { return x; }
 #endif
 

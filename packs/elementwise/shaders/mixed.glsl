@@ -27,7 +27,7 @@ ORDER_OF_FLOAT(uint64_t, double, 0.0LF, 18446744073709551616.0LF)
 #endif
 
 #ifdef NXV_HAS_FP64
-float order(double a, float b) { return a == double(b) ? 0.0 : uintBitsToFloat(0x7fc00000u); }
+float order(double a, float b) { return a == nxv_to_f64(b) ? 0.0 : uintBitsToFloat(0x7fc00000u); }
 #endif
 float order(uint64_t a, uint64_t b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; }
 float order(int64_t a, int64_t b) { return a == b ? 0.0 : a < b ? -1.0 : 1.0; }
@@ -104,7 +104,7 @@ EQUAL_TO_COMPLEX(double)
     float order(type a, dvec2 b) { return truth(b.y) || order(exact(a), b.x) != 0.0 ? uintBitsToFloat(0x7fc00000u) : 0.0; } \
     float order(dvec2 a, type b) { return order(b, a); }
 float order(double a, double b) { return a == b ? 0.0 : uintBitsToFloat(0x7fc00000u); }
-EQUAL_TO_WIDE_COMPLEX(float, double)
+EQUAL_TO_WIDE_COMPLEX(float, nxv_to_f64)
 EQUAL_TO_WIDE_COMPLEX(int, double)
 EQUAL_TO_WIDE_COMPLEX(uint, double)
 EQUAL_TO_WIDE_COMPLEX(int64_t, int64_t)
