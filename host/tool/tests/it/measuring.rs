@@ -3,7 +3,7 @@
 use crate::{folder::Folder, packs};
 use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor, Times};
 use nx_vulkan_ops::{find, infer::infer};
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 const LARGE: u64 = 1 << 16;
 
@@ -87,6 +87,28 @@ fn the_faster_of_pack_and_host_serves_large_requests() {
     let same = |(a, b): (f64, f64)| (a - b).abs() < 1e-6 * b;
     assert!(kept.into_iter().zip([pack, host]).all(same), "{kept:?}");
     assert_eq!(add(&later, LARGE).0, faster);
+}
+
+#[test]
+fn another_file_of_a_pack_is_measured_anew() {
+    let folder = folder("schema = 1\n");
+    let runtime = open(&folder, Times::Taken);
+    if runtime.device().summary().kind != "cpu" {
+        eprintln!("not tested: nothing is measured on a GPU");
+        return;
+    }
+    add(&runtime, LARGE);
+    assert!(times(&runtime, LARGE).iter().all(Option::is_some));
+    drop(runtime);
+
+    let library = folder.join("packs/elementwise.so");
+    let mut bytes = fs::read(&library).unwrap();
+    bytes.push(0);
+    fs::write(&library, bytes).unwrap();
+    let runtime = open(&folder, Times::Taken);
+    assert_eq!(times(&runtime, LARGE)[0], None, "that was another file");
+    add(&runtime, LARGE);
+    assert!(times(&runtime, LARGE).iter().all(Option::is_some));
 }
 
 #[test]
