@@ -63,7 +63,7 @@ pub(crate) struct Choice<'a> {
 impl Choice<'_> {
     /// Estimated seconds.
     pub(crate) fn seconds(&self, rates: &Rates) -> f64 {
-        const START: f64 = 5e-6;
+        const START: f64 = 3e-6;
         // A full unit with large tiles does a fifth more than the average that the table has.
         START + 2.0 * self.cost / (1.2 * rates.plain * 1e9)
     }

@@ -172,7 +172,7 @@ impl Shape {
                 STORES + problem.elements() as f64 * each / (BYTES * units)
             }
         };
-        2.0 * DISPATCH + packed / (BYTES * units) + product + results
+        3.0 * DISPATCH + packed / (BYTES * units) + product + results
     }
 }
 
