@@ -9,7 +9,7 @@ use crate::{
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
-use nx_vulkan_host::{DType, Kind, MemoryBudget, Result, Runtime, Tensor};
+use nx_vulkan_host::{Error, Kind, MemoryBudget, Result, Runtime, Tensor};
 use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
     collections::HashMap,
@@ -28,8 +28,8 @@ const REST: Duration = Duration::from_millis(5);
 /// How long it is kept busy after that, until it has gained nothing for [`SETTLED`].
 const WAKE: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(3);
 const SETTLED: Duration = Duration::from_millis(200);
-/// Ops between two looks at the clock, so many that the device never waits for the next one.
-const WAKE_OPS: usize = 32;
+/// What it has to do between two looks at the clock.
+const BUSY: Duration = Duration::from_millis(5);
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
@@ -150,31 +150,29 @@ fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
     Ok(Workload::of(&asked.text, &request))
 }
 
-/// Keeps a GPU busy until it gets no faster, if it had nothing to do since `rested`: it runs at a fraction of its clock
-/// then, and needs longer to get up to speed than a batch takes. Where it has no kernel for that, it stays as it is.
-pub(crate) fn wake(runtime: &Runtime, rested: Instant) -> Result<()> {
+/// Keeps a GPU busy with `run` until it gets no faster, if it had nothing to do since `rested`: it runs at a fraction of its
+/// clock then, and needs longer to get up to speed than a batch takes.
+pub(crate) fn wake(runtime: &Runtime, rested: Instant, run: impl Fn() -> Result<()>) -> Result<()> {
     if runtime.device().summary().kind == "cpu" || rested.elapsed() < REST {
         return Ok(());
     }
-    let shape = vec![1 << 22];
-    let numbers = runtime.constant(DType::F32, &shape, &1.5f32.to_le_bytes())?;
-    let output = [(DType::F32, shape)];
-    let operands = [&numbers, &numbers];
-    let request = Request::new("pow", &operands, &output, &[]);
-    let start = Instant::now();
-    let (mut least, mut since) = (Duration::MAX, start);
-    while start.elapsed() < WAKE.end && (start.elapsed() < WAKE.start || since.elapsed() < SETTLED)
-    {
+    let timed = |count: u32| {
         let batch = Instant::now();
-        for _ in 0..WAKE_OPS {
-            match runtime.run_reported(&request) {
-                Ok(ran) if &*ran.served_by != "host" => {}
-                _ => return Ok(()),
-            }
+        for _ in 0..count {
+            run()?;
         }
         runtime.sync()?;
-        if batch.elapsed().as_secs_f64() < 0.98 * least.as_secs_f64() {
-            (least, since) = (batch.elapsed(), Instant::now());
+        Ok::<_, Error>(batch.elapsed().div_f64(count.into()))
+    };
+    let start = Instant::now();
+    let (mut least, mut since) = (timed(1)?, start);
+    while start.elapsed() < WAKE.end && (start.elapsed() < WAKE.start || since.elapsed() < SETTLED)
+    {
+        // So many that the device never waits for the next one.
+        let count = BUSY.div_duration_f64(least).clamp(1.0, MOST_SMALL.into());
+        let each = timed(count as u32)?;
+        if each < least.mul_f64(0.98) {
+            (least, since) = (each, Instant::now());
         }
     }
     Ok(())
@@ -307,7 +305,7 @@ impl Runner<'_> {
         let run = || runtime.run_reported(&request);
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
-        wake(runtime, rested)?;
+        wake(runtime, rested, || run().map(drop))?;
         let most = if workload.bytes.or(workload.flops).is_some() {
             MOST
         } else {
