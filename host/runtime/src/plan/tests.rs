@@ -1,6 +1,6 @@
 use super::{repeat::depends, *};
 use crate::queue::StepArg;
-use nx_vulkan_abi::{Access, BufArg, Dispatch};
+use nx_vulkan_abi::{Access, Attr, AttrKind, BufArg, Dispatch};
 use nx_vulkan_registry::{Glsl, Origin};
 
 /// A plan of one step whose two bindings are an input and an output.
@@ -15,6 +15,31 @@ fn planned(
     declared: Features,
     steps: &[[BufArg; 2]],
 ) -> std::result::Result<CheckedPlan, String> {
+    planned_on(&limits(), 0, body, declared, steps)
+}
+
+fn limits() -> DeviceInfo<'static> {
+    DeviceInfo {
+        features: Features(u64::MAX),
+        push_bytes: 128,
+        shared_bytes: 1024,
+        max_invocations: 1024,
+        max_workgroup_size: [1024; 3],
+        max_groups: [1024; 3],
+        max_buffer_range: 1 << 30,
+        buffer_align: 4,
+        ..DeviceInfo::default()
+    }
+}
+
+/// As [`planned`], on a device with these limits and in subgroups of so many lanes, 0 for any.
+fn planned_on(
+    limits: &DeviceInfo<'_>,
+    lanes: u32,
+    body: &str,
+    declared: Features,
+    steps: &[[BufArg; 2]],
+) -> std::result::Result<CheckedPlan, String> {
     let text = format!("#version 450\n{body}\n");
     let find = |_: &str| Some(Glsl::new(&text, Origin::Library));
     let module = Shaders::new(None).compile("k.comp", &[], &find);
@@ -24,6 +49,7 @@ fn planned(
             file: "k.comp".into(),
             bindings: 2,
             push_bytes: 4,
+            subgroup_size: lanes,
             ..ShaderVariant::default()
         }]
         .into(),
@@ -39,17 +65,6 @@ fn planned(
         scratch: vec![64; 2].into(),
         ..Plan::default()
     };
-    let limits = DeviceInfo {
-        features: Features(u64::MAX),
-        push_bytes: 128,
-        shared_bytes: 1024,
-        max_invocations: 1024,
-        max_workgroup_size: [1024; 3],
-        max_groups: [1024; 3],
-        max_buffer_range: 1 << 30,
-        buffer_align: 4,
-        ..DeviceInfo::default()
-    };
     let sizes = Sizes {
         inputs: &[64],
         outputs: &[64],
@@ -58,7 +73,7 @@ fn planned(
         source: &|_, _| Ok(source.clone()),
         counts: &|| Err(invalid("nothing reads workgroup counts".to_owned())),
     };
-    check(&plan, sizes, &limits, declared, &modules).map_err(|error| error.to_string())
+    check(&plan, sizes, limits, declared, &modules).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -115,6 +130,45 @@ fn what_a_shader_does_must_fit_its_plan() {
         let error = result.unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn a_workgroup_has_no_more_subgroups_than_the_device_allows() {
+    let facts = [Attr {
+        name: "max_subgroups".into(),
+        kind: AttrKind::INTS,
+        spare: 0,
+        ints: (&[32][..]).into(),
+        floats: (&[][..]).into(),
+        text: "".into(),
+    }];
+    let several = DeviceInfo {
+        facts: (&facts[..]).into(),
+        min_subgroup_size: 4,
+        max_subgroup_size: 8,
+        ..limits()
+    };
+    let body = "layout(local_size_x = 256) in;\nlayout(set = 0, binding = 0) readonly buffer A { uint a[]; };\n\
+                layout(set = 0, binding = 1) writeonly buffer B { uint b[]; };\n\
+                void main() { b[gl_LocalInvocationIndex] = a[gl_LocalInvocationIndex]; }";
+    let args = [[BufArg::input(0), BufArg::output(0)]];
+    let of = |limits: &DeviceInfo<'_>, lanes| {
+        planned_on(limits, lanes, body, Features::NONE, &args).map(drop)
+    };
+    for lanes in [0, 8] {
+        assert_eq!(of(&several, lanes), Ok(()), "{lanes}");
+    }
+    let error = of(&several, 4).unwrap_err();
+    assert!(
+        error.contains("[256, 1, 1] in subgroups of 4, and the device allows 32"),
+        "{error}"
+    );
+    // A size is asked for only where there are several.
+    let one = DeviceInfo {
+        max_subgroup_size: 4,
+        ..several
+    };
+    assert_eq!(of(&one, 4), Ok(()));
 }
 
 #[test]
