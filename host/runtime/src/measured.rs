@@ -168,9 +168,36 @@ impl Measured {
     ) -> bool {
         let sizes = self.times.get(&signature(op, inputs, outputs));
         let times = sizes.and_then(|sizes| sizes.get(&bucket(op, inputs, outputs)));
-        times
-            .and_then(|times| times.get(kernel))
-            .is_some_and(|time| time.sha256 == sha256)
+        let time = times.and_then(|times| times.get(kernel));
+        time.is_some_and(|time| time.sha256 == sha256)
+    }
+
+    /// Whether exactly this size was measured for `kernel`, and there for no file that a pack no longer is: `now` has sha256.
+    pub(crate) fn is_current<'a>(
+        &self,
+        op: &str,
+        (inputs, outputs): (&[Shaped<'_>], &[Shaped<'_>]),
+        kernel: &str,
+        now: impl Fn(&str) -> Option<&'a str>,
+    ) -> bool {
+        let sizes = self.times.get(&signature(op, inputs, outputs));
+        let times = sizes.and_then(|sizes| sizes.get(&bucket(op, inputs, outputs)));
+        times.is_some_and(|times| {
+            times.contains_key(kernel) && times.iter().all(|(name, time)| is_of(name, time, &now))
+        })
+    }
+
+    /// Forgets times at exactly this size of files that packs no longer are.
+    pub(crate) fn forget_others<'a>(
+        &mut self,
+        op: &str,
+        (inputs, outputs): (&[Shaped<'_>], &[Shaped<'_>]),
+        now: impl Fn(&str) -> Option<&'a str>,
+    ) {
+        let sizes = self.times.get_mut(&signature(op, inputs, outputs));
+        if let Some(times) = sizes.and_then(|sizes| sizes.get_mut(&bucket(op, inputs, outputs))) {
+            times.retain(|name, time| is_of(name, time, &now));
+        }
     }
 
     /// Writes the file under a temporary name and renames it.
@@ -205,6 +232,12 @@ impl Measured {
             failed(format!("{}: {error}", file.display()))
         })
     }
+}
+
+/// Whether a time is of what the kernel's pack is now; true of packs that are not there.
+fn is_of<'a>(kernel: &str, time: &Time, now: &impl Fn(&str) -> Option<&'a str>) -> bool {
+    let pack = kernel.split_once('/').and_then(|(pack, _)| now(pack));
+    pack.is_none_or(|sha256| time.sha256 == sha256)
 }
 
 /// The rows in the bytes of a file, if it is one of ours for this device.

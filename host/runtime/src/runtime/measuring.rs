@@ -50,17 +50,25 @@ impl Runtime {
         table: &Table,
     ) -> Result<()> {
         let asked = request.over(operands(request));
-        if !measures {
+        let shapes = asked.shapes();
+        let shapes: (&[Shaped<'_>], &[Shaped<'_>]) = (&shapes.0, &shapes.1);
+        let now = |id: &str| {
+            let pack = table.packs.iter().find(|pack| pack.id == id);
+            pack.map(|pack| &*pack.sha256)
+        };
+        // Another file of a pack has no time, and would serve by its rank whatever the host's is.
+        let is_current = || {
+            self.measured
+                .read()
+                .is_current(&request.op, shapes, HOST, now)
+        };
+        if !measures || is_current() {
             return Ok(());
         }
         let answer = self.planner(table).ask(&asked)?;
         let Some((name, sha256)) = served_by(&answer, table) else {
             return Ok(());
         };
-        // Another file of the same pack was not measured, and would serve whatever the host's time is.
-        if self.knows(request, HOST, "") && self.knows(request, &name, sha256) {
-            return Ok(());
-        }
         let mut times = Vec::new();
         for kernel in [(&name[..], sha256), (HOST, "")] {
             match self.time(kernel.0, request) {
@@ -72,21 +80,14 @@ impl Runtime {
                 Err(_) => return Ok(()),
             }
         }
-        let shapes = asked.shapes();
         let mut measured = self.measured.write();
+        measured.forget_others(&request.op, shapes, now);
         for (kernel, us) in times {
-            measured.record(&request.op, &shapes.0, &shapes.1, kernel, Some(us));
+            measured.record(&request.op, shapes.0, shapes.1, kernel, Some(us));
         }
         // A folder that cannot be written costs the next start some time, nothing else.
         drop(measured.write());
         Ok(())
-    }
-
-    fn knows(&self, request: &Request<'_, &Tensor>, kernel: &str, sha256: &str) -> bool {
-        let asked = request.over(operands(request));
-        let (inputs, outputs): (Vec<Shaped<'_>>, Vec<Shaped<'_>>) = asked.shapes();
-        let measured = self.measured.read();
-        measured.knows(&request.op, &inputs, &outputs, (kernel, sha256))
     }
 
     /// Microseconds of the fastest run after a first one, which compiles.
