@@ -2,7 +2,7 @@
 
 use crate::{
     attrs::{Attr, AttrValue, text},
-    kernels::kernel::Kernel,
+    kernels::{kernel::Kernel, lanes::Lane},
     layout::Layout,
     partial::Partial,
     problems::Problem,
@@ -38,6 +38,8 @@ pub struct Op {
     /// What it has no result for.
     pub(crate) partial: Option<&'static Partial>,
     pub(crate) kernel: Kernel,
+    /// The loop that takes its elements where they lie, for some types.
+    pub(crate) lane: Option<Lane>,
 }
 
 /// What the ops of a family have in common: operands, attributes, results, and how these follow from each other.
@@ -296,6 +298,14 @@ impl Op {
 }
 
 impl Op {
+    /// With a loop for elements where they lie.
+    pub(crate) const fn in_lanes(self, lane: Lane) -> Op {
+        Op {
+            lane: Some(lane),
+            ..self
+        }
+    }
+
     /// Whether its contract has an attribute of that name.
     pub(crate) fn has(&self, attribute: &str) -> bool {
         let mut attributes = self.contract.attributes.iter();

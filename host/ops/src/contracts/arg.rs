@@ -101,6 +101,7 @@ const fn row(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
         bound: Bound::rounded((0, 0)),
         domains: &[Repeating],
         partial: None,
+        lane: None,
         kernel,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::shared::{ELEMENTWISE, NUMBER, elementwise, pairs, types_of};
 use crate::{
-    kernels::{convert, kernel::Kernel},
+    kernels::{convert, kernel::Kernel, lanes::Lane},
     layout::Layout,
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
@@ -48,5 +48,6 @@ pub(super) const OPS: &[Op] = &[Op {
     bound: Bound::MOVES,
     domains: &[Domain::Any],
     partial: None,
+    lane: Some(Lane::Cast),
     kernel: Kernel::Elementwise(convert::as_type),
 }];

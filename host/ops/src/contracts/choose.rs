@@ -2,7 +2,11 @@
 
 use super::shared::{ELEMENTWISE, MIXED, NUMBER, REAL, pairs, types_of};
 use crate::{
-    kernels::{binary, kernel::Kernel},
+    kernels::{
+        binary,
+        kernel::Kernel,
+        lanes::{self, Lane},
+    },
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
     values::Domain::{Any, Flag},
@@ -51,6 +55,7 @@ pub(super) const OPS: &[Op] = &[
         bound: Bound::MOVES,
         domains: &[Flag, Any, Any],
         partial: None,
+        lane: Some(Lane::Select),
         kernel: Kernel::Elementwise(binary::select),
     },
     Op {
@@ -62,6 +67,7 @@ pub(super) const OPS: &[Op] = &[
         bound: Bound::ORDERS,
         domains: &[Any, Any, Any],
         partial: None,
+        lane: Some(Lane::Choice(lanes::clip)),
         kernel: Kernel::Elementwise(binary::clip),
     },
 ];

@@ -205,5 +205,6 @@ pub(super) const OPS: &[Op] = &[Op {
     // Products of two 64-bit integers would leave f32 on the way to sums that do not.
     domains: &[Term, Factor],
     partial: None,
+    lane: None,
     kernel: Kernel::Product(conv::run),
 }];

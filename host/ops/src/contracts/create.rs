@@ -153,6 +153,7 @@ const fn row(
         bound: Bound::MOVES,
         domains: &[],
         partial: None,
+        lane: None,
         kernel,
     }
 }

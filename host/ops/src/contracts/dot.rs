@@ -374,5 +374,6 @@ pub(super) const OPS: &[Op] = &[Op {
     bound: Bound::reduces(Growth::Terms),
     domains: &[Term, Term],
     partial: None,
+    lane: None,
     kernel: Kernel::Product(dot::run),
 }];

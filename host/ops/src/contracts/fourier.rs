@@ -278,6 +278,7 @@ const fn row(
         bound: Bound::reduces(Growth::Spectrum),
         domains: &[Domain::Sample],
         partial: None,
+        lane: None,
         kernel: Kernel::Whole(fourier::run),
     }
 }

@@ -268,6 +268,7 @@ const fn row(name: &'static str, contract: &'static Contract, doc: &'static str)
         bound: Bound::MOVES,
         domains: &[Any, Index],
         partial: Some(&INDEX),
+        lane: None,
         kernel: Kernel::Whole(gather::run),
     }
 }

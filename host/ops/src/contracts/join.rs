@@ -134,6 +134,7 @@ const fn row(name: &'static str, doc: &'static str) -> Op {
         bound: Bound::MOVES,
         domains: &[Any],
         partial: None,
+        lane: None,
         kernel: Kernel::Whole(join::run),
     }
 }

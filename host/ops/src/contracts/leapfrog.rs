@@ -82,6 +82,7 @@ const fn row(name: &'static str, doc: &'static str) -> Op {
         bound: Bound::reduces(Growth::Steps),
         domains: &[State, State, InverseMass, Scalar],
         partial: None,
+        lane: None,
         kernel: Kernel::Whole(leapfrog::run),
     }
 }

@@ -318,6 +318,7 @@ const ROW: Op = Op {
     bound: Bound::reduces(Growth::Condition),
     domains: &[Matrix],
     partial: None,
+    lane: None,
     kernel: Kernel::Whole(linalg::cholesky),
 };
 

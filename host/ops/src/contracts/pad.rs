@@ -145,5 +145,6 @@ pub(super) const OPS: &[Op] = &[Op {
     bound: Bound::MOVES,
     domains: &[Any],
     partial: None,
+    lane: None,
     kernel: Kernel::Whole(pad::run),
 }];

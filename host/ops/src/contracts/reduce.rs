@@ -169,6 +169,7 @@ const fn row(
         bound,
         domains,
         partial: None,
+        lane: None,
         kernel,
     }
 }

@@ -100,6 +100,7 @@ const fn row(
         bound,
         domains,
         partial: None,
+        lane: None,
         kernel,
     }
 }

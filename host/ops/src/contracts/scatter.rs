@@ -126,6 +126,7 @@ const fn row(name: &'static str, takes: &'static [DTypeSet], doc: &'static str) 
         bound: Bound::MOVES,
         domains: &[Any, Index, Any],
         partial: Some(&INDEX),
+        lane: None,
         kernel: Kernel::Whole(scatter::run),
     }
 }

@@ -273,6 +273,7 @@ const fn row(
         bound: Bound::MOVES,
         domains: &[Any, Any, Index],
         partial: None,
+        lane: None,
         kernel: Kernel::Whole(slice::run),
     }
 }

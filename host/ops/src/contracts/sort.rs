@@ -152,6 +152,7 @@ const fn row(
         bound: Bound::MOVES,
         domains: &[Repeating],
         partial: None,
+        lane: None,
         kernel,
     }
 }

@@ -213,6 +213,7 @@ const fn row(
         bound,
         domains,
         partial: None,
+        lane: None,
         kernel,
     }
 }

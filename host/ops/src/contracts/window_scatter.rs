@@ -127,6 +127,7 @@ const fn row(name: &'static str, kernel: Kernel, doc: &'static str) -> Op {
         bound: Bound::ORDERS,
         domains: &[Repeating, Term, Scalar],
         partial: None,
+        lane: None,
         kernel,
     }
 }

@@ -2,7 +2,11 @@
 
 use super::shared::{ELEMENTWISE, INTEGER, MIXED, NUMBER, REAL, narrows, pairs, types_of};
 use crate::{
-    kernels::{binary, kernel::Kernel},
+    kernels::{
+        binary,
+        kernel::Kernel,
+        lanes::{self, Lane},
+    },
     op::{Contract, Gives, Op, Types},
     partial::{AMOUNT, DIVISOR, EXPONENT},
     tolerance::Bound,
@@ -36,6 +40,7 @@ const fn arithmetic(name: &'static str, bound: Bound, kernel: Kernel, doc: &'sta
         bound,
         domains: &[Any, Any],
         partial: None,
+        lane: None,
         kernel,
     }
 }
@@ -76,19 +81,19 @@ const EXACT: Bound = Bound::rounded((0, 0));
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap")),
-    numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap")),
-    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum; a real factor scales both parts")),
-    Op { gives: Gives::Float, ..numbers(arithmetic("divide", Bound::rounded((1, 2)).and_parts((16, 16)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too")) },
-    Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians") },
+    numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap").in_lanes(Lane::Zip(lanes::add))),
+    numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap").in_lanes(Lane::Zip(lanes::subtract))),
+    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum; a real factor scales both parts").in_lanes(Lane::Zip(lanes::multiply))),
+    Op { gives: Gives::Float, ..numbers(arithmetic("divide", Bound::rounded((1, 2)).and_parts((16, 16)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too").in_lanes(Lane::Zip(lanes::divide))) },
+    Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians").in_lanes(Lane::Zip(lanes::angle)) },
     Op { domains: &[Positive, Amount], partial: Some(&EXPONENT), ..numbers(arithmetic("pow", Bound::rounded((2, 4)).and_parts((16, 1024)), Kernel::Elementwise(binary::pow),
-        "a^b. Integers by squaring, wrapping; a negative exponent has no result. Of complex numbers e^(b log a), whose error grows with |b log a|")) },
+        "a^b. Integers by squaring, wrapping; a negative exponent has no result. Of complex numbers e^(b log a), whose error grows with |b log a|").in_lanes(Lane::Zip(lanes::pow))) },
     Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..arithmetic("remainder", EXACT, Kernel::Elementwise(binary::remainder),
         "what a leaves when divided by b, with the sign of a; an integer divisor 0 has no result") },
     Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..integers("quotient", Kernel::Elementwise(binary::quotient),
         "a / b, truncated toward zero; a divisor 0 has no result") },
-    arithmetic("min", Bound::ORDERS, Kernel::Elementwise(binary::min), "the smaller; NaN if either is NaN"),
-    arithmetic("max", Bound::ORDERS, Kernel::Elementwise(binary::max), "the larger; NaN if either is NaN"),
+    arithmetic("min", Bound::ORDERS, Kernel::Elementwise(binary::min), "the smaller; NaN if either is NaN").in_lanes(Lane::Zip(lanes::min)),
+    arithmetic("max", Bound::ORDERS, Kernel::Elementwise(binary::max), "the larger; NaN if either is NaN").in_lanes(Lane::Zip(lanes::max)),
     integers("bitwise_and", Kernel::Elementwise(binary::and), "bits that both have"),
     integers("bitwise_or",  Kernel::Elementwise(binary::or),  "bits that either has"),
     integers("bitwise_xor", Kernel::Elementwise(binary::xor), "bits that one of them has"),
@@ -96,12 +101,12 @@ pub(super) const OPS: &[Op] = &[
         "a · 2^b, wrapping; 0 for b of at least the width; a negative b has no result") },
     Op { domains: &[Any, Amount], partial: Some(&AMOUNT), ..integers("right_shift", Kernel::Elementwise(binary::right_shift),
         "a / 2^b, rounded down; 0 or −1 for b of at least the width; a negative b has no result") },
-    numbers(comparison("equal",         Kernel::Elementwise(binary::equal),         "1 where a = b")),
-    numbers(comparison("not_equal",     Kernel::Elementwise(binary::not_equal),     "1 where a ≠ b, or either is NaN")),
-    comparison("greater",       Kernel::Elementwise(binary::greater),       "1 where a > b"),
-    comparison("less",          Kernel::Elementwise(binary::less),          "1 where a < b"),
-    comparison("greater_equal", Kernel::Elementwise(binary::greater_equal), "1 where a ≥ b"),
-    comparison("less_equal",    Kernel::Elementwise(binary::less_equal),    "1 where a ≤ b"),
+    numbers(comparison("equal",         Kernel::Elementwise(binary::equal),         "1 where a = b").in_lanes(lanes::EQUAL)),
+    numbers(comparison("not_equal",     Kernel::Elementwise(binary::not_equal),     "1 where a ≠ b, or either is NaN").in_lanes(lanes::NOT_EQUAL)),
+    comparison("greater",       Kernel::Elementwise(binary::greater),       "1 where a > b").in_lanes(lanes::GREATER),
+    comparison("less",          Kernel::Elementwise(binary::less),          "1 where a < b").in_lanes(lanes::LESS),
+    comparison("greater_equal", Kernel::Elementwise(binary::greater_equal), "1 where a ≥ b").in_lanes(lanes::GREATER_EQUAL),
+    comparison("less_equal",    Kernel::Elementwise(binary::less_equal),    "1 where a ≤ b").in_lanes(lanes::LESS_EQUAL),
     numbers(logical("logical_and", Kernel::Elementwise(binary::logical_and), "1 where both are true: not 0, NaN included")),
     numbers(logical("logical_or",  Kernel::Elementwise(binary::logical_or),  "1 where either is true")),
     numbers(logical("logical_xor", Kernel::Elementwise(binary::logical_xor), "1 where one of them is true")),

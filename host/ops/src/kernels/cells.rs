@@ -1,14 +1,14 @@
 //! The loops of the elementwise ops whose elements are computed where they lie. The functions are in `lanes`.
 
 use super::elementwise::TASK;
-use super::lanes::{self, Cell, Lane};
+use super::lanes::{self, Cell, Lane, Loop};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
 
-/// Runs `op`, where there is a function of it; else nothing is done.
-pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
+/// Runs the loop of that lane for these types, where there is one; else nothing is done.
+pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
     let own: Vec<Option<Cell>> = match inputs.iter().any(|x| x.dtype == DType::F32) {
         true => inputs.iter().map(float_of_one).collect(),
         false => vec![None; inputs.len()],
@@ -24,18 +24,18 @@ pub(super) fn run(op: &str, inputs: &[View], out: &mut Out) -> Option<Outcome> {
     });
     let inputs: Vec<View> = inputs.collect();
     let types: Vec<_> = inputs.iter().map(|x| x.dtype).collect();
-    let lane = lanes::find(op, &types, out.dtype)?;
+    let each = lane.of(&types, out.dtype)?;
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
     let operands = operands.collect::<Option<Vec<_>>>();
-    Some(match (lane, operands.as_deref()) {
-        (Lane::Map(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
-        (Lane::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
-        (Lane::Zip(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
-        (Lane::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
-        (Lane::Choice(f), Some([x, a, b])) => {
+    Some(match (each, operands.as_deref()) {
+        (Loop::Map(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
+        (Loop::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
+        (Loop::Zip(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Loop::Choice(f), Some([x, a, b])) => {
             blocks([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
         }
-        (Lane::Select, Some([pred, a, b])) => select(pred, [a, b], out),
+        (Loop::Select, Some([pred, a, b])) => select(pred, [a, b], out),
         _ => Err("shapes do not fit".to_owned()),
     })
 }

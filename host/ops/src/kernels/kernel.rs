@@ -1,6 +1,8 @@
 //! How an op's results are computed: which of the loops, with which function.
 
-use super::{cells, element::Complex, elementwise, operand::Operand, reduce::Space, vector};
+use super::{
+    cells, element::Complex, elementwise, lanes::Lane, operand::Operand, reduce::Space, vector,
+};
 use crate::{
     attrs::{Attr, ints, text},
     view::{Out, Outcome, View},
@@ -59,6 +61,7 @@ impl Kernel {
 
     pub(crate) fn run(
         self,
+        lane: Option<Lane>,
         op: &str,
         inputs: &[View],
         outputs: &mut [Out],
@@ -76,8 +79,8 @@ impl Kernel {
                 .collect::<std::result::Result<_, _>>()?)
         };
         if sums == Sums::Own
-            && self.is_elementwise()
-            && let Some(done) = cells::run(op, inputs, out)
+            && let Some(lane) = lane
+            && let Some(done) = cells::run(lane, inputs, out)
         {
             return done;
         }

@@ -20,7 +20,7 @@ pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod join;
 pub(crate) mod kernel;
-mod lanes;
+pub(crate) mod lanes;
 pub(crate) mod leapfrog;
 pub(crate) mod linalg;
 mod math;
@@ -175,7 +175,9 @@ fn compute(
     if crate::epilogue::takes(found) && crate::epilogue::has(attrs) {
         return epilogue::run(op, inputs, &mut outputs[0], attrs, sums);
     }
-    let done = found.kernel.run(op, inputs, outputs, attrs, sums);
+    let done = found
+        .kernel
+        .run(found.lane, op, inputs, outputs, attrs, sums);
     done.map_err(|reason| {
         let undefined = found.partial.filter(|partial| partial.reason == reason);
         let error = refuse(reason);

@@ -1,47 +1,36 @@
 //! Comparisons and tests of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
 
-use super::{Cell, widest};
-use nx_vulkan_abi::DType;
+use super::{Cell, Lane, widest};
 
 /// A u8 that is 0 or 1, or a predicate.
 type Flag = [u8; 1];
 
 /// A property of each cell.
-pub(in crate::kernels) type Test = fn(&[Cell], &mut [Flag]);
+pub(crate) type Test = fn(&[Cell], &mut [Flag]);
 
 /// A relation between pairs of cells.
-pub(in crate::kernels) type Relation = fn(&[Cell], &[Cell], &mut [Flag]);
+pub(crate) type Relation = fn(&[Cell], &[Cell], &mut [Flag]);
 
-/// The property of f32 numbers that op asks for, where it is known here.
-pub(super) fn test(op: &str) -> Option<Test> {
-    Some(match op {
-        "is_nan" => is_nan,
-        "is_infinity" => is_infinite,
-        _ => return None,
-    })
+macro_rules! both {
+    ($($name:ident: $floats:ident, $integers:ident;)*) => { $(
+        pub(crate) const $name: Lane = Lane::Relation {
+            floats: $floats,
+            integers: $integers,
+        };
+    )* };
 }
-
-/// The relation that op stands for between elements of that type, where it is known here.
-pub(super) fn relation(op: &str, dtype: DType) -> Option<Relation> {
-    let [floats, integers]: [Relation; 2] = match op {
-        "equal" => [equal, equal_integers],
-        "not_equal" => [not_equal, not_equal_integers],
-        "less" => [less, less_integers],
-        "less_equal" => [less_equal, less_equal_integers],
-        "greater" => [greater, greater_integers],
-        "greater_equal" => [greater_equal, greater_equal_integers],
-        _ => return None,
-    };
-    match dtype {
-        DType::F32 => Some(floats),
-        DType::S32 => Some(integers),
-        _ => None,
-    }
+both! {
+    EQUAL: equal, equal_integers;
+    NOT_EQUAL: not_equal, not_equal_integers;
+    LESS: less, less_integers;
+    LESS_EQUAL: less_equal, less_equal_integers;
+    GREATER: greater, greater_integers;
+    GREATER_EQUAL: greater_equal, greater_equal_integers;
 }
 
 macro_rules! tests {
     ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
-        fn $name(from: &[Cell], to: &mut [Flag]) {
+        pub(crate) fn $name(from: &[Cell], to: &mut [Flag]) {
             for (to, x) in to.iter_mut().zip(from) {
                 let $x = f32::from_ne_bytes(*x);
                 *to = [u8::from($body)];

@@ -9,22 +9,24 @@ mod tests;
 mod wide;
 
 pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
-pub(super) use logic::{Relation, Test, select};
+pub(super) use logic::select;
+pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
+pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;
 
 /// An element of four bytes in memory, at any alignment; an f32 where nothing else is said.
-pub(super) type Cell = [u8; 4];
+pub(crate) type Cell = [u8; 4];
 
 /// A function of each cell, to as many others.
-pub(super) type Map = fn(&[Cell], &mut [Cell]);
+pub(crate) type Map = fn(&[Cell], &mut [Cell]);
 
 /// A function of pairs of cells.
-pub(super) type Zip = fn(&[Cell], &[Cell], &mut [Cell]);
+pub(crate) type Zip = fn(&[Cell], &[Cell], &mut [Cell]);
 
 /// A function of three cells at a time.
-pub(super) type Choice = fn(&[Cell], &[Cell], &[Cell], &mut [Cell]);
+pub(crate) type Choice = fn(&[Cell], &[Cell], &[Cell], &mut [Cell]);
 
 /// Functions that are compiled three times, and called in the best form that the machine has. None of them rounds
 /// differently for it: products and sums become one only where the code says so.
@@ -72,9 +74,31 @@ fn is_fused() -> bool {
     return cfg!(target_arch = "aarch64");
 }
 
-/// How elements of four bytes, and predicates, become others.
+/// The loops that an op has.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Lane {
+pub(crate) enum Lane {
+    /// Of f32.
+    Map(Map),
+    /// Of two f32.
+    Zip(Zip),
+    /// Of f32, to 0 or 1.
+    Test(Test),
+    /// Of two f32 or of two s32, to 0 or 1.
+    Relation {
+        floats: Relation,
+        integers: Relation,
+    },
+    /// Of three f32.
+    Choice(Choice),
+    /// Elements of the second or the third operand, as a u8 says.
+    Select,
+    /// From one type to another.
+    Cast,
+}
+
+/// The loop that makes elements of four bytes, and predicates, of others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Loop {
     /// Of one operand.
     Map(Map),
     /// Of one operand, to 0 or 1.
@@ -89,79 +113,27 @@ pub(super) enum Lane {
     Select,
 }
 
-/// How `op` makes `to` of these types, where that is known here.
-pub(super) fn find(op: &str, from: &[DType], to: DType) -> Option<Lane> {
-    const F32: DType = DType::F32;
-    const U8: DType = DType::U8;
-    match (from, to) {
-        ([U8, a, b], to) if op == "select" => {
-            (to.size() == 4 && [*a, *b] == [to; 2]).then_some(Lane::Select)
+impl Lane {
+    /// The one that makes `to` of these types, where there is one that is faster than what serves every type.
+    pub(super) fn of(self, from: &[DType], to: DType) -> Option<Loop> {
+        const F32: DType = DType::F32;
+        const U8: DType = DType::U8;
+        match (self, from, to) {
+            (Lane::Map(f), [F32], F32) if is_fused() => Some(Loop::Map(f)),
+            (Lane::Zip(f), [F32, F32], F32) if is_fused() => Some(Loop::Zip(f)),
+            (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),
+            (Lane::Relation { floats, .. }, [F32, F32], U8) => Some(Loop::Relation(floats)),
+            (Lane::Relation { integers, .. }, [DType::S32, DType::S32], U8) => {
+                Some(Loop::Relation(integers))
+            }
+            (Lane::Choice(f), [F32, F32, F32], F32) => Some(Loop::Choice(f)),
+            (Lane::Select, [U8, a, b], to) => {
+                (to.size() == 4 && [*a, *b] == [to; 2]).then_some(Loop::Select)
+            }
+            (Lane::Cast, [x], to) => cast(*x, to).map(Loop::Map),
+            _ => None,
         }
-        ([F32, F32, F32], F32) if op == "clip" => Some(Lane::Choice(clip)),
-        ([x], to) if op == "as_type" => cast(*x, to).map(Lane::Map),
-        ([F32], F32) => map(op).map(Lane::Map),
-        ([F32], U8) => logic::test(op).map(Lane::Test),
-        ([F32, F32], F32) => zip(op).map(Lane::Zip),
-        ([a, b], U8) if a == b => logic::relation(op, *a).map(Lane::Relation),
-        _ => None,
     }
-}
-
-/// The function of one operand of that op, where there is one.
-fn map(op: &str) -> Option<Map> {
-    if !is_fused() {
-        return None;
-    }
-    Some(match op {
-        "abs" => abs,
-        "negate" => negate,
-        "sign" => sign,
-        "round" => round,
-        "floor" => floor,
-        "ceil" => ceil,
-        "sqrt" => sqrt,
-        "rsqrt" => rsqrt,
-        "exp" => exp,
-        "expm1" => expm1,
-        "log" => log,
-        "log1p" => log1p,
-        "tanh" => tanh,
-        "sigmoid" => sigmoid,
-        "erf" => erf,
-        "erfc" => erfc,
-        "erf_inv" => erf_inv,
-        "sin" => sin,
-        "cos" => cos,
-        "tan" => tan,
-        "sinh" => sinh,
-        "cosh" => cosh,
-        "asin" => asin,
-        "acos" => acos,
-        "atan" => atan,
-        "asinh" => asinh,
-        "acosh" => acosh,
-        "atanh" => atanh,
-        "cbrt" => cbrt,
-        _ => return None,
-    })
-}
-
-/// The function of two operands of that op, where there is one.
-fn zip(op: &str) -> Option<Zip> {
-    if !is_fused() {
-        return None;
-    }
-    Some(match op {
-        "add" => add,
-        "subtract" => subtract,
-        "multiply" => multiply,
-        "divide" => divide,
-        "min" => min,
-        "max" => max,
-        "pow" => pow,
-        "atan2" => atan2,
-        _ => return None,
-    })
 }
 
 /// The cast between those types, where there is one here.
@@ -214,7 +186,7 @@ fn u32_of(x: f32) -> u32 {
 }
 
 widest! {
-    fn clip(from: &[Cell], low: &[Cell], high: &[Cell], to: &mut [Cell]) {
+    pub(crate) fn clip(from: &[Cell], low: &[Cell], high: &[Cell], to: &mut [Cell]) {
         for ((to, x), (low, high)) in to.iter_mut().zip(from).zip(low.iter().zip(high)) {
             let [x, low, high] = [x, low, high].map(|x| f32::from_ne_bytes(*x));
             *to = Number::smaller(Number::larger(x, low), high).to_ne_bytes();
@@ -224,7 +196,7 @@ widest! {
 
 macro_rules! maps {
     ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
-        fn $name(from: &[Cell], to: &mut [Cell]) {
+        pub(crate) fn $name(from: &[Cell], to: &mut [Cell]) {
             for (to, x) in to.iter_mut().zip(from) {
                 let $x = f32::from_ne_bytes(*x);
                 *to = f32::to_ne_bytes($body);
@@ -264,26 +236,26 @@ maps! {
     asinh: |x| wide::asinh(x);
     acosh: |x| wide::acosh(x);
     atanh: |x| wide::atanh(x);
-    cbrt: |x| wide::cbrt(x);
+    cube_root: |x| wide::cube_root(x);
 }
 
-fn sin(from: &[Cell], to: &mut [Cell]) {
+pub(crate) fn sin(from: &[Cell], to: &mut [Cell]) {
     near_sin(from, to);
     replace_far(from, to, f64::sin);
 }
 
-fn cos(from: &[Cell], to: &mut [Cell]) {
+pub(crate) fn cos(from: &[Cell], to: &mut [Cell]) {
     near_cos(from, to);
     replace_far(from, to, f64::cos);
 }
 
-fn tan(from: &[Cell], to: &mut [Cell]) {
+pub(crate) fn tan(from: &[Cell], to: &mut [Cell]) {
     near_tan(from, to);
     replace_far(from, to, f64::tan);
 }
 
 /// Frequent powers cost no logarithm.
-fn pow(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+pub(crate) fn pow(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
     let all = |exponent| are_all(b, exponent);
     match () {
         () if all(2.0) => multiply(a, a, to),
@@ -322,7 +294,7 @@ widest! {
 
 macro_rules! zips {
     ($($name:ident: |$x:ident, $y:ident| $body:expr;)*) => { widest! { $(
-        fn $name(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+        pub(crate) fn $name(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
             for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
                 let ($x, $y) = (f32::from_ne_bytes(*x), f32::from_ne_bytes(*y));
                 *to = f32::to_ne_bytes($body);
@@ -338,5 +310,5 @@ zips! {
     min: |x, y| Number::smaller(x, y);
     max: |x, y| Number::larger(x, y);
     any_pow: |x, y| wide::pow(x, y);
-    atan2: |x, y| wide::atan2(x, y);
+    angle: |y, x| wide::angle(y.into(), x.into()) as f32;
 }

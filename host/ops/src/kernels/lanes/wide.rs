@@ -140,7 +140,7 @@ pub(super) fn atanh(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(super) fn cbrt(x: f32) -> f32 {
+pub(super) fn cube_root(x: f32) -> f32 {
     let x = f64::from(x);
     let size = one_exp::<true>(one_log::<true>(x.abs()) * (1.0 / 3.0));
     size.copysign(x) as f32
@@ -163,14 +163,9 @@ pub(super) fn acos(x: f32) -> f32 {
     angle(((1.0 - x) * (1.0 + x)).sqrt(), x) as f32
 }
 
-#[inline(always)]
-pub(super) fn atan2(y: f32, x: f32) -> f32 {
-    angle(y.into(), x.into()) as f32
-}
-
 /// That of the point (x, y): of the smaller over the larger side a polynomial, within 4e-10.
 #[inline(always)]
-fn angle(y: f64, x: f64) -> f64 {
+pub(super) fn angle(y: f64, x: f64) -> f64 {
     const SERIES: [f64; 11] = [
         1.091_115_081_740e-3,
         -7.199_403_524_240e-3,
