@@ -1,6 +1,6 @@
 //! `gather`, `Nx.Block.Take`, `Nx.Block.TakeAlongAxis`: parts of a tensor by their indices.
 
-use super::movement::{Place, contiguous, copy, each_index, integers};
+use super::movement::{Place, copy, each_index, elements, integers};
 use crate::{
     attrs::{Attr, ints},
     partial::INDEX,
@@ -27,9 +27,9 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let ([tensor, indices], [out]) = (inputs, outputs) else {
         return Err("wrong number of operands".to_owned());
     };
-    let (axes, components) = walk(op, tensor, indices, attrs);
-    let size = out.dtype.size() as usize;
-    let (bytes, all) = (contiguous(tensor, tensor.dtype)?, integers(indices)?);
+    let (bytes, first) = elements(tensor, out.dtype)?;
+    let (axes, components) = walk(op, tensor, &first.strides, indices, attrs);
+    let (size, all) = (out.dtype.size() as usize, integers(indices)?);
     // Behind the last axis that the indices depend on, a part is a box.
     let outer = axes
         .iter()
@@ -39,7 +39,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let shape = |axes: &[Axis]| axes.iter().map(|axis| axis.extent).collect::<Vec<u64>>();
     let (inner_shape, outer_shape) = (shape(inner), shape(outer));
     let part = Place {
-        at: 0,
+        at: first.at,
         strides: inner.iter().map(|axis| axis.tensor).collect(),
     };
     let mut target = Place::first(&inner_shape);
@@ -69,8 +69,13 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     })
 }
 
-fn walk(op: &str, tensor: &View, indices: &View, attrs: &[Attr]) -> (Vec<Axis>, Vec<Component>) {
-    let strides = contiguous_strides(tensor.shape);
+fn walk(
+    op: &str,
+    tensor: &View,
+    strides: &[i64],
+    indices: &View,
+    attrs: &[Attr],
+) -> (Vec<Axis>, Vec<Component>) {
     let steps = contiguous_strides(indices.shape);
     let named = if op == "gather" { "axes" } else { "axis" };
     let named: Vec<usize> = ints(attrs, named)

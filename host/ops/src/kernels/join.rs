@@ -1,11 +1,10 @@
 //! `concatenate` and `stack`: tensors next to each other.
 
-use super::movement::{Place, contiguous, copy};
+use super::movement::{Place, copy, elements};
 use crate::{
     attrs::{Attr, ints},
     view::{Out, Outcome, View},
 };
-use nx_vulkan_abi::layout::contiguous_strides;
 
 pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([out], [axis]) = (outputs, ints(attrs, "axis")) else {
@@ -18,19 +17,13 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         target.strides.remove(axis);
     }
     for input in inputs {
-        let from = Place {
-            at: 0,
-            strides: contiguous_strides(input.shape),
-        };
-        let bytes = contiguous(input, out.dtype)?;
-        if !bytes.is_empty() {
-            copy(
-                input.shape,
-                size,
-                (&bytes, &from),
-                (&mut *out.bytes, &target),
-            );
-        }
+        let (bytes, from) = elements(input, out.dtype)?;
+        copy(
+            input.shape,
+            size,
+            (&bytes, &from),
+            (&mut *out.bytes, &target),
+        );
         target.at += step
             * if op == "stack" {
                 1

@@ -2,7 +2,11 @@
 
 use super::{convert, operand::Operand};
 use crate::view::{Out, View, count};
-use nx_vulkan_abi::{DType, layout::contiguous_strides};
+use nx_vulkan_abi::{
+    DType,
+    layout::{collapse, contiguous_strides},
+};
+use std::borrow::Cow;
 
 /// The elements of a view in row-major order, as elements of `dtype`.
 pub(super) fn contiguous(view: &View, dtype: DType) -> Result<Vec<u8>, String> {
@@ -63,12 +67,27 @@ impl Place {
         }
     }
 
-    fn outer(&self, index: u64) -> Place {
+    /// The place of a view's first element, among the view's bytes.
+    fn of(view: &View) -> Place {
         Place {
-            at: self.at + index as i64 * self.strides[0],
-            strides: self.strides[1..].to_vec(),
+            at: view.offset as i64,
+            strides: view.strides.to_vec(),
         }
     }
+}
+
+/// A view's elements as elements of `dtype`, and where they lie: its own bytes where it has that type.
+pub(super) fn elements<'a>(
+    view: &View<'a>,
+    dtype: DType,
+) -> Result<(Cow<'a, [u8]>, Place), String> {
+    if view.dtype == dtype {
+        return Ok((Cow::Borrowed(view.bytes), Place::of(view)));
+    }
+    Ok((
+        Cow::Owned(contiguous(view, dtype)?),
+        Place::first(view.shape),
+    ))
 }
 
 /// Copies a box of elements of `size` bytes.
@@ -78,21 +97,71 @@ pub(super) fn copy(
     (from, source): (&[u8], &Place),
     (to, target): (&mut [u8], &Place),
 ) {
-    let Some((&extent, inner)) = shape.split_first() else {
-        let (a, b) = (source.at as usize * size, target.at as usize * size);
-        to[b..b + size].copy_from_slice(&from[a..a + size]);
+    if shape.contains(&0) {
         return;
-    };
-    let dense = |place: &Place| place.strides == contiguous_strides(shape);
-    if dense(source) && dense(target) {
-        let bytes = shape.iter().product::<u64>() as usize * size;
-        let (a, b) = (source.at as usize * size, target.at as usize * size);
+    }
+    let line = line_of(size);
+    match (shape, &*source.strides, &*target.strides) {
+        ([], ..) => line(1, size, (from, source.at, 1), (to, target.at, 1)),
+        ([n], [a], [b]) => line(*n, size, (from, source.at, *a), (to, target.at, *b)),
+        _ => {
+            let space = collapse(shape, &[source.strides.clone(), target.strides.clone()]);
+            let last = space.shape.len() - 1;
+            let (outer, n) = (&space.shape[..last], space.shape[last]);
+            let [a, b] = [0, 1].map(|operand: usize| &space.strides[operand]);
+            let (mut index, mut places) = (vec![0; last], (source.at, target.at));
+            loop {
+                line(n, size, (from, places.0, a[last]), (to, places.1, b[last]));
+                let mut axis = last;
+                loop {
+                    let Some(next) = axis.checked_sub(1) else {
+                        return;
+                    };
+                    axis = next;
+                    index[axis] += 1;
+                    places = (places.0 + a[axis], places.1 + b[axis]);
+                    if index[axis] < outer[axis] {
+                        break;
+                    }
+                    let extent = outer[axis] as i64;
+                    places = (places.0 - extent * a[axis], places.1 - extent * b[axis]);
+                    index[axis] = 0;
+                }
+            }
+        }
+    }
+}
+
+/// Copies so many elements of a size: each place is that of the first one, with the step to the next, in elements.
+type Line = fn(u64, usize, (&[u8], i64, i64), (&mut [u8], i64, i64));
+
+fn line_of(size: usize) -> Line {
+    match size {
+        1 => line::<1>,
+        2 => line::<2>,
+        4 => line::<4>,
+        8 => line::<8>,
+        _ => line::<16>,
+    }
+}
+
+fn line<const SIZE: usize>(
+    n: u64,
+    size: usize,
+    (from, a, step_a): (&[u8], i64, i64),
+    (to, b, step_b): (&mut [u8], i64, i64),
+) {
+    debug_assert_eq!(size, SIZE);
+    if n == 1 || (step_a, step_b) == (1, 1) {
+        let (a, b, bytes) = (a as usize * SIZE, b as usize * SIZE, n as usize * SIZE);
         to[b..b + bytes].copy_from_slice(&from[a..a + bytes]);
         return;
     }
-    for index in 0..extent {
-        let (source, target) = (source.outer(index), target.outer(index));
-        copy(inner, size, (from, &source), (&mut *to, &target));
+    let (from, to) = (from.as_chunks::<SIZE>().0, to.as_chunks_mut::<SIZE>().0);
+    let (mut a, mut b) = (a, b);
+    for _ in 0..n {
+        to[b as usize] = from[a as usize];
+        (a, b) = (a + step_a, b + step_b);
     }
 }
 

@@ -1,40 +1,51 @@
 //! `pad`: elements around a tensor's and between them.
 
-use super::movement::{contiguous, each_index};
+use super::movement::{Place, contiguous, copy, elements};
 use crate::{
     attrs::{Attr, ints},
     view::{Out, Outcome, View},
 };
-use nx_vulkan_abi::layout::contiguous_strides;
 
 pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([x, value], [out]) = (inputs, outputs) else {
         return Err("wrong number of operands".to_owned());
     };
     let size = out.dtype.size() as usize;
-    let (bytes, value) = (contiguous(x, out.dtype)?, contiguous(value, out.dtype)?);
+    let (bytes, mut source) = elements(x, out.dtype)?;
     let (low, interior) = (ints(attrs, "low"), ints(attrs, "interior"));
-    let strides = contiguous_strides(x.shape);
-    let mut elements = out.bytes.chunks_exact_mut(size);
-    each_index(out.shape, |index| {
-        let mut at = 0;
-        let mut inside = true;
-        for (axis, &i) in index.iter().enumerate() {
-            let (from_first, step) = (i as i64 - low[axis], interior[axis].saturating_add(1));
-            let place = from_first.div_euclid(step);
-            inside &=
-                from_first.rem_euclid(step) == 0 && (0..x.shape[axis] as i64).contains(&place);
-            at += if inside { place * strides[axis] } else { 0 };
+    let mut target = Place::first(out.shape);
+    let mut inside = Vec::with_capacity(x.shape.len());
+    for (axis, (&extent, &room)) in x.shape.iter().zip(out.shape).enumerate() {
+        // Element i comes to `low + i * step`: those of `first..end` are within the result.
+        let (low, step) = (i128::from(low[axis]), i128::from(interior[axis]) + 1);
+        let first = steps(-low, step).min(i128::from(extent));
+        let end = steps(i128::from(room) - low, step);
+        let end = end.clamp(first, i128::from(extent));
+        inside.push((end - first) as u64);
+        source.at += first as i64 * source.strides[axis];
+        if end > first {
+            target.at += (low + first * step) as i64 * target.strides[axis];
+            target.strides[axis] = target.strides[axis].saturating_mul(step as i64);
         }
-        let element = if inside {
-            &bytes[at as usize * size..][..size]
-        } else {
-            &value
-        };
-        elements
-            .next()
-            .ok_or("too many elements")?
-            .copy_from_slice(element);
-        Ok(())
-    })
+    }
+    let value = contiguous(value, out.dtype)?;
+    fill(out.bytes, &value);
+    copy(&inside, size, (&bytes, &source), (&mut *out.bytes, &target));
+    Ok(())
+}
+
+/// How many steps from 0 it takes to be there or beyond.
+fn steps(distance: i128, step: i128) -> i128 {
+    (distance.max(0) + step - 1) / step
+}
+
+/// Repeats an element.
+fn fill(bytes: &mut [u8], element: &[u8]) {
+    let mut done = element.len().min(bytes.len());
+    bytes[..done].copy_from_slice(&element[..done]);
+    while done < bytes.len() {
+        let more = done.min(bytes.len() - done);
+        bytes.copy_within(..more, done);
+        done += more;
+    }
 }

@@ -1,6 +1,6 @@
 //! `dynamic_slice` and `put_slice`: a part of a tensor, whose start moves to where it fits.
 
-use super::movement::{Place, contiguous, copy, integers};
+use super::movement::{Place, copy, elements, integers};
 use crate::{
     attrs::{Attr, ints},
     view::{Out, Outcome, View},
@@ -11,13 +11,17 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         return Err("wrong number of operands".to_owned());
     };
     let size = out.dtype.size() as usize;
-    let bytes = contiguous(tensor, out.dtype)?;
+    let (bytes, mut source) = elements(tensor, out.dtype)?;
     if op == "put_slice" {
-        out.bytes.copy_from_slice(&bytes);
+        copy(
+            out.shape,
+            size,
+            (&bytes, &source),
+            (&mut *out.bytes, &Place::first(out.shape)),
+        );
         return put(inputs, out, attrs);
     }
     let (axes, lengths) = (ints(attrs, "axes"), ints(attrs, "lengths"));
-    let mut source = Place::first(tensor.shape);
     for (k, &axis) in axes.iter().enumerate() {
         let axis = axis as usize;
         let start = start(&inputs[1 + k], tensor.shape[axis], lengths[k] as u64)?;
@@ -35,7 +39,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
 
 fn put(inputs: &[View], out: &mut Out, attrs: &[Attr]) -> Outcome {
     let slice = &inputs[1];
-    let bytes = contiguous(slice, out.dtype)?;
+    let (bytes, source) = elements(slice, out.dtype)?;
     let mut starts = ints(attrs, "starts").to_vec();
     for (k, &axis) in ints(attrs, "axes").iter().enumerate() {
         let axis = axis as usize;
@@ -47,15 +51,12 @@ fn put(inputs: &[View], out: &mut Out, attrs: &[Attr]) -> Outcome {
         .zip(&target.strides)
         .map(|(start, stride)| start * stride)
         .sum();
-    if !bytes.is_empty() {
-        let size = out.dtype.size() as usize;
-        copy(
-            slice.shape,
-            size,
-            (&bytes, &Place::first(slice.shape)),
-            (&mut *out.bytes, &target),
-        );
-    }
+    copy(
+        slice.shape,
+        out.dtype.size() as usize,
+        (&bytes, &source),
+        (&mut *out.bytes, &target),
+    );
     Ok(())
 }
 
