@@ -1,8 +1,8 @@
 //! Untyped buffers, for callers without Nx. A buffer is a tensor of u8 with one axis.
 
 use crate::{
-    device::DeviceRef, later::later, reply::Failure, resource::ResourceArc, tensor::TensorRef,
-    terms::Bytes,
+    binary, device::DeviceRef, later::later, reply::Failure, resource::ResourceArc,
+    tensor::TensorRef, terms::Bytes,
 };
 use nx_vulkan_host::{DType, Runtime, Tensor};
 use rustler::{Binary, Encoder, Env, Term, schedule::SchedulerFlags};
@@ -44,17 +44,16 @@ fn buf_download<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
         return bad_input(env);
     };
     match buffer.read_now(None).transpose() {
-        Some(read) => downloaded(env, read),
+        Some(read) => downloaded(env, read.map(Bytes)),
         None => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
-            let read = buffer.runtime.download(&tensor, None);
-            downloaded(env, read.map_err(Failure::from))
+            downloaded(env, binary::download(env, &buffer.runtime, &tensor, None))
         }),
     }
 }
 
-fn downloaded<'a>(env: Env<'a>, read: Result<Vec<u8>, Failure>) -> Term<'a> {
+fn downloaded<'a>(env: Env<'a>, read: Result<impl Encoder, Failure>) -> Term<'a> {
     match read {
-        Ok(bytes) => (atoms::ok(), Bytes(bytes)).encode(env),
+        Ok(bytes) => (atoms::ok(), bytes).encode(env),
         Err(error) => (atoms::error(), atoms::download_failed(), error.to_string()).encode(env),
     }
 }

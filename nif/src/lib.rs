@@ -1,5 +1,6 @@
 //! The NIF library behind `Nx.Vulkan.NativeV`: it decodes terms, calls the host, encodes the answer.
 
+mod binary;
 mod buffer;
 mod cache;
 mod counters;

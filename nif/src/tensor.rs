@@ -1,6 +1,7 @@
 //! Tensors as references: made from binaries, read back, freed by the garbage collector or by hand.
 
 use crate::{
+    binary,
     device::DeviceRef,
     later::{SHORT, later},
     reply::{self, Failure},
@@ -282,7 +283,7 @@ fn known<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
 fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
     match tensor.read_now(limit) {
         Ok(None) => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
-            let read = || Ok(Bytes(tensor.runtime.download(&*tensor.tensor()?, limit)?));
+            let read = || binary::download(env, &tensor.runtime, &*tensor.tensor()?, limit);
             reply::encode(env, read())
         }),
         Ok(Some(bytes)) => (atoms::ok(), Bytes(bytes)).encode(env),

@@ -2,21 +2,47 @@
 
 use crate::{Error, Kind, Result};
 
+/// Where bytes that are read go, in their order.
+pub trait Sink {
+    /// Makes room for so many; whether there is some. Nothing was appended before.
+    fn room(&mut self, len: u64) -> bool;
+
+    /// Takes the next ones.
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn room(&mut self, len: u64) -> bool {
+        usize::try_from(len).is_ok_and(|len| self.try_reserve_exact(len).is_ok())
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// An empty vector with room for `len` bytes.
 ///
 /// # Errors
-/// [`Kind::OutOfMemory`], where collections would end the process.
+/// As [`room`].
 pub(crate) fn with_room(len: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let room =
-        usize::try_from(len).map_or(Err(()), |len| bytes.try_reserve_exact(len).map_err(drop));
-    room.map_err(|()| {
-        Error::new(
-            Kind::OutOfMemory,
-            format!("the host has no room for {len} bytes"),
-        )
-    })?;
+    room(&mut bytes, len)?;
     Ok(bytes)
+}
+
+/// Makes room for `len` bytes.
+///
+/// # Errors
+/// [`Kind::OutOfMemory`], where collections would end the process.
+pub(crate) fn room(to: &mut dyn Sink, len: u64) -> Result<()> {
+    if to.room(len) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::OutOfMemory,
+        format!("the host has no room for {len} bytes"),
+    ))
 }
 
 /// Appends the `len` bytes at `address` to `bytes`.

@@ -38,6 +38,7 @@ pub mod tensor;
 pub use config::{Config, DeviceChoice, MemoryBudget, Times};
 pub use device::Device;
 pub use explain::Explanation;
+pub use host_memory::Sink;
 pub use inspect::{Shader, compile};
 pub use memory::{BudgetStats, KeptStats, Stats};
 pub use module::Module;

@@ -65,15 +65,16 @@ struct Row {
 }
 
 impl Measured {
-    /// The times for a device, from the cache folder. A file that is missing, damaged, of another version or of another
-    /// device counts as empty.
+    /// The times for a device, from the cache folder. A file that is missing, damaged, of another version of this library,
+    /// whose own kernels may be faster, or of another device counts as empty.
     pub(crate) fn open(cache: &Cache, device: &Device) -> Measured {
         let summary = device.summary();
         let name = format!(
-            "{} {} {}",
+            "{} {} {} {}",
             summary.uuid,
             summary.driver,
-            device.info().driver
+            device.info().driver,
+            env!("CARGO_PKG_VERSION")
         );
         let hash = hex(&Sha256::digest(&name)[..6]);
         let file = format!("measured-{}-{hash}.json", summary.uuid);

@@ -248,25 +248,6 @@ impl Runtime {
         self.current().table.clone()
     }
 
-    /// The first `limit` elements (all without a limit), row-major. Waits for the work they depend on.
-    ///
-    /// # Errors
-    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; [`Kind::Arithmetic`] or bad input when an op on the way to it met an
-    /// integer that it has no result for.
-    pub fn download(&self, tensor: &Tensor, limit: Option<u64>) -> Result<Vec<u8>> {
-        let packed;
-        let tensor = if tensor.is_contiguous() {
-            tensor
-        } else {
-            packed = self.contiguous(tensor)?;
-            &packed
-        };
-        let size = tensor.dtype().size();
-        let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
-        let bytes = self.read(&tensor.buffer, tensor.offset() * size, count * size)?;
-        tensor.faults.check(&self.stream).map(|()| bytes)
-    }
-
     /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
     ///
     /// # Errors

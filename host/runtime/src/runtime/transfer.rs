@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     faults::{self, Site, Word},
-    host_memory::with_room,
+    host_memory::{Sink, room, with_room},
     memory::{Buffer, Patience, Pool, now, would_wait},
     tensor::byte_len,
 };
@@ -23,6 +23,41 @@ const MOST_STAGING: u64 = 256 << 20;
 const INLINE: usize = 65_536;
 
 impl Runtime {
+    /// The first `limit` elements (all without a limit), row-major. Waits for the work they depend on.
+    ///
+    /// # Errors
+    /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; [`Kind::Arithmetic`] or bad input when an op on the way to it met an
+    /// integer that it has no result for.
+    pub fn download(&self, tensor: &Tensor, limit: Option<u64>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.download_to(tensor, limit, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`Runtime::download`], to memory of the caller's kind.
+    ///
+    /// # Errors
+    /// As [`Runtime::download`]; what was written by then is void.
+    pub fn download_to(
+        &self,
+        tensor: &Tensor,
+        limit: Option<u64>,
+        to: &mut dyn Sink,
+    ) -> Result<()> {
+        let packed;
+        let tensor = if tensor.is_contiguous() {
+            tensor
+        } else {
+            packed = self.contiguous(tensor)?;
+            &packed
+        };
+        let size = tensor.dtype().size();
+        let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
+        let (start, len) = (tensor.offset() * size, count * size);
+        self.read_within(&tensor.buffer, (start, len), tensor.buffer.len(), to)?;
+        tensor.faults.check(&self.stream)
+    }
+
     /// Like [`Runtime::download`], but gives up after spinning for `budget`; `None` then, and whenever the
     /// elements are not contiguous.
     ///
@@ -215,7 +250,9 @@ impl Runtime {
     #[doc(hidden)]
     pub fn download_block(&self, tensor: &Tensor) -> Result<Vec<u8>> {
         let from = &*tensor.buffer;
-        self.read_within(from, (0, from.block()), from.block())
+        let mut bytes = Vec::new();
+        self.read_within(from, (0, from.block()), from.block(), &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Number of commands that were recorded so far. For tests that look for what was left out.
@@ -268,16 +305,23 @@ impl Runtime {
     }
 
     pub(super) fn read(&self, from: &Buffer, start: u64, len: u64) -> Result<Vec<u8>> {
-        self.read_within(from, (start, len), from.len())
+        let mut bytes = Vec::new();
+        self.read_within(from, (start, len), from.len(), &mut bytes)?;
+        Ok(bytes)
     }
 
     /// `limit` is where reading must stop: the buffer's length, or that of its block.
-    fn read_within(&self, from: &Buffer, (start, len): (u64, u64), limit: u64) -> Result<Vec<u8>> {
-        let mut bytes = with_room(len)?;
+    fn read_within(
+        &self,
+        from: &Buffer,
+        (start, len): (u64, u64),
+        limit: u64,
+        to: &mut dyn Sink,
+    ) -> Result<()> {
+        room(to, len)?;
         if self.tensors.is_cached() {
             self.stream.wait(from.last_write.load(Ordering::Relaxed))?;
-            append_within(&mut bytes, from, (start, len), limit)?;
-            return Ok(bytes);
+            return append_within(to, from, (start, len), limit);
         }
         for at in (0..len).step_by(PIECE as usize) {
             let piece = PIECE.min(len - at);
@@ -285,18 +329,18 @@ impl Runtime {
             self.stream
                 .copy((from, start + at), (&staging, 0), piece, true)?;
             self.stream.wait(staging.last_use())?;
-            append(&mut bytes, &staging, 0, piece)?;
+            append(to, &staging, 0, piece)?;
         }
-        Ok(bytes)
+        Ok(())
     }
 }
 
-fn append(to: &mut Vec<u8>, from: &Buffer, start: u64, len: u64) -> Result<()> {
+fn append(to: &mut dyn Sink, from: &Buffer, start: u64, len: u64) -> Result<()> {
     append_within(to, from, (start, len), from.len())
 }
 
 fn append_within(
-    to: &mut Vec<u8>,
+    to: &mut dyn Sink,
     from: &Buffer,
     (start, len): (u64, u64),
     limit: u64,
@@ -309,8 +353,6 @@ fn append_within(
         )));
     }
     // SAFETY: the range lies inside the buffer's block, which is mapped, and the caller waited for its last write.
-    to.extend_from_slice(unsafe {
-        std::slice::from_raw_parts(mapping.add(start as usize), len as usize)
-    });
+    to.append(unsafe { std::slice::from_raw_parts(mapping.add(start as usize), len as usize) });
     Ok(())
 }
