@@ -210,6 +210,14 @@ if Code.ensure_loaded?(Nx) do
         assert answer.text =~ "PICKED"
         assert Nx.Vulkan.explain(:sum, [Nx.template({2, 3}, :f32), [axes: [0]]]).picked
       end
+
+      test "explain takes lists of tensors, and blocks" do
+        x = Nx.iota({4, 3}, type: :f32)
+        assert Nx.Vulkan.explain(:concatenate, [[x, x], [axis: 1]]).request =~ "concatenate"
+        assert Nx.Vulkan.explain(:stack, [[x, Nx.template({4, 3}, :f32)]]).picked
+        assert Nx.Vulkan.explain(:cumulative_sum, [x]).request =~ "Nx.Block.CumulativeSum"
+        assert Nx.Vulkan.explain(:top_k, [x, [k: 2]]).request =~ "Nx.Block.TopK"
+      end
     end
 
     test "a hundred processes compute at once" do
