@@ -198,6 +198,7 @@ if Code.ensure_loaded?(Nx) do
         assert [%{index: 0, name: name} | _] = Nx.Vulkan.devices()
         assert is_binary(name)
         assert Nx.Vulkan.device_info(0).index == 0
+        Nx.add(Nx.iota({100}), 1)
         assert %{memory: %{in_use: in_use}, served: [_ | _]} = Nx.Vulkan.stats()
         assert is_integer(in_use)
         assert Nx.Vulkan.sync() == :ok
