@@ -9,12 +9,11 @@ use crate::{
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
-use nx_vulkan_host::{Error, Kind, MemoryBudget, Result, Runtime, Tensor};
+use nx_vulkan_host::{Kind, MemoryBudget, Result, Runtime, Tensor};
 use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
     collections::HashMap,
     fmt::Write,
-    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -23,13 +22,6 @@ const QUICK_BATCHES: usize = 5;
 /// Ops of a batch at most: as many as keep the device busy while it is filled.
 const MOST: u32 = 50;
 const MOST_SMALL: u32 = 1000;
-/// What a device may have nothing to do without falling below its speed.
-const REST: Duration = Duration::from_millis(5);
-/// How long it is kept busy after that, until it has gained nothing for [`SETTLED`].
-const WAKE: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(3);
-const SETTLED: Duration = Duration::from_millis(200);
-/// What it has to do between two looks at the clock.
-const BUSY: Duration = Duration::from_millis(5);
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
@@ -148,34 +140,6 @@ fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
         .request(None)
         .map_err(|error| Problem::Usage(error.to_string()))?;
     Ok(Workload::of(&asked.text, &request))
-}
-
-/// Keeps a GPU busy with `run` until it gets no faster, if it had nothing to do since `rested`: it runs at a fraction of its
-/// clock then, and needs longer to get up to speed than a batch takes.
-pub(crate) fn wake(runtime: &Runtime, rested: Instant, run: impl Fn() -> Result<()>) -> Result<()> {
-    if runtime.device().summary().kind == "cpu" || rested.elapsed() < REST {
-        return Ok(());
-    }
-    let timed = |count: u32| {
-        let batch = Instant::now();
-        for _ in 0..count {
-            run()?;
-        }
-        runtime.sync()?;
-        Ok::<_, Error>(batch.elapsed().div_f64(count.into()))
-    };
-    let start = Instant::now();
-    let (mut least, mut since) = (timed(1)?, start);
-    while start.elapsed() < WAKE.end && (start.elapsed() < WAKE.start || since.elapsed() < SETTLED)
-    {
-        // So many that the device never waits for the next one.
-        let count = BUSY.div_duration_f64(least).clamp(1.0, MOST_SMALL.into());
-        let each = timed(count as u32)?;
-        if each < least.mul_f64(0.98) {
-            (least, since) = (each, Instant::now());
-        }
-    }
-    Ok(())
 }
 
 struct Runner<'a> {
@@ -306,7 +270,7 @@ impl Runner<'_> {
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
         if served_by != "host" {
-            wake(runtime, rested, || run().map(drop))?;
+            timing::wake(runtime, rested, || run().map(drop))?;
         }
         let most = if workload.bytes.or(workload.flops).is_some() {
             MOST

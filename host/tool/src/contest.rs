@@ -1,7 +1,7 @@
 //! Kernels that compete for one request, each timed on the same operands. Who else might win is the registry's business.
 
 use crate::{
-    bench, operands,
+    operands,
     timing::{self, Times},
 };
 use nx_vulkan_host::{DType, Kind, Result, Rival, Runtime, Tensor};
@@ -114,7 +114,7 @@ fn time(
     let run = || runtime.run_planned(&planned, &request.inputs).map(drop);
     run()?;
     runtime.sync()?;
-    bench::wake(runtime, rested, run)?;
+    timing::wake(runtime, rested, run)?;
     timing::time(batches, MOST, |count| {
         let start = Instant::now();
         for _ in 0..count {

@@ -1,13 +1,25 @@
 //! Timing: how often to run something, and what the times amount to.
 
-use nx_vulkan_host::Result;
-use std::time::{Duration, Instant};
+use nx_vulkan_host::{Error, Result, Runtime};
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 /// How long one batch should take.
 const BATCH: Duration = Duration::from_millis(20);
 /// No more batches are started after this.
 const LIMIT: Duration = Duration::from_secs(10);
 const FEWEST: usize = 3;
+/// Runs between two looks at the clock, while a device gets up to speed.
+const MOST_AT_ONCE: f64 = 1000.0;
+/// What a device may have nothing to do without falling below its speed.
+const REST: Duration = Duration::from_millis(5);
+/// How long it is kept busy after that, until it has gained nothing for [`SETTLED`].
+const WAKE: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(3);
+const SETTLED: Duration = Duration::from_millis(200);
+/// What it has to do between two looks at the clock.
+const BUSY: Duration = Duration::from_millis(5);
 
 /// Times of one op, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -26,6 +38,34 @@ pub(crate) fn cpu_time() -> Duration {
     // SAFETY: the clock exists on every POSIX system, and `time` outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Keeps a GPU busy with `run` until it gets no faster, if it had nothing to do since `rested`: it runs at a fraction of its
+/// clock then, and needs longer to get up to speed than a batch takes.
+pub(crate) fn wake(runtime: &Runtime, rested: Instant, run: impl Fn() -> Result<()>) -> Result<()> {
+    if runtime.device().summary().kind == "cpu" || rested.elapsed() < REST {
+        return Ok(());
+    }
+    let timed = |count: u32| {
+        let batch = Instant::now();
+        for _ in 0..count {
+            run()?;
+        }
+        runtime.sync()?;
+        Ok::<_, Error>(batch.elapsed().div_f64(count.into()))
+    };
+    let start = Instant::now();
+    let (mut least, mut since) = (timed(1)?, start);
+    while start.elapsed() < WAKE.end && (start.elapsed() < WAKE.start || since.elapsed() < SETTLED)
+    {
+        // So many that the device never waits for the next one.
+        let count = BUSY.div_duration_f64(least).clamp(1.0, MOST_AT_ONCE);
+        let each = timed(count as u32)?;
+        if each < least.mul_f64(0.98) {
+            (least, since) = (each, Instant::now());
+        }
+    }
+    Ok(())
 }
 
 /// Times `batch(n)`, which runs something `n` times and returns how long that took, `batches` times; fewer, but at
