@@ -62,7 +62,7 @@ pub struct TensorDesc<'a> {
     pub strides: RSlice<'a, i64>,
     /// First element, in elements from the start of the buffer.
     pub offset: u64,
-    /// Size of the whole buffer in bytes. Its start is aligned to 256 bytes.
+    /// Size of the buffer in bytes: of the part of it, for a view, that the elements lie in. Its start is aligned to 256 bytes.
     pub storage_len: u64,
     /// Zero in ABI 1.
     pub reserved: [u64; 2],

@@ -1,9 +1,13 @@
 //! Tensors: a typed, strided view of a device buffer. Views share the buffer; nothing is copied.
 
+mod part;
+mod strides;
+
 use crate::{Error, Result, faults::Faults, memory::Buffer};
 use nx_vulkan_abi::{DType, layout};
 use nx_vulkan_ops::{Request, Typed, show_shape};
 use nx_vulkan_registry::request::Operand;
+pub(crate) use part::Part;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -18,6 +22,7 @@ pub struct Tensor {
     shape: Axes<u64>,
     strides: Axes<i64>,
     offset: u64,
+    part: Part,
     pub(crate) faults: Faults,
 }
 
@@ -51,14 +56,14 @@ pub fn byte_len(dtype: DType, shape: &[u64]) -> Result<u64> {
 }
 
 impl Tensor {
-    /// Its layout, as kernels are told of it.
+    /// Its layout, as kernels are told of it: in the part of its buffer that it takes.
     pub fn operand(&self) -> Operand {
         Operand {
             dtype: self.dtype(),
             shape: self.shape().to_vec(),
             strides: self.strides().to_vec(),
-            offset: self.offset(),
-            storage_len: self.storage_len(),
+            offset: self.part.first,
+            storage_len: self.part.len,
         }
     }
 
@@ -66,6 +71,7 @@ impl Tensor {
         let mut strides = smallvec![0; shape.len()];
         layout::write_contiguous_strides(shape, &mut strides);
         Tensor {
+            part: Part::of(dtype.size(), shape, &strides, 0),
             buffer,
             dtype,
             shape: shape.into(),
@@ -110,6 +116,11 @@ impl Tensor {
         self.buffer.len()
     }
 
+    /// The bytes of its buffer that its elements lie in.
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+
     /// Whether the elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         layout::is_contiguous(&self.shape, &self.strides)
@@ -126,6 +137,7 @@ impl Tensor {
             return Tensor::contiguous(self.buffer.clone(), self.dtype, &shape);
         }
         Tensor {
+            part: Part::of(self.dtype.size(), &shape, &strides, offset),
             buffer: self.buffer.clone(),
             dtype: self.dtype,
             shape,
@@ -146,7 +158,7 @@ impl Tensor {
         let strides = if self.is_contiguous() {
             Some(layout::contiguous_strides(shape))
         } else {
-            split_strides(&self.shape, &self.strides, shape)
+            strides::split(&self.shape, &self.strides, shape)
         };
         Ok(strides.map(|strides| self.view(shape.into(), strides.into(), self.offset)))
     }
@@ -259,16 +271,16 @@ impl Tensor {
         if marked(axes, self.shape.len()).is_none() {
             return Err(self.misfit("reverse", format!("axes {axes:?}")));
         }
-        let mut result = self.clone();
         if self.shape.contains(&0) {
-            return Ok(result);
+            return Ok(self.clone());
         }
+        let (mut strides, mut offset) = (self.strides.clone(), self.offset);
         for &axis in axes {
-            let step = self.strides[axis] * (self.shape[axis] - 1) as i64;
-            result.offset = result.offset.wrapping_add_signed(step);
-            result.strides[axis] = -result.strides[axis];
+            let step = strides[axis] * (self.shape[axis] - 1) as i64;
+            offset = offset.wrapping_add_signed(step);
+            strides[axis] = -strides[axis];
         }
-        Ok(result)
+        Ok(self.view(self.shape.clone(), strides, offset))
     }
 
     /// The same bits as another type of the same width.
@@ -337,55 +349,9 @@ pub(crate) fn checked_elements(shape: &[u64]) -> Result<u64> {
     })
 }
 
-/// Strides for a reshape of a strided tensor: possible where every new axis splits or repeats old axes that
-/// step evenly.
-fn split_strides(shape: &[u64], strides: &[i64], new: &[u64]) -> Option<Vec<i64>> {
-    if shape.contains(&0) {
-        return Some(layout::contiguous_strides(new));
-    }
-    let old = layout::collapse(shape, &[strides.to_vec()]);
-    let mut result = vec![0; new.len()];
-    let mut axes = old.shape.iter().zip(&old.strides[0]).rev();
-    let (mut left, mut step) = (1, 0);
-    for (i, &extent) in new.iter().enumerate().rev() {
-        if extent == 1 {
-            continue;
-        }
-        if left == 1 {
-            let (&extent, &stride) = axes.next()?;
-            (left, step) = (extent, stride);
-        }
-        if left % extent != 0 {
-            return None;
-        }
-        result[i] = step;
-        left /= extent;
-        step *= extent as i64;
-    }
-    Some(result)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn strided_reshapes_that_need_no_copy_are_found() {
-        assert_eq!(
-            split_strides(&[4, 6], &[12, 2], &[2, 2, 6]),
-            Some(vec![24, 12, 2])
-        );
-        assert_eq!(
-            split_strides(&[4, 6], &[12, 2], &[4, 3, 2]),
-            Some(vec![12, 4, 2])
-        );
-        assert_eq!(split_strides(&[4, 6], &[1, 4], &[24]), None);
-        assert_eq!(split_strides(&[5, 4], &[0, 0], &[20]), Some(vec![0]));
-        assert_eq!(
-            split_strides(&[2, 1, 3], &[3, 9, 2], &[2, 3, 1]),
-            Some(vec![3, 2, 0])
-        );
-    }
 
     #[test]
     fn shapes_beyond_any_memory_are_refused() {

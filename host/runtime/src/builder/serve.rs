@@ -7,7 +7,7 @@ use crate::{
     device::Device,
     memory::{Budget, Patience, Pool, Use},
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::{Quiet, Step, StepArg, Stream},
+    queue::{Bound, Quiet, Step, StepArg, Stream},
     shader::{self, Target},
     spirv::Module,
 };
@@ -151,7 +151,9 @@ impl Bench {
             barrier: false,
             reports: false,
         };
-        let recorded = self.stream.record(&pipelines, &[step], &[&buffer]);
+        let recorded = self
+            .stream
+            .record(&pipelines, &[step], &[Bound::whole(&buffer)]);
         recorded.and_then(|()| self.stream.wait(self.stream.sequence()))?;
         let cache = pipelines.cache().data()?;
         Ok(Built { cache })

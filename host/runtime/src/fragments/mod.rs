@@ -11,7 +11,7 @@ use crate::{
     exit,
     memory::{Budget, Patience, Pool, Use},
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::{Quiet, Step, StepArg, Stream},
+    queue::{Bound, Quiet, Step, StepArg, Stream},
     shader::Shaders,
 };
 use nx_vulkan_abi::{DType, Features, glsl};
@@ -204,7 +204,7 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
             barrier: false,
             reports: true,
         };
-        stream.record(&pipelines, &[step], &[&buffer])?;
+        stream.record(&pipelines, &[step], &[Bound::whole(&buffer)])?;
         stream.wait(stream.sequence())?;
         let mut found = vec![0u32; WORDS];
         // SAFETY: as above, and the device is done with it.

@@ -13,7 +13,13 @@ use std::{
 };
 
 /// What tells a form of a buffer's content from all others.
-pub(crate) type Key = [u8; 32];
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// How it is made.
+    pub(crate) steps: [u8; 32],
+    /// Of what: the bytes of the buffer from this one on.
+    pub(crate) start: u64,
+}
 
 /// Of the runtime's memory, in thousandths, where nothing else is said.
 const SHARE: u16 = 125;
@@ -156,9 +162,9 @@ impl Kept {
 
     /// Remembers that a form of `of` was made, so that the next time it may be kept. Of too many the one is forgotten that is
     /// not kept and was used longest ago.
-    pub(crate) fn note(&self, of: &Buffer, key: &Key, version: u64) {
+    pub(crate) fn note(&self, of: &Buffer, key: Key, version: u64) {
         let mut known = of.forms.known.lock();
-        if known.iter().any(|form| form.key == *key) {
+        if known.iter().any(|form| form.key == key) {
             return;
         }
         if known.len() >= MOST_FORMS {
@@ -172,7 +178,7 @@ impl Kept {
             oldest.map(|at| known.swap_remove(at));
         }
         known.push(Arc::new(Form {
-            key: *key,
+            key,
             version,
             turn: AtomicU64::new(self.turn.fetch_add(1, Ordering::Relaxed)),
             made: Mutex::default(),

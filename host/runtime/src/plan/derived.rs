@@ -11,6 +11,7 @@ use crate::{
     Result,
     memory::Key,
     queue::{Step, StepArg},
+    tensor::Tensor,
 };
 use nx_vulkan_abi::{
     Access, Dispatch, Plan, Slot,
@@ -27,7 +28,7 @@ pub(crate) struct Derivation {
     /// Which of its inputs.
     pub(crate) input: usize,
     /// Everything but the input's bytes that says what the buffer is filled with.
-    pub(crate) key: Key,
+    digest: [u8; 32],
     /// The steps that fill it.
     steps: Vec<usize>,
 }
@@ -165,8 +166,18 @@ impl Claim {
         Derivation {
             scratch: self.scratch as usize,
             input,
-            key: hash.finalize().into(),
+            digest: hash.finalize().into(),
             steps: self.steps,
+        }
+    }
+}
+
+impl Derivation {
+    /// What tells the buffer from what others are filled with, where these are the plan's inputs.
+    pub(crate) fn key(&self, inputs: &[&Tensor]) -> Key {
+        Key {
+            steps: self.digest,
+            start: inputs[self.input].part().start,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The commands a queue records: dispatches, copies, fills and barriers.
 
-use super::{DEVICE_STAGES, Open, Stream, mark, step::Step};
+use super::{
+    DEVICE_STAGES, Open, Stream, mark,
+    step::{Bound, Step},
+};
 use crate::{Result, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
 use nx_vulkan_abi::plan::MAX_BINDINGS;
@@ -122,19 +125,20 @@ impl Stream {
         command_buffer: vk::CommandBuffer,
         pipelines: &Pipelines,
         step: &Step,
-        buffers: &[&Buffer],
+        buffers: &[Bound<'_>],
     ) {
         let fns = self.device.vk.fns();
         let layout = step.pipeline.layout();
         let mut infos = [vk::DescriptorBufferInfo::default(); MAX_BINDINGS];
         for (info, arg) in infos.iter_mut().zip(&step.args) {
-            let buffer = buffers[arg.buffer];
-            let (handle, start) = buffer.location();
+            let Bound { buffer, start } = buffers[arg.buffer];
+            let (handle, first) = buffer.location();
+            let skipped = start + arg.offset;
             *info = vk::DescriptorBufferInfo {
                 buffer: handle,
-                offset: start + arg.offset,
+                offset: first + skipped,
                 range: if arg.len == 0 {
-                    buffer.len() - arg.offset
+                    buffer.len() - skipped
                 } else {
                     arg.len
                 },
@@ -179,7 +183,7 @@ impl Stream {
                     (fns.v1_0.cmd_dispatch)(command_buffer, x, y, z);
                 }
                 Some(counts) => {
-                    let (handle, start) = buffers[counts.buffer].location();
+                    let (handle, start) = buffers[counts.buffer].buffer.location();
                     let offset = start + counts.offset;
                     (fns.v1_0.cmd_dispatch_indirect)(command_buffer, handle, offset);
                 }

@@ -25,7 +25,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-pub(crate) use step::{Counts, Step, StepArg};
+pub(crate) use step::{Bound, Counts, Step, StepArg};
 pub(crate) use timer::Quiet;
 use timer::Timer;
 use vulkano::VulkanObject;
@@ -165,7 +165,7 @@ impl Stream {
         &self,
         pipelines: &Pipelines,
         steps: &[Step],
-        buffers: &[&Buffer],
+        buffers: &[Bound<'_>],
     ) -> Result<()> {
         let mut open = self.open.lock();
         let command_buffer = self.command_buffer(&mut open)?;
@@ -173,7 +173,7 @@ impl Stream {
         for step in steps {
             let ordered = self.ordered(&open);
             let external = step.args.iter().any(|arg| {
-                let buffer = buffers[arg.buffer];
+                let buffer = buffers[arg.buffer].buffer;
                 let depends = |last: &AtomicU64| last.load(Ordering::Relaxed) > ordered;
                 depends(&buffer.last_write) || (arg.writes && depends(&buffer.last_read))
             });
@@ -191,10 +191,10 @@ impl Stream {
         // steps do to each other, their own flag says.
         for (number, step) in (first..).zip(steps) {
             for arg in &step.args {
-                mark(buffers[arg.buffer], arg.reads, arg.writes, number);
+                mark(buffers[arg.buffer].buffer, arg.reads, arg.writes, number);
             }
             if let Some(counts) = step.counts {
-                mark(buffers[counts.buffer], true, false, number);
+                mark(buffers[counts.buffer].buffer, true, false, number);
             }
         }
         self.after_recording(open)

@@ -1,6 +1,6 @@
 //! What is recorded: a dispatch with its buffers.
 
-use crate::pipeline::Pipeline;
+use crate::{memory::Buffer, pipeline::Pipeline};
 use std::sync::Arc;
 
 /// One compute dispatch, ready to record.
@@ -23,6 +23,23 @@ pub(crate) struct Step {
 pub(crate) struct Counts {
     pub(crate) buffer: usize,
     pub(crate) offset: u64,
+}
+
+/// A buffer of a call, and the byte that its arguments count from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound<'a> {
+    pub(crate) buffer: &'a Buffer,
+    pub(crate) start: u64,
+}
+
+impl<'a> Bound<'a> {
+    pub(crate) fn whole(buffer: &'a Buffer) -> Bound<'a> {
+        Bound::from_byte(buffer, 0)
+    }
+
+    pub(crate) fn from_byte(buffer: &'a Buffer, start: u64) -> Bound<'a> {
+        Bound { buffer, start }
+    }
 }
 
 /// Buffer argument of a step: which of the call's buffers, which range, how it is used.

@@ -1,6 +1,6 @@
 //! What the queue decides, on the device that the tests run on.
 
-use super::{Quiet, Step, Stream};
+use super::{Bound, Quiet, Step, Stream};
 use crate::{
     Config, DType, Tensor,
     device::Device,
@@ -82,7 +82,7 @@ impl Setup {
 
     fn record(&self, steps: &[Step], tensor: &Tensor) {
         self.stream
-            .record(&self.pipelines, steps, &[&*tensor.buffer])
+            .record(&self.pipelines, steps, &[Bound::whole(&tensor.buffer)])
             .unwrap();
     }
 }

@@ -76,44 +76,64 @@ impl Planner<'_> {
             attrs,
             ..request.over(&*request.inputs)
         };
-        match self.reply(kernel, request)? {
+        let passed = self.ask_with((pack, kernel), request, Vec::new());
+        let scattered = self.scattered(request);
+        match passed {
+            Err(why) if why.is_decline() && !scattered.is_empty() => {
+                match self.ask_with((pack, kernel), request, scattered) {
+                    Err(again) if again.is_decline() => Err(why),
+                    passed => passed,
+                }
+            }
+            passed => passed,
+        }
+    }
+
+    /// Inputs whose elements lie too far apart for one binding, which a copy of them would fit.
+    fn scattered(&self, request: &Request<'_, Operand>) -> Vec<InputAs> {
+        let most = self.device.info().max_buffer_range;
+        let is_scattered = |input: &Operand| {
+            let bytes = input.shape.iter().product::<u64>() * input.dtype.size();
+            input.storage_len > most && bytes <= most
+        };
+        let inputs = request.inputs.iter().zip(0..);
+        inputs
+            .filter(|(input, _)| request.op != "as_type" && is_scattered(input))
+            .map(|(input, index)| InputAs::new(index, input.dtype))
+            .collect()
+    }
+
+    /// Asks a kernel for a request of which some inputs are prepared, and once more with those prepared that it asks for.
+    fn ask_with(
+        &self,
+        (pack, kernel): (usize, &KernelEntry),
+        request: &Request<'_, Operand>,
+        mut prepare: Vec<InputAs>,
+    ) -> Passed {
+        let asked = prepared(request, &prepare)?;
+        let wanted = match self.reply(kernel, &asked)? {
             Answered::Plan(plan, why) => {
-                self.compile((pack, kernel), request, (&plan, why), Vec::new())
+                return self.compile((pack, kernel), &asked, (&plan, why), prepare);
             }
-            Answered::InputsAs(_) if request.op == "as_type" => Err(Pass::Declined(
-                "it asks for inputs in another form, which is what as_type itself makes".to_owned(),
-            )),
-            Answered::InputsAs(prepare) => {
-                let mut operands = request.inputs.to_vec();
-                for InputAs {
-                    index,
-                    dtype,
-                    spare,
-                } in &prepare
-                {
-                    let input = operands
-                        .get_mut(*index as usize)
-                        .filter(|_| dtype.is_known() && *spare == [0; 2]);
-                    let Some(input) = input else {
-                        let what =
-                            format!("it asks for input {index} as {dtype}, which does not exist");
-                        return Err(Pass::Failed(Error::new(Kind::Pack, what)));
-                    };
-                    *input = Operand::contiguous(*dtype, &input.shape);
-                }
-                let prepared = request.over(operands);
-                match self.reply(kernel, &prepared)? {
-                    Answered::Plan(plan, why) => {
-                        self.compile((pack, kernel), &prepared, (&plan, why), prepare)
-                    }
-                    Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
-                        Kind::Pack,
-                        format!(
-                            "it asks for inputs in another form twice: {prepare:?}, then {again:?}"
-                        ),
-                    ))),
-                }
+            Answered::InputsAs(_) if request.op == "as_type" => {
+                return Err(Pass::Declined(
+                    "it asks for inputs in another form, which is what as_type itself makes"
+                        .to_owned(),
+                ));
             }
+            Answered::InputsAs(wanted) => wanted,
+        };
+        prepare.retain(|own| wanted.iter().all(|other| other.index != own.index));
+        prepare.extend(&wanted);
+        let asked = prepared(request, &prepare)?;
+        match self.reply(kernel, &asked)? {
+            Answered::Plan(plan, why) => {
+                self.compile((pack, kernel), &asked, (&plan, why), prepare)
+            }
+            Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
+                Kind::Pack,
+                format!("it asks for inputs in another form twice: {wanted:?}, then {again:?}"),
+            ))),
         }
     }
 
@@ -184,4 +204,38 @@ impl Planner<'_> {
             ))),
         }
     }
+}
+
+impl Pass {
+    /// Whether the kernel is for other requests, rather than broken.
+    fn is_decline(&self) -> bool {
+        match self {
+            Pass::Declined(_) => true,
+            Pass::Failed(error) => error.kind() == Kind::Unsupported,
+        }
+    }
+}
+
+/// The request once the inputs named are contiguous and of the types named.
+fn prepared<'a>(
+    request: &'a Request<'_, Operand>,
+    prepare: &[InputAs],
+) -> std::result::Result<Request<'a, Operand>, Pass> {
+    let mut operands = request.inputs.to_vec();
+    for InputAs {
+        index,
+        dtype,
+        spare,
+    } in prepare
+    {
+        let input = operands
+            .get_mut(*index as usize)
+            .filter(|_| dtype.is_known() && *spare == [0; 2]);
+        let Some(input) = input else {
+            let what = format!("it asks for input {index} as {dtype}, which does not exist");
+            return Err(Pass::Failed(Error::new(Kind::Pack, what)));
+        };
+        *input = Operand::contiguous(*dtype, &input.shape);
+    }
+    Ok(request.over(operands))
 }

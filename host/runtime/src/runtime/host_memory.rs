@@ -6,7 +6,7 @@ use crate::{
     Result, Tensor,
     host_memory::with_room,
     memory::{Buffer, Patience, would_wait},
-    tensor::byte_len,
+    tensor::{Part, byte_len},
 };
 use nx_vulkan_abi::DType;
 use std::{
@@ -57,27 +57,28 @@ impl Draft {
 }
 
 impl Runtime {
-    /// The first `len` bytes of a buffer, after the commands that write it.
+    /// The bytes of a part of a buffer, after the commands that write it.
     pub(super) fn hold<'a>(
         &self,
         from: &'a Buffer,
-        len: u64,
+        part: Part,
         patience: Patience,
     ) -> Result<Held<'a>> {
-        let is_copied = !self.tensors.is_cached() || len > from.len();
+        let Part { start, len, .. } = part;
+        let is_copied = !self.tensors.is_cached() || start + len > from.len();
         let written = from.last_write.load(Ordering::Relaxed);
         let is_done = written <= self.stream.completed_hint();
         if patience == Patience::Never && (is_copied || !is_done) {
             return Err(would_wait());
         }
         if is_copied {
-            return self.read(from, 0, len).map(Held::Copied);
+            return self.read(from, start, len).map(Held::Copied);
         }
         self.stream.wait(written)?;
-        let start = from.mapped()?;
-        // SAFETY: the buffer is mapped, at least `len` long, lives as long as the slice, and its last write is done.
+        let bytes = from.mapped()?;
+        // SAFETY: the buffer is mapped, holds the part, lives as long as the slice, and its last write is done.
         Ok(Held::Mapped(unsafe {
-            std::slice::from_raw_parts(start, len as usize)
+            std::slice::from_raw_parts(bytes.add(start as usize), len as usize)
         }))
     }
 

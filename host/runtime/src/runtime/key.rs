@@ -18,8 +18,8 @@ pub(super) fn with_key<T>(request: &Request<'_, &Tensor>, f: impl FnOnce(&[u8]) 
             .strides()
             .iter()
             .for_each(|&n| number(&mut key, n as u64));
-        number(&mut key, tensor.offset());
-        number(&mut key, tensor.storage_len());
+        number(&mut key, tensor.part().first);
+        number(&mut key, tensor.part().len);
     }
     for (dtype, shape) in request.outputs.iter() {
         key.extend_from_slice(&[0xfe, dtype.0 as u8]);

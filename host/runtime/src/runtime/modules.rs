@@ -3,9 +3,11 @@
 use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
-    memory::{Buffer, Patience},
+    memory::Patience,
     module::{Binding, Launch, Module, Stamp},
-    plan, spirv,
+    plan,
+    queue::Bound,
+    spirv,
 };
 use nx_vulkan_registry::{Glsl, Origin, hex};
 use sha2::{Digest, Sha256};
@@ -126,7 +128,8 @@ impl Runtime {
         self.stream.make_room()?;
         self.sweep_pipelines();
         let step = module.step(launch, &self.device, &self.pipelines)?;
-        let buffers: Vec<&Buffer> = launch.bindings.iter().map(|b| &*b.tensor.buffer).collect();
+        let buffers = launch.bindings.iter();
+        let buffers: Vec<Bound<'_>> = buffers.map(|b| Bound::whole(&b.tensor.buffer)).collect();
         self.stream.record(&self.pipelines, &[step], &buffers)
     }
 

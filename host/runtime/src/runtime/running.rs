@@ -9,6 +9,7 @@ use crate::{
     faults::{Faults, Word},
     memory::{Buffer, Found, Patience, would_wait},
     plan::Compiled,
+    queue::Bound,
     route::Route,
     tensor::byte_len,
 };
@@ -129,7 +130,7 @@ impl Runtime {
         let derived = &compiled.derived.all;
         let found: SmallVec<[Found; 2]> = derived
             .iter()
-            .map(|one| self.kept.find(&inputs[one.input].buffer, &one.key))
+            .map(|one| self.kept.find(&inputs[one.input].buffer, &one.key(inputs)))
             .collect();
         let mut made = 0;
         let mut there: SmallVec<[(usize, Arc<Buffer>); 2]> = SmallVec::new();
@@ -155,17 +156,21 @@ impl Runtime {
             .as_ref()
             .map(|_| self.write_new(&[0; checked::BYTES], patience));
         let reports = reports.transpose()?;
-        let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-        buffers.extend(inputs.iter().map(|t| &*t.buffer));
-        buffers.extend(results.iter().map(|t| &*t.buffer));
+        let mut buffers: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
+        buffers.extend(
+            inputs
+                .iter()
+                .map(|t| Bound::from_byte(&t.buffer, t.part().start)),
+        );
+        buffers.extend(results.iter().map(|t| Bound::whole(&t.buffer)));
         if !scratch.is_empty() {
-            buffers.extend(scratch.iter().map(|b| &**b));
+            buffers.extend(scratch.iter().map(|b| Bound::whole(b)));
         }
         let word_buffer = word.as_ref().map(|word| &*word.buffer);
         let own = [compiled.params.as_deref(), reports.as_deref(), word_buffer];
         own.into_iter()
             .flatten()
-            .for_each(|buffer| buffers.push(buffer));
+            .for_each(|buffer| buffers.push(Bound::whole(buffer)));
         if !compiled.steps.is_empty() {
             let steps = compiled.steps_without(made);
             self.stream.record(&self.pipelines, steps, &buffers)?;
@@ -174,7 +179,7 @@ impl Runtime {
         for (one, found) in derived.iter().zip(found) {
             let of = &inputs[one.input].buffer;
             match found {
-                Found::First(version) => self.kept.note(of, &one.key, version),
+                Found::First(version) => self.kept.note(of, one.key(inputs), version),
                 Found::Again(form) => self.kept.keep(of, &form, &scratch[one.scratch]),
                 Found::Made(_) | Found::Nothing => {}
             }
@@ -229,7 +234,7 @@ impl Runtime {
         let (inputs, outputs) = (&*request.inputs, &*request.outputs);
         let held = inputs
             .iter()
-            .map(|t| self.hold(&t.buffer, t.storage_len(), patience))
+            .map(|t| self.hold(&t.buffer, t.part(), patience))
             .collect::<Result<Vec<Held<'_>>>>()?;
         let views: Vec<_> = inputs
             .iter()
@@ -238,7 +243,7 @@ impl Runtime {
                 dtype: t.dtype(),
                 shape: t.shape(),
                 strides: t.strides(),
-                offset: t.offset(),
+                offset: t.part().first,
                 bytes: held,
             })
             .collect();

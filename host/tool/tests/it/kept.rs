@@ -96,6 +96,12 @@ fn the_second_use_makes_it_and_the_third_leaves_that_out() {
     let half = input.slice(&[0], &[COUNT / 2], &[1]).unwrap();
     let part = &bytes[..bytes.len() / 2];
     assert_eq!([(); 3].map(|()| setup.commands(&half, part)), [2, 2, 1]);
+    // Two parts that are laid out alike share a plan, and nothing else.
+    for (start, commands) in [(64, [2, 2, 1]), (128, [2, 2, 1]), (64, [1, 1, 1])] {
+        let part = input.slice(&[start], &[64], &[1]).unwrap();
+        let expected = &bytes[4 * start as usize..][..256];
+        assert_eq!([(); 3].map(|()| setup.commands(&part, expected)), commands);
+    }
     let other = setup.tensor(COUNT, 0);
     assert_eq!([(); 3].map(|()| setup.commands(&other, &bytes)), [2, 2, 1]);
     // An op with the same steps uses what is there.
@@ -104,7 +110,7 @@ fn the_second_use_makes_it_and_the_third_leaves_that_out() {
     assert_eq!(setup.runtime.recorded() - recorded, 1);
     assert_eq!(setup.runtime.download(&same, None).unwrap(), bytes);
 
-    assert_eq!(setup.kept().1, 3);
+    assert_eq!(setup.kept().1, 5);
     drop((input, half));
     assert_eq!(setup.kept().1, 1, "it goes with the tensor");
     drop(other);

@@ -23,6 +23,7 @@ mod nxv;
 mod nxv_pack;
 mod oracle;
 mod packs;
+mod parts;
 mod pointers;
 mod programs;
 mod quarantine;
