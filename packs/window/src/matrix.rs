@@ -160,6 +160,13 @@ pub(crate) fn plan(
             "it is multiplied as bf16, which is for kernels that declare it",
         ));
     }
+    // The kernel for f16 alone has searched for the same shape, and found it not to pay.
+    let is_other = declared.has(Features::COOPMAT_BF16) && problem.result() == DType::F16;
+    if units == DType::F16 && is_other {
+        return Err(Refusal::decline(
+            "it is multiplied as f16, which is for the kernel that declares nothing else",
+        ));
+    }
     if !device.multiplies([units, units, DType::F32], [FRAGMENT as u32; 3]) {
         return Err(Refusal::decline(format!(
             "the driver lists no product of {units} with sums of f32 and 16 x 16 x 16 elements"

@@ -72,6 +72,10 @@ fn every_row_plans_for_every_type() {
                     ask
                 }
                 Way::Conv(table::Method::Tiled) if dtype.is_complex() => continue,
+                // Factors of f16 are another kernel's.
+                Way::Conv(_) if row.described().id == "conv_matrix_bf16" && dtype == DType::F16 => {
+                    continue;
+                }
                 Way::Conv(method) => {
                     let [small, large]: [[&[u64]; 3]; 2] = [
                         [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]],

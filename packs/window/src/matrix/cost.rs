@@ -53,6 +53,13 @@ const STAGED: [&[Tile]; 3] = [
     &[([2, 2], 390)],
 ];
 
+/// Steps of a split, for up to `most` splits, each number once.
+fn chunks(steps: u64, most: u64) -> impl Iterator<Item = u64> {
+    let chunk = move |splits| steps.div_ceil(splits);
+    let is_new = move |splits: &u64| *splits == 1 || chunk(*splits) != chunk(*splits - 1);
+    (1..=most).filter(is_new).map(chunk)
+}
+
 /// How a product is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -97,8 +104,7 @@ impl Shape {
                     .find(|along| rows >= *along && tile[1] * FRAGMENT >= run * along),
             };
             let along = along.unwrap_or(1);
-            let chunks = (1..=most).map(|splits| packing.steps.div_ceil(splits));
-            chunks.map(move |chunk| {
+            chunks(packing.steps, most).map(move |chunk| {
                 let warps = [along, (SUBGROUPS / along).max(1)];
                 let shape = Shape {
                     tile: *tile,
@@ -109,19 +115,21 @@ impl Shape {
             })
         });
         let staged = |shape: &Shape| shape.staged_bytes(packing) <= device.shared_bytes.into();
-        let shapes = shapes.filter(|(shape, _)| staged(shape));
-        let least = shapes
-            .clone()
-            .map(|(shape, _)| shape.bytes(problem, packing));
-        expect_memory(least.min().unwrap_or(0), device)?;
-        let shapes = shapes.filter(|(shape, _)| shape.bytes(problem, packing) <= memory(device));
-        let costs = shapes.map(|(shape, cycles)| {
-            let cost = shape.cost(problem, packing, device, cycles);
-            (shape, cost)
-        });
-        let (shape, cost) = costs
-            .min_by_key(|(_, cost)| *cost)
-            .ok_or_else(|| Refusal::decline("too little shared memory for positions"))?;
+        let (mut least, mut best) = (u64::MAX, None);
+        for (shape, cycles) in shapes.filter(|(shape, _)| staged(shape)) {
+            let bytes = shape.bytes(problem, packing);
+            least = least.min(bytes);
+            if bytes <= memory(device) {
+                let cost = shape.cost(problem, packing, device, cycles);
+                let is_less = best.is_none_or(|(_, least)| cost < least);
+                best = if is_less { Some((shape, cost)) } else { best };
+            }
+        }
+        if least < u64::MAX {
+            expect_memory(least, device)?;
+        }
+        let (shape, cost) =
+            best.ok_or_else(|| Refusal::decline("too little shared memory for positions"))?;
         if cost.saturating_mul(100) < tiles.saturating_mul(percent) {
             return Ok(shape);
         }

@@ -282,6 +282,21 @@ fn matrix_units_decline_what_gains_nothing() {
 }
 
 #[test]
+fn one_kernel_of_those_for_f16_searches_for_a_plan() {
+    let other = conv("conv_matrix_bf16", DType::F16, LARGE).on(nvidia());
+    assert!(other.reason().starts_with("it is multiplied as f16"));
+    // Factors of bf16 are its own, whatever their results are.
+    let finished = |kernel| {
+        let mut ask = conv(kernel, DType::F16, LARGE).on(nvidia());
+        ask.inputs = [0, 1].map(|at| Tensor::new(DType::BF16, LARGE[at])).into();
+        ask.text("epilogue", "max(x, 0)")
+    };
+    assert!(finished("conv_matrix_bf16").plan().is_ok());
+    let reason = finished("conv_matrix").reason();
+    assert!(reason.starts_with("it is multiplied as bf16"), "{reason}");
+}
+
+#[test]
 fn matrix_units_take_an_eighth_of_the_memory_at_most() {
     let having = |bytes: u64| with_fact(nvidia(), "memory_bytes", &[bytes as i64]);
     let whole: u64 = matrix(DType::F16, LARGE)
