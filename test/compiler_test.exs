@@ -115,6 +115,44 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "refuses options that it does not know and lets those of others pass" do
+      message =
+        "expected options of Nx.Vulkan.Compiler among [:device, :precision, :hooks, :garbage_collect, " <>
+          ":max_concurrency, :on_conflict, :batch_keys, :debug, :debug_options], got: :foo"
+
+      x = Nx.tensor([1.0, 2.0])
+
+      for run <- [
+            &Nx.Defn.compile(fn x -> Nx.exp(x) end, [x], &1),
+            &Nx.Defn.jit(fn x -> Nx.exp(x) end, &1).(x),
+            &Nx.Defn.to_backend/1
+          ] do
+        assert_raise ArgumentError, message, fn -> run.(compiler: Compiler, foo: 1) end
+      end
+
+      others = [
+        hooks: %{},
+        garbage_collect: true,
+        max_concurrency: 2,
+        on_conflict: :reuse,
+        batch_keys: [:default],
+        debug: false,
+        debug_options: []
+      ]
+
+      options =
+        [compiler: Compiler, device: Nx.Vulkan.device_name(), precision: :highest] ++ others
+
+      for exp <- [Nx.Defn.compile(&Nx.exp/1, [x], options), Nx.Defn.jit(&Nx.exp/1, options)] do
+        close(exp.(x), Nx.exp(x))
+      end
+
+      serving = Nx.Serving.jit(&Nx.multiply(&1, 2), options)
+      start_supervised!({Nx.Serving, serving: serving, name: __MODULE__, partitions: true})
+      batch = Nx.Batch.stack([Nx.tensor([1.0, 2.0])])
+      close(Nx.Serving.batched_run(__MODULE__, batch), Nx.tensor([[2.0, 4.0]]))
+    end
+
     test "serves as the default compiler" do
       previous = Nx.Defn.default_options(compiler: Compiler)
       on_exit(fn -> Nx.Defn.default_options(previous) end)

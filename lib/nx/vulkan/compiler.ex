@@ -18,12 +18,19 @@ if Code.ensure_loaded?(Nx) do
 
       * `:device` and `:precision` - as those of `Nx.Vulkan.VulkanoBackend`, whose own do not count here
       * those of `Nx.Defn.Evaluator`: `:hooks`, `:garbage_collect`, `:max_concurrency`
+
+    What Nx, its servings and Axon hand on to every compiler, `:on_conflict`, `:batch_keys`, `:debug` and `:debug_options`, changes
+    nothing. Any other option is an error.
     """
 
     @behaviour Nx.Defn.Compiler
 
     alias Nx.Defn.{Composite, Evaluator}
     alias Nx.Vulkan.{Routine, VulkanoBackend}
+
+    @own [:device, :precision]
+    @evaluator [:hooks, :garbage_collect, :max_concurrency]
+    @handed_on [:on_conflict, :batch_keys, :debug, :debug_options]
 
     @impl true
     def __jit__(key, vars, fun, args_list, opts),
@@ -60,7 +67,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp evaluator(key, vars, fun, opts, backend) do
-      run = Evaluator.__compile__(key, vars, fun, Keyword.drop(opts, [:device, :precision]))
+      run = Evaluator.__compile__(key, vars, fun, Keyword.drop(opts, @own))
 
       fn args_list ->
         args_list = for args <- args_list, do: Enum.map(args, &on_device(&1, backend))
@@ -78,8 +85,14 @@ if Code.ensure_loaded?(Nx) do
 
     @impl true
     def __to_backend__(opts) do
-      opts = Keyword.take(opts, [:device, :precision])
-      {VulkanoBackend, VulkanoBackend.init(opts)}
+      known = @own ++ @evaluator ++ @handed_on
+
+      if unknown = Enum.find(Keyword.keys(opts), &(&1 not in known)) do
+        raise ArgumentError,
+              "expected options of Nx.Vulkan.Compiler among #{inspect(known)}, got: #{inspect(unknown)}"
+      end
+
+      {VulkanoBackend, opts |> Keyword.take(@own) |> VulkanoBackend.init()}
     end
 
     defp on_device(arg, backend) do
