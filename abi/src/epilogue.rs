@@ -9,7 +9,10 @@
 //! `x` is the sum, `i2` an element of the request's operand 2, `%0` what the first call gave. The rest are numbers: those of
 //! Rust, with `inf` and `nan`.
 
-use crate::{DType, Refusal, Request, TensorDesc};
+use crate::{
+    DType, Refusal, Request, TensorDesc,
+    code::{self, Written},
+};
 use std::{fmt, str::FromStr};
 
 /// Name of the attribute.
@@ -17,7 +20,7 @@ pub const ATTRIBUTE: &str = "epilogue";
 /// Operands of the product itself.
 pub const FACTORS: usize = 2;
 /// Most calls of an epilogue.
-pub const MOST_CALLS: usize = 64;
+pub const MOST_CALLS: usize = code::MOST_CALLS;
 
 /// An epilogue: calls, each of what came before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,27 +72,16 @@ impl Epilogue {
     }
 
     fn check(&self) -> Result<(), String> {
-        let (last, earlier) = self.calls.split_last().ok_or("it has no call")?;
-        let uses = |wanted: Term| {
-            let mut terms = earlier.iter().chain([last]).flat_map(|call| &call.terms);
-            terms.any(|term| *term == wanted)
-        };
-        for (index, call) in self.calls.iter().enumerate() {
-            let late = call.terms.iter().find_map(|term| match term {
-                Term::Made(made) if *made >= index => Some(made),
-                _ => None,
+        let made = |call: &Call| {
+            let made = call.terms.iter().filter_map(|term| match term {
+                Term::Made(made) => Some(*made),
+                Term::Sum | Term::Operand(_) | Term::Number(_) => None,
             });
-            if let Some(made) = late {
-                return Err(format!(
-                    "`{call}` uses %{made}, which no call before it makes"
-                ));
-            }
-        }
-        if let Some(unused) = (0..earlier.len()).find(|&index| !uses(Term::Made(index))) {
-            let call = &earlier[unused];
-            return Err(format!("nothing uses %{unused}, `{call}`"));
-        }
-        match uses(Term::Sum) {
+            (call.to_string(), made.collect())
+        };
+        code::check_made(&self.calls.iter().map(made).collect::<Vec<_>>())?;
+        let mut terms = self.calls.iter().flat_map(|call| &call.terms);
+        match terms.any(|term| *term == Term::Sum) {
             true => Ok(()),
             false => Err("it does not use x, the sum".to_owned()),
         }
@@ -177,53 +169,38 @@ impl FromStr for Epilogue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Epilogue, String> {
-        let parts = text.split(';').map(str::trim);
-        let calls = parts.take(MOST_CALLS + 1).map(call);
+        let calls = code::calls(text, EXAMPLE)?.into_iter().map(call);
         let calls = calls.collect::<Result<Vec<Call>, String>>()?;
-        if calls.len() > MOST_CALLS {
-            return Err(format!("it has more than {MOST_CALLS} calls"));
-        }
         let epilogue = Epilogue { calls };
         epilogue.check()?;
         Ok(epilogue)
     }
 }
 
-fn call(text: &str) -> Result<Call, String> {
-    let expected = || format!("expected a call such as `add(x, i2)`, got: `{text}`");
-    let (op, rest) = text.split_once('(').ok_or_else(expected)?;
-    let terms = rest.strip_suffix(')').ok_or_else(expected)?;
-    let op = op.trim();
-    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if op.is_empty() || !op.chars().all(is_letter) {
-        return Err(expected());
+/// How a call looks.
+const EXAMPLE: &str = "add(x, i2)";
+
+fn call(written: Written<'_>) -> Result<Call, String> {
+    let terms = written.terms().map(term).collect::<Result<_, _>>()?;
+    match written.rest {
+        "" => Ok(Call {
+            op: written.op.to_owned(),
+            terms,
+        }),
+        _ => Err(format!(
+            "expected a call such as `{EXAMPLE}`, got: `{}`",
+            written.text
+        )),
     }
-    let terms = terms.split(',').map(|text| term(text.trim()));
-    Ok(Call {
-        op: op.to_owned(),
-        terms: terms.collect::<Result<_, _>>()?,
-    })
 }
 
 fn term(text: &str) -> Result<Term, String> {
-    let number = |digits: &str| {
-        let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse::<usize>().ok().filter(|_| all)
-    };
     let found = match text {
         "x" => Some(Term::Sum),
-        "inf" => Some(Term::Number(f64::INFINITY)),
-        "-inf" => Some(Term::Number(f64::NEG_INFINITY)),
-        "nan" => Some(Term::Number(f64::NAN)),
-        _ => match text.as_bytes().first() {
-            Some(b'i') => number(&text[1..]).map(Term::Operand),
-            Some(b'%') => number(&text[1..]).map(Term::Made),
-            Some(b'0'..=b'9' | b'-' | b'.') => {
-                let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-                value.map(Term::Number)
-            }
-            _ => None,
-        },
+        _ => code::index(text, "i")
+            .map(Term::Operand)
+            .or_else(|| code::index(text, "%").map(Term::Made))
+            .or_else(|| code::float(text).map(Term::Number)),
     };
     found.ok_or_else(|| {
         format!("expected x, an operand (i2), a call (%0) or a number, got: `{text}`")
@@ -251,8 +228,7 @@ impl fmt::Display for Term {
             Term::Sum => f.write_str("x"),
             Term::Operand(index) => write!(f, "i{index}"),
             Term::Made(index) => write!(f, "%{index}"),
-            Term::Number(number) if number.is_nan() => f.write_str("nan"),
-            Term::Number(number) => write!(f, "{number:?}"),
+            Term::Number(number) => f.write_str(&code::written(*number)),
         }
     }
 }

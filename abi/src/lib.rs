@@ -25,8 +25,10 @@
 //! value. `docs/abi.md` has the rules at length and the layout of every type.
 
 pub mod author;
+mod code;
 pub mod dtype;
 pub mod epilogue;
+pub mod expression;
 pub mod glsl;
 pub mod layout;
 pub mod matrix;
@@ -39,6 +41,7 @@ pub mod request;
 pub use author::{Description, Refusal, Row, explain, host, log};
 pub use dtype::{DType, DTypeSet};
 pub use epilogue::Epilogue;
+pub use expression::Expression;
 pub use matrix::{Matrix, MatrixScope};
 pub use pack::{
     HostApi, HostApiRef, Kernel, KernelRef, Level, Numerics, Offers, Pack, PackRef, Source,
