@@ -4,15 +4,14 @@ use crate::copy::{MAX_SIZE, raw_type};
 use crate::dispatch::{INDEX_LIMIT, Params, Step, WORKGROUP, assemble};
 use crate::map::cast;
 use crate::space::{Part, Space};
-use crate::table::Op;
 use nx_vulkan_abi::{
     Define, Plan, Refusal, Request, TensorDesc,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::operand::supports;
+use nx_vulkan_pack_kit::{operand::supports, rows::Row};
 
 /// Plans `op`.
-pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn plan(op: &Row, request: &Request<'_>) -> Result<Plan, Refusal> {
     let output = &request.outputs[0];
     if output.elements() == 0 {
         return Ok(Plan::default());
@@ -34,7 +33,7 @@ struct Content {
     bits: [u8; MAX_SIZE as usize],
 }
 
-fn index(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
+fn index(op: &Row, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
     let dtype = output.dtype;
     supports(&op.op, dtype, request.device)?;
     let Some((storage, _)) = glsl::types(dtype) else {
@@ -62,7 +61,11 @@ fn index(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan
 }
 
 /// The extent of the axis that the op counts along, and the elements below one index of it.
-fn counted(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<(u64, u64), Refusal> {
+fn counted(
+    op: &Row,
+    output: &TensorDesc<'_>,
+    request: &Request<'_>,
+) -> Result<(u64, u64), Refusal> {
     let (shape, rank) = (output.shape.as_slice(), output.rank());
     let axis = match (op.op.as_str(), request.ints("axis")) {
         ("eye", _) if rank >= 2 => rank - 2,
@@ -78,7 +81,7 @@ fn counted(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<(u
     Ok((shape[axis], shape[axis + 1..].iter().product()))
 }
 
-fn fill(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
+fn fill(op: &Row, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan, Refusal> {
     let size = output.dtype.size() as usize;
     let bytes: Vec<u8> = request
         .ints("bits")
@@ -131,7 +134,7 @@ fn fill(op: &Op, output: &TensorDesc<'_>, request: &Request<'_>) -> Result<Plan,
 }
 
 fn dispatches(
-    op: &Op,
+    op: &Row,
     space: &Space,
     content: Content,
     request: &Request<'_>,

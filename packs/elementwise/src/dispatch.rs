@@ -5,7 +5,7 @@ use nx_vulkan_abi::{
     BufArg, Define, DeviceInfo, DeviceKind, Plan, Refusal,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::{grid, span::ALIGN, steps};
+use nx_vulkan_pack_kit::{grid, steps};
 
 /// Invocations of a workgroup.
 pub(crate) const WORKGROUP: u64 = 256;
@@ -207,26 +207,16 @@ pub(crate) fn assemble(
     steps: impl Iterator<Item = Step>,
 ) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
-    for mut step in steps {
-        let mut push = step.params.bytes;
-        if push.len() > device.push_bytes as usize {
-            let at = plan.params.len().next_multiple_of(ALIGN as usize);
-            plan.params.resize(at, 0);
-            step.defines
-                .push(define("PARAMS_BINDING", step.args.len().to_string()));
-            step.args
-                .push(BufArg::params().range(at as u64, push.len() as u64));
-            plan.params.extend(std::mem::take(&mut push));
-        }
+    for step in steps {
         let step = steps::Step {
             file: step.file,
             defines: step.defines,
             args: step.args,
-            push: push.into(),
+            push: step.params.bytes.into(),
             groups: grid::spread(step.groups, device)?,
             ..steps::Step::default()
         };
-        step.add_to(&mut plan);
+        step.add_within(&mut plan, device.push_bytes);
     }
     Ok(plan)
 }

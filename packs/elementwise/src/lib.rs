@@ -7,14 +7,13 @@ mod copy;
 mod create;
 mod dispatch;
 mod map;
-mod mixed;
 mod space;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use nx_vulkan_abi::{DTypeSet, Description, Plan, Refusal, Request, Row, Source, pack};
-use nx_vulkan_pack_kit::table as kit;
+use nx_vulkan_pack_kit::{epilogue, expression, table as kit};
 use table::{Family, Table};
 
 pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
@@ -22,9 +21,9 @@ pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describ
 const SOURCES: &[Source] = &[
     Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
     Source::glsl("lanes.glsl", include_str!("../shaders/lanes.glsl")),
-    Source::glsl("functions.glsl", include_str!("../shaders/functions.glsl")),
+    epilogue::FUNCTIONS,
     Source::glsl("complex.glsl", include_str!("../shaders/complex.glsl")),
-    Source::glsl("mixed.glsl", include_str!("../shaders/mixed.glsl")),
+    expression::MIXED,
     Source::glsl(
         "contiguous.comp",
         include_str!("../shaders/contiguous.comp"),

@@ -2,14 +2,15 @@
 
 use crate::copy;
 use crate::dispatch::{self, Code};
-use crate::mixed;
 use crate::space::{Space, Walk};
-use crate::table::{Compute, Op};
 use nx_vulkan_abi::{
     DType, Define, DeviceKind, InputAs, Plan, Refusal, Request,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::operand::supports;
+use nx_vulkan_pack_kit::{
+    operand::supports,
+    rows::{Entry, Row},
+};
 
 /// Vendor whose `fma()` is known to round once; the math headers use it there and do without elsewhere.
 const NVIDIA: u32 = 0x10de;
@@ -17,7 +18,7 @@ const NVIDIA: u32 = 0x10de;
 const WORTH_COPYING: u64 = 1 << 18;
 
 /// Plans `op`.
-pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn plan(op: &Row, request: &Request<'_>) -> Result<Plan, Refusal> {
     let Some((space, code)) = walk(op, request)? else {
         return Ok(Plan::default());
     };
@@ -29,7 +30,7 @@ pub(crate) fn plan(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
 }
 
 /// Plans `as_type` between two types. It makes the copies that other ops ask for, so it cannot ask for one.
-pub(crate) fn convert(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn convert(op: &Row, request: &Request<'_>) -> Result<Plan, Refusal> {
     let Some((space, code)) = walk(op, request)? else {
         return Ok(Plan::default());
     };
@@ -40,7 +41,7 @@ pub(crate) fn convert(op: &Op, request: &Request<'_>) -> Result<Plan, Refusal> {
 }
 
 /// What is walked through and what is done there; nothing where there are no elements.
-fn walk(op: &Op, request: &Request<'_>) -> Result<Option<(Space, Code)>, Refusal> {
+fn walk(op: &Row, request: &Request<'_>) -> Result<Option<(Space, Code)>, Refusal> {
     let mut code = code(op, request)?;
     if request.outputs[0].elements() == 0 {
         return Ok(None);
@@ -69,33 +70,18 @@ fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
         .collect()
 }
 
-fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
+fn code(op: &Row, request: &Request<'_>) -> Result<Code, Refusal> {
     let result = request.outputs[0].dtype;
     let types: Vec<DType> = request.inputs.iter().map(|input| input.dtype).collect();
-    let merged = types.iter().copied().reduce(DType::merge).unwrap_or(result);
-    let outgrown = mixed::outgrow(&types);
-    let (whole, ordered) = (outgrown && result.is_integer(), mixed::is_ordered(&types));
     let is_complex = types
         .iter()
         .chain([&result])
         .any(|dtype| dtype.is_complex());
-    let named = op.complex_in.as_deref().filter(|_| is_complex);
-    let named = named.and_then(DType::from_name);
-    let computed = |index: usize| match op.compute(index) {
-        _ if named.is_some() => named.unwrap_or(result),
-        Compute::Own => types[index],
-        Compute::Compared if ordered => mixed::comparand(types[index], outgrown),
-        Compute::Compared => merged,
-        Compute::Exact if whole => mixed::comparand(types[index], true),
-        // An expression of its own for complex numbers takes real ones as such.
-        Compute::Result
-            if types.len() > 1 && op.complex.is_some() && !types[index].is_complex() =>
-        {
-            result.part()
-        }
-        Compute::Exact | Compute::Result => result,
-    };
-    let computed: Vec<DType> = (0..types.len()).map(computed).collect();
+    let Entry {
+        types: computed,
+        is_order,
+        is_mixed,
+    } = op.entry(&types, result);
     for dtype in types.iter().chain(&computed).chain([&result]) {
         supports(&op.op, *dtype, request.device)?;
     }
@@ -126,7 +112,6 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
     code.defines
         .extend(operand("R", result, &mut code.storage)?);
     code.defines.push(define("R_CAST(x)", cast(result)));
-    let is_order = ordered && op.compute(0) == Compute::Compared;
     let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
     let is_function = complex.is_some_and(|glsl| glsl.starts_with("complex_"));
     if op.math || is_function {
@@ -137,13 +122,11 @@ fn code(op: &Op, request: &Request<'_>) -> Result<Code, Refusal> {
             code.defines.push(define("NXV_FUSED_FMA", "1"));
         }
     }
-    match op.compute(0) {
-        Compute::Compared if ordered => {
-            code.defines.push(define("MIXED", "1"));
-            code.defines.push(define("ORDERED", "1"));
-        }
-        Compute::Exact if whole => code.defines.push(define("MIXED", "1")),
-        Compute::Result | Compute::Own | Compute::Exact | Compute::Compared => {}
+    if is_mixed {
+        code.defines.push(define("MIXED", "1"));
+    }
+    if is_order {
+        code.defines.push(define("ORDERED", "1"));
     }
     code.defines
         .extend(is_function.then(|| define("COMPLEX_FUNCTIONS", "1")));

@@ -2,18 +2,16 @@
 //! a kernel calls it is the kernel's.
 
 use crate::{
+    expression::{self, made, row},
     operand::supports,
     steps::number,
-    table::{self, Cached},
 };
 use nx_vulkan_abi::{
     BufArg, DType, Define, Epilogue, Refusal, Request, Source, TensorDesc,
-    dtype::Class,
     epilogue::{FACTORS, Term, Types},
     glsl::{self, define},
     layout,
 };
-use serde::Deserialize;
 
 /// The shader's half.
 pub const GLSL: Source = Source::glsl("epilogue.glsl", include_str!("../glsl/epilogue.glsl"));
@@ -228,45 +226,20 @@ fn place(
     })
 }
 
-/// A row of the elementwise pack, as far as code needs it.
-#[derive(Debug, Deserialize)]
-struct Row {
-    op: String,
-    takes: Vec<String>,
-    glsl: String,
-    #[serde(default)]
-    math: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Table {
-    map: Vec<Row>,
-}
-
-fn rows() -> Result<&'static Table, Refusal> {
-    static TABLE: Cached<Table> = Cached::new();
-    let read = || table::parse(include_str!("../../elementwise/pack.toml"));
-    TABLE.get(read).map_err(Refusal::Internal)
-}
-
 /// The body of the function that finishes a sum, and whether it calls the math headers.
 fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, bool), Refusal> {
     let (mut code, mut math) = (String::new(), false);
     for (index, call) in epilogue.calls.iter().enumerate() {
-        let mut rows = rows()?.map.iter();
-        let row = rows.find(|row| row.op == call.op && row.takes.len() == call.terms.len());
-        let row = row.ok_or_else(|| {
-            Refusal::BadRequest(format!("`{call}` is no call of an elementwise op"))
-        })?;
+        let row = row(&call.op, call.terms.len(), call)?;
         math |= row.math;
-        let names = ["a", "b", "c"].iter().zip(&call.terms);
-        let operands: Vec<String> = names
-            .map(|(name, term)| format!("E_VALUE {name} = {};", value(term, compute)))
-            .collect();
-        code += &format!(
-            "E_VALUE v{index}; {{ {} v{index} = E_FROM({}); }} ",
-            operands.join(" "),
-            row.glsl
+        let operand = |term| ("E_VALUE", value(term, compute));
+        let operands: Vec<_> = call.terms.iter().map(operand).collect();
+        code += &made(
+            index,
+            "E_VALUE",
+            &operands,
+            "",
+            &format!("E_FROM({})", row.glsl),
         );
     }
     let last = epilogue.calls.len() - 1;
@@ -286,30 +259,8 @@ fn value(term: &Term, compute: DType) -> String {
             format!("E_FROM(E{index}_LOAD(e{index}[E_AT({index})]))")
         }
         Term::Made(index) => format!("v{index}"),
-        Term::Number(number) => literal(*number, compute),
-    }
-}
-
-/// A number by its bits, so that nothing rounds it twice.
-fn literal(number: f64, dtype: DType) -> String {
-    let whole = number as i128;
-    match (dtype.class(), dtype.size()) {
-        (Some(Class::Float | Class::Complex), 4) => {
-            format!("uintBitsToFloat(0x{:x}u)", (number as f32).to_bits())
-        }
-        (Some(Class::Float | Class::Complex), _) => {
-            let bits = number.to_bits();
-            format!(
-                "packDouble2x32(uvec2(0x{:x}u, 0x{:x}u))",
-                bits as u32,
-                bits >> 32
-            )
-        }
-        (Some(Class::Unsigned | Class::Signed) | None, 8) => {
-            format!("E_VALUE(0x{:x}UL)", whole as u64)
-        }
-        (Some(Class::Unsigned | Class::Signed) | None, _) => {
-            format!("E_VALUE(0x{:x}u)", whole as u32)
+        Term::Number(number) => {
+            expression::literal(number.to_bits(), *number as i128, compute, "E_VALUE")
         }
     }
 }
@@ -341,19 +292,5 @@ mod tests {
             let epilogue: Epilogue = unknown.parse().unwrap();
             assert!(code(&epilogue, DType::F32, DType::F32).is_err());
         }
-    }
-
-    #[test]
-    fn numbers_keep_their_bits() {
-        assert_eq!(literal(-2.0, DType::S32), "E_VALUE(0xfffffffeu)");
-        assert_eq!(literal(3.0, DType::U64), "E_VALUE(0x3UL)");
-        assert_eq!(
-            literal(1.0, DType::F64),
-            "packDouble2x32(uvec2(0x0u, 0x3ff00000u))"
-        );
-        assert_eq!(
-            literal(f64::INFINITY, DType::F32),
-            "uintBitsToFloat(0x7f800000u)"
-        );
     }
 }

@@ -1,5 +1,6 @@
 //! Plans, one dispatch after another.
 
+use crate::span::ALIGN;
 use nx_vulkan_abi::{
     Access, BufArg, Define, Dispatch, Plan, RVec, ShaderVariant, Slot, SpecConst, glsl,
 };
@@ -44,6 +45,31 @@ impl Step {
             ..Dispatch::default()
         });
     }
+
+    /// The same, where the push constants become params of the plan if the device has no room for them.
+    pub fn add_within(mut self, plan: &mut Plan, room: u32) {
+        if self.push.len() > room as usize {
+            let at = plan.params.len().next_multiple_of(ALIGN as usize);
+            plan.params.resize(at, 0);
+            let binding = self.args.len() as u64;
+            self.defines.push(number("PARAMS_BINDING", binding));
+            self.args
+                .push(BufArg::params().range(at as u64, self.push.len() as u64));
+            plan.params.extend(std::mem::take(&mut self.push));
+        }
+        self.add_to(plan);
+    }
+}
+
+/// Defines of several operands, each once: types of one size ask for the same switch.
+pub fn distinct(all: Vec<Define>) -> Vec<Define> {
+    let mut defines: Vec<Define> = Vec::new();
+    for new in all {
+        if defines.iter().all(|define| define.name != new.name) {
+            defines.push(new);
+        }
+    }
+    defines
 }
 
 /// The number of a shader in `plan`, which lists it once.

@@ -1,9 +1,9 @@
 //! What becomes of the sums of a convolution before they are stored: the kit's epilogues, with what finds the place in the result
 //! that their operands belong to.
 
-use crate::axes::divisor;
 use nx_vulkan_abi::{DType, Define, Refusal, Request, glsl::define};
 use nx_vulkan_pack_kit::{
+    axes::divisor,
     epilogue,
     steps::{Step, bytes_of},
 };

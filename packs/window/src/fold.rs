@@ -1,17 +1,15 @@
 //! Plans of `window_sum` and its like: one dispatch over all windows, or one for each axis where windows are large.
 
-use crate::{
-    axes::{self, Axis, divisor},
-    table::Fold,
-};
+use crate::table::Fold;
 use nx_vulkan_abi::{
     BufArg, DType, DTypeSet, Define, Plan, Refusal, Request,
     glsl::{self, define, operand},
 };
 use nx_vulkan_pack_kit::{
+    axes::{self, Axis, divisor},
     grid,
     operand::{supports, within_reach},
-    steps::{Step, bytes_of, number, read, scratch},
+    steps::{Step, bytes_of, distinct, number, read, scratch},
     table,
 };
 
@@ -187,7 +185,7 @@ impl Passes<'_> {
             groups: grid::spread(count.div_ceil(u64::from(threads)), device)?,
             ..Step::default()
         };
-        push_or_params(step, &mut self.plan, device.push_bytes);
+        step.add_within(&mut self.plan, device.push_bytes);
         Ok(())
     }
 }
@@ -212,34 +210,9 @@ pub(crate) fn fill(start: &str, request: &Request<'_>) -> Result<Plan, Refusal> 
     Ok(plan)
 }
 
-/// Defines of several operands, each once: types of one size ask for the same switch.
-pub(crate) fn distinct(all: Vec<Define>) -> Vec<Define> {
-    let mut defines: Vec<Define> = Vec::new();
-    for new in all {
-        if defines.iter().all(|define| define.name != new.name) {
-            defines.push(new);
-        }
-    }
-    defines
-}
-
 /// `LOWEST` and `HIGHEST`.
 pub(crate) fn bounds(dtype: DType) -> [Define; 2] {
     let bounds = glsl::of(dtype).and_then(|glsl| glsl.bounds);
     let (lowest, highest) = bounds.unwrap_or(("0", "0"));
     [define("LOWEST", lowest), define("HIGHEST", highest)]
-}
-
-/// Adds a step whose push constants become params of the plan where the device has no room for them.
-pub(crate) fn push_or_params(mut step: Step, plan: &mut Plan, room: u32) {
-    if step.push.len() > room as usize {
-        let at = plan.params.len().next_multiple_of(256);
-        plan.params.resize(at, 0);
-        step.defines
-            .push(number("PARAMS_BINDING", step.args.len() as u64));
-        step.args
-            .push(BufArg::params().range(at as u64, step.push.len() as u64));
-        plan.params.extend(std::mem::take(&mut step.push));
-    }
-    step.add_to(plan);
 }

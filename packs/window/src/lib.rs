@@ -1,7 +1,6 @@
 //! The window kernel pack: `pack.toml` lists its ops, the files in `shaders/` hold one shader for each way of walking
 //! through memory, and `plan` brings the two together. It never touches a device.
 
-mod axes;
 mod conv;
 mod finish;
 mod fold;

@@ -1,8 +1,11 @@
 //! A convolution as shaders want to know it: groups of filters, positions and kernel elements, and the steps between them.
 
-use crate::{axes::divisor, finish::Finish};
+use crate::finish::Finish;
 use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc};
-use nx_vulkan_pack_kit::operand::{supports, within_reach};
+use nx_vulkan_pack_kit::{
+    axes::divisor,
+    operand::{supports, within_reach},
+};
 
 /// Indices and places that shaders compute in 32 bits stay below this.
 const MOST: u64 = 1 << 30;

@@ -1,19 +1,16 @@
 //! Plans of `window_scatter_max` and `window_scatter_min`: the windows choose, then the elements collect.
 
-use crate::{
-    axes::{self, Axis, divisor},
-    fold::{distinct, push_or_params},
-    table::Scatter,
-};
+use crate::table::Scatter;
 use nx_vulkan_abi::{
     BufArg, DTypeSet, InputAs, Plan, Refusal, Request,
     glsl::{define, operand},
     layout::contiguous_strides,
 };
 use nx_vulkan_pack_kit::{
+    axes::{self, Axis, divisor},
     grid,
     operand::{supports, within_reach},
-    steps::{Step, bytes_of, number, read, scratch},
+    steps::{Step, bytes_of, distinct, number, read, scratch},
     table,
 };
 
@@ -95,7 +92,7 @@ pub(crate) fn plan(op: &Scatter, takes: DTypeSet, request: &Request<'_>) -> Resu
         groups: grid::spread(source.elements().div_ceil(threads.into()), device)?,
         ..Step::default()
     };
-    push_or_params(step, &mut plan, device.push_bytes);
+    step.add_within(&mut plan, device.push_bytes);
 
     let mut words = vec![out.elements() as u32, init.offset as u32];
     let steps = contiguous_strides(&source.shape);
@@ -120,6 +117,6 @@ pub(crate) fn plan(op: &Scatter, takes: DTypeSet, request: &Request<'_>) -> Resu
         groups: grid::spread(out.elements().div_ceil(threads.into()), device)?,
         ..Step::default()
     };
-    push_or_params(step, &mut plan, device.push_bytes);
+    step.add_within(&mut plan, device.push_bytes);
     Ok(plan)
 }

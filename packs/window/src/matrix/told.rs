@@ -1,9 +1,9 @@
 //! What the shaders of a convolution on matrix units are told: their `Params`, and how they store results.
 
 use super::Packing;
-use crate::{axes::divisor, problem::Problem};
+use crate::problem::Problem;
 use nx_vulkan_abi::{DType, Define, glsl::define};
-use nx_vulkan_pack_kit::steps::number;
+use nx_vulkan_pack_kit::{axes::divisor, steps::number};
 
 /// How results are stored: along filters or along positions, and how many at once.
 pub(super) fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define> {

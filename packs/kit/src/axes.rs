@@ -7,24 +7,28 @@ const MOST: u64 = 1 << 30;
 
 /// A window along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// Elements of the axis, without padding.
-    pub(crate) extent: u64,
+    pub extent: u64,
     /// How many positions the window has.
-    pub(crate) positions: u64,
-    pub(crate) window: u64,
-    pub(crate) stride: u64,
-    pub(crate) dilation: u64,
-    pub(crate) low: i64,
+    pub positions: u64,
+    /// Elements of a window.
+    pub window: u64,
+    /// Steps from one window to the next.
+    pub stride: u64,
+    /// Steps from one element of a window to the next.
+    pub dilation: u64,
+    /// Padding in front; less than 0 cuts off.
+    pub low: i64,
     /// Elements of the operand from one index to the next.
-    pub(crate) step: i64,
+    pub step: i64,
 }
 
 /// The windows of a request over `input` that give `positions`.
 ///
 /// # Errors
 /// A bad request where lists do not fit the axes; a decline of what 32 bits do not hold.
-pub(crate) fn axes(
+pub fn axes(
     request: &Request<'_>,
     (shape, strides): (&[u64], &[i64]),
     positions: &[u64],
@@ -74,7 +78,7 @@ pub(crate) fn axes(
 
 impl Axis {
     /// One index.
-    pub(crate) const ONE: Axis = Axis {
+    pub const ONE: Axis = Axis {
         extent: 1,
         positions: 1,
         window: 1,
@@ -106,18 +110,18 @@ impl Axis {
     }
 
     /// Whether each position has one element, which is there.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         let last = (self.positions.max(1) - 1) as i64 * self.stride as i64 - self.low;
         self.window == 1 && self.low <= 0 && last < self.extent as i64
     }
 
     /// Elements of the operand from one position to the next.
-    pub(crate) fn stride_step(&self) -> i64 {
+    pub fn stride_step(&self) -> i64 {
         self.stride as i64 * self.step
     }
 
     /// An axis of the same positions whose windows are its elements.
-    pub(crate) fn folded(&self, step: i64) -> Axis {
+    pub fn folded(&self, step: i64) -> Axis {
         Axis {
             extent: self.positions,
             positions: self.positions,
@@ -128,14 +132,14 @@ impl Axis {
 }
 
 /// `magic` and `shift` of an `NxvDivisor`.
-pub(crate) fn divisor(extent: u64) -> [u32; 2] {
+pub fn divisor(extent: u64) -> [u32; 2] {
     let shift = extent.max(2).next_power_of_two().trailing_zeros() - 1;
     let magic = (1u128 << (32 + shift)) / u128::from(extent.max(2)) + 1;
     [magic as u32, shift]
 }
 
 /// Merges plain axes that follow each other in memory.
-pub(crate) fn merged(axes: &[Axis]) -> Vec<Axis> {
+pub fn merged(axes: &[Axis]) -> Vec<Axis> {
     let mut merged: Vec<Axis> = Vec::new();
     for axis in axes {
         if axis.is_plain() && axis.positions == 1 && axis.low == 0 {

@@ -1,0 +1,17 @@
+// What the calls of an expression need, whose code the plan writes; a shader includes this in place of `dtype.glsl`.
+#ifndef EXPRESSION_GLSL
+#define EXPRESSION_GLSL
+
+#include "dtype.glsl"
+#include "tensor.glsl"
+#ifdef MATH_F32
+#include "math_f32.glsl"
+#endif
+#ifdef MATH_F64
+#include "math_f64.glsl"
+#endif
+#include "functions.glsl"
+#ifdef MIXED
+#include "mixed.glsl"
+#endif
+#endif

@@ -1,0 +1,303 @@
+//! Expressions: their GLSL, from the rows of the elementwise pack. What it is made of is the shader's.
+
+use crate::{
+    operand::supports,
+    rows::{self, Compute, Row},
+};
+use nx_vulkan_abi::{
+    DType, Define, DeviceInfo, Expression, Refusal, Source,
+    dtype::Class,
+    expression::{Call, Number, Term},
+    glsl::{self, define},
+};
+use std::fmt::Display;
+
+/// What calls need; it includes [`crate::epilogue::FUNCTIONS`] and [`MIXED`].
+pub const GLSL: Source = Source::glsl("expression.glsl", include_str!("../glsl/expression.glsl"));
+/// What operands need that no type of shaders holds both of.
+pub const MIXED: Source = Source::glsl(
+    "mixed.glsl",
+    include_str!("../../elementwise/shaders/mixed.glsl"),
+);
+
+/// Vendor whose `fma()` is known to round once.
+const NVIDIA: u32 = 0x10de;
+
+/// An expression as shaders compute it, with the bits that its ops would have one by one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Code {
+    /// The body of a function of `i0`, `i1`, …, each in its register type.
+    pub body: String,
+    /// Calls of the math headers.
+    pub functions: usize,
+    /// All types that occur.
+    types: Vec<DType>,
+    math: [bool; 2],
+    mixed: bool,
+    fuses: bool,
+}
+
+impl Code {
+    /// The code of an expression on operands of these types.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] where an op or an operand is none; a decline where the device lacks a type.
+    pub fn of(
+        expression: &Expression,
+        operands: &[DType],
+        device: &DeviceInfo<'_>,
+    ) -> Result<Code, Refusal> {
+        let mut code = Code {
+            body: String::new(),
+            functions: 0,
+            types: operands.to_vec(),
+            math: [false; 2],
+            mixed: false,
+            fuses: device.vendor == NVIDIA,
+        };
+        for (index, call) in expression.calls.iter().enumerate() {
+            code.call(index, call, expression, operands)?;
+        }
+        for dtype in &code.types {
+            supports("an expression", *dtype, device)?;
+        }
+        code.body += &format!("return v{};", expression.calls.len().saturating_sub(1));
+        Ok(code)
+    }
+
+    fn call(
+        &mut self,
+        index: usize,
+        call: &Call,
+        expression: &Expression,
+        operands: &[DType],
+    ) -> Result<(), Refusal> {
+        let bad = |why: String| Refusal::BadRequest(format!("the expression: {why}"));
+        let types = expression.dtypes(call, operands).map_err(bad)?;
+        let row = row(&call.op, types.len(), call)?;
+        let all = types.iter().chain([&call.dtype]);
+        if let Some(unfit) = all
+            .clone()
+            .find(|dtype| dtype.is_complex() || !dtype.is_known())
+        {
+            return Err(bad(format!("`{call}`: {unfit} is no real type")));
+        }
+        let entry = row.entry(&types, call.dtype);
+        self.types.extend(all.chain(&entry.types));
+        self.mixed |= entry.is_mixed;
+        if row.math {
+            let wide = entry.types.contains(&DType::F64);
+            self.math[usize::from(wide)] = true;
+            self.functions += 1;
+        }
+        let values = call.terms.iter().zip(types.iter().zip(&entry.types));
+        let values: Vec<(&str, String)> = values
+            .map(|(term, (dtype, computed))| {
+                (register(*computed), cast(&value(term), *dtype, *computed))
+            })
+            .collect();
+        let gives = register(call.dtype);
+        let bits = entry.types.first().and_then(|dtype| dtype.row());
+        let bits = bits.map_or(0, |row| row.bits).to_string();
+        let glsl = row.glsl.replace("A_BITS", &bits);
+        let (values, before) = match entry.is_order {
+            // How the operands compare is how their order compares with 0.
+            true => {
+                let of: Vec<&str> = values.iter().map(|(_, value)| value.as_str()).collect();
+                let order = format!("order({})", of.join(", "));
+                (
+                    vec![("float", order), ("float", "0.0".to_owned())],
+                    String::new(),
+                )
+            }
+            // Nothing is contracted with what the next call makes of it.
+            false if call.dtype.is_float() && row.compute(0) != Compute::Own => {
+                (values, format!("precise {gives} r = {glsl};"))
+            }
+            false => (values, String::new()),
+        };
+        let result = if before.is_empty() {
+            glsl.as_str()
+        } else {
+            "r"
+        };
+        let result = stored(&format!("nxv_to_{}({result})", call.dtype), call.dtype);
+        self.body += &made(index, gives, &values, &before, &result);
+        Ok(())
+    }
+
+    /// What the shader's half needs beside the body.
+    pub fn defines(&self) -> Vec<Define> {
+        let mut defines: Vec<Define> = self.types.iter().copied().flat_map(glsl::needs).collect();
+        let switches = [
+            (self.math[0], "MATH_F32"),
+            (self.math[1], "MATH_F64"),
+            (self.math != [false; 2] && self.fuses, "NXV_FUSED_FMA"),
+            (self.mixed, "MIXED"),
+        ];
+        let on = switches.into_iter().filter(|(is_on, _)| *is_on);
+        defines.extend(on.map(|(_, name)| define(name, "1")));
+        defines
+    }
+}
+
+/// The row of an op that is called.
+pub(crate) fn row(op: &str, terms: usize, call: &dyn Display) -> Result<&'static Row, Refusal> {
+    let row = rows::of(op, terms).map_err(Refusal::Internal)?;
+    row.ok_or_else(|| Refusal::BadRequest(format!("`{call}` is no call of an elementwise op")))
+}
+
+/// The statements that make value `index` of type `gives`: `operands` are types and values of a, b and c, of which `result`
+/// is made after the statements `before`.
+pub(crate) fn made(
+    index: usize,
+    gives: &str,
+    operands: &[(&str, String)],
+    before: &str,
+    result: &str,
+) -> String {
+    let names = ["a", "b", "c"].iter().zip(operands);
+    let operand = |(name, (register, value)): (&&str, &(&str, String))| {
+        format!("{register} {name} = {value}; ")
+    };
+    let operands: String = names.map(operand).collect();
+    let space = if before.is_empty() { "" } else { " " };
+    format!("{gives} v{index}; {{ {operands}{before}{space}v{index} = {result}; }} ")
+}
+
+/// A number by its bits, so that nothing rounds it twice: those of an f64 where `dtype` is a float, else of a whole number. There
+/// are no 64-bit literals, since glslang reads defines before extensions are on.
+pub(crate) fn literal(bits: u64, whole: i128, dtype: DType, register: &str) -> String {
+    let words = |bits: u64| format!("uvec2(0x{:x}u, 0x{:x}u)", bits as u32, bits >> 32);
+    match (dtype.class(), dtype.size()) {
+        (Some(Class::Float | Class::Complex), 8..) => format!("packDouble2x32({})", words(bits)),
+        (Some(Class::Float | Class::Complex), _) => {
+            let single = (f64::from_bits(bits) as f32).to_bits();
+            format!("uintBitsToFloat(0x{single:x}u)")
+        }
+        (Some(Class::Unsigned | Class::Signed) | None, 8) => {
+            format!("{register}(packUint2x32({}))", words(whole as u64))
+        }
+        (Some(Class::Unsigned | Class::Signed) | None, _) => {
+            format!("{register}(0x{:x}u)", whole as u32)
+        }
+    }
+}
+
+fn value(term: &Term) -> String {
+    match *term {
+        Term::Operand(index) => format!("i{index}"),
+        Term::Made(index) => format!("v{index}"),
+        Term::Number(Number::Integer(whole), dtype) => literal(0, whole, dtype, register(dtype)),
+        Term::Number(Number::Float(number), dtype) => {
+            literal(number.to_bits(), 0, dtype, register(dtype))
+        }
+    }
+}
+
+fn register(dtype: DType) -> &'static str {
+    glsl::types(dtype).map_or("float", |types| types.1)
+}
+
+fn cast(value: &str, from: DType, to: DType) -> String {
+    match from == to {
+        true => value.to_owned(),
+        false => format!("nxv_to_{to}({value})"),
+    }
+}
+
+/// A value as it is in memory, where that holds less than a register.
+pub fn stored(value: &str, dtype: DType) -> String {
+    match glsl::of(dtype) {
+        Some(glsl) if dtype.is_float() && dtype.register() != dtype => {
+            format!("{}({}({value}))", glsl.load, glsl.store)
+        }
+        Some(_) | None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::gpu;
+
+    fn code(text: &str, operands: &[DType]) -> Code {
+        let expression: Expression = text.parse().unwrap();
+        Code::of(&expression, operands, &gpu()).unwrap()
+    }
+
+    #[test]
+    fn code_is_the_rows_of_the_elementwise_pack_in_types() {
+        let text = "multiply(i0, 2:s32):f16; greater(%0, i1):u8; select(%1, %0, i1):f16";
+        assert_eq!(
+            code(text, &[DType::F16, DType::F16]).body,
+            "float v0; { float a = i0; float b = nxv_to_f16(int(0x2u)); precise float r = a * b; \
+             v0 = nxv_load_f16(nxv_store_f16(nxv_to_f16(r))); } \
+             uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b); } \
+             float v2; { uint a = v1; float b = v0; float c = i1; \
+             v2 = nxv_load_f16(nxv_store_f16(nxv_to_f16(truth(a) ? b : c))); } return v2;"
+        );
+    }
+
+    #[test]
+    fn operands_of_types_that_none_holds_are_ordered() {
+        let mixed = code("less(i0, i1):u8", &[DType::S64, DType::F32]);
+        let order = "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b); } return v0;";
+        assert_eq!(mixed.body, order);
+        let names = |code: &Code| -> Vec<String> {
+            let defines = code.defines().into_iter();
+            defines.map(|define| define.name.to_string()).collect()
+        };
+        assert!(names(&mixed).contains(&"MIXED".to_owned()));
+        let plain = code(
+            "less(i0, i1):u8; exp(i1):f32; add(%0, %1):f32",
+            &[DType::F32; 2],
+        );
+        assert!(!names(&plain).contains(&"MIXED".to_owned()));
+        assert!(names(&plain).contains(&"MATH_F32".to_owned()));
+        assert_eq!(plain.functions, 1);
+        let shift = code("left_shift(i0, 1:u8):s16", &[DType::S16]);
+        assert!(
+            shift.body.contains("shifted_left(a, b, 16)"),
+            "{}",
+            shift.body
+        );
+    }
+
+    #[test]
+    fn what_is_no_expression_of_reals_is_refused() {
+        for (text, operand) in [
+            ("dot(i0, i0):f32", DType::F32),
+            ("exp(i0, i0):f32", DType::F32),
+            ("exp(i1):f32", DType::F32),
+            ("exp(i0):c64", DType::F32),
+            ("real(i0):f32", DType::C64),
+        ] {
+            let expression: Expression = text.parse().unwrap();
+            let code = Code::of(&expression, &[operand], &gpu());
+            assert!(
+                matches!(code, Err(Refusal::BadRequest(_))),
+                "{text}: {code:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_bits() {
+        let float = |number: f64, dtype| literal(number.to_bits(), 0, dtype, "");
+        let whole = |number, dtype, register| literal(0, number, dtype, register);
+        assert_eq!(whole(-2, DType::S32, "int"), "int(0xfffffffeu)");
+        assert_eq!(
+            whole(3, DType::U64, "uint64_t"),
+            "uint64_t(packUint2x32(uvec2(0x3u, 0x0u)))"
+        );
+        assert_eq!(
+            float(1.0, DType::F64),
+            "packDouble2x32(uvec2(0x0u, 0x3ff00000u))"
+        );
+        assert_eq!(
+            float(f64::INFINITY, DType::F32),
+            "uintBitsToFloat(0x7f800000u)"
+        );
+    }
+}
