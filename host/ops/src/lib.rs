@@ -8,6 +8,7 @@ mod contracts;
 pub mod element;
 pub mod epilogue;
 pub mod error;
+mod expression;
 mod f8;
 pub mod infer;
 pub mod kernels;

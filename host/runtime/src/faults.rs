@@ -23,7 +23,8 @@ pub(crate) struct Site {
 impl Site {
     /// What a device may find wrong with the values of a request's operands.
     pub(crate) fn of(request: &Request<'_, Operand>) -> Option<Site> {
-        let partial = find(&request.op)?.partial(&request.types().0)?;
+        let (inputs, _) = request.types();
+        let partial = find(&request.op)?.partial_of(&inputs, &request.attrs)?;
         let request = request.to_string();
         Some(Site { partial, request })
     }

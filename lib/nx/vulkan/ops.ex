@@ -60,7 +60,7 @@ defmodule Nx.Vulkan.Ops do
 
   # Arguments that are operands or lists with some, in the order of requests.
   @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a ++
-              ~w(a b kernel source init)a
+              ~w(a b kernel source init acc)a
 
   @doc """
   The functions of so many floats.

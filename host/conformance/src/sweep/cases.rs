@@ -197,7 +197,8 @@ fn in_layout(
     rng: &mut Rng,
     to: &mut Vec<Case>,
 ) -> Result<()> {
-    let dtype = types.output.unwrap_or(DType::F32);
+    let dtype = types.output.or(op.stands_for(types));
+    let dtype = dtype.unwrap_or(DType::F32);
     let mut problems = op.problems(layout, dtype, variety == Variety::All, rng);
     let most = match (variety, layout) {
         (Variety::One, _) => 1,

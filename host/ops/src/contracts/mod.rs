@@ -3,6 +3,7 @@
 mod arg;
 mod cast;
 mod choose;
+mod closure;
 mod conv;
 mod create;
 mod dot;
@@ -47,6 +48,7 @@ const ALL: &[&[Op]] = &[
     scatter::OPS,
     window::OPS,
     window_scatter::OPS,
+    closure::OPS,
     conv::OPS,
     leapfrog::OPS,
 ];

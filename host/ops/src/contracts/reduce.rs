@@ -100,7 +100,7 @@ const DEEP: &[Reduction] = &[
     (&[2, 3, 2, 5, 3], &[2]),
     (&[3, 2, 4, 2, 3], &[0, 4]),
 ];
-const EMPTY: &[Reduction] = &[
+pub(super) const EMPTY: &[Reduction] = &[
     (&[0, 3], &[1]),
     (&[3, 0, 2], &[2]),
     (&[0, 3], &[0]),

@@ -12,7 +12,10 @@ use crate::{
     op::{Attribute, AttributeKind, Contract, Gives, Op},
     problems::Problem,
     tolerance::{Bound, Growth},
-    values::Domain::{self, Factor, Repeating, Term},
+    values::{
+        Domain::{self, Factor, Repeating, Term},
+        Rng,
+    },
 };
 
 /// Windows, strides and dilations reach this far at most, so that sums of places cannot overflow.
@@ -29,15 +32,7 @@ pub(super) const STRIDES: Attribute = attribute(
 
 static WINDOW: Contract = Contract {
     title: "Windows",
-    attributes: &[
-        PADDING,
-        STRIDES,
-        EXTENTS,
-        attribute(
-            "window_dilations",
-            "steps between the elements of a window along each axis; 1 by default",
-        ),
-    ],
+    attributes: &[PADDING, STRIDES, EXTENTS, DILATIONS],
     complete: |inputs, _, attrs| {
         complete(inputs[0].1.len(), attrs);
         default(
@@ -47,41 +42,29 @@ static WINDOW: Contract = Contract {
     },
     infer: |_, inputs, attrs| {
         let (dtype, shape) = &inputs[0];
-        listed(
-            shape.len(),
-            attrs,
-            &["strides", "window", "window_dilations"],
-        )?;
+        listed(shape.len(), attrs, LISTS)?;
         Ok((*dtype, positions(shape, attrs)))
     },
     check: |_, inputs, outputs, attrs| {
         let (x, out) = (&inputs[0], &outputs[0]);
-        listed(
-            x.shape.len(),
-            attrs,
-            &["strides", "window", "window_dilations"],
-        )?;
+        listed(x.shape.len(), attrs, LISTS)?;
         match positions(x.shape, attrs) {
             shape if shape == out.shape => Ok(()),
             shape => Err(format!("the windows give {shape:?}")),
         }
     },
-    problems: |_, layout, _, rng| {
-        let (all, count): (&[Windows], usize) = match layout {
-            Layout::Contiguous => (WINDOWS, WINDOWS.len()),
-            Layout::Deep => (DEEP, DEEP.len()),
-            Layout::Empty => (EMPTY, EMPTY.len()),
-            Layout::Scalar => (&[(&[], &[], &[], &[], &[])], 1),
-            Layout::Large => (LARGE, LARGE.len()),
-            Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => {
-                (WINDOWS, 3)
-            }
-        };
-        some(all, count, rng).into_iter().map(problem).collect()
-    },
+    problems: |_, layout, _, rng| problems(layout, rng),
     terms: |_, _, attrs| ints(attrs, "window").iter().map(|&n| n as u64).product(),
     ..ELEMENTWISE
 };
+
+/// Attributes with a positive number for each axis.
+pub(super) const LISTS: &[&str] = &["strides", "window", "window_dilations"];
+
+pub(super) const DILATIONS: Attribute = attribute(
+    "window_dilations",
+    "steps between the elements of a window along each axis; 1 by default",
+);
 
 pub(super) const EXTENTS: Attribute = attribute(
     "window",
@@ -184,6 +167,19 @@ const LARGE: &[Windows] = &[
     (&[513, 1027], &[3, 3], &[1, 1, 1, 1], &[1, 1], &[1, 1]),
     (&[500, 500], &[9, 9], &[4; 4], &[1, 1], &[1, 1]),
 ];
+
+/// Windows to try in a layout.
+pub(super) fn problems(layout: Layout, rng: &mut Rng) -> Vec<Problem> {
+    let (all, count): (&[Windows], usize) = match layout {
+        Layout::Contiguous => (WINDOWS, WINDOWS.len()),
+        Layout::Deep => (DEEP, DEEP.len()),
+        Layout::Empty => (EMPTY, EMPTY.len()),
+        Layout::Scalar => (&[(&[], &[], &[], &[], &[])], 1),
+        Layout::Large => (LARGE, LARGE.len()),
+        Layout::Transposed | Layout::Broadcast | Layout::Sliced | Layout::Reversed => (WINDOWS, 3),
+    };
+    some(all, count, rng).into_iter().map(problem).collect()
+}
 
 fn problem((shape, window, padding, strides, dilations): Windows) -> Problem {
     Problem {

@@ -5,6 +5,7 @@
 
 pub(crate) mod binary;
 mod cells;
+pub(crate) mod closure;
 pub(crate) mod complex;
 pub(crate) mod conv;
 mod conv_in_place;
@@ -179,7 +180,8 @@ fn compute(
         .kernel
         .run(found.lane, op, inputs, outputs, attrs, sums);
     done.map_err(|reason| {
-        let undefined = found.partial.filter(|partial| partial.reason == reason);
+        let partial = found.partial_of(&types(&given), attrs);
+        let undefined = partial.filter(|partial| partial.reason == reason);
         let error = refuse(reason);
         undefined.map_or(error.clone(), |partial| error.of_kind(partial.kind))
     })

@@ -38,6 +38,18 @@ pub(crate) fn axes(shape: &[u64], attrs: &[Attr]) -> Vec<Axis> {
 }
 
 impl Axis {
+    /// One window over all of an axis.
+    pub(super) fn whole(extent: i64) -> Axis {
+        Axis {
+            extent,
+            window: extent,
+            stride: 1,
+            dilation: 1,
+            low: 0,
+            high: 0,
+        }
+    }
+
     /// How many positions the window has, as Nx counts them.
     pub(crate) fn positions(&self) -> u64 {
         let [extent, low, high] = [self.extent, self.low, self.high].map(i128::from);
@@ -178,14 +190,7 @@ struct Space {
 impl Space {
     fn new(shape: &[u64], out: &[u64], attrs: &[Attr]) -> Space {
         let mut outer = axes(shape, attrs);
-        let inner = outer.pop().unwrap_or(Axis {
-            extent: 1,
-            window: 1,
-            stride: 1,
-            dilation: 1,
-            low: 0,
-            high: 0,
-        });
+        let inner = outer.pop().unwrap_or(Axis::whole(1));
         let mut steps = nx_vulkan_abi::layout::contiguous_strides(shape);
         steps.pop();
         let (columns, positions) = out.split_last().unwrap_or((&1, &[]));

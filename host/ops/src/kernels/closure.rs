@@ -1,0 +1,238 @@
+//! Reductions by an expression: an accumulator and one element after another, in row-major order, on blocks of results at
+//! once. Each call is the op's own kernel.
+
+use super::{
+    kernel::{Kernel, Sums},
+    operand::BLOCK,
+    parallel,
+    window::{Axis, axes},
+};
+use crate::{
+    attrs::{Attr, ints},
+    contracts::find,
+    expression::{element, read},
+    view::{Out, Outcome, View},
+};
+use nx_vulkan_abi::{
+    DType, Expression,
+    expression::{Call, Term},
+};
+
+pub(crate) fn reduce(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+    let ([x, acc], [out, ..]) = (inputs, outputs) else {
+        return Err("expected two operands and a result".to_owned());
+    };
+    let reduced = ints(attrs, "axes");
+    let axis = |(axis, &extent): (i64, &u64)| match reduced.contains(&axis) {
+        true => Line::reduced(extent as i64),
+        false => Line::kept(extent as i64),
+    };
+    let lines = (0..).zip(x.shape).map(axis).collect();
+    fold(x, acc, out, attrs, lines)
+}
+
+pub(crate) fn window_reduce(
+    _: &str,
+    inputs: &[View],
+    outputs: &mut [Out],
+    attrs: &[Attr],
+) -> Outcome {
+    let ([x, acc], [out, ..]) = (inputs, outputs) else {
+        return Err("expected two operands and a result".to_owned());
+    };
+    let lines = axes(x.shape, attrs).into_iter().map(|axis| Line {
+        positions: axis.positions() as i64,
+        axis,
+    });
+    fold(x, acc, out, attrs, lines.collect())
+}
+
+/// An axis: a window of some elements at each position.
+struct Line {
+    positions: i64,
+    axis: Axis,
+}
+
+impl Line {
+    fn reduced(extent: i64) -> Line {
+        let axis = Axis::whole(extent);
+        Line { positions: 1, axis }
+    }
+
+    fn kept(extent: i64) -> Line {
+        let axis = Axis {
+            window: 1,
+            ..Axis::whole(extent)
+        };
+        let positions = extent;
+        Line { positions, axis }
+    }
+}
+
+fn fold(x: &View, acc: &View, out: &mut Out, attrs: &[Attr], lines: Vec<Line>) -> Outcome {
+    let expression = read(attrs, &[x.dtype, acc.dtype], out.dtype)?;
+    let size = out.dtype.size() as usize;
+    let start = &acc.bytes[acc.offset as usize * size..][..size];
+    let padding = match x.dtype == acc.dtype {
+        true => start.to_vec(),
+        false => {
+            let mut cast = vec![0; x.dtype.size() as usize];
+            let values = [(acc.dtype, start)];
+            run("as_type", &values, (x.dtype, &[1]), &mut cast)?;
+            cast
+        }
+    };
+    let walk = Walk {
+        x,
+        padding,
+        steps: lines.iter().map(|line| line.axis.window).product(),
+        lines,
+    };
+    parallel::for_each_chunk(out.bytes, BLOCK * size, &|task, bytes| {
+        let first = (task * BLOCK) as u64;
+        bytes
+            .chunks_mut(size)
+            .for_each(|to| to.copy_from_slice(start));
+        let count = bytes.len() / size;
+        let corners: Vec<Vec<i64>> = (first..first + count as u64)
+            .map(|index| walk.corner(index))
+            .collect();
+        let mut values = Values::new(&expression, count)?;
+        let mut elements = Vec::new();
+        for step in 0..walk.steps {
+            walk.elements(step, &corners, &mut elements);
+            let made = values.of(&expression, &[(x.dtype, &elements), (acc.dtype, bytes)])?;
+            bytes.copy_from_slice(made);
+        }
+        Ok(())
+    })
+}
+
+/// How elements are visited.
+struct Walk<'a> {
+    x: &'a View<'a>,
+    /// What lies outside of x.
+    padding: Vec<u8>,
+    /// Elements that make a result.
+    steps: i64,
+    lines: Vec<Line>,
+}
+
+impl Walk<'_> {
+    /// The position of a result along each axis.
+    fn corner(&self, index: u64) -> Vec<i64> {
+        unravel(index as i64, self.lines.iter().map(|line| line.positions))
+    }
+
+    /// The elements that results at `corners` take at a step.
+    fn elements(&self, step: i64, corners: &[Vec<i64>], to: &mut Vec<u8>) {
+        to.clear();
+        let within = unravel(step, self.lines.iter().map(|line| line.axis.window));
+        let size = self.x.dtype.size() as usize;
+        for corner in corners {
+            let places = self.lines.iter().zip(corner).zip(&within);
+            let mut places =
+                places.map(|((line, at), element)| (line, line.axis.place(*at, *element)));
+            let mut strides = self.x.strides.iter();
+            let at = places.try_fold(self.x.offset as i64, |at, (line, place)| {
+                let inside = (0..line.axis.extent).contains(&place);
+                inside.then_some(at + place * strides.next()?)
+            });
+            match at {
+                Some(at) => to.extend_from_slice(&self.x.bytes[at as usize * size..][..size]),
+                None => to.extend_from_slice(&self.padding),
+            }
+        }
+    }
+}
+
+/// The place along each axis of what lies at a row-major index.
+fn unravel(mut index: i64, extents: impl DoubleEndedIterator<Item = i64>) -> Vec<i64> {
+    let place = |extent: i64| {
+        let place = index % extent;
+        index /= extent;
+        place
+    };
+    let mut places: Vec<i64> = extents.rev().map(place).collect();
+    places.reverse();
+    places
+}
+
+/// What the calls of an expression made last.
+struct Values {
+    shape: [u64; 1],
+    made: Vec<Vec<u8>>,
+    numbers: Vec<Vec<Vec<u8>>>,
+}
+
+impl Values {
+    fn new(expression: &Expression, count: usize) -> Result<Values, String> {
+        let calls = expression.calls.iter();
+        let numbers = |call: &Call| {
+            let bytes = |term: &Term| match *term {
+                Term::Number(number, dtype) => element(number, dtype),
+                Term::Operand(_) | Term::Made(_) => Vec::new(),
+            };
+            call.terms.iter().map(bytes).collect()
+        };
+        Ok(Values {
+            shape: [count as u64],
+            made: calls
+                .clone()
+                .map(|call| vec![0; count * call.dtype.size() as usize])
+                .collect(),
+            numbers: calls.map(numbers).collect(),
+        })
+    }
+
+    /// Computes the result from the elements of each operand.
+    fn of(
+        &mut self,
+        expression: &Expression,
+        operands: &[(DType, &[u8])],
+    ) -> Result<&[u8], String> {
+        for (index, call) in expression.calls.iter().enumerate() {
+            let (before, own) = self.made.split_at_mut(index);
+            let mut values = Vec::with_capacity(call.terms.len());
+            for (term, number) in call.terms.iter().zip(&self.numbers[index]) {
+                values.push(match *term {
+                    Term::Operand(at) => operands[at],
+                    Term::Made(at) => (expression.calls[at].dtype, before[at].as_slice()),
+                    Term::Number(_, dtype) => (dtype, number.as_slice()),
+                });
+            }
+            run(&call.op, &values, (call.dtype, &self.shape), &mut own[0])?;
+        }
+        self.made
+            .last()
+            .map(Vec::as_slice)
+            .ok_or_else(|| "an expression has a call".to_owned())
+    }
+}
+
+/// Runs an elementwise op; a value of one element repeats.
+fn run(
+    op: &str,
+    values: &[(DType, &[u8])],
+    (dtype, shape): (DType, &[u64]),
+    to: &mut [u8],
+) -> Outcome {
+    let kernel: Kernel = find(op).ok_or_else(|| format!("no op named {op}"))?.kernel;
+    let mut views: Vec<View<'_>> = Vec::with_capacity(values.len());
+    for &(dtype, bytes) in values {
+        let repeats = bytes.len() as u64 == dtype.size();
+        views.push(View {
+            dtype,
+            shape: if repeats { &[] } else { shape },
+            strides: if repeats { &[] } else { &[1] },
+            offset: 0,
+            bytes,
+        });
+    }
+    let mut out = [Out {
+        dtype,
+        shape,
+        bytes: to,
+    }];
+    kernel.run(None, op, &views, &mut out, &[], Sums::Wide)
+}

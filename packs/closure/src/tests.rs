@@ -1,0 +1,96 @@
+//! Plans as data.
+
+use crate::{describe, plan};
+use nx_vulkan_abi::{Access, DType, Features, Refusal};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, words};
+
+const SUM: &str = "add(i0, i1):f32";
+
+fn ask(op: &str, shape: &[u64], results: &[u64]) -> Ask {
+    let inputs = [Tensor::new(DType::F32, shape), Tensor::new(DType::F32, &[])];
+    let outputs = [Tensor::new(DType::F32, results)];
+    let pack = Pack { describe, plan };
+    pack.ask(op, &inputs, &outputs).text("expression", SUM)
+}
+
+fn reduce(shape: &[u64], axes: &[i64]) -> Ask {
+    let kept = shape
+        .iter()
+        .zip(0..)
+        .filter(|(_, axis)| !axes.contains(axis));
+    let results: Vec<u64> = kept.map(|(&extent, _)| extent).collect();
+    ask("reduce", shape, &results).ints("axes", axes)
+}
+
+#[test]
+fn axes_that_go_are_one_where_they_follow_in_memory() {
+    let rank = |ask: Ask| defined(&ask.plan().unwrap(), 0, "RANK").to_owned();
+    assert_eq!(rank(reduce(&[5, 7, 3], &[0, 1, 2])), "1");
+    assert_eq!(rank(reduce(&[5, 7, 3], &[1, 2])), "2");
+    assert_eq!(rank(reduce(&[5, 7, 3], &[1])), "3");
+    let mut strided = reduce(&[5, 7], &[0, 1]);
+    strided.inputs[0] = strided.inputs[0].clone().strided(&[1, 5], 0);
+    assert_eq!(rank(strided), "2");
+}
+
+#[test]
+fn long_results_are_made_in_parts() {
+    let plan = reduce(&[(1 << 20) + 3], &[0]).plan().unwrap();
+    assert_eq!(files(&plan), ["closure.comp"; 2]);
+    assert_eq!(plan.shaders.len(), 2);
+    let ends = [0, 1].map(|step| words(&plan, step)[12..].to_vec());
+    let most = 1 << 20;
+    assert_eq!(ends, [[1, 0, 0, 0, most], [1, 0, 0, most, most + 3]]);
+    let access = [0, 1].map(|step: usize| plan.steps[step].args[2].access);
+    assert_eq!(access, [Access::WRITE, Access::READ_WRITE]);
+    let long = reduce(&[1 << 27, 1 << 3], &[1]).reason();
+    assert!(long.contains("too large"), "{long}");
+}
+
+#[test]
+fn what_has_no_elements_is_the_accumulator() {
+    let plan = reduce(&[0, 3], &[0]).plan().unwrap();
+    assert_eq!(files(&plan), ["closure.comp"]);
+    let buffers: Vec<u32> = plan.steps[0].args.iter().map(|arg| arg.index).collect();
+    assert_eq!(buffers, [1, 1, 0]);
+    assert_eq!(reduce(&[0, 3], &[1]).plan().unwrap().steps.len(), 0);
+}
+
+#[test]
+fn a_gpu_loads_ahead_where_the_expression_is_short() {
+    let batch = |ask: Ask| defined(&ask.plan().unwrap(), 0, "BATCH").to_owned();
+    assert_eq!(batch(reduce(&[64], &[0])), "8");
+    let slow = reduce(&[64], &[0]).text("expression", "exp(i0):f32; add(%0, i1):f32");
+    assert_eq!(batch(slow), "1");
+    assert_eq!(batch(reduce(&[64], &[0]).on(cpu())), "1");
+}
+
+#[test]
+fn windows_are_those_of_the_attributes() {
+    let windows = |padding: &[i64]| {
+        ask("window_reduce", &[5], &[5])
+            .ints("padding", padding)
+            .ints("strides", &[1])
+            .ints("window", &[3])
+    };
+    let plan = windows(&[1, 1]).plan().unwrap();
+    assert_eq!(defined(&plan, 0, "WINDOWED"), "1");
+    assert_eq!(words(&plan, 0)[12..], [5, u32::MAX, 0, 0, 3]);
+    assert!(windows(&[1]).reason().contains("padding"));
+}
+
+#[test]
+fn what_is_no_such_reduction_is_refused() {
+    let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
+    assert!(bad(reduce(&[2, 3], &[2])) && bad(reduce(&[2, 3], &[-1])));
+    assert!(bad(ask("reduce", &[2, 3], &[3]).ints("axes", &[1])));
+    let with = |text: &'static str| reduce(&[3], &[0]).text("expression", text);
+    assert!(bad(with("add(i0, i2):f32")) && bad(with("add(i0, i1):f64")) && bad(with("add")));
+    assert!(bad(with("sum(i0):f32")));
+    let mut vector = reduce(&[3], &[0]);
+    vector.inputs[1] = Tensor::new(DType::F32, &[1]);
+    assert!(bad(vector));
+    let mut double = with("as_type(i0):f64; as_type(%0):f32");
+    double.device.features = Features(!Features::FP64.0);
+    assert_eq!(double.reason(), "an expression on f64 needs fp64");
+}
