@@ -104,10 +104,12 @@ if Code.ensure_loaded?(Nx) do
       x = Nx.tensor([1.0, 2.0, 3.0])
 
       {_, count} =
-        counted(fn -> agree([x], &Nx.reduce(&1, 0.0, fn x, acc -> Nx.subtract(x, acc) end)) end)
+        counted(fn ->
+          agree([x], &Nx.reduce(&1, 0.0, fn x, acc -> Nx.add(Nx.sum(x), acc) end))
+        end)
 
       assert count == 1
-      agree([x], &Nx.window_reduce(&1, 1.0, {2}, fn x, acc -> Nx.divide(x, acc) end))
+      agree([x], &Nx.window_reduce(&1, 1.0, {2}, fn x, acc -> Nx.divide(Nx.sum(x), acc) end))
       assert_raise RuntimeError, "no", fn -> Nx.reduce(x, 0.0, fn _, _ -> raise "no" end) end
 
       assert_raise RuntimeError, "no", fn ->

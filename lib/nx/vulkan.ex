@@ -115,8 +115,6 @@ defmodule Nx.Vulkan do
   if Code.ensure_loaded?(Nx) do
     use Nx.Vulkan.Product
 
-    alias Nx.Defn.Composite
-
     @doc """
     `Nx.Defn.jit/2` with `Nx.Vulkan.Compiler`: a function that computes on a device, wherever its arguments are.
 
@@ -139,71 +137,12 @@ defmodule Nx.Vulkan do
     """
     def explain(function, arguments, choice \\ Device.default()) do
       device = choice |> Device.validate!() |> Device.fetch!()
-      {op, inputs, outs, attrs} = function |> trace(arguments) |> asked(function)
+      {op, inputs, outs, attrs} = Nx.Vulkan.Call.request(function, arguments)
       own = Nx.Vulkan.Precision.backend_opts()
       attrs = Nx.Vulkan.Precision.add(attrs, op, own)
       inputs = Enum.map(inputs, &{&1.type, &1.shape})
       {text, map} = ok!(NativeV.explain(device, to_string(op), inputs, outs, attrs))
       Map.put(map, :text, text)
-    end
-
-    # The request of the last op or block of a call.
-    defp asked(out, function) do
-      [%{data: %{op: op, args: args}} = first | _] = Composite.flatten_list([out])
-
-      case {op, args} do
-        {:block, [struct, operands | _]} ->
-          block(struct, operands, out, function)
-
-        {:elem, [%{data: %{op: :block, args: [struct, operands | _]}}, _]} ->
-          block(struct, operands, out, function)
-
-        _ ->
-          {inputs, attrs} = Nx.Vulkan.Ops.request(op, args)
-          {op, inputs, [{first.type, first.shape}], attrs}
-      end
-    end
-
-    defp block(struct, operands, out, function) do
-      case Nx.Vulkan.Block.request(struct, out, operands) do
-        {inputs, outs, attrs} ->
-          {Nx.Vulkan.Block.op(struct), inputs, outs, attrs}
-
-        nil ->
-          raise ArgumentError,
-                "expected a function that a request can ask for, got: #{function}, whose block " <>
-                  "#{inspect(struct)} has fields that are no attributes"
-      end
-    end
-
-    # The last op of the call, as Nx.Defn writes it down.
-    defp trace(function, arguments) do
-      {slots, tensors} = slots(arguments, [])
-      call = fn tensors -> apply(Nx, function, fill(slots, tensors)) end
-      Nx.Defn.debug_expr_apply(call, [tensors |> Enum.reverse() |> List.to_tuple()])
-    end
-
-    # Tensors are found in lists too.
-    defp slots(arguments, tensors) do
-      Enum.map_reduce(arguments, tensors, fn
-        %Nx.Tensor{} = tensor, tensors ->
-          {{:tensor, length(tensors)}, [tensor | tensors]}
-
-        [%Nx.Tensor{} | _] = list, tensors ->
-          {slots, tensors} = slots(list, tensors)
-          {{:list, slots}, tensors}
-
-        other, tensors ->
-          {{:other, other}, tensors}
-      end)
-    end
-
-    defp fill(slots, tensors) do
-      Enum.map(slots, fn
-        {:tensor, index} -> elem(tensors, index)
-        {:list, slots} -> fill(slots, tensors)
-        {:other, other} -> other
-      end)
     end
   end
 

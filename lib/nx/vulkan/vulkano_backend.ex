@@ -22,11 +22,8 @@ if Code.ensure_loaded?(Nx) do
     Ops return at once; reading a tensor waits for it. What neither a kernel pack nor the host runs goes through
     `Nx.BinaryBackend`: each time is counted in `Nx.Vulkan.stats/1`, reported as the telemetry event
     `[:nx_vulkan, :fallback]`, and raises under `config :nx_vulkan, fallback: :error`.
-
-    `Nx.reduce/4` and `Nx.window_reduce/5` run on the device where their closure is one of add, multiply, max, min, logical_and
-    and logical_or of its two arguments; sums and products are then taken in another order, and rounded to narrow floats once.
-    Every other closure is called by `Nx.BinaryBackend`, element by element. A closure may be called twice more than it is
-    there, with tensors that have no elements to read.
+    `Nx.reduce/4` and `Nx.window_reduce/5` run on the device where their closure is an expression of elementwise ops, as `docs/guide.md`
+    says; it may be called four times more than there, with tensors that have no elements to read.
 
     `config :nx_vulkan, add_backend_on_inspect: true` prints the device with each tensor.
 
@@ -251,8 +248,18 @@ if Code.ensure_loaded?(Nx) do
 
       @impl true
       def unquote(name)(out, unquote_splicing(arguments)) do
-        Closure.unquote(name)(V, out, unquote_splicing(arguments)) ||
-          fallback(unquote(name), out, refs_of(unquote(arguments)), unquote(arguments))
+        traced = Closure.unquote(name)(V, out, unquote_splicing(arguments))
+        closure(unquote(name), out, traced, unquote(arguments))
+      end
+    end
+
+    defp closure(_op, _out, %T{} = result, _arguments), do: result
+    defp closure(op, out, nil, arguments), do: fallback(op, out, refs_of(arguments), arguments)
+
+    defp closure(op, out, {operands, attrs}, arguments) do
+      case Request.run(Atom.to_string(op), refs(operands), [{out.type, out.shape}], attrs) do
+        {:error, :bad_input, _} -> closure(op, out, nil, arguments)
+        result -> finish(op, out, result, refs_of(arguments), arguments)
       end
     end
 

@@ -1,0 +1,94 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Call do
+    @moduledoc false
+    # A call of a function of Nx as the request that its last op or block makes.
+
+    alias Nx.Defn.Composite
+    alias Nx.Tensor, as: T
+    alias Nx.Vulkan.{Block, Closure, Ops}
+
+    @doc """
+    `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
+    """
+    def request(function, arguments) do
+      out = trace(function, arguments)
+      [%T{data: %{op: op, args: args}} = first | _] = Composite.flatten_list([out])
+
+      case {op, args} do
+        {:block, [struct, operands | _]} ->
+          block(struct, operands, out, function)
+
+        {:elem, [%T{data: %{op: :block, args: [struct, operands | _]}}, _]} ->
+          block(struct, operands, out, function)
+
+        {op, [tensor, acc | rest]} when op in [:reduce, :window_reduce] ->
+          closure(op, first, tensor, acc, rest, List.last(arguments))
+
+        _ ->
+          {inputs, attrs} = Ops.request(op, args)
+          {op, inputs, [{first.type, first.shape}], attrs}
+      end
+    end
+
+    defp block(struct, operands, out, function) do
+      case Block.request(struct, out, operands) do
+        {inputs, outs, attrs} ->
+          {Block.op(struct), inputs, outs, attrs}
+
+        nil ->
+          raise ArgumentError,
+                "expected a function that a request can ask for, got: #{function}, whose block " <>
+                  "#{inspect(struct)} has fields that are no attributes"
+      end
+    end
+
+    defp closure(op, out, tensor, acc, rest, fun) do
+      arguments = [tensor | Enum.drop(rest, -1)]
+      outs = [{out.type, out.shape}]
+
+      case Closure.kind(op, out.type, tensor, acc, fun) do
+        {_, fold} ->
+          {fold, [tensor], outs, Ops.attrs(fold, arguments)}
+
+        nil ->
+          raise ArgumentError,
+                "expected a closure that is an expression of elementwise ops, got: #{inspect(fun)}, " <>
+                  "which Nx.BinaryBackend calls"
+
+        text ->
+          attrs = Closure.attrs(op, text, arguments)
+          {op, [tensor, %{acc | type: out.type}], outs, attrs}
+      end
+    end
+
+    # The call as Nx.Defn writes it down.
+    defp trace(function, arguments) do
+      {slots, tensors} = slots(arguments, [])
+      call = fn tensors -> apply(Nx, function, fill(slots, tensors)) end
+      Nx.Defn.debug_expr_apply(call, [tensors |> Enum.reverse() |> List.to_tuple()])
+    end
+
+    # Tensors are found in lists too.
+    defp slots(arguments, tensors) do
+      Enum.map_reduce(arguments, tensors, fn
+        %T{} = tensor, tensors ->
+          {{:tensor, length(tensors)}, [tensor | tensors]}
+
+        [%T{} | _] = list, tensors ->
+          {slots, tensors} = slots(list, tensors)
+          {{:list, slots}, tensors}
+
+        other, tensors ->
+          {{:other, other}, tensors}
+      end)
+    end
+
+    defp fill(slots, tensors) do
+      Enum.map(slots, fn
+        {:tensor, index} -> elem(tensors, index)
+        {:list, slots} -> fill(slots, tensors)
+        {:other, other} -> other
+      end)
+    end
+  end
+end
