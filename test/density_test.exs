@@ -346,6 +346,29 @@ if Code.ensure_loaded?(Nx) do
         assert floats(value, :f64) == [:nan]
       end
 
+      # By the rules of Nx: half away from zero, and a NaN is one by its bits.
+      test "halves are rounded and NaN is told as the ops of the device do" do
+        value = fn fun, at ->
+          density = Density.new!(fn q -> fun.(q[0]) end, 1)
+          one = bin([1.0])
+          {:ok, {_, _, _, value}} = Density.chain(density, bin([at]), one, one, [0.0], 1)
+          hd(floats(value, :f64))
+        end
+
+        below_half = 0.49999999999999994
+
+        for {x, rounded} <- [{below_half, 0.0}, {-below_half, 0.0}, {0.5, 1.0}, {-2.5, -3.0}],
+            do: assert(value.(&Nx.round(Nx.Defn.Kernel.stop_grad(&1)), x) == rounded)
+
+        is_nan = fn q ->
+          Nx.select(Nx.is_nan(Nx.sqrt(q)), 7.0, 5.0) |> Nx.add(Nx.multiply(q, 0))
+        end
+
+        assert value.(is_nan, -1.0) == 7.0
+        assert value.(is_nan, 4.0) == 5.0
+        assert value.(&Nx.max(Nx.log(&1), 1.0), -1.0) == :nan
+      end
+
       test "a chain longer than memory is refused and nothing is lost" do
         density = Density.new!(&Nx.sum/1, 1)
         one = bin([1.0])

@@ -20,6 +20,7 @@ mod pointer;
 mod program;
 mod reply;
 mod resource;
+mod rows;
 mod run;
 mod tensor;
 mod terms;

@@ -40,6 +40,7 @@ defmodule Nx.Vulkan.NativeV do
     run_compiled: 2,
     explain: 5,
     has_op: 2,
+    elementwise_rows: 0,
     reshape: 2,
     transpose: 2,
     squeeze: 2,

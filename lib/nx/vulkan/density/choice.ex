@@ -70,7 +70,7 @@ if Code.ensure_loaded?(Nx) do
       kind =
         if Enum.any?([a, b], &match?({:float, _, _}, &1)),
           do: :float,
-          else: Elementwise.merged(a, b)
+          else: Elementwise.merged([a, b])
 
       [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
       parts = [a, b | Enum.reject(parts, &is_integer/1)]

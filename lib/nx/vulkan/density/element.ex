@@ -175,20 +175,10 @@ if Code.ensure_loaded?(Nx) do
     defp element(st, %{op: op, operands: [condition, a, b]} = node, idx)
          when op in [:select, :clip] do
       {[condition, a, b], st} = operands(st, [condition, a, b], idx)
-      kind = kind(node)
 
       case {op, condition} do
-        {:select, {:const, number}} ->
-          {if(number in [0, 0.0], do: b, else: a), st}
-
-        {:select, _} ->
-          [a_text, b_text] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-          text = "#{Value.text(condition, :bool, st.type)} ? #{a_text} : #{b_text}"
-          named(st, kind, text, [condition, a, b])
-
-        {:clip, _} ->
-          [x, low, high] = Enum.map([condition, a, b], &Value.text(&1, kind, st.type))
-          named(st, kind, "minimum(maximum(#{x}, #{low}), #{high})", [condition, a, b])
+        {:select, {:const, number}} -> {if(number in [0, 0.0], do: b, else: a), st}
+        _ -> Elementwise.row(st, node, [condition, a, b])
       end
     end
 

@@ -5,26 +5,13 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4, unsupported: 1]
 
-    alias Nx.Vulkan.{Density.Value, Ops}
+    alias Nx.Vulkan.{Density.Row, Density.Value, Ops}
 
-    # Functions of the math headers, by their Nx names.
-    @unary_math Ops.functions(1)
-    @binary_math Ops.functions(2)
-    @arithmetic %{add: "+", subtract: "-", multiply: "*"}
-    @comparisons %{
-      equal: "==",
-      not_equal: "!=",
-      greater: ">",
-      less: "<",
-      greater_equal: ">=",
-      less_equal: "<="
-    }
-    @logic %{logical_and: "&&", logical_or: "||", logical_xor: "!="}
-    @bits %{bitwise_and: "&", bitwise_or: "|"}
-    @infix Enum.flat_map([@arithmetic, @comparisons, @logic, @bits], &Map.keys/1)
-
-    @unary @unary_math ++ ~w(negate sign abs floor ceil round is_nan is_infinity real conjugate)a
-    @binary @infix ++ @binary_math ++ ~w(divide remainder quotient min max)a
+    @unary Ops.floats(1) ++ ~w(real conjugate)a
+    @binary Ops.floats(2) ++ ~w(quotient bitwise_and bitwise_or)a
+    @truths Ops.truths()
+    # Their integers may leave the type.
+    @wraps ~w(negate abs add subtract multiply quotient)a
 
     @doc """
     An op of one operand: `{value, state}`.
@@ -32,45 +19,11 @@ if Code.ensure_loaded?(Nx) do
     def unary(_, %{op: op} = node, _) when op not in @unary, do: unsupported(node)
     def unary(st, %{op: op}, value) when op in [:real, :conjugate], do: {value, st}
 
-    def unary(st, %{op: op} = node, value) do
-      kind = kind(node)
-      x = Value.text(value, if(op in [:is_nan, :is_infinity], do: :float, else: kind), st.type)
+    def unary(st, %{op: :negate, type: {t, _}}, {:const, number})
+        when t in [:f, :bf] and is_number(number),
+        do: {{:const, -number}, st}
 
-      case {op, value, kind} do
-        {:negate, {:const, number}, :float} when is_number(number) ->
-          {{:const, -number}, st}
-
-        {op, _, :float} when op in @unary_math ->
-          named(st, :float, "nxv_#{op}(#{x})", [value])
-
-        {:negate, _, _} ->
-          named(st, kind, wrapped("-#{x}", node.type), [value])
-
-        {:abs, _, _} ->
-          named(st, kind, wrapped("abs(#{x})", node.type), [value])
-
-        {:sign, _, :int} ->
-          named(st, :int, "sign(#{x})", [value])
-
-        {:sign, _, :float} ->
-          named(st, :float, "sign_of(#{x})", [value])
-
-        {:is_nan, _, _} ->
-          named(st, :bool, "isnan(#{x})", [value])
-
-        {:is_infinity, _, _} ->
-          named(st, :bool, "isinf(#{x})", [value])
-
-        {:round, _, :float} ->
-          named(st, :float, "sign_of(#{x}) * floor(abs(#{x}) + REAL(0.5))", [value])
-
-        {op, _, :float} when op in [:floor, :ceil] ->
-          named(st, :float, "#{op}(#{x})", [value])
-
-        {_, _, :int} ->
-          {value, st}
-      end
-    end
+    def unary(st, node, value), do: row(st, node, [value])
 
     @doc """
     An op of two operands: `{value, state}`.
@@ -82,32 +35,46 @@ if Code.ensure_loaded?(Nx) do
         folded = folded(op, kind(node), a, b) ->
           {folded, st}
 
-        text = @arithmetic[op] ->
-          arithmetic(st, node, text, a, b)
-
-        op == :divide and kind(node) == :float and Value.depth(b) < Value.depth(a) ->
+        op == :divide and Value.depth(b) < Value.depth(a) ->
           # A division costs as much as ten products: what a loop divides by is inverted outside of it.
           {inverse, st} = inverse(st, b)
-          infix(st, :float, :float, "*", a, inverse)
-
-        text = @comparisons[op] ->
-          infix(st, :bool, merged(a, b), text, a, b)
-
-        text = @logic[op] ->
-          infix(st, :bool, :bool, text, a, b)
-
-        text = @bits[op] ->
-          infix(st, :int, :int, text, a, b)
+          row(st, %{node | op: :multiply}, [a, inverse])
 
         op == :pow and kind(node) == :int ->
           unsupported(node)
 
+        op == :pow and b in [{:const, 2}, {:const, 2.0}] ->
+          row(st, %{node | op: :multiply}, [a, a])
+
         true ->
-          kind = kind(node)
-          [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-          named(st, kind, call(op, kind, x, y, b), [a, b])
+          row(st, node, [a, b])
       end
     end
+
+    @doc """
+    The row of a node's op on these values: `{value, state}`.
+    """
+    def row(st, %{op: op} = node, values) do
+      kind = if op in @truths, do: :bool, else: kind(node)
+      computes = Row.compute(op, length(values))
+
+      operands =
+        for {compute, id, value} <- Enum.zip([computes, node.operands, values]) do
+          Value.text(value, operand_kind(compute, st.graph.nodes[id], node, values), st.type)
+        end
+
+      text = Row.text(op, operands)
+      text = if kind == :int and op in @wraps, do: wrapped(text, node.type), else: text
+      named(st, kind, text, values)
+    end
+
+    defp operand_kind(:compared, _, _, values), do: merged(values)
+    defp operand_kind(:own, operand, _, _), do: number(kind(operand))
+    defp operand_kind(compute, _, node, _) when compute in [:result, :exact], do: kind(node)
+
+    # A truth is the integer 0 or 1.
+    defp number(:bool), do: :int
+    defp number(kind), do: kind
 
     defp inverse(st, b) do
       key = {{:inverse, b}, []}
@@ -117,26 +84,12 @@ if Code.ensure_loaded?(Nx) do
           {inverse, st}
 
         _ ->
-          {inverse, st} =
-            named(
-              st,
-              :float,
-              "#{Value.float(1.0, st.type)} / #{Value.text(b, :float, st.type)}",
-              [b]
-            )
-
+          one = Value.float(1.0, st.type)
+          text = Row.text(:divide, [one, Value.text(b, :float, st.type)])
+          {inverse, st} = named(st, :float, text, [b])
           {inverse, put_in(st.memo[key], inverse)}
       end
     end
-
-    defp call(:divide, :float, x, y, _), do: "#{x} / #{y}"
-    defp call(:pow, :float, x, _, {:const, two}) when two in [2, 2.0], do: "#{x} * #{x}"
-    defp call(op, :float, x, y, _) when op in @binary_math, do: "nxv_#{op}(#{x}, #{y})"
-    defp call(:remainder, :float, x, y, _), do: "nxv_fmod(#{x}, #{y})"
-    defp call(:min, _, x, y, _), do: "minimum(#{x}, #{y})"
-    defp call(:max, _, x, y, _), do: "maximum(#{x}, #{y})"
-    defp call(:quotient, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} / #{y})"
-    defp call(:remainder, :int, x, y, _), do: "(#{y} == 0 ? 0 : #{x} - #{x} / #{y} * #{y})"
 
     # What holds for every other operand, and for constants.
     defp folded(:add, _, {:const, zero}, b) when zero in [0, 0.0], do: same_kind(b)
@@ -153,23 +106,6 @@ if Code.ensure_loaded?(Nx) do
     defp same_kind(_), do: nil
 
     @doc """
-    Two operands of kind `operands` with an operator between them.
-    """
-    def infix(st, kind, operands, text, a, b) do
-      [x, y] = Enum.map([a, b], &Value.text(&1, operands, st.type))
-      named(st, kind, "#{x} #{text} #{y}", [a, b])
-    end
-
-    @doc """
-    Two operands with an arithmetic operator between them, in the node's own type.
-    """
-    def arithmetic(st, node, text, a, b) do
-      kind = kind(node)
-      [x, y] = Enum.map([a, b], &Value.text(&1, kind, st.type))
-      named(st, kind, wrapped("#{x} #{text} #{y}", node.type), [a, b])
-    end
-
-    @doc """
     Text of an int that keeps the bits of its type.
     """
     # An int of GLSL has 32 bits, of which a narrower type keeps the lowest.
@@ -183,10 +119,10 @@ if Code.ensure_loaded?(Nx) do
     def narrow?(%{type: {t, bits}}), do: t in [:s, :u] and bits < 32
 
     @doc """
-    The kind in which two values are compared.
+    The kind in which values are compared.
     """
-    def merged(a, b) do
-      if Enum.any?([a, b], &match?({:float, _, _}, &1)) or Enum.any?([a, b], &float_const?/1),
+    def merged(values) do
+      if Enum.any?(values, &(match?({:float, _, _}, &1) or float_const?(&1))),
         do: :float,
         else: :int
     end

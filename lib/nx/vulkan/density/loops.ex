@@ -5,7 +5,7 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Density.Statements, only: [kind: 1]
 
-    alias Nx.Vulkan.Density.{Element, Plan, Reduction, Statements, Value}
+    alias Nx.Vulkan.Density.{Element, Plan, Reduction, Row, Statements, Value}
 
     # Accumulators that one round of a reduction takes.
     @round 8
@@ -182,15 +182,15 @@ if Code.ensure_loaded?(Nx) do
 
     defp subgroup(op, x, type) when op in [:reduce_max, :reduce_min] do
       name = %{reduce_max: "subgroupMax", reduce_min: "subgroupMin"}[op]
-      "subgroupAny(isnan(#{x})) ? #{Value.float(:nan, type)} : #{name}(#{x})"
+      "subgroupAny(#{Row.text(:is_nan, [x])}) ? #{Value.float(:nan, type)} : #{name}(#{x})"
     end
 
     # Shares travel as floats: a truth as 0 or 1.
     defp folded(%{op: :all}, a, b, type),
-      do: "minimum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
+      do: Row.text(:min, [Value.text(a, :float, type), Value.text(b, :float, type)])
 
     defp folded(%{op: :any}, a, b, type),
-      do: "maximum(#{Value.text(a, :float, type)}, #{Value.text(b, :float, type)})"
+      do: Row.text(:max, [Value.text(a, :float, type), Value.text(b, :float, type)])
 
     defp folded(node, a, b, type), do: Reduction.combined(%{node | type: {:f, 64}}, a, b, type)
 

@@ -5,7 +5,7 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4]
 
-    alias Nx.Vulkan.Density.{Choice, Element, Elementwise, Plan, Statements, Value}
+    alias Nx.Vulkan.Density.{Choice, Element, Elementwise, Plan, Row, Statements, Value}
 
     @most 0x7FFFFFFF
 
@@ -114,12 +114,12 @@ if Code.ensure_loaded?(Nx) do
       [a, b] = Enum.map([a, b], &Value.text(&1, kind, type))
 
       case node.op do
-        op when op in [:sum, :dot, :indexed_add] -> "#{a} + #{b}"
-        :product -> "#{a} * #{b}"
+        op when op in [:sum, :dot, :indexed_add] -> Row.text(:add, [a, b])
+        :product -> Row.text(:multiply, [a, b])
         :all -> "#{a} && #{b}"
         :any -> "#{a} || #{b}"
-        :reduce_max -> "maximum(#{a}, #{b})"
-        :reduce_min -> "minimum(#{a}, #{b})"
+        :reduce_max -> Row.text(:max, [a, b])
+        :reduce_min -> Row.text(:min, [a, b])
       end
     end
 
@@ -131,7 +131,7 @@ if Code.ensure_loaded?(Nx) do
 
       case {target, value} do
         {{:const, zero}, _} when zero in [0, 0.0] -> {value, st}
-        _ -> Elementwise.arithmetic(st, node, "+", target, value)
+        _ -> arithmetic(st, node, :add, target, value)
       end
     end
 
@@ -160,7 +160,7 @@ if Code.ensure_loaded?(Nx) do
 
       {x, st} = Element.at(st, a, at.(rank_a, axes_a, batch_a, free_a))
       {y, st} = Element.at(st, b, at.(length(st.graph.nodes[b].shape), axes_b, batch_b, free_b))
-      Elementwise.arithmetic(st, node, "*", x, y)
+      arithmetic(st, node, :multiply, x, y)
     end
 
     defp term(st, %{op: :indexed_add} = node, idx, row) do
@@ -187,6 +187,13 @@ if Code.ensure_loaded?(Nx) do
       kept? = length(idx) == rank
       free = for {i, axis} <- Enum.with_index(idx), not kept? or axis not in axes, do: i
       Element.at(st, t, Value.placed(rank, Map.new(Enum.zip(axes, position)), free))
+    end
+
+    # Of two values in the node's own type.
+    defp arithmetic(st, node, op, x, y) do
+      kind = kind(node)
+      text = Row.text(op, Enum.map([x, y], &Value.text(&1, kind, st.type)))
+      named(st, kind, Elementwise.wrapped(text, node.type), [x, y])
     end
 
     defp guard(st, [], update), do: {update, st}

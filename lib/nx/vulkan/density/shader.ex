@@ -4,7 +4,7 @@ if Code.ensure_loaded?(Nx) do
     # The GLSL of leapfrog chains of a traced log density. One workgroup runs one chain; invocation i owns the coordinates
     # i, i + W, …. Every step ends with one evaluation of value and gradient, which the next step begins with.
 
-    alias Nx.Vulkan.Density.{Element, Loops, Plan, Statements, Value}
+    alias Nx.Vulkan.Density.{Element, Loops, Plan, Row, Statements, Value}
     alias Nx.Vulkan.LeapfrogGLSL
 
     @enforce_keys [:glsl, :shared, :scratch, :data_length]
@@ -127,7 +127,13 @@ if Code.ensure_loaded?(Nx) do
         ),
         if(names[:double], do: "#define NXV_NEEDS_FP64", else: []),
         "#include \"dtype.glsl\"",
-        if(names[:double], do: "#include \"math_f64.glsl\"", else: "#include \"math_f32.glsl\""),
+        if(names[:double],
+          do: ["#define MATH_F64", "#include \"math_f64.glsl\""],
+          else: ["#define MATH_F32", "#include \"math_f32.glsl\""]
+        ),
+        # Integers are computed as C does: no element is without a result.
+        "#define nxv_fault(absent)",
+        Row.functions(),
         "#define REAL #{names[:type]}",
         "layout(local_size_x = 256, local_size_x_id = 0) in;",
         "const int W = int(gl_WorkGroupSize.x), D = #{names[:d]}, CHUNKS = (D + W - 1) / W;",
@@ -165,9 +171,6 @@ if Code.ensure_loaded?(Nx) do
           else: []
         ),
         "shared REAL partials[#{names[:partials]} * gl_WorkGroupSize.x];",
-        functions("REAL"),
-        functions("int"),
-        "REAL sign_of(REAL x) { return x > 0 ? REAL(1) : x < 0 ? REAL(-1) : x; }",
         if(resident? or names[:length] == 0,
           do: [],
           else: "#define data(i) extras[chain * (#{names[:length]} + D) + (i)]"
@@ -227,15 +230,5 @@ if Code.ensure_loaded?(Nx) do
         "}",
         "}"
       ]
-
-    # The NaN of either operand is the result.
-    defp functions(type) do
-      nan = if type == "REAL", do: "isnan(a) ? a : isnan(b) ? b : ", else: ""
-
-      [
-        "#{type} minimum(#{type} a, #{type} b) { return #{nan}min(a, b); }",
-        "#{type} maximum(#{type} a, #{type} b) { return #{nan}max(a, b); }"
-      ]
-    end
   end
 end
