@@ -51,10 +51,12 @@ layout(set = 0, binding = 1, std430) readonly restrict buffer B { B_STORAGE b[];
 #define B_STEP 1
 #endif
 
-// Element `index` of A or B, or the pack that starts there.
+// Element `index` of A or B, or the pack that starts there, which is loaded as a whole: of single components NVIDIA's compiler makes
+// as many loads, each with a test of its own whether it is in bounds.
 A_ITEM load_a(uint index) {
 #if A_WIDE
-    return UNPACK(A_GET, a[index / WIDTH]);
+    A_PACK pack = a[index / WIDTH];
+    return UNPACK(A_GET, pack);
 #else
     return A_GET(a[index]);
 #endif
@@ -62,7 +64,8 @@ A_ITEM load_a(uint index) {
 
 B_ITEM load_b(uint index) {
 #if B_WIDE
-    return UNPACK(B_GET, b[index / WIDTH]);
+    B_PACK pack = b[index / WIDTH];
+    return UNPACK(B_GET, pack);
 #else
     return B_GET(b[index]);
 #endif
