@@ -11,6 +11,7 @@ const uint WARPS_N = BLOCK_N / WARP_N;
 const uint LANES_M = WARP_M / (PACKS_M * WIDTH);
 const uint LANES_N = WARP_N / (PACKS_N * WIDTH);
 const uint LANES = LANES_M * LANES_N;
+const uint COLUMNS = PACKS_N * WIDTH; // of an invocation
 const uint A_ITEMS = BLOCK_M * BLOCK_K / (THREADS * A_STEP);
 const uint B_ITEMS = BLOCK_N * BLOCK_K / (THREADS * B_STEP);
 // One pack of padding keeps the stores of an operand that arrives along k off each other's banks.
@@ -27,7 +28,8 @@ uint a_index[A_ITEMS];
 uint b_index[B_ITEMS];
 VEC rows[2][PACKS_M];
 VEC columns[2][PACKS_N];
-VEC sums[PACKS_M * WIDTH * PACKS_N];
+// One by one, since NVIDIA's compiler copies parts of vectors that are loop-carried.
+T_VALUE sums[PACKS_M * WIDTH * COLUMNS];
 uint k_end;
 
 // Place of item `i` in the tile: x along m or n, y along k.
@@ -106,25 +108,22 @@ void take(uint side, uint turn, uint depth, uvec2 packs) {
     [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[side][i] = b_tile[b_at + i * LANES_N];
 }
 
-// A column (or row) is walked down and the next one up, so that what was read last is at hand.
+// A row is walked along and the next one back, so that what was read last is at hand.
 void multiply(uint side) {
-#if COLUMNS_FIRST
-    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
-        [[unroll]] for (uint step = 0; step < PACKS_M * WIDTH; step++) {
-            uint i = j % 2 == 0 ? step : PACKS_M * WIDTH - 1 - step;
-            T_VALUE row = rows[side][i / WIDTH][i % WIDTH];
-            uint at = i * PACKS_N + j / WIDTH;
-            sums[at][j % WIDTH] = FMA(row, columns[side][j / WIDTH][j % WIDTH], sums[at][j % WIDTH]);
-        }
-    }
-#else
     [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-            uint at = i * PACKS_N + j;
-            sums[at] = FMA(VEC(rows[side][i / WIDTH][i % WIDTH]), columns[side][j], sums[at]);
+        [[unroll]] for (uint step = 0; step < COLUMNS; step++) {
+            uint j = i % 2 == 0 ? step : COLUMNS - 1 - step;
+            uint at = i * COLUMNS + j;
+            sums[at] = FMA(rows[side][i / WIDTH][i % WIDTH], columns[side][j / WIDTH][j % WIDTH], sums[at]);
         }
     }
-#endif
+}
+
+// WIDTH sums of row `i`.
+VEC pack_of(uint i, uint j) {
+    VEC pack;
+    [[unroll]] for (uint l = 0; l < WIDTH; l++) pack[l] = sums[i * COLUMNS + j * WIDTH + l];
+    return pack;
 }
 
 // Corner of block `job` of a slab, walking down GROUP_ROWS rows of blocks before the next column.
@@ -150,7 +149,7 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
         [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
             uint column = corner.y + (packs.y + j * LANES_N) * WIDTH;
             uint at = ((slab * m + row) * n + column) / WIDTH;
-            if (row < m && column < n) c[at] = TO_C_PACK(sums[i * PACKS_N + j], slab, row, column);
+            if (row < m && column < n) c[at] = TO_C_PACK(pack_of(i, j), slab, row, column);
         }
     }
 }
@@ -166,7 +165,7 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
         barrier(); // nobody reads what b_tile has
         [[unroll]] for (uint i = 0; i < AT_ONCE; i++) {
             [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-                b_tile[(i * HELD + held) * B_ROW + packs.y + j * LANES_N] = sums[(first + i) * PACKS_N + j];
+                b_tile[(i * HELD + held) * B_ROW + packs.y + j * LANES_N] = pack_of(first + i, j);
             }
         }
         barrier(); // the rows are complete
@@ -193,7 +192,7 @@ void main() {
     uint start = slab / batches * chunk;
     k_end = min(k, start + chunk);
     aim(slab % batches, corner);
-    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * PACKS_N; i++) sums[i] = VEC(0);
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * COLUMNS; i++) sums[i] = T_VALUE(0);
 
     fetch(start);
     publish(0);

@@ -118,9 +118,6 @@ pub struct Tile {
     /// Workgroups of a compute unit that it takes to pay.
     #[serde(default)]
     pub rounds: u32,
-    /// Whether a column of sums is multiplied before the next one, rather than a row.
-    #[serde(default)]
-    pub columns_first: bool,
 }
 
 fn whole() -> f64 {

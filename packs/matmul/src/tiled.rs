@@ -46,7 +46,6 @@ pub(crate) fn plan(
         number("WARP_N", tile.warp[1]),
         number("PACKS_M", tile.packs[0]),
         number("PACKS_N", tile.packs[1]),
-        number("COLUMNS_FIRST", tile.columns_first),
     ];
     steps::product(problem, device, "tile.comp", cut, wide, own)
 }
