@@ -1,6 +1,6 @@
 //! Plans of `window_sum` and its like: one dispatch over all windows, or one for each axis where windows are large.
 
-use crate::table::Fold;
+use crate::{runs::Runs, table::Fold};
 use nx_vulkan_abi::{
     BufArg, DType, DTypeSet, Define, Plan, Refusal, Request,
     glsl::{self, define, operand},
@@ -133,8 +133,6 @@ impl Passes<'_> {
         let (op, device) = (self.op, self.request.device);
         let count: u64 = axes.iter().map(|axis| axis.positions).product();
         let axes = axes::merged(axes);
-        let inner = (0..axes.len()).rev().find(|k| !axes[*k].is_plain());
-        let inner = inner.unwrap_or(axes.len() - 1);
         let size = axes
             .iter()
             .fold(1u64, |size, axis| size.saturating_mul(axis.window));
@@ -144,26 +142,15 @@ impl Passes<'_> {
                 op.op
             )));
         }
-        let low: i64 = axes.iter().map(|axis| axis.low * axis.step).sum();
-        let rows: u64 = axes[..inner].iter().map(|axis| axis.window).product();
-        let mut words = vec![count as u32, (pass.first - low) as u32, rows as u32];
-        let mut windowed = 0u32;
-        for (k, axis) in axes.iter().enumerate() {
-            let [magic, shift] = divisor(axis.positions);
-            windowed |= u32::from(!axis.is_plain()) << k;
-            words.extend([
-                axis.positions as u32,
-                magic,
-                shift,
-                axis.stride_step() as u32,
-                axis.stride as u32,
-                axis.low as u32,
-                axis.extent as u32,
-                axis.window as u32,
-                axis.dilation as u32,
-                (axis.dilation as i64 * axis.step) as u32,
-            ]);
-        }
+        let first = pass.first - axes.iter().map(|axis| axis.low * axis.step).sum::<i64>();
+        let runs = Runs::of(&axes);
+        let (file, count, words, own) = match &runs {
+            Some(runs) => ("runs.comp", runs.count(), runs.words(first), runs.defines()),
+            None => {
+                let (words, defines) = whole(&axes, count, first);
+                ("window.comp", count, words, defines)
+            }
+        };
         let threads = grid::threads(device, 256);
         let [a, r] = pass.types;
         let [start, combined] = op.combination(r);
@@ -172,13 +159,11 @@ impl Passes<'_> {
         defines.extend([
             define("START", start),
             define("COMBINE(a, b)", format!("({combined})")),
-            number("RANK", axes.len() as u64),
-            number("INNER", inner as u64),
-            number("WINDOWED", windowed),
             number("WORKGROUP", threads),
         ]);
+        defines.extend(own);
         let step = Step {
-            file: "window.comp",
+            file,
             defines,
             args: vec![pass.from, to],
             push: bytes_of(&words),
@@ -188,6 +173,37 @@ impl Passes<'_> {
         step.add_within(&mut self.plan, device.push_bytes);
         Ok(())
     }
+}
+
+/// Params and defines where an invocation folds one window, whatever its axes.
+fn whole(axes: &[Axis], count: u64, first: i64) -> (Vec<u32>, Vec<Define>) {
+    let inner = (0..axes.len()).rev().find(|k| !axes[*k].is_plain());
+    let inner = inner.unwrap_or(axes.len() - 1);
+    let rows: u64 = axes[..inner].iter().map(|axis| axis.window).product();
+    let mut words = vec![count as u32, first as u32, rows as u32];
+    let mut windowed = 0u32;
+    for (k, axis) in axes.iter().enumerate() {
+        let [magic, shift] = divisor(axis.positions);
+        windowed |= u32::from(!axis.is_plain()) << k;
+        words.extend([
+            axis.positions as u32,
+            magic,
+            shift,
+            axis.stride_step() as u32,
+            axis.stride as u32,
+            axis.low as u32,
+            axis.extent as u32,
+            axis.window as u32,
+            axis.dilation as u32,
+            (axis.dilation as i64 * axis.step) as u32,
+        ]);
+    }
+    let defines = vec![
+        number("RANK", axes.len() as u64),
+        number("INNER", inner as u64),
+        number("WINDOWED", windowed),
+    ];
+    (words, defines)
 }
 
 /// The plan that stores `start` everywhere.

@@ -6,6 +6,7 @@ mod finish;
 mod fold;
 mod matrix;
 mod problem;
+mod runs;
 mod scatter;
 mod steps;
 mod table;
@@ -21,6 +22,7 @@ pack! { id: "window", version: env!("CARGO_PKG_VERSION"), describe: describe, pl
 const SOURCES: &[Source] = &[
     Source::glsl("window.glsl", include_str!("../shaders/window.glsl")),
     Source::glsl("window.comp", include_str!("../shaders/window.comp")),
+    Source::glsl("runs.comp", include_str!("../shaders/runs.comp")),
     Source::glsl("fill.comp", include_str!("../shaders/fill.comp")),
     Source::glsl("choose.comp", include_str!("../shaders/choose.comp")),
     Source::glsl("scatter.comp", include_str!("../shaders/scatter.comp")),
