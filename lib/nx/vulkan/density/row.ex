@@ -15,9 +15,12 @@ if Code.ensure_loaded?(Nx) do
     The expression of an op on these operands, each the text of a primary expression.
     """
     def text(op, operands) do
-      {glsl, _} = fetch(op, length(operands))
-      named = Map.new(Enum.zip(~w(a b c), operands))
-      Regex.replace(~r/\b[abc]\b/, glsl, &Map.fetch!(named, &1))
+      {parts, _} = fetch(op, length(operands))
+
+      Enum.map_join(parts, fn
+        index when is_integer(index) -> Enum.at(operands, index)
+        text -> text
+      end)
     end
 
     @doc """
@@ -33,12 +36,19 @@ if Code.ensure_loaded?(Nx) do
 
         rows =
           Map.new(rows, fn %{op: op, glsl: glsl, compute: compute} ->
-            {{String.to_atom(op), length(compute)}, {glsl, Enum.map(compute, &String.to_atom/1)}}
+            {{String.to_atom(op), length(compute)},
+             {parts(glsl), Enum.map(compute, &String.to_atom/1)}}
           end)
 
         :persistent_term.put(__MODULE__, rows)
         rows
       end
+    end
+
+    # Text, and the numbers of operands.
+    defp parts(glsl) do
+      for part <- Regex.split(~r/\b[abc]\b/, glsl, include_captures: true, trim: true),
+          do: Enum.find_index(~w(a b c), &(&1 == part)) || part
     end
   end
 end
