@@ -5,6 +5,7 @@
 //! whose elements are as wide as the places are aligned.
 
 mod chunks;
+mod deal;
 mod emit;
 mod gather;
 mod join;
@@ -17,6 +18,7 @@ mod sort;
 mod tests;
 mod walk;
 
+use deal::Update;
 use gather::Form;
 use nx_vulkan_abi::{DTypeSet, Description, Numerics, Plan, Refusal, Request, Row, Source, pack};
 
@@ -30,6 +32,10 @@ const SOURCES: &[Source] = &[
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
     Source::glsl("lists.glsl", include_str!("../shaders/lists.glsl")),
     Source::glsl("lists.comp", include_str!("../shaders/lists.comp")),
+    Source::glsl("deal.glsl", include_str!("../shaders/deal.glsl")),
+    Source::glsl("deal.comp", include_str!("../shaders/deal.comp")),
+    Source::glsl("take.comp", include_str!("../shaders/take.comp")),
+    Source::glsl("bitonic.glsl", include_str!("../shaders/bitonic.glsl")),
     Source::glsl("chunks.comp", include_str!("../shaders/chunks.comp")),
     Source::glsl("places.comp", include_str!("../shaders/places.comp")),
     Source::glsl("sort.glsl", include_str!("../shaders/sort.glsl")),
@@ -88,9 +94,18 @@ const KERNELS: &[Kernel] = &[
     row(("put_slice", "put_slice"), (2, MANY), slice::put),
     row(("pad", "pad"), (2, 2), pad::plan),
     row(("indexed_put", "indexed_put"), (3, 3), scatter::put),
+    row(("indexed_put_dealt", "indexed_put"), (3, 3), |request| {
+        scatter::dealt(Update::Put, request)
+    }),
     Kernel {
         types: DTypeSet::NUMBER,
         ..row(("indexed_add", "indexed_add"), (3, 3), scatter::add)
+    },
+    Kernel {
+        types: DTypeSet::NUMBER,
+        ..row(("indexed_add_dealt", "indexed_add"), (3, 3), |request| {
+            scatter::dealt(Update::Add, request)
+        })
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::{
     chunks,
+    deal::{self, Update},
     emit::{Words, ascends, in_form},
     lists, sort,
     walk::{Component, Indices, LIMIT, Shift, Side, Walk, component_defines},
@@ -189,11 +190,32 @@ pub(crate) fn both(arg: BufArg) -> BufArg {
     }
 }
 
+/// Declines what is faster when it is dealt.
+fn leave_to_deal(scatter: &Scatter<'_>, update: Update) -> Result<(), Refusal> {
+    match deal::serves(scatter, update) {
+        true => Err(Refusal::decline("these updates are dealt to buckets")),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn dealt(update: Update, request: &Request<'_>) -> Result<Plan, Refusal> {
+    let mut plan = Plan::default();
+    let Some(scatter) = Scatter::new(request, &mut plan)? else {
+        return Ok(plan);
+    };
+    if update == Update::Add {
+        let dtype = request.outputs[0].dtype;
+        nx_vulkan_pack_kit::operand::supports("indexed_add", dtype, request.device)?;
+    }
+    deal::plan(&scatter, update)
+}
+
 pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     let Some(scatter) = Scatter::new(request, &mut plan)? else {
         return Ok(plan);
     };
+    leave_to_deal(&scatter, Update::Put)?;
     let (updates, result, device) = (&request.inputs[2], &request.outputs[0], request.device);
     if scatter.places * 4 > device.max_buffer_range {
         return Err(Refusal::decline(
@@ -231,6 +253,7 @@ pub(crate) fn add(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(plan);
     };
     nx_vulkan_pack_kit::operand::supports("indexed_add", request.outputs[0].dtype, request.device)?;
+    leave_to_deal(&scatter, Update::Add)?;
     if lists::suit(&scatter) {
         return lists::add(&scatter);
     }

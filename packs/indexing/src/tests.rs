@@ -2,7 +2,7 @@
 
 use super::*;
 use nx_vulkan_abi::{DType, DeviceInfo, Features};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files, gpu};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files};
 
 const PACK: Pack = Pack { describe, plan };
 const F32: DType = DType::F32;
@@ -50,7 +50,7 @@ fn narrow_indices_are_wanted_wider() {
 fn a_device_without_small_types_moves_what_is_aligned() {
     let device = DeviceInfo {
         features: Features::NONE,
-        ..gpu()
+        ..cpu()
     };
     let ask = |dtype, columns| {
         let tensor = Tensor::new(dtype, &[9, columns]);
@@ -135,6 +135,36 @@ fn add(shape: &[u64], rows: u64) -> Ask {
 }
 
 #[test]
+fn updates_of_narrow_places_are_dealt_to_buckets_on_a_gpu() {
+    let plan = |kernel: &str, places: u64, rows: u64| {
+        let mut ask = add(&[places], rows);
+        ask.kernel = kernel.into();
+        ask.plan()
+    };
+    let many = plan("indexed_add_dealt", 1 << 22, 1 << 20).unwrap();
+    assert_eq!(files(&many), ["deal.comp", "take.comp"]);
+    let of = |name| defined(&many, 0, name);
+    assert_eq!(
+        [of("CHUNK"), of("BUCKETS"), of("PLACES")],
+        ["4096", "2048", "2048"]
+    );
+    assert_eq!([0, 1].map(|step| many.steps[step].groups[0]), [256, 2048]);
+    let few = plan("indexed_add_dealt", 100, 3).unwrap();
+    assert_eq!(
+        [defined(&few, 0, "BUCKETS"), defined(&few, 0, "PLACES")],
+        ["1", "128"]
+    );
+    for (places, rows) in [(1 << 22, 1 << 20), (100, 3)] {
+        assert!(plan("indexed_add", places, rows).is_err());
+    }
+    for (places, rows) in [(1 << 20, (1 << 20) + 1), (1 << 23, 5)] {
+        let other = plan("indexed_add_dealt", places, rows);
+        assert!(matches!(other, Err(Refusal::Decline(_))), "{other:?}");
+        assert!(plan("indexed_add", places, rows).is_ok());
+    }
+}
+
+#[test]
 fn updates_of_wide_places_are_sorted_by_as_many_digits_as_places_have() {
     let steps = |places: u64, rows: u64| {
         let plan = add(&[places, 257], rows).plan().unwrap();
@@ -150,7 +180,7 @@ fn updates_of_wide_places_are_sorted_by_as_many_digits_as_places_have() {
 #[test]
 fn updates_of_narrow_places_are_listed_by_groups_of_places() {
     let group = |shape: &[u64], rows: u64| {
-        let plan = add(shape, rows).plan().unwrap();
+        let plan = add(shape, rows).on(cpu()).plan().unwrap();
         let files = files(&plan);
         let steps = [
             "zeros.comp",

@@ -2,23 +2,36 @@
 
 use nx_vulkan_abi::DType;
 use nx_vulkan_conformance::session::Session;
+use nx_vulkan_host::Kind;
 use nx_vulkan_ops::{Attr, Request, values::Rng};
+
+const KERNELS: [&str; 2] = ["indexing/indexed_add", "indexing/indexed_add_dealt"];
 
 #[test]
 fn updates_of_one_place_are_added_in_the_same_order() {
     let session = Session::of_test("indexing").unwrap();
     let runtime = session.runtime().unwrap();
     let mut rng = Rng(3);
-    // Places, how many of them have updates, and updates: lists of groups and of places, crowded ones, chunks.
+    let mut planned = [0; 2];
+    // Places, how many of them have updates, and updates: lists of groups and of places, crowded ones, chunks; and buckets
+    // with one round of short lists, with several of long ones, and with chunks that join updates.
     for (places, used, rows) in [
         (40_000, 40_000, 10_000),
         (3000, 3000, 20_000),
         (40_000, 9, 10_000),
         (3000, 50, 20_000),
         (7, 7, 30_000),
+        (100_000, 2000, 90_000),
+        (100_000, 60, 90_000),
     ] {
         let mut floats = |count: u64| -> Vec<u8> {
-            let float = |_| 10f32.powi(rng.below(9) as i32 - 4) * rng.between(-1.0, 1.0) as f32;
+            let float = |_| match rng.below(4000) {
+                0 => f32::INFINITY,
+                1 => f32::NEG_INFINITY,
+                2 => f32::NAN,
+                3..50 => -0.0,
+                _ => 10f32.powi(rng.below(9) as i32 - 4) * rng.between(-1.0, 1.0) as f32,
+            };
             (0..count).map(float).flat_map(f32::to_le_bytes).collect()
         };
         let (tensor, updates) = (floats(places), floats(rows));
@@ -30,15 +43,27 @@ fn updates_of_one_place_are_added_in_the_same_order() {
         let operands = vec![&tensor, &indices, &updates];
         let outputs = vec![(DType::F32, vec![places])];
         let attrs = vec![Attr::ints("axes", [0])];
-        let request = Request::new("indexed_add", operands, outputs, attrs);
-        let run = || {
-            let ran = runtime.run_reported(&request).unwrap();
-            assert_eq!(ran.served_by.to_string(), "indexing/indexed_add");
-            runtime.download(&ran.outputs[0], None).unwrap()
-        };
-        let first = run();
-        for _ in 0..5 {
-            assert!(run() == first, "{rows} updates at {used} of {places}");
+        let request = Request::new("indexed_add", operands.clone(), outputs, attrs);
+        for (kernel, count) in KERNELS.iter().zip(&mut planned) {
+            let forced = match runtime.plan_with(kernel, &request) {
+                Ok(forced) => forced,
+                Err(error) if error.kind() == Kind::Unsupported => continue,
+                Err(error) => panic!("{kernel}: {error}"),
+            };
+            *count += 1;
+            let run = || {
+                let ran = runtime.run_planned(&forced, &operands).unwrap();
+                assert_eq!(ran.served_by.to_string(), *kernel);
+                runtime.download(&ran.outputs[0], None).unwrap()
+            };
+            let first = run();
+            for _ in 0..5 {
+                assert!(
+                    run() == first,
+                    "{kernel}: {rows} updates at {used} of {places}"
+                );
+            }
         }
     }
+    assert!(planned[0] >= 3 && planned[1] == 4, "{planned:?}");
 }

@@ -9,6 +9,11 @@ use nx_vulkan_ops::{
     values::Values,
 };
 
+const DEALT: [(&str, &str); 2] = [
+    ("indexed_add", "indexing/indexed_add_dealt"),
+    ("indexed_put", "indexing/indexed_put_dealt"),
+];
+
 fn added(dtype: DType, shape: Vec<u64>, rows: u64, axes: &[i64]) -> Own {
     let part = shape[axes.len()..].to_vec();
     Own {
@@ -64,6 +69,30 @@ fn places_have_few_updates_or_many() {
         all.push(added(dtype, vec![2, 256], 1100, &[0]));
     }
     check("indexing", None, all);
+}
+
+#[test]
+fn updates_are_dealt_to_buckets() {
+    let narrow = [DType::U8, DType::S16, DType::F16, DType::BF16];
+    for (op, kernel) in DEALT {
+        let mut all = Vec::new();
+        let of_32_bits = [DType::F32, DType::S32, DType::U32].into_iter();
+        for dtype in of_32_bits.chain(narrow.into_iter().filter(|_| op == "indexed_add")) {
+            for (places, rows) in [(1, 1), (63, 63), (2000, 1), (2001, 1025), (40_000, 9001)] {
+                all.push(added(dtype, vec![places], rows, &[0]));
+            }
+            // Many updates of a place, of one bucket and of a few.
+            all.push(added(dtype, vec![2, 20_000], 15_001, &[0, 1]));
+            all.push(added(dtype, vec![60, 1000], 40_000, &[0, 1]));
+        }
+        all.iter_mut().for_each(|own| own.op = op);
+        let special = all.iter().filter(|_| op == "indexed_put").cloned();
+        let special = Vec::from_iter(special.map(|own| Own {
+            values: Values::Special,
+            ..own
+        }));
+        check("indexing", Some(kernel), all.into_iter().chain(special));
+    }
 }
 
 #[test]
