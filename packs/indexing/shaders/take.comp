@@ -1,5 +1,5 @@
 #version 450
-// The places of a bucket, a workgroup each bucket: its records are taken from every chunk, SLOTS at a time, and linked by
+// The places of a bucket, a workgroup each bucket: its records are taken from every chunk, up to SLOTS at a time, and linked by
 // their places. Where a list is long, all of them are sorted.
 #include "dtype.glsl"
 #include "tensor.glsl"
@@ -25,8 +25,8 @@ const uint PLACE_AT = 32u - NEXT_BITS;
 shared uvec2 sorted[SLOTS];
 // The slot behind the first one of each place, or 0, and then what these come to.
 shared uint heads[OWN * WORKGROUP];
-// Of each chunk: how many records come before it, and where these would begin if they were its own.
-shared uint begins[CHUNKS];
+// Of each chunk: how many records come before it, and where these would begin if they were its own. Behind the last: all.
+shared uint begins[CHUNKS + 1];
 shared uint froms[CHUNKS];
 shared uint is_long;
 
@@ -53,7 +53,27 @@ uint count_records(uint bucket) {
         froms[chunk] = chunk * CHUNK + (entries[k] & 0xffffu) - begin;
         begin += entries[k] >> 16;
     }
+    if (own == 0u) begins[CHUNKS] = all;
     return all;
+}
+
+// The chunk of a record is the last that begins at it or before.
+uint chunk_of(uint record) {
+    uint chunk = 0u;
+    [[unroll]] for (uint apart = CHUNKS / 2u; apart > 0u; apart >>= 1) {
+        if (begins[chunk + apart] <= record) chunk += apart;
+    }
+    return chunk;
+}
+
+// How many records from `start` on are linked at once: those of whole chunks, since chance has a say in where a chunk has each
+// of a bucket. One that has more than SLOTS of them has one of each place, and is alone.
+uint next_records(uint start, uint count) {
+    if (count <= SLOTS) return count;
+    uint chunk = chunk_of(start);
+    uint last = start + SLOTS < count ? chunk_of(start + SLOTS) : CHUNKS;
+    bool is_whole = begins[chunk] == start && last > chunk;
+    return is_whole ? begins[last] - start : min(begins[chunk + 1u] - start, SLOTS);
 }
 
 // Takes the records from `start` on: their places in the bucket, the numbers of their updates, and bits.
@@ -171,10 +191,11 @@ void main() {
         heads[e * WORKGROUP + own] = 0u;
     }
     uint count = count_records(bucket);
-    for (uint start = 0u; start < count; start += SLOTS) {
-        uint end = min(count - start, SLOTS);
+    uint end;
+    for (uint start = 0u; start < count; start += end) {
         if (own == 0u) is_long = 0u;
         barrier(); // the chunks are known, and lists are empty
+        end = next_records(start, count);
         link_records(start, end);
         barrier(); // lists are complete
         uint found = join_lists();

@@ -133,7 +133,7 @@ impl Deal {
     /// Shared memory of a workgroup that takes.
     fn takers_bytes(&self) -> u64 {
         let heads = self.places.next_multiple_of(self.takers.into());
-        8 * (SLOTS + self.chunks.next_power_of_two()) + 4 * (heads + 1)
+        8 * (SLOTS + self.chunks.next_power_of_two()) + 4 * (heads + 2)
     }
 
     fn deal(

@@ -1,28 +1,36 @@
-//! Sums of floats have the same bits on every run, whatever the order in which a device gets to the updates.
+//! Sums of floats have the same bits on every run, whatever the order in which a device gets to the updates, and the last one put is
+//! what stays.
 
 use nx_vulkan_abi::DType;
 use nx_vulkan_conformance::session::Session;
 use nx_vulkan_host::Kind;
 use nx_vulkan_ops::{Attr, Request, values::Rng};
 
-const KERNELS: [&str; 2] = ["indexing/indexed_add", "indexing/indexed_add_dealt"];
+const KERNELS: [(&str, &str); 3] = [
+    ("indexed_add", "indexing/indexed_add"),
+    ("indexed_add", "indexing/indexed_add_dealt"),
+    ("indexed_put", "indexing/indexed_put_dealt"),
+];
 
 #[test]
-fn updates_of_one_place_are_added_in_the_same_order() {
+fn updates_of_one_place_are_taken_in_the_same_order() {
     let session = Session::of_test("indexing").unwrap();
     let runtime = session.runtime().unwrap();
     let mut rng = Rng(3);
-    let mut planned = [0; 2];
-    // Places, how many of them have updates, and updates: lists of groups and of places, crowded ones, chunks; and buckets
-    // with one round of short lists, with several of long ones, and with chunks that join updates.
-    for (places, used, rows) in [
-        (40_000, 40_000, 10_000),
-        (3000, 3000, 20_000),
-        (40_000, 9, 10_000),
-        (3000, 50, 20_000),
-        (7, 7, 30_000),
-        (100_000, 2000, 90_000),
-        (100_000, 60, 90_000),
+    let mut planned = [0; 3];
+    // Places, how many of them have updates, updates, and how far pieces of 64 such places are apart: lists of groups and of places,
+    // crowded ones, chunks; and buckets with one round of short lists, with several of long ones, with chunks that join updates,
+    // with a last round of a few updates, and with chunks of more places than a round has.
+    for (places, used, rows, apart) in [
+        (40_000, 40_000, 10_000, 1),
+        (3000, 3000, 20_000, 1),
+        (40_000, 9, 10_000, 1),
+        (3000, 50, 20_000, 1),
+        (7, 7, 30_000, 1),
+        (100_000, 2000, 90_000, 1),
+        (100_000, 60, 90_000, 1),
+        (1 << 21, 15_360, 263_000, 1),
+        (1 << 21, 2048, 263_000, 1025),
     ] {
         let mut floats = |count: u64| -> Vec<u8> {
             let float = |_| match rng.below(4000) {
@@ -35,16 +43,24 @@ fn updates_of_one_place_are_added_in_the_same_order() {
             (0..count).map(float).flat_map(f32::to_le_bytes).collect()
         };
         let (tensor, updates) = (floats(places), floats(rows));
-        let index = |_| (rng.below(used) as i32).to_le_bytes();
-        let indices: Vec<u8> = (0..rows).flat_map(index).collect();
+        let mut index = || {
+            let at = rng.below(used);
+            (at / 64 * apart * 64 + at % 64) as i32
+        };
+        let indices: Vec<i32> = (0..rows).map(|_| index()).collect();
+        let mut put = tensor.clone();
+        for (index, update) in indices.iter().zip(updates.chunks_exact(4)) {
+            put[*index as usize * 4..][..4].copy_from_slice(update);
+        }
+        let indices: Vec<u8> = indices.iter().flat_map(|at| at.to_le_bytes()).collect();
         let tensor = runtime.upload(DType::F32, &[places], &tensor).unwrap();
         let indices = runtime.upload(DType::S32, &[rows, 1], &indices).unwrap();
         let updates = runtime.upload(DType::F32, &[rows], &updates).unwrap();
         let operands = vec![&tensor, &indices, &updates];
         let outputs = vec![(DType::F32, vec![places])];
         let attrs = vec![Attr::ints("axes", [0])];
-        let request = Request::new("indexed_add", operands.clone(), outputs, attrs);
-        for (kernel, count) in KERNELS.iter().zip(&mut planned) {
+        for ((op, kernel), count) in KERNELS.iter().zip(&mut planned) {
+            let request = Request::new(*op, operands.clone(), outputs.clone(), attrs.clone());
             let forced = match runtime.plan_with(kernel, &request) {
                 Ok(forced) => forced,
                 Err(error) if error.kind() == Kind::Unsupported => continue,
@@ -56,7 +72,11 @@ fn updates_of_one_place_are_added_in_the_same_order() {
                 assert_eq!(ran.served_by.to_string(), *kernel);
                 runtime.download(&ran.outputs[0], None).unwrap()
             };
-            let first = run();
+            let first = if *op == "indexed_put" {
+                put.clone()
+            } else {
+                run()
+            };
             for _ in 0..5 {
                 assert!(
                     run() == first,
@@ -65,5 +85,5 @@ fn updates_of_one_place_are_added_in_the_same_order() {
             }
         }
     }
-    assert!(planned[0] >= 3 && planned[1] == 4, "{planned:?}");
+    assert!(planned[0] >= 3 && planned[1..] == [6, 6], "{planned:?}");
 }
