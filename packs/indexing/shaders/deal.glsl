@@ -29,9 +29,11 @@ uint sum_before(uint own, out uint all) {
     uint sum = own;
     uint turn = 0u;
     sorted[at][turn] = sum;
-    [[unroll]] for (uint apart = 1u; apart < WORKGROUP; apart *= 2u) {
+    [[unroll]] for (uint apart = 1u; apart < WORKGROUP; apart *= 4u) {
         barrier(); // the sums of the last round are there, and those of the one before were read
-        if (at >= apart) sum += sorted[at - apart][turn];
+        [[unroll]] for (uint k = 1u; k < 4u; ++k) {
+            if (at >= k * apart) sum += sorted[at - k * apart][turn];
+        }
         turn ^= 1u;
         sorted[at][turn] = sum;
     }

@@ -5,8 +5,8 @@
 #include "tensor.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-layout(set = 0, binding = 0) readonly buffer Tensor { R_STORAGE tensor[]; };
-layout(set = 0, binding = 1) writeonly buffer Result { R_STORAGE result[]; };
+layout(set = 0, binding = 0) readonly buffer Tensor { R_VECTOR tensor[]; };
+layout(set = 0, binding = 1) writeonly buffer Result { R_VECTOR result[]; };
 layout(set = 0, binding = 2) readonly buffer Records { uvec2 records[]; };
 layout(set = 0, binding = 3) readonly buffer Table { uint table[]; };
 
@@ -17,14 +17,18 @@ PARAMS Params {
 } params;
 
 const uint ITEMS = SLOTS / WORKGROUP;
-const uint OWN = (PLACES + WORKGROUP - 1) / WORKGROUP;
+// Vectors of places that are an invocation's.
+const uint OWN = (PLACES + WORKGROUP * WIDTH - 1) / (WORKGROUP * WIDTH);
+const uint APART = OWN * WORKGROUP;
 const uint NEXT = (1u << NEXT_BITS) - 1u;
 const uint PLACE_AT = 32u - NEXT_BITS;
 
 // The number of an update times 2^NEXT_BITS plus the slot behind the next one of its place, or 0; and its bits.
 shared uvec2 sorted[SLOTS];
-// The slot behind the first one of each place, or 0, and then what these come to.
-shared uint heads[OWN * WORKGROUP];
+// The slot behind the first one of each place, or 0. Elements of a vector are APART, so that neighbours lie in other banks.
+shared uint heads[APART * WIDTH];
+#define HEAD_OF(within) ((within) % WIDTH * APART + (within) / WIDTH)
+
 // Of each chunk: how many records come before it, and where these would begin if they were its own. Behind the last: all.
 shared uint begins[CHUNKS + 1];
 shared uint froms[CHUNKS];
@@ -76,30 +80,23 @@ uint next_records(uint start, uint count) {
     return is_whole ? begins[last] - start : min(begins[chunk + 1u] - start, SLOTS);
 }
 
-// Takes the records from `start` on: their places in the bucket, the numbers of their updates, and bits.
-void take_records(uint start, uint end, out uvec3 taken[ITEMS]) {
-    uint own = gl_LocalInvocationIndex;
-    // The chunk of each record is the last that begins at it or before.
-    uint chunks[ITEMS];
-    [[unroll]] for (uint e = 0; e < ITEMS; ++e) chunks[e] = 0u;
-    [[unroll]] for (uint apart = CHUNKS / 2u; apart > 0u; apart >>= 1) {
-        [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
-            if (begins[chunks[e] + apart] <= start + min(e * WORKGROUP + own, end - 1u)) chunks[e] += apart;
-        }
-    }
-    [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
-        uvec2 record = nxv_load(records, froms[chunks[e]] + start + min(e * WORKGROUP + own, end - 1u));
-        uint row = chunks[e] * CHUNK + (record.x & ((1u << ROW_BITS) - 1u));
-        taken[e] = uvec3(record.x >> ROW_BITS, row, record.y);
-    }
+// A record: its place in the bucket, update and bits.
+uvec3 record_of(uint number) {
+    uint chunk = chunk_of(number);
+    uvec2 record = nxv_load(records, froms[chunk] + number);
+    return uvec3(record.x >> ROW_BITS, chunk << ROW_BITS | record.x & ((1u << ROW_BITS) - 1u), record.y);
 }
 
-void link_records(uint start, uint end) {
+// Takes the records from `start` on, and tells where the heads of the places of this invocation's are.
+void link_records(uint start, uint end, out uint head[ITEMS]) {
     uvec3 taken[ITEMS];
-    take_records(start, end, taken);
+    [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
+        if (e * WORKGROUP < end) taken[e] = record_of(start + min(e * WORKGROUP + gl_LocalInvocationIndex, end - 1u));
+    }
     [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
         uint i = e * WORKGROUP + gl_LocalInvocationIndex;
-        if (i < end) sorted[i] = uvec2(taken[e].y << NEXT_BITS | atomicExchange(heads[taken[e].x], i + 1u), taken[e].z);
+        head[e] = HEAD_OF(taken[e].x);
+        if (i < end) sorted[i] = uvec2(taken[e].y << NEXT_BITS | atomicExchange(heads[head[e]], i + 1u), taken[e].z);
     }
 }
 
@@ -125,47 +122,45 @@ uint join_list(uvec2 head) {
     return BITS(sum);
 }
 
-// Puts what lists come to in place of their heads; a bit for each that there is.
-uint join_lists() {
+// Puts what lists come to into their first slots.
+void join_lists(uint end, uint head[ITEMS]) {
     uint own = gl_LocalInvocationIndex;
-    uint found = 0u;
     uint longer = 0u;
-    [[unroll]] for (uint e = 0; e < OWN; ++e) {
-        uint head = heads[e * WORKGROUP + own];
-        if (head == 0u) continue;
-        found |= 1u << e;
-        uvec2 first = sorted[head - 1u];
+    [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
+        uint i = e * WORKGROUP + own;
+        if (i >= end || heads[head[e]] != i + 1u) continue;
+        uvec2 first = sorted[i];
         uint next = first.x & NEXT;
-        if (next != 0u) {
-            uvec2 second = sorted[next - 1u];
-            if ((second.x & NEXT) != 0u) {
-                longer |= 1u << e;
-                continue;
-            }
-            bool is_before = first.x < second.x;
-            R_VALUE a = VALUE(is_before ? first.y : second.y);
-            R_VALUE b = VALUE(is_before ? second.y : first.y);
-            R_VALUE sum = JOIN(a, b);
-            first.y = BITS(sum);
+        if (next == 0u) continue;
+        uvec2 second = sorted[next - 1u];
+        if ((second.x & NEXT) != 0u) {
+            longer |= 1u << e;
+            continue;
         }
-        heads[e * WORKGROUP + own] = first.y;
+        bool is_before = first.x < second.x;
+        R_VALUE a = VALUE(is_before ? first.y : second.y);
+        R_VALUE b = VALUE(is_before ? second.y : first.y);
+        R_VALUE sum = JOIN(a, b);
+        sorted[i].y = BITS(sum);
     }
     for (; longer != 0u; longer &= longer - 1u) {
-        uint within = uint(findLSB(longer)) * WORKGROUP + own;
-        heads[within] = join_list(sorted[heads[within] - 1u]);
+        uint i = uint(findLSB(longer)) * WORKGROUP + own;
+        sorted[i].y = join_list(sorted[i]);
     }
-    return found;
 }
 
 // The same for all records from `start` on by a sort.
 void join_sorted(uint start, uint end) {
     uint own = gl_LocalInvocationIndex;
-    uvec3 taken[ITEMS];
-    take_records(start, end, taken);
+    uvec2 taken[ITEMS];
     [[unroll]] for (uint e = 0; e < ITEMS; ++e) {
         uint i = e * WORKGROUP + own;
-        sorted[i] = i < end ? uvec2(taken[e].x << PLACE_AT | taken[e].y, taken[e].z) : uvec2(0xffffffffu);
+        taken[e] = uvec2(0xffffffffu);
+        if (i >= end) continue;
+        uvec3 record = record_of(start + i);
+        taken[e] = uvec2(record.x << PLACE_AT | record.y, record.z);
     }
+    [[unroll]] for (uint e = 0; e < ITEMS; ++e) sorted[e * WORKGROUP + own] = taken[e];
     barrier(); // all are there before two are compared
     sort();
     for (uint i = own; i < end; i += WORKGROUP) {
@@ -173,7 +168,8 @@ void join_sorted(uint start, uint end) {
         if (i > 0u && sorted[i - 1u].x >> PLACE_AT == place) continue;
         R_VALUE sum = VALUE(sorted[i].y);
         for (uint k = i + 1u; k < end && sorted[k].x >> PLACE_AT == place; ++k) sum = JOIN(sum, VALUE(sorted[k].y));
-        heads[place] = BITS(sum);
+        sorted[i].y = BITS(sum);
+        heads[HEAD_OF(place)] = i + 1u;
     }
     barrier(); // what places come to is there
 }
@@ -182,41 +178,42 @@ void main() {
     uint own = gl_LocalInvocationIndex;
     uint bucket = nxv_workgroup();
     if (bucket >= BUCKETS) return;
-    R_STORAGE before[OWN];
-    R_VALUE sums[OWN];
-    uint touched = 0u;
-    [[unroll]] for (uint e = 0; e < OWN; ++e) {
-        uint place = min(place_in(bucket, e * WORKGROUP + own), params.places - 1u);
-        before[e] = nxv_load(tensor, params.tensor_at + place);
-        heads[e * WORKGROUP + own] = 0u;
-    }
+    [[unroll]] for (uint i = 0; i < OWN * WIDTH; ++i) heads[i * WORKGROUP + own] = 0u;
     uint count = count_records(bucket);
+    R_VALUE sums[OWN * WIDTH];
+    uint touched = 0u;
     uint end;
     for (uint start = 0u; start < count; start += end) {
-        if (own == 0u) is_long = 0u;
+        uint head[ITEMS];
         barrier(); // the chunks are known, and lists are empty
+        if (own == 0u) is_long = 0u;
         end = next_records(start, count);
-        link_records(start, end);
+        link_records(start, end, head);
         barrier(); // lists are complete
-        uint found = join_lists();
-        barrier(); // it is known whether one is long, and lists were followed
+        join_lists(end, head);
+        barrier(); // it is known whether one is long, and what the others come to
         if (is_long == 1u) join_sorted(start, end);
-        [[unroll]] for (uint e = 0; e < OWN; ++e) {
-            if ((found >> e & 1u) == 0u) continue;
-            R_VALUE sum = VALUE(heads[e * WORKGROUP + own]);
-            heads[e * WORKGROUP + own] = 0u;
-            sums[e] = (touched >> e & 1u) == 0u ? sum : JOIN(sums[e], sum);
+        [[unroll]] for (uint i = 0; i < OWN * WIDTH; ++i) {
+            uint first = heads[i * WORKGROUP + own];
+            if (first == 0u) continue;
+            heads[i * WORKGROUP + own] = 0u;
+            R_VALUE sum = VALUE(sorted[first - 1u].y);
+            sums[i] = (touched >> i & 1u) == 0u ? sum : JOIN(sums[i], sum);
+            touched |= 1u << i;
         }
-        touched |= found;
-        barrier(); // all know whether a list was long
     }
     [[unroll]] for (uint e = 0; e < OWN; ++e) {
-        uint within = e * WORKGROUP + own;
+        uint within = (e * WORKGROUP + own) * WIDTH;
         uint place = place_in(bucket, within);
         if (within >= PLACES || place >= params.places) continue;
-        R_VALUE changed = JOIN(R_LOAD(before[e]), sums[e]);
-        R_STORAGE stored = R_STORE(changed);
-        if ((touched >> e & 1u) == 0u) stored = before[e];
-        nxv_store(result, place, stored);
+        R_VECTOR vector = nxv_load(tensor, (params.tensor_at + place) / WIDTH);
+        [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
+            // Elements of a vector lie as their heads do.
+            uint i = k * OWN + e;
+            if ((touched >> i & 1u) == 0u) continue;
+            R_VALUE changed = JOIN(R_LOAD(ELEMENT(vector, k)), sums[i]);
+            ELEMENT(vector, k) = R_STORE(changed);
+        }
+        nxv_store(result, place / WIDTH, vector);
     }
 }

@@ -32,6 +32,8 @@ const MOST_BUCKETS: u64 = 2048;
 /// Places of a bucket, at most: their heads are in shared memory, and an H200 (driver 580.159.04) runs as many workgroups at a
 /// time as need about 100 KiB of it.
 const MOST_PLACES: u64 = 1 << NEXT_BITS;
+/// Places of a vector.
+const WIDTH: u64 = 4;
 /// Neighbours that go to one bucket.
 const PIECE: u64 = 64;
 /// Updates of a bucket that are linked at once; buckets have half as many on the average.
@@ -119,7 +121,8 @@ impl Deal {
             && scatter.rows <= scatter.places
             && buckets <= MOST_BUCKETS
             && deal.chunks * deal.chunk < MOST_ROWS
-            && deal.places <= u64::from(deal.takers * u32::BITS)
+            && deal.places.next_multiple_of(u64::from(deal.takers) * WIDTH)
+                <= u64::from(deal.takers * u32::BITS)
             && shared <= device.shared_bytes.into();
         (fits && chunks::reach(scatter)).then_some(deal)
     }
@@ -132,7 +135,7 @@ impl Deal {
 
     /// Shared memory of a workgroup that takes.
     fn takers_bytes(&self) -> u64 {
-        let heads = self.places.next_multiple_of(self.takers.into());
+        let heads = self.places.next_multiple_of(u64::from(self.takers) * WIDTH);
         8 * (SLOTS + self.chunks.next_power_of_two()) + 4 * (heads + 2)
     }
 
@@ -171,8 +174,17 @@ impl Deal {
         let (request, device) = (scatter.request, scatter.request.device);
         let tensor = Side::of(&request.inputs[0], BufArg::input(0), Vec::new(), device)?;
         let result = Side::of(&request.outputs[0], BufArg::output(0), Vec::new(), device)?;
+        let storage = match self.update {
+            Update::Add => glsl::types(self.dtype).map_or("", |(storage, _)| storage),
+            Update::Put => "uint",
+        };
+        let is_even = scatter.places.is_multiple_of(WIDTH) && tensor.at % WIDTH as i64 == 0;
+        let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
         let mut defines = self.defines(self.takers);
         defines.extend([
+            number("WIDTH", if vector.is_some() { WIDTH } else { 1 }),
+            define("R_VECTOR", vector.unwrap_or(storage)),
+            define("ELEMENT(v, k)", if vector.is_some() { "v[k]" } else { "v" }),
             number("SLOTS", SLOTS),
             number("SHORT", SHORT),
             number("NEXT_BITS", NEXT_BITS),
