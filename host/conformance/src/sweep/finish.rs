@@ -16,8 +16,17 @@ struct Made {
     bytes: Vec<u8>,
 }
 
-/// Which value is moved, by what for each element, and how often.
-type Moved<'a> = (Value, &'a [f64], f64);
+/// Which value is moved, by what for each element, and how.
+type Moved<'a> = (Value, &'a [f64], Move);
+
+/// How a value is moved by its error.
+#[derive(Debug, Clone, Copy)]
+enum Move {
+    /// So many times.
+    By(f64),
+    /// Towards 0, and not beyond: functions may be steep there.
+    ToZero,
+}
 
 /// Results of a request when what errs is moved.
 #[derive(Debug)]
@@ -58,8 +67,9 @@ pub(super) fn spread(
         }
         let value = (program.inputs() + index) as Value;
         let mut most = vec![0.0f64; elements];
-        for times in [1.0, -1.0, 0.5, -0.5] {
-            let all = evaluate(&program, inputs, Some((value, &errors, times)))?;
+        let moves = [1.0, -1.0, 0.5, -0.5].map(Move::By);
+        for by in moves.into_iter().chain([Move::ToZero]) {
+            let all = evaluate(&program, inputs, Some((value, &errors, by)))?;
             let moved = last(&all).ok_or_else(|| gone("no result"))?;
             let distances = distances(dtype, &spread.results[0], &moved);
             most.iter_mut()
@@ -153,25 +163,48 @@ fn evaluate(
         kernels::run(&step.op, &operands, &mut outs, &step.attrs)?;
         let mut made = Made { spec, bytes };
         let number = (inputs.len() + all.len()) as Value;
-        if let Some((_, errors, times)) = moved.filter(|(value, ..)| *value == number) {
-            shift(&mut made, errors, times);
+        if let Some((_, errors, by)) = moved.filter(|(value, ..)| *value == number) {
+            shift(&mut made, errors, by);
         }
         all.push(made);
     }
     Ok(all)
 }
 
-fn shift(made: &mut Made, errors: &[f64], times: f64) {
+fn shift(made: &mut Made, errors: &[f64], by: Move) {
+    let moved = |value: f64, error: f64| match by {
+        Move::By(times) => value + error * times,
+        Move::ToZero => value - error.min(value.abs()).copysign(value),
+    };
     let dtype = made.spec.0;
     let mut bytes = Vec::with_capacity(made.bytes.len());
     let elements = made.bytes.chunks_exact(dtype.size() as usize);
     for (element, error) in elements.zip(errors) {
         match float(dtype, element) {
-            Some(value) if value.is_finite() => {
-                push_float(dtype, value + error * times, &mut bytes)
-            }
+            Some(value) if value.is_finite() => push_float(dtype, moved(value, *error), &mut bytes),
             _ => bytes.extend_from_slice(element),
         }
     }
     made.bytes = bytes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_may_be_zero_is_moved_there() {
+        let of = |values: [f32; 3]| Made {
+            spec: (DType::F32, vec![3]),
+            bytes: values.iter().flat_map(|x| x.to_ne_bytes()).collect(),
+        };
+        for (by, expected) in [
+            (Move::ToZero, [0.0, -3.0, 0.0]),
+            (Move::By(-0.5), [0.0, -4.5, -1.0]),
+        ] {
+            let mut made = of([1.0, -4.0, -0.0]);
+            shift(&mut made, &[2.0, 1.0, 2.0], by);
+            assert_eq!(made.bytes, of(expected).bytes, "{by:?}");
+        }
+    }
 }
