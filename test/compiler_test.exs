@@ -118,7 +118,8 @@ if Code.ensure_loaded?(Nx) do
     test "refuses options that it does not know and lets those of others pass" do
       message =
         "expected options of Nx.Vulkan.Compiler among [:device, :precision, :hooks, :garbage_collect, " <>
-          ":max_concurrency, :on_conflict, :batch_keys, :debug, :debug_options], got: :foo"
+          ":max_concurrency, :on_conflict, :batch_keys, :debug, :debug_options, :mode, :print_values, " <>
+          ":global_layer_options, :raise_on_none], got: :foo"
 
       x = Nx.tensor([1.0, 2.0])
 
@@ -151,6 +152,22 @@ if Code.ensure_loaded?(Nx) do
       start_supervised!({Nx.Serving, serving: serving, name: __MODULE__, partitions: true})
       batch = Nx.Batch.stack([Nx.tensor([1.0, 2.0])])
       close(Nx.Serving.batched_run(__MODULE__, batch), Nx.tensor([[2.0, 4.0]]))
+    end
+
+    # Axon.build/2 hands all of its options to Nx.Defn.jit/2.
+    test "the options of Axon.build were refused" do
+      x = Nx.tensor([1.0, 2.0])
+
+      for option <- [
+            mode: :train,
+            print_values: false,
+            global_layer_options: [output_hidden_states: true],
+            raise_on_none: true
+          ] do
+        options = [option, on_conflict: :reuse, compiler: Compiler]
+        assert on_device?(Nx.Defn.jit(&Nx.exp/1, options).(x))
+        assert on_device?(Nx.Defn.compile(&Nx.exp/1, [x], options).(x))
+      end
     end
 
     test "serves as the default compiler" do

@@ -19,8 +19,9 @@ if Code.ensure_loaded?(Nx) do
       * `:device` and `:precision` - as those of `Nx.Vulkan.VulkanoBackend`, whose own do not count here
       * those of `Nx.Defn.Evaluator`: `:hooks`, `:garbage_collect`, `:max_concurrency`
 
-    What Nx, its servings and Axon hand on to every compiler, `:on_conflict`, `:batch_keys`, `:debug` and `:debug_options`, changes
-    nothing. Any other option is an error.
+    What Nx, its servings and Axon hand on to every compiler changes nothing: `:on_conflict`, `:batch_keys`, `:debug`,
+    `:debug_options`, and of `Axon.build/2` `:mode`, `:print_values`, `:global_layer_options` and `:raise_on_none`. Any other
+    option is an error.
     """
 
     @behaviour Nx.Defn.Compiler
@@ -30,7 +31,8 @@ if Code.ensure_loaded?(Nx) do
 
     @own [:device, :precision]
     @evaluator [:hooks, :garbage_collect, :max_concurrency]
-    @handed_on [:on_conflict, :batch_keys, :debug, :debug_options]
+    @axon [:mode, :print_values, :global_layer_options, :raise_on_none]
+    @handed_on [:on_conflict, :batch_keys, :debug, :debug_options] ++ @axon
 
     @impl true
     def __jit__(key, vars, fun, args_list, opts),
