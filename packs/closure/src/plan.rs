@@ -4,6 +4,7 @@ use crate::table::{Method, TableRow};
 use nx_vulkan_abi::{
     Access, BufArg, DeviceKind, Expression, Plan, Refusal, Request,
     glsl::{define, operand},
+    plan::MAX_STEPS,
 };
 use nx_vulkan_pack_kit::{
     axes::{self, Axis, divisor},
@@ -17,8 +18,6 @@ use nx_vulkan_pack_kit::{
 /// Elements that one invocation visits in a dispatch, and all of them together: a device takes longer ones for hung.
 const MOST: u64 = 1 << 20;
 const MOST_IN_ALL: u64 = 1 << 27;
-/// Dispatches of a plan.
-const MOST_DISPATCHES: u64 = 1 << 12;
 /// Elements that are loaded before the first of them is used, where a GPU runs short expressions.
 const BATCH: u64 = 8;
 const SHORT: usize = 8;
@@ -108,7 +107,7 @@ fn emit(
     let windows = axes.iter().map(|axis| axis.window);
     let steps = windows.fold(1u64, |all, window| all.saturating_mul(window));
     let share = (MOST_IN_ALL / count).clamp(1, MOST);
-    if steps >= 1 << 31 || count >= 1 << 31 || steps.div_ceil(share) > MOST_DISPATCHES {
+    if steps >= 1 << 31 || count >= 1 << 31 || steps.div_ceil(share) > MAX_STEPS as u64 {
         return Err(Refusal::decline(format!(
             "{count} results of {steps} elements take the device too long"
         )));

@@ -1,7 +1,7 @@
 //! Plans as data.
 
 use crate::{describe, plan};
-use nx_vulkan_abi::{Access, DType, Features, Refusal};
+use nx_vulkan_abi::{Access, DType, Features, Refusal, plan::MAX_STEPS};
 use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files, words};
 
 const SUM: &str = "add(i0, i1):f32";
@@ -45,6 +45,20 @@ fn long_results_are_made_in_parts() {
     assert_eq!(access, [Access::WRITE, Access::READ_WRITE]);
     let long = reduce(&[1 << 27, 1 << 3], &[1]).reason();
     assert!(long.contains("too large"), "{long}");
+}
+
+/// A window of a billion elements was planned with 954 dispatches, which hosts take for a broken plan.
+#[test]
+fn what_needs_more_dispatches_than_a_plan_may_have_is_declined() {
+    let windows = |window: i64| {
+        ask("window_reduce", &[3], &[1])
+            .ints("padding", &[0, window - 3])
+            .ints("strides", &[1])
+            .ints("window", &[window])
+    };
+    assert_eq!(windows(64 << 20).plan().unwrap().steps.len(), MAX_STEPS);
+    let long = windows((64 << 20) + 1).reason();
+    assert!(long.contains("take the device too long"), "{long}");
 }
 
 #[test]
