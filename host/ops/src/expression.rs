@@ -6,7 +6,7 @@ use crate::{
     contracts::find,
     element::{float, push_float},
     op::{Attribute, AttributeKind, Op},
-    partial::Partial,
+    partial::{Partial, SEVERAL},
     view::Desc,
 };
 use nx_vulkan_abi::{
@@ -49,13 +49,13 @@ pub(crate) fn read(
     }
 }
 
-/// What an op on operands of these types may have no result for: the first of what its expression may not, where it has one.
+/// What an op on operands of these types may have no result for: what its expression may not, where it has one.
 pub(crate) fn partial(op: &Op, inputs: &[DType], attrs: &[Attr]) -> Option<&'static Partial> {
     if !op.has(ATTRIBUTE) {
         return op.partial(inputs);
     }
     let expression: Expression = text(attrs, ATTRIBUTE)?.parse().ok()?;
-    expression.calls.iter().find_map(|call| {
+    let all = expression.calls.iter().filter_map(|call| {
         let dtypes = expression.dtypes(call, inputs).ok()?;
         let partial = find(&call.op)?.partial(&dtypes)?;
         let is_known = |term: &Term| match *term {
@@ -65,7 +65,8 @@ pub(crate) fn partial(op: &Op, inputs: &[DType], attrs: &[Attr]) -> Option<&'sta
             Term::Number(..) | Term::Operand(_) | Term::Made(_) => false,
         };
         (!call.terms.get(1).is_some_and(is_known)).then_some(partial)
-    })
+    });
+    all.reduce(|one, other| if one == other { one } else { &SEVERAL })
 }
 
 /// The bytes of a number of that type.

@@ -24,6 +24,8 @@ enum Lack {
     Outside,
     /// A matrix that divides by 0.
     Singular,
+    /// What several ops are not defined for.
+    Several,
 }
 
 /// Divisors.
@@ -47,6 +49,13 @@ pub(crate) static AMOUNT: Partial = Partial {
     reason: "a negative shift amount",
 };
 
+/// Operands of an expression whose calls lack results for different reasons: which it was, no device tells.
+pub(crate) static SEVERAL: Partial = Partial {
+    lacks: Lack::Several,
+    kind: Kind::Arithmetic,
+    reason: "integer division by zero, a negative exponent of an integer or a negative shift amount",
+};
+
 /// Indices.
 pub(crate) static INDEX: Partial = Partial {
     lacks: Lack::Outside,
@@ -67,7 +76,7 @@ impl Partial {
         match self.lacks {
             Lack::Zero | Lack::Singular => is_zero,
             Lack::Negative => is_negative,
-            Lack::Outside => false,
+            Lack::Outside | Lack::Several => false,
         }
     }
 
@@ -78,8 +87,7 @@ impl Partial {
         match self.lacks {
             Lack::Zero => whole && inputs.len() > 1,
             Lack::Negative => whole && is_signed,
-            Lack::Outside => true,
-            Lack::Singular => true,
+            Lack::Outside | Lack::Singular | Lack::Several => true,
         }
     }
 }

@@ -284,4 +284,21 @@ mod tests {
         );
         assert_eq!(reason("left_shift(i0, i1):u8", DType::U8), None);
     }
+
+    /// A shift by a negative amount was told as a division by zero where the expression divides too.
+    #[test]
+    fn of_several_reasons_none_is_told_alone() {
+        let reason = |text: &str| {
+            let attrs = [Attr::text(EXPRESSION.name, text)];
+            let partial = expression::partial(&OPS[0], &[DType::S32; 2], &attrs).unwrap();
+            partial.reason
+        };
+        let all = "integer division by zero, a negative exponent of an integer or a negative shift amount";
+        assert_eq!(reason("quotient(i0, i1):s32; left_shift(%0, i1):s32"), all);
+        assert_eq!(reason("pow(i0, i1):s32; remainder(%0, i1):s32"), all);
+        assert_eq!(
+            reason("quotient(i0, i1):s32; remainder(%0, i1):s32"),
+            "integer division by zero"
+        );
+    }
 }
