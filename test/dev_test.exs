@@ -78,7 +78,8 @@ defmodule Nx.Vulkan.DevTest do
     arguments = paths ++ ["-e", @script, "--", folder]
     {output, status} = System.cmd("elixir", arguments, stderr_to_stdout: true)
     assert status == 0, output
-    assert output =~ "add(f32[4], f32[4]) -> f32[4] is served by elementwise/add"
+    # Whichever was faster; what is edited serves all the same.
+    assert output =~ ~r{add\(f32\[4\], f32\[4\]\) -> f32\[4\] is served by (elementwise/add|host)}
     assert output =~ "pack elementwise serves the old shaders on"
     assert output =~ "steps back for pack elementwise, got: 7"
     assert output =~ "registry.toml:1:"

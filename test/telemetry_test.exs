@@ -12,6 +12,7 @@ if Code.ensure_loaded?(:telemetry) do
     alias Nx.Vulkan.{Dev, Device, NativeV, Request}
     [folder, out] = System.argv()
     Application.put_env(:nx_vulkan, :registry, Path.join(folder, "registry.toml"))
+    Application.put_env(:nx_vulkan, :measure, false)
     {:ok, _} = Application.ensure_all_started(:telemetry)
     names = [[:nx_vulkan, :reload], [:nx_vulkan, :choice]]
     :ok = :telemetry.attach_many("test", names, &Forward.event/4, self())

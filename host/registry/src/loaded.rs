@@ -107,6 +107,11 @@ impl LoadedPack {
         edited.or_else(|| self.own_glsl(name))
     }
 
+    /// What times of its kernels are kept by. `None` where shaders were edited: whoever does that wants to see them serve.
+    pub fn timed_as(&self) -> Option<&str> {
+        self.edited.is_empty().then_some(&*self.sha256)
+    }
+
     /// As [`LoadedPack::glsl`], without what was edited.
     pub fn own_glsl(&self, name: &str) -> Option<Glsl<'_>> {
         let source = self.sources.iter().find(|source| source.name == name)?;

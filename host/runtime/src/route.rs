@@ -277,7 +277,7 @@ impl Planner<'_> {
             device: &self.device.info(),
             measured: &|kernel| {
                 let sha256 = match kernel {
-                    CandidateKernel::Pack(pack, _) => self.table.packs[pack].sha256.as_str(),
+                    CandidateKernel::Pack(pack, _) => self.table.packs[pack].timed_as()?,
                     CandidateKernel::Host => "",
                 };
                 let name = self.name(kernel);

@@ -1,4 +1,4 @@
-//! Times taken on the way: on a driver that runs on the CPU, the first large request of a size is run by the pack that would
+//! Times taken on the way: on a driver that runs on the CPU, the first request of a size is run by the pack that would
 //! serve it and by the host, so that the faster of the two serves all that follow.
 
 use super::{Runtime, forced::HOST};
@@ -15,8 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Elements of the largest operand or result from which on a request is worth it.
-const WORTH: u64 = 1 << 12;
 /// Runs of a kernel that are timed, unless the first took longer than [`LONG`].
 const RUNS: u32 = 5;
 const LONG: Duration = Duration::from_millis(100);
@@ -32,7 +30,12 @@ impl Runtime {
     /// # Errors
     /// [`Kind::DeviceLost`], [`Kind::OutOfMemory`]; what else keeps a kernel from running keeps its time from being known.
     pub(super) fn measure(&self, request: &Request<'_, &Tensor>, table: &Table) -> Result<()> {
-        if !table.measures(self.device.info().kind) || !is_worth(request) || MEASURES.get() {
+        let is_edited = table.packs.iter().any(|pack| pack.timed_as().is_none());
+        if !table.measures(self.device.info().kind)
+            || is_edited
+            || !is_worth(request)
+            || MEASURES.get()
+        {
             return Ok(());
         }
         // One at a time: two that measure would slow each other.
@@ -110,15 +113,14 @@ impl Runtime {
     }
 }
 
-/// The host's kernels for matrices as wholes are oracles: they may take a thousand times as long.
+/// The host's kernels for matrices as wholes are oracles: they may take a thousand times as long. Few elements are worth it too: on
+/// two cores a pack takes 50 us for them, waited for, and the host 3.
 fn is_worth(request: &Request<'_, &Tensor>) -> bool {
-    let is_large = |shape: &[u64]| shape.iter().product::<u64>() >= WORTH;
     let op = find(&request.op);
     let quick = op
         .is_some_and(|op| op.contract.results.len() <= 1 && !op.domains.contains(&Domain::Matrix));
-    quick
-        && (request.inputs.iter().any(|input| is_large(input.shape()))
-            || request.outputs.iter().any(|(_, shape)| is_large(shape)))
+    let empty = |shape: &[u64]| shape.contains(&0);
+    quick && !request.outputs.iter().any(|(_, shape)| empty(shape))
 }
 
 fn served_by<'a>(answer: &Answer, table: &'a Table) -> Option<(String, &'a str)> {

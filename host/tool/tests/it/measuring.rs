@@ -57,15 +57,15 @@ fn folder(registry: &str) -> Folder {
 }
 
 #[test]
-fn the_faster_of_pack_and_host_serves_large_requests() {
+fn the_faster_of_pack_and_host_serves() {
     let folder = folder("schema = 1\n");
     let runtime = open(&folder, Times::Taken);
     if runtime.device().summary().kind != "cpu" {
         eprintln!("not tested: nothing is measured on a GPU");
         return;
     }
-    assert_eq!(add(&runtime, 100), ("elementwise/add".to_owned(), 0));
-    assert_eq!(times(&runtime, 100), [None, None]);
+    add(&runtime, 100);
+    assert!(times(&runtime, 100).iter().all(Option::is_some));
 
     let (served_by, fallbacks) = add(&runtime, LARGE);
     let [Some(pack), Some(host)] = times(&runtime, LARGE) else {
