@@ -69,13 +69,8 @@ impl Measured {
     /// whose own kernels may be faster, or of another device counts as empty.
     pub(crate) fn open(cache: &Cache, device: &Device) -> Measured {
         let summary = device.summary();
-        let name = format!(
-            "{} {} {} {}",
-            summary.uuid,
-            summary.driver,
-            device.info().driver,
-            env!("CARGO_PKG_VERSION")
-        );
+        let (version, driver) = (env!("CARGO_PKG_VERSION"), device.info().driver);
+        let name = format!("{} {} {driver} {version}", summary.uuid, summary.driver);
         let hash = hex(&Sha256::digest(&name)[..6]);
         let file = format!("measured-{}-{hash}.json", summary.uuid);
         Measured::read(cache.folder().ok(), file, name)
