@@ -11,6 +11,8 @@ defmodule Bench.Live do
 
   @f32 {:f, 32}
   @settle_ms 50
+  # A file that was written this lately is read at every look.
+  @fresh_ms 4_000
   # Contents of a library that are told apart; each is mapped once.
   @libraries 40
   # What one more mapped library and its pipelines may add to the memory of the process.
@@ -36,6 +38,7 @@ defmodule Bench.Live do
   defp latency(device, folder, most) do
     shader = Path.join(folder, "shaders/template/unary.comp")
     one = upload(device, [1.0])
+    Process.sleep(@fresh_ms)
 
     times =
       for scale <- 2..41 do

@@ -198,7 +198,10 @@ impl Search<'_> {
         wanted: Option<&str>,
     ) -> std::result::Result<Option<FoundPack>, String> {
         let (config, locked) = (self.config, self.config.mode == Mode::Locked);
-        let file = PackFile::read(path)?;
+        let file = match config.mode {
+            Mode::Dev => PackFile::look(path)?,
+            Mode::Locked => PackFile::read(path)?,
+        };
         if self
             .found
             .packs

@@ -10,7 +10,7 @@ use semver::Version;
 use std::fmt;
 
 /// What a file says about itself before it is mapped.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Identity {
     pub(super) id: String,
     pub(super) version: Version,

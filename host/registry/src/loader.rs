@@ -7,28 +7,53 @@ use super::{
     config::PackEntry,
     folder::{self, FolderPack},
     identity::{self, Identity},
-    private,
+    private::{self, Opened},
     spelling::hex,
+    stamp::Stamp,
 };
 use abi_stable::prefix_type::PrefixTypeTrait as _;
 use nx_vulkan_abi::{ABI_VERSION, HostApi, HostApiRef, Level, RStr};
+use parking_lot::Mutex;
 use semver::Version;
 use sha2::{Digest as _, Sha256};
 use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{LazyLock, OnceLock},
+    time::{Duration, SystemTime},
 };
+
+/// A library that changed this lately may change again and look the same: some file systems count in two seconds.
+const TICK: Duration = Duration::from_secs(3);
 
 /// A pack file as it was read.
 #[derive(Debug)]
 pub(super) struct PackFile {
     pub(super) path: PathBuf,
-    pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
     /// Who else could have changed it, each a sentence.
     pub(super) weaknesses: Vec<String>,
-    /// The pack, where it is a folder without a library.
-    folder: Option<FolderPack>,
+    what: What,
+    identity: OnceLock<Result<Identity, String>>,
+}
+
+#[derive(Debug)]
+enum What {
+    Folder(FolderPack),
+    Library {
+        file: File,
+        bytes: OnceLock<Vec<u8>>,
+    },
+}
+
+/// What a library was when it was read last.
+#[derive(Debug)]
+struct Known {
+    stamp: Stamp,
+    sha256: String,
+    identity: Result<Identity, String>,
 }
 
 impl PackFile {
@@ -36,23 +61,91 @@ impl PackFile {
     pub(super) fn read(path: &Path) -> Result<PackFile, String> {
         if folder::is_pack(path) {
             let folder = FolderPack::read(path)?;
+            let (sha256, weaknesses) = (folder.sha256.clone(), folder.weaknesses().to_vec());
+            return Ok(PackFile::of(path, sha256, weaknesses, What::Folder(folder)));
+        }
+        let opened = private::open_file(path, false).map_err(|error| unread(&error))?;
+        PackFile::library(path, opened)
+    }
+
+    /// As [`PackFile::read`], but a library that did not change since it was read is not read again.
+    pub(super) fn look(path: &Path) -> Result<PackFile, String> {
+        match folder::is_pack(path) {
+            true => PackFile::read(path),
+            false => PackFile::look_at(path, SystemTime::now()),
+        }
+    }
+
+    fn look_at(path: &Path, now: SystemTime) -> Result<PackFile, String> {
+        static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
+        let opened = private::open_file(path, false).map_err(|error| unread(&error))?;
+        let meta = opened.file.metadata().map_err(|error| unread(&error))?;
+        let stamp = Stamp::of(&meta);
+        if let Some(known) = KNOWN.lock().get(path).filter(|known| known.stamp == stamp) {
+            let what = What::Library {
+                file: opened.file,
+                bytes: OnceLock::new(),
+            };
+            let file = PackFile::of(path, known.sha256.clone(), opened.weaknesses, what);
             return Ok(PackFile {
-                path: path.to_owned(),
-                // What a signature is of.
-                bytes: folder.sha256.clone().into_bytes(),
-                sha256: folder.sha256.clone(),
-                weaknesses: folder.weaknesses().to_vec(),
-                folder: Some(folder),
+                identity: known.identity.clone().into(),
+                ..file
             });
         }
-        let (bytes, weaknesses) = read(path, private::MAX_BYTES)?;
-        Ok(PackFile {
+        let file = PackFile::library(path, opened)?;
+        let mut known = KNOWN.lock();
+        match stamp.is_settled(now, TICK) {
+            true => known.insert(
+                path.to_owned(),
+                Known {
+                    stamp,
+                    sha256: file.sha256.clone(),
+                    identity: file.inspect(),
+                },
+            ),
+            false => known.remove(path),
+        };
+        Ok(file)
+    }
+
+    fn library(path: &Path, opened: Opened) -> Result<PackFile, String> {
+        let bytes = private::content(&opened.file, private::MAX_BYTES);
+        let bytes = bytes.map_err(|error| unread(&error))?;
+        let sha256 = sha256(&bytes);
+        let what = What::Library {
+            file: opened.file,
+            bytes: bytes.into(),
+        };
+        Ok(PackFile::of(path, sha256, opened.weaknesses, what))
+    }
+
+    fn of(path: &Path, sha256: String, weaknesses: Vec<String>, what: What) -> PackFile {
+        PackFile {
             path: path.to_owned(),
-            sha256: sha256(&bytes),
-            bytes,
+            sha256,
             weaknesses,
-            folder: None,
-        })
+            what,
+            identity: OnceLock::new(),
+        }
+    }
+
+    /// Its bytes, or of a folder what a signature is of.
+    ///
+    /// # Errors
+    /// Where they cannot be read, or are others than those that were hashed.
+    pub(super) fn bytes(&self) -> Result<&[u8], String> {
+        let (file, bytes) = match &self.what {
+            What::Folder(folder) => return Ok(folder.sha256.as_bytes()),
+            What::Library { file, bytes } => (file, bytes),
+        };
+        if let Some(bytes) = bytes.get() {
+            return Ok(bytes);
+        }
+        let read = private::content(file, private::MAX_BYTES).map_err(|error| unread(&error))?;
+        if sha256(&read) != self.sha256 {
+            return Err("read: it changed while it was looked at".to_owned());
+        }
+        Ok(bytes.get_or_init(|| read))
     }
 
     pub(super) fn check_pin(&self, entry: Option<&PackEntry>) -> Result<(), String> {
@@ -67,30 +160,35 @@ impl PackFile {
 
     /// Checks the file's format and metadata.
     pub(super) fn inspect(&self) -> Result<Identity, String> {
-        match &self.folder {
-            Some(folder) => folder.identity(),
-            None => identity::read(&self.bytes),
-        }
+        let identity = self.identity.get_or_init(|| match &self.what {
+            What::Folder(folder) => folder.identity(),
+            What::Library { .. } => identity::read(self.bytes()?),
+        });
+        identity.clone()
     }
 
     /// The pack itself, where it is a folder: nothing of it has to be mapped or tried.
     pub(super) fn without_code(&self) -> Option<&FolderPack> {
-        self.folder.as_ref()
+        match &self.what {
+            What::Folder(folder) => Some(folder),
+            What::Library { .. } => None,
+        }
     }
 }
 
 /// The content of a regular file, without following a symbolic link at the end of its path, and who else could have
 /// changed it. The error starts with the step that failed.
 pub(super) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Vec<String>), String> {
-    let read = || {
-        let opened = private::open_file(path, false)?;
-        let bytes = private::content(&opened.file, most)?;
-        Ok((bytes, opened.weaknesses))
-    };
-    read().map_err(|error: std::io::Error| match error.raw_os_error() {
+    let opened = private::open_file(path, false).map_err(|error| unread(&error))?;
+    let bytes = private::content(&opened.file, most).map_err(|error| unread(&error))?;
+    Ok((bytes, opened.weaknesses))
+}
+
+fn unread(error: &io::Error) -> String {
+    match error.raw_os_error() {
         Some(libc::ELOOP) => "read: it is a symbolic link; name the file itself".to_owned(),
         _ => format!("read: {error}"),
-    })
+    }
 }
 
 /// The sha256 of `bytes` in lower-case hex.
@@ -137,6 +235,34 @@ extern "C" fn log(level: Level, pack: RStr<'_>, message: RStr<'_>) {
 mod tests {
     use super::*;
     use std::sync::Mutex;
+
+    #[test]
+    fn a_library_is_read_again_only_when_it_may_have_changed() {
+        let folder = private::Temporary::new().unwrap();
+        let path = folder.write("pack.so", b"one").unwrap();
+        let was_read = |file: &PackFile| match &file.what {
+            What::Library { bytes, .. } => bytes.get().is_some(),
+            What::Folder(_) => unreachable!("it is a file"),
+        };
+        let later = SystemTime::now() + Duration::from_secs(60);
+        let look = |now: SystemTime| PackFile::look_at(&path, now).unwrap();
+        let soon = SystemTime::now();
+        for now in [soon, soon, later] {
+            assert!(was_read(&look(now)), "a change may look like this one");
+        }
+        let known = look(later);
+        assert!(!was_read(&known));
+        assert_eq!(known.sha256, sha256(b"one"));
+        assert_eq!(known.inspect(), identity::read(b"one"));
+        assert_eq!(known.bytes(), Ok(&b"one"[..]));
+        let known = look(later);
+        std::fs::write(&path, b"two").unwrap();
+        let error = known.bytes().unwrap_err();
+        assert_eq!(error, "read: it changed while it was looked at");
+        let other = look(later);
+        assert!(was_read(&other));
+        assert_eq!(other.sha256, sha256(b"two"));
+    }
 
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

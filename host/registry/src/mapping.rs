@@ -37,13 +37,14 @@ impl PackFile {
     pub(super) fn seal(&self, store: Option<&Folder>) -> Result<Sealed, String> {
         let suffix = std::env::consts::DLL_EXTENSION;
         let memory = format!("nx_vulkan-{}.{suffix}", self.sha256);
-        let sealed = match (Sealed::in_memory(&memory, &self.bytes), store) {
+        let bytes = self.bytes()?;
+        let sealed = match (Sealed::in_memory(&memory, bytes), store) {
             (Ok(sealed), _) => sealed,
             (Err(_), Some(store)) => {
                 let name = format!("{}.{suffix}", self.sha256);
                 let writing =
                     |error| format!("store: writing {}/{name}: {error}", store.path().display());
-                Sealed::stored(store, &name, &self.bytes).map_err(writing)?
+                Sealed::stored(store, &name, bytes).map_err(writing)?
             }
             (Err(error), None) => {
                 return Err(format!(

@@ -75,10 +75,11 @@ fn verify<'a>(
     signature: &Signature,
     keys: &[&'a TrustedKey],
 ) -> Result<&'a str, String> {
+    let bytes = file.bytes()?;
     for key in keys {
         let public = PublicKey::from_base64(key.key.trim())
             .map_err(|error| format!("the registry's key `{}` is damaged: {error}", key.name))?;
-        match public.verify(&file.bytes, signature, false) {
+        match public.verify(bytes, signature, false) {
             Ok(()) => return Ok(&key.name),
             Err(Error::UnexpectedKeyId) => {}
             Err(Error::UnexpectedAlgorithm) => {

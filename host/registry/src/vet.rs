@@ -60,7 +60,7 @@ fn read(path: &Path) -> std::result::Result<FileFacts, String> {
         abi: identity.abi,
         panic: "none".to_owned(),
         sha256: file.sha256.clone(),
-        bytes: file.bytes.len() as u64,
+        bytes: file.bytes()?.len() as u64,
         exports: Vec::new(),
         needed: Vec::new(),
     };
@@ -70,7 +70,7 @@ fn read(path: &Path) -> std::result::Result<FileFacts, String> {
             ..facts
         });
     }
-    let library = Library::read(&file.bytes, HOST)?;
+    let library = Library::read(file.bytes()?, HOST)?;
     Ok(FileFacts {
         panic: identity::metadata(&library)?.panic,
         exports: library.exports()?,

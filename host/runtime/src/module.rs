@@ -16,7 +16,6 @@ use std::{
     any::Any,
     path::Path,
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime},
 };
 
 /// Pipelines that a module holds. Specialization constants may be anything.
@@ -34,37 +33,6 @@ pub struct Module {
     pipelines: Mutex<Vec<(Signature, Arc<Pipeline>)>>,
     /// What somebody who runs it knows of it.
     note: OnceLock<Box<dyn Any + Send + Sync>>,
-}
-
-/// What tells whether a file is still the one that was read: length and time of its last change, and on Unix its inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    len: u64,
-    modified: SystemTime,
-    inode: u64,
-}
-
-/// Clocks of file systems tick in steps of up to this long.
-const TICK: Duration = Duration::from_millis(20);
-
-impl Stamp {
-    pub(crate) fn of(path: &Path) -> Option<Stamp> {
-        let meta = std::fs::metadata(path).ok()?;
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(&meta);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Some(Stamp {
-            len: meta.len(),
-            modified: meta.modified().ok()?,
-            inode,
-        })
-    }
-
-    /// Whether a change from now on would get another time.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.modified.elapsed().is_ok_and(|age| age > TICK)
-    }
 }
 
 /// What [`Binding::offset`] is a multiple of.

@@ -16,6 +16,7 @@ pub use descriptor::{names, reading};
 pub use folder::Folder;
 pub use sealed::Sealed;
 pub use temporary::Temporary;
+pub(crate) use walk::Opened;
 pub use walk::{open_file, open_folder};
 
 use std::{

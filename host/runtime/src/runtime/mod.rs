@@ -28,7 +28,7 @@ use crate::{
     live::{Live, watch::Watch},
     measured::Measured,
     memory::{Budget, Kept, Patience, Pool, Use, now, would_wait},
-    module::{Module, Stamp},
+    module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
     route::{Planner, Route},
@@ -39,7 +39,7 @@ pub use forced::{Forced, Rival};
 use key::with_key;
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_registry as registry;
-use nx_vulkan_registry::{Table, cache::Cache, private::Rule};
+use nx_vulkan_registry::{Stamp, Table, cache::Cache, private::Rule};
 use parking_lot::{Mutex, RwLock};
 pub use program::{Progress, RanProgram};
 use rustc_hash::FxHashMap;

@@ -4,20 +4,24 @@ use super::Runtime;
 use crate::{
     Error, Kind, Result, Tensor,
     memory::Patience,
-    module::{Binding, Launch, Module, Stamp},
+    module::{Binding, Launch, Module},
     plan,
     queue::Bound,
     spirv,
 };
-use nx_vulkan_registry::{Glsl, Origin, hex};
+use nx_vulkan_registry::{Glsl, Origin, Stamp, hex};
 use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 /// The folder of compiled shaders that callers get the path of, in the cache folder.
 const SYNTHESIS: &str = "synthesis";
+
+/// Clocks of file systems that shaders are written to at run time tick in steps of up to this long.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Modules kept before that cache starts anew.
 const MAX_MODULES: usize = 1_024;
@@ -30,7 +34,7 @@ impl Runtime {
     /// the device lacks.
     pub fn module_at(&self, path: &Path) -> Result<Arc<Module>> {
         self.device.usable()?;
-        let stamp = Stamp::of(path);
+        let stamp = path.metadata().ok().map(|meta| Stamp::of(&meta));
         if let Some(stamp) = stamp
             && let Some((known, module)) = self.module_files.lock().get(path)
             && *known == stamp
@@ -42,7 +46,7 @@ impl Runtime {
         if files.len() >= MAX_MODULES {
             files.clear();
         }
-        if let Some(stamp) = stamp.filter(Stamp::is_settled) {
+        if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled(SystemTime::now(), TICK)) {
             files.insert(path.to_owned(), (stamp, module.clone()));
         }
         Ok(module)

@@ -1,24 +1,13 @@
 //! The files that a look at the packs reads, and what tells whether they changed.
 
-use nx_vulkan_registry::{Places, folder};
+use nx_vulkan_registry::{Places, Stamp, folder};
 use std::{
     collections::BTreeMap,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
 /// How deep below the watched folders changes are seen.
 pub(super) const MAX_DEPTH: usize = 3;
-
-/// What tells apart two states of a file without reading it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    device: u64,
-    inode: u64,
-    len: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
 
 pub(crate) type Stamps = BTreeMap<PathBuf, Stamp>;
 
@@ -77,16 +66,7 @@ pub(super) fn within(pack: &Path, f: &mut dyn FnMut(&Path, bool)) {
 
 fn stamp(path: &Path, stamps: &mut Stamps) {
     if let Ok(meta) = path.symlink_metadata() {
-        stamps.insert(
-            path.to_owned(),
-            Stamp {
-                device: meta.dev(),
-                inode: meta.ino(),
-                len: meta.len(),
-                modified: (meta.mtime(), meta.mtime_nsec()),
-                changed: (meta.ctime(), meta.ctime_nsec()),
-            },
-        );
+        stamps.insert(path.to_owned(), Stamp::of(&meta));
     }
 }
 
