@@ -123,10 +123,11 @@ uvec2 pivot_of(uint step, const uint four, uint turn) {
     where = NONE;
     uint group = NONE;
 #if GROUPS <= FEW
-    [[unroll]] for (uint other = 0; other < GROUPS; other++) {
+    [[unroll]] for (uint other = 0; other < GROUPS; other++)
 #else
-    for (uint other = LANE; other < ALL_GROUPS; other += LANES) {
+    for (uint other = LANE; other < ALL_GROUPS; other += LANES)
 #endif
+    {
         KEY rival = keys[turn][other];
         uint place = positions[turn][other];
         if (rival < key || (rival == key && place >= where)) continue;

@@ -56,7 +56,9 @@ shared uint differs;
 #endif
 
 KEY own[ITEMS];
-WITH_ORIGINS(uint from[ITEMS];)
+#ifdef INDICES
+uint from[ITEMS];
+#endif
 
 #ifdef SUBGROUPS
 uint invocation() { return gl_SubgroupID * SUBGROUPS + gl_SubgroupInvocationID; }
