@@ -67,6 +67,8 @@ pub struct Glsl<'a> {
     pub path: Option<&'a Path>,
     /// Who wrote it.
     pub origin: Origin,
+    /// Whether this library put it together, of whatever: nobody looks for errors in what such a text does not use.
+    pub is_generated: bool,
 }
 
 impl<'a> Glsl<'a> {
@@ -76,6 +78,7 @@ impl<'a> Glsl<'a> {
             text,
             path: None,
             origin,
+            is_generated: false,
         }
     }
 }
@@ -100,9 +103,8 @@ impl LoadedPack {
     pub fn glsl(&self, name: &str) -> Option<Glsl<'_>> {
         let edited = self.edited.iter().find(|source| source.name == name);
         let edited = edited.map(|source| Glsl {
-            text: &source.text,
             path: Some(&source.path),
-            origin: Origin::Stranger,
+            ..Glsl::new(&source.text, Origin::Stranger)
         });
         edited.or_else(|| self.own_glsl(name))
     }
@@ -117,9 +119,8 @@ impl LoadedPack {
         let source = self.sources.iter().find(|source| source.name == name)?;
         match &source.content {
             SourceContent::Text(text) => Some(Glsl {
-                text,
                 path: source.path.as_deref(),
-                origin: self.origin(),
+                ..Glsl::new(text, self.origin())
             }),
             SourceContent::Spirv(_) => None,
         }

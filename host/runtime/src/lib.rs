@@ -26,6 +26,7 @@ pub mod module;
 mod pipeline;
 mod plan;
 mod queue;
+mod reach;
 mod route;
 pub mod runtime;
 mod shader;

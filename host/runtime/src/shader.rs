@@ -4,7 +4,7 @@
 mod tests;
 mod text;
 
-use crate::{Error, Kind, Result, bounds, builder::Builder, checked, spirv::Module};
+use crate::{Error, Kind, Result, bounds, builder::Builder, checked, reach, spirv::Module};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, VulkanVersion, error::GlslangError,
@@ -80,6 +80,9 @@ pub(crate) struct Variant {
 
 /// Variants of each pack that an edit is tried on.
 const MAX_RECENT: usize = 8;
+/// What a text is translated to, or why it is not.
+type Translated<T> = std::result::Result<T, String>;
+
 /// Stack of the compiler. An operator takes up to 1 KB of it, and [`bounds`] has a limit to their number.
 const STACK: usize = 512 << 20;
 /// Compiled shaders kept in memory before that cache starts anew.
@@ -192,19 +195,31 @@ impl Shaders {
         Ok(module)
     }
 
-    /// The words of a text, from a process of their own where a stranger wrote it.
+    /// The words of a text. The compiler sees what is reached of it, and where it refuses that, the text itself: so messages
+    /// are about that, and what is left out by mistake costs time and no more.
     fn translated(&self, source: &Expanded) -> Result<Vec<u32>> {
         let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
-        bounds::check(&source.text).map_err(|why| failed(&source.blamed(&why)))?;
-        let elsewhere = match source.origin {
+        let asked = |text: &str| {
+            let answer = self.ask(text, source.origin);
+            answer.map_err(|why| failed(&source.blamed(&why)))
+        };
+        if let Some(reached) = reach::reachable(&source.text, &source.spare)
+            && let Ok(words) = asked(&reached)?
+        {
+            return Ok(words);
+        }
+        asked(&source.text)?.map_err(|log| failed(&log))
+    }
+
+    /// The words of a text or the compiler's log, from a process of their own where a stranger wrote it. The outer error
+    /// tells why it could not be tried or what it did to the compiler.
+    fn ask(&self, text: &str, origin: Origin) -> Translated<Translated<Vec<u32>>> {
+        bounds::check(text)?;
+        let elsewhere = match origin {
             Origin::Library | Origin::Vouched => None,
-            Origin::Stranger => self.builder.compile(&source.text),
+            Origin::Stranger => self.builder.compile(text),
         };
-        let compiled = match elsewhere {
-            None => glslang_compile(&source.text, self.target.of(source.origin)),
-            Some(answer) => answer.map_err(|why| failed(&source.blamed(&why)))?,
-        };
-        compiled.map_err(|log| failed(&log))
+        elsewhere.unwrap_or_else(|| Ok(glslang_compile(text, self.target.of(origin))))
     }
 
     /// The files that `file` is put together from, in the order of their numbers in `#line` directives.
@@ -253,7 +268,7 @@ impl Shaders {
 }
 
 /// SPIR-V of a text whose includes are in place, or the compiler's log.
-pub(crate) fn glslang_compile(text: &str, target: Target) -> std::result::Result<Vec<u32>, String> {
+pub(crate) fn glslang_compile(text: &str, target: Target) -> Translated<Vec<u32>> {
     // One compilation at a time: glslang's tables are process-wide.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock();
@@ -270,7 +285,7 @@ pub(crate) fn glslang_compile(text: &str, target: Target) -> std::result::Result
 }
 
 /// GLSL to SPIR-V on this thread. May panic.
-fn translate(text: &str, target: Target) -> std::result::Result<Vec<u32>, String> {
+fn translate(text: &str, target: Target) -> Translated<Vec<u32>> {
     let compiler = Compiler::acquire().ok_or("glslang could not be started")?;
     let (version, spirv_version) = target.versions();
     let options = CompilerOptions {

@@ -6,33 +6,40 @@
 mod growth;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 
 use growth::Expansion;
 use rustc_hash::FxHashMap;
-use text::{Macros, Token, definition, plain, tokens};
+use text::{Definition, Macros, Token, definition, plain, tokens};
 
 /// Checks a text whose includes are in place.
 ///
 /// # Errors
 /// Which bound it breaks, as a sentence.
 pub(crate) fn check(text: &str) -> Result<(), String> {
-    let text = plain(text)?;
+    let text = plain(text)?.text;
     let mut macros: Macros<'_> = FxHashMap::default();
     let mut code = Vec::new();
     for line in text.split('\n') {
         match line.trim_start().strip_prefix('#') {
-            None => tokens(line, &mut code),
+            None => code.extend(words(line)),
             Some(directive) => match definition(directive) {
-                Some((name, definition)) => macros.entry(name).or_default().push(definition),
+                Some(define) => macros.entry(define.name).or_default().push(Definition {
+                    parameters: define.parameters,
+                    body: words(define.body).collect(),
+                }),
                 None => {
                     // A statement of its own.
                     code.push(Token::Mark(b';'));
-                    tokens(directive, &mut code);
+                    code.extend(words(directive));
                     code.push(Token::Mark(b';'));
                 }
             },
         }
     }
     Expansion::new(&macros).text(&code)
+}
+
+fn words(line: &str) -> impl Iterator<Item = Token<'_>> {
+    tokens(line).map(|(_, token)| token)
 }

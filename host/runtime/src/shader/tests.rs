@@ -118,6 +118,92 @@ fn a_shader_is_of_the_least_trusted_of_its_files() {
     }
 }
 
+/// The message is about the shader as it was written, whatever was left out before the compiler saw it.
+#[test]
+fn lines_are_those_of_the_whole_text() {
+    let text = "#version 450\n/* of\ntwo lines */\nfloat spare(float x) {\n    return x;\n}\nvoid main() {\n    y;\n}\n";
+    for (origin, is_generated) in [
+        (Origin::Library, false),
+        (Origin::Stranger, false),
+        (Origin::Stranger, true),
+    ] {
+        let find = |_: &str| {
+            let glsl = Glsl::new(text, origin);
+            Some(Glsl {
+                is_generated,
+                ..glsl
+            })
+        };
+        let error = Shaders::new(None).compile("main.comp", &[], &find);
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("main.comp:8: 'y'"), "{error}");
+    }
+}
+
+/// Whoever writes a shader sees the errors of all of it; nobody looks for them in what a library does not use.
+#[test]
+fn errors_of_functions_that_nothing_uses_are_those_of_their_author() {
+    let files = |broken: &'static str, origin| {
+        move |name: &str| match name {
+            "main.comp" => Some(Glsl::new(broken, origin)),
+            _ => Some(Glsl::new(
+                "float idle() { return nothing; }\n",
+                Origin::Library,
+            )),
+        }
+    };
+    let own = "#version 450\nfloat idle() { return nothing; }\nvoid main() {}\n";
+    let included = "#version 450\n#include \"head.glsl\"\nvoid main() {}\n";
+    for (text, origin, compiles) in [
+        (own, Origin::Library, true),
+        (own, Origin::Stranger, false),
+        (included, Origin::Stranger, true),
+    ] {
+        let module = Shaders::new(None).compile("main.comp", &[], &files(text, origin));
+        assert_eq!(module.is_ok(), compiles, "{text} {module:?}");
+    }
+}
+
+/// Every function of the mathematical headers, beside those of a pack, alone: the words are those of the whole text.
+#[test]
+fn what_is_left_out_changes_no_words() {
+    const FUNCTIONS: &str = include_str!("../../../../packs/elementwise/shaders/functions.glsl");
+    let header = |name: &str| {
+        let mut headers = nx_vulkan_abi::glsl::HEADERS.iter();
+        headers.find(|h| h.0 == name).map(|h| h.1)
+    };
+    for (kind, math) in [("float", "math_f32.glsl"), ("double", "math_f64.glsl")] {
+        let start = format!("{kind} nxv_");
+        let functions = header(math).unwrap().lines().filter_map(|line| {
+            let (name, parameters) = line.strip_prefix(&start)?.split_once('(')?;
+            parameters
+                .starts_with(&format!("{kind} x) {{"))
+                .then_some(name)
+        });
+        for name in functions {
+            let text = format!(
+                "#version 450\n#define NXV_NEEDS_FP64\n#include \"dtype.glsl\"\n#include \"{math}\"\n\
+                 #define nxv_fault(absent)\n#include \"functions.glsl\"\nlayout(local_size_x = 1) in;\n\
+                 layout(set = 0, binding = 0) buffer B {{ {kind} b[]; }};\n\
+                 void main() {{ b[0] = sign_of(nxv_{name}(b[0])); }}\n"
+            );
+            let find = |file: &str| {
+                let text = match file {
+                    "main.comp" => &text,
+                    "functions.glsl" => FUNCTIONS,
+                    _ => header(file)?,
+                };
+                Some(Glsl::new(text, Origin::Library))
+            };
+            let source = expand("main.comp", &[], &find).unwrap();
+            let left = reach::reachable(&source.text, &source.spare).unwrap();
+            assert!(left.len() < source.text.len() / 2, "{name}");
+            let words = |text: &str| glslang_compile(text, Target::Older).unwrap();
+            assert!(words(&left) == words(&source.text), "{name}");
+        }
+    }
+}
+
 /// The header's accessors cost nothing outside of checked mode: the words are those of plain accesses.
 #[test]
 fn accessors_are_plain_accesses() {

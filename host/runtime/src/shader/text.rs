@@ -2,7 +2,6 @@
 
 use crate::{Error, Kind, Result};
 use nx_vulkan_registry::{Glsl, Origin};
-use std::fmt::Write as _;
 
 /// A shader with its includes and defines in place.
 pub(super) struct Expanded {
@@ -11,6 +10,9 @@ pub(super) struct Expanded {
     pub(super) files: Vec<(String, String)>,
     /// The least trusted author of a file.
     pub(super) origin: Origin,
+    /// From which line on functions that nothing reaches may be left out, and from which they may not.
+    pub(super) spare: Vec<(usize, bool)>,
+    lines: usize,
 }
 
 impl Expanded {
@@ -18,6 +20,12 @@ impl Expanded {
     pub(super) fn blamed(&self, why: &str) -> String {
         let file = self.files.first().map_or("shader", |file| &file.1);
         format!("{file}: {why}")
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.lines += 1;
     }
 }
 
@@ -30,6 +38,8 @@ pub(super) fn expand<'a>(
         text: String::new(),
         files: Vec::new(),
         origin: Origin::Library,
+        spare: Vec::new(),
+        lines: 0,
     };
     append(&mut expanded, file, None, defines, find)?;
     if expanded.text.contains('\0') {
@@ -48,14 +58,18 @@ fn append<'a>(
     defines: &[(&str, &str)],
     find: &dyn Fn(&str) -> Option<Glsl<'a>>,
 ) -> Result<()> {
-    let Some(Glsl { text, path, origin }) = find(file) else {
+    let Some(glsl) = find(file) else {
         let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
         return Err(Error::new(
             Kind::Shader,
             format!("{place}there is no shader source named {file:?}"),
         ));
     };
-    out.origin = out.origin.max(origin);
+    let Glsl { text, path, .. } = glsl;
+    out.origin = out.origin.max(glsl.origin);
+    // Whoever writes a shader wants to see all of its errors, and whoever has it as a file may be writing it.
+    let is_spare = glsl.is_generated || (glsl.origin == Origin::Library && path.is_none());
+    out.spare.push((out.lines, is_spare));
     let index = out.files.len();
     let shown = path.map_or_else(|| file.to_owned(), |path| path.display().to_string());
     out.files.push((file.to_owned(), shown.clone()));
@@ -64,12 +78,11 @@ fn append<'a>(
     }
     for (number, text) in (1..).zip(text.lines()) {
         if included_at.is_none() && text.trim_start().starts_with("#version") {
-            out.text.push_str(text);
-            out.text.push('\n');
+            out.push(text);
             for (name, value) in defines {
                 line(out, number, index);
                 let value = value.replace(['\n', '\r'], " ");
-                writeln!(out.text, "#define {name} {value}").expect("writing to a String succeeds");
+                out.push(&format!("#define {name} {value}"));
             }
             line(out, number + 1, index);
         } else if let Some(name) = include(text) {
@@ -80,18 +93,18 @@ fn append<'a>(
             let name = near.as_deref().unwrap_or(name);
             if !out.files.iter().any(|f| f.0 == name) {
                 append(out, name, Some((&shown, number)), defines, find)?;
+                out.spare.push((out.lines, is_spare));
             }
             line(out, number + 1, index);
         } else {
-            out.text.push_str(text);
-            out.text.push('\n');
+            out.push(text);
         }
     }
     Ok(())
 }
 
 fn line(out: &mut Expanded, number: usize, file: usize) {
-    writeln!(out.text, "#line {number} {file}").expect("writing to a String succeeds");
+    out.push(&format!("#line {number} {file}"));
 }
 
 fn parent(path: &str) -> Option<&str> {
