@@ -49,7 +49,7 @@ defmodule Nx.Vulkan.ChainLagTest do
   # quite new.
   defp file(device, which, mark) do
     {:ok, path} =
-      NativeV.spirv_file(device, String.replace(@shader, "WHICH", which) <> "// #{mark}\n")
+      NativeV.spirv_file(device, String.replace(@shader, "WHICH", which) <> "// #{mark}\n", false)
 
     Process.sleep(50)
     path

@@ -114,7 +114,10 @@ if Code.ensure_loaded?(Nx) do
       test "runs from a file too, by the contract of NativeV" do
         returns = Regime.returns()
         {:ok, source} = Density.source(&Regime.log_density/2, 8, data: returns, layout: :native)
-        {:ok, path} = Nx.Vulkan.NativeV.spirv_file(Nx.Vulkan.Device.fetch!(:auto), source.glsl)
+
+        {:ok, path} =
+          Nx.Vulkan.NativeV.spirv_file(Nx.Vulkan.Device.fetch!(:auto), source.glsl, false)
+
         density = Density.new!(&Regime.log_density/2, 8, data: returns)
         q = bin(List.duplicate(0.05, 8))
         p = bin(for i <- 0..7, do: -1 + 2 * i / 7)

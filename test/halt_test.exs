@@ -32,7 +32,7 @@ defmodule Nx.Vulkan.HaltTest do
   device = Device.fetch!(Device.default())
   glsl = #{inspect(@spin)}
   [path, second] = for shift <- ["13", "11"] do
-    {:ok, path} = NativeV.spirv_file(device, String.replace(glsl, "SHIFT", shift))
+    {:ok, path} = NativeV.spirv_file(device, String.replace(glsl, "SHIFT", shift), false)
     path
   end
   {:ok, x} = NativeV.buf_alloc(4)

@@ -50,7 +50,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     rollback: [:device, :text, :size],
     resume_pack: [:device, :text],
     module_of: [:device, :text, :boolean],
-    spirv_file: [:device, :text],
+    spirv_file: [:device, :text, :boolean],
     synthesis_dir: [:device],
     dispatch_file: [:tensor, :operands, :axes, :push, :groups, :bytes],
     chain_file: [:device, :binaries, :size, :bytes, :chain],

@@ -117,7 +117,7 @@ defmodule Nx.Vulkan.SpirvFileTest do
       "#version 450\nlayout(local_size_x = 1) in;\n#{block.(1, 0)}\nvoid main() { c[0] = 1.0; }\n"
 
     assert {:error, :shader, message} =
-             NativeV.spirv_file(Device.fetch!(Device.default()), text)
+             NativeV.spirv_file(Device.fetch!(Device.default()), text, false)
 
     assert message =~ "descriptor sets"
   end
@@ -196,7 +196,7 @@ defmodule Nx.Vulkan.SpirvFileTest do
           String.duplicate("- ", 20_000) <> "x"
         ] do
       glsl = "#version 450\nvoid main() { float x = 1; x = #{expression}; }"
-      assert {:error, :shader, message} = NativeV.spirv_file(device, glsl)
+      assert {:error, :shader, message} = NativeV.spirv_file(device, glsl, false)
       assert message =~ ~r/operators|parentheses|memory exhausted/
     end
   end

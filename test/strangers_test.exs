@@ -51,7 +51,7 @@ defmodule Nx.Vulkan.StrangersTest do
     for answer <- [
           NativeV.module_of(device, bomb, false),
           NativeV.module_of(device, bomb, true),
-          NativeV.spirv_file(device, bomb)
+          NativeV.spirv_file(device, bomb, false)
         ] do
       assert {:error, :shader, message} = answer
       assert message =~ "operators"
@@ -69,7 +69,7 @@ defmodule Nx.Vulkan.StrangersTest do
     end
 
     for count <- [120, 250, 1000] do
-      case NativeV.spirv_file(device, ifs.(count)) do
+      case NativeV.spirv_file(device, ifs.(count), false) do
         {:ok, path} ->
           case run(path) do
             {:ok, [x]} -> assert x == 3.0 or x > 3.0
@@ -90,7 +90,7 @@ defmodule Nx.Vulkan.StrangersTest do
   alias Nx.Vulkan.{Device, NativeV}
   import Bitwise
 
-  {:ok, path} = NativeV.spirv_file(Device.fetch!(Device.default()), System.fetch_env!("SHADER"))
+  {:ok, path} = NativeV.spirv_file(Device.fetch!(Device.default()), System.fetch_env!("SHADER"), false)
   words = for(<<word::32-little <- File.read!(path)>>, do: word)
   folder = System.fetch_env!("NX_VULKAN_CACHE")
 

@@ -89,6 +89,19 @@ defmodule Nx.Vulkan.SynthesisTest do
     assert File.read!(path) == ShaderTemplate.render(spec)
   end
 
+  test "what a spec does not use is not looked at, and what a text does not use is" do
+    spec = %FamilySpec{
+      name: "idle #{System.os_time()}",
+      helpers: "real idle() { return lost; }",
+      grad_block: "real grad_q = -q;",
+      logp_block: "real lp_i = 0;"
+    }
+
+    # What compiled once is kept by its text.
+    assert {:error, %{exit: 1}} = spec |> ShaderTemplate.render() |> Synthesis.compile()
+    assert {:ok, _path} = Synthesis.compile(spec)
+  end
+
   test "no text of GLSL is an error" do
     for text <- [
           "",

@@ -54,10 +54,16 @@ fn module_of<'a>(
     reply::encode(env, made.map_err(Failure::from))
 }
 
-/// `{:ok, path}` of the SPIR-V file of a GLSL compute shader.
+/// `{:ok, path}` of the SPIR-V file of a GLSL compute shader. Where it is `generated`, this library put it together of its own
+/// text and the caller's: functions that are not used are not looked at.
 #[rustler::nif(schedule = "DirtyCpu")]
-fn spirv_file<'a>(env: Env<'a>, device: ResourceArc<DeviceRef>, glsl: &str) -> Term<'a> {
-    let path = device.runtime.spirv_file(glsl);
+fn spirv_file<'a>(
+    env: Env<'a>,
+    device: ResourceArc<DeviceRef>,
+    glsl: &str,
+    generated: bool,
+) -> Term<'a> {
+    let path = device.runtime.spirv_file(glsl, generated);
     let path = path.map(|path| path.to_string_lossy().into_owned());
     reply::encode(env, path.map_err(Failure::from))
 }

@@ -6,7 +6,7 @@ defmodule Nx.Vulkan.Spirv do
 
   @doc "The path of the SPIR-V of a GLSL text."
   def file!(glsl) do
-    {:ok, path} = NativeV.spirv_file(Device.fetch!(Device.default()), glsl)
+    {:ok, path} = NativeV.spirv_file(Device.fetch!(Device.default()), glsl, false)
     path
   end
 

@@ -63,7 +63,7 @@ defmodule Nx.Vulkan.NativeV do
     rollback: 3,
     resume_pack: 2,
     module_of: 3,
-    spirv_file: 2,
+    spirv_file: 3,
     synthesis_dir: 1,
     dispatch_file: 6,
     chain_file: 5,

@@ -42,7 +42,7 @@ defmodule Nx.Vulkan.Synthesis do
     glsl = text(source)
 
     with {:ok, device} <- Device.fetch(Device.default()),
-         {:ok, path} <- NativeV.spirv_file(device, glsl) do
+         {:ok, path} <- NativeV.spirv_file(device, glsl, is_struct(source, FamilySpec)) do
       {:ok, path, glsl}
     else
       {:error, kind, message} ->

@@ -74,7 +74,7 @@ impl Runtime {
         if let Some(known) = self.module_texts.lock().get(&key) {
             return Ok(known.clone());
         }
-        let compiled = self.compile_text(glsl, origin)?;
+        let compiled = self.compile_text(Glsl::new(glsl, origin))?;
         let name = format!("shader {}", &hex(&key)[..12]);
         let module = Arc::new(Module::new(name, compiled, &self.device)?);
         let mut texts = self.module_texts.lock();
@@ -86,11 +86,15 @@ impl Runtime {
     }
 
     /// Compiles a GLSL compute shader into `<sha256 of the text>.spv` in the cache folder, unless that is there and whole.
+    /// One that this library put together, of whatever, may have errors in functions that it does not use.
     ///
     /// # Errors
     /// [`Kind::Shader`] with the line; [`Kind::Io`] when there is no cache folder, or it cannot be written.
-    pub fn spirv_file(&self, glsl: &str) -> Result<PathBuf> {
-        let compiled = self.compile_text(glsl, Origin::Stranger)?;
+    pub fn spirv_file(&self, glsl: &str, is_generated: bool) -> Result<PathBuf> {
+        let compiled = self.compile_text(Glsl {
+            is_generated,
+            ..Glsl::new(glsl, Origin::Stranger)
+        })?;
         let folder = self.cache.within(SYNTHESIS)?;
         let name = format!("{}.spv", hex(&Sha256::digest(glsl)));
         let bytes = compiled.words().iter().flat_map(|word| word.to_le_bytes());
@@ -176,9 +180,8 @@ impl Runtime {
         Ok(fresh)
     }
 
-    fn compile_text(&self, glsl: &str, origin: Origin) -> Result<Arc<spirv::Module>> {
+    fn compile_text(&self, own: Glsl<'_>) -> Result<Arc<spirv::Module>> {
         const NAME: &str = "shader";
-        let own = Glsl::new(glsl, origin);
         let find = |name: &str| (name == NAME).then_some(own).or_else(|| plan::header(name));
         self.shaders.compile(NAME, &[], &find)
     }
