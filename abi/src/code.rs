@@ -1,7 +1,9 @@
 //! Straight-line code as text: calls separated by `;`. It knows how calls are written, not what they are called with.
 
-/// Most calls of a text.
-pub(crate) const MOST_CALLS: usize = 64;
+use std::borrow::Cow;
+
+/// Most letters of a text that an error shows.
+const SHOWN: usize = 80;
 
 /// A call as it is written.
 #[derive(Debug, Clone, Copy)]
@@ -23,19 +25,36 @@ impl<'a> Written<'a> {
     }
 }
 
-/// The calls of `text`; `example` is how one looks.
-pub(crate) fn calls<'a>(text: &'a str, example: &str) -> Result<Vec<Written<'a>>, String> {
+/// The calls of `text`, at most so many; `example` is how one looks.
+pub(crate) fn calls<'a>(
+    text: &'a str,
+    most: usize,
+    example: &str,
+) -> Result<Vec<Written<'a>>, String> {
     let parts = text.split(';').map(str::trim);
-    let calls = parts.take(MOST_CALLS + 1).map(|part| call(part, example));
+    let calls = parts.take(most + 1).map(|part| call(part, example));
     let calls = calls.collect::<Result<Vec<_>, String>>()?;
-    match calls.len() > MOST_CALLS {
-        true => Err(format!("it has more than {MOST_CALLS} calls")),
+    match calls.len() > most {
+        true => Err(format!("it has more than {most} calls")),
         false => Ok(calls),
     }
 }
 
+/// A text as an error shows it: its beginning, where it is long.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 fn call<'a>(text: &'a str, example: &str) -> Result<Written<'a>, String> {
-    let expected = || format!("expected a call such as `{example}`, got: `{text}`");
+    let expected = || {
+        format!(
+            "expected a call such as `{example}`, got: `{}`",
+            shown(text)
+        )
+    };
     let (op, rest) = text.split_once('(').ok_or_else(expected)?;
     let (terms, rest) = rest.split_once(')').ok_or_else(expected)?;
     let op = op.trim();
@@ -79,9 +98,9 @@ pub(crate) fn written(number: f64) -> String {
     }
 }
 
-/// Fails unless each call uses what calls before it made, and every one but the last is used. `uses` are, for each, the call
+/// Fails unless each call uses what calls before it made, and every one is used or a result. `uses` are, for each, the call
 /// and the numbers of those.
-pub(crate) fn check_made(uses: &[(String, Vec<usize>)]) -> Result<(), String> {
+pub(crate) fn check_made(uses: &[(String, Vec<usize>)], results: &[usize]) -> Result<(), String> {
     for (index, (call, made)) in uses.iter().enumerate() {
         if let Some(late) = made.iter().find(|made| **made >= index) {
             return Err(format!(
@@ -89,8 +108,11 @@ pub(crate) fn check_made(uses: &[(String, Vec<usize>)]) -> Result<(), String> {
             ));
         }
     }
-    let is_used = |index: &usize| uses.iter().any(|(_, made)| made.contains(index));
-    match (0..uses.len().saturating_sub(1)).find(|index| !is_used(index)) {
+    let mut is_used = vec![false; uses.len()];
+    for &made in uses.iter().flat_map(|(_, made)| made).chain(results) {
+        is_used[made] = true;
+    }
+    match is_used.iter().position(|is_used| !is_used) {
         Some(unused) => Err(format!("nothing uses %{unused}, `{}`", uses[unused].0)),
         None => Ok(()),
     }

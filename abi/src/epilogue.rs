@@ -20,7 +20,7 @@ pub const ATTRIBUTE: &str = "epilogue";
 /// Operands of the product itself.
 pub const FACTORS: usize = 2;
 /// Most calls of an epilogue.
-pub const MOST_CALLS: usize = code::MOST_CALLS;
+pub const MOST_CALLS: usize = 64;
 
 /// An epilogue: calls, each of what came before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,9 @@ impl Epilogue {
             });
             (call.to_string(), made.collect())
         };
-        code::check_made(&self.calls.iter().map(made).collect::<Vec<_>>())?;
+        let last = self.calls.len().checked_sub(1);
+        let uses: Vec<_> = self.calls.iter().map(made).collect();
+        code::check_made(&uses, last.as_slice())?;
         let mut terms = self.calls.iter().flat_map(|call| &call.terms);
         match terms.any(|term| *term == Term::Sum) {
             true => Ok(()),
@@ -169,7 +171,9 @@ impl FromStr for Epilogue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Epilogue, String> {
-        let calls = code::calls(text, EXAMPLE)?.into_iter().map(call);
+        let calls = code::calls(text, MOST_CALLS, EXAMPLE)?
+            .into_iter()
+            .map(call);
         let calls = calls.collect::<Result<Vec<Call>, String>>()?;
         let epilogue = Epilogue { calls };
         epilogue.check()?;

@@ -1,10 +1,12 @@
 //! Expressions: what is computed of an element of each operand, as straight-line code over elementwise ops, each call in
 //! types of its own. It computes nothing.
 //!
-//! The text is the attribute `expression` of a request: calls separated by `;`, the last of which gives the result.
+//! The text is the attribute `expression` of a request: calls separated by `;`, the last of which gives the result. Where a
+//! list of calls stands behind them, these give the results.
 //!
 //! ```text
 //! multiply(i0, 2:s32):f32; greater(%0, i1):u8; select(%1, %0, i1):f32
+//! add(i0, i1):u32; bitwise_xor(%0, 7:u32):u32; (%0, %1)
 //! ```
 //!
 //! `i0` is an element of the request's operand 0, in its type, and `%0` what the first call gave, in the type behind its
@@ -21,13 +23,15 @@ use std::{fmt, str::FromStr};
 /// Name of the attribute.
 pub const ATTRIBUTE: &str = "expression";
 /// Most calls of an expression.
-pub const MOST_CALLS: usize = code::MOST_CALLS;
+pub const MOST_CALLS: usize = 256;
 
 /// An expression: calls, each of what came before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// At least one; the last one gives the result.
+    /// At least one.
     pub calls: Vec<Call>,
+    /// The numbers of those that give the results, at least one.
+    pub results: Vec<usize>,
 }
 
 /// A call of an elementwise op.
@@ -73,9 +77,9 @@ impl Expression {
         text.parse().map_err(bad)
     }
 
-    /// Type of the result.
-    pub fn result(&self) -> Option<DType> {
-        self.calls.last().map(|call| call.dtype)
+    /// Types of the results.
+    pub fn gives(&self) -> impl ExactSizeIterator<Item = DType> {
+        self.results.iter().map(|&call| self.calls[call].dtype)
     }
 
     /// Type of a term where the operands have these types; `None` for one that is not there.
@@ -94,10 +98,9 @@ impl Expression {
     pub fn dtypes(&self, call: &Call, operands: &[DType]) -> Result<Vec<DType>, String> {
         let dtype = |term: &Term| {
             let missing = || {
-                format!(
-                    "`{call}` uses {term}, and there are {} operands",
-                    operands.len()
-                )
+                let (call, count) = (call.to_string(), operands.len());
+                let call = code::shown(&call);
+                format!("`{call}` uses {term}, and there are {count} operands")
             };
             self.dtype(term, operands).ok_or_else(missing)
         };
@@ -112,7 +115,11 @@ impl Expression {
             });
             (call.to_string(), made.collect())
         };
-        code::check_made(&self.calls.iter().map(made).collect::<Vec<_>>())
+        let uses: Vec<_> = self.calls.iter().map(made).collect();
+        if let Some(missing) = self.results.iter().find(|call| **call >= uses.len()) {
+            return Err(format!("%{missing} is a result, and no call makes it"));
+        }
+        code::check_made(&uses, &self.results)
     }
 }
 
@@ -120,9 +127,19 @@ impl FromStr for Expression {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Expression, String> {
-        let calls = code::calls(text, EXAMPLE)?.into_iter().map(call);
+        let (text, listed) = match text.rsplit_once(';') {
+            Some((calls, last)) if last.trim_start().starts_with('(') => (calls, Some(last.trim())),
+            Some(_) | None => (text, None),
+        };
+        let calls = code::calls(text, MOST_CALLS, EXAMPLE)?
+            .into_iter()
+            .map(call);
         let calls = calls.collect::<Result<Vec<Call>, String>>()?;
-        let expression = Expression { calls };
+        let results = match listed {
+            Some(listed) => results(listed)?,
+            None => vec![calls.len().saturating_sub(1)],
+        };
+        let expression = Expression { calls, results };
         expression.check()?;
         Ok(expression)
     }
@@ -135,7 +152,7 @@ fn call(written: Written<'_>) -> Result<Call, String> {
     let expected = || {
         format!(
             "expected a call such as `{EXAMPLE}`, got: `{}`",
-            written.text
+            code::shown(written.text)
         )
     };
     let dtype = written.rest.strip_prefix(':').ok_or_else(expected)?;
@@ -146,13 +163,28 @@ fn call(written: Written<'_>) -> Result<Call, String> {
     })
 }
 
+fn results(text: &str) -> Result<Vec<usize>, String> {
+    let listed = text
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'));
+    let calls = listed.map(|listed| {
+        let calls = listed.split(',').map(|call| code::index(call.trim(), "%"));
+        calls.collect::<Option<Vec<usize>>>()
+    });
+    calls.flatten().ok_or_else(|| {
+        let text = code::shown(text);
+        format!("expected results such as `(%0, %2)`, got: `{text}`")
+    })
+}
+
 fn term(text: &str) -> Result<Term, String> {
     let found = code::index(text, "i")
         .map(Term::Operand)
         .or_else(|| code::index(text, "%").map(Term::Made));
     found.or_else(|| number(text)).ok_or_else(|| {
         format!(
-            "expected an operand (i0), a call (%0) or a number of a type (2:s32), got: `{text}`"
+            "expected an operand (i0), a call (%0) or a number of a type (2:s32), got: `{}`",
+            code::shown(text)
         )
     })
 }
@@ -178,7 +210,12 @@ fn number(text: &str) -> Option<Term> {
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls: Vec<String> = self.calls.iter().map(Call::to_string).collect();
-        f.write_str(&calls.join("; "))
+        f.write_str(&calls.join("; "))?;
+        if self.results == [self.calls.len().saturating_sub(1)] {
+            return Ok(());
+        }
+        let results: Vec<String> = self.results.iter().map(|call| format!("%{call}")).collect();
+        write!(f, "; ({})", results.join(", "))
     }
 }
 
@@ -214,7 +251,7 @@ mod tests {
         assert_eq!(expression.to_string(), text);
         let two = Term::Number(Number::Integer(2), DType::S32);
         assert_eq!(expression.calls[0].terms, [Term::Operand(0), two]);
-        assert_eq!(expression.result(), Some(DType::F32));
+        assert_eq!(expression.gives().collect::<Vec<_>>(), [DType::F32]);
         let select = &expression.calls[2];
         assert_eq!(
             expression.dtypes(select, &[DType::BF16, DType::S8]),
@@ -257,6 +294,32 @@ mod tests {
         }
         let long = vec!["exp(i0):f32"; MOST_CALLS + 1].join(";");
         let error = long.parse::<Expression>().unwrap_err();
-        assert!(error.contains("more than 64 calls"));
+        assert!(error.contains("more than 256 calls"));
+        let error = "x".repeat(1 << 20).parse::<Expression>().unwrap_err();
+        assert!(error.len() < 200 && error.ends_with("xx…`"), "{error}");
+    }
+
+    #[test]
+    fn several_calls_may_be_results() {
+        let text = "add(i0, i1):u32; bitwise_xor(%0, 7:u32):s64; (%1, %0)";
+        let expression: Expression = text.parse().unwrap();
+        assert_eq!(expression.results, [1, 0]);
+        let gives: Vec<DType> = expression.gives().collect();
+        assert_eq!(gives, [DType::S64, DType::U32]);
+        assert_eq!(expression.to_string(), text);
+        let one: Expression = "exp(i0):f32;( %0 )".parse().unwrap();
+        assert_eq!(one.to_string(), "exp(i0):f32");
+        for (text, told) in [
+            ("exp(i0):f32; ()", "got: `()`"),
+            ("exp(i0):f32; (%0", "got: `(%0`"),
+            ("exp(i0):f32; (i0)", "got: `(i0)`"),
+            ("exp(i0):f32; (%1)", "%1 is a result, and no call makes it"),
+            ("exp(i0):f32; exp(i0):f32; (%0)", "nothing uses %1"),
+            ("(%0); exp(i0):f32", "expected a call"),
+            ("(%0)", "expected a call"),
+        ] {
+            let error = text.parse::<Expression>().unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
     let (x, acc, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
     let bad = |why: &str| Err(Refusal::BadRequest(format!("{}: {why}", row.op)));
     let expression = Expression::of(request)?;
-    if acc.rank() != 0 || acc.dtype != out.dtype || expression.result() != Some(out.dtype) {
+    if acc.rank() != 0 || acc.dtype != out.dtype || !expression.gives().eq([out.dtype]) {
         return bad("the accumulator is a scalar of the result's type");
     }
     for dtype in [x.dtype, out.dtype] {
@@ -130,7 +130,7 @@ fn emit(
             "X_OF(x)",
             stored(&format!("nxv_to_{}(x)", x.dtype), x.dtype),
         ),
-        define("CODE", code.body.as_str()),
+        define("CODE", format!("{}return {};", code.body, code.results[0])),
         number("RANK", axes.len() as u64),
         number(
             "INNER",

@@ -26,8 +26,10 @@ const NVIDIA: u32 = 0x10de;
 /// An expression as shaders compute it, with the bits that its ops would have one by one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
-    /// The body of a function of `i0`, `i1`, …, each in its register type.
+    /// Statements over `i0`, `i1`, …, each in its register type.
     pub body: String,
+    /// The results, after these, each in its register type.
+    pub results: Vec<String>,
     /// Calls of the math headers.
     pub functions: usize,
     /// All types that occur.
@@ -49,6 +51,11 @@ impl Code {
     ) -> Result<Code, Refusal> {
         let mut code = Code {
             body: String::new(),
+            results: expression
+                .results
+                .iter()
+                .map(|call| format!("v{call}"))
+                .collect(),
             functions: 0,
             types: operands.to_vec(),
             math: [false; 2],
@@ -61,7 +68,6 @@ impl Code {
         for dtype in &code.types {
             supports("an expression", *dtype, device)?;
         }
-        code.body += &format!("return v{};", expression.calls.len().saturating_sub(1));
         Ok(code)
     }
 
@@ -235,15 +241,16 @@ mod tests {
              v0 = nxv_load_f16(nxv_store_f16(nxv_to_f16(r))); } \
              uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b); } \
              float v2; { uint a = v1; float b = v0; float c = i1; \
-             v2 = nxv_load_f16(nxv_store_f16(nxv_to_f16(truth(a) ? b : c))); } return v2;"
+             v2 = nxv_load_f16(nxv_store_f16(nxv_to_f16(truth(a) ? b : c))); } "
         );
     }
 
     #[test]
     fn operands_of_types_that_none_holds_are_ordered() {
         let mixed = code("less(i0, i1):u8", &[DType::S64, DType::F32]);
-        let order = "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b); } return v0;";
+        let order = "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b); } ";
         assert_eq!(mixed.body, order);
+        assert_eq!(mixed.results, ["v0"]);
         let names = |code: &Code| -> Vec<String> {
             let defines = code.defines().into_iter();
             defines.map(|define| define.name.to_string()).collect()

@@ -56,6 +56,8 @@ pub struct File {
     pub map: Vec<Row>,
     /// Expressions of the index.
     pub create: Vec<Row>,
+    /// Expressions that requests bring along.
+    pub fused: Vec<Row>,
 }
 
 /// How operands enter a row's expression.
