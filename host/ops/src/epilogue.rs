@@ -5,7 +5,7 @@ use crate::{
     contracts::find,
     element::push_float,
     error::{Error, Result},
-    infer::infer,
+    expression,
     op::{Gives, Op},
     program::{Program, Step, Value},
     request::{Request, Spec},
@@ -26,7 +26,7 @@ pub fn has(attrs: &[Attr]) -> bool {
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
-pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
+pub(crate) fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     let known = find(&request.op).filter(|op| takes(op) && has(&request.attrs));
     let Some(op) = known else {
         return Ok(None);
@@ -235,16 +235,6 @@ impl<'a> Parts<'a> {
         let bits = bits(number, dtype).ok_or_else(|| {
             Error::bad_input(format!("attribute {ATTRIBUTE}: {number:?} is no {dtype}"))
         })?;
-        let fill = find("fill").ok_or_else(|| Error::bad_input("there is no op named fill"))?;
-        let request = infer(
-            fill,
-            &[],
-            Some((dtype, Vec::new())),
-            &[Attr::ints("bits", [bits])],
-        )?;
-        let Request {
-            op, outputs, attrs, ..
-        } = request;
-        Ok(self.push(Request::new(op, Vec::new(), outputs, attrs)))
+        Ok(self.push(expression::fill(bits, dtype)?))
     }
 }

@@ -5,8 +5,12 @@ use crate::{
     check,
     contracts::find,
     element::{float, push_float},
+    error::Error,
+    infer::infer,
     op::{Attribute, AttributeKind, Op},
     partial::{Partial, SEVERAL},
+    program::Value,
+    request::Request,
     view::Desc,
 };
 use nx_vulkan_abi::{
@@ -22,31 +26,47 @@ pub(crate) const EXPRESSION: Attribute = Attribute {
           sum by default",
 };
 
-/// The expression among the attributes, of operands and a result of these types.
+/// The expression among the attributes, whatever it is of.
+///
+/// # Errors
+/// That there is none, or the text is none.
+pub(crate) fn of(attrs: &[Attr]) -> Result<Expression, String> {
+    let text = text(attrs, ATTRIBUTE).ok_or_else(|| about("expected text".to_owned()))?;
+    text.parse().map_err(about)
+}
+
+/// The expression among the attributes, of operands and results of these types.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn read(
     attrs: &[Attr],
     operands: &[DType],
-    result: DType,
+    results: &[DType],
 ) -> Result<Expression, String> {
-    let about = |why: String| format!("attribute {ATTRIBUTE}: {why}");
-    let text = text(attrs, ATTRIBUTE).ok_or_else(|| about("expected text".to_owned()))?;
-    let expression: Expression = text.parse().map_err(about)?;
+    let expression = of(attrs)?;
     let is_real = |dtype: &DType| DTypeSet::REAL.has(*dtype);
-    if !operands.iter().chain([&result]).all(is_real) {
+    if !operands.iter().chain(results).all(is_real) {
         return Err(about("it is for real types only".to_owned()));
     }
     for call in &expression.calls {
         check_call(&expression, call, operands).map_err(about)?;
     }
-    match expression.result() {
-        Some(gives) if gives != result => Err(about(format!(
-            "it gives {gives}, and the result is {result}"
-        ))),
-        Some(_) | None => Ok(expression),
+    let count = expression.results.len();
+    if count != results.len() {
+        return Err(about(format!(
+            "it gives {count} results, and there are {}",
+            results.len()
+        )));
     }
+    let unlike = expression.gives().zip(results).find(|(a, b)| a != *b);
+    let unlike =
+        unlike.map(|(gives, result)| format!("it gives {gives}, and the result is {result}"));
+    unlike.map_or(Ok(expression), |why| Err(about(why)))
+}
+
+fn about(why: String) -> String {
+    format!("attribute {ATTRIBUTE}: {why}")
 }
 
 /// What an op on operands of these types may have no result for: what its expression may not, where it has one.
@@ -54,19 +74,95 @@ pub(crate) fn partial(op: &Op, inputs: &[DType], attrs: &[Attr]) -> Option<&'sta
     if !op.has(ATTRIBUTE) {
         return op.partial(inputs);
     }
-    let expression: Expression = text(attrs, ATTRIBUTE)?.parse().ok()?;
-    let all = expression.calls.iter().filter_map(|call| {
-        let dtypes = expression.dtypes(call, inputs).ok()?;
-        let partial = find(&call.op)?.partial(&dtypes)?;
-        let is_known = |term: &Term| match *term {
-            Term::Number(Number::Integer(n), dtype) if dtype == call.dtype => {
-                !partial.lacks(n < 0, n == 0)
-            }
-            Term::Number(..) | Term::Operand(_) | Term::Made(_) => false,
-        };
-        (!call.terms.get(1).is_some_and(is_known)).then_some(partial)
-    });
+    let expression = of(attrs).ok()?;
+    let calls = expression.calls.iter();
+    let all = calls.filter_map(|call| partial_call(&expression, call, inputs));
     all.reduce(|one, other| if one == other { one } else { &SEVERAL })
+}
+
+/// What a call may have no result for.
+pub(crate) fn partial_call(
+    expression: &Expression,
+    call: &Call,
+    operands: &[DType],
+) -> Option<&'static Partial> {
+    let dtypes = expression.dtypes(call, operands).ok()?;
+    let partial = find(&call.op)?.partial(&dtypes)?;
+    let is_known = |term: &Term| match *term {
+        Term::Number(Number::Integer(n), dtype) if dtype == call.dtype => {
+            !partial.lacks(n < 0, n == 0)
+        }
+        Term::Number(..) | Term::Operand(_) | Term::Made(_) => false,
+    };
+    (!call.terms.get(1).is_some_and(is_known)).then_some(partial)
+}
+
+/// What a result of an expression is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Whether of each operand.
+    pub of: Vec<bool>,
+    /// Whether of a call that may have no result.
+    pub is_partial: bool,
+}
+
+/// What each result of a request is made of, where there may be several by an expression; else all are of all.
+pub fn made(op: &str, inputs: &[DType], attrs: &[Attr]) -> Option<Vec<Made>> {
+    find(op).filter(|op| op.contract.several)?;
+    let expression = of(attrs).ok()?;
+    let mut made: Vec<Made> = Vec::with_capacity(expression.calls.len());
+    for call in &expression.calls {
+        let mut own = Made {
+            of: vec![false; inputs.len()],
+            is_partial: partial_call(&expression, call, inputs).is_some(),
+        };
+        for term in &call.terms {
+            match *term {
+                Term::Operand(index) => *own.of.get_mut(index)? = true,
+                Term::Made(index) => own.add(&made[index]),
+                Term::Number(..) => {}
+            }
+        }
+        made.push(own);
+    }
+    let results = expression.results.iter();
+    Some(results.map(|&call| made[call].clone()).collect())
+}
+
+impl Made {
+    fn add(&mut self, other: &Made) {
+        self.is_partial |= other.is_partial;
+        let both = self.of.iter_mut().zip(&other.of);
+        both.for_each(|(own, other)| *own |= other);
+    }
+}
+
+/// The request for a scalar of that type whose bytes, as a little-endian number, are `bits`.
+pub(crate) fn fill(bits: i64, dtype: DType) -> Result<Request<'static, Value>, Error> {
+    let fill = find("fill").ok_or_else(|| Error::bad_input("there is no op named fill"))?;
+    let bits = [Attr::ints("bits", [bits])];
+    let request = infer(fill, &[], Some((dtype, Vec::new())), &bits)?;
+    Ok(Request::new(
+        request.op,
+        Vec::new(),
+        request.outputs,
+        request.attrs,
+    ))
+}
+
+/// The number that an element of a real type is; `None` for NaN, which has many.
+pub(crate) fn number(dtype: DType, element: &[u8]) -> Option<Number> {
+    if dtype.is_float() {
+        let number = float(dtype, element).filter(|number| !number.is_nan());
+        return number.map(Number::Float);
+    }
+    let mut wide = [0; 16];
+    wide.get_mut(..element.len())?.copy_from_slice(element);
+    let (whole, above) = (i128::from_le_bytes(wide), 128 - 8 * element.len() as u32);
+    Some(Number::Integer(match dtype.is_signed() {
+        true => whole << above >> above,
+        false => whole,
+    }))
 }
 
 /// The bytes of a number of that type.
@@ -81,7 +177,12 @@ pub(crate) fn element(number: Number, dtype: DType) -> Vec<u8> {
     }
 }
 
-fn check_call(expression: &Expression, call: &Call, operands: &[DType]) -> Result<(), String> {
+/// Fails unless a call is one of an elementwise op on real types.
+pub(crate) fn check_call(
+    expression: &Expression,
+    call: &Call,
+    operands: &[DType],
+) -> Result<(), String> {
     let about = |why: &str| format!("`{call}`: {why}");
     let known = find(&call.op).filter(|op| op.kernel.is_elementwise());
     known.ok_or_else(|| about(&format!("{} is no elementwise op", call.op)))?;

@@ -55,6 +55,8 @@ pub struct Contract {
     pub attributes: &'static [Attribute],
     /// Whether there may be more operands, each like the last one.
     pub variadic: bool,
+    /// Whether there may be more results, each of the first one's shape.
+    pub several: bool,
     /// Whether type and shape of the result follow from operands and attributes.
     pub infers: bool,
     /// Whether the CPU kernel also takes these types, with some that nobody else computes with: mostly since it only copies.

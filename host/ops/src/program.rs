@@ -90,6 +90,8 @@ pub struct Program<'a> {
     results: SmallVec<[Value; 2]>,
     /// For each value that a step makes, the place of the last step that needs it.
     needed: SmallVec<[u32; 4]>,
+    /// Where steps stand for others: the places of these.
+    places: Vec<SmallVec<[usize; 1]>>,
 }
 
 /// Numbers of the inputs of most ops.
@@ -113,6 +115,7 @@ impl<'a> Program<'a> {
             steps: steps.into_iter().map(Into::into).collect(),
             results: results.into_iter().collect(),
             needed: SmallVec::new(),
+            places: Vec::new(),
         };
         for (index, step) in program.steps.iter().enumerate() {
             let known = inputs.saturating_add(program.needed.len());
@@ -162,7 +165,13 @@ impl<'a> Program<'a> {
             steps: smallvec![Request::new(op, operands, outputs, attrs).into()],
             results,
             needed,
+            places: Vec::new(),
         }
+    }
+
+    /// The same program, each of whose steps stands for those at some places of another.
+    pub(crate) fn in_place_of(self, places: Vec<SmallVec<[usize; 1]>>) -> Program<'a> {
+        Program { places, ..self }
     }
 
     /// How many values it takes.
@@ -201,6 +210,12 @@ impl<'a> Program<'a> {
             .filter(move |&made| self.needed[made] == index as u32)
     }
 
+    /// The places of the steps that step `index` stands for: its own, unless it is several ops as one.
+    pub fn stands_for(&self, index: usize) -> SmallVec<[usize; 1]> {
+        let places = self.places.get(index).cloned();
+        places.unwrap_or_else(|| smallvec![index])
+    }
+
     /// `request 2 of 3`
     pub fn place(&self, index: usize) -> String {
         format!("request {} of {}", index + 1, self.steps.len())
@@ -213,6 +228,7 @@ impl<'a> Program<'a> {
             steps: self.steps.into_iter().map(Step::into_owned).collect(),
             results: self.results,
             needed: self.needed,
+            places: self.places,
         }
     }
 

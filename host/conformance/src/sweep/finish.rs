@@ -6,7 +6,7 @@ use nx_vulkan_abi::{DType, layout::contiguous_strides};
 use nx_vulkan_ops::{
     Error, Program, Request, Result, Spec, Step, Value,
     element::{float, push_float},
-    epilogue, find, kernels,
+    find, kernels, split,
 };
 
 /// A value of a program, in row-major order.
@@ -47,7 +47,7 @@ pub(super) fn spread(
     inputs: &[View<'_>],
     sums: impl Fn(&Spec, &[u8]) -> Result<Vec<f64>>,
 ) -> Result<Spread> {
-    let program = epilogue::split(request)?.ok_or_else(|| gone("no epilogue"))?;
+    let program = split::split(request)?.ok_or_else(|| gone("no epilogue"))?;
     let own = evaluate(&program, inputs, None)?;
     let last = |made: &[Made]| made.last().map(|made| made.bytes.clone());
     let first = last(&own).ok_or_else(|| gone("no result"))?;

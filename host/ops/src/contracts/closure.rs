@@ -159,7 +159,7 @@ fn check(inputs: &[Desc<'_>], out: &Desc<'_>, attrs: &[Attr]) -> Result<(), Stri
     if acc.dtype != out.dtype {
         return Err("the result must have the accumulator's type".to_owned());
     }
-    expression::read(attrs, &[x.dtype, acc.dtype], out.dtype).map(drop)
+    expression::read(attrs, &[x.dtype, acc.dtype], &[out.dtype]).map(drop)
 }
 
 /// Expressions to try, `T` being the accumulator's type.
@@ -226,7 +226,7 @@ mod tests {
                     &text.replace('T', dtype.name()),
                 )];
                 for x in all.iter().filter(|x| x.merge(*dtype) == *dtype) {
-                    expression::read(&attrs, &[*x, *dtype], *dtype).unwrap();
+                    expression::read(&attrs, &[*x, *dtype], &[*dtype]).unwrap();
                 }
             }
         }
@@ -237,7 +237,7 @@ mod tests {
         let refused = |text: &str, types: [DType; 3], told: &str| {
             let attrs = [Attr::text(EXPRESSION.name, text)];
             let [x, acc, out] = types;
-            let error = expression::read(&attrs, &[x, acc], out).unwrap_err();
+            let error = expression::read(&attrs, &[x, acc], &[out]).unwrap_err();
             assert!(error.contains(told), "{text}: {error}");
         };
         let (f32, s32) = (DType::F32, DType::S32);
@@ -248,6 +248,10 @@ mod tests {
             ("reduce(i0, i1):f32", "reduce is no elementwise op"),
             ("iota():f32", "expected an operand"),
             ("add(i0, i1):f64", "it gives f64, and the result is f32"),
+            (
+                "add(i0, i1):f32; (%0, %0)",
+                "it gives 2 results, and there are 1",
+            ),
             ("add(i0, i1):c64; real(%0):f32", "c64 is no real type"),
             (
                 "greater(i0, i1):s32; add(%0, i1):f32",

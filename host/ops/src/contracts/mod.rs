@@ -8,6 +8,7 @@ mod conv;
 mod create;
 mod dot;
 mod fourier;
+mod fused;
 mod gather;
 mod join;
 mod leapfrog;
@@ -33,6 +34,7 @@ const ALL: &[&[Op]] = &[
     zip::OPS,
     choose::OPS,
     cast::OPS,
+    fused::OPS,
     create::OPS,
     reduce::OPS,
     arg::OPS,

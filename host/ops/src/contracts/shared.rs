@@ -25,6 +25,7 @@ pub(super) const ELEMENTWISE: Contract = Contract {
     results: &["result"],
     attributes: &[],
     variadic: false,
+    several: false,
     infers: true,
     copies: |_, _| false,
     complete: |_, _, _| {},
@@ -129,7 +130,7 @@ pub(super) fn complex(dtype: DType) -> DType {
     if is_double { DType::C128 } else { DType::C64 }
 }
 
-fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
+pub(super) fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
     let rank = inputs.iter().map(|input| input.1.len()).max().unwrap_or(0);
     let mut shape = vec![1; rank];
     for (_, own) in inputs {
@@ -147,7 +148,7 @@ fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
     Ok(shape)
 }
 
-fn fits(inputs: &[Desc<'_>], out: &Desc<'_>) -> Result<(), String> {
+pub(super) fn fits(inputs: &[Desc<'_>], out: &Desc<'_>) -> Result<(), String> {
     let fits = |desc: &&Desc<'_>| {
         let lead = out.shape.len().checked_sub(desc.shape.len());
         lead.is_some_and(|lead| {

@@ -119,7 +119,8 @@ impl<'a, const N: usize> Reader<'a, N> {
             return cells;
         }
         self.own.resize(count, [0; N]);
-        self.from.copy::<N>(start, self.own.as_flattened_mut());
+        self.from
+            .copy_cells::<N>(start, self.own.as_flattened_mut());
         &self.own
     }
 }

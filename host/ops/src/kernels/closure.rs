@@ -1,21 +1,16 @@
 //! Reductions by an expression: an accumulator and one element after another, in row-major order, on blocks of results at
-//! once. Each call is the op's own kernel.
+//! once.
 
 use super::{
-    kernel::{Kernel, Sums},
+    expression::{Values, run},
     operand::BLOCK,
     parallel,
     window::{Axis, axes},
 };
 use crate::{
     attrs::{Attr, ints},
-    contracts::find,
-    expression::{element, read},
+    expression::read,
     view::{Out, Outcome, View},
-};
-use nx_vulkan_abi::{
-    DType, Expression,
-    expression::{Call, Term},
 };
 
 pub(crate) fn reduce(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
@@ -70,7 +65,7 @@ impl Line {
 }
 
 fn fold(x: &View, acc: &View, out: &mut Out, attrs: &[Attr], lines: Vec<Line>) -> Outcome {
-    let expression = read(attrs, &[x.dtype, acc.dtype], out.dtype)?;
+    let expression = read(attrs, &[x.dtype, acc.dtype], &[out.dtype])?;
     let size = out.dtype.size() as usize;
     let start = &acc.bytes[acc.offset as usize * size..][..size];
     let padding = match x.dtype == acc.dtype {
@@ -97,12 +92,12 @@ fn fold(x: &View, acc: &View, out: &mut Out, attrs: &[Attr], lines: Vec<Line>) -
         let corners: Vec<Vec<i64>> = (first..first + count as u64)
             .map(|index| walk.corner(index))
             .collect();
-        let mut values = Values::new(&expression, count)?;
+        let mut values = Values::new(&expression, count);
         let mut elements = Vec::new();
         for step in 0..walk.steps {
             walk.elements(step, &corners, &mut elements);
-            let made = values.of(&expression, &[(x.dtype, &elements), (acc.dtype, bytes)])?;
-            bytes.copy_from_slice(made);
+            values.compute(&expression, &[(x.dtype, &elements), (acc.dtype, bytes)])?;
+            bytes.copy_from_slice(values.result(&expression, 0));
         }
         Ok(())
     })
@@ -156,83 +151,4 @@ fn unravel(mut index: i64, extents: impl DoubleEndedIterator<Item = i64>) -> Vec
     let mut places: Vec<i64> = extents.rev().map(place).collect();
     places.reverse();
     places
-}
-
-/// What the calls of an expression made last.
-struct Values {
-    shape: [u64; 1],
-    made: Vec<Vec<u8>>,
-    numbers: Vec<Vec<Vec<u8>>>,
-}
-
-impl Values {
-    fn new(expression: &Expression, count: usize) -> Result<Values, String> {
-        let calls = expression.calls.iter();
-        let numbers = |call: &Call| {
-            let bytes = |term: &Term| match *term {
-                Term::Number(number, dtype) => element(number, dtype),
-                Term::Operand(_) | Term::Made(_) => Vec::new(),
-            };
-            call.terms.iter().map(bytes).collect()
-        };
-        Ok(Values {
-            shape: [count as u64],
-            made: calls
-                .clone()
-                .map(|call| vec![0; count * call.dtype.size() as usize])
-                .collect(),
-            numbers: calls.map(numbers).collect(),
-        })
-    }
-
-    /// Computes the result from the elements of each operand.
-    fn of(
-        &mut self,
-        expression: &Expression,
-        operands: &[(DType, &[u8])],
-    ) -> Result<&[u8], String> {
-        for (index, call) in expression.calls.iter().enumerate() {
-            let (before, own) = self.made.split_at_mut(index);
-            let mut values = Vec::with_capacity(call.terms.len());
-            for (term, number) in call.terms.iter().zip(&self.numbers[index]) {
-                values.push(match *term {
-                    Term::Operand(at) => operands[at],
-                    Term::Made(at) => (expression.calls[at].dtype, before[at].as_slice()),
-                    Term::Number(_, dtype) => (dtype, number.as_slice()),
-                });
-            }
-            run(&call.op, &values, (call.dtype, &self.shape), &mut own[0])?;
-        }
-        self.made
-            .last()
-            .map(Vec::as_slice)
-            .ok_or_else(|| "an expression has a call".to_owned())
-    }
-}
-
-/// Runs an elementwise op; a value of one element repeats.
-fn run(
-    op: &str,
-    values: &[(DType, &[u8])],
-    (dtype, shape): (DType, &[u64]),
-    to: &mut [u8],
-) -> Outcome {
-    let kernel: Kernel = find(op).ok_or_else(|| format!("no op named {op}"))?.kernel;
-    let mut views: Vec<View<'_>> = Vec::with_capacity(values.len());
-    for &(dtype, bytes) in values {
-        let repeats = bytes.len() as u64 == dtype.size();
-        views.push(View {
-            dtype,
-            shape: if repeats { &[] } else { shape },
-            strides: if repeats { &[] } else { &[1] },
-            offset: 0,
-            bytes,
-        });
-    }
-    let mut out = [Out {
-        dtype,
-        shape,
-        bytes: to,
-    }];
-    kernel.run(None, op, &views, &mut out, &[], Sums::Wide)
 }

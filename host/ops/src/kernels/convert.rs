@@ -20,18 +20,7 @@ pub(crate) fn as_type(operands: &[Operand], out: &mut Out) -> Outcome {
 }
 
 fn copy(x: &Operand, out: &mut Out) -> Outcome {
-    let size = out.dtype.size();
-    for_each_block(out, &|start, bytes| {
-        match size {
-            1 => x.copy::<1>(start, bytes),
-            2 => x.copy::<2>(start, bytes),
-            4 => x.copy::<4>(start, bytes),
-            8 => x.copy::<8>(start, bytes),
-            16 => x.copy::<16>(start, bytes),
-            _ => return Err(format!("elements of {size} bytes")),
-        }
-        Ok(())
-    })
+    for_each_block(out, &|start, bytes| x.copy(start, bytes))
 }
 
 fn narrow(x: &Operand, out: &mut Out) -> Outcome {

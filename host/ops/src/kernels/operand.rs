@@ -8,7 +8,7 @@ use super::element::{Cast, Complex, FromElement};
 use super::elementwise::is_single;
 use crate::element::Element;
 use crate::f8::{E4M3FN, E5M2};
-use crate::view::View;
+use crate::view::{Outcome, View};
 
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
 pub(super) const BLOCK: usize = 1024;
@@ -168,8 +168,30 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Reads elements of `N` bytes without converting them.
-    pub(super) fn copy<const N: usize>(&self, start: u64, to: &mut [u8]) {
+    /// The bytes of `count` elements from the row-major index `start` on; of one where all are the same.
+    pub(super) fn bytes(&self, start: u64, count: usize) -> Result<Vec<u8>, String> {
+        let is_one = self.strides.iter().all(|stride| *stride == 0);
+        let count = if is_one { 1 } else { count };
+        let mut bytes = vec![0; count * self.dtype.size() as usize];
+        self.copy(start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads elements without converting them.
+    pub(super) fn copy(&self, start: u64, to: &mut [u8]) -> Outcome {
+        match self.dtype.size() {
+            1 => self.copy_cells::<1>(start, to),
+            2 => self.copy_cells::<2>(start, to),
+            4 => self.copy_cells::<4>(start, to),
+            8 => self.copy_cells::<8>(start, to),
+            16 => self.copy_cells::<16>(start, to),
+            size => return Err(format!("elements of {size} bytes")),
+        }
+        Ok(())
+    }
+
+    /// The same of elements of `N` bytes.
+    pub(super) fn copy_cells<const N: usize>(&self, start: u64, to: &mut [u8]) {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 

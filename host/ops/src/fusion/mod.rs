@@ -1,0 +1,176 @@
+//! Fusion: elementwise ops of one shape that follow from each other become one request, `fused`. It says what is one, not who
+//! runs it.
+//!
+//! A group grows as long as nothing outside of it has read a value of it. So it runs where its last op stood: what it reads was
+//! made before, and who reads it comes after.
+
+mod group;
+#[cfg(test)]
+mod tests;
+
+use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
+use group::Group;
+use nx_vulkan_abi::expression::Number;
+use smallvec::smallvec;
+
+/// What is known of an input of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Type and shape.
+    pub spec: Spec,
+    /// The bytes of each of its elements, where all are the same in every run.
+    pub element: Option<Vec<u8>>,
+}
+
+/// The program with its groups as one request each. It gives the same bits.
+///
+/// # Errors
+/// None that [`Program::new`] does not have, which it passed.
+pub fn fuse(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
+    let facts = Facts::of(&program, inputs);
+    let groups = groups(&program, &facts);
+    // Where each group is emitted, and who is in one.
+    let mut last: Vec<Option<&Group>> = vec![None; program.steps().len()];
+    let mut is_member = vec![false; program.steps().len()];
+    for group in groups.iter().filter(|group| group.places.len() > 1) {
+        last[group.last()] = Some(group);
+        group
+            .places
+            .iter()
+            .for_each(|&place| is_member[place] = true);
+    }
+    let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
+    renamed.resize(facts.dtypes.len(), Value::MAX);
+    let (mut steps, mut places) = (Vec::new(), Vec::new());
+    let mut next = program.inputs() as Value;
+    for (place, step) in program.steps().iter().enumerate() {
+        let (step, made, own) = match last[place] {
+            Some(group) => {
+                let (request, made) = group.request(&program, &facts);
+                (request.into(), made, group.places.clone())
+            }
+            None if is_member[place] => continue,
+            None => {
+                let first = facts.first[place];
+                let made = (first..).take(step.made()).collect();
+                (step.clone(), made, smallvec![place])
+            }
+        };
+        steps.push(reading(step, &renamed));
+        places.push(own);
+        for value in made {
+            renamed[value as usize] = next;
+            next += 1;
+        }
+    }
+    let results = program.results().iter();
+    let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
+    let fused = Program::new(program.inputs(), steps, results)?;
+    Ok(fused.in_place_of(places))
+}
+
+/// A step on values of other numbers.
+fn reading(step: Step<'static>, renamed: &[Value]) -> Step<'static> {
+    let renamed = |value: &Value| renamed[*value as usize];
+    match step {
+        Step::Request(mut request) => {
+            request.inputs = request.inputs.iter().map(renamed).collect();
+            request.into()
+        }
+        Step::View(value, view) => Step::View(renamed(&value), view),
+    }
+}
+
+/// The groups of a program, of one op too.
+fn groups(program: &Program<'_>, facts: &Facts) -> Vec<Group> {
+    let mut closed = Vec::new();
+    let mut open: Vec<Group> = Vec::new();
+    for (place, step) in program.steps().iter().enumerate() {
+        let reads = |group: &mut Group| {
+            let mut values = step.inputs().iter();
+            values.any(|value| facts.maker(*value).is_some_and(|maker| group.has(maker)))
+        };
+        let read: Vec<Group> = open.extract_if(.., reads).collect();
+        let Some(mut group) = Group::of(place, program, facts) else {
+            closed.extend(read);
+            continue;
+        };
+        // The latest first: what was made last is still at hand.
+        for other in read.into_iter().rev() {
+            match group.with(&other, program, facts) {
+                Some(both) => group = both,
+                None => closed.push(other),
+            }
+        }
+        open.push(group);
+    }
+    closed.extend(open);
+    closed
+}
+
+/// What is known of the values of a program.
+struct Facts {
+    inputs: usize,
+    /// The first value that each step makes.
+    first: Vec<Value>,
+    /// The step that makes each value but the inputs.
+    makers: Vec<usize>,
+    dtypes: Vec<DType>,
+    /// What each element of a value is, where all are the same.
+    numbers: Vec<Option<Number>>,
+    /// How often each value is read, by steps and as a result.
+    uses: Vec<usize>,
+}
+
+impl Facts {
+    fn of(program: &Program<'_>, inputs: &[Input]) -> Facts {
+        let number = |input: &Input| expression::number(input.spec.0, input.element.as_ref()?);
+        let mut facts = Facts {
+            inputs: program.inputs(),
+            first: Vec::new(),
+            makers: Vec::new(),
+            dtypes: inputs.iter().map(|input| input.spec.0).collect(),
+            numbers: inputs.iter().map(number).collect(),
+            uses: Vec::new(),
+        };
+        for (place, step) in program.steps().iter().enumerate() {
+            facts.first.push(facts.dtypes.len() as Value);
+            facts.makers.extend(vec![place; step.made()]);
+            let viewed = |value: &Value| {
+                (
+                    facts.dtypes[*value as usize],
+                    facts.numbers[*value as usize],
+                )
+            };
+            match step {
+                Step::Request(request) => {
+                    facts
+                        .dtypes
+                        .extend(request.outputs.iter().map(|output| output.0));
+                    facts.numbers.extend(vec![None; request.outputs.len()]);
+                }
+                Step::View(_, View::Bitcast(dtype)) => {
+                    facts.dtypes.push(*dtype);
+                    facts.numbers.push(None);
+                }
+                Step::View(value, _) => {
+                    let (dtype, number) = viewed(value);
+                    facts.dtypes.push(dtype);
+                    facts.numbers.push(number);
+                }
+            }
+        }
+        facts.uses = vec![0; facts.dtypes.len()];
+        let read = program.steps().iter().flat_map(Step::inputs);
+        for &value in read.chain(program.results()) {
+            facts.uses[value as usize] += 1;
+        }
+        facts
+    }
+
+    /// The place of the step that makes a value.
+    fn maker(&self, value: Value) -> Option<usize> {
+        let made = (value as usize).checked_sub(self.inputs)?;
+        self.makers.get(made).copied()
+    }
+}
