@@ -2,7 +2,7 @@
 //! result that depends on it looks at.
 
 use crate::{Error, Request, Result, memory::Buffer, queue::Stream};
-use nx_vulkan_ops::{find, partial::Partial};
+use nx_vulkan_ops::{Spec, find, partial::Partial, split};
 use nx_vulkan_registry::request::Operand;
 use std::sync::{Arc, atomic::Ordering};
 
@@ -25,7 +25,11 @@ impl Site {
     pub(crate) fn of(request: &Request<'_, Operand>) -> Option<Site> {
         let (inputs, _) = request.types();
         let partial = find(&request.op)?.partial_of(&inputs, &request.attrs)?;
-        let request = request.to_string();
+        let specs = request.inputs.iter();
+        let specs: Vec<Spec> = specs
+            .map(|input| (input.dtype, input.shape.clone()))
+            .collect();
+        let request = split::partial(&request.over(specs)).unwrap_or_else(|| request.to_string());
         Some(Site { partial, request })
     }
 }

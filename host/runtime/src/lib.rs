@@ -44,7 +44,7 @@ pub use inspect::{Shader, compile};
 pub use memory::{BudgetStats, KeptStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_ops::{
-    Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec,
+    Attr, AttrValue, DType, Error, Kind, Program, Request, Result, Spec, fusion,
     program::{Step, Value, View},
 };
 pub use nx_vulkan_registry::RuleVerdict;

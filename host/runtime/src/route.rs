@@ -39,7 +39,7 @@ pub(crate) enum Route {
         served_by: Arc<str>,
         count: AtomicU64,
     },
-    /// A request whose epilogue nobody takes, as the product and the ops that follow it.
+    /// A product whose epilogue nobody takes, or a fused op, as the ops that it stands for.
     Split {
         op: String,
         program: Program<'static>,

@@ -6,6 +6,7 @@
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lanes.glsl"
+#include "reads.glsl"
 #ifdef MATH_F32
 #include "math_f32.glsl"
 #endif
@@ -18,21 +19,6 @@
 #endif
 #ifdef MIXED
 #include "mixed.glsl"
-#endif
-
-// How WIDTH elements are read from `at` on; the plan picks one way for each operand.
-// Arrays take 32-bit indices only; no buffer argument has more elements than those reach.
-#define READ_VECTOR(vectors, elements, type, at, step) nxv_load(vectors, uint(at / WIDTH))
-#define READ_SCALAR(vectors, elements, type, at, step) type(nxv_load(elements, uint(at)))
-#if WIDTH == 1
-#define READ_STEPS(vectors, elements, type, at, step) nxv_load(elements, uint(at))
-#elif WIDTH == 2
-#define READ_STEPS(vectors, elements, type, at, step) \
-    type(nxv_load(elements, uint(at)), nxv_load(elements, uint(at + step)))
-#else
-#define READ_STEPS(vectors, elements, type, at, step) \
-    type(nxv_load(elements, uint(at)), nxv_load(elements, uint(at + step)), \
-         nxv_load(elements, uint(at + 2 * step)), nxv_load(elements, uint(at + 3 * step)))
 #endif
 
 layout(set = 0, binding = 0) readonly buffer AElements { A_STORAGE a_elements[]; };

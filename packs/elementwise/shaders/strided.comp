@@ -2,32 +2,9 @@
 // An op on operands of any layout: every thread handles VECTORS times WIDTH neighbours on the innermost axis.
 #include "operands.glsl"
 
-// Innermost axis first. The outermost extent is never divided by.
-struct Axis {
-    INDEX extent;
-    NxvDivisor divisor;
-    INDEX strides[INPUTS];
-};
-
 layout(local_size_x = WORKGROUP) in;
-PARAMS Params {
-    INDEX count;
-    INDEX result_at;
-    INDEX at[INPUTS];
-    Axis axes[RANK];
-} params;
-
-// Places of the operands' elements that belong to result element i.
-INDEX[INPUTS] places(INDEX i) {
-    INDEX at[INPUTS] = params.at;
-    [[unroll]] for (int axis = 0; axis < RANK; ++axis) {
-        INDEX outer = axis == RANK - 1 ? 0 : nxv_divide(i, params.axes[axis].extent, params.axes[axis].divisor);
-        INDEX along = i - outer * params.axes[axis].extent;
-        [[unroll]] for (int k = 0; k < INPUTS; ++k) at[k] += along * params.axes[axis].strides[k];
-        i = outer;
-    }
-    return at;
-}
+#define RESULTS 1
+#include "places.glsl"
 
 void main() {
     const uint apart = WORKGROUP * WIDTH;
@@ -41,6 +18,6 @@ void main() {
     }
     [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
         INDEX i = first + v * apart;
-        if (i < params.count) nxv_store(r_vectors, uint((params.result_at + i) / WIDTH), evaluate(operands[v]));
+        if (i < params.count) nxv_store(r_vectors, uint((params.results_at[0] + i) / WIDTH), evaluate(operands[v]));
     }
 }

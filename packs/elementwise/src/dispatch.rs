@@ -27,11 +27,30 @@ const ON_CPU: Share = Share {
 
 /// How much of the work a thread takes.
 #[derive(Debug, Clone, Copy)]
-struct Share {
+pub(crate) struct Share {
     /// From this many elements on, threads handle several vectors.
     from: u64,
     /// Bytes that a thread should then load before it uses the first of them.
     bytes: u64,
+}
+
+impl Share {
+    pub(crate) fn on(device: &DeviceInfo<'_>) -> Share {
+        match device.kind {
+            DeviceKind::CPU => ON_CPU,
+            _ => ON_GPU,
+        }
+    }
+
+    /// Vectors that a thread handles, at most so many, so that in a large tensor it loads the bytes of its share at once: each
+    /// takes so many.
+    pub(crate) fn vectors(self, part: &Part, loads: u64, most: u64) -> u64 {
+        if part.count < self.from {
+            1
+        } else {
+            (self.bytes / loads.max(1)).clamp(1, most)
+        }
+    }
 }
 
 /// What a shader does with one element of each operand.
@@ -61,10 +80,7 @@ pub(crate) struct Step {
 pub(crate) fn plan(space: &Space, code: &Code, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let parts = space.parts(device)?;
     let step = if space.is_flat() { contiguous } else { strided };
-    let share = match device.kind {
-        DeviceKind::CPU => ON_CPU,
-        _ => ON_GPU,
-    };
+    let share = Share::on(device);
     assemble(
         device,
         parts.iter().map(|part| step(space, part, code, share)),
@@ -91,17 +107,10 @@ fn contiguous(space: &Space, part: &Part, code: &Code, share: Share) -> Step {
 }
 
 fn strided(space: &Space, part: &Part, code: &Code, share: Share) -> Step {
-    let fits = |width: &u64| *width <= code.width && space.columns().is_multiple_of(*width);
-    let width = [4, 2].into_iter().find(fits).unwrap_or(1);
+    let width = width(space, code.width);
     let vectors = vectors(space, part, code, width, share);
     let mut params = Params::new(part, space);
-    for axis in (0..space.rank()).rev() {
-        params.axis(part.shape[axis]);
-        space
-            .inputs
-            .iter()
-            .for_each(|input| params.index(input.strides[axis]));
-    }
+    params.axes(part, space);
     let mut defines = layout_defines(space, part, code, width);
     defines.push(define("VECTORS", vectors.to_string()));
     defines.push(define("RANK", space.rank().to_string()));
@@ -114,15 +123,16 @@ fn strided(space: &Space, part: &Part, code: &Code, share: Share) -> Step {
     }
 }
 
-/// Vectors that a thread handles, so that in a large tensor it loads the bytes of its share at once.
+/// Elements that a thread handles at once, at most so many: as many as divide the innermost axis.
+pub(crate) fn width(space: &Space, most: u64) -> u64 {
+    let fits = |width: &u64| *width <= most && space.columns().is_multiple_of(*width);
+    [4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
 fn vectors(space: &Space, part: &Part, code: &Code, width: u64, share: Share) -> u64 {
     let narrowest = space.walks().map(|walk| walk.size).min().unwrap_or(4);
     let loads = space.inputs.len() as u64 * width * narrowest;
-    if part.count < share.from {
-        1
-    } else {
-        (share.bytes / loads).clamp(1, code.vectors)
-    }
+    share.vectors(part, loads, code.vectors)
 }
 
 fn layout_defines(space: &Space, part: &Part, code: &Code, width: u64) -> Vec<Define> {
@@ -144,8 +154,8 @@ fn layout_defines(space: &Space, part: &Part, code: &Code, width: u64) -> Vec<De
     defines
 }
 
-/// The macro of `operands.glsl` that reads `width` elements of an operand whose first element is `at`.
-fn read(input: &Walk, at: u64, width: u64) -> &'static str {
+/// The macro of `reads.glsl` that reads `width` elements of an operand whose first element is `at`.
+pub(crate) fn read(input: &Walk, at: u64, width: u64) -> &'static str {
     let aligned = |step: i64| step.unsigned_abs().is_multiple_of(width);
     match input.strides.split_last() {
         Some((0, _)) => "READ_SCALAR",
@@ -164,18 +174,26 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Starts with the element count, then the first element of the result and of each operand.
+    /// Starts with the element count, then the first element of the results and of each operand.
     pub(crate) fn new(part: &Part, space: &Space) -> Params {
         let mut params = Params {
             bytes: Vec::new(),
             wide: part.wide,
         };
+        let (inputs, results) = part.at.split_at(space.inputs.len());
         params.index(part.count as i64);
-        params.index(part.at[space.inputs.len()] as i64);
-        part.at[..space.inputs.len()]
-            .iter()
-            .for_each(|at| params.index(*at as i64));
+        let all = results.iter().chain(inputs);
+        all.for_each(|at| params.index(*at as i64));
         params
+    }
+
+    /// The axes of a space, the innermost first: extents, and each operand's strides.
+    pub(crate) fn axes(&mut self, part: &Part, space: &Space) {
+        for axis in (0..space.rank()).rev() {
+            self.axis(part.shape[axis]);
+            let inputs = space.inputs.iter();
+            inputs.for_each(|input| self.index(input.strides[axis]));
+        }
     }
 
     /// An `INDEX`. A negative stride wraps.

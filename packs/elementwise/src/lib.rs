@@ -6,6 +6,7 @@
 mod copy;
 mod create;
 mod dispatch;
+mod fused;
 mod map;
 mod space;
 mod table;
@@ -21,6 +22,9 @@ pack! { id: "elementwise", version: env!("CARGO_PKG_VERSION"), describe: describ
 const SOURCES: &[Source] = &[
     Source::glsl("operands.glsl", include_str!("../shaders/operands.glsl")),
     Source::glsl("lanes.glsl", include_str!("../shaders/lanes.glsl")),
+    Source::glsl("places.glsl", include_str!("../shaders/places.glsl")),
+    Source::glsl("reads.glsl", include_str!("../shaders/reads.glsl")),
+    expression::GLSL,
     epilogue::FUNCTIONS,
     Source::glsl("complex.glsl", include_str!("../shaders/complex.glsl")),
     expression::MIXED,
@@ -31,6 +35,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("strided.comp", include_str!("../shaders/strided.comp")),
     Source::glsl("transpose.comp", include_str!("../shaders/transpose.comp")),
     Source::glsl("create.comp", include_str!("../shaders/create.comp")),
+    Source::glsl("fused.comp", include_str!("../shaders/fused.comp")),
 ];
 
 fn describe() -> Result<Description, String> {
@@ -50,11 +55,14 @@ fn describe() -> Result<Description, String> {
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let rows = &Table::get().map_err(Refusal::Internal)?.rows;
     let row = kit::row(rows, row)?;
-    kit::expect_types(&row.op.op, &row.takes, row.gives, request)?;
+    if row.family != Family::Fused {
+        kit::expect_types(&row.op.op, &row.takes, row.gives, request)?;
+    }
     match row.family {
         Family::Cast if request.inputs[0].dtype == request.outputs[0].dtype => copy::plan(request),
         Family::Cast => map::convert(&row.op, request),
         Family::Map => map::plan(&row.op, request),
         Family::Create => create::plan(&row.op, request),
+        Family::Fused => fused::plan(request),
     }
 }

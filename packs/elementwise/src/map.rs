@@ -57,7 +57,7 @@ fn walk(op: &Row, request: &Request<'_>) -> Result<Option<(Space, Code)>, Refusa
 }
 
 /// The operands that are better copied first. A repeated one would grow, so it stays.
-fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
+pub(crate) fn transposed_inputs(space: &Space, request: &Request<'_>) -> Vec<InputAs> {
     let worth = |input: &Walk| {
         space.count() >= WORTH_COPYING
             && !input.strides.contains(&0)

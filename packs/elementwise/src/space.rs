@@ -31,6 +31,8 @@ pub(crate) struct Space {
     pub(crate) inputs: Vec<Walk>,
     /// The result, contiguous.
     pub(crate) output: Walk,
+    /// Further results.
+    pub(crate) others: Vec<Walk>,
 }
 
 /// A part of a space: some indices of its outermost axis.
@@ -42,7 +44,7 @@ pub(crate) struct Part {
     pub(crate) count: u64,
     /// Extents, outermost first.
     pub(crate) shape: Vec<u64>,
-    /// Buffer ranges of the operands, then of the result.
+    /// Buffer ranges of the operands, then of the results.
     pub(crate) args: Vec<BufArg>,
     /// First element of each, from the start of its range.
     pub(crate) at: Vec<u64>,
@@ -53,7 +55,7 @@ pub(crate) struct Part {
 }
 
 impl Space {
-    /// The space of a request with one output, operands broadcast to its shape.
+    /// The space of a request, operands broadcast to the shape of its results, which have one.
     pub(crate) fn of(request: &Request<'_>) -> Result<Space, Refusal> {
         let output = &request.outputs.as_slice()[0];
         let shape = output.shape.as_slice();
@@ -77,10 +79,17 @@ impl Space {
             size: tensor.dtype.size(),
         };
         let output = walk(output);
+        let others = request.outputs.iter().skip(1).map(|other| Walk {
+            offset: other.offset as i64,
+            strides: output.strides.clone(),
+            size: other.dtype.size(),
+        });
+        let others = others.collect();
         Ok(Space {
             shape: collapsed.shape,
             inputs: request.inputs.iter().map(walk).collect(),
             output,
+            others,
         })
     }
 
@@ -108,9 +117,13 @@ impl Space {
                 .all(|input| matches!(input.strides[0], 0 | 1))
     }
 
-    /// Operands, then the result.
+    /// Operands, then the results.
     pub(crate) fn walks(&self) -> impl Iterator<Item = &Walk> {
-        self.inputs.iter().chain([&self.output])
+        self.inputs.iter().chain(self.results())
+    }
+
+    fn results(&self) -> impl Iterator<Item = &Walk> {
+        [&self.output].into_iter().chain(&self.others)
     }
 
     /// Elements that a thread handles at once: 16 bytes of the widest type, at most 4.
@@ -164,12 +177,9 @@ impl Space {
         shape[0] = rows;
         let inner: u64 = shape[1..].iter().product();
         let (mut args, mut at, mut reach) = (Vec::new(), Vec::new(), 0);
-        let inputs = self
-            .inputs
-            .iter()
-            .zip(0..)
-            .map(|(walk, index)| (walk, BufArg::input(index)));
-        for (walk, arg) in inputs.chain([(&self.output, BufArg::output(0))]) {
+        let inputs = self.inputs.iter().zip((0..).map(BufArg::input));
+        let results = self.results().zip((0..).map(BufArg::output));
+        for (walk, arg) in inputs.chain(results) {
             let first = walk.offset + start as i64 * walk.strides[0];
             let axes = shape.iter().copied().zip(walk.strides.iter().copied());
             let range = Span::of(first, axes).bytes(walk.size).unwrap_or_default();

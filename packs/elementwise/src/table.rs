@@ -15,6 +15,8 @@ pub(crate) enum Family {
     Cast,
     /// An expression of the index.
     Create,
+    /// The expression of a request, of as many operands as it has.
+    Fused,
 }
 
 /// A row with its type sets resolved.
@@ -51,6 +53,7 @@ fn parse() -> Result<Table, String> {
         (Family::Cast, file.cast.clone()),
         (Family::Map, file.map.clone()),
         (Family::Create, file.create.clone()),
+        (Family::Fused, file.fused.clone()),
     ];
     let rows = kit::rows(families, resolve)?;
     Ok(Table { rows })

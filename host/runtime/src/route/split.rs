@@ -1,12 +1,12 @@
-//! Requests whose epilogue nobody takes, as several.
+//! Requests that stand for several and that nobody takes as one.
 
 use super::{Answer, Considered, NOT_ASKED, Picked, Planner, SPLIT};
 use crate::{Request, Result};
-use nx_vulkan_ops::{Spec, epilogue};
+use nx_vulkan_ops::{Spec, split::split};
 use nx_vulkan_registry::request::Operand;
 
 impl Planner<'_> {
-    /// Where no pack takes a request's epilogue, the product and the ops that follow run one by one.
+    /// Where no pack takes a product with its epilogue, or a fused op, what it stands for runs one by one.
     pub(super) fn split_instead(
         &self,
         request: &Request<'_, Operand>,
@@ -20,7 +20,7 @@ impl Planner<'_> {
         if !is_last || matches!(answer.picked, Some(Picked::Device { .. })) {
             return Ok(());
         }
-        let Some(program) = epilogue::split(&request.over(specs(&request.inputs)))? else {
+        let Some(program) = split(&request.over(specs(&request.inputs)))? else {
             return Ok(());
         };
         for considered in &mut answer.considered {
@@ -35,7 +35,7 @@ impl Planner<'_> {
             kernel: SPLIT.to_owned(),
             outcome: "picked",
             reason: format!(
-                "the product and what follows it, {} ops",
+                "what it stands for one by one, {} ops",
                 program.steps().len()
             ),
             line: None,

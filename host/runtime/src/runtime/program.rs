@@ -15,7 +15,7 @@ pub struct RanProgram {
     pub results: Vec<Tensor>,
     /// `pack/kernel`, or `host`, for each step; `view` for those that nobody runs.
     pub served_by: SmallVec<[Arc<str>; 1]>,
-    /// The places of the requests that ran on the host because no pack runs them.
+    /// The places of the requests that ran on the host because no pack runs them; of fused ones those that they stand for.
     pub fallbacks: SmallVec<[usize; 1]>,
 }
 
@@ -63,7 +63,7 @@ impl Runtime {
     ) -> Result<std::result::Result<RanProgram, Progress>> {
         let mut progress = Progress::default();
         let ran = match program.only().filter(|_| inputs.len() == program.inputs()) {
-            Some(request) => self.run_only(request, inputs, Patience::Never),
+            Some(request) => self.run_only(program, request, inputs, Patience::Never),
             None => self
                 .advance(program, inputs, &mut progress, Patience::Never)
                 .and_then(|()| std::mem::take(&mut progress).finish(program, inputs)),
@@ -77,6 +77,7 @@ impl Runtime {
     /// Runs a request whose results are those of its program: nothing is kept on the way.
     fn run_only(
         &self,
+        program: &Program<'_>,
         request: &Request<'_, Value>,
         inputs: &[&Tensor],
         patience: Patience,
@@ -84,10 +85,11 @@ impl Runtime {
         let operands = request.inputs.iter().map(|&value| held(inputs, value));
         let operands = operands.collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
         let ran = self.run_by(&request.over(&operands[..]), patience)?;
+        let fallbacks = ran.is_fallback.then(|| program.stands_for(0));
         Ok(RanProgram {
             results: ran.outputs,
             served_by: smallvec![ran.served_by],
-            fallbacks: ran.is_fallback.then_some(0).into_iter().collect(),
+            fallbacks: fallbacks.unwrap_or_default(),
         })
     }
 
@@ -121,7 +123,9 @@ impl Runtime {
             })?;
             progress.made.extend(ran.outputs.into_iter().map(Some));
             progress.served_by.push(ran.served_by);
-            progress.fallbacks.extend(ran.is_fallback.then_some(index));
+            if ran.is_fallback {
+                progress.fallbacks.extend(program.stands_for(index));
+            }
             for made in program.done_with(index, progress.made.len()) {
                 progress.made[made] = None;
             }

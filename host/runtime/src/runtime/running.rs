@@ -187,22 +187,34 @@ impl Runtime {
         if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
             watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
         }
-        self.inherit(inputs, word.as_ref(), &mut results);
+        self.inherit(request, word.as_ref(), &mut results);
         Ok(results)
     }
 
     /// Notes which words speak of `results`.
-    fn inherit(&self, inputs: &[&Tensor], own: Option<&Arc<Word>>, results: &mut [Tensor]) {
+    fn inherit(
+        &self,
+        request: &Request<'_, &Tensor>,
+        own: Option<&Arc<Word>>,
+        results: &mut [Tensor],
+    ) {
+        let inputs = &*request.inputs;
         if own.is_none() && inputs.iter().all(|input| input.faults.is_empty()) {
             return;
         }
-        let faults = Faults::of(
-            inputs.iter().map(|t| &t.faults),
-            own,
-            self.stream.completed_hint(),
-        );
-        for result in results {
-            result.faults = faults.clone();
+        let completed = self.stream.completed_hint();
+        let types: Vec<_> = inputs.iter().map(|input| input.dtype()).collect();
+        let Some(made) = nx_vulkan_ops::made(&request.op, &types, &request.attrs) else {
+            let faults = Faults::of(inputs.iter().map(|t| &t.faults), own, completed);
+            for result in results {
+                result.faults = faults.clone();
+            }
+            return;
+        };
+        for (result, made) in results.iter_mut().zip(&made) {
+            let read = inputs.iter().zip(&made.of).filter(|(_, is_read)| **is_read);
+            let own = own.filter(|_| made.is_partial);
+            result.faults = Faults::of(read.map(|(input, _)| &input.faults), own, completed);
         }
     }
 
@@ -267,7 +279,7 @@ impl Runtime {
             .zip(drafts)
             .map(|((dtype, shape), draft)| self.finish(draft, *dtype, shape))
             .collect::<Result<Vec<Tensor>>>()?;
-        self.inherit(inputs, None, &mut tensors);
+        self.inherit(request, None, &mut tensors);
         Ok(tensors)
     }
 }
