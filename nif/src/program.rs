@@ -4,9 +4,13 @@ use crate::{
     reply,
     resource::{Class, Resource, ResourceArc},
     run::{Operands, go_on, start, try_now},
+    tensor::TensorRef,
     terms::{AttrsTerm, List, ShapeTerm, SpecTerm, TypeTerm, elements},
 };
-use nx_vulkan_host::{Program, Request, Spec, Step, Value, View};
+use nx_vulkan_host::{
+    Program, Request, Spec, Step, Value, View,
+    fusion::{Input, fuse},
+};
 use rustler::{Atom, Decoder, Encoder, Env, Error, NifResult, Term};
 use std::ffi::CStr;
 
@@ -100,20 +104,37 @@ fn run_program<'a>(
     }
 }
 
-/// `{:ok, program}` of so many operands, for [`run_compiled`].
+/// What an operand of a compiled program is: its type and shape, or the tensor that it is in every run.
+struct OperandTerm(Input);
+
+impl<'a> Decoder<'a> for OperandTerm {
+    fn decode(term: Term<'a>) -> NifResult<OperandTerm> {
+        if term.is_tuple() {
+            let SpecTerm(spec) = term.decode()?;
+            let element = None;
+            return Ok(OperandTerm(Input { spec, element }));
+        }
+        let tensor: ResourceArc<TensorRef> = term.decode()?;
+        Ok(OperandTerm(Input {
+            spec: (tensor.dtype, tensor.shape.to_vec()),
+            element: tensor.element().map(|element| element.to_vec()),
+        }))
+    }
+}
+
+/// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn compile_program<'a>(
     env: Env<'a>,
-    operands: usize,
+    operands: List<OperandTerm>,
     steps: List<StepTerm<'a>>,
     results: List<Value>,
 ) -> Term<'a> {
+    let operands: Vec<Input> = operands.0.into_iter().map(|operand| operand.0).collect();
     let steps = steps.0.into_iter().map(|step| step.0);
-    match Program::new(operands, steps, results.0) {
-        Ok(program) => {
-            let made = ResourceArc::new(ProgramRef(program.into_owned()));
-            (atoms::ok(), made).encode(env)
-        }
+    let program = Program::new(operands.len(), steps, results.0);
+    match program.and_then(|program| fuse(program.into_owned(), &operands)) {
+        Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program))).encode(env),
         Err(error) => reply::encode_error(env, &error.into()),
     }
 }

@@ -172,10 +172,10 @@ if Code.ensure_loaded?(Nx) do
       kept = Enum.filter(makes, &(&1 in needed))
       drop = Enum.reject(reads ++ makes, &(&1 in needed or is_map_key(all.captured, &1)))
       part = %{steps: steps, reads: reads, kept: kept, drop: drop, program: nil, checks: []}
-      {compile(part), MapSet.union(needed, MapSet.new(reads))}
+      {compile(part, all), MapSet.union(needed, MapSet.new(reads))}
     end
 
-    defp compile(%{steps: [_, _ | _] = steps, reads: [_ | _] = reads} = part) do
+    defp compile(%{steps: [_, _ | _] = steps, reads: [_ | _] = reads} = part, all) do
       first = reads |> Enum.with_index() |> Map.new()
 
       {terms, {numbers, _}} =
@@ -185,13 +185,23 @@ if Code.ensure_loaded?(Nx) do
           {term, {Enum.into(made, numbers), next + length(made)}}
         end)
 
-      case NativeV.compile_program(length(reads), terms, Enum.map(part.kept, &numbers[&1])) do
+      operands = Enum.map(reads, &operand(&1, all))
+
+      case NativeV.compile_program(operands, terms, Enum.map(part.kept, &numbers[&1])) do
         {:ok, program} -> %{part | program: program, checks: Enum.filter(steps, &checked?/1)}
         {:error, _, _} -> part
       end
     end
 
-    defp compile(part), do: part
+    defp compile(part, _all), do: part
+
+    # What is the same in every run goes in as it is: numbers become a part of the program.
+    defp operand(slot, %{captured: captured, templates: templates}) do
+      case captured do
+        %{^slot => %T{data: %VulkanoBackend{ref: ref}}} -> ref
+        %{} -> {templates[slot].type, templates[slot].shape}
+      end
+    end
 
     defp term({:view, name, how}, [value]), do: {name, value, how}
     defp term({:request, op, outs, attrs}, values), do: {op, values, outs, attrs}
