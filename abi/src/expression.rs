@@ -195,15 +195,24 @@ fn number(text: &str) -> Option<Term> {
     let number = match dtype.class()? {
         Class::Float => Number::Float(code::float(number)?),
         Class::Unsigned | Class::Signed => {
-            let whole: i128 = number.parse().ok()?;
-            let digits = dtype.row()?.digits;
-            let lowest = if dtype.is_signed() { -(1 << digits) } else { 0 };
-            let holds = (lowest..1 << digits).contains(&whole);
-            Number::Integer(holds.then_some(whole)?)
+            let whole = number.parse().ok().filter(|whole| holds(dtype, *whole));
+            Number::Integer(whole?)
         }
         Class::Complex => return None,
     };
     Some(Term::Number(number, dtype))
+}
+
+/// Whether a type of integers holds a number.
+pub fn holds(dtype: DType, whole: i128) -> bool {
+    dtype.row().is_some_and(|row| {
+        let lowest = if dtype.is_signed() {
+            -(1 << row.digits)
+        } else {
+            0
+        };
+        (lowest..1 << row.digits).contains(&whole)
+    })
 }
 
 /// The text that it is read from.

@@ -15,7 +15,7 @@ use crate::{
 };
 use nx_vulkan_abi::{
     DType, DTypeSet, Expression,
-    expression::{ATTRIBUTE, Call, Number, Term},
+    expression::{ATTRIBUTE, Call, Number, Term, holds},
 };
 
 /// The attribute of contracts that take one.
@@ -89,8 +89,8 @@ pub(crate) fn partial_call(
     let dtypes = expression.dtypes(call, operands).ok()?;
     let partial = find(&call.op)?.partial(&dtypes)?;
     let is_known = |term: &Term| match *term {
-        Term::Number(Number::Integer(n), dtype) if dtype == call.dtype => {
-            !partial.lacks(n < 0, n == 0)
+        Term::Number(Number::Integer(n), _) => {
+            holds(call.dtype, n) && !partial.lacks(n < 0, n == 0)
         }
         Term::Number(..) | Term::Operand(_) | Term::Made(_) => false,
     };
