@@ -3,6 +3,7 @@
 
 use super::{
     expression::{Values, run},
+    kernel::Sums,
     operand::BLOCK,
     parallel,
     window::{Axis, axes},
@@ -73,7 +74,7 @@ fn fold(x: &View, acc: &View, out: &mut Out, attrs: &[Attr], lines: Vec<Line>) -
         false => {
             let mut cast = vec![0; x.dtype.size() as usize];
             let values = [(acc.dtype, start)];
-            run("as_type", &values, (x.dtype, &[1]), &mut cast)?;
+            run("as_type", &values, (x.dtype, &[1]), &mut cast, Sums::Wide)?;
             cast
         }
     };
@@ -92,7 +93,7 @@ fn fold(x: &View, acc: &View, out: &mut Out, attrs: &[Attr], lines: Vec<Line>) -
         let corners: Vec<Vec<i64>> = (first..first + count as u64)
             .map(|index| walk.corner(index))
             .collect();
-        let mut values = Values::new(&expression, count);
+        let mut values = Values::new(&expression, count, Sums::Wide);
         let mut elements = Vec::new();
         for step in 0..walk.steps {
             walk.elements(step, &corners, &mut elements);

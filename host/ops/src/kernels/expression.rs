@@ -1,6 +1,6 @@
 //! The calls of an expression on blocks of elements, each the op's own kernel.
 
-use super::kernel::{Kernel, Sums};
+use super::kernel::Sums;
 use crate::{
     contracts::find,
     expression::element,
@@ -16,11 +16,12 @@ pub(super) struct Values {
     shape: [u64; 1],
     made: Vec<Vec<u8>>,
     numbers: Vec<Vec<Vec<u8>>>,
+    sums: Sums,
 }
 
 impl Values {
-    /// Of so many elements.
-    pub(super) fn new(expression: &Expression, count: usize) -> Values {
+    /// Of so many elements, as exact as that.
+    pub(super) fn new(expression: &Expression, count: usize, sums: Sums) -> Values {
         let calls = expression.calls.iter();
         let numbers = |call: &Call| {
             let bytes = |term: &Term| match *term {
@@ -36,6 +37,7 @@ impl Values {
                 .map(|call| vec![0; count * call.dtype.size() as usize])
                 .collect(),
             numbers: calls.map(numbers).collect(),
+            sums,
         }
     }
 
@@ -60,7 +62,8 @@ impl Values {
                     Term::Number(_, dtype) => (dtype, number.as_slice()),
                 });
             }
-            run(&call.op, &values, (call.dtype, &self.shape), &mut own[0])?;
+            let result = (call.dtype, &self.shape[..]);
+            run(&call.op, &values, result, &mut own[0], self.sums)?;
         }
         Ok(())
     }
@@ -72,8 +75,9 @@ pub(super) fn run(
     values: &[(DType, &[u8])],
     (dtype, shape): (DType, &[u64]),
     to: &mut [u8],
+    sums: Sums,
 ) -> Outcome {
-    let kernel: Kernel = find(op).ok_or_else(|| format!("no op named {op}"))?.kernel;
+    let known = find(op).ok_or_else(|| format!("no op named {op}"))?;
     let mut views: Vec<View<'_>> = Vec::with_capacity(values.len());
     for &(dtype, bytes) in values {
         let repeats = bytes.len() as u64 == dtype.size();
@@ -90,5 +94,6 @@ pub(super) fn run(
         shape,
         bytes: to,
     }];
-    kernel.run(None, op, &views, &mut out, &[], Sums::Wide)
+    let kernel = known.kernel;
+    kernel.run(known.lane, op, &views, &mut out, &[], sums)
 }

@@ -28,6 +28,8 @@ pub(crate) enum Kernel {
     Index(fn(&Space, DType, bool, &mut Out) -> Outcome),
     /// Of two operands, of sums of products.
     Product(fn(&View, &View, &mut Out, &[Attr], Sums) -> Outcome),
+    /// Of many operands broadcast to several results, by an expression.
+    Fused(fn(&[View], &mut [Out], &[Attr], Sums) -> Outcome),
     /// In a way of its own.
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
@@ -50,6 +52,7 @@ impl Kernel {
             | Kernel::Fold(_)
             | Kernel::Index(_)
             | Kernel::Product(_)
+            | Kernel::Fused(_)
             | Kernel::Whole(_) => false,
         }
     }
@@ -119,6 +122,7 @@ impl Kernel {
                 )
             }
             (Kernel::Product(f), [a, b]) => f(a, b, out, attrs, sums),
+            (Kernel::Fused(f), _) => f(inputs, outputs, attrs, sums),
             (Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
             (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
                 Err("wrong number of operands".to_owned())

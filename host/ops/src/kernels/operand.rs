@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{broadcast_strides, collapse};
+use std::borrow::Cow;
 
 use super::element::{Cast, Complex, FromElement};
 use super::elementwise::is_single;
@@ -168,13 +169,19 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The bytes of `count` elements from the row-major index `start` on; of one where all are the same.
-    pub(super) fn bytes(&self, start: u64, count: usize) -> Result<Vec<u8>, String> {
+    /// The bytes of `count` elements from the row-major index `start` on, where they lie or copied; of one where all are the same.
+    pub(super) fn bytes(&self, start: u64, count: usize) -> Result<Cow<'a, [u8]>, String> {
+        let size = self.dtype.size() as usize;
+        let (extent, stride) = self.inner();
         let is_one = self.strides.iter().all(|stride| *stride == 0);
         let count = if is_one { 1 } else { count };
-        let mut bytes = vec![0; count * self.dtype.size() as usize];
+        if is_one || stride == 1 && start % extent + count as u64 <= extent {
+            let first = (self.offset + self.distance(start)) as usize * size;
+            return Ok(self.bytes[first..][..count * size].into());
+        }
+        let mut bytes = vec![0; count * size];
         self.copy(start, &mut bytes)?;
-        Ok(bytes)
+        Ok(bytes.into())
     }
 
     /// Reads elements without converting them.
