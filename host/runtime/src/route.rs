@@ -6,6 +6,7 @@ mod words;
 
 use crate::{
     Error, Kind, Request, Result,
+    measured::timed_as,
     memory::Buffer,
     plan::Compiled,
     tensor::{Tensor, operands},
@@ -283,7 +284,7 @@ impl Planner<'_> {
                 let name = self.name(kernel);
                 self.measured
                     .read()
-                    .time(&request.op, &shapes.0, &shapes.1, (&name, sha256))
+                    .time(&timed_as(request), &shapes.0, &shapes.1, (&name, sha256))
             },
         })
     }

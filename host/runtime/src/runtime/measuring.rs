@@ -4,7 +4,7 @@
 use super::{Runtime, forced::HOST};
 use crate::{
     Kind, Request, Result, Tensor,
-    measured::Shaped,
+    measured::{Shaped, timed_as},
     route::{Answer, Picked},
     tensor::operands,
 };
@@ -55,16 +55,13 @@ impl Runtime {
         let asked = request.over(operands(request));
         let shapes = asked.shapes();
         let shapes: (&[Shaped<'_>], &[Shaped<'_>]) = (&shapes.0, &shapes.1);
+        let op = &*timed_as(request);
         let now = |id: &str| {
             let pack = table.packs.iter().find(|pack| pack.id == id);
             pack.map(|pack| &*pack.sha256)
         };
         // Another file of a pack has no time, and would serve by its rank whatever the host's is.
-        let is_current = || {
-            self.measured
-                .read()
-                .is_current(&request.op, shapes, HOST, now)
-        };
+        let is_current = || self.measured.read().is_current(op, shapes, HOST, now);
         if !measures || is_current() {
             return Ok(());
         }
@@ -84,9 +81,9 @@ impl Runtime {
             }
         }
         let mut measured = self.measured.write();
-        measured.forget_others(&request.op, shapes, now);
+        measured.forget_others(op, shapes, now);
         for (kernel, us) in times {
-            measured.record(&request.op, shapes.0, shapes.1, kernel, Some(us));
+            measured.record(op, shapes.0, shapes.1, kernel, Some(us));
         }
         // A folder that cannot be written costs the next start some time, nothing else.
         drop(measured.write());
