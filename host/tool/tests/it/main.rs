@@ -8,6 +8,7 @@ mod environment;
 mod exposure;
 mod faults;
 mod folder;
+mod fusion;
 mod gamma;
 mod golden;
 mod hostile;

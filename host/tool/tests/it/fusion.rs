@@ -1,0 +1,237 @@
+//! Fused programs beside the same ones op by op: the same bits, the same errors, whoever runs them.
+
+use crate::{folder::Folder, packs::copied};
+use nx_vulkan_host::{
+    Attr, Config, DType, DeviceChoice, Kind, Program, Request, Runtime, Spec, Step, Tensor, Value,
+    View, device,
+    fusion::{Input, fuse},
+};
+use nx_vulkan_ops::values::{Domain, Rng, Values, elements};
+use std::sync::Arc;
+
+const TYPES: [DType; 8] = [
+    DType::F32,
+    DType::S32,
+    DType::U8,
+    DType::F16,
+    DType::BF16,
+    DType::S64,
+    DType::U32,
+    DType::F64,
+];
+const SHAPES: [&[u64]; 3] = [&[7, 12], &[12], &[]];
+
+fn open(folder: &Folder, packs: &[&str], rules: &str) -> Arc<Runtime> {
+    let device = std::env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
+    let rules = format!("schema = 1\n{rules}");
+    Runtime::open(&Config {
+        device: DeviceChoice::parse(&device),
+        packs: vec![copied(folder, packs)],
+        registry: Some(folder.write("registry.toml", rules)),
+        cache_dir: Some(folder.join("cache")),
+        validation: true,
+        ..Config::from_env()
+    })
+    .unwrap()
+}
+
+fn op(name: &'static str, inputs: &[Value], dtype: DType, shape: &[u64]) -> Step<'static> {
+    Request::new(name, inputs.to_vec(), vec![(dtype, shape.to_vec())], &[]).into()
+}
+
+/// A program of random elementwise ops, with sums and views among them, and its inputs.
+fn random(rng: &mut Rng) -> (Vec<Spec>, Program<'static>) {
+    let inputs: Vec<Spec> = (0..6)
+        .map(|_| (rng.pick(&TYPES), rng.pick(&SHAPES).to_vec()))
+        .collect();
+    let mut specs = inputs.clone();
+    let mut steps: Vec<Step<'static>> = Vec::new();
+    for _ in 0..16 {
+        let shape = rng.pick(&SHAPES[..2]);
+        let fits: Vec<Value> = (0..specs.len() as Value)
+            .filter(|value| shape.ends_with(&specs[*value as usize].1))
+            .collect();
+        if fits.is_empty() {
+            continue;
+        }
+        // What was made last is read soon.
+        let [a, b, c] = [3, 8, 20].map(|last| rng.pick(&fits[fits.len().saturating_sub(last)..]));
+        let [x, y, z] = [a, b, c].map(|value| specs[value as usize].0);
+        let (xy, float) = (x.merge(y), if x.is_float() { x } else { DType::F32 });
+        let whole = x.is_integer() && y.is_integer();
+        let (step, spec) = match rng.below(14) {
+            0 if specs[a as usize].1.len() == 2 => {
+                let turned = specs[a as usize].1.iter().rev().copied().collect();
+                (Step::View(a, View::Transpose(vec![1, 0])), (x, turned))
+            }
+            1 if specs[a as usize].1.len() == 1 => {
+                let attrs = vec![Attr::ints("axes", [0])];
+                let outputs = vec![(x, vec![])];
+                let sum = Request::new("reduce_max", vec![a], outputs, attrs);
+                (sum.into(), (x, vec![]))
+            }
+            kind => {
+                let (name, inputs, dtype): (_, &[Value], _) = match kind {
+                    2 => ("as_type", &[a], rng.pick(&TYPES)),
+                    3 => ("exp", &[a], float),
+                    4 => ("sin", &[a], float),
+                    5 => ("less", &[a, b], DType::U8),
+                    6 => ("select", &[a, b, c], y.merge(z)),
+                    7 => ("negate", &[a], x),
+                    8 => ("multiply", &[a, b], xy),
+                    9 => ("subtract", &[a, b], xy),
+                    10 => ("max", &[a, b], xy),
+                    11 if whole => ("bitwise_xor", &[a, b], xy),
+                    12 if xy.is_float() => ("divide", &[a, b], xy),
+                    _ => ("add", &[a, b], xy),
+                };
+                (op(name, inputs, dtype, shape), (dtype, shape.to_vec()))
+            }
+        };
+        steps.push(step);
+        specs.push(spec);
+    }
+    let results: Vec<Value> = (0..3)
+        .map(|_| rng.below(specs.len() as u64) as Value)
+        .chain([specs.len() as Value - 1])
+        .collect();
+    let program = Program::new(inputs.len(), steps, results).unwrap();
+    (inputs, program)
+}
+
+fn upload(runtime: &Runtime, spec: &Spec, rng: &mut Rng, values: Values) -> Tensor {
+    let count = spec.1.iter().product::<u64>() as usize;
+    let bytes = elements(Domain::Any, spec.0, values, count, rng);
+    runtime.upload(spec.0, &spec.1, &bytes).unwrap()
+}
+
+fn download(runtime: &Runtime, tensor: &Tensor) -> Vec<u8> {
+    runtime.download(tensor, None).unwrap()
+}
+
+fn random_programs(runtime: &Runtime, seeds: std::ops::Range<u64>) -> (usize, usize) {
+    let (mut before, mut after) = (0, 0);
+    for seed in seeds {
+        let mut rng = Rng(seed * 0x9e37_79b9);
+        let (specs, program) = random(&mut rng);
+        let values = rng.pick(&[Values::Finite, Values::Special]);
+        let tensors: Vec<Tensor> = specs
+            .iter()
+            .map(|spec| upload(runtime, spec, &mut rng, values))
+            .collect();
+        // Half of the scalars are known.
+        let inputs: Vec<Input> = specs
+            .iter()
+            .zip(&tensors)
+            .map(|(spec, tensor)| {
+                let is_known = spec.1.is_empty() && rng.below(2) == 0;
+                Input {
+                    spec: spec.clone(),
+                    element: is_known.then(|| download(runtime, tensor)),
+                }
+            })
+            .collect();
+        let fused = fuse(program.clone(), &inputs).unwrap();
+        before += program.steps().len();
+        after += fused.steps().len();
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let [apart, one] =
+            [&program, &fused].map(|program| runtime.run_program(program, &tensors).unwrap());
+        assert_eq!(apart.fallbacks.len(), one.fallbacks.len(), "seed {seed}");
+        for (result, (apart, one)) in apart.results.iter().zip(&one.results).enumerate() {
+            assert_eq!(
+                download(runtime, apart),
+                download(runtime, one),
+                "seed {seed}, result {result}: {program:?}\n{fused:?}"
+            );
+        }
+    }
+    (before, after)
+}
+
+#[test]
+fn random_programs_have_the_bits_of_their_ops_one_by_one() {
+    let folder = Folder::new();
+    let runtime = open(&folder, &["elementwise", "reduce"], "");
+    let (before, after) = random_programs(&runtime, 1..17);
+    assert!(3 * after < 2 * before, "{after} steps of {before}");
+    let served = runtime.stats().served;
+    let fused = |row: &&(String, String, u64)| row.0 == "fused" && row.1 == "elementwise/fused";
+    assert!(served.iter().find(fused).is_some_and(|row| row.2 > 20));
+    assert_eq!(device::validation_messages(), [""; 0]);
+}
+
+#[test]
+fn what_no_pack_takes_as_one_runs_one_by_one() {
+    let folder = Folder::new();
+    let denied = "[[deny]]\npack = \"elementwise\"\nop = \"fused\"\nreason = \"a test\"\n";
+    let runtime = open(&folder, &["elementwise", "reduce"], denied);
+    random_programs(&runtime, 40..46);
+    let served = runtime.stats().served;
+    let by = |op: &str| -> Vec<&str> {
+        let rows = served.iter().filter(|row| row.0 == op);
+        rows.map(|row| &*row.1).collect()
+    };
+    assert_eq!(by("fused"), ["split"]);
+    assert_eq!(by("add"), ["elementwise/add"]);
+    assert_eq!(runtime.stats().fallbacks, 0);
+}
+
+fn chain() -> (Vec<Input>, Program<'static>) {
+    let s32s = |name, inputs: &[Value]| op(name, inputs, DType::S32, &[4]);
+    let steps = [
+        s32s("add", &[0, 1]),
+        s32s("quotient", &[2, 1]),
+        s32s("negate", &[3]),
+    ];
+    let input = Input {
+        spec: (DType::S32, vec![4]),
+        element: None,
+    };
+    (vec![input; 2], Program::new(2, steps, [4, 2]).unwrap())
+}
+
+fn s32s(runtime: &Runtime, values: [i32; 4]) -> Tensor {
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    runtime.upload(DType::S32, &[4], &bytes).unwrap()
+}
+
+#[test]
+fn who_falls_back_is_told_by_the_places_of_the_ops() {
+    let folder = Folder::new();
+    let runtime = open(&folder, &["reduce"], "");
+    let (inputs, program) = chain();
+    let fused = fuse(program, &inputs).unwrap();
+    assert_eq!(fused.steps().len(), 1);
+    let x = s32s(&runtime, [1, 2, 3, 4]);
+    let ran = runtime.run_program(&fused, &[&x, &x]).unwrap();
+    assert_eq!(&ran.served_by[..], ["split".into()]);
+    assert_eq!(ran.fallbacks[..], [0, 1, 2]);
+}
+
+#[test]
+fn what_has_no_result_is_told_of_its_op_by_who_reads_what_depends_on_it() {
+    let folder = Folder::new();
+    let runtime = open(&folder, &["elementwise"], "");
+    let (inputs, program) = chain();
+    let fused = fuse(program.clone(), &inputs).unwrap();
+    let x = s32s(&runtime, [1, 2, 3, 4]);
+    let zero = s32s(&runtime, [1, 2, 0, 4]);
+    let told = [&program, &fused].map(|program| {
+        let ran = runtime.run_program(program, &[&x, &zero]).unwrap();
+        // The sum has a result wherever the quotient has none.
+        assert_eq!(download(&runtime, &ran.results[1])[8..12], [3, 0, 0, 0]);
+        let error = runtime.download(&ran.results[0], None).unwrap_err();
+        assert_eq!(error.kind(), Kind::Arithmetic);
+        error.to_string()
+    });
+    assert_eq!(told[0], told[1]);
+    assert!(
+        told[0].contains("quotient(s32[4], s32[4]) -> s32[4]"),
+        "{}",
+        told[0]
+    );
+}
