@@ -23,7 +23,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     same_device: [:tensor, :device],
     run: [:text, :operands, :outs, :attrs],
     run_program: [:operands, :steps, :axes],
-    compile_program: [:outs, :steps, :axes],
+    compile_program: [:inputs, :steps, :axes],
     run_compiled: [:operands, :program],
     explain: [:device, :text, :outs, :outs, :attrs],
     has_op: [:device, :text],
@@ -124,6 +124,11 @@ defmodule Nx.Vulkan.NativeTermsTest do
     end
   end
 
+  defp out?({type, shape}, context),
+    do: right?(:type, type, context) and right?(:shape, shape, context)
+
+  defp out?(_, _), do: false
+
   defp right(:choice, _), do: :auto
 
   defp right(:settings, _),
@@ -148,6 +153,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right(:limit, _), do: nil
   defp right(:text, _), do: "negate"
   defp right(:operands, context), do: [context.tensor]
+  defp right(:inputs, context), do: right(:outs, context)
   defp right(:outs, _), do: [{{:u, 8}, {2}}]
   defp right(:attrs, _), do: [axes: [0]]
   defp right(:steps, _), do: [{:reshape, 0, {1, 2}}, {"negate", [0], [{{:u, 8}, {2}}], []}]
@@ -216,12 +222,10 @@ defmodule Nx.Vulkan.NativeTermsTest do
   defp right?(:operands, term, context),
     do: term == context.device or proper?(term, &(&1 == context.tensor))
 
-  defp right?(:outs, term, context),
-    do:
-      proper?(term, fn out ->
-        match?({_, _}, out) and right?(:type, elem(out, 0), context) and
-          right?(:shape, elem(out, 1), context)
-      end)
+  defp right?(:inputs, term, context),
+    do: proper?(term, &(&1 == context.tensor or out?(&1, context)))
+
+  defp right?(:outs, term, context), do: proper?(term, &out?(&1, context))
 
   defp right?(:attrs, term, _),
     do: proper?(term, fn attr -> match?({name, _} when is_atom(name), attr) end)

@@ -10,7 +10,8 @@ if Code.ensure_loaded?(Nx) do
     device when they are first used, and new tensors made there. Results are tensors of `Nx.Vulkan.VulkanoBackend`, save
     arguments that are returned as they came.
 
-    `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, ops that no argument changes and
+    `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, and elementwise ones that follow
+    from each other one dispatch, with the same bits; ops that no argument changes and
     whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
     closures or vectorized tensors inside runs as the evaluator runs it.
 
