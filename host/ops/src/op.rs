@@ -195,10 +195,9 @@ impl Op {
     /// Types that all operands but indices may have, numbers for the results where there are none; the first of three
     /// only chooses.
     pub fn types(&self) -> DTypeSet {
-        let all = if self.takes.is_empty() {
-            DTypeSet::NUMBER
-        } else {
-            DTypeSet::ALL
+        let all = match self.takes.is_empty() {
+            true => DTypeSet::NUMBER,
+            false => DTypeSet::ALL,
         };
         let indexed = self.domains.contains(&Domain::Index);
         let chooses = usize::from(self.takes.len() > 2 && !indexed);
@@ -329,10 +328,9 @@ impl Op {
     /// The types of results that its kernel computes.
     pub(crate) fn computes(&self) -> DTypeSet {
         let takes_complex = self.takes.iter().any(|takes| takes.has(DType::C64));
-        if takes_complex || self.takes.is_empty() {
-            DTypeSet::NUMBER
-        } else {
-            DTypeSet::REAL
+        match takes_complex || self.takes.is_empty() {
+            true => DTypeSet::NUMBER,
+            false => DTypeSet::REAL,
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Measured times of kernels on one device, kept in the cache folder. `nxv tune` writes the file, as does
 //! a runtime that measures (`runtime/measuring.rs`), and a runtime reads it when it is opened.
 
-use crate::{Device, Error, Kind, Request, Result};
-use nx_vulkan_abi::{DType, expression::ATTRIBUTE};
-use nx_vulkan_ops::{attrs, find, op};
+use crate::{Device, Error, Kind, Result};
+use nx_vulkan_abi::DType;
+use nx_vulkan_ops::{find, op};
 use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,16 +22,6 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Element type and shape of an operand or a result.
 pub type Shaped<'a> = (DType, &'a [u64]);
-
-/// The op that a request is timed as: its name, with the expression where that says what is computed.
-pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str> {
-    let several = find(&request.op).filter(|op| op.contract.several);
-    let text = several.and_then(|_| attrs::text(&request.attrs, ATTRIBUTE));
-    match text {
-        Some(text) => format!("{} {}", request.op, hex(&Sha256::digest(text)[..6])).into(),
-        None => (&*request.op).into(),
-    }
-}
 
 /// Times by op, types and size.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,6 @@ mod words;
 
 use crate::{
     Error, Kind, Request, Result,
-    measured::timed_as,
     memory::Buffer,
     plan::Compiled,
     tensor::{Tensor, operands},
@@ -22,6 +21,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
+pub(crate) use words::timed_as;
 use words::{nobody, summary};
 
 const NOT_ASKED: &str = "not asked";

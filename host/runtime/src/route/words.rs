@@ -2,7 +2,20 @@
 
 use super::{Answer, ask::Ready};
 use crate::{Error, Kind, Request};
-use nx_vulkan_registry::request::Operand;
+use nx_vulkan_abi::expression::ATTRIBUTE;
+use nx_vulkan_ops::{attrs, find};
+use nx_vulkan_registry::{hex, request::Operand};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+
+/// What a request is timed as: its op, with the expression where that says what is computed.
+pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str> {
+    let several = find(&request.op).filter(|op| op.contract.several);
+    match several.and_then(|_| attrs::text(&request.attrs, ATTRIBUTE)) {
+        Some(text) => format!("{} {}", request.op, hex(&Sha256::digest(text)[..6])).into(),
+        None => (&*request.op).into(),
+    }
+}
 
 /// What a plan that was made ready consists of.
 pub(super) fn summary(ready: &Ready) -> String {

@@ -4,8 +4,8 @@
 use super::{Runtime, forced::HOST};
 use crate::{
     Kind, Request, Result, Tensor,
-    measured::{Shaped, timed_as},
-    route::{Answer, Picked},
+    measured::Shaped,
+    route::{Answer, Picked, timed_as},
     tensor::operands,
 };
 use nx_vulkan_ops::{find, values::Domain};

@@ -56,7 +56,7 @@ fn operands_are_read_as_they_lie() {
 fn results_have_a_binding_each_behind_the_operands() {
     let (x, bytes) = (f32s(&[1022]), Tensor::new(DType::U8, &[1022]));
     let text = "negate(i0):f32; greater(%0, i0):u8; (%1, %0)";
-    let ask = fused(text, &[x.clone()], &[bytes, x]);
+    let ask = fused(text, std::slice::from_ref(&x), &[bytes, x.clone()]);
     let plan = ask.plan().unwrap();
     let args: Vec<(u32, u64)> = plan.steps[0]
         .args
@@ -118,28 +118,32 @@ fn what_no_dispatch_runs_is_declined() {
     let bare = without(gpu(), Features::FP64);
     let why = fused(
         "as_type(i0):f64; as_type(%0):f32",
-        &[x.clone()],
-        &[x.clone()],
+        std::slice::from_ref(&x),
+        std::slice::from_ref(&x),
     )
     .on(bare);
     assert!(why.reason().contains("fp64"));
     let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
     assert!(bad(fused(
         "exp(i0):f32",
-        &[x.clone()],
+        std::slice::from_ref(&x),
         &[Tensor::new(DType::F16, &[8])]
     )));
     assert!(bad(fused(
         "exp(i0):f32",
-        &[x.clone()],
+        std::slice::from_ref(&x),
         &[x.clone(), x.clone()]
     )));
     assert!(bad(fused(
         "exp(i0):f32; (%0, %0)",
-        &[x.clone()],
+        std::slice::from_ref(&x),
         &[x.clone(), f32s(&[4])]
     )));
-    assert!(bad(fused("exp(i1):f32", &[x.clone()], &[x.clone()])));
+    assert!(bad(fused(
+        "exp(i1):f32",
+        std::slice::from_ref(&x),
+        std::slice::from_ref(&x)
+    )));
     let empty = f32s(&[0, 3]);
     let plan = fused(
         "exp(i0):f32",
