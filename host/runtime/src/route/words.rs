@@ -70,3 +70,22 @@ pub(super) fn nobody(request: &Request<'_, Operand>, answer: &Answer) -> Error {
     };
     Error::new(kind, format!("nobody runs {request} ({asked}){remedy}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attr, DType};
+
+    /// Two expressions on operands of the same types and sizes shared their times.
+    #[test]
+    fn expressions_are_timed_apart() {
+        let timed = |op: &'static str, text: &str| {
+            let attrs = vec![Attr::text(ATTRIBUTE, text)];
+            let request = Request::<usize>::new(op, vec![0], vec![(DType::F32, vec![2])], attrs);
+            timed_as(&request).into_owned()
+        };
+        let [sine, root] = ["sin(i0):f32", "sqrt(i0):f32"].map(|text| timed("fused", text));
+        assert!(sine.starts_with("fused ") && sine != root, "{sine}");
+        assert_eq!(timed("negate", "sin(i0):f32"), "negate");
+    }
+}
