@@ -5,7 +5,7 @@ use crate::{
     contracts::find,
     element::push_float,
     error::{Error, Result},
-    expression,
+    infer::fill,
     op::{Gives, Op},
     program::{Program, Step, Value},
     request::{Request, Spec},
@@ -235,6 +235,6 @@ impl<'a> Parts<'a> {
         let bits = bits(number, dtype).ok_or_else(|| {
             Error::bad_input(format!("attribute {ATTRIBUTE}: {number:?} is no {dtype}"))
         })?;
-        Ok(self.push(expression::fill(bits, dtype)?))
+        Ok(self.push(fill(bits, dtype)?))
     }
 }

@@ -2,15 +2,11 @@
 
 use crate::{
     attrs::{Attr, text},
-    check,
-    contracts::find,
+    contracts::elementwise,
     element::{float, push_float},
-    error::Error,
-    infer::infer,
+    fits::{fits, refusal},
     op::{Attribute, AttributeKind, Op},
     partial::{Partial, SEVERAL},
-    program::Value,
-    request::Request,
     view::Desc,
 };
 use nx_vulkan_abi::{
@@ -69,15 +65,17 @@ fn about(why: String) -> String {
     format!("attribute {ATTRIBUTE}: {why}")
 }
 
-/// What an op on operands of these types may have no result for: what its expression may not, where it has one.
-pub(crate) fn partial(op: &Op, inputs: &[DType], attrs: &[Attr]) -> Option<&'static Partial> {
-    if !op.has(ATTRIBUTE) {
-        return op.partial(inputs);
+impl Op {
+    /// What it has no result for, where operands of these types may be that and, where it has one, its expression lacks it.
+    pub fn partial_of(&self, inputs: &[DType], attrs: &[Attr]) -> Option<&'static Partial> {
+        if !self.has(ATTRIBUTE) {
+            return self.partial(inputs);
+        }
+        let expression = of(attrs).ok()?;
+        let calls = expression.calls.iter();
+        let all = calls.filter_map(|call| partial_call(&expression, call, inputs));
+        all.reduce(|one, other| if one == other { one } else { &SEVERAL })
     }
-    let expression = of(attrs).ok()?;
-    let calls = expression.calls.iter();
-    let all = calls.filter_map(|call| partial_call(&expression, call, inputs));
-    all.reduce(|one, other| if one == other { one } else { &SEVERAL })
 }
 
 /// What a call may have no result for.
@@ -87,7 +85,7 @@ pub(crate) fn partial_call(
     operands: &[DType],
 ) -> Option<&'static Partial> {
     let dtypes = expression.dtypes(call, operands).ok()?;
-    let partial = find(&call.op)?.partial(&dtypes)?;
+    let partial = elementwise(&call.op)?.partial(&dtypes)?;
     let is_known = |term: &Term| match *term {
         Term::Number(Number::Integer(n), _) => {
             holds(call.dtype, n) && !partial.lacks(n < 0, n == 0)
@@ -95,59 +93,6 @@ pub(crate) fn partial_call(
         Term::Number(..) | Term::Operand(_) | Term::Made(_) => false,
     };
     (!call.terms.get(1).is_some_and(is_known)).then_some(partial)
-}
-
-/// What a result of an expression is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
-    /// Whether of each operand.
-    pub of: Vec<bool>,
-    /// Whether of a call that may have no result.
-    pub is_partial: bool,
-}
-
-/// What each result of a request is made of, where there may be several by an expression; else all are of all.
-pub fn made(op: &str, inputs: &[DType], attrs: &[Attr]) -> Option<Vec<Made>> {
-    find(op).filter(|op| op.contract.several)?;
-    let expression = of(attrs).ok()?;
-    let mut made: Vec<Made> = Vec::with_capacity(expression.calls.len());
-    for call in &expression.calls {
-        let mut own = Made {
-            of: vec![false; inputs.len()],
-            is_partial: partial_call(&expression, call, inputs).is_some(),
-        };
-        for term in &call.terms {
-            match *term {
-                Term::Operand(index) => *own.of.get_mut(index)? = true,
-                Term::Made(index) => own.add(&made[index]),
-                Term::Number(..) => {}
-            }
-        }
-        made.push(own);
-    }
-    let results = expression.results.iter();
-    Some(results.map(|&call| made[call].clone()).collect())
-}
-
-impl Made {
-    fn add(&mut self, other: &Made) {
-        self.is_partial |= other.is_partial;
-        let both = self.of.iter_mut().zip(&other.of);
-        both.for_each(|(own, other)| *own |= other);
-    }
-}
-
-/// The request for a scalar of that type whose bytes, as a little-endian number, are `bits`.
-pub(crate) fn fill(bits: i64, dtype: DType) -> Result<Request<'static, Value>, Error> {
-    let fill = find("fill").ok_or_else(|| Error::bad_input("there is no op named fill"))?;
-    let bits = [Attr::ints("bits", [bits])];
-    let request = infer(fill, &[], Some((dtype, Vec::new())), &bits)?;
-    Ok(Request::new(
-        request.op,
-        Vec::new(),
-        request.outputs,
-        request.attrs,
-    ))
 }
 
 /// The number that an element of a real type is; `None` for NaN, which has many.
@@ -184,8 +129,8 @@ pub(crate) fn check_call(
     operands: &[DType],
 ) -> Result<(), String> {
     let about = |why: &str| format!("`{call}`: {why}");
-    let known = find(&call.op).filter(|op| op.kernel.is_elementwise());
-    known.ok_or_else(|| about(&format!("{} is no elementwise op", call.op)))?;
+    let op = elementwise(&call.op);
+    let op = op.ok_or_else(|| about(&format!("{} is no elementwise op", call.op)))?;
     let dtypes = expression.dtypes(call, operands)?;
     let unfit = dtypes.iter().chain([&call.dtype]);
     if let Some(unfit) = unfit.clone().find(|dtype| !DTypeSet::REAL.has(**dtype)) {
@@ -204,6 +149,7 @@ pub(crate) fn check_call(
         shape: &[],
     };
     let inputs: Vec<Desc<'_>> = dtypes.iter().map(scalar).collect();
-    let checked = check::check(&call.op, &inputs, &[scalar(&call.dtype)], &[]);
-    checked.map_err(|error| about(&error.to_string()))
+    let outputs = [scalar(&call.dtype)];
+    let fits = fits(op, &inputs, &outputs, &[]);
+    fits.map_err(|why| about(&refusal(op.name, &inputs, &outputs, &why).to_string()))
 }

@@ -1,6 +1,6 @@
 //! Result types, result shapes and attributes of a request, as Nx infers them; it asks nobody to run anything.
 
-use crate::{Attr, Error, Request, Result, Spec, op::Op};
+use crate::{Attr, DType, Error, Request, Result, Spec, Value, contracts::find, op::Op};
 
 /// The request that Nx makes of `op` on `inputs`. Attributes that `attrs` lacks take their defaults. `output` is the first
 /// result, from which the others follow.
@@ -40,6 +40,19 @@ pub fn infer(
     };
     let all = (contract.all)(inputs, first, &attrs);
     Ok(Request::new(op.name, inputs.to_vec(), all, attrs))
+}
+
+/// The request for a scalar of that type whose bytes, as a little-endian number, are `bits`.
+pub(crate) fn fill(bits: i64, dtype: DType) -> Result<Request<'static, Value>> {
+    let fill = find("fill").ok_or_else(|| Error::bad_input("there is no op named fill"))?;
+    let bits = [Attr::ints("bits", [bits])];
+    let request = infer(fill, &[], Some((dtype, Vec::new())), &bits)?;
+    Ok(Request::new(
+        request.op,
+        Vec::new(),
+        request.outputs,
+        request.attrs,
+    ))
 }
 
 #[cfg(test)]

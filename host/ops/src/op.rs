@@ -2,7 +2,6 @@
 
 use crate::{
     attrs::{Attr, AttrValue, text},
-    expression,
     kernels::{kernel::Kernel, lanes::Lane},
     layout::Layout,
     partial::Partial,
@@ -209,11 +208,6 @@ impl Op {
     /// What it has no result for, where operands of these types may be that.
     pub fn partial(&self, inputs: &[DType]) -> Option<&'static Partial> {
         self.partial.filter(|partial| partial.concerns(inputs))
-    }
-
-    /// The same of a request with these attributes, whose expression may lack a result.
-    pub fn partial_of(&self, inputs: &[DType], attrs: &[Attr]) -> Option<&'static Partial> {
-        expression::partial(self, inputs, attrs)
     }
 
     /// Shapes of operands that fit each other, and a result of `shape` where the op has one operand like it.

@@ -5,6 +5,7 @@ use crate::{
     error::Error,
     expression::{self, element},
     find,
+    infer::fill,
 };
 use nx_vulkan_abi::expression::Term;
 
@@ -65,7 +66,7 @@ fn one_by_one(request: &Request<'_, Spec>) -> Result<Program<'static>> {
                     let mut bits = element(number, dtype);
                     bits.resize(8, 0);
                     let bits = bits.try_into().map(i64::from_le_bytes).unwrap_or(0);
-                    push(expression::fill(bits, dtype)?, request.inputs.len())
+                    push(fill(bits, dtype)?, request.inputs.len())
                 }
             });
         }

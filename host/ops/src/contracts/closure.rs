@@ -272,7 +272,8 @@ mod tests {
         let op = &OPS[0];
         let reason = |text: &str, dtype: DType| {
             let attrs = [Attr::text(EXPRESSION.name, text)];
-            expression::partial(op, &[dtype; 2], &attrs).map(|partial| partial.reason)
+            op.partial_of(&[dtype; 2], &attrs)
+                .map(|partial| partial.reason)
         };
         let zero = Some("integer division by zero");
         assert_eq!(reason("remainder(i0, i1):s32", DType::S32), zero);
@@ -294,7 +295,7 @@ mod tests {
     fn of_several_reasons_none_is_told_alone() {
         let reason = |text: &str| {
             let attrs = [Attr::text(EXPRESSION.name, text)];
-            let partial = expression::partial(&OPS[0], &[DType::S32; 2], &attrs).unwrap();
+            let partial = OPS[0].partial_of(&[DType::S32; 2], &attrs).unwrap();
             partial.reason
         };
         let all = "integer division by zero, a negative exponent of an integer or a negative shift amount";

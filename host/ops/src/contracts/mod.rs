@@ -7,6 +7,7 @@ mod closure;
 mod conv;
 mod create;
 mod dot;
+mod elementwise;
 mod fourier;
 mod fused;
 mod gather;
@@ -26,14 +27,11 @@ mod window_scatter;
 mod zip;
 
 use crate::op::Op;
+pub(crate) use elementwise::elementwise;
 use std::{collections::HashMap, sync::LazyLock};
 
-/// The ops of all families, in the order of `docs/ops.md`.
-const ALL: &[&[Op]] = &[
-    map::OPS,
-    zip::OPS,
-    choose::OPS,
-    cast::OPS,
+/// The ops of all families but the elementwise ones, which come first, in the order of `docs/ops.md`.
+const OTHERS: &[&[Op]] = &[
     fused::OPS,
     create::OPS,
     reduce::OPS,
@@ -57,7 +55,7 @@ const ALL: &[&[Op]] = &[
 
 /// Every op, in the order of `docs/ops.md`.
 pub fn ops() -> impl Iterator<Item = &'static Op> + Clone {
-    ALL.iter().copied().flatten()
+    elementwise::ALL.iter().chain(OTHERS).copied().flatten()
 }
 
 /// The op of that name.

@@ -1,7 +1,7 @@
 //! What becomes of programs, as text.
 
 use super::{Input, fuse};
-use crate::{Attr, DType, Program, Request, Spec, Step, Value, View, expression, split};
+use crate::{Attr, DType, Program, Request, Spec, Step, Value, View, split};
 use nx_vulkan_abi::expression::ATTRIBUTE;
 
 const ROW: &[u64] = &[3];
@@ -365,7 +365,7 @@ fn run(program: &Program<'_>, values: &mut Vec<u64>, specs: &mut Vec<Spec>) -> V
 #[test]
 fn results_are_made_of_what_their_calls_read() {
     let text = "quotient(i0, i1):s32; add(i2, 1:s32):s32; max(%0, i3):s32; (%0, %1, %2)";
-    let made = expression::made("fused", &[DType::S32; 4], &[Attr::text(ATTRIBUTE, text)]);
+    let made = crate::made::made("fused", &[DType::S32; 4], &[Attr::text(ATTRIBUTE, text)]);
     let made = made
         .unwrap()
         .into_iter()

@@ -2,7 +2,7 @@
 
 use super::kernel::Sums;
 use crate::{
-    contracts::find,
+    contracts::elementwise,
     expression::element,
     view::{Out, Outcome, View},
 };
@@ -77,7 +77,7 @@ pub(super) fn run(
     to: &mut [u8],
     sums: Sums,
 ) -> Outcome {
-    let known = find(op).ok_or_else(|| format!("no op named {op}"))?;
+    let known = elementwise(op).ok_or_else(|| format!("no op named {op}"))?;
     let mut views: Vec<View<'_>> = Vec::with_capacity(values.len());
     for &(dtype, bytes) in values {
         let repeats = bytes.len() as u64 == dtype.size();
@@ -94,6 +94,5 @@ pub(super) fn run(
         shape,
         bytes: to,
     }];
-    let kernel = known.kernel;
-    kernel.run(known.lane, op, &views, &mut out, &[], sums)
+    known.kernel.run(known.lane, op, &views, &mut out, &[], sums)
 }

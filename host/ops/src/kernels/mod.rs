@@ -56,9 +56,9 @@ pub use leapfrog::{FAMILIES, Family};
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
 use crate::attrs::Attr;
-use crate::check::refusal;
 use crate::contracts::find;
 use crate::error::{Error, Kind, Result};
+use crate::fits::refusal;
 use crate::request::{Request, Spec};
 use crate::view::count;
 use kernel::Sums;
