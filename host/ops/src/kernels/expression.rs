@@ -94,5 +94,7 @@ pub(super) fn run(
         shape,
         bytes: to,
     }];
-    known.kernel.run(known.lane, op, &views, &mut out, &[], sums)
+    known
+        .kernel
+        .run(known.lane, op, &views, &mut out, &[], sums)
 }
