@@ -35,6 +35,8 @@ layout(set = 0, binding = 2, std430) writeonly buffer Results { A_STORAGE result
 
 #define IS_WINDOWED(axis) (((WINDOWED >> (axis)) & 1) == 1)
 
+// Counts are below 2^31.
+#define ZERO (params.count >> 31)
 A_VALUE made(X_VALUE i0, A_VALUE i1) {
     CODE
 }

@@ -37,6 +37,8 @@ Element lane(Operands x, int n) {
     return element;
 }
 
+// Counts are below 2^31, or of 64 bits and below 2^63.
+#define ZERO uint(params.count >> (INDEX_BITS - 1))
 Made evaluate(Element element) {
 #define VALUE(k) I##k##_VALUE i##k = I##k##_LOAD(element.i##k);
     EACH_OPERAND(VALUE)

@@ -110,6 +110,7 @@ fn step(space: &Space, part: &Part, code: &Code, elements: u64, request: &Reques
         define("CODE", code.body.as_str()),
         number("INPUTS", request.inputs.len() as u64),
         number("RESULTS", request.outputs.len() as u64),
+        number("INDEX_BITS", if part.wide { 64_u64 } else { 32 }),
         number("RANK", space.rank() as u64),
         number("WIDTH", width),
         number("VECTORS", vectors),

@@ -34,6 +34,9 @@ layout(set = 0, binding = E_FIRST + 3, std430) readonly restrict buffer E3 { E3_
 #define E_STEP(i, n) ((E_STILL >> (3 * (i) + (n)) & 1) == 1 ? 0u : epilogue[4 * (i) + 1 + (n)])
 #define E_AT(i) (epilogue[4 * (i)] + batch * E_STEP(i, 0) + row * E_STEP(i, 1) + column * E_STEP(i, 2))
 
+// 0, which compilers do not know: rows are below 2^31.
+#define ZERO (row >> 31)
+
 // The result at a place, in the register type of its own.
 R_VALUE finished(E_SUM sum, uint batch, uint row, uint column) {
     E_VALUE x = E_FROM(sum);

@@ -1,4 +1,5 @@
 // What the calls of an expression need, whose code the plan writes; a shader includes this in place of `dtype.glsl`.
+// It defines ZERO, a uint that is 0 and that compilers do not know.
 #ifndef EXPRESSION_GLSL
 #define EXPRESSION_GLSL
 

@@ -232,7 +232,7 @@ fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, b
     for (index, call) in epilogue.calls.iter().enumerate() {
         let row = row(&call.op, call.terms.len(), call)?;
         math |= row.math;
-        let operand = |term| ("E_VALUE", value(term, compute));
+        let operand = |term| ("E_VALUE", value(term, compute, row.math));
         let operands: Vec<_> = call.terms.iter().map(operand).collect();
         code += &made(
             index,
@@ -251,7 +251,7 @@ fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, b
     Ok((code, math))
 }
 
-fn value(term: &Term, compute: DType) -> String {
+fn value(term: &Term, compute: DType, unknown: bool) -> String {
     match term {
         Term::Sum => "x".to_owned(),
         Term::Operand(index) => {
@@ -260,7 +260,8 @@ fn value(term: &Term, compute: DType) -> String {
         }
         Term::Made(index) => format!("v{index}"),
         Term::Number(number) => {
-            expression::literal(number.to_bits(), *number as i128, compute, "E_VALUE")
+            let whole = *number as i128;
+            expression::literal(number.to_bits(), whole, compute, "E_VALUE", unknown)
         }
     }
 }

@@ -99,7 +99,8 @@ impl Code {
         let values = call.terms.iter().zip(types.iter().zip(&entry.types));
         let values: Vec<(&str, String)> = values
             .map(|(term, (dtype, computed))| {
-                (register(*computed), cast(&value(term), *dtype, *computed))
+                let value = value(term, row.math);
+                (register(*computed), cast(&value, *dtype, *computed))
             })
             .collect();
         let gives = register(call.dtype);
@@ -173,30 +174,43 @@ pub(crate) fn made(
 
 /// A number by its bits, so that nothing rounds it twice: those of an f64 where `dtype` is a float, else of a whole number. There
 /// are no 64-bit literals, since glslang reads defines before extensions are on.
-pub(crate) fn literal(bits: u64, whole: i128, dtype: DType, register: &str) -> String {
-    let words = |bits: u64| format!("uvec2(0x{:x}u, 0x{:x}u)", bits as u32, bits >> 32);
+///
+/// Functions of the math headers take theirs `unknown` to the driver's compiler, by the shader's `ZERO`: NVIDIA's multiplies by
+/// the inverse of a divisor that it knows, and by both in one, so that the rest of a division is lost.
+pub(crate) fn literal(
+    bits: u64,
+    whole: i128,
+    dtype: DType,
+    register: &str,
+    unknown: bool,
+) -> String {
+    let zero = if unknown { " ^ ZERO" } else { "" };
+    let words = |bits: u64| format!("uvec2(0x{:x}u, 0x{:x}u){zero}", bits as u32, bits >> 32);
     match (dtype.class(), dtype.size()) {
         (Some(Class::Float | Class::Complex), 8..) => format!("packDouble2x32({})", words(bits)),
         (Some(Class::Float | Class::Complex), _) => {
             let single = (f64::from_bits(bits) as f32).to_bits();
-            format!("uintBitsToFloat(0x{single:x}u)")
+            format!("uintBitsToFloat(0x{single:x}u{zero})")
         }
         (Some(Class::Unsigned | Class::Signed) | None, 8) => {
             format!("{register}(packUint2x32({}))", words(whole as u64))
         }
         (Some(Class::Unsigned | Class::Signed) | None, _) => {
-            format!("{register}(0x{:x}u)", whole as u32)
+            format!("{register}(0x{:x}u{zero})", whole as u32)
         }
     }
 }
 
-fn value(term: &Term) -> String {
+/// A term of a call; `unknown` says whether of one whose numbers compilers must not know.
+fn value(term: &Term, unknown: bool) -> String {
     match *term {
         Term::Operand(index) => format!("i{index}"),
         Term::Made(index) => format!("v{index}"),
-        Term::Number(Number::Integer(whole), dtype) => literal(0, whole, dtype, register(dtype)),
+        Term::Number(Number::Integer(whole), dtype) => {
+            literal(0, whole, dtype, register(dtype), unknown)
+        }
         Term::Number(Number::Float(number), dtype) => {
-            literal(number.to_bits(), 0, dtype, register(dtype))
+            literal(number.to_bits(), 0, dtype, register(dtype), unknown)
         }
     }
 }
@@ -291,8 +305,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_bits() {
-        let float = |number: f64, dtype| literal(number.to_bits(), 0, dtype, "");
-        let whole = |number, dtype, register| literal(0, number, dtype, register);
+        let float = |number: f64, dtype| literal(number.to_bits(), 0, dtype, "", false);
+        let whole = |number, dtype, register| literal(0, number, dtype, register, false);
         assert_eq!(whole(-2, DType::S32, "int"), "int(0xfffffffeu)");
         assert_eq!(
             whole(3, DType::U64, "uint64_t"),
@@ -306,5 +320,17 @@ mod tests {
             float(f64::INFINITY, DType::F32),
             "uintBitsToFloat(0x7f800000u)"
         );
+    }
+
+    #[test]
+    fn compilers_do_not_know_the_numbers_of_functions() {
+        let divided = code("divide(i0, 3:s32):f32", &[DType::F32]).body;
+        assert!(
+            divided.contains("float b = nxv_to_f32(int(0x3u ^ ZERO));"),
+            "{divided}"
+        );
+        let raised = code("pow(0.5:f64, i0):f64", &[DType::F64]).body;
+        let half = "packDouble2x32(uvec2(0x0u, 0x3fe00000u) ^ ZERO)";
+        assert!(raised.contains(half), "{raised}");
     }
 }
