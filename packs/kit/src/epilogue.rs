@@ -234,13 +234,12 @@ fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, b
         math |= row.math;
         let operand = |term| ("E_VALUE", value(term, compute, row.math));
         let operands: Vec<_> = call.terms.iter().map(operand).collect();
-        code += &made(
-            index,
-            "E_VALUE",
-            &operands,
-            "",
-            &format!("E_FROM({})", row.glsl),
-        );
+        let result = format!("E_FROM({})", row.glsl);
+        let result = match row.math {
+            true => expression::unknown(&result, register(compute)),
+            false => result,
+        };
+        code += &made(index, "E_VALUE", &operands, "", &result);
     }
     let last = epilogue.calls.len() - 1;
     let same = compute == result;
@@ -286,7 +285,8 @@ mod tests {
         );
         assert_eq!(
             of("erf(x)", DType::F32).0,
-            "E_VALUE v0; { E_VALUE a = x; v0 = E_FROM(nxv_erf(a)); } return v0;"
+            "E_VALUE v0; { E_VALUE a = x; v0 = uintBitsToFloat(floatBitsToUint(E_FROM(nxv_erf(a))) ^ ZERO); } \
+             return v0;"
         );
         assert!(of("erf(x)", DType::F32).1);
         for unknown in ["dot(x)", "add(x)", "iota(x)"] {
