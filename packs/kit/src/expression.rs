@@ -129,7 +129,9 @@ impl Code {
             "r"
         };
         let result = stored(&format!("nxv_to_{}({result})", call.dtype), call.dtype);
-        let result = match row.math {
+        let compared =
+            types.iter().any(|dtype| dtype.is_float()) && row.compute(0) == Compute::Compared;
+        let result = match row.math || compared {
             true => unknown(&result, gives),
             false => result,
         };
@@ -183,11 +185,13 @@ pub(crate) fn made(
 }
 
 /// A value of a register type that compilers know nothing of, by the shader's `ZERO`. NVIDIA's takes the last step of a
-/// function of the math headers and the first of the next one for one sum.
+/// function of the math headers and the first of the next one for one sum, and what a comparison chooses for the greater one,
+/// which is not a NaN.
 pub(crate) fn unknown(value: &str, register: &str) -> String {
     match register {
         "float" => format!("uintBitsToFloat(floatBitsToUint({value}) ^ ZERO)"),
         "double" => format!("packDouble2x32(unpackDouble2x32({value}) ^ ZERO)"),
+        "uint" => format!("{value} ^ ZERO"),
         _ => value.to_owned(),
     }
 }
@@ -273,7 +277,7 @@ mod tests {
             code(text, &[DType::F16, DType::F16]).body,
             "float v0; { float a = i0; float b = nxv_to_f16(int(0x2u)); precise float r = a * b; \
              v0 = nxv_load_f16(nxv_store_f16(nxv_to_f16(r))); } \
-             uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b); } \
+             uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b) ^ ZERO; } \
              float v2; { uint a = v1; float b = v0; float c = i1; \
              v2 = nxv_load_f16(nxv_store_f16(nxv_to_f16(truth(a) ? b : c))); } "
         );
@@ -282,7 +286,8 @@ mod tests {
     #[test]
     fn operands_of_types_that_none_holds_are_ordered() {
         let mixed = code("less(i0, i1):u8", &[DType::S64, DType::F32]);
-        let order = "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b); } ";
+        let order =
+            "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b) ^ ZERO; } ";
         assert_eq!(mixed.body, order);
         assert_eq!(mixed.results, ["v0"]);
         let names = |code: &Code| -> Vec<String> {

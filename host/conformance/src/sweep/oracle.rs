@@ -68,26 +68,36 @@ pub(super) fn answers(
     ) {
         by_largest(case, bases, views)
     } else if case.outputs.len() > 1 {
-        moved(case, bases, views)
+        several(case, bases, views, tolerance)
     } else {
         answer(case, bases, views, tolerance).map(|answer| vec![answer])
     }
 }
 
-/// Answers of an op with several results that only moves elements.
-fn moved(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Vec<Answer>> {
+/// Answers of an op with several results, each by its own elements.
+fn several(
+    case: &Case,
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+    tolerance: &Tolerance,
+) -> Result<Vec<Answer>> {
     let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
-    let all = run_all(case, bases, views, &own, &case.outputs)?;
-    let answer = |(bytes, output): (Vec<u8>, &Spec)| Answer {
-        dtype: output.0,
+    let all = |bases: &[Vec<u8>]| run_all(case, bases, views, &own, &case.outputs);
+    let flushed = match tolerance.flushes {
+        true => without_denormals(case, bases, views),
+        false => None,
+    };
+    let flushed = flushed.map(|bases| all(&bases)).transpose()?;
+    let answer = |(index, bytes): (usize, Vec<u8>)| Answer {
+        dtype: case.outputs[index].0,
         bytes,
-        others: Vec::new(),
+        others: flushed.iter().map(|all| all[index].clone()).collect(),
         magnitudes: None,
         terms: 1,
         sensitivities: None,
         slack: None,
     };
-    Ok(all.into_iter().zip(&case.outputs).map(answer).collect())
+    Ok(all(bases)?.into_iter().enumerate().map(answer).collect())
 }
 
 /// Answers whose errors are those of the largest number in each.

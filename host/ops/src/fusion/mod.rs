@@ -22,7 +22,8 @@ pub struct Input {
     pub element: Option<Vec<u8>>,
 }
 
-/// The program with its groups as one request each. It gives the same bits.
+/// The program with its groups as one request each. It gives the same bits, but for which NaN it is, and the sign of a zero that
+/// is the least or greatest of two.
 ///
 /// # Errors
 /// None that [`Program::new`] does not have, which it passed.
