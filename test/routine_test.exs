@@ -2,30 +2,13 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.RoutineTest do
     use ExUnit.Case, async: true
 
-    alias Nx.Vulkan.{Compiler, Routine, Steps, VulkanoBackend}
+    alias Nx.Vulkan.{Compiler, Routine, Steps, Trace, VulkanoBackend}
 
     @backend {VulkanoBackend, []}
 
     setup do
       Nx.default_backend(VulkanoBackend)
       :ok
-    end
-
-    # The trace of a function.
-    defp trace(fun, args),
-      do: apply(Nx.Defn.jit(fun, compiler: Nx.Vulkan.RoutineTest.Trace), args)
-
-    defmodule Trace do
-      @moduledoc false
-      @behaviour Nx.Defn.Compiler
-      @impl true
-      def __jit__(_key, vars, fun, _args, _opts), do: [fun.(vars)]
-      @impl true
-      def __compile__(_key, vars, fun, _opts), do: fn _ -> [fun.(vars)] end
-      @impl true
-      def __partitions_options__(opts), do: [opts]
-      @impl true
-      def __to_backend__(_opts), do: {VulkanoBackend, []}
     end
 
     defmodule Defns do
@@ -73,12 +56,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp routine(fun, args) do
-      {:ok, routine} = Routine.new(trace(fun, args), @backend)
+      {:ok, routine} = Routine.new(Trace.of(fun, args), @backend)
       routine
     end
 
     defp ops(fun, args) do
-      {:ok, steps, _} = Steps.new(trace(fun, args), @backend)
+      {:ok, steps, _} = Steps.new(Trace.of(fun, args), @backend)
       Enum.map(steps.steps, & &1.op)
     end
 
@@ -197,7 +180,7 @@ if Code.ensure_loaded?(Nx) do
             {&Defns.nested/1, [Nx.tensor(3)]},
             {fn key -> Nx.Random.normal(key, shape: {2, 5}) end, [Nx.Random.key(7)]}
           ] do
-        assert {:ok, _} = Routine.new(trace(fun, args), @backend)
+        assert {:ok, _} = Routine.new(Trace.of(fun, args), @backend)
         same(fun, args)
       end
     end
@@ -220,7 +203,7 @@ if Code.ensure_loaded?(Nx) do
       x = Nx.tensor([1, 2])
       hooks = %{first: say.(:first)}
       run = Nx.Defn.compile(fun, [x], compiler: Compiler, hooks: hooks)
-      assert {:ok, _} = Routine.new(trace(fun, [x]), @backend, hooks: hooks)
+      assert {:ok, _} = Routine.new(Trace.of(fun, [x]), @backend, hooks: hooks)
       assert Nx.to_flat_list(run.(x)) == [-3, -5]
       assert {:messages, [first: [2, 4], given: [-3, -5]]} = Process.info(self(), :messages)
     end
@@ -249,7 +232,7 @@ if Code.ensure_loaded?(Nx) do
         end)
       end
 
-      assert Routine.new(trace(chain, [Nx.tensor(3)]), @backend) == :error
+      assert Routine.new(Trace.of(chain, [Nx.tensor(3)]), @backend) == :error
       same(chain, [Nx.tensor(3)])
     end
 
@@ -286,7 +269,7 @@ if Code.ensure_loaded?(Nx) do
             {fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end, [Nx.iota({3})]},
             {fn x -> Nx.sum(Nx.vectorize(x, :rows)) end, [Nx.iota({2, 3})]}
           ] do
-        assert Routine.new(trace(fun, args), @backend) == :error
+        assert Routine.new(Trace.of(fun, args), @backend) == :error
         same(fun, args)
       end
     end

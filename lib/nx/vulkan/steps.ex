@@ -5,14 +5,17 @@ if Code.ensure_loaded?(Nx) do
     # backend, and what a program of the library says for it where it can. What depends on no argument and is small is
     # computed here, once; what was computed before is not computed again.
 
+    import Nx.Vulkan.Slots
+
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Precision, Routine, Step, VulkanoBackend}
+    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Precision, Routine, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
       :backend,
       :outer,
+      :given,
       depth: 0,
       scope: %{},
       hooks: %{},
@@ -26,15 +29,15 @@ if Code.ensure_loaded?(Nx) do
       next: 0
     ]
 
-    # Bytes of a tensor that is kept from when a function was compiled, and of all of them.
-    @most_kept 1_048_576
-    @all_kept 64 * @most_kept
-
     # As many tensors as one request joins.
     @joined 64
 
     # Branches in branches: each reads those around it anew.
     @deepest 5
+
+    # Iterations that stand one after the other at most, and slots that they make.
+    @iterations 256
+    @unrolled 2048
 
     @native for {name, _, _, :native} <- Ops.callbacks(), do: name
 
@@ -111,6 +114,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    defp lower(:parameter, [at], _, %{given: given} = steps) when given != nil,
+      do: {elem(given, at), steps}
+
     defp lower(:parameter, [at], t, %{outer: nil} = steps) do
       {slot, steps} = new_slot(t, steps)
       {slot, put_in(steps.parameters[slot], at)}
@@ -177,10 +183,16 @@ if Code.ensure_loaded?(Nx) do
       request(op, filled, reads, attrs, t, steps)
     end
 
-    defp lower(:slice, [_, starts, _, strides] = args, t, steps) do
-      if Enum.all?(starts, &is_integer/1),
-        do: view(:slice, args, {starts, Tuple.to_list(t.shape), strides}, t, steps),
-        else: plain(:slice, args, t, steps)
+    defp lower(:slice, [from, starts, lengths, strides] = args, t, steps) do
+      bounds = Enum.zip_with(Tuple.to_list(from.shape), lengths, &(&1 - &2))
+      {starts, steps} = starts |> Enum.zip(bounds) |> Enum.map_reduce(steps, &start/2)
+
+      if Enum.all?(starts, &is_integer/1) do
+        args = [from, starts, lengths, strides]
+        view(:slice, args, {starts, Tuple.to_list(t.shape), strides}, t, steps)
+      else
+        plain(:slice, args, t, steps)
+      end
     end
 
     defp lower(:reshape, args, t, steps), do: view(:reshape, args, t.shape, t, steps)
@@ -202,19 +214,12 @@ if Code.ensure_loaded?(Nx) do
     defp several(:block, [struct, args, out, fun], steps) when is_tuple(out),
       do: block(struct, args, Composite.traverse(out, &Nx.to_template/1), fun, steps)
 
-    defp several(:while, [initial, _, condition, body], %{backend: backend} = steps) do
+    defp several(:while, [initial, _, condition, body], steps) do
       {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
-      outs = Composite.flatten_list([body])
 
-      opts = [loop: true, hooks: steps.hooks]
-
-      with {:ok, condition} <- Routine.new(condition, backend, opts),
-           {:ok, body} <- Routine.new(body, backend, opts) do
-        step = %{op: :while, condition: condition, body: body, reads: reads, native: nil}
-        push(step, outs, steps)
-      else
-        :error -> throw(:unsupported)
-      end
+      with :error <-
+             unrolled(condition, body, reads, steps, {@iterations, steps.next + @unrolled}),
+           do: loop(condition, body, reads, steps)
     end
 
     defp several(:cond, [clauses, last], steps) do
@@ -242,6 +247,47 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp several(_, _, _), do: throw(:unsupported)
+
+    # A loop that counts with what is known now is what its iterations are one after the other.
+    defp unrolled(condition, body, slots, steps, {left, last}) do
+      {[holds], steps} = inline(condition, slots, steps)
+
+      case steps.captured do
+        %{^holds => holds} when left >= 0 and steps.next <= last ->
+          if Nx.to_number(holds) == 0 do
+            {slots, steps}
+          else
+            {slots, steps} = inline(body, slots, steps)
+            unrolled(condition, body, slots, steps, {left - 1, last})
+          end
+
+        %{} ->
+          :error
+      end
+    end
+
+    # An expression of its own parameters, with these slots in their place.
+    defp inline(expr, slots, steps) do
+      inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
+      inner = %{inner | scope: Tree.scope_ids(expr)}
+      {slots, inner} = Enum.map_reduce(Composite.flatten_list([expr]), inner, &slot/2)
+
+      {slots,
+       %{inner | ids: steps.ids, outer: steps.outer, given: steps.given, scope: steps.scope}}
+    end
+
+    defp loop(condition, body, reads, %{backend: backend} = steps) do
+      outs = Composite.flatten_list([body])
+      opts = [loop: true, hooks: steps.hooks]
+
+      with {:ok, condition} <- Routine.new(condition, backend, opts),
+           {:ok, body} <- Routine.new(body, backend, opts) do
+        step = %{op: :while, condition: condition, body: body, reads: reads, native: nil}
+        push(step, outs, steps)
+      else
+        :error -> throw(:unsupported)
+      end
+    end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)
 
@@ -292,6 +338,18 @@ if Code.ensure_loaded?(Nx) do
       emit(Map.merge(step, %{reads: reads, native: native}), outs, steps)
     end
 
+    # Where a slice starts, if that is known now, within its bounds.
+    defp start({start, _}, steps) when is_integer(start), do: {start, steps}
+
+    defp start({%T{} = t, last}, steps) do
+      {slot, steps} = slot(t, steps)
+
+      case steps.captured do
+        %{^slot => start} -> {start |> Nx.to_number() |> max(0) |> min(last), steps}
+        %{} -> {t, steps}
+      end
+    end
+
     defp view(op, args, how, t, steps) do
       {[{:slot, slot} | _] = filled, steps} = slots(args, steps)
 
@@ -330,68 +388,6 @@ if Code.ensure_loaded?(Nx) do
         arg, steps ->
           {arg, steps}
       end)
-    end
-
-    defp reads(filled) do
-      Enum.flat_map(filled, fn
-        {:slot, slot} -> [slot]
-        [_ | _] = list -> reads(list)
-        _ -> []
-      end)
-    end
-
-    defp emit(step, outs, steps) do
-      key = {key(step), Enum.map(outs, &{&1.type, &1.shape})}
-
-      case steps.known do
-        %{^key => slots} ->
-          {slots, steps}
-
-        %{} ->
-          {slots, steps} =
-            case kept(step, outs, steps) do
-              nil ->
-                push(step, outs, steps)
-
-              tensors ->
-                Enum.map_reduce(tensors, %{steps | kept: steps.kept + bytes(outs)}, &capture/2)
-            end
-
-          {slots, put_in(steps.known[key], slots)}
-      end
-    end
-
-    # Two blocks that no pack runs are the same only where their functions are, and these cannot be compared.
-    defp key(%{op: :block, native: nil}), do: make_ref()
-    defp key(step), do: Map.drop(step, [:out, :fun])
-
-    # What a step makes of nothing but what is known now, where that is small. What raises does so when it is called.
-    defp kept(step, outs, %{captured: captured} = steps) do
-      bytes = bytes(outs)
-      is_small = bytes <= @most_kept and steps.kept + bytes <= @all_kept
-      is_known = Enum.all?(step.reads, &is_map_key(captured, &1))
-
-      if is_small and is_known and (step.native != nil or step.reads == []),
-        do: Step.call(step, &Map.fetch!(captured, &1))
-    rescue
-      _ -> nil
-    end
-
-    defp bytes(outs), do: outs |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
-
-    defp push(step, outs, steps) do
-      {slots, steps} = Enum.map_reduce(outs, steps, &new_slot/2)
-      {slots, %{steps | steps: [Map.put(step, :makes, slots) | steps.steps]}}
-    end
-
-    defp capture(tensor, steps) do
-      {slot, steps} = new_slot(tensor, steps)
-      {slot, put_in(steps.captured[slot], tensor)}
-    end
-
-    defp new_slot(t, %{next: slot} = steps) do
-      steps = put_in(steps.templates[slot], Nx.to_template(t))
-      {slot, %{steps | next: slot + 1}}
     end
 
     defp device(%{backend: {_, opts}}), do: Device.fetch!(opts[:device] || Device.default())

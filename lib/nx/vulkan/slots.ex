@@ -1,0 +1,99 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.Slots do
+    @moduledoc false
+    # The numbered slots of a traced function: which steps make them, and what is in those that are known already.
+
+    alias Nx.Vulkan.Step
+
+    # Bytes of a tensor that is kept from when a function was compiled, and of all of them.
+    @most_kept 1_048_576
+    @all_kept 64 * @most_kept
+
+    @doc """
+    The slots of what a step makes: those of the same step before it, of what is computed now, or new ones.
+    """
+    def emit(step, outs, steps) do
+      key = {key(step), Enum.map(outs, &{&1.type, &1.shape})}
+
+      case steps.known do
+        %{^key => slots} ->
+          {slots, steps}
+
+        %{} ->
+          {slots, steps} =
+            case kept(step, outs, steps) do
+              nil ->
+                push(step, outs, steps)
+
+              tensors ->
+                Enum.map_reduce(tensors, %{steps | kept: steps.kept + bytes(outs)}, &capture/2)
+            end
+
+          {slots, put_in(steps.known[key], slots)}
+      end
+    end
+
+    # Two blocks that no pack runs are the same only where their functions are, and these cannot be compared.
+    defp key(%{op: :block, native: nil}), do: make_ref()
+    defp key(step), do: Map.drop(step, [:out, :fun])
+
+    # What a step makes of nothing but what is known now, where that is small. What raises does so when it is called.
+    defp kept(step, outs, %{captured: captured} = steps) do
+      bytes = bytes(outs)
+      is_small = bytes <= @most_kept and steps.kept + bytes <= @all_kept
+      is_known = Enum.all?(step.reads, &is_map_key(captured, &1))
+
+      if is_small and is_known and (step.native != nil or step.reads == []),
+        do: step |> Step.call(&Map.fetch!(captured, &1)) |> Enum.map(&number(&1, steps))
+    rescue
+      _ -> nil
+    end
+
+    # A number that an expression can have as it is, where a view of others would be one more operand.
+    defp number(%{shape: {}} = t, %{backend: {module, opts}}) do
+      case Nx.to_number(t) do
+        number when is_number(number) -> module.constant(Nx.to_template(t), number, opts)
+        _ -> t
+      end
+    end
+
+    defp number(t, _steps), do: t
+
+    defp bytes(outs), do: outs |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+
+    @doc """
+    Adds a step, with new slots for what it makes.
+    """
+    def push(step, outs, steps) do
+      {slots, steps} = Enum.map_reduce(outs, steps, &new_slot/2)
+      {slots, %{steps | steps: [Map.put(step, :makes, slots) | steps.steps]}}
+    end
+
+    @doc """
+    A slot for a tensor that is known now.
+    """
+    def capture(tensor, steps) do
+      {slot, steps} = new_slot(tensor, steps)
+      {slot, put_in(steps.captured[slot], tensor)}
+    end
+
+    @doc """
+    A slot for a tensor like that.
+    """
+    def new_slot(t, %{next: slot} = steps) do
+      steps = put_in(steps.templates[slot], Nx.to_template(t))
+      {slot, %{steps | next: slot + 1}}
+    end
+
+    @doc """
+    The slots among arguments.
+    """
+    def reads(filled) do
+      Enum.flat_map(filled, fn
+        {:slot, slot} -> [slot]
+        [_ | _] = list -> reads(list)
+        _ -> []
+      end)
+    end
+  end
+end

@@ -1,0 +1,161 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Nx.Vulkan.UnrolledTest do
+    # Loops that count with what is known when they are compiled, and those that do not.
+    use ExUnit.Case, async: true
+
+    import Nx.Defn
+
+    alias Nx.Vulkan.{Compiler, Steps, Trace, VulkanoBackend}
+
+    setup do
+      Nx.default_backend(VulkanoBackend)
+      :ok
+    end
+
+    defn counted(x) do
+      {_, x} =
+        while {i = 0, x}, i < 5 do
+          {i + 1, Nx.sin(x) + i}
+        end
+
+      x
+    end
+
+    defn nested(x) do
+      {_, x} =
+        while {i = 1, x}, i < 4 do
+          {x, _} =
+            while {x, i}, r <- Nx.tensor([3, 1, 2], type: :u8) do
+              {Nx.left_shift(x, r) + i, i}
+            end
+
+          {i + 1, x}
+        end
+
+      x
+    end
+
+    # The slice that starts behind the end is the last one.
+    defn sliced(x) do
+      {_, _, sum} =
+        while {i = -1, x, sum = x[0] * 0}, i < 6 do
+          {i + 1, x, sum * 2 + Nx.squeeze(Nx.slice(x, [i], [1]), axes: [0])}
+        end
+
+      sum
+    end
+
+    defn never(x) do
+      {_, x} =
+        while {i = 9, x}, i < 5 do
+          {i + 1, x * 2}
+        end
+
+      x
+    end
+
+    defn branching(x) do
+      {_, x} =
+        while {i = 0, x}, i < 3 do
+          x = if Nx.sum(x) > i, do: x / 2, else: x + i
+          {i + 1, x}
+        end
+
+      x
+    end
+
+    defn inside(x) do
+      if Nx.sum(x) > 0, do: counted(x), else: counted(-x)
+    end
+
+    defn(until(x), do: while(x, Nx.sum(x) > 1, do: x / 2))
+
+    defn long(x) do
+      {_, x} =
+        while {i = 0, x}, i < 1000 do
+          {i + 1, x + i}
+        end
+
+      x
+    end
+
+    # What it counts with comes with an argument after three iterations.
+    defn late(x) do
+      {_, _, x} =
+        while {i = 0, j = 0, x}, j < 3 do
+          j = if i > 2, do: Nx.as_type(x[0] * 0 + 3, :s32), else: j
+          {i + 1, j, x + 1}
+        end
+
+      x
+    end
+
+    defp loops(fun, args) do
+      {:ok, steps, _} = Steps.new(Trace.of(fun, args), {VulkanoBackend, []})
+      Enum.count(steps.steps, &(&1.op == :while))
+    end
+
+    defp same!(fun, args) do
+      expected = Nx.Defn.jit_apply(fun, args, compiler: Nx.Defn.Evaluator)
+      compiled = Nx.Defn.compile(fun, args, compiler: Compiler)
+
+      for _ <- 1..2 do
+        got = apply(compiled, args)
+        assert {got.shape, got.type} == {expected.shape, expected.type}
+        assert Nx.to_binary(got) == Nx.to_binary(expected)
+      end
+    end
+
+    for {name, args, loops} <- [
+          {:counted, [0.5, -1.0, 2.0], 0},
+          {:nested, [1, 5, 70_000], 0},
+          {:sliced, [3, 5, 7, 11], 0},
+          {:never, [1.0, 2.0], 0},
+          {:branching, [0.3, 0.9, 4.0], 0},
+          {:inside, [0.5, 1.5], 0},
+          {:until, [5.0, 7.0], 1},
+          {:long, [1.0, 2.0], 1},
+          {:late, [1.0, 2.0], 1}
+        ] do
+      test "#{name} is as with the evaluator, and #{loops} loops" do
+        fun = Function.capture(__MODULE__, unquote(name), 1)
+        args = [Nx.tensor(unquote(args))]
+        same!(fun, args)
+        assert loops(fun, args) == unquote(loops)
+      end
+    end
+
+    test "what is random takes few requests, and is as on Nx.BinaryBackend" do
+      fun = fn key -> key |> Nx.Random.uniform(shape: {64, 33}) |> elem(0) end
+      key = Nx.Random.key(7)
+      assert loops(fun, [key]) == 0
+      compiled = Nx.Defn.compile(fun, [key], compiler: Compiler)
+      expected = fun.(Nx.backend_copy(key, Nx.BinaryBackend))
+      assert Nx.to_binary(compiled.(key)) == Nx.to_binary(expected)
+    end
+
+    test "a hook in a loop runs at each iteration" do
+      pid = self()
+
+      fun = fn x ->
+        loop_with_hook(x, fn t -> send(pid, {:seen, Nx.to_number(t)}) end)
+      end
+
+      compiled = Nx.Defn.compile(fun, [Nx.tensor(1.0)], compiler: Compiler)
+      assert Nx.to_number(compiled.(Nx.tensor(1.0))) == 8.0
+      for seen <- [2.0, 4.0, 8.0], do: assert_receive({:seen, ^seen})
+      refute_receive {:seen, _}, 10
+    end
+
+    defn loop_with_hook(x, fun) do
+      {_, x} =
+        while {i = 0, x}, i < 3 do
+          {i + 1, hooked(x * 2, fun)}
+        end
+
+      x
+    end
+
+    deftransformp(hooked(x, fun), do: Nx.Defn.Kernel.hook(x, fun))
+  end
+end
