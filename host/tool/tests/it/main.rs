@@ -14,6 +14,7 @@ mod golden;
 mod hostile;
 mod kept;
 mod leapfrog;
+mod linear_algebra;
 mod live;
 mod loader;
 mod loader_processes;
