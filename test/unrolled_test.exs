@@ -79,6 +79,51 @@ if Code.ensure_loaded?(Nx) do
       x
     end
 
+    defn deep(x) do
+      {_, x} =
+        while {i = 0, x}, i < 100 do
+          {_, x} =
+            while {j = 0, x}, j < 100 do
+              {j + 1, x + 1}
+            end
+
+          {i + 1, x}
+        end
+
+      x
+    end
+
+    # Nothing of it changes; it is not run.
+    defn endless(x) do
+      if Nx.sum(x) > 1.0e9 do
+        {_, _, x} =
+          while {i = 0, j = 0, x}, i < 1 do
+            {_, _, x} =
+              while {j, i, x}, j < 1 do
+                {j, i, x}
+              end
+
+            {i, j, x}
+          end
+
+        x
+      else
+        x
+      end
+    end
+
+    # The smallest numbers of f8 are others again when they are read as numbers.
+    defn eighths(x) do
+      c = Nx.tensor([1.52587890625e-5, 6.103515625e-5], type: :f8)
+
+      {_, s, x} =
+        while {i = 0, s = c[1], x}, i < 3 do
+          {i + 1, s / 2, x + s * 32768}
+        end
+
+      {s, x}
+    end
+
     # What it counts with comes with an argument after three iterations.
     defn late(x) do
       {_, _, x} =
@@ -122,6 +167,30 @@ if Code.ensure_loaded?(Nx) do
         args = [Nx.tensor(unquote(args))]
         same!(fun, args)
         assert loops(fun, args) == unquote(loops)
+      end
+    end
+
+    test "loops that are too many in each other stay loops, and are told soon" do
+      args = [Nx.tensor([1.0, 2.0])]
+
+      for fun <- [&deep/1, &endless/1] do
+        {microseconds, _} =
+          :timer.tc(fn -> Nx.Defn.compile(fun, args, compiler: Compiler) end)
+
+        assert microseconds < 5_000_000
+        same!(fun, args)
+      end
+
+      assert loops(&deep/1, args) == 1
+    end
+
+    test "what is known keeps its bits" do
+      args = [Nx.tensor([1.0, 2.0], type: :f8)]
+      expected = Nx.Defn.jit_apply(&eighths/1, args, compiler: Nx.Defn.Evaluator)
+      got = apply(Nx.Defn.compile(&eighths/1, args, compiler: Compiler), args)
+
+      for k <- 0..1 do
+        assert Nx.to_binary(elem(got, k)) == Nx.to_binary(elem(expected, k))
       end
     end
 

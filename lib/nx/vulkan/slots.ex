@@ -49,10 +49,14 @@ if Code.ensure_loaded?(Nx) do
       _ -> nil
     end
 
-    # A number that an expression can have as it is, where a view of others would be one more operand.
+    # A number that an expression can have as it is, where a view of others would be one more operand. Not every type has each
+    # of its numbers again for what it is as a number.
     defp number(%{shape: {}} = t, %{backend: {module, opts}}) do
-      case Nx.to_number(t) do
-        number when is_number(number) -> module.constant(Nx.to_template(t), number, opts)
+      with number when is_number(number) <- Nx.to_number(t),
+           constant = module.constant(Nx.to_template(t), number, opts),
+           true <- Nx.to_binary(constant) == Nx.to_binary(t) do
+        constant
+      else
         _ -> t
       end
     end

@@ -1,9 +1,8 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.Steps do
     @moduledoc false
-    # A traced function as steps over numbered slots, each after those that make what it reads. A step is a call of the
-    # backend, and what a program of the library says for it where it can. What depends on no argument and is small is
-    # computed here, once; what was computed before is not computed again.
+    # A traced function as steps over numbered slots, each after those that make what it reads. A step is a call of the backend,
+    # and what a program of the library says for it where it can. What is known now or was computed before is no step.
 
     import Nx.Vulkan.Slots
 
@@ -16,6 +15,7 @@ if Code.ensure_loaded?(Nx) do
       :backend,
       :outer,
       :given,
+      :unrolling,
       depth: 0,
       scope: %{},
       hooks: %{},
@@ -35,7 +35,7 @@ if Code.ensure_loaded?(Nx) do
     # Branches in branches: each reads those around it anew.
     @deepest 5
 
-    # Iterations that stand one after the other at most, and slots that they make.
+    # Iterations of a loop, with those in it, that stand one after the other at most, and slots that they make.
     @iterations 256
     @unrolled 2048
 
@@ -217,8 +217,7 @@ if Code.ensure_loaded?(Nx) do
     defp several(:while, [initial, _, condition, body], steps) do
       {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
 
-      with :error <-
-             unrolled(condition, body, reads, steps, {@iterations, steps.next + @unrolled}),
+      with :error <- unrolled(condition, body, reads, steps),
            do: loop(condition, body, reads, steps)
     end
 
@@ -248,21 +247,34 @@ if Code.ensure_loaded?(Nx) do
 
     defp several(_, _, _), do: throw(:unsupported)
 
-    # A loop that counts with what is known now is what its iterations are one after the other.
-    defp unrolled(condition, body, slots, steps, {left, last}) do
+    # A loop that counts with what is known now is what its iterations are one after the other, and so are those in it.
+    defp unrolled(condition, body, slots, %{unrolling: nil} = steps) do
+      budget = {@iterations, steps.next + @unrolled}
+      {slots, inner} = iterate(condition, body, slots, %{steps | unrolling: budget})
+      {slots, %{inner | unrolling: nil}}
+    catch
+      :remains -> :error
+    end
+
+    defp unrolled(condition, body, slots, steps), do: iterate(condition, body, slots, steps)
+
+    defp iterate(condition, body, slots, steps) do
       {[holds], steps} = inline(condition, slots, steps)
+      {left, last} = steps.unrolling
 
-      case steps.captured do
-        %{^holds => holds} when left >= 0 and steps.next <= last ->
-          if Nx.to_number(holds) == 0 do
-            {slots, steps}
-          else
-            {slots, steps} = inline(body, slots, steps)
-            unrolled(condition, body, slots, steps, {left - 1, last})
-          end
+      cond do
+        not is_map_key(steps.captured, holds) ->
+          throw(:remains)
 
-        %{} ->
-          :error
+        Nx.to_number(steps.captured[holds]) == 0 ->
+          {slots, steps}
+
+        left == 0 or steps.next > last ->
+          throw(:remains)
+
+        true ->
+          {slots, steps} = inline(body, slots, %{steps | unrolling: {left - 1, last}})
+          iterate(condition, body, slots, steps)
       end
     end
 
@@ -276,14 +288,11 @@ if Code.ensure_loaded?(Nx) do
        %{inner | ids: steps.ids, outer: steps.outer, given: steps.given, scope: steps.scope}}
     end
 
-    defp loop(condition, body, reads, %{backend: backend} = steps) do
-      outs = Composite.flatten_list([body])
-      opts = [loop: true, hooks: steps.hooks]
-
-      with {:ok, condition} <- Routine.new(condition, backend, opts),
-           {:ok, body} <- Routine.new(body, backend, opts) do
-        step = %{op: :while, condition: condition, body: body, reads: reads, native: nil}
-        push(step, outs, steps)
+    defp loop(condition, body, reads, %{backend: backend, hooks: hooks} = steps) do
+      with {:ok, condition} <- Routine.new(condition, backend, loop: true, hooks: hooks),
+           {:ok, routine} <- Routine.new(body, backend, loop: true, hooks: hooks) do
+        step = %{op: :while, condition: condition, body: routine, reads: reads, native: nil}
+        push(step, Composite.flatten_list([body]), steps)
       else
         :error -> throw(:unsupported)
       end
@@ -306,8 +315,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp branch(expr, %{backend: backend, hooks: hooks, depth: depth} = steps) do
       inner = %__MODULE__{backend: backend, hooks: hooks, outer: steps, depth: depth + 1}
-      {slots, branch} = trace(expr, inner)
-      {{%{branch | outer: nil}, slots}, branch.outer}
+      {slots, branch} = trace(expr, %{inner | unrolling: steps.unrolling})
+      {{%{branch | outer: nil}, slots}, %{branch.outer | unrolling: branch.unrolling}}
     end
 
     # What a branch reads from outside becomes its arguments.
@@ -327,7 +336,7 @@ if Code.ensure_loaded?(Nx) do
       templates = for arg <- args, do: if(is_struct(arg, T), do: Nx.to_template(arg), else: arg)
 
       native =
-        with true <- NativeV.has_op(device(steps), op),
+        with true <- NativeV.has_op(Device.fetch!(opts[:device] || Device.default()), op),
              {[_ | _], outs, attrs} <- Block.request(struct, out, templates) do
           {:request, op, outs, attrs}
         else
@@ -341,13 +350,11 @@ if Code.ensure_loaded?(Nx) do
     # Where a slice starts, if that is known now, within its bounds.
     defp start({start, _}, steps) when is_integer(start), do: {start, steps}
 
-    defp start({%T{} = t, last}, steps) do
-      {slot, steps} = slot(t, steps)
-
-      case steps.captured do
-        %{^slot => start} -> {start |> Nx.to_number() |> max(0) |> min(last), steps}
-        %{} -> {t, steps}
-      end
+    defp start({t, last}, steps) do
+      with {slot, %{captured: captured} = steps} when is_map_key(captured, slot) <-
+             slot(t, steps),
+           do: {captured[slot] |> Nx.to_number() |> max(0) |> min(last), steps},
+           else: ({_slot, steps} -> {t, steps})
     end
 
     defp view(op, args, how, t, steps) do
@@ -389,7 +396,5 @@ if Code.ensure_loaded?(Nx) do
           {arg, steps}
       end)
     end
-
-    defp device(%{backend: {_, opts}}), do: Device.fetch!(opts[:device] || Device.default())
   end
 end

@@ -4,6 +4,7 @@
 use crate::{
     expression::{self, made, row},
     operand::supports,
+    rows::Compute,
     steps::number,
 };
 use nx_vulkan_abi::{
@@ -229,17 +230,27 @@ fn place(
 /// The body of the function that finishes a sum, and whether it calls the math headers.
 fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, bool), Refusal> {
     let (mut code, mut math) = (String::new(), false);
+    let register = register(compute);
     for (index, call) in epilogue.calls.iter().enumerate() {
         let row = row(&call.op, call.terms.len(), call)?;
         math |= row.math;
-        let operand = |term| ("E_VALUE", value(term, compute, row.math));
-        let operands: Vec<_> = call.terms.iter().map(operand).collect();
+        let operand = |(place, term): (usize, &Term)| {
+            let value = value(term, compute, row.math);
+            match (row.math && place > 0, term) {
+                (true, Term::Sum | Term::Operand(_) | Term::Made(_)) => {
+                    (register, expression::unknown(&value, register))
+                }
+                _ => (register, value),
+            }
+        };
+        let operands: Vec<_> = call.terms.iter().enumerate().map(operand).collect();
         let result = format!("E_FROM({})", row.glsl);
-        let result = match row.math {
-            true => expression::unknown(&result, register(compute)),
+        let compared = compute.is_float() && row.compute(0) == Compute::Compared;
+        let result = match row.math || compared {
+            true => expression::unknown(&result, register),
             false => result,
         };
-        code += &made(index, "E_VALUE", &operands, "", &result);
+        code += &made(index, register, &operands, "", &result);
     }
     let last = epilogue.calls.len() - 1;
     let same = compute == result;
@@ -260,7 +271,7 @@ fn value(term: &Term, compute: DType, unknown: bool) -> String {
         Term::Made(index) => format!("v{index}"),
         Term::Number(number) => {
             let whole = *number as i128;
-            expression::literal(number.to_bits(), whole, compute, "E_VALUE", unknown)
+            expression::literal(number.to_bits(), whole, compute, register(compute), unknown)
         }
     }
 }
@@ -279,16 +290,24 @@ mod tests {
         assert!(!math);
         assert_eq!(
             text,
-            "E_VALUE v0; { E_VALUE a = x; E_VALUE b = E_FROM(E0_LOAD(e0[E_AT(0)])); v0 = E_FROM(a + b); } \
-             E_VALUE v1; { E_VALUE a = v0; E_VALUE b = uintBitsToFloat(0x3f000000u); v1 = E_FROM(maximum(a, b)); } \
+            "float v0; { float a = x; float b = E_FROM(E0_LOAD(e0[E_AT(0)])); v0 = E_FROM(a + b); } \
+             float v1; { float a = v0; float b = uintBitsToFloat(0x3f000000u); v1 = E_FROM(maximum(a, b)); } \
              return R_FROM(v1);"
         );
         assert_eq!(
             of("erf(x)", DType::F32).0,
-            "E_VALUE v0; { E_VALUE a = x; v0 = uintBitsToFloat(floatBitsToUint(E_FROM(nxv_erf(a))) ^ ZERO); } \
+            "float v0; { float a = x; v0 = uintBitsToFloat(floatBitsToUint(E_FROM(nxv_erf(a))) ^ ZERO); } \
              return v0;"
         );
         assert!(of("erf(x)", DType::F32).1);
+        // Nor does a compiler know what it must not.
+        let hidden = "float b = uintBitsToFloat(floatBitsToUint(x) ^ ZERO);";
+        assert!(of("divide(x, x)", DType::F32).0.contains(hidden));
+        let (chosen, _) = of("less(x, 0.5); select(%0, 0.5, x)", DType::F32);
+        assert!(
+            chosen.contains("v0 = uintBitsToFloat(floatBitsToUint(E_FROM(a < b)) ^ ZERO);"),
+            "{chosen}"
+        );
         for unknown in ["dot(x)", "add(x)", "iota(x)"] {
             let epilogue: Epilogue = unknown.parse().unwrap();
             assert!(code(&epilogue, DType::F32, DType::F32).is_err());

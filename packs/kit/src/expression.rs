@@ -98,9 +98,16 @@ impl Code {
         }
         let values = call.terms.iter().zip(types.iter().zip(&entry.types));
         let values: Vec<(&str, String)> = values
-            .map(|(term, (dtype, computed))| {
-                let value = value(term, row.math);
-                (register(*computed), cast(&value, *dtype, *computed))
+            .enumerate()
+            .map(|(place, (term, (dtype, computed)))| {
+                let value = cast(&value(term, row.math), *dtype, *computed);
+                let register = register(*computed);
+                match (row.math && place > 0, term) {
+                    (true, Term::Operand(_) | Term::Made(_)) => {
+                        (register, unknown(&value, register))
+                    }
+                    _ => (register, value),
+                }
             })
             .collect();
         let gives = register(call.dtype);
@@ -185,8 +192,8 @@ pub(crate) fn made(
 }
 
 /// A value of a register type that compilers know nothing of, by the shader's `ZERO`. NVIDIA's takes the last step of a
-/// function of the math headers and the first of the next one for one sum, and what a comparison chooses for the greater one,
-/// which is not a NaN.
+/// function of the math headers and the first of the next one for one sum, what a comparison chooses for the greater one,
+/// which is not a NaN, and a quotient of two numbers for 1 where it sees that they are the same, or for -1.
 pub(crate) fn unknown(value: &str, register: &str) -> String {
     match register {
         "float" => format!("uintBitsToFloat(floatBitsToUint({value}) ^ ZERO)"),

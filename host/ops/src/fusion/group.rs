@@ -9,7 +9,7 @@ use crate::{
 };
 use nx_vulkan_abi::{
     DTypeSet, Expression,
-    expression::{ATTRIBUTE, Call, MOST_CALLS, Term},
+    expression::{ATTRIBUTE, Call, MOST_CALLS, Number, Term},
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -23,6 +23,8 @@ const MOST_BOUND: usize = 12;
 pub(super) struct Group {
     /// Where they stand in the program, ascending.
     pub(super) places: SmallVec<[usize; 1]>,
+    /// Which of the numbers in its text are operands all the same, by their order there.
+    apart: Vec<usize>,
 }
 
 /// What a group is as a request.
@@ -32,6 +34,8 @@ struct Draft {
     dtypes: Vec<DType>,
     /// The values that the results are.
     results: Vec<Value>,
+    /// Numbers that were met.
+    numbers: usize,
 }
 
 impl Group {
@@ -48,6 +52,7 @@ impl Group {
         });
         let group = Group {
             places: smallvec![place],
+            apart: Vec::new(),
         };
         let is_read = facts.uses[facts.first[place] as usize] > 0;
         let known = find(&request.op)?.kernel.is_elementwise();
@@ -71,6 +76,7 @@ impl Group {
         places.sort_unstable();
         let both = Group {
             places: places.into(),
+            apart: Vec::new(),
         };
         let fits = shape(self) == shape(other)
             && both.places.len() <= MOST_CALLS
@@ -86,6 +92,37 @@ impl Group {
     /// Whether the step at that place is one of it.
     pub(super) fn has(&self, place: usize) -> bool {
         self.places.binary_search(&place).is_ok()
+    }
+
+    /// The text without its numbers, and these.
+    pub(super) fn text(&self, program: &Program<'_>, facts: &Facts) -> (String, Vec<Number>) {
+        let mut expression = self.draft(program, facts).expression;
+        let mut numbers = Vec::new();
+        let terms = expression.calls.iter_mut().flat_map(|call| &mut call.terms);
+        for term in terms {
+            if let Term::Number(number, _) = term {
+                numbers.push(*number);
+                *number = match number {
+                    Number::Integer(_) => Number::Integer(0),
+                    Number::Float(_) => Number::Float(0.0),
+                };
+            }
+        }
+        (expression.to_string(), numbers)
+    }
+
+    /// The same with these of its numbers as operands, where that is not too much for one.
+    pub(super) fn reading(
+        &self,
+        apart: Vec<usize>,
+        program: &Program<'_>,
+        facts: &Facts,
+    ) -> Option<Group> {
+        let group = Group {
+            places: self.places.clone(),
+            apart,
+        };
+        group.draft(program, facts).fits().then_some(group)
     }
 
     /// The request for all of it, and the values that its results are.
@@ -113,6 +150,7 @@ impl Group {
             operands: Vec::new(),
             dtypes: Vec::new(),
             results: Vec::new(),
+            numbers: 0,
         };
         // How often the value of each call is read by others.
         let mut reads = vec![0; self.places.len()];
@@ -128,7 +166,7 @@ impl Group {
                     reads[call] += 1;
                     return Term::Made(call);
                 }
-                draft.term(value, facts)
+                draft.term(value, facts, &self.apart)
             };
             let terms = request.inputs.iter().map(term).collect();
             draft.expression.calls.push(Call {
@@ -150,10 +188,13 @@ impl Group {
 }
 
 impl Draft {
-    fn term(&mut self, value: Value, facts: &Facts) -> Term {
+    fn term(&mut self, value: Value, facts: &Facts, apart: &[usize]) -> Term {
         let dtype = facts.dtypes[value as usize];
         if let Some(number) = facts.numbers[value as usize] {
-            return Term::Number(number, dtype);
+            self.numbers += 1;
+            if !apart.contains(&(self.numbers - 1)) {
+                return Term::Number(number, dtype);
+            }
         }
         self.operand(value, dtype)
     }

@@ -12,6 +12,7 @@ use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
 use group::Group;
 use nx_vulkan_abi::expression::Number;
 use smallvec::smallvec;
+use std::collections::HashMap;
 
 /// What is known of an input of a program.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,8 @@ pub struct Input {
 /// None that [`Program::new`] does not have, which it passed.
 pub fn fuse(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
     let facts = Facts::of(&program, inputs);
-    let groups = groups(&program, &facts);
+    let mut groups = groups(&program, &facts);
+    share_texts(&mut groups, &program, &facts);
     // Where each group is emitted, and who is in one.
     let mut last: Vec<Option<&Group>> = vec![None; program.steps().len()];
     let mut is_member = vec![false; program.steps().len()];
@@ -79,6 +81,30 @@ fn reading(step: Step<'static>, renamed: &[Value]) -> Step<'static> {
             request.into()
         }
         Step::View(value, view) => Step::View(renamed(&value), view),
+    }
+}
+
+/// Numbers by which alone the texts of groups differ become operands: each text is a shader, and a loop that is written out has
+/// another number in each iteration.
+fn share_texts(groups: &mut [Group], program: &Program<'_>, facts: &Facts) {
+    let mut alike: HashMap<String, Vec<(usize, Vec<Number>)>> = HashMap::new();
+    let fused = groups.iter().enumerate();
+    for (index, group) in fused.filter(|(_, group)| group.places.len() > 1) {
+        let (text, numbers) = group.text(program, facts);
+        alike.entry(text).or_default().push((index, numbers));
+    }
+    for same in alike.values() {
+        let first = &same[0].1;
+        let differs = |place: &usize| same.iter().any(|(_, own)| own[*place] != first[*place]);
+        let apart: Vec<usize> = (0..first.len()).filter(differs).collect();
+        if apart.is_empty() {
+            continue;
+        }
+        for (index, _) in same {
+            if let Some(group) = groups[*index].reading(apart.clone(), program, facts) {
+                groups[*index] = group;
+            }
+        }
     }
 }
 

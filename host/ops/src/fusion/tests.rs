@@ -1,5 +1,7 @@
 //! What becomes of programs, as text.
 
+mod numbers;
+
 use super::{Input, fuse};
 use crate::{Attr, DType, Program, Request, Spec, Step, Value, View, split};
 use nx_vulkan_abi::expression::ATTRIBUTE;
