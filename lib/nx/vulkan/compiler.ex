@@ -6,14 +6,19 @@ if Code.ensure_loaded?(Nx) do
         Nx.Defn.jit(fun, compiler: Nx.Vulkan.Compiler)
         config :nx, default_defn_options: [compiler: Nx.Vulkan.Compiler]
 
-    It runs a function op by op as `Nx.Defn.Evaluator` does, with arguments that are on `Nx.BinaryBackend` copied to the
-    device when they are first used, and new tensors made there. Results are tensors of `Nx.Vulkan.VulkanoBackend`, save
-    arguments that are returned as they came.
+    Arguments that are on `Nx.BinaryBackend` are copied to the device when they are first used, and new tensors are made there.
+    Results are tensors of `Nx.Vulkan.VulkanoBackend`, save arguments that are returned as they came.
 
-    `Nx.Defn.compile/3` does more: ops that follow each other become one call of the library, and elementwise ones that follow
-    from each other one dispatch, with the same bits; ops that no argument changes and
+    A compiled function is calls of the library of ops that follow each other; elementwise ones that follow
+    from each other are one dispatch, with the same bits; ops that no argument changes and
     whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
-    closures or vectorized tensors inside runs as the evaluator runs it.
+    closures or vectorized tensors inside runs op by op, as `Nx.Defn.Evaluator` runs it.
+
+    `Nx.Defn.compile/3` compiles at once, and `Nx.Defn.jit/2` a function that it gets a second time with arguments of the same types
+    and shapes; the first time it runs op by op. Two functions are the same where they are one of a module, or closures over
+    the same values of at most 64 KiB. Up to 256 functions are kept, with up to 256 MiB of tensors that no argument
+    changes, until a module is loaded in another version; `forget/0` gives them back. A function with `:hooks` is not kept.
+    As with every compiler, what a function reads from elsewhere, such as the dictionary of a process, is what it was then.
 
     ## Options
 
@@ -28,7 +33,7 @@ if Code.ensure_loaded?(Nx) do
     @behaviour Nx.Defn.Compiler
 
     alias Nx.Defn.{Composite, Evaluator}
-    alias Nx.Vulkan.{Routine, VulkanoBackend}
+    alias Nx.Vulkan.{JitCache, Routine, VulkanoBackend}
 
     @own [:device, :precision]
     @evaluator [:hooks, :garbage_collect, :max_concurrency]
@@ -36,12 +41,45 @@ if Code.ensure_loaded?(Nx) do
     @handed_on [:on_conflict, :batch_keys, :debug, :debug_options] ++ @axon
 
     @impl true
-    def __jit__(key, vars, fun, args_list, opts),
-      do: evaluator(key, vars, fun, opts, __to_backend__(opts)).(args_list)
+    def __jit__(key, vars, fun, args_list, opts) do
+      backend = __to_backend__(opts)
+
+      # Hooks are whose call it is: what they close over is not kept.
+      known =
+        if Enum.any?(opts[:hooks] || []),
+          do: :new,
+          else: JitCache.fetch(key, Enum.map(vars, &kinds/1), backend)
+
+      run =
+        case known do
+          {:ok, run} when is_function(run) -> run
+          {:put, place} -> key |> compiled(vars, fun, opts, backend) |> keep(place)
+          _ -> evaluator(key, vars, fun, opts, backend)
+        end
+
+      run.(args_list)
+    end
+
+    # All of an argument that a trace can depend on.
+    defp kinds(argument),
+      do: Composite.traverse(argument, &{&1.type, &1.shape, &1.names, &1.vectorized_axes})
+
+    defp keep({:routine, run, bytes}, place) do
+      JitCache.put(place, run, bytes)
+      run
+    end
+
+    defp keep({:evaluator, run}, place) do
+      JitCache.put(place, :evaluator, 0)
+      run
+    end
 
     @impl true
-    def __compile__(key, vars, fun, opts) do
-      backend = __to_backend__(opts)
+    def __compile__(key, vars, fun, opts),
+      do: key |> compiled(vars, fun, opts, __to_backend__(opts)) |> elem(1)
+
+    # What runs it; for a routine with the bytes of the tensors in it.
+    defp compiled(key, vars, fun, opts, backend) do
       expr = fun.(vars)
 
       # What depends on no argument is computed here, as all else is later.
@@ -55,7 +93,7 @@ if Code.ensure_loaded?(Nx) do
         {:ok, routine} ->
           out = Composite.traverse(expr, &Nx.to_template/1)
 
-          fn [params] = args_list ->
+          run = fn [params] = args_list ->
             params = Enum.map(params, &on_device(&1, backend))
 
             case Nx.with_default_backend(backend, fn -> Routine.run(routine, params) end) do
@@ -64,8 +102,10 @@ if Code.ensure_loaded?(Nx) do
             end
           end
 
+          {:routine, run, Routine.bytes(routine)}
+
         :error ->
-          evaluator(key, vars, fn _vars -> expr end, opts, backend)
+          {:evaluator, evaluator(key, vars, fn _vars -> expr end, opts, backend)}
       end
     end
 
@@ -77,6 +117,12 @@ if Code.ensure_loaded?(Nx) do
         Nx.with_default_backend(backend, fn -> run.(args_list) end)
       end
     end
+
+    @doc """
+    Gives back what `Nx.Defn.jit/2` has compiled so far, with the tensors in it.
+    """
+    @spec forget() :: :ok
+    defdelegate forget, to: JitCache
 
     @impl true
     def __shard_jit__(_key, _mesh, _vars, _fun, _args_list, _opts) do

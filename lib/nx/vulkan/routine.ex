@@ -52,6 +52,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
+    Bytes of the tensors that it holds.
+    """
+    def bytes(routine) do
+      routine.captured |> Map.values() |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+    end
+
+    @doc """
     Runs it on parameters, functions that give tensors, and answers with the results' tensors. `:error` where one of them is
     on another backend.
     """
