@@ -101,7 +101,7 @@ defmodule NxVulkan.MixProject do
   end
 
   def application do
-    [mod: {Nx.Vulkan.Application, []}, extra_applications: [:logger]]
+    [mod: {Nx.Vulkan.Application, []}, extra_applications: [:crypto, :logger]]
   end
 
   # NX_PATH names a checkout of Nx. Without it and without Hex only Nx.Vulkan.NativeV is built.

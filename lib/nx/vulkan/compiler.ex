@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
 
     `Nx.Defn.compile/3` compiles at once, and `Nx.Defn.jit/2` a function that it gets a second time with arguments of the same types
     and shapes; the first time it runs op by op. Two functions are the same where they are one of a module, or closures over
-    the same values of at most 64 KiB. Up to 256 functions are kept, with up to 256 MiB of tensors that no argument
+    the same values of at most 4 MiB. Up to 256 functions are kept, with up to 256 MiB of tensors that no argument
     changes, until a module is loaded in another version; `forget/0` gives them back. A function with `:hooks` is not kept.
     As with every compiler, what a function reads from elsewhere, such as the dictionary of a process, is what it was then.
 

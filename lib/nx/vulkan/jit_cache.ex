@@ -8,8 +8,8 @@ defmodule Nx.Vulkan.JitCache do
   @functions 256
   @bytes 268_435_456
 
-  # Bytes of a function with all it closes over, beyond which comparing takes too long.
-  @largest 65_536
+  # Bytes of a function with all it closes over, beyond which comparing takes too long. A model of 32 blocks closes over 1 MB.
+  @largest 4_194_304
 
   # Functions that were seen once: each has one of these places, until another one takes it.
   @places 4_096
@@ -32,12 +32,15 @@ defmodule Nx.Vulkan.JitCache do
     with true <- :ets.whereis(__MODULE__) != :undefined,
          notes = :persistent_term.get(__MODULE__),
          :ok <- look_at_modules(notes),
-         {:ok, id} <- id(fun, arguments, backend) do
+         {:ok, hash} <- hash(fun) do
+      id = :erlang.term_to_binary({hash, arguments, backend})
+
       case :persistent_term.get({__MODULE__, id}, nil) do
         nil ->
           if seen?(id, notes), do: {:put, {id, :atomics.get(notes, @forgotten)}}, else: :new
 
         compiled ->
+          Process.put(__MODULE__, {fun, hash})
           {:ok, compiled}
       end
     else
@@ -91,11 +94,18 @@ defmodule Nx.Vulkan.JitCache do
   """
   def size, do: length(:ets.match_object(__MODULE__, {:_, :_, :_}))
 
-  # Bytes, and not the term, which would hold what it names, and in which numbers may be equal that are not the same.
-  defp id(fun, arguments, backend) do
-    if :erlang.external_size(fun) <= @largest,
-      do: {:ok, :erlang.term_to_binary({fun, arguments, backend})},
-      else: :error
+  # Of bytes, and not of the term, in which numbers may be equal that are not the same. The function that this process called last is
+  # most often the one that it calls next.
+  defp hash(fun) do
+    with {last, hash} <- Process.get(__MODULE__),
+         true <- :erts_debug.same(last, fun) do
+      {:ok, hash}
+    else
+      _ ->
+        if :erlang.external_size(fun) <= @largest,
+          do: {:ok, :crypto.hash(:sha256, :erlang.term_to_binary(fun))},
+          else: :error
+    end
   end
 
   defp seen?(id, notes) do
