@@ -1,6 +1,6 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.JitCacheTest do
-    # What is kept is kept for the whole VM, and loading a module gives it back.
+    # What is kept is kept for the whole VM, and loading a module forgets it.
     use ExUnit.Case, async: false
 
     alias Nx.Vulkan.{Compiler, JitCache, VulkanoBackend}
@@ -24,6 +24,14 @@ if Code.ensure_loaded?(Nx) do
       after
         0 -> 0
       end
+    end
+
+    # Terms that no row names any longer.
+    defp terms do
+      Enum.count(
+        :persistent_term.get(),
+        &match?({{JitCache, term}, _} when is_reference(term), &1)
+      )
     end
 
     defp jit(fun, opts \\ []), do: Nx.Defn.jit(fun, [compiler: Compiler] ++ opts)
@@ -108,12 +116,14 @@ if Code.ensure_loaded?(Nx) do
         end
       end
 
-      # Nothing that is loaded for the first time can have been called.
-      size = JitCache.size()
-      assert size > 0
+      # A function can ask whether a module is there.
+      asks = fn x ->
+        if Code.ensure_loaded?(Nx.Vulkan.JitCacheTest.Another), do: x, else: Nx.negate(x)
+      end
+
+      for _ <- 1..3, do: assert(Nx.to_number(jit(asks).(1)) == -1)
       Code.compile_string("defmodule Nx.Vulkan.JitCacheTest.Another, do: def(a, do: 1)")
-      jit(&Nx.cos/1).(1)
-      assert JitCache.size() == size
+      for _ <- 1..3, do: assert(Nx.to_number(jit(asks).(1)) == 1)
     after
       for module <- [Nx.Vulkan.JitCacheTest.Helper, Nx.Vulkan.JitCacheTest.Another] do
         :code.purge(module)
@@ -122,8 +132,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     test "a number of functions is kept, and the tensors of few" do
-      for n <- 1..300, _ <- 1..2, do: jit(&Nx.add(&1, n)).(Nx.tensor([1, 2]))
-      assert JitCache.size() == 256
+      for n <- 1..700, _ <- 1..2, do: jit(&Nx.add(&1, n)).(Nx.tensor([1, 2]))
+      assert JitCache.size() == 512
+      assert terms() == 512
       assert Nx.to_flat_list(jit(&Nx.add(&1, 1)).(Nx.tensor([1, 2]))) == [2, 3]
 
       # 60 MiB each that no argument changes.
@@ -139,6 +150,7 @@ if Code.ensure_loaded?(Nx) do
       end
 
       assert JitCache.size() == 4
+      assert terms() == 4
     end
 
     test "what closes over much, has hooks or no routine is not kept" do
@@ -180,6 +192,122 @@ if Code.ensure_loaded?(Nx) do
         timeout: 60_000
       )
       |> Enum.each(&assert match?({:ok, _}, &1))
+    end
+
+    test "parameters that lazy containers compute with or order are told apart" do
+      [a, b] = for at <- 0..1, do: Nx.Defn.Expr.parameter(Nx.template({}, :f32), :root, at)
+      given = for x <- [5.0, 2.0], do: fn -> Nx.tensor(x) end
+      subtract = fn [{x, y}] -> Nx.subtract(x, y) end
+
+      call = fn var ->
+        [got] = Compiler.__jit__(subtract, [var], subtract, [given], [])
+        Nx.to_number(got)
+      end
+
+      for _ <- 1..4 do
+        assert call.({a, b}) == 3
+        assert call.({b, a}) == -3
+        assert call.({Nx.add(a, a), b}) == 8
+        assert call.({Nx.negate(a), b}) == -7
+      end
+    end
+
+    test "what is killed on the way leaves nothing" do
+      for n <- 1..60 do
+        pid = spawn(fn -> for _ <- 1..3, do: jit(&Nx.add(&1, n)).(Nx.tensor([1, 2])) end)
+        Process.sleep(rem(n, 4))
+        Process.exit(pid, :kill)
+      end
+
+      # Whoever died before, this process has heard of by now.
+      Compiler.forget()
+      Compiler.forget()
+      assert JitCache.size() == 0
+      assert terms() == 0
+    end
+
+    test "calls go on while the application ends and starts" do
+      callers =
+        for n <- 1..3 do
+          Task.async(fn ->
+            for k <- 1..2_000 do
+              assert Nx.to_number(jit(&Nx.add(&1, rem(k, 5) + n)).(1)) == 1 + rem(k, 5) + n
+            end
+          end)
+        end
+
+      Process.sleep(20)
+      Process.exit(Process.whereis(JitCache), :kill)
+      Process.sleep(20)
+
+      ExUnit.CaptureLog.capture_log(fn ->
+        :ok = Application.stop(:nx_vulkan)
+        assert terms() == 0
+        Process.sleep(20)
+        {:ok, _} = Application.ensure_all_started(:nx_vulkan)
+      end)
+
+      Enum.each(callers, &Task.await(&1, 60_000))
+      for _ <- 1..3, do: jit(&Nx.cos/1).(1.0)
+      assert JitCache.size() > 0
+      Compiler.forget()
+      assert terms() == 0
+    end
+
+    test "a function that several processes compile at once is kept once" do
+      slow = fn x ->
+        Process.sleep(100)
+        Nx.add(x, 1)
+      end
+
+      1..6
+      |> Task.async_stream(fn _ -> for _ <- 1..3, do: jit(slow).(1) end, timeout: 60_000)
+      |> Stream.run()
+
+      assert JitCache.size() == 1
+      assert terms() == 1
+    end
+
+    test "what is shared over and over costs no more than what is large" do
+      shared = Enum.reduce(1..40, [1], fn _, term -> [term, term] end)
+      fun = jit(fn x -> Nx.add(x, length(shared)) end)
+      {micros, _} = :timer.tc(fn -> for _ <- 1..3, do: fun.(1) end)
+      assert micros < 2_000_000
+      assert JitCache.size() == 0
+    end
+
+    test "a module that is loaded while others call is seen at once" do
+      busy = spawn_link(fn -> Enum.each(Stream.cycle([1]), fn _ -> jit(&Nx.cos/1).(1.0) end) end)
+
+      for n <- 1..20 do
+        :code.purge(Nx.Vulkan.JitCacheTest.Helper)
+
+        Code.compile_string("""
+        defmodule Nx.Vulkan.JitCacheTest.Helper do
+          def add(x), do: Nx.add(x, #{n})
+        end
+        """)
+
+        for _ <- 1..4 do
+          got = jit(&apply(Nx.Vulkan.JitCacheTest.Helper, :add, [&1])).(0)
+          assert Nx.to_number(got) == n
+        end
+      end
+
+      Process.unlink(busy)
+      Process.exit(busy, :kill)
+    after
+      :code.purge(Nx.Vulkan.JitCacheTest.Helper)
+      :code.delete(Nx.Vulkan.JitCacheTest.Helper)
+    end
+
+    test "results are on the device from the first call on" do
+      constant = jit(fn x -> {Nx.tensor([1, 2]), Nx.add(x, 1)} end)
+
+      for _ <- 1..3 do
+        {a, b} = constant.(Nx.tensor(1, backend: Nx.BinaryBackend))
+        assert is_struct(a.data, VulkanoBackend) and is_struct(b.data, VulkanoBackend)
+      end
     end
   end
 end

@@ -33,6 +33,17 @@ uint16_t nxv_store_bf16(float x) {
     return uint16_t(is_nan ? (bits >> 16) | 0x40u : rounded);
 }
 
+// On a device whose conversions keep denormals, and round to nearest, ties to even, a shader may define NXV_NATIVE_HALF; Vulkan
+// promises it of none.
+#ifdef NXV_NATIVE_HALF
+float nxv_load_f16(uint16_t x) {
+    return unpackHalf2x16(uint(x)).x;
+}
+
+uint16_t nxv_store_f16(float x) {
+    return uint16_t(packHalf2x16(vec2(x, 0.0)));
+}
+#else
 float nxv_load_f16(uint16_t x) {
     uint sign = (uint(x) & 0x8000u) << 16;
     uint magnitude = uint(x) & 0x7fffu;
@@ -66,6 +77,7 @@ uint16_t nxv_store_f16(float x) {
     uint rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return uint16_t(sign | ((rounded - 0x38000000u) >> 13));
 }
+#endif
 #endif
 
 #ifdef NXV_NEEDS_INT8

@@ -303,6 +303,8 @@ vec2 nxv_log_parts(vec2 x) {
 
 // e^(b log a) with log a to 38 bits, and C's special values. 0.65 ulp.
 float nxv_pow(float a, float b) {
+    precise float square = a * a;
+    if (b == 2.0) return square;
     if (b == 0.0 || a == 1.0) return 1.0;
     if (nxv_is_nan(a) || nxv_is_nan(b)) return NXV_NAN;
     uint magnitude = floatBitsToUint(a) & 0x7fffffffu;

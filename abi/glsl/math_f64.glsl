@@ -214,6 +214,8 @@ dvec2 nxv_log_parts(double x) {
 
 // e^(b log a) with log a to 65 bits, and C's special values. 0.8 ulp.
 double nxv_pow(double a, double b) {
+    precise double square = a * a;
+    if (b == 2.0lf) return square;
     if (b == 0.0lf || a == 1.0lf) return 1.0lf;
     if (nxv_is_nan(a) || nxv_is_nan(b)) return NXV_NAN64;
     double magnitude = abs(a);

@@ -8,6 +8,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("dtype.glsl", include_str!("../glsl/dtype.glsl")),
     ("tensor.glsl", include_str!("../glsl/tensor.glsl")),
     ("math_f32.glsl", include_str!("../glsl/math_f32.glsl")),
+    ("math_narrow.glsl", include_str!("../glsl/math_narrow.glsl")),
     ("math_f64.glsl", include_str!("../glsl/math_f64.glsl")),
     ("gamma_f32.glsl", include_str!("../glsl/gamma_f32.glsl")),
     ("gamma_f64.glsl", include_str!("../glsl/gamma_f64.glsl")),

@@ -16,8 +16,8 @@ if Code.ensure_loaded?(Nx) do
 
     `Nx.Defn.compile/3` compiles at once, and `Nx.Defn.jit/2` a function that it gets a second time with arguments of the same types
     and shapes; the first time it runs op by op. Two functions are the same where they are one of a module, or closures over
-    the same values of at most 4 MiB. Up to 256 functions are kept, with up to 256 MiB of tensors that no argument
-    changes, until a module is loaded in another version; `forget/0` gives them back. A function with `:hooks` is not kept.
+    the same values, unless these are very large. Up to 512 functions are kept, with up to 256 MiB of tensors that no argument
+    changes, until a module is loaded; `forget/0` gives them back. A function with `:hooks` is not kept.
     As with every compiler, what a function reads from elsewhere, such as the dictionary of a process, is what it was then.
 
     ## Options
@@ -46,9 +46,12 @@ if Code.ensure_loaded?(Nx) do
 
       # Hooks are whose call it is: what they close over is not kept.
       known =
-        if Enum.any?(opts[:hooks] || []),
-          do: :new,
-          else: JitCache.fetch(key, Enum.map(vars, &kinds/1), backend)
+        with false <- Enum.any?(opts[:hooks] || []),
+             {:ok, arguments} <- arguments(vars) do
+          JitCache.fetch(key, arguments, backend)
+        else
+          _ -> :new
+        end
 
       run =
         case known do
@@ -60,9 +63,18 @@ if Code.ensure_loaded?(Nx) do
       run.(args_list)
     end
 
-    # All of an argument that a trace can depend on.
-    defp kinds(argument),
-      do: Composite.traverse(argument, &{&1.type, &1.shape, &1.names, &1.vectorized_axes})
+    # All of the arguments that a trace can depend on. One that a lazy container has computed with is what it was computed of.
+    defp arguments(vars) do
+      {:ok, Enum.map(vars, &Composite.traverse(&1, fn leaf -> argument(leaf) end))}
+    catch
+      :computed -> :error
+    end
+
+    defp argument(%Nx.Tensor{data: %Nx.Defn.Expr{op: :parameter, args: [at]}} = t),
+      do: %{t | data: at}
+
+    defp argument(%Nx.Tensor{}), do: throw(:computed)
+    defp argument(number), do: number
 
     defp keep({:routine, run, bytes}, place) do
       JitCache.put(place, run, bytes)
@@ -114,7 +126,8 @@ if Code.ensure_loaded?(Nx) do
 
       fn args_list ->
         args_list = for args <- args_list, do: Enum.map(args, &on_device(&1, backend))
-        Nx.with_default_backend(backend, fn -> run.(args_list) end)
+        results = Nx.with_default_backend(backend, fn -> run.(args_list) end)
+        for result <- results, do: Composite.traverse(result, &there(&1, backend))
       end
     end
 
@@ -145,12 +158,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp on_device(arg, backend) do
-      fn ->
-        case arg.() do
-          %Nx.Tensor{data: %Nx.BinaryBackend{}} = tensor -> Nx.backend_copy(tensor, backend)
-          tensor -> tensor
-        end
-      end
+      fn -> there(arg.(), backend) end
     end
+
+    defp there(%Nx.Tensor{data: %Nx.BinaryBackend{}} = tensor, backend),
+      do: Nx.backend_copy(tensor, backend)
+
+    defp there(tensor, _backend), do: tensor
   end
 end

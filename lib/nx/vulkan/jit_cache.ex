@@ -2,42 +2,41 @@ defmodule Nx.Vulkan.JitCache do
   @moduledoc false
   # What `Nx.Defn.jit/2` was given, compiled. A function is compiled when it comes a second time with arguments of the same
   # types and shapes, so that what is new each time, such as a closure over a batch, costs little and is not held. Functions
-  # go by their bytes as terms. Once a module is not what it was, all of them are forgotten: any of them may have called it.
+  # go by a hash of their bytes as terms. Once a module is loaded, all of them are forgotten: any of them may have called it, or
+  # asked for it.
+  #
+  # A row of the table names a persistent term, which a lookup does not copy. Rows and terms are this process's, so that
+  # whoever is killed leaves none.
+  use GenServer
 
   # Functions that are kept, and bytes of the tensors in them; the last one stays whatever it holds.
-  @functions 256
+  @functions 512
   @bytes 268_435_456
 
-  # Bytes of a function with all it closes over, beyond which comparing takes too long. A model of 32 blocks closes over 1 MB.
-  @largest 4_194_304
+  # Parts of a function with all it closes over, beyond which it takes too long to compare. A model of 32 blocks has 60,000.
+  @parts 131_072
 
   # Functions that were seen once: each has one of these places, until another one takes it.
   @places 4_096
-  # How much the code server had worked when the modules were looked at, and how often all was forgotten.
-  @worked @places + 1
-  @forgotten @places + 2
+
+  # Of those that come again where there is no room, one of so many takes another one's.
+  @lucky 8
+
+  def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
 
   @doc """
-  Makes room for it; the process that calls this owns that.
-  """
-  def start do
-    :ets.new(__MODULE__, [:named_table, :public, :ordered_set])
-    :persistent_term.put(__MODULE__, :atomics.new(@forgotten, signed: false))
-  end
-
-  @doc """
-  What was put for this function with arguments like these; `{:put, place}` where it comes again, `:new` where it is not known.
+  What was put for this function with arguments like these; `{:put, place}` where it comes again, `:new` where it is not known,
+  or where nothing can be said.
   """
   def fetch(fun, arguments, backend) do
-    with true <- :ets.whereis(__MODULE__) != :undefined,
-         notes = :persistent_term.get(__MODULE__),
-         :ok <- look_at_modules(notes),
-         {:ok, hash} <- hash(fun) do
-      id = :erlang.term_to_binary({hash, arguments, backend})
+    with {:ok, generation} <- now(),
+         {:ok, hash} <- hash(fun),
+         true <- light?(arguments) do
+      id = sha256({hash, arguments, backend})
 
-      case :persistent_term.get({__MODULE__, id}, nil) do
+      case compiled(id) do
         nil ->
-          if seen?(id, notes), do: {:put, {id, :atomics.get(notes, @forgotten)}}, else: :new
+          if seen?(id) and room?(), do: {:put, {id, generation}}, else: :new
 
         compiled ->
           Process.put(__MODULE__, {fun, hash})
@@ -46,53 +45,40 @@ defmodule Nx.Vulkan.JitCache do
     else
       _ -> :new
     end
+  rescue
+    # The table went with its process.
+    _ in [ArgumentError, ArithmeticError] -> :new
+  catch
+    :exit, _ -> :new
   end
 
   @doc """
   Keeps `compiled`, with so many bytes of tensors in it, and no longer what was kept first, where that is too much.
   """
-  def put({id, forgotten}, compiled, bytes) do
-    notes = :persistent_term.get(__MODULE__)
-    :persistent_term.put({__MODULE__, id}, compiled)
-    :ets.insert(__MODULE__, {System.unique_integer([:monotonic]), id, bytes})
-    kept = :ets.match_object(__MODULE__, {:_, :_, :_})
-    drop(kept, length(kept), kept |> Enum.map(&elem(&1, 2)) |> Enum.sum())
-
-    # It was traced with modules that are other ones by now.
-    look_at_modules(notes)
-    if :atomics.get(notes, @forgotten) != forgotten, do: forget()
-    :ok
+  def put({id, generation}, compiled, bytes) do
+    term = make_ref()
+    :ok = GenServer.call(__MODULE__, {:coming, term})
+    :persistent_term.put({__MODULE__, term}, compiled)
+    GenServer.call(__MODULE__, {:put, id, generation, term, bytes})
+  catch
+    :exit, _ -> :ok
   end
-
-  defp drop([{place, id, bytes} | [_ | _] = later], functions, all)
-       when functions > @functions or all > @bytes do
-    :ets.delete(__MODULE__, place)
-    :persistent_term.erase({__MODULE__, id})
-    drop(later, functions - 1, all - bytes)
-  end
-
-  defp drop(_, _, _), do: :ok
 
   @doc """
   Keeps nothing of what there is.
   """
   def forget do
-    if :ets.whereis(__MODULE__) != :undefined do
-      :atomics.add(:persistent_term.get(__MODULE__), @forgotten, 1)
-
-      for {place, id, _} <- :ets.match_object(__MODULE__, {:_, :_, :_}) do
-        :ets.delete(__MODULE__, place)
-        :persistent_term.erase({__MODULE__, id})
-      end
-    end
-
-    :ok
+    GenServer.call(__MODULE__, :forget)
+  catch
+    :exit, _ -> :ok
   end
 
   @doc """
   How many functions are kept.
   """
-  def size, do: length(:ets.match_object(__MODULE__, {:_, :_, :_}))
+  def size, do: :ets.info(__MODULE__, :size) - 1
+
+  ## Whose function it is
 
   # Of bytes, and not of the term, in which numbers may be equal that are not the same. The function that this process called last is
   # most often the one that it calls next.
@@ -101,32 +87,146 @@ defmodule Nx.Vulkan.JitCache do
          true <- :erts_debug.same(last, fun) do
       {:ok, hash}
     else
-      _ ->
-        if :erlang.external_size(fun) <= @largest,
-          do: {:ok, :crypto.hash(:sha256, :erlang.term_to_binary(fun))},
-          else: :error
+      _ -> if light?(fun), do: {:ok, sha256(fun)}, else: :error
     end
   end
 
-  defp seen?(id, notes) do
+  defp sha256(term), do: :crypto.hash(:sha256, :erlang.term_to_binary(term))
+
+  defp light?(term), do: parts([term], @parts) > 0
+
+  # How many of so many parts are left after those of the terms on a stack. What is shared counts as often as it would be written.
+  defp parts(_stack, left) when left <= 0, do: 0
+  defp parts([], left), do: left
+  defp parts([[] | stack], left), do: parts(stack, left)
+  defp parts([[head | tail] | stack], left), do: parts([head, tail | stack], left - 1)
+
+  defp parts([binary | stack], left) when is_bitstring(binary),
+    do: parts(stack, left - 1 - div(bit_size(binary), 256))
+
+  defp parts([tuple | stack], left) when is_tuple(tuple),
+    do: parts([Tuple.to_list(tuple) | stack], left - 1)
+
+  defp parts([map | _], left) when map_size(map) > left, do: 0
+
+  defp parts([map | stack], left) when is_map(map),
+    do: parts([:maps.to_list(map) | stack], left - 1)
+
+  defp parts([fun | stack], left) when is_function(fun) do
+    {:env, env} = :erlang.fun_info(fun, :env)
+    parts([env | stack], left - 1)
+  end
+
+  defp parts([_ | stack], left), do: parts(stack, left - 1)
+
+  defp seen?(id) do
     hash = :erlang.phash2(id, 4_294_967_296)
-    place = rem(hash, @places) + 1
-    # No place is 0, so that it stands for nobody.
-    :atomics.exchange(notes, place, hash + 1) == hash + 1
+    # No place is 0 once it is taken.
+    :atomics.exchange(:persistent_term.get(__MODULE__), rem(hash, @places) + 1, hash + 1) ==
+      hash + 1
   end
 
-  # Whatever loads a module has the code server work, which costs nothing to see.
-  defp look_at_modules(notes) do
-    {:reductions, worked} = Process.info(Process.whereis(:code_server), :reductions)
+  defp room?, do: size() < @functions or rem(:erlang.phash2(make_ref()), @lucky) == 0
 
-    if :atomics.exchange(notes, @worked, worked) != worked do
-      modules = for m <- :erlang.loaded(), md5 = md5(m), into: %{}, do: {m, md5}
-      before = with [{:modules, before}] <- :ets.lookup(__MODULE__, :modules), do: before
-      :ets.insert(__MODULE__, {:modules, modules})
-      if Enum.any?(before, fn {m, md5} -> modules[m] != md5 end), do: forget()
+  defp compiled(id) do
+    case :ets.lookup(__MODULE__, id) do
+      [{_, term, _}] -> :persistent_term.get({__MODULE__, term}, nil)
+      [] -> nil
     end
+  end
 
-    :ok
+  # Which of the times between two forgettings this is. Whatever loads a module has the code server work, which costs nothing to
+  # see; then nobody goes on before this process has looked.
+  defp now do
+    worked = worked()
+
+    case :ets.lookup(__MODULE__, :now) do
+      [{_, ^worked, generation}] -> {:ok, generation}
+      _ -> {:ok, GenServer.call(__MODULE__, :look)}
+    end
+  end
+
+  defp worked do
+    {:reductions, worked} = Process.info(Process.whereis(:code_server), :reductions)
+    worked
+  end
+
+  ## The process
+
+  @impl true
+  def init(_) do
+    Process.flag(:trap_exit, true)
+    # Those of the process before this one, if it was killed.
+    for {{__MODULE__, term}, _} <- :persistent_term.get(), do: erase(term)
+    :persistent_term.put(__MODULE__, :atomics.new(@places, signed: false))
+    :ets.new(__MODULE__, [:named_table, read_concurrency: true])
+
+    {:ok,
+     look(%{
+       modules: nil,
+       generation: nil,
+       coming: %{},
+       order: :queue.new(),
+       functions: 0,
+       bytes: 0
+     })}
+  end
+
+  @impl true
+  def handle_call({:coming, term}, {pid, _}, state),
+    do: {:reply, :ok, put_in(state.coming[term], Process.monitor(pid))}
+
+  def handle_call({:put, id, generation, term, bytes}, _from, state) do
+    {monitor, coming} = Map.pop!(state.coming, term)
+    Process.demonitor(monitor, [:flush])
+    # It may have been traced with modules that are other ones by now.
+    state = look(%{state | coming: coming})
+
+    if generation == state.generation and not :ets.member(__MODULE__, id) do
+      :ets.insert(__MODULE__, {id, term, bytes})
+
+      {:reply, :ok,
+       make_room(%{
+         state
+         | order: :queue.in(id, state.order),
+           functions: state.functions + 1,
+           bytes: state.bytes + bytes
+       })}
+    else
+      erase(term)
+      {:reply, :ok, state}
+    end
+  end
+
+  def handle_call(:look, _from, state) do
+    state = look(state)
+    {:reply, state.generation, state}
+  end
+
+  def handle_call(:forget, _from, state), do: {:reply, :ok, forget(state)}
+
+  # Whoever was to put one died.
+  @impl true
+  def handle_info({:DOWN, monitor, :process, _, _}, state) do
+    {gone, coming} = Map.split_with(state.coming, &match?({_, ^monitor}, &1))
+    for {term, _} <- gone, do: erase(term)
+    {:noreply, %{state | coming: coming}}
+  end
+
+  def handle_info(_, state), do: {:noreply, state}
+
+  @impl true
+  def terminate(_reason, state) do
+    for {term, _} <- state.coming, do: erase(term)
+    forget(state)
+  end
+
+  defp look(state) do
+    worked = worked()
+    modules = for m <- :erlang.loaded(), md5 = md5(m), into: %{}, do: {m, md5}
+    state = if modules == state.modules, do: state, else: forget(%{state | modules: modules})
+    :ets.insert(__MODULE__, {:now, worked, state.generation})
+    state
   end
 
   # What has no current code has no version.
@@ -135,4 +235,26 @@ defmodule Nx.Vulkan.JitCache do
   rescue
     UndefinedFunctionError -> nil
   end
+
+  defp make_room(%{functions: functions, bytes: bytes} = state)
+       when functions > 1 and (functions > @functions or bytes > @bytes) do
+    {{:value, id}, order} = :queue.out(state.order)
+    [{_, term, own}] = :ets.take(__MODULE__, id)
+    erase(term)
+    make_room(%{state | order: order, functions: functions - 1, bytes: bytes - own})
+  end
+
+  defp make_room(state), do: state
+
+  defp forget(state) do
+    for id <- :queue.to_list(state.order),
+        [{_, term, _}] = :ets.take(__MODULE__, id),
+        do: erase(term)
+
+    generation = make_ref()
+    :ets.insert(__MODULE__, {:now, -1, generation})
+    %{state | generation: generation, order: :queue.new(), functions: 0, bytes: 0}
+  end
+
+  defp erase(term), do: :persistent_term.erase({__MODULE__, term})
 end

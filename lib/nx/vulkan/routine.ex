@@ -52,11 +52,20 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
-    Bytes of the tensors that it holds.
+    Bytes of the tensors that it holds, with those of loops and branches in it.
     """
     def bytes(routine) do
-      routine.captured |> Map.values() |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+      own = routine.captured |> Map.values() |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+      steps = Enum.flat_map(routine.parts, & &1.steps)
+      own + (steps |> Enum.flat_map(&within/1) |> Enum.map(&bytes/1) |> Enum.sum())
     end
+
+    defp within(%{op: :while, condition: condition, body: body}), do: [condition, body]
+
+    defp within(%{op: :cond, clauses: clauses, last: last}),
+      do: [last | Enum.flat_map(clauses, &Tuple.to_list/1)]
+
+    defp within(_step), do: []
 
     @doc """
     Runs it on parameters, functions that give tensors, and answers with the results' tensors. `:error` where one of them is

@@ -8,7 +8,7 @@
 #include "lanes.glsl"
 #include "reads.glsl"
 #ifdef MATH_F32
-#include "math_f32.glsl"
+#include "math_narrow.glsl"
 #endif
 #ifdef MATH_F64
 #include "math_f64.glsl"

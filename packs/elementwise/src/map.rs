@@ -10,10 +10,9 @@ use nx_vulkan_abi::{
 use nx_vulkan_pack_kit::{
     operand::supports,
     rows::{Entry, Row},
+    vendor,
 };
 
-/// Vendor whose `fma()` is known to round once; the math headers use it there and do without elsewhere.
-const NVIDIA: u32 = 0x10de;
 /// From this many elements on, copying a transposed operand first beats reading it with strides.
 const WORTH_COPYING: u64 = 1 << 18;
 
@@ -112,16 +111,17 @@ fn code(op: &Row, request: &Request<'_>) -> Result<Code, Refusal> {
     code.defines
         .extend(operand("R", result, &mut code.storage)?);
     code.defines.push(define("R_CAST(x)", cast(result)));
+    let real = op.code(&computed, result);
     let complex = op.complex.as_ref().filter(|_| is_complex && !is_order);
     let is_function = complex.is_some_and(|glsl| glsl.starts_with("complex_"));
     if op.math || is_function {
         let wide = computed.iter().any(|dtype| dtype.part() == DType::F64);
         code.defines
             .push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
-        if request.device.vendor == NVIDIA {
-            code.defines.push(define("NXV_FUSED_FMA", "1"));
-        }
     }
+    let is_nvidia = vendor::is_nvidia(request.device);
+    code.defines
+        .extend(vendor::defines(is_nvidia, op.math || is_function));
     if is_mixed {
         code.defines.push(define("MIXED", "1"));
     }
@@ -131,7 +131,7 @@ fn code(op: &Row, request: &Request<'_>) -> Result<Code, Refusal> {
     code.defines
         .extend(is_function.then(|| define("COMPLEX_FUNCTIONS", "1")));
     code.defines
-        .push(define("EXPRESSION", complex.unwrap_or(&op.glsl).as_str()));
+        .push(define("EXPRESSION", complex.map_or(real, String::as_str)));
     Ok(code)
 }
 

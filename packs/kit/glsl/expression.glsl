@@ -6,7 +6,7 @@
 #include "dtype.glsl"
 #include "tensor.glsl"
 #ifdef MATH_F32
-#include "math_f32.glsl"
+#include "math_narrow.glsl"
 #endif
 #ifdef MATH_F64
 #include "math_f64.glsl"

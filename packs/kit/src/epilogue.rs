@@ -6,6 +6,7 @@ use crate::{
     operand::supports,
     rows::Compute,
     steps::number,
+    vendor,
 };
 use nx_vulkan_abi::{
     BufArg, DType, Define, Epilogue, Refusal, Request, Source, TensorDesc,
@@ -24,8 +25,6 @@ pub const FUNCTIONS: Source = Source::glsl(
 
 /// Further operands that the shader's half declares.
 const MOST_OPERANDS: usize = 4;
-/// Vendor whose `fma()` is known to round once.
-const NVIDIA: u32 = 0x10de;
 
 /// An epilogue as a kernel needs it.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +35,7 @@ pub struct Finish {
     pub result: DType,
     code: String,
     math: bool,
-    fuses: bool,
+    is_nvidia: bool,
     operands: Vec<Further>,
     /// Bytes of sums that one binding covers.
     room: u64,
@@ -89,7 +88,7 @@ impl Finish {
             result: out.dtype,
             code,
             math,
-            fuses: request.device.vendor == NVIDIA,
+            is_nvidia: vendor::is_nvidia(request.device),
             operands,
             room: request.device.max_buffer_range.min(u64::from(u32::MAX)),
         }))
@@ -150,9 +149,7 @@ impl Finish {
             let wide = compute == DType::F64;
             defines.push(define(if wide { "MATH_F64" } else { "MATH_F32" }, "1"));
         }
-        if self.math && self.fuses {
-            defines.push(define("NXV_FUSED_FMA", "1"));
-        }
+        defines.extend(vendor::defines(self.is_nvidia, self.math));
         if !self.operands.is_empty() {
             defines.push(number("EPILOGUE_WORDS", 4 * self.operands.len() as u64));
         }

@@ -3,6 +3,7 @@
 use crate::{
     operand::supports,
     rows::{self, Compute, Row},
+    vendor,
 };
 use nx_vulkan_abi::{
     DType, Define, DeviceInfo, Expression, Refusal, Source,
@@ -20,9 +21,6 @@ pub const MIXED: Source = Source::glsl(
     include_str!("../../elementwise/shaders/mixed.glsl"),
 );
 
-/// Vendor whose `fma()` is known to round once.
-const NVIDIA: u32 = 0x10de;
-
 /// An expression as shaders compute it, with the bits that its ops would have one by one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
@@ -36,7 +34,7 @@ pub struct Code {
     types: Vec<DType>,
     math: [bool; 2],
     mixed: bool,
-    fuses: bool,
+    is_nvidia: bool,
 }
 
 impl Code {
@@ -60,7 +58,7 @@ impl Code {
             types: operands.to_vec(),
             math: [false; 2],
             mixed: false,
-            fuses: device.vendor == NVIDIA,
+            is_nvidia: vendor::is_nvidia(device),
         };
         for (index, call) in expression.calls.iter().enumerate() {
             code.call(index, call, expression, operands)?;
@@ -113,7 +111,7 @@ impl Code {
         let gives = register(call.dtype);
         let bits = entry.types.first().and_then(|dtype| dtype.row());
         let bits = bits.map_or(0, |row| row.bits).to_string();
-        let glsl = row.glsl.replace("A_BITS", &bits);
+        let glsl = row.code(&entry.types, call.dtype).replace("A_BITS", &bits);
         let (values, before) = match entry.is_order {
             // How the operands compare is how their order compares with 0.
             true => {
@@ -152,11 +150,11 @@ impl Code {
         let switches = [
             (self.math[0], "MATH_F32"),
             (self.math[1], "MATH_F64"),
-            (self.math != [false; 2] && self.fuses, "NXV_FUSED_FMA"),
             (self.mixed, "MIXED"),
         ];
         let on = switches.into_iter().filter(|(is_on, _)| *is_on);
         defines.extend(on.map(|(_, name)| define(name, "1")));
+        defines.extend(vendor::defines(self.is_nvidia, self.math != [false; 2]));
         defines
     }
 }
@@ -257,9 +255,13 @@ fn cast(value: &str, from: DType, to: DType) -> String {
     }
 }
 
-/// A value as it is in memory, where that holds less than a register.
+/// A value as it is in memory, where that holds less than a register. NVIDIA's compiler takes an f16 that is made and read again
+/// for the value that it was made of, so that it is hidden by the shader's `ZERO`.
 pub fn stored(value: &str, dtype: DType) -> String {
     match glsl::of(dtype) {
+        Some(glsl) if dtype == DType::F16 => {
+            format!("{}(uint16_t({}({value}) ^ ZERO))", glsl.load, glsl.store)
+        }
         Some(glsl) if dtype.is_float() && dtype.register() != dtype => {
             format!("{}({}({value}))", glsl.load, glsl.store)
         }
@@ -283,10 +285,10 @@ mod tests {
         assert_eq!(
             code(text, &[DType::F16, DType::F16]).body,
             "float v0; { float a = i0; float b = nxv_to_f16(int(0x2u)); precise float r = a * b; \
-             v0 = nxv_load_f16(nxv_store_f16(nxv_to_f16(r))); } \
+             v0 = nxv_load_f16(uint16_t(nxv_store_f16(nxv_to_f16(r)) ^ ZERO)); } \
              uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b) ^ ZERO; } \
              float v2; { uint a = v1; float b = v0; float c = i1; \
-             v2 = nxv_load_f16(nxv_store_f16(nxv_to_f16(truth(a) ? b : c))); } "
+             v2 = nxv_load_f16(uint16_t(nxv_store_f16(nxv_to_f16(truth(a) ? b : c)) ^ ZERO)); } "
         );
     }
 

@@ -14,3 +14,4 @@ pub mod span;
 pub mod steps;
 pub mod table;
 pub mod testing;
+pub mod vendor;

@@ -37,6 +37,8 @@ pub struct Row {
     compute: Vec<Compute>,
     /// Expression of `a`, `b`, `c`, or of the index `i`.
     pub glsl: String,
+    /// The expression where operands and result are floats narrower than f32, if it is another one.
+    narrow: Option<String>,
     /// The expression where operands or result are complex, if it is another one.
     pub complex: Option<String>,
     /// The type of operands of that expression, if it is not the result's.
@@ -91,6 +93,15 @@ pub fn of(op: &str, operands: usize) -> Result<Option<&'static Row>, String> {
 }
 
 impl Row {
+    /// The expression of reals that enter as these types, for a result of that one.
+    pub fn code(&self, types: &[DType], result: DType) -> &str {
+        let mut all = types.iter().chain([&result]);
+        match &self.narrow {
+            Some(narrow) if all.all(|dtype| dtype.is_float() && dtype.size() < 4) => narrow,
+            Some(_) | None => &self.glsl,
+        }
+    }
+
     /// How operand `index` enters the expression.
     pub fn compute(&self, index: usize) -> Compute {
         let last = self.compute.len().saturating_sub(1);

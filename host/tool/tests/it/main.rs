@@ -21,6 +21,7 @@ mod loader_processes;
 mod lost;
 mod measuring;
 mod memory;
+mod narrow;
 mod nxv;
 mod nxv_pack;
 mod oracle;

@@ -1,0 +1,19 @@
+//! What is known of a vendor's devices, where Vulkan promises it of none.
+
+use nx_vulkan_abi::{Define, DeviceInfo, glsl::define};
+
+const NVIDIA: u32 = 0x10de;
+
+/// Whether a device is NVIDIA's.
+pub fn is_nvidia(device: &DeviceInfo<'_>) -> bool {
+    device.vendor == NVIDIA
+}
+
+/// What the headers may use on a device: an `fma()` that rounds once, for the math headers, and exact conversions of f16.
+pub fn defines(is_nvidia: bool, math: bool) -> Vec<Define> {
+    let switches = [(math, "NXV_FUSED_FMA"), (true, "NXV_NATIVE_HALF")];
+    let on = switches
+        .into_iter()
+        .filter(|(is_on, _)| is_nvidia && *is_on);
+    on.map(|(_, name)| define(name, "1")).collect()
+}
