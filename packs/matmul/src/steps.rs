@@ -6,6 +6,7 @@ pub(crate) use nx_vulkan_pack_kit::steps::number;
 use nx_vulkan_pack_kit::{
     grid,
     steps::{Step, bytes_of, read, scratch},
+    vendor,
 };
 
 /// Invocations per workgroup of shaders that need no other number: a power of two.
@@ -148,6 +149,9 @@ pub(crate) fn product(
     defines.extend(converted("A", problem.a.dtype, problem.dtype));
     defines.extend(converted("B", problem.b.dtype, problem.dtype));
     defines.extend(own);
+    if finish.is_none() {
+        defines.extend(vendor::defines(vendor::is_nvidia(device), false));
+    }
     if let Some(finish) = finish {
         defines.extend(finish.defines(args.len() as u32));
         defines.push(glsl::define("R_PACK", packed(finish.result)));

@@ -10,6 +10,8 @@ use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
 
 /// Contracted elements that are worth a workgroup where there are many parts.
 const LEAST_PART: u64 = 128;
+/// Tiles that are too few for any device.
+const FEW_TILES: u64 = 4;
 
 /// Plans products that are large in every direction.
 pub(crate) fn plan(
@@ -94,13 +96,16 @@ pub(crate) fn choose<'a>(
         let whole = cut(problem, tile, 1);
         let tiles =
             u64::from(whole.blocks[0]) * u64::from(whole.blocks[1]) * u64::from(problem.batches);
-        // As many parts as fill the units once, twice, and so on; more would only add to what is summed up.
+        // As many parts as fill the units once, twice, and so on; more would only add to what is summed up. So few tiles that k has
+        // less take as many as it has.
         let parts = [1, 2, 3, 4, 6, 8].map(|round| round * units / tiles);
+        let all = (tiles <= FEW_TILES).then_some(u64::from(k) / LEAST_PART);
         let fewer = [1, 2, 3, 4, 6, 8]
             .into_iter()
             .filter(move |parts| *parts == 1 || *parts * tiles < 8 * units);
         let parts = parts
             .into_iter()
+            .chain(all)
             .filter(move |parts| *parts > 8 && parts * LEAST_PART <= u64::from(k))
             .chain(fewer);
         parts.map(move |parts| (tile, cut(problem, tile, parts)))
