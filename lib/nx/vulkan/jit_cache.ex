@@ -13,8 +13,8 @@ defmodule Nx.Vulkan.JitCache do
   @functions 512
   @bytes 268_435_456
 
-  # Parts of a function with all it closes over, beyond which it takes too long to compare. A model of 32 blocks has 60,000.
-  @parts 131_072
+  # Parts of a function with all it closes over, beyond which it takes too long to compare: 15 ms. A Llama of 80 blocks has 320,000.
+  @parts 524_288
 
   # Functions that were seen once: each has one of these places, until another one takes it.
   @places 4_096
