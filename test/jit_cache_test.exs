@@ -5,6 +5,15 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Vulkan.{Compiler, JitCache, VulkanoBackend}
 
+    # What is loaded on the way would be seen too.
+    setup_all do
+      for app <- ~w(kernel stdlib crypto elixir logger ex_unit complex nx nx_vulkan)a,
+          module <- Application.spec(app, :modules),
+          do: Code.ensure_loaded(module)
+
+      :ok
+    end
+
     setup do
       Nx.default_backend(VulkanoBackend)
       Compiler.forget()
