@@ -18,6 +18,25 @@ float nxv_narrow_expm1(float x) {
     return abs(x) < 0.5 ? x * (1.0 + x * near) : nxv_narrow_exp(x) - 1.0;
 }
 
+// With e^-ln 2, so that what is not infinite is not on the way.
+float nxv_narrow_cosh(float x) {
+    float half_power = nxv_narrow_exp(abs(x) - NXV_LN2);
+    return half_power + 0.25 / half_power;
+}
+
+// Whether the built-in root of x is as near as that: a device may take small ones for 0.
+bool nxv_is_plain(float x) {
+    return floatBitsToUint(x) - 0x0d800000u < 0x72000000u;
+}
+
+float nxv_narrow_sqrt(float x) {
+    return nxv_is_plain(x) ? sqrt(x) : nxv_sqrt(x);
+}
+
+float nxv_narrow_rsqrt(float x) {
+    return nxv_is_plain(x) ? inversesqrt(x) : nxv_rsqrt(x);
+}
+
 // log(1 + f), for f from sqrt(1/2) - 1 to sqrt(2) - 1.
 float nxv_narrow_log_near(float f) {
     float rest = 0.33320862 + f * (-0.24943866 + f * (0.20442244 + f * (-0.1840681 + f * 0.11781136)));

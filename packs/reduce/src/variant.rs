@@ -8,7 +8,7 @@ use nx_vulkan_abi::{
     DType, Define, DeviceKind, Refusal, Request, ShaderVariant,
     glsl::{self, define, operand},
 };
-use nx_vulkan_pack_kit::operand as kit;
+use nx_vulkan_pack_kit::{operand as kit, vendor};
 
 /// Bytes of push constants of the pass shaders.
 pub(crate) const PUSH_BYTES: u32 = 84;
@@ -229,6 +229,7 @@ impl<'a> Typed<'a> {
             let each = format!("({})", self.row.op.each.as_deref().unwrap_or("x"));
             defines.extend([define("COMBINE(a,b)", glsl), define("EACH(x)", each)]);
         }
+        defines.extend(vendor::defines(vendor::is_nvidia(request.device), false));
         defines
     }
 }

@@ -6,7 +6,7 @@ use nx_vulkan_host::{Config, DType, DeviceChoice, Request, Runtime};
 
 type Function = (&'static str, fn(f64) -> f64);
 
-const FUNCTIONS: [Function; 7] = [
+const FUNCTIONS: [Function; 10] = [
     ("exp", f64::exp),
     ("expm1", f64::exp_m1),
     ("log", f64::ln),
@@ -14,6 +14,9 @@ const FUNCTIONS: [Function; 7] = [
     ("sigmoid", |x| 1.0 / (1.0 + (-x).exp())),
     ("tanh", f64::tanh),
     ("erf", libm::erf),
+    ("cosh", f64::cosh),
+    ("sqrt", f64::sqrt),
+    ("rsqrt", |x| 1.0 / x.sqrt()),
 ];
 const MOST: f64 = 0.54;
 
