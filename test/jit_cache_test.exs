@@ -263,6 +263,15 @@ if Code.ensure_loaded?(Nx) do
       assert terms() == 0
     end
 
+    test "what was announced to a process that was killed does no harm to the next one" do
+      add = &Nx.add(&1, 1)
+      assert JitCache.fetch(add, [], :backend) == :new
+      {:put, {id, generation}} = JitCache.fetch(add, [], :backend)
+      pid = Process.whereis(JitCache)
+      assert GenServer.call(JitCache, {:put, id, generation, make_ref(), 0}) == :ok
+      assert Process.whereis(JitCache) == pid
+    end
+
     test "a function that several processes compile at once is kept once" do
       slow = fn x ->
         Process.sleep(100)

@@ -57,11 +57,16 @@ defmodule Nx.Vulkan.JitCache do
   """
   def put({id, generation}, compiled, bytes) do
     term = make_ref()
-    :ok = GenServer.call(__MODULE__, {:coming, term})
-    :persistent_term.put({__MODULE__, term}, compiled)
-    GenServer.call(__MODULE__, {:put, id, generation, term, bytes})
-  catch
-    :exit, _ -> :ok
+
+    try do
+      :ok = GenServer.call(__MODULE__, {:coming, term}, :infinity)
+      :persistent_term.put({__MODULE__, term}, compiled)
+      GenServer.call(__MODULE__, {:put, id, generation, term, bytes}, :infinity)
+    catch
+      :exit, _ ->
+        erase(term)
+        :ok
+    end
   end
 
   @doc """
@@ -177,8 +182,9 @@ defmodule Nx.Vulkan.JitCache do
     do: {:reply, :ok, put_in(state.coming[term], Process.monitor(pid))}
 
   def handle_call({:put, id, generation, term, bytes}, _from, state) do
-    {monitor, coming} = Map.pop!(state.coming, term)
-    Process.demonitor(monitor, [:flush])
+    # Another process was told that it comes, if that was killed.
+    {monitor, coming} = Map.pop(state.coming, term)
+    if monitor, do: Process.demonitor(monitor, [:flush])
     # It may have been traced with modules that are other ones by now.
     state = look(%{state | coming: coming})
 

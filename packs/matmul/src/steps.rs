@@ -149,15 +149,15 @@ pub(crate) fn product(
     defines.extend(converted("A", problem.a.dtype, problem.dtype));
     defines.extend(converted("B", problem.b.dtype, problem.dtype));
     defines.extend(own);
-    if finish.is_none() {
-        defines.extend(vendor::defines(vendor::is_nvidia(device), false));
-    }
-    if let Some(finish) = finish {
-        defines.extend(finish.defines(args.len() as u32));
-        defines.push(glsl::define("R_PACK", packed(finish.result)));
-        args.extend(finish.args());
-        push.extend(finish.words(problem.is_exchanged));
-        check_push(&push)?;
+    match finish {
+        Some(finish) => {
+            defines.extend(finish.defines(args.len() as u32));
+            defines.push(glsl::define("R_PACK", packed(finish.result)));
+            args.extend(finish.args());
+            push.extend(finish.words(problem.is_exchanged));
+            check_push(&push)?;
+        }
+        None => defines.extend(vendor::defines(vendor::is_nvidia(device), false)),
     }
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
     steps.dispatch((file, problem.dtype), defines, push, args, groups)?;
