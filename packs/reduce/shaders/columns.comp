@@ -1,29 +1,44 @@
 #version 450
 // Reduces across columns: COLUMNS invocations side by side each own a vector of WIDTH neighbours on the column axis, the
-// others share the reduced indices. With one column it reduces elements of any stride.
+// others share the reduced indices: none do where columns are many. With one column it reduces elements of any stride.
 #include "exchange.glsl"
 #include "space.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 layout(constant_id = 0) const uint COLUMNS = 1;
 
+// Reduced axes but the outermost; where the compiler knows that there is none, nothing is divided.
+layout(constant_id = 1) const uint INNER_REDUCED = 0;
+
+// Takes `count` elements at a time while there are as many. All loads come before the first use, so that they are in flight
+// together; a macro, so that each item is a register.
+#define REDUCE(count) \
+    for (; r + ((count) - 1) * slices < end; r += (count) * slices) { \
+        ITEM items[count]; \
+        uint indices[count]; \
+        [[unroll]] for (uint u = 0; u < (count); ++u) { \
+            Place place = locate(reduced, r + u * slices); \
+            items[u] = fetch(at + place.operand); \
+            indices[u] = index + place.index; \
+        } \
+        [[unroll]] for (uint u = 0; u < (count); ++u) absorb(states, items[u], indices[u], 0); \
+    }
+
 void reduce_column(inout State states[STATES], uint at, uint index, uint r, uint end) {
     const uint slices = WORKGROUP / COLUMNS;
-    for (; r + (UNROLL - 1) * slices < end; r += UNROLL * slices) {
-        // All loads come before the first use, so that they are in flight together.
-        ITEM items[UNROLL];
-        uint indices[UNROLL];
-        [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-            Place place = locate(params.reduced, r + u * slices);
-            items[u] = fetch(at + place.operand);
-            indices[u] = index + place.index;
-        }
-        [[unroll]] for (uint u = 0; u < UNROLL; ++u) absorb(states, items[u], indices[u], 0);
-    }
-    for (; r < end; r += slices) {
-        Place place = locate(params.reduced, r);
-        absorb(states, fetch(at + place.operand), index + place.index, 0);
-    }
+    Space reduced = params.reduced;
+    reduced.axes_count = INNER_REDUCED;
+    REDUCE(UNROLL)
+#if UNROLL > 8
+    REDUCE(8)
+#endif
+#if UNROLL > 4
+    REDUCE(4)
+#endif
+#if UNROLL > 2
+    REDUCE(2)
+#endif
+    REDUCE(1)
 }
 
 void main() {

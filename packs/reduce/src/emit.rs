@@ -181,12 +181,14 @@ impl<'a> Emitter<'a> {
         self.plan.steps.push(Dispatch {
             shader,
             groups: [groups, (window.parts.end - window.parts.start) as u32, 1],
-            spec: [SpecConst {
-                id: 0,
-                value: pass.lanes as u32,
-            }]
-            .into_iter()
-            .collect(),
+            spec: [pass.lanes, pass.reduced.len() as u64 - 1]
+                .into_iter()
+                .zip(0..)
+                .map(|(value, id)| SpecConst {
+                    id,
+                    value: value as u32,
+                })
+                .collect(),
             args: std::iter::once(BufArg::params()).chain(buffers).collect(),
             push: bytes_of(&push),
             ..Dispatch::default()

@@ -10,6 +10,9 @@ const LONG_ROW: u64 = 64;
 const NARROW: u64 = 4;
 /// Loads that an invocation shall have to do, at least, before a result is split further.
 const LOADS: u64 = 8;
+/// Workgroups for each compute unit from which on invocations do not share columns of less than `LONG_ROW` elements, whose
+/// states take longer to exchange than the elements to load; longer columns wait until the device is filled so many times.
+const BUSY: u64 = 2;
 /// Compute units of a device that does not say how many it has; few on a CPU.
 const SOME_UNITS: u64 = 64;
 const CPU_UNITS: u64 = 2;
@@ -19,7 +22,9 @@ const CPU_UNITS: u64 = 2;
 pub(crate) struct Tuning {
     /// Invocations of a workgroup, a power of two.
     pub(crate) workgroup: u64,
-    /// Workgroups that fill the device.
+    /// Compute units of the device.
+    pub(crate) units: u64,
+    /// Workgroups that fill it.
     pub(crate) fill: u64,
     /// Elements of a vector load, at most.
     pub(crate) width: u64,
@@ -44,6 +49,7 @@ impl Tuning {
         };
         Tuning {
             workgroup: grid::threads(device, 256).into(),
+            units,
             fill: units * groups_per_unit,
             width,
             max_states: device.max_buffer_range / largest,
@@ -75,7 +81,7 @@ pub(crate) struct Pass {
     pub(crate) pattern: Pattern,
     /// Elements of a vector load.
     pub(crate) width: u64,
-    /// The shader's specialization constant: invocations of a row, or vectors side by side.
+    /// The shaders' first specialization constant: invocations of a row, or vectors side by side.
     pub(crate) lanes: u64,
     /// Position of the first element.
     pub(crate) offset: i64,
@@ -264,8 +270,19 @@ impl Pass {
         let most = vectors.next_power_of_two().min(tuning.workgroup);
         let least = if across { 1 } else { most.min(32) };
         pass.lanes = (tuning.workgroup / slices).clamp(least, most);
-        let groups = pass.groups(outer, tuning.workgroup);
-        pass.split(groups, tuning.workgroup / pass.lanes, tuning);
+        let is_short = extent < LONG_ROW;
+        let enough = match is_short {
+            true => tuning.units * BUSY,
+            false => tuning.fill * BUSY,
+        };
+        let groups = |lanes: u64| vectors.div_ceil(lanes);
+        while !across && pass.lanes < most && groups(pass.lanes * 2) >= enough {
+            pass.lanes *= 2;
+        }
+        let groups = groups(pass.lanes);
+        if !is_short || groups < enough {
+            pass.split(groups, tuning.workgroup / pass.lanes, tuning);
+        }
         pass
     }
 

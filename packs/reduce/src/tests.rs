@@ -92,6 +92,30 @@ fn vectors_need_alignment_in_columns_only() {
 }
 
 #[test]
+fn few_elements_of_many_columns_are_an_invocation_s_own() {
+    let columns = |op: &str, dtype: DType, shape: &[u64], axes: &[i64]| {
+        let plan = ask(op, dtype, shape, axes).plan().unwrap();
+        assert_eq!(files(&plan), ["columns.comp"], "{op} {dtype} {shape:?}");
+        let spec = plan.steps[0].spec.iter().map(|spec| spec.value);
+        (Vec::from_iter(spec), plan.steps[0].groups[0])
+    };
+    for (op, dtype) in [
+        ("sum", DType::F32),
+        ("sum", DType::BF16),
+        ("argmax", DType::S64),
+    ] {
+        let own = columns(op, dtype, &[17, 1_000_003], &[0]);
+        assert_eq!(own, (vec![256, 0], 3907), "{op} {dtype}");
+    }
+    let wide = columns("reduce_max", DType::F32, &[5, 5, 1_000_000], &[0, 1]);
+    assert_eq!(wide, (vec![256, 0], 977));
+    // Of few columns elements are shared out, whatever they are.
+    assert_eq!(columns("sum", DType::F32, &[17, 4096], &[0]).0, [64, 0]);
+    let apart = columns("sum", DType::F32, &[64, 3, 2, 3], &[1, 3]).0;
+    assert_eq!(apart[1], 1);
+}
+
+#[test]
 fn subgroups_are_used_where_they_are_full() {
     let mut ask = ask("sum", DType::F32, &[512, 512], &[1]);
     let plan = ask.plan().unwrap();

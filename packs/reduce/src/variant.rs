@@ -127,14 +127,14 @@ impl<'a> Typed<'a> {
         } else {
             IN_FLIGHT
         };
+        let (states, most) = match pattern {
+            Pattern::Rows => (width.min(ROW_STATES), 8),
+            Pattern::Columns => (width, 16),
+        };
         // A CPU has no use for loads in flight, and its compiler takes long over them.
         let unroll = match request.device.kind {
             DeviceKind::CPU => 2,
-            _ => (in_flight / item_bytes).clamp(4, 8),
-        };
-        let states = match pattern {
-            Pattern::Rows => width.min(ROW_STATES),
-            Pattern::Columns => width,
+            _ => (in_flight / item_bytes).clamp(4, most),
         };
         defines.extend(self.vector(width));
         defines.extend([

@@ -114,7 +114,7 @@ fn shapes_from_scalar_to_rank_eight() {
 
 #[test]
 fn large_tensors_take_several_passes() {
-    let shapes: [(&[u64], &[i64]); 7] = [
+    let shapes: [(&[u64], &[i64]); 9] = [
         (&[3_000_017], &[0]),
         (&[3, 500_009], &[1]),
         (&[500_009, 3], &[0]),
@@ -122,6 +122,8 @@ fn large_tensors_take_several_passes() {
         (&[7, 40, 3001], &[0, 2]),
         (&[40, 7, 3001], &[0, 1]),
         (&[2, 90_000, 4], &[1]),
+        (&[17, 30_011], &[0]),
+        (&[5, 5, 20_000], &[0, 1]),
     ];
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::U8, DType::BF16] {

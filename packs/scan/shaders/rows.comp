@@ -1,51 +1,24 @@
 #version 450
-// Scans lines along memory, a workgroup each, CHUNK elements at a time: VECTORS vectors of WIDTH elements stay in the registers
-// of each invocation, neighbours side by side, from the load to the store. REVERSE: from the last element to the first.
-#extension GL_KHR_shader_subgroup_shuffle : require
-#include "dtype.glsl"
-#include "tensor.glsl"
-#include "lines.glsl"
-#include "combine.glsl"
+// Scans lines along memory, or parts of them, a workgroup each: elements stay in the registers of an invocation from the load to
+// the store. CARRIES: starts from what the parts before amount to.
+#include "rows.glsl"
 
-layout(local_size_x = WORKGROUP) in;
-layout(push_constant) uniform Params {
-    uint operand_at; // of the first line's first element in memory
-    uint result_at;
-    uint lines;
-    uint axes_count;
-    uint extent;
-} params;
-
-layout(set = 0, binding = 1) readonly buffer Elements { A_VECTOR elements[]; };
 layout(set = 0, binding = 2) writeonly buffer Results { R_VECTOR results[]; };
+#ifdef CARRIES
+layout(set = 0, binding = 3) readonly buffer Carries { ACC_STORAGE carries[]; };
+#endif
 
-#define CHUNK (WORKGROUP * VECTORS)
-const uint SUBGROUP_COUNT = WORKGROUP / SUBGROUPS;
 const uint SUMS = VECTORS * SUBGROUP_COUNT;
 const uint OWN_SUMS = (SUMS + SUBGROUPS - 1) / SUBGROUPS;
 
 // Of each subgroup what it amounts to, then what comes before it, in the order of the line; last what all amount to.
 shared ACC_VALUE sums[SUMS + 1];
 
-#if WIDTH == 1
-#define LANE(vector, k) vector
-#else
-#define LANE(vector, k) vector[k]
-#endif
 #ifdef REVERSE
 #define IN_ORDER(k) (WIDTH - 1 - (k))
 #else
 #define IN_ORDER(k) (k)
 #endif
-
-// Where in its line a vector lies that is the `index`th of the scan.
-uint place_of(uint index) {
-#ifdef REVERSE
-    return params.extent / WIDTH - 1 - index;
-#else
-    return index;
-#endif
-}
 
 // What the lanes up to this one amount to.
 ACC_VALUE scan_subgroup(ACC_VALUE value, uint lane) {
@@ -81,24 +54,33 @@ void scan_sums(ACC_VALUE carry, uint lane) {
 }
 
 void main() {
-    uint line = nxv_workgroup();
-    if (line >= params.lines) return;
+    uint group = nxv_workgroup();
+    uint groups = params.lines * params.parts;
+    if (group >= groups) return;
+#ifdef CARRIES
+    // The parts that were read last come first: a cache may still have them.
+    group = groups - 1 - group;
+#endif
+    uint part = group % params.parts;
     uint subgroup = gl_SubgroupID;
     uint lane = gl_SubgroupInvocationID;
     uint mine = subgroup * SUBGROUPS + lane;
-    uvec2 start = line_start(line, params.axes_count);
+    uvec2 start = line_start(group / params.parts, params.axes_count);
     uint from = (params.operand_at + start.x) / WIDTH;
     uint to = (params.result_at + start.y) / WIDTH;
-    uint extent = params.extent / WIDTH;
+    uvec2 vectors = vectors_of(part);
 
     ACC_VALUE carry = ACC_VALUE(START);
-    for (uint first = 0; first < extent; first += CHUNK) {
+#ifdef CARRIES
+    if (part > 0) carry = ACC_LOAD(nxv_load(carries, group - 1));
+#endif
+    for (uint first = vectors.x; first < vectors.y; first += CHUNK) {
         ACC_VALUE items[VECTORS * WIDTH];
         ACC_VALUE before[VECTORS];
         [[unroll]] for (uint v = 0; v < VECTORS; ++v) {
             uint index = first + v * WORKGROUP + mine;
             [[unroll]] for (uint k = 0; k < WIDTH; ++k) items[v * WIDTH + k] = ACC_VALUE(START);
-            if (index < extent) {
+            if (index < vectors.y) {
                 A_VECTOR loaded = nxv_load(elements, from + place_of(index));
                 [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
                     items[v * WIDTH + k] = ACC_VALUE(A_LOAD(LANE(loaded, IN_ORDER(k))));
@@ -124,7 +106,7 @@ void main() {
             [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
                 LANE(stored, IN_ORDER(k)) = R_STORE(combine(before[v], items[v * WIDTH + k]));
             }
-            if (index < extent) nxv_store(results, to + place_of(index), stored);
+            if (index < vectors.y) nxv_store(results, to + place_of(index), stored);
         }
         barrier(); // all have read the sums before those of the next chunk take their place
     }

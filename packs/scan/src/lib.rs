@@ -20,7 +20,9 @@ pack! { id: "scan", version: env!("CARGO_PKG_VERSION"), describe: describe, plan
 const SOURCES: &[Source] = &[
     lines::GLSL,
     Source::glsl("combine.glsl", include_str!("../shaders/combine.glsl")),
+    Source::glsl("rows.glsl", include_str!("../shaders/rows.glsl")),
     Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
+    Source::glsl("totals.comp", include_str!("../shaders/totals.comp")),
     Source::glsl("columns.comp", include_str!("../shaders/columns.comp")),
     Source::glsl("scan.comp", include_str!("../shaders/scan.comp")),
 ];

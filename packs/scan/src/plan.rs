@@ -171,36 +171,51 @@ impl Steps<'_> {
             return self.dispatch(lines, result_at, shape, [dtype; 2], whole);
         }
         let sum = dtype.register();
-        let bytes = lines.count * shape.parts * sum.size();
-        let [totals, carries] = [(); 2].map(|()| scratch(&mut self.plan, bytes));
+        let totals = self.totals(task, shape.parts);
         let first = Buffers {
             to: totals,
             totals: true,
             ..whole
         };
         self.dispatch(lines, result_at, shape, [dtype, sum], first)?;
-        let between = Lines::contiguous(lines.count, shape.parts);
-        let whole_parts = Shape {
-            parts: 1,
-            part_extent: shape.parts,
-            along: true,
-            lanes: (shape.parts.div_ceil(shape.items).next_power_of_two()).min(shape.workgroup),
-            ..shape
-        };
-        let second = Buffers {
-            from: read(totals),
-            to: carries,
-            carries: None,
-            totals: false,
-        };
-        self.dispatch(&between, 0, whole_parts, [sum; 2], second)?;
         let last = Buffers {
             from: BufArg::input(0),
             to: BufArg::output(0),
-            carries: Some(read(carries)),
+            carries: Some(self.carries(task, shape.parts, totals)?),
             totals: false,
         };
         self.dispatch(lines, result_at, shape, [dtype; 2], last)
+    }
+
+    /// A buffer for what each of the parts of every line amounts to.
+    pub(crate) fn totals(&mut self, task: &Task<'_>, parts: u64) -> BufArg {
+        let bytes = task.lines.count * parts * task.dtype.register().size();
+        scratch(&mut self.plan, bytes)
+    }
+
+    /// Adds the dispatch that scans `totals`, and gives the buffer of what it makes of them.
+    pub(crate) fn carries(
+        &mut self,
+        task: &Task<'_>,
+        parts: u64,
+        totals: BufArg,
+    ) -> Result<BufArg, Refusal> {
+        let sum = task.dtype.register();
+        let lines = Lines::contiguous(task.lines.count, parts);
+        let shape = Shape {
+            parts: 1,
+            part_extent: parts,
+            ..Shape::new(&lines, sum, self.device)
+        };
+        let buffers = Buffers {
+            from: read(totals),
+            to: self.totals(task, parts),
+            carries: None,
+            totals: false,
+        };
+        let carries = read(buffers.to);
+        self.dispatch(&lines, 0, shape, [sum; 2], buffers)?;
+        Ok(carries)
     }
 
     fn dispatch(

@@ -24,11 +24,32 @@ fn many_lines_take_one_dispatch_and_long_ones_three() {
     ] {
         assert_eq!(files(&ask(&shape, axis).plan().unwrap()), [file]);
     }
-    for (shape, axis) in [(&[1 << 24][..], 0), (&[3, 1 << 20], 1), (&[1 << 20, 3], 0)] {
+    let along = ["totals.comp", "scan.comp", "rows.comp"];
+    for (shape, axis, in_turn) in [
+        (&[50_000_000][..], 0, along),
+        (&[3, 1 << 20], 1, along),
+        (&[1 << 20, 3], 0, ["scan.comp"; 3]),
+    ] {
         let plan = ask(shape, axis).plan().unwrap();
-        assert_eq!(files(&plan), ["scan.comp"; 3], "{shape:?}");
+        assert_eq!(files(&plan), in_turn, "{shape:?}");
     }
     assert_eq!(ask(&[0, 3], 1).plan().unwrap().steps.len(), 0);
+}
+
+#[test]
+fn parts_are_many_and_their_totals_few() {
+    for (shape, axis, parts) in [
+        (&[50_000_000][..], 0, 3052),
+        (&[1 << 24], 0, 2048),
+        (&[1 << 20], 0, 1024),
+        (&[2, 1 << 20], 1, 512),
+    ] {
+        let plan = ask(shape, axis).plan().unwrap();
+        assert_eq!(words(&plan, 0)[5], parts, "{shape:?}");
+        let elements = words(&plan, 0)[6] * 4 * parts;
+        assert!(u64::from(elements) >= shape[axis as usize], "{shape:?}");
+    }
+    assert_eq!(files(&ask(&[30_000], 0).plan().unwrap()), ["rows.comp"]);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Scans in one dispatch that reads and writes every element once, where a workgroup can have whole lines and there are
-//! enough of them.
+//! enough of them; few lines along memory are cut into parts that other workgroups sum before.
 
 use crate::plan::{Steps, Task, units};
 use nx_vulkan_abi::{
-    BufArg, Define, DeviceInfo, DeviceKind, Features, Refusal,
+    BufArg, DType, Define, DeviceInfo, DeviceKind, Features, Refusal,
     glsl::{self, define},
 };
 use nx_vulkan_pack_kit::{
     grid,
-    steps::{Step, bytes_of, number},
+    steps::{Step, bytes_of, number, read},
 };
 
 /// Bytes of a vector, and the most elements of one.
@@ -21,6 +21,11 @@ const COLUMN_BYTES: u64 = 64;
 const CPU_ITEMS: u64 = 4;
 /// Vectors of a row that an invocation keeps at most.
 const MOST_VECTORS: u64 = 16;
+/// Times that a workgroup goes on along a line before it pays to cut it into parts, workgroups for each compute unit that these
+/// shall give, and how many there are at most: one workgroup scans what those of a line amount to.
+const LONG: u64 = 4;
+const GROUPS_PER_UNIT: u64 = 4;
+const MOST_PARTS: u64 = 4096;
 /// Lines shorter than this share workgroups.
 const SHORT: u64 = 256;
 /// Bytes of lines beside each other that a workgroup scans, and what they cost: short rows use memory badly.
@@ -45,7 +50,7 @@ fn rows(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
     let lanes = u64::from(device.subgroup_size);
     let needed = Features::SUBGROUP_SHUFFLE.with(Features::SUBGROUP_SIZE_CONTROL);
     let has_subgroups = device.features.has(needed) && lanes.is_power_of_two() && lanes <= most;
-    if !has_subgroups || lines.count * 2 < units(device) {
+    if !has_subgroups {
         return Ok(false);
     }
     let is_reverse = lines.strides[0] < 0;
@@ -59,14 +64,16 @@ fn rows(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
     let kept = (most_items(task, device, ROW_BYTES) / width).clamp(1, MOST_VECTORS);
     let vectors = lines.extent / width;
     let workgroup = (vectors.div_ceil(kept).next_power_of_two()).clamp(lanes.min(most), most);
-    let kept = vectors.div_ceil(workgroup).min(kept);
-    let mut defines = defines(steps, task, width);
-    defines.extend([
-        number("WORKGROUP", workgroup),
-        number("VECTORS", kept),
-        number("SUBGROUPS", lanes),
-    ]);
-    defines.extend(is_reverse.then(|| number("REVERSE", 1u64)));
+    let mut kept = vectors.div_ceil(workgroup).min(kept);
+    let mut part = vectors;
+    if lines.count * 2 <= units(device) && vectors > workgroup * kept * LONG {
+        let parts = |kept: u64| lines.count * vectors.div_ceil(workgroup * kept);
+        while kept > 1 && parts(kept) < units(device) * GROUPS_PER_UNIT {
+            kept /= 2;
+        }
+        part = workgroup * kept * parts(kept).div_ceil(MOST_PARTS);
+    }
+    let parts = vectors.div_ceil(part);
     let (axes, axes_count) = steps.axes(lines);
     let words = [
         firsts[0] as u32,
@@ -74,17 +81,50 @@ fn rows(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
         lines.count as u32,
         axes_count,
         lines.extent as u32,
+        parts as u32,
+        part as u32,
     ];
-    let step = Step {
-        file: "rows.comp",
-        defines,
-        args: vec![axes, BufArg::input(0), BufArg::output(0)],
-        push: bytes_of(&words),
-        groups: grid::spread(lines.count, device)?,
-        subgroup_size: device.subgroup_size,
-        ..Step::default()
+    let step = |steps: &Steps<'_>, file, to: DType, args| -> Result<Step, Refusal> {
+        let mut defines = defines(steps, task, to, width);
+        defines.extend([
+            number("WORKGROUP", workgroup),
+            number("VECTORS", kept),
+            number("SUBGROUPS", lanes),
+        ]);
+        defines.extend(is_reverse.then(|| number("REVERSE", 1u64)));
+        Ok(Step {
+            file,
+            defines,
+            args,
+            push: bytes_of(&words),
+            groups: grid::spread(lines.count * parts, device)?,
+            subgroup_size: device.subgroup_size,
+            ..Step::default()
+        })
     };
-    step.add_to(&mut steps.plan);
+    let (from, to) = (BufArg::input(0), BufArg::output(0));
+    if parts == 1 {
+        let step = step(steps, "rows.comp", task.dtype, vec![axes, from, to])?;
+        step.add_to(&mut steps.plan);
+        return Ok(true);
+    }
+    let totals = steps.totals(task, parts);
+    let first = step(
+        steps,
+        "totals.comp",
+        task.dtype.register(),
+        vec![axes, from, totals],
+    )?;
+    first.add_to(&mut steps.plan);
+    let carries = steps.carries(task, parts, read(totals))?;
+    let mut last = step(
+        steps,
+        "rows.comp",
+        task.dtype,
+        vec![axes, from, to, carries],
+    )?;
+    last.defines.push(number("CARRIES", 1u64));
+    last.add_to(&mut steps.plan);
     Ok(true)
 }
 
@@ -111,7 +151,7 @@ fn columns(steps: &mut Steps<'_>, task: &Task<'_>) -> Result<bool, Refusal> {
         return Ok(false);
     };
     let tile = bytes / size;
-    let mut defines = defines(steps, task, width);
+    let mut defines = defines(steps, task, task.dtype, width);
     defines.extend([
         number("WORKGROUP", workgroup),
         number("COLUMNS", tile),
@@ -170,8 +210,8 @@ fn width(task: &Task<'_>, extent: u64, places: &[i64], axes: &[(u64, [i64; 2])])
     width.max(1)
 }
 
-fn defines(steps: &Steps<'_>, task: &Task<'_>, width: u64) -> Vec<Define> {
-    let mut defines = steps.types([task.dtype; 2]);
+fn defines(steps: &Steps<'_>, task: &Task<'_>, to: DType, width: u64) -> Vec<Define> {
+    let mut defines = steps.types([task.dtype, to]);
     let storage = glsl::of(task.dtype).map_or("", |glsl| glsl.storage);
     let vector = glsl::vector(storage, width).unwrap_or(storage);
     defines.extend([

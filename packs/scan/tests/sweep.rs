@@ -12,7 +12,7 @@ use nx_vulkan_ops::{
 
 #[test]
 fn lines_along_and_across_memory_whole_and_in_parts() {
-    let shapes: [(&[u64], i64); 13] = [
+    let shapes: [(&[u64], i64); 15] = [
         (&[1], 0),
         (&[700, 3], 1),
         (&[3, 700], 0),
@@ -26,6 +26,8 @@ fn lines_along_and_across_memory_whole_and_in_parts() {
         (&[3, 2056], 1),
         (&[2, 600, 64], 1),
         (&[700, 100], 0),
+        (&[300_008], 0),
+        (&[1, 20_004], 1),
     ];
     let mut all = Vec::new();
     for dtype in [DType::U8, DType::BF16, DType::F32, DType::S64, DType::F64] {

@@ -1,6 +1,7 @@
 #version 450
 // Chooses the first `keep` elements of each tile in the order of the sort, by their digits from the highest one on, and
-// gives their indices in any order. The digits of the index come last, so that no two elements are equal.
+// gives their indices in any order. The digits of the index come last, so that no two elements are equal. FEW: where few are
+// wanted, nearly all others are told by a comparison, and digits only count where many are equal.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lines.glsl"
@@ -33,6 +34,38 @@ shared uint missing;  // how many of those with that digit are
 shared uint matching; // how many there are of them
 shared uint given;
 
+#ifdef FEW
+shared KEY firsts[256];
+shared KEY last; // as many elements as are wanted come no later
+shared KEY few_keys[256];
+shared uint few_origins[256];
+
+bool comes_first(KEY a, uint from_a, KEY b, uint from_b) {
+    return precedes(a, b) || (a == b && from_a < from_b);
+}
+
+KEY first_of(KEY a, KEY b) {
+    return precedes(a, b) ? a : b;
+}
+
+// Finds `last`: of the first elements of FEW groups that of the group `wanted - 1`. `first` is that of this invocation.
+void find_last(KEY first, uint mine, uint wanted) {
+    firsts[mine] = first;
+    barrier(); // the first elements of all invocations are there
+    if (mine < FEW) {
+        for (uint i = mine + FEW; i < 256; i += FEW) first = first_of(firsts[i], first);
+        firsts[mine] = first;
+    }
+    barrier(); // and those of all groups
+    if (mine < FEW) {
+        uint rank = 0;
+        for (uint i = 0; i < FEW; ++i) rank += uint(comes_first(firsts[i], i, first, mine));
+        if (rank == wanted - 1) last = first;
+    }
+    barrier(); // the last of them is known
+}
+#endif
+
 void main() {
     uint mine = gl_LocalInvocationIndex;
     uint line = nxv_workgroup() / params.tiles;
@@ -63,6 +96,34 @@ void main() {
 
     uint wanted = min(params.keep, count);
     if (mine == 0) given = 0;
+    uint to = line * params.left + tile * params.keep;
+#ifdef FEW
+    KEY first = KEY(0xffffffffu);
+    [[unroll]] for (uint k = 0; k < ITEMS; ++k) first = is_open[k] ? first_of(keys[k], first) : first;
+    find_last(first, mine, wanted);
+    [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+        is_open[k] = is_open[k] && !precedes(last, keys[k]);
+        if (!is_open[k]) continue;
+        uint place = atomicAdd(given, 1u);
+        if (place < 256) {
+            few_keys[place] = keys[k];
+            few_origins[place] = origins[k];
+        }
+    }
+    barrier(); // all that are left are there
+    uint few = given;
+    if (few <= 256) {
+        if (mine >= few) return;
+        KEY key = few_keys[mine];
+        uint origin = few_origins[mine];
+        uint rank = 0;
+        for (uint i = 0; i < few; ++i) rank += uint(comes_first(few_keys[i], few_origins[i], key, origin));
+        if (rank < wanted) nxv_store(left, to + rank, origin);
+        return;
+    }
+    barrier(); // all know how many there are before they are counted anew
+    if (mine == 0) given = 0;
+#endif
     for (uint round = 0; round < KEY_DIGITS + 4; ++round) {
         found[0][mine] = 0;
         barrier(); // all counts are 0 before one grows
@@ -99,7 +160,6 @@ void main() {
     }
     [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
         if (!is_chosen[k] && !is_open[k]) continue;
-        uint to = line * params.left + tile * params.keep + atomicAdd(given, 1u);
-        nxv_store(left, to, origins[k]);
+        nxv_store(left, to + atomicAdd(given, 1u), origins[k]);
     }
 }

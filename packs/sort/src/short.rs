@@ -16,6 +16,8 @@ const CPU_ITEMS: u64 = 4;
 /// Elements of which `choose.comp` chooses, and its invocations.
 const TILE: u64 = 4096;
 const CHOOSERS: u64 = 256;
+/// Groups of them, at least: the first elements of so many, twice as many as are wanted, tell what is none of these.
+const LEAST_GROUPS: u64 = 64;
 
 /// Whether lines are sorted in shared memory.
 pub(crate) fn fits(job: &Job, device: &DeviceInfo<'_>) -> bool {
@@ -56,6 +58,8 @@ pub(crate) fn chosen(job: &Job, request: &Request<'_>) -> Result<Option<Plan>, R
         let to = steps.scratch(job.lines.count * left * 4)?;
         let mut defines = job.defines(None);
         defines.push(number("TILE", TILE));
+        let groups = (job.keep * 2).next_power_of_two().max(LEAST_GROUPS);
+        defines.extend((groups <= CHOOSERS).then(|| number("FEW", groups)));
         let mut args = vec![BufArg::params(), BufArg::input(0), to];
         if let Some(from) = from {
             defines.push(number("CHOSEN", 3u64));

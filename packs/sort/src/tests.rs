@@ -51,8 +51,10 @@ fn a_long_line_takes_three_dispatches_for_each_byte() {
 fn few_of_many_are_chosen_first() {
     let few = top(&[64, 128_256], 50).plan().unwrap();
     assert_eq!(files(&few), ["choose.comp", "short.comp"]);
+    assert_eq!(defined(&few, 0, "FEW"), "128");
     let many = top(&[3, 1 << 20], 1000).plan().unwrap();
     assert_eq!(files(&many).len(), 5, "{:?}", files(&many));
+    assert_eq!(defined(&many, 0, "FEW"), "");
     let most = top(&[3, 1 << 20], 5000).plan().unwrap();
     assert_eq!(files(&most)[0], "count.comp");
 }

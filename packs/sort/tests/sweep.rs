@@ -59,15 +59,17 @@ fn short_lines_of_any_length_and_long_ones() {
 
 #[test]
 fn few_and_many_of_the_largest() {
-    let shapes: [(&[u64], i64); 6] = [
+    let shapes: [(&[u64], i64); 7] = [
         (&[7, 100], 100),
+        (&[5, 9001], 10),
         (&[3, 4097], 1),
         (&[2, 9000], 500),
         (&[2, 9000], 3000),
         (&[100_003], 50),
         (&[2, 5000], 5000),
     ];
-    let all = TYPES.into_iter().flat_map(|dtype| {
+    // Of two bits thousands are equal.
+    let all = TYPES.into_iter().chain([DType::U2]).flat_map(|dtype| {
         shapes.map(|(shape, k)| {
             own(
                 "Nx.Block.TopK",
