@@ -1,9 +1,17 @@
-// What packs x.
+// What packs x. With TOGETHER the channels of a piece lie together and in line: 16-bit ones are read as a piece, f32 by fours.
 #include "matrix.glsl"
 #include "parts.glsl"
 
+#if !defined(TOGETHER)
+#define X_TYPE T_STORAGE
+#elif PLANES == 1
+#define X_TYPE PIECE_TYPE
+#else
+#define X_TYPE vec4
+#endif
+
 layout(local_size_x = THREADS) in;
-layout(set = 0, binding = 1, std430) readonly restrict buffer X { T_STORAGE x[]; };
+layout(set = 0, binding = 1, std430) readonly restrict buffer X { X_TYPE x[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { PIECE_TYPE packed[]; };
 #if PLANES > 1
 #define COUNTS 3

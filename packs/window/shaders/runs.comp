@@ -1,6 +1,6 @@
 #version 450
 // One invocation folds RUN windows behind each other along the outer one of two axes with windows, TAPS_0 x TAPS_1 elements
-// each, row by row: what it reads serves every window that it lies in.
+// each, row by row: what it reads serves every window that it lies in. CHECKS_*: some are not elements of that axis.
 #include "window.glsl"
 
 struct Axis {
@@ -52,11 +52,12 @@ void main() {
 
     R_VALUE rows[REACH];
     [[unroll]] for (int i = 0; i < REACH; ++i) {
-        bool is_row = uint(row + i) < uint(params.windows[0].extent);
+        bool is_row = CHECKS_0 == 0 || uint(row + i) < uint(params.windows[0].extent);
         A_STORAGE taken[TAPS_1];
         bool inside[TAPS_1];
         [[unroll]] for (int j = 0; j < TAPS_1; ++j) {
-            inside[j] = is_row && uint(column + j * params.windows[1].dilation) < uint(params.windows[1].extent);
+            int at_column = column + j * params.windows[1].dilation;
+            inside[j] = is_row && (CHECKS_1 == 0 || uint(at_column) < uint(params.windows[1].extent));
             if (inside[j]) taken[j] = nxv_load(elements, from + i * params.windows[0].reach + j * params.windows[1].reach);
         }
         rows[i] = R_VALUE(START);

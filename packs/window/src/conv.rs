@@ -24,7 +24,7 @@ const BUSY: u64 = 1024;
 const RUN: u64 = 8;
 const CPU_RUN: u64 = 2;
 /// Elements of such a filter at most, and of x along a run.
-const MOST_TAPS: u64 = 25;
+const MOST_TAPS: u64 = 64;
 const MOST_REACH: u64 = 32;
 /// Compute units of a device that does not say how many it has.
 const SOME_UNITS: u64 = 64;

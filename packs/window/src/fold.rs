@@ -10,7 +10,7 @@ use nx_vulkan_pack_kit::{
     grid,
     operand::{supports, within_reach},
     steps::{Step, bytes_of, distinct, number, read, scratch},
-    table,
+    table, vendor,
 };
 
 /// Windows of so many elements fold axis by axis.
@@ -156,6 +156,7 @@ impl Passes<'_> {
         let [start, combined] = op.combination(r);
         let mut defines = distinct([operand("A", a), operand("R", r)].concat());
         defines.extend(bounds(self.request.outputs[0].dtype));
+        defines.extend(vendor::defines(vendor::is_nvidia(device), false));
         defines.extend([
             define("START", start),
             define("COMBINE(a, b)", format!("({combined})")),

@@ -255,7 +255,11 @@ pub(crate) fn plan(
         lines.add_to(&mut plan);
     } else {
         let groups = (packing.x_pieces + 1).div_ceil(threads);
-        step("matrix_x.comp", args, groups)?.add_to(&mut plan);
+        let mut pieces = step("matrix_x.comp", args, groups)?;
+        if problem.x_along_channels(packing.piece) {
+            pieces.defines.push(number("TOGETHER", 1u32));
+        }
+        pieces.add_to(&mut plan);
     }
     let args = vec![BufArg::input(1), kernel, places];
     let span = STEPS[usize::from(planes > 1)];

@@ -220,6 +220,14 @@ impl Problem {
         last.is_some_and(|axis| axis.steps[0].unsigned_abs() == 1 && axis.extent >= 8)
     }
 
+    /// Whether `width` neighbouring channels lie together in x, all of them in line.
+    pub(crate) fn x_along_channels(&self, width: u64) -> bool {
+        let [first, group, batch, channel] = self.x;
+        let axes = self.spatial.iter().map(|axis| axis.steps[0]);
+        let steps: Vec<i64> = axes.chain([first, group, batch]).collect();
+        channel == 1 && self.channels.is_multiple_of(width) && in_line(&steps, width)
+    }
+
     /// Whether neighbours in the kernel are those along its last spatial axis, which is long.
     pub(crate) fn kernel_along_taps(&self) -> bool {
         let last = self.spatial.last();

@@ -4,8 +4,10 @@ use nx_vulkan_abi::{Define, layout::contiguous_strides};
 use nx_vulkan_pack_kit::axes::{Axis, divisor};
 use nx_vulkan_pack_kit::steps::number;
 
-/// Windows that an invocation folds.
+/// Windows that an invocation folds, and the elements of them at most where windows do not overlap: they gain nothing from
+/// each other but the arithmetic of places, and code for many elements does not stay in an instruction cache.
 const RUN: u64 = 4;
+const APART: u64 = 32;
 /// Elements of a window, at most.
 const MOST: u64 = 32;
 /// Rows of elements that a run lies in, at most.
@@ -29,8 +31,10 @@ impl<'a> Runs<'a> {
         };
         let outer = &axes[along];
         let reach = |run: u64| (run - 1) * outer.stride + (outer.window - 1) * outer.dilation + 1;
-        let run = RUN.min(outer.positions);
         let size = outer.window.saturating_mul(axes[inner].window);
+        let is_apart = outer.stride > (outer.window - 1) * outer.dilation;
+        let most = if is_apart { APART / size } else { RUN };
+        let run = most.clamp(1, RUN).min(outer.positions);
         (size <= MOST && reach(run) <= REACH).then_some(Runs {
             axes,
             along,
@@ -64,7 +68,18 @@ impl<'a> Runs<'a> {
             number("TAPS_1", inner.window),
             number("STRIDE", outer.stride),
             number("DILATION", outer.dilation),
+            number("CHECKS_0", u64::from(self.leaves(self.along))),
+            number("CHECKS_1", u64::from(self.leaves(self.inner))),
         ]
+    }
+
+    /// Whether windows, or what goes beyond the last one of the last run, have elements outside of an axis.
+    fn leaves(&self, k: usize) -> bool {
+        let axis = &self.axes[k];
+        let run = if k == self.along { self.run } else { 1 };
+        let last = (self.positions(k) * run).max(1) - 1;
+        let end = (last * axis.stride + (axis.window - 1) * axis.dilation) as i64 - axis.low;
+        axis.low > 0 || end >= axis.extent as i64
     }
 
     /// Its params; `first` is the element that the first window begins with.

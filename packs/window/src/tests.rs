@@ -126,6 +126,36 @@ fn axes_without_windows_merge_and_large_windows_go_axis_by_axis() {
 }
 
 #[test]
+fn windows_that_do_not_overlap_share_little() {
+    let pool = |dtype: DType, extent: u64, size: u64, stride: i64, padding: i64| {
+        let (size, positions) = (
+            size as i64,
+            (extent as i64 + padding - size as i64) / stride + 1,
+        );
+        let shapes = [extent, positions as u64].map(|extent| [64, 10, extent, extent]);
+        let ask = windows(
+            "window_sum",
+            dtype,
+            &shapes[0],
+            &shapes[1],
+            &[1, 1, size, size],
+        );
+        let ask = with(ask, "strides", &[1, 1, stride, stride]);
+        let ask = with(ask, "padding", &[0, 0, 0, 0, padding, 0, padding, 0]);
+        let plan = ask.on(nvidia()).plan().unwrap();
+        assert_eq!(files(&plan), ["runs.comp"]);
+        assert_eq!(defined(&plan, 0, "NXV_NATIVE_HALF"), "1");
+        ["RUN", "CHECKS_0", "CHECKS_1"].map(|name| defined(&plan, 0, name).to_owned())
+    };
+    assert_eq!(pool(DType::F16, 500, 5, 5, 0), ["1", "0", "0"]);
+    assert_eq!(pool(DType::F32, 512, 2, 2, 0), ["4", "0", "0"]);
+    assert_eq!(pool(DType::F32, 513, 3, 2, 0), ["4", "0", "0"]);
+    assert_eq!(pool(DType::F32, 512, 3, 1, 1), ["4", "1", "1"]);
+    // The last run reaches beyond the axis.
+    assert_eq!(pool(DType::F32, 509, 2, 2, 0), ["4", "1", "0"]);
+}
+
+#[test]
 fn convolutions_are_split_until_the_device_is_busy() {
     let whole = conv(
         "conv_tiled",
@@ -174,7 +204,8 @@ fn filters_of_a_single_channel_take_runs() {
     assert_eq!(files(&plan), ["plane.comp"]);
     assert_eq!(defined(&plan, 0, "RUN"), "8");
     assert_eq!(plan.steps[0].groups[0], (2 * 128 * 7 * 54u32).div_ceil(256));
-    assert_eq!(files(&depthwise(7)), ["direct.comp"]);
+    assert_eq!(files(&depthwise(7)), ["plane.comp"]);
+    assert_eq!(files(&depthwise(9)), ["direct.comp"]);
 }
 
 #[test]

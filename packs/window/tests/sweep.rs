@@ -314,6 +314,14 @@ const WINDOWS: &[Windows] = &[
         [1; 4],
         [0, 0, 0, 0, 2, 1, 2, 2],
     ),
+    ([2, 3, 15, 20], [1, 1, 5, 5], [1, 1, 5, 5], [1; 4], [0; 8]),
+    (
+        [1, 2, 19, 16],
+        [1, 1, 3, 3],
+        [1, 1, 3, 4],
+        [1; 4],
+        [0, 0, 0, 0, 2, 1, 0, 0],
+    ),
 ];
 
 #[test]
@@ -321,7 +329,14 @@ fn windows_along_two_axes() {
     let mut all = Vec::new();
     for op in ["window_sum", "window_product", "window_max", "window_min"] {
         let complex = matches!(op, "window_sum" | "window_product");
-        let types = [DType::F32, DType::BF16, DType::S16, DType::S64, DType::C64];
+        let types = [
+            DType::F32,
+            DType::F16,
+            DType::BF16,
+            DType::S16,
+            DType::S64,
+            DType::C64,
+        ];
         for dtype in types.into_iter().filter(|t| complex || !t.is_complex()) {
             let layouts = WINDOWS.iter().zip(VIEWS.iter().cycle());
             for ((shape, window, strides, dilations, padding), layout) in layouts {
