@@ -1,6 +1,7 @@
 #version 450
 // Rotates pairs of columns, each of which lies in one piece, until all are orthogonal: with SWEEPS all rounds of a matrix, else
-// one round, of which a workgroup has one pair. LANES invocations share a pair.
+// one round, of which a workgroup has one pair. LANES invocations share a pair. With CELLS, elements of a matrix, it and its rotations
+// are in shared memory meanwhile.
 #include "matrix.glsl"
 #include "rotation.glsl"
 
@@ -10,6 +11,20 @@ layout(set = 0, binding = 0, std430) coherent buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) coherent buffer V { WORK v[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Norms { WORK norms[]; };
 layout(set = 0, binding = 3, std430) buffer States { uint states[]; };
+
+#ifdef CELLS
+shared WORK cells[CELLS];
+shared WORK turns[TURNS];
+#define LOAD_A(at) cells[at]
+#define LOAD_V(at) turns[at]
+#define STORE_A(at, x) cells[at] = x
+#define STORE_V(at, x) turns[at] = x
+#else
+#define LOAD_A(at) nxv_load(a, at)
+#define LOAD_V(at) nxv_load(v, at)
+#define STORE_A(at, x) nxv_store(a, at, x)
+#define STORE_V(at, x) nxv_store(v, at, x)
+#endif
 
 shared WORK parts[3][TILE];
 shared uint rotated;
@@ -22,14 +37,15 @@ WORK total(uint sum) {
     return all;
 }
 
-void turn_pair(uint matrix, uvec2 pair) {
+// `first` is where a matrix begins among those that the operands have.
+void turn_pair(uint matrix, uint first, uvec2 pair) {
     uint own = gl_LocalInvocationIndex, lane = own % LANES;
     bool is_pair = max(pair.x, pair.y) < n;
-    uvec2 at = matrix * m * n + pair * m;
+    uvec2 at = first * m * n + pair * m;
     WORK top = WORK(0), bottom = WORK(0), off = WORK(0);
     if (is_pair) {
         for (uint i = lane; i < m; i += LANES) {
-            WORK x = nxv_load(a, at.x + i), y = nxv_load(a, at.y + i);
+            WORK x = LOAD_A(at.x + i), y = LOAD_A(at.y + i);
             top += x * x;
             bottom += y * y;
             off += x * y;
@@ -49,15 +65,15 @@ void turn_pair(uint matrix, uvec2 pair) {
     if (lane == 0) rotated = 1;
     Rotation turn = rotation(top, bottom, off);
     for (uint i = lane; i < m; i += LANES) {
-        WORK x = nxv_load(a, at.x + i), y = nxv_load(a, at.y + i);
-        nxv_store(a, at.x + i, x * turn.c - y * turn.s);
-        nxv_store(a, at.y + i, x * turn.s + y * turn.c);
+        WORK x = LOAD_A(at.x + i), y = LOAD_A(at.y + i);
+        STORE_A(at.x + i, x * turn.c - y * turn.s);
+        STORE_A(at.y + i, x * turn.s + y * turn.c);
     }
-    at = matrix * n * n + pair * n;
+    at = first * n * n + pair * n;
     for (uint i = lane; i < n; i += LANES) {
-        WORK x = nxv_load(v, at.x + i), y = nxv_load(v, at.y + i);
-        nxv_store(v, at.x + i, x * turn.c - y * turn.s);
-        nxv_store(v, at.y + i, x * turn.s + y * turn.c);
+        WORK x = LOAD_V(at.x + i), y = LOAD_V(at.y + i);
+        STORE_V(at.x + i, x * turn.c - y * turn.s);
+        STORE_V(at.y + i, x * turn.s + y * turn.c);
     }
 }
 
@@ -68,6 +84,13 @@ void main() {
     uint own = gl_LocalInvocationIndex;
 #ifdef SWEEPS
     bool defined = is_finite(nxv_load(norms, job));
+#ifdef CELLS
+    const uint first = 0;
+    for (uint i = own; i < m * n; i += TILE) cells[i] = nxv_load(a, job * m * n + i);
+    for (uint i = own; i < n * n; i += TILE) turns[i] = nxv_load(v, job * n * n + i);
+#else
+    uint first = job;
+#endif
     rotated = 1;
     for (uint sweep = 0; sweep < SWEEPS && defined; sweep++) {
         meet(); // what the last sweep did is known
@@ -78,17 +101,21 @@ void main() {
         for (uint turn = 0; turn < 2 * half_count - 1; turn++) {
             for (uint i = 0; i < half_count; i += TILE / LANES) {
                 uint index = i + own / LANES;
-                turn_pair(job, index < half_count ? pair_of(index, turn, half_count) : uvec2(n));
+                turn_pair(job, first, index < half_count ? pair_of(index, turn, half_count) : uvec2(n));
             }
             meet(); // the columns of this round are stored
         }
     }
+#ifdef CELLS
+    for (uint i = own; i < m * n; i += TILE) nxv_store(a, job * m * n + i, cells[i]);
+    for (uint i = own; i < n * n; i += TILE) nxv_store(v, job * n * n + i, turns[i]);
+#endif
 #else
     uint matrix = job / half_count;
     uint sweep = round / (2 * half_count - 1), state = matrix * MOST + sweep;
     if (sweep > 0 && nxv_load(states, state - 1) == 0) return;
     rotated = 0;
-    turn_pair(matrix, pair_of(job % half_count, round, half_count));
+    turn_pair(matrix, matrix, pair_of(job % half_count, round, half_count));
     barrier(); // whether it rotated is known
     if (own == 0 && rotated == 1) nxv_store(states, state, 1);
 #endif

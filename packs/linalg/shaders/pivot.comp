@@ -43,13 +43,20 @@ layout(set = 0, binding = 4, std430) writeonly buffer Pivots { uint pivots[]; };
 
 // How large an element is, as a number that subgroups compare fast: NaN is no pivot, and what has its place is not even that.
 #ifdef REAL_IS_F64
-#define KEY double
-const KEY NO_KEY = -2.0LF;
-KEY key_of(WORK x) { return IS_NAN(x) ? KEY(-1) : MAGNITUDE(x); }
+#define KEY uvec2
+const KEY NO_KEY = KEY(0);
+KEY key_of(WORK x) { return IS_NAN(x) ? KEY(1, 0) : unpackDouble2x32(MAGNITUDE(x)) + KEY(0, 1); }
+bool is_less(KEY x, KEY y) { return x.y < y.y || (x.y == y.y && x.x < y.x); }
+KEY most(KEY x) {
+    uint upper = MOST(x.y);
+    return KEY(MOST(x.y == upper ? x.x : 0), upper);
+}
 #else
 #define KEY uint
 const KEY NO_KEY = 0;
 KEY key_of(WORK x) { return IS_NAN(x) ? 1 : floatBitsToUint(MAGNITUDE(x)) + 2; }
+bool is_less(KEY x, KEY y) { return x < y; }
+KEY most(KEY x) { return MOST(x); }
 #endif
 
 // So many candidates an invocation compares faster than a subgroup.
@@ -103,12 +110,12 @@ uvec2 pivot_of(uint step, const uint four, uint turn) {
     UNROLL for (uint r = 0; r < ROWS; r++) {
         if (position[r] < step || position[r] >= n) continue;
         KEY other = key_of(cells[r][four][0]);
-        if (other < key || (other == key && position[r] > where)) continue;
+        if (is_less(other, key) || (other == key && position[r] > where)) continue;
         key = other;
         where = position[r];
     }
     // Candidates that are alike are rare.
-    bool is_best = key == MOST(key);
+    bool is_best = key == most(key);
     if (COUNT_OF(is_best) > 1) is_best = is_best && where == LEAST(is_best ? where : NONE);
     if (is_best) {
         keys[turn][GROUP] = key;
@@ -130,13 +137,13 @@ uvec2 pivot_of(uint step, const uint four, uint turn) {
     {
         KEY rival = keys[turn][other];
         uint place = positions[turn][other];
-        if (rival < key || (rival == key && place >= where)) continue;
+        if (is_less(rival, key) || (rival == key && place >= where)) continue;
         key = rival;
         where = place;
         group = other;
     }
 #if GROUPS > FEW
-    is_best = key == MOST(key);
+    is_best = key == most(key);
     uint least = LEAST(is_best ? where : NONE);
     group = LEAST(is_best && where == least ? group : NONE);
     where = least;

@@ -1,6 +1,6 @@
 #version 450
 // Products of matrices, in tiles of BLOCK x BLOCK of which an invocation has 4 x 4. A step takes `parts` products that lie apart
-// for each of its matrices.
+// for each of its matrices; results of one matrix end after `end` rows.
 #include "matrix.glsl"
 
 layout(local_size_x = 64) in;
@@ -8,7 +8,7 @@ layout(push_constant) uniform Push {
     uint rows; uint jobs; uint columns; uint depth; uint parts;
     uint a_row; uint a_column; uint a_batch; uint a_part;
     uint b_row; uint b_column; uint b_batch; uint b_part;
-    uint x_row; uint x_batch; uint x_part;
+    uint x_row; uint x_batch; uint x_part; uint end;
 };
 layout(set = 0, binding = 0, std430) readonly buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) readonly buffer B { WORK b[]; };
@@ -51,7 +51,7 @@ void main() {
     [[unroll]] for (uint i = 0; i < 4; i++) {
         [[unroll]] for (uint j = 0; j < 4; j++) {
             uvec2 at = place + own + 8 * uvec2(i, j);
-            if (at.x >= rows || at.y >= columns) continue;
+            if (at.x >= min(rows, end - min(part * rows, end)) || at.y >= columns) continue;
             nxv_store(x, batch * x_batch + part * x_part + at.x * x_row + at.y, sums[i][j]);
         }
     }

@@ -89,35 +89,40 @@ uvec2 place_of(uint step) {
     return x_row == 1 ? uvec2(at % SIDE, at / SIDE) : uvec2(at / TILE, at % TILE);
 }
 
-// Unknowns from right sides, both in `sides`.
-void solve() {
+// Unknowns of one right side from square p on the diagonal, in which that is up to date, both in `sides`.
+void solve(uint p) {
     uint own = gl_LocalInvocationIndex;
-    for (uint p = 0; SMALL * p < size; p++) {
-        PART4 x[SMALL / 4];
-        [[unroll]] for (uint i = 0; i < SMALL; i++) x[i / 4][i % 4] = sides[SMALL * p + i][own];
-        uint square = p * (p + 1) / 2;
-        for (uint q = 0; q < p; q++, square++) {
-            [[unroll]] for (uint k = 0; k < SMALL; k++) {
-                PART known = sides[SMALL * q + k][own];
-                [[unroll]] for (uint i = 0; i < SMALL / 4; i++) x[i] -= TIMES(known, block[square][k][i]);
-            }
-        }
-        [[unroll]] for (uint k = 0; k < SMALL; k++) {
-            PART known = x[k / 4][k % 4];
+    PART4 x[SMALL / 4];
+    [[unroll]] for (uint i = 0; i < SMALL; i++) x[i / 4][i % 4] = sides[SMALL * p + i][own];
+    uint square = p * (p + 1) / 2 + p;
+    [[unroll]] for (uint k = 0; k < SMALL; k++) {
+        PART known = x[k / 4][k % 4];
 #ifndef UNIT
-            PART inverse = inverses[SMALL * p + k];
-            PART quotient = TIMES(known, inverse);
+        PART inverse = inverses[SMALL * p + k];
+        PART quotient = TIMES(known, inverse);
 #ifdef AFTER
-            known = quotient;
+        known = quotient;
 #else
-            // What the product with the inverse lacks of the quotient.
-            known = CORRECTED(known, quotient, block[square][k][k / 4][k % 4], inverse);
-            if (IS_NAN(known)) known = quotient;
+        // What the product with the inverse lacks of the quotient.
+        known = CORRECTED(known, quotient, block[square][k][k / 4][k % 4], inverse);
+        if (IS_NAN(known)) known = quotient;
 #endif
 #endif
-            sides[SMALL * p + k][own] = known;
-            [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= TIMES(known, block[square][k][i]);
-        }
+        sides[SMALL * p + k][own] = known;
+        [[unroll]] for (uint i = k / 4; i < SMALL / 4; i++) x[i] -= TIMES(known, block[square][k][i]);
+    }
+}
+
+// Takes what the unknowns of square p make of the right sides below, of which an invocation has four rows at a time.
+void lift(uint p) {
+    uint first = SMALL / 4 * (p + 1);
+    for (uint at = gl_LocalInvocationIndex + first * TILE; at < SIDE / 4 * TILE; at += THREADS) {
+        uint four = at / TILE, side = at % TILE;
+        uint down = 4 * four / SMALL, square = down * (down + 1) / 2 + p;
+        PART4 x;
+        [[unroll]] for (uint i = 0; i < 4; i++) x[i] = sides[4 * four + i][side];
+        [[unroll]] for (uint k = 0; k < SMALL; k++) x -= TIMES(sides[SMALL * p + k][side], block[square][k][four % (SMALL / 4)]);
+        [[unroll]] for (uint i = 0; i < 4; i++) sides[4 * four + i][side] = x[i];
     }
 }
 
@@ -155,8 +160,12 @@ void main() {
         sides[place.x][place.y] = held[step / THREADS];
     }
     barrier(); // the block and its right sides are there
-    if (own < TILE) solve();
-    barrier(); // every unknown is there
+    for (uint p = 0; SMALL * p < size; p++) {
+        if (own < TILE) solve(p);
+        barrier(); // the unknowns of the square are there
+        if (SMALL * (p + 1) < size) lift(p);
+        barrier(); // the next square's right sides are up to date
+    }
     UNROLL for (uint step = 0; step < SIDE * TILE; step += THREADS) {
         uvec2 place = place_of(step);
         if (place.x >= size || first + place.y >= count) continue;

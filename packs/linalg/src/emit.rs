@@ -4,6 +4,7 @@ use nx_vulkan_abi::{
     Access, BufArg, DType, Define, DeviceInfo, DeviceKind, Features, InputAs, Plan, Refusal,
     Request,
     glsl::{self, define},
+    plan,
 };
 use nx_vulkan_pack_kit::{
     grid,
@@ -15,6 +16,10 @@ use nx_vulkan_pack_kit::{
 const SIDE: u32 = 64;
 /// Those where arithmetic takes many instructions, and compilers long over them: of complex numbers, and on a CPU.
 const SMALL_SIDE: u32 = 32;
+const LEAST_SIDE: u32 = 8;
+
+/// Scratch buffers of a plan that are one workspace each; further ones share one.
+const BUFFERS: usize = plan::MAX_SCRATCH - 1;
 
 /// A plan whose operands are contiguous tensors of one float or complex type.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ pub(crate) struct Emit<'a> {
     sums: DType,
     plan: Plan,
     stores: Vec<(BufArg, u32)>,
+    /// Rows and columns of a block of a triangle at most.
+    most: u32,
+    /// The buffer that workspaces share.
+    shared: Option<BufArg>,
 }
 
 impl<'a> Emit<'a> {
@@ -64,6 +73,8 @@ impl<'a> Emit<'a> {
             },
             plan: Plan::default(),
             stores: Vec::new(),
+            most: SIDE,
+            shared: None,
         })
     }
 
@@ -95,10 +106,16 @@ impl<'a> Emit<'a> {
 
     /// Rows and columns of a block of a triangle.
     pub(crate) fn side(&self) -> u32 {
-        match self.is_long() {
+        let side = match self.is_long() {
             true => SMALL_SIDE,
             false => SIDE,
-        }
+        };
+        side.min(self.most)
+    }
+
+    /// Makes blocks of triangles no larger than those of `n` rows need.
+    pub(crate) fn for_rows(&mut self, n: u32) {
+        self.most = n.next_power_of_two().clamp(LEAST_SIDE, SIDE);
     }
 
     /// How many columns an invocation keeps, each of so many elements: half of the registers that it has among so many others.
@@ -171,7 +188,26 @@ impl<'a> Emit<'a> {
                 "a workspace of {bytes} bytes is more than one buffer argument reaches"
             )));
         }
-        Ok(steps::scratch(&mut self.plan, bytes))
+        match self.plan.scratch.len() < BUFFERS {
+            true => Ok(steps::scratch(&mut self.plan, bytes)),
+            false => Ok(self.shared(bytes)),
+        }
+    }
+
+    /// A workspace in the buffer that is shared.
+    fn shared(&mut self, bytes: u64) -> BufArg {
+        let align = self.align();
+        let plan = &mut self.plan;
+        let shared = *self.shared.get_or_insert_with(|| steps::scratch(plan, 0));
+        let size = &mut plan.scratch[shared.index as usize];
+        let start = size.next_multiple_of(align);
+        *size = start + bytes;
+        shared.range(start, bytes)
+    }
+
+    /// Where a workspace may begin in a buffer.
+    fn align(&self) -> u64 {
+        self.device().buffer_align.max(256)
     }
 
     /// Workspaces of so many bytes each, which count as one buffer of the plan.
@@ -185,7 +221,10 @@ impl<'a> Emit<'a> {
                 "a workspace of {bytes} bytes is more than one buffer argument reaches"
             )));
         }
-        let align = self.device().buffer_align.max(256);
+        if self.plan.scratch.len() >= BUFFERS {
+            return Ok(sizes.map(|bytes| self.shared(bytes)));
+        }
+        let align = self.align();
         let mut end = 0;
         let ranges = sizes.map(|bytes| {
             let start = end;

@@ -11,6 +11,7 @@ mod jacobi;
 mod lu;
 mod qr;
 mod svd;
+mod tall;
 #[cfg(test)]
 mod tests;
 mod triangular;

@@ -51,6 +51,7 @@ pub(crate) fn solve(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         false => Shape::of(request, 1)?.columns,
     };
     let mut emit = Emit::new(op, request)?;
+    emit.for_rows(n);
     let x = emit.result(0)?;
     let system = System {
         n,
@@ -243,7 +244,8 @@ fn panel(emit: &mut Emit<'_>, shape: Shape, wide: u32, args: [BufArg; 5]) -> Res
     let compares = device.features.0 & Features::SUBGROUP_ARITHMETIC.0 != 0;
     let most = match (device.kind, compares) {
         (DeviceKind::CPU, _) | (_, false) => 64,
-        _ if n > 1024 => 512,
+        // What each has of an f64 matrix takes twice the registers.
+        _ if u64::from(n) * emit.size() > 4096 => 512,
         _ => 256,
     };
     let threads = grid::threads(device, most.min(n.next_power_of_two()).max(64));

@@ -3,6 +3,7 @@
 use crate::{
     Shape,
     emit::{COPIES, Emit, change},
+    tall,
 };
 use nx_vulkan_abi::{BufArg, Define, DeviceKind, Features, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
@@ -18,6 +19,11 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let wide = request.outputs[0].shape.last().copied().unwrap_or(0) as u32;
     let eps = request.floats("eps").first().copied().unwrap_or(1.0e-10);
     let mut emit = Emit::new(op, request)?;
+    if wide == shape.columns && tall::is_tall(&emit, shape) {
+        let factors = [emit.result(0)?, emit.result(1)?];
+        tall::factor(&mut emit, shape, BufArg::input(0), factors, eps as f32)?;
+        return emit.finish();
+    }
     let a = emit.scratch(shape.elements())?;
     let Shape {
         rows: m,
@@ -66,29 +72,36 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
 /// before the first.
 pub(crate) fn transpose(
     emit: &mut Emit<'_>,
+    defines: Vec<Define>,
+    args: Vec<BufArg>,
+    shape: Shape,
+    strides: [u32; 4],
+) -> Result<(), Refusal> {
+    tiles(emit, defines, args, shape, strides, &[])
+}
+
+/// The same with words for what is defined.
+pub(crate) fn tiles(
+    emit: &mut Emit<'_>,
     mut defines: Vec<Define>,
     args: Vec<BufArg>,
     shape: Shape,
-    [stride, batch, to_batch, to_first]: [u32; 4],
+    strides: [u32; 4],
+    words: &[u32],
 ) -> Result<(), Refusal> {
     let Shape { rows, columns, .. } = shape;
     let [down, across] = [rows, columns].map(|extent| extent.div_ceil(32));
     let groups = shape.batch * u64::from(down) * u64::from(across);
     let push = [
-        rows,
-        groups as u32,
-        columns,
-        stride,
-        batch,
-        to_batch,
-        to_first,
-        down,
-        across,
-    ];
+        &[rows, groups as u32, columns],
+        &strides[..],
+        &[down, across],
+        words,
+    ]
+    .concat();
     defines.push(number("TILE", grid::threads(emit.device(), 256).max(32)));
     emit.step("transpose.comp", defines, args, &push, groups)
 }
-
 /// Turns matrices of rows that are `stride` apart.
 pub(crate) fn turn(
     emit: &mut Emit<'_>,

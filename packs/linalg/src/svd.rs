@@ -4,7 +4,7 @@ use crate::{
     Shape,
     emit::{COPIES, Emit, change},
     jacobi::{self, MOST, SWEEPS, State, UNSIGNED},
-    qr,
+    qr, tall,
     tridiagonal::{self, Product, Results},
 };
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
@@ -13,6 +13,9 @@ use nx_vulkan_pack_kit::steps::{number, read};
 /// Columns of a matrix that one workgroup rotates; on a CPU dispatches cost more than what others could do meanwhile.
 const WHOLE: u32 = 64;
 const WHOLE_ON_CPU: u32 = 160;
+/// How many times its columns a matrix has rows that is factored first, and one whose columns are multiplied with each other.
+const TALL: u32 = 2;
+const TALL_OF_PRODUCTS: u32 = 16;
 /// Invocations that share a pair of columns of such a matrix.
 const LANES: u32 = 8;
 
@@ -30,6 +33,7 @@ struct Columns {
 /// A matrix that has at least as many rows as columns, or is read as if it had.
 #[derive(Debug, Clone, Copy)]
 struct Tall {
+    from: BufArg,
     shape: Shape,
     /// Elements from a row to the next, and from a column.
     strides: [u32; 2],
@@ -43,6 +47,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let wide = own.rows < own.columns;
     let (rows, columns) = (own.rows.max(own.columns), own.rows.min(own.columns));
     let tall = Tall {
+        from: BufArg::input(0),
         shape: Shape {
             rows,
             columns,
@@ -80,26 +85,16 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
         rows: m,
         columns: n,
     } = tall.shape;
-    let whole = match emit.device().kind {
-        DeviceKind::CPU => WHOLE_ON_CPU,
-        _ => WHOLE,
+    let way = Way::of(emit, tall.shape);
+    let times = match way {
+        Way::Products => TALL_OF_PRODUCTS,
+        _ => TALL,
     };
-    let is_double = emit.wide() == DType::F64;
-    let is_exact = is_double && emit.request.outputs[1].dtype != DType::F64;
-    let (a, state) = if n <= WHOLE || !is_double && n <= whole {
-        rotated_at_once(emit, tall)?
-    } else if is_exact {
-        let vectors = emit.scratch(batch * u64::from(n) * u64::from(n))?;
-        let norms = by_products(emit, tall, vectors)?;
-        let a = columns_of(emit, tall, read(vectors))?;
-        let state = State {
-            v: change(vectors),
-            norms,
-            states: norms,
-        };
-        (a, state)
+    let at_hand = matches!(way, Way::Whole) && is_held(emit, tall.shape);
+    let (a, state) = if m >= n.saturating_mul(times) && !at_hand {
+        by_factors(emit, tall, way)?
     } else {
-        rotated(emit, tall, is_double)?
+        way.turned(emit, tall)?
     };
     let each = batch * u64::from(n);
     let list = each * emit.size();
@@ -131,6 +126,113 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
     })
 }
 
+/// How columns become orthogonal.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// A workgroup rotates those of a matrix.
+    Whole,
+    /// In the directions of eigenvectors of their products, which have twice the precision of results.
+    Products,
+    /// Many workgroups rotate them; with `true` what their products have left to do.
+    Rounds(bool),
+}
+
+impl Way {
+    fn of(emit: &Emit<'_>, shape: Shape) -> Way {
+        let n = shape.columns;
+        let is_double = emit.wide() == DType::F64;
+        let is_exact = is_double && emit.request.outputs[1].dtype != DType::F64;
+        let whole = match emit.device().kind {
+            DeviceKind::CPU if !is_double => WHOLE_ON_CPU,
+            _ => WHOLE,
+        };
+        match is_exact {
+            true if n <= UNSIGNED => Way::Whole,
+            true => Way::Products,
+            false if n <= whole => Way::Whole,
+            false => Way::Rounds(is_double),
+        }
+    }
+
+    fn turned(self, emit: &mut Emit<'_>, tall: Tall) -> Result<(BufArg, State), Refusal> {
+        match self {
+            Way::Whole => rotated_at_once(emit, tall),
+            Way::Rounds(helps) => rotated(emit, tall, helps),
+            Way::Products => {
+                let (batch, n) = (tall.shape.batch, tall.shape.columns);
+                let vectors = emit.scratch(batch * u64::from(n) * u64::from(n))?;
+                let norms = by_products(emit, tall, vectors)?;
+                let a = columns_of(emit, tall, read(vectors))?;
+                let state = State {
+                    v: change(vectors),
+                    norms,
+                    states: norms,
+                };
+                Ok((a, state))
+            }
+        }
+    }
+}
+
+/// The columns of q r from those of r, which are as many elements as there are columns and need the same rotations.
+fn by_factors(emit: &mut Emit<'_>, tall: Tall, way: Way) -> Result<(BufArg, State), Refusal> {
+    let Shape {
+        batch,
+        rows: m,
+        columns: n,
+    } = tall.shape;
+    let from = match tall.strides {
+        [1, _] => {
+            let rows = emit.scratch(tall.shape.elements())?;
+            let wide = Shape {
+                rows: n,
+                columns: m,
+                batch,
+            };
+            let strides = [m, m * n, m * n, 0];
+            qr::transpose(emit, Vec::new(), vec![tall.from, rows], wide, strides)?;
+            read(rows)
+        }
+        _ => tall.from,
+    };
+    let q = emit.scratch(tall.shape.elements())?;
+    let r = emit.scratch(batch * u64::from(n) * u64::from(n))?;
+    tall::factor(emit, tall.shape, from, [q, r], 0.0)?;
+    let square = Tall {
+        from: read(r),
+        shape: Shape {
+            rows: n,
+            ..tall.shape
+        },
+        strides: [n, 1],
+    };
+    let (turned, state) = way.turned(emit, square)?;
+    let a = emit.scratch(tall.shape.elements())?;
+    Product {
+        batch,
+        parts: 1,
+        size: [n, m, n],
+        a: [n, 1, n * n, 0],
+        b: [1, n, m * n, 0],
+        x: [m, m * n, 0],
+        end: None,
+    }
+    .step(emit, [turned, q, a])?;
+    Ok((change(a), state))
+}
+
+/// Invocations that rotate the columns of a matrix.
+fn threads(emit: &Emit<'_>, n: u32) -> u32 {
+    emit.threads((n.next_power_of_two() * LANES / 2).clamp(32, 256))
+}
+
+/// Whether shared memory is enough for a matrix and its rotations, beside sums.
+fn is_held(emit: &Emit<'_>, shape: Shape) -> bool {
+    let [m, n, tile] = [shape.rows, shape.columns, threads(emit, shape.columns)].map(u64::from);
+    let cells = n * (m + n) + 3 * tile + 1;
+    cells * emit.size() <= u64::from(emit.device().shared_bytes)
+}
+
 /// Eigenvectors of the products of columns, as rows: in twice the precision of the operand they are as good as those of the
 /// columns. Gives what is 0 for a matrix of zeros, and NaN for what is not finite.
 fn by_products(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufArg, Refusal> {
@@ -142,7 +244,6 @@ fn by_products(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufAr
     let [down, across] = tall.strides;
     let list = batch * u64::from(n) * emit.size();
     let [products, values] = emit.pieces([u64::from(n) * list, list])?;
-    let input = BufArg::input(0);
     Product {
         batch,
         parts: 1,
@@ -150,8 +251,9 @@ fn by_products(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufAr
         a: [across, down, m * n, 0],
         b: [down, across, m * n, 0],
         x: [n, n * n, 0],
+        end: None,
     }
-    .step(emit, [input, input, products])?;
+    .step(emit, [tall.from, tall.from, products])?;
     let results = Results {
         values,
         vectors,
@@ -180,8 +282,9 @@ fn columns_of(emit: &mut Emit<'_>, tall: Tall, vectors: BufArg) -> Result<BufArg
         a: [n, 1, n * n, 0],
         b: [across, down, m * n, 0],
         x: [m, m * n, 0],
+        end: None,
     }
-    .step(emit, [vectors, BufArg::input(0), a])?;
+    .step(emit, [vectors, tall.from, a])?;
     Ok(change(a))
 }
 
@@ -194,8 +297,8 @@ fn pieces(emit: &mut Emit<'_>, tall: Tall) -> Result<BufArg, Refusal> {
     } = tall.shape;
     let a = emit.scratch(tall.shape.elements())?;
     match tall.strides {
-        [1, _] => crate::triangular::copy(emit, BufArg::input(0), a, n, m, batch)?,
-        _ => qr::turn(emit, BufArg::input(0), a, tall.shape, n)?,
+        [1, _] => crate::triangular::copy(emit, tall.from, a, n, m, batch)?,
+        _ => qr::turn(emit, tall.from, a, tall.shape, n)?,
     }
     Ok(change(a))
 }
@@ -209,12 +312,14 @@ fn rotated_at_once(emit: &mut Emit<'_>, tall: Tall) -> Result<(BufArg, State), R
     } = tall.shape;
     let a = pieces(emit, tall)?;
     let state = jacobi::begin(emit, tall.shape, a)?;
-    let tile = emit.threads((n.next_power_of_two() * LANES / 2).clamp(32, 256));
-    let defines = vec![
-        number("TILE", tile),
+    let mut defines = vec![
+        number("TILE", threads(emit, n)),
         number("LANES", LANES),
         number("SWEEPS", SWEEPS),
     ];
+    if is_held(emit, tall.shape) {
+        defines.extend([number("CELLS", m * n), number("TURNS", n * n)]);
+    }
     let push = [m, batch as u32, 0, n, jacobi::negligible(emit)];
     let args = vec![a, state.v, state.norms, state.states];
     emit.step("columns.comp", defines, args, &push, batch)?;

@@ -64,6 +64,19 @@ fn every_kernel_plans_small_and_large_matrices() {
 }
 
 #[test]
+fn tall_matrices_need_no_more_buffers_than_a_plan_has() {
+    for (m, n) in [(90_000, 100), (100, 90_000), (500_000, 16), (3_000, 700)] {
+        let tensor = |shape: &[u64]| Tensor::new(DType::F64, shape);
+        let (a, k) = (tensor(&[m, n]), m.min(n));
+        let outputs = [tensor(&[m, k]), tensor(&[k]), tensor(&[k, n])];
+        let pack = Pack { describe, plan };
+        let svd = pack.ask("svd", &[a], &outputs);
+        let plan = svd.ints("full_matrices?", &[0]).plan().unwrap();
+        assert!(files(&plan).contains(&"reflect.comp"), "{m} {n}");
+    }
+}
+
+#[test]
 fn complex_matrices_go_in_smaller_blocks() {
     let kernels = KERNELS.iter().filter(|kernel| kernel.id != "svd");
     for kernel in kernels {

@@ -14,6 +14,8 @@ use nx_vulkan_pack_kit::{
 const SMALL: u64 = 16;
 /// And of those that take long to compile.
 const FEW: u64 = 8;
+/// Right sides that a workgroup has.
+const TILES: [u32; 4] = [8, 16, 32, 64];
 
 /// Where the elements of a batch of matrices lie: from a row to the next, from a column, from a matrix.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +71,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         x,
     };
     let mut emit = Emit::new(op, request)?;
+    emit.for_rows(n);
     let result = emit.result(0)?;
     copy(&mut emit, BufArg::input(1), result, rows, columns, batch)?;
     let conjugated = request.text("transform_a") == Some("conjugate");
@@ -157,18 +160,21 @@ pub(crate) fn substitute(
     let side = u64::from(emit.side());
     let small = match emit.is_long() {
         true => FEW,
-        false => SMALL,
+        false => SMALL.min(side),
     };
     let triangle = side / small * (side / small + 1) / 2 * small * small;
     // The triangle, the inverses and the right sides, with places of rows.
     let bytes = |tile: u64| (triangle + side + side * (tile + 1)) * part.size() + 4 * side;
-    let tile = emit.fitting(&[64, 32, 16, 8], bytes)?;
+    let wanted = (count - first.min(count)).clamp(TILES[0], TILES[3]);
+    let tile = emit.fitting(&TILES, bytes)?.min(wanted.next_power_of_two());
     defines.extend(named("PART", part));
     let most = match emit.device().kind {
         DeviceKind::CPU => 64,
         _ => 256,
     };
-    let threads = grid::threads(emit.device(), most);
+    // Each moves at least one element of the block and of the right sides.
+    let side = side as u32;
+    let threads = grid::threads(emit.device(), most.min(side * tile.min(side)));
     defines.extend([
         number("SMALL", small as u32),
         number("TILE", tile.min(threads)),

@@ -230,6 +230,7 @@ fn conquer(
             a: [rows, 1, rows * rows, block],
             b: [block, 1, rows * block, block * block],
             x: [rows, rows * rows, block],
+            end: None,
         }
         .step(emit, [mixture, from, to])?;
         std::mem::swap(&mut from, &mut to);
@@ -329,6 +330,8 @@ pub(crate) struct Product {
     pub(crate) b: [u32; 4],
     /// Elements of the result from a row to the next, from a matrix and a part.
     pub(crate) x: [u32; 3],
+    /// Rows of all parts of a result, where the last one has fewer than the others.
+    pub(crate) end: Option<u32>,
 }
 
 impl Product {
@@ -339,6 +342,7 @@ impl Product {
         let groups = self.batch * u64::from(self.parts) * tiles;
         let mut push = vec![rows, groups as u32, columns, depth, self.parts];
         push.extend(self.a.iter().chain(&self.b).chain(&self.x));
+        push.push(self.end.unwrap_or(rows * self.parts));
         let args = vec![read(a), read(b), x];
         let block = vec![number("BLOCK", BLOCK)];
         emit.step("product.comp", block, args, &push, groups)

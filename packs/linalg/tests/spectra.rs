@@ -208,6 +208,10 @@ fn singular_vectors_are_orthogonal_and_give_their_matrix_back() {
         (90, 77, DType::F32),
         (77, 90, DType::F32),
         (70, 70, DType::F64),
+        (45, 50, DType::F32),
+        (200, 20, DType::F64),
+        (20, 200, DType::F32),
+        (200, 70, DType::F64),
     ] {
         let all = matrices(m, n, false, dtype);
         let k = m.min(n);

@@ -125,3 +125,25 @@ fn rectangles_around_blocks() {
     }
     check("linalg", None, all);
 }
+
+#[test]
+fn tall_matrices_in_blocks_of_rows() {
+    let mut all = Vec::new();
+    // Blocks of one and of two levels, whole ones and with rows missing.
+    for (batch, m, n) in [(2, 2048, 4), (2, 2051, 7), (1, 16_500, 64)] {
+        for dtype in [DType::F32, DType::F64] {
+            let attrs = [Attr::text("mode", "reduced")];
+            let op = "Nx.Block.LinAlg.QR";
+            all.push(own(op, dtype, &[&[batch, m, n]], Contiguous, &attrs));
+            if n > 7 {
+                break;
+            }
+            for shape in [[batch, m, n], [batch, n, m]] {
+                let attrs = [Attr::ints("full_matrices?", [0])];
+                let op = "Nx.Block.LinAlg.SVD";
+                all.push(own(op, dtype, &[&shape], Contiguous, &attrs));
+            }
+        }
+    }
+    check("linalg", None, all);
+}
