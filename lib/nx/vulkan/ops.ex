@@ -62,6 +62,16 @@ defmodule Nx.Vulkan.Ops do
   @operands ~w(tensor tensors left right pred on_true on_false min max pad_value indices updates slice starts)a ++
               ~w(a b kernel source init acc)a
 
+  @callbacks (for {names, arguments, where} <- @table, name <- names do
+                {name, arguments, Enum.filter(@operands, &(&1 in arguments)), where}
+              end)
+
+  # What there is to know of a native callback.
+  @natives Map.new(
+             for {name, arguments, operands, :native} <- @callbacks,
+                 do: {name, {arguments, operands}}
+           )
+
   @doc """
   The functions of so many floats.
   """
@@ -80,18 +90,14 @@ defmodule Nx.Vulkan.Ops do
   @doc """
   One `{callback, arguments, operands, where}` for each callback of the table.
   """
-  def callbacks do
-    for {names, arguments, where} <- @table, name <- names do
-      {name, arguments, Enum.filter(@operands, &(&1 in arguments)), where}
-    end
-  end
+  def callbacks, do: @callbacks
 
   @doc """
   The operands and attributes of a callback's arguments; every argument is an operand of a callback not in the table.
   """
   def request(op, arguments) do
-    case List.keyfind(callbacks(), op, 0) do
-      {_, names, operands, :native} ->
+    case @natives do
+      %{^op => {names, operands}} ->
         named = Enum.zip(names, arguments)
         {tensors(Enum.map(operands, &Keyword.fetch!(named, &1))), attrs(op, arguments)}
 

@@ -67,12 +67,7 @@ if Code.ensure_loaded?(Nx) do
       opts
     end
 
-    # What the VM knows of a scalar stays known, as that of a constant does.
     @impl true
-    def from_binary(%T{shape: {}, type: {_, bits}} = out, binary, opts)
-        when bit_size(binary) == bits and not is_packed(out.type),
-        do: wrap(out, ok!(Request.constant(device(opts), out.type, {}, binary)))
-
     def from_binary(%T{} = out, binary, opts), do: upload(out, binary, device(opts))
 
     @impl true
@@ -374,6 +369,11 @@ if Code.ensure_loaded?(Nx) do
     defp uuid(refs), do: NativeV.device_info(device_of(refs)).uuid
 
     defp device(opts), do: Device.fetch!(init(opts)[:device] || Device.default())
+
+    # What the VM knows of a scalar stays known, as that of a constant does.
+    defp upload(%T{shape: {}, type: {_, bits}} = out, binary, device)
+         when bit_size(binary) == bits and not is_packed(out.type),
+         do: wrap(out, ok!(Request.constant(device, out.type, {}, binary)))
 
     defp upload(%T{type: type, shape: shape} = out, binary, device) do
       {_, bits} = type
