@@ -111,10 +111,3 @@ Tap tap_of(uint index) {
 }
 
 #include "reaches.glsl"
-
-// The element of x at `at`, or 0 where there is none. A load without a condition does not wait for the one before: the first element
-// is always there.
-T_VALUE load_x(bool is_there, uint at) {
-    T_VALUE value = T_LOAD(nxv_load(x, is_there ? at : params.x_first));
-    return is_there ? value : T_VALUE(0);
-}

@@ -48,7 +48,8 @@ void main() {
             kernel_at += element[k] * params.spatial[k].kernel_step;
         }
         for (uint channel = 0; channel < params.channels; ++channel) {
-            T_VALUE value = load_x(inside, x_at);
+            T_VALUE value = T_VALUE(0);
+            if (inside) value = T_LOAD(nxv_load(x, x_at));
             sum = PLUS_PRODUCT(value, T_LOAD(nxv_load(weights, kernel_at)), sum);
             x_at += params.x_channel;
             kernel_at += params.kernel_channel;

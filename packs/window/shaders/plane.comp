@@ -55,7 +55,8 @@ void main() {
         [[unroll]] for (int j = 0; j < TAPS_1; ++j) {
             uint at = row_at;
             bool inside = reaches(1, column.at[1] + j * params.spatial[1].dilation, at) && is_row;
-            row[j] = load_x(inside, at);
+            row[j] = T_VALUE(0);
+            if (inside) row[j] = T_LOAD(nxv_load(x, at));
         }
         [[unroll]] for (int r = 0; r < RUN; ++r) {
             int tap = i - r * STRIDE;

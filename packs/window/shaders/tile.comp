@@ -55,20 +55,23 @@ void look_up(uint turn, uint start) {
 void fetch(uint turn, uint start) {
     [[unroll]] for (uint i = 0; i < W_ITEMS; i++) {
         uvec2 place = w_place(i);
+        w_next[i] = T_VALUE(0);
         uint filter_index = min(w_corner + place.x, params.filters - 1);
-        uint at = w_first + filter_index * params.kernel_filter + taps[turn * BLOCK_K + place.y].kernel;
-        T_VALUE weight = T_LOAD(nxv_load(weights, at));
-        w_next[i] = start + place.y < depth_end ? weight : T_VALUE(0);
+        if (start + place.y < depth_end) {
+            uint at = w_first + filter_index * params.kernel_filter + taps[turn * BLOCK_K + place.y].kernel;
+            w_next[i] = T_LOAD(nxv_load(weights, at));
+        }
     }
     [[unroll]] for (uint i = 0; i < X_ITEMS; i++) {
         uvec2 place = x_place(i);
+        x_next[i] = T_VALUE(0);
         uint tap = turn * BLOCK_K + place.y;
         uint at = x_first[i % OWN] + taps[tap].x;
         bool inside = start + place.y < depth_end;
         [[unroll]] for (int k = 0; k < DIMS; ++k) {
             inside = reaches(k, corners[i % OWN].at[k] + taps[tap].at[k], at) && inside;
         }
-        x_next[i] = load_x(inside, at);
+        if (inside) x_next[i] = T_LOAD(nxv_load(x, at));
     }
 }
 
