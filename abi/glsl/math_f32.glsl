@@ -57,18 +57,22 @@ vec2 nxv_product(vec2 a, vec2 b) {
     return nxv_sum_ordered(product.x, low);
 }
 
+// For a normal inverse of b.
 vec2 nxv_ratio(vec2 a, vec2 b) {
-    precise float quotient = a.x / b.x;
+    precise float inverse = 1.0 / b.x;
+    precise float quotient = a.x * inverse;
     vec2 product = nxv_product(quotient, b.x);
     precise float rest = ((a.x - product.x) - product.y) + (a.y - quotient * b.y);
-    return nxv_sum_ordered(quotient, rest / b.x);
+    return nxv_sum_ordered(quotient, rest * inverse);
 }
 
+// For a > 0.
 vec2 nxv_root(vec2 a) {
-    precise float root = sqrt(a.x);
+    precise float inverse = inversesqrt(a.x);
+    precise float root = a.x * inverse;
     vec2 square = nxv_product(root, root);
     precise float rest = ((a.x - square.x) - square.y) + a.y;
-    return nxv_sum_ordered(root, rest / (2.0 * root));
+    return nxv_sum_ordered(root, 0.5 * rest * inverse);
 }
 
 float nxv_total(vec2 a) {
@@ -187,10 +191,32 @@ float nxv_cbrt(float x) {
     return nxv_with_sign(nxv_scale(better, third), x);
 }
 
+// a * b + c, rounded once where the device does: the same in every shader, whatever stands around it.
+float nxv_fma(float a, float b, float c) {
+#ifdef NXV_FUSED_FMA
+    precise float sum = fma(a, b, c);
+#else
+    precise float sum = a * b + c;
+#endif
+    return sum;
+}
+
+// a - n * b: where the product is exact, one rounding or two are the same.
+float nxv_less(float a, float n, float b) { return nxv_fma(-n, b, a); }
+
+// x rounded to an integer, which is k, for |x| < 2^22: the sum with 3 * 2^22 has it in its last bits. The difference would be the same
+// number, but for ties, where NVIDIA's compiler rounds the one up and the other down.
+float nxv_whole(float x, out int k) {
+    const float shift = 12582912.0;
+    precise float shifted = x + shift;
+    k = floatBitsToInt(shifted) - floatBitsToInt(shift);
+    return float(k);
+}
+
 // r and k with x + low = r + k ln 2 and |r| <= ln(2) / 2, for |x| below 2^8.
 vec2 nxv_reduce_exp(float x, float low, out int k) {
-    precise float n = roundEven(x * 1.442695);
-    k = int(n);
+    precise float scaled = x * 1.442695;
+    precise float n = nxv_whole(scaled, k);
     precise float high = x - n * NXV_LN2_HI;
     precise float rest = low - n * NXV_LN2_LO;
     return nxv_sum(high, rest);
@@ -198,10 +224,8 @@ vec2 nxv_reduce_exp(float x, float low, out int k) {
 
 // e^r - 1 - r.x for r from nxv_reduce_exp.
 float nxv_exp_tail(vec2 r) {
-    precise float tail = r.x * r.x * (0.5 + r.x * (0.16666667 + r.x * (0.041666508 + r.x * (0.008333177 + r.x * (
-        0.0013930865 + r.x * 1.9972307e-4)))));
-    tail += r.y + r.x * r.y;
-    return tail;
+    return nxv_fma(r.x * r.x, nxv_fma(r.x, nxv_fma(r.x, nxv_fma(r.x, nxv_fma(r.x, nxv_fma(r.x, 1.9972307e-4,
+        0.0013930865), 0.008333177), 0.041666508), 0.16666667), 0.5), nxv_fma(r.x, r.y, r.y));
 }
 
 // e^(x.x + x.y) = result * 2^k, to about 30 bits, for |x.x| below 2^8.
@@ -212,13 +236,11 @@ vec2 nxv_exp_parts(vec2 x, out int k) {
     return nxv_sum_ordered(sum.x, low);
 }
 
-// e^x = result * 2^k with sqrt(1/2) <= result <= sqrt(2), for |x| below 2^8, without branches. The sum with 3 * 2^22
-// rounds to an integer and has it in its last bits. Polynomial in r = x - k ln 2.
+// e^x = result * 2^k with sqrt(1/2) <= result <= sqrt(2), for |x| below 2^8, without branches. Polynomial in
+// r = x - k ln 2.
 float nxv_exp_mantissa(float x, out int k) {
-    const float shift = 12582912.0;
-    precise float shifted = x * 1.442695 + shift;
-    k = floatBitsToInt(shifted) - floatBitsToInt(shift);
-    precise float n = shifted - shift;
+    precise float scaled = x * 1.442695;
+    precise float n = nxv_whole(scaled, k);
     precise float r = (x - n * NXV_LN2_HI) - n * NXV_LN2_LO;
     return 1.0 + (r + r * r * (0.49999994 + r * (0.1666652 + r * (0.041668393 + r * (0.008368781 + r *
         0.0013814466)))));
@@ -244,29 +266,27 @@ float nxv_expm1(float x) {
     return nxv_scale(result, k);
 }
 
-// 1 / (1 + e^-x), from e^-|x| to 30 bits. 0.8 ulp.
+// 1 / (1 + e^-x), from e^-|x|. 1.5 ulp.
 float nxv_sigmoid(float x) {
     if (nxv_is_nan(x)) return x;
     int k;
-    vec2 decay = nxv_exp_parts(vec2(-min(abs(x), 110.0), 0.0), k);
-    decay = vec2(nxv_scale(decay.x, k), nxv_scale(decay.y, k));
-    vec2 one = vec2(1.0, 0.0);
-    return nxv_total(nxv_ratio(x < 0.0 ? decay : one, nxv_sum(one, decay)));
+    float mantissa = nxv_exp_mantissa(-min(abs(x), 110.0), k);
+    float decay = nxv_scale(mantissa, k);
+    return nxv_total(nxv_ratio(vec2(x < 0.0 ? decay : 1.0, 0.0), nxv_sum_ordered(1.0, decay)));
 }
 
 // log of f + 1 + k ln 2, where f + 1 was cut off by `lost`. Polynomial in f.
 float nxv_log_sum(float f, float lost, int k) {
-    precise float tail = f * f * f * (0.33333325 + f * (-0.2500028 + f * (0.20001978 + f * (-0.16643599 + f * (
-        0.14188135 + f * (-0.12940152 + f * (0.12812026 + f * -0.08330433)))))));
-    precise float low = float(k) * NXV_LN2_LO + lost;
-    vec2 sum = nxv_sum(float(k) * NXV_LN2_HI, f);
-    precise float half_square = 0.5 * f * f;
-    vec2 head = nxv_sum_ordered(sum.x, -half_square);
-    precise float result = head.x + (head.y + (sum.y + (tail + low)));
+    precise float cubic = nxv_fma(f, nxv_fma(f, nxv_fma(f, nxv_fma(f, nxv_fma(f, nxv_fma(f, nxv_fma(f, -0.08330433,
+        0.12812026), -0.12940152), 0.14188135), -0.16643599), 0.20001978), -0.2500028), 0.33333325);
+    precise float low = nxv_fma(float(k), NXV_LN2_LO, lost);
+    float square = f * f;
+    precise float tail = nxv_fma(f * square, cubic, low);
+    precise float result = float(k) * NXV_LN2_HI + (f - (0.5 * square - tail));
     return result;
 }
 
-// x = 2^k (1 + f), polynomial in f. 0.95 ulp.
+// x = 2^k (1 + f), polynomial in f. 1.1 ulp.
 float nxv_log(float x) {
     uint bits = floatBitsToUint(x);
     if ((bits & 0x7fffffffu) == 0u) return -NXV_INF;
@@ -276,15 +296,22 @@ float nxv_log(float x) {
     return nxv_log_sum(m - 1.0, 0.0, k);
 }
 
-// As nxv_log, with what 1 + x cuts off. 0.95 ulp.
+// log(x) + lost, for normal x > 0.
+float nxv_log_normal(float x, float lost) {
+    uint bits = floatBitsToUint(x);
+    int k = int(bits - 0x3f3504f3u) >> 23;
+    return nxv_log_sum(uintBitsToFloat(bits - uint(k << 23)) - 1.0, lost, k);
+}
+
+// As nxv_log, with what 1 + x cuts off. 1.1 ulp.
 float nxv_log1p(float x) {
     if (nxv_is_nan(x) || x == 0.0 || x >= NXV_INF) return x;
     if (x <= -1.0) return x == -1.0 ? -NXV_INF : NXV_NAN;
-    if (abs(x) < 0.25) return nxv_log_sum(x, 0.0, 0);
     vec2 sum = nxv_sum(1.0, x);
-    int k;
-    float m = nxv_split(sum.x, k);
-    return nxv_log_sum(m - 1.0, sum.y / sum.x, k);
+    uint bits = floatBitsToUint(sum.x);
+    int k = int(bits - 0x3f3504f3u) >> 23;
+    float f = k == 0 ? x : uintBitsToFloat(bits - uint(k << 23)) - 1.0;
+    return nxv_log_sum(f, k == 0 ? 0.0 : sum.y / sum.x, k);
 }
 
 // log(x.x + x.y) to about 38 bits, for finite x.x > 0. With s = f / (2 + f): 2 s + 2/3 s^3 + polynomial in s^2.
@@ -331,15 +358,14 @@ float nxv_pow(float a, float b) {
     return odd ? nxv_with_sign(result, a) : result;
 }
 
-// x = r + quadrant * pi/2 with |r| <= pi/4 for |x| < 2^13: pi/2 in four parts, the first three with exact products
-// (Cody and Waite 1980).
+// x = r + quadrant * pi/2 with |r| <= pi/4 for |x| < 2^13: pi/2 in four parts, the first three with exact products, the
+// first two with exact differences, the third one too where it is not below the rest (Cody and Waite 1980).
 vec2 nxv_reduce_trig_near(float x, out int quadrant) {
-    precise float n = roundEven(x * 0.63661975);
-    quadrant = int(n);
-    precise float rest = x - n * 1.5703125;
-    vec2 second = nxv_sum(rest, -n * 4.837513e-4);
-    vec2 third = nxv_sum(second.x, -n * 7.5495336e-8);
-    precise float low = second.y + third.y - n * 2.563344e-12;
+    precise float scaled = x * 0.63661975;
+    precise float n = nxv_whole(scaled, quadrant);
+    float rest = nxv_less(nxv_less(x, n, 1.5703125), n, 4.837513e-4);
+    vec2 third = nxv_sum_ordered(rest, -n * 7.5495336e-8);
+    precise float low = third.y - n * 2.563344e-12;
     return nxv_sum_ordered(third.x, low);
 }
 
@@ -390,8 +416,9 @@ vec2 nxv_reduce_trig(float x, out int quadrant) {
 // sin(r.x + r.y) for |r| <= pi/4.
 vec2 nxv_sin_parts(vec2 r) {
     float z = r.x * r.x;
-    precise float low = r.x * z * (-0.16666667 + z * (0.008333397 + z * (-1.9861292e-4 + z * 2.9217092e-6)));
-    low += r.y - 0.5 * z * r.y;
+    precise float series = z * nxv_fma(z, nxv_fma(z, nxv_fma(z, 2.9217092e-6, -1.9861292e-4), 0.008333397),
+        -0.16666667);
+    precise float low = nxv_fma(r.x, series, nxv_fma(-(0.5 * z), r.y, r.y));
     return nxv_sum_ordered(r.x, low);
 }
 
@@ -400,8 +427,9 @@ vec2 nxv_cos_parts(vec2 r) {
     vec2 square = nxv_product(r.x, r.x);
     float z = square.x;
     vec2 head = nxv_sum_ordered(1.0, -0.5 * z);
-    precise float low = z * z * (0.041666668 + z * (-0.0013889049 + z * (2.4852765e-5 + z * -3.213022e-7)));
-    low += head.y - 0.5 * square.y - r.x * r.y;
+    precise float series = z * z * nxv_fma(z, nxv_fma(z, nxv_fma(z, -3.213022e-7, 2.4852765e-5), -0.0013889049),
+        0.041666668);
+    precise float low = series + nxv_fma(-r.x, r.y, nxv_fma(-0.5, square.y, head.y));
     return nxv_sum_ordered(head.x, low);
 }
 
@@ -432,19 +460,20 @@ float nxv_tan(float x) {
     vec2 r = nxv_reduce_trig(x, quadrant);
     vec2 s = nxv_sin_parts(r);
     vec2 c = nxv_cos_parts(r);
-    return nxv_total((quadrant & 1) == 0 ? nxv_ratio(s, c) : -nxv_ratio(c, s));
+    bool odd = (quadrant & 1) != 0;
+    return nxv_total(nxv_ratio(odd ? -c : s, odd ? s : c));
 }
 
-// (e^x + e^-x) / 2 with both terms to 30 bits. 0.65 ulp.
+// (e^x + e^-x) / 2 with e^x to 30 bits. 0.85 ulp, 1.3 with a quotient 2.5 ulp off.
 float nxv_cosh(float x) {
     if (nxv_is_nan(x)) return x;
     int k;
     vec2 grown = nxv_exp_parts(vec2(min(abs(x), 91.0), 0.0), k);
-    vec2 shrunk = nxv_ratio(vec2(1.0, 0.0), grown) * intBitsToFloat((127 - min(2 * k, 126)) << 23);
-    return nxv_scale(nxv_total(nxv_sum(grown, shrunk)), k - 1);
+    vec2 sum = nxv_sum_ordered(grown.x, intBitsToFloat((127 - min(2 * k, 126)) << 23) / grown.x);
+    return nxv_scale(nxv_total(vec2(sum.x, sum.y + grown.y)), k - 1);
 }
 
-// Odd polynomial up to 1, then as nxv_cosh. 0.8 ulp.
+// Odd polynomial up to 1, then as nxv_cosh. 0.8 ulp, 0.9 with a quotient 2.5 ulp off.
 float nxv_sinh(float x) {
     if (nxv_is_nan(x)) return x;
     if (abs(x) < 1.0) {
@@ -453,8 +482,8 @@ float nxv_sinh(float x) {
     }
     int k;
     vec2 grown = nxv_exp_parts(vec2(min(abs(x), 91.0), 0.0), k);
-    vec2 shrunk = nxv_ratio(vec2(1.0, 0.0), grown) * intBitsToFloat((127 - min(2 * k, 126)) << 23);
-    return nxv_with_sign(nxv_scale(nxv_total(nxv_sum(grown, -shrunk)), k - 1), x);
+    vec2 sum = nxv_sum_ordered(grown.x, -intBitsToFloat((127 - min(2 * k, 126)) << 23) / grown.x);
+    return nxv_with_sign(nxv_scale(nxv_total(vec2(sum.x, sum.y + grown.y)), k - 1), x);
 }
 
 // Odd polynomial up to 1, then 1 - 2 / (e^2x + 1), where a quotient 2.5 ulp off is within 0.7 ulp of the result. Both
@@ -469,11 +498,13 @@ float nxv_tanh(float x) {
     return nxv_with_sign(abs(x) >= 1.0 ? far : near, x);
 }
 
-// log(x + sqrt(x^2 + sign)) for 1 <= x <= 2^13.
+// log(x + sqrt(x^2 + sign)) for 1/2 <= x <= 2^13, where x^2 + sign >= 1.
 float nxv_log_root(float x, float sign) {
     vec2 square = nxv_product(x, x);
-    vec2 root = nxv_root(nxv_sum(square, vec2(sign, 0.0)));
-    return nxv_total(nxv_log_parts(nxv_sum(vec2(x, 0.0), root)));
+    vec2 inside = nxv_sum(square.x, sign);
+    vec2 root = nxv_root(vec2(inside.x, inside.y + square.y));
+    vec2 sum = nxv_sum(x, root.x);
+    return nxv_log_normal(sum.x, (sum.y + root.y) / sum.x);
 }
 
 // Polynomial in x - 1 times sqrt(2 (x - 1)) up to 3/2, then log(x + sqrt(x^2 - 1)). 1.05 ulp.
@@ -484,9 +515,9 @@ float nxv_acosh(float x) {
     float t = x - 1.0;
     vec2 root = nxv_root(vec2(2.0 * t, 0.0));
     if (t == 0.0) return 0.0;
-    precise float low = root.y + root.x * t * (-0.083333336 + t * (0.018750053 + t * (-0.005580125 + t * (
-        0.0018911051 + t * (-6.542607e-4 + t * 1.6463001e-4)))));
-    return nxv_total(vec2(root.x, low));
+    precise float series = t * nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, 1.6463001e-4, -6.542607e-4),
+        0.0018911051), -0.005580125), 0.018750053), -0.083333336);
+    return nxv_total(vec2(root.x, nxv_fma(root.x, series, root.y)));
 }
 
 // Odd polynomial up to 1/2, then log(x + sqrt(x^2 + 1)). 1.05 ulp.
@@ -501,7 +532,7 @@ float nxv_asinh(float x) {
     return nxv_with_sign(magnitude, x);
 }
 
-// Odd polynomial up to 1/2, then log((1 + x) / (1 - x)) / 2. 0.7 ulp.
+// Odd polynomial up to 1/2, then log((1 + x) / (1 - x)) / 2. 0.75 ulp.
 float nxv_atanh(float x) {
     if (!(abs(x) < 1.0)) return abs(x) == 1.0 ? nxv_with_sign(NXV_INF, x) : NXV_NAN;
     if (abs(x) < 0.5) {
@@ -509,8 +540,8 @@ float nxv_atanh(float x) {
         return x + x * z * (0.33333334 + z * (0.19999857 + z * (0.14291613 + z * (0.1100456 + z * (
         0.10063894 + z * (0.030841852 + z * 0.16878572))))));
     }
-    vec2 ratio = nxv_ratio(nxv_sum_ordered(1.0, abs(x)), nxv_sum_ordered(1.0, -abs(x)));
-    return nxv_with_sign(0.5 * nxv_total(nxv_log_parts(ratio)), x);
+    vec2 ratio = nxv_ratio(nxv_sum_ordered(1.0, abs(x)), vec2(1.0 - abs(x), 0.0));
+    return nxv_with_sign(0.5 * nxv_log_normal(ratio.x, ratio.y / ratio.x), x);
 }
 
 // (asin(x) - x) / x for |x| <= 1/2, from z = x^2.
@@ -553,15 +584,21 @@ float nxv_acos(float x) {
     return result;
 }
 
-// atan(ratio.x + ratio.y) for a ratio from 0 to 1, or pi/2 minus it.
+// turn - angle, for the smaller angle.
+vec2 nxv_complement(vec2 turn, vec2 angle) {
+    vec2 head = nxv_sum_ordered(turn.x, -angle.x);
+    precise float low = head.y + (turn.y - angle.y);
+    return vec2(head.x, low);
+}
+
+// atan(ratio.x + ratio.y) for a ratio from 0 to 1, or pi/2 minus it. The weight of ratio.y, 1 / (1 + z), to 4 bits.
 vec2 nxv_atan_parts(vec2 ratio, bool complement) {
     float z = ratio.x * ratio.x;
-    precise float tail = ratio.x * z * (-0.33333334 + z * (0.20000032 + z * (-0.14285553 + z * (0.11101296 + z * (
-        -0.08990605 + z * (0.071864374 + z * (-0.051402092 + z * (0.02858802 + z * (-0.010308248 + z *
-        0.0017377588)))))))));
-    precise float low = ratio.y / (1.0 + z) + tail;
-    vec2 angle = nxv_sum_ordered(ratio.x, low);
-    return complement ? nxv_sum(NXV_HALF_PI, -angle) : angle;
+    precise float series = z * nxv_fma(z, nxv_fma(z, nxv_fma(z, nxv_fma(z, nxv_fma(z, nxv_fma(z, nxv_fma(z, nxv_fma(z,
+        nxv_fma(z, 0.0017377588, -0.010308248), 0.02858802), -0.051402092), 0.071864374), -0.08990605), 0.11101296),
+        -0.14285553), 0.20000032), -0.33333334);
+    vec2 angle = nxv_sum_ordered(ratio.x, nxv_fma(ratio.x, series, ratio.y * nxv_fma(z, nxv_fma(z, 0.5, -1.0), 1.0)));
+    return complement ? nxv_complement(NXV_HALF_PI, angle) : angle;
 }
 
 // Odd polynomial up to 1, then pi/2 - atan(1 / x). 1.15 ulp.
@@ -574,24 +611,24 @@ float nxv_atan(float x) {
     return nxv_with_sign(nxv_total(nxv_atan_parts(ratio, complement)), x);
 }
 
+// small / large for magnitudes that are no NaN, also where these or their ratio are denormals.
+vec2 nxv_atan2_ratio(float small, float large) {
+    if (small == 0.0 || large >= NXV_INF) return vec2(small >= NXV_INF ? 1.0 : 0.0, 0.0);
+    int k;
+    vec2 ratio = nxv_ratio(small, large, k);
+    return k < -30 ? vec2(nxv_scale(nxv_total(ratio), k), 0.0) : ratio * intBitsToFloat((127 + k) << 23);
+}
+
 // As nxv_atan, from the ratio of the smaller to the larger. 1.2 ulp.
 float nxv_atan2(float y, float x) {
     if (nxv_is_nan(x) || nxv_is_nan(y)) return NXV_NAN;
     float small = min(abs(x), abs(y));
     float large = max(abs(x), abs(y));
-    bool complement = abs(y) > abs(x);
-    if (large >= NXV_INF) {
-        small = small >= NXV_INF ? 1.0 : 0.0;
-        large = 1.0;
-    }
-    vec2 ratio = vec2(0.0);
-    if (small != 0.0) {
-        int k;
-        ratio = nxv_ratio(small, large, k);
-        ratio = k < -30 ? vec2(nxv_scale(nxv_total(ratio), k), 0.0) : ratio * intBitsToFloat((127 + k) << 23);
-    }
-    vec2 angle = nxv_atan_parts(ratio, complement);
-    if (floatBitsToInt(x) < 0) angle = nxv_sum(NXV_PI, -angle);
+    // Exponents of at least -32 and below 32: no step overflows or is flushed.
+    bool plain = all(lessThan(floatBitsToUint(vec2(small, large)) - 0x2f800000u, uvec2(0x20000000u)));
+    vec2 ratio = plain ? nxv_ratio(vec2(small, 0.0), vec2(large, 0.0)) : nxv_atan2_ratio(small, large);
+    vec2 angle = nxv_atan_parts(ratio, abs(y) > abs(x));
+    if (floatBitsToInt(x) < 0) angle = nxv_complement(NXV_PI, angle);
     return nxv_with_sign(nxv_total(angle), y);
 }
 
@@ -609,18 +646,23 @@ float nxv_erfc_positive(float x) {
     int k;
     vec2 decay = nxv_exp_parts(-square, k);
     float t = (x - 3.0) / (x + 3.0);
-    precise float tail = t * (-0.1356211 + t * (-0.047562383 + t * (0.12964508 + t * (-0.11927147 + t * (
-        0.0683101 + t * (-0.02378967 + t * (0.0025092307 + t * (0.0019574503 + t * (-6.9690763e-4 + t *
-        -1.9073744e-4)))))))));
+    precise float tail = t * nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t,
+        nxv_fma(t, -1.9073744e-4, -6.9690763e-4), 0.0019574503), 0.0025092307), -0.02378967), 0.0683101), -0.11927147),
+        0.12964508), -0.047562383), -0.1356211);
     vec2 value = nxv_ratio(nxv_sum_ordered(1.253008, tail + 5.8270145e-8), nxv_sum_ordered(2.0 * x, 1.0));
     return nxv_scale(nxv_total(nxv_product(decay, value)), k);
 }
 
-// Odd polynomial up to 0.9, then 1 - erfc(x). 0.95 ulp.
+// Odd polynomial up to 0.9, then 1 - e^p, p a polynomial. 1.2 ulp.
 float nxv_erf(float x) {
-    if (nxv_is_nan(x)) return x;
-    if (abs(x) < 0.9) return x + nxv_erf_tail(x);
-    return nxv_with_sign(1.0 - nxv_erfc_positive(abs(x)), x);
+    float near = x + nxv_erf_tail(x);
+    float t = min(abs(x), 4.0);
+    precise float power = nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, 1.9936445e-4,
+        -0.0030768109), 0.02236071), -0.10420883), -0.63686687), -1.1278626), -1.5055855e-4);
+    int k;
+    float mantissa = nxv_exp_mantissa(power, k);
+    precise float far = 1.0 - intBitsToFloat(floatBitsToInt(mantissa) + (k << 23));
+    return abs(x) >= 0.9 ? nxv_with_sign(far, x) : near;
 }
 
 // 1 - erf(x) up to 1/2, then from e^-x^2. 1.25 ulp.
@@ -635,7 +677,7 @@ float nxv_erfc(float x) {
     return x > 0.0 ? tail : 2.0 - tail;
 }
 
-// Odd polynomial up to 3/4; then with w = sqrt(-log(1 - x)), w plus a polynomial in (w - 2) / (w + 2). 1.25 ulp.
+// Odd polynomial up to 3/4; then with w = sqrt(-log(1 - x)), w plus a polynomial in (w - 2) / (w + 2). 1.75 ulp.
 float nxv_erf_inv(float x) {
     if (!(abs(x) < 1.0)) return abs(x) == 1.0 ? nxv_with_sign(NXV_INF, x) : NXV_NAN;
     if (abs(x) <= 0.75) {
@@ -646,11 +688,12 @@ float nxv_erf_inv(float x) {
         precise float result = x + x * (tail - 0.11377308);
         return nxv_with_sign(result, x);
     }
-    vec2 w = nxv_root(-nxv_log_parts(vec2(1.0 - abs(x), 0.0)));
+    vec2 w = nxv_root(vec2(-nxv_log_normal(1.0 - abs(x), 0.0), 0.0));
     float t = (w.x - 2.0) / (w.x + 2.0);
-    precise float result = w.x + (w.y + -0.3318117 + t * (0.1982121 + t * (0.21252108 + t * (-0.2311282 + t * (
-        0.18620609 + t * (-0.056535084 + t * (-0.037520397 + t * (0.09246871 + t * (-0.07536591 + t *
-        0.032818053)))))))));
+    precise float series = t * nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t, nxv_fma(t,
+        0.032818053, -0.07536591), 0.09246871), -0.037520397), -0.056535084), 0.18620609), -0.2311282), 0.21252108),
+        0.1982121);
+    precise float result = w.x + (w.y - 0.3318117 + series);
     return nxv_with_sign(result, x);
 }
 

@@ -123,7 +123,11 @@ double rounded_down(double x) {
     } \
     type minimum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b < a ? b : a; } \
     type maximum(type a, type b) { return is_nan(a) ? a : is_nan(b) ? b : b > a ? b : a; } \
-    type clipped(type x, type low, type high) { return minimum(maximum(x, low), high); }
+    type clipped(type x, type low, type high) { \
+        type least = x < low ? low : x; \
+        type inside = least > high ? high : least; \
+        return is_nan(x) ? x : is_nan(low) ? low : is_nan(high) ? high : inside; \
+    }
 
 FLOAT_FUNCTIONS(float)
 #ifdef NXV_HAS_FP64

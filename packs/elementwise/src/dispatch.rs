@@ -131,7 +131,10 @@ pub(crate) fn width(space: &Space, most: u64) -> u64 {
 
 fn vectors(space: &Space, part: &Part, code: &Code, width: u64, share: Share) -> u64 {
     let narrowest = space.walks().map(|walk| walk.size).min().unwrap_or(4);
-    let loads = space.inputs.len() as u64 * width * narrowest;
+    // One element for all is in a cache.
+    let inputs = space.inputs.iter();
+    let read = inputs.filter(|input| input.strides.iter().any(|stride| *stride != 0));
+    let loads = read.count() as u64 * width * narrowest;
     share.vectors(part, loads, code.vectors)
 }
 

@@ -101,6 +101,17 @@ fn threads_take_more_where_an_invocation_is_dear() {
 }
 
 #[test]
+fn an_element_for_all_takes_no_share_of_what_a_thread_loads() {
+    let (all, one) = (
+        Tensor::new(DType::F32, &[1 << 22]),
+        Tensor::new(DType::F32, &[]),
+    );
+    let inputs = [all, one.clone(), one];
+    let ask = ask("clip", &inputs, (DType::F32, &[1 << 22]));
+    assert_eq!(defined(&checked(&ask.on(gpu())), 0, "VECTORS"), "2");
+}
+
+#[test]
 fn many_axes_move_their_parameters_into_the_params_buffer() {
     let shape = [2, 3, 2, 3, 2, 3, 2, 3];
     let reversed = contiguous_strides(&shape).into_iter().map(|stride| -stride);

@@ -175,6 +175,7 @@ fn random_programs_have_the_bits_of_their_ops_one_by_one() {
 fn alike(dtype: DType, a: &[u8], b: &[u8]) -> bool {
     let infinity = match dtype {
         DType::F16 => 0x7c00,
+        DType::BF16 => 0x7f80,
         DType::F32 => u64::from(f32::INFINITY.to_bits()),
         _ => f64::INFINITY.to_bits(),
     };
@@ -242,6 +243,56 @@ fn numbers_of_an_expression_give_the_bits_of_numbers_in_memory() {
             let differ = differ.count();
             if differ > 0 {
                 unlike.push(format!("{differ} of {:?}", fused.steps()[0]));
+            }
+        }
+    }
+    assert_eq!(unlike, [""; 0]);
+}
+
+/// Nor must it show what stands beside a function: a product before it and a sum behind it are no part of it.
+#[test]
+fn functions_of_an_expression_give_the_bits_of_those_alone() {
+    let folder = Folder::new();
+    let runtime = open(&folder, &["elementwise"], "");
+    let all = [DType::F32, DType::F64, DType::F16, DType::BF16];
+    // Each is a shader of its own, which a CPU compiles for longer than it runs.
+    let (dtypes, every) = match runtime.device().summary().kind {
+        "cpu" => (&all[2..3], 8),
+        _ => (&all[..], 1),
+    };
+    let names = "exp expm1 log log1p sigmoid sin cos tan sinh cosh tanh asinh acosh atanh asin acos atan sqrt rsqrt cbrt erf \
+                 erfc erf_inv";
+    let mut rng = Rng(29);
+    let mut unlike = Vec::new();
+    for (dtype, name) in dtypes.iter().flat_map(|dtype| {
+        let names = names.split_whitespace().step_by(every);
+        names.map(move |name| (*dtype, name))
+    }) {
+        let spec = (dtype, vec![1 << 16]);
+        let [a, b] = [0; 2].map(|_| upload(&runtime, &spec, &mut rng, Values::Finite));
+        let steps = [
+            op("multiply", &[0, 1], dtype, &spec.1),
+            op(name, &[2], dtype, &spec.1),
+            op("subtract", &[3, 0], dtype, &spec.1),
+        ];
+        let program = Program::new(2, steps, [3, 4]).unwrap();
+        let input = Input {
+            spec,
+            element: None,
+        };
+        let fused = fuse(program.clone(), &[input.clone(), input]).unwrap();
+        assert_eq!(fused.steps().len(), 1);
+        let [apart, one] = [&program, &fused].map(|program| {
+            let ran = runtime.run_program(program, &[&a, &b]).unwrap();
+            [0, 1].map(|result| download(&runtime, &ran.results[result]))
+        });
+        for (apart, one) in apart.iter().zip(&one) {
+            let size = dtype.size() as usize;
+            let pairs = apart.chunks(size).zip(one.chunks(size));
+            let differ = pairs.filter(|(apart, one)| !alike(dtype, apart, one));
+            match differ.count() {
+                0 => {}
+                count => unlike.push(format!("{name} of {dtype}: {count}")),
             }
         }
     }
