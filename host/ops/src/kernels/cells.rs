@@ -1,7 +1,7 @@
 //! The loops of the elementwise ops whose elements are computed where they lie. The functions are in `lanes`.
 
 use super::elementwise::TASK;
-use super::lanes::{self, Cell, Lane, Loop};
+use super::lanes::{self, Cell, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::view::{Out, Outcome, View};
@@ -9,7 +9,8 @@ use nx_vulkan_abi::DType;
 
 /// Runs the loop of that lane for these types, where there is one; else nothing is done.
 pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
-    let own: Vec<Option<Cell>> = match inputs.iter().any(|x| x.dtype == DType::F32) {
+    let is_float = |x: &View| x.dtype == DType::F32 || lanes::is_narrow(x.dtype);
+    let own: Vec<Option<Cell>> = match inputs.iter().any(is_float) {
         true => inputs.iter().map(float_of_one).collect(),
         false => vec![None; inputs.len()],
     };
@@ -28,12 +29,12 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
     let operands = operands.collect::<Option<Vec<_>>>();
     Some(match (each, operands.as_deref()) {
-        (Loop::Map(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
+        (Loop::Map(f), Some([x])) => floats([x], out, |[x], to| f(x, to)),
         (Loop::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
-        (Loop::Zip(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Loop::Zip(f), Some([a, b])) => floats([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Choice(f), Some([x, a, b])) => {
-            blocks([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
+            floats([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
         }
         (Loop::Select, Some([pred, a, b])) => select(pred, [a, b], out),
         _ => Err("shapes do not fit".to_owned()),
@@ -68,7 +69,7 @@ fn select(pred: &Operand, operands: [&Operand; 2], out: &mut Out) -> Outcome {
     })
 }
 
-/// Operands of four bytes an element to a result of `N`.
+/// Operands of four bytes an element, or of floats of 16 bits, which become f32, to a result of `N`.
 fn blocks<const K: usize, const N: usize>(
     operands: [&Operand; K],
     out: &mut Out,
@@ -76,10 +77,28 @@ fn blocks<const K: usize, const N: usize>(
 ) -> Outcome {
     tasks(out, &|start, to| {
         let most = to.len().min(BLOCK);
-        let mut readers = operands.map(|x| Reader::new(x, most));
+        let mut readers = operands.map(|x| Cells::new(x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             f(readers.each_mut().map(|x| x.next(start, to.len())), to);
         }
+    })
+}
+
+/// The same to a result of four bytes, or to a float of 16 bits that f32 are rounded to.
+fn floats<const K: usize>(
+    operands: [&Operand; K],
+    out: &mut Out,
+    f: impl Fn([&[Cell]; K], &mut [Cell]) + Sync,
+) -> Outcome {
+    let dtype = out.dtype;
+    if !lanes::is_narrow(dtype) {
+        return blocks(operands, out, f);
+    }
+    blocks(operands, out, |from, to: &mut [Short]| {
+        let mut made = [Cell::default(); BLOCK];
+        let made = &mut made[..to.len()];
+        f(from, made);
+        lanes::narrow(dtype, made, to);
     })
 }
 
@@ -122,5 +141,32 @@ impl<'a, const N: usize> Reader<'a, N> {
         self.from
             .copy_cells::<N>(start, self.own.as_flattened_mut());
         &self.own
+    }
+}
+
+/// Blocks of an operand of four bytes an element, or of floats of 16 bits, which become f32.
+enum Cells<'a> {
+    As(Reader<'a, 4>),
+    Widened(Reader<'a, 2>, Vec<Cell>),
+}
+
+impl<'a> Cells<'a> {
+    fn new(from: &'a Operand<'a>, most: usize) -> Cells<'a> {
+        match lanes::is_narrow(from.dtype) {
+            false => Cells::As(Reader::new(from, most)),
+            true => Cells::Widened(Reader::new(from, most), vec![Cell::default(); most]),
+        }
+    }
+
+    fn next(&mut self, start: u64, count: usize) -> &[Cell] {
+        match self {
+            Cells::As(reader) => reader.next(start, count),
+            Cells::Widened(reader, cells) => {
+                let cells = &mut cells[..count];
+                let dtype = reader.from.dtype;
+                lanes::widen(dtype, reader.next(start, count), cells);
+                cells
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod fold;
 mod functions;
 mod logic;
+mod narrow;
 #[cfg(test)]
 mod tests;
 mod wide;
@@ -12,6 +13,7 @@ pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
 pub(super) use logic::select;
 pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
+pub(super) use narrow::{Short, is_narrow, narrow, widen};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;
@@ -114,11 +116,14 @@ pub(super) enum Loop {
 }
 
 impl Lane {
-    /// The one that makes `to` of these types, where there is one that is faster than what serves every type.
+    /// The one that makes `to` of these types, where there is one that is faster than what serves every type. Floats of 16 bits
+    /// are f32 for it.
     pub(super) fn of(self, from: &[DType], to: DType) -> Option<Loop> {
         const F32: DType = DType::F32;
         const U8: DType = DType::U8;
-        match (self, from, to) {
+        let wide = |dtype: &DType| if is_narrow(*dtype) { F32 } else { *dtype };
+        let wide_from: Vec<DType> = from.iter().map(wide).collect();
+        match (self, &wide_from[..], wide(&to)) {
             (Lane::Map(f), [F32], F32) if is_fused() => Some(Loop::Map(f)),
             (Lane::Zip(f), [F32, F32], F32) if is_fused() => Some(Loop::Zip(f)),
             (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),
@@ -127,10 +132,13 @@ impl Lane {
                 Some(Loop::Relation(integers))
             }
             (Lane::Choice(f), [F32, F32, F32], F32) => Some(Loop::Choice(f)),
-            (Lane::Select, [U8, a, b], to) => {
-                (to.size() == 4 && [*a, *b] == [to; 2]).then_some(Loop::Select)
+            (Lane::Select, [U8, ..], _) if to.size() == 4 => {
+                (from[1..] == [to; 2]).then_some(Loop::Select)
             }
-            (Lane::Cast, [x], to) => cast(*x, to).map(Loop::Map),
+            // What is no float is rounded once.
+            (Lane::Cast, [x], wide_to) if wide_to == to || *x == F32 => {
+                cast(*x, wide_to).map(Loop::Map)
+            }
             _ => None,
         }
     }
@@ -139,12 +147,17 @@ impl Lane {
 /// The cast between those types, where there is one here.
 fn cast(from: DType, to: DType) -> Option<Map> {
     Some(match (from, to) {
+        (DType::F32, DType::F32) => copy,
         (DType::F32, DType::S32) => f32_to_s32,
         (DType::F32, DType::U32) => f32_to_u32,
         (DType::S32, DType::F32) => s32_to_f32,
         (DType::U32, DType::F32) => u32_to_f32,
         _ => return None,
     })
+}
+
+fn copy(from: &[Cell], to: &mut [Cell]) {
+    to.copy_from_slice(from);
 }
 
 macro_rules! casts {

@@ -1,8 +1,8 @@
 //! The functions of f32 numbers, beside the exact ones rounded once.
 
-use super::{Cell, Lane, Map, Zip, cast, is_fused, pow, select};
+use super::{Cell, Lane, Map, Short, Zip, cast, is_fused, narrow, pow, select, widen};
 use crate::contracts::find;
-use crate::kernels::{View, run};
+use crate::kernels::{View, run, run_fast};
 use crate::op::Op;
 use crate::view::Out;
 use nx_vulkan_abi::DType;
@@ -159,7 +159,7 @@ fn casts_and_choices_are_those_of_the_other_kernels() {
         assert!(got == want, "{from} to {to}");
         casts += 1;
     }
-    assert_eq!(casts, 4);
+    assert_eq!(casts, 5);
     let pred: Vec<u8> = (0..cells.len()).map(|i| (i % 3 * 100) as u8).collect();
     let other: Vec<Cell> = cells.iter().rev().copied().collect();
     let mut got = vec![Cell::default(); cells.len()];
@@ -224,5 +224,94 @@ fn functions_of_one_operand_are_within_their_bounds_everywhere() {
             agree(op, &[&from], &to)
         });
         println!("{op}: {} ulp", worst.max().unwrap());
+    }
+}
+
+#[test]
+fn floats_of_16_bits_become_f32_and_are_rounded_as_one_by_one() {
+    use half::{bf16, f16};
+    let shorts: Vec<Short> = (0..=u16::MAX).map(u16::to_ne_bytes).collect();
+    let cells = numbers(4099);
+    for dtype in [DType::F16, DType::BF16] {
+        let mut wide = vec![Cell::default(); shorts.len()];
+        widen(dtype, &shorts, &mut wide);
+        let mut narrowed = vec![Short::default(); cells.len()];
+        narrow(dtype, &cells, &mut narrowed);
+        let is_same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+        for (x, got) in shorts.iter().zip(wide) {
+            let want = match dtype {
+                DType::F16 => f16::from_ne_bytes(*x).to_f32(),
+                _ => bf16::from_ne_bytes(*x).to_f32(),
+            };
+            assert!(is_same(f32::from_ne_bytes(got), want), "{dtype} {x:?}");
+        }
+        for (x, got) in cells.iter().zip(narrowed) {
+            let x = f32::from_ne_bytes(*x);
+            let (got, want) = match dtype {
+                DType::F16 => (f16::from_ne_bytes(got).to_f32(), f16::from_f32(x).to_f32()),
+                _ => (
+                    bf16::from_ne_bytes(got).to_f32(),
+                    bf16::from_f32(x).to_f32(),
+                ),
+            };
+            assert!(is_same(got, want), "{x:e} as {dtype}: {got:e}");
+        }
+    }
+}
+
+#[test]
+fn floats_of_16_bits_take_the_loops_of_f32() {
+    let other = |x: &[u8]| x.iter().rev().copied().collect::<Vec<u8>>();
+    for dtype in [DType::F16, DType::BF16] {
+        // From the denormal ones to half of the largest, of both signs.
+        let bits =
+            (0..2u16).flat_map(|sign| (0x70..0x7800).step_by(37).map(move |x| x | sign << 15));
+        let a: Vec<u8> = bits.flat_map(u16::to_ne_bytes).collect();
+        let b = other(&a);
+        for (op, operands, to) in [
+            ("exp", vec![&a], dtype),
+            ("log", vec![&a], dtype),
+            ("tanh", vec![&a], dtype),
+            ("add", vec![&a, &b], dtype),
+            ("divide", vec![&a, &b], dtype),
+            ("clip", vec![&a, &b, &a], dtype),
+            ("less", vec![&a, &b], DType::U8),
+            ("as_type", vec![&a], DType::F32),
+            ("as_type", vec![&a], DType::S32),
+        ] {
+            let shape = [a.len() as u64 / 2];
+            let views: Vec<View> = operands
+                .iter()
+                .map(|bytes| View {
+                    dtype,
+                    shape: &shape,
+                    strides: &[1],
+                    offset: 0,
+                    bytes,
+                })
+                .collect();
+            let [want, got] = [run, run_fast].map(|kernel| {
+                let mut bytes = vec![0; (shape[0] * to.size()) as usize];
+                let mut out = [Out {
+                    dtype: to,
+                    shape: &shape,
+                    bytes: &mut bytes,
+                }];
+                kernel(op, &views, &mut out, &[]).unwrap();
+                bytes
+            });
+            let infinity = if dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
+            let apart = |(x, y): (&Short, &Short)| {
+                let [x, y] = [x, y].map(|x| u16::from_ne_bytes(*x));
+                match [x, y].iter().all(|x| x & 0x7fff > infinity) {
+                    true => 0,
+                    false => i32::from(x.abs_diff(y)),
+                }
+            };
+            let [want, got] = [&want, &got].map(|bytes| bytes.as_chunks::<2>().0);
+            let exact = !["exp", "log", "tanh"].contains(&op);
+            let most = want.iter().zip(got).map(apart).max().unwrap();
+            assert!(most <= i32::from(!exact), "{op} of {dtype} to {to}: {most}");
+        }
     }
 }
