@@ -91,6 +91,32 @@ fn flushing_needs_leave() {
 }
 
 #[test]
+fn products_of_complex_numbers_are_flushed_one_by_one() {
+    let flushes = Tolerance {
+        flushes: true,
+        ..STRICT
+    };
+    let of = |dtype, [want, have]: [f32; 2]| {
+        let [want, have] = [want, have].map(|x| [x, 1.0].map(f32::to_le_bytes).concat());
+        let expected = Expected {
+            dtype,
+            bytes: &want,
+            others: &[],
+            magnitudes: None,
+            terms: 1,
+            sensitivities: None,
+            slack: None,
+        };
+        judge(&expected, &have, &flushes)
+    };
+    let near = [4.0, 3.0].map(|x| x * f32::MIN_POSITIVE);
+    assert_eq!(of(DType::C64, near).flushed, 1);
+    assert!(of(DType::F32, near).wrong.is_some());
+    let far = [6.0, 3.0].map(|x| x * f32::MIN_POSITIVE);
+    assert!(of(DType::C64, far).wrong.is_some());
+}
+
+#[test]
 fn terms_widen_what_is_allowed_by_their_magnitude() {
     let sum = Tolerance {
         growth: Growth::Terms,
