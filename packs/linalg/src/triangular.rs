@@ -168,8 +168,13 @@ pub(crate) fn substitute(
     let wanted = (count - first.min(count)).clamp(TILES[0], TILES[3]);
     let tile = emit.fitting(&TILES, bytes)?.min(wanted.next_power_of_two());
     defines.extend(named("PART", part));
+    let tiles = (count - first.min(count)).div_ceil(tile).max(1);
+    let groups = system.batch * u64::from(tiles);
+    // With few right sides most of many workgroups' invocations would only keep registers from each other.
+    let is_crowded = tile <= 16 && groups > u64::from(emit.device().compute_units);
     let most = match emit.device().kind {
         DeviceKind::CPU => 64,
+        _ if is_crowded => 128,
         _ => 256,
     };
     // Each moves at least one element of the block and of the right sides.
@@ -180,8 +185,6 @@ pub(crate) fn substitute(
         number("TILE", tile.min(threads)),
         number("THREADS", threads),
     ]);
-    let tiles = (count - first.min(count)).div_ceil(tile).max(1);
-    let groups = system.batch * u64::from(tiles);
     let push = [
         &[system.n, groups as u32, start, count, tiles],
         &system.a.words()[..],
