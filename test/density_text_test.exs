@@ -35,7 +35,7 @@ if Code.ensure_loaded?(Nx) do
           |> Nx.sum()
         end
 
-        assert byte_size(text(fun, 120)) < 20_000
+        assert byte_size(text(fun, 120)) < 22_000
         same(fun, 120)
       end
 
