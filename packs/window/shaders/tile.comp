@@ -1,11 +1,15 @@
 #version 450
 // One workgroup computes BLOCK_M filters at BLOCK_N positions, BLOCK_K kernel elements at a time: the next ones are loaded
 // into registers while the current ones are multiplied out of shared memory, whose two halves take turns.
-// An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH.
+// An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH. With STORED it stores WIDTH results at once, which lie together along
+// filters or positions.
 #include "conv.glsl"
 
 layout(local_size_x = THREADS) in;
-layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
+#ifndef STORED
+#define STORED RESULT
+#endif
+layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { STORED results[]; };
 
 const uint LANES_M = BLOCK_M / (PACKS_M * WIDTH);
 const uint LANES_N = BLOCK_N / (PACKS_N * WIDTH);
@@ -103,6 +107,58 @@ void multiply(uint turn, uvec2 lane) {
     }
 }
 
+#ifdef SHORTS
+#define PUT(values, e, x) values[(e) / 2] |= uint(x) << ((e) % 2 * 16)
+#else
+#define PUT(values, e, x) values[e] = x
+#endif
+
+// `first` is where the group's results begin.
+void store_sums(uvec2 lane, uint first, uint group, uint x_corner) {
+#if WIDE_STORES && !ALONG_FILTERS
+    [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+        uint column = x_corner + (lane.y + j * LANES_N) * WIDTH;
+        if (column >= params.columns) continue;
+        uint place = result_at(column_of(column));
+        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+            uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+            if (row >= params.filters) continue;
+            STORED values = STORED(0);
+            [[unroll]] for (uint e = 0; e < WIDTH; e++) {
+                T_VALUE sum = sums[i * PACKS_N + j][e];
+                PUT(values, e, TO_RESULT(sum, place + e, group * params.filters + row));
+            }
+            nxv_store(results, (first + place + row * params.result_filter) / WIDTH, values);
+        }
+    }
+#else
+    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
+        uint column = x_corner + (lane.y + j / WIDTH * LANES_N) * WIDTH + j % WIDTH;
+        if (column >= params.columns) continue;
+        uint place = result_at(column_of(column));
+#if WIDE_STORES
+        [[unroll]] for (uint i = 0; i < PACKS_M; i++) {
+            uint row = w_corner + (lane.x + i * LANES_M) * WIDTH;
+            if (row >= params.filters) continue;
+            STORED values = STORED(0);
+            [[unroll]] for (uint e = 0; e < WIDTH; e++) {
+                T_VALUE sum = sums[(i * WIDTH + e) * PACKS_N + j / WIDTH][j % WIDTH];
+                PUT(values, e, TO_RESULT(sum, place, group * params.filters + row + e));
+            }
+            nxv_store(results, (first + place + row) / WIDTH, values);
+        }
+#else
+        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
+            uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+            if (row >= params.filters) continue;
+            T_VALUE sum = sums[i * PACKS_N + j / WIDTH][j % WIDTH];
+            nxv_store(results, first + place + row * params.result_filter, TO_RESULT(sum, place, group * params.filters + row));
+        }
+#endif
+    }
+#endif
+}
+
 void main() {
     if (nxv_workgroup() >= params.jobs) return;
     uint blocks = params.blocks_m * params.blocks_n;
@@ -111,7 +167,12 @@ void main() {
     uint group = slab % params.groups;
     uint start = slab / params.groups * params.chunk;
     depth_end = min(params.depth, start + params.chunk);
-    uvec2 lane = uvec2(gl_LocalInvocationIndex / LANES_N, gl_LocalInvocationIndex % LANES_N);
+    uint own = gl_LocalInvocationIndex;
+#if ALONG_FILTERS
+    uvec2 lane = uvec2(own % LANES_M, own / LANES_M);
+#else
+    uvec2 lane = uvec2(own / LANES_N, own % LANES_N);
+#endif
     w_corner = block % params.blocks_m * BLOCK_M;
     uint x_corner = block / params.blocks_m * BLOCK_N;
     w_first = params.kernel_first + group * params.kernel_group;
@@ -139,17 +200,5 @@ void main() {
         turn ^= 1;
     }
 
-    uint results_first = slab / params.groups * params.results + group * params.result_group;
-    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
-        uint column = x_corner + (lane.y + j / WIDTH * LANES_N) * WIDTH + j % WIDTH;
-        uint place = result_at(column_of(min(column, params.columns - 1)));
-        uint at = results_first + place;
-        [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-            uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-            if (row < params.filters && column < params.columns) {
-                T_VALUE sum = sums[i * PACKS_N + j / WIDTH][j % WIDTH];
-                nxv_store(results, at + row * params.result_filter, TO_RESULT(sum, place, group * params.filters + row));
-            }
-        }
-    }
+    store_sums(lane, slab / params.groups * params.results + group * params.result_group, group, x_corner);
 }

@@ -7,7 +7,8 @@ use crate::{
     table::Method,
 };
 use nx_vulkan_abi::{
-    DTypeSet, DeviceInfo, DeviceKind, Features, Plan, Precision, Refusal, Request, epilogue,
+    DTypeSet, Define, DeviceInfo, DeviceKind, Features, Plan, Precision, Refusal, Request,
+    epilogue,
     glsl::{self, define},
 };
 use nx_vulkan_pack_kit::{grid, steps::number, table};
@@ -244,13 +245,38 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         ("PACKS_M", tile.packs[0]),
         ("PACKS_N", tile.packs[1]),
         ("X_ALONG_K", last.into()),
+        ("ALONG_FILTERS", problem.filters_inner().into()),
         ("W_ALONG_K", problem.kernel_along_depth().into()),
     ] {
         defines.push(number(name, value));
     }
+    defines.extend(wide_stores(problem, splits, width));
     let step = ("tile.comp", defines, problem.words(cut));
     add(&mut plan, problem, step, (to, splits), cut.jobs, device)?;
     Ok(plan)
+}
+
+/// How `width` results are stored at once, where they lie together: floats of 16 bits as words.
+fn wide_stores(problem: &Problem, splits: u64, width: u64) -> Vec<Define> {
+    let stored = match problem.is_partial(splits) {
+        true => problem.register(),
+        false => problem.result(),
+    };
+    let vector = match (stored.size(), width) {
+        (2, 4) => Some("uvec2"),
+        (2, _) => None,
+        _ => glsl::of(stored).and_then(|glsl| glsl::vector(glsl.storage, width)),
+    };
+    let is_in_line = problem.results.is_multiple_of(width);
+    let fits = is_in_line && problem.runs(width, problem.filters_inner());
+    let Some(vector) = vector.filter(|_| fits) else {
+        return vec![number("WIDE_STORES", 0u32)];
+    };
+    let mut defines = vec![number("WIDE_STORES", 1u32), define("STORED", vector)];
+    if stored.size() == 2 {
+        defines.push(number("SHORTS", 1u32));
+    }
+    defines
 }
 
 pub(crate) fn units(device: &DeviceInfo<'_>) -> u64 {
