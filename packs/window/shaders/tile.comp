@@ -36,7 +36,9 @@ Column corners[OWN];
 uint w_first;
 uint w_corner;
 uint depth_end;
-VEC sums[PACKS_M * WIDTH * PACKS_N];
+// Sums one by one: what is a vector NVIDIA's driver may keep in memory.
+const uint COLUMNS = PACKS_N * WIDTH;
+T_VALUE sums[PACKS_M * WIDTH * COLUMNS];
 
 // Place of item `i` in its tile: x along filters or positions, y along the kernel's elements.
 uvec2 w_place(uint i) {
@@ -99,9 +101,9 @@ void multiply(uint turn, uvec2 lane) {
         [[unroll]] for (uint i = 0; i < PACKS_M; i++) rows[i] = w_tile[w_at + depth * W_ROW + i * LANES_M];
         [[unroll]] for (uint i = 0; i < PACKS_N; i++) columns[i] = x_tile[x_at + depth * X_ROW + i * LANES_N];
         [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-            [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-                uint at = i * PACKS_N + j;
-                sums[at] = fma(VEC(rows[i / WIDTH][i % WIDTH]), columns[j], sums[at]);
+            [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
+                uint at = i * COLUMNS + j;
+                sums[at] = fma(rows[i / WIDTH][i % WIDTH], columns[j / WIDTH][j % WIDTH], sums[at]);
             }
         }
     }
@@ -113,46 +115,47 @@ void multiply(uint turn, uvec2 lane) {
 #define PUT(values, e, x) values[e] = x
 #endif
 
-// `first` is where the group's results begin.
+// `first` is where the group's results begin. Without jumps: NVIDIA's driver keeps sums of f64 in memory where loops have some.
 void store_sums(uvec2 lane, uint first, uint group, uint x_corner) {
 #if WIDE_STORES && !ALONG_FILTERS
     [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
         uint column = x_corner + (lane.y + j * LANES_N) * WIDTH;
-        if (column >= params.columns) continue;
-        uint place = result_at(column_of(column));
+        uint place = result_at(column_of(min(column, params.columns - 1)));
         [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
             uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-            if (row >= params.filters) continue;
-            STORED values = STORED(0);
-            [[unroll]] for (uint e = 0; e < WIDTH; e++) {
-                T_VALUE sum = sums[i * PACKS_N + j][e];
-                PUT(values, e, TO_RESULT(sum, place + e, group * params.filters + row));
+            if (row < params.filters && column < params.columns) {
+                STORED values = STORED(0);
+                [[unroll]] for (uint e = 0; e < WIDTH; e++) {
+                    T_VALUE sum = sums[i * COLUMNS + j * WIDTH + e];
+                    PUT(values, e, TO_RESULT(sum, place + e, group * params.filters + row));
+                }
+                nxv_store(results, (first + place + row * params.result_filter) / WIDTH, values);
             }
-            nxv_store(results, (first + place + row * params.result_filter) / WIDTH, values);
         }
     }
 #else
-    [[unroll]] for (uint j = 0; j < PACKS_N * WIDTH; j++) {
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
         uint column = x_corner + (lane.y + j / WIDTH * LANES_N) * WIDTH + j % WIDTH;
-        if (column >= params.columns) continue;
-        uint place = result_at(column_of(column));
+        uint place = result_at(column_of(min(column, params.columns - 1)));
 #if WIDE_STORES
         [[unroll]] for (uint i = 0; i < PACKS_M; i++) {
             uint row = w_corner + (lane.x + i * LANES_M) * WIDTH;
-            if (row >= params.filters) continue;
-            STORED values = STORED(0);
-            [[unroll]] for (uint e = 0; e < WIDTH; e++) {
-                T_VALUE sum = sums[(i * WIDTH + e) * PACKS_N + j / WIDTH][j % WIDTH];
-                PUT(values, e, TO_RESULT(sum, place, group * params.filters + row + e));
+            if (row < params.filters && column < params.columns) {
+                STORED values = STORED(0);
+                [[unroll]] for (uint e = 0; e < WIDTH; e++) {
+                    T_VALUE sum = sums[(i * WIDTH + e) * COLUMNS + j];
+                    PUT(values, e, TO_RESULT(sum, place, group * params.filters + row + e));
+                }
+                nxv_store(results, (first + place + row) / WIDTH, values);
             }
-            nxv_store(results, (first + place + row) / WIDTH, values);
         }
 #else
         [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
             uint row = w_corner + (lane.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-            if (row >= params.filters) continue;
-            T_VALUE sum = sums[i * PACKS_N + j / WIDTH][j % WIDTH];
-            nxv_store(results, first + place + row * params.result_filter, TO_RESULT(sum, place, group * params.filters + row));
+            if (row < params.filters && column < params.columns) {
+                T_VALUE sum = sums[i * COLUMNS + j];
+                nxv_store(results, first + place + row * params.result_filter, TO_RESULT(sum, place, group * params.filters + row));
+            }
         }
 #endif
     }
@@ -181,7 +184,7 @@ void main() {
         x_first[i] = params.x_first + group * params.x_group + column.batch * params.x_batch;
         corners[i] = corner_of(column);
     }
-    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * PACKS_N; i++) sums[i] = VEC(0);
+    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * COLUMNS; i++) sums[i] = T_VALUE(0);
 
     look_up(0, start);
     look_up(1, start + BLOCK_K);
