@@ -9,15 +9,16 @@ if Code.ensure_loaded?(Nx) do
     Arguments that are on `Nx.BinaryBackend` are copied to the device when they are first used, and new tensors are made there.
     Results are tensors of `Nx.Vulkan.VulkanoBackend`, save arguments that are returned as they came.
 
-    A compiled function is calls of the library of ops that follow each other; elementwise ones that follow
-    from each other are one dispatch, with the same bits; ops that no argument changes and
-    whose results take at most a megabyte are run once, and the same op on the same operands runs once. A function with
-    closures or vectorized tensors inside runs op by op, as `Nx.Defn.Evaluator` runs it.
+    A compiled function is calls of the library of ops that follow each other. Elementwise ones that follow from each other
+    are one dispatch, with the same bits; on a CPU either may run on the faster of two sides, whose functions can differ in the
+    last bit. Ops that no argument changes and whose results take at most a megabyte are run once, and the same op on the
+    same operands runs once. A function with closures or vectorized tensors inside runs op by op, as `Nx.Defn.Evaluator` runs it.
 
     `Nx.Defn.compile/3` compiles at once, and `Nx.Defn.jit/2` a function that it gets a second time with arguments of the same types
     and shapes; the first time it runs op by op. Two functions are the same where they are one of a module, or closures over
-    the same values, unless these are very large. Up to 512 functions are kept, with up to 256 MiB of tensors that no argument
-    changes, until a module is loaded; `forget/0` gives them back. A function with `:hooks` is not kept.
+    the same values; one over very many is the same where a process gives that one again. Up to 512 functions are kept, with up to
+    256 MiB of tensors that no argument changes, until a module is loaded; `forget/0` gives them back. A function with
+    `:hooks` is not kept.
     As with every compiler, what a function reads from elsewhere, such as the dictionary of a process, is what it was then.
 
     ## Options
