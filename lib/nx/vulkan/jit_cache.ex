@@ -17,8 +17,12 @@ defmodule Nx.Vulkan.JitCache do
   # what generates with one of 12 a million.
   @parts 524_288
 
-  # Functions that a process knows again without a look at their parts.
-  @recent 2
+  # Bytes of the binaries of one, beyond which nobody keeps it.
+  @binaries 16_777_216
+
+  # Functions of very many parts that a process keeps with what it made of them: nobody else could know them again.
+  @own {__MODULE__, :own}
+  @recent 4
 
   # Functions that were seen once: each has one of these places, until another one takes it.
   @places 4_096
@@ -34,17 +38,11 @@ defmodule Nx.Vulkan.JitCache do
   """
   def fetch(fun, arguments, backend) do
     with {:ok, generation} <- now(),
-         hash = hash(fun),
-         true <- light?(arguments) do
-      id = sha256({hash, arguments, backend})
-
-      case compiled(id) do
-        nil ->
-          if seen?(id) and room?(), do: {:put, {id, generation}}, else: :new
-
-        compiled ->
-          know(fun, hash)
-          {:ok, compiled}
+         :light <- weight(arguments) do
+      case hash(fun) do
+        {:ok, hash} -> shared(fun, hash, sha256({hash, arguments, backend}), generation)
+        :own -> own(fun, sha256({arguments, backend}), generation)
+        :error -> :new
       end
     else
       _ -> :new
@@ -59,6 +57,9 @@ defmodule Nx.Vulkan.JitCache do
   @doc """
   Keeps `compiled`, with so many bytes of tensors in it, and no longer what was kept first, where that is too much.
   """
+  def put({:own, fun, key, generation}, compiled, _bytes),
+    do: keep({fun, key, generation, {:compiled, compiled}})
+
   def put({id, generation}, compiled, bytes) do
     term = make_ref()
 
@@ -89,57 +90,88 @@ defmodule Nx.Vulkan.JitCache do
 
   ## Whose function it is
 
-  # Of bytes, and not of the term, in which numbers may be equal that are not the same. The functions that this process called last are
-  # most often those that it calls next. One of too many parts is known to the process that has it, by what it is there.
+  # Of bytes, and not of the term, in which numbers may be equal that are not the same. The function that this process called last is
+  # most often the one that it calls next. One of very many parts is known by what it is where it is.
   defp hash(fun) do
-    case known(fun) do
-      {_, hash} ->
-        hash
-
-      nil ->
-        if light?(fun), do: sha256(fun), else: know(fun, make_ref())
+    with {last, hash} <- Process.get(__MODULE__),
+         true <- :erts_debug.same(last, fun) do
+      {:ok, hash}
+    else
+      _ ->
+        case !owned?(fun) && weight(fun) do
+          :light -> {:ok, sha256(fun)}
+          :large -> :error
+          _ -> :own
+        end
     end
   end
 
-  defp known(fun),
-    do: Enum.find(Process.get(__MODULE__, []), fn {last, _} -> :erts_debug.same(last, fun) end)
+  defp shared(fun, hash, id, generation) do
+    case compiled(id) do
+      nil ->
+        if seen?(id) and room?(), do: {:put, {id, generation}}, else: :new
 
-  defp know(fun, hash) do
-    if !known(fun) do
-      others = Process.get(__MODULE__, [])
-      Process.put(__MODULE__, [{fun, hash} | Enum.take(others, @recent - 1)])
+      compiled ->
+        Process.put(__MODULE__, {fun, hash})
+        {:ok, compiled}
     end
+  end
 
-    hash
+  defp own(fun, key, generation) do
+    case Enum.find(Process.get(@own, []), &own?(&1, fun, key)) do
+      {_, _, ^generation, {:compiled, compiled}} ->
+        {:ok, compiled}
+
+      {_, _, ^generation, :seen} ->
+        {:put, {:own, fun, key, generation}}
+
+      _ ->
+        keep({fun, key, generation, :seen})
+        :new
+    end
+  end
+
+  defp owned?(fun),
+    do: Enum.any?(Process.get(@own, []), fn {own, _, _, _} -> :erts_debug.same(own, fun) end)
+
+  defp own?({own, id, _, _}, fun, key), do: id == key and :erts_debug.same(own, fun)
+
+  defp keep({fun, key, _, _} = entry) do
+    others = Enum.reject(Process.get(@own, []), &own?(&1, fun, key))
+    Process.put(@own, [entry | Enum.take(others, @recent - 1)])
+    :ok
   end
 
   defp sha256(term), do: :crypto.hash(:sha256, :erlang.term_to_binary(term))
 
-  defp light?(term), do: parts([term], @parts) > 0
+  # Whether a term has too many parts, or binaries that are too large. What is shared counts as often as it would be written.
+  defp weight(term), do: weight([term], @parts, @binaries)
 
-  # How many of so many parts are left after those of the terms on a stack. What is shared counts as often as it would be written.
-  defp parts(_stack, left) when left <= 0, do: 0
-  defp parts([], left), do: left
-  defp parts([[] | stack], left), do: parts(stack, left)
-  defp parts([[head | tail] | stack], left), do: parts([head, tail | stack], left - 1)
+  defp weight(_stack, parts, _bytes) when parts <= 0, do: :many
+  defp weight(_stack, _parts, bytes) when bytes <= 0, do: :large
+  defp weight([], _parts, _bytes), do: :light
+  defp weight([[] | stack], parts, bytes), do: weight(stack, parts, bytes)
 
-  defp parts([binary | stack], left) when is_bitstring(binary),
-    do: parts(stack, left - 1 - div(bit_size(binary), 256))
+  defp weight([[head | tail] | stack], parts, bytes),
+    do: weight([head, tail | stack], parts - 1, bytes)
 
-  defp parts([tuple | stack], left) when is_tuple(tuple),
-    do: parts([Tuple.to_list(tuple) | stack], left - 1)
+  defp weight([binary | stack], parts, bytes) when is_bitstring(binary),
+    do: weight(stack, parts - 1, bytes - div(bit_size(binary), 8))
 
-  defp parts([map | _], left) when map_size(map) > left, do: 0
+  defp weight([tuple | stack], parts, bytes) when is_tuple(tuple),
+    do: weight([Tuple.to_list(tuple) | stack], parts - 1, bytes)
 
-  defp parts([map | stack], left) when is_map(map),
-    do: parts([:maps.to_list(map) | stack], left - 1)
+  defp weight([map | _], parts, _bytes) when map_size(map) > parts, do: :many
 
-  defp parts([fun | stack], left) when is_function(fun) do
+  defp weight([map | stack], parts, bytes) when is_map(map),
+    do: weight([:maps.to_list(map) | stack], parts - 1, bytes)
+
+  defp weight([fun | stack], parts, bytes) when is_function(fun) do
     {:env, env} = :erlang.fun_info(fun, :env)
-    parts([env | stack], left - 1)
+    weight([env | stack], parts - 1, bytes)
   end
 
-  defp parts([_ | stack], left), do: parts(stack, left - 1)
+  defp weight([_ | stack], parts, bytes), do: weight(stack, parts - 1, bytes)
 
   defp seen?(id) do
     hash = :erlang.phash2(id, 4_294_967_296)
