@@ -244,8 +244,7 @@ fn panel(emit: &mut Emit<'_>, shape: Shape, wide: u32, args: [BufArg; 5]) -> Res
     let compares = device.features.0 & Features::SUBGROUP_ARITHMETIC.0 != 0;
     let most = match (device.kind, compares) {
         (DeviceKind::CPU, _) | (_, false) => 64,
-        // What each has of an f64 matrix takes twice the registers.
-        _ if u64::from(n) * emit.size() > 4096 => 512,
+        _ if n > 1024 => 512,
         _ => 256,
     };
     let threads = grid::threads(device, most.min(n.next_power_of_two()).max(64));
