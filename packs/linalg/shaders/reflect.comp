@@ -14,11 +14,11 @@ layout(push_constant) uniform Push { uint m; uint jobs; uint start; uint n; uint
 layout(set = 0, binding = 0, std430) buffer A { WORK a[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Ts { WORK ts[]; };
 
-// Squares below it are not exact; a column as short as that counts as 0.
+// Squares below it are not exact; a column as short as that counts as 0, or one of PARTS that have its share of it.
 #ifdef REAL_IS_F64
-const REAL LEAST = 1.0e-292LF;
+const REAL LEAST = 1.0e-292LF / REAL(PARTS);
 #else
-const REAL LEAST = 1.0e-31;
+const REAL LEAST = 1.0e-31 / REAL(PARTS);
 #endif
 
 const uint FOURS = WIDTH / 4;

@@ -37,7 +37,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         shape,
         [n, m * n, m * n, 0],
     )?;
-    let q = factor(&mut emit, shape, change(a), wide, eps as f32)?;
+    let q = factor(&mut emit, shape, change(a), wide, (eps as f32, 1))?;
     let result = emit.result(0)?;
     let turned = Shape {
         rows: wide,
@@ -136,13 +136,14 @@ pub(crate) fn turned(
     emit.step("turn.comp", defines, args, &push, groups)
 }
 
-/// Factors matrices whose columns lie in one piece each, and gives the first `wide` columns of their `q`, in one piece each.
+/// Factors matrices whose columns lie in one piece each, and gives the first `wide` columns of their `q`, in one piece each. Where
+/// they are parts of larger ones, a column counts as 0 when all parts of it together would.
 pub(crate) fn factor(
     emit: &mut Emit<'_>,
     shape: Shape,
     a: BufArg,
     wide: u32,
-    eps: f32,
+    (eps, parts): (f32, u32),
 ) -> Result<BufArg, Refusal> {
     let Shape {
         batch,
@@ -160,7 +161,7 @@ pub(crate) fn factor(
 
     let place = emit.place();
     let push = [m, batch as u32, 0, n, last, eps.to_bits()];
-    let panel = tiling.panel();
+    let panel = [tiling.panel(), vec![number("PARTS", parts)]].concat();
     emit.step("reflect.comp", panel, vec![a, ts], &push, batch)?;
     let (own, columns) = tiling.columns(emit);
     if n > last.min(width) {

@@ -395,7 +395,7 @@ fn complete(
     } = columns.shape;
     let sorted = emit.scratch(columns.shape.elements())?;
     arrange(emit, columns, read(columns.a), sorted, m, Vec::new())?;
-    let q = qr::factor(emit, columns.shape, change(sorted), m, 0.0)?;
+    let q = qr::factor(emit, columns.shape, change(sorted), m, (0.0, 1))?;
     let mut defines = vec![number("SIGNS", 1u32)];
     if straight {
         defines.push(number("STRAIGHT", 1u32));

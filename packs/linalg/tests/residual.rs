@@ -288,6 +288,20 @@ fn qr_gives_the_matrix_and_is_orthogonal() {
 }
 
 #[test]
+fn qr_of_blocks_of_rows_keeps_columns_that_are_short() {
+    let (device, mut rng) = (Device::new(), Rng(5));
+    for (scale, dtype) in [(1.6e-17, DType::F32), (1e-147, DType::F64)] {
+        let (m, n) = (2051, 4);
+        let a = random(m, n, &mut rng);
+        let a = Matrix::from(m, n, |i, j| scale * a.at(i, j)).rounded(dtype);
+        let mode = [Attr::float("eps", 1e-10), Attr::text("mode", "reduced")];
+        let factors = device.run("Nx.Block.LinAlg.QR", dtype, &[&a], &[[m, n], [n, n]], &mode);
+        let [q, r] = &factors[..] else { unreachable!() };
+        assert_small("short", &q.times(r).minus(&a), a.largest(), dtype);
+    }
+}
+
+#[test]
 fn singular_systems_are_errors_when_read() {
     let (device, mut rng) = (Device::new(), Rng(3));
     for n in [3, SIZES[0]] {
