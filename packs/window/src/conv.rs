@@ -263,8 +263,9 @@ fn wide_stores(problem: &Problem, splits: u64, width: u64) -> Vec<Define> {
         false => problem.result(),
     };
     let vector = match (stored.size(), width) {
-        (2, 4) => Some("uvec2"),
-        (2, _) => None,
+        (2, 4) if stored.is_float() => Some("uvec2"),
+        // What is shorter is no number that every device has vectors of in registers.
+        (1 | 2, _) => None,
         _ => glsl::of(stored).and_then(|glsl| glsl::vector(glsl.storage, width)),
     };
     let is_in_line = problem.results.is_multiple_of(width);

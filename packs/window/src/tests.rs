@@ -287,3 +287,23 @@ fn requests_that_break_the_contract_are_refused() {
     assert!(bad(with(one(), "input_permutation", &[0, 1, 3])));
     assert!(bad(with(one(), "feature_group_size", &[0])));
 }
+
+#[test]
+fn tiles_store_vectors_of_what_registers_hold() {
+    let stores = |dtype: DType, extent: u64| {
+        let shapes: [&[u64]; 3] = [
+            &[32, 16, extent + 2, extent + 2],
+            &[32, 16, 3, 3],
+            &[32, 32, extent, extent],
+        ];
+        let plan = conv("conv_tiled", dtype, shapes).plan().unwrap();
+        defined(&plan, 0, "WIDE_STORES").to_owned()
+    };
+    assert_eq!(
+        [DType::F32, DType::F64, DType::F16, DType::BF16].map(|dtype| stores(dtype, 28)),
+        ["1"; 4]
+    );
+    // Runs of positions that do not begin where vectors do, and bytes.
+    assert_eq!(stores(DType::F32, 27), "0");
+    assert_eq!(stores(DType::F8, 28), "0");
+}
