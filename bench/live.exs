@@ -230,12 +230,13 @@ defmodule Bench.Live do
   end
 
   defp template do
-    [target] =
-      Path.wildcard(
-        "#{System.get_env("CARGO_TARGET_DIR", "target")}/release/libnx_vulkan_pack_template.{so,dylib}"
-      )
+    library =
+      "#{System.get_env("CARGO_TARGET_DIR", "target")}/release/libnx_vulkan_pack_template.{so,dylib}"
 
-    target
+    case Path.wildcard(library) do
+      [path] -> path
+      [] -> fail("#{library} is missing: build abi/template into that folder")
+    end
   end
 
   # The template's own shader, with a place for a factor.
