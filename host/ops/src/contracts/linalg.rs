@@ -319,7 +319,7 @@ const ROW: Op = Op {
     domains: &[Matrix],
     partial: None,
     lane: None,
-    kernel: Kernel::Whole(linalg::cholesky),
+    kernel: Kernel::Matrices(linalg::cholesky),
 };
 
 pub(super) const OPS: &[Op] = &[
@@ -329,7 +329,7 @@ pub(super) const OPS: &[Op] = &[
         contract: &TRIANGULAR,
         takes: &[TAKES, TAKES],
         partial: Some(&SINGULAR),
-        kernel: Kernel::Whole(linalg::triangular_solve),
+        kernel: Kernel::Matrices(linalg::triangular_solve),
         ..ROW
     },
     ROW,
@@ -338,7 +338,7 @@ pub(super) const OPS: &[Op] = &[
         doc: "a = p l u: the pivot is the largest element of its column, the first of equals",
         contract: &LU,
         gives: Gives::Operand,
-        kernel: Kernel::Whole(linalg::lu),
+        kernel: Kernel::Matrices(linalg::lu),
         ..ROW
     },
     Op {
@@ -347,14 +347,14 @@ pub(super) const OPS: &[Op] = &[
         contract: &SOLVE,
         takes: &[TAKES, TAKES],
         partial: Some(&SINGULAR),
-        kernel: Kernel::Whole(linalg::solve),
+        kernel: Kernel::Matrices(linalg::solve),
         ..ROW
     },
     Op {
         name: "Nx.Block.LinAlg.Determinant",
         doc: "the determinant, by LU from 4 by 4 on",
         contract: &DETERMINANT,
-        kernel: Kernel::Whole(linalg::determinant),
+        kernel: Kernel::Matrices(linalg::determinant),
         ..ROW
     },
     Op {
@@ -363,7 +363,7 @@ pub(super) const OPS: &[Op] = &[
               less than 1e-5: there it keeps its sign. That of complex numbers is turned by 180 degrees, but for the last \
               element of a square r",
         contract: &QR,
-        kernel: Kernel::Whole(linalg::qr),
+        kernel: Kernel::Matrices(linalg::qr),
         ..ROW
     },
     Op {
@@ -372,7 +372,7 @@ pub(super) const OPS: &[Op] = &[
               the lower triangle is read; eigenvalues of complex numbers have imaginary parts of 0. Up to 32 rows signs are those of Jacobi's rotations, with more the first component of each \
               vector is real and not negative; fields of the block are not looked at",
         contract: &EIGH,
-        kernel: Kernel::Whole(linalg::eigh),
+        kernel: Kernel::Matrices(linalg::eigh),
         ..ROW
     },
     Op {
@@ -382,7 +382,7 @@ pub(super) const OPS: &[Op] = &[
               matrices columns of u are 0 where s is 0 within rounding",
         contract: &SVD,
         takes: &[REALS],
-        kernel: Kernel::Whole(linalg::svd),
+        kernel: Kernel::Matrices(linalg::svd),
         ..ROW
     },
 ];

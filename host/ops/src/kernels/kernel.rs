@@ -30,6 +30,8 @@ pub(crate) enum Kernel {
     Product(fn(&View, &View, &mut Out, &[Attr], Sums) -> Outcome),
     /// Of many operands broadcast to several results, by an expression.
     Fused(fn(&[View], &mut [Out], &[Attr], Sums) -> Outcome),
+    /// Of matrices, the last two axes of the operands.
+    Matrices(fn(&[View], &mut [Out], &[Attr], Sums) -> Outcome),
     /// In a way of its own.
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
@@ -53,13 +55,14 @@ impl Kernel {
             | Kernel::Index(_)
             | Kernel::Product(_)
             | Kernel::Fused(_)
+            | Kernel::Matrices(_)
             | Kernel::Whole(_) => false,
         }
     }
 
     /// Whether it writes every byte of its results itself.
     pub(crate) fn writes_all(self) -> bool {
-        !matches!(self, Kernel::Whole(_))
+        !matches!(self, Kernel::Matrices(_) | Kernel::Whole(_))
     }
 
     pub(crate) fn run(
@@ -123,6 +126,7 @@ impl Kernel {
             }
             (Kernel::Product(f), [a, b]) => f(a, b, out, attrs, sums),
             (Kernel::Fused(f), _) => f(inputs, outputs, attrs, sums),
+            (Kernel::Matrices(f), _) => f(inputs, outputs, attrs, sums),
             (Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
             (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
                 Err("wrong number of operands".to_owned())

@@ -10,6 +10,7 @@ use self::field::Field;
 use super::{
     element::{Complex, Register},
     elementwise::is_single,
+    kernel::Sums,
     operand::Operand,
     parallel,
 };
@@ -97,7 +98,7 @@ fn each<T: Field, const N: usize>(
     Ok(())
 }
 
-pub(crate) fn cholesky(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+pub(crate) fn cholesky(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
     by_field!(outputs[0].dtype, T => {
@@ -106,7 +107,7 @@ pub(crate) fn cholesky(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]
     })
 }
 
-pub(crate) fn lu(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+pub(crate) fn lu(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
     by_field!(outputs[1].dtype, T => lu_of::<T>(&inputs[0], outputs))
 }
 
@@ -132,7 +133,7 @@ fn lu_of<T: Field>(x: &View, outputs: &mut [Out]) -> Outcome {
     })
 }
 
-pub(crate) fn determinant(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+pub(crate) fn determinant(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
     by_field!(outputs[0].dtype, T => {
@@ -159,10 +160,10 @@ fn sides(shape: &[u64], n: usize, vectors: bool, left: bool) -> (usize, usize, u
 }
 
 pub(crate) fn triangular_solve(
-    _: &str,
     inputs: &[View],
     outputs: &mut [Out],
     attrs: &[Attr],
+    _: Sums,
 ) -> Outcome {
     by_field!(outputs[0].dtype, T => triangular_solve_of::<T>(inputs, outputs, attrs))
 }
@@ -205,7 +206,7 @@ fn transposes(attrs: &[Attr]) -> bool {
     text(attrs, "transform_a") == Some("transpose")
 }
 
-pub(crate) fn solve(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+pub(crate) fn solve(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
     by_field!(outputs[0].dtype, T => solve_of::<T>(inputs, outputs))
 }
 
@@ -238,7 +239,7 @@ fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out]) -> Outcome {
     })
 }
 
-pub(crate) fn qr(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+pub(crate) fn qr(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums) -> Outcome {
     let (m, n) = extents(inputs[0].shape);
     let wide = if text(attrs, "mode") == Some("complete") {
         m
@@ -253,7 +254,7 @@ pub(crate) fn qr(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) 
     })
 }
 
-pub(crate) fn eigh(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
+pub(crate) fn eigh(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
     by_field!(outputs[0].dtype, T => {
@@ -263,7 +264,7 @@ pub(crate) fn eigh(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) ->
 }
 
 /// A matrix that has more columns than rows is turned.
-pub(crate) fn svd(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+pub(crate) fn svd(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums) -> Outcome {
     let (m, n) = extents(inputs[0].shape);
     let full = ints(attrs, "full_matrices?") != [0];
     let round = rounding(outputs[0].dtype);

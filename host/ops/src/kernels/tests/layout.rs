@@ -131,7 +131,10 @@ fn views_and_copies_agree_for_every_op_and_type() {
     let mut compared = 0;
     // Ops that run in a way of their own have tests of their own.
     let own = |info: &Op| {
-        matches!(info.kernel, Kernel::Whole(_) | Kernel::Fused(_)) || info.name == "conv"
+        matches!(
+            info.kernel,
+            Kernel::Whole(_) | Kernel::Matrices(_) | Kernel::Fused(_)
+        ) || info.name == "conv"
     };
     let single = |info: &&Op| info.arity() > 0 && !own(info);
     for info in ops().filter(single) {
