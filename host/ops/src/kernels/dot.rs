@@ -7,10 +7,12 @@ use super::direct;
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
 use super::kernel::Sums;
+use super::lanes::{AddProducts, TERMS};
 use super::number::Ring;
 use super::operand::Operand;
 use super::parallel;
 use super::product::{Matmul, Matrix, Parallelism};
+use super::widened;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
 
@@ -35,7 +37,7 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums)
         true => Sums::Wide,
         false => sums,
     };
-    if sums == Sums::Own && direct::run(a, b, out, attrs) {
+    if sums == Sums::Own && (direct::run(a, b, out, attrs) || widened::run(a, b, out, attrs)) {
         return Ok(());
     }
     let a = Matrices::new(a, batch, ints(attrs, "contract_a"));
@@ -43,10 +45,10 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums)
     let dtype = out.dtype;
     match (dtype.class(), dtype.size()) {
         (Some(Class::Unsigned | Class::Signed), 8) => {
-            multiply(&a, &b, out, &read::<i64>, &ring_tile::<i64>)
+            multiply(&a, &b, out, &read::<i64>, &integer_tile::<i64>)
         }
         (Some(Class::Unsigned | Class::Signed), _) => {
-            multiply(&a, &b, out, &read::<i32>, &ring_tile::<i32>)
+            multiply(&a, &b, out, &read::<i32>, &integer_tile::<i32>)
         }
         (Some(Class::Float), 0..=4) if sums == Sums::Own => {
             multiply(&a, &b, out, &read::<f32>, &float_tile::<f32>)
@@ -297,6 +299,42 @@ pub(super) fn ring_tile<R: Ring>(a: Packed<R>, b: Packed<R>, depth: usize, sums:
             match b.strides.free {
                 1 => row.iter_mut().zip(line).for_each(add),
                 step => row.iter_mut().zip(line.iter().step_by(step)).for_each(add),
+            }
+        }
+    }
+}
+
+/// The same of integers, which wrap: in whatever order.
+fn integer_tile<R: Ring + AddProducts>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
+    let width = b.free;
+    let turned: Vec<R>;
+    let (lines, apart) = match b.strides.free {
+        1 => (b.cells, b.strides.depth),
+        free => {
+            let cell = |at: usize| b.cells[at % width * free + at / width * b.strides.depth];
+            turned = (0..depth * width).map(cell).collect();
+            (&turned[..], width)
+        }
+    };
+    // Terms beyond the last are the last line, taken 0 times.
+    let line = |k: usize| &lines[k.min(depth - 1) * apart..][..width];
+    let factor = |i: usize, k: usize| match k < depth {
+        true => a.cells[i * a.strides.free + k * a.strides.depth],
+        false => R::ZERO,
+    };
+    let terms = |i: usize, k: usize| std::array::from_fn(|term| factor(i, k + term));
+    let near = |k: usize| std::array::from_fn(|term| line(k + term));
+    for (block, rows) in sums.chunks_mut(4 * width).enumerate() {
+        let first = 4 * block;
+        for k in (0..depth).step_by(TERMS) {
+            let all: Vec<&mut [R]> = rows.chunks_exact_mut(width).collect();
+            match <[&mut [R]; 4]>::try_from(all) {
+                Ok(all) => R::to_four(all, std::array::from_fn(|i| terms(first + i, k)), near(k)),
+                Err(fewer) => {
+                    for (i, row) in fewer.into_iter().enumerate() {
+                        R::to_one(row, terms(first + i, k), near(k));
+                    }
+                }
             }
         }
     }

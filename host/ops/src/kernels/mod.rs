@@ -44,6 +44,7 @@ pub(crate) mod sort;
 mod tests;
 pub(crate) mod unary;
 mod vector;
+mod widened;
 pub(crate) mod window;
 pub(crate) mod window_scatter;
 

@@ -5,6 +5,7 @@ mod fold;
 mod functions;
 mod logic;
 mod narrow;
+mod products;
 #[cfg(test)]
 mod tests;
 mod wide;
@@ -14,6 +15,7 @@ pub(super) use logic::select;
 pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
 pub(super) use narrow::{Short, is_narrow, narrow, widen};
+pub(super) use products::{AddProducts, TERMS};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;

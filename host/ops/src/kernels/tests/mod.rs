@@ -16,6 +16,7 @@ mod layout;
 mod linalg;
 mod linalg_complex;
 mod movement;
+mod products;
 mod reduce;
 mod scan;
 mod small;

@@ -1,0 +1,161 @@
+//! Products of integers and of floats of 16 bits, of every layout, beside sums that are taken term by term.
+
+use super::super::{Out, View, run, run_fast};
+use super::Sample;
+use crate::{Attr, values::Rng};
+use half::{bf16, f16};
+
+/// Rows, depth and columns: around the widths of tiles, and of what is added at a time.
+const EXTENTS: &[[usize; 3]] = &[
+    [1, 1, 1],
+    [3, 5, 2],
+    [4, 4, 4],
+    [5, 1030, 7],
+    [9, 17, 260],
+    [130, 6, 3],
+    [37, 64, 65],
+];
+
+/// How far elements of `[rows, columns]` lie apart, by rows or by columns, with an element between them or none.
+fn layout(rows: usize, columns: usize, turned: bool, step: i64) -> Vec<i64> {
+    match turned {
+        true => vec![step, step * rows as i64],
+        false => vec![step * columns as i64, step],
+    }
+}
+
+/// Every layout of the product of random elements: `check` is given the extents, terms of both factors by row, depth and
+/// column, and what the kernels give.
+fn each_product<T: Sample>(
+    element: impl Fn(&mut Rng) -> T,
+    check: impl Fn([usize; 3], &dyn Fn(usize, usize) -> T, &dyn Fn(usize, usize) -> T, [Vec<T>; 2]),
+) {
+    let mut rng = Rng(9);
+    for &[m, k, n] in EXTENTS {
+        for way in 0..8 {
+            let (step, first) = (1 + way / 4, 3);
+            let (x, y) = (
+                layout(m, k, way & 1 > 0, step),
+                layout(k, n, way & 2 > 0, step),
+            );
+            let mut of = |count: usize| {
+                let count = first + step as usize * count;
+                (0..count).map(|_| element(&mut rng)).collect::<Vec<T>>()
+            };
+            let (a, b) = (of(m * k), of(k * n));
+            let bytes = |cells: &[T]| {
+                let mut bytes = Vec::new();
+                cells.iter().for_each(|cell| cell.push(&mut bytes));
+                bytes
+            };
+            let (left, right) = (bytes(&a), bytes(&b));
+            let shapes = [[m, k], [k, n], [m, n]].map(|shape| shape.map(|extent| extent as u64));
+            let view = |at: usize, strides, bytes| View {
+                dtype: T::DTYPE,
+                shape: &shapes[at],
+                strides,
+                offset: first as u64,
+                bytes,
+            };
+            let attrs = ["batch_a", "batch_b"].map(|name| Attr::ints(name, []));
+            let attrs = [
+                &attrs[..],
+                &[Attr::ints("contract_a", [1]), Attr::ints("contract_b", [0])],
+            ]
+            .concat();
+            let got = [run, run_fast].map(|kernel| {
+                let size = T::DTYPE.size() as usize;
+                let mut bytes = vec![0xa5; m * n * size];
+                let out = Out {
+                    dtype: T::DTYPE,
+                    shape: &shapes[2],
+                    bytes: &mut bytes,
+                };
+                kernel(
+                    "dot",
+                    &[view(0, &x, &left), view(1, &y, &right)],
+                    &mut [out],
+                    &attrs,
+                )
+                .unwrap();
+                bytes.chunks(size).map(T::pop).collect()
+            });
+            let at = |i: usize, j: usize, strides: &[i64]| {
+                first + i * strides[0] as usize + j * strides[1] as usize
+            };
+            check(
+                [m, k, n],
+                &|i, l| a[at(i, l, &x)],
+                &|l, j| b[at(l, j, &y)],
+                got,
+            );
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => { $(
+        each_product(
+            |rng| rng.bits() as $t,
+            |[m, k, n], a, b, got: [Vec<$t>; 2]| {
+                for at in 0..m * n {
+                    let terms = (0..k).map(|l| a(at / n, l).wrapping_mul(b(l, at % n)));
+                    let sum = terms.fold(0, <$t>::wrapping_add);
+                    assert_eq!([got[0][at], got[1][at]], [sum; 2], "{m}x{k}x{n}, element {at}");
+                }
+            },
+        );
+    )* };
+}
+
+#[test]
+fn those_of_integers_wrap() {
+    integers!(u8, i8, i16, u32, i32, u64, i64);
+}
+
+/// Both kernels beside sums in f64, to within half a unit of a type of so many bits and what f32 sums lose.
+fn near<T: Sample>(of: fn(f64) -> T, number: fn(T) -> f64, bits: i32) {
+    each_product(
+        |rng| of(rng.between(-2.0, 2.0)),
+        |[m, k, n], a, b, got: [Vec<T>; 2]| {
+            for at in 0..m * n {
+                let terms = (0..k).map(|l| number(a(at / n, l)) * number(b(l, at % n)));
+                let (sum, size) =
+                    terms.fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
+                let allowed = 0.51 * f64::abs(sum) * 2f64.powi(1 - bits) + size * 1e-6;
+                for got in [got[0][at], got[1][at]] {
+                    let apart = (number(got) - sum).abs();
+                    assert!(apart <= allowed, "{m}x{k}x{n}: {got:?} for {sum}");
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn those_of_16_bits_are_rounded_once() {
+    near(f16::from_f64, f16::to_f64, 11);
+    near(bf16::from_f64, bf16::to_f64, 8);
+}
+
+#[test]
+fn what_is_not_finite_spreads_through_16_bits() {
+    let list = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        1.0,
+        -1.0,
+        2.0,
+        0.5,
+    ];
+    each_product(
+        |rng| bf16::from_f32(list[rng.below(40).min(6) as usize]),
+        |_, _, _, [exact, fast]| {
+            let bits = |x: &bf16| if x.is_nan() { u16::MAX } else { x.to_bits() };
+            let all = |cells: &[bf16]| cells.iter().map(bits).collect::<Vec<_>>();
+            // Sums of quarters are exact in f32.
+            assert_eq!(all(&exact), all(&fast));
+        },
+    );
+}
