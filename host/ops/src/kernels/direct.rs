@@ -3,6 +3,7 @@
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::collapse;
 
+use super::lanes::{AddProducts, TERMS};
 use super::number::Number;
 use super::parallel;
 use super::product::{Matmul, Matrix, Parallelism};
@@ -11,6 +12,8 @@ use crate::view::{Out, View};
 
 /// Multiplications below which a product stays on one core.
 const TASK: usize = 1 << 18;
+/// Elements of a vector that one core makes at a time.
+const PART: usize = 1024;
 
 /// One operand: elements between neighbours along its free and its contracted axes, and where each batch begins.
 struct Steps {
@@ -32,7 +35,12 @@ pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> bool {
     .is_some()
 }
 
-fn multiply<T: Matmul>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Option<()> {
+fn multiply<T: Matmul + AddProducts>(
+    a: &View,
+    b: &View,
+    out: &mut Out,
+    attrs: &[Attr],
+) -> Option<()> {
     let x = steps(a, ints(attrs, "batch_a"), ints(attrs, "contract_a"))?;
     let y = steps(b, ints(attrs, "batch_b"), ints(attrs, "contract_b"))?;
     let (left, right) = (cells::<T>(a.bytes)?, cells::<T>(b.bytes)?);
@@ -55,6 +63,13 @@ fn multiply<T: Matmul>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Opt
             reach(&x) < from.len() && reach(&y) < other.len() && to.len() == rows * columns,
             "operands reach as far as their strides say"
         );
+        let is_wide = is_large && to.len() >= PART / 4;
+        if is_wide && rows == 1 && y.free.1 == 1 {
+            return combine(from, x.depth, other, y.depth.1 as usize, to);
+        }
+        if is_wide && columns == 1 && x.free.1 == 1 {
+            return combine(other, y.depth, from, x.depth.1 as usize, to);
+        }
         let to = Matrix::new(to.as_mut_ptr(), [1, columns as isize]);
         let a = Matrix::new(from.as_ptr(), [x.depth.1, x.free.1]);
         let b = Matrix::new(other.as_ptr(), [y.free.1, y.depth.1]);
@@ -76,6 +91,34 @@ fn multiply<T: Matmul>(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> Opt
         });
     }
     Some(())
+}
+
+/// Sets `to` to the sum of the rows of a matrix, `apart` from each other, each times its element of a vector: every row is read
+/// once, as fast as memory gives it.
+fn combine<T: AddProducts>(
+    vector: &[T],
+    (depth, step): (usize, isize),
+    matrix: &[T],
+    apart: usize,
+    to: &mut [T],
+) {
+    parallel::for_each_part(to, PART, &|part, to| {
+        to.fill(T::ZERO);
+        let width = to.len();
+        let none = vec![T::ZERO; width];
+        let row = |k: usize| match k < depth {
+            true => &matrix[k * apart + part * PART..][..width],
+            false => &none,
+        };
+        let factor = |k: usize| match k < depth {
+            true => vector[k * step as usize],
+            false => T::ZERO,
+        };
+        for k in (0..depth).step_by(TERMS) {
+            let factors = std::array::from_fn(|term| factor(k + term));
+            T::to_one(to, factors, std::array::from_fn(|term| row(k + term)));
+        }
+    });
 }
 
 /// The elements of a buffer, where it is aligned for them.

@@ -305,7 +305,7 @@ pub(super) fn ring_tile<R: Ring>(a: Packed<R>, b: Packed<R>, depth: usize, sums:
 }
 
 /// The same of integers, which wrap: in whatever order.
-fn integer_tile<R: Ring + AddProducts>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
+fn integer_tile<R: AddProducts>(a: Packed<R>, b: Packed<R>, depth: usize, sums: &mut [R]) {
     let width = b.free;
     let turned: Vec<R>;
     let (lines, apart) = match b.strides.free {

@@ -1,12 +1,13 @@
-//! Sums of products of integers, wrapping: rows of a tile, four terms at a time.
+//! Sums of products, each rounded or wrapped: rows of a tile, four terms at a time.
 
 use super::widest;
+use crate::kernels::number::Ring;
 
 /// Terms that are added at a time.
 pub(in crate::kernels) const TERMS: usize = 4;
 
 /// Adds products to rows: to element `j` of row `i` those of `factors[i][k]` and `lines[k][j]`.
-pub(in crate::kernels) trait AddProducts: Sized {
+pub(in crate::kernels) trait AddProducts: Ring {
     fn to_one(row: &mut [Self], factors: [Self; TERMS], lines: [&[Self]; TERMS]);
     fn to_four(rows: [&mut [Self]; 4], factors: [[Self; TERMS]; 4], lines: [&[Self]; TERMS]);
 }
@@ -28,7 +29,7 @@ macro_rules! add_products {
                 let lines = lines.map(|line| &line[..row.len()]);
                 for j in 0..row.len() {
                     for k in 0..TERMS {
-                        row[j] = row[j].wrapping_add(factors[k].wrapping_mul(lines[k][j]));
+                        row[j] = Ring::add(row[j], Ring::multiply(factors[k], lines[k][j]));
                     }
                 }
             }
@@ -42,7 +43,7 @@ macro_rules! add_products {
                     for i in 0..4 {
                         let mut sum = rows[i][j];
                         for k in 0..TERMS {
-                            sum = sum.wrapping_add(factors[i][k].wrapping_mul(terms[k]));
+                            sum = Ring::add(sum, Ring::multiply(factors[i][k], terms[k]));
                         }
                         rows[i][j] = sum;
                     }
@@ -54,4 +55,6 @@ macro_rules! add_products {
 add_products! {
     i32: i32_to_one, i32_to_four;
     i64: i64_to_one, i64_to_four;
+    f32: f32_to_one, f32_to_four;
+    f64: f64_to_one, f64_to_four;
 }

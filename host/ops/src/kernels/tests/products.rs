@@ -16,6 +16,9 @@ const EXTENTS: &[[usize; 3]] = &[
     [37, 64, 65],
 ];
 
+/// The same where the result is a vector, and large enough to be computed as one.
+const VECTORS: &[[usize; 3]] = &[[1, 301, 1111], [1030, 303, 1], [1, 70_000, 5]];
+
 /// How far elements of `[rows, columns]` lie apart, by rows or by columns, with an element between them or none.
 fn layout(rows: usize, columns: usize, turned: bool, step: i64) -> Vec<i64> {
     match turned {
@@ -31,7 +34,7 @@ fn each_product<T: Sample>(
     check: impl Fn([usize; 3], &dyn Fn(usize, usize) -> T, &dyn Fn(usize, usize) -> T, [Vec<T>; 2]),
 ) {
     let mut rng = Rng(9);
-    for &[m, k, n] in EXTENTS {
+    for &[m, k, n] in EXTENTS.iter().chain(VECTORS) {
         for way in 0..8 {
             let (step, first) = (1 + way / 4, 3);
             let (x, y) = (
@@ -113,7 +116,7 @@ fn those_of_integers_wrap() {
     integers!(u8, i8, i16, u32, i32, u64, i64);
 }
 
-/// Both kernels beside sums in f64, to within half a unit of a type of so many bits and what f32 sums lose.
+/// Both kernels beside sums in f64, to within half a unit of a type of so many bits and what sums lose.
 fn near<T: Sample>(of: fn(f64) -> T, number: fn(T) -> f64, bits: i32) {
     each_product(
         |rng| of(rng.between(-2.0, 2.0)),
@@ -122,7 +125,8 @@ fn near<T: Sample>(of: fn(f64) -> T, number: fn(T) -> f64, bits: i32) {
                 let terms = (0..k).map(|l| number(a(at / n, l)) * number(b(l, at % n)));
                 let (sum, size) =
                     terms.fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
-                let allowed = 0.51 * f64::abs(sum) * 2f64.powi(1 - bits) + size * 1e-6;
+                let allowed = 0.51 * f64::abs(sum) * 2f64.powi(1 - bits)
+                    + size * k as f64 * 2f64.powi(-bits.max(24));
                 for got in [got[0][at], got[1][at]] {
                     let apart = (number(got) - sum).abs();
                     assert!(apart <= allowed, "{m}x{k}x{n}: {got:?} for {sum}");
@@ -136,6 +140,12 @@ fn near<T: Sample>(of: fn(f64) -> T, number: fn(T) -> f64, bits: i32) {
 fn those_of_16_bits_are_rounded_once() {
     near(f16::from_f64, f16::to_f64, 11);
     near(bf16::from_f64, bf16::to_f64, 8);
+}
+
+#[test]
+fn those_of_wider_floats_are_near_too() {
+    near(|x| x as f32, f64::from, 24);
+    near(|x| x, |x| x, 53);
 }
 
 #[test]
