@@ -3,7 +3,6 @@
 
 use nx_vulkan_abi::layout::contiguous_strides;
 
-use super::conv_in_place;
 use super::dot::{Packed, Strides, Tile, float_tile, ring_tile};
 use super::element::{Complex, Register};
 use super::elementwise::is_single;
@@ -11,6 +10,7 @@ use super::kernel::Sums;
 use super::operand::Operand;
 use super::patches::Patches;
 use super::window::{Axis, elements};
+use super::{conv_in_place, conv_last};
 use super::{
     convert::{self, Factor},
     parallel,
@@ -82,6 +82,14 @@ impl Axes {
         shape
     }
 
+    /// The index along spatial axis `k` that a tap meets at a position, if there is an element.
+    pub(super) fn place(&self, k: usize, position: i64, tap: i64) -> Option<i64> {
+        let (axis, holes) = (&self.spatial[k], self.holes[k]);
+        let place = axis.place(position, tap);
+        let inside = (0..axis.extent).contains(&place) && (holes == 1 || place % holes == 0);
+        inside.then(|| if holes == 1 { place } else { place / holes })
+    }
+
     pub(super) fn canonical(&self) -> Vec<u64> {
         let spatial = self.spatial.iter().map(Axis::positions);
         let batch = self.batch / self.batch_groups;
@@ -115,6 +123,7 @@ pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: 
                 |from: &Operand, start: u64, to: &mut [Complex<f64>]| from.gather(0, start, to);
             convolve(x, kernel, out, attrs, read, &ring_tile)
         }
+        false if sums == Sums::Own && conv_last::run(x, kernel, out, attrs) => Ok(()),
         false if sums == Sums::Own && conv_in_place::run(x, kernel, out, attrs) => Ok(()),
         false if single && sums == Sums::Own => {
             let read = |from: &Operand, start: u64, to: &mut [f32]| from.gather(0, start, to);

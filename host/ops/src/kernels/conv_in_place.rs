@@ -122,8 +122,8 @@ impl<'a> Results<'a> {
     }
 }
 
-/// The elements of an operand in the order of its axes as `conv` names them: where they lie, if that is the order.
-fn canonical<'a>(view: &View<'a>, axes: &[i64]) -> Cow<'a, [f32]> {
+/// The elements of an operand in that order of its axes: where they lie, if that is the order.
+pub(super) fn canonical<'a>(view: &View<'a>, axes: &[i64]) -> Cow<'a, [f32]> {
     let (shape, strides) = (permuted(view.shape, axes), permuted(view.strides, axes));
     if strides == contiguous_strides(&shape)
         && let Some(cells) = direct::cells::<f32>(view.bytes)

@@ -9,6 +9,7 @@ pub(crate) mod closure;
 pub(crate) mod complex;
 pub(crate) mod conv;
 mod conv_in_place;
+mod conv_last;
 pub(crate) mod convert;
 pub(crate) mod create;
 mod direct;

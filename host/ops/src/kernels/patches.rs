@@ -66,7 +66,7 @@ impl<'a, R: Register> Patches<'a, R> {
             for k in (0..before).rev() {
                 let position = outer % self.positions[k];
                 outer /= self.positions[k];
-                let place = self.place(k, position as i64, taps[k]);
+                let place = self.axes.place(k, position as i64, taps[k]);
                 base = base
                     .zip(place)
                     .map(|(base, place)| base + place * self.steps[k]);
@@ -89,7 +89,7 @@ impl<'a, R: Register> Patches<'a, R> {
         let (axis, holes) = (&self.axes.spatial[k], self.axes.holes[k]);
         if holes > 1 {
             for (to, position) in to.iter_mut().zip(column..) {
-                let place = self.place(k, position, tap);
+                let place = self.axes.place(k, position, tap);
                 *to = place.map_or(R::default(), |place| self.x[(start + place) as usize]);
             }
             return;
@@ -111,13 +111,5 @@ impl<'a, R: Register> Patches<'a, R> {
             let every = from.iter().step_by(axis.stride as usize);
             inside.iter_mut().zip(every).for_each(|(to, x)| *to = *x);
         }
-    }
-
-    /// The index along spatial axis `k` that a tap meets at a position, if there is an element.
-    fn place(&self, k: usize, position: i64, tap: i64) -> Option<i64> {
-        let (axis, holes) = (&self.axes.spatial[k], self.axes.holes[k]);
-        let place = axis.place(position, tap);
-        let inside = (0..axis.extent).contains(&place) && (holes == 1 || place % holes == 0);
-        inside.then(|| if holes == 1 { place } else { place / holes })
     }
 }

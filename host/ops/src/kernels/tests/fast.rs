@@ -126,29 +126,38 @@ fn convolutions_agree_with_wide_ones() {
         let extent = |n: i64, window: i64| {
             ((n - 1) * holes + 1 + 2 * padding - (window - 1) * dilation - 1) / stride + 1
         };
-        let shape = [2, 5, extent(13, 3) as u64, extent(17, 2) as u64];
-        let same = [0, 1, 2, 3];
-        let attrs = [
-            ints("strides", &[stride; 2]),
-            ints("padding", &[padding; 4]),
-            ints("input_dilation", &[holes; 2]),
-            ints("kernel_dilation", &[dilation; 2]),
-            ints("feature_group_size", &[1]),
-            ints("batch_group_size", &[1]),
-            ints("input_permutation", &same),
-            ints("kernel_permutation", &same),
-            ints("output_permutation", &same),
-        ];
-        let operands = [
-            (
-                &[2, 3, 13, 17][..],
-                contiguous_strides(&[2, 3, 13, 17]),
-                0,
-                &x[..],
-            ),
-            (&[5, 3, 3, 2], contiguous_strides(&[5, 3, 3, 2]), 0, &kernel),
-        ];
-        assert!(apart("conv", operands, &shape, &attrs) < 1e-5);
+        let extents = [2, 5, extent(13, 3) as u64, extent(17, 2) as u64];
+        let (same, last) = ([0, 1, 2, 3], [0, 3, 1, 2]);
+        // Also with filters as the innermost axis of the kernel.
+        for (order, filters) in [(same, same), (last, same), (last, [3, 2, 0, 1])] {
+            let ordered = |extents: [u64; 4], order: [i64; 4]| {
+                let mut shape = [0; 4];
+                for (axis, extent) in order.iter().zip(extents) {
+                    shape[*axis as usize] = extent;
+                }
+                shape
+            };
+            let attrs = [
+                ints("strides", &[stride; 2]),
+                ints("padding", &[padding; 4]),
+                ints("input_dilation", &[holes; 2]),
+                ints("kernel_dilation", &[dilation; 2]),
+                ints("feature_group_size", &[1]),
+                ints("batch_group_size", &[1]),
+                ints("input_permutation", &order),
+                ints("kernel_permutation", &filters),
+                ints("output_permutation", &order),
+            ];
+            let (image, window) = (
+                ordered([2, 3, 13, 17], order),
+                ordered([5, 3, 3, 2], filters),
+            );
+            let operands = [
+                (&image[..], contiguous_strides(&image), 0, &x[..]),
+                (&window, contiguous_strides(&window), 0, &kernel),
+            ];
+            assert!(apart("conv", operands, &ordered(extents, order), &attrs) < 1e-5);
+        }
     }
 }
 
