@@ -68,7 +68,7 @@ macro_rules! widest {
         }
     )* };
 }
-use widest;
+pub(in crate::kernels) use widest;
 
 /// Whether `a * b + c` is one instruction, without which the functions here would be slower than others.
 fn is_fused() -> bool {

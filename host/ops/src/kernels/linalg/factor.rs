@@ -3,7 +3,7 @@
 use super::{Round, field::Field};
 
 /// What stands for a pivot of 0 in a division, as in `Nx.LinAlg.Cholesky`.
-const TINY: f64 = 1.0e-10;
+pub(super) const TINY: f64 = 1.0e-10;
 
 /// The lower triangle of Cholesky, from that of `a`, whose diagonal counts as real.
 pub(super) fn cholesky<T: Field>(a: Vec<T>, n: usize, round: Round) -> Vec<T> {

@@ -1,11 +1,12 @@
 //! What matrices are made of: real numbers, and complex ones of two of them.
 
-use super::Round;
+use super::{Round, part, part::Part, rows};
 use crate::kernels::{
     complex,
     element::{Complex, Register},
     number::Ring,
     operand::Operand,
+    product::Parallelism,
 };
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -34,6 +35,12 @@ pub(super) trait Field:
     fn rounded(self, round: Round) -> Self;
     /// Reads an operand's elements.
     fn gather(operand: &Operand, to: &mut [Self]);
+    /// Adds the product of two matrices to what begins `to`, of rows `step` apart.
+    fn add_product(to: &mut [Self], step: usize, factors: [Part<Self>; 2], threads: Parallelism);
+    /// Takes `by` times `row` from `to`.
+    fn subtract(to: &mut [Self], by: Self, row: &[Self]);
+    /// The sum of products of the conjugates of `a` with `b`.
+    fn dot(a: &[Self], b: &[Self]) -> Self;
 
     /// A number of magnitude 1 in the same direction; 1 for 0.
     fn phase(self) -> Self {
@@ -91,6 +98,18 @@ impl Field for f64 {
     fn gather(operand: &Operand, to: &mut [f64]) {
         operand.gather_wide(false, 0, 0, to);
     }
+
+    fn add_product(to: &mut [f64], step: usize, factors: [Part<f64>; 2], threads: Parallelism) {
+        part::add_product(to, step, factors, threads);
+    }
+
+    fn subtract(to: &mut [f64], by: f64, row: &[f64]) {
+        rows::subtract(to, by, row);
+    }
+
+    fn dot(a: &[f64], b: &[f64]) -> f64 {
+        rows::dot(a, b)
+    }
 }
 
 type C = Complex<f64>;
@@ -140,6 +159,18 @@ impl Field for C {
 
     fn gather(operand: &Operand, to: &mut [C]) {
         operand.gather(0, 0, to);
+    }
+
+    fn add_product(to: &mut [C], step: usize, factors: [Part<C>; 2], threads: Parallelism) {
+        part::add_complex_product(to, step, factors, threads);
+    }
+
+    fn subtract(to: &mut [C], by: C, row: &[C]) {
+        rows::subtract_complex(to, by, row);
+    }
+
+    fn dot(a: &[C], b: &[C]) -> C {
+        rows::dot_complex(a, b)
     }
 }
 

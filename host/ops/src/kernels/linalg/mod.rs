@@ -1,18 +1,24 @@
 //! Linear algebra: each matrix of a batch by itself. What is rounded on the way to the results is rounded to the results'
-//! precision, f32 at least, as Nx's own functions do; sums are in f64.
+//! precision, f32 at least, as Nx's own functions do; sums are in f64. Large matrices are computed in blocks, and rounded once,
+//! for those who need no more than a device gives.
 
+mod blocked;
 mod factor;
 mod field;
 mod jacobi;
+mod part;
 mod qr;
+mod reflect;
+mod rows;
 
-use self::field::Field;
+use self::{field::Field, part::Part};
 use super::{
     element::{Complex, Register},
     elementwise::is_single,
     kernel::Sums,
     operand::Operand,
     parallel,
+    product::Parallelism,
 };
 use crate::{
     attrs::{Attr, ints, number, text},
@@ -20,6 +26,7 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::DType;
+use std::{borrow::Cow, sync::OnceLock};
 
 /// Rounds to the precision of results.
 type Round = fn(f64) -> f64;
@@ -55,9 +62,12 @@ fn read<T: Field>(x: &View, round: Round) -> Result<Vec<T>, String> {
         let operand = Operand::broadcast(x, x.shape).ok_or("shapes do not fit")?;
         T::gather(&operand, &mut cells);
     }
-    cells
-        .iter_mut()
-        .for_each(|cell| *cell = cell.rounded(round));
+    let rounds = round(1.0 + f64::EPSILON) == 1.0;
+    if rounds && !is_single(x.dtype.part()) {
+        cells
+            .iter_mut()
+            .for_each(|cell| *cell = cell.rounded(round));
+    }
     Ok(cells)
 }
 
@@ -78,64 +88,108 @@ fn store<T: Field>(cells: &[T], out: &mut Out) {
 }
 
 /// Results of each matrix of `a`, one after another: `work` is given its number and its elements.
-fn each<T: Field, const N: usize>(
-    a: &[T],
+fn each<'a, T: Field, const N: usize>(
+    a: impl Into<Cow<'a, [T]>>,
     size: usize,
     outputs: &mut [Out],
     work: impl Fn(usize, Vec<T>) -> Result<[Vec<T>; N], String> + Sync,
 ) -> Outcome {
+    let a = a.into();
     let batch = a.len().checked_div(size).unwrap_or(0);
-    let one = |i: usize| work(i, a[i * size..(i + 1) * size].to_vec());
-    let mut all: [Vec<T>; N] = std::array::from_fn(|_| Vec::new());
-    for results in parallel::collect(batch, one) {
-        for (all, own) in all.iter_mut().zip(results?) {
-            all.extend(own);
+    let put = |results: [Vec<T>; N], outputs: &mut [Out]| {
+        let pairs = outputs.iter_mut().zip(&results);
+        pairs.for_each(|(out, cells)| store(cells, out));
+    };
+    if batch == 1 {
+        put(work(0, a.into_owned())?, outputs);
+        return Ok(());
+    }
+    let mut places: Vec<Vec<Out>> = (0..batch).map(|_| Vec::with_capacity(N)).collect();
+    for out in outputs {
+        let size = out.bytes.len().checked_div(batch).unwrap_or(0);
+        let mut rest = &mut *out.bytes;
+        for place in &mut places {
+            let (bytes, after) = rest.split_at_mut(size);
+            rest = after;
+            place.push(Out {
+                dtype: out.dtype,
+                shape: &[],
+                bytes,
+            });
         }
     }
-    for (out, cells) in outputs.iter_mut().zip(&all) {
-        store(cells, out);
-    }
-    Ok(())
+    let failure = OnceLock::new();
+    parallel::for_each_part(&mut places, 1, &|i, places| match work(
+        i,
+        a[i * size..(i + 1) * size].to_vec(),
+    ) {
+        Ok(results) => put(results, &mut places[0]),
+        Err(why) => drop(failure.set(why)),
+    });
+    failure.into_inner().map_or(Ok(()), Err)
 }
 
-pub(crate) fn cholesky(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
+/// Rows and columns up to which every step is rounded whoever asks, as the documentation of Nx shows it.
+const SMALL: usize = 8;
+
+/// On how many cores a matrix is worked on in blocks, where results may differ from those of single steps.
+fn blocks(sums: Sums, x: &View) -> Option<Parallelism> {
+    let (m, n) = extents(x.shape);
+    let is_one = x.shape.iter().product::<u64>() == (m * n) as u64;
+    let threads = if is_one {
+        Parallelism::Rayon(0)
+    } else {
+        Parallelism::None
+    };
+    (sums == Sums::Own && m.max(n) > SMALL).then_some(threads)
+}
+
+pub(crate) fn cholesky(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
+    let blocks = blocks(sums, &inputs[0]);
     by_field!(outputs[0].dtype, T => {
         let a = read::<T>(&inputs[0], round)?;
-        each(&a, n * n, outputs, |_, a| Ok([factor::cholesky(a, n, round)]))
+        each(a, n * n, outputs, |_, mut a| {
+            let Some(threads) = blocks else {
+                return Ok([factor::cholesky(a, n, round)]);
+            };
+            blocked::cholesky(&mut a, n, threads);
+            Ok([a])
+        })
     })
 }
 
-pub(crate) fn lu(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
-    by_field!(outputs[1].dtype, T => lu_of::<T>(&inputs[0], outputs))
+pub(crate) fn lu(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums) -> Outcome {
+    by_field!(outputs[1].dtype, T => lu_of::<T>(&inputs[0], outputs, sums))
 }
 
-fn lu_of<T: Field>(x: &View, outputs: &mut [Out]) -> Outcome {
+fn lu_of<T: Field>(x: &View, outputs: &mut [Out], sums: Sums) -> Outcome {
     let (n, _) = extents(x.shape);
     let round = rounding(outputs[1].dtype);
     let a = read::<T>(x, round)?;
-    each(&a, n * n, outputs, |_, mut a| {
-        let rows = factor::lu(&mut a, n, round);
-        let cell = |f: &dyn Fn(usize, usize) -> T| {
-            let cells = (0..n * n).map(|at| f(at / n, at % n));
-            cells.collect::<Vec<T>>()
+    let blocks = blocks(sums, x);
+    each(a, n * n, outputs, |_, mut a| {
+        let rows = match blocks {
+            Some(threads) => blocked::lu(&mut a, n, threads),
+            None => factor::lu(&mut a, n, round),
         };
-        Ok([
-            cell(&|i, j| if rows[j] == i { T::ONE } else { T::ZERO }),
-            cell(&|i, j| match i.cmp(&j) {
-                std::cmp::Ordering::Less => T::ZERO,
-                std::cmp::Ordering::Equal => T::ONE,
-                std::cmp::Ordering::Greater => a[i * n + j],
-            }),
-            cell(&|i, j| if i <= j { a[i * n + j] } else { T::ZERO }),
-        ])
+        let mut p = vec![T::ZERO; n * n];
+        let mut l = p.clone();
+        for (i, u) in a.chunks_exact_mut(n).enumerate() {
+            p[rows[i] * n + i] = T::ONE;
+            l[i * n..i * n + i].copy_from_slice(&u[..i]);
+            l[i * n + i] = T::ONE;
+            u[..i].fill(T::ZERO);
+        }
+        Ok([p, l, a])
     })
 }
 
-pub(crate) fn determinant(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
+pub(crate) fn determinant(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
+    let blocks = blocks(sums, &inputs[0]);
     by_field!(outputs[0].dtype, T => {
         let a = read::<T>(&inputs[0], round)?;
         if n == 0 {
@@ -143,8 +197,11 @@ pub(crate) fn determinant(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: S
             store(&ones, &mut outputs[0]);
             return Ok(());
         }
-        each(&a, n * n, outputs, |_, a| {
-            Ok([vec![factor::determinant(a, n, round)]])
+        each(a, n * n, outputs, |_, a| {
+            Ok([vec![match blocks {
+                Some(threads) => blocked::determinant(a, n, threads),
+                None => factor::determinant(a, n, round),
+            }]])
         })
     })
 }
@@ -163,12 +220,17 @@ pub(crate) fn triangular_solve(
     inputs: &[View],
     outputs: &mut [Out],
     attrs: &[Attr],
-    _: Sums,
+    sums: Sums,
 ) -> Outcome {
-    by_field!(outputs[0].dtype, T => triangular_solve_of::<T>(inputs, outputs, attrs))
+    by_field!(outputs[0].dtype, T => triangular_solve_of::<T>(inputs, outputs, attrs, sums))
 }
 
-fn triangular_solve_of<T: Field>(inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
+fn triangular_solve_of<T: Field>(
+    inputs: &[View],
+    outputs: &mut [Out],
+    attrs: &[Attr],
+    sums: Sums,
+) -> Outcome {
     let [a, b] = inputs else {
         return Err("expected two operands".to_owned());
     };
@@ -181,12 +243,23 @@ fn triangular_solve_of<T: Field>(inputs: &[View], outputs: &mut [Out], attrs: &[
     let vectors = b.shape.len() < a.shape.len();
     let (count, step, apart) = sides(b.shape, n, vectors, left);
     let (own, right) = (read::<T>(a, round)?, read::<T>(b, round)?);
-    each(&own, n * n, outputs, |i, a| {
+    let blocks = blocks(sums, a);
+    each(own, n * n, outputs, |i, mut a| {
+        let b = &right[i * n * count..(i + 1) * n * count];
+        if let Some(threads) = blocks {
+            if conjugated {
+                a.iter_mut().for_each(|x| *x = x.conjugate());
+            }
+            let a = Part::new(&a, [n, n], n);
+            let a = if turned { a.turned() } else { a };
+            let x = blocked::triangular_solve(a, lower, b, step == 1, threads);
+            return Ok([x.ok_or(SINGULAR.reason)?]);
+        }
         let at = |i: usize, j: usize| {
             let x = if turned { a[j * n + i] } else { a[i * n + j] };
             if conjugated { x.conjugate() } else { x }
         };
-        let mut x = right[i * n * count..(i + 1) * n * count].to_vec();
+        let mut x = b.to_vec();
         for side in 0..count {
             if !factor::substitute(&at, n, lower, &mut x[side * apart..], step) {
                 return Err(SINGULAR.reason.to_owned());
@@ -206,11 +279,11 @@ fn transposes(attrs: &[Attr]) -> bool {
     text(attrs, "transform_a") == Some("transpose")
 }
 
-pub(crate) fn solve(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
-    by_field!(outputs[0].dtype, T => solve_of::<T>(inputs, outputs))
+pub(crate) fn solve(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums) -> Outcome {
+    by_field!(outputs[0].dtype, T => solve_of::<T>(inputs, outputs, sums))
 }
 
-fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out]) -> Outcome {
+fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out], sums: Sums) -> Outcome {
     let [a, b] = inputs else {
         return Err("expected two operands".to_owned());
     };
@@ -218,9 +291,14 @@ fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out]) -> Outcome {
     let round = rounding(outputs[0].dtype);
     let (count, step, apart) = sides(b.shape, n, b.shape.len() < a.shape.len(), true);
     let (own, right) = (read::<T>(a, round)?, read::<T>(b, round)?);
-    each(&own, n * n, outputs, |i, mut a| {
-        let rows = factor::lu(&mut a, n, round);
+    let blocks = blocks(sums, a);
+    each(own, n * n, outputs, |i, mut a| {
         let b = &right[i * n * count..(i + 1) * n * count];
+        if let Some(threads) = blocks {
+            let x = blocked::solve(a, n, b, threads).ok_or(SINGULAR.reason)?;
+            return Ok([x]);
+        }
+        let rows = factor::lu(&mut a, n, round);
         let mut x: Vec<T> = rows
             .iter()
             .flat_map(|row| b[row * count..(row + 1) * count].iter().copied())
@@ -239,7 +317,7 @@ fn solve_of<T: Field>(inputs: &[View], outputs: &mut [Out]) -> Outcome {
     })
 }
 
-pub(crate) fn qr(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums) -> Outcome {
+pub(crate) fn qr(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Sums) -> Outcome {
     let (m, n) = extents(inputs[0].shape);
     let wide = if text(attrs, "mode") == Some("complete") {
         m
@@ -248,9 +326,15 @@ pub(crate) fn qr(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums) 
     };
     let eps = number(attrs, "eps").unwrap_or(1.0e-10);
     let round = rounding(outputs[0].dtype);
+    let blocks = blocks(sums, &inputs[0]);
     by_field!(outputs[0].dtype, T => {
         let a = read::<T>(&inputs[0], round)?;
-        each(&a, m * n, outputs, |_, a| Ok(qr::qr(a, m, n, wide, eps)))
+        each(a, m * n, outputs, |_, a| {
+            Ok(match blocks {
+                Some(threads) => reflect::qr(a, [m, n, wide], eps, threads),
+                None => qr::qr(a, m, n, wide, eps),
+            })
+        })
     })
 }
 

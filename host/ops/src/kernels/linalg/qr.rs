@@ -48,7 +48,7 @@ fn reflect<T: Field>(a: &mut [T], m: usize, n: usize, eps: f64) -> Vec<f64> {
 
 /// The first element of a reflector, and what it makes of `x`, with squares below that sum up to `tail`; nothing where there is
 /// nothing to reflect.
-fn mirror<T: Field>(x: T, tail: f64, eps: f64, is_last: bool) -> Option<(T, T)> {
+pub(super) fn mirror<T: Field>(x: T, tail: f64, eps: f64, is_last: bool) -> Option<(T, T)> {
     let norm = (x.square() + tail).sqrt();
     if T::IS_COMPLEX {
         let reach = x.magnitude() + norm;

@@ -8,9 +8,9 @@ use nx_vulkan_abi::dtype::DType;
 const N: usize = 7;
 
 /// A complex number.
-type C = (f64, f64);
+pub(super) type C = (f64, f64);
 
-fn times((a, b): C, (c, d): C) -> C {
+pub(super) fn times((a, b): C, (c, d): C) -> C {
     (a * c - b * d, a * d + b * c)
 }
 
@@ -29,7 +29,7 @@ fn matrix(m: usize, n: usize) -> Vec<C> {
         .collect()
 }
 
-fn product(a: &[C], b: &[C], m: usize, k: usize, n: usize) -> Vec<C> {
+pub(super) fn product(a: &[C], b: &[C], m: usize, k: usize, n: usize) -> Vec<C> {
     let sum = |i: usize, j: usize| {
         let terms = (0..k).map(|l| times(a[i * k + l], b[l * n + j]));
         terms.fold((0.0, 0.0), plus)
@@ -37,12 +37,12 @@ fn product(a: &[C], b: &[C], m: usize, k: usize, n: usize) -> Vec<C> {
     (0..m * n).map(|at| sum(at / n, at % n)).collect()
 }
 
-fn adjoint(a: &[C], m: usize, n: usize) -> Vec<C> {
+pub(super) fn adjoint(a: &[C], m: usize, n: usize) -> Vec<C> {
     let cells = (0..m * n).map(|at| a[at % m * n + at / m]);
     cells.map(|(re, im)| (re, -im)).collect()
 }
 
-fn unit(n: usize) -> Vec<C> {
+pub(super) fn unit(n: usize) -> Vec<C> {
     let cells = (0..n * n).map(|at| at / n == at % n);
     cells
         .map(|is_one| (f64::from(u8::from(is_one)), 0.0))

@@ -15,6 +15,7 @@ mod functions;
 mod layout;
 mod linalg;
 mod linalg_complex;
+mod linalg_fast;
 mod movement;
 mod products;
 mod reduce;
