@@ -68,10 +68,10 @@ macro_rules! widest {
         }
     )* };
 }
-pub(in crate::kernels) use widest;
+pub(super) use widest;
 
 /// Whether `a * b + c` is one instruction, without which the functions here would be slower than others.
-fn is_fused() -> bool {
+pub(super) fn is_fused() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     #[cfg(not(target_arch = "x86_64"))]

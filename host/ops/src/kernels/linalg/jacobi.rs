@@ -2,13 +2,13 @@
 //! and signs follow from the rotations. Those of large matrices do not, so that other ways to find the vectors give the same
 //! ones. All in f64; a matrix is its rows one after another.
 
-use super::{Round, field::Field, qr::qr};
+use super::{Round, field::Field, lines::Line, qr::qr};
 
 /// Sweeps at most; ten are many.
 const SWEEPS: usize = 40;
 
 /// Rows up to which signs follow from the rotations; of larger matrices a vector's first component is not negative.
-const UNSIGNED: usize = 32;
+pub(super) const UNSIGNED: usize = 32;
 
 /// What counts as 0 beside 1: less than the results' precision, f32's with a margin that f64 leaves.
 fn negligible(round: Round) -> f64 {
@@ -20,11 +20,19 @@ fn negligible(round: Round) -> f64 {
     }
 }
 
+/// The pairs of indices below `n` in a sweep, round after round; those of other sweeps are the same.
+fn pairs(n: usize) -> Vec<[usize; 2]> {
+    let half = n.div_ceil(2);
+    let rounds = 0..(2 * half).saturating_sub(1);
+    let all = rounds.flat_map(|round| (0..half).map(move |i| pair(i, round, half)));
+    all.filter(|pair| pair.iter().all(|i| *i < n)).collect()
+}
+
 /// The pair number `i` of a round, of `2 * half` indices.
-fn pair(i: usize, round: usize, half: usize) -> (usize, usize) {
+fn pair(i: usize, round: usize, half: usize) -> [usize; 2] {
     let cycle = 2 * half - 1;
     let index = |slot: usize| {
-        let first = (slot + cycle - round % cycle) % cycle;
+        let first = (slot + cycle - round) % cycle;
         if first + 1 < half {
             first + 1
         } else {
@@ -32,7 +40,7 @@ fn pair(i: usize, round: usize, half: usize) -> (usize, usize) {
         }
     };
     let top = if i == 0 { 0 } else { index(i - 1) };
-    (top, index(cycle - 1 - i))
+    [top, index(cycle - 1 - i)]
 }
 
 /// Tangent, cosine and sine that make 0 of `off` between diagonal elements `top` and `bottom`.
@@ -44,12 +52,12 @@ fn rotation(top: f64, bottom: f64, off: f64) -> [f64; 3] {
     [t, c, t * c]
 }
 
-/// Takes `b` times the conjugate of `s` from `a`, and adds `a` times `s` to `b`.
-fn rotate<T: Field>(x: &mut [T], [p, q]: [usize; 2], step: usize, len: usize, (c, s): (f64, T)) {
-    for k in 0..len {
-        let (a, b) = (x[p + k * step], x[q + k * step]);
-        x[p + k * step] = a.scaled(c) - b * s.conjugate();
-        x[q + k * step] = a * s + b.scaled(c);
+/// Takes `b` times the conjugate of `s` from `a`, and adds `a` times `s` to `b`, in columns `p` and `q`.
+fn rotate_columns<T: Field>(x: &mut [T], [p, q]: [usize; 2], n: usize, (c, s): (f64, T)) {
+    for row in x.chunks_mut(n) {
+        let (a, b) = (row[p], row[q]);
+        row[p] = a.scaled(c) - b * s.conjugate();
+        row[q] = a * s + b.scaled(c);
     }
 }
 
@@ -66,7 +74,7 @@ fn negate(x: &mut [f64]) {
 }
 
 /// Places in descending order of what they are in the results' precision; equal ones stay in order.
-fn descending(keys: &[f64], round: Round) -> Vec<usize> {
+pub(super) fn descending(keys: &[f64], round: Round) -> Vec<usize> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by(|&a, &b| round(keys[b]).total_cmp(&round(keys[a])));
     order
@@ -74,7 +82,7 @@ fn descending(keys: &[f64], round: Round) -> Vec<usize> {
 
 /// Eigenvalues in descending order of magnitude and eigenvectors, of the matrix whose lower triangle is that of `a`; its
 /// diagonal counts as real.
-pub(super) fn eigh<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2] {
+pub(super) fn eigh<T: Line>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2] {
     for i in 0..n {
         a[i * n + i] = T::of(a[i * n + i].real());
         (0..i).for_each(|j| a[j * n + i] = a[i * n + j].conjugate());
@@ -86,28 +94,25 @@ pub(super) fn eigh<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 
     let least = negligible(round) * norm;
     let mut v = vec![T::ZERO; n * n];
     (0..n).for_each(|i| v[i * n + i] = T::ONE);
-    let half = n.div_ceil(2);
-    for sweep in 0..SWEEPS {
+    let pairs = pairs(n);
+    for _ in 0..SWEEPS {
         let mut rotated = false;
-        for turn in 0..2 * half - 1 {
-            for i in 0..half {
-                let (p, q) = pair(i, turn + sweep * (2 * half - 1), half);
-                if p >= n || q >= n || a[p * n + q].magnitude() <= least {
-                    continue;
-                }
-                rotated = true;
-                let (top, bottom) = (a[p * n + p].real(), a[q * n + q].real());
-                let (off, direction) = polar(a[p * n + q]);
-                let [t, c, s] = rotation(top, bottom, off);
-                let s = direction.scaled(s);
-                rotate(&mut a, [p * n, q * n], 1, n, (c, s));
-                rotate(&mut a, [p, q], n, n, (c, s.conjugate()));
-                rotate(&mut v, [p * n, q * n], 1, n, (c, s));
-                a[p * n + p] = T::of(top - t * off);
-                a[q * n + q] = T::of(bottom + t * off);
-                a[p * n + q] = T::ZERO;
-                a[q * n + p] = T::ZERO;
+        for &[p, q] in &pairs {
+            if a[p * n + q].magnitude() <= least {
+                continue;
             }
+            rotated = true;
+            let (top, bottom) = (a[p * n + p].real(), a[q * n + q].real());
+            let (off, direction) = polar(a[p * n + q]);
+            let [t, c, s] = rotation(top, bottom, off);
+            let s = direction.scaled(s);
+            T::rotate(&mut a, [p, q], n, (c, s));
+            rotate_columns(&mut a, [p, q], n, (c, s.conjugate()));
+            T::rotate(&mut v, [p, q], n, (c, s));
+            a[p * n + p] = T::of(top - t * off);
+            a[q * n + q] = T::of(bottom + t * off);
+            a[p * n + q] = T::ZERO;
+            a[q * n + p] = T::ZERO;
         }
         if !rotated {
             break;
@@ -160,12 +165,7 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
         }
         q
     } else {
-        let precision = if round(1.0 + f64::EPSILON) > 1.0 {
-            f64::EPSILON
-        } else {
-            f32::EPSILON.into()
-        };
-        let least = n as f64 * precision * s[0];
+        let least = least(&s, round);
         let scaled = |at: usize| {
             if s[at % n] > least {
                 sorted(at) / s[at % n]
@@ -178,32 +178,36 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
     [u, s, vt]
 }
 
+/// Singular values, in descending order, up to which they are 0 within rounding.
+pub(super) fn least(s: &[f64], round: Round) -> f64 {
+    let precision = if round(1.0 + f64::EPSILON) > 1.0 {
+        f64::EPSILON
+    } else {
+        f32::EPSILON.into()
+    };
+    s.len() as f64 * precision * s[0]
+}
+
 /// Rotates the columns `a`, and with them `v`, until they are orthogonal.
 fn orthogonalize(a: &mut [f64], v: &mut [f64], m: usize, n: usize, norm: f64, round: Round) {
     let small = negligible(round);
     let (least, angle) = (small * small * norm, small * 4.0);
-    let half = n.div_ceil(2);
-    for sweep in 0..SWEEPS {
+    let pairs = pairs(n);
+    for _ in 0..SWEEPS {
         let mut rotated = false;
-        for turn in 0..2 * half - 1 {
-            for i in 0..half {
-                let (p, q) = pair(i, turn + sweep * (2 * half - 1), half);
-                if p >= n || q >= n {
-                    continue;
-                }
-                let dot = |p: usize, q: usize| {
-                    let pairs = a[p * m..(p + 1) * m].iter().zip(&a[q * m..(q + 1) * m]);
-                    pairs.map(|(x, y)| x * y).sum::<f64>()
-                };
-                let (top, bottom, off) = (dot(p, p), dot(q, q), dot(p, q));
-                if top.min(bottom) <= least || off.abs() <= angle * top.sqrt() * bottom.sqrt() {
-                    continue;
-                }
-                rotated = true;
-                let [_, c, s] = rotation(top, bottom, off);
-                rotate(a, [p * m, q * m], 1, m, (c, s));
-                rotate(v, [p * n, q * n], 1, n, (c, s));
+        for &[p, q] in &pairs {
+            let columns = a[p * m..(p + 1) * m].iter().zip(&a[q * m..(q + 1) * m]);
+            let zero = -0.0f64;
+            let [top, bottom, off] = columns.fold([zero; 3], |[top, bottom, off], (x, y)| {
+                [top + x * x, bottom + y * y, off + x * y]
+            });
+            if top.min(bottom) <= least || off.abs() <= angle * top.sqrt() * bottom.sqrt() {
+                continue;
             }
+            rotated = true;
+            let [_, c, s] = rotation(top, bottom, off);
+            f64::rotate(a, [p, q], m, (c, s));
+            f64::rotate(v, [p, q], n, (c, s));
         }
         if !rotated {
             break;

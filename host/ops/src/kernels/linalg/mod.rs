@@ -3,19 +3,25 @@
 //! for those who need no more than a device gives.
 
 mod blocked;
+mod eigen;
 mod factor;
 mod field;
+mod householder;
 mod jacobi;
+mod lines;
 mod part;
 mod qr;
 mod reflect;
+mod rotations;
 mod rows;
+mod tridiagonal;
 
 use self::{field::Field, part::Part};
 use super::{
     element::{Complex, Register},
     elementwise::is_single,
     kernel::Sums,
+    lanes::is_fused,
     operand::Operand,
     parallel,
     product::Parallelism,
@@ -338,12 +344,20 @@ pub(crate) fn qr(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Sum
     })
 }
 
-pub(crate) fn eigh(inputs: &[View], outputs: &mut [Out], _: &[Attr], _: Sums) -> Outcome {
+/// Whether vectors of so many rows may be found in other ways than by what others are compared with.
+fn is_fast(n: usize, sums: Sums) -> bool {
+    n > jacobi::UNSIGNED && sums == Sums::Own && is_fused()
+}
+
+pub(crate) fn eigh(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums) -> Outcome {
     let (n, _) = extents(inputs[0].shape);
     let round = rounding(outputs[0].dtype);
     by_field!(outputs[0].dtype, T => {
         let a = read::<T>(&inputs[0], round)?;
-        each(&a, n * n, outputs, |_, a| Ok(jacobi::eigh(a, n, round)))
+        each(&a, n * n, outputs, |_, a| {
+            let fast = is_fast(n, sums).then(|| eigen::eigh(&a, n, round)).flatten();
+            Ok(fast.unwrap_or_else(|| jacobi::eigh(a, n, round)))
+        })
     })
 }
 

@@ -22,6 +22,7 @@ mod reduce;
 mod scan;
 mod small;
 mod sort;
+mod spectra_fast;
 mod window;
 mod window_scatter;
 

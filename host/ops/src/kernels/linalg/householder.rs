@@ -1,0 +1,125 @@
+//! Householder's reflectors, many of them applied at once by products of matrices. Schreiber and Van Loan (1989), A
+//! storage-efficient WY representation for products of Householder transformations.
+
+use super::field::Field;
+use crate::kernels::{
+    parallel,
+    product::{Matmul, Matrix, Parallelism},
+};
+
+/// Reflectors of a block.
+pub(super) const BLOCK: usize = 32;
+
+/// Multiplications from which on other cores help.
+const TASK: usize = 1 << 18;
+
+/// What is smaller does not count beside a matrix of norm 1; squares of what is not smaller do not underflow.
+pub(super) const TINY: f64 = 1e-140;
+
+/// Makes a reflector of a vector that leaves only its `head`, which is 1 then; gives its factor and what is left.
+pub(super) fn mirror<T: Field>(head: &mut T, others: &mut [T]) -> (f64, T) {
+    let x = std::mem::replace(head, T::ONE);
+    let tail: f64 = others.iter().map(|x| x.square()).sum();
+    if tail <= TINY * TINY {
+        return (0.0, x);
+    }
+    let norm = (tail + x.square()).sqrt();
+    let reach = x.magnitude() + norm;
+    let inverse = x.phase().conjugate().scaled(1.0 / reach);
+    others.iter_mut().for_each(|x| *x = *x * inverse);
+    let tau = 2.0 * reach * reach / (tail + reach * reach);
+    (tau, x.phase().scaled(-norm))
+}
+
+/// A product of reflectors `I - tau v vᵀ`.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// One after another.
+    vectors: Vec<f64>,
+    len: usize,
+    /// What makes `I + vectorsᵀ factor vectors` of them.
+    factor: Vec<f64>,
+    count: usize,
+}
+
+impl Block {
+    /// Of vectors of `len` elements, in the order in which they are applied.
+    pub(super) fn new(vectors: Vec<f64>, len: usize, taus: &[f64]) -> Block {
+        let count = taus.len();
+        let mut products = vec![0.0; count * count];
+        let turned = (&vectors[..], [len, 1]);
+        add_product(
+            [count, count, len],
+            &mut products,
+            count,
+            [(&vectors, [1, len]), turned],
+        );
+        let mut factor = vec![0.0; count * count];
+        for (j, tau) in taus.iter().enumerate() {
+            for i in 0..j {
+                let terms = (i..j).map(|l| factor[i * count + l] * products[l * count + j]);
+                factor[i * count + j] = -tau * terms.sum::<f64>();
+            }
+            factor[j * count + j] = -tau;
+        }
+        Block {
+            vectors,
+            len,
+            factor,
+            count,
+        }
+    }
+
+    /// Multiplies by it, or by its transpose, the elements from `first` on of each row; rows lie `stride` apart.
+    pub(super) fn apply(&self, rows: &mut [f64], stride: usize, first: usize, transposed: bool) {
+        let Block { len, count, .. } = *self;
+        let steps = if transposed { [count, 1] } else { [1, count] };
+        let all = rows.len().div_ceil(stride).max(1);
+        let together = match all * len * count < TASK {
+            true => all,
+            false => all.div_ceil(2 * rayon::current_num_threads()).max(8),
+        };
+        parallel::for_each_part(rows, together * stride, &|_, rows| {
+            let own = rows.len().div_ceil(stride);
+            let mut within = vec![0.0; own * count];
+            let turned = (&self.vectors[..], [len, 1]);
+            let from = (&rows[first..], [1, stride]);
+            add_product([own, count, len], &mut within, count, [from, turned]);
+            let mut shares = vec![0.0; own * count];
+            let factors = [(&within[..], [1, count]), (&self.factor[..], steps)];
+            add_product([own, count, count], &mut shares, count, factors);
+            let factors = [(&shares[..], [1, count]), (&self.vectors[..], [1, len])];
+            add_product([own, len, count], &mut rows[first..], stride, factors);
+        });
+    }
+}
+
+/// Elements, and how far apart neighbours in a row and in a column lie.
+type Cells<'a> = (&'a [f64], [usize; 2]);
+
+/// Adds a product of `[rows, columns, depth]` to rows that lie `stride` apart.
+fn add_product(
+    [rows, columns, depth]: [usize; 3],
+    to: &mut [f64],
+    stride: usize,
+    [a, b]: [Cells<'_>; 2],
+) {
+    if rows * columns * depth == 0 {
+        return;
+    }
+    let reaches = |(cells, [across, down]): Cells<'_>, rows: usize, columns: usize| {
+        (rows - 1) * down + (columns - 1) * across < cells.len()
+    };
+    assert!(
+        reaches((to, [1, stride]), rows, columns)
+            && columns <= stride
+            && reaches(a, rows, depth)
+            && reaches(b, depth, columns),
+        "matrices lie within their slices"
+    );
+    let factors =
+        [a, b].map(|(cells, steps)| Matrix::new(cells.as_ptr(), steps.map(|x| x as isize)));
+    let to = Matrix::new(to.as_mut_ptr(), [1, stride as isize]);
+    // SAFETY: as asserted; the result is borrowed mutably, so it does not overlap the factors.
+    unsafe { f64::matmul([rows, columns, depth], to, factors, true, Parallelism::None) }
+}
