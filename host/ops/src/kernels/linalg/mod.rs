@@ -2,7 +2,9 @@
 //! precision, f32 at least, as Nx's own functions do; sums are in f64. Large matrices are computed in blocks, and rounded once,
 //! for those who need no more than a device gives.
 
+mod bidiagonal;
 mod blocked;
+mod chase;
 mod eigen;
 mod factor;
 mod field;
@@ -14,6 +16,7 @@ mod qr;
 mod reflect;
 mod rotations;
 mod rows;
+mod singular;
 mod tridiagonal;
 
 use self::{field::Field, part::Part};
@@ -362,7 +365,7 @@ pub(crate) fn eigh(inputs: &[View], outputs: &mut [Out], _: &[Attr], sums: Sums)
 }
 
 /// A matrix that has more columns than rows is turned.
-pub(crate) fn svd(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums) -> Outcome {
+pub(crate) fn svd(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Sums) -> Outcome {
     let (m, n) = extents(inputs[0].shape);
     let full = ints(attrs, "full_matrices?") != [0];
     let round = rounding(outputs[0].dtype);
@@ -370,11 +373,16 @@ pub(crate) fn svd(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], _: Sums)
     let turned = |a: &[f64], m: usize, n: usize| -> Vec<f64> {
         (0..m * n).map(|at| a[at % m * n + at / m]).collect()
     };
+    let factors = |a: Vec<f64>, m: usize, n: usize| {
+        let fast = is_fast(n, sums).then(|| singular::svd(&a, m, n, full, round));
+        fast.flatten()
+            .unwrap_or_else(|| jacobi::svd(a, m, n, full, round))
+    };
     each(&a, m * n, outputs, |_, a| {
         if m >= n {
-            return Ok(jacobi::svd(a, m, n, full, round));
+            return Ok(factors(a, m, n));
         }
-        let [v, s, ut] = jacobi::svd(turned(&a, m, n), n, m, full, round);
+        let [v, s, ut] = factors(turned(&a, m, n), n, m);
         let wide = if full { n } else { m };
         Ok([turned(&ut, m, m), s, turned(&v, n, wide)])
     })

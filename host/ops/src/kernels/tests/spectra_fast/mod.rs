@@ -2,6 +2,7 @@
 //! others are compared with.
 
 mod eigen;
+mod singular;
 
 use super::{Random, Sample, Tensor, tensor};
 use crate::{
