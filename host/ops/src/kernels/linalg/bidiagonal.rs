@@ -3,7 +3,7 @@
 
 use super::{
     householder::{BLOCK, Block, mirror},
-    lines::{LANES, Part, plus_products},
+    lines::{LANES, Lanes, plus_products},
 };
 use crate::kernels::lanes::widest;
 use std::ops::Range;
@@ -134,7 +134,7 @@ widest! {
     }
 
     /// The matrix times `x`, from element `start` of its rows on: sums that are still to be added up.
-    fn multiply(a: &[f64], stride: usize, start: usize, x: &[f64], to: &mut [Part]) {
+    fn multiply(a: &[f64], stride: usize, start: usize, x: &[f64], to: &mut [Lanes]) {
         let x = x[start..].as_chunks().0;
         for (row, to) in a.chunks_exact(stride).zip(to) {
             let mut sums = [0.0; LANES];

@@ -1,11 +1,11 @@
 //! Householder's reflectors, many of them applied at once by products of matrices. Schreiber and Van Loan (1989), A
 //! storage-efficient WY representation for products of Householder transformations.
 
-use super::field::Field;
-use crate::kernels::{
-    parallel,
-    product::{Matmul, Matrix, Parallelism},
+use super::{
+    field::Field,
+    part::{Part, add_product},
 };
+use crate::kernels::{parallel, product::Parallelism};
 
 /// Reflectors of a block.
 pub(super) const BLOCK: usize = 32;
@@ -47,13 +47,8 @@ impl Block {
     pub(super) fn new(vectors: Vec<f64>, len: usize, taus: &[f64]) -> Block {
         let count = taus.len();
         let mut products = vec![0.0; count * count];
-        let turned = (&vectors[..], [len, 1]);
-        add_product(
-            [count, count, len],
-            &mut products,
-            count,
-            [(&vectors, [1, len]), turned],
-        );
+        let all = Part::new(&vectors, [count, len], len);
+        add_product(&mut products, count, [all, all.turned()], Parallelism::None);
         let mut factor = vec![0.0; count * count];
         for (j, tau) in taus.iter().enumerate() {
             for i in 0..j {
@@ -73,7 +68,9 @@ impl Block {
     /// Multiplies by it, or by its transpose, the elements from `first` on of each row; rows lie `stride` apart.
     pub(super) fn apply(&self, rows: &mut [f64], stride: usize, first: usize, transposed: bool) {
         let Block { len, count, .. } = *self;
-        let steps = if transposed { [count, 1] } else { [1, count] };
+        let vectors = Part::new(&self.vectors, [count, len], len);
+        let factor = Part::new(&self.factor, [count, count], count);
+        let factor = if transposed { factor.turned() } else { factor };
         let all = rows.len().div_ceil(stride).max(1);
         let together = match all * len * count < TASK {
             true => all,
@@ -81,45 +78,18 @@ impl Block {
         };
         parallel::for_each_part(rows, together * stride, &|_, rows| {
             let own = rows.len().div_ceil(stride);
-            let mut within = vec![0.0; own * count];
-            let turned = (&self.vectors[..], [len, 1]);
-            let from = (&rows[first..], [1, stride]);
-            add_product([own, count, len], &mut within, count, [from, turned]);
-            let mut shares = vec![0.0; own * count];
-            let factors = [(&within[..], [1, count]), (&self.factor[..], steps)];
-            add_product([own, count, count], &mut shares, count, factors);
-            let factors = [(&shares[..], [1, count]), (&self.vectors[..], [1, len])];
-            add_product([own, len, count], &mut rows[first..], stride, factors);
+            let product = |factors: [Part<f64>; 2]| {
+                let mut product = vec![0.0; own * count];
+                add_product(&mut product, count, factors, Parallelism::None);
+                product
+            };
+            let within = product([
+                Part::new(&rows[first..], [own, len], stride),
+                vectors.turned(),
+            ]);
+            let shares = product([Part::new(&within, [own, count], count), factor]);
+            let factors = [Part::new(&shares, [own, count], count), vectors];
+            add_product(&mut rows[first..], stride, factors, Parallelism::None);
         });
     }
-}
-
-/// Elements, and how far apart neighbours in a row and in a column lie.
-type Cells<'a> = (&'a [f64], [usize; 2]);
-
-/// Adds a product of `[rows, columns, depth]` to rows that lie `stride` apart.
-fn add_product(
-    [rows, columns, depth]: [usize; 3],
-    to: &mut [f64],
-    stride: usize,
-    [a, b]: [Cells<'_>; 2],
-) {
-    if rows * columns * depth == 0 {
-        return;
-    }
-    let reaches = |(cells, [across, down]): Cells<'_>, rows: usize, columns: usize| {
-        (rows - 1) * down + (columns - 1) * across < cells.len()
-    };
-    assert!(
-        reaches((to, [1, stride]), rows, columns)
-            && columns <= stride
-            && reaches(a, rows, depth)
-            && reaches(b, depth, columns),
-        "matrices lie within their slices"
-    );
-    let factors =
-        [a, b].map(|(cells, steps)| Matrix::new(cells.as_ptr(), steps.map(|x| x as isize)));
-    let to = Matrix::new(to.as_mut_ptr(), [1, stride as isize]);
-    // SAFETY: as asserted; the result is borrowed mutably, so it does not overlap the factors.
-    unsafe { f64::matmul([rows, columns, depth], to, factors, true, Parallelism::None) }
 }

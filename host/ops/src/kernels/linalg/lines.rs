@@ -6,7 +6,7 @@ use crate::kernels::{element::Complex, lanes::widest};
 /// Elements of a part.
 pub(super) const LANES: usize = 8;
 
-pub(super) type Part = [f64; LANES];
+pub(super) type Lanes = [f64; LANES];
 
 /// A number with loops over rows.
 pub(super) trait Line: Field {
@@ -141,13 +141,13 @@ widest! {
 
 /// `to` and `by` times `x`.
 #[inline(always)]
-pub(super) fn plus_scaled(to: Part, x: Part, by: f64) -> Part {
+pub(super) fn plus_scaled(to: Lanes, x: Lanes, by: f64) -> Lanes {
     std::array::from_fn(|k| by.mul_add(x[k], to[k]))
 }
 
 /// `to` and the products of `x` and `y`.
 #[inline(always)]
-pub(super) fn plus_products(to: Part, x: Part, y: Part) -> Part {
+pub(super) fn plus_products(to: Lanes, x: Lanes, y: Lanes) -> Lanes {
     std::array::from_fn(|k| x[k].mul_add(y[k], to[k]))
 }
 
