@@ -10,27 +10,36 @@ use std::cmp::Ordering;
 
 pub(crate) fn sort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let lines = Lines::new(inputs, ints(attrs, "axis"), text(attrs, "direction"))?;
-    by_register!(lines.x.dtype, R => {
-        lines.each(&mut outputs[0], |line, order, out: &mut [R]| {
-            out.iter_mut().zip(order).for_each(|(out, at)| *out = line[*at as usize]);
-        })
-    })
+    by_register!(lines.x.dtype, R => lines.each(&mut outputs[0], |line: &mut Vec<R>, out: &mut [R]| {
+        line.sort_by(|a, b| lines.compare(*a, *b));
+        out.copy_from_slice(line);
+    }))
 }
 
 pub(crate) fn argsort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let lines = Lines::new(inputs, ints(attrs, "axis"), text(attrs, "direction"))?;
-    lines.indices(&mut outputs[0])
+    by_register!(lines.x.dtype, R => lines.indices(&mut outputs[0], |line: &[R], _| {
+        let mut order = numbered(line);
+        order.sort_by(|a, b| lines.compare(a.0, b.0));
+        order
+    }))
 }
 
 pub(crate) fn top(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
     let last = inputs[0].shape.len() as i64 - 1;
     let lines = Lines::new(inputs, &[last], Some("desc"))?;
     by_register!(lines.x.dtype, R => {
-        lines.each(&mut outputs[0], |line, order, out: &mut [R]| {
-            out.iter_mut().zip(order).for_each(|(out, at)| *out = line[*at as usize]);
-        })
-    })?;
-    lines.indices(&mut outputs[1])
+        lines.each(&mut outputs[0], |line: &mut Vec<R>, out: &mut [R]| {
+            let first = lines.first(line, out.len());
+            out.iter_mut().zip(first).for_each(|(out, (x, _))| *out = x);
+        })?;
+        lines.indices(&mut outputs[1], |line: &[R], kept| lines.first(line, kept))
+    })
+}
+
+/// Elements of a line with their indices.
+fn numbered<R: Number>(line: &[R]) -> Vec<(R, u32)> {
+    line.iter().copied().zip(0..).collect()
 }
 
 /// The lines of an operand along an axis.
@@ -56,22 +65,55 @@ impl<'a> Lines<'a> {
         })
     }
 
-    fn indices(&self, out: &mut Out) -> Outcome {
-        by_register!(self.x.dtype, R => match out.dtype.is_float() {
-            true => self.each(out, |_: &[R], order, out: &mut [f64]| {
-                out.iter_mut().zip(order).for_each(|(out, at)| *out = f64::from(*at));
+    /// Writes the indices of what `order` makes of each line and the number of elements that are kept.
+    fn indices<R: Number>(
+        &self,
+        out: &mut Out,
+        order: impl Fn(&[R], usize) -> Vec<(R, u32)> + Sync,
+    ) -> Outcome {
+        match out.dtype.is_float() {
+            true => self.each(out, |line: &mut Vec<R>, out: &mut [f64]| {
+                let order = order(line, out.len());
+                out.iter_mut()
+                    .zip(order)
+                    .for_each(|(out, (_, at))| *out = at.into());
             }),
-            false => self.each(out, |_: &[R], order, out: &mut [i64]| {
-                out.iter_mut().zip(order).for_each(|(out, at)| *out = i64::from(*at));
+            false => self.each(out, |line: &mut Vec<R>, out: &mut [i64]| {
+                let order = order(line, out.len());
+                out.iter_mut()
+                    .zip(order)
+                    .for_each(|(out, (_, at))| *out = at.into());
             }),
-        })
+        }
     }
 
-    /// Writes what `give` makes of a line and its order, for each line.
+    /// The first `kept` elements of a line in order, with their indices. Those that may be among them are gathered, and thinned
+    /// out whenever there are twice as many as that.
+    fn first<R: Number>(&self, line: &[R], kept: usize) -> Vec<(R, u32)> {
+        let order = |a: &(R, u32), b: &(R, u32)| self.compare(a.0, b.0).then(a.1.cmp(&b.1));
+        let mut first = Vec::with_capacity(2 * kept);
+        let mut last = None;
+        for (x, at) in line.iter().copied().zip(0..) {
+            if last.is_some_and(|last| self.compare(x, last) != Ordering::Less) {
+                continue;
+            }
+            first.push((x, at));
+            if first.len() == 2 * kept {
+                first.select_nth_unstable_by(kept - 1, order);
+                first.truncate(kept);
+                last = Some(first[kept - 1].0);
+            }
+        }
+        first.sort_unstable_by(order);
+        first.truncate(kept);
+        first
+    }
+
+    /// Writes what `give` makes of each line.
     fn each<R: Number, T: Register>(
         &self,
         out: &mut Out,
-        give: impl Fn(&[R], &[u32], &mut [T]) + Sync,
+        give: impl Fn(&mut Vec<R>, &mut [T]) + Sync,
     ) -> Outcome {
         let (x, axis, dtype) = (&self.x, self.axis, out.dtype);
         let (extent, kept) = (x.shape[axis] as usize, out.shape[axis] as usize);
@@ -87,10 +129,8 @@ impl<'a> Lines<'a> {
                 let mut line = vec![R::default(); extent];
                 let shift = starts.distance((outer * beside + inner) as u64);
                 along.gather(shift, 0, &mut line);
-                let mut order: Vec<u32> = (0..extent as u32).collect();
-                order.sort_by(|a, b| self.compare(line[*a as usize], line[*b as usize]));
                 let mut sorted = vec![T::default(); kept];
-                give(&line, &order, &mut sorted);
+                give(&mut line, &mut sorted);
                 sorted
             });
             if let [line] = sorted.as_slice() {
