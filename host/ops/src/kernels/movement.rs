@@ -26,21 +26,12 @@ pub(super) fn contiguous(view: &View, dtype: DType) -> Result<Vec<u8>, String> {
 
 /// The integers of a view in row-major order, whatever their type.
 pub(super) fn integers(view: &View) -> Result<Vec<i128>, String> {
-    use nx_vulkan_abi::dtype::Class;
-    let bytes = contiguous(view, view.dtype)?;
-    let size = view.dtype.size() as usize;
-    let is_signed = view.dtype.class() == Some(Class::Signed);
-    let integer = |element: &[u8]| {
-        let fill = if is_signed && element[size - 1] >= 128 {
-            0xff
-        } else {
-            0
-        };
-        let mut wide = [fill; 16];
-        wide[..size].copy_from_slice(element);
-        i128::from_le_bytes(wide)
-    };
-    Ok(bytes.chunks_exact(size).map(integer).collect())
+    let mut integers = vec![0; count(view.shape).unwrap_or(0) as usize];
+    if !integers.is_empty() {
+        let x = Operand::broadcast(view, view.shape).ok_or("it does not fit its own shape")?;
+        x.gather(0, 0, &mut integers);
+    }
+    Ok(integers)
 }
 
 /// A place in a tensor, and its steps along the axes of a box.

@@ -1,10 +1,11 @@
 //! `indexed_add` and `indexed_put`: updates to parts of a tensor, in their order.
 
 use super::element::Register;
-use super::movement::{Place, contiguous, copy, each_index, integers};
+use super::movement::{Place, contiguous, copy, integers};
+use super::{convert, operand::Operand};
 use crate::{
     attrs::{Attr, ints},
-    element::{float, push_float},
+    element::push_float,
     partial::INDEX,
     view::{Out, Outcome, View},
 };
@@ -14,9 +15,9 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let ([tensor, indices, updates], [out]) = (inputs, outputs) else {
         return Err("wrong number of operands".to_owned());
     };
-    let (dtype, size) = (out.dtype, out.dtype.size() as usize);
-    out.bytes.copy_from_slice(&contiguous(tensor, dtype)?);
-    let (indices, updates) = (integers(indices)?, contiguous(updates, dtype)?);
+    let whole = Operand::broadcast(tensor, out.shape).ok_or("it does not fit its own shape")?;
+    convert::as_type(&[whole], out)?;
+    let (indices, updates) = (integers(indices)?, contiguous(updates, out.dtype)?);
     let axes: Vec<usize> = ints(attrs, "axes")
         .iter()
         .map(|axis| *axis as usize)
@@ -25,100 +26,133 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let kept = (0..out.shape.len()).filter(|axis| !axes.contains(axis));
     let (shape, steps): (Vec<u64>, Vec<i64>) =
         kept.map(|axis| (out.shape[axis], strides[axis])).unzip();
-    let part = Place {
-        at: 0,
+    let parts = Parts {
+        elements: shape.iter().product::<u64>() as usize,
+        size: out.dtype.size() as usize,
+        shape,
         strides: steps,
     };
-    let elements = shape.iter().product::<u64>() as usize;
-    let rows = updates.len().checked_div(elements * size).unwrap_or(0);
-    let mut sums = Sums::new(dtype, out.bytes.len() / size);
-    for row in 0..rows {
+    let rows = updates.len() / (parts.elements * parts.size);
+    let place = |row: usize| {
         let mut at = 0;
-        for (k, &axis) in axes.iter().enumerate() {
-            let index = indices[row * axes.len() + k];
-            if !(0..i128::from(out.shape[axis])).contains(&index) {
+        for (index, &axis) in indices[row * axes.len()..].iter().zip(&axes) {
+            if !(0..i128::from(out.shape[axis])).contains(index) {
                 return Err(INDEX.reason.to_owned());
             }
-            at += index as i64 * strides[axis];
+            at += *index as i64 * strides[axis];
         }
-        let target = part.shifted(at);
-        let own = &updates[row * elements * size..][..elements * size];
-        if op == "indexed_put" {
-            copy(
-                &shape,
-                size,
-                (own, &Place::first(&shape)),
-                (&mut *out.bytes, &target),
-            );
-            continue;
-        }
-        let mut own = own.chunks_exact(size);
-        each_index(&shape, |index| {
-            let steps = index.iter().zip(&target.strides);
-            let at = target.at + steps.map(|(i, step)| *i as i64 * step).sum::<i64>();
-            sums.add(at as usize, own.next().ok_or("too few updates")?);
-            Ok(())
-        })?;
+        Ok(at)
+    };
+    let places = (0..rows).map(place).collect::<Result<Vec<i64>, _>>()?;
+    if op == "indexed_put" {
+        parts.write(&updates, out.bytes, &places);
+        return Ok(());
     }
-    sums.add_to(out.bytes);
+    match out.dtype.part().is_float() {
+        true => parts.add(&updates, out, &places, |x: f64, y| x + y, store_floats),
+        false => parts.add(&updates, out, &places, i64::wrapping_add, i64::store),
+    }
     Ok(())
 }
 
-/// What is added to each element: floats in f64 and rounded once, integers modulo 2^64.
-struct Sums {
-    dtype: DType,
-    floats: Vec<f64>,
-    integers: Vec<u64>,
-    touched: Vec<bool>,
+/// Parts of a tensor, all of one form.
+struct Parts {
+    shape: Vec<u64>,
+    strides: Vec<i64>,
+    elements: usize,
+    size: usize,
 }
 
-impl Sums {
-    fn new(dtype: DType, elements: usize) -> Sums {
-        let parts = elements * (dtype.size() / dtype.part().size().max(1)) as usize;
-        let is_float = dtype.part().is_float();
-        Sums {
-            dtype: dtype.part(),
-            floats: vec![0.0; if is_float { parts } else { 0 }],
-            integers: vec![0; if is_float { 0 } else { parts }],
-            touched: vec![false; parts],
+impl Parts {
+    /// Adds updates to the parts at those places: what is added to each element is summed before, floats in f64 and rounded
+    /// once, integers modulo 2^64.
+    fn add<T: Register>(
+        &self,
+        updates: &[u8],
+        out: &mut Out,
+        places: &[i64],
+        plus: fn(T, T) -> T,
+        store: fn(&[T], DType, &mut [u8]),
+    ) {
+        let dtype = out.dtype.part();
+        let updates = numbers::<T>(updates, dtype);
+        let length = updates.len() / places.len().max(1);
+        // Of each place 1 more than its number in the order in which they come.
+        let mut known = vec![0u32; out.bytes.len() / self.size];
+        let (mut distinct, mut sums) = (Vec::new(), Vec::new());
+        for (at, own) in places.iter().zip(updates.chunks(length.max(1))) {
+            let number = &mut known[*at as usize];
+            if *number == 0 {
+                distinct.push(*at);
+                *number = distinct.len() as u32;
+                sums.resize(distinct.len() * length, T::default());
+            }
+            let sums = &mut sums[(*number as usize - 1) * length..];
+            let both = sums.iter_mut().zip(own);
+            both.for_each(|(sum, x)| *sum = plus(*sum, *x));
         }
+        let mut own = vec![0; distinct.len() * self.elements * self.size];
+        self.read(out.bytes, &distinct, &mut own);
+        let before = numbers::<T>(&own, dtype);
+        let both = sums.iter_mut().zip(before);
+        both.for_each(|(sum, before)| *sum = plus(before, *sum));
+        store(&sums, dtype, &mut own);
+        self.write(&own, out.bytes, &distinct);
     }
 
-    fn add(&mut self, at: usize, update: &[u8]) {
-        let size = self.dtype.size() as usize;
-        let parts = update.len() / size;
-        for (part, at) in update.chunks_exact(size).zip(at * parts..) {
-            self.touched[at] = true;
-            match float(self.dtype, part) {
-                Some(value) => self.floats[at] += value,
-                None => self.integers[at] = self.integers[at].wrapping_add(word(part)),
-            }
-        }
+    /// Copies the parts at those places next to each other.
+    fn read(&self, from: &[u8], places: &[i64], to: &mut [u8]) {
+        self.each(places, |own, far| {
+            copy(&self.shape, self.size, (from, far), (&mut *to, own))
+        });
     }
 
-    fn add_to(self, bytes: &mut [u8]) {
-        let elements = bytes
-            .chunks_exact_mut(self.dtype.size() as usize)
-            .enumerate();
-        for (at, element) in elements.filter(|(at, _)| self.touched[*at]) {
-            match float(self.dtype, element) {
-                Some(value) => {
-                    let mut sum = Vec::with_capacity(8);
-                    push_float(self.dtype, value + self.floats[at], &mut sum);
-                    element.copy_from_slice(&sum);
-                }
-                None => {
-                    let sum = word(element).wrapping_add(self.integers[at]);
-                    i64::store(&[sum as i64], self.dtype, element);
-                }
-            }
+    /// Copies what lies next to each other to the parts at those places.
+    fn write(&self, from: &[u8], to: &mut [u8], places: &[i64]) {
+        self.each(places, |own, far| {
+            copy(&self.shape, self.size, (from, own), (&mut *to, far))
+        });
+    }
+
+    /// Calls `f` with where each part lies next to the others, and where in the tensor.
+    fn each(&self, places: &[i64], mut f: impl FnMut(&Place, &Place)) {
+        let mut own = Place::first(&self.shape);
+        let mut far = Place {
+            at: 0,
+            strides: self.strides.clone(),
+        };
+        for at in places {
+            far.at = *at;
+            f(&own, &far);
+            own.at += self.elements as i64;
         }
     }
 }
 
-/// An integer's bits; those above it do not matter in a sum.
-fn word(element: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..element.len()].copy_from_slice(element);
-    u64::from_le_bytes(word)
+/// Elements next to each other.
+fn numbers<T: Register>(bytes: &[u8], dtype: DType) -> Vec<T> {
+    let shape = [bytes.len() as u64 / dtype.size()];
+    let mut numbers = vec![T::default(); shape[0] as usize];
+    if !numbers.is_empty() {
+        let view = View {
+            dtype,
+            shape: &shape,
+            strides: &[1],
+            offset: 0,
+            bytes,
+        };
+        Operand::new(&view, &shape, vec![1]).gather(0, 0, &mut numbers);
+    }
+    numbers
+}
+
+fn store_floats(values: &[f64], dtype: DType, bytes: &mut [u8]) {
+    if dtype.size() >= 4 {
+        return f64::store(values, dtype, bytes);
+    }
+    let mut rounded = Vec::with_capacity(bytes.len());
+    values
+        .iter()
+        .for_each(|value| push_float(dtype, *value, &mut rounded));
+    bytes.copy_from_slice(&rounded);
 }
