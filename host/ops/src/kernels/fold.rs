@@ -38,15 +38,21 @@ pub(super) trait Fold: Sync {
         false
     }
 
-    /// Takes one element into each state, from the one at `start` on, where they lie; or says that it cannot.
-    fn steps_in_place(
+    /// Whether there is a [`Fold::grid`].
+    fn is_in_place(&self) -> bool {
+        false
+    }
+
+    /// Takes the elements at those indices into states side by side, where they lie: the first one into the first state lies
+    /// `shift` further, and it is `step` from each to the next.
+    fn grid(
         &self,
         _states: &mut [Self::State],
         _from: &Operand,
         _shift: i64,
-        _start: u64,
-    ) -> bool {
-        false
+        _step: i64,
+        _indices: Range<u64>,
+    ) {
     }
 
     /// Takes in the elements of `later`, which follow those of `state`.
@@ -61,7 +67,7 @@ pub(super) struct Each<R, Read, Combine> {
     pub(super) start: R,
     pub(super) read: Read,
     pub(super) combine: Combine,
-    /// The same of f32 numbers that lie side by side; nothing where elements have to be read.
+    /// The same of elements that lie side by side; nothing where they have to be read.
     pub(super) cells: Option<InPlace<R>>,
 }
 
@@ -106,22 +112,26 @@ where
     }
 
     fn run_in_place(&self, state: &mut R, from: &Operand, shift: i64, indices: Range<u64>) -> bool {
-        let count = (indices.end - indices.start) as usize;
-        let Some(in_place) = &self.cells else {
+        let (Some(cells), true) = (&self.cells, from.inner().1 == 1) else {
             return false;
         };
-        let cells = from.side_by_side(shift, indices.start, count);
-        cells
-            .map(|cells| *state = (self.combine)(*state, (in_place.run)(cells)))
-            .is_some()
+        let first = shift + from.distance(indices.start);
+        from.each_line(first, (indices.end - indices.start) as usize, |line| {
+            *state = (self.combine)(*state, (cells.run)(line));
+        });
+        true
     }
 
-    fn steps_in_place(&self, states: &mut [R], from: &Operand, shift: i64, start: u64) -> bool {
-        let Some(in_place) = &self.cells else {
-            return false;
-        };
-        let cells = from.side_by_side(shift, start, states.len());
-        cells.map(|cells| (in_place.steps)(states, cells)).is_some()
+    fn is_in_place(&self) -> bool {
+        self.cells.is_some()
+    }
+
+    fn grid(&self, states: &mut [R], from: &Operand, shift: i64, step: i64, indices: Range<u64>) {
+        let Some(cells) = &self.cells else { return };
+        let count = (indices.end - indices.start) as usize;
+        from.each_grid(shift, step, count, states, |states, bytes, rows| {
+            (cells.steps)(states, bytes, rows)
+        });
     }
 
     fn merge(&self, state: &mut R, later: R) {

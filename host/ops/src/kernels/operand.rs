@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::element::{Cast, Complex, FromElement};
 use super::elementwise::is_single;
+use super::lanes::{self, Cell, Rows};
 use crate::element::Element;
 use crate::f8::{E4M3FN, E5M2};
 use crate::view::{Outcome, View};
@@ -222,6 +223,51 @@ impl<'a> Operand<'a> {
         }
         let first = (self.offset + shift + self.distance(start)) as usize;
         self.bytes.as_chunks::<N>().0.get(first..first + count)
+    }
+
+    /// Calls `take` with the bytes of elements side by side, from one that lies `shift` further than the first one on. Floats of
+    /// 16 bits become f32, a block at a time.
+    pub(super) fn each_line(&self, shift: i64, count: usize, mut take: impl FnMut(&[u8])) {
+        let size = self.dtype.size() as usize;
+        let bytes = &self.bytes[(self.offset + shift) as usize * size..][..count * size];
+        if !lanes::is_narrow(self.dtype) {
+            return take(bytes);
+        }
+        let mut wide = [Cell::default(); BLOCK];
+        for block in bytes.as_chunks().0.chunks(BLOCK) {
+            let wide = &mut wide[..block.len()];
+            lanes::widen(self.dtype, block, wide);
+            take(wide.as_flattened());
+        }
+    }
+
+    /// Calls `take` with states, bytes and where among them the rows lie whose elements belong to the states: the first one as
+    /// in [`Operand::each_line`], it is `step` elements from each to the next.
+    pub(super) fn each_grid<T>(
+        &self,
+        shift: i64,
+        step: i64,
+        count: usize,
+        states: &mut [T],
+        mut take: impl FnMut(&mut [T], &[u8], Rows),
+    ) {
+        let size = self.dtype.size() as i64;
+        if !lanes::is_narrow(self.dtype) {
+            let rows = Rows {
+                first: ((self.offset + shift) * size) as usize,
+                step: (step * size) as isize,
+                count,
+            };
+            return take(states, self.bytes, rows);
+        }
+        for row in 0..count as i64 {
+            let mut done = 0;
+            self.each_line(shift + row * step, states.len(), |line| {
+                let own = line.len() / size_of::<Cell>();
+                take(&mut states[done..done + own], line, Rows::ONE);
+                done += own;
+            });
+        }
     }
 
     fn read<const N: usize, D: Copy>(

@@ -4,14 +4,15 @@
 //! merge in order.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use nx_vulkan_abi::dtype::DType;
+use nx_vulkan_abi::dtype::{Class, DType};
 
 use super::element::{Complex, FromElement, Register, Truth, by_register};
 use super::elementwise::{TASK, is_single};
 use super::fold::{Each, Extreme, Fold};
 use super::kernel::Sums;
-use super::lanes::{self, InPlace};
+use super::lanes::{self, Extremes, InPlace};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
@@ -23,51 +24,41 @@ const STRETCH: u64 = 1 << 16;
 /// Elements side by side that are not worth a call of their own.
 const FEW: u64 = 64;
 
+/// Results side by side whose elements are worth a call of their own.
+const NARROWEST: u64 = 8;
+
 pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
-    match out.dtype.is_complex() {
-        true => each(space, out, Complex::<f64>::ZERO, plain, Complex::add),
-        false => fold(
-            space,
-            out,
-            (0.0, 0),
-            f64::add,
-            i64::wrapping_add,
-            lanes::SUM,
-        ),
+    match out.dtype.class() {
+        Some(Class::Complex) => each(space, out, Complex::<f64>::ZERO, plain, Complex::add),
+        Some(Class::Float) => floats(space, out, 0.0, f64::add, lanes::sum_of_floats),
+        _ => {
+            let cells = space.from().and_then(lanes::sum_of_integers);
+            in_place(space, out, 0, i64::wrapping_add, cells)
+        }
     }
 }
 
 pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {
     let one = Complex { re: 1.0, im: 0.0 };
-    match out.dtype.is_complex() {
-        true => each(space, out, one, plain, Complex::<f64>::multiply),
-        false => fold(
-            space,
-            out,
-            (1.0, 1),
-            f64::multiply,
-            i64::wrapping_mul,
-            lanes::PRODUCT,
-        ),
+    match out.dtype.class() {
+        Some(Class::Complex) => each(space, out, one, plain, Complex::<f64>::multiply),
+        Some(Class::Float) => floats(space, out, 1.0, f64::multiply, lanes::product_of_floats),
+        _ => each(space, out, 1, plain, i64::wrapping_mul),
     }
 }
 
 pub(crate) fn max(space: &Space, out: &mut Out) -> Outcome {
-    if space.is_in_place(out) {
-        return visit(space, &in_place(f32::LOWEST, f32::larger, lanes::MAX), out);
-    }
-    by_register!(out.dtype, R => each(space, out, R::LOWEST, plain, R::larger))
+    by_register!(out.dtype, R => {
+        let cells = R::LARGEST.filter(|_| space.is_in_place(out));
+        in_place(space, out, R::LOWEST, R::larger, cells)
+    })
 }
 
 pub(crate) fn min(space: &Space, out: &mut Out) -> Outcome {
-    if space.is_in_place(out) {
-        return visit(
-            space,
-            &in_place(f32::HIGHEST, f32::smaller, lanes::MIN),
-            out,
-        );
-    }
-    by_register!(out.dtype, R => each(space, out, R::HIGHEST, plain, R::smaller))
+    by_register!(out.dtype, R => {
+        let cells = R::SMALLEST.filter(|_| space.is_in_place(out));
+        in_place(space, out, R::HIGHEST, R::smaller, cells)
+    })
 }
 
 pub(crate) fn all(space: &Space, out: &mut Out) -> Outcome {
@@ -88,26 +79,23 @@ pub(crate) fn smallest(space: &Space, from: DType, last: bool, out: &mut Out) ->
     by_register!(from, R => visit(space, &Extreme { largest: false, last, register: PhantomData::<fn(R)> }, out))
 }
 
-/// Floats in f64 from what they are in the result's type, integers wrapping in 64 bits.
-fn fold(
+/// Floats in f64 from what they are in the result's type.
+fn floats(
     space: &Space,
     out: &mut Out,
-    start: (f64, i64),
-    floats: impl Fn(f64, f64) -> f64 + Sync,
-    integers: impl Fn(i64, i64) -> i64 + Sync,
-    cells: InPlace<f64>,
+    start: f64,
+    combine: impl Fn(f64, f64) -> f64 + Sync,
+    cells: fn(DType) -> Option<InPlace<f64>>,
 ) -> Outcome {
-    if space.is_in_place(out) {
-        return visit(space, &in_place(start.0, floats, cells), out);
+    let from = space.from().filter(|_| space.is_in_place(out));
+    if let Some(cells) = from.and_then(cells) {
+        return in_place(space, out, start, combine, Some(cells));
     }
     let single = is_single(out.dtype);
     let wide = |o: &Operand, shift: i64, start: u64, to: &mut [f64]| {
         o.gather_wide(single, shift, start, to)
     };
-    match out.dtype.is_float() {
-        true => each(space, out, start.0, wide, floats),
-        false => each(space, out, start.1, plain, integers),
-    }
+    each(space, out, start, wide, combine)
 }
 
 /// The kept and the reduced axes of an operand.
@@ -133,10 +121,16 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Whether f32 becomes f32, and in the fast way.
+    fn from(&self) -> Option<DType> {
+        self.axes.as_ref().map(|(kept, _)| kept.dtype)
+    }
+
+    /// Whether elements of the result's type may be taken where they lie. Floats of either order are as exact, but not the
+    /// same.
     fn is_in_place(&self, out: &Out) -> bool {
-        let from = self.axes.as_ref().map(|(kept, _)| kept.dtype);
-        self.sums == Sums::Own && out.dtype == DType::F32 && from == Some(DType::F32)
+        let is_exact = out.dtype.is_integer();
+        let is_wide = out.dtype.size() > 1;
+        self.from() == Some(out.dtype) && (is_exact || is_wide && self.sums == Sums::Own)
     }
 }
 
@@ -171,18 +165,21 @@ fn each<R: Register>(
     )
 }
 
-/// An associative function of f32 numbers, taken where they lie side by side.
+/// An associative function of elements that are taken where they lie side by side, by `cells` if there are such loops.
 fn in_place<R: Register>(
+    space: &Space,
+    out: &mut Out,
     start: R,
     combine: impl Fn(R, R) -> R + Sync,
-    cells: InPlace<R>,
-) -> impl Fold {
-    Each {
+    cells: Option<InPlace<R>>,
+) -> Outcome {
+    let fold = Each {
         start,
         read: plain,
         combine,
-        cells: Some(cells),
-    }
+        cells,
+    };
+    visit(space, &fold, out)
 }
 
 fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
@@ -195,7 +192,7 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
     // Results side by side where the reduced axes lie further apart in memory, or where each takes few elements.
     let ((extent, near), (_, far)) = (kept.inner(), reduced.inner());
     let side_by_side =
-        extent >= 8 && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
+        extent >= NARROWEST && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
     let width = if side_by_side {
         BLOCK
     } else {
@@ -256,18 +253,19 @@ fn columns<F: Fold>(
     kept: &Operand,
     reduced: &Operand,
     fold: &F,
-    indices: std::ops::Range<u64>,
+    indices: Range<u64>,
 ) -> Vec<F::State> {
     let width = (indices.end - indices.start) as usize;
     let (count, rows) = (reduced.count(), (STRETCH / width as u64).max(1));
     let stretch = |from: u64| {
         let mut states = vec![fold.start(); width];
         let mut buffer = [F::Item::default(); BLOCK];
-        for index in from..count.min(from + rows) {
+        let range = from..count.min(from + rows);
+        if grids(kept, reduced, fold, indices.start, &range, &mut states) {
+            return states;
+        }
+        for index in range {
             let shift = reduced.distance(index);
-            if fold.steps_in_place(&mut states, kept, shift, indices.start) {
-                continue;
-            }
             fold.read(kept, shift, indices.start, &mut buffer[..width]);
             states
                 .iter_mut()
@@ -283,6 +281,36 @@ fn columns<F: Fold>(
         both.for_each(|(state, part)| fold.merge(state, part));
     }
     states
+}
+
+/// The elements of results side by side, from the one at `start` on, where they lie: of as many results at a time as have
+/// none of another row between them. Says that it cannot where elements are few or apart.
+fn grids<F: Fold>(
+    kept: &Operand,
+    reduced: &Operand,
+    fold: &F,
+    start: u64,
+    indices: &Range<u64>,
+    states: &mut [F::State],
+) -> bool {
+    let ((width, near), (extent, step)) = (kept.inner(), reduced.inner());
+    if near != 1 || width < NARROWEST || !fold.is_in_place() {
+        return false;
+    }
+    let (mut start, mut rest) = (start, states);
+    while !rest.is_empty() {
+        let length = rest.len().min((width - start % width) as usize);
+        let (own, others) = rest.split_at_mut(length);
+        let mut from = indices.start;
+        while from < indices.end {
+            let until = indices.end.min(from - from % extent + extent);
+            let shift = reduced.distance(from) + kept.distance(start);
+            fold.grid(own, kept, shift, step, from..until);
+            from = until;
+        }
+        (start, rest) = (start + length as u64, others);
+    }
+    true
 }
 
 fn merge<F: Fold>(fold: &F, parts: impl IntoIterator<Item = F::State>) -> F::State {

@@ -1,24 +1,49 @@
-//! Reductions of f32 numbers where they lie: into one, or into results side by side.
+//! Reductions of elements where they lie: into one, or into results side by side.
 
-use super::{Cell, widest};
+use super::widest;
 use crate::kernels::number::{Number, Ring};
+use crate::kernels::small::{S2, S4, U2, U4};
+use nx_vulkan_abi::DType;
 
-/// How many cells become one `R`, and how cells side by side are taken into as many.
+/// How many elements become one `R`, and how rows of elements are taken into as many.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InPlace<R> {
-    pub(in crate::kernels) run: fn(&[Cell]) -> R,
-    pub(in crate::kernels) steps: fn(&mut [R], &[Cell]),
+    pub(in crate::kernels) run: fn(&[u8]) -> R,
+    pub(in crate::kernels) steps: fn(&mut [R], &[u8], Rows),
+}
+
+/// Rows among bytes: where the first one begins, how far it is from each to the next, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::kernels) struct Rows {
+    pub(in crate::kernels) first: usize,
+    pub(in crate::kernels) step: isize,
+    pub(in crate::kernels) count: usize,
+}
+
+impl Rows {
+    pub(in crate::kernels) const ONE: Rows = Rows {
+        first: 0,
+        step: 0,
+        count: 1,
+    };
+
+    #[inline(always)]
+    pub(super) fn starts(self) -> impl Iterator<Item = usize> {
+        (0..self.count as isize).map(move |row| self.first.wrapping_add_signed(row * self.step))
+    }
 }
 
 /// Accumulators that are independent of each other: as many as hide the latency of the widest vectors.
 const LANES: usize = 64;
+/// Results side by side from which on all rows are taken one after the other, not so many results at a time.
+const WIDE: usize = 128;
 
 /// The lower half of the lanes, each with one of the upper half.
 #[inline(always)]
-fn halve<T: Copy, const N: usize, const HALF: usize>(
-    lanes: [T; N],
-    combine: impl Fn(T, T) -> T,
-) -> [T; HALF] {
+fn halve<R: Copy, const N: usize, const HALF: usize>(
+    lanes: [R; N],
+    combine: impl Fn(R, R) -> R,
+) -> [R; HALF] {
     let mut half = [lanes[0]; HALF];
     for (i, to) in half.iter_mut().enumerate() {
         *to = combine(lanes[i], lanes[i + HALF]);
@@ -26,49 +51,197 @@ fn halve<T: Copy, const N: usize, const HALF: usize>(
     half
 }
 
-/// Takes one cell after the other into each lane; what fills no row of lanes is left.
+/// Takes one element after the other into each lane; what fills no row of lanes is left.
 #[inline(always)]
-fn take<T: Copy + From<f32>, const N: usize>(
-    mut lanes: [T; N],
-    cells: &[Cell],
-    combine: impl Fn(T, T) -> T,
-) -> ([T; N], &[Cell]) {
+fn take<R: Copy, const SIZE: usize, const N: usize>(
+    mut lanes: [R; N],
+    cells: &[[u8; SIZE]],
+    read: impl Fn([u8; SIZE]) -> R,
+    combine: impl Fn(R, R) -> R,
+) -> ([R; N], &[[u8; SIZE]]) {
     let (chunks, rest) = cells.as_chunks::<N>();
     for chunk in chunks {
         for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane = combine(*lane, T::from(f32::from_ne_bytes(*x)));
+            *lane = combine(*lane, read(*x));
         }
     }
     (lanes, rest)
 }
 
-macro_rules! folds {
-    ($($public:ident = $run:ident, $steps:ident: $t:ty, $start:expr, $combine:expr;)*) => { $(
-        pub(in crate::kernels) const $public: InPlace<$t> = InPlace { run: $run, steps: $steps };
+/// All of them, with ever fewer lanes: a row is often short, and seldom fills all of them.
+#[inline(always)]
+fn all<R: Copy, const SIZE: usize>(
+    from: &[u8],
+    start: R,
+    read: impl Fn([u8; SIZE]) -> R + Copy,
+    combine: impl Fn(R, R) -> R + Copy,
+) -> R {
+    let cells = from.as_chunks().0;
+    let (lanes, rest) = take([start; LANES], cells, read, combine);
+    let half: [R; LANES / 2] = halve(lanes, combine);
+    let (lanes, rest) = take(halve::<_, _, 16>(half, combine), rest, read, combine);
+    let half: [R; 8] = halve(lanes, combine);
+    let (lanes, rest) = take(halve::<_, _, 4>(half, combine), rest, read, combine);
+    let half: [R; 2] = halve(lanes, combine);
+    take(halve::<_, _, 1>(half, combine), rest, read, combine).0[0]
+}
 
-        widest! {
-            fn $run(cells: &[Cell]) -> $t {
-                // Ever fewer lanes: a row is often short, and seldom fills all of them.
-                let (lanes, rest) = take([$start; LANES], cells, $combine);
-                let half: [$t; LANES / 2] = halve(lanes, $combine);
-                let (lanes, rest) = take(halve::<_, _, 16>(half, $combine), rest, $combine);
-                let half: [$t; 8] = halve(lanes, $combine);
-                let (lanes, rest) = take(halve::<_, _, 4>(half, $combine), rest, $combine);
-                let half: [$t; 2] = halve(lanes, $combine);
-                take(halve::<_, _, 1>(half, $combine), rest, $combine).0[0]
+/// Rows into as many states.
+#[inline(always)]
+fn rows<R: Copy, const SIZE: usize>(
+    states: &mut [R],
+    from: &[u8],
+    rows: Rows,
+    read: impl Fn([u8; SIZE]) -> R + Copy,
+    combine: impl Fn(R, R) -> R + Copy,
+) {
+    if states.len() >= WIDE || rows.count == 1 {
+        for at in rows.starts() {
+            let cells = from[at..].as_chunks::<SIZE>().0;
+            for (state, x) in states.iter_mut().zip(cells) {
+                *state = combine(*state, read(*x));
+            }
+        }
+        return;
+    }
+    let mut rows = rows;
+    let mut rest = states;
+    while rest.len() > 16 {
+        let (own, others) = rest.split_at_mut(rest.len().min(32));
+        strip::<R, SIZE, 32>(own, from, rows, read, combine);
+        (rest, rows.first) = (others, rows.first + 32 * SIZE);
+    }
+    if !rest.is_empty() {
+        strip::<R, SIZE, 16>(rest, from, rows, read, combine);
+    }
+}
+
+/// The same of at most `N` states, which stay in registers. What lies behind them in a row is read too, and forgotten.
+#[inline(always)]
+fn strip<R: Copy, const SIZE: usize, const N: usize>(
+    states: &mut [R],
+    from: &[u8],
+    rows: Rows,
+    read: impl Fn([u8; SIZE]) -> R,
+    combine: impl Fn(R, R) -> R,
+) {
+    let mut lanes = [states[0]; N];
+    lanes[..states.len()].copy_from_slice(states);
+    for at in rows.starts() {
+        let cells = from[at..].as_chunks::<SIZE>().0;
+        match cells.first_chunk::<N>() {
+            Some(cells) => {
+                for (lane, x) in lanes.iter_mut().zip(cells) {
+                    *lane = combine(*lane, read(*x));
+                }
+            }
+            None => {
+                for (lane, x) in lanes.iter_mut().zip(cells) {
+                    *lane = combine(*lane, read(*x));
+                }
+            }
+        }
+    }
+    states.copy_from_slice(&lanes[..states.len()]);
+}
+
+macro_rules! folds {
+    ($($name:ident: $t:ty => $r:ty, $start:expr, $combine:expr;)*) => { $(
+        mod $name {
+            use super::*;
+
+            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps };
+
+            #[inline(always)]
+            fn read(cell: [u8; size_of::<$t>()]) -> $r {
+                <$t>::from_ne_bytes(cell) as $r
             }
 
-            fn $steps(states: &mut [$t], cells: &[Cell]) {
-                for (state, x) in states.iter_mut().zip(cells) {
-                    *state = $combine(*state, <$t>::from(f32::from_ne_bytes(*x)));
+            widest! {
+                fn run(from: &[u8]) -> $r {
+                    all(from, $start, read, $combine)
+                }
+
+                fn steps(states: &mut [$r], from: &[u8], all: Rows) {
+                    rows(states, from, all, read, $combine);
                 }
             }
         }
     )* };
 }
 folds! {
-    SUM = sum, add: f64, 0.0, Ring::add;
-    PRODUCT = product, multiply: f64, 1.0, Ring::multiply;
-    MAX = max, larger: f32, f32::NEG_INFINITY, Number::larger;
-    MIN = min, smaller: f32, f32::INFINITY, Number::smaller;
+    sum_f32: f32 => f64, 0.0, Ring::add;
+    sum_f64: f64 => f64, 0.0, Ring::add;
+    sum_u8: u8 => i64, 0, Ring::add;
+    sum_s32: i32 => i64, 0, Ring::add;
+    sum_u32: u32 => i64, 0, Ring::add;
+    sum_s64: i64 => i64, 0, Ring::add;
+    product_f32: f32 => f64, 1.0, Ring::multiply;
+    product_f64: f64 => f64, 1.0, Ring::multiply;
+    max_f32: f32 => f32, f32::LOWEST, Number::larger;
+    max_f64: f64 => f64, f64::LOWEST, Number::larger;
+    max_u8: u8 => u8, u8::LOWEST, Number::larger;
+    max_s32: i32 => i32, i32::LOWEST, Number::larger;
+    max_s64: i64 => i64, i64::LOWEST, Number::larger;
+    min_f32: f32 => f32, f32::HIGHEST, Number::smaller;
+    min_f64: f64 => f64, f64::HIGHEST, Number::smaller;
+    min_u8: u8 => u8, u8::HIGHEST, Number::smaller;
+    min_s32: i32 => i32, i32::HIGHEST, Number::smaller;
+    min_s64: i64 => i64, i64::HIGHEST, Number::smaller;
 }
+
+/// The sum of elements of that type, if it is a float; those of 16 bits become f32 first.
+pub(in crate::kernels) fn sum_of_floats(dtype: DType) -> Option<InPlace<f64>> {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => Some(sum_f32::IN_PLACE),
+        DType::F64 => Some(sum_f64::IN_PLACE),
+        _ => None,
+    }
+}
+
+/// The same of their product.
+pub(in crate::kernels) fn product_of_floats(dtype: DType) -> Option<InPlace<f64>> {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => Some(product_f32::IN_PLACE),
+        DType::F64 => Some(product_f64::IN_PLACE),
+        _ => None,
+    }
+}
+
+/// The sum of elements of that type, if it is an integer.
+pub(in crate::kernels) fn sum_of_integers(dtype: DType) -> Option<InPlace<i64>> {
+    match dtype {
+        DType::U8 => Some(sum_u8::IN_PLACE),
+        DType::S32 => Some(sum_s32::IN_PLACE),
+        DType::U32 => Some(sum_u32::IN_PLACE),
+        DType::S64 | DType::U64 => Some(sum_s64::IN_PLACE),
+        _ => None,
+    }
+}
+
+/// The largest and the smallest of elements that lie as their register does, where there are loops for it.
+pub(in crate::kernels) trait Extremes: Number {
+    const LARGEST: Option<InPlace<Self>> = None;
+    const SMALLEST: Option<InPlace<Self>> = None;
+}
+
+macro_rules! extremes {
+    ($($t:ty: $max:ident, $min:ident;)*) => { $(
+        impl Extremes for $t {
+            const LARGEST: Option<InPlace<$t>> = Some($max::IN_PLACE);
+            const SMALLEST: Option<InPlace<$t>> = Some($min::IN_PLACE);
+        }
+    )* };
+}
+extremes! {
+    f32: max_f32, min_f32;
+    f64: max_f64, min_f64;
+    u8: max_u8, min_u8;
+    i32: max_s32, min_s32;
+    i64: max_s64, min_s64;
+}
+
+macro_rules! read_first {
+    ($($t:ty),*) => { $( impl Extremes for $t {} )* };
+}
+read_first!(U2, U4, S2, S4, u16, u32, u64, i8, i16);

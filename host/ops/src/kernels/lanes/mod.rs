@@ -10,7 +10,8 @@ mod products;
 mod tests;
 mod wide;
 
-pub(super) use fold::{InPlace, MAX, MIN, PRODUCT, SUM};
+pub(super) use fold::{Extremes, InPlace, Rows};
+pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use logic::select;
 pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};

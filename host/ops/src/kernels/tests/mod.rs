@@ -18,6 +18,7 @@ mod linalg_complex;
 mod linalg_fast;
 mod movement;
 mod products;
+mod places;
 mod reduce;
 mod scan;
 mod small;
