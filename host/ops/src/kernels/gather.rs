@@ -1,6 +1,8 @@
 //! `gather`, `Nx.Block.Take`, `Nx.Block.TakeAlongAxis`: parts of a tensor by their indices.
 
-use super::movement::{Place, copy, each_index, elements, integers};
+use super::elementwise::TASK;
+use super::movement::{Place, copy, elements, integers};
+use super::parallel;
 use crate::{
     attrs::{Attr, ints},
     partial::INDEX,
@@ -38,34 +40,69 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let (outer, inner) = axes.split_at(outer);
     let shape = |axes: &[Axis]| axes.iter().map(|axis| axis.extent).collect::<Vec<u64>>();
     let (inner_shape, outer_shape) = (shape(inner), shape(outer));
+    let start = first.at;
     let part = Place {
-        at: first.at,
+        at: start,
         strides: inner.iter().map(|axis| axis.tensor).collect(),
     };
-    let mut target = Place::first(&inner_shape);
-    let step = inner_shape.iter().product::<u64>() as i64;
-    each_index(&outer_shape, |index| {
-        let along = |stride: fn(&Axis) -> i64| {
-            let steps = index.iter().zip(outer);
-            steps.map(|(i, axis)| *i as i64 * stride(axis)).sum::<i64>()
-        };
-        let first = along(|axis| axis.indices);
-        let mut at = along(|axis| axis.tensor);
-        for component in &components {
-            let value = all[(first + component.at) as usize];
-            if !(0..i128::from(component.extent)).contains(&value) {
-                return Err(INDEX.reason.to_owned());
+    let along = |stride: fn(&Axis) -> i64| outer.iter().map(stride).collect::<Vec<_>>();
+    let steps = [along(|axis| axis.tensor), along(|axis| axis.indices)];
+    let length = inner_shape.iter().product::<u64>() as usize;
+    let rows = (TASK / length.max(1)).max(1);
+    parallel::for_each_chunk(out.bytes, rows * length * size, &|task, to| {
+        let (mut part, target) = (part.clone(), Place::first(&inner_shape));
+        let places = walk_from(&outer_shape, &steps, (task * rows) as u64);
+        for (to, [tensor, first]) in to.chunks_mut(length * size).zip(places) {
+            part.at = start + tensor;
+            for component in &components {
+                let value = all[(first + component.at) as usize];
+                if !(0..i128::from(component.extent)).contains(&value) {
+                    return Err(INDEX.reason.to_owned());
+                }
+                part.at += value as i64 * component.tensor;
             }
-            at += value as i64 * component.tensor;
+            copy(&inner_shape, size, (&bytes, &part), (to, &target));
         }
-        copy(
-            &inner_shape,
-            size,
-            (&bytes, &part.shifted(at)),
-            (&mut *out.bytes, &target),
-        );
-        target.at += step;
         Ok(())
+    })
+}
+
+/// How far the elements of a box lie from the first one, by two sets of steps along its axes, in row-major order from one on.
+fn walk_from<'a>(
+    shape: &'a [u64],
+    steps: &'a [Vec<i64>; 2],
+    start: u64,
+) -> impl Iterator<Item = [i64; 2]> + 'a {
+    let (mut index, mut rest) = (vec![0; shape.len()], start);
+    for (index, extent) in index.iter_mut().zip(shape).rev() {
+        (*index, rest) = (rest % extent, rest / extent);
+    }
+    let distance = |steps: &Vec<i64>| {
+        index
+            .iter()
+            .zip(steps)
+            .map(|(i, step)| *i as i64 * step)
+            .sum()
+    };
+    let mut place: [i64; 2] = steps.each_ref().map(distance);
+    std::iter::repeat_with(move || {
+        let now = place;
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            let back = if index[axis] < shape[axis] {
+                0
+            } else {
+                shape[axis] as i64
+            };
+            for (place, steps) in place.iter_mut().zip(steps) {
+                *place += steps[axis] - back * steps[axis];
+            }
+            if back == 0 {
+                break;
+            }
+            index[axis] = 0;
+        }
+        now
     })
 }
 

@@ -1,6 +1,6 @@
 //! Moving elements from one place to another, as bytes.
 
-use super::{convert, operand::Operand};
+use super::{convert, elementwise::TASK, operand::Operand, parallel};
 use crate::view::{Out, View, count};
 use nx_vulkan_abi::{
     DType,
@@ -50,14 +50,6 @@ impl Place {
         }
     }
 
-    /// The place that many elements further.
-    pub(super) fn shifted(&self, by: i64) -> Place {
-        Place {
-            at: self.at + by,
-            strides: self.strides.clone(),
-        }
-    }
-
     /// The place of a view's first element, among the view's bytes.
     fn of(view: &View) -> Place {
         Place {
@@ -81,44 +73,78 @@ pub(super) fn elements<'a>(
     ))
 }
 
-/// Copies a box of elements of `size` bytes.
+/// Copies a box of elements of `size` bytes, on all cores where it is large and each row of it has its own part of the bytes.
 pub(super) fn copy(
     shape: &[u64],
     size: usize,
     (from, source): (&[u8], &Place),
     (to, target): (&mut [u8], &Place),
 ) {
-    if shape.contains(&0) {
+    let elements: u64 = shape.iter().product();
+    if elements == 0 {
         return;
     }
     let line = line_of(size);
     match (shape, &*source.strides, &*target.strides) {
-        ([], ..) => line(1, size, (from, source.at, 1), (to, target.at, 1)),
-        ([n], [a], [b]) => line(*n, size, (from, source.at, *a), (to, target.at, *b)),
-        _ => {
-            let space = collapse(shape, &[source.strides.clone(), target.strides.clone()]);
-            let last = space.shape.len() - 1;
-            let (outer, n) = (&space.shape[..last], space.shape[last]);
-            let [a, b] = [0, 1].map(|operand: usize| &space.strides[operand]);
-            let (mut index, mut places) = (vec![0; last], (source.at, target.at));
-            loop {
-                line(n, size, (from, places.0, a[last]), (to, places.1, b[last]));
-                let mut axis = last;
-                loop {
-                    let Some(next) = axis.checked_sub(1) else {
-                        return;
-                    };
-                    axis = next;
-                    index[axis] += 1;
-                    places = (places.0 + a[axis], places.1 + b[axis]);
-                    if index[axis] < outer[axis] {
-                        break;
-                    }
-                    let extent = outer[axis] as i64;
-                    places = (places.0 - extent * a[axis], places.1 - extent * b[axis]);
-                    index[axis] = 0;
-                }
+        ([], ..) => return line(1, size, (from, source.at, 1), (to, target.at, 1)),
+        ([n], [a], [b]) if *n <= TASK as u64 => {
+            return line(*n, size, (from, source.at, *a), (to, target.at, *b));
+        }
+        _ => {}
+    }
+    let space = collapse(shape, &[source.strides.clone(), target.strides.clone()]);
+    let [a, b] = [0, 1].map(|operand: usize| &space.strides[operand][..]);
+    let (&[rows, ref inner @ ..], &[step, ref steps @ ..]) = (&space.shape[..], b) else {
+        return line(1, size, (from, source.at, 1), (to, target.at, 1));
+    };
+    let reach = inner
+        .iter()
+        .zip(steps)
+        .map(|(n, step)| (*n as i64 - 1) * step);
+    let reach: i64 = reach.sum();
+    let is_apart = step > reach && steps.iter().all(|step| *step >= 0);
+    if elements <= TASK as u64 || !is_apart {
+        return lines(&space.shape, size, (from, source.at, a), (to, target.at, b));
+    }
+    let end = target.at + (rows as i64 - 1) * step + reach + 1;
+    let to = &mut to[target.at as usize * size..end as usize * size];
+    let own = (TASK as u64 / (elements / rows)).max(1);
+    parallel::for_each_part(to, own as usize * step as usize * size, &|part, to| {
+        let first = part as u64 * own;
+        let mut shape = space.shape.clone();
+        shape[0] = own.min(rows - first);
+        let at = source.at + first as i64 * a[0];
+        lines(&shape, size, (from, at, a), (to, 0, b));
+    });
+}
+
+/// Copies a box that has axes, by lines of its last one.
+fn lines(
+    shape: &[u64],
+    size: usize,
+    (from, source, a): (&[u8], i64, &[i64]),
+    (to, target, b): (&mut [u8], i64, &[i64]),
+) {
+    let line = line_of(size);
+    let last = shape.len() - 1;
+    let (outer, n) = (&shape[..last], shape[last]);
+    let (mut index, mut places) = (vec![0; last], (source, target));
+    loop {
+        line(n, size, (from, places.0, a[last]), (to, places.1, b[last]));
+        let mut axis = last;
+        loop {
+            let Some(next) = axis.checked_sub(1) else {
+                return;
+            };
+            axis = next;
+            index[axis] += 1;
+            places = (places.0 + a[axis], places.1 + b[axis]);
+            if index[axis] < outer[axis] {
+                break;
             }
+            let extent = outer[axis] as i64;
+            places = (places.0 - extent * a[axis], places.1 - extent * b[axis]);
+            index[axis] = 0;
         }
     }
 }
@@ -153,27 +179,5 @@ fn line<const SIZE: usize>(
     for _ in 0..n {
         to[b as usize] = from[a as usize];
         (a, b) = (a + step_a, b + step_b);
-    }
-}
-
-/// Calls `f` with every index of a shape, in row-major order.
-pub(super) fn each_index(
-    shape: &[u64],
-    mut f: impl FnMut(&[u64]) -> Result<(), String>,
-) -> Result<(), String> {
-    if shape.contains(&0) {
-        return Ok(());
-    }
-    let mut index = vec![0; shape.len()];
-    loop {
-        f(&index)?;
-        let Some(axis) = (0..shape.len())
-            .rev()
-            .find(|axis| index[*axis] + 1 < shape[*axis])
-        else {
-            return Ok(());
-        };
-        index[axis] += 1;
-        index[axis + 1..].fill(0);
     }
 }

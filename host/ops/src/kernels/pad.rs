@@ -1,6 +1,8 @@
 //! `pad`: elements around a tensor's and between them.
 
+use super::elementwise::TASK;
 use super::movement::{Place, contiguous, copy, elements};
+use super::parallel;
 use crate::{
     attrs::{Attr, ints},
     view::{Out, Outcome, View},
@@ -29,7 +31,7 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
         }
     }
     let value = contiguous(value, out.dtype)?;
-    fill(out.bytes, &value);
+    parallel::for_each_part(out.bytes, TASK * size, &|_, bytes| fill(bytes, &value));
     copy(&inside, size, (&bytes, &source), (&mut *out.bytes, &target));
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) fn sort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
 
 pub(crate) fn argsort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let lines = Lines::new(inputs, ints(attrs, "axis"), text(attrs, "direction"))?;
-    by_register!(lines.x.dtype, R => lines.indices(&mut outputs[0], |line: &[R], _| {
+    by_register!(lines.x.dtype, R => lines.indices(&mut outputs[0], |line: &[R]| {
         let mut order = numbered(line);
         order.sort_by(|a, b| lines.compare(a.0, b.0));
         order
@@ -28,12 +28,23 @@ pub(crate) fn argsort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[At
 pub(crate) fn top(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> Outcome {
     let last = inputs[0].shape.len() as i64 - 1;
     let lines = Lines::new(inputs, &[last], Some("desc"))?;
+    let [values, indices] = outputs else {
+        return Err("expected two results".to_owned());
+    };
+    let (extent, kept) = (lines.x.shape[last as usize], values.shape[last as usize]);
     by_register!(lines.x.dtype, R => {
-        lines.each(&mut outputs[0], |line: &mut Vec<R>, out: &mut [R]| {
-            let first = lines.first(line, out.len());
-            out.iter_mut().zip(first).for_each(|(out, (x, _))| *out = x);
-        })?;
-        lines.indices(&mut outputs[1], |line: &[R], kept| lines.first(line, kept))
+        let (starts, along) = lines.operands();
+        let count = (lines.x.shape.iter().product::<u64>() / extent) as usize;
+        let first = parallel::collect(count, |line| {
+            let mut elements = vec![R::default(); extent as usize];
+            along.gather(starts.distance(line as u64), 0, &mut elements);
+            lines.first(&elements, kept as usize)
+        });
+        let (elements, places): (Vec<R>, Vec<i64>) =
+            first.into_iter().flatten().map(|(x, at)| (x, i64::from(at))).unzip();
+        R::store(&elements, values.dtype, values.bytes);
+        i64::store(&places, indices.dtype, indices.bytes);
+        Ok(())
     })
 }
 
@@ -65,21 +76,31 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Writes the indices of what `order` makes of each line and the number of elements that are kept.
+    /// Where lines begin, and one of them.
+    fn operands(&self) -> (Operand<'a>, Operand<'a>) {
+        let (x, axis) = (&self.x, self.axis);
+        let others: Vec<usize> = (0..x.shape.len()).filter(|other| *other != axis).collect();
+        let shape: Vec<u64> = others.iter().map(|other| x.shape[*other]).collect();
+        let starts = Operand::new(x, &shape, others.iter().map(|i| x.strides[*i]).collect());
+        let along = Operand::new(x, &x.shape[axis..=axis], vec![x.strides[axis]]);
+        (starts, along)
+    }
+
+    /// Writes the indices of what `order` makes of each line.
     fn indices<R: Number>(
         &self,
         out: &mut Out,
-        order: impl Fn(&[R], usize) -> Vec<(R, u32)> + Sync,
+        order: impl Fn(&[R]) -> Vec<(R, u32)> + Sync,
     ) -> Outcome {
         match out.dtype.is_float() {
             true => self.each(out, |line: &mut Vec<R>, out: &mut [f64]| {
-                let order = order(line, out.len());
+                let order = order(line);
                 out.iter_mut()
                     .zip(order)
                     .for_each(|(out, (_, at))| *out = at.into());
             }),
             false => self.each(out, |line: &mut Vec<R>, out: &mut [i64]| {
-                let order = order(line, out.len());
+                let order = order(line);
                 out.iter_mut()
                     .zip(order)
                     .for_each(|(out, (_, at))| *out = at.into());
@@ -87,14 +108,15 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The first `kept` elements of a line in order, with their indices. Those that may be among them are gathered, and thinned
+    /// The first `kept` elements of a line in descending order, with their indices. Those that may be among them are gathered, and thinned
     /// out whenever there are twice as many as that.
     fn first<R: Number>(&self, line: &[R], kept: usize) -> Vec<(R, u32)> {
         let order = |a: &(R, u32), b: &(R, u32)| self.compare(a.0, b.0).then(a.1.cmp(&b.1));
         let mut first = Vec::with_capacity(2 * kept);
         let mut last = None;
         for (x, at) in line.iter().copied().zip(0..) {
-            if last.is_some_and(|last| self.compare(x, last) != Ordering::Less) {
+            // Most elements are below the last one that is kept.
+            if last.is_some_and(|last| x <= last || self.compare(x, last).is_ge()) {
                 continue;
             }
             first.push((x, at));
@@ -119,10 +141,7 @@ impl<'a> Lines<'a> {
         let (extent, kept) = (x.shape[axis] as usize, out.shape[axis] as usize);
         let size = dtype.size() as usize;
         let beside = x.shape[axis + 1..].iter().product::<u64>() as usize;
-        let others: Vec<usize> = (0..x.shape.len()).filter(|other| *other != axis).collect();
-        let shape: Vec<u64> = others.iter().map(|other| x.shape[*other]).collect();
-        let starts = Operand::new(x, &shape, others.iter().map(|i| x.strides[*i]).collect());
-        let along = Operand::new(x, &x.shape[axis..=axis], vec![x.strides[axis]]);
+        let (starts, along) = self.operands();
         // Lines beside each other share their bytes with the same lines before and after, so they are sorted together.
         parallel::for_each_chunk(out.bytes, kept * beside * size, &|outer, bytes| {
             let sorted = parallel::collect(beside, |inner| {

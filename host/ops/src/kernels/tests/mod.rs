@@ -10,6 +10,7 @@ mod dot;
 mod elementwise;
 mod epilogue;
 mod fast;
+mod folds;
 mod fourier;
 mod functions;
 mod layout;

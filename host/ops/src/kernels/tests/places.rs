@@ -1,7 +1,7 @@
 //! Kernels that read and write elements where they lie, against those that are exact, over every layout of their operands.
 
 use super::super::{Out, View, run, run_fast};
-use super::{Random, Tensor};
+use super::{Random, Tensor, tensor};
 use crate::attrs::Attr;
 use crate::element::{float, push_float};
 use nx_vulkan_abi::{DType, layout::contiguous_strides};
@@ -30,7 +30,12 @@ fn elements(dtype: DType, count: usize, special: bool, random: &mut Random) -> V
 }
 
 /// A tensor of that shape in each layout: as it is, with its axes turned, reversed, repeated, and with gaps.
-fn layouts(dtype: DType, shape: &[u64], special: bool, random: &mut Random) -> Vec<Tensor> {
+pub(super) fn layouts(
+    dtype: DType,
+    shape: &[u64],
+    special: bool,
+    random: &mut Random,
+) -> Vec<Tensor> {
     let count = shape.iter().product::<u64>() as usize;
     let rows = contiguous_strides(shape);
     let mut turned = contiguous_strides(&shape.iter().rev().copied().collect::<Vec<_>>());
@@ -66,7 +71,7 @@ fn layouts(dtype: DType, shape: &[u64], special: bool, random: &mut Random) -> V
 }
 
 /// Results of both kernels.
-fn both(
+pub(super) fn both(
     op: &str,
     inputs: &[&Tensor],
     outs: &[(DType, &[u64])],
@@ -92,7 +97,7 @@ fn both(
 }
 
 /// Floats are numbers as close as that, or the same NaN or infinity; zeros of either sign are the same. Integers are equal.
-fn is_close(dtype: DType, results: &[Vec<u8>; 2], most: f64) -> bool {
+pub(super) fn is_close(dtype: DType, results: &[Vec<u8>; 2], most: f64) -> bool {
     let size = dtype.part().size() as usize;
     let pairs = results[0].chunks(size).zip(results[1].chunks(size));
     pairs
@@ -105,7 +110,7 @@ fn is_close(dtype: DType, results: &[Vec<u8>; 2], most: f64) -> bool {
         })
 }
 
-const TYPES: [DType; 11] = [
+pub(super) const TYPES: [DType; 11] = [
     DType::F16,
     DType::BF16,
     DType::F32,
@@ -119,130 +124,208 @@ const TYPES: [DType; 11] = [
     DType::C64,
 ];
 
-/// The axes of a tensor of three, as they may be reduced.
-const AXES: [&[i64]; 7] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]];
-
-fn without(shape: &[u64], axes: &[i64]) -> Vec<u64> {
-    let kept = (0..shape.len()).filter(|axis| !axes.contains(&(*axis as i64)));
-    kept.map(|axis| shape[axis]).collect()
+/// One result of both kernels, which is the same.
+fn same(op: &str, inputs: &[&Tensor], dtype: DType, shape: &[u64], attrs: &[Attr]) -> Vec<f32> {
+    let [exact, fast] = both(op, inputs, &[(dtype, shape)], attrs);
+    assert!(exact == fast, "{op}");
+    let cells = exact[0].as_chunks().0.iter();
+    cells.map(|x| f32::from_ne_bytes(*x)).collect()
 }
 
 #[test]
-fn reductions_agree_over_all_axes_of_all_layouts() {
-    let mut random = Random(11);
-    let shapes: [&[u64]; 6] = [
-        &[3, 5, 11],
-        &[7, 1, 200],
-        &[2, 37, 67],
-        &[1, 1, 1],
-        &[33, 9, 130],
-        &[1, 2, 2100],
-    ];
-    for (shape, dtype) in shapes
-        .iter()
-        .flat_map(|shape| TYPES.map(|dtype| (*shape, dtype)))
-    {
-        for x in [false, true]
-            .iter()
-            .flat_map(|&special| layouts(dtype, shape, special, &mut random))
-        {
-            for (axes, op) in AXES.iter().flat_map(|axes| {
-                ["sum", "product", "reduce_max", "reduce_min"].map(|op| (*axes, op))
-            }) {
-                if dtype.is_complex() && op.starts_with("reduce") {
-                    continue;
-                }
-                let result = without(shape, axes);
-                let outs = [(dtype, &result[..])];
-                let results = both(op, &[&x], &outs, &[Attr::ints("axes", axes)]);
-                let results = results.map(|all| all.concat());
-                // Sums of numbers of either sign may be as small as each.
-                let most = match dtype {
-                    DType::F64 => 1e-12,
-                    DType::F32 | DType::C64 => 1e-6,
-                    _ => 1e-2,
-                };
-                let most = if op.starts_with("reduce") { 0.0 } else { most };
-                assert!(
-                    is_close(dtype, &results, most),
-                    "{op} of {dtype}{shape:?} over {axes:?}, {:?}",
-                    x.strides
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn indices_of_extremes_agree_over_all_axes_of_all_layouts() {
-    let mut random = Random(12);
-    let shapes: [&[u64]; 5] = [
-        &[3, 5, 11],
-        &[70, 1, 200],
-        &[2, 37, 67],
-        &[1, 1, 1],
-        &[9, 2, 2100],
-    ];
-    let types = TYPES.iter().filter(|dtype| !dtype.is_complex());
-    for (&dtype, shape) in types.flat_map(|dtype| shapes.map(|shape| (dtype, shape))) {
-        for x in [false, true]
-            .iter()
-            .flat_map(|&special| layouts(dtype, shape, special, &mut random))
-        {
-            for axis in 0..3 {
-                for (op, tie) in ["argmax", "argmin"]
-                    .iter()
-                    .flat_map(|op| ["low", "high"].map(|tie| (*op, tie)))
-                {
-                    let result = without(shape, &[axis]);
-                    let attrs = [Attr::ints("axis", [axis]), Attr::text("tie_break", tie)];
-                    let [got, fast] = both(op, &[&x], &[(DType::S64, &result)], &attrs);
-                    let want = extremes(&x, axis as usize, op == "argmax", tie == "high");
-                    let of = |bytes: &[Vec<u8>]| -> Vec<i64> {
-                        let all = bytes[0].as_chunks().0.iter();
-                        all.map(|x| i64::from_le_bytes(*x)).collect()
-                    };
-                    assert_eq!(of(&got), want, "{op} of {dtype}{shape:?} {:?}", x.strides);
-                    assert!(got == fast);
-                }
-            }
-        }
-    }
-}
-
-/// What those indices are, one element after the other: the last NaN if there is one.
-fn extremes(x: &Tensor, axis: usize, largest: bool, last: bool) -> Vec<i64> {
-    let size = x.dtype.size() as usize;
-    let value = |at: i64| {
-        let element = &x.bytes[at as usize * size..][..size];
-        let mut word = [if x.dtype.is_signed() && element[size - 1] > 127 {
-            255
+fn large_tensors_are_joined_and_padded_where_every_element_belongs() {
+    let (rows, columns) = (150, 301);
+    let x: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
+    let x = tensor(&[rows, columns], &x);
+    let at = |i: u64, j: u64| (i * columns + j) as f32;
+    for axis in 0..2 {
+        let shape = if axis == 0 {
+            [2 * rows, columns]
         } else {
-            0
-        }; 16];
-        word[..size].copy_from_slice(element);
-        float(x.dtype, element).map_or_else(|| (0.0, i128::from_le_bytes(word)), |x| (x, 0))
-    };
-    let mut all = Vec::new();
-    let kept: Vec<usize> = (0..3).filter(|other| *other != axis).collect();
-    for i in 0..x.shape[kept[0]] as i64 {
-        for j in 0..x.shape[kept[1]] as i64 {
-            let first = x.offset as i64 + i * x.strides[kept[0]] + j * x.strides[kept[1]];
-            let mut best = (value(first), 0);
-            for k in 1..x.shape[axis] as i64 {
-                let item = value(first + k * x.strides[axis]);
-                let beyond = if largest {
-                    item > best.0
-                } else {
-                    item < best.0
-                };
-                let wins = beyond || last && item == best.0;
-                if item.0.is_nan() || !best.0.0.is_nan() && wins {
-                    best = (item, k);
-                }
-            }
-            all.push(best.1);
+            [rows, 2 * columns]
+        };
+        let got = same(
+            "concatenate",
+            &[&x, &x],
+            DType::F32,
+            &shape,
+            &[Attr::ints("axis", [axis])],
+        );
+        for (place, got) in (0..).zip(got) {
+            let (i, j) = (place / shape[1], place % shape[1]);
+            assert_eq!(got, at(i % rows, j % columns));
         }
     }
-    all
+    let attrs = [
+        Attr::ints("low", [1, -2]),
+        Attr::ints("high", [2, 3]),
+        Attr::ints("interior", [1, 0]),
+    ];
+    let shape = [2 * rows - 1 + 3, columns + 1];
+    let got = same(
+        "pad",
+        &[&x, &tensor(&[], &[-1f32])],
+        DType::F32,
+        &shape,
+        &attrs,
+    );
+    for (place, got) in (0..).zip(got) {
+        let (i, j) = (place / shape[1], place % shape[1] + 2);
+        let is_inside = i % 2 == 1 && i < 2 * rows && j < columns;
+        assert_eq!(got, if is_inside { at(i / 2, j) } else { -1.0 });
+    }
+}
+
+#[test]
+fn numbers_are_counted_along_every_axis() {
+    let shape = [3, 70, 101];
+    for axis in 0..3 {
+        let got = same(
+            "iota",
+            &[],
+            DType::F32,
+            &shape,
+            &[Attr::ints("axis", [axis])],
+        );
+        for (place, got) in (0..).zip(got) {
+            let index = [place / 7070, place / 101 % 70, place % 101];
+            assert_eq!(got, index[axis as usize] as f32);
+        }
+    }
+    let got = same("iota", &[], DType::F32, &shape, &[Attr::ints("axis", [])]);
+    assert!((0..).zip(got).all(|(place, got)| got == place as f32));
+    for (rows, columns) in [(70, 101), (101, 70), (1, 9), (9, 1), (40, 40)] {
+        let got = same("eye", &[], DType::F32, &[3, rows, columns], &[]);
+        for (place, got) in (0..).zip(got) {
+            let is_one = place / columns % rows == place % columns;
+            assert_eq!(got, if is_one { 1.0 } else { 0.0 });
+        }
+    }
+}
+
+#[test]
+fn many_rows_are_taken_from_every_layout() {
+    let mut random = Random(13);
+    let indices: Vec<i64> = (0..4000).map(|_| random.below(60) as i64).collect();
+    let indices = tensor(&[40, 100], &indices);
+    for x in layouts(DType::F32, &[5, 60, 7], false, &mut random) {
+        let attrs = [Attr::ints("axis", [1])];
+        let got = same(
+            "Nx.Block.Take",
+            &[&x, &indices],
+            DType::F32,
+            &[5, 40, 100, 7],
+            &attrs,
+        );
+        for (place, got) in (0..).zip(got) {
+            let index = i64::from_ne_bytes(indices.bytes.as_chunks().0[place / 7 % 4000]);
+            let [i, j] = [place / 28_000, place % 7].map(|i| i as i64);
+            let at = x.offset as i64 + i * x.strides[0] + index * x.strides[1] + j * x.strides[2];
+            assert_eq!(got, f32::from_ne_bytes(x.bytes.as_chunks().0[at as usize]));
+        }
+    }
+}
+
+#[test]
+fn the_first_elements_are_those_of_a_sorted_line() {
+    let mut random = Random(14);
+    for dtype in TYPES.into_iter().filter(|dtype| !dtype.is_complex()) {
+        for x in layouts(dtype, &[3, 500], true, &mut random) {
+            let attrs = [Attr::ints("axis", [1]), Attr::text("direction", "desc")];
+            let [order, _] = both("argsort", &[&x], &[(DType::S32, &[3, 500])], &attrs);
+            let [sorted, _] = both("sort", &[&x], &[(dtype, &[3, 500])], &attrs);
+            for k in [1, 7, 100, 260, 500] {
+                let outs = [(dtype, &[3, k as u64][..]), (DType::S32, &[3, k as u64])];
+                let [got, fast] = both("Nx.Block.TopK", &[&x], &outs, &[Attr::ints("k", [k])]);
+                assert!(got == fast);
+                for (got, all) in got.iter().zip([&sorted[0], &order[0]]) {
+                    let (own, line) = (got.len() / 3, all.len() / 3);
+                    let rows = got.chunks(own).zip(all.chunks(line));
+                    rows.into_iter()
+                        .for_each(|(got, all)| assert_eq!(got, &all[..own]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn updates_of_one_part_are_summed_before_they_are_rounded() {
+    let mut random = Random(15);
+    let (rows, columns) = (50, 9);
+    for x in layouts(DType::F32, &[rows, columns], false, &mut random) {
+        let places: Vec<i64> = (0..700).map(|_| random.below(columns) as i64).collect();
+        let updates: Vec<f32> = (0..700 * rows)
+            .map(|_| random.below(1 << 24) as f32 / 3.0)
+            .collect();
+        let inputs = [
+            &x,
+            &tensor(&[700, 1], &places),
+            &tensor(&[700, rows], &updates),
+        ];
+        let got = same(
+            "indexed_add",
+            &inputs,
+            DType::F32,
+            &[rows, columns],
+            &[Attr::ints("axes", [1])],
+        );
+        let mut sums = vec![0f64; got.len()];
+        for (row, updates) in places.iter().zip(updates.chunks(rows as usize)) {
+            for (i, update) in updates.iter().enumerate() {
+                sums[i * columns as usize + *row as usize] += f64::from(*update);
+            }
+        }
+        for (place, (got, sum)) in got.into_iter().zip(sums).enumerate() {
+            let [i, j] = [place as u64 / columns, place as u64 % columns].map(|i| i as i64);
+            let at = x.offset as i64 + i * x.strides[0] + j * x.strides[1];
+            let before = f32::from_ne_bytes(x.bytes.as_chunks().0[at as usize]);
+            assert_eq!(got, (f64::from(before) + sum) as f32);
+        }
+    }
+}
+
+#[test]
+fn windows_over_rows_agree_with_windows_over_what_lies_apart() {
+    let mut random = Random(16);
+    for dtype in TYPES {
+        for special in [false, true] {
+            let all = layouts(dtype, &[3, 11, 40], special, &mut random);
+            for (stride, dilation, padding) in [(1, 1, 0), (1, 1, 3), (1, 2, 1), (2, 1, 1)] {
+                let extent = |n: i64, window: i64| {
+                    ((n + 2 * padding - (window - 1) * dilation - 1) / stride + 1) as u64
+                };
+                let shape = [extent(3, 1), extent(11, 2), extent(40, 3)];
+                let attrs = [
+                    Attr::ints("window", [1, 2, 3]),
+                    Attr::ints("strides", [stride; 3]),
+                    Attr::ints("padding", [padding; 6]),
+                    Attr::ints("window_dilations", [1, dilation, dilation]),
+                ];
+                for op in ["window_sum", "window_product", "window_max", "window_min"] {
+                    if dtype.is_complex() && op.starts_with("window_m") {
+                        continue;
+                    }
+                    let [rows, fast] = both(op, &[&all[0]], &[(dtype, &shape)], &attrs);
+                    let agree = is_close(dtype, &[rows.concat(), fast.concat()], 0.0);
+                    assert!(agree, "{op} of {dtype}");
+                    // The same elements with gaps between them.
+                    let size = dtype.size() as usize;
+                    let own = all[0].bytes[3 * size..].chunks(size);
+                    let bytes = own.flat_map(|x| [x, x].concat()).collect();
+                    let apart = Tensor {
+                        offset: 0,
+                        strides: all[0].strides.iter().map(|step| 2 * step).collect(),
+                        bytes,
+                        ..all[0].clone()
+                    };
+                    let [apart, _] = both(op, &[&apart], &[(dtype, &shape)], &attrs);
+                    assert!(
+                        rows == apart,
+                        "{op} of {dtype}, {stride} {dilation} {padding}"
+                    );
+                }
+            }
+        }
+    }
 }
