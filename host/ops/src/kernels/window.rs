@@ -4,12 +4,13 @@
 use std::ops::Range;
 
 use super::element::{Complex, Register, by_register};
+use super::lanes::{self, Extremes, InPlace, Rows};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
-use nx_vulkan_abi::dtype::Class;
+use nx_vulkan_abi::{dtype::Class, layout::contiguous_strides};
 
 /// A window along one axis.
 #[derive(Debug, Clone, Copy)]
@@ -85,10 +86,22 @@ impl Axis {
 
 pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
+    let from = inputs[0].dtype;
+    let cells = match lanes::is_narrow(from) {
+        true => None,
+        false => lanes::sum_of_floats(from),
+    };
     match out.dtype.class() {
-        Some(Class::Complex) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add),
-        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add),
-        Some(Class::Unsigned | Class::Signed) => fold(inputs, out, attrs, 0, i64::wrapping_add),
+        Some(Class::Complex) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add, None),
+        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add, cells),
+        Some(Class::Unsigned | Class::Signed) => fold(
+            inputs,
+            out,
+            attrs,
+            0,
+            i64::wrapping_add,
+            lanes::sum_of_integers(from),
+        ),
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
@@ -96,26 +109,52 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     let one = Complex { re: 1.0, im: 0.0 };
+    let cells = match lanes::is_narrow(inputs[0].dtype) {
+        true => None,
+        false => lanes::product_of_floats(inputs[0].dtype),
+    };
     match out.dtype.class() {
-        Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply),
-        Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply),
-        Some(Class::Unsigned | Class::Signed) => fold(inputs, out, attrs, 1, i64::wrapping_mul),
+        Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply, None),
+        Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply, cells),
+        Some(Class::Unsigned | Class::Signed) => {
+            fold(inputs, out, attrs, 1, i64::wrapping_mul, None)
+        }
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
 
 pub(crate) fn max(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
-    by_register!(out.dtype, R => fold(inputs, out, attrs, R::LOWEST, R::larger))
+    by_register!(out.dtype, R => {
+        let cells = R::LARGEST.filter(|_| is_own::<R>(&inputs[0], out));
+        fold(inputs, out, attrs, R::LOWEST, R::larger, cells)
+    })
 }
 
 pub(crate) fn min(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
-    by_register!(out.dtype, R => fold(inputs, out, attrs, R::HIGHEST, R::smaller))
+    by_register!(out.dtype, R => {
+        let cells = R::SMALLEST.filter(|_| is_own::<R>(&inputs[0], out));
+        fold(inputs, out, attrs, R::HIGHEST, R::smaller, cells)
+    })
 }
 
 fn missing() -> Outcome {
     Err("expected a result".to_owned())
+}
+
+/// Whether elements lie in memory as `R`, the register of the result, does.
+fn is_own<R>(x: &View, out: &Out) -> bool {
+    x.dtype == out.dtype && x.dtype.size() as usize == size_of::<R>()
+}
+
+/// The elements of a view in row-major order, where they lie so.
+fn in_order<'a>(x: &View<'a>) -> Option<&'a [u8]> {
+    let (rows, size) = (contiguous_strides(x.shape), x.dtype.size() as usize);
+    let mut axes = x.shape.iter().zip(x.strides).zip(rows);
+    let count = x.shape.iter().product::<u64>() as usize;
+    let is_so = axes.all(|((extent, step), own)| *extent == 1 || *step == own);
+    (is_so && count > 0).then(|| &x.bytes[x.offset as usize * size..][..count * size])
 }
 
 /// The elements of a view in row-major order.
@@ -148,8 +187,20 @@ fn fold<R: Register>(
     attrs: &[Attr],
     start: R,
     combine: impl Fn(R, R) -> R + Sync,
+    cells: Option<InPlace<R>>,
 ) -> Outcome {
     let x = &inputs[0];
+    let space = Space::new(x.shape, out.shape, attrs);
+    if let (Some(cells), Some(bytes), 1) = (cells, in_order(x), space.inner.stride) {
+        let size = x.dtype.size() as usize;
+        return results(&space, out, start, |results, first| {
+            let rows = Rows {
+                first: first as usize * size,
+                ..Rows::ONE
+            };
+            (cells.steps)(results, bytes, rows);
+        });
+    }
     let cells = elements(
         x,
         x.shape,
@@ -158,18 +209,32 @@ fn fold<R: Register>(
             from.gather(0, start, to);
         },
     );
-    let space = Space::new(x.shape, out.shape, attrs);
+    let stride = space.inner.stride as usize;
+    results(&space, out, start, |results, first| {
+        let cells = cells[first as usize..].iter().step_by(stride);
+        let both = results.iter_mut().zip(cells);
+        both.for_each(|(result, x)| *result = combine(*result, *x));
+    })
+}
+
+/// Every result, where `take` takes elements into results side by side, of which the first element is given.
+fn results<R: Register>(
+    space: &Space,
+    out: &mut Out,
+    start: R,
+    take: impl Fn(&mut [R], i64) + Sync,
+) -> Outcome {
     let (dtype, size) = (out.dtype, out.dtype.size() as usize);
     parallel::for_each_chunk(out.bytes, BLOCK * size, &|task, bytes| {
         let mut results = [start; BLOCK];
         let results = &mut results[..bytes.len() / size];
-        let mut at = 0;
+        let (mut at, mut bases) = (0, Vec::new());
         while at < results.len() {
             let (row, from) = space.split((task * BLOCK + at) as u64);
             let until = space.columns.min(from + (results.len() - at) as i64);
-            let range = from..until;
             let length = (until - from) as usize;
-            space.row(row, &range, &cells, &mut results[at..at + length], &combine);
+            space.bases(row, &mut bases);
+            space.row(&bases, &(from..until), &mut results[at..at + length], &take);
             at += length;
         }
         R::store(results, dtype, bytes);
@@ -191,7 +256,7 @@ impl Space {
     fn new(shape: &[u64], out: &[u64], attrs: &[Attr]) -> Space {
         let mut outer = axes(shape, attrs);
         let inner = outer.pop().unwrap_or(Axis::whole(1));
-        let mut steps = nx_vulkan_abi::layout::contiguous_strides(shape);
+        let mut steps = contiguous_strides(shape);
         steps.pop();
         let (columns, positions) = out.split_last().unwrap_or((&1, &[]));
         Space {
@@ -212,22 +277,19 @@ impl Space {
     /// Folds the windows of one row whose positions along the last axis are in `range`.
     fn row<R: Register>(
         &self,
-        row: u64,
+        bases: &[i64],
         range: &Range<i64>,
-        cells: &[R],
         results: &mut [R],
-        combine: impl Fn(R, R) -> R,
+        take: &impl Fn(&mut [R], i64),
     ) {
         let length = (range.end - range.start).max(self.inner.extent);
-        for base in self.bases(row) {
+        for base in bases {
             let fold = |element: i64, range: &Range<i64>, results: &mut [R]| {
                 let inside = self.inner.inside(element, range);
                 let first = base + self.inner.place(inside.start, element);
                 let own = inside.start - range.start..inside.end - range.start;
-                let own = &mut results[own.start as usize..own.end as usize];
-                let places = (first..).step_by(self.inner.stride as usize);
-                for (result, place) in own.iter_mut().zip(places) {
-                    *result = combine(*result, cells[place as usize]);
+                if !own.is_empty() {
+                    take(&mut results[own.start as usize..own.end as usize], first);
                 }
             };
             let all = self.inner.elements(range);
@@ -245,21 +307,26 @@ impl Space {
     }
 
     /// The starts of the rows of elements that the windows of a row of results have, in order.
-    fn bases(&self, mut row: u64) -> Vec<i64> {
-        let mut bases = vec![0];
-        let mut corner = vec![0; self.outer.len()];
-        for (at, positions) in corner.iter_mut().zip(&self.positions).rev() {
-            (*at, row) = ((row % positions) as i64, row / positions);
-        }
-        for ((axis, at), step) in self.outer.iter().zip(corner).zip(&self.steps) {
+    fn bases(&self, mut row: u64, bases: &mut Vec<i64>) {
+        bases.clear();
+        bases.push(0);
+        let axes = self.outer.iter().zip(&self.positions).zip(&self.steps);
+        for ((axis, positions), step) in axes.rev() {
+            let at = (row % positions) as i64;
+            row /= positions;
             let elements = axis.elements(&(at..at + 1));
-            let along = |base: i64| {
-                elements
-                    .clone()
-                    .map(move |element| base + axis.place(at, element) * step)
-            };
-            bases = bases.into_iter().flat_map(along).collect();
+            let inner = bases.len();
+            for element in elements.clone().skip(1) {
+                let place = axis.place(at, element) * step;
+                (0..inner).for_each(|i| bases.push(bases[i] + place));
+            }
+            match elements.is_empty() {
+                true => bases.clear(),
+                false => {
+                    let place = axis.place(at, elements.start) * step;
+                    bases[..inner].iter_mut().for_each(|base| *base += place);
+                }
+            }
         }
-        bases
     }
 }
