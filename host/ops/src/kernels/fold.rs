@@ -6,9 +6,8 @@ use std::ops::Range;
 use nx_vulkan_abi::dtype::DType;
 
 use super::element::Register;
-use super::lanes::InPlace;
-use super::number::Number;
-use super::operand::Operand;
+use super::lanes::{Best, Extremes, InPlace};
+use super::operand::{BLOCK, Operand};
 
 /// A reduction of a sequence of elements.
 pub(super) trait Fold: Sync {
@@ -112,7 +111,7 @@ where
     }
 
     fn run_in_place(&self, state: &mut R, from: &Operand, shift: i64, indices: Range<u64>) -> bool {
-        let (Some(cells), true) = (&self.cells, from.inner().1 == 1) else {
+        let (Some(cells), (_, 1)) = (&self.cells, from.inner()) else {
             return false;
         };
         let first = shift + from.distance(indices.start);
@@ -129,8 +128,8 @@ where
     fn grid(&self, states: &mut [R], from: &Operand, shift: i64, step: i64, indices: Range<u64>) {
         let Some(cells) = &self.cells else { return };
         let count = (indices.end - indices.start) as usize;
-        from.each_grid(shift, step, count, states, |states, bytes, rows| {
-            (cells.steps)(states, bytes, rows)
+        from.each_grid(shift, step, count, states.len(), |_, own, bytes, rows| {
+            (cells.steps)(&mut states[own], bytes, rows);
         });
     }
 
@@ -149,10 +148,12 @@ pub(super) struct Extreme<R> {
     pub(super) largest: bool,
     /// Whether the last of equal elements wins, not the first.
     pub(super) last: bool,
+    /// Whether elements are as wide in memory as `R`, or floats of 16 bits.
+    pub(super) is_in_place: bool,
     pub(super) register: PhantomData<fn(R)>,
 }
 
-impl<R: Number> Extreme<R> {
+impl<R: Extremes> Extreme<R> {
     /// Whether `item`, which comes later, takes the place of `best`.
     fn beats(&self, item: R, best: R) -> bool {
         let beyond = if self.largest {
@@ -162,12 +163,30 @@ impl<R: Number> Extreme<R> {
         };
         item.is_nan() || !best.is_nan() && (beyond || self.last && item == best)
     }
+
+    /// The most extreme of a block of elements if it takes the place of the one so far, and where it is.
+    fn block(&self, bytes: &[u8], so_far: Candidate<R>) -> Candidate<R> {
+        let run = if self.largest {
+            R::LARGEST
+        } else {
+            R::SMALLEST
+        };
+        let best = (run?.run)(bytes);
+        if so_far.is_some_and(|(other, _)| !self.beats(best, other)) {
+            return None;
+        }
+        let at = match best.is_nan() {
+            true => (R::INDICES?.find_nan)(bytes),
+            false => (R::INDICES?.find)(bytes, best, self.last),
+        };
+        Some((best, at as u64))
+    }
 }
 
 /// An element and its index, or nothing yet.
 type Candidate<R> = Option<(R, u64)>;
 
-impl<R: Number> Fold for Extreme<R> {
+impl<R: Extremes> Fold for Extreme<R> {
     type Item = R;
     type State = Candidate<R>;
 
@@ -194,6 +213,76 @@ impl<R: Number> Fold for Extreme<R> {
             }
         }
         self.step(state, best, index + at);
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.is_in_place && R::INDICES.is_some()
+    }
+
+    fn run_in_place(
+        &self,
+        state: &mut Candidate<R>,
+        from: &Operand,
+        shift: i64,
+        indices: Range<u64>,
+    ) -> bool {
+        if !self.is_in_place() || from.inner().1 != 1 {
+            return false;
+        }
+        let first = shift + from.distance(indices.start);
+        let mut index = indices.start;
+        from.each_line(first, (indices.end - indices.start) as usize, |line| {
+            for block in line.chunks(BLOCK * size_of::<R>()) {
+                if let Some((best, at)) = self.block(block, *state) {
+                    *state = Some((best, index + at));
+                }
+                index += (block.len() / size_of::<R>()) as u64;
+            }
+        });
+        true
+    }
+
+    fn grid(
+        &self,
+        states: &mut [Candidate<R>],
+        from: &Operand,
+        shift: i64,
+        step: i64,
+        indices: Range<u64>,
+    ) {
+        let Some(cells) = R::INDICES else { return };
+        const NONE: u32 = u32::MAX;
+        let least = if self.largest { R::LOWEST } else { R::HIGHEST };
+        let so_far = states
+            .iter()
+            .map(|state| state.map_or(least, |(best, _)| best));
+        let mut elements: Vec<R> = so_far.collect();
+        let mut found = vec![NONE; states.len()];
+        let count = (indices.end - indices.start) as usize;
+        from.each_grid(
+            shift,
+            step,
+            count,
+            states.len(),
+            |next, own, bytes, rows| {
+                let best = Best {
+                    elements: &mut elements[own.clone()],
+                    rows: &mut found[own],
+                    next: next as u32,
+                    largest: self.largest,
+                    last: self.last,
+                };
+                (cells.steps)(best, bytes, rows);
+            },
+        );
+        for ((state, best), row) in states.iter_mut().zip(elements).zip(found) {
+            match (row, &state) {
+                (NONE, Some(_)) => {}
+                // None is beyond the least: all are the least.
+                (NONE, None) => *state = Some((best, indices.start)),
+                _ => *state = Some((best, indices.start + u64::from(row))),
+            }
+        }
     }
 
     fn merge(&self, state: &mut Candidate<R>, later: Candidate<R>) {

@@ -4,6 +4,7 @@ use half::{bf16, f16};
 use nx_vulkan_abi::dtype::DType;
 use nx_vulkan_abi::layout::{broadcast_strides, collapse};
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::element::{Cast, Complex, FromElement};
 use super::elementwise::is_single;
@@ -241,15 +242,15 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Calls `take` with states, bytes and where among them the rows lie whose elements belong to the states: the first one as
-    /// in [`Operand::each_line`], it is `step` elements from each to the next.
-    pub(super) fn each_grid<T>(
+    /// Calls `take` with the number of a row, a part of each row from that one on, and bytes with where those rows lie: the
+    /// first row as in [`Operand::each_line`], it is `step` elements from each to the next.
+    pub(super) fn each_grid(
         &self,
         shift: i64,
         step: i64,
         count: usize,
-        states: &mut [T],
-        mut take: impl FnMut(&mut [T], &[u8], Rows),
+        width: usize,
+        mut take: impl FnMut(usize, Range<usize>, &[u8], Rows),
     ) {
         let size = self.dtype.size() as i64;
         if !lanes::is_narrow(self.dtype) {
@@ -258,14 +259,14 @@ impl<'a> Operand<'a> {
                 step: (step * size) as isize,
                 count,
             };
-            return take(states, self.bytes, rows);
+            return take(0, 0..width, self.bytes, rows);
         }
-        for row in 0..count as i64 {
+        for row in 0..count {
             let mut done = 0;
-            self.each_line(shift + row * step, states.len(), |line| {
-                let own = line.len() / size_of::<Cell>();
-                take(&mut states[done..done + own], line, Rows::ONE);
-                done += own;
+            self.each_line(shift + row as i64 * step, width, |line| {
+                let until = done + line.len() / size_of::<Cell>();
+                take(row, done..until, line, Rows::ONE);
+                done = until;
             });
         }
     }

@@ -71,12 +71,21 @@ pub(crate) fn any(space: &Space, out: &mut Out) -> Outcome {
 
 /// The index of the largest element; with `last` the last of equal ones.
 pub(crate) fn largest(space: &Space, from: DType, last: bool, out: &mut Out) -> Outcome {
-    by_register!(from, R => visit(space, &Extreme { largest: true, last, register: PhantomData::<fn(R)> }, out))
+    by_register!(from, R => visit(space, &extreme::<R>(from, true, last), out))
 }
 
 /// The index of the smallest element; with `last` the last of equal ones.
 pub(crate) fn smallest(space: &Space, from: DType, last: bool, out: &mut Out) -> Outcome {
-    by_register!(from, R => visit(space, &Extreme { largest: false, last, register: PhantomData::<fn(R)> }, out))
+    by_register!(from, R => visit(space, &extreme::<R>(from, false, last), out))
+}
+
+fn extreme<R: Extremes>(from: DType, largest: bool, last: bool) -> Extreme<R> {
+    Extreme {
+        largest,
+        last,
+        is_in_place: lanes::is_narrow(from) || from.size() as usize == size_of::<R>(),
+        register: PhantomData,
+    }
 }
 
 /// Floats in f64 from what they are in the result's type.

@@ -1,5 +1,6 @@
 //! Reductions of elements where they lie: into one, or into results side by side.
 
+use super::index::{self, Indices};
 use super::widest;
 use crate::kernels::number::{Number, Ring};
 use crate::kernels::small::{S2, S4, U2, U4};
@@ -223,22 +224,24 @@ pub(in crate::kernels) fn sum_of_integers(dtype: DType) -> Option<InPlace<i64>> 
 pub(in crate::kernels) trait Extremes: Number {
     const LARGEST: Option<InPlace<Self>> = None;
     const SMALLEST: Option<InPlace<Self>> = None;
+    const INDICES: Option<Indices<Self>> = None;
 }
 
 macro_rules! extremes {
-    ($($t:ty: $max:ident, $min:ident;)*) => { $(
+    ($($t:ty: $max:ident, $min:ident, $indices:ident;)*) => { $(
         impl Extremes for $t {
             const LARGEST: Option<InPlace<$t>> = Some($max::IN_PLACE);
             const SMALLEST: Option<InPlace<$t>> = Some($min::IN_PLACE);
+            const INDICES: Option<Indices<$t>> = Some(index::$indices);
         }
     )* };
 }
 extremes! {
-    f32: max_f32, min_f32;
-    f64: max_f64, min_f64;
-    u8: max_u8, min_u8;
-    i32: max_s32, min_s32;
-    i64: max_s64, min_s64;
+    f32: max_f32, min_f32, F32;
+    f64: max_f64, min_f64, F64;
+    u8: max_u8, min_u8, U8;
+    i32: max_s32, min_s32, S32;
+    i64: max_s64, min_s64, S64;
 }
 
 macro_rules! read_first {

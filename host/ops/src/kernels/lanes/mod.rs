@@ -3,6 +3,7 @@
 
 mod fold;
 mod functions;
+mod index;
 mod logic;
 mod narrow;
 mod products;
@@ -12,6 +13,7 @@ mod wide;
 
 pub(super) use fold::{Extremes, InPlace, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
+pub(super) use index::Best;
 pub(super) use logic::select;
 pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};

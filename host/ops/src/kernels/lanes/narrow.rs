@@ -17,18 +17,9 @@ pub(crate) fn is_narrow(dtype: DType) -> bool {
 
 /// The f32 that elements of `dtype`, a float of 16 bits, are.
 pub(crate) fn widen(dtype: DType, from: &[Short], to: &mut [Cell]) {
-    if dtype == DType::BF16 {
-        return widen_bf16(from, to);
-    }
-    for (from, to) in from.chunks(STEP).zip(to.chunks_mut(STEP)) {
-        let (mut halves, mut floats) = ([f16::ZERO; STEP], [0f32; STEP]);
-        for (half, x) in halves.iter_mut().zip(from) {
-            *half = f16::from_ne_bytes(*x);
-        }
-        halves.convert_to_f32_slice(&mut floats);
-        for (to, x) in to.iter_mut().zip(floats) {
-            *to = x.to_ne_bytes();
-        }
+    match dtype {
+        DType::BF16 => widen_bf16(from, to),
+        _ => widen_f16(from, to),
     }
 }
 
@@ -50,6 +41,22 @@ pub(crate) fn narrow(dtype: DType, from: &[Cell], to: &mut [Short]) {
 }
 
 widest! {
+    fn widen_f16(from: &[Short], to: &mut [Cell]) {
+        /// By how much the exponents of f32 are higher.
+        const BIAS: u32 = 127 - 15;
+        /// 2^-14, where the denormal numbers end.
+        const NORMAL: u32 = (BIAS + 1) << 23;
+        for (to, x) in to.iter_mut().zip(from) {
+            let bits = u32::from(u16::from_ne_bytes(*x));
+            let size = (bits & 0x7fff) << 13;
+            let denormal = f32::from_bits(size + NORMAL) - f32::from_bits(NORMAL);
+            let more = if size >= 31 << 23 { 2 * BIAS } else { BIAS };
+            let is_denormal = size < 1 << 23;
+            let wide = if is_denormal { denormal.to_bits() } else { size + (more << 23) };
+            *to = (wide | (bits & 0x8000) << 16).to_ne_bytes();
+        }
+    }
+
     fn widen_bf16(from: &[Short], to: &mut [Cell]) {
         for (to, x) in to.iter_mut().zip(from) {
             *to = (u32::from(u16::from_ne_bytes(*x)) << 16).to_ne_bytes();
