@@ -3,7 +3,8 @@
 
 use super::{
     element::{Complex, Register},
-    operand::Operand,
+    lanes::stage::{LARGEST, Stage},
+    operand::{BLOCK, Operand},
     parallel,
 };
 use crate::{
@@ -11,11 +12,10 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::{DType, dtype::Class};
+use std::mem::swap;
 
 type C = Complex<f64>;
 
-/// The largest factor that is transformed by definition.
-const LARGEST: usize = 31;
 /// Elements of the rows that are one piece of work.
 const PIECE: usize = 1 << 14;
 
@@ -102,6 +102,15 @@ impl Field {
             let own: Vec<C> = (0..own).map(|i| self.values[start + i * inner]).collect();
             of(&own)
         };
+        if inner == 1 {
+            parallel::for_each_part(&mut values, piece * extent, &|at, to| {
+                for (to, at) in to.chunks_mut(extent).zip(at * piece..) {
+                    let made = of(&self.values[at * own..][..own]);
+                    to.copy_from_slice(&made[..extent]);
+                }
+            });
+            return Field { shape, values };
+        }
         let done = parallel::collect(rows.div_ceil(piece), |at| {
             let range = at * piece..rows.min((at + 1) * piece);
             range.map(row).collect::<Vec<_>>()
@@ -115,13 +124,21 @@ impl Field {
     }
 
     fn write(&self, out: &mut Out) -> Outcome {
-        let both = |value: &C| [value.re, value.im];
-        let floats: Vec<f64> = match is_complex(out.dtype) {
-            true => self.values.iter().flat_map(both).collect(),
-            false => self.values.iter().map(|value| value.re).collect(),
-        };
-        f64::store(&floats, out.dtype.part(), out.bytes);
-        Ok(())
+        let parts = if is_complex(out.dtype) { 2 } else { 1 };
+        let (dtype, size) = (out.dtype.part(), out.dtype.size() as usize);
+        parallel::for_each_chunk(out.bytes, PIECE * size, &|at, bytes| {
+            let values = &self.values[at * PIECE..][..bytes.len() / size];
+            let mut floats = [0.0; BLOCK];
+            let blocks = bytes.chunks_mut(BLOCK / 2 * size);
+            for (values, bytes) in values.chunks(BLOCK / 2).zip(blocks) {
+                for (to, value) in floats.chunks_exact_mut(parts).zip(values) {
+                    let both = [value.re, value.im];
+                    to.copy_from_slice(&both[..parts]);
+                }
+                f64::store(&floats[..values.len() * parts], dtype, bytes);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -157,9 +174,7 @@ fn clean(mut row: Vec<C>, eps: f64) -> Vec<C> {
 /// A transform of one length in one direction.
 struct Transform {
     inverse: bool,
-    /// Powers of exp(-2πi/n).
-    roots: Vec<C>,
-    factors: Vec<usize>,
+    stages: Vec<Stage>,
     chirp: Option<Box<Chirp>>,
 }
 
@@ -173,13 +188,21 @@ struct Chirp {
 impl Transform {
     fn new(n: usize, inverse: bool) -> Transform {
         let factors = factors(n);
-        let is_smooth = factors.iter().all(|factor| *factor <= LARGEST);
-        Transform {
+        let mut transform = Transform {
             inverse,
-            chirp: (!is_smooth).then(|| Box::new(Chirp::new(n))),
-            roots: (0..n).map(|k| root(k as u64, n as u64)).collect(),
-            factors,
+            stages: Vec::new(),
+            chirp: None,
+        };
+        if factors.iter().any(|factor| *factor > LARGEST) {
+            transform.chirp = Some(Box::new(Chirp::new(n)));
+            return transform;
         }
+        let (roots, mut done) = (roots(n), 1);
+        for factor in factors {
+            transform.stages.push(Stage::new(factor, done, &roots));
+            done *= factor;
+        }
+        transform
     }
 
     fn run(&self, row: Vec<C>) -> Vec<C> {
@@ -202,30 +225,21 @@ impl Transform {
         }
     }
 
-    /// Stockham's order, which needs no sorting of indices: Van Loan 1992, section 1.7.
-    fn by_factors(&self, mut row: Vec<C>) -> Vec<C> {
-        let n = row.len();
-        let mut done = 1;
-        for &factor in &self.factors {
-            let mut next = vec![C::default(); n];
-            let (stride, mut terms) = (n / factor, vec![C::default(); factor]);
-            for j in 0..stride {
-                let k = j % done;
-                for (t, term) in terms.iter_mut().enumerate() {
-                    let twiddle = self.roots[t * k * (n / (done * factor))];
-                    *term = multiply(row[j + t * stride], twiddle);
-                }
-                for q in 0..factor {
-                    let each = terms.iter().enumerate();
-                    let sum = each.fold(C::default(), |sum, (t, term)| {
-                        add(sum, multiply(*term, self.roots[q * t % factor * stride]))
-                    });
-                    next[(j - k) * factor + k + q * done] = sum;
-                }
-            }
-            (row, done) = (next, done * factor);
+    fn by_factors(&self, row: Vec<C>) -> Vec<C> {
+        let mut from = [
+            row.iter().map(|x| x.re).collect(),
+            row.iter().map(|x| x.im).collect(),
+        ];
+        let mut to = [vec![0.0; row.len()], vec![0.0; row.len()]];
+        for stage in &self.stages {
+            stage.run(&from, &mut to);
+            swap(&mut from, &mut to);
         }
-        row
+        let [re, im] = from;
+        re.into_iter()
+            .zip(im)
+            .map(|(re, im)| C { re, im })
+            .collect()
     }
 }
 
@@ -287,6 +301,41 @@ fn factors(mut n: usize) -> Vec<usize> {
     all
 }
 
+/// exp(-2πi k/n) for every k < n. An eighth of a circle holds them all.
+fn roots(n: usize) -> Vec<C> {
+    if !n.is_multiple_of(8) {
+        return (0..n).map(|k| root(k as u64, n as u64)).collect();
+    }
+    let eighth: Vec<C> = (0..=n / 8).map(|k| root(k as u64, n as u64)).collect();
+    let quarter = (0..n / 4).map(|k| match k <= n / 8 {
+        true => eighth[k],
+        false => C {
+            re: -eighth[n / 4 - k].im,
+            im: -eighth[n / 4 - k].re,
+        },
+    });
+    let quarter: Vec<C> = quarter.collect();
+    let turn = |turns: usize| {
+        let of = move |x: &C| match turns {
+            0 => *x,
+            1 => C {
+                re: x.im,
+                im: -x.re,
+            },
+            2 => C {
+                re: -x.re,
+                im: -x.im,
+            },
+            _ => C {
+                re: -x.im,
+                im: x.re,
+            },
+        };
+        quarter.iter().map(of)
+    };
+    (0..4).flat_map(turn).collect()
+}
+
 /// exp(-2πi k/n) for k < n, from an angle of at most an eighth of a circle.
 fn root(k: u64, n: u64) -> C {
     let (quarter, rest) = ((4 * k) / n, (4 * k) % n);
@@ -308,13 +357,6 @@ fn conjugate(x: C) -> C {
     C {
         re: x.re,
         im: -x.im,
-    }
-}
-
-fn add(a: C, b: C) -> C {
-    C {
-        re: a.re + b.re,
-        im: a.im + b.im,
     }
 }
 

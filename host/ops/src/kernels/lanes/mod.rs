@@ -7,6 +7,7 @@ mod index;
 mod logic;
 mod narrow;
 mod products;
+pub(super) mod stage;
 #[cfg(test)]
 mod tests;
 mod wide;
