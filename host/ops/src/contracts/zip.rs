@@ -81,9 +81,9 @@ const EXACT: Bound = Bound::rounded((0, 0));
 
 #[rustfmt::skip]
 pub(super) const OPS: &[Op] = &[
-    numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap").in_lanes(Lane::Zip(lanes::add))),
-    numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap").in_lanes(Lane::Zip(lanes::subtract))),
-    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum; a real factor scales both parts").in_lanes(Lane::Zip(lanes::multiply))),
+    numbers(arithmetic("add",      EXACT,   Kernel::Elementwise(binary::add),      "a + b; integers wrap").in_lanes(lanes::ADD)),
+    numbers(arithmetic("subtract", EXACT,   Kernel::Elementwise(binary::subtract), "a − b; integers wrap").in_lanes(lanes::SUBTRACT)),
+    numbers(arithmetic("multiply", EXACT,   Kernel::Elementwise(binary::multiply), "a · b; integers wrap; of complex numbers each product of parts is rounded, then their sum; a real factor scales both parts").in_lanes(lanes::MULTIPLY)),
     Op { gives: Gives::Float, ..numbers(arithmetic("divide", Bound::rounded((1, 2)).and_parts((16, 16)), Kernel::Elementwise(binary::divide), "a / b; f32 rounds once on the host and in the pack `elementwise`, to denormals too").in_lanes(Lane::Zip(lanes::divide))) },
     Op { gives: Gives::Float, ..arithmetic("atan2",  Bound::rounded((2, 4)), Kernel::Zip(f64::atan2), "angle of the point (b, a), in radians").in_lanes(Lane::Zip(lanes::angle)) },
     Op { domains: &[Positive, Amount], partial: Some(&EXPONENT), ..numbers(arithmetic("pow", Bound::rounded((2, 4)).and_parts((16, 1024)), Kernel::Elementwise(binary::pow),
@@ -91,7 +91,7 @@ pub(super) const OPS: &[Op] = &[
     Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..arithmetic("remainder", EXACT, Kernel::Elementwise(binary::remainder),
         "what a leaves when divided by b, with the sign of a; an integer divisor 0 has no result") },
     Op { domains: &[Any, NotZero], partial: Some(&DIVISOR), ..integers("quotient", Kernel::Elementwise(binary::quotient),
-        "a / b, truncated toward zero; a divisor 0 has no result") },
+        "a / b, truncated toward zero; a divisor 0 has no result").in_lanes(Lane::Quotient) },
     arithmetic("min", Bound::ORDERS, Kernel::Elementwise(binary::min), "the smaller; NaN if either is NaN").in_lanes(Lane::Zip(lanes::min)),
     arithmetic("max", Bound::ORDERS, Kernel::Elementwise(binary::max), "the larger; NaN if either is NaN").in_lanes(Lane::Zip(lanes::max)),
     integers("bitwise_and", Kernel::Elementwise(binary::and), "bits that both have"),

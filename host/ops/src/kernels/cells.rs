@@ -4,8 +4,10 @@ use super::elementwise::TASK;
 use super::lanes::{self, Cell, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
+use crate::partial::DIVISOR;
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the loop of that lane for these types, where there is one; else nothing is done.
 pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
@@ -32,6 +34,10 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
         (Loop::Map(f), Some([x])) => floats([x], out, |[x], to| f(x, to)),
         (Loop::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
         (Loop::Zip(f), Some([a, b])) => floats([a, b], out, |[x, y], to| f(x, y, to)),
+        (Loop::Bytes(f), Some([a, b])) => zip([a, b], out, f),
+        (Loop::Pairs(f), Some([a, b])) => zip([a, b], out, f),
+        (Loop::Quotient, Some([a, b])) => quotient([a, b], out, lanes::quotient_s32),
+        (Loop::QuotientOfBytes, Some([a, b])) => quotient([a, b], out, lanes::quotient_u8),
         (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Choice(f), Some([x, a, b])) => {
             floats([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
@@ -50,6 +56,39 @@ fn float_of_one(x: &View) -> Option<Cell> {
     let integer = i32::from_ne_bytes(*cells.get(x.offset as usize)?);
     let float = integer as f32;
     (float as i64 == i64::from(integer)).then(|| float.to_ne_bytes())
+}
+
+/// Two operands of the result's type.
+fn zip<const N: usize>(
+    operands: [&Operand; 2],
+    out: &mut Out,
+    f: impl Fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) + Sync,
+) -> Outcome {
+    tasks(out, &|start, to| {
+        let most = to.len().min(BLOCK);
+        let [mut a, mut b] = operands.map(|x| Reader::new(x, most));
+        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
+            f(a.next(start, to.len()), b.next(start, to.len()), to);
+        }
+    })
+}
+
+/// The same, where `f` says whether no divisor is 0.
+fn quotient<const N: usize>(
+    operands: [&Operand; 2],
+    out: &mut Out,
+    f: impl Fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool + Sync,
+) -> Outcome {
+    let defined = AtomicBool::new(true);
+    zip(operands, out, |a, b, to| {
+        if !f(a, b, to) {
+            defined.store(false, Ordering::Relaxed);
+        }
+    })?;
+    match defined.into_inner() {
+        true => Ok(()),
+        false => Err(DIVISOR.reason.to_owned()),
+    }
 }
 
 fn select(pred: &Operand, operands: [&Operand; 2], out: &mut Out) -> Outcome {

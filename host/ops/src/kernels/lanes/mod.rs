@@ -7,6 +7,7 @@ mod index;
 mod logic;
 mod narrow;
 mod products;
+mod ring;
 pub(super) mod stage;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,8 @@ pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUA
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
 pub(super) use narrow::{Short, is_narrow, narrow, widen};
 pub(super) use products::{AddProducts, TERMS};
+pub(crate) use ring::{ADD, Bytes, MULTIPLY, Pairs, SUBTRACT};
+pub(super) use ring::{quotient_s32, quotient_u8};
 
 use super::number::{Number, Ring};
 use nx_vulkan_abi::DType;
@@ -89,6 +92,14 @@ pub(crate) enum Lane {
     Map(Map),
     /// Of two f32.
     Zip(Zip),
+    /// Of two f32, two bytes or two complex numbers of f32.
+    Ring {
+        floats: Zip,
+        bytes: Bytes,
+        complex: Pairs,
+    },
+    /// Of two integers, which refuses to divide by 0.
+    Quotient,
     /// Of f32, to 0 or 1.
     Test(Test),
     /// Of two f32 or of two s32, to 0 or 1.
@@ -113,6 +124,14 @@ pub(super) enum Loop {
     Test(Test),
     /// Of two.
     Zip(Zip),
+    /// Of two bytes.
+    Bytes(Bytes),
+    /// Of two complex numbers.
+    Pairs(Pairs),
+    /// Of two s32.
+    Quotient,
+    /// Of two u8.
+    QuotientOfBytes,
     /// Of two, to 0 or 1.
     Relation(Relation),
     /// Of three.
@@ -132,6 +151,13 @@ impl Lane {
         match (self, &wide_from[..], wide(&to)) {
             (Lane::Map(f), [F32], F32) if is_fused() => Some(Loop::Map(f)),
             (Lane::Zip(f), [F32, F32], F32) if is_fused() => Some(Loop::Zip(f)),
+            (Lane::Ring { floats, .. }, [F32, F32], F32) if is_fused() => Some(Loop::Zip(floats)),
+            (Lane::Ring { bytes, .. }, [U8, U8], U8) => Some(Loop::Bytes(bytes)),
+            (Lane::Ring { complex, .. }, [DType::C64, DType::C64], DType::C64) => {
+                Some(Loop::Pairs(complex))
+            }
+            (Lane::Quotient, [DType::S32, DType::S32], DType::S32) => Some(Loop::Quotient),
+            (Lane::Quotient, [U8, U8], U8) => Some(Loop::QuotientOfBytes),
             (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),
             (Lane::Relation { floats, .. }, [F32, F32], U8) => Some(Loop::Relation(floats)),
             (Lane::Relation { integers, .. }, [DType::S32, DType::S32], U8) => {

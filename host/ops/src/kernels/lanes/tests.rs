@@ -21,7 +21,7 @@ fn maps() -> Vec<(&'static str, Map)> {
 /// The ops of two f32, with their loops.
 fn zips() -> Vec<(&'static str, Zip)> {
     let of = |op: &Op| match op.lane {
-        Some(Lane::Zip(f)) => Some((op.name, f)),
+        Some(Lane::Zip(f) | Lane::Ring { floats: f, .. }) => Some((op.name, f)),
         _ => None,
     };
     let zips: Vec<_> = crate::ops().filter_map(of).collect();

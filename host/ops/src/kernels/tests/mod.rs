@@ -21,6 +21,7 @@ mod movement;
 mod products;
 mod places;
 mod reduce;
+mod ring;
 mod scan;
 mod small;
 mod sort;
