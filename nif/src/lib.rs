@@ -26,3 +26,8 @@ mod tensor;
 mod terms;
 mod view;
 mod weight;
+
+/// The VM's allocator gives memory back to the system as soon as it is free, so that every large buffer of a kernel on the CPU
+/// would be made of new pages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
