@@ -31,7 +31,7 @@ pub(crate) fn sum(space: &Space, out: &mut Out) -> Outcome {
     match out.dtype.class() {
         Some(Class::Complex) => each(space, out, Complex::<f64>::ZERO, plain, Complex::add),
         Some(Class::Float) => floats(space, out, 0.0, f64::add, lanes::sum_of_floats),
-        _ => {
+        Some(Class::Unsigned | Class::Signed) | None => {
             let cells = space.from().and_then(lanes::sum_of_integers);
             in_place(space, out, 0, i64::wrapping_add, cells)
         }
@@ -43,7 +43,9 @@ pub(crate) fn product(space: &Space, out: &mut Out) -> Outcome {
     match out.dtype.class() {
         Some(Class::Complex) => each(space, out, one, plain, Complex::<f64>::multiply),
         Some(Class::Float) => floats(space, out, 1.0, f64::multiply, lanes::product_of_floats),
-        _ => each(space, out, 1, plain, i64::wrapping_mul),
+        Some(Class::Unsigned | Class::Signed) | None => {
+            each(space, out, 1, plain, i64::wrapping_mul)
+        }
     }
 }
 
