@@ -12,6 +12,10 @@ use crate::view::{Out, View};
 
 /// Multiplications below which a product stays on one core.
 const TASK: usize = 1 << 18;
+/// Rows that one core multiplies at a time where there are many, and the other factor stays in its cache.
+const STRIP: usize = 512;
+/// Elements of a factor that do.
+const KEPT: usize = 1 << 14;
 /// Elements of a vector that one core makes at a time.
 const PART: usize = 1024;
 
@@ -51,16 +55,18 @@ fn multiply<T: Matmul + AddProducts>(
     }
     let (rows, columns, depth) = (x.free.0, y.free.0, x.depth.0);
     let is_large = rows * columns * depth > TASK;
-    let parallelism = match is_large {
+    let is_tall = is_large && rows >= 2 * STRIP && (2..=KEPT / depth).contains(&columns);
+    let parallelism = match is_large && !is_tall {
         true => Parallelism::Rayon(0),
         false => Parallelism::None,
     };
-    let one = |batch: usize, to: &mut [T]| {
+    let one = |batch: usize, first: usize, to: &mut [T]| {
+        let own = to.len() / columns;
         let (from, other) = (&left[x.batches[batch]..], &right[y.batches[batch]..]);
         let reach =
             |s: &Steps| (s.free.0 - 1) * s.free.1 as usize + (s.depth.0 - 1) * s.depth.1 as usize;
         assert!(
-            reach(&x) < from.len() && reach(&y) < other.len() && to.len() == rows * columns,
+            reach(&x) < from.len() && reach(&y) < other.len() && first + own <= rows,
             "operands reach as far as their strides say"
         );
         let is_wide = is_large && to.len() >= PART / 4;
@@ -71,23 +77,30 @@ fn multiply<T: Matmul + AddProducts>(
             return combine(other, y.depth, from, x.depth.1 as usize, to);
         }
         let to = Matrix::new(to.as_mut_ptr(), [1, columns as isize]);
+        let from = &from[first * x.free.1 as usize..];
         let a = Matrix::new(from.as_ptr(), [x.depth.1, x.free.1]);
         let b = Matrix::new(other.as_ptr(), [y.free.1, y.depth.1]);
         let factors = [a, b];
         // SAFETY: no stride is negative, and the assertion holds the largest index that they reach within each slice;
         // the result is borrowed mutably, so it does not overlap the operands.
         unsafe {
-            T::matmul([rows, columns, depth], to, factors, false, parallelism);
+            T::matmul([own, columns, depth], to, factors, false, parallelism);
         }
     };
     let matrices = results.chunks_mut(rows * columns).enumerate();
-    if is_large {
-        matrices.for_each(|(batch, to)| one(batch, to));
+    if is_tall {
+        matrices.for_each(|(batch, to)| {
+            parallel::for_each_part(to, STRIP * columns, &|part, to| {
+                one(batch, part * STRIP, to);
+            });
+        });
+    } else if is_large {
+        matrices.for_each(|(batch, to)| one(batch, 0, to));
     } else {
         let together = (TASK / (rows * columns * depth)).max(1);
         parallel::for_each_part(results, together * rows * columns, &|part, to| {
             let own = to.chunks_mut(rows * columns).zip(part * together..);
-            own.for_each(|(to, batch)| one(batch, to));
+            own.for_each(|(to, batch)| one(batch, 0, to));
         });
     }
     Some(())

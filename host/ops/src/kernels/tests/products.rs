@@ -16,8 +16,13 @@ const EXTENTS: &[[usize; 3]] = &[
     [37, 64, 65],
 ];
 
-/// The same where the result is a vector, and large enough to be computed as one.
-const VECTORS: &[[usize; 3]] = &[[1, 301, 1111], [1030, 303, 1], [1, 70_000, 5]];
+/// The same of vectors, and of many rows, that are large enough to have ways of their own.
+const LARGE: &[[usize; 3]] = &[
+    [1, 301, 1111],
+    [1030, 303, 1],
+    [1, 70_000, 5],
+    [1500, 20, 13],
+];
 
 /// How far elements of `[rows, columns]` lie apart, by rows or by columns, with an element between them or none.
 fn layout(rows: usize, columns: usize, turned: bool, step: i64) -> Vec<i64> {
@@ -34,7 +39,7 @@ fn each_product<T: Sample>(
     check: impl Fn([usize; 3], &dyn Fn(usize, usize) -> T, &dyn Fn(usize, usize) -> T, [Vec<T>; 2]),
 ) {
     let mut rng = Rng(9);
-    for &[m, k, n] in EXTENTS.iter().chain(VECTORS) {
+    for &[m, k, n] in EXTENTS.iter().chain(LARGE) {
         for way in 0..8 {
             let (step, first) = (1 + way / 4, 3);
             let (x, y) = (
