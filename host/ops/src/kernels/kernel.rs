@@ -36,10 +36,11 @@ pub(crate) enum Kernel {
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
 
-/// What products of floats are summed in, and functions of f32 numbers computed.
+/// What products of floats are summed in, and functions of f32 numbers computed; large matrices are factored step by step or in
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sums {
-    /// f64, rounded once: what others are compared with.
+    /// f64, rounded once, or after each step where Nx does: what others are compared with.
     Wide,
     /// The result's own precision, f32 at least.
     Own,

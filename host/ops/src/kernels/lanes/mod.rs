@@ -1,5 +1,5 @@
-//! Loops over f32 numbers where they lie in memory, compiled for the widest vectors of the machine they run on. They serve
-//! what need not be as exact as what others are compared with.
+//! Loops over numbers where they lie in memory, f32 most of them, compiled for the widest vectors of the machine they run on.
+//! Those of floats serve what need not be as exact as what others are compared with.
 
 mod fold;
 mod functions;
