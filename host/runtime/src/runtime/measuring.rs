@@ -18,6 +18,8 @@ use std::{
 /// Runs of a kernel that are timed, unless the first took longer than [`LONG`].
 const RUNS: u32 = 5;
 const LONG: Duration = Duration::from_millis(100);
+/// What no compiling takes: such a first run counts, as matrices on a CPU's driver may take minutes.
+const ENOUGH: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// Whether this thread measures: what its runs need on their way, such as a copy of an operand, is not measured too.
@@ -101,8 +103,13 @@ impl Runtime {
             Ok(start.elapsed())
         };
         let first: Duration = run()?;
-        let runs = if first > LONG { 1 } else { RUNS };
-        let mut best = if kernel == HOST { first } else { Duration::MAX };
+        let runs = match first {
+            first if first > ENOUGH => 0,
+            first if first > LONG => 1,
+            _ => RUNS,
+        };
+        let counts = kernel == HOST || runs == 0;
+        let mut best = if counts { first } else { Duration::MAX };
         for _ in 0..runs {
             best = best.min(run()?);
         }
