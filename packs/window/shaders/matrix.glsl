@@ -59,6 +59,6 @@ layout(set = 0, binding = 0, std430) readonly restrict buffer Params {
     uint x_first, x_group, x_batch, x_channel;
     uint kernel_first, kernel_group, kernel_filter, kernel_channel;
     uint result_group, result_batch, result_filter;
-    uint spare;
+    uint first_piece;    // of an x in place
     Axis spatial[DIMS_OR_ONE];
 } params;

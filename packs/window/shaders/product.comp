@@ -13,11 +13,18 @@ void main() {
     uint at = kernel_at();
     uint look = start * 4 + (LANE & 3);
     PLACE place = nxv_load(places, look);
-    uvec2 columns[TILE_N][2];
     uvec4 rows[2][TILE_M];
+#if WHOLE_PIECES
+    uvec4 columns[TILE_N][2];
+#define LOAD_COLUMN(j, from) \
+    columns[j][0] = load_piece(bases[j][0], from); columns[j][1] = load_piece(bases[j][1], from);
+#define LOAD_FIRST(j, a) LOAD_COLUMN(j, place)
+#else
+    uvec2 columns[TILE_N][2];
 #define LOAD_COLUMN(j, from, part) \
     columns[j][0] = load_column(bases[j][0], from, part, 0); columns[j][1] = load_column(bases[j][1], from, part, 0);
 #define LOAD_FIRST(j, a) LOAD_COLUMN(j, place, 0)
+#endif
 #define LOAD_ROW(w, part, a) rows[part][w] = load_rows(at + (part * TILE_M + w) * 32);
     EACH_N(LOAD_FIRST, 0)
     EACH_M(LOAD_ROW, 0, 0)
@@ -31,13 +38,29 @@ void main() {
         MATRIX_A a[TILE_M];
 #define FRAGMENT(w, part, a_) a[w] = rows_of(rows[part][w]);
 #define ADD(w, j, a_) sums[w][j] = MULTIPLY(a[w], b, sums[w][j]);
-#define HALF(j, from, part) { \
-        MATRIX_B b = columns_of(columns[j][0], columns[j][1]); \
-        EACH_M(ADD, j, 0) \
-        LOAD_COLUMN(j, from, part) \
+#define MULTIPLY_BY(j, first, second) \
+        MATRIX_B b = columns_of(first, second); \
+        EACH_M(ADD, j, 0)
+#if WHOLE_PIECES
+#define FIRST(j, a_) { \
+        columns[j][0] = column_of(columns[j][0], place); \
+        columns[j][1] = column_of(columns[j][1], place); \
+        MULTIPLY_BY(j, columns[j][0].xy, columns[j][1].xy) \
     }
-#define FIRST(j, a_) HALF(j, place, 1)
-#define SECOND(j, a_) HALF(j, next, 0)
+#define SECOND(j, a_) { \
+        MULTIPLY_BY(j, columns[j][0].zw, columns[j][1].zw) \
+        LOAD_COLUMN(j, next) \
+    }
+#else
+#define FIRST(j, a_) { \
+        MULTIPLY_BY(j, columns[j][0], columns[j][1]) \
+        LOAD_COLUMN(j, place, 1) \
+    }
+#define SECOND(j, a_) { \
+        MULTIPLY_BY(j, columns[j][0], columns[j][1]) \
+        LOAD_COLUMN(j, next, 0) \
+    }
+#endif
         EACH_M(FRAGMENT, 0, 0)
         EACH_N(FIRST, 0)
         EACH_M(LOAD_ROW, 0, 0)

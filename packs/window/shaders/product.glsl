@@ -19,6 +19,8 @@
 layout(local_size_x = 32 * WARPS_M * WARPS_N) in;
 #if STAGED
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { LOADED_TYPE x[]; };
+#elif WHOLE_PIECES
+layout(set = 0, binding = 1, std430) readonly restrict buffer X { uvec4 packed_x[]; };
 #else
 layout(set = 0, binding = 1, std430) readonly restrict buffer X { uvec2 packed_x[]; };
 #endif
@@ -70,13 +72,37 @@ uint packed_at(uint position, uint group) {
     return at + position * params.batch_pieces;
 }
 
+uint start_at(uint position, uint group) {
+#if IN_PLACE
+    return params.first_piece + packed_at(position, group);
+#else
+    return packed_at(position, group);
+#endif
+}
+
 // Position `row` (0 or 1 for columns g and g + 8) of fragment j within the subgroup's: those that a lane holds at the end are
 // runs of eight.
 uint own_position(uint j, uint row, uint g) {
     return 8 * (g >> 1) + 32 * (j >> 1) + 4 * (j & 1) + 2 * row + (g & 1);
 }
 
-#if !STAGED
+#if WHOLE_PIECES
+bool is_there(uint place) { return WHOLE == 1 || place != NOWHERE; }
+
+// The eight elements that a lane has of a column in one step; of an x in place, any where there is no piece.
+uvec4 load_piece(uint base, uint place) {
+    return nxv_load(packed_x, is_there(place) ? base + place : params.x_pieces);
+}
+
+// What has been loaded, with zeros where there is no piece: asked for at once, it would be waited for.
+uvec4 column_of(uvec4 elements, uint place) {
+#if IN_PLACE && !WHOLE
+    return elements & (is_there(place) ? 0xffffffffu : 0u);
+#else
+    return elements;
+#endif
+}
+#elif !STAGED
 // Elements 4 part to 4 part + 3 of the eight that a lane has of a column in one step, or one of their parts.
 uvec2 load_column(uint base, PLACE place, uint part, uint plane) {
 #if PIECE == 8
@@ -155,12 +181,12 @@ bool begin() {
     end = min(start + params.chunk, params.steps);
     if (tile_m >= params.tiles_m || first_column >= params.columns) return false;
 #if STAGED
-#define BASE(j, row)
+#define START(j, row)
 #else
-#define BASE(j, row) bases[j][row] = packed_at(min(first_column + own_position(j, row, LANE >> 2), params.columns - 1), group);
+#define START(j, row) bases[j][row] = start_at(min(first_column + own_position(j, row, LANE >> 2), params.columns - 1), group);
 #endif
 #define CLEAR(w, j, a) sums[w][j] = MATRIX_C_ZERO;
-#define BEGIN(j, a) BASE(j, 0) BASE(j, 1) EACH_M(CLEAR, j, a)
+#define BEGIN(j, a) START(j, 0) START(j, 1) EACH_M(CLEAR, j, a)
     EACH_N(BEGIN, 0)
     return true;
 }

@@ -1,4 +1,5 @@
-//! Plans of `conv` on matrix units: x and the kernel are packed as fragments want them, then multiplied straight from memory.
+//! Plans of `conv` on matrix units: the kernel, and x where it does not lie so, are packed as fragments want them, then multiplied
+//! straight from memory.
 
 mod anew;
 mod cost;
@@ -31,6 +32,8 @@ const STEPS: [u64; 2] = [64, 32];
 const FRAGMENT: u64 = 16;
 /// Invocations of a subgroup.
 const LANES: u64 = 32;
+/// Channels of the least block whose pieces of one part are loaded as such: of less the next tap is too far away.
+const WHOLE_PIECES: u64 = 16;
 /// Shaders compute places in 32 bits.
 const MOST: u64 = 1 << 30;
 /// Steps whose pieces are looked up before they are known to exist.
@@ -44,10 +47,20 @@ struct Axis {
     steps: [u64; 2],
 }
 
+/// Where the product has x from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// What was packed of it.
+    Packed,
+    /// Itself, so many elements at once into shared memory.
+    Staged(u64),
+    /// Itself, a piece at once.
+    InPlace,
+}
+
 /// How operands are packed.
 struct Packing {
-    /// Elements of x that are loaded at once where it is not packed.
-    run: Option<u64>,
+    source: Source,
     /// Numbers of 16 bits that an element is the sum of.
     planes: u64,
     /// Channels of a block, and of a piece.
@@ -92,15 +105,28 @@ impl Packing {
         let block_pieces = plane.saturating_mul(block / piece);
         let parts = problem.batches() * problem.groups;
         let taps = problem.depth / problem.channels;
+        let source = match problem.pointwise() {
+            Some(run) => Source::Staged(run),
+            None if planes == 1 && block >= WHOLE_PIECES && problem.x_in_place(piece) => {
+                Source::InPlace
+            }
+            None => Source::Packed,
+        };
+        let [block_pieces, x_pieces] = match source {
+            Source::InPlace => [block / piece, 0],
+            Source::Packed | Source::Staged(_) => {
+                [block_pieces, block_pieces.saturating_mul(parts * blocks)]
+            }
+        };
         Packing {
-            run: problem.pointwise(),
+            source,
             planes,
             block,
             piece,
             blocks,
             axes,
             block_pieces,
-            x_pieces: block_pieces.saturating_mul(parts * blocks),
+            x_pieces,
             steps: (taps * blocks * block).div_ceil(STEP),
         }
     }
@@ -195,9 +221,9 @@ pub(crate) fn plan(
     }
 
     let mut plan = Plan::default();
-    let x = match packing.run {
-        None => scratch(&mut plan, x_bytes),
-        Some(_) => BufArg::input(0),
+    let x = match packing.source {
+        Source::Packed => scratch(&mut plan, x_bytes),
+        Source::Staged(_) | Source::InPlace => BufArg::input(0),
     };
     // Both depend on the kernel's tensor alone, which may keep them.
     let both = scratch(&mut plan, kernel_bytes + lookup_bytes);
@@ -228,6 +254,7 @@ pub(crate) fn plan(
         ("PIECE", packing.piece),
         ("PLANES", planes),
         ("WHOLE", packing.is_whole(problem).into()),
+        ("IN_PLACE", (packing.source == Source::InPlace).into()),
         ("TILE_M", shape.tile[0]),
         ("TILE_N", shape.tile[1]),
     ] {
@@ -244,7 +271,7 @@ pub(crate) fn plan(
     };
     let mut args = vec![BufArg::input(0), x];
     args.extend(counts);
-    if packing.run.is_some() {
+    if packing.source != Source::Packed {
         // The product loads x itself.
     } else if packing.block >= 16 && problem.x_along_axis() {
         let plane = packing.block_pieces / (packing.block / packing.piece);
@@ -273,7 +300,7 @@ pub(crate) fn plan(
         step("matrix_kernel.comp", args, kernel_loads.div_ceil(threads))?.add_to(&mut plan);
     }
     derive(&mut plan, both, BufArg::input(1));
-    if let (Some(counts), Some(_)) = (counts, packing.run) {
+    if let (Some(counts), Source::Staged(_)) = (counts, packing.source) {
         // What packs x would have done it, and what packs the kernel may be left out.
         let clear = Step {
             file: "matrix_counts.comp",
@@ -285,13 +312,18 @@ pub(crate) fn plan(
     }
     let mut args = vec![read(x), read(kernel), read(places), to];
     args.extend(counts);
-    let file = match (packing.run, planes) {
-        (Some(_), _) => "pointwise.comp",
-        (None, 1) => "product.comp",
-        (None, _) => "product_parts.comp",
+    let file = match (packing.source, planes) {
+        (Source::Staged(_), _) => "pointwise.comp",
+        (_, 1) => "product.comp",
+        (_, _) => "product_parts.comp",
     };
     let mut product = step(file, args, jobs)?;
-    if let Some(run) = packing.run {
+    if file == "product.comp" {
+        product
+            .defines
+            .push(number("WHOLE_PIECES", packing.block >= WHOLE_PIECES));
+    }
+    if let Source::Staged(run) = packing.source {
         let vectors = [["uvec2", "uvec4"], ["vec2", "vec4"]][usize::from(planes > 1)];
         let is_long = run * problem.dtype.size() == 16;
         product.defines.push(number("LOADED", run));

@@ -228,6 +228,28 @@ impl Problem {
         channel == 1 && self.channels.is_multiple_of(width) && in_line(&steps, width)
     }
 
+    /// Whether x is a matrix whose rows are channels at positions, in whole pieces of `width`: kernels have a single element for
+    /// each channel, and every position meets x.
+    pub(crate) fn x_in_place(&self, width: u64) -> bool {
+        let [_, group, batch, _] = self.x;
+        let axes = self.spatial.iter().map(|axis| axis.steps[0]);
+        let mut steps = axes.chain([group, batch]);
+        self.x_along_channels(width) && self.meets_x() && steps.all(|step| step >= 0)
+    }
+
+    /// Whether kernels have a single element for each channel, and every position meets x.
+    fn meets_x(&self) -> bool {
+        self.spatial.iter().all(|axis| {
+            let last = (axis.positions - 1) as i64 * axis.stride;
+            axis.taps == 1 && axis.holes == 1 && axis.low == 0 && last < axis.extent as i64
+        })
+    }
+
+    /// The first element of x.
+    pub(crate) fn first(&self) -> u64 {
+        self.x[0] as u64
+    }
+
     /// Whether neighbours in the kernel are those along its last spatial axis, which is long.
     pub(crate) fn kernel_along_taps(&self) -> bool {
         let last = self.spatial.last();
@@ -304,11 +326,7 @@ impl Problem {
     /// How many elements of x that lie together are those of one channel at positions that follow each other, where kernels have
     /// a single element for each channel and every position meets x.
     pub(crate) fn pointwise(&self) -> Option<u64> {
-        let meets = |axis: &Spatial| {
-            let last = (axis.positions - 1) as i64 * axis.stride;
-            axis.taps == 1 && axis.holes == 1 && axis.low == 0 && last < axis.extent as i64
-        };
-        if self.spatial.is_empty() || !self.spatial.iter().all(meets) {
+        if self.spatial.is_empty() || !self.meets_x() {
             return None;
         }
         let mut steps = self.x.to_vec();

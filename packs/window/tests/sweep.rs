@@ -108,6 +108,16 @@ const MATRICES: &[Conv] = &[
         &[LAST[0], LAST[1], LAST[2], ("padding", &[1; 4])],
     ),
     (
+        &[4, 25, 24, 96],
+        &[1, 1, 48, 128],
+        &[LAST[0], LAST[1], LAST[2], ("feature_group_size", &[2])],
+    ),
+    (
+        &[4, 37, 24, 64],
+        &[1, 1, 64, 96],
+        &[LAST[0], LAST[1], LAST[2], ("strides", &[2, 1])],
+    ),
+    (
         &[32, 24, 20, 20],
         &[32, 40, 18, 18],
         &[EXCHANGED[0], EXCHANGED[1], EXCHANGED[2]],

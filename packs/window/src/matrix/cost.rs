@@ -2,7 +2,7 @@
 //!
 //! Constants are fits to an H200 (132 units, driver 580.159.04) and to convolutions of 3 to 256 channels there.
 
-use super::{AHEAD, FRAGMENT, LANES, Packing, STEP, anew::ALIGN};
+use super::{AHEAD, FRAGMENT, LANES, Packing, STEP, Source, anew::ALIGN};
 use crate::{
     conv::{cost_of_tiles, room, units},
     problem::Problem,
@@ -89,17 +89,19 @@ impl Shape {
         let percent = conversion.map_or(100, |(_, percent)| *percent);
         let most = room(problem, device).min(packing.steps).max(1);
         let place = packing.planes as usize - 1;
-        let tiles_of = match packing.run {
-            None => TILES[place].iter(),
-            Some(_) => STAGED[place].iter(),
+        let tiles_of = match packing.source {
+            Source::Packed | Source::InPlace => TILES[place].iter(),
+            Source::Staged(_) => STAGED[place].iter(),
         };
         let shapes = tiles_of.flat_map(|(tile, cycles)| {
             let rows = problem.filters.div_ceil(tile[0] * FRAGMENT);
             // Subgroups that share positions or filters load them once.
-            let along = match packing.run {
-                None => [2, 1].into_iter().find(|along| rows.is_multiple_of(*along)),
+            let along = match packing.source {
+                Source::Packed | Source::InPlace => {
+                    [2, 1].into_iter().find(|along| rows.is_multiple_of(*along))
+                }
                 // Or bring the positions that they share, a few each.
-                Some(run) => [8, 4, 2]
+                Source::Staged(run) => [8, 4, 2]
                     .into_iter()
                     .find(|along| rows >= *along && tile[1] * FRAGMENT >= run * along),
             };
@@ -162,9 +164,9 @@ impl Shape {
     pub(super) fn packed_bytes(&self, problem: &Problem, packing: &Packing) -> [u64; 3] {
         let ahead = AHEAD * 2 * self.tile[0] * LANES;
         [
-            match packing.run {
-                None => (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
-                Some(_) => 0,
+            match packing.source {
+                Source::Packed => (packing.x_pieces + 1) * packing.piece * 2 * packing.planes,
+                Source::Staged(_) | Source::InPlace => 0,
             },
             ((self.kernel_loads(problem, packing) + ahead) * 16 * packing.planes)
                 .next_multiple_of(ALIGN),
@@ -175,9 +177,9 @@ impl Shape {
     /// Bytes of shared memory that positions are brought into: 64 channels and 4 more.
     fn staged_bytes(&self, packing: &Packing) -> u64 {
         let positions = self.warps[1] * self.tile[1] * FRAGMENT;
-        match packing.run {
-            None => 0,
-            Some(_) => positions * 68 * 2 * packing.planes,
+        match packing.source {
+            Source::Packed | Source::InPlace => 0,
+            Source::Staged(_) => positions * 68 * 2 * packing.planes,
         }
     }
 
@@ -212,9 +214,9 @@ impl Shape {
         };
         let around = subgroups * (AROUND + results * size / STORED);
         let rows = problem.groups * self.tiles(problem)[0] * self.tile[0] * FRAGMENT;
-        let x = match packing.run {
-            None => packing.x_pieces * packing.piece,
-            Some(_) => 0,
+        let x = match packing.source {
+            Source::Packed => packing.x_pieces * packing.piece,
+            Source::Staged(_) | Source::InPlace => 0,
         };
         let elements = x + rows * packing.steps * STEP;
         let moved = elements * (problem.dtype.size() + 2 * packing.planes);

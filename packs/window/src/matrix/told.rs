@@ -1,6 +1,6 @@
 //! What the shaders of a convolution on matrix units are told: their `Params`, and how they store results.
 
-use super::Packing;
+use super::{Packing, Source};
 use crate::problem::Problem;
 use nx_vulkan_abi::{DType, Define, glsl::define};
 use nx_vulkan_pack_kit::{axes::divisor, steps::number};
@@ -52,9 +52,10 @@ pub(super) fn words(
     let taps = problem.depth / problem.channels;
     let batch_pieces = packing.blocks * packing.block_pieces;
     // Places in x, where it is not packed.
-    let [group_pieces, batch_pieces] = match packing.run {
-        None => [batches * batch_pieces, batch_pieces],
-        Some(_) => problem.x_steps(),
+    let [group_pieces, batch_pieces] = match packing.source {
+        Source::Packed => [batches * batch_pieces, batch_pieces],
+        Source::Staged(_) => problem.x_steps(),
+        Source::InPlace => problem.x_steps().map(|step| step / packing.piece),
     };
     let mut words: Vec<u32> = Vec::new();
     let add = |words: &mut Vec<u32>, counts: &[u64]| words.extend(counts.iter().map(|n| *n as u32));
@@ -91,7 +92,10 @@ pub(super) fn words(
         ],
     );
     words.extend(problem.places());
-    words.push(0);
+    words.push(match packing.source {
+        Source::Packed | Source::Staged(_) => 0,
+        Source::InPlace => (problem.first() / packing.piece) as u32,
+    });
     let mut steps = packing.block / packing.piece;
     let mut axes = Vec::new();
     for (axis, packed) in problem.spatial.iter().zip(&packing.axes).rev() {
@@ -108,9 +112,11 @@ pub(super) fn words(
         ]);
         words.extend(divisor(axis.holes as u64));
         words.extend(axis.steps.map(|step| step as u32));
-        let position = match packing.run {
-            None => packed.steps[0] * steps,
-            Some(_) => (axis.steps[0] * axis.stride) as u64,
+        let in_place = (axis.steps[0] * axis.stride) as u64;
+        let position = match packing.source {
+            Source::Packed => packed.steps[0] * steps,
+            Source::Staged(_) => in_place,
+            Source::InPlace => in_place / packing.piece,
         };
         add(&mut words, &[position, packed.steps[1] * steps]);
         steps *= packed.packed;

@@ -16,20 +16,58 @@ fn matrix_units_multiply_what_is_packed() {
     );
     // Two bytes of 64 channels of 58 x 58 pixels, and a piece of zeros.
     assert_eq!(plan.scratch[0], 32 * 64 * 58 * 58 * 2 + 16);
-    let last = ["input", "kernel", "output"].map(|of| format!("{of}_permutation"));
-    let mut ask = matrix(
-        DType::BF16,
-        [&[32, 58, 58, 64], &[3, 3, 64, 64], &[32, 56, 56, 64]],
-    );
-    ask.ints
-        .retain(|(name, _)| !last.iter().any(|known| known == name));
-    let ask = ask
-        .ints("input_permutation", &[0, 3, 1, 2])
-        .ints("kernel_permutation", &[3, 2, 0, 1])
-        .ints("output_permutation", &[0, 3, 1, 2]);
-    let plan = ask.plan().unwrap();
+    // Channels that are next to each other, but no whole pieces of them.
+    let last = [&[32, 58, 58, 62][..], &[3, 3, 62, 64], &[32, 56, 56, 64]];
+    let plan = channels_last(DType::BF16, last).plan().unwrap();
     assert_eq!(files(&plan)[0], "matrix_x.comp");
     assert_eq!(defined(&plan, 2, "ALONG_FILTERS"), "1");
+}
+
+fn channels_last(dtype: DType, shapes: [&[u64]; 3]) -> Ask {
+    let mut ask = matrix(dtype, shapes);
+    let is_order = |name: &str| name.ends_with("_permutation");
+    ask.ints.retain(|(name, _)| !is_order(name));
+    ask.ints("input_permutation", &[0, 3, 1, 2])
+        .ints("kernel_permutation", &[3, 2, 0, 1])
+        .ints("output_permutation", &[0, 3, 1, 2])
+}
+
+#[test]
+fn whole_pieces_of_channels_are_taken_from_where_they_lie() {
+    let shapes = [
+        &[32, 57, 56, 128][..],
+        &[1, 1, 128, 256],
+        &[32, 29, 28, 256],
+    ];
+    let of = |dtype| with(channels_last(dtype, shapes), "strides", &[2, 2]);
+    let strided = |ask: &mut Ask, [row, pixel]: [i64; 2], first| {
+        let steps = [57 * row, row, pixel, 1];
+        ask.inputs[0] = Tensor::new(DType::F16, shapes[0]).strided(&steps, first);
+    };
+    let mut ask = of(DType::F16);
+    strided(&mut ask, [60 * 128, 128], 16);
+    let plan = ask.plan().unwrap();
+    assert_eq!(files(&plan), ["matrix_kernel.comp", "product.comp"]);
+    assert_eq!(defined(&plan, 1, "WHOLE_PIECES"), "1");
+    assert_eq!(plan.steps[1].args[1], BufArg::input(0));
+    let words = plan.params.chunks_exact(4);
+    let words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    let words: Vec<u32> = words.collect();
+    // In pieces of eight channels: none is packed; those of a group, an image and a block; the first one.
+    assert_eq!(words[..4], [0, 16, 57 * 60 * 16, 4]);
+    assert_eq!(words[37], 2);
+    // From one position to the next, along both axes.
+    assert_eq!([words[38 + 18], words[38 + 20 + 18]], [2 * 60 * 16, 2 * 16]);
+
+    let packs = |ask: Ask| files(&ask.plan().unwrap())[0] == "matrix_x.comp";
+    assert!(!packs(of(DType::F16)));
+    assert!(packs(of(DType::F32)));
+    assert!(packs(with(of(DType::F16), "padding", &[1, 0, 0, 0])));
+    for (steps, first) in [([57 * 128, 128], 4), ([-57 * 128, 128], 56 * 57 * 128)] {
+        let mut ask = of(DType::F16);
+        strided(&mut ask, steps, first);
+        assert!(packs(ask));
+    }
 }
 
 #[test]
