@@ -15,8 +15,8 @@ pub(crate) struct Sweep {
     #[arg(long)]
     quick: bool,
 
-    /// Everything for f32 and one other type per op; one other type of each kind in one contiguous problem and one in
-    /// another layout
+    /// Everything for f32 and one other type per op, of large problems two; one other type of each kind in one contiguous problem
+    /// and one in another layout
     #[arg(long, conflicts_with = "quick")]
     sample: bool,
 

@@ -102,6 +102,11 @@ pub(super) fn cases(op: &'static Op, seed: u64, extent: Extent) -> Result<Vec<Ca
                 | Layout::Reversed
                 | Layout::Deep => op.arity() == 0 || is_rare && !is_varied && layout != strided,
             };
+            // Seconds each where a CPU has to run what is made for a GPU.
+            let variety = match (extent, layout, variety) {
+                (Extent::Sample, Layout::Large, Variety::All) => Variety::Few,
+                _ => variety,
+            };
             if !skip {
                 in_layout(op, types, layout, variety, &mut rng, &mut all)?;
             }

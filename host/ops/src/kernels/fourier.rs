@@ -3,7 +3,7 @@
 
 use super::{
     element::{Complex, Register},
-    lanes::stage::{LARGEST, Stage},
+    lanes::stage::{LARGEST, Parts, Stage},
     operand::{BLOCK, Operand},
     parallel,
 };
@@ -12,12 +12,17 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::{DType, dtype::Class};
-use std::mem::swap;
+use std::{
+    mem::swap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 type C = Complex<f64>;
 
 /// Elements of the rows that are one piece of work.
 const PIECE: usize = 1 << 14;
+/// Rows along an axis that is not the last which are read together.
+const COLUMNS: usize = 16;
 
 pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([x], [out]) = (inputs, outputs) else {
@@ -32,18 +37,18 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     };
     for (&axis, &length) in axes.iter().zip(lengths).rev() {
         let (axis, length) = (axis as usize, length as usize);
-        let transform = Transform::new(length, inverse);
-        field = match op {
-            "Nx.Block.RFFT" => field.along(axis, length / 2 + 1, &|row| {
-                clean(transform.run(fit(row, length)), eps)
-            }),
-            "Nx.Block.IRFFT" => field.along(axis, length, &|row| {
-                clean(transform.run(mirror(row, length)), eps)
-            }),
-            _ => field.along(axis, length, &|row| {
-                clean(transform.run(fit(row, length)), eps)
-            }),
+        let transform = Transform::kept(length, inverse);
+        let extent = match op {
+            "Nx.Block.RFFT" => length / 2 + 1,
+            _ => length,
         };
+        field = field.along(axis, extent, &|row, work, to| {
+            match op {
+                "Nx.Block.IRFFT" => transform.run(&mirror(row, length), work, to),
+                _ => transform.run(row, work, to),
+            }
+            clean(to, eps);
+        });
     }
     field.write(out)
 }
@@ -85,7 +90,7 @@ impl Field {
     }
 
     /// The rows along `axis` as `of` makes them, of `extent` elements each.
-    fn along(&self, axis: usize, extent: usize, of: &(dyn Fn(&[C]) -> Vec<C> + Sync)) -> Field {
+    fn along(&self, axis: usize, extent: usize, of: &Rows) -> Field {
         let own = self.shape[axis] as usize;
         let inner = self.shape[axis + 1..].iter().product::<u64>() as usize;
         let outer = self.shape[..axis].iter().product::<u64>() as usize;
@@ -97,28 +102,44 @@ impl Field {
             return Field { shape, values };
         }
         let piece = (PIECE / extent).clamp(1, rows);
-        let row = |row: usize| {
-            let start = row / inner * own * inner + row % inner;
-            let own: Vec<C> = (0..own).map(|i| self.values[start + i * inner]).collect();
-            of(&own)
-        };
         if inner == 1 {
             parallel::for_each_part(&mut values, piece * extent, &|at, to| {
+                let mut work = Work::default();
                 for (to, at) in to.chunks_mut(extent).zip(at * piece..) {
-                    let made = of(&self.values[at * own..][..own]);
-                    to.copy_from_slice(&made[..extent]);
+                    of(&self.values[at * own..][..own], &mut work, to);
                 }
             });
             return Field { shape, values };
         }
-        let done = parallel::collect(rows.div_ceil(piece), |at| {
-            let range = at * piece..rows.min((at + 1) * piece);
-            range.map(row).collect::<Vec<_>>()
+        // Neighbours are read and stored together.
+        let columns = COLUMNS.min(inner);
+        let strips = inner.div_ceil(columns);
+        let done = parallel::collect(outer * strips, |at| {
+            let first = at % strips * columns;
+            let count = columns.min(inner - first);
+            let start = at / strips * own * inner + first;
+            let mut block = vec![C::default(); count * own];
+            for (i, row) in self.values[start..].chunks(inner).take(own).enumerate() {
+                let to = block[i..].iter_mut().step_by(own);
+                to.zip(&row[..count]).for_each(|(to, value)| *to = *value);
+            }
+            let mut made = vec![C::default(); count * extent];
+            let mut work = Work::default();
+            for (row, to) in block.chunks(own).zip(made.chunks_mut(extent)) {
+                of(row, &mut work, to);
+            }
+            made
         });
-        for (row, made) in done.into_iter().flatten().enumerate() {
-            let start = row / inner * extent * inner + row % inner;
-            let to = values[start..].iter_mut().step_by(inner);
-            to.zip(made).for_each(|(to, value)| *to = value);
+        for (at, made) in done.into_iter().enumerate() {
+            let start = at / strips * extent * inner + at % strips * columns;
+            let count = made.len() / extent;
+            for (i, to) in values[start..].chunks_mut(inner).take(extent).enumerate() {
+                let from = made[i..].iter().step_by(extent);
+                to[..count]
+                    .iter_mut()
+                    .zip(from)
+                    .for_each(|(to, value)| *to = *value);
+            }
         }
         Field { shape, values }
     }
@@ -147,32 +168,43 @@ fn is_complex(dtype: DType) -> bool {
     dtype.class() == Some(Class::Complex)
 }
 
-fn fit(row: &[C], length: usize) -> Vec<C> {
-    let mut row = row[..row.len().min(length)].to_vec();
-    row.resize(length, C::default());
+/// The whole spectrum of a real row of `length` elements from its first half.
+fn mirror(row: &[C], length: usize) -> Vec<C> {
+    let half = length / 2 + 1;
+    let mut row = row[..row.len().min(half)].to_vec();
+    row.resize(half, C::default());
+    row.extend(
+        (half..length)
+            .map(|i| length - i)
+            .map(|i| conjugate(row[i]))
+            .collect::<Vec<_>>(),
+    );
     row
 }
 
-/// The whole spectrum of a real row of `length` elements from its first half.
-fn mirror(row: &[C], length: usize) -> Vec<C> {
-    let half = fit(row, length / 2 + 1);
-    let other = (half.len()..length).map(|i| conjugate(half[length - i]));
-    half.iter().copied().chain(other).collect()
-}
-
-fn clean(mut row: Vec<C>, eps: f64) -> Vec<C> {
+fn clean(row: &mut [C], eps: f64) {
     let part = |x: f64| if x.abs() <= eps { 0.0 } else { x };
-    for value in &mut row {
+    for value in row {
         *value = C {
             re: part(value.re),
             im: part(value.im),
         };
     }
-    row
+}
+
+/// What becomes of a row.
+type Rows<'a> = dyn Fn(&[C], &mut Work, &mut [C]) + Sync + 'a;
+
+/// What a transform computes in: what a stage reads, and what it makes of that.
+#[derive(Default)]
+struct Work {
+    from: Parts,
+    to: Parts,
 }
 
 /// A transform of one length in one direction.
 struct Transform {
+    length: usize,
     inverse: bool,
     stages: Vec<Stage>,
     chirp: Option<Box<Chirp>>,
@@ -185,10 +217,35 @@ struct Chirp {
     padded: Transform,
 }
 
+/// Transforms that were used last, the latest one first.
+static KEPT: Mutex<Vec<Arc<Transform>>> = Mutex::new(Vec::new());
+/// Transforms that are kept, and elements of the longest: each takes up to 100 bytes an element.
+const MOST_KEPT: usize = 16;
+const LONGEST_KEPT: usize = 1 << 16;
+
 impl Transform {
+    /// One that was used before, or a new one.
+    fn kept(n: usize, inverse: bool) -> Arc<Transform> {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |of: &Arc<Transform>| (of.length, of.inverse) == (n, inverse);
+        if let Some(at) = kept.iter().position(is_it) {
+            kept[..=at].rotate_right(1);
+            return kept[0].clone();
+        }
+        drop(kept);
+        let made = Arc::new(Transform::new(n, inverse));
+        if n <= LONGEST_KEPT {
+            let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.truncate(MOST_KEPT - 1);
+            kept.insert(0, made.clone());
+        }
+        made
+    }
+
     fn new(n: usize, inverse: bool) -> Transform {
         let factors = factors(n);
         let mut transform = Transform {
+            length: n,
             inverse,
             stages: Vec::new(),
             chirp: None,
@@ -205,41 +262,46 @@ impl Transform {
         transform
     }
 
-    fn run(&self, row: Vec<C>) -> Vec<C> {
-        if !self.inverse {
-            return self.forward(row);
+    /// The first elements of the transform of a row, which is cut or goes on with zeros.
+    fn run(&self, row: &[C], work: &mut Work, to: &mut [C]) {
+        let n = self.length;
+        let row = &row[..row.len().min(n)];
+        if let Some(chirp) = &self.chirp {
+            let conjugated = |x: &C| if self.inverse { conjugate(*x) } else { *x };
+            let mut whole: Vec<C> = row.iter().map(conjugated).collect();
+            whole.resize(n, C::default());
+            to.copy_from_slice(&chirp.run(&whole, work)[..to.len()]);
+        } else {
+            let sign = if self.inverse { -1.0 } else { 1.0 };
+            let [re, im] = &mut work.from;
+            re.clear();
+            re.extend(row.iter().map(|x| x.re));
+            im.clear();
+            im.extend(row.iter().map(|x| sign * x.im));
+            for part in [re, im] {
+                part.resize(n, 0.0);
+            }
+            for part in &mut work.to {
+                part.resize(n, 0.0);
+            }
+            for stage in &self.stages {
+                stage.run(&work.from, &mut work.to);
+                swap(&mut work.from, &mut work.to);
+            }
+            let [re, im] = &work.from;
+            for ((to, re), im) in to.iter_mut().zip(re).zip(im) {
+                *to = C { re: *re, im: *im };
+            }
         }
-        let n = row.len() as f64;
-        let row = self.forward(row.into_iter().map(conjugate).collect());
-        let scaled = row.into_iter().map(|x| C {
-            re: x.re / n,
-            im: -x.im / n,
-        });
-        scaled.collect()
-    }
-
-    fn forward(&self, row: Vec<C>) -> Vec<C> {
-        match &self.chirp {
-            Some(chirp) => chirp.run(&row),
-            None => self.by_factors(row),
+        if self.inverse {
+            let n = n as f64;
+            for x in to {
+                *x = C {
+                    re: x.re / n,
+                    im: -x.im / n,
+                };
+            }
         }
-    }
-
-    fn by_factors(&self, row: Vec<C>) -> Vec<C> {
-        let mut from = [
-            row.iter().map(|x| x.re).collect(),
-            row.iter().map(|x| x.im).collect(),
-        ];
-        let mut to = [vec![0.0; row.len()], vec![0.0; row.len()]];
-        for stage in &self.stages {
-            stage.run(&from, &mut to);
-            swap(&mut from, &mut to);
-        }
-        let [re, im] = from;
-        re.into_iter()
-            .zip(im)
-            .map(|(re, im)| C { re, im })
-            .collect()
     }
 }
 
@@ -255,7 +317,9 @@ impl Chirp {
             filter[j] = conjugate(*value);
             filter[(size - j) % size] = filter[j];
         }
-        let filter = padded.run(filter);
+        let mut transformed = vec![C::default(); size];
+        padded.run(&filter, &mut Work::default(), &mut transformed);
+        let filter = transformed;
         Chirp {
             values,
             filter,
@@ -263,23 +327,25 @@ impl Chirp {
         }
     }
 
-    fn run(&self, row: &[C]) -> Vec<C> {
+    fn run(&self, row: &[C], work: &mut Work) -> Vec<C> {
         let (n, size) = (row.len(), self.filter.len());
         let pairs = row.iter().zip(&self.values);
-        let mut long: Vec<C> = pairs.map(|(x, chirp)| multiply(*x, *chirp)).collect();
-        long.resize(size, C::default());
-        let spectrum = self.padded.run(long);
-        let product = spectrum.iter().zip(&self.filter);
-        let product = product.map(|(x, filter)| conjugate(multiply(*x, *filter)));
-        let back = self.padded.run(product.collect());
-        let each = back.iter().take(n).zip(&self.values);
-        let scaled = each.map(|(x, chirp)| multiply(conjugate(*x), *chirp));
-        scaled
-            .map(|x| C {
-                re: x.re / size as f64,
-                im: x.im / size as f64,
-            })
-            .collect()
+        let long: Vec<C> = pairs.map(|(x, chirp)| multiply(*x, *chirp)).collect();
+        let mut spectrum = vec![C::default(); size];
+        self.padded.run(&long, work, &mut spectrum);
+        for (x, filter) in spectrum.iter_mut().zip(&self.filter) {
+            *x = conjugate(multiply(*x, *filter));
+        }
+        let mut back = vec![C::default(); n];
+        self.padded.run(&spectrum, work, &mut back);
+        for (x, chirp) in back.iter_mut().zip(&self.values) {
+            let scaled = multiply(conjugate(*x), *chirp);
+            *x = C {
+                re: scaled.re / size as f64,
+                im: scaled.im / size as f64,
+            };
+        }
+        back
     }
 }
 
