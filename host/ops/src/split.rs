@@ -1,11 +1,15 @@
-//! Requests as programs of what they stand for: products with what follows them, and fused ops, one after the other.
+//! Requests as programs of what they stand for: products with what follows them, fused ops, one after the other, and convolutions
+//! that are products of matrices.
 
 use crate::{
-    Program, Request, Result, Spec, Step, Value, epilogue,
+    Attr, Program, Request, Result, Spec, Step, Value, View,
+    attrs::ints,
+    epilogue,
     error::Error,
     expression::{self, element},
     find,
     infer::fill,
+    precision,
 };
 use nx_vulkan_abi::expression::Term;
 
@@ -19,8 +23,69 @@ pub(crate) const FUSED: &str = "fused";
 pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
+        "conv" if !epilogue::has(&request.attrs) => product(request),
         _ => epilogue::split(request),
     }
+}
+
+/// The product that a convolution with channels last is where its kernel has one element for each channel and its positions are
+/// those of x.
+fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
+    let ([x, kernel], [out]) = (&*request.inputs, &*request.outputs) else {
+        return Ok(None);
+    };
+    request.check()?;
+    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
+    let ones = [
+        "strides",
+        "input_dilation",
+        "batch_group_size",
+        "feature_group_size",
+    ];
+    let rank = x.1.len();
+    let last: Vec<i64> = [0, rank as i64 - 1]
+        .into_iter()
+        .chain(1..rank as i64 - 1)
+        .collect();
+    let is_last = |name: &str| ints(&request.attrs, name) == last;
+    let kernel_axes = ints(&request.attrs, "kernel_permutation");
+    let [filters, channels] = [0, 1].map(|axis: usize| kernel_axes[axis] as usize);
+    let matrix: Vec<u64> = [filters.min(channels), filters.max(channels)]
+        .map(|axis| kernel.1[axis])
+        .into();
+    let elements = |shape: &[u64]| shape.iter().product::<u64>();
+    if rank < 3
+        || [kernel.0, out.0] != [x.0; 2]
+        || !ones.into_iter().all(|name| all(name, 1))
+        || !all("padding", 0)
+        || !is_last("input_permutation")
+        || !is_last("output_permutation")
+        || elements(&kernel.1) != elements(&matrix)
+        || elements(&out.1) == 0
+        || elements(&x.1) == 0
+    {
+        return Ok(None);
+    }
+    let rows = elements(&x.1[..rank - 1]);
+    let attrs = request
+        .attrs
+        .iter()
+        .filter(|attr| attr.name == precision::ATTRIBUTE);
+    let contract = [
+        Attr::ints("batch_a", []),
+        Attr::ints("batch_b", []),
+        Attr::ints("contract_a", [1]),
+        Attr::ints("contract_b", [i64::from(filters < channels)]),
+    ];
+    let attrs: Vec<Attr> = contract.into_iter().chain(attrs.cloned()).collect();
+    let sums = (out.0, vec![rows, kernel.1[filters]]);
+    let steps: Vec<Step<'static>> = vec![
+        Step::View(0, View::Reshape(vec![rows, x.1[rank - 1]])),
+        Step::View(1, View::Reshape(matrix)),
+        Request::new("dot", vec![2, 3], vec![sums], attrs).into(),
+        Step::View(4, View::Reshape(out.1.clone())),
+    ];
+    Program::new(2, steps, [5]).map(Some)
 }
 
 /// The only op in a fused one that may have no result, as a request of its own: `quotient(s32[3], s32[]) -> s32[3]`.

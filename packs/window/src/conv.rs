@@ -7,7 +7,7 @@ use crate::{
     table::Method,
 };
 use nx_vulkan_abi::{
-    DTypeSet, Define, DeviceInfo, DeviceKind, Features, Plan, Precision, Refusal, Request,
+    DType, DTypeSet, Define, DeviceInfo, DeviceKind, Features, Plan, Precision, Refusal, Request,
     epilogue,
     glsl::{self, define},
 };
@@ -83,6 +83,13 @@ pub(crate) fn plan(
         Ok(problem) => problem,
         Err(plan) => return Ok(plan),
     };
+    // Units multiply pieces of many channels as fast, and store few filters faster.
+    let narrow = matches!(problem.dtype, DType::F16 | DType::BF16);
+    let is_deep = method == Method::Matrix && narrow && problem.channels > problem.filters;
+    if !is_cpu && problem.is_product() && !is_deep {
+        let reason = "it is a product of two matrices, which `dot` takes less for";
+        return Err(Refusal::decline(reason));
+    }
     match method {
         Method::Tiled => tiled(&problem, request.device),
         Method::Matrix => matrix::plan(&problem, declared, Precision::of(request), request.device),

@@ -245,6 +245,25 @@ impl Problem {
         })
     }
 
+    /// Whether the convolution is a product of two matrices as they lie: rows of x's channels, and of the result's filters.
+    pub(crate) fn is_product(&self) -> bool {
+        let mut rows = self.channels as i64;
+        let mut lies_in_rows = |axis: &Spatial| {
+            let fits = axis.stride == 1 && axis.positions == axis.extent && axis.steps[0] == rows;
+            rows *= axis.extent as i64;
+            fits
+        };
+        let [_, _, batch, channel] = self.x;
+        self.groups == 1
+            && self.finish.is_none()
+            && self.filters_inner()
+            && !self.spatial.is_empty()
+            && self.meets_x()
+            && channel == 1
+            && self.spatial.iter().rev().all(&mut lies_in_rows)
+            && (batch == rows || self.batches() == 1)
+    }
+
     /// The first element of x.
     pub(crate) fn first(&self) -> u64 {
         self.x[0] as u64

@@ -1,7 +1,7 @@
 //! Plans on matrix units.
 
 use super::*;
-use nx_vulkan_abi::BufArg;
+use nx_vulkan_abi::{BufArg, DeviceKind, Refusal};
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 
@@ -67,6 +67,37 @@ fn whole_pieces_of_channels_are_taken_from_where_they_lie() {
         let mut ask = of(DType::F16);
         strided(&mut ask, steps, first);
         assert!(packs(ask));
+    }
+}
+
+#[test]
+fn products_of_matrices_are_left_to_dot() {
+    let of = |dtype, channels: u64, filters: u64| {
+        let (x, out) = ([8, 28, 28, channels], [8, 28, 28, filters]);
+        channels_last(dtype, [&x, &[1, 1, channels, filters], &out])
+    };
+    let is_left = |ask: Ask| match ask.plan() {
+        Err(Refusal::Decline(reason)) => reason.contains("`dot`"),
+        _ => false,
+    };
+    assert!(is_left(of(DType::F32, 256, 64)));
+    assert!(is_left(of(DType::BF16, 256, 256)));
+    // Units store few filters faster.
+    assert!(!is_left(of(DType::BF16, 256, 64)));
+    assert!(!is_left(with(of(DType::F32, 256, 64), "padding", &[1; 4])));
+    let mut rows = of(DType::F32, 256, 64);
+    let steps = [28 * 30 * 256, 30 * 256, 256, 1];
+    rows.inputs[0] = Tensor::new(DType::F32, &[8, 28, 28, 256]).strided(&steps, 0);
+    assert!(!is_left(rows));
+    let cpu = DeviceInfo {
+        kind: DeviceKind::CPU,
+        ..nvidia()
+    };
+    assert!(!is_left(of(DType::F32, 256, 64).on(cpu)));
+    for kernel in ["conv_tiled", "conv_direct"] {
+        let mut ask = of(DType::F64, 4, 64);
+        ask.kernel = kernel.to_owned();
+        assert!(is_left(ask), "{kernel}");
     }
 }
 

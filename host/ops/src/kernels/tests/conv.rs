@@ -9,7 +9,12 @@ use crate::contracts::find;
 use crate::epilogue;
 use crate::infer::infer;
 use crate::layout::LAYOUTS;
+use crate::split::split;
 use crate::values::Rng;
+use crate::{
+    Step::{self, View},
+    View::Reshape,
+};
 
 /// Every attribute, those that are not given with its default.
 fn complete(x: &[u64], kernel: &[u64], attrs: &[Attr]) -> (Vec<u64>, Vec<Attr>) {
@@ -212,4 +217,82 @@ fn extents_of_a_dilated_x_end_at_both_ends() {
         why.contains("too many elements once it is dilated"),
         "{why}"
     );
+}
+
+#[test]
+fn kernels_of_one_element_with_channels_last_are_products() {
+    let last = |name: &str| Attr::ints(name, [0, 3, 1, 2]);
+    let of = |order: [i64; 4], kernel: [u64; 4], further: &[Attr]| {
+        let orders = [
+            last("input_permutation"),
+            Attr::ints("kernel_permutation", order),
+            last("output_permutation"),
+        ];
+        let given = |attr: &Attr| further.iter().any(|other| other.name == attr.name);
+        let orders = orders.into_iter().filter(|attr| !given(attr));
+        let attrs: Vec<Attr> = orders.chain(further.iter().cloned()).collect();
+        let specs = [[2, 3, 5, 4], kernel].map(|shape| (DType::F64, shape.to_vec()));
+        infer(find("conv").unwrap(), &specs, None, &attrs).unwrap()
+    };
+    let precision = [Attr::text("precision", "high")];
+    for (order, kernel, contract) in [
+        ([3, 2, 0, 1], [1, 1, 4, 6], 0),
+        ([1, 3, 0, 2], [1, 6, 1, 4], 1),
+    ] {
+        let request = of(order, kernel, &precision);
+        let program = split(&request).unwrap().unwrap();
+        let [
+            View(0, Reshape(rows)),
+            View(1, Reshape(matrix)),
+            Step::Request(dot),
+            View(4, Reshape(shape)),
+        ] = program.steps()
+        else {
+            panic!("{program:?}")
+        };
+        assert_eq!((&**rows, &*dot.op), (&[30, 4][..], "dot"));
+        assert_eq!(*shape, request.outputs[0].1);
+        let specs = [rows, matrix].map(|shape| (DType::F64, shape.clone()));
+        dot.over(specs.to_vec()).check().unwrap();
+        assert_eq!(ints(&dot.attrs, "contract_b"), [contract]);
+        assert!(dot.attrs.contains(&precision[0]));
+
+        // Whole numbers: sums in any order are the same.
+        let mut random = Random(7);
+        let [x, k] = [120, 24]
+            .map(|n| -> Vec<f64> { (0..n).map(|_| random.below(9) as f64 - 4.0).collect() });
+        let conv: Vec<f64> = run(
+            "conv",
+            &[&tensor(&[2, 3, 5, 4], &x), &tensor(&kernel, &k)],
+            shape,
+            &request.attrs,
+        );
+        let (x, k) = (tensor(rows, &x), tensor(matrix, &k));
+        let product: Vec<f64> = run("dot", &[&x, &k], &[30, 6], &dot.attrs);
+        assert_eq!(conv, product);
+    }
+    let is_one = |kernel, further: &[Attr]| {
+        let request = of([3, 2, 0, 1], kernel, further);
+        split(&request).unwrap().is_some()
+    };
+    let one = [1, 1, 4, 6];
+    assert!(is_one(one, &[]));
+    for attr in [
+        Attr::ints("strides", [2, 1]),
+        Attr::ints("padding", [0, 0, 1, 0]),
+        Attr::ints("input_dilation", [1, 2]),
+        Attr::ints("batch_group_size", [2]),
+        Attr::ints("output_permutation", [0, 1, 2, 3]),
+    ] {
+        assert!(!is_one(one, std::slice::from_ref(&attr)), "{attr:?}");
+    }
+    assert!(!is_one([1, 2, 4, 6], &[]));
+    assert!(!is_one(
+        [1, 1, 2, 6],
+        &[Attr::ints("feature_group_size", [2])]
+    ));
+    let mixed = of([3, 2, 0, 1], one, &[]);
+    let mut narrow = mixed.clone();
+    narrow.inputs.to_mut()[1].0 = DType::F32;
+    assert!(split(&narrow).unwrap().is_none());
 }
