@@ -23,69 +23,101 @@ pub(crate) const FUSED: &str = "fused";
 pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
-        "conv" if !epilogue::has(&request.attrs) => product(request),
         _ => epilogue::split(request),
     }
 }
 
 /// The product that a convolution with channels last is where its kernel has one element for each channel and its positions are
-/// those of x.
-fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
-    let ([x, kernel], [out]) = (&*request.inputs, &*request.outputs) else {
+/// those of x, with its epilogue if the further operands of that are rows as well; `None` for all else.
+///
+/// # Errors
+/// Bad input when the request breaks the contract.
+pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
+    if request.op != "conv" {
         return Ok(None);
-    };
+    }
     request.check()?;
-    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
-    let ones = [
+    let (x, kernel, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
+    let elements = |shape: &[u64]| shape.iter().product::<u64>();
+    let rank = x.1.len() as i64;
+    let last: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    let is_last = |name: &&str| ints(&request.attrs, name) == last;
+    let all = |name: &&str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
+    let mut orders = ["input_permutation", "output_permutation"].iter();
+    let mut ones = [
         "strides",
         "input_dilation",
         "batch_group_size",
         "feature_group_size",
-    ];
-    let rank = x.1.len();
-    let last: Vec<i64> = [0, rank as i64 - 1]
-        .into_iter()
-        .chain(1..rank as i64 - 1)
-        .collect();
-    let is_last = |name: &str| ints(&request.attrs, name) == last;
+    ]
+    .iter();
     let kernel_axes = ints(&request.attrs, "kernel_permutation");
     let [filters, channels] = [0, 1].map(|axis: usize| kernel_axes[axis] as usize);
-    let matrix: Vec<u64> = [filters.min(channels), filters.max(channels)]
-        .map(|axis| kernel.1[axis])
-        .into();
-    let elements = |shape: &[u64]| shape.iter().product::<u64>();
+    let matrix = vec![
+        kernel.1[filters.min(channels)],
+        kernel.1[filters.max(channels)],
+    ];
+    let has_epilogue = epilogue::has(&request.attrs);
     if rank < 3
-        || [kernel.0, out.0] != [x.0; 2]
-        || !ones.into_iter().all(|name| all(name, 1))
-        || !all("padding", 0)
-        || !is_last("input_permutation")
-        || !is_last("output_permutation")
+        || !ones.all(|name| all(name, 1))
+        || !all(&"padding", 0)
+        || !orders.all(|name| is_last(name))
         || elements(&kernel.1) != elements(&matrix)
         || elements(&out.1) == 0
         || elements(&x.1) == 0
+        || has_epilogue && (x.0 != kernel.0 || !x.0.is_float())
     {
         return Ok(None);
     }
-    let rows = elements(&x.1[..rank - 1]);
+    let (rows, width) = (elements(&x.1[..x.1.len() - 1]), kernel.1[filters]);
+    let in_rows = |(_, shape): &Spec| -> Option<Vec<u64>> {
+        match (elements(shape), shape.last()) {
+            (1, _) => Some(vec![1]),
+            (count, Some(last)) if count == width && *last == width => Some(vec![width]),
+            (count, _) if count == rows * width => Some(vec![rows, width]),
+            (count, Some(1)) if count == rows => Some(vec![rows, 1]),
+            _ => None,
+        }
+    };
+    let further: Option<Vec<Vec<u64>>> = request.inputs[2..].iter().map(in_rows).collect();
+    let Some(further) = further else {
+        return Ok(None);
+    };
+
+    let mut steps: Vec<Step<'static>> = Vec::new();
+    let mut push = |step: Step<'static>| {
+        steps.push(step);
+        (request.inputs.len() + steps.len() - 1) as Value
+    };
+    let channels_of = x.1[x.1.len() - 1];
+    let shapes = [vec![vec![rows, channels_of], matrix], further].concat();
+    let mut inputs = Vec::new();
+    for ((shape, (dtype, _)), value) in shapes.into_iter().zip(&*request.inputs).zip(0..) {
+        let viewed = push(Step::View(value, View::Reshape(shape.clone())));
+        // Factors of other types are multiplied in that of the result.
+        inputs.push(if has_epilogue || *dtype == out.0 {
+            viewed
+        } else {
+            push(Request::new("as_type", vec![viewed], vec![(out.0, shape)], &[]).into())
+        });
+    }
+    let kept = [precision::ATTRIBUTE, nx_vulkan_abi::epilogue::ATTRIBUTE];
     let attrs = request
         .attrs
         .iter()
-        .filter(|attr| attr.name == precision::ATTRIBUTE);
+        .filter(|attr| kept.contains(&&*attr.name));
     let contract = [
         Attr::ints("batch_a", []),
         Attr::ints("batch_b", []),
         Attr::ints("contract_a", [1]),
         Attr::ints("contract_b", [i64::from(filters < channels)]),
     ];
-    let attrs: Vec<Attr> = contract.into_iter().chain(attrs.cloned()).collect();
-    let sums = (out.0, vec![rows, kernel.1[filters]]);
-    let steps: Vec<Step<'static>> = vec![
-        Step::View(0, View::Reshape(vec![rows, x.1[rank - 1]])),
-        Step::View(1, View::Reshape(matrix)),
-        Request::new("dot", vec![2, 3], vec![sums], attrs).into(),
-        Step::View(4, View::Reshape(out.1.clone())),
-    ];
-    Program::new(2, steps, [5]).map(Some)
+    let mut attrs: Vec<Attr> = contract.into_iter().chain(attrs.cloned()).collect();
+    attrs.sort_by(|a, b| a.name.cmp(&b.name));
+    let sums = (out.0, vec![rows, width]);
+    let dot = push(Request::new("dot", inputs, vec![sums], attrs).into());
+    let result = push(Step::View(dot, View::Reshape(out.1.clone())));
+    Program::new(request.inputs.len(), steps, [result]).map(Some)
 }
 
 /// The only op in a fused one that may have no result, as a request of its own: `quotient(s32[3], s32[]) -> s32[3]`.

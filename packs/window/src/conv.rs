@@ -86,7 +86,7 @@ pub(crate) fn plan(
     // Units multiply pieces of many channels as fast, and store few filters faster.
     let narrow = matches!(problem.dtype, DType::F16 | DType::BF16);
     let is_deep = method == Method::Matrix && narrow && problem.channels > problem.filters;
-    if !is_cpu && problem.is_product() && !is_deep {
+    if !is_cpu && !is_deep && problem.is_product() && is_in_rows(request) {
         let reason = "it is a product of two matrices, which `dot` takes less for";
         return Err(Refusal::decline(reason));
     }
@@ -95,6 +95,27 @@ pub(crate) fn plan(
         Method::Matrix => matrix::plan(&problem, declared, Precision::of(request), request.device),
         Method::Direct | Method::Cpu => direct(&problem, request.device),
     }
+}
+
+/// Whether channels come last in x and the result, and further operands are a number, a row, a column or all of the result.
+fn is_in_rows(request: &Request<'_>) -> bool {
+    let out = &request.outputs[0];
+    let rank = out.rank() as i64;
+    let is_last = |name: &str| {
+        let order = request.ints(name).iter().copied();
+        order.eq([0, rank - 1].into_iter().chain(1..rank - 1))
+    };
+    let filters = out.shape.last().copied().unwrap_or(1);
+    let mut further = request.inputs.iter().skip(epilogue::FACTORS);
+    is_last("input_permutation")
+        && is_last("output_permutation")
+        && further.all(|operand| {
+            let (all, last) = (operand.elements(), operand.shape.last().copied());
+            all == 1
+                || all == out.elements()
+                || all == filters && last == Some(filters)
+                || all * filters == out.elements() && last == Some(1)
+        })
 }
 
 /// Runs of results along one axis, where filters have a single channel; nothing where they do not, or have too many elements.

@@ -255,7 +255,6 @@ impl Problem {
         };
         let [_, _, batch, channel] = self.x;
         self.groups == 1
-            && self.finish.is_none()
             && self.filters_inner()
             && !self.spatial.is_empty()
             && self.meets_x()

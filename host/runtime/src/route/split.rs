@@ -2,11 +2,15 @@
 
 use super::{Answer, Considered, NOT_ASKED, Picked, Planner, SPLIT};
 use crate::{Request, Result};
-use nx_vulkan_ops::{Spec, split::split};
+use nx_vulkan_ops::{
+    Spec,
+    split::{product, split},
+};
 use nx_vulkan_registry::request::Operand;
 
 impl Planner<'_> {
-    /// Where no pack takes a product with its epilogue, or a fused op, what it stands for runs one by one.
+    /// Where no pack takes a product with its epilogue, a fused op, or a convolution that is a product of matrices, what it stands
+    /// for runs one by one.
     pub(super) fn split_instead(
         &self,
         request: &Request<'_, Operand>,
@@ -20,7 +24,10 @@ impl Planner<'_> {
         if !is_last || matches!(answer.picked, Some(Picked::Device { .. })) {
             return Ok(());
         }
-        let Some(program) = split(&request.over(specs(&request.inputs)))? else {
+        let request = request.over(specs(&request.inputs));
+        let product = product(&request)?;
+        let Some(program) = product.map_or_else(|| split(&request), |product| Ok(Some(product)))?
+        else {
             return Ok(());
         };
         for considered in &mut answer.considered {

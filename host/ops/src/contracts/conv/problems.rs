@@ -35,6 +35,16 @@ type Conv = (
     &'static [(&'static str, &'static [i64])],
 );
 
+/// A product of matrices.
+const PRODUCT: Conv = (
+    &[2, 3, 5, 8],
+    &[1, 1, 8, 6],
+    &[
+        ("input_permutation", &[0, 3, 1, 2]),
+        ("kernel_permutation", &[3, 2, 0, 1]),
+        ("output_permutation", &[0, 3, 1, 2]),
+    ],
+);
 const CONVS: &[Conv] = &[
     (&[2, 3, 9, 8], &[4, 3, 3, 2], &[("padding", &[1, 1, 0, 1])]),
     (
@@ -99,6 +109,7 @@ const CONVS: &[Conv] = &[
             ("input_dilation", &[4]),
         ],
     ),
+    PRODUCT,
 ];
 const DEEP: &[Conv] = &[
     (
@@ -145,7 +156,7 @@ const LARGE: &[Conv] = &[
 type Finished = (Conv, &'static [&'static [u64]], &'static str);
 
 const GELU: &str = "add(x, i2); multiply(%0, 0.7071067811865476); erf(%1); add(%2, 1); multiply(%0, %3); multiply(%4, 0.5)";
-const FINISHED: [Finished; 7] = [
+const FINISHED: [Finished; 8] = [
     // A bias of each filter, whichever axis that is.
     (CONVS[0], &[&[4, 1, 1]], "add(x, i2); max(%0, 0)"),
     (CONVS[1], &[&[10]], GELU),
@@ -171,6 +182,11 @@ const FINISHED: [Finished; 7] = [
         "add(x, i2); greater(%0, 0); multiply(%0, 0.01); select(%1, %0, %2)",
     ),
     (CONVS[5], &[], "abs(x); log1p(%0)"),
+    (
+        PRODUCT,
+        &[&[6], &[2, 3, 5, 6]],
+        "add(x, i2); add(%0, i3); max(%1, 0)",
+    ),
 ];
 const FINISHED_LARGE: [Finished; 4] = [
     (LARGE[0], &[&[33, 1, 1]], "add(x, i2); max(%0, 0)"),

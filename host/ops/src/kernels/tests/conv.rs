@@ -9,7 +9,7 @@ use crate::contracts::find;
 use crate::epilogue;
 use crate::infer::infer;
 use crate::layout::LAYOUTS;
-use crate::split::split;
+use crate::split::product;
 use crate::values::Rng;
 use crate::{
     Step::{self, View},
@@ -240,7 +240,7 @@ fn kernels_of_one_element_with_channels_last_are_products() {
         ([1, 3, 0, 2], [1, 6, 1, 4], 1),
     ] {
         let request = of(order, kernel, &precision);
-        let program = split(&request).unwrap().unwrap();
+        let program = product(&request).unwrap().unwrap();
         let [
             View(0, Reshape(rows)),
             View(1, Reshape(matrix)),
@@ -273,7 +273,7 @@ fn kernels_of_one_element_with_channels_last_are_products() {
     }
     let is_one = |kernel, further: &[Attr]| {
         let request = of([3, 2, 0, 1], kernel, further);
-        split(&request).unwrap().is_some()
+        product(&request).unwrap().is_some()
     };
     let one = [1, 1, 4, 6];
     assert!(is_one(one, &[]));
@@ -291,8 +291,52 @@ fn kernels_of_one_element_with_channels_last_are_products() {
         [1, 1, 2, 6],
         &[Attr::ints("feature_group_size", [2])]
     ));
-    let mixed = of([3, 2, 0, 1], one, &[]);
-    let mut narrow = mixed.clone();
-    narrow.inputs.to_mut()[1].0 = DType::F32;
-    assert!(split(&narrow).unwrap().is_none());
+    let spec = |dtype: DType, shape: &[u64]| (dtype, shape.to_vec());
+
+    // Factors of other types are converted.
+    let mut mixed = of([3, 2, 0, 1], one, &[]);
+    mixed.inputs.to_mut()[1].0 = DType::F32;
+    let program = product(&mixed).unwrap().unwrap();
+    let Step::Request(convert) = &program.steps()[2] else {
+        panic!("{program:?}")
+    };
+    assert_eq!(
+        (&*convert.op, &convert.outputs[0]),
+        ("as_type", &spec(DType::F64, &[4, 6]))
+    );
+
+    // An epilogue goes along where its operands are a number, a row, a column or everything.
+    let finished = |operands: &[&[u64]], types: [DType; 3]| {
+        let adds = (0..operands.len()).map(|n| format!("; add(%{n}, i{})", n + 2));
+        let text = "max(x, 0)".to_owned() + &adds.collect::<String>();
+        let mut request = of([3, 2, 0, 1], one, &[]);
+        request.attrs.to_mut().push(Attr::text("epilogue", &text));
+        let inputs = request.inputs.to_mut();
+        inputs[0].0 = types[0];
+        inputs[1].0 = types[1];
+        inputs.extend(operands.iter().map(|shape| spec(DType::F32, shape)));
+        request.outputs.to_mut()[0].0 = types[2];
+        product(&request).unwrap()
+    };
+    let floats = [DType::BF16, DType::BF16, DType::F32];
+    let all: [&[u64]; 5] = [&[], &[6], &[1, 1, 1, 6], &[2, 3, 5, 6], &[2, 3, 5, 1]];
+    let program = finished(&all, floats).unwrap();
+    let [.., Step::Request(dot), View(_, Reshape(_))] = program.steps() else {
+        panic!("{program:?}")
+    };
+    let shapes = program.steps()[2..7].iter().map(|step| match step {
+        View(_, Reshape(shape)) => shape.clone(),
+        other => panic!("{other:?}"),
+    });
+    let shapes: Vec<Vec<u64>> = shapes.collect();
+    assert_eq!(
+        shapes,
+        [vec![1], vec![6], vec![6], vec![30, 6], vec![30, 1]]
+    );
+    let mut specs = vec![spec(DType::BF16, &[30, 4]), spec(DType::BF16, &[4, 6])];
+    specs.extend(shapes.iter().map(|shape| spec(DType::F32, shape)));
+    dot.over(specs).check().unwrap();
+    assert_eq!(dot.outputs[0], spec(DType::F32, &[30, 6]));
+    assert!(finished(&[&[3, 1, 6]], floats).is_none());
+    assert!(finished(&[], [DType::BF16, DType::F32, DType::F32]).is_none());
 }
