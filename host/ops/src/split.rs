@@ -61,7 +61,7 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     if rank < 3
         || !ones.all(|name| all(name, 1))
         || !all(&"padding", 0)
-        || !orders.all(|name| is_last(name))
+        || !orders.all(is_last)
         || elements(&kernel.1) != elements(&matrix)
         || elements(&out.1) == 0
         || elements(&x.1) == 0

@@ -1,5 +1,7 @@
 //! A convolution as shaders want to know it: groups of filters, positions and kernel elements, and the steps between them.
 
+mod lies;
+
 use crate::finish::Finish;
 use nx_vulkan_abi::{DType, InputAs, Plan, Refusal, Request, TensorDesc};
 use nx_vulkan_pack_kit::{
@@ -202,81 +204,9 @@ impl Problem {
         splits > 1 || finish.is_some_and(|finish| finish.stands_apart(self.results))
     }
 
-    /// Whether neighbours in x, in the kernel and in the result are those along channels, channels and filters.
-    pub(crate) fn channels_last(&self) -> bool {
-        let last = self.spatial.iter().map(|axis| axis.steps[0].unsigned_abs());
-        let nearest = last.min().unwrap_or(u64::MAX);
-        self.channels > 1 && self.x[3].unsigned_abs() < nearest
-    }
-
-    /// Whether neighbours in the kernel, in the order in which its elements are taken, are neighbours in memory.
-    pub(crate) fn kernel_along_depth(&self) -> bool {
-        self.kernel[2].unsigned_abs() != 1
-    }
-
-    /// Whether neighbours in x are those along its last spatial axis, which is long.
-    pub(crate) fn x_along_axis(&self) -> bool {
-        let last = self.spatial.last();
-        last.is_some_and(|axis| axis.steps[0].unsigned_abs() == 1 && axis.extent >= 8)
-    }
-
-    /// Whether `width` neighbouring channels lie together in x, all of them in line.
-    pub(crate) fn x_along_channels(&self, width: u64) -> bool {
-        let [first, group, batch, channel] = self.x;
-        let axes = self.spatial.iter().map(|axis| axis.steps[0]);
-        let steps: Vec<i64> = axes.chain([first, group, batch]).collect();
-        channel == 1 && self.channels.is_multiple_of(width) && in_line(&steps, width)
-    }
-
-    /// Whether x is a matrix whose rows are channels at positions, in whole pieces of `width`: kernels have a single element for
-    /// each channel, and every position meets x.
-    pub(crate) fn x_in_place(&self, width: u64) -> bool {
-        let [_, group, batch, _] = self.x;
-        let axes = self.spatial.iter().map(|axis| axis.steps[0]);
-        let mut steps = axes.chain([group, batch]);
-        self.x_along_channels(width) && self.meets_x() && steps.all(|step| step >= 0)
-    }
-
-    /// Whether kernels have a single element for each channel, and every position meets x.
-    fn meets_x(&self) -> bool {
-        self.spatial.iter().all(|axis| {
-            let last = (axis.positions - 1) as i64 * axis.stride;
-            axis.taps == 1 && axis.holes == 1 && axis.low == 0 && last < axis.extent as i64
-        })
-    }
-
-    /// Whether the convolution is a product of two matrices as they lie: rows of x's channels, and of the result's filters.
-    pub(crate) fn is_product(&self) -> bool {
-        let mut rows = self.channels as i64;
-        let mut lies_in_rows = |axis: &Spatial| {
-            let fits = axis.stride == 1 && axis.positions == axis.extent && axis.steps[0] == rows;
-            rows *= axis.extent as i64;
-            fits
-        };
-        let [_, _, batch, channel] = self.x;
-        self.groups == 1
-            && self.filters_inner()
-            && !self.spatial.is_empty()
-            && self.meets_x()
-            && channel == 1
-            && self.spatial.iter().rev().all(&mut lies_in_rows)
-            && (batch == rows || self.batches() == 1)
-    }
-
     /// The first element of x.
     pub(crate) fn first(&self) -> u64 {
         self.x[0] as u64
-    }
-
-    /// Whether neighbours in the kernel are those along its last spatial axis, which is long.
-    pub(crate) fn kernel_along_taps(&self) -> bool {
-        let last = self.spatial.last();
-        last.is_some_and(|axis| axis.steps[1].unsigned_abs() == 1 && axis.taps >= 8)
-    }
-
-    /// Whether neighbours in the result are those of filters.
-    pub(crate) fn filters_inner(&self) -> bool {
-        self.result[2] == 1 && self.filters > 1
     }
 
     /// Whether x has nothing between its elements.
@@ -303,11 +233,6 @@ impl Problem {
         self.columns / positions.max(1)
     }
 
-    /// Whether neighbours in x are those along groups.
-    pub(crate) fn groups_inner(&self) -> bool {
-        self.x[1].unsigned_abs() == 1 && self.groups > 1
-    }
-
     pub(crate) fn dims(&self) -> u64 {
         self.spatial.len() as u64
     }
@@ -316,52 +241,6 @@ impl Problem {
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> {
         let all = self.x.iter().chain(&self.kernel).chain(&self.result);
         all.map(|n| *n as u32)
-    }
-
-    /// Whether results come in runs of `width` that lie together, along filters or along positions, each in line.
-    pub(crate) fn runs(&self, width: u64, along_filters: bool) -> bool {
-        let [group, batch, filter] = self.result;
-        let mut steps = vec![group, batch];
-        let mut axes = self.spatial.iter().rev();
-        if along_filters {
-            steps.extend(axes.map(|axis| axis.steps[2]));
-            return filter == 1 && self.filters.is_multiple_of(width) && in_line(&steps, width);
-        }
-        steps.push(filter);
-        // Axes that follow each other in the result are one.
-        let mut run = 1;
-        for axis in axes.by_ref() {
-            if axis.steps[2] != run && axis.positions > 1 {
-                steps.push(axis.steps[2]);
-                break;
-            }
-            run *= axis.positions as i64;
-        }
-        steps.extend(axes.map(|axis| axis.steps[2]));
-        (run as u64).is_multiple_of(width) && in_line(&steps, width)
-    }
-
-    /// How many elements of x that lie together are those of one channel at positions that follow each other, where kernels have
-    /// a single element for each channel and every position meets x.
-    pub(crate) fn pointwise(&self) -> Option<u64> {
-        if self.spatial.is_empty() || !self.meets_x() {
-            return None;
-        }
-        let mut steps = self.x.to_vec();
-        let mut run = 1;
-        let mut axes = self.spatial.iter().rev().filter(|axis| axis.positions > 1);
-        for axis in axes.by_ref() {
-            if axis.steps[0] * axis.stride != run {
-                steps.push(axis.steps[0] * axis.stride);
-                break;
-            }
-            run *= axis.positions as i64;
-        }
-        steps.extend(axes.map(|axis| axis.steps[0] * axis.stride));
-        let widths = [8, 4, 2].into_iter();
-        let mut widths = widths.filter(|width| (8..=16).contains(&(width * self.dtype.size())));
-        let fits = |width: &u64| (run as u64).is_multiple_of(*width) && in_line(&steps, *width);
-        widths.find(fits)
     }
 
     /// Steps of group and batch in x.
@@ -416,10 +295,6 @@ fn multiplied([x, kernel]: [DType; 2], sum: DType) -> DType {
         true => x,
         false => sum,
     }
-}
-
-fn in_line(steps: &[i64], width: u64) -> bool {
-    steps.iter().all(|step| step.unsigned_abs() % width == 0)
 }
 
 /// Extent and step of each axis, in the order that an attribute gives.

@@ -1,6 +1,8 @@
 //! Discrete Fourier transforms in f64: by factors of the length, and by a convolution where one is a large prime (Bluestein
 //! 1970).
 
+mod roots;
+
 use super::{
     element::{Complex, Register},
     lanes::stage::{LARGEST, Parts, Stage},
@@ -12,6 +14,7 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::{DType, dtype::Class};
+use roots::{factors, root, roots};
 use std::{
     mem::swap,
     sync::{Arc, Mutex, PoisonError},
@@ -219,8 +222,8 @@ struct Chirp {
 
 /// Transforms that were used last, the latest one first.
 static KEPT: Mutex<Vec<Arc<Transform>>> = Mutex::new(Vec::new());
-/// Transforms that are kept, and elements of the longest: each takes up to 100 bytes an element.
-const MOST_KEPT: usize = 16;
+/// Transforms that are kept, and elements of the longest, of its padded rows if it has any: about 40 bytes each.
+const MOST_KEPT: usize = 8;
 const LONGEST_KEPT: usize = 1 << 16;
 
 impl Transform {
@@ -234,7 +237,8 @@ impl Transform {
         }
         drop(kept);
         let made = Arc::new(Transform::new(n, inverse));
-        if n <= LONGEST_KEPT {
+        let chirp = made.chirp.as_ref();
+        if chirp.map_or(n, |chirp| chirp.filter.len()) <= LONGEST_KEPT {
             let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
             kept.truncate(MOST_KEPT - 1);
             kept.insert(0, made.clone());
@@ -347,76 +351,6 @@ impl Chirp {
         }
         back
     }
-}
-
-fn factors(mut n: usize) -> Vec<usize> {
-    let mut all = Vec::new();
-    let mut factor = 4;
-    while n > 1 {
-        while n.is_multiple_of(factor) {
-            all.push(factor);
-            n /= factor;
-        }
-        factor = match factor {
-            4 => 2,
-            2 => 3,
-            _ if factor * factor > n => n,
-            _ => factor + 2,
-        };
-    }
-    all
-}
-
-/// exp(-2πi k/n) for every k < n. An eighth of a circle holds them all.
-fn roots(n: usize) -> Vec<C> {
-    if !n.is_multiple_of(8) {
-        return (0..n).map(|k| root(k as u64, n as u64)).collect();
-    }
-    let eighth: Vec<C> = (0..=n / 8).map(|k| root(k as u64, n as u64)).collect();
-    let quarter = (0..n / 4).map(|k| match k <= n / 8 {
-        true => eighth[k],
-        false => C {
-            re: -eighth[n / 4 - k].im,
-            im: -eighth[n / 4 - k].re,
-        },
-    });
-    let quarter: Vec<C> = quarter.collect();
-    let turn = |turns: usize| {
-        let of = move |x: &C| match turns {
-            0 => *x,
-            1 => C {
-                re: x.im,
-                im: -x.re,
-            },
-            2 => C {
-                re: -x.re,
-                im: -x.im,
-            },
-            _ => C {
-                re: -x.im,
-                im: x.re,
-            },
-        };
-        quarter.iter().map(of)
-    };
-    (0..4).flat_map(turn).collect()
-}
-
-/// exp(-2πi k/n) for k < n, from an angle of at most an eighth of a circle.
-fn root(k: u64, n: u64) -> C {
-    let (quarter, rest) = ((4 * k) / n, (4 * k) % n);
-    let angle = |of: u64| of as f64 / n as f64 * std::f64::consts::FRAC_PI_2;
-    let (cos, sin) = match 2 * rest > n {
-        true => (angle(n - rest).sin(), angle(n - rest).cos()),
-        false => (angle(rest).cos(), angle(rest).sin()),
-    };
-    let (re, im) = match quarter {
-        0 => (cos, -sin),
-        1 => (-sin, -cos),
-        2 => (-cos, sin),
-        _ => (sin, cos),
-    };
-    C { re, im }
 }
 
 fn conjugate(x: C) -> C {
