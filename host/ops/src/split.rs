@@ -37,34 +37,15 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
         return Ok(None);
     }
     request.check()?;
+    let &[filters, channels, ..] = ints(&request.attrs, "kernel_permutation") else {
+        return Ok(None);
+    };
+    let [filters, channels] = [filters, channels].map(|axis| axis as usize);
     let (x, kernel, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
-    let elements = |shape: &[u64]| shape.iter().product::<u64>();
-    let rank = x.1.len() as i64;
-    let last: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
-    let is_last = |name: &&str| ints(&request.attrs, name) == last;
-    let all = |name: &&str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
-    let mut orders = ["input_permutation", "output_permutation"].iter();
-    let mut ones = [
-        "strides",
-        "input_dilation",
-        "batch_group_size",
-        "feature_group_size",
-    ]
-    .iter();
-    let kernel_axes = ints(&request.attrs, "kernel_permutation");
-    let [filters, channels] = [0, 1].map(|axis: usize| kernel_axes[axis] as usize);
-    let matrix = vec![
-        kernel.1[filters.min(channels)],
-        kernel.1[filters.max(channels)],
-    ];
     let has_epilogue = epilogue::has(&request.attrs);
-    if rank < 3
-        || !ones.all(|name| all(name, 1))
-        || !all(&"padding", 0)
-        || !orders.all(is_last)
+    let matrix = [filters.min(channels), filters.max(channels)].map(|axis| kernel.1[axis]);
+    if !meets_rows(request)
         || elements(&kernel.1) != elements(&matrix)
-        || elements(&out.1) == 0
-        || elements(&x.1) == 0
         || has_epilogue && (x.0 != kernel.0 || !x.0.is_float())
     {
         return Ok(None);
@@ -90,7 +71,7 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
         (request.inputs.len() + steps.len() - 1) as Value
     };
     let channels_of = x.1[x.1.len() - 1];
-    let shapes = [vec![vec![rows, channels_of], matrix], further].concat();
+    let shapes = [vec![vec![rows, channels_of], matrix.to_vec()], further].concat();
     let mut inputs = Vec::new();
     for ((shape, (dtype, _)), value) in shapes.into_iter().zip(&*request.inputs).zip(0..) {
         let viewed = push(Step::View(value, View::Reshape(shape.clone())));
@@ -118,6 +99,32 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     let dot = push(Request::new("dot", inputs, vec![sums], attrs).into());
     let result = push(Step::View(dot, View::Reshape(out.1.clone())));
     Program::new(request.inputs.len(), steps, [result]).map(Some)
+}
+
+/// Whether a convolution goes from rows of channels to rows of filters, a position each, where its kernel has one element for each
+/// channel.
+fn meets_rows(request: &Request<'_, Spec>) -> bool {
+    let (x, out) = (&request.inputs[0].1, &request.outputs[0].1);
+    let rank = x.len() as i64;
+    let last: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    let mut orders = ["input_permutation", "output_permutation"].into_iter();
+    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
+    let ones = [
+        "strides",
+        "input_dilation",
+        "batch_group_size",
+        "feature_group_size",
+    ];
+    rank > 2
+        && orders.all(|name| ints(&request.attrs, name) == last)
+        && ones.into_iter().all(|name| all(name, 1))
+        && all("padding", 0)
+        && elements(x) > 0
+        && elements(out) > 0
+}
+
+fn elements(shape: &[u64]) -> u64 {
+    shape.iter().product()
 }
 
 /// The only op in a fused one that may have no result, as a request of its own: `quotient(s32[3], s32[]) -> s32[3]`.
