@@ -6,7 +6,8 @@ pub enum Extent {
     /// Everything.
     Full,
     /// All of it for f32 and one other type of each op, but for large problems, of which it is two; of each other kind of type for
-    /// one of them one contiguous problem, and one in some other layout. Where every shader is compiled for a CPU, that is what the time goes to.
+    /// one of them one contiguous problem, and one in some other layout. Where every shader is compiled for a CPU, that is what
+    /// the time goes to.
     Sample,
     /// One problem per op, type and layout, and no mixed types.
     Quick,

@@ -122,14 +122,16 @@ impl Field {
             let count = columns.min(inner - first);
             let start = at / strips * own * inner + first;
             let mut block = vec![C::default(); count * own];
-            for (i, row) in self.values[start..].chunks(inner).take(own).enumerate() {
+            // An axis may be empty: its rows are zeros.
+            let from = self.values.get(start..).unwrap_or_default();
+            for (i, row) in from.chunks(inner).take(own).enumerate() {
                 let to = block[i..].iter_mut().step_by(own);
                 to.zip(&row[..count]).for_each(|(to, value)| *to = *value);
             }
             let mut made = vec![C::default(); count * extent];
             let mut work = Work::default();
-            for (row, to) in block.chunks(own).zip(made.chunks_mut(extent)) {
-                of(row, &mut work, to);
+            for (i, to) in made.chunks_mut(extent).enumerate() {
+                of(&block[i * own..][..own], &mut work, to);
             }
             made
         });
