@@ -23,9 +23,6 @@ const SHORT: usize = 128;
 /// The most operands, and results, of such a program.
 const MANY: usize = 4_096;
 
-/// Bytes of a result on a CPU whose memory is worth having back soon.
-const LARGE: u64 = 1 << 20;
-
 /// Operands that are held without memory of their own.
 const INLINE: usize = 4;
 
@@ -182,24 +179,11 @@ fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {
     tensors.iter().map(Arc::as_ref).collect()
 }
 
-fn is_large(tensor: &TensorRef) -> bool {
-    tensor
-        .shape
-        .iter()
-        .product::<u64>()
-        .saturating_mul(tensor.dtype.size())
-        >= LARGE
-}
-
 fn answer<'a>(env: Env<'a>, runtime: &Arc<Runtime>, ran: RanProgram) -> Term<'a> {
     let results = ran.results.into_iter();
     let refs = results.map(|tensor| TensorRef::new(runtime, tensor));
     let refs: SmallVec<[ResourceArc<TensorRef>; 1]> = refs.collect();
-    if runtime.device().summary().kind == "cpu" {
-        refs.iter()
-            .filter(|tensor| is_large(tensor))
-            .for_each(|_| weight::count(env));
-    }
+    weight::count(env, runtime, &refs);
     let refs = refs.as_slice().encode(env);
     if ran.fallbacks.is_empty() {
         (atoms::ok(), refs).encode(env)

@@ -45,6 +45,8 @@ pub(crate) enum Route {
         op: String,
         program: Program<'static>,
         served_by: Arc<str>,
+        /// How often in turn it could not be run without waiting.
+        waited: AtomicU32,
         count: AtomicU64,
     },
     /// The host's CPU kernel.
@@ -61,6 +63,9 @@ pub(crate) enum Route {
 
 /// Microseconds that a scheduler of a VM can spare: changing to a dirty one and back costs a good part of that.
 const BRIEF: u32 = 300;
+
+/// Times in turn that a program is tried without waiting, which does some of its ops in vain where another one has to wait.
+const TRIES: u32 = 4;
 
 /// One kernel that was considered.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -103,7 +108,7 @@ impl Route {
             Route::Device {
                 prepare, compiled, ..
             } => prepare.is_empty() && compiled.watched.is_none(),
-            Route::Split { .. } => false,
+            Route::Split { waited, .. } => waited.load(Ordering::Relaxed) < TRIES,
             Route::Host { micros, .. } => micros.load(Ordering::Relaxed) <= BRIEF,
         }
     }
@@ -185,6 +190,7 @@ impl Planner<'_> {
                 op,
                 program,
                 served_by: SPLIT.into(),
+                waited: AtomicU32::new(0),
                 count,
             }),
             Some(Picked::Host) => Ok(Route::Host {

@@ -1,6 +1,8 @@
 //! Epilogues of products: their GLSL, from the rows of the elementwise pack, and how their operands lie beside the result. Where
 //! a kernel calls it is the kernel's.
 
+mod further;
+
 use crate::{
     expression::{self, made, row},
     operand::supports,
@@ -8,11 +10,12 @@ use crate::{
     steps::number,
     vendor,
 };
+pub use further::Run;
+use further::{Further, place, reads};
 use nx_vulkan_abi::{
-    BufArg, DType, Define, Epilogue, Refusal, Request, Source, TensorDesc,
+    BufArg, DType, Define, Epilogue, Refusal, Request, Source,
     epilogue::{FACTORS, Term, Types},
     glsl::{self, define},
-    layout,
 };
 
 /// The shader's half.
@@ -39,15 +42,6 @@ pub struct Finish {
     operands: Vec<Further>,
     /// Bytes of sums that one binding covers.
     room: u64,
-}
-
-/// A further operand: its element for batch b, row r, column c is at `offset + b * strides[0] + r * strides[1] + c * strides[2]`.
-#[derive(Debug, Clone, PartialEq)]
-struct Further {
-    input: u32,
-    dtype: DType,
-    offset: u64,
-    strides: [i64; 3],
 }
 
 impl Finish {
@@ -136,8 +130,8 @@ impl Finish {
         number("E_STILL", bits.fold(0u64, |all, (_, bit)| all | 1 << bit))
     }
 
-    /// What the shader's half needs, its operands from binding `first` on.
-    pub fn defines(&self, first: u32) -> Vec<Define> {
+    /// What the shader's half needs, its operands from binding `first` on, for a kernel that finishes a run at a time.
+    pub fn defines(&self, first: u32, run: Run) -> Vec<Define> {
         let Types { sum, compute } = self.types;
         let mut defines = glsl::operand("R", self.result);
         defines.extend(glsl::operand("E", compute));
@@ -153,6 +147,7 @@ impl Finish {
         if !self.operands.is_empty() {
             defines.push(number("EPILOGUE_WORDS", 4 * self.operands.len() as u64));
         }
+        defines.extend(reads(&self.operands, run, register(compute)));
         defines.extend([
             number("EPILOGUE", 1u32),
             number("E_OPERANDS", self.operands.len() as u64),
@@ -179,49 +174,6 @@ fn four(dtype: DType) -> &'static str {
 
 fn cast(dtype: DType) -> String {
     format!("nxv_to_{}(x)", dtype.name())
-}
-
-/// How an operand lies beside the result.
-fn place(
-    input: u32,
-    tensor: &TensorDesc<'_>,
-    out: &TensorDesc<'_>,
-    axes: &[Vec<usize>; 3],
-) -> Result<Further, Refusal> {
-    let (shape, own) = (tensor.shape.as_slice(), tensor.strides.as_slice());
-    let strides = layout::broadcast_strides(shape, own, out.shape.as_slice());
-    let strides = strides.ok_or_else(|| {
-        Refusal::BadRequest(format!("operand {input} does not broadcast to the result"))
-    })?;
-    let mut found = [0; 3];
-    for (found, axes) in found.iter_mut().zip(axes) {
-        let (extents, steps) = axes
-            .iter()
-            .map(|&axis| (out.shape[axis], strides[axis]))
-            .unzip();
-        let extents: Vec<u64> = extents;
-        let space = layout::collapse(&extents, &[steps]);
-        *found = match (space.shape.as_slice(), space.strides[0].as_slice()) {
-            ([], _) | ([1], _) => 0,
-            ([_], [step]) => *step,
-            _ => {
-                return Err(Refusal::decline(format!(
-                    "operand {input} of the epilogue has axes that do not collapse to rows or columns of the result"
-                )));
-            }
-        };
-    }
-    if tensor.offset > u64::from(u32::MAX) {
-        return Err(Refusal::decline(
-            "an operand of the epilogue begins beyond 2^32 elements",
-        ));
-    }
-    Ok(Further {
-        input,
-        dtype: tensor.dtype,
-        offset: tensor.offset,
-        strides: found,
-    })
 }
 
 /// The body of the function that finishes a sum, and whether it calls the math headers.
@@ -263,7 +215,7 @@ fn value(term: &Term, compute: DType, unknown: bool) -> String {
         Term::Sum => "x".to_owned(),
         Term::Operand(index) => {
             let index = index - FACTORS;
-            format!("E_FROM(E{index}_LOAD(e{index}[E_AT({index})]))")
+            format!("o{index}")
         }
         Term::Made(index) => format!("v{index}"),
         Term::Number(number) => {
@@ -287,7 +239,7 @@ mod tests {
         assert!(!math);
         assert_eq!(
             text,
-            "float v0; { float a = x; float b = E_FROM(E0_LOAD(e0[E_AT(0)])); v0 = E_FROM(a + b); } \
+            "float v0; { float a = x; float b = o0; v0 = E_FROM(a + b); } \
              float v1; { float a = v0; float b = uintBitsToFloat(0x3f000000u); v1 = E_FROM(maximum(a, b)); } \
              return R_FROM(v1);"
         );

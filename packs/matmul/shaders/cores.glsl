@@ -74,14 +74,18 @@ layout(push_constant) uniform Product {
 #include "epilogue.glsl"
 #define VALUE R_VALUE
 #define VALUE4 R_VALUE4
-#define FINISH(x, row, column) finished(x, slab, row, column)
-#define FINISH4(v, row, column) \
-    VALUE4(FINISH(v.x, row, column), FINISH(v.y, row, (column) + 1), FINISH(v.z, row, (column) + 2), FINISH(v.w, row, (column) + 3))
+#define FINISH(own, i, x, row, column) finished(own, i, x, slab, row, column)
+#define FINISH4(own, i, v, row, column) \
+    VALUE4(FINISH(own, i, v.x, row, column), FINISH(own, i + 1, v.y, row, (column) + 1), \
+           FINISH(own, i + 2, v.z, row, (column) + 2), FINISH(own, i + 3, v.w, row, (column) + 3))
 #else
 #define VALUE SUM
 #define VALUE4 SUM4
-#define FINISH(x, row, column) (x)
-#define FINISH4(v, row, column) (v)
+#define E_RUN 1
+#define Neighbours uint
+#define neighbours_at(slab, row, column) 0u
+#define FINISH(own, i, x, row, column) (x)
+#define FINISH4(own, i, v, row, column) (v)
 #endif
 
 layout(set = 0, binding = 0, std430) readonly restrict buffer A { uvec4 a[]; };
@@ -144,15 +148,33 @@ uint both(VALUE x, VALUE y) {
 #endif
 
 #if C_WIDE
+// What 8 results of a row from `column` on have of an epilogue's operands; nothing is beyond the last column.
+struct Eight {
+    Neighbours first;
+#if C_WORDS
+    Neighbours second;
+#endif
+};
+
+Eight eight_at(uint slab, uint row, uint column) {
+    uint last = n - E_RUN;
+    Eight own;
+    own.first = neighbours_at(slab, min(row, m - 1), min(column, last));
+#if C_WORDS
+    own.second = neighbours_at(slab, min(row, m - 1), min(column + 4, last));
+#endif
+    return own;
+}
+
 // 8 results of a row from `column` on; those beyond the last column are dropped.
-void store(uint slab, uint row, uint column, SUM4 x, SUM4 y) {
+void store(Eight own, uint slab, uint row, uint column, SUM4 x, SUM4 y) {
     uint at = (slab * m + row) * n + column;
 #if C_WORDS
-    if (column < n) c[at / 4] = RESULT4(FINISH4(x, row, column));
-    if (column + 4 < n) c[at / 4 + 1] = RESULT4(FINISH4(y, row, column + 4));
+    if (column < n) c[at / 4] = RESULT4(FINISH4(own.first, 0, x, row, column));
+    if (column + 4 < n) c[at / 4 + 1] = RESULT4(FINISH4(own.second, 0, y, row, column + 4));
 #else
     if (column < n) {
-        VALUE4 p = FINISH4(x, row, column), q = FINISH4(y, row, column + 4);
+        VALUE4 p = FINISH4(own.first, 0, x, row, column), q = FINISH4(own.first, 4, y, row, column + 4);
         c[at / 8] = uvec4(both(p.x, p.y), both(p.z, p.w), both(q.x, q.y), both(q.z, q.w));
     }
 #endif
@@ -176,7 +198,7 @@ void store_staged(uint slab, uvec2 from) {
         [[unroll]] for (uint i = 0; i < 8; i++) {
             uvec2 own = uvec2(first + i / 2, i % 2 * 32 + gl_SubgroupInvocationID), place = from + own;
             SUM x = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4][own.y % 4];
-            if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(x, place.x, place.y));
+            if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
         }
     }
     subgroupBarrier(); // nobody still reads it
@@ -196,15 +218,20 @@ uvec2 corner(uint job) {
 // Everything that the subgroup has. Element r of row tile j: row 16j + 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.
 void store_all(uint slab, uvec2 from) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
+#define ROW(r) (4 * t + 2 * ((r) & 1) + ((r) >> 1))
     [[unroll]] for (uint j = 0; j < TILES; j++) {
+#if C_WIDE
+        Eight own[4];
+        [[unroll]] for (uint r = 0; r < 4; r++) own[r] = eight_at(slab, from.x + j * 16 + ROW(r), from.y + 8 * g);
+#endif
         [[unroll]] for (uint r = 0; r < 4; r++) {
-            uint row = 4 * t + 2 * (r & 1) + (r >> 1);
             SUM4 x = SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]);
             SUM4 y = SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]);
 #if C_WIDE
-            if (from.x + j * 16 + row < m) store(slab, from.x + j * 16 + row, from.y + 8 * g, x, y);
+            uint row = from.x + j * 16 + ROW(r);
+            if (row < m) store(own[r], slab, row, from.y + 8 * g, x, y);
 #else
-            stage(row, 8 * g, x, y);
+            stage(ROW(r), 8 * g, x, y);
 #endif
         }
 #if !C_WIDE

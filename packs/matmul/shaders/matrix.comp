@@ -66,11 +66,13 @@ layout(push_constant) uniform Product {
 #ifdef EPILOGUE
 #include "epilogue.glsl"
 #define VALUE4 R_VALUE4
-#define FINISH(x, column) finished(x, slab, row, column)
-#define FINISH4(v) VALUE4(FINISH(v.x, column), FINISH(v.y, column + 1), FINISH(v.z, column + 2), FINISH(v.w, column + 3))
+#define FINISH(i, x) finished(own, i, x, slab, row, column + i)
+#define FINISH4(v) VALUE4(FINISH(0, v.x), FINISH(1, v.y), FINISH(2, v.z), FINISH(3, v.w))
 #else
 #define VALUE4 SUM4
-#define FINISH(x, column) (x)
+#define Neighbours uint
+#define neighbours_at(slab, row, column) 0u
+#define FINISH(i, x) (x)
 #define FINISH4(v) (v)
 #endif
 #define STORED(x) T_STORE(T_VALUE(x))
@@ -176,12 +178,13 @@ void multiply(uint set) {
 void store(uint slab, uint row, uint column, SUM4 sum) {
     if (row >= m || column >= n) return;
     uint at = (slab * m + row) * n + column;
+    Neighbours own = neighbours_at(slab, row, column);
 #if C_WIDE
     VALUE4 x = FINISH4(sum);
     c[at / 4] = C_PACK(STORED(x.x), STORED(x.y), STORED(x.z), STORED(x.w));
 #else
     [[unroll]] for (uint i = 0; i < 4; i++)
-        if (column + i < n) c[at + i] = STORED(FINISH(sum[i], column + i));
+        if (column + i < n) c[at + i] = STORED(FINISH(i, sum[i]));
 #endif
 }
 

@@ -81,14 +81,18 @@ B_ITEM load_b(uint index) {
 #define C_ELEMENT R_STORAGE
 #define C_PACK R_PACK
 #define TO_C(x, batch, row, column) R_STORE(finished(x, batch, row, column))
+#if C_WIDE
+R_PACK to_c_pack(VEC v, uint batch, uint row, uint column) {
+    Neighbours own = neighbours_at(batch, row, column);
+#define PART(i) R_STORE(finished(own, i, v[i], batch, row, column + i))
 #if WIDTH == 4
-#define TO_C_PACK(v, batch, row, column) \
-    R_PACK(TO_C((v).x, batch, row, column), TO_C((v).y, batch, row, (column) + 1), \
-           TO_C((v).z, batch, row, (column) + 2), TO_C((v).w, batch, row, (column) + 3))
+    return R_PACK(PART(0), PART(1), PART(2), PART(3));
 #else
-#define TO_C_PACK(v, batch, row, column) \
-    R_PACK(TO_C((v).x, batch, row, column), TO_C((v).y, batch, row, (column) + 1))
+    return R_PACK(PART(0), PART(1));
 #endif
+}
+#endif
+#define TO_C_PACK(v, batch, row, column) to_c_pack(v, batch, row, column)
 #else
 #define C_ELEMENT T_STORAGE
 #define C_PACK PACK

@@ -4,6 +4,7 @@ use crate::problem::{Gather, Problem, check_range};
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Plan, Refusal, dtype::Class, glsl};
 pub(crate) use nx_vulkan_pack_kit::steps::number;
 use nx_vulkan_pack_kit::{
+    epilogue::Run,
     grid,
     steps::{Step, bytes_of, read, scratch},
     vendor,
@@ -151,7 +152,8 @@ pub(crate) fn product(
     defines.extend(own);
     match finish {
         Some(finish) => {
-            defines.extend(finish.defines(args.len() as u32));
+            let run = Run::Columns(if wide[2] { width } else { 1 });
+            defines.extend(finish.defines(args.len() as u32, run));
             defines.push(glsl::define("R_PACK", packed(finish.result)));
             args.extend(finish.args());
             push.extend(finish.words(problem.is_exchanged));
@@ -278,7 +280,7 @@ impl<'a> Steps<'a> {
                 true => (problem.n, problem.m),
                 false => (problem.m, problem.n),
             };
-            defines.extend(finish.defines(args.len() as u32));
+            defines.extend(finish.defines(args.len() as u32, Run::ONE));
             args.extend(finish.args());
             push.extend([rows, columns]);
             push.extend(finish.words(false));

@@ -212,14 +212,24 @@ uint kernel_at() {
 #define PACKED(v, i) uint16_t(both(v[i], 0.0))
 #endif
 
-// What becomes of a sum at a position of the result (see around(); one run has one place in front of the filters), for a filter
-// of the group's.
+// What becomes of a sum at a place of the result (see around(); one run has one place in front of the filters), for a filter of
+// the group's. What neighbours have of the operands is asked for where nothing is stored, too: then it is that of others.
 #ifdef EPILOGUE
-#define AROUND(start) uvec2 at = around(start - group * params.result_group);
-#define FINISH(sum, own_filter, further) finished(sum, at.x, group * params.filters + (own_filter), at.y + (further))
+uvec2 place_of(uint start) {
+    return around(start == NOWHERE ? 0 : start - group * params.result_group);
+}
+
+Neighbours neighbours_of(uvec2 at, uint own_filter) {
+    uint last = params.filters - (ALONG_FILTERS == 1 ? WIDTH : 1);
+    return neighbours_at(at.x, group * params.filters + min(own_filter, last), at.y);
+}
+#define FINISH(own, i, sum, at, own_filter, further) \
+    finished(own, i, sum, at.x, group * params.filters + (own_filter), at.y + (further))
 #else
-#define AROUND(start)
-#define FINISH(sum, own_filter, further) (sum)
+#define Neighbours uint
+#define place_of(start) uvec2(0)
+#define neighbours_of(at, own_filter) 0u
+#define FINISH(own, i, sum, at, own_filter, further) (sum)
 #endif
 
 // Where runs of positions lie in the result; nowhere behind the last.
@@ -240,7 +250,7 @@ void find_runs() {
 }
 
 // The result of filter 2w + r of the lane's at position i of its run q.
-#define VALUE(w, q, r, i) ELEMENT(sums[w][2 * q + i / 4], i % 4 + 4 * r)
+#define VALUE(w, q, r, i) ELEMENT(sums[w][2 * q + (i) / 4], (i) % 4 + 4 * r)
 
 #if ALONG_FILTERS
 #if TILE_M == 4
@@ -252,26 +262,29 @@ void find_runs() {
 #else
 #define FILTERS_AT(q, i) float[2](VALUE(0, q, 0, i), VALUE(0, q, 1, i))
 #endif
+#define OF_FILTERS (2 * TILE_M / WIDTH)
+
 // Filters from `first` on at one position.
-void store_filters(uint start, uint first, float values[2 * TILE_M]) {
-    AROUND(start)
+void store_filters(Neighbours own[OF_FILTERS], uint start, uvec2 at, uint first, float values[2 * TILE_M]) {
     [[unroll]] for (uint f = 0; f < 2 * TILE_M; f += WIDTH) {
         if (start != NOWHERE && first + f < params.filters) {
             float made[2 * TILE_M];
-            [[unroll]] for (uint i = f; i < f + WIDTH; ++i) made[i] = FINISH(values[i], first + i, 0);
+            [[unroll]] for (uint i = 0; i < WIDTH; ++i) made[f + i] = FINISH(own[f / WIDTH], i, values[f + i], at, first + f + i, 0);
             nxv_store(results, (start + first + f) / WIDTH, PACKED(made, f));
         }
     }
 }
 #else
+#define OF_POSITIONS (8 / WIDTH)
+
 // One filter at a run of positions.
-void store_positions(uint q, uint filter_index, float values[8]) {
+void store_positions(Neighbours own[OF_POSITIONS], uint q, uint filter_index, float values[8]) {
     [[unroll]] for (uint i = 0; i < 8; i += WIDTH) {
         if (starts[q][i / WIDTH] != NOWHERE && filter_index < params.filters) {
             uint start = starts[q][i / WIDTH];
-            AROUND(start)
+            uvec2 at = place_of(start);
             float made[8];
-            [[unroll]] for (uint k = i; k < i + WIDTH; ++k) made[k] = FINISH(values[k], filter_index, k - i);
+            [[unroll]] for (uint k = 0; k < WIDTH; ++k) made[i + k] = FINISH(own[i / WIDTH], k, values[i + k], at, filter_index, k);
             nxv_store(results, (start + filter_index * params.result_filter) / WIDTH, PACKED(made, i));
         }
     }
@@ -283,12 +296,28 @@ void store_sums() {
     uint first = tile_m * FILTERS + (LANE >> 2) * (2 * TILE_M);
     find_runs();
 #if ALONG_FILTERS
-#define AT(q, i) store_filters(starts[q][i], first, FILTERS_AT(q, i));
-#define RUN(q) AT(q, 0) AT(q, 1) AT(q, 2) AT(q, 3) AT(q, 4) AT(q, 5) AT(q, 6) AT(q, 7)
+    // Four positions at a time: of all eight it would be more than there are registers for.
+#define READ(q, i) \
+    at[(i) % 4] = place_of(starts[q][i]); \
+    [[unroll]] for (uint f = 0; f < OF_FILTERS; ++f) own[(i) % 4][f] = neighbours_of(at[(i) % 4], first + f * WIDTH);
+#define AT(q, i) store_filters(own[(i) % 4], starts[q][i], at[(i) % 4], first, FILTERS_AT(q, i));
+#define FOUR(q, i) { \
+        uvec2 at[4]; \
+        Neighbours own[4][OF_FILTERS]; \
+        READ(q, i) READ(q, i + 1) READ(q, i + 2) READ(q, i + 3) \
+        AT(q, i) AT(q, i + 1) AT(q, i + 2) AT(q, i + 3) \
+    }
+#define RUN(q) FOUR(q, 0) FOUR(q, 4)
 #else
-#define OF(w, q, r) store_positions(q, first + 2 * w + r, float[8](VALUE(w, q, r, 0), VALUE(w, q, r, 1), VALUE(w, q, r, 2), \
-    VALUE(w, q, r, 3), VALUE(w, q, r, 4), VALUE(w, q, r, 5), VALUE(w, q, r, 6), VALUE(w, q, r, 7)));
-#define BOTH_OF(w, q, a) OF(w, q, 0) OF(w, q, 1)
+#define READ(w, q, r) \
+    [[unroll]] for (uint i = 0; i < OF_POSITIONS; ++i) own[r][i] = neighbours_of(place_of(starts[q][i]), first + 2 * w + r);
+#define OF(w, q, r) store_positions(own[r], q, first + 2 * w + r, float[8](VALUE(w, q, r, 0), VALUE(w, q, r, 1), \
+    VALUE(w, q, r, 2), VALUE(w, q, r, 3), VALUE(w, q, r, 4), VALUE(w, q, r, 5), VALUE(w, q, r, 6), VALUE(w, q, r, 7)));
+#define BOTH_OF(w, q, a) { \
+        Neighbours own[2][OF_POSITIONS]; \
+        READ(w, q, 0) READ(w, q, 1) \
+        OF(w, q, 0) OF(w, q, 1) \
+    }
 #define RUN(q) EACH_M(BOTH_OF, q, 0)
 #endif
     EACH_RUN(RUN)

@@ -4,7 +4,7 @@
 use nx_vulkan_abi::{DType, Define, Refusal, Request, glsl::define};
 use nx_vulkan_pack_kit::{
     axes::divisor,
-    epilogue,
+    epilogue::{self, Run},
     steps::{Step, bytes_of},
 };
 
@@ -50,8 +50,9 @@ impl Finish {
         self.own.stands_apart(sums)
     }
 
-    /// Has a step that knows place and filter of each sum finish them: operands are bound and pushed behind what is there.
-    pub(crate) fn add_to(&self, step: &mut Step) {
+    /// Has a step that knows place and filter of each sum finish them, a run at a time: operands are bound and pushed behind what
+    /// is there.
+    pub(crate) fn add_to(&self, run: Run, step: &mut Step) {
         let [filter, outer] = self.steps;
         let [magic, shift] = divisor(outer);
         let words = [
@@ -59,7 +60,7 @@ impl Finish {
             self.own.words(false),
         ];
         step.defines
-            .extend(self.own.defines(step.args.len() as u32));
+            .extend(self.own.defines(step.args.len() as u32, run));
         step.defines.push(self.own.still());
         step.args.extend(self.own.args());
         step.push.extend(bytes_of(&words.concat()));

@@ -331,16 +331,15 @@ pub(crate) fn plan(
             .defines
             .push(define("LOADED_TYPE", vectors[usize::from(is_long)]));
     }
-    product
-        .defines
-        .extend(store(problem, splits, 2 * shape.tile[0]));
+    let run = told::run(problem, splits, 2 * shape.tile[0]);
+    product.defines.extend(store(problem, splits, run));
     product.defines.push(number("WARPS_M", shape.warps[0]));
     product.defines.push(number("WARPS_N", shape.warps[1]));
     product
         .defines
         .push(number("BF16", u64::from(units == DType::BF16)));
     product.subgroup_size = LANES as u32;
-    finish(problem, splits, &mut product);
+    finish(problem, splits, run, &mut product);
     convert_f16(&mut product, device);
     product.add_to(&mut plan);
     sum_splits(&mut plan, problem, (to, splits), counts, device)?;

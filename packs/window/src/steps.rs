@@ -3,6 +3,7 @@
 use crate::{finish::stored, problem::Problem};
 use nx_vulkan_abi::{BufArg, Define, DeviceInfo, Features, Plan, Refusal, glsl::operand};
 use nx_vulkan_pack_kit::{
+    epilogue::Run,
     grid,
     steps::{Step, bytes_of, number, read, scratch},
 };
@@ -56,17 +57,17 @@ pub(crate) fn add(
         groups: grid::spread(groups, device)?,
         ..Step::default()
     };
-    finish(problem, splits, &mut step);
+    finish(problem, splits, Run::ONE, &mut step);
     convert_f16(&mut step, device);
     step.add_to(plan);
     sum_splits(plan, problem, (to, splits), None, device)
 }
 
-/// Has a step finish its sums, unless they go to memory first.
-pub(crate) fn finish(problem: &Problem, splits: u64, step: &mut Step) {
+/// Has a step finish its sums, a run at a time, unless they go to memory first.
+pub(crate) fn finish(problem: &Problem, splits: u64, run: Run, step: &mut Step) {
     let finish = problem.finish.as_ref();
     if let Some(finish) = finish.filter(|_| !problem.is_partial(splits)) {
-        finish.add_to(step);
+        finish.add_to(run, step);
     }
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn sum_splits(
         ..Step::default()
     };
     if let Some(finish) = &problem.finish {
-        finish.add_to(&mut step);
+        finish.add_to(Run::ONE, &mut step);
     }
     convert_f16(&mut step, device);
     step.add_to(plan);

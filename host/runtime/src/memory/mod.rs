@@ -7,6 +7,7 @@ mod blocks;
 mod budget;
 mod growth;
 mod kept;
+mod made;
 mod slab;
 mod system;
 
@@ -19,6 +20,7 @@ pub(crate) use budget::{Budget, Use};
 use kept::Forms;
 pub use kept::KeptStats;
 pub(crate) use kept::{Found, Kept, Key};
+pub(crate) use made::Made;
 use parking_lot::Mutex;
 use slab::RawSlab;
 use std::sync::{

@@ -77,9 +77,24 @@ impl Runtime {
                 })
             }
             Route::Split {
-                program, served_by, ..
+                program,
+                served_by,
+                waited,
+                ..
             } => {
-                let ran = self.run_program(program, &request.inputs)?;
+                let ran = match patience {
+                    Patience::Waits => self.run_program(program, &request.inputs)?,
+                    Patience::Never => match self.try_run_program(program, &request.inputs)? {
+                        Ok(ran) => {
+                            waited.store(0, Ordering::Relaxed);
+                            ran
+                        }
+                        Err(_) => {
+                            waited.fetch_add(1, Ordering::Relaxed);
+                            return Err(would_wait());
+                        }
+                    },
+                };
                 Ok(Ran {
                     outputs: ran.results,
                     served_by: served_by.clone(),

@@ -30,6 +30,13 @@ pub struct RuntimeStats {
 }
 
 impl Runtime {
+    /// Notes the bytes of results that somebody else owns, who may not see how much they hold. Whether all of them together
+    /// have come to another 64th of what may be taken from the driver.
+    pub fn note_results(&self, bytes: u64) -> bool {
+        self.made
+            .add(bytes, self.tensors.budget().stats().limit / 64)
+    }
+
     /// What was done so far, and what is held.
     pub fn stats(&self) -> RuntimeStats {
         let mut served: Vec<_> = self

@@ -13,6 +13,7 @@ use crate::{
 use cost::Shape;
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
+    epilogue::Run,
     grid, matrix, operand as kit,
     steps::{Step, bytes_of, derive, read, scratch},
 };
@@ -112,7 +113,11 @@ pub(crate) fn plan(
     }
     let mut args = vec![read(a), read(b), result];
     if let Some(finish) = finish {
-        defines.extend(finish.defines(args.len() as u32));
+        defines.extend(finish.defines(
+            args.len() as u32,
+            Run::Columns(if is_wide { pack_of_c } else { 1 }),
+        ));
+        defines.push(finish.still());
         args.extend(finish.args());
         push.extend(finish.words(false));
         check_push(&push)?;

@@ -15,6 +15,7 @@ use crate::{
 use cost::Shape;
 use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Features, Plan, Refusal, explain, glsl};
 use nx_vulkan_pack_kit::{
+    epilogue::Run,
     grid,
     steps::{Step, bytes_of, read, scratch},
 };
@@ -86,7 +87,8 @@ pub(crate) fn plan(
     push.push(bits);
     let mut args = vec![problem.a.arg, problem.b.arg, result];
     if let Some(finish) = finish {
-        defines.extend(finish.defines(args.len() as u32));
+        defines
+            .extend(finish.defines(args.len() as u32, Run::Columns(if is_wide { 4 } else { 1 })));
         args.extend(finish.args());
         push.extend(finish.words(false));
         check_push(&push)?;

@@ -122,9 +122,10 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Whether sums go to memory first: where there are several of each, or where an epilogue makes something else of them.
+    /// Whether sums go to memory first: where there are several of each, or where they are finished apart, as those are whose
+    /// results the kernel does not store.
     pub(super) fn is_partial(&self, problem: &Problem) -> bool {
-        self.splits > 1 || problem.finish.is_some()
+        problem.is_partial(self.splits) || problem.result().size() > 4
     }
 
     /// Bytes of the sums of all parts that go to memory first.

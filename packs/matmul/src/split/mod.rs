@@ -8,13 +8,14 @@ use crate::{
     cores::{self, Packed, Side},
     operand::Operand,
     problem::{Problem, check_range},
-    steps::{Steps, number},
+    steps::{Steps, check_push, number},
     table::Table,
     tiled,
 };
 use cost::Shape;
 use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, Plan, Refusal, Slot, glsl};
 use nx_vulkan_pack_kit::{
+    epilogue::Run,
     grid,
     steps::{Step, bytes_of, derive, read, scratch, shader},
 };
@@ -45,7 +46,14 @@ pub(crate) fn plan(
     let parts = Parts::of(problem, exact)?;
     cores::supports(problem, [DType::BF16, DType::F32], DEPTH, device)?;
     let (shape, why) = Shape::of(problem, parts, device, table)?;
-    let is_wide = problem.n.is_multiple_of(4);
+    let is_partial = shape.is_partial(problem);
+    let stored = if is_partial {
+        DType::F32
+    } else {
+        problem.result()
+    };
+    let pack_of_c = 16 / stored.size() as u32;
+    let is_wide = stored.size() > 1 && problem.n.is_multiple_of(pack_of_c);
     cores::expect_stage(is_wide, device)?;
     let plain = tiled::plan(problem, device, &table.tile)?;
     nx_vulkan_abi::explain(why);
@@ -56,7 +64,6 @@ pub(crate) fn plan(
     let packed = [Side::A, Side::B].map(|side| parts.packed(problem, side));
     let a = pack(&mut steps, problem, Side::A, parts, (exact, flag))?;
     let b = pack(&mut steps, problem, Side::B, parts, (exact, flag))?;
-    let is_partial = shape.is_partial(problem);
     let result = match is_partial {
         false => BufArg::output(0),
         true => {
@@ -68,7 +75,7 @@ pub(crate) fn plan(
     let jobs = shape.jobs(problem);
     let bits = u32::try_from(jobs)
         .map_err(|_| Refusal::decline("the product has more than 2^32 blocks"))?;
-    let mut defines = glsl::operand("T", DType::F32);
+    let mut defines = glsl::operand("T", stored);
     defines.extend(glsl::needs(DType::BF16));
     defines.extend([
         number("ELEMENT_IS_BF16", 1u32),
@@ -79,10 +86,10 @@ pub(crate) fn plan(
         number("ROUNDS", exact != Exact::Relaxed),
         number("BAND", 8u32),
         number("C_WIDE", is_wide),
-        number("C_WORDS", 1u32),
+        number("C_WORDS", stored.size() == 4),
     ]);
     let [blocks_m, blocks_n] = shape.blocks(problem);
-    let push = [
+    let mut push = vec![
         problem.m,
         problem.n,
         problem.batches,
@@ -98,10 +105,19 @@ pub(crate) fn plan(
         access: Access::READ_WRITE,
         ..flag
     };
+    let mut args = vec![read(a), read(b), result, found];
+    if let Some(finish) = problem.finish.as_ref().filter(|_| !is_partial) {
+        let run = Run::Columns(if is_wide { pack_of_c } else { 1 });
+        defines.extend(finish.defines(args.len() as u32, run));
+        defines.push(finish.still());
+        args.extend(finish.args());
+        push.extend(finish.words(false));
+        check_push(&push)?;
+    }
     let step = Step {
         file: "split.comp",
         defines,
-        args: vec![read(a), read(b), result, found],
+        args,
         push: bytes_of(&push),
         subgroup_size: cores::subgroup(device),
         groups: grid::spread(jobs, device)?,

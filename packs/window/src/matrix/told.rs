@@ -3,15 +3,12 @@
 use super::{Packing, Source};
 use crate::problem::Problem;
 use nx_vulkan_abi::{DType, Define, glsl::define};
-use nx_vulkan_pack_kit::{axes::divisor, steps::number};
+use nx_vulkan_pack_kit::{axes::divisor, epilogue::Run, steps::number};
 
-/// How results are stored: along filters or along positions, and how many at once.
-pub(super) fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define> {
+/// How many results are stored at once: of filters or of positions, whichever are neighbours.
+pub(super) fn run(problem: &Problem, splits: u64, filters: u64) -> Run {
     let along_filters = problem.filters_inner();
-    let is_partial = problem.is_partial(splits);
-    let result = problem.result();
-    let narrow = !is_partial && result != DType::F32;
-    let most = if narrow { 8 } else { 4 };
+    let most = if is_narrow(problem, splits) { 8 } else { 4 };
     let most = if along_filters {
         filters.min(most)
     } else {
@@ -20,7 +17,22 @@ pub(super) fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define>
     let width = [8, 4, 2, 1]
         .into_iter()
         .find(|width| *width <= most && problem.runs(*width, along_filters));
-    let width = width.unwrap_or(1);
+    let width = width.unwrap_or(1) as u32;
+    match along_filters {
+        true => Run::Rows(width),
+        false => Run::Columns(width),
+    }
+}
+
+/// Whether results have 16 bits.
+fn is_narrow(problem: &Problem, splits: u64) -> bool {
+    !problem.is_partial(splits) && problem.result() != DType::F32
+}
+
+/// How results are stored, so many at once.
+pub(super) fn store(problem: &Problem, splits: u64, run: Run) -> Vec<Define> {
+    let narrow = is_narrow(problem, splits);
+    let (Run::Rows(width) | Run::Columns(width)) = run;
     let stored = match (narrow, width) {
         (false, 4) => "vec4",
         (false, 2) => "vec2",
@@ -34,8 +46,8 @@ pub(super) fn store(problem: &Problem, splits: u64, filters: u64) -> Vec<Define>
         define("RESULT", stored),
         number("WIDTH", width),
         number("WIDE_RESULT", !narrow),
-        number("BF16_RESULT", result == DType::BF16),
-        number("ALONG_FILTERS", u64::from(along_filters)),
+        number("BF16_RESULT", problem.result() == DType::BF16),
+        number("ALONG_FILTERS", u64::from(problem.filters_inner())),
     ]
 }
 
