@@ -130,6 +130,12 @@ impl Finish {
         number("E_STILL", bits.fold(0u64, |all, (_, bit)| all | 1 << bit))
     }
 
+    /// Words of a run that are others for each run: what a kernel that asks for several runs at once has to have registers for.
+    pub fn words_of_run(&self, run: Run) -> u32 {
+        let words = self.operands.iter().map(|operand| operand.own_words(run));
+        words.sum()
+    }
+
     /// What the shader's half needs, its operands from binding `first` on, for a kernel that finishes a run at a time.
     pub fn defines(&self, first: u32, run: Run) -> Vec<Define> {
         let Types { sum, compute } = self.types;

@@ -82,6 +82,7 @@ layout(push_constant) uniform Product {
 #define VALUE SUM
 #define VALUE4 SUM4
 #define E_RUN 1
+#define AHEAD 1
 #define Neighbours uint
 #define neighbours_at(slab, row, column) 0u
 #define FINISH(own, i, x, row, column) (x)
@@ -219,17 +220,22 @@ uvec2 corner(uint job) {
 void store_all(uint slab, uvec2 from) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
 #define ROW(r) (4 * t + 2 * ((r) & 1) + ((r) >> 1))
+#if C_WIDE
+    Eight own[4 * AHEAD]; // of AHEAD tiles
+#endif
     [[unroll]] for (uint j = 0; j < TILES; j++) {
 #if C_WIDE
-        Eight own[4];
-        [[unroll]] for (uint r = 0; r < 4; r++) own[r] = eight_at(slab, from.x + j * 16 + ROW(r), from.y + 8 * g);
+        if (j % AHEAD == 0) {
+            [[unroll]] for (uint i = 0; i < 4 * AHEAD; i++)
+                own[i] = eight_at(slab, from.x + (j + i / 4) * 16 + ROW(i % 4), from.y + 8 * g);
+        }
 #endif
         [[unroll]] for (uint r = 0; r < 4; r++) {
             SUM4 x = SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]);
             SUM4 y = SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]);
 #if C_WIDE
             uint row = from.x + j * 16 + ROW(r);
-            if (row < m) store(own[r], slab, row, from.y + 8 * g, x, y);
+            if (row < m) store(own[j % AHEAD * 4 + r], slab, row, from.y + 8 * g, x, y);
 #else
             stage(ROW(r), 8 * g, x, y);
 #endif

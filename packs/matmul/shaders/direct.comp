@@ -104,7 +104,8 @@ void main() {
 #else
             VEC values = VEC(sums[at], sums[at + 1]);
 #endif
-            if (column + j < n) c[(index + j) / WIDTH] = TO_C_PACK(values, slab, row + i, column + j);
+            if (column + j < n) c[(index + j) / WIDTH] = 
+                TO_C_PACK(neighbours_at(slab, row + i, column + j), values, slab, row + i, column + j);
         }
 #else
         [[unroll]] for (uint j = 0; j < OWN_N; j++) {

@@ -20,6 +20,9 @@ layout(push_constant) uniform Product {
 };
 #ifdef EPILOGUE
 #include "epilogue.glsl"
+#else
+#define Neighbours uint
+#define neighbours_at(batch, row, column) 0u
 #endif
 
 #if WIDTH == 4
@@ -76,14 +79,13 @@ B_ITEM load_b(uint index) {
 #define C_ELEMENT T_VALUE
 #define C_PACK VEC
 #define TO_C(x, batch, row, column) (x)
-#define TO_C_PACK(x, batch, row, column) (x)
+#define TO_C_PACK(own, x, batch, row, column) (x)
 #elif defined(EPILOGUE)
 #define C_ELEMENT R_STORAGE
 #define C_PACK R_PACK
 #define TO_C(x, batch, row, column) R_STORE(finished(x, batch, row, column))
 #if C_WIDE
-R_PACK to_c_pack(VEC v, uint batch, uint row, uint column) {
-    Neighbours own = neighbours_at(batch, row, column);
+R_PACK to_c_pack(Neighbours own, VEC v, uint batch, uint row, uint column) {
 #define PART(i) R_STORE(finished(own, i, v[i], batch, row, column + i))
 #if WIDTH == 4
     return R_PACK(PART(0), PART(1), PART(2), PART(3));
@@ -92,12 +94,12 @@ R_PACK to_c_pack(VEC v, uint batch, uint row, uint column) {
 #endif
 }
 #endif
-#define TO_C_PACK(v, batch, row, column) to_c_pack(v, batch, row, column)
+#define TO_C_PACK(own, v, batch, row, column) to_c_pack(own, v, batch, row, column)
 #else
 #define C_ELEMENT T_STORAGE
 #define C_PACK PACK
 #define TO_C(x, batch, row, column) T_STORE(x)
-#define TO_C_PACK(x, batch, row, column) REPACK(x)
+#define TO_C_PACK(own, x, batch, row, column) REPACK(x)
 #endif
 
 #if C_WIDE

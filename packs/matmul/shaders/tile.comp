@@ -144,12 +144,20 @@ uvec2 own_packs() {
 
 #if C_WIDE
 void store_all(uint slab, uvec2 corner, uvec2 packs) {
-    [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH; i++) {
-        uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
-            uint column = corner.y + (packs.y + j * LANES_N) * WIDTH;
-            uint at = ((slab * m + row) * n + column) / WIDTH;
-            if (row < m && column < n) c[at] = TO_C_PACK(pack_of(i, j), slab, row, column);
+    [[unroll]] for (uint first = 0; first < PACKS_M * WIDTH; first += WIDTH) {
+        uint row = corner.x + (packs.x + first / WIDTH * LANES_M) * WIDTH;
+        // Before any of them is stored: what is read between two stores waits for the first.
+        Neighbours own[WIDTH * PACKS_N];
+        [[unroll]] for (uint i = 0; i < WIDTH * PACKS_N; i++) {
+            uint column = corner.y + (packs.y + i % PACKS_N * LANES_N) * WIDTH;
+            own[i] = neighbours_at(slab, min(row + i / PACKS_N, m - 1), min(column, n - WIDTH));
+        }
+        [[unroll]] for (uint i = 0; i < WIDTH * PACKS_N; i++) {
+            uint at_row = row + i / PACKS_N, column = corner.y + (packs.y + i % PACKS_N * LANES_N) * WIDTH;
+            if (at_row < m && column < n) {
+                c[((slab * m + at_row) * n + column) / WIDTH] =
+                    TO_C_PACK(own[i], pack_of(first + i / PACKS_N, i % PACKS_N), slab, at_row, column);
+            }
         }
     }
 }

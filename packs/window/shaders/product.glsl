@@ -296,29 +296,34 @@ void store_sums() {
     uint first = tile_m * FILTERS + (LANE >> 2) * (2 * TILE_M);
     find_runs();
 #if ALONG_FILTERS
-    // Four positions at a time: of all eight it would be more than there are registers for.
+    // As many positions at a time as there are registers for.
 #define READ(q, i) \
-    at[(i) % 4] = place_of(starts[q][i]); \
-    [[unroll]] for (uint f = 0; f < OF_FILTERS; ++f) own[(i) % 4][f] = neighbours_of(at[(i) % 4], first + f * WIDTH);
-#define AT(q, i) store_filters(own[(i) % 4], starts[q][i], at[(i) % 4], first, FILTERS_AT(q, i));
-#define FOUR(q, i) { \
-        uvec2 at[4]; \
-        Neighbours own[4][OF_FILTERS]; \
-        READ(q, i) READ(q, i + 1) READ(q, i + 2) READ(q, i + 3) \
-        AT(q, i) AT(q, i + 1) AT(q, i + 2) AT(q, i + 3) \
+    at[i] = place_of(starts[q][i]); \
+    [[unroll]] for (uint f = 0; f < OF_FILTERS; ++f) own[i][f] = neighbours_of(at[i], first + f * WIDTH);
+#define AT(q, i) store_filters(own[i], starts[q][i], at[i], first, FILTERS_AT(q, i));
+#define FOUR(of, q, i) of(q, i) of(q, i + 1) of(q, i + 2) of(q, i + 3)
+#if OF_FILTERS == 1
+#define EIGHT(q) FOUR(READ, q, 0) FOUR(READ, q, 4) FOUR(AT, q, 0) FOUR(AT, q, 4)
+#else
+#define EIGHT(q) FOUR(READ, q, 0) FOUR(AT, q, 0) FOUR(READ, q, 4) FOUR(AT, q, 4)
+#endif
+#define RUN(q) { \
+        uvec2 at[8]; \
+        Neighbours own[8][OF_FILTERS]; \
+        EIGHT(q) \
     }
-#define RUN(q) FOUR(q, 0) FOUR(q, 4)
 #else
 #define READ(w, q, r) \
-    [[unroll]] for (uint i = 0; i < OF_POSITIONS; ++i) own[r][i] = neighbours_of(place_of(starts[q][i]), first + 2 * w + r);
-#define OF(w, q, r) store_positions(own[r], q, first + 2 * w + r, float[8](VALUE(w, q, r, 0), VALUE(w, q, r, 1), \
+    [[unroll]] for (uint i = 0; i < OF_POSITIONS; ++i) own[2 * w + r][i] = neighbours_of(place_of(starts[q][i]), first + 2 * w + r);
+#define OF(w, q, r) store_positions(own[2 * w + r], q, first + 2 * w + r, float[8](VALUE(w, q, r, 0), VALUE(w, q, r, 1), \
     VALUE(w, q, r, 2), VALUE(w, q, r, 3), VALUE(w, q, r, 4), VALUE(w, q, r, 5), VALUE(w, q, r, 6), VALUE(w, q, r, 7)));
-#define BOTH_OF(w, q, a) { \
-        Neighbours own[2][OF_POSITIONS]; \
-        READ(w, q, 0) READ(w, q, 1) \
-        OF(w, q, 0) OF(w, q, 1) \
+#define READ_BOTH(w, q, a) READ(w, q, 0) READ(w, q, 1)
+#define BOTH_OF(w, q, a) OF(w, q, 0) OF(w, q, 1)
+#define RUN(q) { \
+        Neighbours own[2 * TILE_M][OF_POSITIONS]; \
+        EACH_M(READ_BOTH, q, 0) \
+        EACH_M(BOTH_OF, q, 0) \
     }
-#define RUN(q) EACH_M(BOTH_OF, q, 0)
 #endif
     EACH_RUN(RUN)
 }

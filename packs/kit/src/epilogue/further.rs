@@ -55,6 +55,15 @@ impl Further {
         is_in_words.then_some(bytes as u32 / 4)
     }
 
+    /// Those of them that are not the same for each run along the other axis.
+    pub(super) fn own_words(&self, run: Run) -> u32 {
+        let across = match run {
+            Run::Rows(_) => self.strides[2],
+            Run::Columns(_) => self.strides[1],
+        };
+        self.words(run).filter(|_| across != 0).unwrap_or(0)
+    }
+
     /// The GLSL of element `i` of a run's words.
     fn element(&self, words: &str) -> String {
         let storage = glsl::types(self.dtype).map_or("float", |types| types.0);

@@ -11,9 +11,9 @@ use crate::{
     table::Rates,
 };
 use cost::Shape;
-use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, glsl};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Features, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
-    epilogue::Run,
+    epilogue::{Finish, Run},
     grid, matrix, operand as kit,
     steps::{Step, bytes_of, derive, read, scratch},
 };
@@ -113,14 +113,13 @@ pub(crate) fn plan(
     }
     let mut args = vec![read(a), read(b), result];
     if let Some(finish) = finish {
-        defines.extend(finish.defines(
-            args.len() as u32,
-            Run::Columns(if is_wide { pack_of_c } else { 1 }),
-        ));
-        defines.push(finish.still());
-        args.extend(finish.args());
-        push.extend(finish.words(false));
-        check_push(&push)?;
+        let run = Run::Columns(if is_wide { pack_of_c } else { 1 });
+        add_finish(
+            finish,
+            run,
+            shape.rows,
+            (&mut defines, &mut args, &mut push),
+        )?;
     }
     let step = Step {
         file,
@@ -136,6 +135,26 @@ pub(crate) fn plan(
         steps.sum_splits(problem, shape.splits, result)?;
     }
     Ok(steps.plan)
+}
+
+/// Has a kernel of `cores.glsl` whose subgroups own so many rows finish its sums, a run at a time. It asks for the epilogue's
+/// operands of as many rows at once as there are registers for: each time that it stores between them costs it a wait.
+pub(crate) fn add_finish(
+    finish: &Finish,
+    run: Run,
+    rows: u32,
+    (defines, args, push): (&mut Vec<Define>, &mut Vec<BufArg>, &mut Vec<u32>),
+) -> Result<(), Refusal> {
+    const REGISTERS: u32 = 64;
+    // A lane has four rows of a tile, and eight columns of each.
+    let of_row = finish.words_of_run(run) * if run == Run::Columns(4) { 2 } else { 1 };
+    let ahead = REGISTERS / (4 * of_row).max(1);
+    defines.push(number("AHEAD", ahead.clamp(1, rows / 16)));
+    defines.extend(finish.defines(args.len() as u32, run));
+    defines.push(finish.still());
+    args.extend(finish.args());
+    push.extend(finish.words(false));
+    check_push(push)
 }
 
 /// What the operands are multiplied as.

@@ -8,7 +8,7 @@ use crate::{
     cores::{self, Packed, Side},
     operand::Operand,
     problem::{Problem, check_range},
-    steps::{Steps, check_push, number},
+    steps::{Steps, number},
     table::Table,
     tiled,
 };
@@ -108,11 +108,7 @@ pub(crate) fn plan(
     let mut args = vec![read(a), read(b), result, found];
     if let Some(finish) = problem.finish.as_ref().filter(|_| !is_partial) {
         let run = Run::Columns(if is_wide { pack_of_c } else { 1 });
-        defines.extend(finish.defines(args.len() as u32, run));
-        defines.push(finish.still());
-        args.extend(finish.args());
-        push.extend(finish.words(false));
-        check_push(&push)?;
+        cores::add_finish(finish, run, OWNED, (&mut defines, &mut args, &mut push))?;
     }
     let step = Step {
         file: "split.comp",
