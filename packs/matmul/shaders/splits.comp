@@ -1,5 +1,6 @@
 #version 450
-// Adds up the partial slabs of a product whose contracted axis was split: ALONG invocations share the splits of an element.
+// Adds up the partial slabs of a product whose contracted axis was split: ALONG invocations share the splits of an element, or one
+// adds up four elements that follow each other.
 #include "dtype.glsl"
 
 layout(local_size_x = THREADS) in;
@@ -17,14 +18,23 @@ layout(push_constant) uniform Splits {
 #ifdef EPILOGUE
 #include "epilogue.glsl"
 #define RESULT R_STORAGE
-#define FINISH(sum, at) R_STORE(finished(sum, (at) / (rows * columns), (at) / columns % rows, (at) % columns))
+// One of the results that begin at `at`.
+#define FINISH(own, i, sum, at) R_STORE(finished(own, i, sum, (at) / (rows * columns), (at) / columns % rows, (at) % columns + (i)))
+#define OPERANDS(at) neighbours_at((at) / (rows * columns), (at) / columns % rows, (at) % columns)
 #else
 #define RESULT T_STORAGE
-#define FINISH(sum, at) T_STORE(sum)
+#define Neighbours uint
+#define FINISH(own, i, sum, at) T_STORE(sum)
+#define OPERANDS(at) 0u
 #endif
 
+#if WIDTH == 4
+layout(set = 0, binding = 0, std430) readonly restrict buffer Partial { T_VALUE4 partial[]; };
+layout(set = 0, binding = 1, std430) writeonly restrict buffer Result { RESULT4 result[]; };
+#else
 layout(set = 0, binding = 0, std430) readonly restrict buffer Partial { T_VALUE partial[]; };
 layout(set = 0, binding = 1, std430) writeonly restrict buffer Result { RESULT result[]; };
+#endif
 
 #ifdef GUARDED
 // Where it is 0, somebody else has done the work; GUARDED is its binding.
@@ -33,6 +43,20 @@ layout(set = 0, binding = GUARDED, std430) readonly restrict buffer Guard { uint
 
 const uint ACROSS = THREADS / ALONG;
 
+#if WIDTH == 4
+void main() {
+#ifdef GUARDED
+    if (wanted == 0) return;
+#endif
+    uint element = ((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * THREADS + gl_LocalInvocationIndex) * 4;
+    if (element >= count) return;
+    Neighbours own = OPERANDS(element);
+    T_VALUE4 sum = T_VALUE4(0);
+    for (uint i = 0; i < splits; i++) sum += partial[(i * count + element) / 4];
+    result[element / 4] = RESULT4(FINISH(own, 0, sum.x, element), FINISH(own, 1, sum.y, element),
+                                  FINISH(own, 2, sum.z, element), FINISH(own, 3, sum.w, element));
+}
+#else
 shared T_VALUE sums[THREADS];
 
 void main() {
@@ -48,5 +72,6 @@ void main() {
         barrier(); // the sums of the upper half are complete
         if (lane < rest * ACROSS) sums[lane] += sums[lane + rest * ACROSS];
     }
-    if (lane < ACROSS && element < count) result[element] = FINISH(sums[lane], element);
+    if (lane < ACROSS && element < count) result[element] = FINISH(OPERANDS(element), 0, sums[lane], element);
 }
+#endif

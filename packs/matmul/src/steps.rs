@@ -272,20 +272,34 @@ impl<'a> Steps<'a> {
                 .min(busy.max(8))
                 .clamp(1, threads)
         };
-        let mut defines = vec![number("THREADS", threads), number("ALONG", along)];
+        let (rows, columns) = match problem.is_exchanged {
+            true => (problem.n, problem.m),
+            false => (problem.m, problem.n),
+        };
+        let four = |dtype| glsl::of(dtype).and_then(|glsl| glsl::vector(glsl.storage, 4));
+        let vectors = [four(self.dtype.register()), four(problem.result())];
+        let (width, vectors) = match vectors {
+            [Some(sums), Some(results)] if along == 1 && columns.is_multiple_of(4) => {
+                (4, vec![("T_VALUE4", sums), ("RESULT4", results)])
+            }
+            _ => (1, Vec::new()),
+        };
+        let mut defines = vec![
+            number("THREADS", threads),
+            number("ALONG", along),
+            number("WIDTH", width),
+        ];
+        let vectors = vectors.into_iter();
+        defines.extend(vectors.map(|(name, vector)| glsl::define(name, vector)));
         let mut args = vec![read(partials), BufArg::output(0)];
         let mut push = vec![count, splits];
         if let Some(finish) = &problem.finish {
-            let (rows, columns) = match problem.is_exchanged {
-                true => (problem.n, problem.m),
-                false => (problem.m, problem.n),
-            };
-            defines.extend(finish.defines(args.len() as u32, Run::ONE));
+            defines.extend(finish.defines(args.len() as u32, Run::Columns(width)));
             args.extend(finish.args());
             push.extend([rows, columns]);
             push.extend(finish.words(false));
         }
-        let groups = u64::from(count.div_ceil(threads / along));
+        let groups = u64::from(count.div_ceil(threads / along * width));
         self.dispatch(("splits.comp", self.dtype), defines, push, args, groups)
     }
 

@@ -405,6 +405,29 @@ fn what_no_pack_takes_as_one_runs_one_by_one() {
     assert_eq!(runtime.stats().fallbacks, 0);
 }
 
+#[test]
+fn what_runs_one_by_one_does_not_wait() {
+    let folder = Folder::new();
+    let denied = "[[deny]]\npack = \"elementwise\"\nop = \"fused\"\nreason = \"a test\"\n";
+    let runtime = open(&folder, &["elementwise"], denied);
+    let (inputs, program) = chain();
+    let fused = fuse(program, &inputs).unwrap();
+    assert_eq!(fused.steps().len(), 1);
+    let operands = [[7, -7, 0, 1], [2, 2, 5, -1]].map(|values| s32s(&runtime, values));
+    let operands: Vec<&Tensor> = operands.iter().collect();
+    // The first time plans and compiles.
+    assert!(runtime.try_run_program(&fused, &operands).unwrap().is_err());
+    let first = runtime.run_program(&fused, &operands).unwrap();
+    let again = runtime.try_run_program(&fused, &operands).unwrap();
+    let again = again.expect("a run that does not wait");
+    for (first, again) in first.results.iter().zip(&again.results) {
+        assert_eq!(download(&runtime, first), download(&runtime, again));
+    }
+    let served = runtime.stats().served;
+    let split = served.iter().find(|row| row.1 == "split");
+    assert_eq!(split.map(|row| row.2), Some(2));
+}
+
 fn chain() -> (Vec<Input>, Program<'static>) {
     let s32s = |name, inputs: &[Value]| op(name, inputs, DType::S32, &[4]);
     let steps = [

@@ -70,6 +70,32 @@ fn operands_follow_the_result_with_their_strides() {
 }
 
 #[test]
+fn operands_whose_neighbours_are_a_results_are_read_in_words() {
+    let read = |operand: Tensor, n: u64| {
+        let ask = product(TILED, [2048, n, 512], DType::F32, &[operand], "add(x, i2)");
+        let plan = ask.plan().unwrap();
+        let read = ["E_RUN", "E0_STORED"].map(|name| defined(&plan, 0, name).to_owned());
+        read.join(" ")
+    };
+    let of = |dtype| Tensor::new(dtype, &[2048, 4096]);
+    assert_eq!(read(of(DType::F32), 4096), "4 uvec4");
+    assert_eq!(read(of(DType::BF16), 4096), "4 uvec2");
+    assert_eq!(read(of(DType::U8), 4096), "4 uint");
+    assert_eq!(read(Tensor::new(DType::F32, &[4096]), 4096), "4 uvec4");
+    // Others are wider than words, lie elsewhere than where vectors begin, or have their neighbours in another row.
+    assert_eq!(read(of(DType::F64), 4096), "1 double");
+    let offset = of(DType::F32).strided(&[4096, 1], 2).within(1 << 26);
+    assert_eq!(read(offset, 4096), "1 float");
+    let step = of(DType::F32).strided(&[4098, 1], 0).within(1 << 26);
+    assert_eq!(read(step, 4096), "1 float");
+    let across = of(DType::F32).strided(&[1, 2048], 0);
+    assert_eq!(read(across, 4096), "1 float");
+    assert_eq!(read(Tensor::new(DType::F32, &[2048, 1]), 4096), "1 float");
+    // Nor does the result itself begin there.
+    assert_eq!(read(Tensor::new(DType::F32, &[4098]), 4098), "1 float");
+}
+
+#[test]
 fn sums_stay_wide_until_the_result() {
     let bias = Tensor::new(DType::F16, &[4096]);
     let plan = product(TILED, [2048, 4096, 512], DType::F16, &[bias], "add(x, i2)")
@@ -149,6 +175,11 @@ fn long_code_for_many_sums_is_a_dispatch_of_its_own() {
     };
     assert_eq!(of(2048, "erf(x)"), "tile.comp splits.comp");
     assert_eq!(of(2048, "max(x, 0)"), "tile.comp");
+    let width = |n| {
+        let ask = product(TILED, [2048, n, 512], DType::F32, &[], "erf(x)");
+        defined(&ask.plan().unwrap(), 1, "WIDTH").to_owned()
+    };
+    assert_eq!([width(2048), width(2050)], ["4", "1"]);
 }
 
 /// Sums that one binding does not cover are finished where they are.
