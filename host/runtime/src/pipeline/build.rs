@@ -179,8 +179,8 @@ fn create(
     }
     let mut pipeline = vk::Pipeline::null();
     // SAFETY: the info and all it points to outlive the call; the module is not needed afterwards.
-    let code = unsafe {
-        let code = cache.with(|cache| {
+    let made = unsafe {
+        let made = cache.with(|cache| {
             (fns.v1_0.create_compute_pipelines)(
                 device.handle(),
                 cache,
@@ -191,9 +191,9 @@ fn create(
             )
         });
         (fns.v1_0.destroy_shader_module)(device.handle(), module, std::ptr::null());
-        code
+        made
     };
-    match code {
+    match made? {
         vk::Result::SUCCESS => Ok(Pipeline {
             device: device.clone(),
             pipeline,
