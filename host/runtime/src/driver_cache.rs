@@ -84,12 +84,15 @@ impl DriverCache {
         self.dirty.store(true, Ordering::Relaxed);
     }
 
-    /// Writes the file if there is a folder for it and pipelines were made since the last time.
+    /// Writes the file if there is a folder for it and pipelines were made since the last time. Later, where that would have to
+    /// wait: whoever asks has more to do.
     ///
     /// # Errors
     /// [`Kind::Io`] when it cannot be written.
     pub(crate) fn persist_new(&self) -> Result<()> {
-        if self.files.folder().is_err()
+        let would_wait = !self.is_shared && self.cache.is_locked();
+        if would_wait
+            || self.files.folder().is_err()
             || !self.dirty.swap(false, Ordering::Relaxed)
             || self.device.is_lost()
         {
