@@ -104,7 +104,7 @@ void main() {
 #else
             VEC values = VEC(sums[at], sums[at + 1]);
 #endif
-            if (column + j < n) c[(index + j) / WIDTH] = 
+            if (column + j < n) c[(index + j) / WIDTH] =
                 TO_C_PACK(neighbours_at(slab, row + i, column + j), values, slab, row + i, column + j);
         }
 #else
