@@ -23,7 +23,7 @@ const HEADER: usize = 32;
 const LOOK: Duration = Duration::from_millis(10);
 /// `VK_DRIVER_ID_NVIDIA_PROPRIETARY`. Where several threads made pipelines with one cache while the device was at work, of eleven
 /// runs of Nx's tests on an H200, driver 580.159.04, six ended in a trivial command that never did, each time another one; of
-/// six in which one thread at a time made them, or without a cache, none did.
+/// thirteen in which one thread at a time made them none did, nor of two without a cache.
 const NVIDIA: i64 = 4;
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 30;

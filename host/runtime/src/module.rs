@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// A module that was checked against a device.
 #[derive(Debug)]
 pub struct Module {
-    name: String,
+    name: Arc<str>,
     facts: Arc<spirv::Module>,
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
@@ -140,7 +140,7 @@ impl Module {
             ));
         }
         Ok(Module {
-            name,
+            name: name.into(),
             facts,
             device: device.clone(),
             pipelines: Mutex::default(),
@@ -289,7 +289,7 @@ impl Module {
     }
 
     /// Its file, or the start of its text's sha256.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 

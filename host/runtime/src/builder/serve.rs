@@ -151,9 +151,12 @@ impl Bench {
             barrier: false,
             reports: false,
         };
-        let recorded = self
-            .stream
-            .record(&pipelines, &[step], &[Bound::whole(&buffer)]);
+        let recorded = self.stream.record(
+            &pipelines,
+            &"a module's first run".into(),
+            &[step],
+            &[Bound::whole(&buffer)],
+        );
         recorded.and_then(|()| self.stream.wait(self.stream.sequence()))?;
         let cache = pipelines.cache().data()?;
         Ok(Built { cache })

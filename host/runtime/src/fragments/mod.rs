@@ -204,7 +204,12 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
             barrier: false,
             reports: true,
         };
-        stream.record(&pipelines, &[step], &[Bound::whole(&buffer)])?;
+        stream.record(
+            &pipelines,
+            &"order.comp".into(),
+            &[step],
+            &[Bound::whole(&buffer)],
+        )?;
         stream.wait(stream.sequence())?;
         let mut found = vec![0u32; WORDS];
         // SAFETY: as above, and the device is done with it.

@@ -32,6 +32,8 @@ pub(crate) use step::CheckedStep;
 /// A plan with its pipelines made.
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    /// The request.
+    pub(crate) name: Arc<str>,
     pub(crate) steps: Vec<Step>,
     /// Scratch buffers that depend on one input alone, each with the steps that fill it.
     pub(crate) derived: Box<Derivations>,
@@ -44,7 +46,7 @@ pub(crate) struct Compiled {
     pub(crate) site: Option<Arc<Site>>,
 }
 
-/// Checks `plan` of a kernel that declares to need `declared` and makes its pipelines; without `pipelines` it has no steps
+/// Checks `plan` of a kernel that declares to need `declared`, for the request that is shown as `name`, and makes its pipelines; without `pipelines` it has no steps
 /// then. Buffers are numbered inputs, outputs, scratch, params.
 ///
 /// # Errors
@@ -54,7 +56,7 @@ pub(crate) fn compile(
     plan: &Plan,
     (files, declared): (Files<'_>, Features),
     sizes: Sizes<'_>,
-    site: Option<Site>,
+    (name, site): (Arc<str>, Option<Site>),
     device: &Device,
     shaders: &Shaders,
     pipelines: Option<&Pipelines>,
@@ -105,6 +107,7 @@ pub(crate) fn compile(
     let derived = Box::new(Derivations::of(derived.collect()));
     let reports = steps.iter().any(|step| step.reports);
     let compiled = Compiled {
+        name,
         steps,
         derived,
         scratch: checked.scratch,

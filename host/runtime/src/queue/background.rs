@@ -46,8 +46,11 @@ impl Stream {
                 1 => "a command".to_owned(),
                 several => format!("a batch of {several} commands"),
             };
+            let open = self.open.try_lock();
+            let names = open.map(|open| open.names.between(done, done + clock.running));
             self.device.mark_lost(format!(
-                "{commands} did not finish within {} s",
+                "{commands}{} did not finish within {} s",
+                names.unwrap_or_default(),
                 allowed.as_secs_f32()
             ));
             return Err(self.device.lost_error());

@@ -6,6 +6,7 @@
 
 mod background;
 mod commands;
+mod named;
 mod progress;
 mod step;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod wait;
 
 use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
+use named::Names;
 use parking_lot::{Mutex, MutexGuard};
 use progress::{BATCH, Clock};
 use std::{
@@ -77,6 +79,7 @@ struct Open {
     /// The push constants that are in place.
     pushed: Vec<u8>,
     used: VecDeque<(u64, vk::CommandBuffer)>,
+    names: Names,
     /// When it was last submitted, or the GPU was seen at work.
     last_look: Instant,
     /// Why a submission failed, once one has.
@@ -110,6 +113,7 @@ impl Stream {
                 bound: vk::Pipeline::null(),
                 pushed: Vec::new(),
                 used: VecDeque::new(),
+                names: Names::default(),
                 last_look: Instant::now(),
                 failure: None,
             }),
@@ -156,14 +160,15 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Records the steps of one plan over `buffers`; returns at once. The call's effects are ordered after
-    /// everything recorded before it.
+    /// Records the steps of one plan over `buffers`, which are known as `name`; returns at once. The call's effects are
+    /// ordered after everything recorded before it.
     ///
     /// # Errors
     /// Only when the device is lost or out of memory for command buffers.
     pub(crate) fn record(
         &self,
         pipelines: &Pipelines,
+        name: &Arc<str>,
         steps: &[Step],
         buffers: &[Bound<'_>],
     ) -> Result<()> {
@@ -197,6 +202,8 @@ impl Stream {
                 mark(buffers[counts.buffer].buffer, true, false, number);
             }
         }
+        let last = open.sequence;
+        open.names.note(last, name, self.completed_hint());
         self.after_recording(open)
     }
 

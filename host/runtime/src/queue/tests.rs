@@ -82,7 +82,12 @@ impl Setup {
 
     fn record(&self, steps: &[Step], tensor: &Tensor) {
         self.stream
-            .record(&self.pipelines, steps, &[Bound::whole(&tensor.buffer)])
+            .record(
+                &self.pipelines,
+                &"t".into(),
+                steps,
+                &[Bound::whole(&tensor.buffer)],
+            )
             .unwrap();
     }
 }

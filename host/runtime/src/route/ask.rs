@@ -159,7 +159,7 @@ impl Planner<'_> {
             plan,
             (files, kernel.needs),
             sizes,
-            Site::of(request),
+            (request.to_string().into(), Site::of(request)),
             self.device,
             self.shaders,
             self.pipelines,

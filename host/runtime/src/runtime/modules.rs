@@ -138,7 +138,8 @@ impl Runtime {
         let step = module.step(launch, &self.device, &self.pipelines)?;
         let buffers = launch.bindings.iter();
         let buffers: Vec<Bound<'_>> = buffers.map(|b| Bound::whole(&b.tensor.buffer)).collect();
-        self.stream.record(&self.pipelines, &[step], &buffers)
+        self.stream
+            .record(&self.pipelines, module.name(), &[step], &buffers)
     }
 
     /// Runs a module over the buffers `inputs` and, as the last binding, a copy of `out`, and gives that copy.

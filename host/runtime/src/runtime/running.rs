@@ -188,7 +188,8 @@ impl Runtime {
             .for_each(|buffer| buffers.push(Bound::whole(buffer)));
         if !compiled.steps.is_empty() {
             let steps = compiled.steps_without(made);
-            self.stream.record(&self.pipelines, steps, &buffers)?;
+            self.stream
+                .record(&self.pipelines, &compiled.name, steps, &buffers)?;
         }
         drop(buffers);
         for (one, found) in derived.iter().zip(found) {

@@ -74,7 +74,7 @@ fn a_device_that_does_not_finish_counts_as_lost() {
         "slow",
     ));
     assert!(
-        text.contains("a command did not finish within 0.3 s"),
+        text.contains("a command (bad_slow(u32[1000]) -> u32[1000]) did not finish within 0.3 s"),
         "{text}"
     );
 }
