@@ -56,10 +56,10 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
             part.at = start + tensor;
             for component in &components {
                 let value = all[(first + component.at) as usize];
-                if !(0..i128::from(component.extent)).contains(&value) {
+                if !(0..component.extent as i64).contains(&value) {
                     return Err(INDEX.reason.to_owned());
                 }
-                part.at += value as i64 * component.tensor;
+                part.at += value * component.tensor;
             }
             copy(&inner_shape, size, (&bytes, &part), (to, &target));
         }

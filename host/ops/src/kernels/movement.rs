@@ -8,27 +8,38 @@ use nx_vulkan_abi::{
 };
 use std::borrow::Cow;
 
-/// The elements of a view in row-major order, as elements of `dtype`.
-pub(super) fn contiguous(view: &View, dtype: DType) -> Result<Vec<u8>, String> {
+/// The elements of a view in row-major order, as elements of `dtype`, where they lie or copied.
+pub(super) fn contiguous<'a>(view: &View<'a>, dtype: DType) -> Result<Cow<'a, [u8]>, String> {
     let elements = count(view.shape).unwrap_or(0);
-    let mut bytes = vec![0; (elements * dtype.size()) as usize];
-    if elements > 0 {
-        let x = Operand::broadcast(view, view.shape).ok_or("it does not fit its own shape")?;
-        let mut out = Out {
-            dtype,
-            shape: view.shape,
-            bytes: &mut bytes,
-        };
-        convert::as_type(&[x], &mut out)?;
+    if elements == 0 {
+        return Ok(Cow::default());
     }
-    Ok(bytes)
+    let x = Operand::broadcast(view, view.shape).ok_or("it does not fit its own shape")?;
+    let is_plain = view.strides == contiguous_strides(view.shape);
+    if is_plain && view.dtype == dtype {
+        return x.bytes(0, elements as usize);
+    }
+    let mut bytes = vec![0; (elements * dtype.size()) as usize];
+    let mut out = Out {
+        dtype,
+        shape: view.shape,
+        bytes: &mut bytes,
+    };
+    convert::as_type(&[x], &mut out)?;
+    Ok(bytes.into())
 }
 
-/// The integers of a view in row-major order, whatever their type.
-pub(super) fn integers(view: &View) -> Result<Vec<i128>, String> {
+/// The integers of a view in row-major order, whatever their type; those that are too large for an `i64` are its largest.
+pub(super) fn integers(view: &View) -> Result<Vec<i64>, String> {
     let mut integers = vec![0; count(view.shape).unwrap_or(0) as usize];
     if !integers.is_empty() {
         let x = Operand::broadcast(view, view.shape).ok_or("it does not fit its own shape")?;
+        if view.dtype == DType::U64 {
+            let mut wide = vec![0u64; integers.len()];
+            x.gather(0, 0, &mut wide);
+            let narrow = wide.iter().map(|x| i64::try_from(*x).unwrap_or(i64::MAX));
+            return Ok(narrow.collect());
+        }
         x.gather(0, 0, &mut integers);
     }
     Ok(integers)
@@ -67,10 +78,7 @@ pub(super) fn elements<'a>(
     if view.dtype == dtype {
         return Ok((Cow::Borrowed(view.bytes), Place::of(view)));
     }
-    Ok((
-        Cow::Owned(contiguous(view, dtype)?),
-        Place::first(view.shape),
-    ))
+    Ok((contiguous(view, dtype)?, Place::first(view.shape)))
 }
 
 /// Copies a box of elements of `size` bytes, on all cores where it is large and each row of it has its own part of the bytes.

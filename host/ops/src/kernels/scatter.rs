@@ -1,8 +1,10 @@
 //! `indexed_add` and `indexed_put`: updates to parts of a tensor, in their order.
 
 use super::element::Register;
+use super::elementwise::TASK;
 use super::movement::{Place, contiguous, copy, integers};
-use super::{convert, operand::Operand};
+use super::operand::{BLOCK, Operand};
+use super::{convert, parallel};
 use crate::{
     attrs::{Attr, ints},
     element::push_float,
@@ -10,6 +12,9 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::{DType, layout::contiguous_strides};
+
+/// Elements of a part that are too few to be converted on their own.
+const FEW: usize = 16;
 
 pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([tensor, indices, updates], [out]) = (inputs, outputs) else {
@@ -32,18 +37,43 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         shape,
         strides: steps,
     };
-    let rows = updates.len() / (parts.elements * parts.size);
-    let place = |row: usize| {
-        let mut at = 0;
-        for (index, &axis) in indices[row * axes.len()..].iter().zip(&axes) {
-            if !(0..i128::from(out.shape[axis])).contains(index) {
+    let rows = updates.len() / (parts.elements * parts.size).max(1);
+    if rows == 0 {
+        return Ok(());
+    }
+    // The first axes alone number parts that lie behind each other.
+    let is_rows = axes.iter().copied().eq(0..axes.len());
+    let unit = if is_rows { parts.elements as i64 } else { 1 };
+    let steps: Vec<(i64, i64)> = axes
+        .iter()
+        .map(|&axis| (out.shape[axis] as i64, strides[axis] / unit))
+        .collect();
+    let mut places = vec![0; rows];
+    for (place, indices) in places
+        .iter_mut()
+        .zip(indices.chunks_exact(steps.len().max(1)))
+    {
+        for (index, (extent, step)) in indices.iter().zip(&steps) {
+            if !(0..*extent).contains(index) {
                 return Err(INDEX.reason.to_owned());
             }
-            at += *index as i64 * strides[axis];
+            *place += index * step;
         }
-        Ok(at)
-    };
-    let places = (0..rows).map(place).collect::<Result<Vec<i64>, _>>()?;
+    }
+    if is_rows {
+        let rows = Rows {
+            parts: &places,
+            updates: &updates,
+            elements: parts.elements,
+            dtype: out.dtype,
+        };
+        match (op, out.dtype.part().is_float()) {
+            ("indexed_put", _) => rows.put(out.bytes),
+            (_, true) => rows.add(out.bytes, |x: f64, y| x + y, store_floats),
+            (_, false) => rows.add(out.bytes, i64::wrapping_add, i64::store),
+        }
+        return Ok(());
+    }
     if op == "indexed_put" {
         parts.write(&updates, out.bytes, &places);
         return Ok(());
@@ -53,6 +83,120 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         false => parts.add(&updates, out, &places, i64::wrapping_add, i64::store),
     }
     Ok(())
+}
+
+/// The number of an update, and of the part that it goes to among those of its core.
+type Own = (usize, usize);
+
+/// Updates to parts of a tensor that lie behind each other. Cores have parts of their own, and take the updates of these.
+struct Rows<'a> {
+    /// The number of the part that each update goes to.
+    parts: &'a [i64],
+    updates: &'a [u8],
+    /// Elements of a part.
+    elements: usize,
+    dtype: DType,
+}
+
+impl Rows<'_> {
+    /// Bytes of a part.
+    fn size(&self) -> usize {
+        self.elements * self.dtype.size() as usize
+    }
+
+    /// Calls `work` with the parts of each core, and with the updates of these.
+    fn share(&self, all: &mut [u8], work: &(dyn Fn(&mut [u8], &[Own]) + Sync)) {
+        let parts = all.len() / self.size();
+        let cores = rayon::current_num_threads();
+        let own = parts.div_ceil(cores).max(TASK.div_ceil(self.elements));
+        parallel::for_each_part(all, own * self.size(), &|core, bytes| {
+            let first = (core * own) as i64;
+            let theirs = 0..bytes.len() / self.size();
+            let mut rows = Vec::with_capacity(self.parts.len());
+            for (row, part) in self.parts.iter().enumerate() {
+                let part = (part - first) as usize;
+                if theirs.contains(&part) {
+                    rows.push((row, part));
+                }
+            }
+            work(bytes, &rows);
+        });
+    }
+
+    /// Puts the updates, in their order.
+    fn put(&self, all: &mut [u8]) {
+        let size = self.size();
+        self.share(all, &|bytes, rows| {
+            for (row, part) in rows.iter().copied() {
+                bytes[part * size..][..size].copy_from_slice(&self.updates[row * size..][..size]);
+            }
+        });
+    }
+
+    /// Adds the updates as [`Parts::add`] does.
+    fn add<T: Register>(
+        &self,
+        all: &mut [u8],
+        plus: impl Fn(T, T) -> T + Sync,
+        store: fn(&[T], DType, &mut [u8]),
+    ) {
+        let (dtype, size) = (self.dtype.part(), self.size());
+        let length = size / dtype.size() as usize;
+        let shape = [(self.updates.len() / dtype.size() as usize) as u64];
+        let view = View {
+            dtype,
+            shape: &shape,
+            strides: &[1],
+            offset: 0,
+            bytes: self.updates,
+        };
+        // A few elements cost less where all are converted at once.
+        let converted = match length < FEW {
+            true => numbers::<T>(self.updates, dtype),
+            false => Vec::new(),
+        };
+        self.share(all, &|bytes, rows| {
+            let updates = Operand::new(&view, &shape, vec![1]);
+            // Of each part 1 more than its number in the order in which they come.
+            let mut known = vec![0u32; bytes.len() / size];
+            let mut distinct = Vec::new();
+            for (_, part) in rows.iter().copied() {
+                if known[part] == 0 {
+                    distinct.push(part);
+                    known[part] = distinct.len() as u32;
+                }
+            }
+            let mut sums = vec![T::default(); distinct.len() * length];
+            let mut own = vec![T::default(); length];
+            for (row, part) in rows.iter().copied() {
+                let own = match converted.get(row * length..(row + 1) * length) {
+                    Some(converted) => converted,
+                    None => {
+                        updates.gather(0, (row * length) as u64, &mut own);
+                        &own
+                    }
+                };
+                let sums = &mut sums[(known[part] as usize - 1) * length..];
+                let both = sums.iter_mut().zip(own);
+                both.for_each(|(sum, x)| *sum = plus(*sum, *x));
+            }
+            let several = BLOCK.div_ceil(length);
+            let blocks = sums.chunks_mut(several * length);
+            let mut block = Vec::new();
+            for (sums, places) in blocks.zip(distinct.chunks(several)) {
+                block.clear();
+                let each = places.iter().map(|part| &bytes[part * size..][..size]);
+                each.for_each(|part| block.extend_from_slice(part));
+                let before = numbers::<T>(&block, dtype);
+                let both = sums.iter_mut().zip(before);
+                both.for_each(|(sum, before)| *sum = plus(before, *sum));
+                store(sums, dtype, &mut block);
+                for (part, changed) in places.iter().zip(block.chunks(size)) {
+                    bytes[part * size..][..size].copy_from_slice(changed);
+                }
+            }
+        });
+    }
 }
 
 /// Parts of a tensor, all of one form.
@@ -71,7 +215,7 @@ impl Parts {
         updates: &[u8],
         out: &mut Out,
         places: &[i64],
-        plus: fn(T, T) -> T,
+        plus: impl Fn(T, T) -> T,
         store: fn(&[T], DType, &mut [u8]),
     ) {
         let dtype = out.dtype.part();

@@ -63,5 +63,5 @@ fn put(inputs: &[View], out: &mut Out, attrs: &[Attr]) -> Outcome {
 /// The start next to the one asked for at which `length` elements fit.
 fn start(view: &View, extent: u64, length: u64) -> Result<i64, String> {
     let asked = integers(view)?.first().copied().unwrap_or(0);
-    Ok(asked.clamp(0, i128::from(extent.saturating_sub(length))) as i64)
+    Ok(asked.clamp(0, extent.saturating_sub(length) as i64))
 }
