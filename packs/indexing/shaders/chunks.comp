@@ -1,7 +1,8 @@
 #version 450
 // Sums of the updates of one place in chunks of CHUNK updates, a workgroup each: they are sorted by their places, and those of
-// one place summed up to RUN at a time. With CROWDED only the places of crowded groups count, of which there are none most of
-// the time; else it is noted where those of each place begin. NARROW is for few places.
+// one place summed up to RUN at a time. Wide places are in tiles, and workgroups sum the updates of a chunk for one of them. With
+// CROWDED only the places of crowded groups count, of which there are none most of the time; else it is noted where those of
+// each place begin. NARROW is for few places.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "indices.glsl"
@@ -21,7 +22,10 @@ PARAMS Params {
     uint rows;
     uint places;
     uint part;
-    NxvDivisor by_part;
+    uint tile; // elements of a tile
+    NxvDivisor by_tile;
+    uint tiles;
+    NxvDivisor by_tiles;
     uint updates_at;
     uint index;
     uint step;
@@ -76,8 +80,8 @@ void add_run(uint first, uint at, uint within) {
     nxv_store(sums, (first + at) * params.part + within, sum);
 }
 
-// The first of the sorted updates that goes to `place`, or NOWHERE.
-uint find(uint place) {
+// How many of the sorted updates go to places before `place`.
+uint before(uint place) {
     uint low = 0u;
     uint high = CHUNK;
     while (low < high) {
@@ -85,7 +89,13 @@ uint find(uint place) {
         if (PLACE_OF(sorted[middle]) < place) low = middle + 1u;
         else high = middle;
     }
-    return low < CHUNK && PLACE_OF(sorted[low]) == place ? low : NOWHERE;
+    return low;
+}
+
+// The first of the sorted updates that goes to `place`, or NOWHERE.
+uint find(uint place) {
+    uint at = before(place);
+    return at < CHUNK && PLACE_OF(sorted[at]) == place ? at : NOWHERE;
 }
 
 void main() {
@@ -93,24 +103,30 @@ void main() {
     if (nxv_load(heads, CROWDED) == 0u) return;
 #endif
     uint own = gl_LocalInvocationIndex;
-    uint first = nxv_workgroup() * CHUNK;
+    uint chunk = nxv_divide(nxv_workgroup(), params.tiles, params.by_tiles);
+    uint tile = nxv_workgroup() - chunk * params.tiles;
+    uint first = chunk * CHUNK;
     if (first >= params.rows) return;
     for (uint i = own; i < CHUNK; i += WORKGROUP) sorted[i] = key_of(first + i, i);
     barrier(); // every key is there before two are compared
     sort();
-    for (uint i = own; i < CHUNK; i += WORKGROUP) nxv_store(places, first + i, PLACE_OF(sorted[i]));
+    if (tile == 0u) {
+        for (uint i = own; i < CHUNK; i += WORKGROUP) nxv_store(places, first + i, PLACE_OF(sorted[i]));
 #ifndef CROWDED
-    uint begins = nxv_workgroup() * params.places;
-    for (uint i = own; i < params.places; i += WORKGROUP) nxv_store(beginnings, begins + i, find(i));
+        uint begins = chunk * params.places;
+        for (uint i = own; i < params.places; i += WORKGROUP) nxv_store(beginnings, begins + i, find(i));
 #endif
+    }
     if (params.part == 1u) {
         // Neighbouring invocations have beginnings of runs that are apart.
         const uint items = CHUNK / WORKGROUP;
         for (uint i = 0u; i < items; ++i) add_run(first, own * items + i, 0u);
         return;
     }
-    for (uint i = own; i < CHUNK * params.part; i += WORKGROUP) {
-        uint at = nxv_divide(i, params.part, params.by_part);
-        add_run(first, at, i - at * params.part);
+    uint count = before(NO_PLACE) * params.tile;
+    for (uint i = own; i < count; i += WORKGROUP) {
+        uint at = nxv_divide(i, params.tile, params.by_tile);
+        uint within = tile * params.tile + i - at * params.tile;
+        if (within < params.part) add_run(first, at, within);
     }
 }

@@ -1,22 +1,23 @@
 #version 450
 // The elements of the result, each with the sum of its updates, which are in the list of its group of places and are sorted
-// first. A workgroup has WORKGROUP groups, or so many elements where a group is one place. Groups with more than LIST updates
-// are left out and noted as crowded; CROWDED is the place of their number.
+// first. A workgroup has WORKGROUP groups, or so many vectors of WIDTH elements where a group is one place. Groups with more
+// than LIST updates are left out and noted as crowded; CROWDED is the place of their number.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lists.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-layout(set = 0, binding = 0) readonly buffer Tensor { R_STORAGE tensor[]; };
-layout(set = 0, binding = 1) readonly buffer Updates { R_STORAGE updates[]; };
-layout(set = 0, binding = 2) writeonly buffer Result { R_STORAGE result[]; };
+layout(set = 0, binding = 0) readonly buffer Tensor { R_VECTOR tensor[]; };
+layout(set = 0, binding = 1) readonly buffer Updates { R_VECTOR updates[]; };
+layout(set = 0, binding = 2) writeonly buffer Result { R_VECTOR result[]; };
 layout(set = 0, binding = 3) buffer Heads { uint heads[]; };
 layout(set = 0, binding = 4) readonly buffer Next { uint next[]; };
 layout(set = 0, binding = 5) writeonly buffer Crowded { uint crowded[]; };
 
+// All in vectors.
 PARAMS Params {
     uint count;
-    uint part; // elements of a place
+    uint part; // of a place
     NxvDivisor by_part;
     uint tensor_at;
     uint updates_at;
@@ -25,8 +26,8 @@ PARAMS Params {
 const uint NONE = 0xffffffffu;
 
 // An entry is the number of an update times GROUP, plus which of the places it goes to.
-R_VALUE update(uint entry, uint within) {
-    return R_LOAD(nxv_load(updates, params.updates_at + entry / GROUP * params.part + within));
+R_VECTOR update(uint entry, uint within) {
+    return nxv_load(updates, params.updates_at + entry / GROUP * params.part + within);
 }
 
 // The first entry of a list, which loses it.
@@ -64,10 +65,22 @@ void note_crowd(uint group) {
 // Networks of Batcher's merges (1968).
 #define SORT_4(v) \
     EXCHANGE(v.x, v.y) EXCHANGE(v.z, v.w) EXCHANGE(v.x, v.z) EXCHANGE(v.y, v.w) EXCHANGE(v.y, v.z)
-#define MERGE_8(v, w) \
-    EXCHANGE(v.x, w.x) EXCHANGE(v.y, w.y) EXCHANGE(v.z, w.z) EXCHANGE(v.w, w.w) \
-    EXCHANGE(v.z, w.x) EXCHANGE(v.w, w.y) \
-    EXCHANGE(v.y, v.z) EXCHANGE(v.w, w.x) EXCHANGE(w.y, w.z)
+#define MERGE_16(a, b, c, d) \
+    EXCHANGE(a.x, c.x) EXCHANGE(a.y, c.y) EXCHANGE(a.z, c.z) EXCHANGE(a.w, c.w) \
+    EXCHANGE(b.x, d.x) EXCHANGE(b.y, d.y) EXCHANGE(b.z, d.z) EXCHANGE(b.w, d.w) \
+    EXCHANGE(b.x, c.x) EXCHANGE(b.y, c.y) EXCHANGE(b.z, c.z) EXCHANGE(b.w, c.w) \
+    EXCHANGE(a.z, b.x) EXCHANGE(a.w, b.y) EXCHANGE(b.z, c.x) EXCHANGE(b.w, c.y) EXCHANGE(c.z, d.x) EXCHANGE(c.w, d.y) \
+    EXCHANGE(a.y, a.z) EXCHANGE(a.w, b.x) EXCHANGE(b.y, b.z) EXCHANGE(b.w, c.x) EXCHANGE(c.y, c.z) EXCHANGE(c.w, d.x) \
+    EXCHANGE(d.y, d.z)
+#define MERGE_8(a, b) \
+    EXCHANGE(a.x, b.x) EXCHANGE(a.y, b.y) EXCHANGE(a.z, b.z) EXCHANGE(a.w, b.w) \
+    EXCHANGE(a.z, b.x) EXCHANGE(a.w, b.y) \
+    EXCHANGE(a.y, a.z) EXCHANGE(a.w, b.x) EXCHANGE(b.y, b.z)
+#define TAKE_4(v, rest) \
+    v.x = take(rest); \
+    v.y = take(rest); \
+    v.z = take(rest); \
+    v.w = take(rest);
 
 #if GROUP > 1
 
@@ -78,14 +91,14 @@ shared uint touched[WORKGROUP];
 
 #define ADD(slot, loaded, found) \
     if (slot != NONE) { \
-        sums[slot % GROUP * APART + gl_LocalInvocationIndex] += loaded; \
+        sums[slot % GROUP * APART + gl_LocalInvocationIndex] += R_LOAD(loaded); \
         found |= 1u << (slot % GROUP); \
     }
 
 // Loads come before the first sum.
 uint add_four(uvec4 of) {
     uvec4 at = mix(of, uvec4(0), equal(of, uvec4(NONE)));
-    R_VALUE x = update(at.x, 0), y = update(at.y, 0), z = update(at.z, 0), w = update(at.w, 0);
+    R_STORAGE x = update(at.x, 0), y = update(at.y, 0), z = update(at.z, 0), w = update(at.w, 0);
     uint found = 0u;
     ADD(of.x, x, found)
     ADD(of.y, y, found)
@@ -97,17 +110,11 @@ uint add_four(uvec4 of) {
 uint add_group(uint group, uint head) {
     uint rest = head;
     uvec4 v, w;
-    v.x = take(rest);
-    v.y = take(rest);
-    v.z = take(rest);
-    v.w = take(rest);
+    TAKE_4(v, rest)
     bool is_short = rest == 0u;
     SORT_4(v)
     if (is_short) return add_four(v);
-    w.x = take(rest);
-    w.y = take(rest);
-    w.z = take(rest);
-    w.w = take(rest);
+    TAKE_4(w, rest)
     if (rest == 0u) {
         SORT_4(w)
         MERGE_8(v, w)
@@ -152,34 +159,88 @@ void main() {
 
 #else
 
+R_VALUE sums[WIDTH];
+
+void add(uint row, R_VECTOR loaded) {
+    if (row == NONE) return;
+    [[unroll]] for (uint k = 0; k < WIDTH; ++k) sums[k] += R_LOAD(ELEMENT(loaded, k));
+}
+
+// Loads come before the first sum.
+void add_four(uvec4 rows, uint within) {
+    uvec4 at = mix(rows, rows.xxxx, equal(rows, uvec4(NONE)));
+    R_VECTOR x = update(at.x, within), y = update(at.y, within), z = update(at.z, within), w = update(at.w, within);
+    add(rows.x, x);
+    add(rows.y, y);
+    add(rows.z, z);
+    add(rows.w, w);
+}
+
+// Whether a list is short enough to be added.
+bool add_list(uint head, uint within) {
+    uint rest = head;
+    uvec4 a = uvec4(NONE), b, c, d;
+    a.x = take(rest);
+    if (rest == 0u) {
+        add(a.x, update(a.x, within));
+        return true;
+    }
+    a.y = take(rest);
+    a.z = take(rest);
+    a.w = take(rest);
+    SORT_4(a)
+    if (rest == 0u) {
+        add_four(a, within);
+        return true;
+    }
+    TAKE_4(b, rest)
+    SORT_4(b)
+    MERGE_8(a, b)
+    if (rest == 0u) {
+        add_four(a, within);
+        add_four(b, within);
+        return true;
+    }
+    TAKE_4(c, rest)
+    TAKE_4(d, rest)
+    if (rest == 0u) {
+        SORT_4(c)
+        SORT_4(d)
+        MERGE_8(c, d)
+        MERGE_16(a, b, c, d)
+        add_four(a, within);
+        add_four(b, within);
+        add_four(c, within);
+        if (d.x != NONE) add_four(d, within);
+        return true;
+    }
+    uint sorted[LIST];
+    uint count = sort_list(head, sorted);
+    if (count == NONE) return false;
+    for (uint i = 0u; i < count; ++i) add(sorted[i], update(sorted[i], within));
+    return true;
+}
+
 void main() {
     uint i = nxv_workgroup() * WORKGROUP + gl_LocalInvocationIndex;
     if (i >= params.count) return;
-    uint group = nxv_divide(i, params.part, params.by_part);
-    uint within = i - group * params.part;
-    uint head = nxv_load(heads, group);
-    R_STORAGE value = nxv_load(tensor, params.tensor_at + i);
+    uint place = nxv_divide(i, params.part, params.by_part);
+    uint within = i - place * params.part;
+    uint head = nxv_load(heads, place);
+    R_VECTOR vector = nxv_load(tensor, params.tensor_at + i);
     if (head == CROWD) return;
     if (head != 0u) {
-        uint rest = head;
-        uint first = take(rest);
-        R_VALUE sum = R_VALUE(0) + update(first, within);
-        uint second = take(rest);
-        // What one or two updates amount to takes no order.
-        if (second != NONE) sum += update(second, within);
-        if (rest != 0u) {
-            uint sorted[LIST];
-            uint count = sort_list(head, sorted);
-            if (count == NONE) {
-                if (within == 0u) note_crowd(group);
-                return;
-            }
-            sum = R_VALUE(0);
-            for (uint k = 0u; k < count; ++k) sum += update(sorted[k], within);
+        [[unroll]] for (uint k = 0; k < WIDTH; ++k) sums[k] = R_VALUE(0);
+        if (!add_list(head, within)) {
+            if (within == 0u) note_crowd(place);
+            return;
         }
-        value = R_STORE(R_LOAD(value) + sum);
+        [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
+            R_VALUE changed = R_LOAD(ELEMENT(vector, k)) + sums[k];
+            ELEMENT(vector, k) = R_STORE(changed);
+        }
     }
-    nxv_store(result, i, value);
+    nxv_store(result, i, vector);
 }
 
 #endif

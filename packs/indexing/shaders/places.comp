@@ -1,6 +1,6 @@
 #version 450
-// Adds what the chunks have of each place, in their order, a workgroup each place: of crowded groups with CROWDED, else of all.
-// Invocations look for the place in one chunk each, and then share out the elements of the place and the chunks.
+// Adds what the chunks have of each place, in their order, a workgroup so many elements of each place as it has lanes: of crowded
+// groups with CROWDED, else of all. Invocations look for the place in one chunk each, and then share out elements and chunks.
 #include "dtype.glsl"
 #include "tensor.glsl"
 
@@ -21,7 +21,9 @@ PARAMS Params {
     uint part;
     uint chunks;
     uint groups;
-    uint lanes; // invocations for the elements of a place: a power of two
+    uint lanes; // a power of two
+    uint tiles; // workgroups of a place
+    NxvDivisor by_tiles;
     uint tensor_at;
 } params;
 
@@ -58,9 +60,9 @@ R_VALUE sum_of(uint at, uint place, uint within) {
     return sum;
 }
 
-void add_place(uint place) {
+void add_place(uint place, uint tile) {
     uint own = gl_LocalInvocationIndex;
-    uint within = own % params.lanes;
+    uint within = tile * params.lanes + own % params.lanes;
     R_VALUE sum = R_VALUE(0);
     if (own == 0u) is_found = 0u;
     for (uint first = 0u; first < params.chunks; first += WORKGROUP) {
@@ -82,8 +84,8 @@ void add_place(uint place) {
             exchanged[own] = sum;
         }
     }
-    if (own < params.part) {
-        uint i = place * params.part + own;
+    if (own < params.lanes && within < params.part) {
+        uint i = place * params.part + within;
         R_STORAGE value = nxv_load(tensor, params.tensor_at + i);
         if (is_found == 1u) value = R_STORE(R_LOAD(value) + sum);
         nxv_store(result, i, value);
@@ -97,12 +99,12 @@ void main() {
 #else
     uint count = params.places;
 #endif
-    for (uint id = nxv_workgroup(); id < count; id += params.groups) {
+    for (uint id = nxv_workgroup(); id < count * params.tiles; id += params.groups) {
+        uint place = nxv_divide(id, params.tiles, params.by_tiles);
+        uint tile = id - place * params.tiles;
 #ifdef CROWDED
-        uint place = nxv_load(crowded, id / GROUP) * GROUP + id % GROUP;
-#else
-        uint place = id;
+        place = nxv_load(crowded, place / GROUP) * GROUP + place % GROUP;
 #endif
-        if (place < params.places) add_place(place);
+        if (place < params.places) add_place(place, tile);
     }
 }

@@ -13,15 +13,18 @@ use nx_vulkan_pack_kit::{
 };
 
 const WORKGROUP: u32 = 256;
-/// Updates of a chunk, and of those how many an invocation adds up: a power of two each.
+/// Updates of a chunk, where places have few elements and where they have more; and how many an invocation adds up: a power of
+/// two each.
 const CHUNK: u64 = 1024;
+const WIDE_CHUNK: u64 = 256;
 const RUN: u64 = 32;
-/// Elements of a place, at most: as many as a workgroup has invocations.
-const MOST_PART: u64 = WORKGROUP as u64;
+/// Elements of a place that are few.
+const FEW: u64 = 16;
+/// Elements of a place for which a workgroup sums a chunk, at most, and for which it adds the chunks up.
+const TILE: u64 = 64;
+const LANES: u64 = 32;
 /// Places of all chunks together, at most; a sort is faster from there on.
 const BEGINNINGS: u64 = 1 << 24;
-/// Places whose numbers go into one word beside that of an update in its chunk, at most: one is none.
-const NARROW: u64 = (1 << 32) / CHUNK - 1;
 /// Workgroups that add up what chunks have of places.
 const GROUPS: u64 = 1024;
 const GROUPS_OF_CROWDS: u64 = 256;
@@ -56,23 +59,33 @@ pub(crate) fn value_bytes(scatter: &Scatter<'_>) -> u64 {
     scatter.request.outputs[0].dtype.register().size()
 }
 
-/// Whether chunks may be taken: places have few elements, and lie in the result as their numbers say.
+/// Updates of a chunk.
+fn chunk_of(scatter: &Scatter<'_>) -> u64 {
+    if scatter.part_elements() < FEW {
+        CHUNK
+    } else {
+        WIDE_CHUNK
+    }
+}
+
+/// Whether chunks may be taken: places lie in the result as their numbers say.
 pub(crate) fn reach(scatter: &Scatter<'_>) -> bool {
     let request = scatter.request;
     let part = scatter.part_elements();
-    let most = MOST_PART.min(grid::threads(request.device, WORKGROUP).into());
     let axes = request.ints("axes");
     let is_first = axes.iter().zip(0..).all(|(axis, place)| *axis == place);
     let in_order = request.inputs[0].is_contiguous() && request.inputs[2].is_contiguous();
-    let rows = scatter.rows.next_multiple_of(CHUNK);
+    let rows = scatter.rows.next_multiple_of(chunk_of(scatter));
     let fits = rows * part * value_bytes(scatter) <= request.device.max_buffer_range
         && rows * part < LIMIT;
-    is_first && in_order && part <= most && fits
+    is_first && in_order && fits
 }
 
 /// Whether chunks suit.
 pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
-    let beginnings = scatter.places.saturating_mul(scatter.rows.div_ceil(CHUNK));
+    let beginnings = scatter
+        .places
+        .saturating_mul(scatter.rows.div_ceil(chunk_of(scatter)));
     reach(scatter) && beginnings <= BEGINNINGS
 }
 
@@ -91,17 +104,19 @@ pub(crate) fn sums(
     plan: &mut Plan,
 ) -> Result<Sums, Refusal> {
     let (request, device) = (scatter.request, scatter.request.device);
-    let part = scatter.part_elements();
+    let (part, chunk) = (scatter.part_elements(), chunk_of(scatter));
+    let (tile, tiles) = (part.min(TILE), part.div_ceil(TILE));
     let updates = Side::of(&request.inputs[2], BufArg::input(2), Vec::new(), device)?;
-    let rows = scatter.rows.next_multiple_of(CHUNK);
+    let rows = scatter.rows.next_multiple_of(chunk);
     let places = scratch(plan, rows * 4);
     let sums = scratch(plan, rows * part * value_bytes(scatter));
     let beginnings = crowd
         .is_none()
-        .then(|| scratch(plan, scatter.places * (rows / CHUNK) * 4));
+        .then(|| scratch(plan, scatter.places * (rows / chunk) * 4));
     let mut defines = defines_of(scatter, crowd);
     defines.extend(component_defines(&scatter.components, 3));
-    if scatter.places <= NARROW {
+    // Their numbers go into one word beside that of an update in its chunk; one is none.
+    if scatter.places < (1 << 32) / chunk {
         defines.push(number("NARROW", 1u64));
     }
     let args = [places, sums, updates.arg, scatter.indices.arg];
@@ -113,13 +128,15 @@ pub(crate) fn sums(
             .chain(crowd.map(|crowd| crowd.heads))
             .chain(beginnings)
             .collect(),
-        groups: grid::spread(rows / CHUNK, device)?,
+        groups: grid::spread(rows / chunk * tiles, device)?,
         ..Step::default()
     };
     let mut words = Words::default();
     words.push(scatter.rows as i64);
     words.push(scatter.places as i64);
-    words.extent(part);
+    words.push(part as i64);
+    words.extent(tile);
+    words.extent(tiles);
     words.push(updates.at);
     scatter.index_words(&mut words);
     words.add_to(step, plan, device);
@@ -140,10 +157,14 @@ pub(crate) fn places(
     let (request, device) = (scatter.request, scatter.request.device);
     let tensor = Side::of(&request.inputs[0], BufArg::input(0), Vec::new(), device)?;
     let result = Side::of(&request.outputs[0], BufArg::output(0), Vec::new(), device)?;
-    let groups = match crowd {
-        Some(crowd) => (crowd.most * crowd.places).min(GROUPS_OF_CROWDS),
-        None => scatter.places.min(GROUPS),
+    let part = scatter.part_elements();
+    let lanes = part.next_power_of_two().min(LANES);
+    let tiles = part.div_ceil(lanes);
+    let (places, most) = match crowd {
+        Some(crowd) => (crowd.most * crowd.places, GROUPS_OF_CROWDS),
+        None => (scatter.places, GROUPS),
     };
+    let groups = places.saturating_mul(tiles).min(most);
     let mut args = vec![tensor.arg, result.arg, sums.places, sums.sums];
     args.extend(sums.beginnings);
     args.extend(crowd.iter().flat_map(|crowd| [crowd.heads, crowd.crowded]));
@@ -154,17 +175,17 @@ pub(crate) fn places(
         groups: [groups as u32, 1, 1],
         ..Step::default()
     };
-    let part = scatter.part_elements();
     let mut words = Words::default();
     for word in [
         scatter.places,
         part,
-        scatter.rows.div_ceil(CHUNK),
+        scatter.rows.div_ceil(chunk_of(scatter)),
         groups,
-        part.next_power_of_two(),
+        lanes,
     ] {
         words.push(word as i64);
     }
+    words.extent(tiles);
     words.push(tensor.at);
     words.add_to(step, plan, device);
     Ok(())
@@ -175,7 +196,7 @@ fn defines_of(scatter: &Scatter<'_>, crowd: Option<&Crowd>) -> Vec<Define> {
     let mut defines = glsl::operand("R", request.outputs[0].dtype);
     defines.extend([
         number("WORKGROUP", grid::threads(request.device, WORKGROUP)),
-        number("CHUNK", CHUNK),
+        number("CHUNK", chunk_of(scatter)),
         number("RUN", RUN),
     ]);
     if let Some(crowd) = crowd {

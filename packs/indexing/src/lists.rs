@@ -8,7 +8,10 @@ use crate::{
     scatter::{Scatter, both},
     walk::{LIMIT, Side},
 };
-use nx_vulkan_abi::{BufArg, Plan, Refusal, glsl};
+use nx_vulkan_abi::{
+    BufArg, Plan, Refusal,
+    glsl::{self, define},
+};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{Step, number, read, scratch},
@@ -23,8 +26,13 @@ const GROUP_BYTES: u64 = 64;
 const CALM: u64 = 2;
 /// Updates of a list that a thread sorts.
 const LIST: u64 = 32;
-/// Updates that places have on the average, at most; chunks are faster from there on.
+/// Updates that places have on the average, at most, and where they are wide; chunks are faster from there on.
 const AVERAGE: u64 = 8;
+const WIDE_AVERAGE: u64 = 16;
+/// Elements of a place that is wide.
+const WIDE: u64 = 16;
+/// Elements that an invocation has of a wide place, where it can.
+const WIDTH: u64 = 4;
 
 /// Places of a group.
 fn places_of_group(scatter: &Scatter<'_>) -> u64 {
@@ -44,7 +52,12 @@ pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
     let range = scatter.request.device.max_buffer_range;
     let group = places_of_group(scatter);
     let fits = (scatter.places.div_ceil(group) + 4) * 4 <= range && scatter.rows * group < LIMIT;
-    fits && scatter.rows <= AVERAGE * scatter.places && chunks::reach(scatter)
+    let average = if scatter.part_elements() < WIDE {
+        AVERAGE
+    } else {
+        WIDE_AVERAGE
+    };
+    fits && scatter.rows <= average * scatter.places && chunks::reach(scatter)
 }
 
 pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
@@ -67,9 +80,19 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     .map(|(desc, arg)| Side::of(desc, arg, Vec::new(), device));
     let (tensor, own, result) = (tensor?, own?, result?);
     let workgroup = grid::threads(device, WORKGROUP);
-    let count = request.outputs[0].elements();
-    let mut defines = glsl::operand("R", request.outputs[0].dtype);
+    let (dtype, part) = (request.outputs[0].dtype, scatter.part_elements());
+    let storage = glsl::types(dtype).map_or("", |(storage, _)| storage);
+    let is_even = [part, tensor.at as u64, own.at as u64]
+        .iter()
+        .all(|words| words.is_multiple_of(WIDTH));
+    let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
+    let width = if vector.is_some() { WIDTH } else { 1 };
+    let count = request.outputs[0].elements() / width;
+    let mut defines = glsl::operand("R", dtype);
     defines.extend([
+        define("R_VECTOR", vector.unwrap_or(storage)),
+        define("ELEMENT(v, k)", if vector.is_some() { "v[k]" } else { "v" }),
+        number("WIDTH", width),
         number("WORKGROUP", workgroup),
         number("GROUP", group),
         number("LIST", LIST),
@@ -91,9 +114,9 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     };
     let mut words = Words::default();
     words.push(count as i64);
-    words.extent(scatter.part_elements());
-    words.push(tensor.at);
-    words.push(own.at);
+    words.extent(part / width);
+    words.push(tensor.at / width as i64);
+    words.push(own.at / width as i64);
     words.add_to(step, &mut plan, device);
 
     let crowd = Crowd {

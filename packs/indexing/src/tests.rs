@@ -165,9 +165,13 @@ fn updates_of_narrow_places_are_dealt_to_buckets_on_a_gpu() {
 }
 
 #[test]
-fn updates_of_wide_places_are_sorted_by_as_many_digits_as_places_have() {
+fn updates_along_inner_axes_are_sorted_by_as_many_digits_as_places_have() {
     let steps = |places: u64, rows: u64| {
-        let plan = add(&[places, 257], rows).plan().unwrap();
+        let [tensor, index, updates] = [vec![3, places], vec![rows, 1], vec![rows, 3]];
+        let operands = [(F32, tensor), (S32, index), (F32, updates)];
+        let operands = operands.map(|(dtype, shape)| Tensor::new(dtype, &shape));
+        let ask = PACK.ask("indexed_add", &operands, &operands[..1]);
+        let plan = ask.ints("axes", &[1]).plan().unwrap();
         let count = |file: &str| files(&plan).iter().filter(|own| **own == file).count();
         [count("order.comp"), count("sum.comp")]
     };
@@ -178,7 +182,7 @@ fn updates_of_wide_places_are_sorted_by_as_many_digits_as_places_have() {
 }
 
 #[test]
-fn updates_of_narrow_places_are_listed_by_groups_of_places() {
+fn updates_are_listed_by_groups_of_places() {
     let group = |shape: &[u64], rows: u64| {
         let plan = add(shape, rows).on(cpu()).plan().unwrap();
         let files = files(&plan);
@@ -195,10 +199,26 @@ fn updates_of_narrow_places_are_listed_by_groups_of_places() {
     assert_eq!(group(&[1 << 22], 1 << 20), of("8"));
     assert_eq!(group(&[1 << 20], 1 << 20), of("2"));
     assert_eq!(group(&[1 << 20], 3 << 20), of("1"));
-    assert_eq!(group(&[300, 256], 30), of("1"));
-    assert_eq!(group(&[300, 256], 2400), of("1"));
-    assert_eq!(group(&[300, 256], 2401), None);
-    assert_eq!(group(&[300, 257], 600), None);
+    assert_eq!(group(&[300, 7], 30), of("1"));
+    assert_eq!(group(&[300, 7], 2400), of("1"));
+    assert_eq!(group(&[300, 7], 2401), None);
+    assert_eq!(group(&[300, 257], 4800), of("1"));
+    assert_eq!(group(&[300, 257], 4801), None);
+}
+
+#[test]
+fn wide_places_are_taken_in_vectors_and_tiles() {
+    let of = |shape: &[u64], rows: u64, step: usize, name: &str| {
+        defined(&add(shape, rows).plan().unwrap(), step, name).to_owned()
+    };
+    assert_eq!(of(&[300, 768], 600, 2, "R_VECTOR"), "vec4");
+    assert_eq!(of(&[300, 33], 600, 2, "R_VECTOR"), "float");
+    assert_eq!(of(&[300, 768], 9000, 0, "CHUNK"), "256");
+    assert_eq!(of(&[300, 7], 9000, 0, "CHUNK"), "1024");
+    let groups =
+        |shape: &[u64], step: usize| add(shape, 9000).plan().unwrap().steps[step].groups[0];
+    assert_eq!(groups(&[20, 768], 0), 36 * 12);
+    assert_eq!(groups(&[20, 768], 1), 20 * 24);
 }
 
 #[test]

@@ -18,20 +18,27 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
     let runtime = session.runtime().unwrap();
     let mut rng = Rng(3);
     let mut planned = [0; 3];
-    // Places, how many of them have updates, updates, and how far pieces of 64 such places are apart: lists of groups and of places,
+    // Places, their elements, how many of them have updates, updates, and how far pieces of 64 such places are apart: lists of groups and of places,
     // crowded ones, chunks; and buckets with one round of short lists, with several of long ones, with chunks that join updates,
     // with a last round of a few updates, and with chunks of more places than a round has.
-    for (places, used, rows, apart) in [
-        (40_000, 40_000, 10_000, 1),
-        (3000, 3000, 20_000, 1),
-        (40_000, 9, 10_000, 1),
-        (3000, 50, 20_000, 1),
-        (7, 7, 30_000, 1),
-        (100_000, 2000, 90_000, 1),
-        (100_000, 60, 90_000, 1),
-        (1 << 21, 15_360, 263_000, 1),
-        (1 << 21, 2048, 263_000, 1025),
+    for (places, part, used, rows, apart) in [
+        (40_000, 1, 40_000, 10_000, 1),
+        (3000, 1, 3000, 20_000, 1),
+        (40_000, 1, 9, 10_000, 1),
+        (3000, 1, 50, 20_000, 1),
+        (7, 1, 7, 30_000, 1),
+        (100_000, 1, 2000, 90_000, 1),
+        (100_000, 1, 60, 90_000, 1),
+        (1 << 21, 1, 15_360, 263_000, 1),
+        (1 << 21, 1, 2048, 263_000, 1025),
+        (5000, 40, 5000, 30_000, 1),
+        (3000, 33, 700, 9000, 1),
+        (30, 300, 20, 9000, 1),
     ] {
+        let of = |extent| match part {
+            1 => vec![extent],
+            _ => vec![extent, part],
+        };
         let mut floats = |count: u64| -> Vec<u8> {
             let float = |_| match rng.below(4000) {
                 0 => f32::INFINITY,
@@ -42,22 +49,23 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
             };
             (0..count).map(float).flat_map(f32::to_le_bytes).collect()
         };
-        let (tensor, updates) = (floats(places), floats(rows));
+        let (tensor, updates) = (floats(places * part), floats(rows * part));
         let mut index = || {
             let at = rng.below(used);
             (at / 64 * apart * 64 + at % 64) as i32
         };
         let indices: Vec<i32> = (0..rows).map(|_| index()).collect();
         let mut put = tensor.clone();
-        for (index, update) in indices.iter().zip(updates.chunks_exact(4)) {
-            put[*index as usize * 4..][..4].copy_from_slice(update);
+        let size = 4 * part as usize;
+        for (index, update) in indices.iter().zip(updates.chunks_exact(size)) {
+            put[*index as usize * size..][..size].copy_from_slice(update);
         }
         let indices: Vec<u8> = indices.iter().flat_map(|at| at.to_le_bytes()).collect();
-        let tensor = runtime.upload(DType::F32, &[places], &tensor).unwrap();
+        let tensor = runtime.upload(DType::F32, &of(places), &tensor).unwrap();
         let indices = runtime.upload(DType::S32, &[rows, 1], &indices).unwrap();
-        let updates = runtime.upload(DType::F32, &[rows], &updates).unwrap();
+        let updates = runtime.upload(DType::F32, &of(rows), &updates).unwrap();
         let operands = vec![&tensor, &indices, &updates];
-        let outputs = vec![(DType::F32, vec![places])];
+        let outputs = vec![(DType::F32, of(places))];
         let attrs = vec![Attr::ints("axes", [0])];
         for ((op, kernel), count) in KERNELS.iter().zip(&mut planned) {
             let request = Request::new(*op, operands.clone(), outputs.clone(), attrs.clone());

@@ -46,7 +46,14 @@ const NUMBERS: [DType; 6] = [
 fn few_of_many_places_have_long_lists() {
     let mut all = Vec::new();
     for dtype in NUMBERS {
-        for (rows, part) in [(9, 1), (120, 3), (400, 65), (2000, 4), (19_999, 1)] {
+        for (rows, part) in [
+            (9, 1),
+            (120, 3),
+            (400, 65),
+            (150, 300),
+            (2000, 4),
+            (19_999, 1),
+        ] {
             all.push(added(dtype, vec![2, 5000, part], rows, &[0, 1]));
         }
         all.push(added(dtype, vec![2, 20_000], 1500, &[0, 1]));
@@ -67,6 +74,12 @@ fn places_have_few_updates_or_many() {
         all.push(added(dtype, vec![3, 33], 2100, &[0]));
         all.push(added(dtype, vec![300, 2, 7], 900, &[0]));
         all.push(added(dtype, vec![2, 256], 1100, &[0]));
+        // Wide places, in vectors and not, with lists of every length and with chunks.
+        for (places, rows) in [(700, 300), (90, 500), (40, 570), (50, 900)] {
+            for part in [20, 33, 300, 1024] {
+                all.push(added(dtype, vec![places, part], rows, &[0]));
+            }
+        }
     }
     check("indexing", None, all);
 }
