@@ -23,7 +23,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
     same_device: [:tensor, :device],
     run: [:text, :operands, :outs, :attrs],
     run_program: [:operands, :steps, :axes],
-    compile_program: [:inputs, :steps, :axes],
+    compile_program: [:inputs, :steps, :axes, :boolean],
     run_compiled: [:operands, :program],
     explain: [:device, :text, :outs, :outs, :attrs],
     has_op: [:device, :text],
@@ -78,7 +78,9 @@ defmodule Nx.Vulkan.NativeTermsTest do
         true
       )
 
-    {:ok, program} = NativeV.compile_program([{{:u, 8}, {2}}], [{:reshape, 0, {2, 1}}], [1])
+    {:ok, program} =
+      NativeV.compile_program([{{:u, 8}, {2}}], [{:reshape, 0, {2, 1}}], [1], false)
+
     %{device: device, tensor: tensor, module: module, program: program}
   end
 

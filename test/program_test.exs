@@ -35,6 +35,40 @@ defmodule Nx.Vulkan.ProgramTest do
     assert {:ok, []} = Request.run_program([a], [{"exp", [0], @row, []}], [])
   end
 
+  test "products take along what follows them where that is wanted", %{device: device} do
+    bf16 = {:bf, 16}
+
+    [a, b, bias] =
+      for {values, shape} <- [{[16.0, 1.0], {1, 2}}, {[16.0, 1.0], {2, 1}}, {[-256.0], {1}}] do
+        bytes =
+          for x <- values, into: <<>> do
+            <<high::16, _::16>> = <<x::float-32-big>>
+            <<high::16-native>>
+          end
+
+        {:ok, ref} = Request.upload(device, bf16, shape, bytes)
+        ref
+      end
+
+    attrs = [batch_a: [], batch_b: [], contract_a: [1], contract_b: [0]]
+    out = [{bf16, {1, 1}}]
+
+    steps = [
+      {"dot", [0, 1], out, attrs},
+      {"add", [3, 2], out, []},
+      {"as_type", [4], [{@f32, {1, 1}}], []}
+    ]
+
+    operands = for shape <- [{1, 2}, {2, 1}, {1}], do: {bf16, shape}
+
+    # 257 is none of bf16, the sum is.
+    for {wanted, expected} <- [{true, 1.0}, {false, 0.0}] do
+      {:ok, program} = NativeV.compile_program(operands, steps, [5], wanted)
+      assert {:ok, [result], _} = Request.run_compiled([a, b, bias], program)
+      assert floats(result) == [expected]
+    end
+  end
+
   # Packs are asked for 16 axes at most.
   test "what the host runs in the middle is counted", %{device: device} do
     shape = Tuple.duplicate(1, 17)

@@ -94,7 +94,8 @@ fn read(
     Ok((epilogue, types))
 }
 
-fn check_call(call: &Call, compute: DType) -> std::result::Result<(), String> {
+/// Checks that a call is one of an epilogue that is computed in `compute`.
+pub(crate) fn check_call(call: &Call, compute: DType) -> std::result::Result<(), String> {
     let is_own = |op: &&Op| {
         let converts = matches!(op.gives, Gives::Any | Gives::Part | Gives::Complex);
         op.kernel.is_elementwise() && !converts

@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     expression::{self, element},
     find,
+    fusion::{Input, fuse},
     infer::fill,
     precision,
 };
@@ -16,14 +17,22 @@ use nx_vulkan_abi::expression::Term;
 /// Name of the op that stands for several elementwise ones.
 pub(crate) const FUSED: &str = "fused";
 
-/// The program that a request stands for; `None` where it is one op.
+/// The program that a request stands for, what follows a product as one op where it can be; `None` where it is one op itself.
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
 pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
-        _ => epilogue::split(request),
+        _ => {
+            let inputs = request.inputs.iter().map(|spec| Input {
+                spec: spec.clone(),
+                element: None,
+            });
+            let inputs: Vec<Input> = inputs.collect();
+            let program = epilogue::split(request)?;
+            program.map(|program| fuse(program, &inputs)).transpose()
+        }
     }
 }
 

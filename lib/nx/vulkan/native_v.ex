@@ -36,7 +36,7 @@ defmodule Nx.Vulkan.NativeV do
     same_device: 2,
     run: 4,
     run_program: 3,
-    compile_program: 3,
+    compile_program: 4,
     run_compiled: 2,
     explain: 5,
     has_op: 2,

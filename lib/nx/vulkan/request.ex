@@ -46,7 +46,7 @@ defmodule Nx.Vulkan.Request do
   end
 
   @doc """
-  Runs a program that `NativeV.compile_program/3` made: `{:ok, references, places}`, with the places of the steps that ran on
+  Runs a program that `NativeV.compile_program/4` made: `{:ok, references, places}`, with the places of the steps that ran on
   the host, or `{:error, kind, message}`.
   """
   def run_compiled(operands, program) do

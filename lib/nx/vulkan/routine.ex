@@ -6,7 +6,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{NativeV, Operand, Report, Request, Step, Steps, VulkanoBackend}
+    alias Nx.Vulkan.{Device, NativeV, Operand, Report, Request, Step, Steps, VulkanoBackend}
 
     @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
     defstruct @enforce_keys
@@ -203,13 +203,23 @@ if Code.ensure_loaded?(Nx) do
 
       operands = Enum.map(reads, &operand(&1, all))
 
-      case NativeV.compile_program(operands, terms, Enum.map(part.kept, &numbers[&1])) do
+      results = Enum.map(part.kept, &numbers[&1])
+
+      case NativeV.compile_program(operands, terms, results, epilogues?(all)) do
         {:ok, program} -> %{part | program: program, checks: Enum.filter(steps, &checked?/1)}
         {:error, _, _} -> part
       end
     end
 
     defp compile(part, _all), do: part
+
+    # What follows a product on a CPU goes to the faster of two sides by itself.
+    defp epilogues?(%{backend: {_, opts}}) do
+      case Device.fetch(opts[:device] || Device.default()) do
+        {:ok, device} -> NativeV.device_info(device).kind != "cpu"
+        _ -> false
+      end
+    end
 
     # What is the same in every run goes in as it is: numbers become a part of the program.
     defp operand(slot, %{captured: captured, templates: templates}) do

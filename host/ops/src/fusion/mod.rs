@@ -4,11 +4,13 @@
 //! A group grows as long as nothing outside of it has read a value of it. So it runs where its last op stood: what it reads was
 //! made before, and who reads it comes after.
 
+mod follow;
 mod group;
 #[cfg(test)]
 mod tests;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
+pub use follow::take_along;
 use group::Group;
 use nx_vulkan_abi::expression::Number;
 use smallvec::smallvec;

@@ -1,5 +1,6 @@
 //! What becomes of programs, as text.
 
+mod follow;
 mod numbers;
 
 use super::{Input, fuse};

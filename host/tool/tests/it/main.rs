@@ -8,6 +8,7 @@ mod environment;
 mod exposure;
 mod faults;
 mod folder;
+mod follow;
 mod fusion;
 mod gamma;
 mod golden;
