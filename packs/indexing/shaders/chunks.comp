@@ -73,9 +73,17 @@ void add_run(uint first, uint at, uint within) {
     if (place == NO_PLACE || (at % RUN > 0u && PLACE_OF(sorted[at - 1u]) == place)) return;
     uint end = (at / RUN + 1u) * RUN;
     R_VALUE sum = R_VALUE(0);
-    for (uint i = at; i < end && PLACE_OF(sorted[i]) == place; ++i) {
-        uint row = first + NUMBER_OF(sorted[i]);
-        sum += R_LOAD(nxv_load(updates, params.updates_at + row * params.part + within));
+    // Four loads come before the first sum of theirs.
+    for (uint i = at; i < end && PLACE_OF(sorted[i]) == place; i += 4u) {
+        R_STORAGE loaded[4];
+        uint count = 0u;
+        [[unroll]] for (uint k = 0; k < 4; ++k) {
+            bool is_own = i + k < end && PLACE_OF(sorted[min(i + k, CHUNK - 1u)]) == place;
+            count += uint(is_own);
+            uint row = first + NUMBER_OF(sorted[is_own ? i + k : i]);
+            loaded[k] = nxv_load(updates, params.updates_at + row * params.part + within);
+        }
+        [[unroll]] for (uint k = 0; k < 4; ++k) if (k < count) sum += R_LOAD(loaded[k]);
     }
     nxv_store(sums, (first + at) * params.part + within, sum);
 }

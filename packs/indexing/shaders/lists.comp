@@ -1,7 +1,7 @@
 #version 450
 // The elements of the result, each with the sum of its updates, which are in the list of its group of places and are sorted
-// first. A workgroup has WORKGROUP groups, or so many vectors of WIDTH elements where a group is one place. Groups with more
-// than LIST updates are left out and noted as crowded; CROWDED is the place of their number.
+// first. A workgroup has WORKGROUP groups, or where a group is one place VECTORS times so many vectors of WIDTH elements. Groups
+// with more than LIST updates are left out and noted as crowded; CROWDED is the place of their number.
 #include "dtype.glsl"
 #include "tensor.glsl"
 #include "lists.glsl"
@@ -221,26 +221,43 @@ bool add_list(uint head, uint within) {
     return true;
 }
 
-void main() {
-    uint i = nxv_workgroup() * WORKGROUP + gl_LocalInvocationIndex;
-    if (i >= params.count) return;
+// What a vector becomes that has updates.
+void change(uint i) {
     uint place = nxv_divide(i, params.part, params.by_part);
     uint within = i - place * params.part;
     uint head = nxv_load(heads, place);
-    R_VECTOR vector = nxv_load(tensor, params.tensor_at + i);
     if (head == CROWD) return;
-    if (head != 0u) {
-        [[unroll]] for (uint k = 0; k < WIDTH; ++k) sums[k] = R_VALUE(0);
-        if (!add_list(head, within)) {
-            if (within == 0u) note_crowd(place);
-            return;
-        }
-        [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
-            R_VALUE changed = R_LOAD(ELEMENT(vector, k)) + sums[k];
-            ELEMENT(vector, k) = R_STORE(changed);
-        }
+    R_VECTOR vector = nxv_load(tensor, params.tensor_at + i);
+    [[unroll]] for (uint k = 0; k < WIDTH; ++k) sums[k] = R_VALUE(0);
+    if (!add_list(head, within)) {
+        if (within == 0u) note_crowd(place);
+        return;
+    }
+    [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
+        R_VALUE changed = R_LOAD(ELEMENT(vector, k)) + sums[k];
+        ELEMENT(vector, k) = R_STORE(changed);
     }
     nxv_store(result, i, vector);
+}
+
+// Most vectors of a large tensor are copied: all loads come before the first store.
+void main() {
+    uint first = nxv_workgroup() * WORKGROUP * VECTORS + gl_LocalInvocationIndex;
+    uint head[VECTORS];
+    R_VECTOR vector[VECTORS];
+    uint changed = 0u;
+    [[unroll]] for (uint e = 0; e < VECTORS; ++e) {
+        uint i = min(first + e * WORKGROUP, params.count - 1u);
+        head[e] = nxv_load(heads, nxv_divide(i, params.part, params.by_part));
+        vector[e] = nxv_load(tensor, params.tensor_at + i);
+    }
+    [[unroll]] for (uint e = 0; e < VECTORS; ++e) {
+        uint i = first + e * WORKGROUP;
+        if (i >= params.count) continue;
+        if (head[e] == 0u) nxv_store(result, i, vector[e]);
+        else changed |= 1u << e;
+    }
+    for (; changed != 0u; changed &= changed - 1u) change(first + uint(findLSB(changed)) * WORKGROUP);
 }
 
 #endif

@@ -20,8 +20,11 @@ const WIDE_CHUNK: u64 = 256;
 const RUN: u64 = 32;
 /// Elements of a place that are few.
 const FEW: u64 = 16;
-/// Elements of a place for which a workgroup sums a chunk, at most, and for which it adds the chunks up.
+/// Elements of a place for which a workgroup sums a chunk, at most: more of them where there are many tiles.
 const TILE: u64 = 64;
+const LARGE_TILE: u64 = 256;
+const MANY_TILES: u64 = 1024;
+/// Elements of a place for which a workgroup adds up many chunks.
 const LANES: u64 = 32;
 /// Places of all chunks together, at most; a sort is faster from there on.
 const BEGINNINGS: u64 = 1 << 24;
@@ -105,7 +108,9 @@ pub(crate) fn sums(
 ) -> Result<Sums, Refusal> {
     let (request, device) = (scatter.request, scatter.request.device);
     let (part, chunk) = (scatter.part_elements(), chunk_of(scatter));
-    let (tile, tiles) = (part.min(TILE), part.div_ceil(TILE));
+    let many = scatter.rows.div_ceil(chunk) * part.div_ceil(TILE) > MANY_TILES;
+    let tile = part.min(if many { LARGE_TILE } else { TILE });
+    let tiles = part.div_ceil(tile);
     let updates = Side::of(&request.inputs[2], BufArg::input(2), Vec::new(), device)?;
     let rows = scatter.rows.next_multiple_of(chunk);
     let places = scratch(plan, rows * 4);
@@ -158,7 +163,10 @@ pub(crate) fn places(
     let tensor = Side::of(&request.inputs[0], BufArg::input(0), Vec::new(), device)?;
     let result = Side::of(&request.outputs[0], BufArg::output(0), Vec::new(), device)?;
     let part = scatter.part_elements();
-    let lanes = part.next_power_of_two().min(LANES);
+    let chunks = scatter.rows.div_ceil(chunk_of(scatter)).next_power_of_two();
+    let threads = u64::from(grid::threads(device, WORKGROUP));
+    let most = (threads / chunks).max(LANES.min(threads));
+    let lanes = part.next_power_of_two().min(most);
     let tiles = part.div_ceil(lanes);
     let (places, most) = match crowd {
         Some(crowd) => (crowd.most * crowd.places, GROUPS_OF_CROWDS),

@@ -31,8 +31,11 @@ const AVERAGE: u64 = 8;
 const WIDE_AVERAGE: u64 = 16;
 /// Elements of a place that is wide.
 const WIDE: u64 = 16;
-/// Elements that an invocation has of a wide place, where it can.
+/// Elements of a vector, where places are of whole ones.
 const WIDTH: u64 = 4;
+/// Vectors of an invocation, where there are so many that enough invocations are left.
+const VECTORS: u64 = 4;
+const MANY_VECTORS: u64 = 1 << 20;
 
 /// Places of a group.
 fn places_of_group(scatter: &Scatter<'_>) -> u64 {
@@ -88,11 +91,17 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
     let width = if vector.is_some() { WIDTH } else { 1 };
     let count = request.outputs[0].elements() / width;
+    let vectors = if group == 1 && count >= MANY_VECTORS {
+        VECTORS
+    } else {
+        1
+    };
     let mut defines = glsl::operand("R", dtype);
     defines.extend([
         define("R_VECTOR", vector.unwrap_or(storage)),
         define("ELEMENT(v, k)", if vector.is_some() { "v[k]" } else { "v" }),
         number("WIDTH", width),
+        number("VECTORS", vectors),
         number("WORKGROUP", workgroup),
         number("GROUP", group),
         number("LIST", LIST),
@@ -109,7 +118,10 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
             read(next),
             crowded,
         ],
-        groups: grid::spread(count.div_ceil(u64::from(workgroup) * group), device)?,
+        groups: grid::spread(
+            count.div_ceil(u64::from(workgroup) * group * vectors),
+            device,
+        )?,
         ..Step::default()
     };
     let mut words = Words::default();

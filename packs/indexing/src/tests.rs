@@ -213,12 +213,15 @@ fn wide_places_are_taken_in_vectors_and_tiles() {
     };
     assert_eq!(of(&[300, 768], 600, 2, "R_VECTOR"), "vec4");
     assert_eq!(of(&[300, 33], 600, 2, "R_VECTOR"), "float");
+    assert_eq!(of(&[300, 768], 600, 2, "VECTORS"), "1");
+    assert_eq!(of(&[30_000, 768], 600, 2, "VECTORS"), "4");
     assert_eq!(of(&[300, 768], 9000, 0, "CHUNK"), "256");
     assert_eq!(of(&[300, 7], 9000, 0, "CHUNK"), "1024");
     let groups =
         |shape: &[u64], step: usize| add(shape, 9000).plan().unwrap().steps[step].groups[0];
     assert_eq!(groups(&[20, 768], 0), 36 * 12);
     assert_eq!(groups(&[20, 768], 1), 20 * 24);
+    assert_eq!(groups(&[3, 100_000], 0), 36 * 391);
 }
 
 #[test]

@@ -81,6 +81,12 @@ fn places_have_few_updates_or_many() {
             }
         }
     }
+    // Several vectors of each invocation, of one element and of four.
+    for dtype in [DType::F32, DType::BF16, DType::C64] {
+        for part in [1001, 1000] {
+            all.push(added(dtype, vec![4300, part], 600, &[0]));
+        }
+    }
     check("indexing", None, all);
 }
 
