@@ -9,7 +9,7 @@ use crate::{
 };
 use nx_vulkan_host::{
     Program, Request, Spec, Step, Value, View,
-    fusion::{Input, fuse, take_along},
+    fusion::{Input, fuse, inline, take_along},
 };
 use rustler::{Atom, Decoder, Encoder, Env, Error, NifResult, Term};
 use std::ffi::CStr;
@@ -122,22 +122,22 @@ impl<'a> Decoder<'a> for OperandTerm {
     }
 }
 
-/// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one, and with
-/// `epilogues` products take those along that follow them.
+/// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one; with `on_gpu`
+/// products take those along that follow them, and what broadcasts is computed where it is read.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn compile_program<'a>(
     env: Env<'a>,
     operands: List<OperandTerm>,
     steps: List<StepTerm<'a>>,
     results: List<Value>,
-    epilogues: bool,
+    on_gpu: bool,
 ) -> Term<'a> {
     let operands: Vec<Input> = operands.0.into_iter().map(|operand| operand.0).collect();
     let steps = steps.0.into_iter().map(|step| step.0);
     let program = Program::new(operands.len(), steps, results.0);
     let fused = program.and_then(|program| fuse(program.into_owned(), &operands));
-    match fused.and_then(|program| match epilogues {
-        true => take_along(program, &operands),
+    match fused.and_then(|program| match on_gpu {
+        true => take_along(program, &operands).and_then(|taken| inline(taken, &operands)),
         false => Ok(program),
     }) {
         Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program))).encode(env),

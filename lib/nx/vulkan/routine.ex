@@ -205,7 +205,7 @@ if Code.ensure_loaded?(Nx) do
 
       results = Enum.map(part.kept, &numbers[&1])
 
-      case NativeV.compile_program(operands, terms, results, epilogues?(all)) do
+      case NativeV.compile_program(operands, terms, results, gpu?(all)) do
         {:ok, program} -> %{part | program: program, checks: Enum.filter(steps, &checked?/1)}
         {:error, _, _} -> part
       end
@@ -213,8 +213,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp compile(part, _all), do: part
 
-    # What follows a product on a CPU goes to the faster of two sides by itself.
-    defp epilogues?(%{backend: {_, opts}}) do
+    # On a CPU each op goes to the faster of two sides, and one more costs little.
+    defp gpu?(%{backend: {_, opts}}) do
       case Device.fetch(opts[:device] || Device.default()) do
         {:ok, device} -> NativeV.device_info(device).kind != "cpu"
         _ -> false

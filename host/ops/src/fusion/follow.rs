@@ -20,8 +20,9 @@ const MOST_OPERANDS: usize = FACTORS + 4;
 /// Ops of a few instructions. Where a product has many results more of them than that take longer behind each sum, by the few
 /// invocations that a tile of sums has, than by themselves: with a gelu bf16 1568x512 by 512x2048 takes an H200 (driver 580.159.04)
 /// 36 us, without one 21.
-const LIGHT: [&str; 10] = [
-    "abs", "add", "divide", "max", "min", "multiply", "negate", "select", "sqrt", "subtract",
+const LIGHT: [&str; 12] = [
+    "abs", "add", "as_type", "divide", "max", "min", "multiply", "negate", "rsqrt", "select",
+    "sqrt", "subtract",
 ];
 /// Results of a product that are few: each invocation has one or two.
 const FEW_RESULTS: u64 = 1 << 16;
@@ -117,7 +118,7 @@ fn with(
         && (floats.clone().all(is_wide) || !floats.any(is_wide))
         && operands.len() <= MOST_OPERANDS
         && epilogue.calls.len() <= MOST_CALLS
-        && (is_light(&epilogue)? || shape.iter().product::<u64>() <= FEW_RESULTS)
+        && (is_light(&expression)? || shape.iter().product::<u64>() <= FEW_RESULTS)
         && epilogue
             .calls
             .iter()
@@ -137,9 +138,12 @@ fn with(
 }
 
 /// Whether all of its ops are light; `None` where one is none at all.
-fn is_light(epilogue: &Epilogue) -> Option<bool> {
-    let light = |call: &Call| Some(LIGHT.contains(&&*call.op) || is_test(find(&call.op)?));
-    let calls: Option<Vec<bool>> = epilogue.calls.iter().map(light).collect();
+pub(super) fn is_light(expression: &Expression) -> Option<bool> {
+    let light = |call: &expression::Call| {
+        let op = find(&call.op)?;
+        Some(LIGHT.contains(&op.name) || is_test(op))
+    };
+    let calls: Option<Vec<bool>> = expression.calls.iter().map(light).collect();
     Some(calls?.into_iter().all(|is_light| is_light))
 }
 
@@ -149,7 +153,10 @@ fn is_test(op: &Op) -> bool {
 }
 
 /// What an elementwise request computes.
-fn expression_of(request: &Request<'static, Value>, facts: &Facts) -> Option<Expression> {
+pub(super) fn expression_of(
+    request: &Request<'static, Value>,
+    facts: &Facts,
+) -> Option<Expression> {
     if request.op == FUSED {
         return text(&request.attrs, expression::ATTRIBUTE)?.parse().ok();
     }

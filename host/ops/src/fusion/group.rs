@@ -16,7 +16,7 @@ use smallvec::{SmallVec, smallvec};
 /// Most results, which bounds what a shader has to keep in registers as well.
 const MOST_RESULTS: usize = 6;
 /// Most operands and results together: each takes a binding, of which a dispatch has 16, up to three of them for others.
-const MOST_BOUND: usize = 12;
+pub(super) const MOST_BOUND: usize = 12;
 
 /// Elementwise ops of one shape.
 #[derive(Debug, Clone)]

@@ -6,12 +6,14 @@
 
 mod follow;
 mod group;
+mod inline;
 #[cfg(test)]
 mod tests;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
 pub use follow::take_along;
 use group::Group;
+pub use inline::inline;
 use nx_vulkan_abi::expression::Number;
 use smallvec::smallvec;
 use std::collections::HashMap;

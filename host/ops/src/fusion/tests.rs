@@ -1,6 +1,7 @@
 //! What becomes of programs, as text.
 
 mod follow;
+mod inline;
 mod numbers;
 
 use super::{Input, fuse};

@@ -4,7 +4,7 @@ use crate::{folder::Folder, packs::copied};
 use nx_vulkan_host::{
     Attr, Config, DType, DeviceChoice, Kind, Program, Request, Runtime, Spec, Step, Tensor, Value,
     View, device,
-    fusion::{Input, fuse},
+    fusion::{Input, fuse, inline},
 };
 use nx_vulkan_ops::values::{Domain, Rng, Values, elements};
 use std::sync::Arc;
@@ -135,6 +135,10 @@ fn random_programs(runtime: &Runtime, seeds: std::ops::Range<u64>) -> (usize, us
         let fused = fuse(program.clone(), &inputs).unwrap();
         before += program.steps().len();
         after += fused.steps().len();
+        let fused = match seed % 2 {
+            0 => fused,
+            _ => inline(fused, &inputs).unwrap(),
+        };
         let tensors: Vec<&Tensor> = tensors.iter().collect();
         let [apart, one] =
             [&program, &fused].map(|program| runtime.run_program(program, &tensors).unwrap());
