@@ -14,6 +14,9 @@ use nx_vulkan_abi::{
     expression::{ATTRIBUTE, Call, Number, Term, holds},
 };
 
+/// Name of the op that stands for several elementwise ones.
+pub(crate) const FUSED: &str = "fused";
+
 /// The attribute of contracts that take one.
 pub(crate) const EXPRESSION: Attribute = Attribute {
     name: ATTRIBUTE,

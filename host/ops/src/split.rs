@@ -6,16 +6,13 @@ use crate::{
     attrs::ints,
     epilogue,
     error::Error,
-    expression::{self, element},
+    expression::{self, FUSED, element},
     find,
     fusion::{Input, fuse},
     infer::fill,
     precision,
 };
 use nx_vulkan_abi::expression::Term;
-
-/// Name of the op that stands for several elementwise ones.
-pub(crate) const FUSED: &str = "fused";
 
 /// The program that a request stands for, what follows a product as one op where it can be; `None` where it is one op itself.
 ///

@@ -26,6 +26,8 @@ const LARGE_TILE: u64 = 256;
 const MANY_TILES: u64 = 1024;
 /// Elements of a place for which a workgroup adds up many chunks.
 const LANES: u64 = 32;
+/// Elements of a place, at most: each of its tiles sorts the chunks anew.
+const MOST_PART: u64 = 4096;
 /// Places of all chunks together, at most; a sort is faster from there on.
 const BEGINNINGS: u64 = 1 << 24;
 /// Workgroups that add up what chunks have of places.
@@ -89,7 +91,7 @@ pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
     let beginnings = scatter
         .places
         .saturating_mul(scatter.rows.div_ceil(chunk_of(scatter)));
-    reach(scatter) && beginnings <= BEGINNINGS
+    reach(scatter) && scatter.part_elements() <= MOST_PART && beginnings <= BEGINNINGS
 }
 
 /// All sums of updates.

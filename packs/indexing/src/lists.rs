@@ -28,7 +28,7 @@ const CALM: u64 = 2;
 const LIST: u64 = 32;
 /// Updates that places have on the average, at most, and where they are wide; chunks are faster from there on.
 const AVERAGE: u64 = 8;
-const WIDE_AVERAGE: u64 = 16;
+const WIDE_AVERAGE: u64 = 24;
 /// Elements of a place that is wide.
 const WIDE: u64 = 16;
 /// Elements of a vector, where places are of whole ones.

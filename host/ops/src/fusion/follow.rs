@@ -5,9 +5,9 @@ use crate::{
     Attr, DType, Program, Request, Result, Step, Value,
     attrs::text,
     epilogue::{self, check_call},
+    expression::FUSED,
     find,
     op::{Gives, Op},
-    split::FUSED,
 };
 use nx_vulkan_abi::{
     epilogue::{ATTRIBUTE, Call, Epilogue, FACTORS, MOST_CALLS, Term, Types},

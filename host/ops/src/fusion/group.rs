@@ -3,9 +3,8 @@
 use super::Facts;
 use crate::{
     Attr, DType, Program, Request, Step, Value,
-    expression::{check_call, partial_call},
+    expression::{FUSED, check_call, partial_call},
     find,
-    split::FUSED,
 };
 use nx_vulkan_abi::{
     DTypeSet, Expression,

@@ -1,7 +1,7 @@
 //! What broadcasts is computed where it is read: a few ops for each element cost less than a dispatch that waits for another one.
 
 use super::{Facts, Input, follow::expression_of, follow::is_light, group::MOST_BOUND, reading};
-use crate::{Attr, Program, Request, Result, Step, Value, split::FUSED};
+use crate::{Attr, Program, Request, Result, Step, Value, expression::FUSED};
 use nx_vulkan_abi::expression::{ATTRIBUTE, Call, Expression, Term};
 
 /// Elements up to which an op's operands are computed for each of them.
