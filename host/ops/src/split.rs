@@ -8,28 +8,19 @@ use crate::{
     error::Error,
     expression::{self, FUSED, element},
     find,
-    fusion::{Input, fuse},
     infer::fill,
     precision,
 };
 use nx_vulkan_abi::expression::Term;
 
-/// The program that a request stands for, what follows a product as one op where it can be; `None` where it is one op itself.
+/// The program that a request stands for; `None` where it is one op.
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
 pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
-        _ => {
-            let inputs = request.inputs.iter().map(|spec| Input {
-                spec: spec.clone(),
-                element: None,
-            });
-            let inputs: Vec<Input> = inputs.collect();
-            let program = epilogue::split(request)?;
-            program.map(|program| fuse(program, &inputs)).transpose()
-        }
+        _ => epilogue::split(request),
     }
 }
 

@@ -40,7 +40,9 @@ uint64_t with_sign(uint64_t x, int64_t sign) {
     uint64_t mask = uint64_t(sign >> 63);
     return (x ^ mask) - mask;
 }
-uint64_t magnitude(int64_t x) { return with_sign(uint64_t(x), x); }
+// With a word that is 0, which no compiler knows: the same driver has -128 leave 713219065361946032 of 713219065361946288 where
+// it is loaded from 8 bits.
+uint64_t magnitude(int64_t x) { return with_sign(uint64_t(x), x) ^ uint64_t(gl_NumWorkGroups.x >> 31); }
 
 // Each result wraps to s64 as its exact value does.
 #define MIXED_FUNCTIONS(a_type, b_type) \

@@ -3,7 +3,8 @@
 use super::{Answer, Considered, NOT_ASKED, Picked, Planner, SPLIT};
 use crate::{Request, Result};
 use nx_vulkan_ops::{
-    Spec,
+    Spec, epilogue,
+    fusion::{Input, fuse},
     split::{product, split},
 };
 use nx_vulkan_registry::request::Operand;
@@ -25,9 +26,21 @@ impl Planner<'_> {
             return Ok(());
         }
         let request = request.over(specs(&request.inputs));
-        let product = product(&request)?;
-        let Some(program) = product.map_or_else(|| split(&request), |product| Ok(Some(product)))?
-        else {
+        let program = match product(&request)? {
+            Some(product) => Some(product),
+            // What follows a product is one op where it can be.
+            None if epilogue::has(&request.attrs) => split(&request)?
+                .map(|program| {
+                    let inputs = request.inputs.iter().map(|spec| Input {
+                        spec: spec.clone(),
+                        element: None,
+                    });
+                    fuse(program, &inputs.collect::<Vec<_>>())
+                })
+                .transpose()?,
+            None => split(&request)?,
+        };
+        let Some(program) = program else {
             return Ok(());
         };
         for considered in &mut answer.considered {

@@ -116,7 +116,8 @@ fn sums_of_narrow_floats_are_not_rounded_before() {
         [
             "dot of [0, 1]",
             "as_type of [2]",
-            "add(i0, i1):f32; as_type(%0):bf16 of [3, 4]"
+            "add of [3, 4]",
+            "as_type of [5]",
         ]
     );
     assert_eq!(places(&after), [[0, 1]]);
