@@ -1,6 +1,6 @@
 //! Epilogues: a product of floats takes along the ops that follow it, where nothing else reads what it gives.
 
-use super::{Facts, Input, reading};
+use super::{Facts, Input, rebuilt};
 use crate::{
     Attr, DType, Program, Request, Result, Step, Value,
     attrs::text,
@@ -51,34 +51,19 @@ pub fn take_along(program: Program<'static>, inputs: &[Input]) -> Result<Program
         }
     }
 
-    let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
-    let (mut kept, mut places) = (Vec::new(), Vec::new());
-    let mut next = program.inputs() as Value;
+    let mut kept = Vec::new();
     for (place, (step, joined)) in steps.iter().zip(joined).enumerate() {
-        let mut stands_for = program.stands_for(place);
-        let taken = if is_taken[place] { step.made() } else { 0 };
-        let step = match joined {
+        let own = program.stands_for(place);
+        kept.push(match joined {
+            _ if is_taken[place] => None,
             Some((product, request)) => {
-                let product = program.stands_for(product);
-                stands_for = product.into_iter().chain(stands_for).collect();
-                request.into()
+                let product = program.stands_for(product).into_iter();
+                Some((request.into(), product.chain(own).collect()))
             }
-            None => step.clone(),
-        };
-        if taken > 0 {
-            renamed.extend(std::iter::repeat_n(Value::MAX, taken));
-            continue;
-        }
-        let made = step.made() as Value;
-        kept.push(reading(step, &renamed));
-        places.push(stands_for);
-        renamed.extend(next..next + made);
-        next += made;
+            None => Some((step.clone(), own)),
+        });
     }
-    let results = program.results().iter();
-    let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
-    let program = Program::new(program.inputs(), kept, results)?;
-    Ok(program.in_place_of(places))
+    rebuilt(&program, kept)
 }
 
 /// The product at a place with `last`, which reads its result, as its epilogue; `None` where they cannot be one.

@@ -1,6 +1,6 @@
 //! What broadcasts is computed where it is read: a few ops for each element cost less than a dispatch that waits for another one.
 
-use super::{Facts, Input, follow::expression_of, follow::is_light, group::MOST_BOUND, reading};
+use super::{Facts, Input, follow::expression_of, follow::is_light, group::MOST_BOUND, rebuilt};
 use crate::{Attr, Program, Request, Result, Step, Value, expression::FUSED};
 use nx_vulkan_abi::expression::{ATTRIBUTE, Call, Expression, Term};
 
@@ -38,24 +38,9 @@ pub fn inline(program: Program<'static>, inputs: &[Input]) -> Result<Program<'st
         }
     }
 
-    let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
-    let (mut kept, mut stand_for) = (Vec::new(), Vec::new());
-    let mut next = program.inputs() as Value;
-    for ((step, places), before) in steps.into_iter().zip(places).zip(program.steps()) {
-        let Some(step) = step else {
-            renamed.extend(std::iter::repeat_n(Value::MAX, before.made()));
-            continue;
-        };
-        let made = step.made() as Value;
-        kept.push(reading(step, &renamed));
-        stand_for.push(places);
-        renamed.extend(next..next + made);
-        next += made;
-    }
-    let results = program.results().iter();
-    let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
-    let program = Program::new(program.inputs(), kept, results)?;
-    Ok(program.in_place_of(stand_for))
+    let steps = steps.into_iter().zip(places);
+    let steps = steps.map(|(step, places)| step.map(|step| (step, places)));
+    rebuilt(&program, steps.collect())
 }
 
 /// A step that can be part of the one at `place`, which reads it, and both as one.

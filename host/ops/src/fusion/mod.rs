@@ -15,7 +15,7 @@ pub use follow::take_along;
 use group::Group;
 pub use inline::inline;
 use nx_vulkan_abi::expression::Number;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 
 /// What is known of an input of a program.
@@ -86,6 +86,31 @@ fn reading(step: Step<'static>, renamed: &[Value]) -> Step<'static> {
         }
         Step::View(value, view) => Step::View(renamed(&value), view),
     }
+}
+
+/// A step, and the places of those that it stands for.
+type Standing = (Step<'static>, SmallVec<[usize; 1]>);
+
+/// The program with these in place of its steps; one that is none is part of another, and nobody else reads what it made.
+fn rebuilt(program: &Program<'static>, steps: Vec<Option<Standing>>) -> Result<Program<'static>> {
+    let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
+    let (mut kept, mut places) = (Vec::new(), Vec::new());
+    let mut next = program.inputs() as Value;
+    for (step, before) in steps.into_iter().zip(program.steps()) {
+        let Some((step, own)) = step else {
+            renamed.extend(std::iter::repeat_n(Value::MAX, before.made()));
+            continue;
+        };
+        let made = step.made() as Value;
+        kept.push(reading(step, &renamed));
+        places.push(own);
+        renamed.extend(next..next + made);
+        next += made;
+    }
+    let results = program.results().iter();
+    let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
+    let program = Program::new(program.inputs(), kept, results)?;
+    Ok(program.in_place_of(places))
 }
 
 /// Numbers by which alone the texts of groups differ become operands: each text is a shader, and a loop that is written out has
