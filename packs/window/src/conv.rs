@@ -27,6 +27,8 @@ const CPU_RUN: u64 = 2;
 /// Elements of such a filter at most, and of x along a run.
 const MOST_TAPS: u64 = 64;
 const MOST_REACH: u64 = 32;
+/// Products of a unit that go by while an element of the depth is loaded, however few tiles there are.
+const LATENCY: u64 = 15_000;
 /// Compute units of a device that does not say how many it has.
 const SOME_UNITS: u64 = 64;
 /// Products that one invocation may add up: a device takes longer dispatches for hung.
@@ -338,5 +340,6 @@ fn cost(problem: &Problem, tile: &Tile, splits: u64, device: &DeviceInfo<'_>) ->
         1 => 0,
         splits => problem.results * (2 * splits + 1) / 10 + 300_000,
     };
-    turns * (m * n + 9 * (m + n)) * (chunk + 64) + sums
+    let multiplied = turns * (m * n + 9 * (m + n)) * (chunk + 64);
+    multiplied.max(LATENCY * chunk) + sums
 }

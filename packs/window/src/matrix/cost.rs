@@ -20,7 +20,7 @@ const PACKED: u64 = 28;
 /// Cycles of the dispatches that wait for each other.
 const WAITS: u64 = 23_000;
 /// Cycles until a device has seen that there is nothing to compute anew.
-const LOOKS: u64 = 10_000;
+const LOOKS: u64 = 20_000;
 /// Cycles until what a step loads is there, whoever waits.
 const LATENCY: u64 = 600;
 /// Subgroups of a workgroup, or least that bring x into shared memory for each other.

@@ -328,7 +328,7 @@ fn matrix_units_decline_what_gains_nothing() {
         depthwise.reason(),
         "too few filters, positions or elements for matrix units"
     );
-    let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
+    let small = matrix(DType::F16, [&[1, 8, 7, 7], &[16, 8, 1, 1], &[1, 16, 7, 7]]);
     assert_eq!(small.reason(), "tiles on the general units take less");
     let unknown = without(nvidia(), Features::COOPMAT_ORDER);
     let reason = matrix(DType::F16, LARGE).on(unknown).reason();
