@@ -48,9 +48,17 @@
 #endif
 
 #define TILES (WARP_M / 16)
+#ifndef PARTS
+#define PARTS 1
+#endif
+// Subgroups of a workgroup along both axes, or PARTS of them that share what one owns: each takes a part of k.
+#if PARTS > 1
+#define WARPS 1
+layout(local_size_x = 32 * PARTS) in;
+#else
 #define WARPS 2
-
 layout(local_size_x = 32 * WARPS * WARPS) in;
+#endif
 
 layout(push_constant) uniform Product {
     uint m, n;
@@ -180,11 +188,12 @@ void store(Eight own, uint slab, uint row, uint column, SUM4 x, SUM4 y) {
     }
 #endif
 }
-#else
-// Of each subgroup a tile of 16 rows, for rows that do not begin where vectors do: lanes that hold 8 columns each would write
-// one element of as many sectors of memory at a time.
+#endif
+#if !C_WIDE || PARTS > 1
+// Of each subgroup a tile of 16 rows: to be added up, or for rows that do not begin where vectors do. There lanes that hold 8
+// columns each would write one element of as many sectors of memory at a time.
 const uint PITCH = 17;
-shared SUM4 staged[WARPS * WARPS * 16 * PITCH];
+shared SUM4 staged[WARPS * WARPS * PARTS * 16 * PITCH];
 
 void stage(uint row, uint column, SUM4 x, SUM4 y) {
     uint at = (gl_SubgroupID * 16 + row) * PITCH + column / 4;
@@ -192,6 +201,32 @@ void stage(uint row, uint column, SUM4 x, SUM4 y) {
     staged[at + 1] = y;
 }
 
+#if PARTS > 1
+SUM4 sum_of_parts(uint row, uint column) {
+    SUM4 sum = staged[row * PITCH + column / 4];
+    [[unroll]] for (uint part = 1; part < PARTS; part++) sum += staged[(part * 16 + row) * PITCH + column / 4];
+    return sum;
+}
+
+// The sums of all parts go to memory.
+void store_staged(uint slab, uvec2 from) {
+    barrier(); // the tiles are complete
+#if C_WIDE
+    uvec2 own = uvec2(gl_LocalInvocationIndex / 8, gl_LocalInvocationIndex % 8 * 8), place = from + own;
+    if (own.x < 16 && place.x < m) {
+        Eight ahead = eight_at(slab, place.x, place.y);
+        store(ahead, slab, place.x, place.y, sum_of_parts(own.x, own.y), sum_of_parts(own.x, own.y + 4));
+    }
+#else
+    for (uint i = gl_LocalInvocationIndex; i < 16 * 64; i += 32 * PARTS) {
+        uvec2 own = uvec2(i / 64, i % 64), place = from + own;
+        SUM x = sum_of_parts(own.x, own.y)[own.y % 4];
+        if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
+    }
+#endif
+    barrier(); // nobody still reads them
+}
+#else
 // What is staged goes to memory, neighbours by neighbouring lanes.
 void store_staged(uint slab, uvec2 from) {
     subgroupBarrier(); // the tile is complete
@@ -205,6 +240,7 @@ void store_staged(uint slab, uvec2 from) {
     subgroupBarrier(); // nobody still reads it
 }
 #endif
+#endif
 
 // The corner of what a subgroup owns. Workgroups walk in bands of BAND rows of blocks: those that run together share rows
 // and columns in the L2 cache.
@@ -213,18 +249,20 @@ uvec2 corner(uint job) {
     uint rows = min(blocks_m - first, BAND);
     uint rest = job - first * blocks_n;
     uvec2 block = uvec2(first + rest % rows, rest / rows) * WARPS;
-    return (block + uvec2(gl_SubgroupID / WARPS, gl_SubgroupID % WARPS)) * uvec2(WARP_M, 64);
+    uvec2 own = PARTS > 1 ? uvec2(0) : uvec2(gl_SubgroupID / WARPS, gl_SubgroupID % WARPS);
+    return (block + own) * uvec2(WARP_M, 64);
 }
 
 // Everything that the subgroup has. Element r of row tile j: row 16j + 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.
 void store_all(uint slab, uvec2 from) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
 #define ROW(r) (4 * t + 2 * ((r) & 1) + ((r) >> 1))
-#if C_WIDE
+#define STORES_AT_ONCE (C_WIDE && PARTS == 1)
+#if STORES_AT_ONCE
     Eight own[4 * AHEAD]; // of AHEAD tiles
 #endif
     [[unroll]] for (uint j = 0; j < TILES; j++) {
-#if C_WIDE
+#if STORES_AT_ONCE
         if (j % AHEAD == 0) {
             [[unroll]] for (uint i = 0; i < 4 * AHEAD; i++)
                 own[i] = eight_at(slab, from.x + (j + i / 4) * 16 + ROW(i % 4), from.y + 8 * g);
@@ -233,14 +271,14 @@ void store_all(uint slab, uvec2 from) {
         [[unroll]] for (uint r = 0; r < 4; r++) {
             SUM4 x = SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]);
             SUM4 y = SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]);
-#if C_WIDE
+#if STORES_AT_ONCE
             uint row = from.x + j * 16 + ROW(r);
             if (row < m) store(own[j % AHEAD * 4 + r], slab, row, from.y + 8 * g, x, y);
 #else
             stage(ROW(r), 8 * g, x, y);
 #endif
         }
-#if !C_WIDE
+#if !STORES_AT_ONCE
         store_staged(slab, from + uvec2(j * 16, 0));
 #endif
     }

@@ -27,6 +27,12 @@ void main() {
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
     uint first = slab / batches * chunk, batch = slab % batches;
     uint pairs = (min(steps, first + chunk) - first) / 2;
+#if PARTS > 1
+    // Who gets none of them loads the last ones all the same.
+    uint each = (pairs + PARTS - 1) / PARTS, before = min(gl_SubgroupID * each, pairs);
+    first = min(first + 2 * before, steps - 2);
+    pairs = min(pairs - before, each);
+#endif
     [[unroll]] for (uint i = 0; i < 4; i++) [[unroll]] for (uint j = 0; j < TILES; j++) sums[i][j] = SUMS(0);
     LEFT own[4];
 

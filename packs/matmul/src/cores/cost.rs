@@ -1,6 +1,6 @@
 //! How a product on matrix units is cut up, by a small model of the device, and whether it pays at all.
 
-use super::{COLUMNS, Packed, Side, Way, reading::Reading};
+use super::{COLUMNS, PART, Packed, Side, Way, reading::Reading};
 use crate::{
     operand::Operand,
     problem::{Problem, binds_at_most},
@@ -14,6 +14,8 @@ use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 pub(super) struct Shape {
     /// Rows that a subgroup owns.
     pub(super) rows: u32,
+    /// Subgroups that share what one owns, a part of the contracted axis each; else four of them stand side by side.
+    pub(super) parts: u32,
     /// Parts of the contracted axis.
     pub(super) splits: u32,
     /// Fragments along k of one part, an even number.
@@ -58,6 +60,9 @@ const BYTE: &[Tile] = &[
     tile(64, 0.93, 0.63, 0.0),
     tile(80, 0.97, 0.65, 0.0),
 ];
+/// Rows and subgroups of a workgroup that share them, where operands of f16 and bf16 are read where they lie.
+const SHARED: &[[u32; 2]] = &[[16, 4], [16, 8], [32, 4], [32, 8], [64, 4], [64, 8]];
+
 /// Parts of the contracted axis that are tried.
 pub(crate) const SPLITS: [u32; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
@@ -67,6 +72,8 @@ pub(crate) const DISPATCH: f64 = 3e-6;
 pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [9, 9];
+/// Rows from which on subgroups may share a product.
+const LEAST_SHARED: u32 = 4;
 const LEAST_WORK: f64 = 2_097_152.0;
 
 impl Shape {
@@ -82,45 +89,53 @@ impl Shape {
     ) -> Result<Shape, Refusal> {
         let units = f64::from(device.compute_units.max(8));
         let depth = way.steps(problem);
-        expect_large(problem)?;
+        let readings = Reading::all(problem, way);
+        let shares = readings.contains(&Reading::InPlace) && problem.m >= LEAST_SHARED;
+        expect_large(problem, shares)?;
         let tiles = match way.element.size() {
             1 => BYTE,
             _ => HALVES,
         };
-        let readings = Reading::all(problem, way);
-        let choices = tiles
-            .iter()
-            .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
-            .flat_map(|(tile, splits)| {
-                let readings = readings.clone().into_iter();
-                readings.map(move |reading| (tile, splits, reading))
-            })
-            .filter(|(tile, _, reading)| *reading == Reading::Packed || tile.in_place > 0.0);
-        let choices = choices.map(|(tile, splits, reading)| {
-            let rows = tile.rows;
+        let cut = |rows: u32, parts: u32, splits: u32, reading: Reading| {
             let chunk = depth.div_ceil(splits).next_multiple_of(2);
-            let shape = Shape {
+            Shape {
                 rows,
+                parts,
                 splits: depth.div_ceil(chunk),
                 chunk,
                 band: if rows > 64 { 16 } else { 8 },
                 reading,
-            };
-            (shape, tile)
-        });
+            }
+        };
+        let shared = SHARED
+            .iter()
+            .filter(|_| shares)
+            .flat_map(|[rows, parts]| SPLITS.map(|splits| (*rows, *parts, splits)))
+            .map(|(rows, parts, splits)| (cut(rows, parts, splits, Reading::InPlace), None));
+        let aside = tiles
+            .iter()
+            .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
+            .flat_map(|(tile, splits)| readings.iter().map(move |reading| (tile, splits, *reading)))
+            .filter(|(tile, _, reading)| *reading == Reading::Packed || tile.in_place > 0.0)
+            .map(|(tile, splits, reading)| (cut(tile.rows, 1, splits, reading), Some(tile)));
+        let choices = shared.chain(aside.filter(|_| problem.m >= LEAST[0]));
         // The least one has no parts.
         let least = choices.clone().map(|(shape, _)| shape.bytes(problem, way));
         expect_memory(least.min().unwrap_or(0), device)?;
         let fits = |shape: &Shape| {
             problem.partial_bytes(shape.splits) <= binds_at_most(device)
+                && shape.shared_bytes() <= u64::from(device.shared_bytes)
                 && shape.bytes(problem, way) <= memory(device)
         };
         let choices = choices.filter(|(shape, _)| fits(shape));
-        let choices =
-            choices.map(|(shape, tile)| (shape, shape.seconds(problem, way, rates, units, tile)));
+        let choices = choices.map(|(shape, tile)| match tile {
+            Some(tile) => (shape, shape.seconds(problem, way, rates, units, tile)),
+            None => (shape, shape.seconds_of_parts(problem, way, rates, units)),
+        });
         let best = choices.min_by(|x, y| x.1.total_cmp(&y.1));
-        let (shape, seconds) =
-            best.ok_or_else(|| Refusal::decline("partial results are more than one binding"))?;
+        let (shape, seconds) = best.ok_or_else(|| {
+            Refusal::decline("partial results are more than one binding or shared memory")
+        })?;
         let otherwise = plain_seconds(problem, rates, units);
         if seconds < otherwise {
             return Ok(shape);
@@ -134,9 +149,10 @@ impl Shape {
 
     /// Workgroups along m and n.
     pub(super) fn blocks(&self, problem: &Problem) -> [u32; 2] {
+        let aside = if self.parts > 1 { 1 } else { 2 };
         [
-            problem.m.div_ceil(2 * self.rows),
-            problem.n.div_ceil(2 * COLUMNS),
+            problem.m.div_ceil(aside * self.rows),
+            problem.n.div_ceil(aside * COLUMNS),
         ]
     }
 
@@ -144,6 +160,14 @@ impl Shape {
     pub(super) fn jobs(&self, problem: &Problem) -> u64 {
         let [m, n] = self.blocks(problem).map(u64::from);
         m * n * u64::from(problem.batches) * u64::from(self.splits)
+    }
+
+    /// Bytes of shared memory that the sums of parts pass through.
+    fn shared_bytes(&self) -> u64 {
+        match self.parts {
+            1 => 0,
+            parts => u64::from(parts * PART),
+        }
     }
 
     /// Bytes of the packed operands and of the partial results.
@@ -186,14 +210,41 @@ impl Shape {
         let loaded =
             loaded(self.reading.packs_a(), &problem.a) + loaded(self.reading.packs_b(), &problem.b);
         let product = product.max(loaded / (BYTES * units));
-        let sums = match self.splits {
+        let sums = self.seconds_of_sums(problem, units);
+        dispatches * DISPATCH + packed / (BYTES * units) + product + sums
+    }
+
+    /// Estimated seconds of subgroups that share a tile, fits to an H200 with driver 580.159.04 as all of these: they wait for what
+    /// they load, or the caches do not bring more.
+    fn seconds_of_parts(&self, problem: &Problem, way: Way, rates: &Rates, units: f64) -> f64 {
+        let rows = f64::from(self.rows);
+        let jobs = self.jobs(problem) as f64;
+        let pairs = f64::from((self.chunk / 2).div_ceil(self.parts));
+        let (pair, rate, resident) = match (self.parts, self.rows) {
+            (..=4, _) => (4e-7 + 3e-9 * rows, 4e10, 2.0),
+            (_, ..=32) => (8e-7, 3.3e10, 2.0),
+            _ => (8e-7, 3.3e10, 1.0),
+        };
+        let waited = (jobs / (resident * units)).ceil() * pairs * pair;
+        let (columns, depth) = (f64::from(COLUMNS), f64::from(self.chunk * way.depth()));
+        let elements = jobs * (rows + columns) * depth;
+        let loaded = elements * way.element.size() as f64 / (rate * units);
+        let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
+        // Sums that all subgroups store at once are longer on their way.
+        let late = if self.splits > 1 { 2.5e-6 } else { 0.0 };
+        let sums = late + self.seconds_of_sums(problem, units);
+        5.7e-6 + 2e-8 * rows + waited.max(loaded).max(multiplied) + sums
+    }
+
+    /// Estimated seconds until the parts of the contracted axis are added up.
+    fn seconds_of_sums(&self, problem: &Problem, units: f64) -> f64 {
+        match self.splits {
             1 => 0.0,
             splits => {
                 let bytes = problem.elements() as f64 * f64::from(8 * splits);
                 DISPATCH + bytes / (BYTES * units)
             }
-        };
-        dispatches * DISPATCH + packed / (BYTES * units) + product + sums
+        }
     }
 }
 
@@ -214,9 +265,10 @@ fn products(problem: &Problem) -> f64 {
     problem.elements() as f64 * f64::from(problem.k)
 }
 
-/// Declines products that are too small for matrix units on any device.
-pub(crate) fn expect_large(problem: &Problem) -> Result<(), Refusal> {
-    match problem.m < LEAST[0] || problem.n < LEAST[1] || products(problem) < LEAST_WORK {
+/// Declines products that are too small for matrix units on any device, the fewest rows of which subgroups may share.
+pub(crate) fn expect_large(problem: &Problem, shares: bool) -> Result<(), Refusal> {
+    match problem.m < LEAST[0] && !shares || problem.n < LEAST[1] || products(problem) < LEAST_WORK
+    {
         true => Err(Refusal::decline("too few rows, columns or multiplications")),
         false => Ok(()),
     }

@@ -27,8 +27,10 @@ const ROWS: u32 = 16;
 pub(crate) const COLUMNS: u32 = 64;
 /// Bytes of a fragment of 16 x 16 elements.
 const FRAGMENT: u64 = 512;
-/// Bytes of shared memory that rows pass through which vectors do not fit: of four subgroups 16 rows of 17 vectors.
-const STAGED: u32 = 4 * 16 * 17 * 16;
+/// Bytes of shared memory that a subgroup's sums pass through: 16 rows of 17 vectors.
+const PART: u32 = 16 * 17 * 16;
+/// The same of four subgroups, where rows are not whole vectors.
+const STAGED: u32 = 4 * PART;
 
 /// Invocations of the workgroups that pack operands.
 const PACKERS: u32 = 256;
@@ -85,6 +87,7 @@ pub(crate) fn plan(
         number("ELEMENT_IS_S8", way.element == DType::S8),
         number("ELEMENT_IS_U8", way.element == DType::U8),
         number("WARP_M", shape.rows),
+        number("PARTS", shape.parts),
         number("BAND", shape.band),
         number("C_WIDE", is_wide),
         number("C_WORDS", dtype.size() == 4),

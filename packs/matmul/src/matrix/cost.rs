@@ -41,7 +41,7 @@ impl Shape {
         device: &DeviceInfo<'_>,
         rates: &Rates,
     ) -> Result<Shape, Refusal> {
-        expect_large(problem)?;
+        expect_large(problem, false)?;
         let units = f64::from(device.compute_units.max(8));
         let tiles = Tile::all(problem, way, device)?;
         let choices = tiles

@@ -50,7 +50,7 @@ impl Shape {
         device: &DeviceInfo<'_>,
         table: &Table,
     ) -> Result<(Shape, String), Refusal> {
-        expect_large(problem)?;
+        expect_large(problem, false)?;
         let plain = tiled::choose(problem, device, &table.tile)?;
         let units = f64::from(device.compute_units.max(8));
         let rates = table.rates(device.name.as_str());

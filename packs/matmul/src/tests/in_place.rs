@@ -4,7 +4,7 @@ use super::{
     ask::{Side, ask, matrices},
     cores::{CORES_BF16, EAGER, h200},
 };
-use nx_vulkan_abi::{DType, Slot};
+use nx_vulkan_abi::{DType, DeviceInfo, Slot};
 use nx_vulkan_pack_kit::testing::{defined, files, words};
 
 #[test]
@@ -76,4 +76,30 @@ fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
     let back = a.strided(&[-1024, 1], 511 * 1024);
     let words = words(&plan(&back, &b), 0);
     assert_eq!(words[10..13], [511 * 128, 0, 128u32.wrapping_neg()]);
+}
+
+#[test]
+fn subgroups_share_a_tile_where_few_have_one() {
+    let of = |device, size| matrices(CORES_BF16, device, size, DType::BF16);
+    for size in [[128, 768, 768], [4, 8192, 2048], [64, 2048, 2048]] {
+        let plan = of(h200(), size).plan().unwrap();
+        assert_eq!(files(&plan)[0], "cores_direct.comp");
+        let [rows, parts] = ["WARP_M", "PARTS"].map(|name| defined(&plan, 0, name).parse::<u64>());
+        let (rows, parts) = (rows.unwrap(), parts.unwrap());
+        assert!(parts >= 4 && plan.derived().count() == 0, "{size:?}");
+        let tiles = size[0].div_ceil(rows) * size[1].div_ceil(64);
+        let groups: u64 = plan.steps[0].groups.map(u64::from).iter().product();
+        assert_eq!(groups % tiles, 0, "a workgroup has one tile of a split");
+        // 16 rows of 17 vectors of each pass through shared memory.
+        let device = DeviceInfo {
+            shared_bytes: parts as u32 * 16 * 17 * 16 - 1,
+            ..h200()
+        };
+        let others = of(device, size).plan();
+        let others = others.map_or(0, |plan| defined(&plan, 0, "PARTS").parse().unwrap_or(1));
+        assert!(others < parts, "{size:?} {others}");
+    }
+    let large = of(h200(), [2048; 3]).plan().unwrap();
+    assert_eq!(defined(&large, large.steps.len() - 1, "PARTS"), "1");
+    assert!(of(h200(), [3, 8192, 2048]).reason().contains("too few"));
 }
