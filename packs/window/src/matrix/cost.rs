@@ -26,7 +26,7 @@ const LATENCY: u64 = 600;
 /// Subgroups of a workgroup, or least that bring x into shared memory for each other.
 const SUBGROUPS: u64 = 4;
 /// How much longer than f32 tiles take, in percent, for elements that are converted as they are loaded.
-const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 107)];
+const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 125)];
 
 /// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes.
 type Tile = ([u64; 2], u64);
