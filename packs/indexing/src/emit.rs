@@ -17,6 +17,11 @@ impl Words {
         self.0.push(value as u32);
     }
 
+    /// Those of others.
+    pub(crate) fn append(&mut self, others: Words) {
+        self.0.extend(others.0);
+    }
+
     /// The extent of an axis and its `NxvDivisor`.
     pub(crate) fn extent(&mut self, extent: u64) {
         let shift = extent.max(2).next_power_of_two().trailing_zeros() - 1;

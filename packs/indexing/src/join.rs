@@ -1,8 +1,8 @@
-//! Plans of `concatenate` and `stack`: one walk for each operand.
+//! Plans of `concatenate` and `stack`: one walk for each operand, several of which are one dispatch.
 
 use crate::{
     emit::in_form,
-    walk::{Side, Walk},
+    walk::{self, Side, Walk},
 };
 use nx_vulkan_abi::{BufArg, Plan, Refusal, Request, layout::contiguous_strides, plan::MAX_STEPS};
 
@@ -42,9 +42,10 @@ pub(crate) fn plan(is_stack: bool, request: &Request<'_>) -> Result<Plan, Refusa
             result.shape
         )));
     }
-    if count > MAX_STEPS {
+    let most = MAX_STEPS * walk::JOINED;
+    if count > most {
         return Err(Refusal::decline(format!(
-            "{count} operands are more than the {MAX_STEPS} steps of a plan"
+            "{count} operands are more than the {most} of a plan"
         )));
     }
     in_form(request, &Vec::from_iter(0..count), &[], false)?;
@@ -58,6 +59,7 @@ pub(crate) fn plan(is_stack: bool, request: &Request<'_>) -> Result<Plan, Refusa
         strides.remove(axis);
     }
     let mut to = Side::of(result, BufArg::output(0), strides, device)?;
+    let mut walks = Vec::with_capacity(count);
     for (input, index) in request.inputs.iter().zip(0..) {
         let next = if is_stack {
             1
@@ -66,16 +68,19 @@ pub(crate) fn plan(is_stack: bool, request: &Request<'_>) -> Result<Plan, Refusa
         };
         if input.elements() > 0 {
             let from = input.strides.as_slice().to_vec();
-            let walk = Walk {
+            walks.push(Walk {
                 shape: input.shape.as_slice().to_vec(),
                 size: result.dtype.size(),
                 from: Side::of(input, BufArg::input(index), from, device)?,
                 to: to.clone(),
                 indices: None,
-            };
-            walk.add_to(&mut plan, device)?;
+            });
         }
         to = to.shifted(next * step);
+    }
+    while !walks.is_empty() {
+        let rest = walks.split_off(walks.len().min(walk::JOINED));
+        walk::join(std::mem::replace(&mut walks, rest), &mut plan, device)?;
     }
     Ok(plan)
 }

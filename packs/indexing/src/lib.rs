@@ -27,6 +27,7 @@ pack! { id: "indexing", version: env!("CARGO_PKG_VERSION"), describe: describe, 
 const SOURCES: &[Source] = &[
     Source::glsl("indices.glsl", include_str!("../shaders/indices.glsl")),
     Source::glsl("move.comp", include_str!("../shaders/move.comp")),
+    Source::glsl("join.comp", include_str!("../shaders/join.comp")),
     Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
     Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),

@@ -77,15 +77,21 @@ fn a_device_without_small_types_moves_what_is_aligned() {
 }
 
 #[test]
-fn joins_take_a_step_for_each_operand() {
+fn joins_take_a_step_for_eight_operands() {
     let join = |count: usize| {
         let parts = vec![Tensor::new(F32, &[2, 3]); count];
         let result = Tensor::new(F32, &[2 * count as u64, 3]);
         PACK.ask("concatenate", &parts, &[result])
             .ints("axis", &[0])
     };
-    assert_eq!(join(64).plan().unwrap().steps.len(), 64);
-    assert!(join(65).reason().starts_with("65 operands"));
+    let files = |count| {
+        let plan = join(count).plan().unwrap();
+        files(&plan).join(" ")
+    };
+    assert_eq!([files(1), files(8)], ["move.comp", "join.comp"]);
+    assert_eq!(files(9), "join.comp move.comp");
+    assert_eq!(join(512).plan().unwrap().steps.len(), 64);
+    assert!(join(513).reason().starts_with("513 operands"));
     let mut mixed = join(3);
     mixed.inputs[1].dtype = S32;
     let wish = vec![nx_vulkan_abi::InputAs::new(1, F32)];

@@ -21,6 +21,8 @@ const WORKGROUP: u32 = 256;
 const WIDEST: u64 = 16;
 /// Fewer elements are moved by one thread each.
 const MANY: u64 = 1 << 16;
+/// Walks that one dispatch may take.
+pub(crate) const JOINED: usize = 8;
 
 /// A buffer with a place in it.
 #[derive(Debug, Clone)]
@@ -154,21 +156,9 @@ impl Walk {
         }
         let (moved, like) = raw_type(self.size);
         supports("moving elements", like, device)?;
-        let count: u64 = self.shape.iter().product();
-        let reach = self
-            .from
-            .elements(self.size)
-            .max(self.to.elements(self.size));
-        if count.max(reach) >= LIMIT {
-            return Err(Refusal::decline(
-                "a tensor has too many elements for 32-bit indices",
-            ));
-        }
-        let elements = match (count < MANY, self.size) {
-            (true, _) => 1,
-            (_, 16) => 2,
-            _ => 4,
-        };
+        self.expect_within_reach()?;
+        let count = self.count();
+        let elements = each(count, self.size);
         let workgroup = grid::threads(device, WORKGROUP);
         let mut defines = glsl::needs(like);
         defines.extend([
@@ -188,6 +178,21 @@ impl Walk {
         };
         self.params(count).add_to(step, plan, device);
         Ok(())
+    }
+
+    fn count(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Declines where places are beyond 32 bits.
+    fn expect_within_reach(&self) -> Result<(), Refusal> {
+        let reach = [&self.from, &self.to].map(|side| side.elements(self.size));
+        match reach.into_iter().chain([self.count()]).all(|n| n < LIMIT) {
+            true => Ok(()),
+            false => Err(Refusal::decline(
+                "a tensor has too many elements for 32-bit indices",
+            )),
+        }
     }
 
     fn index_defines(&self, args: &mut Vec<BufArg>) -> Vec<Define> {
@@ -271,6 +276,86 @@ impl Walk {
             .flat_map(|indices| &mut indices.components);
         components.for_each(|component| component.step /= 2);
     }
+}
+
+/// Elements that a thread moves, of so many of `size` bytes.
+fn each(count: u64, size: u64) -> u64 {
+    match (count < MANY, size) {
+        (true, _) => 1,
+        (_, 16) => 2,
+        _ => 4,
+    }
+}
+
+/// Puts walks to one buffer, without indices and at most [`JOINED`] of them, at the end of `plan`: as one dispatch, since the host would have one for
+/// each wait for the one before it.
+pub(crate) fn join(
+    mut walks: Vec<Walk>,
+    plan: &mut Plan,
+    device: &DeviceInfo<'_>,
+) -> Result<(), Refusal> {
+    if walks.len() == 1 {
+        return walks
+            .into_iter()
+            .try_for_each(|walk| walk.add_to(plan, device));
+    }
+    walks.iter_mut().for_each(Walk::collapse);
+    while walks.iter().all(|walk| walk.size < WIDEST && walk.widens()) {
+        walks.iter_mut().for_each(Walk::widen);
+    }
+    let Some(Walk { size, to, .. }) = walks.first() else {
+        return Ok(());
+    };
+    let (moved, like) = raw_type(*size);
+    supports("moving elements", like, device)?;
+    walks.iter().try_for_each(Walk::expect_within_reach)?;
+    let rank = walks.iter().map(|walk| walk.shape.len()).max().unwrap_or(1);
+    let elements = each(walks.iter().map(Walk::count).sum(), *size);
+    let workgroup = grid::threads(device, WORKGROUP);
+    let mut args = vec![to.arg];
+    let (mut groups, mut parts) = (0, Words::default());
+    for walk in &walks {
+        for word in [groups as i64, walk.count() as i64, walk.from.at, walk.to.at] {
+            parts.push(word);
+        }
+        let axes = walk
+            .shape
+            .iter()
+            .zip(&walk.from.strides)
+            .zip(&walk.to.strides);
+        for ((extent, from), to) in axes.rev() {
+            parts.extent(*extent);
+            parts.push(*from);
+            parts.push(*to);
+        }
+        for _ in walk.shape.len()..rank {
+            parts.extent(1);
+            parts.push(0);
+            parts.push(0);
+        }
+        args.push(walk.from.arg);
+        groups += walk.count().div_ceil(u64::from(workgroup) * elements);
+    }
+    let mut words = Words::default();
+    words.push(groups as i64);
+    words.append(parts);
+    let mut defines = glsl::needs(like);
+    defines.extend([
+        define("MOVED", moved),
+        number("WORKGROUP", workgroup),
+        number("ELEMENTS", elements),
+        number("RANK", rank as u64),
+        number("PARTS", walks.len() as u64),
+    ]);
+    let step = Step {
+        file: "join.comp",
+        defines,
+        args,
+        groups: grid::spread(groups, device)?,
+        ..Step::default()
+    };
+    words.add_to(step, plan, device);
+    Ok(())
 }
 
 /// What `indices.glsl` has to know.

@@ -150,3 +150,54 @@ fn padding_at_every_alignment() {
     }
     check("indexing", None, all);
 }
+
+/// Parts of one width or of many, along every axis, in every layout, in one dispatch and in several.
+#[test]
+fn joins_of_many_parts() {
+    let mut all = Vec::new();
+    for dtype in NUMBERS {
+        for widths in [
+            vec![1000, 37, 999],
+            vec![64; 8],
+            vec![16, 0, 7, 512, 1, 1, 4, 90, 33],
+            Vec::from_iter(1..=19),
+            vec![70_000, 70_001],
+        ] {
+            for axis in 0..3 {
+                let of = |width: u64| {
+                    let mut shape = vec![3, 2, 5];
+                    shape[axis] = width;
+                    shape
+                };
+                let parts = widths.iter().zip(
+                    [Contiguous, Transposed, Contiguous, Reversed]
+                        .into_iter()
+                        .cycle(),
+                );
+                all.push(Own {
+                    op: "concatenate",
+                    types: Types {
+                        inputs: vec![dtype; widths.len()],
+                        output: Some(dtype),
+                    },
+                    operands: parts.map(|(width, layout)| (of(*width), layout)).collect(),
+                    attrs: vec![Attr::ints("axis", &[axis as i64])],
+                    values: Values::Finite,
+                });
+            }
+        }
+        for (parts, axis) in [(2, 2), (3, 0), (9, 1)] {
+            all.push(Own {
+                op: "stack",
+                types: Types {
+                    inputs: vec![dtype; parts],
+                    output: Some(dtype),
+                },
+                operands: vec![(vec![100, 99], Contiguous); parts],
+                attrs: vec![Attr::ints("axis", &[axis])],
+                values: Values::Finite,
+            });
+        }
+    }
+    check("indexing", None, all);
+}
