@@ -76,8 +76,18 @@ shared WORK4 lifted[WIDTH][FOURS];
 #define EACH_ROW(X) X(0)
 #elif defined(REAL_IS_F64) && ROWS == 2
 #define EACH_ROW(X) X(0) X(1)
+#elif defined(REAL_IS_F64) && ROWS == 3
+#define EACH_ROW(X) X(0) X(1) X(2)
 #elif defined(REAL_IS_F64) && ROWS == 4
 #define EACH_ROW(X) X(0) X(1) X(2) X(3)
+#elif defined(REAL_IS_F64) && ROWS == 5
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4)
+#elif defined(REAL_IS_F64) && ROWS == 6
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#elif defined(REAL_IS_F64) && ROWS == 7
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif defined(REAL_IS_F64) && ROWS == 8
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #else
 #define EACH_ROW(X) UNROLL for (uint r = 0; r < ROWS; r++) X(r)
 #endif
