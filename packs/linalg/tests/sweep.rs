@@ -45,6 +45,22 @@ fn squares_around_blocks() {
     check("linalg", None, all);
 }
 
+/// On a CPU an invocation has a row of each 64.
+#[test]
+fn rows_that_one_invocation_eliminates() {
+    let sizes = [300, 340, 430, 500];
+    let all = sizes.map(|n| {
+        own(
+            "Nx.Block.LinAlg.LU",
+            DType::F64,
+            &[&[n, n]],
+            Contiguous,
+            &[],
+        )
+    });
+    check("linalg", None, all.to_vec());
+}
+
 #[test]
 fn systems_around_blocks() {
     let mut all = Vec::new();

@@ -90,12 +90,24 @@ void accumulate(uint k_at, uint count) {
     }
 }
 
+// The sum of a row and column. Where columns come by groups NVIDIA's driver does not know which those of one are when it compiles, and
+// with an index that it does not know it keeps all sums of f64 in memory: 800 us instead of 171 for 8 x 4096 by 4096 x 11008.
+T_VALUE sum_of(uint row, uint column) {
+#if COLUMNS > GROUP
+    T_VALUE sum = sums[row * COLUMNS];
+    [[unroll]] for (uint other = 1; other < COLUMNS; other++) sum = other == column ? sums[row * COLUMNS + other] : sum;
+    return sum;
+#else
+    return sums[row * COLUMNS + column];
+#endif
+}
+
 // The totals of GROUP columns from `first` on, at the start of `results`.
 void add_up(uvec2 place, uint first) {
     barrier(); // nobody reads what the columns before left
     [[unroll]] for (uint i = 0; i < ROWS * GROUP; i++) {
         uint column = min(first + i % GROUP, COLUMNS - 1);
-        results[place.y * PITCH + i * ACROSS + place.x] = sums[i / GROUP * COLUMNS + column];
+        results[place.y * PITCH + i * ACROSS + place.x] = sum_of(i / GROUP, column);
     }
     [[unroll]] for (uint rest = ALONG / 2; rest > 0; rest /= 2) {
         barrier(); // the sums of the upper half are complete
