@@ -181,7 +181,7 @@ fn joins_of_many_parts() {
                         output: Some(dtype),
                     },
                     operands: parts.map(|(width, layout)| (of(*width), layout)).collect(),
-                    attrs: vec![Attr::ints("axis", &[axis as i64])],
+                    attrs: vec![Attr::ints("axis", [axis as i64])],
                     values: Values::Finite,
                 });
             }
@@ -194,7 +194,7 @@ fn joins_of_many_parts() {
                     output: Some(dtype),
                 },
                 operands: vec![(vec![100, 99], Contiguous); parts],
-                attrs: vec![Attr::ints("axis", &[axis])],
+                attrs: vec![Attr::ints("axis", [axis])],
                 values: Values::Finite,
             });
         }

@@ -115,9 +115,13 @@ where
             return false;
         };
         let first = shift + from.distance(indices.start);
-        from.each_line(first, (indices.end - indices.start) as usize, |line| {
-            *state = (self.combine)(*state, (cells.run)(line));
-        });
+        let count = (indices.end - indices.start) as usize;
+        match cells.of_bf16 {
+            Some(run) => *state = (self.combine)(*state, run(from.line(first, count))),
+            None => from.each_line(first, count, |line| {
+                *state = (self.combine)(*state, (cells.run)(line));
+            }),
+        }
         true
     }
 

@@ -226,11 +226,16 @@ impl<'a> Operand<'a> {
         self.bytes.as_chunks::<N>().0.get(first..first + count)
     }
 
+    /// The bytes of elements side by side, from one that lies `shift` further than the first one on.
+    pub(super) fn line(&self, shift: i64, count: usize) -> &'a [u8] {
+        let size = self.dtype.size() as usize;
+        &self.bytes[(self.offset + shift) as usize * size..][..count * size]
+    }
+
     /// Calls `take` with the bytes of elements side by side, from one that lies `shift` further than the first one on. Floats of
     /// 16 bits become f32, a block at a time.
     pub(super) fn each_line(&self, shift: i64, count: usize, mut take: impl FnMut(&[u8])) {
-        let size = self.dtype.size() as usize;
-        let bytes = &self.bytes[(self.offset + shift) as usize * size..][..count * size];
+        let bytes = self.line(shift, count);
         if !lanes::is_narrow(self.dtype) {
             return take(bytes);
         }

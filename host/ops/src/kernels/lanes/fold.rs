@@ -11,6 +11,8 @@ use nx_vulkan_abi::DType;
 pub(crate) struct InPlace<R> {
     pub(in crate::kernels) run: fn(&[u8]) -> R,
     pub(in crate::kernels) steps: fn(&mut [R], &[u8], Rows),
+    /// The same as `run`, of bf16 as they lie; nothing where they become f32 first.
+    pub(in crate::kernels) of_bf16: Option<fn(&[u8]) -> R>,
 }
 
 /// Rows among bytes: where the first one begins, how far it is from each to the next, and how many there are.
@@ -151,7 +153,7 @@ macro_rules! folds {
         mod $name {
             use super::*;
 
-            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps };
+            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, of_bf16: None };
 
             #[inline(always)]
             fn read(cell: [u8; size_of::<$t>()]) -> $r {
@@ -191,10 +193,36 @@ folds! {
     min_s64: i64 => i64, i64::HIGHEST, Number::smaller;
 }
 
-/// The sum of elements of that type, if it is a float; those of 16 bits become f32 first.
+/// Elements of bf16 that a lane adds up as f32: what that rounds is far below what bf16 does.
+const SHORT: usize = 32;
+
+#[inline(always)]
+fn read_bf16(cell: [u8; 2]) -> f32 {
+    f32::from_bits(u32::from(u16::from_ne_bytes(cell)) << 16)
+}
+
+widest! {
+    fn sum_bf16(from: &[u8]) -> f64 {
+        let mut sum = 0.0;
+        for block in from.as_chunks::<2>().0.chunks(LANES * SHORT) {
+            let (lanes, rest) = take([0f32; LANES], block, read_bf16, Ring::add);
+            let half: [f32; LANES / 2] = halve(lanes, Ring::add);
+            let (lanes, rest) = take(halve::<_, _, 16>(half, Ring::add), rest, read_bf16, Ring::add);
+            let rest = rest.iter().map(|cell| f64::from(read_bf16(*cell)));
+            sum += lanes.into_iter().map(f64::from).chain(rest).sum::<f64>();
+        }
+        sum
+    }
+}
+
+/// The sum of elements of that type, if it is a float; those of f16 become f32 first, as those of bf16 do where they are rows.
 pub(in crate::kernels) fn sum_of_floats(dtype: DType) -> Option<InPlace<f64>> {
     match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => Some(sum_f32::IN_PLACE),
+        DType::F16 | DType::F32 => Some(sum_f32::IN_PLACE),
+        DType::BF16 => Some(InPlace {
+            of_bf16: Some(sum_bf16),
+            ..sum_f32::IN_PLACE
+        }),
         DType::F64 => Some(sum_f64::IN_PLACE),
         _ => None,
     }
