@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::element::{Complex, Register, by_register};
-use super::lanes::{self, Extremes, InPlace, Rows};
+use super::lanes::{self, Extremes, InPlace, Line};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
@@ -181,6 +181,9 @@ pub(super) fn elements<R: Register>(
 
 const PART: usize = 16 * BLOCK;
 
+/// Lines of elements that are taken at a time.
+const LINES: usize = 256;
+
 fn fold<R: Register>(
     inputs: &[View],
     out: &mut Out,
@@ -191,14 +194,10 @@ fn fold<R: Register>(
 ) -> Outcome {
     let x = &inputs[0];
     let space = Space::new(x.shape, out.shape, attrs);
-    if let (Some(cells), Some(bytes), 1) = (cells, in_order(x), space.inner.stride) {
-        let size = x.dtype.size() as usize;
-        return results(&space, out, start, |results, first| {
-            let rows = Rows {
-                first: first as usize * size,
-                ..Rows::ONE
-            };
-            (cells.steps)(results, bytes, rows);
+    let stride = space.inner.stride as usize;
+    if let (Some(cells), Some(bytes)) = (cells, in_order(x)) {
+        return results(&space, out, start, |results, lines| {
+            (cells.lines)(results, bytes, lines, stride);
         });
     }
     let cells = elements(
@@ -209,32 +208,36 @@ fn fold<R: Register>(
             from.gather(0, start, to);
         },
     );
-    let stride = space.inner.stride as usize;
-    results(&space, out, start, |results, first| {
-        let cells = cells[first as usize..].iter().step_by(stride);
-        let both = results.iter_mut().zip(cells);
-        both.for_each(|(result, x)| *result = combine(*result, *x));
+    results(&space, out, start, |results, lines| {
+        for line in lines {
+            let cells = cells[line.first..].iter().step_by(stride);
+            let both = results[line.states.clone()].iter_mut().zip(cells);
+            both.for_each(|(result, x)| *result = combine(*result, *x));
+        }
     })
 }
 
-/// Every result, where `take` takes elements into results side by side, of which the first element is given.
+/// Every result, where `take` takes lines of elements into results side by side.
 fn results<R: Register>(
     space: &Space,
     out: &mut Out,
     start: R,
-    take: impl Fn(&mut [R], i64) + Sync,
+    take: impl Fn(&mut [R], &[Line]) + Sync,
 ) -> Outcome {
     let (dtype, size) = (out.dtype, out.dtype.size() as usize);
     parallel::for_each_chunk(out.bytes, BLOCK * size, &|task, bytes| {
         let mut results = [start; BLOCK];
         let results = &mut results[..bytes.len() / size];
-        let (mut at, mut bases) = (0, Vec::new());
+        let (mut at, mut bases, mut lines) = (0, Vec::new(), Vec::new());
         while at < results.len() {
             let (row, from) = space.split((task * BLOCK + at) as u64);
             let until = space.columns.min(from + (results.len() - at) as i64);
             let length = (until - from) as usize;
             space.bases(row, &mut bases);
-            space.row(&bases, &(from..until), &mut results[at..at + length], &take);
+            let own = &mut results[at..at + length];
+            space.row(&bases, &(from..until), &mut lines, &mut |lines| {
+                take(own, lines)
+            });
             at += length;
         }
         R::store(results, dtype, bytes);
@@ -274,36 +277,47 @@ impl Space {
         (index / columns, (index % columns) as i64)
     }
 
-    /// Folds the windows of one row whose positions along the last axis are in `range`.
-    fn row<R: Register>(
+    /// Has the lines taken that make up the windows of one row whose positions along the last axis are in `range`, some of them
+    /// at a time.
+    fn row(
         &self,
         bases: &[i64],
         range: &Range<i64>,
-        results: &mut [R],
-        take: &impl Fn(&mut [R], i64),
+        lines: &mut Vec<Line>,
+        take: &mut impl FnMut(&[Line]),
     ) {
         let length = (range.end - range.start).max(self.inner.extent);
+        let mut add = |base: i64, element: i64, positions: &Range<i64>| {
+            let inside = self.inner.inside(element, positions);
+            let first = base + self.inner.place(inside.start, element);
+            if inside.is_empty() {
+                return;
+            }
+            let [from, until] = [inside.start, inside.end].map(|at| (at - range.start) as usize);
+            lines.push(Line {
+                states: from..until,
+                first: first as usize,
+            });
+            if lines.len() == LINES {
+                take(lines);
+                lines.clear();
+            }
+        };
         for base in bases {
-            let fold = |element: i64, range: &Range<i64>, results: &mut [R]| {
-                let inside = self.inner.inside(element, range);
-                let first = base + self.inner.place(inside.start, element);
-                let own = inside.start - range.start..inside.end - range.start;
-                if !own.is_empty() {
-                    take(&mut results[own.start as usize..own.end as usize], first);
-                }
-            };
             let all = self.inner.elements(range);
             if all.end - all.start <= length {
-                all.for_each(|element| fold(element, range, results));
+                all.for_each(|element| add(*base, element, range));
                 continue;
             }
             // A window that is mostly padding would take a step for each of its elements.
-            for (result, at) in results.chunks_mut(1).zip(range.clone()) {
+            for at in range.clone() {
                 let one = at..at + 1;
                 let elements = self.inner.elements(&one);
-                elements.for_each(|element| fold(element, &one, result));
+                elements.for_each(|element| add(*base, element, &one));
             }
         }
+        take(lines);
+        lines.clear();
     }
 
     /// The starts of the rows of elements that the windows of a row of results have, in order.

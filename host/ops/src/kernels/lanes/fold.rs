@@ -5,12 +5,15 @@ use super::widest;
 use crate::kernels::number::{Number, Ring};
 use crate::kernels::small::{S2, S4, U2, U4};
 use nx_vulkan_abi::DType;
+use std::ops::Range;
 
 /// How many elements become one `R`, and how rows of elements are taken into as many.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InPlace<R> {
     pub(in crate::kernels) run: fn(&[u8]) -> R,
     pub(in crate::kernels) steps: fn(&mut [R], &[u8], Rows),
+    /// Takes lines of elements, so many apart, into states.
+    pub(in crate::kernels) lines: fn(&mut [R], &[u8], &[Line], usize),
     /// The same as `run`, of bf16 as they lie; nothing where they become f32 first.
     pub(in crate::kernels) of_bf16: Option<fn(&[u8]) -> R>,
 }
@@ -148,12 +151,61 @@ fn strip<R: Copy, const SIZE: usize, const N: usize>(
     states.copy_from_slice(&lanes[..states.len()]);
 }
 
+/// States, and the first of the elements that they take.
+#[derive(Debug, Clone)]
+pub(in crate::kernels) struct Line {
+    pub(in crate::kernels) states: Range<usize>,
+    pub(in crate::kernels) first: usize,
+}
+
+/// Lines of elements `STEP` apart: vectors are loaded whole, and of each the elements are taken.
+#[inline(always)]
+fn each_line<R: Copy, const SIZE: usize, const STEP: usize>(
+    states: &mut [R],
+    from: &[u8],
+    lines: &[Line],
+    read: impl Fn([u8; SIZE]) -> R,
+    combine: impl Fn(R, R) -> R,
+) {
+    let cells = from.as_chunks::<SIZE>().0;
+    for line in lines {
+        let (groups, rest) = cells[line.first..].as_chunks::<STEP>();
+        let states = &mut states[line.states.clone()];
+        let (own, last) = states.split_at_mut(groups.len().min(states.len()));
+        for (state, group) in own.iter_mut().zip(groups) {
+            *state = combine(*state, read(group[0]));
+        }
+        for (state, x) in last.iter_mut().zip(rest) {
+            *state = combine(*state, read(*x));
+        }
+    }
+}
+
+/// Lines of elements that far apart.
+#[inline(always)]
+fn any_line<R: Copy, const SIZE: usize>(
+    states: &mut [R],
+    from: &[u8],
+    lines: &[Line],
+    step: usize,
+    read: impl Fn([u8; SIZE]) -> R,
+    combine: impl Fn(R, R) -> R,
+) {
+    let cells = from.as_chunks::<SIZE>().0;
+    for line in lines {
+        let cells = cells[line.first..].iter().step_by(step);
+        for (state, x) in states[line.states.clone()].iter_mut().zip(cells) {
+            *state = combine(*state, read(*x));
+        }
+    }
+}
+
 macro_rules! folds {
     ($($name:ident: $t:ty => $r:ty, $start:expr, $combine:expr;)*) => { $(
         mod $name {
             use super::*;
 
-            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, of_bf16: None };
+            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, lines, of_bf16: None };
 
             #[inline(always)]
             fn read(cell: [u8; size_of::<$t>()]) -> $r {
@@ -167,6 +219,15 @@ macro_rules! folds {
 
                 fn steps(states: &mut [$r], from: &[u8], all: Rows) {
                     rows(states, from, all, read, $combine);
+                }
+
+                fn lines(states: &mut [$r], from: &[u8], all: &[Line], step: usize) {
+                    match step {
+                        1 => each_line::<$r, { size_of::<$t>() }, 1>(states, from, all, read, $combine),
+                        2 => each_line::<$r, { size_of::<$t>() }, 2>(states, from, all, read, $combine),
+                        3 => each_line::<$r, { size_of::<$t>() }, 3>(states, from, all, read, $combine),
+                        _ => any_line(states, from, all, step, read, $combine),
+                    }
                 }
             }
         }

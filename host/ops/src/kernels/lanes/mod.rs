@@ -13,7 +13,7 @@ pub(super) mod stage;
 mod tests;
 mod wide;
 
-pub(super) use fold::{Extremes, InPlace, Rows};
+pub(super) use fold::{Extremes, InPlace, Line, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
 pub(super) use logic::select;
