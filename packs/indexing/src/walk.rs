@@ -287,8 +287,8 @@ fn each(count: u64, size: u64) -> u64 {
     }
 }
 
-/// Puts walks to one buffer, without indices and at most [`JOINED`] of them, at the end of `plan`: as one dispatch, since the host would have one for
-/// each wait for the one before it.
+/// Puts walks to one buffer, without indices and at most [`JOINED`] of them, at the end of `plan`: as one dispatch, since of several
+/// the host would have each wait for the one before it.
 pub(crate) fn join(
     mut walks: Vec<Walk>,
     plan: &mut Plan,

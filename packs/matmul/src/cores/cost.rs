@@ -72,9 +72,9 @@ pub(crate) const DISPATCH: f64 = 3e-6;
 pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [9, 9];
+const LEAST_WORK: f64 = 2_097_152.0;
 /// Rows from which on subgroups may share a product.
 const LEAST_SHARED: u32 = 4;
-const LEAST_WORK: f64 = 2_097_152.0;
 
 impl Shape {
     /// The fastest one.
