@@ -19,11 +19,12 @@ defmodule Nx.Vulkan do
         timeout_ms: nil,         # how long a command may take before the device counts as lost: 120_000, on a CPU 600_000
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
         kept_memory: nil,        # of that, what may hold operands as kernels pack them: bytes, or a share
+        replays: nil,            # whether compiled functions are recorded once; nil: on a GPU
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
 
-  The settings from `:registry` to `:kept_memory` are read when a device opens.
+  The settings from `:registry` to `:replays` are read when a device opens.
 
   The device tells how far it is once per batch of up to 64 commands, and a batch may take `:timeout_ms` for each of its
   commands; as long as one batch after the other gets done a queue may take any time. A process that is thousands of
@@ -39,6 +40,13 @@ defmodule Nx.Vulkan do
   weights are packed once; it is freed with the tensor, and before any allocation fails. `:kept_memory` bounds all of that:
   an eighth of the memory where it is `nil`, 0 for none. `stats/1` has the bytes under `:kept`; they count among those
   `in_use` under `:memory` too.
+
+  A driver takes longer to record a small dispatch than a GPU to run it. So on a GPU the commands of a function of
+  `Nx.Vulkan.Compiler` are recorded the third time that it is called with the same parameters, and replayed from then on:
+  what changes between calls is copied to where the commands read it, results are copied out. That takes memory of its own
+  for what the function makes on the way, an eighth of the device's at most for all of them, which is given up before any
+  allocation fails. `:replays` turns it on or off for every device; `stats/1` has the functions, their bytes and the calls
+  that were replayed under `:replays`.
 
   ## Hot upgrades
 

@@ -72,6 +72,8 @@ pub(crate) struct Settings {
     /// Of these what may hold packed operands, in the same way.
     kept_bytes: Option<u64>,
     kept_share: Option<u16>,
+    /// Whether compiled programs are recorded once.
+    replays: Option<bool>,
 }
 
 /// Settings, of which a wrong one is a bad argument like any other.
@@ -114,6 +116,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     };
     config.memory = budget(settings.memory_bytes, settings.memory_share).unwrap_or(config.memory);
     config.kept = budget(settings.kept_bytes, settings.kept_share).unwrap_or(config.kept);
+    config.replays = settings.replays;
     config.watch = true;
     config.times = match settings.measure {
         true => Times::Taken,

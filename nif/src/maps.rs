@@ -2,7 +2,7 @@
 
 use crate::terms::List;
 use nx_vulkan_host::{
-    BudgetStats, Considered, Explanation, KeptStats, RuleVerdict, RuntimeStats, Stats,
+    BudgetStats, Considered, Explanation, KeptStats, ReplayStats, RuleVerdict, RuntimeStats, Stats,
     device::DeviceSummary,
     live::{Event, EventKind, PackVersion},
 };
@@ -40,6 +40,7 @@ maps! {
         memory: StatsMap,
         budget: BudgetStatsMap,
         kept: KeptStatsMap,
+        replays: ReplayStatsMap,
         ahead: u64,
         pipelines: usize,
         fallbacks: u64,
@@ -51,6 +52,7 @@ maps! {
     StatsMap: Stats { allocated: u64, in_use: u64, peak: u64, buffers: u64 }
     BudgetStatsMap: BudgetStats { limit: u64, taken: u64, readback: u64, upload: u64 }
     KeptStatsMap: KeptStats { limit: u64, bytes: u64, buffers: u64, reused: u64 }
+    ReplayStatsMap: ReplayStats { programs: u64, bytes: u64, runs: u64 }
     ExplanationMap: Explanation {
         request: String,
         device: String,

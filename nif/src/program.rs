@@ -3,15 +3,16 @@
 use crate::{
     reply,
     resource::{Class, Resource, ResourceArc},
-    run::{Operands, go_on, start, try_now},
+    run::{Operands, Runnable, Tried, go_on, start, try_now},
     tensor::TensorRef,
     terms::{AttrsTerm, List, ShapeTerm, SpecTerm, TypeTerm, elements},
 };
 use nx_vulkan_host::{
-    Program, Request, Spec, Step, Value, View,
+    Error, Program, Progress, RanProgram, Request, Routine, Runtime, Spec, Step, Tensor, Value,
+    View,
     fusion::{Input, fuse, inline, take_along},
 };
-use rustler::{Atom, Decoder, Encoder, Env, Error, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use std::ffi::CStr;
 
 mod atoms {
@@ -19,7 +20,7 @@ mod atoms {
 }
 
 /// A program that was decoded once.
-pub(crate) struct ProgramRef(Program<'static>);
+pub(crate) struct ProgramRef(Routine);
 
 impl Resource for ProgramRef {
     const NAME: &CStr = c"program";
@@ -30,9 +31,27 @@ impl Resource for ProgramRef {
     }
 }
 
-impl AsRef<Program<'static>> for ResourceArc<ProgramRef> {
-    fn as_ref(&self) -> &Program<'static> {
-        &self.0
+impl Runnable for ResourceArc<ProgramRef> {
+    fn size(&self) -> (usize, usize) {
+        self.0.program().size()
+    }
+
+    fn try_run(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        is_short: bool,
+    ) -> Result<Tried, Error> {
+        runtime.try_run_routine(&self.0, inputs, is_short)
+    }
+
+    fn resume(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        begun: Progress,
+    ) -> Result<RanProgram, Error> {
+        runtime.resume_routine(&self.0, inputs, begun)
     }
 }
 
@@ -77,7 +96,7 @@ fn view(name: Atom, how: Term) -> NifResult<View> {
         let [List(starts), List(lengths), List(strides)] = numbers(how)?;
         View::Slice(starts, lengths, strides)
     } else {
-        return Err(Error::BadArg);
+        return Err(rustler::Error::BadArg);
     })
 }
 
@@ -140,7 +159,7 @@ fn compile_program<'a>(
         true => take_along(program, &operands).and_then(|taken| inline(taken, &operands)),
         false => Ok(program),
     }) {
-        Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program))).encode(env),
+        Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program.into()))).encode(env),
         Err(error) => reply::encode_error(env, &error.into()),
     }
 }
@@ -152,7 +171,7 @@ fn run_compiled<'a>(
     operands: Operands,
     program: ResourceArc<ProgramRef>,
 ) -> Term<'a> {
-    match try_now(env, &operands, &program.0) {
+    match try_now(env, &operands, &program) {
         Ok(answer) => answer,
         Err(begun) => go_on(env, &operands, *begun, program),
     }

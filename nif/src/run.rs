@@ -123,31 +123,79 @@ fn folded(
 pub(crate) fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
     match try_now(env, operands, &program) {
         Ok(answer) => answer,
-        Err(begun) => go_on(env, operands, *begun, Box::new(program.into_owned())),
+        Err(begun) => go_on(env, operands, *begun, program.into_owned()),
     }
 }
 
 /// Operands of a call, and how far it came without waiting.
 pub(crate) type Begun = (SmallVec<[Arc<Tensor>; INLINE]>, Progress);
 
+/// What came of a program that was tried: results, or how far it came.
+pub(crate) type Tried = Result<RanProgram, Progress>;
+
+/// A program, and how it is run.
+pub(crate) trait Runnable {
+    /// How many steps and results it has.
+    fn size(&self) -> (usize, usize);
+
+    /// Runs it as far as that goes without waiting; one that is not short only where that takes no time.
+    fn try_run(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        is_short: bool,
+    ) -> Result<Tried, Error>;
+
+    /// Runs what is left of it.
+    fn resume(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        begun: Progress,
+    ) -> Result<RanProgram, Error>;
+}
+
+impl Runnable for Program<'_> {
+    fn size(&self) -> (usize, usize) {
+        (self.steps().len(), self.results().len())
+    }
+
+    fn try_run(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        is_short: bool,
+    ) -> Result<Tried, Error> {
+        match is_short {
+            true => runtime.try_run_program(self, inputs),
+            false => Ok(Err(Progress::default())),
+        }
+    }
+
+    fn resume(
+        &self,
+        runtime: &Runtime,
+        inputs: &[&Tensor],
+        begun: Progress,
+    ) -> Result<RanProgram, Error> {
+        runtime.resume_program(self, inputs, begun)
+    }
+}
+
 /// The answer of a program where that takes no waiting.
 pub(crate) fn try_now<'a>(
     env: Env<'a>,
     operands: &Operands,
-    program: &Program<'_>,
+    runnable: &impl Runnable,
 ) -> Result<Term<'a>, Box<Begun>> {
     let runtime = &operands.runtime;
     let inputs = match operands.handles() {
         Ok(inputs) => inputs,
         Err(failure) => return Ok(reply::encode_error(env, &failure)),
     };
-    let is_long = program.steps().len() > SHORT
-        || program.results().len() > MANY
-        || operands.tensors.len() > MANY;
-    let tried = match is_long {
-        true => Ok(Err(Progress::default())),
-        false => runtime.try_run_program(program, &references(&inputs)),
-    };
+    let (steps, results) = runnable.size();
+    let is_short = steps <= SHORT && results <= MANY && operands.tensors.len() <= MANY;
+    let tried = runnable.try_run(runtime, &references(&inputs), is_short);
     match tried {
         Ok(Ok(ran)) => Ok(answer(env, runtime, ran)),
         Ok(Err(progress)) => Err(Box::new((inputs, progress))),
@@ -160,15 +208,14 @@ pub(crate) fn go_on<'a>(
     env: Env<'a>,
     operands: &Operands,
     (inputs, progress): Begun,
-    program: impl AsRef<Program<'static>> + Send + 'static,
+    runnable: impl Runnable + Send + 'static,
 ) -> Term<'a> {
     let runtime = operands.runtime.clone();
     later(
         env,
         SchedulerFlags::DirtyCpu,
         &[],
-        move |env, _| match runtime.resume_program(program.as_ref(), &references(&inputs), progress)
-        {
+        move |env, _| match runnable.resume(&runtime, &references(&inputs), progress) {
             Ok(ran) => answer(env, &runtime, ran),
             Err(error) => reply::encode_error(env, &error.into()),
         },

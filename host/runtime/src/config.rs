@@ -48,6 +48,8 @@ pub struct Config {
     /// How much of that may hold what kernels made of operands that are used again, such as packed weights. A share is one of
     /// `memory`; without anything said it is an eighth.
     pub kept: MemoryBudget,
+    /// Whether programs that run again and again are recorded once; on a GPU, where nothing is said.
+    pub replays: Option<bool>,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
 }
@@ -140,6 +142,7 @@ impl Default for Config {
             timeout: None,
             memory: MemoryBudget::Auto,
             kept: MemoryBudget::Auto,
+            replays: None,
             environment: Environment::default(),
         }
     }
@@ -154,6 +157,11 @@ const VALIDATION_VARIABLE: &str = "NX_VULKAN_VALIDATION";
 const CHECKED_VARIABLE: &str = "NX_VULKAN_CHECKED";
 
 impl Config {
+    /// Whether programs are recorded on a device of that kind. A CPU takes longer to run the smallest op than to record it.
+    pub(crate) fn replays_on(&self, kind: DeviceKind) -> bool {
+        self.replays.unwrap_or(kind != DeviceKind::CPU)
+    }
+
     /// How long a command may take on a device of that kind.
     pub(crate) fn timeout_on(&self, kind: DeviceKind) -> Duration {
         let default = match kind {

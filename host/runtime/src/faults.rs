@@ -57,6 +57,11 @@ impl Word {
         Arc::new(Word { buffer, site })
     }
 
+    /// A word of the same op in another buffer.
+    pub(crate) fn moved(&self, buffer: Arc<Buffer>) -> Arc<Word> {
+        Word::new(buffer, &self.site)
+    }
+
     /// Whether all that may set it was done by `completed`.
     fn is_settled(&self, completed: u64) -> bool {
         self.buffer.last_write.load(Ordering::Relaxed) <= completed
@@ -77,6 +82,12 @@ impl Word {
 /// The words of all ops that a tensor was computed by, but for those that were found to be 0.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults(Option<Arc<[Arc<Word>]>>);
+
+impl From<&Arc<Word>> for Faults {
+    fn from(word: &Arc<Word>) -> Faults {
+        Faults(Some([word.clone()].into()))
+    }
+}
 
 impl Faults {
     /// Those of a result of operands with `inputs`, whose own op sets `own`.
@@ -102,6 +113,11 @@ impl Faults {
             }
         }
         Faults((!words.is_empty()).then(|| words.into()))
+    }
+
+    /// Whether one of them is that word.
+    pub(crate) fn has(&self, word: &Arc<Word>) -> bool {
+        self.words().iter().any(|own| Arc::ptr_eq(own, word))
     }
 
     /// Those of `inputs` that begin with the words of all others. What is computed of one tensor in many ways has its words,

@@ -50,5 +50,7 @@ pub use nx_vulkan_ops::{
 pub use nx_vulkan_registry::RuleVerdict;
 pub use pipeline::statistics::{Compiled, Figure};
 pub use route::Considered;
-pub use runtime::{Forced, Progress, Ran, RanProgram, Rival, Runtime, RuntimeStats};
+pub use runtime::{
+    Forced, Progress, Ran, RanProgram, ReplayStats, Rival, Routine, Runtime, RuntimeStats,
+};
 pub use tensor::Tensor;

@@ -1,9 +1,11 @@
 //! Tensors: a typed, strided view of a device buffer. Views share the buffer; nothing is copied.
 
+mod moved;
 mod part;
 mod strides;
 
 use crate::{Error, Result, faults::Faults, memory::Buffer};
+pub(crate) use moved::Layout;
 use nx_vulkan_abi::{DType, layout};
 use nx_vulkan_ops::{Request, Typed, show_shape};
 use nx_vulkan_registry::request::Operand;

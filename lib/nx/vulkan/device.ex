@@ -85,6 +85,13 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
+  defp replays! do
+    case Application.get_env(:nx_vulkan, :replays) do
+      replays when is_boolean(replays) or is_nil(replays) -> replays
+      other -> raise ArgumentError, "expected :replays to be a boolean or nil, got: #{inspect(other)}"
+    end
+  end
+
   defp settings do
     priv = :code.priv_dir(:nx_vulkan)
     child = Path.join(priv, "nxv-child")
@@ -104,7 +111,8 @@ defmodule Nx.Vulkan.Device do
       prober: if(File.regular?(child), do: child),
       shader_timeout: shader_timeout!(),
       validation: Application.get_env(:nx_vulkan, :validation, false),
-      measure: measure!()
+      measure: measure!(),
+      replays: replays!()
     }
   end
 

@@ -1,7 +1,7 @@
 //! The commands a queue records: dispatches, copies, fills and barriers.
 
 use super::{
-    DEVICE_STAGES, Open, Stream, mark,
+    DEVICE_STAGES, Open, State, Stream, mark,
     step::{Bound, Step},
 };
 use crate::{Result, memory::Buffer, pipeline::Pipelines};
@@ -16,6 +16,14 @@ enum Before {
     Device,
     /// Only the transfer, which is for the host to read.
     Host,
+}
+
+/// What a barrier orders the past before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Later {
+    Commands,
+    /// Commands, and the workgroup counts that they read.
+    Counts,
 }
 
 impl Stream {
@@ -121,7 +129,7 @@ impl Stream {
 
     pub(super) fn dispatch(
         &self,
-        open: &mut Open,
+        state: &mut State,
         command_buffer: vk::CommandBuffer,
         pipelines: &Pipelines,
         step: &Step,
@@ -147,13 +155,13 @@ impl Stream {
         // SAFETY: the plan was validated against the pipeline's layout and the buffers' sizes; the command buffer
         // is in the recording state; the driver copies the descriptors and push constants during the calls.
         unsafe {
-            if open.bound != step.pipeline.handle() {
+            if state.bound != step.pipeline.handle() {
                 (fns.v1_0.cmd_bind_pipeline)(
                     command_buffer,
                     vk::PipelineBindPoint::COMPUTE,
                     step.pipeline.handle(),
                 );
-                open.bound = step.pipeline.handle();
+                state.bound = step.pipeline.handle();
             }
             if !step.args.is_empty() {
                 (pipelines.push_descriptors())(
@@ -165,9 +173,9 @@ impl Stream {
                 );
             }
             // They outlive a change of pipeline as long as their number stays the same.
-            if !step.push.is_empty() && open.pushed[..] != step.push[..] {
-                open.pushed.clear();
-                open.pushed.extend_from_slice(&step.push);
+            if !step.push.is_empty() && state.pushed[..] != step.push[..] {
+                state.pushed.clear();
+                state.pushed.extend_from_slice(&step.push);
                 (fns.v1_0.cmd_push_constants)(
                     command_buffer,
                     layout,
@@ -198,24 +206,30 @@ impl Stream {
 
     /// Orders everything recorded so far before everything recorded later.
     pub(super) fn barrier(&self, open: &mut Open, command_buffer: vk::CommandBuffer) {
-        let access = vk::AccessFlags::SHADER_READ
-            | vk::AccessFlags::SHADER_WRITE
-            | vk::AccessFlags::TRANSFER_READ
-            | vk::AccessFlags::TRANSFER_WRITE;
-        self.pipeline_barrier(command_buffer, DEVICE_STAGES, DEVICE_STAGES, access);
+        self.order(command_buffer, Later::Commands);
         open.ordered = open.sequence;
     }
 
     /// As [`Stream::barrier`], also before what is recorded later reads its workgroup counts.
     pub(super) fn barrier_to_counts(&self, open: &mut Open, command_buffer: vk::CommandBuffer) {
-        let access = vk::AccessFlags::SHADER_READ
-            | vk::AccessFlags::SHADER_WRITE
-            | vk::AccessFlags::TRANSFER_READ
-            | vk::AccessFlags::TRANSFER_WRITE
-            | vk::AccessFlags::INDIRECT_COMMAND_READ;
-        let to = DEVICE_STAGES | vk::PipelineStageFlags::DRAW_INDIRECT;
-        self.pipeline_barrier(command_buffer, DEVICE_STAGES, to, access);
+        self.order(command_buffer, Later::Counts);
         open.ordered = open.sequence;
+    }
+
+    /// Orders what the command buffer has before what it gets later.
+    pub(super) fn order(&self, command_buffer: vk::CommandBuffer, later: Later) {
+        let (mut to, mut access) = (
+            DEVICE_STAGES,
+            vk::AccessFlags::SHADER_READ
+                | vk::AccessFlags::SHADER_WRITE
+                | vk::AccessFlags::TRANSFER_READ
+                | vk::AccessFlags::TRANSFER_WRITE,
+        );
+        if later == Later::Counts {
+            to |= vk::PipelineStageFlags::DRAW_INDIRECT;
+            access |= vk::AccessFlags::INDIRECT_COMMAND_READ;
+        }
+        self.pipeline_barrier(command_buffer, DEVICE_STAGES, to, access);
     }
 
     /// Orders everything recorded so far before one copy, and before nothing else.

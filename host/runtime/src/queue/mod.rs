@@ -8,6 +8,7 @@ mod background;
 mod commands;
 mod named;
 mod progress;
+mod replay;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use ash::vk;
 use named::Names;
 use parking_lot::{Mutex, MutexGuard};
 use progress::{BATCH, Clock};
+pub(crate) use replay::{Around, Call, Captured, Copy};
 use std::{
     collections::VecDeque,
     sync::{
@@ -75,15 +77,23 @@ struct Open {
     ordered: u64,
     /// Whether a command wrote what the host reads in place.
     reports: bool,
-    bound: vk::Pipeline,
-    /// The push constants that are in place.
-    pushed: Vec<u8>,
+    state: State,
+    /// Command buffers that are run again and again, each with the number after which it was given up.
+    retired: Vec<(u64, vk::CommandBuffer)>,
     used: VecDeque<(u64, vk::CommandBuffer)>,
     names: Names,
     /// When it was last submitted, or the GPU was seen at work.
     last_look: Instant,
     /// Why a submission failed, once one has.
     failure: Option<Error>,
+}
+
+/// What stays in force from one command of a command buffer to the next.
+#[derive(Debug, Default)]
+struct State {
+    bound: vk::Pipeline,
+    /// The push constants that are in place.
+    pushed: Vec<u8>,
 }
 
 impl Stream {
@@ -110,8 +120,8 @@ impl Stream {
                 submitted: 0,
                 ordered: 0,
                 reports: false,
-                bound: vk::Pipeline::null(),
-                pushed: Vec::new(),
+                state: State::default(),
+                retired: Vec::new(),
                 used: VecDeque::new(),
                 names: Names::default(),
                 last_look: Instant::now(),
@@ -187,7 +197,7 @@ impl Stream {
             } else if external || (step.barrier && open.ordered < open.sequence) {
                 self.barrier(&mut open, command_buffer);
             }
-            self.dispatch(&mut open, command_buffer, pipelines, step, buffers);
+            self.dispatch(&mut open.state, command_buffer, pipelines, step, buffers);
             open.sequence += 1;
             open.commands += 1;
             open.reports |= step.reports;
@@ -255,23 +265,7 @@ impl Stream {
         };
         let command_buffer = match reusable {
             Some((_, command_buffer)) => command_buffer,
-            None => {
-                let info = vk::CommandBufferAllocateInfo::default()
-                    .command_pool(self.pool)
-                    .level(vk::CommandBufferLevel::PRIMARY)
-                    .command_buffer_count(1);
-                let mut command_buffer = vk::CommandBuffer::null();
-                // SAFETY: the pool is ours and used under the lock that is held.
-                let code = unsafe {
-                    (fns.v1_0.allocate_command_buffers)(
-                        self.device.handle(),
-                        &info,
-                        &mut command_buffer,
-                    )
-                };
-                self.device.check("vkAllocateCommandBuffers", code)?;
-                command_buffer
-            }
+            None => self.allocate(vk::CommandBufferLevel::PRIMARY)?,
         };
         let info = vk::CommandBufferBeginInfo::default()
             .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
@@ -279,8 +273,20 @@ impl Stream {
         let code = unsafe { (fns.v1_0.begin_command_buffer)(command_buffer, &info) };
         self.device.check("vkBeginCommandBuffer", code)?;
         open.command_buffer = Some(command_buffer);
-        open.bound = vk::Pipeline::null();
-        open.pushed.clear();
+        open.state = State::default();
+        Ok(command_buffer)
+    }
+
+    fn allocate(&self, level: vk::CommandBufferLevel) -> Result<vk::CommandBuffer> {
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.pool)
+            .level(level)
+            .command_buffer_count(1);
+        let mut command_buffer = vk::CommandBuffer::null();
+        let allocate = self.device.vk.fns().v1_0.allocate_command_buffers;
+        // SAFETY: the pool is ours and used under the lock that is held.
+        let code = unsafe { allocate(self.device.handle(), &info, &mut command_buffer) };
+        self.device.check("vkAllocateCommandBuffers", code)?;
         Ok(command_buffer)
     }
 

@@ -43,6 +43,9 @@ impl Clock {
         } else {
             if self.running > 0 {
                 self.batch = fitting(self.running, self.seen);
+            } else if done > self.done {
+                // What came and went between two looks was short.
+                self.batch = BATCH;
             }
             self.seen = Duration::ZERO;
         }
@@ -124,5 +127,11 @@ mod tests {
         clock.note(now, clock.done, 1);
         clock.note(now, clock.done + 1, 0);
         assert_eq!(clock.batch, BATCH, "too short to be seen");
+        watch(&mut clock, &mut now, &[(1, 5)]);
+        assert_eq!(clock.batch, 1);
+        clock.note(now, clock.done, 0);
+        assert_eq!(clock.batch, 1, "nothing new is known");
+        clock.note(now, clock.done + 3, 0);
+        assert_eq!(clock.batch, BATCH, "not even seen to run");
     }
 }

@@ -28,16 +28,16 @@ pub(crate) struct Counts {
 /// A buffer of a call, and the byte that its arguments count from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound<'a> {
-    pub(crate) buffer: &'a Buffer,
+    pub(crate) buffer: &'a Arc<Buffer>,
     pub(crate) start: u64,
 }
 
 impl<'a> Bound<'a> {
-    pub(crate) fn whole(buffer: &'a Buffer) -> Bound<'a> {
+    pub(crate) fn whole(buffer: &'a Arc<Buffer>) -> Bound<'a> {
         Bound::from_byte(buffer, 0)
     }
 
-    pub(crate) fn from_byte(buffer: &'a Buffer, start: u64) -> Bound<'a> {
+    pub(crate) fn from_byte(buffer: &'a Arc<Buffer>, start: u64) -> Bound<'a> {
         Bound { buffer, start }
     }
 }

@@ -9,6 +9,7 @@ mod modules;
 mod pipelines;
 mod pointers;
 mod program;
+mod replay;
 mod routing;
 mod running;
 mod scarce;
@@ -42,6 +43,8 @@ use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Stamp, Table, cache::Cache, private::Rule};
 use parking_lot::{Mutex, RwLock};
 pub use program::{Progress, RanProgram};
+use replay::Replays;
+pub use replay::{ReplayStats, Routine};
 use rustc_hash::FxHashMap;
 pub use stats::RuntimeStats;
 use std::{
@@ -75,6 +78,7 @@ pub struct Runtime {
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     lent: pointers::Lent,
     kept: Kept,
+    replays: Replays,
     made: Made,
     tensors: Arc<Pool>,
     literals: Arc<Pool>,
@@ -181,6 +185,10 @@ impl Runtime {
             lent: pointers::Lent::default(),
             made: Made::default(),
             kept: Kept::new(config.kept, tensors.budget().stats().limit),
+            replays: Replays::new(
+                config.replays_on(device.info().kind),
+                tensors.budget().stats().limit,
+            ),
             tensors,
             literals,
             readback,
@@ -356,6 +364,7 @@ impl Runtime {
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
         self.constants.lock().clear();
+        self.replays.forget();
         self.kept.clear();
         self.sync()?;
         let done = self.stream.completed()?;

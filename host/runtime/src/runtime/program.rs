@@ -1,6 +1,9 @@
 //! Programs: their steps run one after the other, each on what came before.
 
-use super::{Ran, Runtime};
+use super::{
+    Ran, Runtime,
+    tensors::{cast, reshaped},
+};
 use crate::{Error, Kind, Program, Request, Result, Step, Tensor, Value, View, memory::Patience};
 use smallvec::{SmallVec, smallvec};
 use std::{collections::HashMap, sync::Arc};
@@ -26,6 +29,14 @@ pub struct Progress {
     made: Vec<Option<Tensor>>,
     served_by: SmallVec<[Arc<str>; 1]>,
     fallbacks: SmallVec<[usize; 1]>,
+    /// Whether the program is recorded before it runs.
+    is_to_be_recorded: bool,
+}
+
+/// What runs the requests of a program.
+pub(super) trait Runner {
+    fn request(&mut self, request: &Request<'_, &Tensor>) -> Result<Ran>;
+    fn runtime(&self) -> &Runtime;
 }
 
 impl Runtime {
@@ -47,7 +58,7 @@ impl Runtime {
         inputs: &[&Tensor],
         mut progress: Progress,
     ) -> Result<RanProgram> {
-        self.advance(program, inputs, &mut progress, Patience::Waits)?;
+        progress.advance(program, inputs, &mut (self, Patience::Waits))?;
         progress.finish(program, inputs)
     }
 
@@ -64,8 +75,8 @@ impl Runtime {
         let mut progress = Progress::default();
         let ran = match program.only().filter(|_| inputs.len() == program.inputs()) {
             Some(request) => self.run_only(program, request, inputs, Patience::Never),
-            None => self
-                .advance(program, inputs, &mut progress, Patience::Never)
+            None => progress
+                .advance(program, inputs, &mut (self, Patience::Never))
                 .and_then(|()| std::mem::take(&mut progress).finish(program, inputs)),
         };
         match ran {
@@ -92,13 +103,51 @@ impl Runtime {
             fallbacks: fallbacks.unwrap_or_default(),
         })
     }
+}
 
-    fn advance(
-        &self,
+impl Runner for (&Runtime, Patience) {
+    fn request(&mut self, request: &Request<'_, &Tensor>) -> Result<Ran> {
+        self.0.run_by(request, self.1)
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0
+    }
+}
+
+fn view(tensor: &Tensor, view: &View, runner: &mut impl Runner) -> Result<Tensor> {
+    match view {
+        View::Reshape(shape) => reshaped(tensor, shape, || {
+            cast(tensor, tensor.dtype(), |request| runner.request(request))
+        }),
+        View::Transpose(axes) => tensor.transpose(axes),
+        View::Squeeze(axes) => tensor.squeeze(axes),
+        View::Broadcast(shape, axes) => tensor.broadcast(shape, axes),
+        View::Slice(starts, lengths, strides) => tensor.slice(starts, lengths, strides),
+        View::Reverse(axes) => tensor.reverse(axes),
+        View::Bitcast(dtype) => tensor.bitcast(*dtype),
+    }
+}
+
+impl Progress {
+    /// That of a program that is recorded before it runs.
+    pub(super) fn to_be_recorded() -> Progress {
+        Progress {
+            is_to_be_recorded: true,
+            ..Progress::default()
+        }
+    }
+
+    pub(super) fn is_to_be_recorded(&self) -> bool {
+        self.is_to_be_recorded
+    }
+
+    /// Takes the steps that are left.
+    pub(super) fn advance(
+        &mut self,
         program: &Program<'_>,
         inputs: &[&Tensor],
-        progress: &mut Progress,
-        patience: Patience,
+        runner: &mut impl Runner,
     ) -> Result<()> {
         if inputs.len() != program.inputs() {
             return Err(Error::bad_input(format!(
@@ -108,71 +157,48 @@ impl Runtime {
             )));
         }
         let steps = program.steps();
-        let done = steps.get(..progress.served_by.len());
+        let done = steps.get(..self.served_by.len());
         let made = done.map(|done| done.iter().map(Step::made).sum());
-        if made != Some(progress.made.len()) {
+        if made != Some(self.made.len()) {
             return Err(Error::bad_input(
                 "expected how far this program came, got: another's",
             ));
         }
-        for (index, step) in steps.iter().enumerate().skip(progress.served_by.len()) {
-            let ran = self.step(step, inputs, progress, patience);
+        for (index, step) in steps.iter().enumerate().skip(self.served_by.len()) {
+            let ran = self.step(step, inputs, runner);
             let ran = ran.map_err(|error| match steps.len() {
                 1 => error,
                 _ => error.context(program.place(index)),
             })?;
-            progress.made.extend(ran.outputs.into_iter().map(Some));
-            progress.served_by.push(ran.served_by);
+            self.made.extend(ran.outputs.into_iter().map(Some));
+            self.served_by.push(ran.served_by);
             if ran.is_fallback {
-                progress.fallbacks.extend(program.stands_for(index));
+                self.fallbacks.extend(program.stands_for(index));
             }
-            for made in program.done_with(index, progress.made.len()) {
-                progress.made[made] = None;
+            for made in program.done_with(index, self.made.len()) {
+                self.made[made] = None;
             }
         }
         Ok(())
     }
 
-    fn step(
-        &self,
-        step: &Step<'_>,
-        inputs: &[&Tensor],
-        progress: &Progress,
-        patience: Patience,
-    ) -> Result<Ran> {
+    fn step(&self, step: &Step<'_>, inputs: &[&Tensor], runner: &mut impl Runner) -> Result<Ran> {
         match step {
             Step::Request(request) => {
                 let operands = request.inputs.iter();
                 let operands = operands
-                    .map(|&value| progress.value(inputs, value))
+                    .map(|&value| self.value(inputs, value))
                     .collect::<Result<SmallVec<[&Tensor; 8]>>>()?;
-                self.run_by(&request.over(&operands[..]), patience)
+                runner.request(&request.over(&operands[..]))
             }
-            Step::View(value, view) => {
-                let outputs = vec![self.view(progress.value(inputs, *value)?, view, patience)?];
-                Ok(Ran {
-                    outputs,
-                    served_by: self.viewed.clone(),
-                    is_fallback: false,
-                })
-            }
+            Step::View(value, how) => Ok(Ran {
+                outputs: vec![view(self.value(inputs, *value)?, how, runner)?],
+                served_by: runner.runtime().viewed.clone(),
+                is_fallback: false,
+            }),
         }
     }
 
-    fn view(&self, tensor: &Tensor, view: &View, patience: Patience) -> Result<Tensor> {
-        match view {
-            View::Reshape(shape) => self.reshape_by(tensor, shape, patience),
-            View::Transpose(axes) => tensor.transpose(axes),
-            View::Squeeze(axes) => tensor.squeeze(axes),
-            View::Broadcast(shape, axes) => tensor.broadcast(shape, axes),
-            View::Slice(starts, lengths, strides) => tensor.slice(starts, lengths, strides),
-            View::Reverse(axes) => tensor.reverse(axes),
-            View::Bitcast(dtype) => tensor.bitcast(*dtype),
-        }
-    }
-}
-
-impl Progress {
     fn value<'a>(&'a self, inputs: &'a [&Tensor], value: Value) -> Result<&'a Tensor> {
         let value = value as usize;
         let found = match value.checked_sub(inputs.len()) {
@@ -182,7 +208,11 @@ impl Progress {
         found.ok_or_else(|| not_held(value as Value))
     }
 
-    fn finish(mut self, program: &Program<'_>, inputs: &[&Tensor]) -> Result<RanProgram> {
+    pub(super) fn finish(
+        mut self,
+        program: &Program<'_>,
+        inputs: &[&Tensor],
+    ) -> Result<RanProgram> {
         let values = program.results();
         let mut results = Vec::with_capacity(values.len());
         // Where each of many results stands last: there the tensor itself goes out.

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     Request, Result, Tensor, checked,
-    faults::{Faults, Word},
-    memory::{Buffer, Found, Patience, would_wait},
+    faults::{Faults, Site, Word},
+    memory::{Buffer, Found, Key, Patience, would_wait},
     plan::Compiled,
     queue::Bound,
     route::Route,
@@ -29,6 +29,62 @@ struct Busy<'a>(&'a AtomicU32);
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Where the buffers of a call come from.
+pub(super) trait Memory {
+    /// One of `len` bytes with undefined content.
+    fn buffer(&mut self, len: u64) -> Result<Arc<Buffer>>;
+    /// A word of 0 that the host can read once the call is done.
+    fn word(&mut self, site: &Arc<Site>) -> Result<Arc<Word>>;
+    /// What is known of a form of an operand's content.
+    fn find(&mut self, of: &Arc<Buffer>, key: &Key) -> Found;
+}
+
+/// New buffers for each call.
+struct Fresh<'a>(&'a Runtime, Patience);
+
+impl Memory for Fresh<'_> {
+    fn buffer(&mut self, len: u64) -> Result<Arc<Buffer>> {
+        self.0.alloc(len, None, self.1)
+    }
+
+    fn word(&mut self, site: &Arc<Site>) -> Result<Arc<Word>> {
+        self.0.fault_word(site, self.1)
+    }
+
+    fn find(&mut self, of: &Arc<Buffer>, key: &Key) -> Found {
+        self.0.kept.find(of, key)
+    }
+}
+
+/// What a plan runs over beside its operands.
+pub(super) struct Allotted {
+    pub(super) results: Vec<Tensor>,
+    pub(super) word: Option<Arc<Word>>,
+    scratch: Vec<Arc<Buffer>>,
+    found: SmallVec<[Found; 2]>,
+    /// The derivations that are there already, a bit for each.
+    pub(super) made: usize,
+}
+
+impl Allotted {
+    /// The buffers in the order in which plans number them.
+    pub(super) fn bound<'a>(
+        &'a self,
+        compiled: &'a Compiled,
+        inputs: &'a [&Tensor],
+        reports: Option<&'a Arc<Buffer>>,
+    ) -> SmallVec<[Bound<'a>; 8]> {
+        let operands = inputs.iter();
+        let operands = operands.map(|t| Bound::from_byte(&t.buffer, t.part().start));
+        let results = self.results.iter().map(|t| &t.buffer);
+        let word = self.word.as_ref().map(|word| &word.buffer);
+        let own = [compiled.params.as_ref(), reports, word];
+        let others = results.chain(&self.scratch);
+        let others = others.chain(own.into_iter().flatten()).map(Bound::whole);
+        operands.chain(others).collect()
     }
 }
 
@@ -127,25 +183,61 @@ impl Runtime {
         patience: Patience,
     ) -> Result<Vec<Tensor>> {
         let inputs = &*request.inputs;
-        let mut results = request
+        let mut allotted = self.allot(compiled, request, &mut Fresh(self, patience))?;
+        let reports = compiled
+            .watched
+            .as_ref()
+            .map(|_| self.write_new(&[0; checked::BYTES], patience));
+        let reports = reports.transpose()?;
+        if !compiled.steps.is_empty() {
+            let buffers = allotted.bound(compiled, inputs, reports.as_ref());
+            let steps = compiled.steps_without(allotted.made);
+            self.stream
+                .record(&self.pipelines, &compiled.name, steps, &buffers)?;
+        }
+        let found = std::mem::take(&mut allotted.found);
+        for (one, found) in compiled.derived.all.iter().zip(found) {
+            let of = &inputs[one.input].buffer;
+            match found {
+                Found::First(version) => self.kept.note(of, one.key(inputs), version),
+                Found::Again(form) => self.kept.keep(of, &form, &allotted.scratch[one.scratch]),
+                Found::Made(_) | Found::Nothing => {}
+            }
+        }
+        if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
+            watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
+        }
+        self.inherit(request, allotted.word.as_ref(), &mut allotted.results);
+        Ok(allotted.results)
+    }
+
+    /// What a plan runs over beside its operands, from `memory`.
+    pub(super) fn allot(
+        &self,
+        compiled: &Compiled,
+        request: &Request<'_, &Tensor>,
+        memory: &mut impl Memory,
+    ) -> Result<Allotted> {
+        let inputs = &*request.inputs;
+        let results = request
             .outputs
             .iter()
             .map(|(dtype, shape)| {
-                let buffer = self.alloc(byte_len(*dtype, shape)?, None, patience)?;
+                let buffer = memory.buffer(byte_len(*dtype, shape)?)?;
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<Tensor>>>()?;
         let word = compiled.site.as_ref().map(|site| {
             match Faults::shared(inputs.iter().map(|t| &t.faults)) {
                 Some(word) => Ok(word),
-                None => self.fault_word(site, patience),
+                None => memory.word(site),
             }
         });
         let word = word.transpose()?;
         let derived = &compiled.derived.all;
         let found: SmallVec<[Found; 2]> = derived
             .iter()
-            .map(|one| self.kept.find(&inputs[one.input].buffer, &one.key(inputs)))
+            .map(|one| memory.find(&inputs[one.input].buffer, &one.key(inputs)))
             .collect();
         let mut made = 0;
         let mut there: SmallVec<[(usize, Arc<Buffer>); 2]> = SmallVec::new();
@@ -162,53 +254,21 @@ impl Runtime {
             .map(
                 |(index, &len)| match there.iter().find(|(made, _)| *made == index) {
                     Some((_, buffer)) => Ok(buffer.clone()),
-                    None => self.alloc(len, None, patience),
+                    None => memory.buffer(len),
                 },
             )
             .collect::<Result<Vec<_>>>()?;
-        let reports = compiled
-            .watched
-            .as_ref()
-            .map(|_| self.write_new(&[0; checked::BYTES], patience));
-        let reports = reports.transpose()?;
-        let mut buffers: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
-        buffers.extend(
-            inputs
-                .iter()
-                .map(|t| Bound::from_byte(&t.buffer, t.part().start)),
-        );
-        buffers.extend(results.iter().map(|t| Bound::whole(&t.buffer)));
-        if !scratch.is_empty() {
-            buffers.extend(scratch.iter().map(|b| Bound::whole(b)));
-        }
-        let word_buffer = word.as_ref().map(|word| &*word.buffer);
-        let own = [compiled.params.as_deref(), reports.as_deref(), word_buffer];
-        own.into_iter()
-            .flatten()
-            .for_each(|buffer| buffers.push(Bound::whole(buffer)));
-        if !compiled.steps.is_empty() {
-            let steps = compiled.steps_without(made);
-            self.stream
-                .record(&self.pipelines, &compiled.name, steps, &buffers)?;
-        }
-        drop(buffers);
-        for (one, found) in derived.iter().zip(found) {
-            let of = &inputs[one.input].buffer;
-            match found {
-                Found::First(version) => self.kept.note(of, one.key(inputs), version),
-                Found::Again(form) => self.kept.keep(of, &form, &scratch[one.scratch]),
-                Found::Made(_) | Found::Nothing => {}
-            }
-        }
-        if let (Some(watched), Some(reports)) = (&compiled.watched, &reports) {
-            watched.verdict(&self.read(reports, 0, checked::BYTES as u64)?)?;
-        }
-        self.inherit(request, word.as_ref(), &mut results);
-        Ok(results)
+        Ok(Allotted {
+            results,
+            word,
+            scratch,
+            found,
+            made,
+        })
     }
 
     /// Notes which words speak of `results`.
-    fn inherit(
+    pub(super) fn inherit(
         &self,
         request: &Request<'_, &Tensor>,
         own: Option<&Arc<Word>>,

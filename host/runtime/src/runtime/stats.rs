@@ -1,6 +1,6 @@
 //! What a runtime did so far, and what it holds.
 
-use super::Runtime;
+use super::{ReplayStats, Runtime};
 use crate::memory::{BudgetStats, KeptStats, Stats};
 use std::sync::atomic::Ordering;
 
@@ -13,6 +13,8 @@ pub struct RuntimeStats {
     pub budget: BudgetStats,
     /// Of tensor memory, what kernels made of operands and the runtime keeps with these.
     pub kept: KeptStats,
+    /// Programs that are recorded once and replayed.
+    pub replays: ReplayStats,
     /// Commands that were recorded and are not known to be done.
     pub ahead: u64,
     /// Compiled pipelines that are kept.
@@ -60,6 +62,7 @@ impl Runtime {
             memory: self.tensors.stats(),
             budget: self.tensors.budget().stats(),
             kept: self.kept.stats(),
+            replays: self.replays.stats(),
             ahead: self.stream.ahead(),
             pipelines: self.pipelines.len(),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! New tensors: of given elements, of one value, and of the elements of others.
 
-use super::Runtime;
+use super::{Ran, Runtime};
 use crate::{
     Error, Kind, Request, Result, Spec,
     memory::{Patience, now},
@@ -154,13 +154,7 @@ impl Runtime {
     }
 
     fn as_type_by(&self, tensor: &Tensor, dtype: DType, patience: Patience) -> Result<Tensor> {
-        let output = [(dtype, tensor.shape().to_vec())];
-        let inputs = [tensor];
-        let request = Request::new("as_type", &inputs, &output, &[]);
-        let mut ran = self.run_by(&request, patience)?;
-        ran.outputs
-            .pop()
-            .ok_or_else(|| Error::new(Kind::Pack, "as_type gave no result"))
+        cast(tensor, dtype, |request| self.run_by(request, patience))
     }
 
     /// The tensor with another shape; a view where the layout allows it, else a copy.
@@ -178,11 +172,36 @@ impl Runtime {
         shape: &[u64],
         patience: Patience,
     ) -> Result<Tensor> {
-        if let Some(view) = tensor.reshape(shape)? {
-            return Ok(view);
-        }
-        let copy = self.as_type_by(tensor, tensor.dtype(), patience)?;
-        copy.reshape(shape)?
-            .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
+        reshaped(tensor, shape, || {
+            self.as_type_by(tensor, tensor.dtype(), patience)
+        })
     }
+}
+
+/// The elements as another type in a buffer of their own, by what runs requests.
+pub(super) fn cast(
+    tensor: &Tensor,
+    dtype: DType,
+    run: impl FnOnce(&Request<'_, &Tensor>) -> Result<Ran>,
+) -> Result<Tensor> {
+    let output = [(dtype, tensor.shape().to_vec())];
+    let inputs = [tensor];
+    let mut ran = run(&Request::new("as_type", &inputs, &output, &[]))?;
+    ran.outputs
+        .pop()
+        .ok_or_else(|| Error::new(Kind::Pack, "as_type gave no result"))
+}
+
+/// The tensor with another shape: a view where the layout allows it, else one of its copy.
+pub(super) fn reshaped(
+    tensor: &Tensor,
+    shape: &[u64],
+    copy: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    if let Some(view) = tensor.reshape(shape)? {
+        return Ok(view);
+    }
+    copy()?
+        .reshape(shape)?
+        .ok_or_else(|| Error::bad_input("a contiguous tensor takes every shape"))
 }

@@ -124,7 +124,8 @@ impl Runtime {
         let alloc = || pool.alloc(len, idle_at, patience);
         match alloc() {
             Err(error) if error.kind() == Kind::OutOfMemory && patience == Patience::Waits => {
-                if self.kept.shed()
+                // Not the one without the other: what is recorded may hold what is kept.
+                if (self.replays.forget() | self.kept.shed())
                     && let Ok(buffer) = alloc()
                 {
                     return Ok(buffer);

@@ -33,6 +33,7 @@ mod programs;
 mod quarantine;
 mod registry;
 mod repeat;
+mod replays;
 mod shaders;
 mod strangers;
 mod support;

@@ -1,0 +1,91 @@
+//! Memory of a program that is recorded once: its buffers stay its own from one run to the next.
+
+use super::super::{Runtime, running::Memory};
+use crate::{
+    Result,
+    faults::{self, Site, Word},
+    memory::{Buffer, Found, Key, Patience, would_wait},
+};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, atomic::Ordering};
+
+/// The buffers of one program. One that nothing holds any more is given out again, as the program's steps run one after the other.
+pub(super) struct Arena<'a> {
+    runtime: &'a Runtime,
+    pub(super) buffers: Vec<Arc<Buffer>>,
+    places: FxHashMap<*const Buffer, usize>,
+    pub(super) words: Vec<Arc<Word>>,
+    pub(super) bytes: u64,
+    limit: u64,
+    /// Whether something is not there yet that will be, such as a kept form of an operand.
+    pub(super) is_early: bool,
+}
+
+impl<'a> Arena<'a> {
+    pub(super) fn new(runtime: &'a Runtime, limit: u64) -> Arena<'a> {
+        Arena {
+            runtime,
+            buffers: Vec::new(),
+            places: FxHashMap::default(),
+            words: Vec::new(),
+            bytes: 0,
+            limit,
+            is_early: false,
+        }
+    }
+
+    /// Which of its own buffers that is.
+    pub(super) fn place(&self, buffer: &Arc<Buffer>) -> Option<usize> {
+        self.places.get(&Arc::as_ptr(buffer)).copied()
+    }
+
+    fn own(&mut self, buffer: &Arc<Buffer>) -> Result<()> {
+        self.bytes += buffer.block();
+        if self.bytes > self.limit {
+            return Err(would_wait());
+        }
+        self.places.insert(Arc::as_ptr(buffer), self.buffers.len());
+        self.buffers.push(buffer.clone());
+        Ok(())
+    }
+}
+
+impl Memory for Arena<'_> {
+    fn buffer(&mut self, len: u64) -> Result<Arc<Buffer>> {
+        let is_free = |buffer: &&Arc<Buffer>| buffer.len() == len && Arc::strong_count(buffer) == 1;
+        if let Some(free) = self.buffers.iter().find(is_free) {
+            return Ok(free.clone());
+        }
+        let buffer = self.runtime.alloc(len, None, Patience::Waits)?;
+        self.own(&buffer)?;
+        Ok(buffer)
+    }
+
+    fn word(&mut self, site: &Arc<Site>) -> Result<Arc<Word>> {
+        let readback = &self.runtime.readback;
+        let buffer = self
+            .runtime
+            .alloc_in(readback, faults::BYTES, None, Patience::Waits)?;
+        self.own(&buffer)?;
+        // Until a run has set it nobody may take it for one that was found to be 0.
+        buffer.last_write.store(u64::MAX, Ordering::Relaxed);
+        let word = Word::new(buffer, site);
+        self.words.push(word.clone());
+        Ok(word)
+    }
+
+    /// What is made of its own buffers is made anew in each run.
+    fn find(&mut self, of: &Arc<Buffer>, key: &Key) -> Found {
+        if self.place(of).is_some() {
+            return Found::Nothing;
+        }
+        match self.runtime.kept.find(of, key) {
+            Found::Made(buffer) => Found::Made(buffer),
+            Found::Nothing => Found::Nothing,
+            Found::First(_) | Found::Again(_) => {
+                self.is_early = true;
+                Found::Nothing
+            }
+        }
+    }
+}

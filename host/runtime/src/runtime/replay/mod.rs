@@ -1,0 +1,241 @@
+//! Programs that are recorded once and replayed, as a driver takes longer to record a small dispatch than a GPU to run it.
+//!
+//! A program that is run again and again on the same parameters has its commands recorded over buffers of its own. Inputs that
+//! change are copied there before each run, and results to new buffers after it; all else stays as it is.
+
+mod arena;
+mod compose;
+mod routine;
+
+use super::{RanProgram, Runtime};
+use crate::{
+    Result, Tensor,
+    faults::{self, Faults, Word},
+    memory::{Buffer, Patience},
+    queue::{Around, Captured, Copy},
+    route::Route,
+};
+use parking_lot::Mutex;
+pub use routine::Routine;
+use routine::State;
+use smallvec::SmallVec;
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Of the runtime's memory what recorded programs may take, as a divisor.
+const SHARE: u64 = 8;
+
+/// A program's commands, recorded once.
+#[derive(Debug)]
+struct Replay {
+    captured: Captured,
+    /// By input the buffer that it is copied to, where it changes from run to run.
+    slots: Vec<Option<Arc<Buffer>>>,
+    /// The program's own buffers.
+    own: Vec<Arc<Buffer>>,
+    /// What the commands read beside these and the inputs.
+    held: Vec<Arc<Buffer>>,
+    /// Words that the commands set.
+    words: Vec<Arc<Word>>,
+    /// Own buffers that results lie in.
+    copied: Vec<Arc<Buffer>>,
+    results: Vec<Outcome>,
+    routes: Vec<Arc<Route>>,
+    served_by: SmallVec<[Arc<str>; 1]>,
+    counted: Counted,
+}
+
+/// Where a result comes from.
+#[derive(Debug)]
+enum Outcome {
+    /// It is that input.
+    Input(usize),
+    Made {
+        /// As it is in the program's own buffer, or in one that stays the same.
+        tensor: Tensor,
+        /// Which of the buffers that are copied it lies in.
+        copy: Option<usize>,
+        /// Words that speak of it.
+        words: Vec<usize>,
+        /// Inputs that it is made of.
+        of: Vec<usize>,
+    },
+}
+
+impl Replay {
+    /// Runs the program on inputs that lie as those did that it was recorded for.
+    fn run(&self, runtime: &Runtime, inputs: &[&Tensor], patience: Patience) -> Result<RanProgram> {
+        runtime.make_room(patience)?;
+        let fresh = self.copied.iter();
+        let fresh = fresh.map(|own| runtime.alloc(own.len(), None, patience));
+        let fresh = fresh.collect::<Result<Vec<Arc<Buffer>>>>()?;
+        let words = self.words.iter().map(|word| {
+            let buffer = runtime.alloc_in(&runtime.readback, faults::BYTES, None, patience)?;
+            Ok(word.moved(buffer))
+        });
+        let words = words.collect::<Result<Vec<Arc<Word>>>>()?;
+        let before: Vec<Copy<'_>> = inputs
+            .iter()
+            .zip(&self.slots)
+            .filter_map(|(input, slot)| {
+                Some(Copy {
+                    from: &input.buffer,
+                    start: input.part().start,
+                    to: slot.as_ref()?,
+                    len: input.part().len,
+                })
+            })
+            .collect();
+        let of_words = self.words.iter().map(|word| &word.buffer);
+        let from = self.copied.iter().chain(of_words.clone());
+        let to = fresh.iter().chain(words.iter().map(|word| &word.buffer));
+        let after: Vec<Copy<'_>> = from
+            .zip(to)
+            .map(|(from, to)| Copy {
+                from,
+                start: 0,
+                to,
+                len: from.len(),
+            })
+            .collect();
+        let zeroed: Vec<&Buffer> = of_words.map(|buffer| &**buffer).collect();
+        let unchanged = inputs.iter().zip(&self.slots);
+        let unchanged = unchanged.filter(|(_, slot)| slot.is_none());
+        let unchanged = unchanged.map(|(input, _)| &*input.buffer);
+        let around = Around {
+            before: &before,
+            zeroed: &zeroed,
+            reads: &mut unchanged.chain(self.held.iter().map(|buffer| &**buffer)),
+            own: &self.own,
+            after: &after,
+            reports: !words.is_empty(),
+        };
+        runtime.stream.replay(&self.captured, around)?;
+        self.routes.iter().for_each(|route| route.count());
+        self.counted.totals.runs.fetch_add(1, Ordering::Relaxed);
+        let completed = runtime.stream.completed_hint();
+        let words: Vec<Faults> = words.iter().map(Faults::from).collect();
+        let result = |outcome: &Outcome| match outcome {
+            Outcome::Input(index) => inputs[*index].clone(),
+            Outcome::Made {
+                tensor,
+                copy,
+                words: own,
+                of,
+            } => {
+                let of = of.iter().map(|&index| &inputs[index].faults);
+                let own = own.iter().map(|&index| &words[index]);
+                let faults = Faults::of(of.chain(own), None, completed);
+                let buffer = copy.map_or(&tensor.buffer, |index| &fresh[index]);
+                tensor.moved(buffer.clone(), faults)
+            }
+        };
+        Ok(RanProgram {
+            results: self.results.iter().map(result).collect(),
+            served_by: self.served_by.clone(),
+            fallbacks: SmallVec::new(),
+        })
+    }
+}
+
+/// All programs that a runtime has recorded.
+#[derive(Debug)]
+pub(super) struct Replays {
+    is_on: bool,
+    limit: u64,
+    totals: Arc<Totals>,
+    states: Mutex<Vec<Weak<Mutex<State>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    programs: AtomicU64,
+    bytes: AtomicU64,
+    runs: AtomicU64,
+}
+
+/// Programs that are recorded once and replayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ReplayStats {
+    /// Programs that are recorded now.
+    pub programs: u64,
+    /// Bytes of the buffers that they keep; these count as tensor memory too.
+    pub bytes: u64,
+    /// How often one of them was replayed.
+    pub runs: u64,
+}
+
+/// One program among the totals.
+#[derive(Debug)]
+struct Counted {
+    totals: Arc<Totals>,
+    bytes: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.totals.programs.fetch_sub(1, Ordering::Relaxed);
+        self.totals.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Replays {
+    /// Those of a runtime whose memory is `budget`.
+    pub(super) fn new(is_on: bool, budget: u64) -> Replays {
+        Replays {
+            is_on,
+            limit: budget / SHARE,
+            totals: Arc::default(),
+            states: Mutex::default(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> ReplayStats {
+        ReplayStats {
+            programs: self.totals.programs.load(Ordering::Relaxed),
+            bytes: self.totals.bytes.load(Ordering::Relaxed),
+            runs: self.totals.runs.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes that another program may take.
+    fn room(&self) -> u64 {
+        self.limit
+            .saturating_sub(self.totals.bytes.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, bytes: u64) -> Counted {
+        self.totals.programs.fetch_add(1, Ordering::Relaxed);
+        self.totals.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Counted {
+            totals: self.totals.clone(),
+            bytes,
+        }
+    }
+
+    fn note(&self, state: &Arc<Mutex<State>>) {
+        let mut states = self.states.lock();
+        states.retain(|known| known.strong_count() > 0);
+        if !states
+            .iter()
+            .any(|known| std::ptr::eq(known.as_ptr(), &**state))
+        {
+            states.push(Arc::downgrade(state));
+        }
+    }
+
+    /// Gives up all recorded programs that do not run at this moment; whether there were any.
+    pub(super) fn forget(&self) -> bool {
+        let states = std::mem::take(&mut *self.states.lock());
+        let mut any = false;
+        for state in states.iter().filter_map(Weak::upgrade) {
+            match state.try_lock() {
+                Some(mut state) => any |= state.forget(),
+                None => self.states.lock().push(Arc::downgrade(&state)),
+            }
+        }
+        any
+    }
+}

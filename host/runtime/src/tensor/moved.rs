@@ -1,0 +1,61 @@
+//! How a tensor lies, without the buffer that it lies in.
+
+use super::{Axes, Part, Tensor};
+use crate::{faults::Faults, memory::Buffer};
+use nx_vulkan_abi::DType;
+use std::sync::Arc;
+
+/// Type, shape and strides of a tensor, and the part of a buffer that its elements take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Layout {
+    dtype: DType,
+    shape: Axes<u64>,
+    strides: Axes<i64>,
+    part: Part,
+}
+
+impl Layout {
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+}
+
+impl Tensor {
+    pub(crate) fn layout(&self) -> Layout {
+        Layout {
+            dtype: self.dtype,
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            part: self.part,
+        }
+    }
+
+    /// Whether plans for a tensor of that layout are plans for this one, wherever in its buffer the part begins.
+    pub(crate) fn is_laid_out_as(&self, layout: &Layout) -> bool {
+        self.dtype == layout.dtype
+            && (self.part.first, self.part.len) == (layout.part.first, layout.part.len)
+            && self.shape == layout.shape
+            && self.strides == layout.strides
+    }
+
+    /// The tensor that the same bytes are in another buffer, with other words of faults.
+    pub(crate) fn moved(&self, buffer: Arc<Buffer>, faults: Faults) -> Tensor {
+        Tensor {
+            buffer,
+            faults,
+            ..self.clone()
+        }
+    }
+
+    /// The tensor that a copy of its part is at the start of another buffer.
+    pub(crate) fn in_part(&self, buffer: Arc<Buffer>) -> Tensor {
+        Tensor {
+            offset: self.part.first,
+            part: Part {
+                start: 0,
+                ..self.part
+            },
+            ..self.moved(buffer, Faults::default())
+        }
+    }
+}
