@@ -9,9 +9,10 @@ use crate::{
     timing::{self, Times},
     workloads::{self, Mode, Workload},
 };
-use nx_vulkan_host::{Kind, MemoryBudget, Result, Runtime, Tensor};
+use nx_vulkan_host::{Error, Kind, MemoryBudget, Program, Result, Routine, Runtime, Step, Tensor};
 use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
 use std::{
+    cell::Cell,
     collections::HashMap,
     fmt::Write,
     time::{Duration, Instant},
@@ -22,6 +23,11 @@ const QUICK_BATCHES: usize = 5;
 /// Ops of a batch at most: as many as keep the device busy while it is filled.
 const MOST: u32 = 50;
 const MOST_SMALL: u32 = 1000;
+/// Runs of a program that is replayed.
+const AT_ONCE: usize = 32;
+/// Bytes that no cache holds, and the most sets of operands that take turns.
+const CACHED: u64 = 512 << 20;
+const MOST_SETS: u64 = 63;
 /// What would take longer than this by the times of smaller sizes is skipped.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
@@ -58,6 +64,14 @@ pub(crate) struct Bench {
     /// Let tensors keep what kernels pack of them, as they do where they are used again; else each run packs anew
     #[arg(long)]
     kept: bool,
+
+    /// As a compiled function runs it on a GPU: recorded once, and each run after the one before
+    #[arg(long)]
+    replayed: bool,
+
+    /// With operands that are in no cache: so many of them take turns
+    #[arg(long)]
+    cold: bool,
 }
 
 /// One row of the result.
@@ -104,12 +118,15 @@ impl Bench {
         if !self.kept {
             config.kept = MemoryBudget::Bytes(0);
         }
+        config.replays = Some(self.replayed);
         let runtime = Runtime::open(&config)?;
         let summary = runtime.device().summary();
         let mut runner = Runner {
             runtime: &runtime,
             batches: if self.quick { QUICK_BATCHES } else { BATCHES },
             on_host: self.host,
+            replayed: self.replayed,
+            cold: self.cold,
             pace: HashMap::new(),
         };
         let mut rows = Vec::new();
@@ -146,6 +163,8 @@ struct Runner<'a> {
     runtime: &'a Runtime,
     batches: usize,
     on_host: bool,
+    replayed: bool,
+    cold: bool,
     /// Seconds per unit of work by family, on the device and on the host, from the last size.
     pace: HashMap<(String, bool), f64>,
 }
@@ -155,6 +174,8 @@ struct Ready<'a> {
     workload: &'a Workload,
     bytes: Vec<Vec<u8>>,
     inputs: Vec<Tensor>,
+    /// More of them, which take turns with these.
+    others: Vec<Vec<Tensor>>,
     request: Request<'static, Spec>,
 }
 
@@ -233,15 +254,22 @@ impl Runner<'_> {
             .expect("a benchmark names an op");
         let bytes = operands::bytes(op, &workload.inputs, &workload.attrs);
         let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
-        let mut inputs = workload
-            .inputs
-            .iter()
-            .zip(&bytes)
-            .map(upload)
-            .collect::<Result<Vec<_>>>()?;
-        if workload.transposed {
-            inputs[0] = inputs[0].transpose(&[1, 0])?;
-        }
+        let uploaded = || {
+            let given = workload.inputs.iter().zip(&bytes);
+            let mut inputs = given.map(upload).collect::<Result<Vec<_>>>()?;
+            if workload.transposed {
+                inputs[0] = inputs[0].transpose(&[1, 0])?;
+            }
+            Ok(inputs)
+        };
+        let inputs: Vec<Tensor> = uploaded()?;
+        let read: u64 = inputs.iter().map(Tensor::byte_len).sum();
+        let sets = match self.cold {
+            true => (CACHED / read.max(1)).min(MOST_SETS),
+            false => 0,
+        };
+        let others = (0..sets).map(|_| uploaded());
+        let others = others.collect::<Result<Vec<Vec<Tensor>>>>()?;
         let specs: Vec<Spec> = inputs
             .iter()
             .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
@@ -254,6 +282,7 @@ impl Runner<'_> {
             workload,
             bytes,
             inputs,
+            others,
             request,
         })
     }
@@ -265,10 +294,22 @@ impl Runner<'_> {
     ) -> Result<(Times, String, Option<f64>)> {
         let (runtime, workload) = (self.runtime, ready.workload);
         let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
-        let request = ready.request.over(&inputs);
-        let run = || runtime.run_reported(&request);
+        let others = ready.others.iter().map(|inputs| inputs.iter().collect());
+        let sets: Vec<Vec<&Tensor>> = std::iter::once(inputs).chain(others).collect();
+        let requests: Vec<_> = sets
+            .iter()
+            .map(|set| ready.request.over(&set[..]))
+            .collect();
+        let turn = Cell::new(0);
+        let run = || {
+            turn.set((turn.get() + 1) % requests.len());
+            runtime.run_reported(&requests[turn.get()])
+        };
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
+        if self.replayed {
+            return Ok((self.replay(ready, &sets, rested)?, served_by, None));
+        }
         if served_by != "host" {
             timing::wake(runtime, rested, || run().map(drop))?;
         }
@@ -302,6 +343,34 @@ impl Runner<'_> {
             None
         };
         Ok((times, served_by, host_us))
+    }
+
+    /// Times of a program of many runs, each of which gives its results' memory to the next.
+    fn replay(&self, ready: &Ready<'_>, sets: &[Vec<&Tensor>], rested: Instant) -> Result<Times> {
+        let each = ready.inputs.len();
+        let count = AT_ONCE.next_multiple_of(sets.len());
+        let steps = (0..count).map(|step| {
+            let first = step % sets.len() * each;
+            let operands: Vec<u32> = (first as u32..).take(each).collect();
+            Step::from(ready.request.over(operands).into_owned())
+        });
+        // Where there is no operand to give back the first result is one.
+        let program = Program::new(each * sets.len(), steps, [0])?.into_owned();
+        let routine = Routine::from(program);
+        let all: Vec<&Tensor> = sets.iter().flatten().copied().collect();
+        let run = || self.runtime.run_routine(&routine, &all).map(drop);
+        timing::wake(self.runtime, rested, run)?;
+        let before = self.runtime.stats().replays.runs;
+        let times = timing::time(self.batches, MOST, |runs| {
+            let start = Instant::now();
+            (0..runs).try_for_each(|_| run())?;
+            self.runtime.sync()?;
+            Ok(start.elapsed() / count as u32)
+        })?;
+        match self.runtime.stats().replays.runs > before {
+            true => Ok(times),
+            false => Err(Error::new(Kind::Unsupported, "it cannot be recorded")),
+        }
     }
 
     /// The time of the CPU kernel; nothing where it would take too long.

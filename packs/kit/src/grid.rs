@@ -1,6 +1,6 @@
 //! Workgroups: how many invocations one may have, and how many of them cover the work.
 
-use nx_vulkan_abi::{DeviceInfo, Refusal};
+use nx_vulkan_abi::{DeviceInfo, Features, Refusal};
 
 /// The most invocations of a workgroup along x.
 pub fn invocations(device: &DeviceInfo<'_>) -> u32 {
@@ -33,6 +33,15 @@ pub fn spread(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal>
         )));
     }
     Ok([columns as u32, rows as u32, 1])
+}
+
+/// Whether the invocations of a workgroup are full subgroups of the device's size, and exchange values by shuffles.
+pub fn has_full_subgroups(device: &DeviceInfo<'_>, workgroup: u64) -> bool {
+    let needed = Features::SUBGROUP_SHUFFLE
+        .with(Features::SUBGROUP_ARITHMETIC)
+        .with(Features::SUBGROUP_SIZE_CONTROL);
+    let size = u64::from(device.subgroup_size);
+    device.features.has(needed) && size.is_power_of_two() && size <= workgroup
 }
 
 #[cfg(test)]

@@ -2,6 +2,10 @@
 // C with few columns: memory-bound, so every element of A is read once, along its fast axis, in packs of A_ELEMENTS.
 // ALONG invocations share the contracted axis and the others stand next to each other along m; each keeps OWN_M packs (or
 // rows) for COLUMNS columns, and a tree in shared memory adds up what the ALONG invocations have, GROUP columns at a time.
+#if SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #define OWN_LOADS 1
 #include "product.glsl"
 
@@ -18,8 +22,20 @@ layout(local_size_x = THREADS) in;
 const uint ACROSS = THREADS / ALONG;
 const uint ROWS = OWN_M * ROW_STEP;
 const uint PITCH = GROUP * ROWS * ACROSS;
+// Invocations of a subgroup that share the contracted axis, how far from each other they are, and how many sums are left of each
+// after they have added up theirs.
+#if SUBGROUP
+const uint APART = A_ALONG_K == 1 ? 1 : ACROSS;
+const uint TOGETHER = A_ALONG_K == 1 ? min(ALONG, SUBGROUP) : max(SUBGROUP / ACROSS, 1);
+const uint LEFT = 32;
+#else
+const uint APART = 1;
+const uint TOGETHER = 1;
+const uint LEFT = 1;
+#endif
+const uint REST = ALONG / TOGETHER;
 
-shared T_VALUE results[ALONG * PITCH];
+shared T_VALUE results[REST * PITCH];
 
 uint a_index[OWN_M];
 uint b_index[COLUMNS];
@@ -27,6 +43,9 @@ T_VALUE sums[ROWS * COLUMNS];
 
 // The f16 in the lower half of a word. Subnormal numbers are moved among normal ones and back, which is exact.
 float from_f16(uint bits) {
+#ifdef NXV_NATIVE_HALF
+    return unpackHalf2x16(bits).x;
+#endif
     uint magnitude = (bits & 0x7fffu) << 13;
     float subnormal = uintBitsToFloat(magnitude + 0x38800000u) - 6.103515625e-5;
     uint normal = magnitude + (magnitude < 0x0f800000u ? 0x38000000u : 0x70000000u);
@@ -102,23 +121,42 @@ T_VALUE sum_of(uint row, uint column) {
 #endif
 }
 
-// The totals of GROUP columns from `first` on, at the start of `results`.
+T_VALUE from_subgroup(T_VALUE sum) {
+#if SUBGROUP
+    [[unroll]] for (uint mask = APART; mask < APART * TOGETHER; mask *= 2) sum += subgroupShuffleXor(sum, mask);
+#endif
+    return sum;
+}
+
+// Sums of GROUP columns from `first` on, at most LEFT of each, PITCH elements apart from the start of `results` on.
 void add_up(uvec2 place, uint first) {
     barrier(); // nobody reads what the columns before left
     [[unroll]] for (uint i = 0; i < ROWS * GROUP; i++) {
         uint column = min(first + i % GROUP, COLUMNS - 1);
-        results[place.y * PITCH + i * ACROSS + place.x] = sum_of(i / GROUP, column);
+        T_VALUE sum = from_subgroup(sum_of(i / GROUP, column));
+        if (place.y % TOGETHER == 0) results[place.y / TOGETHER * PITCH + i * ACROSS + place.x] = sum;
     }
-    [[unroll]] for (uint rest = ALONG / 2; rest > 0; rest /= 2) {
+    [[unroll]] for (uint rest = REST / 2; rest >= LEFT; rest /= 2) {
         barrier(); // the sums of the upper half are complete
         for (uint i = gl_LocalInvocationIndex; i < rest * PITCH; i += THREADS) results[i] += results[i + rest * PITCH];
     }
-    barrier(); // the totals are complete
+    barrier(); // they are complete
+}
+
+T_VALUE total(uint at) {
+    T_VALUE sum = results[at];
+    [[unroll]] for (uint i = 1; i < min(LEFT, REST); i++) sum += results[at + i * PITCH];
+    return sum;
 }
 
 void main() {
     if (workgroup() >= jobs) return;
+#if SUBGROUP
+    // Neighbours in a subgroup are neighbours here, whatever order the device gives gl_LocalInvocationIndex.
+    uint lane = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
+#else
     uint lane = gl_LocalInvocationIndex;
+#endif
     uvec2 place = A_ALONG_K == 1 ? uvec2(lane / ALONG, lane % ALONG) : uvec2(lane % ACROSS, lane / ACROSS);
     uint slab = workgroup() / blocks_m;
     uint corner = workgroup() % blocks_m * (ROWS * ACROSS);
@@ -146,7 +184,7 @@ void main() {
             uint row = corner + (own / ROW_STEP * ACROSS + i % ACROSS) * ROW_STEP + own % ROW_STEP;
             uint column = first + value % GROUP;
             if (row < m && column < COLUMNS) {
-                c[slab * m * n + row * c_row + column * c_column] = TO_C(results[i], slab, row, column);
+                c[slab * m * n + row * c_row + column * c_column] = TO_C(total(i), slab, row, column);
             }
         }
     }

@@ -65,7 +65,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         number("SHARED_ROWS", shares_rows),
         number("APART", apart),
     ];
-    steps::product(problem, device, "direct.comp", cut, wide, own)
+    steps::product(problem, device, ("direct.comp", 0), cut, wide, own)
 }
 
 fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {

@@ -37,5 +37,5 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         jobs_per_group: threads,
     };
     let own = vec![number("THREADS", threads)];
-    steps::product(problem, device, "short.comp", cut, [false; 3], own)
+    steps::product(problem, device, ("short.comp", 0), cut, [false; 3], own)
 }

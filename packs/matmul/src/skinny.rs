@@ -6,6 +6,7 @@ use crate::{
     words::Load,
 };
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal, explain};
+use nx_vulkan_pack_kit::grid::has_full_subgroups;
 
 /// Most columns that count as few.
 pub(crate) const FEW: u32 = 8;
@@ -19,6 +20,10 @@ const COPIES: (u32, u64) = (5, 1 << 22);
 const BUSY: u32 = 1536;
 /// Loads that are worth an invocation where others have work without it: its sums meet those of the others at the end.
 const LOADS: u32 = 16;
+/// Elements of A that are worth a part of their own on a CPU.
+const PART: u64 = 16 << 10;
+/// Bytes of A that are worth one on a GPU, where the sums of parts meet in a dispatch that waits for all of them.
+const APART: u64 = 256 << 10;
 /// What all invocations hold at the end meets in shared memory; more than this would keep workgroups waiting.
 const SHARED: u32 = 32 << 10;
 
@@ -106,14 +111,17 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     let busy = if is_cpu { 4 * shape.threads } else { BUSY / 2 };
     let target = u64::from(units(device) * busy / shape.threads);
     let work = u64::from(k) * u64::from(shape.rows(&problem));
+    let most = match is_cpu {
+        true => work / PART,
+        false => work * problem.a.dtype.size() / APART,
+    };
     let unit = shape.along * shape.depth(&problem);
     let cut = match groups * 2 > target {
         true => cut,
-        false => cut.split(k, (target / groups).min(work / 16384), unit),
+        false => cut.split(k, (target / groups).min(most), unit),
     };
     let unroll: u32 = match (shape.own_m, n) {
-        (1, 1) => 4,
-        (1, 5..) => 4,
+        (1, 1 | 2 | 5..) => 4,
         (1, _) | (_, 1) => 2,
         _ => 1,
     };
@@ -126,7 +134,13 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         shape.a.elements,
         cut.splits,
     ));
+    let is_word = steps::register(problem.dtype) == 4;
+    let subgroup = match is_word && !is_cpu && has_full_subgroups(device, shape.threads.into()) {
+        true => device.subgroup_size,
+        false => 0,
+    };
     let mut own = vec![
+        number("SUBGROUP", subgroup),
         number("THREADS", shape.threads),
         number("ALONG", shape.along),
         number("OWN_M", shape.own_m),
@@ -136,7 +150,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     ];
     own.extend(shape.a.defines("A", problem.a.dtype, problem.dtype));
     own.extend(shape.b.defines("B", problem.b.dtype, problem.dtype));
-    steps::product(&problem, device, "skinny.comp", cut, [false; 3], own)
+    steps::product(&problem, device, ("skinny.comp", subgroup), cut, [false; 3], own)
 }
 
 fn units(device: &DeviceInfo<'_>) -> u32 {
@@ -208,7 +222,12 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         .min(device.subgroup_size.max(least))
         .next_power_of_two()
         .min(threads);
-    while beside > least && lanes.div_ceil(beside) < units(device) {
+    // A few units without one cost less than shorter loads, as long as those that share the contracted axis stay as many.
+    let enough = match sums {
+        0..=8 => units(device) / 8 * 7,
+        _ => units(device),
+    };
+    while beside > least && lanes.div_ceil(beside) < enough {
         beside /= 2;
     }
     // What is left of the device's invocations shares the contracted axis, with at least 8 steps for each.

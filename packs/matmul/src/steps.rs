@@ -86,11 +86,12 @@ impl Cut {
     }
 }
 
-/// The complete plan of a product: gathers, the product itself with shader `file`, and the sum of its splits.
+/// The complete plan of a product: gathers, the product itself with shader `file` in subgroups of that size (0 for any), and the
+/// sum of its splits.
 pub(crate) fn product(
     problem: &Problem,
     device: &DeviceInfo<'_>,
-    file: &'static str,
+    (file, subgroup): (&'static str, u32),
     cut: Cut,
     wide: [bool; 3],
     own: Vec<Define>,
@@ -162,7 +163,7 @@ pub(crate) fn product(
         None => defines.extend(vendor::defines(vendor::is_nvidia(device), false)),
     }
     let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
-    steps.dispatch((file, problem.dtype), defines, push, args, groups)?;
+    steps.dispatch_in(subgroup, (file, problem.dtype), defines, push, args, groups)?;
     if is_partial {
         steps.sum_splits(problem, cut.splits, result)?;
     }
@@ -305,6 +306,18 @@ impl<'a> Steps<'a> {
 
     fn dispatch(
         &mut self,
+        shader: (&'static str, DType),
+        defines: Vec<Define>,
+        push: Vec<u32>,
+        args: Vec<BufArg>,
+        groups: u64,
+    ) -> Result<(), Refusal> {
+        self.dispatch_in(0, shader, defines, push, args, groups)
+    }
+
+    fn dispatch_in(
+        &mut self,
+        subgroup_size: u32,
         (file, dtype): (&'static str, DType),
         defines: Vec<Define>,
         push: Vec<u32>,
@@ -319,6 +332,7 @@ impl<'a> Steps<'a> {
             args,
             push: bytes_of(&push),
             groups: grid::spread(groups, self.device)?,
+            subgroup_size,
             ..Step::default()
         };
         step.add_to(&mut self.plan);

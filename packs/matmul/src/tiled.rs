@@ -49,7 +49,7 @@ pub(crate) fn plan(
         number("PACKS_M", tile.packs[0]),
         number("PACKS_N", tile.packs[1]),
     ];
-    steps::product(problem, device, "tile.comp", cut, wide, own)
+    steps::product(problem, device, ("tile.comp", 0), cut, wide, own)
 }
 
 /// A tile shape and how the product is cut into it.

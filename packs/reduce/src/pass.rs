@@ -1,7 +1,7 @@
 //! Passes: how a reduction is walked and shared out among workgroups, without buffers and bytes.
 
 use crate::problem::{Axis, Problem, collapse, elements};
-use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind};
 use nx_vulkan_pack_kit::grid;
 
 /// Adjacent elements that make 16-byte loads worthwhile, and a dispatch of their own over the other reduced axes.
@@ -55,15 +55,6 @@ impl Tuning {
             max_states: device.max_buffer_range / largest,
         }
     }
-}
-
-/// Whether invocations exchange states by subgroup shuffles: only where the device guarantees full subgroups.
-pub(crate) fn uses_subgroups(device: &DeviceInfo<'_>, workgroup: u64) -> bool {
-    let needed = Features::SUBGROUP_SHUFFLE
-        .with(Features::SUBGROUP_ARITHMETIC)
-        .with(Features::SUBGROUP_SIZE_CONTROL);
-    let size = u64::from(device.subgroup_size);
-    device.features.has(needed) && size.is_power_of_two() && size <= workgroup
 }
 
 /// How the elements of a pass lie; each is a shader.

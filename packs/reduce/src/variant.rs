@@ -1,14 +1,14 @@
 //! Shader variants: the defines that turn a pattern into the shader of one op, type and pass.
 
 use crate::{
-    pass::{Pattern, Tuning, uses_subgroups},
+    pass::{Pattern, Tuning},
     table::TableRow,
 };
 use nx_vulkan_abi::{
     DType, Define, DeviceKind, Refusal, Request, ShaderVariant,
     glsl::{self, define, operand},
 };
-use nx_vulkan_pack_kit::{operand as kit, vendor};
+use nx_vulkan_pack_kit::{grid, operand as kit, vendor};
 
 /// Bytes of push constants of the pass shaders.
 pub(crate) const PUSH_BYTES: u32 = 84;
@@ -149,7 +149,7 @@ impl<'a> Typed<'a> {
             Pattern::Rows => "rows.comp",
             Pattern::Columns => "columns.comp",
         };
-        let subgroups = uses_subgroups(request.device, tuning.workgroup);
+        let subgroups = grid::has_full_subgroups(request.device, tuning.workgroup);
         ShaderVariant {
             file: file.into(),
             defines: defines.into(),
@@ -217,7 +217,7 @@ impl<'a> Typed<'a> {
             define("HIGHEST", highest),
             define("START", start.as_str()),
         ]);
-        if uses_subgroups(request.device, tuning.workgroup) {
+        if grid::has_full_subgroups(request.device, tuning.workgroup) {
             defines.push(define("SUBGROUPS", "1"));
         }
         if self.row.picks() {
