@@ -25,6 +25,9 @@ pub const ATTRIBUTE: &str = "expression";
 /// Most calls of an expression.
 pub const MOST_CALLS: usize = 256;
 
+/// Ops that `fused_rows` may call beside the elementwise ones: they make one value of all elements of a row.
+pub const REDUCTIONS: [&str; 3] = ["sum", "reduce_max", "reduce_min"];
+
 /// An expression: calls, each of what came before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
@@ -65,7 +68,29 @@ pub enum Number {
     Float(f64),
 }
 
+impl Call {
+    /// Whether it makes one value of all elements of a row.
+    pub fn reduces(&self) -> bool {
+        REDUCTIONS.contains(&self.op.as_str())
+    }
+}
+
 impl Expression {
+    /// By call whether it has one value for each row, where `operands` says it of the operands.
+    pub fn per_row(&self, operands: &[bool]) -> Vec<bool> {
+        let mut calls: Vec<bool> = Vec::with_capacity(self.calls.len());
+        for call in &self.calls {
+            let mut terms = call.terms.iter().map(|term| match *term {
+                Term::Operand(index) => operands.get(index).copied().unwrap_or(false),
+                Term::Made(index) => calls.get(index).copied().unwrap_or(false),
+                Term::Number(..) => true,
+            });
+            let is_per_row = call.reduces() || terms.all(|term| term);
+            calls.push(is_per_row);
+        }
+        calls
+    }
+
     /// The expression of a request.
     ///
     /// # Errors

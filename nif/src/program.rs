@@ -10,7 +10,7 @@ use crate::{
 use nx_vulkan_host::{
     Error, Program, Progress, RanProgram, Request, Routine, Runtime, Spec, Step, Tensor, Value,
     View,
-    fusion::{Input, fuse, inline, take_along},
+    fusion::{Input, fuse, inline, rows, take_along},
 };
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use std::ffi::CStr;
@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> for OperandTerm {
 }
 
 /// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one; with `on_gpu`
-/// products take those along that follow them, and what broadcasts is computed where it is read.
+/// products take those along that follow them, what broadcasts is computed where it is read, and rows are reduced together with that.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn compile_program<'a>(
     env: Env<'a>,
@@ -156,7 +156,9 @@ fn compile_program<'a>(
     let program = Program::new(operands.len(), steps, results.0);
     let fused = program.and_then(|program| fuse(program.into_owned(), &operands));
     match fused.and_then(|program| match on_gpu {
-        true => take_along(program, &operands).and_then(|taken| inline(taken, &operands)),
+        true => take_along(program, &operands)
+            .and_then(|taken| inline(taken, &operands))
+            .and_then(|inlined| rows(inlined, &operands)),
         false => Ok(program),
     }) {
         Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program.into()))).encode(env),

@@ -17,6 +17,9 @@ use nx_vulkan_abi::{
 /// Name of the op that stands for several elementwise ones.
 pub(crate) const FUSED: &str = "fused";
 
+/// Name of the op that stands for elementwise ones and reductions of rows.
+pub(crate) const ROWS: &str = "fused_rows";
+
 /// The attribute of contracts that take one.
 pub(crate) const EXPRESSION: Attribute = Attribute {
     name: ATTRIBUTE,
@@ -43,13 +46,75 @@ pub(crate) fn read(
     operands: &[DType],
     results: &[DType],
 ) -> Result<Expression, String> {
+    read_with(attrs, operands, results, check_call)
+}
+
+/// As [`read`], where calls may also reduce the rows of operands of these shapes, which broadcast to `shape`.
+pub(crate) fn read_rows(
+    attrs: &[Attr],
+    operands: &[Desc<'_>],
+    results: &[DType],
+    shape: &[u64],
+) -> Result<(Expression, Vec<bool>), String> {
+    let dtypes: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
+    let expression = read_with(attrs, &dtypes, results, check_row_call)?;
+    let per_row = expression.per_row(&operands_per_row(operands, shape));
+    let whole = |term: &Term| match *term {
+        Term::Operand(index) => operands[index].shape == shape,
+        Term::Made(index) => !per_row[index],
+        Term::Number(..) => false,
+    };
+    let unlike = expression
+        .calls
+        .iter()
+        .find(|call| call.reduces() && !call.terms.iter().all(whole));
+    match unlike {
+        Some(call) => Err(about(format!(
+            "`{call}` reduces what has no elements along the rows of {shape:?}"
+        ))),
+        None => Ok((expression, per_row)),
+    }
+}
+
+/// By operand whether it has one value for each row of `shape`.
+fn operands_per_row(operands: &[Desc<'_>], shape: &[u64]) -> Vec<bool> {
+    let is_long = shape.last() != Some(&1);
+    let one = |operand: &Desc<'_>| is_long && matches!(operand.shape.last(), None | Some(1));
+    operands.iter().map(one).collect()
+}
+
+/// Fails unless a call is one of an elementwise op on real types, or reduces rows of floats in their own type.
+pub(crate) fn check_row_call(
+    expression: &Expression,
+    call: &Call,
+    operands: &[DType],
+) -> Result<(), String> {
+    if !call.reduces() {
+        return check_call(expression, call, operands);
+    }
+    let dtypes = expression.dtypes(call, operands)?;
+    let is_summed = [DType::F16, DType::BF16, DType::F32, DType::F64].contains(&call.dtype);
+    match dtypes[..] == [call.dtype] && is_summed {
+        true => Ok(()),
+        false => Err(format!(
+            "`{call}`: expected elements of one row and their type, f16, bf16, f32 or f64"
+        )),
+    }
+}
+
+fn read_with(
+    attrs: &[Attr],
+    operands: &[DType],
+    results: &[DType],
+    check: fn(&Expression, &Call, &[DType]) -> Result<(), String>,
+) -> Result<Expression, String> {
     let expression = of(attrs)?;
     let is_real = |dtype: &DType| DTypeSet::REAL.has(*dtype);
     if !operands.iter().chain(results).all(is_real) {
         return Err(about("it is for real types only".to_owned()));
     }
     for call in &expression.calls {
-        check_call(&expression, call, operands).map_err(about)?;
+        check(&expression, call, operands).map_err(about)?;
     }
     let count = expression.results.len();
     if count != results.len() {

@@ -4,14 +4,17 @@
 use crate::{
     Attr, Program, Request, Result, Spec, Step, Value, View,
     attrs::ints,
+    contracts::broadcast,
     epilogue,
     error::Error,
-    expression::{self, FUSED, element},
+    expression::{self, FUSED, ROWS, element},
     find,
+    fusion::{self, Input},
     infer::fill,
     precision,
+    view::Desc,
 };
-use nx_vulkan_abi::expression::Term;
+use nx_vulkan_abi::{DType, expression::Term};
 
 /// The program that a request stands for; `None` where it is one op.
 ///
@@ -20,6 +23,7 @@ use nx_vulkan_abi::expression::Term;
 pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
+        ROWS => rows(request).map(Some),
         _ => epilogue::split(request),
     }
 }
@@ -147,17 +151,49 @@ pub fn partial(request: &Request<'_, Spec>) -> Option<String> {
     found.pop().filter(|_| found.is_empty())
 }
 
+/// What a request of rows stands for: fused ops and reductions.
+pub(crate) fn rows(request: &Request<'_, Spec>) -> Result<Program<'static>> {
+    let shape = broadcast(&request.inputs).map_err(Error::bad_input)?;
+    let mut reduced = shape.clone();
+    if let Some(last) = reduced.last_mut() {
+        *last = 1;
+    }
+    let descs = request.inputs.iter().map(|(dtype, shape)| Desc {
+        dtype: *dtype,
+        shape,
+    });
+    let descs: Vec<Desc<'_>> = descs.collect();
+    let results: Vec<DType> = request.outputs.iter().map(|output| output.0).collect();
+    let read = expression::read_rows(&request.attrs, &descs, &results, &shape);
+    let (_, per_row) = read.map_err(Error::bad_input)?;
+    let shapes = per_row.iter().map(|is| if *is { &reduced } else { &shape });
+    let inputs = request.inputs.iter().cloned();
+    let inputs: Vec<Input> = inputs
+        .map(|spec| Input {
+            spec,
+            element: None,
+        })
+        .collect();
+    fusion::fuse(in_turn(request, shapes.collect())?, &inputs)
+}
+
 fn one_by_one(request: &Request<'_, Spec>) -> Result<Program<'static>> {
+    let shape = &request.outputs[0].1;
+    let expression = expression::of(&request.attrs).map_err(Error::bad_input)?;
+    in_turn(request, vec![shape; expression.calls.len()])
+}
+
+/// The calls of a request's expression as requests, of these shapes.
+fn in_turn(request: &Request<'_, Spec>, shapes: Vec<&Vec<u64>>) -> Result<Program<'static>> {
     request.check()?;
     let expression = expression::of(&request.attrs).map_err(Error::bad_input)?;
-    let shape = &request.outputs[0].1;
     let mut steps: Vec<Step<'static>> = Vec::new();
     let mut push = |request: Request<'static, Value>, inputs: usize| {
         steps.push(request.into());
         (inputs + steps.len() - 1) as Value
     };
     let mut made: Vec<Value> = Vec::new();
-    for call in &expression.calls {
+    for (call, shape) in expression.calls.iter().zip(shapes) {
         let mut values = Vec::new();
         for term in &call.terms {
             values.push(match *term {
@@ -172,7 +208,10 @@ fn one_by_one(request: &Request<'_, Spec>) -> Result<Program<'static>> {
             });
         }
         let spec = vec![(call.dtype, shape.clone())];
-        let call = Request::new(call.op.clone(), values, spec, &[]);
+        // Rows lie along the last axis.
+        let along = shape.len().saturating_sub(1) as i64;
+        let attrs = call.reduces().then(|| Attr::ints("axes", [along]));
+        let call = Request::new(call.op.clone(), values, spec, Vec::from_iter(attrs));
         made.push(push(call, request.inputs.len()));
     }
     let results: Vec<Value> = expression.results.iter().map(|&call| made[call]).collect();

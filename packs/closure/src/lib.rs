@@ -1,20 +1,24 @@
-//! The closure kernel pack: reductions by what an expression makes of an accumulator and one element after the other. It never
-//! touches a device.
+//! The closure kernel pack: reductions by what an expression makes of an accumulator and one element after the other, and rows
+//! that an expression reduces. It never touches a device.
 //!
-//! No law holds of an expression that would allow another order, so one invocation makes one result.
+//! No law holds of an expression that would allow another order, so one invocation makes one result. Rows are reduced by ops of
+//! which one does, by many.
 
 mod plan;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use nx_vulkan_abi::{Description, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::{epilogue, expression, table as kit};
+use table::Method;
 
 pack! { id: "closure", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
 const SOURCES: &[Source] = &[
     Source::glsl("closure.comp", include_str!("../shaders/closure.comp")),
+    Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
     expression::GLSL,
     expression::MIXED,
     epilogue::FUNCTIONS,
@@ -35,6 +39,10 @@ fn describe() -> Result<Description, String> {
 }
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let rows = table::rows().map_err(Refusal::Internal)?;
-    plan::plan(kit::row(rows, row)?, request)
+    let table = table::rows().map_err(Refusal::Internal)?;
+    let row = kit::row(table, row)?;
+    match row.method {
+        Method::Rows => rows::plan(request),
+        Method::Axes | Method::Windows => plan::plan(row, request),
+    }
 }

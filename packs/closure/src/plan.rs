@@ -37,7 +37,7 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
     within_reach(request)?;
     let axes = match row.method {
         Method::Axes => reduced(request)?,
-        Method::Windows => axes::axes(request, (&x.shape, &x.strides), &out.shape)?,
+        Method::Windows | Method::Rows => axes::axes(request, (&x.shape, &x.strides), &out.shape)?,
     };
     let results = axes.iter().map(|axis| axis.positions).product::<u64>();
     if results != out.elements() {

@@ -12,6 +12,8 @@ pub(crate) enum Method {
     Axes,
     /// Those of a window.
     Windows,
+    /// The rows of all operands.
+    Rows,
 }
 
 /// One row as written in `pack.toml`, which explains the columns.

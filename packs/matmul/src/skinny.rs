@@ -150,7 +150,14 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     ];
     own.extend(shape.a.defines("A", problem.a.dtype, problem.dtype));
     own.extend(shape.b.defines("B", problem.b.dtype, problem.dtype));
-    steps::product(&problem, device, ("skinny.comp", subgroup), cut, [false; 3], own)
+    steps::product(
+        &problem,
+        device,
+        ("skinny.comp", subgroup),
+        cut,
+        [false; 3],
+        own,
+    )
 }
 
 fn units(device: &DeviceInfo<'_>) -> u32 {

@@ -10,6 +10,7 @@ mod dot;
 mod elementwise;
 mod fourier;
 mod fused;
+mod fused_rows;
 mod gather;
 mod join;
 mod leapfrog;
@@ -28,11 +29,13 @@ mod zip;
 
 use crate::op::Op;
 pub(crate) use elementwise::elementwise;
+pub(crate) use shared::broadcast;
 use std::{collections::HashMap, sync::LazyLock};
 
 /// The ops of all families but the elementwise ones, which come first, in the order of `docs/ops.md`.
 const OTHERS: &[&[Op]] = &[
     fused::OPS,
+    fused_rows::OPS,
     create::OPS,
     reduce::OPS,
     arg::OPS,

@@ -130,7 +130,7 @@ pub(super) fn complex(dtype: DType) -> DType {
     if is_double { DType::C128 } else { DType::C64 }
 }
 
-pub(super) fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
+pub(crate) fn broadcast(inputs: &[Spec]) -> Result<Vec<u64>, String> {
     let rank = inputs.iter().map(|input| input.1.len()).max().unwrap_or(0);
     let mut shape = vec![1; rank];
     for (_, own) in inputs {

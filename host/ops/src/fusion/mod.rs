@@ -7,6 +7,7 @@
 mod follow;
 mod group;
 mod inline;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ pub use follow::take_along;
 use group::Group;
 pub use inline::inline;
 use nx_vulkan_abi::expression::Number;
+pub use rows::rows;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 
@@ -46,34 +48,22 @@ pub fn fuse(program: Program<'static>, inputs: &[Input]) -> Result<Program<'stat
             .iter()
             .for_each(|&place| is_member[place] = true);
     }
-    let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
-    renamed.resize(facts.dtypes.len(), Value::MAX);
-    let (mut steps, mut places) = (Vec::new(), Vec::new());
-    let mut next = program.inputs() as Value;
-    for (place, step) in program.steps().iter().enumerate() {
-        let (step, made, own) = match last[place] {
+    let steps = program
+        .steps()
+        .iter()
+        .enumerate()
+        .map(|(place, step)| match last[place] {
             Some(group) => {
                 let (request, made) = group.request(&program, &facts);
-                (request.into(), made, group.places.clone())
+                Some((request.into(), made, group.places.clone()))
             }
-            None if is_member[place] => continue,
+            None if is_member[place] => None,
             None => {
-                let first = facts.first[place];
-                let made = (first..).take(step.made()).collect();
-                (step.clone(), made, smallvec![place])
+                let made = (facts.first[place]..).take(step.made()).collect();
+                Some((step.clone(), made, smallvec![place]))
             }
-        };
-        steps.push(reading(step, &renamed));
-        places.push(own);
-        for value in made {
-            renamed[value as usize] = next;
-            next += 1;
-        }
-    }
-    let results = program.results().iter();
-    let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
-    let fused = Program::new(program.inputs(), steps, results)?;
-    Ok(fused.in_place_of(places))
+        });
+    renumbered(&program, steps.collect())
 }
 
 /// A step on values of other numbers.
@@ -93,19 +83,37 @@ type Standing = (Step<'static>, SmallVec<[usize; 1]>);
 
 /// The program with these in place of its steps; one that is none is part of another, and nobody else reads what it made.
 fn rebuilt(program: &Program<'static>, steps: Vec<Option<Standing>>) -> Result<Program<'static>> {
+    let mut next = program.inputs() as Value;
+    let steps = steps
+        .into_iter()
+        .zip(program.steps())
+        .map(|(step, before)| {
+            let made: Vec<Value> = (next..).take(before.made()).collect();
+            next += made.len() as Value;
+            let (step, places) = step?;
+            Some((step, made, places))
+        });
+    let steps = steps.collect();
+    renumbered(program, steps)
+}
+
+/// A step, the values of the program that it makes, and the places of the steps that it stands for.
+type Making = (Step<'static>, Vec<Value>, SmallVec<[usize; 1]>);
+
+/// The program with these steps, on values of its own.
+fn renumbered(program: &Program<'static>, steps: Vec<Option<Making>>) -> Result<Program<'static>> {
+    let made: usize = program.steps().iter().map(Step::made).sum();
     let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
+    renamed.resize(program.inputs() + made, Value::MAX);
     let (mut kept, mut places) = (Vec::new(), Vec::new());
     let mut next = program.inputs() as Value;
-    for (step, before) in steps.into_iter().zip(program.steps()) {
-        let Some((step, own)) = step else {
-            renamed.extend(std::iter::repeat_n(Value::MAX, before.made()));
-            continue;
-        };
-        let made = step.made() as Value;
+    for (step, made, own) in steps.into_iter().flatten() {
         kept.push(reading(step, &renamed));
         places.push(own);
-        renamed.extend(next..next + made);
-        next += made;
+        for value in made {
+            renamed[value as usize] = next;
+            next += 1;
+        }
     }
     let results = program.results().iter();
     let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();

@@ -1,8 +1,8 @@
-//! Products with an epilogue: the product, then one elementwise kernel after another, on whole tensors in memory.
+//! Requests that stand for several: one kernel after another, on whole tensors in memory.
 
 use super::{Out, View, compute, kernel::Sums};
 use crate::{
-    Attr,
+    Attr, Program, Value,
     epilogue::split,
     error::{Error, Result},
     program::Step,
@@ -19,6 +19,23 @@ struct Made {
 }
 
 impl Made {
+    fn blank(spec: &Spec) -> Made {
+        let elements = count(&spec.1).unwrap_or(0);
+        Made {
+            spec: spec.clone(),
+            strides: contiguous_strides(&spec.1),
+            bytes: vec![0; (elements * spec.0.size()) as usize],
+        }
+    }
+
+    fn out(&mut self) -> Out<'_> {
+        Out {
+            dtype: self.spec.0,
+            shape: &self.spec.1,
+            bytes: &mut self.bytes,
+        }
+    }
+
     fn view(&self) -> View<'_> {
         View {
             dtype: self.spec.0,
@@ -42,10 +59,20 @@ pub(super) fn run(
     let result = (out.dtype, out.shape.to_vec());
     let request = Request::new(op, specs.collect::<Vec<_>>(), vec![result], attrs);
     let program = split(&request)?.ok_or_else(|| Error::bad_input("it has no epilogue"))?;
+    run_program(&program, inputs, std::slice::from_mut(out), sums)
+}
+
+/// Runs a program without views; it has as many results as there are `outputs`.
+pub(super) fn run_program(
+    program: &Program<'_>,
+    inputs: &[View],
+    outputs: &mut [Out],
+    sums: Sums,
+) -> Result<()> {
     let mut made: Vec<Option<Made>> = Vec::new();
     for (index, step) in program.steps().iter().enumerate() {
         let Step::Request(step) = step else {
-            return Err(Error::bad_input("an epilogue has no views"));
+            return Err(Error::bad_input("a request of several ops has no views"));
         };
         let value = |value: &u32| match (*value as usize).checked_sub(inputs.len()) {
             None => Some(inputs[*value as usize]),
@@ -53,27 +80,21 @@ pub(super) fn run(
         };
         let operands = step.inputs.iter().map(value).collect::<Option<Vec<View>>>();
         let operands = operands.ok_or_else(|| Error::bad_input("a value is gone"))?;
-        let spec = step.outputs[0].clone();
-        let elements = count(&spec.1).unwrap_or(0);
-        let mut bytes = vec![0; (elements * spec.0.size()) as usize];
-        let mut outs = [Out {
-            dtype: spec.0,
-            shape: &spec.1,
-            bytes: &mut bytes,
-        }];
+        let mut results: Vec<Made> = step.outputs.iter().map(Made::blank).collect();
+        let mut outs: Vec<Out> = results.iter_mut().map(Made::out).collect();
         compute(&step.op, &operands, &mut outs, &step.attrs, sums)?;
-        let strides = contiguous_strides(&spec.1);
-        made.push(Some(Made {
-            spec,
-            strides,
-            bytes,
-        }));
+        made.extend(results.into_iter().map(Some));
         for done in program.done_with(index, made.len()) {
             made[done] = None;
         }
     }
-    let last = made.into_iter().next_back().flatten();
-    let last = last.ok_or_else(|| Error::bad_input("an epilogue has a result"))?;
-    out.bytes.copy_from_slice(&last.bytes);
+    let result = |value: &Value| {
+        let made = made.get((*value as usize).checked_sub(inputs.len())?)?;
+        made.as_ref()
+    };
+    for (out, value) in outputs.iter_mut().zip(program.results()) {
+        let made = result(value).ok_or_else(|| Error::bad_input("a result is gone"))?;
+        out.bytes.copy_from_slice(&made.bytes);
+    }
     Ok(())
 }

@@ -21,6 +21,7 @@ mod expression;
 mod fold;
 pub(crate) mod fourier;
 pub(crate) mod fused;
+pub(crate) mod fused_rows;
 pub(crate) mod gather;
 pub(crate) mod join;
 pub(crate) mod kernel;
