@@ -5,6 +5,7 @@ use super::{Facts, Input, Making, follow::expression_of, group::MOST_BOUND, renu
 use crate::{
     Attr, DType, Program, Request, Result, Spec, Step, Value, View,
     attrs::ints,
+    contracts::broadcast,
     expression::{ROWS, partial_call},
 };
 use nx_vulkan_abi::expression::{ATTRIBUTE, Call, Expression, REDUCTIONS, Term};
@@ -247,7 +248,9 @@ impl Rows {
         let all = expression.calls.iter();
         let is_whole =
             |call: &Call| call.reduces() || partial_call(&expression, call, &dtypes).is_none();
-        let fits = expression.calls.len() <= MOST_CALLS
+        // What operands broadcast to are the rows that the request is of.
+        let fits = broadcast(&specs).is_ok_and(|shape| shape == self.shape)
+            && expression.calls.len() <= MOST_CALLS
             && all.clone().filter(|call| call.reduces()).count() <= MOST_REDUCTIONS
             && all.clone().all(is_whole)
             && (1..=MOST_RESULTS).contains(&outputs.len())

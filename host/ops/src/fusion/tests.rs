@@ -3,6 +3,7 @@
 mod follow;
 mod inline;
 mod numbers;
+mod rows;
 
 use super::{Input, fuse};
 use crate::{Attr, DType, Program, Request, Spec, Step, Value, View, split};

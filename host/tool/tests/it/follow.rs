@@ -10,10 +10,15 @@ use nx_vulkan_ops::values::Rng;
 use std::sync::Arc;
 
 fn open(folder: &Folder) -> Arc<Runtime> {
+    open_with(folder, &["elementwise", "matmul"])
+}
+
+/// A runtime with these packs of ours.
+pub(crate) fn open_with(folder: &Folder, packs: &[&str]) -> Arc<Runtime> {
     let device = std::env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
     Runtime::open(&Config {
         device: DeviceChoice::parse(&device),
-        packs: vec![copied(folder, &["elementwise", "matmul"])],
+        packs: vec![copied(folder, packs)],
         registry: Some(folder.write("registry.toml", "schema = 1\n")),
         cache_dir: Some(folder.join("cache")),
         validation: true,
@@ -23,7 +28,11 @@ fn open(folder: &Folder) -> Arc<Runtime> {
 }
 
 /// Random numbers of a type, and what they are.
-fn random(runtime: &Runtime, (dtype, shape): &Spec, rng: &mut Rng) -> (Tensor, Vec<f64>) {
+pub(crate) fn random(
+    runtime: &Runtime,
+    (dtype, shape): &Spec,
+    rng: &mut Rng,
+) -> (Tensor, Vec<f64>) {
     let count = shape.iter().product::<u64>();
     let bytes: Vec<u8> = (0..count)
         .flat_map(|_| rng.between(-2.0, 2.0).to_ne_bytes())
@@ -40,7 +49,8 @@ fn as_type(runtime: &Runtime, tensor: &Tensor, dtype: DType) -> Tensor {
     runtime.run(&request).unwrap().remove(0)
 }
 
-fn numbers(runtime: &Runtime, tensor: &Tensor) -> Vec<f64> {
+/// What the elements of a tensor are.
+pub(crate) fn numbers(runtime: &Runtime, tensor: &Tensor) -> Vec<f64> {
     let exact = as_type(runtime, tensor, DType::F64);
     let bytes = runtime.download(&exact, None).unwrap();
     let (numbers, _) = bytes.as_chunks();

@@ -34,6 +34,7 @@ mod quarantine;
 mod registry;
 mod repeat;
 mod replays;
+mod rows;
 mod shaders;
 mod strangers;
 mod support;
