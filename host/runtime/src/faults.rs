@@ -49,22 +49,40 @@ pub(crate) fn define(binding: u32) -> (&'static str, String) {
 pub(crate) struct Word {
     pub(crate) buffer: Arc<Buffer>,
     site: Arc<Site>,
+    /// Whether it is set by runs that are yet to come, so that nothing is known of it.
+    is_draft: bool,
 }
 
 impl Word {
     pub(crate) fn new(buffer: Arc<Buffer>, site: &Arc<Site>) -> Arc<Word> {
         let site = site.clone();
-        Arc::new(Word { buffer, site })
+        let is_draft = false;
+        Arc::new(Word {
+            buffer,
+            site,
+            is_draft,
+        })
     }
 
-    /// A word of the same op in another buffer.
+    /// One of a program that is being recorded.
+    pub(crate) fn draft(buffer: Arc<Buffer>, site: &Arc<Site>) -> Arc<Word> {
+        let site = site.clone();
+        let is_draft = true;
+        Arc::new(Word {
+            buffer,
+            site,
+            is_draft,
+        })
+    }
+
+    /// A word of the same op in another buffer, which a run sets.
     pub(crate) fn moved(&self, buffer: Arc<Buffer>) -> Arc<Word> {
         Word::new(buffer, &self.site)
     }
 
     /// Whether all that may set it was done by `completed`.
     fn is_settled(&self, completed: u64) -> bool {
-        self.buffer.last_write.load(Ordering::Relaxed) <= completed
+        !self.is_draft && self.buffer.last_write.load(Ordering::Relaxed) <= completed
     }
 
     fn is_set(&self) -> bool {

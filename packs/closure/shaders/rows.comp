@@ -37,9 +37,24 @@ struct Made { EACH_RESULT(MADE_OF) };
 #define ZERO (params.rows >> 31)
 #define VALUE(k) I##k##_VALUE i##k = element.i##k;
 
-#define merge_sum(a, b) ((a) + (b))
-#define merge_max(a, b) (is_nan(a) || !is_nan(b) && (a) > (b) ? (a) : (b))
-#define merge_min(a, b) (is_nan(a) || !is_nan(b) && (a) < (b) ? (a) : (b))
+#define greater(a, b) (is_nan(a) || !is_nan(b) && (a) > (b) ? (a) : (b))
+#define less(a, b) (is_nan(a) || !is_nan(b) && (a) < (b) ? (a) : (b))
+
+// TwoSum (Knuth, TAOCP 2, 4.2.2), as the pack `reduce` adds up f32: `rest` is what rounding took from the sum.
+void add(inout float sum, inout float rest, float x, float x_rest) {
+    precise float both = sum + x;
+    precise float from_x = both - sum;
+    precise float from_sum = both - from_x;
+    precise float error = (sum - from_sum) + (x - from_x);
+    sum = both;
+    rest += x_rest + error;
+}
+
+// The error of an infinite sum is NaN and says nothing.
+float whole(float sum, float rest) {
+    precise float both = sum + rest;
+    return is_nan(rest) || isinf(sum) ? sum : both;
+}
 
 // Invocations of a subgroup that share a row.
 #if SUBGROUP
@@ -53,6 +68,7 @@ uint invocation() { return gl_LocalInvocationIndex; }
 #endif
 const uint PARTS = LANES / TOGETHER;
 shared SHARED_VALUE parts[WORKGROUP / TOGETHER];
+shared float rests[WORKGROUP / TOGETHER];
 
 #define REDUCTION(k) \
     M##k##_VALUE term##k(Element element, Reduced reduced) { \
@@ -60,23 +76,29 @@ shared SHARED_VALUE parts[WORKGROUP / TOGETHER];
         NAMES_BEFORE_##k \
         M##k##_CODE \
     } \
-    M##k##_VALUE whole##k(M##k##_VALUE value) { \
+    M##k##_VALUE whole##k(M##k##_VALUE value, float rest) { \
         [[unroll]] for (uint mask = 1; mask < TOGETHER; mask *= 2) { \
             M##k##_VALUE other = SHUFFLED(value, mask); \
-            value = M##k##_MERGE(value, other); \
+            float other_rest = M##k##_HAS_REST ? SHUFFLED(rest, mask) : 0.0; \
+            M##k##_TAKE(value, rest, other, other_rest); \
         } \
         if (PARTS > 1) { \
             barrier(); /* nobody reads those of the reduction before */ \
-            if (invocation() % TOGETHER == 0) parts[invocation() / TOGETHER] = SHARED_VALUE(value); \
+            if (invocation() % TOGETHER == 0) { \
+                parts[invocation() / TOGETHER] = SHARED_VALUE(value); \
+                if (M##k##_HAS_REST) rests[invocation() / TOGETHER] = rest; \
+            } \
             barrier(); /* all of them are there */ \
             uint first = invocation() / LANES * PARTS; \
             value = M##k##_VALUE(parts[first]); \
+            if (M##k##_HAS_REST) rest = rests[first]; \
             for (uint i = 1; i < PARTS; i++) { \
                 M##k##_VALUE other = M##k##_VALUE(parts[first + i]); \
-                value = M##k##_MERGE(value, other); \
+                float other_rest = M##k##_HAS_REST ? rests[first + i] : 0.0; \
+                M##k##_TAKE(value, rest, other, other_rest); \
             } \
         } \
-        return M##k##_STORED(value); \
+        return M##k##_STORED(M##k##_WHOLE(value, rest)); \
     }
 EACH_REDUCTION(REDUCTION)
 
@@ -116,13 +138,14 @@ void main() {
     Reduced reduced;
 #define REDUCE(k) { \
         M##k##_VALUE value = M##k##_VALUE(M##k##_START); \
+        float rest = 0.0; \
         [[unroll]] for (uint e = 0; e < HELD; e++) { \
             if (e * LANES + lane < LENGTH) { \
                 M##k##_VALUE term = term##k(elements[e], reduced); \
-                value = M##k##_MERGE(value, term); \
+                M##k##_TAKE(value, rest, term, 0.0); \
             } \
         } \
-        reduced.m##k = whole##k(value); \
+        reduced.m##k = whole##k(value, rest); \
     }
     EACH_REDUCTION(REDUCE)
 

@@ -12,7 +12,6 @@ mod tests;
 
 use nx_vulkan_abi::{Description, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::{epilogue, expression, table as kit};
-use table::Method;
 
 pack! { id: "closure", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
@@ -39,10 +38,6 @@ fn describe() -> Result<Description, String> {
 }
 
 fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
-    let table = table::rows().map_err(Refusal::Internal)?;
-    let row = kit::row(table, row)?;
-    match row.method {
-        Method::Rows => rows::plan(request),
-        Method::Axes | Method::Windows => plan::plan(row, request),
-    }
+    let rows = table::rows().map_err(Refusal::Internal)?;
+    plan::plan(kit::row(rows, row)?, request)
 }

@@ -1,6 +1,9 @@
 //! From a request to dispatches: the axes that are walked along, and how much of a result each dispatch makes.
 
-use crate::table::{Method, TableRow};
+use crate::{
+    rows,
+    table::{Method, TableRow},
+};
 use nx_vulkan_abi::{
     Access, BufArg, DeviceKind, Expression, Plan, Refusal, Request,
     glsl::{define, operand},
@@ -22,8 +25,21 @@ const MOST_IN_ALL: u64 = 1 << 27;
 const BATCH: u64 = 8;
 const SHORT: usize = 8;
 
-/// Plans a reduction.
+/// Plans a request for the op of a row.
 pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusal> {
+    match row.method {
+        Method::Axes => reduction(row, request, reduced),
+        Method::Windows => reduction(row, request, windows),
+        Method::Rows => rows::plan(request),
+    }
+}
+
+/// Plans a reduction along `axes`.
+fn reduction(
+    row: &TableRow,
+    request: &Request<'_>,
+    axes: fn(&Request<'_>) -> Result<Vec<Axis>, Refusal>,
+) -> Result<Plan, Refusal> {
     table::expect_types(&row.op, &[row.takes; 2], row.takes, request)?;
     let (x, acc, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
     let bad = |why: &str| Err(Refusal::BadRequest(format!("{}: {why}", row.op)));
@@ -35,10 +51,7 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
         supports(&row.op, dtype, request.device)?;
     }
     within_reach(request)?;
-    let axes = match row.method {
-        Method::Axes => reduced(request)?,
-        Method::Windows | Method::Rows => axes::axes(request, (&x.shape, &x.strides), &out.shape)?,
-    };
+    let axes = axes(request)?;
     let results = axes.iter().map(|axis| axis.positions).product::<u64>();
     if results != out.elements() {
         return bad("the result has another shape");
@@ -48,6 +61,11 @@ pub(crate) fn plan(row: &TableRow, request: &Request<'_>) -> Result<Plan, Refusa
     }
     let code = Code::of(&expression, &[x.dtype, acc.dtype], request.device)?;
     emit(request, &joined(&axes::merged(&axes)), &code, &expression)
+}
+
+fn windows(request: &Request<'_>) -> Result<Vec<Axis>, Refusal> {
+    let (x, out) = (&request.inputs[0], &request.outputs[0]);
+    axes::axes(request, (&x.shape, &x.strides), &out.shape)
 }
 
 fn reduced(request: &Request<'_>) -> Result<Vec<Axis>, Refusal> {

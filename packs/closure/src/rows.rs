@@ -30,7 +30,9 @@ const MOST_AXES: usize = 5;
 /// A reduction of the expression.
 struct Reduction {
     dtype: DType,
-    merge: &'static str,
+    /// Statement that takes another value, with what rounding took from it where that `has_rest`.
+    take: &'static str,
+    has_rest: bool,
     start: &'static str,
     /// Statements that make its term of an element, and the term.
     code: Code,
@@ -213,7 +215,19 @@ fn emit(
         defines.extend(reduction.code.defines());
         defines.extend([
             define(format!("NAMES_BEFORE_{k}"), names(inputs.len(), k)),
-            define(format!("{name}_MERGE"), reduction.merge),
+            define(format!("{name}_TAKE(a, a_rest, b, b_rest)"), reduction.take),
+            define(
+                format!("{name}_WHOLE(a, rest)"),
+                if reduction.has_rest {
+                    "whole(a, rest)"
+                } else {
+                    "a"
+                },
+            ),
+            define(
+                format!("{name}_HAS_REST"),
+                if reduction.has_rest { "true" } else { "false" },
+            ),
             define(format!("{name}_START"), reduction.start),
             define(
                 format!("{name}_CODE"),
@@ -282,15 +296,18 @@ fn emit(
 impl Reduction {
     fn of(call: &Call, code: Code, term: String) -> Result<Reduction, Refusal> {
         // Infinities by their bits.
-        let (merge, start) = match call.op.as_str() {
-            "sum" => ("merge_sum", "0"),
-            "reduce_max" => ("merge_max", "uintBitsToFloat(0xff800000u)"),
-            "reduce_min" => ("merge_min", "uintBitsToFloat(0x7f800000u)"),
+        let has_rest = call.op == "sum" && call.dtype == DType::F32;
+        let (take, start) = match call.op.as_str() {
+            "sum" if has_rest => ("add(a, a_rest, b, b_rest)", "0"),
+            "sum" => ("a += b", "0"),
+            "reduce_max" => ("a = greater(a, b)", "uintBitsToFloat(0xff800000u)"),
+            "reduce_min" => ("a = less(a, b)", "uintBitsToFloat(0x7f800000u)"),
             other => return Err(Refusal::BadRequest(format!("{other} reduces no rows"))),
         };
         Ok(Reduction {
             dtype: call.dtype,
-            merge,
+            take,
+            has_rest,
             start,
             code,
             term,

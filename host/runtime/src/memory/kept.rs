@@ -139,7 +139,7 @@ impl Kept {
     /// makes it count as old.
     pub(crate) fn find(&self, of: &Buffer, key: &Key) -> Found {
         let forms = &of.forms;
-        if self.limit == 0 || of.is_shared() || forms.is_lent.load(Ordering::SeqCst) {
+        if self.limit == 0 || of.is_shared() || of.is_lent() {
             return Found::Nothing;
         }
         let version = of.last_write.load(Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Kept {
                 all.push(Arc::downgrade(form));
             }
         }
-        if of.forms.is_lent.load(Ordering::SeqCst) {
+        if of.is_lent() {
             of.lend();
         }
     }
@@ -255,6 +255,11 @@ impl Kept {
 }
 
 impl Buffer {
+    /// Whether somebody may write it at any time.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.forms.is_lent.load(Ordering::SeqCst)
+    }
+
     /// Notes that somebody may write it at any time, so that no form of its content is kept.
     pub(crate) fn lend(&self) {
         self.forms.is_lent.store(true, Ordering::SeqCst);

@@ -210,28 +210,33 @@ impl Stream {
         }
         self.barrier_where_needed(&mut open, command_buffer);
         let start = open.sequence;
+        let last = start + captured.commands();
+        // Whatever comes of it: from the first piece on they may be in use.
+        captured.last.store(last, Ordering::Relaxed);
+        around
+            .reads
+            .for_each(|buffer| mark(buffer, true, false, last));
+        for buffer in around.own {
+            mark(buffer, true, true, last);
+        }
+        let done = self.completed_hint();
+        for (end, name) in &captured.names {
+            open.names.note(start + end, name, done);
+        }
         for piece in &captured.pieces {
             if open.commands >= self.batch.load(Ordering::Relaxed) {
                 self.submit(&mut open)?;
-                command_buffer = self.command_buffer(&mut open)?;
+                command_buffer = self.command_buffer(&mut open).inspect_err(|error| {
+                    // Half of it was submitted, and nobody can wait for the other half.
+                    self.device
+                        .mark_lost(format!("recorded work could not be submitted: {error}"));
+                })?;
             }
             // SAFETY: the piece was recorded to the end, for use by several at once; a command buffer is open.
             unsafe { (fns.v1_0.cmd_execute_commands)(command_buffer, 1, &piece.command_buffer) };
             open.state = State::default();
             open.sequence += u64::from(piece.commands);
             open.commands += piece.commands;
-        }
-        let last = open.sequence;
-        captured.last.store(last, Ordering::Relaxed);
-        let done = self.completed_hint();
-        for (end, name) in &captured.names {
-            open.names.note(start + end, name, done);
-        }
-        around
-            .reads
-            .for_each(|buffer| mark(buffer, true, false, last));
-        for buffer in around.own {
-            mark(buffer, true, true, last);
         }
         if !around.after.is_empty() {
             self.barrier_where_needed(&mut open, command_buffer);
@@ -264,6 +269,13 @@ impl Stream {
             mark(copy.from, true, false, open.sequence);
             mark(copy.to, false, true, open.sequence);
         }
+    }
+}
+
+impl Captured {
+    /// How many commands a run has.
+    pub(crate) fn commands(&self) -> u64 {
+        self.names.last().map_or(0, |(last, _)| *last)
     }
 }
 

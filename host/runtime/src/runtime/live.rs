@@ -196,7 +196,7 @@ impl Runtime {
         self.tally(&old.routes);
         // Shaders that changed make something else of operands.
         self.kept.clear();
-        self.replays.forget();
+        self.replays.forget(false);
         let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
         for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {
             // The code of a pack may take its time, and reloads must not wait for it.

@@ -364,7 +364,7 @@ impl Runtime {
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
         self.constants.lock().clear();
-        self.replays.forget();
+        self.replays.forget(false);
         self.kept.clear();
         self.sync()?;
         let done = self.stream.completed()?;

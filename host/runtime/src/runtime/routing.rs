@@ -60,6 +60,8 @@ impl Runtime {
             if current.routes.len() >= MAX_ROUTES {
                 self.tally(&current.routes);
                 current.routes.clear();
+                // What is recorded counts its runs with routes that nobody looks at any more.
+                self.replays.forget(false);
             }
             // Another thread may have found the same route meanwhile: one of them counts for both.
             Ok(current

@@ -125,7 +125,7 @@ impl Runtime {
         match alloc() {
             Err(error) if error.kind() == Kind::OutOfMemory && patience == Patience::Waits => {
                 // Not the one without the other: what is recorded may hold what is kept.
-                if (self.replays.forget() | self.kept.shed())
+                if (self.replays.forget(true) | self.kept.shed())
                     && let Ok(buffer) = alloc()
                 {
                     return Ok(buffer);

@@ -7,7 +7,7 @@ use crate::{
     memory::{Buffer, Found, Key, Patience, would_wait},
 };
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 /// The buffers of one program. One that nothing holds any more is given out again, as the program's steps run one after the other.
 pub(super) struct Arena<'a> {
@@ -17,7 +17,7 @@ pub(super) struct Arena<'a> {
     pub(super) words: Vec<Arc<Word>>,
     pub(super) bytes: u64,
     limit: u64,
-    /// Whether something is not there yet that will be, such as a kept form of an operand.
+    /// Whether something is not there that may be later, such as a kept form of an operand, or room.
     pub(super) is_early: bool,
 }
 
@@ -42,6 +42,7 @@ impl<'a> Arena<'a> {
     fn own(&mut self, buffer: &Arc<Buffer>) -> Result<()> {
         self.bytes += buffer.block();
         if self.bytes > self.limit {
+            self.is_early = true;
             return Err(would_wait());
         }
         self.places.insert(Arc::as_ptr(buffer), self.buffers.len());
@@ -67,9 +68,7 @@ impl Memory for Arena<'_> {
             .runtime
             .alloc_in(readback, faults::BYTES, None, Patience::Waits)?;
         self.own(&buffer)?;
-        // Until a run has set it nobody may take it for one that was found to be 0.
-        buffer.last_write.store(u64::MAX, Ordering::Relaxed);
-        let word = Word::new(buffer, site);
+        let word = Word::draft(buffer, site);
         self.words.push(word.clone());
         Ok(word)
     }

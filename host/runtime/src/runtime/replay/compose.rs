@@ -12,14 +12,14 @@ use super::{
     arena::Arena,
 };
 use crate::{
-    Program, Request, Result, Tensor,
+    DType, Kind, Program, Request, Result, Step, Tensor, Value, View,
     faults::Faults,
     memory::{Buffer, would_wait},
     queue::{Bound, Call},
     route::Route,
 };
 use rustc_hash::FxHashSet;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 /// Commands that a program has at least: with fewer of them the copies around them outweigh what they save.
 const LEAST_COMMANDS: u64 = 8;
@@ -171,7 +171,9 @@ pub(super) fn compose(
     let references: Vec<&Tensor> = tensors.iter().collect();
     let mut progress = Progress::default();
     match progress.advance(program, &references, &mut composer) {
-        Err(_) if composer.arena.is_early && can_wait => return Ok(Composed::Early),
+        Err(error) if error.kind() == Kind::WouldWait && composer.arena.is_early && can_wait => {
+            return Ok(Composed::Early);
+        }
         walked => walked?,
     }
     let ran = progress.finish(program, &references)?;
@@ -191,7 +193,7 @@ pub(super) fn compose(
     let commands: u64 = calls.iter().map(|call| call.steps.len() as u64).sum();
     let mut copied: Vec<Arc<Buffer>> = Vec::new();
     let mut results = Vec::with_capacity(ran.results.len());
-    let sources = Sources::of(program);
+    let sources = Sources::of(program, &references);
     for (&value, tensor) in program.results().iter().zip(ran.results) {
         if (value as usize) < inputs.len() {
             results.push(Outcome::Input(value as usize));
@@ -224,9 +226,6 @@ pub(super) fn compose(
     }
     let captured = runtime.stream.capture(&runtime.pipelines, &calls)?;
     drop(calls);
-    for word in &arena.words {
-        word.buffer.last_write.store(0, Ordering::Relaxed);
-    }
     // Operands that stay the same are held by whoever calls, and are compared before each run.
     let of_inputs: FxHashSet<*const Buffer> = tensors
         .iter()
@@ -264,24 +263,61 @@ struct Sources {
 }
 
 impl Sources {
-    fn of(program: &Program<'_>) -> Sources {
+    fn of(program: &Program<'_>, tensors: &[&Tensor]) -> Sources {
         let inputs = program.inputs();
         let words = inputs.div_ceil(64);
+        let mut dtypes: Vec<DType> = tensors.iter().map(|tensor| tensor.dtype()).collect();
         let mut bits = Vec::new();
         for input in 0..inputs {
             let at = bits.len();
             bits.resize(at + words, 0u64);
             bits[at + input / 64] |= 1 << (input % 64);
         }
-        for step in program.steps() {
+        let union = |bits: &[u64], values: &mut dyn Iterator<Item = Value>| {
             let mut all = vec![0u64; words];
-            for &value in step.inputs() {
+            for value in values {
                 let from = value as usize * words;
                 for (all, bits) in all.iter_mut().zip(&bits[from..from + words]) {
                     *all |= bits;
                 }
             }
-            (0..step.made()).for_each(|_| bits.extend_from_slice(&all));
+            all
+        };
+        for step in program.steps() {
+            let apart = match step {
+                Step::Request(request) => {
+                    let of: Vec<DType> = request
+                        .inputs
+                        .iter()
+                        .map(|&value| dtypes[value as usize])
+                        .collect();
+                    dtypes.extend(request.outputs.iter().map(|output| output.0));
+                    nx_vulkan_ops::made(&request.op, &of, &request.attrs)
+                }
+                Step::View(_, View::Bitcast(dtype)) => {
+                    dtypes.push(*dtype);
+                    None
+                }
+                Step::View(value, _) => {
+                    dtypes.push(dtypes[*value as usize]);
+                    None
+                }
+            };
+            match apart {
+                Some(results) => {
+                    for made in results {
+                        let read = step.inputs().iter().zip(&made.of);
+                        let mut read = read
+                            .filter(|(_, is_read)| **is_read)
+                            .map(|(value, _)| *value);
+                        bits.extend(union(&bits, &mut read));
+                    }
+                }
+                None => {
+                    let all = union(&bits, &mut step.inputs().iter().copied());
+                    (0..step.made()).for_each(|_| bits.extend_from_slice(&all));
+                }
+            }
         }
         Sources {
             inputs,

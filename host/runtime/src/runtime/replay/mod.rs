@@ -64,7 +64,18 @@ enum Outcome {
     },
 }
 
+/// Commands, copies and faults up to which a run is short enough for a scheduler of a VM.
+const SHORT: usize = 1_024;
+
 impl Replay {
+    /// Whether a run on these inputs takes a fraction of a millisecond.
+    fn is_short(&self, inputs: &[&Tensor]) -> bool {
+        let copies = self.slots.iter().flatten().count() + self.copied.len();
+        let faulty = inputs.iter().filter(|input| !input.faults.is_empty());
+        let lists = faulty.count() * self.results.len();
+        self.captured.commands() as usize + 4 * copies + lists <= SHORT && inputs.len() <= 4 * SHORT
+    }
+
     /// Runs the program on inputs that lie as those did that it was recorded for.
     fn run(&self, runtime: &Runtime, inputs: &[&Tensor], patience: Patience) -> Result<RanProgram> {
         runtime.make_room(patience)?;
@@ -117,6 +128,7 @@ impl Replay {
         self.counted.totals.runs.fetch_add(1, Ordering::Relaxed);
         let completed = runtime.stream.completed_hint();
         let words: Vec<Faults> = words.iter().map(Faults::from).collect();
+        let is_faulty = inputs.iter().any(|input| !input.faults.is_empty());
         let result = |outcome: &Outcome| match outcome {
             Outcome::Input(index) => inputs[*index].clone(),
             Outcome::Made {
@@ -125,6 +137,7 @@ impl Replay {
                 words: own,
                 of,
             } => {
+                let of = if is_faulty { &of[..] } else { &[] };
                 let of = of.iter().map(|&index| &inputs[index].faults);
                 let own = own.iter().map(|&index| &words[index]);
                 let faults = Faults::of(of.chain(own), None, completed);
@@ -218,6 +231,14 @@ impl Replays {
     fn note(&self, state: &Arc<Mutex<State>>) {
         let mut states = self.states.lock();
         states.retain(|known| known.strong_count() > 0);
+        // Parameters that were replaced by others leave what was packed of them behind.
+        for known in states.iter().filter_map(Weak::upgrade) {
+            if let Some(mut known) = known.try_lock()
+                && known.is_orphaned()
+            {
+                known.forget();
+            }
+        }
         if !states
             .iter()
             .any(|known| std::ptr::eq(known.as_ptr(), &**state))
@@ -226,13 +247,20 @@ impl Replays {
         }
     }
 
-    /// Gives up all recorded programs that do not run at this moment; whether there were any.
-    pub(super) fn forget(&self) -> bool {
+    /// Gives up all recorded programs that do not run at this moment; whether there were any. Where memory `is_short` they are
+    /// recorded again a few times only.
+    pub(super) fn forget(&self, is_short: bool) -> bool {
         let states = std::mem::take(&mut *self.states.lock());
         let mut any = false;
         for state in states.iter().filter_map(Weak::upgrade) {
             match state.try_lock() {
-                Some(mut state) => any |= state.forget(),
+                Some(mut state) => {
+                    let had_any = state.forget();
+                    if had_any && is_short {
+                        state.fail();
+                    }
+                    any |= had_any;
+                }
                 None => self.states.lock().push(Arc::downgrade(&state)),
             }
         }

@@ -65,6 +65,8 @@ struct Seen {
     buffer: Weak<Buffer>,
     /// The last write of the buffer before.
     version: u64,
+    /// Whether others wrote it behind the queue's back, so that nothing was kept of it.
+    is_lent: bool,
     layout: Layout,
 }
 
@@ -81,6 +83,7 @@ impl Seen {
         Seen {
             buffer: Arc::downgrade(&tensor.buffer),
             version: tensor.buffer.last_write.load(Ordering::Relaxed),
+            is_lent: tensor.buffer.is_lent(),
             layout: tensor.layout(),
         }
     }
@@ -89,6 +92,7 @@ impl Seen {
     fn is(&self, tensor: &Tensor) -> bool {
         std::ptr::eq(self.buffer.as_ptr(), Arc::as_ptr(&tensor.buffer))
             && self.version == tensor.buffer.last_write.load(Ordering::Relaxed)
+            && self.is_lent == tensor.buffer.is_lent()
             && self.layout.part() == tensor.part()
     }
 }
@@ -111,8 +115,7 @@ impl State {
             return Way::Replayed;
         }
         if self.replay.is_some() {
-            self.forget();
-            self.fail();
+            self.give_up();
         }
         self.note(inputs);
         match self.runs > BEFORE {
@@ -149,9 +152,24 @@ impl State {
         self.runs += 1;
     }
 
-    fn fail(&mut self) {
+    /// Notes that recording it came to nothing.
+    pub(super) fn fail(&mut self) {
         self.failures += 1;
         self.is_refused |= self.failures >= TRIES;
+    }
+
+    /// Gives up what is recorded since it was of no use, or there is no room for it.
+    pub(super) fn give_up(&mut self) {
+        self.forget();
+        self.fail();
+    }
+
+    /// Whether a tensor that it was recorded for is gone.
+    pub(super) fn is_orphaned(&self) -> bool {
+        let known = self.seen.iter().zip(&self.changing);
+        let mut gone =
+            known.filter(|(seen, is_changing)| !**is_changing && seen.buffer.strong_count() == 0);
+        self.replay.is_some() && gone.next().is_some()
     }
 
     /// Gives up what is recorded; whether anything was.
@@ -181,7 +199,8 @@ impl State {
             }
             Ok(Composed::Early) => self.runs = 0,
             Err(error) => match error.kind() {
-                Kind::WouldWait | Kind::OutOfMemory => self.is_refused = true,
+                Kind::WouldWait => self.is_refused = true,
+                Kind::OutOfMemory => self.runs = 0,
                 _ => return Err(error),
             },
         }
@@ -238,7 +257,9 @@ impl Runtime {
         let generation = self.current().table.generation;
         let way = state.next(generation, inputs);
         let ran = match (&way, &state.replay) {
-            (Way::Replayed, Some(replay)) => replay.run(self, inputs, Patience::Never),
+            (Way::Replayed, Some(replay)) if replay.is_short(inputs) => {
+                replay.run(self, inputs, Patience::Never)
+            }
             _ => return Ok((way, None)),
         };
         match ran {
@@ -272,7 +293,7 @@ impl Runtime {
                     .map(|replay| replay.run(self, inputs, Patience::Waits))
                 {
                     // Op by op it takes less, without what was recorded.
-                    Some(Err(error)) if error.kind() == Kind::OutOfMemory => drop(state.forget()),
+                    Some(Err(error)) if error.kind() == Kind::OutOfMemory => state.give_up(),
                     Some(ran) => return ran,
                     None => {}
                 }
