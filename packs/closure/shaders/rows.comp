@@ -1,7 +1,8 @@
 #version 450
-// Rows of elements, each held by LANES invocations, HELD elements by each: reductions one after the other, of what the plan's code
-// makes of an element, then results of elements and of rows. What is reduced is an operand after the INPUTS ones: NAMES_*. The plan numbers
-// operands, reductions and results, and EACH_OPERAND, EACH_REDUCTION and EACH_RESULT call a macro with each number.
+// Rows of elements, each held by LANES invocations, TIMES times WIDTH neighbours by each: reductions one after the other, of what the
+// plan's code makes of an element, then results of elements and of rows. What was reduced is an operand after the INPUTS ones, and what it
+// was made of where that is needed again: NAMES_*. The plan numbers operands, reductions and results, and EACH_* call a macro with each
+// number.
 #if SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -21,15 +22,18 @@ PARAMS Params {
     Operand operands[INPUTS];
 } params;
 
-#define ELEMENTS(k) layout(set = 0, binding = k, std430) readonly buffer Elements##k { I##k##_STORAGE elements##k[]; };
-#define RESULTS(k) layout(set = 0, binding = INPUTS + k, std430) writeonly buffer Results##k { R##k##_STORAGE results##k[]; };
+#define ELEMENTS(k) \
+    layout(set = 0, binding = k, std430) readonly buffer Elements##k { I##k##_STORAGE elements##k[]; }; \
+    layout(set = 0, binding = k, std430) readonly buffer Vectors##k { I##k##_VECTOR vectors##k[]; };
+#define RESULTS(k) layout(set = 0, binding = INPUTS + k, std430) writeonly buffer Results##k { R##k##_VECTOR results##k[]; };
 EACH_OPERAND(ELEMENTS)
 EACH_RESULT(RESULTS)
 
 #define VALUE_OF(k) I##k##_VALUE i##k;
 #define REDUCED_OF(k) M##k##_VALUE m##k;
 #define MADE_OF(k) R##k##_STORAGE r##k;
-struct Element { EACH_OPERAND(VALUE_OF) };
+#define KEPT_OF(k) S##k##_VALUE s##k;
+struct Element { EACH_OPERAND(VALUE_OF) EACH_KEPT(KEPT_OF) };
 struct Reduced { uint none; EACH_REDUCTION(REDUCED_OF) };
 struct Made { EACH_RESULT(MADE_OF) };
 
@@ -70,18 +74,22 @@ const uint PARTS = LANES / TOGETHER;
 shared SHARED_VALUE parts[WORKGROUP / TOGETHER];
 shared float rests[WORKGROUP / TOGETHER];
 
+// Each of `count` invocations next to each other gets what all of them have.
+#define EXCHANGE(k, value, rest, count) \
+    [[unroll]] for (uint mask = 1; mask < count; mask *= 2) { \
+        M##k##_VALUE other = SHUFFLED(value, mask); \
+        float other_rest = M##k##_HAS_REST ? SHUFFLED(rest, mask) : 0.0; \
+        M##k##_TAKE(value, rest, other, other_rest); \
+    }
+
 #define REDUCTION(k) \
-    M##k##_VALUE term##k(Element element, Reduced reduced) { \
+    M##k##_VALUE term##k(inout Element element, Reduced reduced) { \
         EACH_OPERAND(VALUE) \
         NAMES_BEFORE_##k \
         M##k##_CODE \
     } \
     M##k##_VALUE whole##k(M##k##_VALUE value, float rest) { \
-        [[unroll]] for (uint mask = 1; mask < TOGETHER; mask *= 2) { \
-            M##k##_VALUE other = SHUFFLED(value, mask); \
-            float other_rest = M##k##_HAS_REST ? SHUFFLED(rest, mask) : 0.0; \
-            M##k##_TAKE(value, rest, other, other_rest); \
-        } \
+        EXCHANGE(k, value, rest, TOGETHER) \
         if (PARTS > 1) { \
             barrier(); /* nobody reads those of the reduction before */ \
             if (invocation() % TOGETHER == 0) { \
@@ -90,12 +98,17 @@ shared float rests[WORKGROUP / TOGETHER];
             } \
             barrier(); /* all of them are there */ \
             uint first = invocation() / LANES * PARTS; \
-            value = M##k##_VALUE(parts[first]); \
-            if (M##k##_HAS_REST) rest = rests[first]; \
-            for (uint i = 1; i < PARTS; i++) { \
-                M##k##_VALUE other = M##k##_VALUE(parts[first + i]); \
-                float other_rest = M##k##_HAS_REST ? rests[first + i] : 0.0; \
-                M##k##_TAKE(value, rest, other, other_rest); \
+            uint own = first + (PARTS <= SUBGROUP ? invocation() % PARTS : 0); \
+            value = M##k##_VALUE(parts[own]); \
+            if (M##k##_HAS_REST) rest = rests[own]; \
+            if (PARTS <= SUBGROUP) { \
+                EXCHANGE(k, value, rest, PARTS) \
+            } else { \
+                for (uint i = 1; i < PARTS; i++) { \
+                    M##k##_VALUE other = M##k##_VALUE(parts[first + i]); \
+                    float other_rest = M##k##_HAS_REST ? rests[first + i] : 0.0; \
+                    M##k##_TAKE(value, rest, other, other_rest); \
+                } \
             } \
         } \
         return M##k##_STORED(M##k##_WHOLE(value, rest)); \
@@ -111,6 +124,17 @@ Made evaluate(Element element, Reduced reduced) {
     EACH_RESULT(STORED)
     return made;
 }
+
+#define LANE_OF(k) I##k##_STORAGE lane##k(I##k##_VECTOR x, int n) { return LANE; }
+EACH_OPERAND(LANE_OF)
+
+#if WIDTH == 4
+#define FIELDS(x, field) x[0].field, x[1].field, x[2].field, x[3].field
+#elif WIDTH == 2
+#define FIELDS(x, field) x[0].field, x[1].field
+#else
+#define FIELDS(x, field) x[0].field
+#endif
 
 void main() {
     uint lane = invocation() % LANES;
@@ -128,19 +152,24 @@ void main() {
         [[unroll]] for (uint k = 0; k < INPUTS; k++) at[k] += position * params.operands[k].steps[axis];
     }
 
-    Element elements[HELD];
-    [[unroll]] for (uint e = 0; e < HELD; e++) {
-        uint column = min(e * LANES + lane, LENGTH - 1);
-#define LOAD(k) elements[e].i##k = I##k##_LOAD(nxv_load(elements##k, at[k] + column * params.operands[k].column));
-        EACH_OPERAND(LOAD)
+    Element elements[TIMES * WIDTH];
+    [[unroll]] for (uint time = 0; time < TIMES; time++) {
+        uint column = min((time * LANES + lane) * WIDTH, LENGTH - WIDTH);
+#define EACH_OF(k, x) \
+    [[unroll]] for (int n = 0; n < WIDTH; n++) elements[time * WIDTH + n].i##k = I##k##_LOAD(x);
+#define READ_ONE(k) { I##k##_STORAGE x = nxv_load(elements##k, at[k]); EACH_OF(k, x) }
+#define READ_NEIGHBOURS(k) { I##k##_VECTOR x = nxv_load(vectors##k, (at[k] + column) / WIDTH); EACH_OF(k, lane##k(x, n)) }
+#define READ_APART(k) EACH_OF(k, nxv_load(elements##k, at[k] + (column + n) * params.operands[k].column))
+#define READ(k) I##k##_READ(k)
+        EACH_OPERAND(READ)
     }
 
     Reduced reduced;
 #define REDUCE(k) { \
         M##k##_VALUE value = M##k##_VALUE(M##k##_START); \
         float rest = 0.0; \
-        [[unroll]] for (uint e = 0; e < HELD; e++) { \
-            if (e * LANES + lane < LENGTH) { \
+        [[unroll]] for (uint e = 0; e < TIMES * WIDTH; e++) { \
+            if ((e / WIDTH * LANES + lane) * WIDTH < LENGTH) { \
                 M##k##_VALUE term = term##k(elements[e], reduced); \
                 M##k##_TAKE(value, rest, term, 0.0); \
             } \
@@ -149,13 +178,14 @@ void main() {
     }
     EACH_REDUCTION(REDUCE)
 
-    [[unroll]] for (uint e = 0; e < HELD; e++) {
-        uint column = e * LANES + lane;
+    [[unroll]] for (uint time = 0; time < TIMES; time++) {
+        uint column = (time * LANES + lane) * WIDTH;
         if (is_row && column < LENGTH) {
-            Made made = evaluate(elements[e], reduced);
-#define STORE(k) \
-            if (R##k##_IS_ROW == 0) nxv_store(results##k, row * LENGTH + column, made.r##k); \
-            else if (column == 0) nxv_store(results##k, row, made.r##k);
+            Made made[WIDTH];
+            [[unroll]] for (uint n = 0; n < WIDTH; n++) made[n] = evaluate(elements[time * WIDTH + n], reduced);
+#define STORE_ROW(k) if (column == 0) nxv_store(results##k, row, made[0].r##k);
+#define STORE_ELEMENTS(k) nxv_store(results##k, (row * LENGTH + column) / WIDTH, R##k##_VECTOR(FIELDS(made, r##k)));
+#define STORE(k) R##k##_STORING(k)
             EACH_RESULT(STORE)
         }
     }

@@ -4,7 +4,7 @@
 use nx_vulkan_abi::{
     BufArg, DType, Define, DeviceKind, Expression, Plan, Refusal, Request, TensorDesc,
     expression::{Call, Term},
-    glsl::{define, operand},
+    glsl::{self, define, operand},
     plan::MAX_BINDINGS,
 };
 use nx_vulkan_pack_kit::{
@@ -19,7 +19,10 @@ const SPARE: usize = 3;
 /// Elements of operands that an invocation has registers for.
 const HELD: u64 = 96;
 /// Elements of a row that are worth an invocation, where there are many rows and where there are few.
-const SHARES: [u64; 2] = [8, 2];
+const SHARES: [u64; 2] = [16, 2];
+/// Elements that are loaded at a time, and their bytes.
+const MOST_ABREAST: u64 = 4;
+const MOST_BYTES: u64 = 16;
 /// Invocations that keep a compute unit busy.
 const BUSY: u64 = 512;
 /// Invocations of a workgroup at least.
@@ -27,9 +30,33 @@ const WORKGROUP: u64 = 128;
 /// Axes before the last one, where they do not follow from each other in memory.
 const MOST_AXES: usize = 5;
 
+/// How the invocations of a workgroup share rows.
+struct Share {
+    rows: u64,
+    length: u64,
+    /// Invocations that hold one.
+    lanes: u64,
+    /// Elements that an invocation holds next to each other, and how many times.
+    width: u64,
+    times: u64,
+}
+
+/// How an operand is read along a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Reading {
+    /// One element for all of it.
+    One,
+    Neighbours,
+    Apart,
+}
+
 /// A reduction of the expression.
 struct Reduction {
     dtype: DType,
+    /// The number of its operand among those of the parts after it.
+    operand: usize,
+    /// The call that it is of, where that is needed again, and the number of that operand.
+    kept: Option<(usize, usize)>,
     /// Statement that takes another value, with what rounding took from it where that `has_rest`.
     take: &'static str,
     has_rest: bool,
@@ -71,15 +98,22 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Err(Refusal::decline("rows without elements"));
     }
     let axes = axes(request, lead)?;
-    let lanes = lanes(*length, rows, request)?;
-    let held = length.div_ceil(lanes);
-    if held * inputs.len() as u64 > HELD {
+    let width = width(request, &axes, *length);
+    let lanes = lanes(*length, rows, width, request);
+    let share = Share {
+        rows,
+        length: *length,
+        lanes,
+        width,
+        times: length.div_ceil(lanes * width),
+    };
+    if share.times * width * inputs.len() as u64 > HELD {
         return Err(Refusal::decline(format!(
             "{} operands of {length} elements are more than {lanes} invocations hold",
             inputs.len()
         )));
     }
-    emit(request, &expression, &axes, (rows, *length, lanes, held))
+    emit(request, &expression, &axes, &share)
 }
 
 /// What the operands broadcast to.
@@ -141,103 +175,162 @@ fn axes(request: &Request<'_>, lead: &[u64]) -> Result<Vec<(u64, Vec<i64>)>, Ref
     }
 }
 
+/// How an operand is read, and whether vectors of `width` elements begin where they may.
+fn reading(request: &Request<'_>, k: usize, axes: &[(u64, Vec<i64>)], width: u64) -> Reading {
+    let input = &request.inputs[k];
+    let step = match (input.shape.last(), input.strides.last()) {
+        (Some(extent), Some(stride)) if *extent != 1 => *stride,
+        _ => 0,
+    };
+    let is_whole = |n: i64| n % width as i64 == 0;
+    let vector = glsl::types(input.dtype).and_then(|types| glsl::vector(types.0, width));
+    match step {
+        0 => Reading::One,
+        1 if width == 1 => Reading::Neighbours,
+        1 if vector.is_some()
+            && is_whole(input.offset as i64)
+            && axes.iter().all(|axis| is_whole(axis.1[k])) =>
+        {
+            Reading::Neighbours
+        }
+        _ => Reading::Apart,
+    }
+}
+
+/// Elements that are loaded and stored at a time.
+fn width(request: &Request<'_>, axes: &[(u64, Vec<i64>)], length: u64) -> u64 {
+    let all = || request.inputs.iter().chain(request.outputs);
+    let largest = all().map(|tensor| tensor.dtype.size()).max().unwrap_or(1);
+    let fits = |width: &u64| {
+        let is_there = |tensor: &TensorDesc<'_>| {
+            glsl::types(tensor.dtype)
+                .and_then(|types| glsl::vector(types.0, *width))
+                .is_some()
+        };
+        let mut readings = (0..request.inputs.len()).map(|k| reading(request, k, axes, *width));
+        length.is_multiple_of(*width)
+            && *width * largest <= MOST_BYTES
+            && all().all(is_there)
+            && readings.any(|reading| reading == Reading::Neighbours)
+    };
+    let widths = [MOST_ABREAST, 2];
+    match request.device.kind {
+        DeviceKind::CPU => 1,
+        _ => widths.into_iter().find(fits).unwrap_or(1),
+    }
+}
+
 /// Invocations that share a row.
-fn lanes(length: u64, rows: u64, request: &Request<'_>) -> Result<u64, Refusal> {
+fn lanes(length: u64, rows: u64, width: u64, request: &Request<'_>) -> u64 {
     let device = request.device;
     let most = u64::from(grid::threads(device, 1024));
     if device.kind == DeviceKind::CPU {
-        return Ok(length.div_ceil(8).next_power_of_two().min(most));
+        return length.div_ceil(8).next_power_of_two().min(most);
     }
     let units = u64::from(device.compute_units.max(4));
-    let [many, few] = SHARES.map(|share| length.div_ceil(share).next_power_of_two());
+    let [many, few] = SHARES.map(|share| length.div_ceil(share.max(width)).next_power_of_two());
     let lanes = if rows * many >= units * BUSY {
         many
     } else {
         few
     };
-    let least = u64::from(device.subgroup_size.max(1)).min(length.next_power_of_two());
-    Ok(lanes.max(least).min(most))
+    let least = u64::from(device.subgroup_size.max(1));
+    let least = least.min(length.div_ceil(width).next_power_of_two());
+    lanes.max(least).min(most)
 }
 
 fn emit(
     request: &Request<'_>,
     expression: &Expression,
     axes: &[(u64, Vec<i64>)],
-    (rows, length, lanes, held): (u64, u64, u64, u64),
+    share: &Share,
 ) -> Result<Plan, Refusal> {
     let device = request.device;
     let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
     let most = u64::from(grid::threads(device, 1024));
-    let threads = lanes.max(WORKGROUP.min(most));
+    let threads = share.lanes.max(WORKGROUP.min(most));
     let mut operands: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
+    // What is known of calls from some part on: operands of the parts after it.
+    let mut known: Vec<Option<usize>> = vec![None; expression.calls.len()];
     let mut reductions: Vec<Reduction> = Vec::new();
-    // What is reduced is another operand from there on.
-    let places = expression
-        .calls
-        .iter()
-        .enumerate()
-        .filter(|(_, call)| call.reduces());
-    for (place, call) in places {
-        let part = part(expression, &call.terms, inputs.len());
-        let code = Code::of(&part, &operands, device)?;
+    for (place, call) in expression.calls.iter().enumerate() {
+        if !call.reduces() {
+            continue;
+        }
+        let code = Code::of(&part(expression, &call.terms, &known), &operands, device)?;
         let term = match call.terms[..] {
             [Term::Operand(index)] => format!("i{index}"),
+            [Term::Made(made)] if known[made].is_some() => {
+                format!("i{}", known[made].unwrap_or_default())
+            }
             _ => code.results.first().cloned().unwrap_or_default(),
         };
-        reductions.push(Reduction::of(call, code, term)?);
-        operands.push(expression.calls[place].dtype);
+        let mut next = |call: usize| {
+            operands.push(expression.calls[call].dtype);
+            known[call] = Some(operands.len() - 1);
+            operands.len() - 1
+        };
+        let kept = call
+            .terms
+            .iter()
+            .find_map(made)
+            .filter(|made| is_needed(expression, *made));
+        let kept = kept.filter(|_| !code.results.is_empty());
+        let kept = kept.map(|made| (made, next(made)));
+        reductions.push(Reduction::of(call, (code, term), kept, next(place))?);
     }
     let results: Vec<Term> = expression
         .results
         .iter()
         .map(|&call| Term::Made(call))
         .collect();
-    let last = part(expression, &results, inputs.len());
-    let code = Code::of(&last, &operands, device)?;
+    let code = Code::of(&part(expression, &results, &known), &operands, device)?;
 
+    let vector = |name: &str, dtype: DType, width: u64| {
+        let storage = glsl::types(dtype).map_or("float", |types| types.0);
+        define(
+            format!("{name}_VECTOR"),
+            glsl::vector(storage, width).unwrap_or(storage),
+        )
+    };
+    let lane = if share.width == 1 { "x" } else { "x[n]" };
     let mut defines = Vec::new();
     for (k, input) in inputs.iter().enumerate() {
-        defines.extend(operand(&format!("I{k}"), input.dtype));
+        let name = format!("I{k}");
+        let reading = reading(request, k, axes, share.width);
+        defines.extend(operand(&name, input.dtype));
+        defines.push(vector(&name, input.dtype, share.width));
+        defines.push(define(
+            format!("{name}_READ"),
+            match reading {
+                Reading::One => "READ_ONE",
+                Reading::Neighbours => "READ_NEIGHBOURS",
+                Reading::Apart => "READ_APART",
+            },
+        ));
     }
     for (k, output) in outputs.iter().enumerate() {
         let name = format!("R{k}");
-        let is_row = output.shape.last() == Some(&1) && length > 1;
+        let is_row = output.shape.last() == Some(&1) && share.length > 1;
+        let stored_as = if is_row {
+            "STORE_ROW"
+        } else {
+            "STORE_ELEMENTS"
+        };
         defines.extend(operand(&name, output.dtype));
+        defines.push(vector(
+            &name,
+            output.dtype,
+            if is_row { 1 } else { share.width },
+        ));
         defines.push(define(format!("{name}_MADE"), code.results[k].as_str()));
-        defines.push(number(&format!("{name}_IS_ROW"), u64::from(is_row)));
+        defines.push(define(format!("{name}_STORING"), stored_as));
     }
     let is_wide = reductions
         .iter()
         .any(|reduction| reduction.dtype == DType::F64);
     for (k, reduction) in reductions.iter().enumerate() {
-        let name = format!("M{k}");
-        defines.extend(operand(&name, reduction.dtype));
-        defines.extend(reduction.code.defines());
-        defines.extend([
-            define(format!("NAMES_BEFORE_{k}"), names(inputs.len(), k)),
-            define(format!("{name}_TAKE(a, a_rest, b, b_rest)"), reduction.take),
-            define(
-                format!("{name}_WHOLE(a, rest)"),
-                if reduction.has_rest {
-                    "whole(a, rest)"
-                } else {
-                    "a"
-                },
-            ),
-            define(
-                format!("{name}_HAS_REST"),
-                if reduction.has_rest { "true" } else { "false" },
-            ),
-            define(format!("{name}_START"), reduction.start),
-            define(
-                format!("{name}_CODE"),
-                format!("{}return {};", reduction.code.body, reduction.term),
-            ),
-            define(
-                format!("{name}_STORED(x)"),
-                stored(&format!("nxv_to_{}(x)", reduction.dtype), reduction.dtype),
-            ),
-        ]);
+        reduction.define(k, &reductions, expression, &mut defines);
     }
     defines.extend(code.defines());
     let mut defines = distinct(defines);
@@ -248,23 +341,30 @@ fn emit(
     } else {
         0
     };
+    let kept = reductions
+        .iter()
+        .enumerate()
+        .filter(|(_, reduction)| reduction.kept.is_some());
+    let kept: Vec<usize> = kept.map(|(k, _)| k).collect();
     defines.extend([
-        each("EACH_OPERAND(f)", inputs.len()),
-        each("EACH_REDUCTION(f)", reductions.len()),
-        each("EACH_RESULT(f)", outputs.len()),
+        each("EACH_OPERAND(f)", 0..inputs.len()),
+        each("EACH_REDUCTION(f)", 0..reductions.len()),
+        each("EACH_KEPT(f)", kept),
+        each("EACH_RESULT(f)", 0..outputs.len()),
         define("CODE", code.body.as_str()),
-        define("NAMES_OF_ALL", names(inputs.len(), reductions.len())),
+        define("NAMES_OF_ALL", names(&reductions)),
+        define("LANE", lane),
         define("SHARED_VALUE", if is_wide { "double" } else { "float" }),
         number("INPUTS", inputs.len() as u64),
-        number("REDUCTIONS", reductions.len() as u64),
         number("AXES", axes.len() as u64),
-        number("LANES", lanes),
-        number("HELD", held),
-        number("LENGTH", length),
+        number("LANES", share.lanes),
+        number("WIDTH", share.width),
+        number("TIMES", share.times),
+        number("LENGTH", share.length),
         number("SUBGROUP", subgroup),
         number("WORKGROUP", threads),
     ]);
-    let mut words = vec![rows as u32];
+    let mut words = vec![share.rows as u32];
     words.extend(axes.iter().map(|axis| axis.0 as u32));
     for (k, input) in inputs.iter().enumerate() {
         let is_one = input.shape.last().is_none_or(|last| *last == 1);
@@ -284,7 +384,7 @@ fn emit(
         defines,
         args: given.chain(made).collect(),
         push: bytes_of(&words),
-        groups: grid::spread(rows.div_ceil(threads / lanes), device)?,
+        groups: grid::spread(share.rows.div_ceil(threads / share.lanes), device)?,
         subgroup_size: subgroup,
         ..Step::default()
     };
@@ -293,8 +393,19 @@ fn emit(
     Ok(plan)
 }
 
+/// Whether something beside reductions needs a call.
+fn is_needed(expression: &Expression, call: usize) -> bool {
+    let reads = |other: &Call| !other.reduces() && other.terms.contains(&Term::Made(call));
+    expression.results.contains(&call) || expression.calls.iter().any(reads)
+}
+
 impl Reduction {
-    fn of(call: &Call, code: Code, term: String) -> Result<Reduction, Refusal> {
+    fn of(
+        call: &Call,
+        (code, term): (Code, String),
+        kept: Option<(usize, usize)>,
+        operand: usize,
+    ) -> Result<Reduction, Refusal> {
         // Infinities by their bits.
         let has_rest = call.op == "sum" && call.dtype == DType::F32;
         let (take, start) = match call.op.as_str() {
@@ -306,6 +417,8 @@ impl Reduction {
         };
         Ok(Reduction {
             dtype: call.dtype,
+            operand,
+            kept,
             take,
             has_rest,
             start,
@@ -313,27 +426,55 @@ impl Reduction {
             term,
         })
     }
+
+    /// What the shader needs to know of reduction `k` of `all`.
+    fn define(&self, k: usize, all: &[Reduction], expression: &Expression, to: &mut Vec<Define>) {
+        let name = format!("M{k}");
+        let keeps = match self.kept {
+            Some((call, _)) => {
+                to.extend(operand(&format!("S{k}"), expression.calls[call].dtype));
+                format!("element.s{k} = {}; ", self.term)
+            }
+            None => String::new(),
+        };
+        let whole = if self.has_rest { "whole(a, rest)" } else { "a" };
+        let own = stored(&format!("nxv_to_{}(x)", self.dtype), self.dtype);
+        to.extend(operand(&name, self.dtype));
+        to.extend(self.code.defines());
+        to.extend([
+            define(format!("NAMES_BEFORE_{k}"), names(&all[..k])),
+            define(format!("{name}_TAKE(a, a_rest, b, b_rest)"), self.take),
+            define(format!("{name}_WHOLE(a, rest)"), whole),
+            define(
+                format!("{name}_HAS_REST"),
+                if self.has_rest { "true" } else { "false" },
+            ),
+            define(format!("{name}_START"), self.start),
+            define(
+                format!("{name}_CODE"),
+                format!("{}{keeps}return {};", self.code.body, self.term),
+            ),
+            define(format!("{name}_STORED(x)"), own),
+        ]);
+    }
 }
 
-/// The calls that `terms` need, of operands and of reductions, which are further operands.
-fn part(expression: &Expression, terms: &[Term], inputs: usize) -> Expression {
+/// The calls that `terms` need, of operands and of calls that are `known`, which are further operands.
+fn part(expression: &Expression, terms: &[Term], known: &[Option<usize>]) -> Expression {
     let mut needed = vec![false; expression.calls.len()];
     let mut next: Vec<usize> = terms.iter().filter_map(made).collect();
     while let Some(call) = next.pop() {
-        let own = &expression.calls[call];
-        if !std::mem::replace(&mut needed[call], true) && !own.reduces() {
-            next.extend(own.terms.iter().filter_map(made));
+        if known[call].is_none() && !std::mem::replace(&mut needed[call], true) {
+            next.extend(expression.calls[call].terms.iter().filter_map(made));
         }
     }
     let mut renamed: Vec<Term> = Vec::new();
-    let (mut calls, mut reductions) = (Vec::new(), 0);
-    for (call, needed) in expression.calls.iter().zip(needed) {
-        if call.reduces() {
-            renamed.push(Term::Operand(inputs + reductions));
-            reductions += 1;
-            continue;
-        }
-        renamed.push(Term::Made(calls.len()));
+    let mut calls = Vec::new();
+    for ((call, needed), known) in expression.calls.iter().zip(needed).zip(known) {
+        renamed.push(match known {
+            Some(operand) => Term::Operand(*operand),
+            None => Term::Made(calls.len()),
+        });
         if needed {
             let terms = call.terms.iter().map(|term| match *term {
                 Term::Made(made) => renamed[made],
@@ -345,15 +486,15 @@ fn part(expression: &Expression, terms: &[Term], inputs: usize) -> Expression {
             });
         }
     }
-    // A result is a call, be it one that gives what was reduced.
+    // A result is a call, be it one that gives what is known.
     let mut results = Vec::new();
     for made in terms.iter().filter_map(made) {
         results.push(match renamed[made] {
             Term::Made(call) => call,
-            reduced => {
+            known => {
                 calls.push(Call {
                     op: "as_type".to_owned(),
-                    terms: vec![reduced],
+                    terms: vec![known],
                     dtype: expression.calls[made].dtype,
                 });
                 calls.len() - 1
@@ -370,15 +511,20 @@ fn made(term: &Term) -> Option<usize> {
     }
 }
 
-/// Names of operands for the first reductions, which come after the inputs.
-fn names(inputs: usize, reductions: usize) -> String {
-    let name = |k: usize| format!("M{k}_VALUE i{} = reduced.m{k};", inputs + k);
-    let all: Vec<String> = (0..reductions).map(name).collect();
-    all.join(" ")
+/// Names of operands for what reductions give and keep.
+fn names(reductions: &[Reduction]) -> String {
+    let mut all = String::new();
+    for (k, reduction) in reductions.iter().enumerate() {
+        if let Some((_, operand)) = reduction.kept {
+            all += &format!("S{k}_VALUE i{operand} = element.s{k}; ");
+        }
+        all += &format!("M{k}_VALUE i{} = reduced.m{k}; ", reduction.operand);
+    }
+    all
 }
 
 /// `f(0) f(1)`, for macros that stand for one of several.
-fn each(name: &str, count: usize) -> Define {
-    let all: Vec<String> = (0..count).map(|k| format!("f({k})")).collect();
+fn each(name: &str, numbers: impl IntoIterator<Item = usize>) -> Define {
+    let all: Vec<String> = numbers.into_iter().map(|k| format!("f({k})")).collect();
     define(name, all.join(" "))
 }

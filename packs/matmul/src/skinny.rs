@@ -78,7 +78,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     }
     // So few sums would leave a device idle, if each had one invocation.
     let is_lone = !is_cpu && problem.elements() < LONE;
-    let least = if is_lone { 128 } else { 4096 };
+    let least = if is_lone { 32 } else { 4096 };
     if k < 32 || u64::from(m) * u64::from(k) < least {
         return Err(Refusal::decline(format!(
             "{m} x {k} is too little work to share"
