@@ -169,7 +169,8 @@ defmodule Nx.Vulkan.HaltTest do
       kept_memory: -1,
       kept_memory: "half",
       timeout_ms: 0,
-      timeout_ms: 1.5
+      timeout_ms: 1.5,
+      replays: 1
     ]
 
     for {key, value} <- wrong do

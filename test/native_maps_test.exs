@@ -23,10 +23,11 @@ defmodule Nx.Vulkan.NativeMapsTest do
     stats = Nx.Vulkan.stats()
 
     assert keys(stats) ==
-             ~w(ahead budget cache_trouble fallbacks kept memory pipelines plans served submissions)a
+             ~w(ahead budget cache_trouble fallbacks kept memory pipelines plans replays served submissions)a
 
     assert keys(stats.memory) == ~w(allocated buffers in_use peak)a
     assert keys(stats.kept) == ~w(buffers bytes limit reused)a
+    assert keys(stats.replays) == ~w(bytes programs runs)a
     assert keys(stats.budget) == ~w(limit readback taken upload)a
     assert [_ | _] = stats.served
 

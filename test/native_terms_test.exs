@@ -146,7 +146,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
       kept_bytes: nil,
       kept_share: nil,
       shader_timeout: nil,
-      measure: false
+      measure: false,
+      replays: nil
     }
 
   defp right(:type, _), do: {:u, 8}
@@ -210,7 +211,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
             map.shader_timeout
           ],
           &(is_nil(&1) or is_number(&1))
-        ) and is_list(packs) and is_boolean(validation) and is_boolean(measure)
+        ) and is_list(packs) and is_boolean(validation) and is_boolean(measure) and
+        (is_nil(map.replays) or is_boolean(map.replays))
 
   defp right?(:type, {kind, size}, _), do: is_atom(kind) and is_integer(size)
 

@@ -87,8 +87,11 @@ defmodule Nx.Vulkan.Device do
 
   defp replays! do
     case Application.get_env(:nx_vulkan, :replays) do
-      replays when is_boolean(replays) or is_nil(replays) -> replays
-      other -> raise ArgumentError, "expected :replays to be a boolean or nil, got: #{inspect(other)}"
+      replays when is_boolean(replays) or is_nil(replays) ->
+        replays
+
+      other ->
+        raise ArgumentError, "expected :replays to be a boolean or nil, got: #{inspect(other)}"
     end
   end
 

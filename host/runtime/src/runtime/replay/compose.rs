@@ -8,7 +8,7 @@ use super::{
         running::Memory as _,
         tensors::cast,
     },
-    Outcome, Replay,
+    Made, Outcome, Replay,
     arena::Arena,
 };
 use crate::{
@@ -209,12 +209,12 @@ pub(super) fn compose(
         });
         let words = arena.words.iter().enumerate();
         let words = words.filter(|(_, word)| tensor.faults.has(word));
-        results.push(Outcome::Made {
+        results.push(Outcome::Made(Box::new(Made {
             words: words.map(|(index, _)| index).collect(),
             of: sources.inputs_of(value),
             copy,
             tensor,
-        });
+        })));
     }
     let copies = slots.iter().flatten().chain(&copied);
     let (count, bytes) = copies.fold((0, 0), |(count, bytes), buffer| {

@@ -52,16 +52,20 @@ struct Replay {
 enum Outcome {
     /// It is that input.
     Input(usize),
-    Made {
-        /// As it is in the program's own buffer, or in one that stays the same.
-        tensor: Tensor,
-        /// Which of the buffers that are copied it lies in.
-        copy: Option<usize>,
-        /// Words that speak of it.
-        words: Vec<usize>,
-        /// Inputs that it is made of.
-        of: Vec<usize>,
-    },
+    Made(Box<Made>),
+}
+
+/// A result that is none of the inputs.
+#[derive(Debug)]
+struct Made {
+    /// As it is in the program's own buffer, or in one that stays the same.
+    tensor: Tensor,
+    /// Which of the buffers that are copied it lies in.
+    copy: Option<usize>,
+    /// Words that speak of it.
+    words: Vec<usize>,
+    /// Inputs that it is made of.
+    of: Vec<usize>,
 }
 
 /// Commands, copies and faults up to which a run is short enough for a scheduler of a VM.
@@ -131,18 +135,13 @@ impl Replay {
         let is_faulty = inputs.iter().any(|input| !input.faults.is_empty());
         let result = |outcome: &Outcome| match outcome {
             Outcome::Input(index) => inputs[*index].clone(),
-            Outcome::Made {
-                tensor,
-                copy,
-                words: own,
-                of,
-            } => {
-                let of = if is_faulty { &of[..] } else { &[] };
+            Outcome::Made(made) => {
+                let of = if is_faulty { &made.of[..] } else { &[] };
                 let of = of.iter().map(|&index| &inputs[index].faults);
-                let own = own.iter().map(|&index| &words[index]);
+                let own = made.words.iter().map(|&index| &words[index]);
                 let faults = Faults::of(of.chain(own), None, completed);
-                let buffer = copy.map_or(&tensor.buffer, |index| &fresh[index]);
-                tensor.moved(buffer.clone(), faults)
+                let buffer = made.copy.map_or(&made.tensor.buffer, |index| &fresh[index]);
+                made.tensor.moved(buffer.clone(), faults)
             }
         };
         Ok(RanProgram {
