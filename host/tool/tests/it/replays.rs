@@ -4,8 +4,8 @@ mod faults;
 
 use crate::{folder::Folder, packs::copied};
 use nx_vulkan_host::{
-    Attr, Config, DType, DeviceChoice, Kind, Program, Request, Routine, Runtime, Step, Tensor,
-    Value, View, device,
+    Attr, Config, DType, DeviceChoice, Kind, MemoryBudget, Program, Request, Routine, Runtime,
+    Step, Tensor, Value, View, device,
 };
 use std::{sync::Arc, thread};
 
@@ -14,12 +14,27 @@ const COLUMNS: u64 = 16;
 /// Runs before one that is replayed: two to see what changes, one that records.
 const FIRST: u32 = 3;
 
+/// A registry by which nothing is timed.
+const PACKS: &str = "schema = 1\n[defaults]\nmeasure = \"never\"\n";
+
+/// One by which the host runs `tanh`.
+const WITHOUT_TANH: &str = "schema = 1\n[defaults]\nmeasure = \"never\"\n[[deny]]\nop = \"tanh\"\npack = \"elementwise\"\nreason = \"a test\"\n";
+
 struct Setup {
     runtime: Arc<Runtime>,
     folder: Folder,
 }
 
 fn open_with(registry: &str, replays: bool) -> Setup {
+    open_by(registry, replays, MemoryBudget::Auto)
+}
+
+/// With the packs' kernels wherever they take a request, and so much memory.
+fn open_in(memory: MemoryBudget) -> Setup {
+    open_by(PACKS, true, memory)
+}
+
+fn open_by(registry: &str, replays: bool, memory: MemoryBudget) -> Setup {
     let device = std::env::var("NX_VULKAN_DEVICE").unwrap_or_else(|_| "llvmpipe".to_owned());
     let folder = Folder::new();
     let runtime = Runtime::open(&Config {
@@ -32,6 +47,7 @@ fn open_with(registry: &str, replays: bool) -> Setup {
         cache_dir: Some(folder.join("cache")),
         validation: true,
         replays: Some(replays),
+        memory,
         ..Config::from_env()
     });
     Setup {
@@ -42,7 +58,7 @@ fn open_with(registry: &str, replays: bool) -> Setup {
 
 /// With the packs' kernels wherever they take a request.
 fn open() -> Setup {
-    open_with("schema = 1\n[defaults]\nmeasure = \"never\"\n", true)
+    open_in(MemoryBudget::Auto)
 }
 
 fn unary(op: &str, of: Value, shape: &[u64]) -> Step<'static> {
@@ -239,8 +255,7 @@ fn parts_of_larger_tensors_are_inputs_like_others() {
 
 #[test]
 fn what_the_host_runs_is_not_recorded_and_neither_are_short_programs() {
-    let text = "schema = 1\n[defaults]\nmeasure = \"never\"\n[[deny]]\nop = \"tanh\"\npack = \"elementwise\"\nreason = \"a test\"\n";
-    let setup = open_with(text, true);
+    let setup = open_with(WITHOUT_TANH, true);
     let [w, b] = setup.parameters(1);
     let x = setup.floats(&[ROWS, COLUMNS], 9);
     let routine = Routine::from(net());
@@ -249,7 +264,7 @@ fn what_the_host_runs_is_not_recorded_and_neither_are_short_programs() {
         assert_eq!(setup.runs(&routine, &[&x, &w, &b]), 0);
         assert_eq!(setup.runs(&short, &[&x]), 0);
     }
-    let off = open_with("schema = 1\n[defaults]\nmeasure = \"never\"\n", false);
+    let off = open_with(PACKS, false);
     let [w, b] = off.parameters(1);
     let x = off.floats(&[ROWS, COLUMNS], 9);
     for _ in 0..6 {
@@ -271,15 +286,11 @@ fn a_new_table_and_a_trim_give_up_what_was_recorded() {
     setup.runtime.trim().unwrap();
     assert_eq!(setup.runtime.stats().replays.programs, 0);
     assert_eq!(run(4), [0, 0, 1, 1]);
-    let text = "schema = 1\n[defaults]\nmeasure = \"never\"\n[[deny]]\nop = \"tanh\"\npack = \"elementwise\"\nreason = \"a test\"\n";
-    setup.folder.write("registry.toml", text);
+    setup.folder.write("registry.toml", WITHOUT_TANH);
     assert!(!setup.runtime.reload().is_empty());
     assert_eq!(setup.runtime.stats().replays.programs, 0);
     assert_eq!(run(4), [0; 4], "the host has a part in it");
-    setup.folder.write(
-        "registry.toml",
-        "schema = 1\n[defaults]\nmeasure = \"never\"\n",
-    );
+    setup.folder.write("registry.toml", PACKS);
     assert!(!setup.runtime.reload().is_empty());
     assert_eq!(run(4), [0, 0, 1, 1]);
 }

@@ -126,8 +126,7 @@ fn results_of_one_op_are_told_apart_by_what_each_is_made_of() {
 
 #[test]
 fn a_program_that_cannot_be_recorded_leaves_nothing_behind() {
-    let text = "schema = 1\n[defaults]\nmeasure = \"never\"\n[[deny]]\nop = \"tanh\"\npack = \"elementwise\"\nreason = \"a test\"\n";
-    let setup = open_with(text, true);
+    let setup = open_with(WITHOUT_TANH, true);
     let shape = [4, COLUMNS];
     let outputs = vec![(DType::F32, shape.to_vec())];
     let attrs = vec![Attr::ints("axes", vec![0])];
@@ -165,10 +164,7 @@ fn what_the_host_writes_in_place_is_read_by_the_next_run() {
     );
     let runtime = Runtime::open(&Config {
         packs: vec![folder.join("packs")],
-        registry: Some(folder.write(
-            "registry.toml",
-            "schema = 1\n[defaults]\nmeasure = \"never\"\n",
-        )),
+        registry: Some(folder.write("registry.toml", PACKS)),
         cache_dir: Some(folder.join("cache")),
         validation: true,
         replays: Some(true),
@@ -210,5 +206,46 @@ fn what_the_host_writes_in_place_is_read_by_the_next_run() {
     // SAFETY: as above.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
     assert!(run(&x) == bytes, "what was recorded before it was lent");
+    assert_eq!(device::validation_messages(), [""; 0]);
+}
+
+#[test]
+fn what_is_recorded_goes_before_memory_is_short() {
+    let setup = open_in(MemoryBudget::Bytes(100 << 20));
+    let shape = [1 << 19];
+    let steps = (0..12).map(|of| unary(["sin", "cos"][of as usize % 2], of, &shape));
+    let routine = Routine::from(Program::new(1, steps, [12]).unwrap());
+    let input = setup.floats(&shape, 9);
+    let runs = |times: usize| {
+        (0..times)
+            .map(|_| setup.runs(&routine, &[&input]))
+            .sum::<u64>()
+    };
+    let replayed = runs(4);
+    let recorded = setup.runtime.stats().replays;
+    assert_eq!((replayed, recorded.programs), (2, 1));
+    assert!(recorded.bytes >= 4 << 20, "{recorded:?}");
+    let mut all = Vec::new();
+    let error = loop {
+        match setup.runtime.zeros(DType::U8, &[1 << 21]) {
+            Ok(tensor) => all.push(tensor),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), Kind::OutOfMemory);
+    assert_eq!(
+        setup.runtime.stats().replays.programs,
+        0,
+        "it was given up first"
+    );
+    let error = setup.runtime.run_routine(&routine, &[&input]).unwrap_err();
+    assert_eq!(error.kind(), Kind::OutOfMemory, "{error}");
+    // With room for a run op by op, and not for more, it runs that way.
+    all.truncate(all.len() - 3);
+    for _ in 0..6 {
+        setup.runtime.run_routine(&routine, &[&input]).unwrap();
+    }
+    drop(all);
+    assert!(runs(12) >= 6, "{:?}", setup.runtime.stats().replays);
     assert_eq!(device::validation_messages(), [""; 0]);
 }
