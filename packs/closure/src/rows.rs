@@ -5,13 +5,12 @@ mod reduction;
 mod share;
 
 use nx_vulkan_abi::{
-    BufArg, DType, Define, DeviceKind, Expression, Plan, Refusal, Request,
+    BufArg, DType, DeviceKind, Expression, Plan, Refusal, Request,
     expression::Term,
     glsl::{self, define, operand},
-    plan::MAX_BINDINGS,
 };
 use nx_vulkan_pack_kit::{
-    expression::Code,
+    expression::{self, Code, each},
     grid,
     operand::within_reach,
     steps::{Step, bytes_of, distinct, number},
@@ -20,8 +19,6 @@ use nx_vulkan_pack_kit::{
 use reduction::{Reduction, is_needed, made, names, part};
 use share::{Axes, Reading, Share, axes, reading, shape};
 
-/// Bindings that are left to the plan's parameters, what the host watches, and what it is told.
-const SPARE: usize = 3;
 /// Elements of operands that an invocation has registers for.
 const HELD: u64 = 96;
 /// Invocations of a workgroup at least.
@@ -29,23 +26,7 @@ const WORKGROUP: u64 = 128;
 
 /// Plans a request.
 pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
-    let expression = Expression::of(request)?;
-    let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
-    if !expression
-        .gives()
-        .eq(outputs.iter().map(|output| output.dtype))
-        || inputs.is_empty()
-    {
-        return Err(Refusal::BadRequest(
-            "its results are not those of the expression".to_owned(),
-        ));
-    }
-    let bound = inputs.len() + outputs.len();
-    if bound > MAX_BINDINGS - SPARE {
-        return Err(Refusal::decline(format!(
-            "{bound} operands and results are more than a dispatch binds"
-        )));
-    }
+    let expression = expression::of_all(request)?;
     within_reach(request)?;
     let shape = shape(request)?;
     let (length, lead) = shape
@@ -60,10 +41,10 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     }
     let axes = axes(request, lead)?;
     let share = Share::of(request, &axes, rows, *length);
-    if share.held() * inputs.len() as u64 > HELD {
+    if share.held() * request.inputs.len() as u64 > HELD {
         return Err(Refusal::decline(format!(
             "{} operands of {length} elements are more than {} invocations hold",
-            inputs.len(),
+            request.inputs.len(),
             share.lanes
         )));
     }
@@ -222,10 +203,4 @@ fn emit(
     let mut plan = Plan::default();
     step.add_within(&mut plan, device.push_bytes);
     Ok(plan)
-}
-
-/// `f(0) f(1)`, for macros that stand for one of several.
-fn each(name: &str, numbers: impl IntoIterator<Item = usize>) -> Define {
-    let all: Vec<String> = numbers.into_iter().map(|k| format!("f({k})")).collect();
-    define(name, all.join(" "))
 }

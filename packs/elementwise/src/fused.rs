@@ -6,17 +6,14 @@ use crate::{
     space::{Part, Space, Walk},
 };
 use nx_vulkan_abi::{
-    Define, Expression, Plan, Refusal, Request,
+    Define, Plan, Refusal, Request,
     glsl::{self, define},
-    plan::MAX_BINDINGS,
 };
 use nx_vulkan_pack_kit::{
-    expression::Code,
+    expression::{self, Code, each},
     steps::{distinct, number},
 };
 
-/// Bindings that are left to the plan's parameters, what the host watches, and what it is told.
-const SPARE: usize = 3;
 /// Calls that the code of a thread has at most where it has fewer for one element: more are no faster, and take a driver long.
 const MOST_CALLS: u64 = 128;
 /// Calls that one of a math header counts as.
@@ -24,23 +21,14 @@ const FUNCTION: u64 = 8;
 
 /// Plans `fused`.
 pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
-    let expression = Expression::of(request)?;
+    let expression = expression::of_all(request)?;
     let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
-    let gives = outputs.iter().map(|output| output.dtype);
     let shape = outputs.first().map(|output| output.shape.as_slice());
-    let is_like = outputs
-        .iter()
-        .all(|output| Some(output.shape.as_slice()) == shape);
-    if !expression.gives().eq(gives) || !is_like || inputs.is_empty() {
+    let mut others = outputs.iter().map(|output| Some(output.shape.as_slice()));
+    if others.any(|other| other != shape) {
         return Err(Refusal::BadRequest(
-            "its results are not those of the expression".to_owned(),
+            "its results are not of one shape".to_owned(),
         ));
-    }
-    let bound = inputs.len() + outputs.len();
-    if bound > MAX_BINDINGS - SPARE {
-        return Err(Refusal::decline(format!(
-            "{bound} operands and results are more than a dispatch binds"
-        )));
     }
     let operands: Vec<_> = inputs.iter().map(|input| input.dtype).collect();
     let code = Code::of(&expression, &operands, request.device)?;
@@ -105,8 +93,8 @@ fn step(space: &Space, part: &Part, code: &Code, elements: u64, request: &Reques
         defines.push(define(format!("{name}_MADE"), made.as_str()));
     }
     defines.extend([
-        each("EACH_OPERAND(f)", request.inputs.len()),
-        each("EACH_RESULT(f)", request.outputs.len()),
+        each("EACH_OPERAND(f)", 0..request.inputs.len()),
+        each("EACH_RESULT(f)", 0..request.outputs.len()),
         define("CODE", code.body.as_str()),
         number("INPUTS", request.inputs.len() as u64),
         number("RESULTS", request.outputs.len() as u64),
@@ -134,10 +122,4 @@ fn vector(name: &str, dtype: nx_vulkan_abi::DType, lanes: u64) -> Define {
     let storage = glsl::types(dtype).map_or("float", |types| types.0);
     let vector = glsl::vector(storage, lanes).unwrap_or(storage);
     define(format!("{name}_VECTOR"), vector)
-}
-
-/// `f(0) f(1)`, for macros that stand for one of several.
-fn each(name: &str, count: usize) -> Define {
-    let all: Vec<String> = (0..count).map(|k| format!("f({k})")).collect();
-    define(name, all.join(" "))
 }

@@ -6,10 +6,11 @@ use crate::{
     vendor,
 };
 use nx_vulkan_abi::{
-    DType, Define, DeviceInfo, Expression, Refusal, Source,
+    DType, Define, DeviceInfo, Expression, Refusal, Request, Source,
     dtype::Class,
     expression::{Call, Number, Term},
     glsl::{self, define},
+    plan::MAX_BINDINGS,
 };
 use std::fmt::Display;
 
@@ -20,6 +21,37 @@ pub const MIXED: Source = Source::glsl(
     "mixed.glsl",
     include_str!("../../elementwise/shaders/mixed.glsl"),
 );
+
+/// Bindings that are left to the plan's parameters, what the host watches, and what it is told.
+const SPARE: usize = 3;
+
+/// The expression of a request for what it makes of all operands.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] where it is none, or the results are others; a decline where there are more of both than a dispatch binds.
+pub fn of_all(request: &Request<'_>) -> Result<Expression, Refusal> {
+    let expression = Expression::of(request)?;
+    let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
+    let gives = outputs.iter().map(|output| output.dtype);
+    if !expression.gives().eq(gives) || inputs.is_empty() {
+        return Err(Refusal::BadRequest(
+            "its results are not those of the expression".to_owned(),
+        ));
+    }
+    let bound = inputs.len() + outputs.len();
+    if bound > MAX_BINDINGS - SPARE {
+        return Err(Refusal::decline(format!(
+            "{bound} operands and results are more than a dispatch binds"
+        )));
+    }
+    Ok(expression)
+}
+
+/// `f(0) f(1)`, for macros that stand for one of several.
+pub fn each(name: &str, numbers: impl IntoIterator<Item = usize>) -> Define {
+    let all: Vec<String> = numbers.into_iter().map(|k| format!("f({k})")).collect();
+    define(name, all.join(" "))
+}
 
 /// An expression as shaders compute it, with the bits that its ops would have one by one.
 #[derive(Debug, Clone, PartialEq)]
