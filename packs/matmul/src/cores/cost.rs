@@ -220,7 +220,10 @@ impl Shape {
         let rows = f64::from(self.rows);
         let jobs = self.jobs(problem) as f64;
         let pairs = f64::from((self.chunk / 2).div_ceil(self.parts));
+        // Weights come from memory, and what batches multiply was made just before.
+        let far = problem.b.batches() == 1;
         let (pair, rate, resident) = match (self.parts, self.rows) {
+            (..=4, _) if far => (8.7e-7 + 1.5e-9 * rows, 4e10, 2.0),
             (..=4, _) => (4e-7 + 3e-9 * rows, 4e10, 2.0),
             (_, ..=32) => (8e-7, 3.3e10, 2.0),
             _ => (8e-7, 3.3e10, 1.0),
@@ -230,10 +233,8 @@ impl Shape {
         let elements = jobs * (rows + columns) * depth;
         let loaded = elements * way.element.size() as f64 / (rate * units);
         let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
-        // Sums that all subgroups store at once are longer on their way.
-        let late = if self.splits > 1 { 2.5e-6 } else { 0.0 };
-        let sums = late + self.seconds_of_sums(problem, units);
-        5.7e-6 + 2e-8 * rows + waited.max(loaded).max(multiplied) + sums
+        let start = 2.6e-6 + 2.5e-7 * f64::from(self.parts) + 3.3e-8 * rows;
+        start + waited.max(loaded).max(multiplied) + self.seconds_of_sums(problem, units)
     }
 
     /// Estimated seconds until the parts of the contracted axis are added up.
