@@ -10,7 +10,7 @@ use crate::{
 use nx_vulkan_host::{
     Error, Program, Progress, RanProgram, Request, Routine, Runtime, Spec, Step, Tensor, Value,
     View,
-    fusion::{Input, fuse, inline, rows, take_along},
+    fusion::{Input, fuse, with_few_dispatches},
 };
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use std::ffi::CStr;
@@ -156,9 +156,7 @@ fn compile_program<'a>(
     let program = Program::new(operands.len(), steps, results.0);
     let fused = program.and_then(|program| fuse(program.into_owned(), &operands));
     match fused.and_then(|program| match on_gpu {
-        true => take_along(program, &operands)
-            .and_then(|taken| inline(taken, &operands))
-            .and_then(|inlined| rows(inlined, &operands)),
+        true => with_few_dispatches(program, &operands),
         false => Ok(program),
     }) {
         Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program.into()))).encode(env),

@@ -1,6 +1,6 @@
 //! A group: what may be in one, how large it may be, and the request that it becomes.
 
-use super::Facts;
+use super::{Facts, operand_of};
 use crate::{
     Attr, DType, Program, Request, Step, Value,
     expression::{FUSED, check_call, partial_call},
@@ -199,12 +199,11 @@ impl Draft {
     }
 
     fn operand(&mut self, value: Value, dtype: DType) -> Term {
-        let known = self.operands.iter().position(|known| *known == value);
-        Term::Operand(known.unwrap_or_else(|| {
-            self.operands.push(value);
+        let place = operand_of(&mut self.operands, value);
+        if place == self.dtypes.len() {
             self.dtypes.push(dtype);
-            self.operands.len() - 1
-        }))
+        }
+        Term::Operand(place)
     }
 
     /// A request has an operand, be it a number.

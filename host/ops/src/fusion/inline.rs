@@ -1,6 +1,9 @@
 //! What broadcasts is computed where it is read: a few ops for each element cost less than a dispatch that waits for another one.
 
-use super::{Facts, Input, follow::expression_of, follow::is_light, group::MOST_BOUND, rebuilt};
+use super::{
+    Facts, Input, append, follow::expression_of, follow::is_light, group::MOST_BOUND, operand_of,
+    rebuilt,
+};
 use crate::{Attr, Program, Request, Result, Step, Value, expression::FUSED};
 use nx_vulkan_abi::expression::{ATTRIBUTE, Call, Expression, Term};
 
@@ -86,38 +89,18 @@ fn both(
         return None;
     }
     let mut operands: Vec<Value> = Vec::new();
-    let mut operand = |value: Value| {
-        let known = operands.iter().position(|known| *known == value);
-        Term::Operand(known.unwrap_or_else(|| {
-            operands.push(value);
-            operands.len() - 1
-        }))
-    };
-    let own = first.calls.len();
     let mut calls = Vec::new();
-    for (index, call) in first.calls.iter().chain(&last.calls).enumerate() {
-        let (request, shift) = if index < own {
-            (maker, 0)
-        } else {
-            (reader, own)
-        };
-        let terms = call.terms.iter().map(|term| match *term {
-            Term::Operand(at) => {
-                let value = request.inputs[at];
-                let result = value.checked_sub(made).map(|result| result as usize);
-                match result.and_then(|result| first.results.get(result)) {
-                    Some(call) if shift > 0 => Term::Made(*call),
-                    _ => operand(value),
-                }
-            }
-            Term::Made(call) => Term::Made(call + shift),
-            number @ Term::Number(..) => number,
-        });
-        calls.push(Call {
-            terms: terms.collect(),
-            ..call.clone()
-        });
-    }
+    append(&mut calls, &first.calls, |index| {
+        Term::Operand(operand_of(&mut operands, maker.inputs[index]))
+    });
+    let own = append(&mut calls, &last.calls, |index| {
+        let value = reader.inputs[index];
+        let result = value.checked_sub(made).map(|result| result as usize);
+        match result.and_then(|result| first.results.get(result)) {
+            Some(call) => Term::Made(*call),
+            None => Term::Operand(operand_of(&mut operands, value)),
+        }
+    });
     let results = last.results.iter().map(|call| call + own).collect();
     let fits = calls.len() <= MOST_CALLS
         && !operands.is_empty()

@@ -6,16 +6,21 @@
 
 mod follow;
 mod group;
+mod halves;
 mod inline;
+mod repeats;
 mod rows;
+mod split;
 #[cfg(test)]
 mod tests;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
 pub use follow::take_along;
 use group::Group;
+pub use halves::halves;
 pub use inline::inline;
-use nx_vulkan_abi::expression::Number;
+use nx_vulkan_abi::expression::{Call, Number, Term};
+pub use repeats::repeats;
 pub use rows::rows;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
@@ -66,6 +71,19 @@ pub fn fuse(program: Program<'static>, inputs: &[Input]) -> Result<Program<'stat
     renumbered(&program, steps.collect())
 }
 
+/// What [`fuse`] gave as a GPU runs it, where a dispatch that waits for another one costs microseconds.
+///
+/// # Errors
+/// None that [`Program::new`] does not have, which it passed.
+pub fn with_few_dispatches(
+    program: Program<'static>,
+    inputs: &[Input],
+) -> Result<Program<'static>> {
+    let passes = [halves, take_along, repeats, inline, rows];
+    let mut passes = passes.into_iter();
+    passes.try_fold(program, |program, pass| pass(program, inputs))
+}
+
 /// A step on values of other numbers.
 fn reading(step: Step<'static>, renamed: &[Value]) -> Step<'static> {
     let renamed = |value: &Value| renamed[*value as usize];
@@ -100,11 +118,12 @@ fn rebuilt(program: &Program<'static>, steps: Vec<Option<Standing>>) -> Result<P
 /// A step, the values of the program that it makes, and the places of the steps that it stands for.
 type Making = (Step<'static>, Vec<Value>, SmallVec<[usize; 1]>);
 
-/// The program with these steps, on values of its own.
+/// The program with these steps, on values of its own. What they make beside the program's values has numbers behind these.
 fn renumbered(program: &Program<'static>, steps: Vec<Option<Making>>) -> Result<Program<'static>> {
-    let made: usize = program.steps().iter().map(Step::made).sum();
+    let made = steps.iter().flatten().flat_map(|(_, made, _)| made);
+    let most = made.max().map_or(0, |&most| most as usize + 1);
     let mut renamed: Vec<Value> = (0..program.inputs() as Value).collect();
-    renamed.resize(program.inputs() + made, Value::MAX);
+    renamed.resize(most.max(program.inputs()), Value::MAX);
     let (mut kept, mut places) = (Vec::new(), Vec::new());
     let mut next = program.inputs() as Value;
     for (step, made, own) in steps.into_iter().flatten() {
@@ -119,6 +138,32 @@ fn renumbered(program: &Program<'static>, steps: Vec<Option<Making>>) -> Result<
     let results: Vec<Value> = results.map(|&value| renamed[value as usize]).collect();
     let program = Program::new(program.inputs(), kept, results)?;
     Ok(program.in_place_of(places))
+}
+
+/// Calls behind others, on operands of their own; gives where they begin.
+fn append(calls: &mut Vec<Call>, own: &[Call], mut operand: impl FnMut(usize) -> Term) -> usize {
+    let first = calls.len();
+    for call in own {
+        let terms = call.terms.iter().map(|term| match *term {
+            Term::Made(call) => Term::Made(first + call),
+            Term::Operand(index) => operand(index),
+            number @ Term::Number(..) => number,
+        });
+        calls.push(Call {
+            terms: terms.collect(),
+            ..call.clone()
+        });
+    }
+    first
+}
+
+/// Which operand a value is, the next one where it is none yet.
+fn operand_of(operands: &mut Vec<Value>, value: Value) -> usize {
+    let known = operands.iter().position(|known| *known == value);
+    known.unwrap_or_else(|| {
+        operands.push(value);
+        operands.len() - 1
+    })
 }
 
 /// Numbers by which alone the texts of groups differ become operands: each text is a shader, and a loop that is written out has
@@ -170,6 +215,37 @@ fn groups(program: &Program<'_>, facts: &Facts) -> Vec<Group> {
     }
     closed.extend(open);
     closed
+}
+
+/// The shape of each value.
+fn shapes(program: &Program<'_>, inputs: &[Input]) -> Vec<Vec<u64>> {
+    let mut shapes: Vec<Vec<u64>> = inputs.iter().map(|input| input.spec.1.clone()).collect();
+    for step in program.steps() {
+        match step {
+            Step::Request(request) => {
+                shapes.extend(request.outputs.iter().map(|output| output.1.clone()));
+            }
+            Step::View(value, view) => {
+                let of = &shapes[*value as usize];
+                shapes.push(match view {
+                    View::Reshape(shape) | View::Broadcast(shape, _) | View::Slice(_, shape, _) => {
+                        shape.clone()
+                    }
+                    View::Transpose(axes) => axes
+                        .iter()
+                        .filter_map(|&axis| of.get(axis))
+                        .copied()
+                        .collect(),
+                    View::Squeeze(axes) => {
+                        let kept = (0..of.len()).filter(|axis| !axes.contains(axis));
+                        kept.map(|axis| of[axis]).collect()
+                    }
+                    View::Reverse(_) | View::Bitcast(_) => of.clone(),
+                });
+            }
+        }
+    }
+    shapes
 }
 
 /// What is known of the values of a program.

@@ -1,9 +1,12 @@
 //! Rows: reductions of the last axis, what they are of, and what is made of them are one request. A softmax or a normalization is
 //! one dispatch then, and what it reads is read once.
 
-use super::{Facts, Input, Making, follow::expression_of, group::MOST_BOUND, renumbered};
+use super::{
+    Facts, Input, Making, append, follow::expression_of, group::MOST_BOUND, operand_of, renumbered,
+    shapes,
+};
 use crate::{
-    Attr, DType, Program, Request, Result, Spec, Step, Value, View,
+    Attr, DType, Program, Request, Result, Spec, Step, Value,
     attrs::ints,
     contracts::broadcast,
     expression::{ROWS, partial_call},
@@ -12,8 +15,8 @@ use nx_vulkan_abi::expression::{ATTRIBUTE, Call, Expression, REDUCTIONS, Term};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Elements of a row: those of one are for others, and a workgroup holds no more than so many.
-const LENGTHS: std::ops::RangeInclusive<u64> = 2..=8192;
+/// Elements of a row: a workgroup holds no more than so many.
+const LENGTHS: std::ops::RangeInclusive<u64> = 1..=8192;
 /// What bounds the code of a shader, each reduction's once more.
 const MOST_CALLS: usize = 48;
 const MOST_REDUCTIONS: usize = 4;
@@ -91,37 +94,6 @@ pub fn rows(program: Program<'static>, inputs: &[Input]) -> Result<Program<'stat
     renumbered(&program, steps)
 }
 
-/// The shape of each value.
-fn shapes(program: &Program<'_>, inputs: &[Input]) -> Vec<Vec<u64>> {
-    let mut shapes: Vec<Vec<u64>> = inputs.iter().map(|input| input.spec.1.clone()).collect();
-    for step in program.steps() {
-        match step {
-            Step::Request(request) => {
-                shapes.extend(request.outputs.iter().map(|output| output.1.clone()));
-            }
-            Step::View(value, view) => {
-                let of = &shapes[*value as usize];
-                shapes.push(match view {
-                    View::Reshape(shape) | View::Broadcast(shape, _) | View::Slice(_, shape, _) => {
-                        shape.clone()
-                    }
-                    View::Transpose(axes) => axes
-                        .iter()
-                        .filter_map(|&axis| of.get(axis))
-                        .copied()
-                        .collect(),
-                    View::Squeeze(axes) => {
-                        let kept = (0..of.len()).filter(|axis| !axes.contains(axis));
-                        kept.map(|axis| of[axis]).collect()
-                    }
-                    View::Reverse(_) | View::Bitcast(_) => of.clone(),
-                });
-            }
-        }
-    }
-    shapes
-}
-
 /// What a step reduces along the last axis, and its shape, where the result keeps that axis.
 fn reduction<'a>(step: &Step<'_>, shapes: &'a [Vec<u64>]) -> Option<&'a Vec<u64>> {
     let Step::Request(request) = step else {
@@ -163,16 +135,11 @@ fn member(
     };
     expression_of(request, facts)?;
     let shape = &request.outputs.first()?.1;
-    let is_long = |shape: &&Vec<u64>| shape.last().is_some_and(|last| LENGTHS.contains(last));
+    let is_row = |shape: &&Vec<u64>| shape.last().is_some_and(|last| LENGTHS.contains(last));
     // What has one value for each row is of the rows that it comes from.
-    let of_rows = || {
-        read.iter()
-            .rev()
-            .map(|group| &group.shape)
-            .find(|rows| reduced(rows) == *shape)
-    };
-    let shape = Some(shape).filter(is_long).or_else(of_rows)?;
-    Some(shape.clone())
+    let mut of_rows = read.iter().rev().map(|group| &group.shape);
+    let of_rows = of_rows.find(|rows| reduced(rows) == *shape);
+    of_rows.or_else(|| Some(shape).filter(is_row)).cloned()
 }
 
 impl Rows {
@@ -192,30 +159,13 @@ impl Rows {
                 return None;
             };
             let own = own_expression(request, facts)?;
-            let first = calls.len();
-            for call in &own.calls {
-                let terms = call.terms.iter().map(|term| match *term {
-                    Term::Made(call) => Term::Made(first + call),
-                    Term::Operand(index) => {
-                        let value = request.inputs[index];
-                        made.get(&value).map_or_else(
-                            || {
-                                let known = operands.iter().position(|known| *known == value);
-                                Term::Operand(known.unwrap_or_else(|| {
-                                    operands.push(value);
-                                    operands.len() - 1
-                                }))
-                            },
-                            |call| Term::Made(*call),
-                        )
-                    }
-                    number @ Term::Number(..) => number,
-                });
-                calls.push(Call {
-                    terms: terms.collect(),
-                    ..call.clone()
-                });
-            }
+            let first = append(&mut calls, &own.calls, |index| {
+                let value = request.inputs[index];
+                match made.get(&value) {
+                    Some(call) => Term::Made(*call),
+                    None => Term::Operand(operand_of(&mut operands, value)),
+                }
+            });
             for &value in request.inputs.iter() {
                 *reads.entry(value).or_default() += 1;
             }

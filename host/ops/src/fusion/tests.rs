@@ -1,8 +1,10 @@
 //! What becomes of programs, as text.
 
 mod follow;
+mod halves;
 mod inline;
 mod numbers;
+mod repeats;
 mod rows;
 
 use super::{Input, fuse};

@@ -1,6 +1,7 @@
 //! The host as its users meet it: devices, packs, registries and `nxv`, all in one binary, since each links the shader
 //! compiler. What has to be a process of its own runs this binary again.
 
+mod attention;
 mod checked;
 mod code_free_packs;
 mod compat;
