@@ -6,8 +6,8 @@ use crate::{Attr, DType, Error, Request, Result, Spec, Value, contracts::find, o
 /// result, from which the others follow.
 ///
 /// # Errors
-/// Bad input when the number of operands or their shapes do not fit, and when an op that does not infer its result
-/// (creation, `as_type`) is given no `output`.
+/// Bad input when the number of operands or their shapes do not fit, when the op has no such attribute, and when an op that does
+/// not infer its result (creation, `as_type`) is given no `output`.
 pub fn infer(
     op: &Op,
     inputs: &[Spec],
@@ -23,6 +23,17 @@ pub fn infer(
             op.name,
             op.arity(),
             inputs.len()
+        )));
+    }
+    let known: Vec<&str> = contract.attributes.iter().map(|own| own.name).collect();
+    if let Some(attr) = attrs.iter().find(|attr| !known.contains(&&*attr.name)) {
+        let known = match known[..] {
+            [] => "none".to_owned(),
+            _ => known.join(", "),
+        };
+        return Err(refuse(format!(
+            "it has no attribute {}; it has: {known}",
+            attr.name
         )));
     }
     let mut attrs = attrs.to_vec();
@@ -121,6 +132,16 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("2 operands")
+        );
+        let misspelt = [Attr::ints("axis", [0])];
+        let sum = find("sum").unwrap();
+        let error = infer(sum, &clash[..1], None, &misspelt).unwrap_err();
+        let said = "sum: it has no attribute axis; it has: axes";
+        assert_eq!(error.to_string(), said);
+        let error = infer(add, &[clash[0].clone(), clash[0].clone()], None, &misspelt).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "add: it has no attribute axis; it has: none"
         );
     }
 }

@@ -1,17 +1,15 @@
-//! Repeats: several batches of a product with the same right operand, which was copied for each of them, are rows of one batch. So it
-//! is with attention whose queries share keys.
+//! Repeats that were copied are read once. Batches of a product with the same right operand are rows of one batch, as with attention
+//! whose queries share keys; and what is put into a tensor, such as a cache of keys, is repeated there.
 
 use super::{
     Facts, Input, shapes,
     split::{Split, Writer},
 };
 use crate::{Attr, Program, Request, Result, Step, Value, View, attrs::ints};
+use smallvec::SmallVec;
 
-/// Operands of a product before those of its epilogue.
-const FACTORS: usize = 2;
-
-/// The program in which products read what was repeated for their batches once. It gives the same bits where a kernel sums in the
-/// same order.
+/// The program in which products and slices read what was repeated for them once. It gives the same bits, but for the order in which
+/// a product is summed.
 ///
 /// # Errors
 /// None that [`Program::new`] does not have, which it passed.
@@ -20,16 +18,26 @@ pub fn repeats(program: Program<'static>, inputs: &[Input]) -> Result<Program<'s
     let shapes = shapes(&program, inputs);
     let mut writer = Writer::of(&program);
     for (place, step) in program.steps().iter().enumerate() {
-        let product = match step {
-            Step::Request(request) if request.op == "dot" => {
-                Product::of(&program, request, &facts, &shapes)
+        let places = program.stands_for(place);
+        let rewritten = match step {
+            Step::Request(own) if own.op == "dot" => {
+                product(&program, own, &facts, &shapes, &mut writer, &places)
+            }
+            Step::Request(own) if own.op == "put_slice" => {
+                put(&program, own, &facts, &shapes, &mut writer, &places)
             }
             _ => None,
         };
-        match product {
-            Some(product) => product.write(&program, place, &facts, &shapes, &mut writer),
-            None => writer.keep(&program, place, &facts),
-        }
+        let (Step::Request(own), Some(rewritten)) = (step, rewritten) else {
+            writer.keep(&program, place, &facts);
+            continue;
+        };
+        let (dtype, shape) = own.outputs[0].clone();
+        let outputs = vec![(dtype, rewritten.split.of(&shape).unwrap_or_default())];
+        let Rewritten { inputs, attrs, .. } = rewritten;
+        let request = Request::new(own.op.to_string(), inputs, outputs, attrs);
+        let made = writer.add(request.into(), &places);
+        writer.view_as(made, View::Reshape(shape), facts.first[place], &places);
     }
     writer.finish(&program)
 }
@@ -131,117 +139,172 @@ fn after(axes: Vec<Vec<Part>>, view: &View, shape: &[u64]) -> Option<Vec<Vec<Par
     }
 }
 
-/// A product whose right operand is the same for several batches.
-struct Product<'a> {
-    request: &'a Request<'static, Value>,
-    /// What the right operand repeats, the order of its axes, and their extents.
+/// A value that repeats another one along a part of an axis, which no view of that has.
+struct Repeated {
     of: Value,
+    /// The order of its axes, and their extents as those of the value, without the repeats.
     order: Vec<usize>,
     shape: Vec<u64>,
-    /// The last batch axis of the result, as batches and rows.
+    axis: usize,
+    times: u64,
+}
+
+impl Repeated {
+    fn of(
+        program: &Program<'static>,
+        value: Value,
+        axis: usize,
+        facts: &Facts,
+        shapes: &[Vec<u64>],
+    ) -> Option<Repeated> {
+        let parts = Parts::of(program, value, facts, shapes);
+        let (Part::Repeated(times), rest) = parts.axes.get(axis)?.split_last()? else {
+            return None;
+        };
+        let (times, rest) = (*times, rest.to_vec());
+        let mut axes = parts.axes.clone();
+        axes[axis] = rest;
+        let own = |part: &Part| match part {
+            Part::Of(axis, _) => Some(*axis),
+            Part::Repeated(_) => None,
+        };
+        let order: Option<Vec<usize>> = axes.iter().flatten().map(own).collect();
+        let of = &shapes[parts.of as usize];
+        let ones = (0..of.len()).filter(|axis| of[*axis] == 1);
+        let order: Vec<usize> = ones.chain(order?).collect();
+        let extent = |parts: &Vec<Part>| parts.iter().map(|part| part.extent()).product();
+        let is_merged = !axes[axis].is_empty() && order.len() == of.len();
+        is_merged.then(|| Repeated {
+            of: parts.of,
+            order,
+            shape: axes.iter().map(extent).collect(),
+            axis,
+            times,
+        })
+    }
+
+    /// The axis of shapes of that many, as elements and repeats.
+    fn split(&self, rank: usize) -> Split {
+        Split {
+            rank,
+            axis: self.axis,
+            parts: [self.shape[self.axis], self.times],
+        }
+    }
+
+    /// What it repeats, once, in the order of its axes.
+    fn once(&self, view: &mut impl FnMut(Value, View) -> Value) -> Value {
+        let turned = match self.order.is_sorted() {
+            true => self.of,
+            false => view(self.of, View::Transpose(self.order.clone())),
+        };
+        view(turned, View::Reshape(self.shape.clone()))
+    }
+}
+
+/// A request as it is with an axis split in two.
+struct Rewritten {
+    inputs: Vec<Value>,
+    attrs: Vec<Attr>,
     split: Split,
 }
 
-impl<'a> Product<'a> {
-    fn of(
-        program: &Program<'static>,
-        request: &'a Request<'static, Value>,
-        facts: &Facts,
-        shapes: &[Vec<u64>],
-    ) -> Option<Product<'a>> {
-        let axis = ints(&request.attrs, "batch_b").len().checked_sub(1)?;
-        let leading: Vec<i64> = (0..=axis as i64).collect();
-        let ([_, right, ..], [(_, result)]) = (&*request.inputs, &*request.outputs) else {
-            return None;
-        };
-        let parts = Parts::of(program, *right, facts, shapes);
-        let (Part::Repeated(times), batches) = parts.axes.get(axis)?.split_last()? else {
-            return None;
-        };
-        let mut axes = parts.axes.clone();
-        axes[axis] = batches.to_vec();
-        let order: Option<Vec<usize>> = axes
+/// A product whose right operand is the same for several batches: these become rows.
+fn product(
+    program: &Program<'static>,
+    request: &Request<'static, Value>,
+    facts: &Facts,
+    shapes: &[Vec<u64>],
+    writer: &mut Writer,
+    places: &SmallVec<[usize; 1]>,
+) -> Option<Rewritten> {
+    let axis = ints(&request.attrs, "batch_b").len().checked_sub(1)?;
+    let leading: Vec<i64> = (0..=axis as i64).collect();
+    let (&[left, right, ref further @ ..], [(_, result)]) = (&*request.inputs, &*request.outputs)
+    else {
+        return None;
+    };
+    let keys = Repeated::of(program, right, axis, facts, shapes)?;
+    let split = keys.split(result.len());
+    let is_batch = |name| ints(&request.attrs, name) == leading;
+    let fits = is_batch("batch_a")
+        && !ints(&request.attrs, "contract_a").is_empty()
+        && further
             .iter()
-            .flatten()
-            .map(|part| match part {
-                Part::Of(axis, _) => Some(*axis),
-                Part::Repeated(_) => None,
-            })
-            .collect();
-        let order = order?;
-        let of = &shapes[parts.of as usize];
-        let ones = (0..of.len()).filter(|axis| of[*axis] == 1);
-        let order: Vec<usize> = ones.chain(order).collect();
-        let extent = |parts: &Vec<Part>| parts.iter().map(|part| part.extent()).product();
-        let shape: Vec<u64> = axes.iter().map(extent).collect();
-        let split = Split {
-            rank: result.len(),
-            axis,
-            parts: [shape[axis], *times],
-        };
-        let further = request.inputs[FACTORS..].iter();
-        let mut further = further.map(|value| &shapes[*value as usize]);
-        let fits = ["batch_a", "batch_b"]
-            .iter()
-            .all(|name| ints(&request.attrs, name) == leading)
-            && !ints(&request.attrs, "contract_a").is_empty()
-            && !batches.is_empty()
-            && order.len() == of.len()
-            && further.all(|shape| split.of(shape).is_some());
-        fits.then_some(Product {
-            request,
-            of: parts.of,
-            order,
-            shape,
-            split,
-        })
+            .all(|value| split.of(&shapes[*value as usize]).is_some());
+    if !fits {
+        return None;
     }
-    /// Writes what stands in its place.
-    fn write(
-        &self,
-        program: &Program<'static>,
-        place: usize,
-        facts: &Facts,
-        shapes: &[Vec<u64>],
-        writer: &mut Writer,
-    ) {
-        let places = program.stands_for(place);
-        let Split { axis, parts, .. } = self.split;
-        let mut view = |value: Value, view: View| writer.view(value, view, &places);
-        let mut inputs = self.request.inputs.to_vec();
-        let left = &shapes[inputs[0] as usize];
-        let split = [&left[..axis], &parts, &left[axis + 1..]].concat();
-        inputs[0] = view(inputs[0], View::Reshape(split));
-        inputs[1] = self.of;
-        if !self.order.is_sorted() {
-            inputs[1] = view(inputs[1], View::Transpose(self.order.clone()));
-        }
-        inputs[1] = view(inputs[1], View::Reshape(self.shape.clone()));
-        for value in &mut inputs[FACTORS..] {
-            let shape = &shapes[*value as usize];
-            if let Some(split) = self.split.of(shape).filter(|split| split != shape) {
-                *value = view(*value, View::Reshape(split));
-            }
-        }
-        let mut attrs = self.request.attrs.to_vec();
-        for attr in attrs.iter_mut().filter(|attr| attr.name == "contract_a") {
-            let behind = ints(std::slice::from_ref(attr), "contract_a").iter();
-            *attr = Attr::ints(
-                "contract_a",
-                behind.map(|axis| axis + 1).collect::<Vec<_>>(),
-            );
-        }
-        let [(dtype, shape)] = &*self.request.outputs else {
-            return;
-        };
-        let outputs = vec![(*dtype, self.split.of(shape).unwrap_or_default())];
-        let request = Request::new(self.request.op.to_string(), inputs, outputs, attrs);
-        let made = writer.add(request.into(), &places);
-        writer.view_as(
-            made,
-            View::Reshape(shape.clone()),
-            facts.first[place],
-            &places,
+    let mut view = |value: Value, view: View| writer.view(value, view, places);
+    let rows = &shapes[left as usize];
+    let rows = [&rows[..axis], &split.parts, &rows[axis + 1..]].concat();
+    let mut inputs = vec![view(left, View::Reshape(rows)), keys.once(&mut view)];
+    for &value in further {
+        let shape = &shapes[value as usize];
+        let split = split.of(shape).filter(|split| split != shape);
+        inputs.push(split.map_or(value, |split| view(value, View::Reshape(split))));
+    }
+    let mut attrs = request.attrs.to_vec();
+    for attr in attrs.iter_mut().filter(|attr| attr.name == "contract_a") {
+        let behind = ints(std::slice::from_ref(attr), "contract_a").iter();
+        *attr = Attr::ints(
+            "contract_a",
+            behind.map(|axis| axis + 1).collect::<Vec<_>>(),
         );
     }
+    Some(Rewritten {
+        inputs,
+        attrs,
+        split,
+    })
+}
+
+/// A slice that is put into a tensor, and repeats something along a whole axis of that.
+fn put(
+    program: &Program<'static>,
+    request: &Request<'static, Value>,
+    facts: &Facts,
+    shapes: &[Vec<u64>],
+    writer: &mut Writer,
+    places: &SmallVec<[usize; 1]>,
+) -> Option<Rewritten> {
+    let &[tensor, slice, ref starts @ ..] = &*request.inputs else {
+        return None;
+    };
+    let [tensor_shape, slice_shape] = [tensor, slice].map(|value| &shapes[value as usize]);
+    let rank = slice_shape.len();
+    let mut fixed = ints(&request.attrs, "starts").to_vec();
+    if fixed.len() != rank {
+        return None;
+    }
+    let keys = (0..rank)
+        .filter(|&axis| tensor_shape[axis] == slice_shape[axis])
+        .find_map(|axis| Repeated::of(program, slice, axis, facts, shapes))?;
+    let (split, axis) = (keys.split(rank), keys.axis as i64);
+    let mut view = |value: Value, view: View| writer.view(value, view, places);
+    let whole = split.of(tensor_shape)?;
+    let once = keys.once(&mut view);
+    let one = [
+        &keys.shape[..=keys.axis],
+        &[1],
+        &keys.shape[keys.axis + 1..],
+    ]
+    .concat();
+    let once = view(once, View::Reshape(one));
+    let each = View::Broadcast(split.of(slice_shape)?, (0..=rank).collect());
+    let mut inputs = vec![view(tensor, View::Reshape(whole)), view(once, each)];
+    // Whatever it says, along a whole axis a slice starts at 0.
+    let mut axes = Vec::new();
+    for (&own, &start) in ints(&request.attrs, "axes").iter().zip(starts) {
+        if own != axis {
+            axes.push(own + i64::from(own > axis));
+            inputs.push(start);
+        }
+    }
+    fixed.insert(keys.axis + 1, 0);
+    Some(Rewritten {
+        inputs,
+        attrs: vec![Attr::ints("axes", axes), Attr::ints("starts", fixed)],
+        split,
+    })
 }

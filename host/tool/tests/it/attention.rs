@@ -305,3 +305,55 @@ fn queries_that_share_keys_are_rows_of_one_product() {
     }
     assert_eq!(device::validation_messages(), [""; 0]);
 }
+
+#[test]
+fn keys_that_are_kept_are_repeated_where_they_are_put() {
+    let folder = Folder::new();
+    let runtime = open_with(&folder, &["elementwise", "indexing"]);
+    for seed in 0..20 {
+        let mut rng = Rng(seed * 0x9e37_79b9 + 13);
+        let dtype = rng.pick(&[DType::F32, DType::BF16, DType::F16, DType::F64]);
+        let [batches, rows, room, keys, shared, depth] =
+            [3, 5, 20, 4, 5, 40].map(|most| 1 + rng.below(most));
+        let (keys, shared) = (keys + 1, shared + 1);
+        let heads = keys * shared;
+        let (cache, own) = (
+            vec![batches, rows + room, heads, depth],
+            vec![batches, rows, keys, depth],
+        );
+        let mut steps = Steps::on(vec![(dtype, cache.clone()), (dtype, own.clone())]);
+        let one = vec![batches, rows, keys, 1, depth];
+        let viewed = steps.view(1, &one, View::Reshape(one.clone()));
+        let each = vec![batches, rows, keys, shared, depth];
+        let viewed = steps.view(
+            viewed,
+            &each,
+            View::Broadcast(each.clone(), (0..5).collect()),
+        );
+        let flat_heads = vec![batches, rows, heads, depth];
+        let viewed = steps.view(viewed, &flat_heads, View::Reshape(flat_heads.clone()));
+        let start = rng.below(room + 1);
+        let attrs = [
+            Attr::ints("axes", []),
+            Attr::ints("starts", [0, start as i64, 0, 0]),
+        ];
+        steps.op("put_slice", &[0, viewed], &cache, &attrs);
+        let specs = steps.specs[..2].to_vec();
+        let [_, few] = steps.programs();
+        assert_eq!(requests(&few), ["put_slice"], "{seed}: {specs:?}");
+        let all = randoms(&runtime, &specs, &mut rng);
+        let given = run(&runtime, &few, &all);
+        for (at, given) in given.into_iter().enumerate() {
+            let place = place(at, &cache);
+            let [batch, row, head, element] = place[..] else {
+                unreachable!()
+            };
+            let expected = match row.checked_sub(start).filter(|row| *row < rows) {
+                Some(row) => all[1].1[flat(&[batch, row, head / shared, element], &own)],
+                None => all[0].1[at],
+            };
+            assert_eq!(given, expected, "{seed}: {place:?} of {specs:?} at {start}");
+        }
+    }
+    assert_eq!(device::validation_messages(), [""; 0]);
+}

@@ -91,3 +91,48 @@ fn what_is_not_repeated_for_the_last_batch_stays() {
     let whole = with(5, product(7, 6, &[0, 1]));
     stays(whole, &[3, 1, 7]);
 }
+
+#[test]
+fn a_slice_that_is_put_into_a_tensor_is_repeated_there() {
+    let cache: &[u64] = &[2, 9, 6, 4];
+    let inputs = [cache, KEYS, &[]].map(|shape| input(DType::F32, shape));
+    let put = |starts: &[i64], axes_of: &[i64]| {
+        let mut steps = repeated();
+        steps.truncate(3);
+        let outputs = vec![(DType::F32, cache.to_vec())];
+        let attrs = vec![axes("axes", axes_of), axes("starts", starts)];
+        let mut values = vec![0, 5];
+        values.extend(vec![2; axes_of.len()]);
+        steps.push(Request::new("put_slice", values, outputs, attrs).into());
+        let program = Program::new(inputs.len(), steps, [6]).unwrap();
+        repeats(program, &inputs).unwrap()
+    };
+    let program = put(&[0, 0, 0, 0], &[0, 1, 2, 3]);
+    let view = |value, view| Step::View(value, view);
+    let expected = [
+        view(1, View::Reshape(KEYS.to_vec())),       // 3
+        view(3, View::Reshape(vec![2, 7, 3, 1, 4])), // 4
+        view(0, View::Reshape(vec![2, 9, 3, 2, 4])), // 5
+        view(4, View::Broadcast(vec![2, 7, 3, 2, 4], vec![0, 1, 2, 3, 4])), // 6
+    ];
+    assert_eq!(program.steps()[..4], expected);
+    let [
+        Step::Request(put_slice),
+        Step::View(7, View::Reshape(shape)),
+    ] = &program.steps()[4..]
+    else {
+        panic!("{:?}", program.steps());
+    };
+    assert_eq!(put_slice.inputs[..], [5, 6, 2, 2, 2]);
+    let attrs = [axes("axes", &[0, 1, 4]), axes("starts", &[0; 5])];
+    assert_eq!(put_slice.attrs[..], attrs);
+    assert_eq!(shape, cache);
+
+    let program = put(&[0, 1, 0, 0], &[0]);
+    let Some(Step::Request(put_slice)) = program.steps().iter().nth_back(1) else {
+        panic!("{:?}", program.steps());
+    };
+    assert_eq!(put_slice.inputs[..], [5, 6, 2]);
+    let attrs = [axes("axes", &[0]), axes("starts", &[0, 1, 0, 0, 0])];
+    assert_eq!(put_slice.attrs[..], attrs);
+}
