@@ -78,7 +78,7 @@ impl Halves {
         if request.op != "concatenate" {
             return None;
         }
-        let axis = axis as usize;
+        let axis = usize::try_from(axis).ok()?;
         let mut places = vec![place];
         let mut piece = |value| Halves::piece(program, value, axis, facts, shapes, &mut places);
         let ((of, from, calls), (other, behind, others)) = (piece(first)?, piece(second)?);
@@ -117,7 +117,10 @@ impl Halves {
                 else {
                     return None;
                 };
-                let is_last = expression.results == [expression.calls.len() - 1];
+                // An error has to name the op that has no result, and integers alone lack one.
+                let mut calls = expression.calls.iter();
+                let is_last = expression.results == [expression.calls.len() - 1]
+                    && calls.all(|call| call.dtype.is_float());
                 let slice = facts.maker(half).filter(|_| is_last && is_alone(half))?;
                 places.push(slice);
                 (slice, expression.calls)
@@ -127,6 +130,10 @@ impl Halves {
             return None;
         };
         let whole = &shapes[*of as usize];
+        let ranks = [starts, lengths, strides].map(Vec::len);
+        if ranks != [whole.len(); 3] || axis >= whole.len() {
+            return None;
+        }
         let is_half = (0..whole.len()).all(|at| match at == axis {
             true => whole[at] == 2 * lengths[at] && (starts[at] == 0 || starts[at] == lengths[at]),
             false => whole[at] == lengths[at],

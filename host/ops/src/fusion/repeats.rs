@@ -109,7 +109,7 @@ fn after(axes: Vec<Vec<Part>>, view: &View, shape: &[u64]) -> Option<Vec<Vec<Par
                 let (mut parts, mut have) = (Vec::new(), 1);
                 while have < extent {
                     let part = rest.next()?;
-                    have *= part.extent();
+                    have = part.extent().saturating_mul(have);
                     parts.push(part);
                 }
                 (have == extent).then_some(parts)
@@ -118,16 +118,11 @@ fn after(axes: Vec<Vec<Part>>, view: &View, shape: &[u64]) -> Option<Vec<Vec<Par
         }
         View::Transpose(order) => order.iter().map(|&axis| axes.get(axis).cloned()).collect(),
         View::Broadcast(_, places) => {
-            let mut all: Vec<Vec<Part>> = shape
-                .iter()
-                .map(|&extent| {
-                    if extent > 1 {
-                        vec![Part::Repeated(extent)]
-                    } else {
-                        Vec::new()
-                    }
-                })
-                .collect();
+            let repeated = |&extent: &u64| match extent {
+                1 => Vec::new(),
+                _ => vec![Part::Repeated(extent)],
+            };
+            let mut all: Vec<Vec<Part>> = shape.iter().map(repeated).collect();
             for (parts, &place) in axes.into_iter().zip(places) {
                 if !parts.is_empty() {
                     *all.get_mut(place)? = parts;
@@ -226,8 +221,10 @@ fn product(
     };
     let keys = Repeated::of(program, right, axis, facts, shapes)?;
     let split = keys.split(result.len());
-    let is_batch = |name| ints(&request.attrs, name) == leading;
-    let fits = is_batch("batch_a")
+    let rows = &shapes[left as usize];
+    let fits = ints(&request.attrs, "batch_a") == leading
+        && ints(&request.attrs, "batch_b") == leading
+        && axis < rows.len().min(result.len())
         && !ints(&request.attrs, "contract_a").is_empty()
         && further
             .iter()
@@ -236,7 +233,6 @@ fn product(
         return None;
     }
     let mut view = |value: Value, view: View| writer.view(value, view, places);
-    let rows = &shapes[left as usize];
     let rows = [&rows[..axis], &split.parts, &rows[axis + 1..]].concat();
     let mut inputs = vec![view(left, View::Reshape(rows)), keys.once(&mut view)];
     for &value in further {
@@ -274,7 +270,7 @@ fn put(
     let [tensor_shape, slice_shape] = [tensor, slice].map(|value| &shapes[value as usize]);
     let rank = slice_shape.len();
     let mut fixed = ints(&request.attrs, "starts").to_vec();
-    if fixed.len() != rank {
+    if fixed.len() != rank || tensor_shape.len() != rank {
         return None;
     }
     let keys = (0..rank)
