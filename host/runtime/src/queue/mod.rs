@@ -14,6 +14,7 @@ mod step;
 mod tests;
 mod timer;
 mod wait;
+mod waves;
 
 use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;

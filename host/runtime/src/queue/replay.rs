@@ -1,19 +1,22 @@
 //! Commands that are recorded once and run any number of times, in secondary command buffers: a driver takes a microsecond and more
-//! to record a dispatch, and next to nothing to run one again.
+//! to record a dispatch, and next to nothing to run one again. They run in [`waves`](super::waves).
 
 use super::{
     Open, State, Stream,
     commands::Later,
     mark,
     step::{Bound, Step},
+    waves::{Access, Waves},
 };
 use crate::{Result, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
-use rustc_hash::FxHashMap;
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicU64, Ordering},
 };
+
+/// Bytes of three workgroup counts.
+const COUNTS: u64 = 12;
 
 /// The steps of one plan, and the buffers that they run over.
 pub(crate) struct Call<'a> {
@@ -96,14 +99,24 @@ impl Stream {
         calls: &[Call<'_>],
     ) -> Result<()> {
         self.device.usable()?;
-        // The last read and write of each buffer, and the last command before a barrier: those before the first one are ordered.
-        let mut uses: FxHashMap<*const Buffer, (u64, u64)> = FxHashMap::default();
-        let (mut sequence, mut ordered) = (0, 0);
-        let mut state = State::default();
-        let most = self.batch.load(Ordering::Relaxed);
+        let mut waves = Waves::new();
+        let mut commands: Vec<(u32, &Call<'_>, &Step)> = Vec::new();
         for call in calls {
-            let first = sequence + 1;
-            for step in call.steps {
+            let own = call.steps.iter();
+            commands.extend(own.map(|step| (waves.next(&accesses(call, step)), call, step)));
+        }
+        // Those of one wave stay in the order that they came in.
+        commands.sort_by_key(|(wave, ..)| *wave);
+        let most = self.batch.load(Ordering::Relaxed);
+        let mut state = State::default();
+        let mut sequence = 0;
+        for wave in commands.chunk_by(|a, b| a.0 == b.0) {
+            // The first one is ordered after all that was before, but for its workgroup counts.
+            let mut later = match wave.iter().any(|(_, _, step)| step.counts.is_some()) {
+                true => Some(Later::Counts),
+                false => (sequence > 0).then_some(Later::Commands),
+            };
+            for (_, call, step) in wave {
                 let full = |piece: &Piece| piece.commands >= most;
                 if captured.pieces.last().is_none_or(full) {
                     self.end(captured.pieces.last())?;
@@ -118,19 +131,8 @@ impl Stream {
                 let Some(piece) = captured.pieces.last_mut() else {
                     continue;
                 };
-                let depends = step.args.iter().any(|arg| {
-                    let buffer: *const Buffer = &**call.buffers[arg.buffer].buffer;
-                    let (read, write) = uses.get(&buffer).copied().unwrap_or_default();
-                    write > ordered || (arg.writes && read > ordered)
-                });
-                let later = match step.counts {
-                    Some(_) => Some(Later::Counts),
-                    None if depends || step.barrier && ordered < sequence => Some(Later::Commands),
-                    None => None,
-                };
-                if let Some(later) = later {
+                if let Some(later) = later.take() {
                     self.order(piece.command_buffer, later);
-                    ordered = sequence;
                 }
                 self.dispatch(
                     &mut state,
@@ -141,21 +143,11 @@ impl Stream {
                 );
                 piece.commands += 1;
                 sequence += 1;
-            }
-            for (number, step) in (first..).zip(call.steps) {
-                let counts = step.counts.map(|counts| (counts.buffer, true, false));
-                let args = step
-                    .args
-                    .iter()
-                    .map(|arg| (arg.buffer, arg.reads, arg.writes));
-                for (buffer, reads, writes) in args.chain(counts) {
-                    let buffer: *const Buffer = &**call.buffers[buffer].buffer;
-                    let (read, write) = uses.entry(buffer).or_default();
-                    *read = if reads { number } else { *read };
-                    *write = if writes { number } else { *write };
+                match captured.names.last_mut() {
+                    Some((last, name)) if Arc::ptr_eq(name, call.name) => *last = sequence,
+                    _ => captured.names.push((sequence, call.name.clone())),
                 }
             }
-            captured.names.push((sequence, call.name.clone()));
         }
         self.end(captured.pieces.last())
     }
@@ -270,6 +262,36 @@ impl Stream {
             mark(copy.to, false, true, open.sequence);
         }
     }
+}
+
+/// What a step does with which bytes.
+fn accesses(call: &Call<'_>, step: &Step) -> Vec<Access<*const Buffer>> {
+    let of = |place: usize, offset: u64, len: u64| {
+        let Bound { buffer, start } = call.buffers[place];
+        let first = start + offset;
+        let bytes = match len {
+            0 => first..buffer.len().max(first + 1),
+            len => first..first + len,
+        };
+        (Arc::as_ptr(buffer), bytes)
+    };
+    let args = step.args.iter().map(|arg| {
+        let (buffer, bytes) = of(arg.buffer, arg.offset, arg.len);
+        let (reads, writes) = (arg.reads, arg.writes);
+        (buffer, bytes, reads, writes)
+    });
+    let counts = step.counts.map(|counts| {
+        let (buffer, bytes) = of(counts.buffer, counts.offset, COUNTS);
+        (buffer, bytes, true, false)
+    });
+    let all = args.chain(counts);
+    all.map(|(buffer, bytes, reads, writes)| Access {
+        buffer,
+        bytes,
+        reads,
+        writes,
+    })
+    .collect()
 }
 
 impl Captured {

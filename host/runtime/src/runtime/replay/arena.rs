@@ -9,10 +9,17 @@ use crate::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The buffers of one program. One that nothing holds any more is given out again, as the program's steps run one after the other.
+/// Bytes that are given out before a buffer is given out again: whoever writes it waits for those that read it, and steps that
+/// depend on nothing else run side by side. More of them would leave a GPU's cache.
+const APART: u64 = 16 << 20;
+
+/// The buffers of one program. One that nothing holds any more is given out again.
 pub(super) struct Arena<'a> {
     runtime: &'a Runtime,
     pub(super) buffers: Vec<Arc<Buffer>>,
+    /// Bytes that were given out until each of them was used last.
+    used: Vec<u64>,
+    given: u64,
     places: FxHashMap<*const Buffer, usize>,
     pub(super) words: Vec<Arc<Word>>,
     pub(super) bytes: u64,
@@ -26,6 +33,8 @@ impl<'a> Arena<'a> {
         Arena {
             runtime,
             buffers: Vec::new(),
+            used: Vec::new(),
+            given: 0,
             places: FxHashMap::default(),
             words: Vec::new(),
             bytes: 0,
@@ -39,6 +48,11 @@ impl<'a> Arena<'a> {
         self.places.get(&Arc::as_ptr(buffer)).copied()
     }
 
+    /// Notes that a step uses this one of its own buffers.
+    pub(super) fn note_use(&mut self, place: usize) {
+        self.used[place] = self.given;
+    }
+
     fn own(&mut self, buffer: &Arc<Buffer>) -> Result<()> {
         self.bytes += buffer.block();
         if self.bytes > self.limit {
@@ -47,14 +61,19 @@ impl<'a> Arena<'a> {
         }
         self.places.insert(Arc::as_ptr(buffer), self.buffers.len());
         self.buffers.push(buffer.clone());
+        self.used.push(self.given);
         Ok(())
     }
 }
 
 impl Memory for Arena<'_> {
     fn buffer(&mut self, len: u64) -> Result<Arc<Buffer>> {
-        let is_free = |buffer: &&Arc<Buffer>| buffer.len() == len && Arc::strong_count(buffer) == 1;
-        if let Some(free) = self.buffers.iter().find(is_free) {
+        self.given += len;
+        let all = self.buffers.iter().zip(&self.used);
+        let free = all.filter(|(buffer, _)| buffer.len() == len && Arc::strong_count(buffer) == 1);
+        if let Some((free, used)) = free.min_by_key(|(_, used)| **used)
+            && (self.given - used > APART || self.bytes + free.block() > self.limit)
+        {
             return Ok(free.clone());
         }
         let buffer = self.runtime.alloc(len, None, Patience::Waits)?;

@@ -100,12 +100,18 @@ impl Composer<'_> {
             let place = own.unwrap_or_else(|| Place::Other(bound.buffer.clone()));
             (place, bound.start)
         };
+        let buffers: Vec<(Place, u64)> = bound.iter().map(place).collect();
+        drop(bound);
+        for (place, _) in &buffers {
+            if let Place::Own(place) = place {
+                self.arena.note_use(*place);
+            }
+        }
         self.drafts.push(Draft {
             route: route.clone(),
             made: allotted.made,
-            buffers: bound.iter().map(place).collect(),
+            buffers,
         });
-        drop(bound);
         let word = allotted.word.clone();
         self.runtime
             .inherit(request, word.as_ref(), &mut allotted.results);
