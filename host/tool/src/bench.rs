@@ -356,7 +356,7 @@ impl Runner<'_> {
         });
         // Where there is no operand to give back the first result is one.
         let program = Program::new(each * sets.len(), steps, [0])?.into_owned();
-        let routine = Routine::from(program);
+        let routine = Routine::from(program).in_turn();
         let all: Vec<&Tensor> = sets.iter().flatten().copied().collect();
         let run = || self.runtime.run_routine(&routine, &all).map(drop);
         timing::wake(self.runtime, rested, run)?;

@@ -34,6 +34,7 @@ pub(crate) use step::{Bound, Counts, Step, StepArg};
 pub(crate) use timer::Quiet;
 use timer::Timer;
 use vulkano::VulkanObject;
+pub(crate) use waves::Order;
 
 /// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
 /// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.

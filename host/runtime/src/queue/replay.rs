@@ -1,12 +1,11 @@
 //! Commands that are recorded once and run any number of times, in secondary command buffers: a driver takes a microsecond and more
-//! to record a dispatch, and next to nothing to run one again. They run in [`waves`](super::waves).
+//! to record a dispatch, and next to nothing to run one again.
 
 use super::{
     Open, State, Stream,
     commands::Later,
     mark,
     step::{Bound, Step},
-    waves::{Access, Waves},
 };
 use crate::{Result, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
@@ -15,13 +14,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Bytes of three workgroup counts.
-const COUNTS: u64 = 12;
-
-/// The steps of one plan, and the buffers that they run over.
+/// The steps of one plan, the [waves](super::waves) that they run in, and the buffers that they run over.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a Arc<str>,
     pub(crate) steps: &'a [Step],
+    pub(crate) waves: &'a [u32],
     pub(crate) buffers: Vec<Bound<'a>>,
 }
 
@@ -69,7 +66,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl Stream {
-    /// Records `calls`, which follow from each other, to be run by [`Stream::replay`]. Nothing runs yet.
+    /// Records `calls`, to be run by [`Stream::replay`], wave by wave. Nothing runs yet.
     ///
     /// # Errors
     /// Only when the device is lost or out of memory for command buffers.
@@ -99,11 +96,10 @@ impl Stream {
         calls: &[Call<'_>],
     ) -> Result<()> {
         self.device.usable()?;
-        let mut waves = Waves::new();
         let mut commands: Vec<(u32, &Call<'_>, &Step)> = Vec::new();
         for call in calls {
-            let own = call.steps.iter();
-            commands.extend(own.map(|step| (waves.next(&accesses(call, step)), call, step)));
+            let own = call.waves.iter().zip(call.steps);
+            commands.extend(own.map(|(wave, step)| (*wave, call, step)));
         }
         // Those of one wave stay in the order that they came in.
         commands.sort_by_key(|(wave, ..)| *wave);
@@ -262,36 +258,6 @@ impl Stream {
             mark(copy.to, false, true, open.sequence);
         }
     }
-}
-
-/// What a step does with which bytes.
-fn accesses(call: &Call<'_>, step: &Step) -> Vec<Access<*const Buffer>> {
-    let of = |place: usize, offset: u64, len: u64| {
-        let Bound { buffer, start } = call.buffers[place];
-        let first = start + offset;
-        let bytes = match len {
-            0 => first..buffer.len().max(first + 1),
-            len => first..first + len,
-        };
-        (Arc::as_ptr(buffer), bytes)
-    };
-    let args = step.args.iter().map(|arg| {
-        let (buffer, bytes) = of(arg.buffer, arg.offset, arg.len);
-        let (reads, writes) = (arg.reads, arg.writes);
-        (buffer, bytes, reads, writes)
-    });
-    let counts = step.counts.map(|counts| {
-        let (buffer, bytes) = of(counts.buffer, counts.offset, COUNTS);
-        (buffer, bytes, true, false)
-    });
-    let all = args.chain(counts);
-    all.map(|(buffer, bytes, reads, writes)| Access {
-        buffer,
-        bytes,
-        reads,
-        writes,
-    })
-    .collect()
 }
 
 impl Captured {

@@ -1,21 +1,70 @@
 //! Waves: commands that are captured run as early as what they touch allows, side by side with those that do not depend on them.
 //! Between two waves is a barrier, and a GPU takes microseconds from one side of it to the other.
 
+use super::step::{Bound, Step};
+use crate::memory::Buffer;
 use rustc_hash::FxHashMap;
-use std::{hash::Hash, ops::Range};
+use std::{hash::Hash, ops::Range, sync::Arc};
+
+/// Bytes of three workgroup counts.
+const COUNTS: u64 = 12;
+
+/// The waves of commands over buffers, which live as long as it is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Order(Waves<*const Buffer>);
+
+impl Order {
+    /// The waves of the steps of one plan, which comes next.
+    pub(crate) fn next(&mut self, steps: &[Step], buffers: &[Bound<'_>]) -> Vec<u32> {
+        let next = |step| self.0.next(&accesses(step, buffers));
+        steps.iter().map(next).collect()
+    }
+
+    /// The first wave in which a command may read that buffer.
+    pub(crate) fn readable(&self, buffer: &Arc<Buffer>) -> u32 {
+        let uses = self.0.of(Arc::as_ptr(buffer));
+        uses.map(|one| one.written).max().unwrap_or(0) + 1
+    }
+
+    /// And the first one in which a command may write it.
+    pub(crate) fn writable(&self, buffer: &Arc<Buffer>) -> u32 {
+        let uses = self.0.of(Arc::as_ptr(buffer));
+        uses.map(|one| one.written.max(one.read)).max().unwrap_or(0) + 1
+    }
+}
+
+/// What a step does with which bytes.
+fn accesses(step: &Step, buffers: &[Bound<'_>]) -> Vec<Access<*const Buffer>> {
+    let access = |place: usize, [offset, len]: [u64; 2], reads: bool, writes: bool| {
+        let Bound { buffer, start } = buffers[place];
+        let first = start + offset;
+        let end = if len == 0 { buffer.len() } else { first + len };
+        Access {
+            buffer: Arc::as_ptr(buffer),
+            bytes: first..end.max(first + 1),
+            reads,
+            writes,
+        }
+    };
+    let args = step.args.iter();
+    let args = args.map(|arg| access(arg.buffer, [arg.offset, arg.len], arg.reads, arg.writes));
+    let counts = step.counts.iter();
+    let counts = counts.map(|own| access(own.buffer, [own.offset, COUNTS], true, false));
+    args.chain(counts).collect()
+}
 
 /// What one command does with bytes of a buffer.
 #[derive(Debug, Clone)]
-pub(super) struct Access<B> {
-    pub(super) buffer: B,
-    pub(super) bytes: Range<u64>,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
+struct Access<B> {
+    buffer: B,
+    bytes: Range<u64>,
+    reads: bool,
+    writes: bool,
 }
 
 /// The waves of the commands so far, by what these touch.
 #[derive(Debug)]
-pub(super) struct Waves<B>(FxHashMap<B, Vec<Use>>);
+struct Waves<B>(FxHashMap<B, Vec<Use>>);
 
 /// The last waves in which bytes were read and written; waves count from one.
 #[derive(Debug)]
@@ -25,15 +74,21 @@ struct Use {
     written: u32,
 }
 
-impl<B: Hash + Eq + Copy> Waves<B> {
-    pub(super) fn new() -> Waves<B> {
+impl<B> Default for Waves<B> {
+    fn default() -> Waves<B> {
         Waves(FxHashMap::default())
+    }
+}
+
+impl<B: Hash + Eq + Copy> Waves<B> {
+    fn of(&self, buffer: B) -> impl Iterator<Item = &Use> {
+        self.0.get(&buffer).into_iter().flatten()
     }
 
     /// The wave of the next command, the first one in which all that it depends on is behind it.
-    pub(super) fn next(&mut self, accesses: &[Access<B>]) -> u32 {
+    fn next(&mut self, accesses: &[Access<B>]) -> u32 {
         let behind = |access: &Access<B>| {
-            let uses = self.0.get(&access.buffer).into_iter().flatten();
+            let uses = self.of(access.buffer);
             let touched = uses.filter(|one| overlap(&one.bytes, &access.bytes));
             let waves = touched.map(|one| match access.writes {
                 true => one.written.max(one.read),
@@ -103,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_reads_the_same_runs_side_by_side() {
-        let mut waves = Waves::new();
+        let mut waves = Waves::default();
         // Two products of one operand, each with what follows from it, and the sum of both.
         let commands = [
             (&[0, 1][..], 2),
@@ -118,7 +173,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_out_again_after_its_last_reader() {
-        let mut waves = Waves::new();
+        let mut waves = Waves::default();
         assert_eq!(waves.next(&command(&[0], 1)), 1);
         assert_eq!(waves.next(&command(&[1], 2)), 2);
         assert_eq!(waves.next(&command(&[0], 1)), 3);
@@ -127,7 +182,7 @@ mod tests {
 
     #[test]
     fn bytes_beside_each_other_are_apart() {
-        let mut waves = Waves::new();
+        let mut waves = Waves::default();
         assert_eq!(waves.next(&[access(0, 0..4, false, true)]), 1);
         assert_eq!(waves.next(&[access(0, 4..8, true, true)]), 1);
         assert_eq!(waves.next(&[access(0, 3..5, true, false)]), 2);
@@ -156,7 +211,7 @@ mod tests {
                 });
                 commands.push(accesses.collect());
             }
-            let mut waves = Waves::new();
+            let mut waves = Waves::default();
             let mut expected: Vec<u32> = Vec::new();
             for (index, command) in commands.iter().enumerate() {
                 let before = commands[..index].iter().zip(&expected);

@@ -2,24 +2,30 @@
 
 use super::super::{Runtime, running::Memory};
 use crate::{
-    Result,
+    Result, Tensor,
     faults::{self, Site, Word},
     memory::{Buffer, Found, Key, Patience, would_wait},
+    queue::Order,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Bytes that are given out before a buffer is given out again: whoever writes it waits for those that read it, and steps that
-/// depend on nothing else run side by side. More of them would leave a GPU's cache.
+/// Bytes that are given out before a buffer is given out again to a step that has to wait for it, which would run earlier otherwise.
+/// More of them would leave a GPU's cache.
 const APART: u64 = 16 << 20;
 
 /// The buffers of one program. One that nothing holds any more is given out again.
 pub(super) struct Arena<'a> {
     runtime: &'a Runtime,
+    pub(super) order: Order,
     pub(super) buffers: Vec<Arc<Buffer>>,
-    /// Bytes that were given out until each of them was used last.
-    used: Vec<u64>,
+    /// Bytes that were given out until each of them was.
+    given_at: Vec<u64>,
     given: u64,
+    /// The wave of the next request, by what it reads.
+    wave: u32,
+    /// Whether steps run one after the other, as memory is given out at once.
+    in_turn: bool,
     places: FxHashMap<*const Buffer, usize>,
     pub(super) words: Vec<Arc<Word>>,
     pub(super) bytes: u64,
@@ -29,12 +35,15 @@ pub(super) struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    pub(super) fn new(runtime: &'a Runtime, limit: u64) -> Arena<'a> {
+    pub(super) fn new(runtime: &'a Runtime, limit: u64, in_turn: bool) -> Arena<'a> {
         Arena {
             runtime,
+            order: Order::default(),
             buffers: Vec::new(),
-            used: Vec::new(),
+            given_at: Vec::new(),
             given: 0,
+            wave: 1,
+            in_turn,
             places: FxHashMap::default(),
             words: Vec::new(),
             bytes: 0,
@@ -43,14 +52,32 @@ impl<'a> Arena<'a> {
         }
     }
 
+    /// Notes what the request reads that buffers are for.
+    pub(super) fn expect<'t>(&mut self, inputs: impl Iterator<Item = &'t Tensor>) {
+        let waves = inputs.map(|input| self.order.readable(&input.buffer));
+        self.wave = waves.max().unwrap_or(1);
+    }
+
+    /// A buffer that nothing holds any more, whose last use the request that is expected waits for anyway; otherwise the one that was
+    /// given out before all others, where that is long ago or there is no room for more.
+    fn free(&self, len: u64) -> Option<usize> {
+        let all = self.buffers.iter().enumerate();
+        let free = all
+            .filter(|(_, buffer)| buffer.len() == len && Arc::strong_count(buffer) == 1)
+            .map(|(place, _)| place);
+        let at_once =
+            |place: &usize| self.in_turn || self.order.writable(&self.buffers[*place]) <= self.wave;
+        free.clone().find(at_once).or_else(|| {
+            let first = free.min_by_key(|place| self.given_at[*place])?;
+            let is_apart = self.given - self.given_at[first] > APART;
+            let is_full = self.bytes + self.buffers[first].block() > self.limit;
+            (is_apart || is_full).then_some(first)
+        })
+    }
+
     /// Which of its own buffers that is.
     pub(super) fn place(&self, buffer: &Arc<Buffer>) -> Option<usize> {
         self.places.get(&Arc::as_ptr(buffer)).copied()
-    }
-
-    /// Notes that a step uses this one of its own buffers.
-    pub(super) fn note_use(&mut self, place: usize) {
-        self.used[place] = self.given;
     }
 
     fn own(&mut self, buffer: &Arc<Buffer>) -> Result<()> {
@@ -61,7 +88,7 @@ impl<'a> Arena<'a> {
         }
         self.places.insert(Arc::as_ptr(buffer), self.buffers.len());
         self.buffers.push(buffer.clone());
-        self.used.push(self.given);
+        self.given_at.push(self.given);
         Ok(())
     }
 }
@@ -69,12 +96,9 @@ impl<'a> Arena<'a> {
 impl Memory for Arena<'_> {
     fn buffer(&mut self, len: u64) -> Result<Arc<Buffer>> {
         self.given += len;
-        let all = self.buffers.iter().zip(&self.used);
-        let free = all.filter(|(buffer, _)| buffer.len() == len && Arc::strong_count(buffer) == 1);
-        if let Some((free, used)) = free.min_by_key(|(_, used)| **used)
-            && (self.given - used > APART || self.bytes + free.block() > self.limit)
-        {
-            return Ok(free.clone());
+        if let Some(place) = self.free(len) {
+            self.given_at[place] = self.given;
+            return Ok(self.buffers[place].clone());
         }
         let buffer = self.runtime.alloc(len, None, Patience::Waits)?;
         self.own(&buffer)?;

@@ -32,6 +32,7 @@ const COPIED: u64 = 256 << 10;
 struct Draft {
     route: Arc<Route>,
     made: usize,
+    waves: Vec<u32>,
     buffers: Vec<(Place, u64)>,
 }
 
@@ -93,6 +94,7 @@ impl Composer<'_> {
         let Route::Device { compiled, .. } = &**route else {
             return Err(would_wait());
         };
+        self.arena.expect(request.inputs.iter().copied());
         let mut allotted = self.runtime.allot(compiled, request, &mut self.arena)?;
         let bound = allotted.bound(compiled, &request.inputs, None);
         let place = |bound: &Bound<'_>| {
@@ -100,18 +102,16 @@ impl Composer<'_> {
             let place = own.unwrap_or_else(|| Place::Other(bound.buffer.clone()));
             (place, bound.start)
         };
-        let buffers: Vec<(Place, u64)> = bound.iter().map(place).collect();
-        drop(bound);
-        for (place, _) in &buffers {
-            if let Place::Own(place) = place {
-                self.arena.note_use(*place);
-            }
-        }
+        let buffers = bound.iter().map(place).collect();
+        let steps = compiled.steps_without(allotted.made);
+        let waves = self.arena.order.next(steps, &bound);
         self.drafts.push(Draft {
             route: route.clone(),
             made: allotted.made,
+            waves,
             buffers,
         });
+        drop(bound);
         let word = allotted.word.clone();
         self.runtime
             .inherit(request, word.as_ref(), &mut allotted.results);
@@ -131,6 +131,7 @@ impl Draft {
         Some(Call {
             name: &compiled.name,
             steps: compiled.steps_without(self.made),
+            waves: &self.waves,
             buffers: self.buffers.iter().map(bound).collect(),
         })
     }
@@ -153,11 +154,11 @@ pub(super) fn compose(
     program: &Program<'_>,
     inputs: &[&Tensor],
     changing: &[bool],
-    can_wait: bool,
+    (in_turn, can_wait): (bool, bool),
 ) -> Result<Composed> {
     let mut composer = Composer {
         runtime,
-        arena: Arena::new(runtime, runtime.replays.room()),
+        arena: Arena::new(runtime, runtime.replays.room(), in_turn),
         drafts: Vec::new(),
         routes: Vec::new(),
     };

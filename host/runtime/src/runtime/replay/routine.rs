@@ -29,6 +29,7 @@ const PROVEN: u32 = 64;
 pub struct Routine {
     program: Program<'static>,
     state: Arc<Mutex<State>>,
+    in_turn: bool,
 }
 
 impl From<Program<'static>> for Routine {
@@ -36,6 +37,7 @@ impl From<Program<'static>> for Routine {
         Routine {
             program,
             state: Arc::default(),
+            in_turn: false,
         }
     }
 }
@@ -182,7 +184,7 @@ impl State {
     fn is_recorded(
         &mut self,
         runtime: &Runtime,
-        program: &Program<'_>,
+        routine: &Routine,
         inputs: &[&Tensor],
     ) -> Result<bool> {
         if self.generation != runtime.current().table.generation {
@@ -192,7 +194,9 @@ impl State {
             return Ok(self.replay.is_some());
         }
         let can_wait = self.failures + 1 < TRIES;
-        match compose(runtime, program, inputs, &self.changing, can_wait) {
+        let program = &routine.program;
+        let how = (routine.in_turn, can_wait);
+        match compose(runtime, program, inputs, &self.changing, how) {
             Ok(Composed::Replay(replay)) => {
                 self.replay = Some(replay);
                 return Ok(true);
@@ -285,7 +289,7 @@ impl Runtime {
         if progress.is_to_be_recorded() {
             let mut state = routine.state.lock();
             // Somebody else may have run it meanwhile, on other inputs.
-            if state.fits(inputs) && state.is_recorded(self, program, inputs)? {
+            if state.fits(inputs) && state.is_recorded(self, routine, inputs)? {
                 self.replays.note(&routine.state);
                 match state
                     .replay
@@ -304,6 +308,16 @@ impl Runtime {
 }
 
 impl Routine {
+    /// Has the steps run one after the other where they give each other's memory back, also those that depend on nothing else: so that
+    /// each of them can be timed.
+    #[must_use]
+    pub fn in_turn(self) -> Routine {
+        Routine {
+            in_turn: true,
+            ..self
+        }
+    }
+
     /// What it runs.
     pub fn program(&self) -> &Program<'static> {
         &self.program
