@@ -148,6 +148,13 @@ float nxv_divide(float a, float b) {
     return uintBitsToFloat(kept | sign);
 }
 
+// As nxv_divide, for b = 1 / inverse, both of them powers of two: only what is no normal number has to be rounded. 0.5 ulp.
+float nxv_divide_by_power(float a, float b, float inverse) {
+    precise float result = a * inverse;
+    uint magnitude = floatBitsToUint(result) & 0x7fffffffu;
+    return magnitude - 0x800000u < 0x7f000000u || a == 0.0 ? result : nxv_divide(a, b);
+}
+
 // Newton's method on the built-in function. 0.5 ulp.
 float nxv_sqrt(float x) {
     uint bits = floatBitsToUint(x);

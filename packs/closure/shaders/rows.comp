@@ -1,8 +1,8 @@
 #version 450
 // Rows of elements, each held by LANES invocations, TIMES times WIDTH neighbours by each: reductions one after the other, of what the
-// plan's code makes of an element, then results of elements and of rows. What was reduced is an operand after the INPUTS ones, and what it
-// was made of where that is needed again: NAMES_*. The plan numbers operands, reductions and results, and EACH_* call a macro with each
-// number.
+// plan's code makes of an element, then results of elements and of rows. Operands after the INPUTS ones, by NAMES_*: what was reduced,
+// what it was made of where that is needed again, and what is made of it once for a row. The plan numbers operands, reductions and
+// results, and EACH_* call a macro with each number.
 #if SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -33,8 +33,9 @@ EACH_RESULT(RESULTS)
 #define REDUCED_OF(k) M##k##_VALUE m##k;
 #define MADE_OF(k) R##k##_STORAGE r##k;
 #define KEPT_OF(k) S##k##_VALUE s##k;
+#define ONCE_OF(k) W##k##_VALUE w##k;
 struct Element { EACH_OPERAND(VALUE_OF) EACH_KEPT(KEPT_OF) };
-struct Reduced { uint none; EACH_REDUCTION(REDUCED_OF) };
+struct Reduced { uint none; EACH_REDUCTION(REDUCED_OF) EACH_ONCE(ONCE_OF) };
 struct Made { EACH_RESULT(MADE_OF) };
 
 // Counts are below 2^31.
@@ -112,6 +113,12 @@ shared float rests[WORKGROUP / TOGETHER];
             } \
         } \
         return M##k##_STORED(M##k##_WHOLE(value, rest)); \
+    } \
+    /* What is made of it once for a row. */ \
+    void once##k(Element element, inout Reduced reduced) { \
+        EACH_OPERAND(VALUE) \
+        NAMES_BEFORE_##k \
+        M##k##_ONCE \
     }
 EACH_REDUCTION(REDUCTION)
 
@@ -175,6 +182,7 @@ void main() {
             } \
         } \
         reduced.m##k = whole##k(value, rest); \
+        once##k(elements[0], reduced); \
     }
     EACH_REDUCTION(REDUCE)
 

@@ -5,7 +5,7 @@ mod reduction;
 mod share;
 
 use nx_vulkan_abi::{
-    BufArg, DType, DeviceKind, Expression, Plan, Refusal, Request,
+    BufArg, DType, DeviceKind, Expression, Plan, Refusal, Request, TensorDesc,
     expression::Term,
     glsl::{self, define, operand},
 };
@@ -16,7 +16,7 @@ use nx_vulkan_pack_kit::{
     steps::{Step, bytes_of, distinct, number},
 };
 
-use reduction::{Reduction, is_needed, made, names, part};
+use reduction::{Reduction, is_needed, made, names, once, part};
 use share::{Axes, Reading, Share, axes, reading, shape};
 
 /// Elements of operands that an invocation has registers for.
@@ -65,6 +65,11 @@ fn emit(
     // What is known of calls from some part on: operands of the parts after it.
     let mut known: Vec<Option<usize>> = vec![None; expression.calls.len()];
     let mut reductions: Vec<Reduction> = Vec::new();
+    let mut is_row = vec![false; expression.calls.len()];
+    let is_one = |k: usize| {
+        let is_one = |input: &TensorDesc<'_>| input.shape.last().is_none_or(|last| *last == 1);
+        inputs.get(k).is_some_and(is_one)
+    };
     for (place, call) in expression.calls.iter().enumerate() {
         if !call.reduces() {
             continue;
@@ -89,7 +94,23 @@ fn emit(
             .filter(|made| is_needed(expression, *made));
         let kept = kept.filter(|_| !code.results.is_empty());
         let kept = kept.map(|made| (made, next(made)));
-        reductions.push(Reduction::of(call, (code, term), kept, next(place))?);
+        let mut reduction = Reduction::of(call, (code, term), kept, next(place))?;
+        is_row[place] = true;
+        let once: Vec<usize> = once(expression, &known, &is_row, is_one);
+        if !once.is_empty() {
+            let terms: Vec<Term> = once.iter().copied().map(Term::Made).collect();
+            let code = Code::of(&part(expression, &terms, &known), &operands, device)?;
+            let mut row = Vec::new();
+            for made in once {
+                let dtype = expression.calls[made].dtype;
+                operands.push(dtype);
+                known[made] = Some(operands.len() - 1);
+                is_row[made] = true;
+                row.push((dtype, operands.len() - 1));
+            }
+            reduction.make_once(row, code);
+        }
+        reductions.push(reduction);
     }
     let results: Vec<Term> = expression
         .results
@@ -158,10 +179,13 @@ fn emit(
         .enumerate()
         .filter(|(_, reduction)| reduction.kept.is_some());
     let kept: Vec<usize> = kept.map(|(k, _)| k).collect();
+    let once = reductions.iter().flat_map(|reduction| &reduction.row);
+    let once: Vec<usize> = once.map(|(_, index)| *index).collect();
     defines.extend([
         each("EACH_OPERAND(f)", 0..inputs.len()),
         each("EACH_REDUCTION(f)", 0..reductions.len()),
         each("EACH_KEPT(f)", kept),
+        each("EACH_ONCE(f)", once),
         each("EACH_RESULT(f)", 0..outputs.len()),
         define("CODE", code.body.as_str()),
         define("NAMES_OF_ALL", names(&reductions)),

@@ -108,3 +108,27 @@ fn what_is_no_such_reduction_is_refused() {
     double.device.features = Features(!Features::FP64.0);
     assert_eq!(double.reason(), "an expression on f64 needs fp64");
 }
+
+/// A quotient takes as long as the rest of a normalization: it is the same for all elements of a row.
+#[test]
+fn what_a_row_has_once_is_computed_once() {
+    let plan = |text: &'static str| {
+        let inputs = [&[32, 64][..], &[32, 1]].map(|shape| Tensor::new(DType::F32, shape));
+        let pack = Pack { describe, plan };
+        let ask = pack.ask("fused_rows", &inputs, &inputs[..1]);
+        ask.text("expression", text).plan().unwrap()
+    };
+    let normed = plan(
+        "sum(i0):f32; divide(%0, 64:s32):f32; subtract(i0, %1):f32; multiply(%2, %2):f32; sum(%3):f32; \
+         divide(%4, 65:s32):f32; rsqrt(%5):f32; multiply(%6, i1):f32; multiply(%2, %7):f32",
+    );
+    let of = |name| defined(&normed, 0, name).to_owned();
+    // Operands 0 and 1 are given, 2 and 4 are the sums; 3 is the mean, 5 what elements are multiplied by.
+    assert_eq!(of("EACH_ONCE(f)"), "f(3) f(5)");
+    let quotients = |name| of(name).matches("nxv_divide").count();
+    assert_eq!([quotients("M0_ONCE"), quotients("M1_ONCE")], [1, 1]);
+    assert_eq!([quotients("M1_CODE"), quotients("CODE")], [0, 0]);
+    assert!(of("M1_ONCE").contains("i1") && of("M1_ONCE").ends_with("reduced.w5 = v2; "));
+    let soft = plan("reduce_max(i0):f32; subtract(i0, %0):f32; exp(%1):f32; sum(%2):f32; divide(%2, %3):f32");
+    assert_eq!(defined(&soft, 0, "EACH_ONCE(f)"), "");
+}

@@ -32,7 +32,12 @@ layout(set = 0, binding = E_FIRST + 3, std430) readonly restrict buffer E3 { E3_
 #define E_STILL 0
 #endif
 #define E_STEP(i, n) ((E_STILL >> (3 * (i) + (n)) & 1) == 1 ? 0u : epilogue[4 * (i) + 1 + (n)])
-#define E_AT(i) (epilogue[4 * (i)] + batch * E_STEP(i, 0) + row * E_STEP(i, 1) + column * E_STEP(i, 2))
+// Where E*_INNER* is not 0, the place is one along two axes, and there are the extent and the step of the inner one.
+#define E_ALONG(i, n, place) \
+    (E##i##_INNER##n == 0 ? (place) * E_STEP(i, n) \
+                          : (place) / epilogue[E##i##_INNER##n] * E_STEP(i, n) + \
+                                (place) % epilogue[E##i##_INNER##n] * epilogue[E##i##_INNER##n + 1])
+#define E_AT(i) (epilogue[4 * i] + E_ALONG(i, 0, batch) + E_ALONG(i, 1, row) + E_ALONG(i, 2, column))
 
 // 0, which compilers do not know: rows are below 2^31.
 #define ZERO (row >> 31)

@@ -104,26 +104,29 @@ impl Finish {
             .map(|operand| BufArg::input(operand.input))
     }
 
-    /// The words at the end of the push constants. With `exchanged` the kernel's rows are the result's columns.
-    pub fn words(&self, exchanged: bool) -> Vec<u32> {
-        let words = |operand: &Further| {
-            let [batch, row, column] = operand.strides;
-            let [row, column] = if exchanged {
-                [column, row]
-            } else {
-                [row, column]
-            };
-            [
-                operand.offset as u32,
-                batch as u32,
-                row as u32,
-                column as u32,
-            ]
-        };
-        self.operands.iter().flat_map(words).collect()
+    /// As a kernel needs it whose rows are the result's columns.
+    #[must_use]
+    pub fn exchanged(self) -> Finish {
+        let operands = self.operands.into_iter().map(Further::exchanged);
+        Finish {
+            operands: operands.collect(),
+            ..self
+        }
     }
 
-    /// The shader's half may know which steps of operands are 0, where rows are not exchanged for columns.
+    /// The words at the end of the push constants: four of each operand, then two for each of its axes that is two.
+    pub fn words(&self) -> Vec<u32> {
+        let words = |operand: &Further| {
+            let [batch, row, column] = operand.strides.map(|step| step as u32);
+            [operand.offset as u32, batch, row, column]
+        };
+        let inner = self.operands.iter().flat_map(|operand| operand.inner);
+        let inner = inner.flatten();
+        let inner = inner.flat_map(|(extent, step)| [extent as u32, step as u32]);
+        self.operands.iter().flat_map(words).chain(inner).collect()
+    }
+
+    /// The shader's half may know which steps of operands are 0.
     pub fn still(&self) -> Define {
         let steps = self.operands.iter().flat_map(|operand| operand.strides);
         let bits = steps.zip(0..).filter(|(step, _)| *step == 0);
@@ -151,7 +154,7 @@ impl Finish {
         }
         defines.extend(vendor::defines(self.is_nvidia, self.math));
         if !self.operands.is_empty() {
-            defines.push(number("EPILOGUE_WORDS", 4 * self.operands.len() as u64));
+            defines.push(number("EPILOGUE_WORDS", self.words().len() as u64));
         }
         defines.extend(reads(&self.operands, run, register(compute)));
         defines.extend([

@@ -143,7 +143,10 @@ impl Code {
         let gives = register(call.dtype);
         let bits = entry.types.first().and_then(|dtype| dtype.row());
         let bits = bits.map_or(0, |row| row.bits).to_string();
-        let glsl = row.code(&entry.types, call.dtype).replace("A_BITS", &bits);
+        let glsl = match simpler(call, &entry.types) {
+            Some(simpler) => simpler,
+            None => row.code(&entry.types, call.dtype).replace("A_BITS", &bits),
+        };
         let (values, before) = match entry.is_order {
             // How the operands compare is how their order compares with 0.
             true => {
@@ -188,6 +191,34 @@ impl Code {
         defines.extend(on.map(|(_, name)| define(name, "1")));
         defines.extend(vendor::defines(self.is_nvidia, self.math != [false; 2]));
         defines
+    }
+}
+
+/// GLSL with the same results where the second operand is known: a square, and what is divided by a power of two.
+fn simpler(call: &Call, types: &[DType]) -> Option<String> {
+    let Some(Term::Number(number, _)) = call.terms.get(1) else {
+        return None;
+    };
+    let number = match *number {
+        Number::Integer(whole) => whole as f64,
+        Number::Float(number) => number,
+    };
+    // What it is as an operand.
+    let is_exact = matches!(types, [_, dtype] if dtype.is_float() && dtype.size() > 1);
+    if !is_exact {
+        return None;
+    }
+    let is_single = types.iter().all(|dtype| dtype.size() < 8);
+    let is_power = (0.0625..=16.0).contains(&number) && number.to_bits() << 12 == 0;
+    match call.op.as_str() {
+        "pow" if number == 2.0 => Some("a * a".to_owned()),
+        "divide" if is_single && is_power => {
+            let inverse = ((1.0 / number) as f32).to_bits();
+            Some(format!(
+                "nxv_divide_by_power(a, b, uintBitsToFloat(0x{inverse:x}u))"
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -349,6 +380,20 @@ mod tests {
             "{}",
             shift.body
         );
+    }
+
+    #[test]
+    fn squares_and_powers_of_two_are_simpler() {
+        let of = |text: &str, dtype| code(text, &[dtype]).body;
+        assert!(of("pow(i0, 2:s32):bf16", DType::BF16).contains("r = a * a;"));
+        assert!(of("pow(i0, 2.0:f64):f64", DType::F64).contains("r = a * a;"));
+        assert!(of("pow(i0, 3:s32):f32", DType::F32).contains("r = power(a, b);"));
+        assert!(!of("pow(i0, 2:s32):s32", DType::S32).contains("a * a"));
+        let half = "r = nxv_divide_by_power(a, b, uintBitsToFloat(0x3f000000u));";
+        assert!(of("divide(i0, 2:s32):f16", DType::F16).contains(half));
+        assert!(of("divide(i0, 3:s32):f32", DType::F32).contains("r = nxv_divide(a, b);"));
+        assert!(of("divide(i0, 2:s32):f64", DType::F64).contains("r = nxv_divide(a, b);"));
+        assert!(of("divide(2:s32, i0):f32", DType::F32).contains("r = nxv_divide(a, b);"));
     }
 
     #[test]

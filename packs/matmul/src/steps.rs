@@ -153,11 +153,15 @@ pub(crate) fn product(
     defines.extend(own);
     match finish {
         Some(finish) => {
+            let finish = match problem.is_exchanged {
+                true => finish.clone().exchanged(),
+                false => finish.clone(),
+            };
             let run = Run::Columns(if wide[2] { width } else { 1 });
             defines.extend(finish.defines(args.len() as u32, run));
             defines.push(glsl::define("R_PACK", packed(finish.result)));
             args.extend(finish.args());
-            push.extend(finish.words(problem.is_exchanged));
+            push.extend(finish.words());
             check_push(&push)?;
         }
         None => defines.extend(vendor::defines(vendor::is_nvidia(device), false)),
@@ -298,7 +302,7 @@ impl<'a> Steps<'a> {
             defines.extend(finish.defines(args.len() as u32, Run::Columns(width)));
             args.extend(finish.args());
             push.extend([rows, columns]);
-            push.extend(finish.words(false));
+            push.extend(finish.words());
         }
         let groups = u64::from(count.div_ceil(threads / along * width));
         self.dispatch(("splits.comp", self.dtype), defines, push, args, groups)

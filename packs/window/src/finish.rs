@@ -57,7 +57,7 @@ impl Finish {
         let [magic, shift] = divisor(outer);
         let words = [
             vec![filter as u32, outer as u32, magic, shift],
-            self.own.words(false),
+            self.own.words(),
         ];
         step.defines
             .extend(self.own.defines(step.args.len() as u32, run));

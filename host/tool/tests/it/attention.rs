@@ -224,7 +224,15 @@ fn queries_that_share_keys_are_rows_of_one_product() {
             (depth, columns)
         };
         let result = vec![batches, heads, rows, free];
-        let masks: [&[u64]; 3] = [&[rows, free], &[batches, heads, 1, free], &[1; 4]];
+        let masks: [&[u64]; 7] = [
+            &[rows, free],
+            &[batches, heads, 1, free],
+            &[1; 4],
+            &[batches, 1, 1, free],
+            &[batches, 1, rows, free],
+            &[heads, rows, 1],
+            &[batches, 1, rows, 1],
+        ];
         let mask = rng.pick(&masks).to_vec();
         let left = vec![batches, rows, heads, contracted];
         let right = vec![batches, columns, keys, depth];

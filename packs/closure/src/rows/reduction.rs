@@ -1,4 +1,5 @@
-//! Reductions of an expression: which part of it is computed for each, and what the parts after it know.
+//! Reductions of an expression: which part of it is computed for each, what is made of it once for a row, and what the parts after it
+//! know.
 
 use nx_vulkan_abi::{
     DType, Define, Expression, Refusal,
@@ -21,6 +22,9 @@ pub(super) struct Reduction {
     /// Statements that make its term of an element, and the term.
     code: Code,
     term: String,
+    /// What is made of it and of those before it, once for a row: types and operands, and the code of them all.
+    pub(super) row: Vec<(DType, usize)>,
+    row_code: Option<Code>,
 }
 
 impl Reduction {
@@ -48,7 +52,14 @@ impl Reduction {
             start,
             code,
             term,
+            row: Vec::new(),
+            row_code: None,
         })
+    }
+
+    /// Has these operands computed once for a row, after the reduction.
+    pub(super) fn make_once(&mut self, row: Vec<(DType, usize)>, code: Code) {
+        (self.row, self.row_code) = (row, Some(code));
     }
 
     /// What the shader needs to know of reduction `k` of `all`.
@@ -71,7 +82,17 @@ impl Reduction {
         let own = stored(&format!("nxv_to_{}(x)", self.dtype), self.dtype);
         to.extend(operand(&name, self.dtype));
         to.extend(self.code.defines());
+        let mut once = String::new();
+        if let Some(code) = &self.row_code {
+            to.extend(code.defines());
+            once += &code.body;
+            for ((dtype, index), value) in self.row.iter().zip(&code.results) {
+                to.extend(operand(&format!("W{index}"), *dtype));
+                once += &format!("reduced.w{index} = {value}; ");
+            }
+        }
         to.extend([
+            define(format!("{name}_ONCE"), format!("{}{once}", self.name(k))),
             define(format!("NAMES_BEFORE_{k}"), names(&all[..k])),
             define(format!("{name}_TAKE(a, a_rest, b, b_rest)"), self.take),
             define(format!("{name}_WHOLE(a, rest)"), whole),
@@ -87,6 +108,44 @@ impl Reduction {
             define(format!("{name}_STORED(x)"), own),
         ]);
     }
+}
+
+impl Reduction {
+    /// The name of its operand.
+    fn name(&self, k: usize) -> String {
+        format!("M{k}_VALUE i{} = reduced.m{k}; ", self.operand)
+    }
+}
+
+/// Calls that a row needs once: of reductions and of operands that have one element for a row, as `is_one` tells. Given are those that
+/// something else needs.
+pub(super) fn once(
+    expression: &Expression,
+    known: &[Option<usize>],
+    is_row: &[bool],
+    is_one: impl Fn(usize) -> bool,
+) -> Vec<usize> {
+    let mut made_once = vec![false; expression.calls.len()];
+    for (place, call) in expression.calls.iter().enumerate() {
+        let mut of_row = false;
+        let all = call.terms.iter().all(|term| match *term {
+            Term::Operand(index) => is_one(index),
+            Term::Made(made) => {
+                of_row |= is_row[made] || made_once[made];
+                is_row[made] || made_once[made]
+            }
+            Term::Number(..) => true,
+        });
+        made_once[place] = known[place].is_none() && !call.reduces() && all && of_row;
+    }
+    let is_read = |place: usize| {
+        let mut others = expression.calls.iter().zip(&made_once);
+        let reads = |call: &Call| call.terms.contains(&Term::Made(place));
+        expression.results.contains(&place) || others.any(|(call, own)| !own && reads(call))
+    };
+    (0..made_once.len())
+        .filter(|place| made_once[*place] && is_read(*place))
+        .collect()
 }
 
 /// Whether something beside reductions needs a call.
@@ -154,7 +213,10 @@ pub(super) fn names(reductions: &[Reduction]) -> String {
         if let Some((_, operand)) = reduction.kept {
             all += &format!("S{k}_VALUE i{operand} = element.s{k}; ");
         }
-        all += &format!("M{k}_VALUE i{} = reduced.m{k}; ", reduction.operand);
+        all += &reduction.name(k);
+        for (_, index) in &reduction.row {
+            all += &format!("W{index}_VALUE i{index} = reduced.w{index}; ");
+        }
     }
     all
 }

@@ -29,16 +29,26 @@ impl Run {
     }
 }
 
-/// A further operand: its element for batch b, row r, column c is at `offset + b * strides[0] + r * strides[1] + c * strides[2]`.
+/// A further operand: its element for batch b, row r, column c is at `offset + b * strides[0] + r * strides[1] + c * strides[2]`,
+/// but where one of them is of two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Further {
     pub(super) input: u32,
     pub(super) dtype: DType,
     pub(super) offset: u64,
     pub(super) strides: [i64; 3],
+    /// Of the inner one of two axes the extent and the stride: then that above is the outer one's.
+    pub(super) inner: [Option<(u64, i64)>; 3],
 }
 
 impl Further {
+    /// As a kernel needs it whose rows are the result's columns.
+    pub(super) fn exchanged(mut self) -> Further {
+        self.strides.swap(1, 2);
+        self.inner.swap(1, 2);
+        self
+    }
+
     /// Words that a run has of this operand, where they hold nothing else; `None` where elements are read one by one.
     fn words(&self, run: Run) -> Option<u32> {
         let (axis, length) = run.along();
@@ -46,7 +56,10 @@ impl Further {
         let begins = |steps: i64| steps % i64::from(length) == 0;
         let aligned = (0..3).filter(|other| *other != axis);
         let aligned = aligned.map(|other| self.strides[other]).all(begins);
+        let inner = self.inner.iter().flatten();
         let is_in_words = length > 1
+            && self.inner[axis].is_none()
+            && inner.map(|inner| inner.1).all(begins)
             && matches!(self.dtype.size(), 1 | 2 | 4)
             && bytes.is_multiple_of(4)
             && self.strides[axis] == 1
@@ -58,10 +71,11 @@ impl Further {
     /// Those of them that are not the same for each run along the other axis.
     pub(super) fn own_words(&self, run: Run) -> u32 {
         let across = match run {
-            Run::Rows(_) => self.strides[2],
-            Run::Columns(_) => self.strides[1],
+            Run::Rows(_) => 2,
+            Run::Columns(_) => 1,
         };
-        self.words(run).filter(|_| across != 0).unwrap_or(0)
+        let is_still = self.strides[across] == 0 && self.inner[across].is_none();
+        self.words(run).filter(|_| !is_still).unwrap_or(0)
     }
 
     /// The GLSL of element `i` of a run's words.
@@ -89,7 +103,8 @@ pub(super) fn place(
         Refusal::BadRequest(format!("operand {input} does not broadcast to the result"))
     })?;
     let mut found = [0; 3];
-    for (found, axes) in found.iter_mut().zip(axes) {
+    let mut inner = [None; 3];
+    for ((found, inner), axes) in found.iter_mut().zip(&mut inner).zip(axes) {
         let (extents, steps) = axes
             .iter()
             .map(|&axis| (out.shape[axis], strides[axis]))
@@ -99,9 +114,13 @@ pub(super) fn place(
         *found = match (space.shape.as_slice(), space.strides[0].as_slice()) {
             ([], _) | ([1], _) => 0,
             ([_], [step]) => *step,
+            ([_, extent], [outer, step]) => {
+                *inner = Some((*extent, *step));
+                *outer
+            }
             _ => {
                 return Err(Refusal::decline(format!(
-                    "operand {input} of the epilogue has axes that do not collapse to rows or columns of the result"
+                    "operand {input} of the epilogue has axes of which more than two do not collapse to rows or columns of the result"
                 )));
             }
         };
@@ -116,6 +135,7 @@ pub(super) fn place(
         dtype: tensor.dtype,
         offset: tensor.offset,
         strides: found,
+        inner,
     })
 }
 
@@ -125,7 +145,13 @@ pub(super) fn reads(operands: &[Further], run: Run, register: &str) -> Vec<Defin
     let (mut parameters, mut fields) = (String::new(), String::new());
     let (mut read, mut elements) = (String::new(), String::new());
     let (mut defines, mut is_run) = (Vec::new(), false);
+    let mut next = 4 * operands.len() as u64;
     for (i, operand) in operands.iter().enumerate() {
+        for (axis, inner) in operand.inner.iter().enumerate() {
+            let name = format!("E{i}_INNER{axis}");
+            defines.push(number(&name, inner.map_or(0, |_| next)));
+            next += inner.map_or(0, |_| 2);
+        }
         let words = operand.words(run);
         let stored = match words {
             None => glsl::types(operand.dtype).map_or("float", |types| types.0),

@@ -156,7 +156,7 @@ pub(crate) fn add_finish(
     defines.extend(finish.defines(args.len() as u32, run));
     defines.push(finish.still());
     args.extend(finish.args());
-    push.extend(finish.words(false));
+    push.extend(finish.words());
     check_push(push)
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn plan(
         defines
             .extend(finish.defines(args.len() as u32, Run::Columns(if is_wide { 4 } else { 1 })));
         args.extend(finish.args());
-        push.extend(finish.words(false));
+        push.extend(finish.words());
         check_push(&push)?;
     }
     let is_chosen = device.features.has(Features::SUBGROUP_SIZE_CONTROL);

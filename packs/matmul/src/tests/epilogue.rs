@@ -95,6 +95,48 @@ fn operands_whose_neighbours_are_a_results_are_read_in_words() {
     assert_eq!(read(Tensor::new(DType::F32, &[4098]), 4098), "1 float");
 }
 
+/// A mask of each sequence is the same for all of its heads, and of each row for all queries that share a key.
+#[test]
+fn operands_may_lie_along_two_axes_of_batches_or_rows() {
+    let ask = |mask: &[u64]| {
+        let (a, b) = (
+            Side::new(&[2, 12, 3, 64, 64], &[0, 1], &[4]).of(DType::F16),
+            Side::new(&[2, 12, 64, 64], &[0, 1], &[2]).of(DType::F16),
+        );
+        let inputs = [a.tensor, b.tensor, Tensor::new(DType::F32, mask)];
+        PACK.ask(
+            CORES,
+            &inputs,
+            &[Tensor::new(DType::F16, &[2, 12, 3, 64, 64])],
+        )
+        .on(gpu())
+        .ints("batch_a", &[0, 1])
+        .ints("batch_b", &[0, 1])
+        .ints("contract_a", &[4])
+        .ints("contract_b", &[2])
+        .text("epilogue", "add(x, i2)")
+    };
+    let of = |mask: &[u64]| {
+        let plan = ask(mask).plan().unwrap();
+        let last = plan.steps.len() - 1;
+        let inner = ["E0_INNER0", "E0_INNER1", "E0_INNER2", "E_RUN"];
+        let inner = inner.map(|name| defined(&plan, last, name).parse().unwrap());
+        let push = words(&plan, last);
+        let length: usize = defined(&plan, last, "EPILOGUE_WORDS").parse().unwrap();
+        (inner, push[push.len() - length..].to_vec())
+    };
+    assert_eq!(
+        of(&[2, 1, 1, 1, 64]),
+        ([4, 0, 0, 8], vec![0, 64, 0, 1, 12, 0])
+    );
+    assert_eq!(
+        of(&[12, 1, 64, 64]),
+        ([4, 6, 0, 8], vec![0, 0, 0, 1, 12, 4096, 64, 64])
+    );
+    assert_eq!(of(&[2, 12, 1, 1, 1]), ([0, 0, 0, 1], vec![0, 1, 0, 0]));
+    assert_eq!(of(&[3, 1, 1]), ([0, 4, 0, 1], vec![0, 0, 1, 0, 64, 0]));
+}
+
 #[test]
 fn sums_stay_wide_until_the_result() {
     let bias = Tensor::new(DType::F16, &[4096]);
