@@ -5,18 +5,18 @@ mod reduction;
 mod share;
 
 use nx_vulkan_abi::{
-    BufArg, DType, DeviceKind, Expression, Plan, Refusal, Request, TensorDesc,
+    BufArg, DType, DeviceKind, Expression, Plan, Refusal, Request,
     expression::Term,
     glsl::{self, define, operand},
 };
 use nx_vulkan_pack_kit::{
-    expression::{self, Code, each},
+    expression::{self, each},
     grid,
     operand::within_reach,
     steps::{Step, bytes_of, distinct, number},
 };
 
-use reduction::{Reduction, is_needed, made, names, once, part};
+use reduction::{Reduction, names};
 use share::{Axes, Reading, Share, axes, reading, shape};
 
 /// Elements of operands that an invocation has registers for.
@@ -61,63 +61,13 @@ fn emit(
     let (inputs, outputs) = (request.inputs.as_slice(), request.outputs.as_slice());
     let most = u64::from(grid::threads(device, 1024));
     let threads = share.lanes.max(WORKGROUP.min(most));
-    let mut operands: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
-    // What is known of calls from some part on: operands of the parts after it.
-    let mut known: Vec<Option<usize>> = vec![None; expression.calls.len()];
-    let mut reductions: Vec<Reduction> = Vec::new();
-    let mut is_row = vec![false; expression.calls.len()];
-    let is_one = |k: usize| {
-        let is_one = |input: &TensorDesc<'_>| input.shape.last().is_none_or(|last| *last == 1);
-        inputs.get(k).is_some_and(is_one)
-    };
-    for (place, call) in expression.calls.iter().enumerate() {
-        if !call.reduces() {
-            continue;
-        }
-        let code = Code::of(&part(expression, &call.terms, &known), &operands, device)?;
-        let term = match call.terms[..] {
-            [Term::Operand(index)] => format!("i{index}"),
-            [Term::Made(made)] if known[made].is_some() => {
-                format!("i{}", known[made].unwrap_or_default())
-            }
-            _ => code.results.first().cloned().unwrap_or_default(),
-        };
-        let mut next = |call: usize| {
-            operands.push(expression.calls[call].dtype);
-            known[call] = Some(operands.len() - 1);
-            operands.len() - 1
-        };
-        let kept = call
-            .terms
-            .iter()
-            .find_map(made)
-            .filter(|made| is_needed(expression, *made));
-        let kept = kept.filter(|_| !code.results.is_empty());
-        let kept = kept.map(|made| (made, next(made)));
-        let mut reduction = Reduction::of(call, (code, term), kept, next(place))?;
-        is_row[place] = true;
-        let once: Vec<usize> = once(expression, &known, &is_row, is_one);
-        if !once.is_empty() {
-            let terms: Vec<Term> = once.iter().copied().map(Term::Made).collect();
-            let code = Code::of(&part(expression, &terms, &known), &operands, device)?;
-            let mut row = Vec::new();
-            for made in once {
-                let dtype = expression.calls[made].dtype;
-                operands.push(dtype);
-                known[made] = Some(operands.len() - 1);
-                is_row[made] = true;
-                row.push((dtype, operands.len() - 1));
-            }
-            reduction.make_once(row, code);
-        }
-        reductions.push(reduction);
-    }
+    let (reductions, known) = Reduction::all(request, expression)?;
     let results: Vec<Term> = expression
         .results
         .iter()
         .map(|&call| Term::Made(call))
         .collect();
-    let code = Code::of(&part(expression, &results, &known), &operands, device)?;
+    let code = known.code(expression, &results, device)?;
 
     let vector = |name: &str, dtype: DType, width: u64| {
         let storage = glsl::types(dtype).map_or("float", |types| types.0);

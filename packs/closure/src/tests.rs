@@ -129,6 +129,18 @@ fn what_a_row_has_once_is_computed_once() {
     assert_eq!([quotients("M0_ONCE"), quotients("M1_ONCE")], [1, 1]);
     assert_eq!([quotients("M1_CODE"), quotients("CODE")], [0, 0]);
     assert!(of("M1_ONCE").contains("i1") && of("M1_ONCE").ends_with("reduced.w5 = v2; "));
-    let soft = plan("reduce_max(i0):f32; subtract(i0, %0):f32; exp(%1):f32; sum(%2):f32; divide(%2, %3):f32");
-    assert_eq!(defined(&soft, 0, "EACH_ONCE(f)"), "");
+    let soft =
+        "reduce_max(i0):f32; subtract(i0, %0):f32; exp(%1):f32; sum(%2):f32; divide(%2, %3):f32";
+    assert_eq!(defined(&plan(soft), 0, "EACH_ONCE(f)"), "");
+    assert_eq!(defined(&plan(soft), 0, "EACH_KEPT(f)"), "f(1)");
+    // Of one element all is the row's: the power, and at last the quotient.
+    let one = [Tensor::new(DType::F32, &[32, 1])];
+    let ask = Pack {
+        describe,
+        plan: crate::plan,
+    }
+    .ask("fused_rows", &one, &one);
+    let single = ask.text("expression", soft).plan().unwrap();
+    let of = |name| defined(&single, 0, name).to_owned();
+    assert_eq!([of("EACH_ONCE(f)"), of("EACH_KEPT(f)")], ["f(2) f(4)", ""]);
 }

@@ -2,7 +2,7 @@
 //! know.
 
 use nx_vulkan_abi::{
-    DType, Define, Expression, Refusal,
+    DType, Define, DeviceInfo, Expression, Refusal, Request, TensorDesc,
     expression::{Call, Term},
     glsl::{define, operand},
 };
@@ -12,7 +12,7 @@ use nx_vulkan_pack_kit::expression::{Code, stored};
 pub(super) struct Reduction {
     pub(super) dtype: DType,
     /// The number of its operand among those of the parts after it.
-    pub(super) operand: usize,
+    operand: usize,
     /// The call that it is of, where that is needed again, and the number of that operand.
     pub(super) kept: Option<(usize, usize)>,
     /// Statement that takes another value, with what rounding took from it where that `has_rest`.
@@ -27,8 +27,85 @@ pub(super) struct Reduction {
     row_code: Option<Code>,
 }
 
+/// What is known of an expression from some part on: operands of the parts after it, behind those of the request.
+pub(super) struct Known {
+    operands: Vec<DType>,
+    /// By call the operand that it is.
+    of: Vec<Option<usize>>,
+    /// By call whether all elements of a row have the same.
+    is_row: Vec<bool>,
+}
+
+impl Known {
+    fn next(&mut self, call: usize, expression: &Expression) -> usize {
+        self.operands.push(expression.calls[call].dtype);
+        self.of[call] = Some(self.operands.len() - 1);
+        self.operands.len() - 1
+    }
+
+    /// The code of what `terms` need beside that.
+    pub(super) fn code(
+        &self,
+        expression: &Expression,
+        terms: &[Term],
+        device: &DeviceInfo<'_>,
+    ) -> Result<Code, Refusal> {
+        Code::of(&part(expression, terms, &self.of), &self.operands, device)
+    }
+}
+
 impl Reduction {
-    pub(super) fn of(
+    /// The reductions of a request's expression, in their order, and what is known after them.
+    pub(super) fn all(
+        request: &Request<'_>,
+        expression: &Expression,
+    ) -> Result<(Vec<Reduction>, Known), Refusal> {
+        let inputs = request.inputs.as_slice();
+        let mut known = Known {
+            operands: inputs.iter().map(|input| input.dtype).collect(),
+            of: vec![None; expression.calls.len()],
+            is_row: vec![false; expression.calls.len()],
+        };
+        let is_one = |k: usize| {
+            let is_one = |input: &TensorDesc<'_>| input.shape.last().is_none_or(|last| *last == 1);
+            inputs.get(k).is_some_and(is_one)
+        };
+        let reductions = expression.calls.iter().enumerate();
+        let reductions = reductions.filter(|(_, call)| call.reduces());
+        let all = reductions.map(|(place, call)| {
+            let code = known.code(expression, &call.terms, request.device)?;
+            let term = match call.terms[..] {
+                [Term::Operand(index)] => format!("i{index}"),
+                [Term::Made(made)] if known.of[made].is_some() => {
+                    format!("i{}", known.of[made].unwrap_or_default())
+                }
+                _ => code.results.first().cloned().unwrap_or_default(),
+            };
+            let mut kept = call.terms.iter().find_map(made);
+            kept = kept.filter(|made| known.of[*made].is_none() && is_needed(expression, *made));
+            let kept = kept.map(|made| (made, known.next(made, expression)));
+            known.is_row[place] = true;
+            let own = known.next(place, expression);
+            let mut reduction = Reduction::of(call, (code, term), kept, own)?;
+            let once = once(expression, &known, is_one);
+            if !once.is_empty() {
+                let terms: Vec<Term> = once.iter().copied().map(Term::Made).collect();
+                let code = known.code(expression, &terms, request.device)?;
+                let row = once.into_iter().map(|made| {
+                    known.is_row[made] = true;
+                    let operand = known.next(made, expression);
+                    (expression.calls[made].dtype, operand)
+                });
+                reduction.row = row.collect();
+                reduction.row_code = Some(code);
+            }
+            Ok(reduction)
+        });
+        let all = all.collect::<Result<Vec<Reduction>, Refusal>>()?;
+        Ok((all, known))
+    }
+
+    fn of(
         call: &Call,
         (code, term): (Code, String),
         kept: Option<(usize, usize)>,
@@ -55,11 +132,6 @@ impl Reduction {
             row: Vec::new(),
             row_code: None,
         })
-    }
-
-    /// Has these operands computed once for a row, after the reduction.
-    pub(super) fn make_once(&mut self, row: Vec<(DType, usize)>, code: Code) {
-        (self.row, self.row_code) = (row, Some(code));
     }
 
     /// What the shader needs to know of reduction `k` of `all`.
@@ -119,12 +191,8 @@ impl Reduction {
 
 /// Calls that a row needs once: of reductions and of operands that have one element for a row, as `is_one` tells. Given are those that
 /// something else needs.
-pub(super) fn once(
-    expression: &Expression,
-    known: &[Option<usize>],
-    is_row: &[bool],
-    is_one: impl Fn(usize) -> bool,
-) -> Vec<usize> {
+fn once(expression: &Expression, known: &Known, is_one: impl Fn(usize) -> bool) -> Vec<usize> {
+    let Known { of, is_row, .. } = known;
     let mut made_once = vec![false; expression.calls.len()];
     for (place, call) in expression.calls.iter().enumerate() {
         let mut of_row = false;
@@ -136,12 +204,13 @@ pub(super) fn once(
             }
             Term::Number(..) => true,
         });
-        made_once[place] = known[place].is_none() && !call.reduces() && all && of_row;
+        made_once[place] = of[place].is_none() && !call.reduces() && all && of_row;
     }
     let is_read = |place: usize| {
-        let mut others = expression.calls.iter().zip(&made_once);
         let reads = |call: &Call| call.terms.contains(&Term::Made(place));
-        expression.results.contains(&place) || others.any(|(call, own)| !own && reads(call))
+        let mut others = expression.calls.iter().zip(of).zip(&made_once);
+        expression.results.contains(&place)
+            || others.any(|((call, known), own)| known.is_none() && !own && reads(call))
     };
     (0..made_once.len())
         .filter(|place| made_once[*place] && is_read(*place))
@@ -149,13 +218,13 @@ pub(super) fn once(
 }
 
 /// Whether something beside reductions needs a call.
-pub(super) fn is_needed(expression: &Expression, call: usize) -> bool {
+fn is_needed(expression: &Expression, call: usize) -> bool {
     let reads = |other: &Call| !other.reduces() && other.terms.contains(&Term::Made(call));
     expression.results.contains(&call) || expression.calls.iter().any(reads)
 }
 
 /// The calls that `terms` need, of operands and of calls that are `known`, which are further operands.
-pub(super) fn part(expression: &Expression, terms: &[Term], known: &[Option<usize>]) -> Expression {
+fn part(expression: &Expression, terms: &[Term], known: &[Option<usize>]) -> Expression {
     let mut needed = vec![false; expression.calls.len()];
     let mut next: Vec<usize> = terms.iter().filter_map(made).collect();
     while let Some(call) = next.pop() {
@@ -199,7 +268,7 @@ pub(super) fn part(expression: &Expression, terms: &[Term], known: &[Option<usiz
     Expression { calls, results }
 }
 
-pub(super) fn made(term: &Term) -> Option<usize> {
+fn made(term: &Term) -> Option<usize> {
     match *term {
         Term::Made(made) => Some(made),
         Term::Operand(_) | Term::Number(..) => None,
