@@ -33,6 +33,13 @@ uint16_t nxv_store_bf16(float x) {
     return uint16_t(is_nan ? (bits >> 16) | 0x40u : rounded);
 }
 
+// What is left of x there; a NaN stays what it is.
+float nxv_rounded_bf16(float x) {
+    uint bits = floatBitsToUint(x);
+    uint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
+    return uintBitsToFloat((bits & 0x7fffffffu) > 0x7f800000u ? bits : rounded);
+}
+
 // On a device whose conversions keep denormals, and round to nearest, ties to even, a shader may define NXV_NATIVE_HALF; Vulkan
 // promises it of none.
 #ifdef NXV_NATIVE_HALF

@@ -148,8 +148,9 @@ float nxv_divide(float a, float b) {
     return uintBitsToFloat(kept | sign);
 }
 
-// As nxv_divide, for b = 1 / inverse, both of them powers of two: only what is no normal number has to be rounded. 0.5 ulp.
-float nxv_divide_by_power(float a, float b, float inverse) {
+// As nxv_divide, for b = 1 / inverse, both of them powers of two: only what is no normal number has to be rounded. 0.5 ulp. For others
+// that are near 1 it is within 1.5 ulp.
+float nxv_divide_by(float a, float b, float inverse) {
     precise float result = a * inverse;
     uint magnitude = floatBitsToUint(result) & 0x7fffffffu;
     return magnitude - 0x800000u < 0x7f000000u || a == 0.0 ? result : nxv_divide(a, b);

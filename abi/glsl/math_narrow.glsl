@@ -200,13 +200,13 @@ float nxv_narrow_tanh(float x) {
     return abs(x) < 0.625 ? x * (1.0 + square * near) : nxv_with_sign(far, x);
 }
 
+// A ratio of polynomials in x^2, up to what is next to 1 in f16.
 float nxv_narrow_erf(float x) {
-    float square = x * x;
-    float near = 1.1283791 + square * (-0.37612325 + square * (0.11280179 + square * (-0.026711276 + square * (
-        0.0049175052 + square * -5.6312175e-4))));
-    float t = 1.0 / (1.0 + 0.5 * abs(x));
-    float far = 1.0 - nxv_narrow_exp(-square) * t * (0.31828812 + t * (0.08704984 + t * 0.596378));
-    return abs(x) < 1.0 ? x * near : nxv_with_sign(far, x);
+    float inside = abs(x) > 3.4 ? nxv_with_sign(3.4, x) : x;
+    float z = inside * inside;
+    float above = 1.1283752 + z * (0.15598230 + z * (0.042853508 + z * 7.2869244e-4));
+    float below = 1.0 + z * (0.47155131 + z * (0.095134163 + z * 0.0091279478));
+    return inside * (above / below);
 }
 
 // e^-x^2 times a polynomial in t = 1 / (1 + 0.6 |x|), or 2 minus that. Within 2^-14 beyond 4, where there is bf16 alone.

@@ -143,7 +143,7 @@ impl Code {
         let gives = register(call.dtype);
         let bits = entry.types.first().and_then(|dtype| dtype.row());
         let bits = bits.map_or(0, |row| row.bits).to_string();
-        let glsl = match simpler(call, &entry.types) {
+        let glsl = match simpler(call, types[0], &entry.types) {
             Some(simpler) => simpler,
             None => row.code(&entry.types, call.dtype).replace("A_BITS", &bits),
         };
@@ -194,28 +194,31 @@ impl Code {
     }
 }
 
-/// GLSL with the same results where the second operand is known: a square, and what is divided by a power of two.
-fn simpler(call: &Call, types: &[DType]) -> Option<String> {
-    let Some(Term::Number(number, _)) = call.terms.get(1) else {
+/// GLSL with the same results where the second operand is known: a square, and a quotient by a number whose inverse is exact, or by one
+/// of at most 13 bits where operand and result have 8: no such quotient is within 2^-22 of itself of the middle between two results.
+fn simpler(call: &Call, given: DType, types: &[DType]) -> Option<String> {
+    let (Some(Term::Number(number, _)), [_, divisor]) = (call.terms.get(1), types) else {
         return None;
     };
+    if !divisor.is_float() || divisor.size() == 1 {
+        return None;
+    }
     let number = match *number {
         Number::Integer(whole) => whole as f64,
         Number::Float(number) => number,
     };
-    // What it is as an operand.
-    let is_exact = matches!(types, [_, dtype] if dtype.is_float() && dtype.size() > 1);
-    if !is_exact {
-        return None;
-    }
-    let is_single = types.iter().all(|dtype| dtype.size() < 8);
-    let is_power = (0.0625..=16.0).contains(&number) && number.to_bits() << 12 == 0;
+    let is_near = (0.0625..=1024.0).contains(&number);
+    let is_power = number.to_bits() << 12 == 0;
+    let is_served = |dtype: &DType| match is_power {
+        true => dtype.size() < 8,
+        false => [given, *dtype] == [DType::BF16; 2] && number.to_bits() << 24 == 0,
+    };
     match call.op.as_str() {
         "pow" if number == 2.0 => Some("a * a".to_owned()),
-        "divide" if is_single && is_power => {
+        "divide" if is_near && types.iter().all(is_served) => {
             let inverse = ((1.0 / number) as f32).to_bits();
             Some(format!(
-                "nxv_divide_by_power(a, b, uintBitsToFloat(0x{inverse:x}u))"
+                "nxv_divide_by(a, b, uintBitsToFloat(0x{inverse:x}u))"
             ))
         }
         _ => None,
@@ -325,6 +328,7 @@ pub fn stored(value: &str, dtype: DType) -> String {
         Some(glsl) if dtype == DType::F16 => {
             format!("{}(uint16_t({}({value}) ^ ZERO))", glsl.load, glsl.store)
         }
+        Some(_) if dtype == DType::BF16 => format!("nxv_rounded_bf16({value})"),
         Some(glsl) if dtype.is_float() && dtype.register() != dtype => {
             format!("{}({}({value}))", glsl.load, glsl.store)
         }
@@ -389,8 +393,15 @@ mod tests {
         assert!(of("pow(i0, 2.0:f64):f64", DType::F64).contains("r = a * a;"));
         assert!(of("pow(i0, 3:s32):f32", DType::F32).contains("r = power(a, b);"));
         assert!(!of("pow(i0, 2:s32):s32", DType::S32).contains("a * a"));
-        let half = "r = nxv_divide_by_power(a, b, uintBitsToFloat(0x3f000000u));";
+        let half = "r = nxv_divide_by(a, b, uintBitsToFloat(0x3f000000u));";
         assert!(of("divide(i0, 2:s32):f16", DType::F16).contains(half));
+        let root = "r = nxv_divide_by(a, b, uintBitsToFloat(0x3f350";
+        assert!(of("divide(i0, 1.4140625:bf16):bf16", DType::BF16).contains(root));
+        assert!(
+            of("divide(i0, 1.41421356:f64):bf16", DType::BF16).contains("r = nxv_divide(a, b);")
+        );
+        assert!(of("divide(i0, 3:s32):bf16", DType::F32).contains("r = nxv_divide(a, b);"));
+        assert!(of("divide(i0, 3:s32):f16", DType::F16).contains("r = nxv_divide(a, b);"));
         assert!(of("divide(i0, 3:s32):f32", DType::F32).contains("r = nxv_divide(a, b);"));
         assert!(of("divide(i0, 2:s32):f64", DType::F64).contains("r = nxv_divide(a, b);"));
         assert!(of("divide(2:s32, i0):f32", DType::F32).contains("r = nxv_divide(a, b);"));

@@ -69,12 +69,12 @@ pub fn take_along(program: Program<'static>, inputs: &[Input]) -> Result<Program
 /// The product at a place with `last`, which reads its result, as its epilogue; `None` where they cannot be one.
 fn with(
     program: &Program<'static>,
-    product: usize,
+    place: usize,
     last: &Request<'static, Value>,
     sums: Value,
     facts: &Facts,
 ) -> Option<Request<'static, Value>> {
-    let Step::Request(product) = &program.steps()[product] else {
+    let Step::Request(product) = &program.steps()[place] else {
         return None;
     };
     let (own, [(made, shape)], [(result, of)]) =
@@ -88,6 +88,9 @@ fn with(
         return None;
     }
     let expression = expression_of(last, facts)?;
+    if of.iter().product::<u64>() <= FEW_RESULTS && waits(program, place, last, facts) {
+        return None;
+    }
     let mut operands: Vec<Value> = product.inputs.to_vec();
     let epilogue = translated(&expression, last, sums, &mut operands)?;
 
@@ -120,6 +123,24 @@ fn with(
         last.outputs.to_vec(),
         attrs,
     ))
+}
+
+/// Whether `product` would wait for another one of the same operand, whose result `last` reads as well: few results are made
+/// sooner side by side, with `last` behind both.
+fn waits(
+    program: &Program<'static>,
+    product: usize,
+    last: &Request<'static, Value>,
+    facts: &Facts,
+) -> bool {
+    let steps = program.steps();
+    let operand = steps[product].inputs()[0];
+    let makers = last.inputs.iter().filter_map(|&value| facts.maker(value));
+    let mut others = makers.filter(|maker| *maker != product);
+    others.any(|other| {
+        let is_product = find(steps[other].op()).is_some_and(epilogue::takes);
+        is_product && steps[other].inputs()[..FACTORS].contains(&operand)
+    })
 }
 
 /// Whether all of its ops are light; `None` where one is none at all.

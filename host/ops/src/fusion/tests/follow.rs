@@ -80,19 +80,30 @@ fn a_product_takes_what_follows_it() {
 
 #[test]
 fn of_two_products_the_later_takes_the_other() {
-    let steps = vec![
-        dot(0, 1, DType::F32),
-        dot(0, 1, DType::F32),
-        of("add", &[4, 5], DType::F32),
-        of("less", &[6, 2], DType::U8),
-        of("select", &[7, 6, 3], DType::F32),
-    ];
-    let all = taken(&operands(DType::F32), steps, &[8]);
+    let inputs = [operands(DType::F32), vec![input(DType::F32, &[3, 4])]].concat();
+    let steps = |left: Value| {
+        vec![
+            dot(0, 1, DType::F32),
+            dot(left, 1, DType::F32),
+            of("add", &[5, 6], DType::F32),
+            of("less", &[7, 2], DType::U8),
+            of("select", &[8, 7, 3], DType::F32),
+        ]
+    };
     assert_eq!(
-        all,
+        taken(&inputs, steps(4), &[9]),
         [
             "dot  of [0, 1]",
-            "dot add(i2, x); less(%0, i3); select(%1, %0, i4) of [0, 1, 4, 2, 3]"
+            "dot add(i2, x); less(%0, i3); select(%1, %0, i4) of [4, 1, 5, 2, 3]"
+        ]
+    );
+    // Few results of one operand are made side by side.
+    assert_eq!(
+        taken(&inputs, steps(0), &[9]),
+        [
+            "dot  of [0, 1]",
+            "dot  of [0, 1]",
+            "fused add(i0, i1):f32; less(%0, i2):u8; select(%1, %0, i3):f32 of [5, 6, 2, 3]"
         ]
     );
 }
