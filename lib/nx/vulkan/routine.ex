@@ -42,7 +42,7 @@ if Code.ensure_loaded?(Nx) do
       read = Enum.concat([results | Enum.map(steps.steps, & &1.reads)])
 
       %__MODULE__{
-        parts: Enum.reverse(parts),
+        parts: parts |> without_last_drop() |> Enum.reverse(),
         captured: Map.take(steps.captured, read),
         parameters: Map.to_list(steps.parameters),
         results: results,
@@ -178,6 +178,10 @@ if Code.ensure_loaded?(Nx) do
 
     defp group([%{native: nil} | _] = steps), do: Enum.map(steps, &[&1])
     defp group(steps), do: [steps]
+
+    # All that is left goes anyway when the last part has run.
+    defp without_last_drop([last | parts]), do: [%{last | drop: []} | parts]
+    defp without_last_drop([]), do: []
 
     # Parts are made from the last to the first: `needed` are the slots that later ones read.
     defp part(steps, needed, all) do
