@@ -1,6 +1,7 @@
 //! Programs that are recorded once and replayed: with the bits and errors that they have otherwise, whatever changes between runs.
 
 mod faults;
+mod waves;
 
 use crate::{folder::Folder, packs::copied};
 use nx_vulkan_host::{
