@@ -152,8 +152,8 @@ float nxv_divide(float a, float b) {
 // that are near 1 it is within 1.5 ulp.
 float nxv_divide_by(float a, float b, float inverse) {
     precise float result = a * inverse;
-    uint magnitude = floatBitsToUint(result) & 0x7fffffffu;
-    return magnitude - 0x800000u < 0x7f000000u || a == 0.0 ? result : nxv_divide(a, b);
+    uvec2 magnitude = floatBitsToUint(vec2(a, result)) & 0x7fffffffu;
+    return magnitude.y - 0x800000u < 0x7f000000u || magnitude.x == 0u ? result : nxv_divide(a, b);
 }
 
 // Newton's method on the built-in function. 0.5 ulp.

@@ -8,6 +8,10 @@ use nx_vulkan_pack_kit::{
     steps::{Step, bytes_of},
 };
 
+/// Words of push constants that an epilogue has at most, four for each of four operands: with those of a kernel they are what every
+/// device takes.
+const WORDS: usize = 16;
+
 /// An epilogue. Of the result's axes its rows are that of the filters, its batches those in front of it, its columns those behind.
 #[derive(Debug, Clone)]
 pub(crate) struct Finish {
@@ -28,6 +32,12 @@ impl Finish {
         let axis = filters.filter(|axis| *axis < shape.len()).unwrap_or(0);
         let axes = [0..axis, axis..axis + 1, axis + 1..shape.len()].map(Vec::from_iter);
         let own = epilogue::Finish::of(request, &axes)?;
+        let words = own.as_ref().map_or(0, |own| own.words().len());
+        if words > WORDS {
+            return Err(Refusal::decline(format!(
+                "its epilogue has {words} words of push constants, and kernels take {WORDS}"
+            )));
+        }
         let step = |from: usize| shape.iter().skip(from).product::<u64>();
         Ok(own.map(|own| Finish {
             own,

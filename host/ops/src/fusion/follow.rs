@@ -139,8 +139,24 @@ fn waits(
     let mut others = makers.filter(|maker| *maker != product);
     others.any(|other| {
         let is_product = find(steps[other].op()).is_some_and(epilogue::takes);
-        is_product && steps[other].inputs()[..FACTORS].contains(&operand)
+        is_product
+            && steps[other].inputs()[..FACTORS].contains(&operand)
+            && !depends(steps, product.max(other), product.min(other), facts)
     })
+}
+
+/// Whether the step at a place needs what an earlier one makes.
+fn depends(steps: &[Step<'_>], place: usize, earlier: usize, facts: &Facts) -> bool {
+    let mut is_needed = vec![false; place + 1 - earlier];
+    is_needed[place - earlier] = true;
+    for place in (earlier + 1..=place).rev() {
+        if is_needed[place - earlier] {
+            let makers = steps[place].inputs().iter();
+            let makers = makers.filter_map(|&value| facts.maker(value)?.checked_sub(earlier));
+            makers.for_each(|maker| is_needed[maker] = true);
+        }
+    }
+    is_needed[0]
 }
 
 /// Whether all of its ops are light; `None` where one is none at all.

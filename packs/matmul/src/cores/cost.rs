@@ -107,19 +107,6 @@ impl Shape {
                 reading,
             }
         };
-        if let Ok(text) = std::env::var("NXV_SHAPE") {
-            let v: Vec<&str> = text.split(',').collect();
-            let num = |i: usize| v[i].parse::<u32>().unwrap();
-            let reading = match v[3] {
-                "P" => Reading::Packed,
-                "B" => Reading::InPlaceB,
-                _ => Reading::InPlace,
-            };
-            if !readings.contains(&reading) {
-                return Err(Refusal::decline("force: reading"));
-            }
-            return Ok(cut(num(0), num(1), num(2), reading));
-        }
         let shared = SHARED
             .iter()
             .filter(|_| shares)
@@ -151,9 +138,6 @@ impl Shape {
         })?;
         let otherwise = plain_seconds(problem, rates, units);
         if seconds < otherwise {
-            if std::env::var_os("NXV_SHOW").is_some() {
-                eprintln!("SHAPE {shape:?} {:.1}", seconds * 1e6);
-            }
             return Ok(shape);
         }
         Err(Refusal::decline(format!(

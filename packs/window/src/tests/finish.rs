@@ -188,7 +188,16 @@ fn what_a_kernel_cannot_finish_is_declined_or_refused() {
             .is_ok()
     );
     let rows = Tensor::new(DType::F32, &[16, 1, 7]);
-    declined(finished(ask(), &[rows], "add(x, i2)"), "do not collapse");
+    let plan = finished(ask(), &[rows.clone()], "add(x, i2)")
+        .plan()
+        .unwrap();
+    assert_eq!(defined(&plan, 0, "E0_INNER2"), "4");
+    // The extent and the step of the inner axis come last.
+    assert_eq!(words(&plan, 0)[4..], [0, 0, 7, 0, 7, 1]);
+    declined(
+        finished(ask(), &vec![rows; 4], four),
+        "24 words of push constants",
+    );
     let nothing = conv(
         "conv_direct",
         DType::F32,

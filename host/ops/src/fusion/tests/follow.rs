@@ -97,6 +97,28 @@ fn of_two_products_the_later_takes_the_other() {
             "dot add(i2, x); less(%0, i3); select(%1, %0, i4) of [4, 1, 5, 2, 3]"
         ]
     );
+    // One that needs the other has to wait for it anyway.
+    let square = vec![input(DType::F32, &[3, 3]), input(DType::F32, &[3, 3])];
+    let shape: &[u64] = &[3, 3];
+    let product = |a, b| {
+        let Step::Request(mut product) = dot(a, b, DType::F32) else {
+            unreachable!()
+        };
+        product.outputs = vec![(DType::F32, shape.to_vec())].into();
+        Step::from(product)
+    };
+    let steps_of_one = vec![
+        product(0, 1),
+        op("exp", &[2], DType::F32, shape),
+        product(0, 3),
+        op("add", &[2, 4], DType::F32, shape),
+    ];
+    let waiting = [
+        "dot  of [0, 1]",
+        "exp  of [2]",
+        "dot add(i2, x) of [0, 3, 2]",
+    ];
+    assert_eq!(taken(&square, steps_of_one, &[5]), waiting);
     // Few results of one operand are made side by side.
     assert_eq!(
         taken(&inputs, steps(0), &[9]),

@@ -13,6 +13,8 @@ use std::sync::Arc;
 /// Bytes that are given out before a buffer is given out again to a step that has to wait for it, which would run earlier otherwise.
 /// More of them would leave a GPU's cache.
 const APART: u64 = 16 << 20;
+/// Bytes of memory that a program has more for that.
+const MORE: u64 = 128 << 20;
 
 /// The buffers of one program. One that nothing holds any more is given out again.
 pub(super) struct Arena<'a> {
@@ -22,6 +24,8 @@ pub(super) struct Arena<'a> {
     /// Bytes that were given out until each of them was.
     given_at: Vec<u64>,
     given: u64,
+    /// Bytes of its own buffers beside which another one of that length was free.
+    more: u64,
     /// The wave of the next request, by what it reads.
     wave: u32,
     /// Whether steps run one after the other, as memory is given out at once.
@@ -32,6 +36,7 @@ pub(super) struct Arena<'a> {
     limit: u64,
     /// Whether something is not there that may be later, such as a kept form of an operand, or room.
     pub(super) is_early: bool,
+    pub(super) is_full: bool,
 }
 
 impl<'a> Arena<'a> {
@@ -42,6 +47,7 @@ impl<'a> Arena<'a> {
             buffers: Vec::new(),
             given_at: Vec::new(),
             given: 0,
+            more: 0,
             wave: 1,
             in_turn,
             places: FxHashMap::default(),
@@ -49,6 +55,7 @@ impl<'a> Arena<'a> {
             bytes: 0,
             limit,
             is_early: false,
+            is_full: false,
         }
     }
 
@@ -59,20 +66,25 @@ impl<'a> Arena<'a> {
     }
 
     /// A buffer that nothing holds any more, whose last use the request that is expected waits for anyway; otherwise the one that was
-    /// given out before all others, where that is long ago or there is no room for more.
-    fn free(&self, len: u64) -> Option<usize> {
+    /// given out before all others, where that is long ago or there is no more memory for it.
+    fn free(&mut self, len: u64) -> Option<usize> {
         let all = self.buffers.iter().enumerate();
         let free = all
             .filter(|(_, buffer)| buffer.len() == len && Arc::strong_count(buffer) == 1)
             .map(|(place, _)| place);
         let at_once =
             |place: &usize| self.in_turn || self.order.writable(&self.buffers[*place]) <= self.wave;
-        free.clone().find(at_once).or_else(|| {
-            let first = free.min_by_key(|place| self.given_at[*place])?;
-            let is_apart = self.given - self.given_at[first] > APART;
-            let is_full = self.bytes + self.buffers[first].block() > self.limit;
-            (is_apart || is_full).then_some(first)
-        })
+        if let Some(place) = free.clone().find(at_once) {
+            return Some(place);
+        }
+        let first = free.min_by_key(|place| self.given_at[*place])?;
+        let block = self.buffers[first].block();
+        let is_apart = self.given - self.given_at[first] > APART;
+        if is_apart || self.more + block > MORE || self.bytes + block > self.limit {
+            return Some(first);
+        }
+        self.more += block;
+        None
     }
 
     /// Which of its own buffers that is.
@@ -83,7 +95,7 @@ impl<'a> Arena<'a> {
     fn own(&mut self, buffer: &Arc<Buffer>) -> Result<()> {
         self.bytes += buffer.block();
         if self.bytes > self.limit {
-            self.is_early = true;
+            (self.is_early, self.is_full) = (true, true);
             return Err(would_wait());
         }
         self.places.insert(Arc::as_ptr(buffer), self.buffers.len());

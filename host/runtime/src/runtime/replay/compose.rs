@@ -45,6 +45,7 @@ struct Composer<'a> {
     runtime: &'a Runtime,
     arena: Arena<'a>,
     drafts: Vec<Draft>,
+    commands: u64,
     routes: Vec<Arc<Route>>,
 }
 
@@ -104,6 +105,10 @@ impl Composer<'_> {
         };
         let buffers = bound.iter().map(place).collect();
         let steps = compiled.steps_without(allotted.made);
+        self.commands += steps.len() as u64;
+        if self.commands > MOST_COMMANDS {
+            return Err(would_wait());
+        }
         let waves = self.arena.order.next(steps, &bound);
         self.drafts.push(Draft {
             route: route.clone(),
@@ -142,10 +147,12 @@ pub(super) enum Composed {
     Replay(Box<Replay>),
     /// A plan is not known yet, or what will be kept of an operand is not there.
     Early,
+    /// There is no room for the memory that it has more for steps side by side.
+    Full,
 }
 
 /// Records a program over `inputs`, of which those that are `changing` are copied to buffers of the program's own before each run.
-/// With `can_wait` it is told where it is too early for that.
+/// With `in_turn` its steps run one after the other. With `can_wait` it is told where it is too early for that.
 ///
 /// # Errors
 /// [`crate::Kind::WouldWait`] where it cannot be recorded, or that does not pay.
@@ -156,10 +163,25 @@ pub(super) fn compose(
     changing: &[bool],
     (in_turn, can_wait): (bool, bool),
 ) -> Result<Composed> {
+    let composed = |in_turn| composed(runtime, program, inputs, changing, (in_turn, can_wait));
+    match composed(in_turn)? {
+        Composed::Full => composed(true),
+        composed => Ok(composed),
+    }
+}
+
+fn composed(
+    runtime: &Runtime,
+    program: &Program<'_>,
+    inputs: &[&Tensor],
+    changing: &[bool],
+    (in_turn, can_wait): (bool, bool),
+) -> Result<Composed> {
     let mut composer = Composer {
         runtime,
         arena: Arena::new(runtime, runtime.replays.room(), in_turn),
         drafts: Vec::new(),
+        commands: 0,
         routes: Vec::new(),
     };
     let mut tensors = Vec::with_capacity(inputs.len());
@@ -178,6 +200,7 @@ pub(super) fn compose(
     let references: Vec<&Tensor> = tensors.iter().collect();
     let mut progress = Progress::default();
     match progress.advance(program, &references, &mut composer) {
+        Err(_) if composer.arena.is_full && !in_turn => return Ok(Composed::Full),
         Err(error) if error.kind() == Kind::WouldWait && composer.arena.is_early && can_wait => {
             return Ok(Composed::Early);
         }
@@ -187,6 +210,7 @@ pub(super) fn compose(
     let Composer {
         arena,
         drafts,
+        commands,
         routes,
         ..
     } = composer;
@@ -197,7 +221,6 @@ pub(super) fn compose(
         .iter()
         .filter_map(|draft| draft.call(&arena.buffers))
         .collect();
-    let commands: u64 = calls.iter().map(|call| call.steps.len() as u64).sum();
     let mut copied: Vec<Arc<Buffer>> = Vec::new();
     let mut results = Vec::with_capacity(ran.results.len());
     let sources = Sources::of(program, &references);
@@ -228,7 +251,7 @@ pub(super) fn compose(
         (count + 1, bytes + buffer.len())
     });
     let pays = commands >= LEAST_COMMANDS.max(count) && bytes <= commands * COPIED;
-    if !pays || commands > MOST_COMMANDS {
+    if !pays {
         return Err(would_wait());
     }
     let captured = runtime.stream.capture(&runtime.pipelines, &calls)?;

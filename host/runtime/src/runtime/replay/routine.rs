@@ -201,7 +201,7 @@ impl State {
                 self.replay = Some(replay);
                 return Ok(true);
             }
-            Ok(Composed::Early) => self.runs = 0,
+            Ok(Composed::Early | Composed::Full) => self.runs = 0,
             Err(error) => match error.kind() {
                 Kind::WouldWait => self.is_refused = true,
                 Kind::OutOfMemory => self.runs = 0,
