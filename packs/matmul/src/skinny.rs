@@ -237,6 +237,10 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     while beside > least && lanes.div_ceil(beside) < enough {
         beside /= 2;
     }
+    // Where most units have none, half of that is read faster all the same.
+    if beside > 1 && lanes.div_ceil(beside) < enough / 4 {
+        beside = beside.min((least / 2).max(1));
+    }
     // What is left of the device's invocations shares the contracted axis, with at least 8 steps for each.
     let wanted = (units(device) * BUSY / lanes.max(1)).min(k / 8);
     let fewest = device.subgroup_size.div_ceil(beside);
