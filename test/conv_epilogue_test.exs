@@ -92,12 +92,14 @@ if Code.ensure_loaded?(Nx) do
         )
       end
 
-      for shape <- [{16, 1, 1}, {2, 16, 7, 7}, {2, 1, 1, 1}, {7, 7}, {}] do
+      for shape <- [{16, 1, 1}, {2, 16, 7, 7}, {2, 1, 1, 1}, {7, 7}, {16, 1, 7}, {}] do
         assert {:ok, {_, %{picked: "window/" <> _}}} = explain.([shape], "add(x, i2); exp(%0)")
       end
 
-      assert {:ok, {text, %{picked: "split"}}} = explain.([{16, 1, 7}], "add(x, i2)")
-      assert text =~ "do not collapse"
+      four = "add(x, i2); add(%0, i3); add(%1, i4); add(%2, i5)"
+      columns = List.duplicate({16, 1, 7}, 4)
+      assert {:ok, {text, %{picked: "split"}}} = explain.(columns, four)
+      assert text =~ "24 words of push constants"
       assert {:error, :bad_input, why} = explain.([{16}], "add(x, i2)")
       assert why =~ "i2, f32[16], does not broadcast to the result"
     end

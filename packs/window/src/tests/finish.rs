@@ -188,7 +188,7 @@ fn what_a_kernel_cannot_finish_is_declined_or_refused() {
             .is_ok()
     );
     let rows = Tensor::new(DType::F32, &[16, 1, 7]);
-    let plan = finished(ask(), &[rows.clone()], "add(x, i2)")
+    let plan = finished(ask(), std::slice::from_ref(&rows), "add(x, i2)")
         .plan()
         .unwrap();
     assert_eq!(defined(&plan, 0, "E0_INNER2"), "4");

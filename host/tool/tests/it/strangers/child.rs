@@ -48,7 +48,8 @@ fn a_child_that_is_killed_is_replaced() {
         running(&program).into_iter().for_each(kill);
     }
     let error = slow.join().unwrap().unwrap_err();
-    assert!(error.to_string().contains("(SIGKILL)"), "{error}");
+    // Killed at work, or before it said what it is.
+    assert!(error.to_string().contains("SIGKILL"), "{error}");
     assert_serves(&runtime, 3);
     runtime.stop_threads();
     assert_eq!(running(&program), [0; 0]);
