@@ -21,6 +21,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
+pub use words::Considered;
 pub(crate) use words::timed_as;
 use words::{nobody, summary};
 
@@ -66,19 +67,6 @@ const BRIEF: u32 = 300;
 
 /// Times in turn that a program is tried without waiting, which does some of its ops in vain where another one has to wait.
 const TRIES: u32 = 4;
-
-/// One kernel that was considered.
-#[derive(Debug, Clone, serde::Serialize)]
-pub struct Considered {
-    /// `pack/kernel`, or `host`.
-    pub kernel: String,
-    /// `picked`, `declined`, `skipped`, `invalid`, or `not asked` for those after the picked one.
-    pub outcome: &'static str,
-    /// Why, or what the kernel does about the request.
-    pub reason: String,
-    /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
-    pub line: Option<String>,
-}
 
 /// What came of asking for a [`Request`].
 #[derive(Debug)]

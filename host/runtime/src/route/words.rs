@@ -8,6 +8,19 @@ use nx_vulkan_registry::{hex, request::Operand};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
+/// One kernel that was considered.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Considered {
+    /// `pack/kernel`, or `host`.
+    pub kernel: String,
+    /// `picked`, `declined`, `skipped`, `invalid`, or `not asked` for those after the picked one.
+    pub outcome: &'static str,
+    /// Why, or what the kernel does about the request.
+    pub reason: String,
+    /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
+    pub line: Option<String>,
+}
+
 /// What a request is timed as: its op, with the expression where that says what is computed.
 pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str> {
     let several = find(&request.op).filter(|op| op.contract.several);

@@ -1,0 +1,122 @@
+//! The GLSL of calls, and what is refused.
+
+use super::*;
+use crate::testing::gpu;
+
+fn code(text: &str, operands: &[DType]) -> Code {
+    let expression: Expression = text.parse().unwrap();
+    Code::of(&expression, operands, &gpu()).unwrap()
+}
+
+#[test]
+fn code_is_the_rows_of_the_elementwise_pack_in_types() {
+    let text = "multiply(i0, 2:s32):f16; greater(%0, i1):u8; select(%1, %0, i1):f16";
+    assert_eq!(
+        code(text, &[DType::F16, DType::F16]).body,
+        "float v0; { float a = i0; float b = nxv_to_f16(int(0x2u)); precise float r = a * b; \
+         v0 = nxv_load_f16(uint16_t(nxv_store_f16(nxv_to_f16(r)) ^ ZERO)); } \
+         uint v1; { float a = v0; float b = i1; v1 = nxv_to_u8(a > b) ^ ZERO; } \
+         float v2; { uint a = v1; float b = v0; float c = i1; \
+         v2 = nxv_load_f16(uint16_t(nxv_store_f16(nxv_to_f16(truth(a) ? b : c)) ^ ZERO)); } "
+    );
+}
+
+#[test]
+fn operands_of_types_that_none_holds_are_ordered() {
+    let mixed = code("less(i0, i1):u8", &[DType::S64, DType::F32]);
+    let order =
+        "uint v0; { float a = order(i0, i1); float b = 0.0; v0 = nxv_to_u8(a < b) ^ ZERO; } ";
+    assert_eq!(mixed.body, order);
+    assert_eq!(mixed.results, ["v0"]);
+    let names = |code: &Code| -> Vec<String> {
+        let defines = code.defines().into_iter();
+        defines.map(|define| define.name.to_string()).collect()
+    };
+    assert!(names(&mixed).contains(&"MIXED".to_owned()));
+    let plain = code(
+        "less(i0, i1):u8; exp(i1):f32; add(%0, %1):f32",
+        &[DType::F32; 2],
+    );
+    assert!(!names(&plain).contains(&"MIXED".to_owned()));
+    assert!(names(&plain).contains(&"MATH_F32".to_owned()));
+    assert_eq!(plain.functions, 1);
+    let shift = code("left_shift(i0, 1:u8):s16", &[DType::S16]);
+    assert!(
+        shift.body.contains("shifted_left(a, b, 16)"),
+        "{}",
+        shift.body
+    );
+}
+
+#[test]
+fn squares_and_powers_of_two_are_simpler() {
+    let of = |text: &str, dtype| code(text, &[dtype]).body;
+    assert!(of("pow(i0, 2:s32):bf16", DType::BF16).contains("r = a * a;"));
+    assert!(of("pow(i0, 2.0:f64):f64", DType::F64).contains("r = a * a;"));
+    assert!(of("pow(i0, 3:s32):f32", DType::F32).contains("r = power(a, b);"));
+    assert!(!of("pow(i0, 2:s32):s32", DType::S32).contains("a * a"));
+    let half = "r = nxv_divide_by(a, b, uintBitsToFloat(0x3f000000u));";
+    assert!(of("divide(i0, 2:s32):f16", DType::F16).contains(half));
+    let root = "r = nxv_divide_by(a, b, uintBitsToFloat(0x3f350";
+    assert!(of("divide(i0, 1.4140625:bf16):bf16", DType::BF16).contains(root));
+    assert!(of("divide(i0, 1.41421356:f64):bf16", DType::BF16).contains("r = nxv_divide(a, b);"));
+    assert!(of("divide(i0, 3:s32):bf16", DType::F32).contains("r = nxv_divide(a, b);"));
+    assert!(of("divide(i0, 3:s32):f16", DType::F16).contains("r = nxv_divide(a, b);"));
+    assert!(of("divide(i0, 3:s32):f32", DType::F32).contains("r = nxv_divide(a, b);"));
+    assert!(of("divide(i0, 2:s32):f64", DType::F64).contains("r = nxv_divide(a, b);"));
+    assert!(of("divide(2:s32, i0):f32", DType::F32).contains("r = nxv_divide(a, b);"));
+}
+
+#[test]
+fn what_is_no_expression_of_reals_is_refused() {
+    for (text, operand) in [
+        ("dot(i0, i0):f32", DType::F32),
+        ("exp(i0, i0):f32", DType::F32),
+        ("exp(i1):f32", DType::F32),
+        ("exp(i0):c64", DType::F32),
+        ("real(i0):f32", DType::C64),
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let code = Code::of(&expression, &[operand], &gpu());
+        assert!(
+            matches!(code, Err(Refusal::BadRequest(_))),
+            "{text}: {code:?}"
+        );
+    }
+}
+
+#[test]
+fn numbers_keep_their_bits() {
+    let float = |number: f64, dtype| literal(number.to_bits(), 0, dtype, "", false);
+    let whole = |number, dtype, register| literal(0, number, dtype, register, false);
+    assert_eq!(whole(-2, DType::S32, "int"), "int(0xfffffffeu)");
+    assert_eq!(
+        whole(3, DType::U64, "uint64_t"),
+        "uint64_t(packUint2x32(uvec2(0x3u, 0x0u)))"
+    );
+    assert_eq!(
+        float(1.0, DType::F64),
+        "packDouble2x32(uvec2(0x0u, 0x3ff00000u))"
+    );
+    assert_eq!(
+        float(f64::INFINITY, DType::F32),
+        "uintBitsToFloat(0x7f800000u)"
+    );
+}
+
+#[test]
+fn compilers_know_neither_the_numbers_of_functions_nor_what_these_give() {
+    let divided = code("divide(i0, 3:s32):f32", &[DType::F32]).body;
+    assert!(
+        divided.contains("float b = nxv_to_f32(int(0x3u ^ ZERO));"),
+        "{divided}"
+    );
+    let raised = code("pow(0.5:f64, i0):f64", &[DType::F64]).body;
+    let half = "packDouble2x32(uvec2(0x0u, 0x3fe00000u) ^ ZERO)";
+    assert!(raised.contains(half), "{raised}");
+    let kept = "v0 = packDouble2x32(unpackDouble2x32(nxv_to_f64(r)) ^ ZERO);";
+    assert!(raised.contains(kept), "{raised}");
+    let one = code("divide(i0, i0):f64", &[DType::F64]).body;
+    let hidden = "double a = i0; double b = packDouble2x32(unpackDouble2x32(i0) ^ ZERO);";
+    assert!(one.contains(hidden), "{one}");
+}
