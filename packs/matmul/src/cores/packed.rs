@@ -2,6 +2,7 @@
 
 use super::{COLUMNS, FRAGMENT, ROWS, Way};
 use crate::{
+    operand::Operand,
     problem::{Problem, check_range},
     steps::{Steps, number},
 };
@@ -15,6 +16,16 @@ use nx_vulkan_pack_kit::{
 pub(crate) enum Side {
     A,
     B,
+}
+
+impl Side {
+    /// The operand, its rows, and the workgroups that pack a step along k of `tiles` of it.
+    pub(crate) fn of(self, problem: &Problem, tiles: u32) -> (&Operand, u32, u32) {
+        match self {
+            Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
+            Side::B => (&problem.b, problem.n, tiles),
+        }
+    }
 }
 
 /// What a packed operand has.
@@ -75,10 +86,7 @@ pub(super) fn pack(
     packed: Packed,
 ) -> Result<BufArg, Refusal> {
     let Packed { tiles, depth, .. } = packed;
-    let (operand, rows, blocks) = match side {
-        Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
-        Side::B => (&problem.b, problem.n, tiles),
-    };
+    let (operand, rows, blocks) = side.of(problem, tiles);
     check_range("a packed operand", packed.bytes, steps.device)?;
     let to = scratch(&mut steps.plan, packed.bytes);
 

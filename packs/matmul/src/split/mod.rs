@@ -194,10 +194,7 @@ fn pack(
 ) -> Result<BufArg, Refusal> {
     let packed = parts.packed(problem, side);
     let Packed { tiles, depth, .. } = packed;
-    let (operand, rows, blocks) = match side {
-        Side::A => (&problem.a, problem.m, tiles.div_ceil(4)),
-        Side::B => (&problem.b, problem.n, tiles),
-    };
+    let (operand, rows, blocks) = side.of(problem, tiles);
     check_range("a packed operand", packed.bytes, steps.device)?;
     let to = scratch(&mut steps.plan, packed.bytes);
     let along_k = operand.is_along_k();
