@@ -6,7 +6,7 @@ defmodule Nx.Vulkan.OpsTest do
   alias Nx.Vulkan.{Leapfrog, Ops}
 
   # Asked for by callbacks that are no calls of the table, or what compiled programs have in the place of several.
-  @written ~w(iota eye fill dynamic_slice fused fused_rows)
+  @written ~w(iota eye fill dynamic_slice fused fused_rows attention)
 
   # What more there is than the host's table has names for: the starts that are tensors.
   @further [put_slice: 1]

@@ -43,7 +43,7 @@ pub struct Call {
 pub enum Term {
     /// The sum.
     Sum,
-    /// An element of the request's operand of that number, [`FACTORS`] or more.
+    /// An element of the request's operand of that number, of those behind the product's own.
     Operand(usize),
     /// What the call of that number gave.
     Made(usize),
@@ -94,21 +94,29 @@ impl Epilogue {
     /// # Errors
     /// The first that is missing or unused.
     pub fn check_operands(&self, operands: usize) -> Result<(), String> {
+        self.check_further(FACTORS, operands)
+    }
+
+    /// The same of a request whose operands from `first` on are the further ones.
+    ///
+    /// # Errors
+    /// The first that is missing or unused.
+    pub fn check_further(&self, first: usize, operands: usize) -> Result<(), String> {
         let terms = || self.calls.iter().flat_map(|call| &call.terms);
         let missing = terms().find_map(|term| match term {
-            Term::Operand(index) if !(FACTORS..operands).contains(index) => Some(index),
+            Term::Operand(index) if !(first..operands).contains(index) => Some(index),
             _ => None,
         });
         if let Some(index) = missing {
-            let known = match operands.saturating_sub(FACTORS) {
+            let known = match operands.saturating_sub(first) {
                 0 => "the request has no operands but the product's own".to_owned(),
-                1 => format!("the request has only i{FACTORS} for it"),
-                _ => format!("the request has i{FACTORS} to i{} for it", operands - 1),
+                1 => format!("the request has only i{first} for it"),
+                _ => format!("the request has i{first} to i{} for it", operands - 1),
             };
             return Err(format!("it uses i{index}, and {known}"));
         }
         let is_used = |index: &usize| terms().any(|term| *term == Term::Operand(*index));
-        match (FACTORS..operands).find(|index| !is_used(index)) {
+        match (first..operands).find(|index| !is_used(index)) {
             Some(unused) => Err(format!("nothing uses i{unused}")),
             None => Ok(()),
         }

@@ -68,26 +68,45 @@ fn read(
     out: &Desc<'_>,
     attrs: &[Attr],
 ) -> std::result::Result<(Epilogue, Types), String> {
-    let about = |why: String| format!("attribute {ATTRIBUTE}: {why}");
-    let text = text(attrs, ATTRIBUTE).ok_or_else(|| about("expected text".to_owned()))?;
-    let epilogue: Epilogue = text.parse().map_err(about)?;
-    epilogue.check_operands(inputs.len()).map_err(about)?;
     let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
     let types = Types::of(&dtypes, out.dtype, op.name == "conv");
+    read_as(
+        ATTRIBUTE,
+        attrs,
+        types,
+        inputs,
+        FACTORS,
+        ("result", out.shape),
+    )
+}
+
+/// The epilogue that is an attribute, of these types, in a request whose operands from `first` on are further ones. They
+/// broadcast to what it is of, which has a name and a shape.
+pub(crate) fn read_as(
+    attribute: &str,
+    attrs: &[Attr],
+    types: Option<Types>,
+    inputs: &[Desc<'_>],
+    first: usize,
+    (of, shape): (&str, &[u64]),
+) -> std::result::Result<(Epilogue, Types), String> {
+    let about = |why: String| format!("attribute {attribute}: {why}");
+    let text = text(attrs, attribute).ok_or_else(|| about("expected text".to_owned()))?;
+    let epilogue: Epilogue = text.parse().map_err(about)?;
+    epilogue.check_further(first, inputs.len()).map_err(about)?;
     let types = types.ok_or_else(|| about("it is for real types only".to_owned()))?;
     let calls = epilogue.calls.iter();
     let mut calls = calls.map(|call| check_call(call, types.compute));
     calls.try_for_each(|checked| checked.map_err(about))?;
-    for (input, index) in inputs.iter().zip(0..).skip(FACTORS) {
-        let lead = out.shape.len().checked_sub(input.shape.len());
+    for (input, index) in inputs.iter().zip(0..).skip(first) {
+        let lead = shape.len().checked_sub(input.shape.len());
         let fits = lead.is_some_and(|lead| {
-            let mut pairs = input.shape.iter().zip(&out.shape[lead..]);
+            let mut pairs = input.shape.iter().zip(&shape[lead..]);
             pairs.all(|(own, result)| own == result || *own == 1)
         });
         if !fits {
             return Err(about(format!(
-                "i{index}, {input}, does not broadcast to the result, {:?}",
-                out.shape
+                "i{index}, {input}, does not broadcast to the {of}, {shape:?}"
             )));
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! It knows no device, no registry and no pack.
 
+pub mod attention;
 pub mod attrs;
 mod check;
 mod contracts;

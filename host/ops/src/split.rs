@@ -1,8 +1,9 @@
-//! Requests as programs of what they stand for: products with what follows them, fused ops, one after the other, and convolutions
-//! that are products of matrices.
+//! Requests as programs of what they stand for: products with what follows them, fused ops, one after the other, attention, and
+//! convolutions that are products of matrices.
 
 use crate::{
     Attr, Program, Request, Result, Spec, Step, Value, View,
+    attention::{self, ATTENTION},
     attrs::ints,
     contracts::broadcast,
     epilogue,
@@ -24,8 +25,15 @@ pub fn split(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> {
     match &*request.op {
         FUSED => one_by_one(request).map(Some),
         ROWS => rows(request).map(Some),
+        ATTENTION => attention(request).map(Some),
         _ => epilogue::split(request),
     }
+}
+
+/// Attention with scores and weights of its own type.
+fn attention(request: &Request<'_, Spec>) -> Result<Program<'static>> {
+    let dtype = request.outputs.first().map(|output| output.0);
+    attention::program(request, dtype.unwrap_or(DType::F32))
 }
 
 /// The product that a convolution with channels last is where its kernel has one element for each channel and its positions are

@@ -80,6 +80,9 @@ pub enum Growth {
     /// By 4 (1 + log₂ n) ε times the largest magnitude in the result, n being the length of a transform (Higham 2002,
     /// theorem 24.2).
     Spectrum,
+    /// By as far as roundings of scores and weights move a mean: the sweep finds it for each element
+    /// (`host/conformance/src/sweep/oracle/weights.rs`).
+    Weights,
 }
 
 /// What the row of an op allows.

@@ -160,7 +160,8 @@ fn slack(expected: &Expected<'_>, tolerance: &Tolerance, index: usize) -> Slack 
     let sensitivity = expected.sensitivities.map_or(0.0, |all| all[index]);
     let n = expected.terms as f64;
     match tolerance.growth {
-        Growth::None => Slack::default(),
+        // That of weights is known by itself.
+        Growth::None | Growth::Weights => Slack::default(),
         Growth::Parts => Slack {
             relative: 0.0,
             absolute: computed_in * tolerance.ulp as f64 * n * magnitude,

@@ -1,5 +1,7 @@
 //! What the host kernel answers to a case, with what the tolerance needs to know beside it.
 
+mod weights;
+
 use super::{
     cases::Case,
     condition, finish,
@@ -61,6 +63,9 @@ pub(super) fn answers(
 ) -> Result<Vec<Answer>> {
     if epilogue::has(&case.attrs) {
         return finished(case, bases, views).map(|answer| vec![answer]);
+    }
+    if case.op.bound.growth == Growth::Weights {
+        return weights::answer(case, bases, views).map(|answer| vec![answer]);
     }
     if matches!(
         case.op.bound.growth,
@@ -187,9 +192,12 @@ fn answer(
                 .map(|chunk| f64::from_le_bytes(*chunk))
                 .collect(),
         ),
-        Growth::None | Growth::Factors | Growth::Steps | Growth::Condition | Growth::Spectrum => {
-            None
-        }
+        Growth::None
+        | Growth::Factors
+        | Growth::Steps
+        | Growth::Condition
+        | Growth::Spectrum
+        | Growth::Weights => None,
     };
     Ok(Answer {
         dtype,

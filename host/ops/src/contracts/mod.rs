@@ -1,6 +1,7 @@
 //! The ops, a family each file: its contract, and one row for each op.
 
 mod arg;
+mod attention;
 mod cast;
 mod choose;
 mod closure;
@@ -42,6 +43,7 @@ const OTHERS: &[&[Op]] = &[
     scan::OPS,
     sort::OPS,
     dot::OPS,
+    attention::OPS,
     fourier::OPS,
     gather::OPS,
     linalg::OPS,

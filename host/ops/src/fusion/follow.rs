@@ -92,7 +92,7 @@ fn with(
         return None;
     }
     let mut operands: Vec<Value> = product.inputs.to_vec();
-    let epilogue = translated(&expression, last, sums, &mut operands)?;
+    let epilogue = translated(&expression, last, sums, &mut operands, FACTORS)?;
 
     let dtypes: Vec<DType> = operands
         .iter()
@@ -202,12 +202,14 @@ pub(super) fn expression_of(
     })
 }
 
-/// An expression as the epilogue of the product whose result is `sums`; the operands that it reads become further ones.
-fn translated(
+/// An expression as the epilogue of the product whose result is `sums`; the operands that it reads become further ones, behind the
+/// request's own.
+pub(super) fn translated(
     expression: &Expression,
     request: &Request<'static, Value>,
     sums: Value,
     operands: &mut Vec<Value>,
+    own: usize,
 ) -> Option<Epilogue> {
     let last = expression.calls.len().checked_sub(1)?;
     if expression.results[..] != [last] {
@@ -227,14 +229,13 @@ fn translated(
                 expression::Term::Operand(index) if request.inputs[index] == sums => Term::Sum,
                 expression::Term::Operand(index) => {
                     let value = request.inputs[index];
-                    let further = &operands[FACTORS..];
+                    let further = &operands[own..];
                     let known = further.iter().position(|known| *known == value);
                     Term::Operand(
-                        FACTORS
-                            + known.unwrap_or_else(|| {
-                                operands.push(value);
-                                operands.len() - FACTORS - 1
-                            }),
+                        own + known.unwrap_or_else(|| {
+                            operands.push(value);
+                            operands.len() - own - 1
+                        }),
                     )
                 }
                 expression::Term::Made(call) => made[call],

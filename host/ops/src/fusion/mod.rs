@@ -4,6 +4,7 @@
 //! A group grows as long as nothing outside of it has read a value of it. So it runs where its last op stood: what it reads was
 //! made before, and who reads it comes after.
 
+mod attention;
 mod follow;
 mod group;
 mod halves;
@@ -15,6 +16,7 @@ mod split;
 mod tests;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
+pub use attention::attention;
 pub use follow::take_along;
 use group::Group;
 pub use halves::halves;
@@ -79,7 +81,7 @@ pub fn with_few_dispatches(
     program: Program<'static>,
     inputs: &[Input],
 ) -> Result<Program<'static>> {
-    let passes = [halves, take_along, repeats, inline, rows];
+    let passes = [halves, take_along, repeats, inline, rows, attention];
     let mut passes = passes.into_iter();
     passes.try_fold(program, |program, pass| pass(program, inputs))
 }

@@ -78,7 +78,16 @@ impl Writer {
         made: Value,
         places: &SmallVec<[usize; 1]>,
     ) {
-        let step = Step::View(value, view);
+        self.add_as(Step::View(value, view), made, places);
+    }
+
+    /// A step that makes a value of the program.
+    pub(super) fn add_as(
+        &mut self,
+        step: Step<'static>,
+        made: Value,
+        places: &SmallVec<[usize; 1]>,
+    ) {
         self.steps.push((step, vec![made], places.clone()));
     }
 

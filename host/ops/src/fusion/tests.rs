@@ -1,5 +1,6 @@
 //! What becomes of programs, as text.
 
+mod attention;
 mod follow;
 mod halves;
 mod inline;

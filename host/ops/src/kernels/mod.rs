@@ -3,6 +3,7 @@
 //! `docs/ops.md` says what each op means. Floats of up to 32 bits are computed wider and rounded once. Nothing
 //! here knows devices, packs or tensors: operands are views of bytes in host memory.
 
+pub(crate) mod attention;
 pub(crate) mod binary;
 mod cells;
 pub(crate) mod closure;

@@ -1,5 +1,6 @@
 //! Tests of the CPU kernels: published values, edge cases, layouts, contracts. Helpers are here.
 
+mod attention;
 mod cells;
 mod closure;
 mod complex;
