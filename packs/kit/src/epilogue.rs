@@ -44,6 +44,23 @@ pub struct Finish {
     room: u64,
 }
 
+/// Code of the kind that epilogues are, of something that has batches, rows and columns.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// The code.
+    pub epilogue: &'a Epilogue,
+    /// Number of the request's first operand that is a further one.
+    pub first: usize,
+    /// Types of what it is of, and in which it is computed.
+    pub types: Types,
+    /// Type of what it gives.
+    pub result: DType,
+    /// Shape of what it is of, to which further operands broadcast.
+    pub shape: &'a [u64],
+    /// Which of its axes are batches, rows and columns, outermost first.
+    pub axes: &'a [Vec<usize>; 3],
+}
+
 impl Finish {
     /// The epilogue of a request for a kernel that knows of each result its batch, row and column: `axes` are those axes of the
     /// result, outermost first. `None` where the request has none.
@@ -57,14 +74,41 @@ impl Finish {
         };
         let op = request.op.as_str();
         let bad = |why| Refusal::BadRequest(format!("the epilogue of {op}: {why}"));
-        epilogue.check_operands(request.inputs.len()).map_err(bad)?;
         if axes.iter().flatten().any(|&axis| axis >= out.rank()) {
             return Err(bad("the result has fewer axes than the product".to_owned()));
         }
         let types = Types::of_request(request);
         let types = types.ok_or_else(|| bad("it is for real types only".to_owned()))?;
-        let further = request.inputs.iter().zip(0..).skip(FACTORS);
-        let operands = further.map(|(input, index)| place(index, input, out, axes));
+        let asked = Asked {
+            epilogue: &epilogue,
+            first: FACTORS,
+            types,
+            result: out.dtype,
+            shape: out.shape.as_slice(),
+            axes,
+        };
+        Finish::asked(request, &asked).map(Some)
+    }
+
+    /// The same of what is no result, or stands in another attribute.
+    ///
+    /// # Errors
+    /// As those of [`Finish::of`].
+    pub fn asked(request: &Request<'_>, asked: &Asked<'_>) -> Result<Finish, Refusal> {
+        let op = request.op.as_str();
+        let bad = |why| Refusal::BadRequest(format!("the epilogue of {op}: {why}"));
+        let &Asked {
+            epilogue,
+            first,
+            types,
+            result,
+            shape,
+            axes,
+        } = asked;
+        let checked = epilogue.check_further(first, request.inputs.len());
+        checked.map_err(bad)?;
+        let further = request.inputs.iter().zip(0..).skip(first);
+        let operands = further.map(|(input, index)| place(index, input, shape, axes));
         let operands = operands.collect::<Result<Vec<Further>, Refusal>>()?;
         if operands.len() > MOST_OPERANDS {
             return Err(Refusal::decline(format!(
@@ -73,19 +117,19 @@ impl Finish {
             )));
         }
         let used = operands.iter().map(|operand| operand.dtype);
-        for dtype in used.chain([types.sum, types.compute, out.dtype]) {
+        for dtype in used.chain([types.sum, types.compute, result]) {
             supports(op, dtype, request.device)?;
         }
-        let (code, math) = code(&epilogue, types.compute, out.dtype)?;
-        Ok(Some(Finish {
+        let (code, math) = code(epilogue, first, types.compute, result)?;
+        Ok(Finish {
             types,
-            result: out.dtype,
+            result,
             code,
             math,
             is_nvidia: vendor::is_nvidia(request.device),
             operands,
             room: request.device.max_buffer_range.min(u64::from(u32::MAX)),
-        }))
+        })
     }
 
     /// Whether so many sums are finished by a dispatch of their own, where memory holds them. Long code that stands there for each
@@ -186,14 +230,19 @@ fn cast(dtype: DType) -> String {
 }
 
 /// The body of the function that finishes a sum, and whether it calls the math headers.
-fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, bool), Refusal> {
+fn code(
+    epilogue: &Epilogue,
+    first: usize,
+    compute: DType,
+    result: DType,
+) -> Result<(String, bool), Refusal> {
     let (mut code, mut math) = (String::new(), false);
     let register = register(compute);
     for (index, call) in epilogue.calls.iter().enumerate() {
         let row = row(&call.op, call.terms.len(), call)?;
         math |= row.math;
         let operand = |(place, term): (usize, &Term)| {
-            let value = value(term, compute, row.math);
+            let value = value(term, first, compute, row.math);
             match (row.math && place > 0, term) {
                 (true, Term::Sum | Term::Operand(_) | Term::Made(_)) => {
                     (register, expression::unknown(&value, register))
@@ -219,11 +268,11 @@ fn code(epilogue: &Epilogue, compute: DType, result: DType) -> Result<(String, b
     Ok((code, math))
 }
 
-fn value(term: &Term, compute: DType, unknown: bool) -> String {
+fn value(term: &Term, first: usize, compute: DType, unknown: bool) -> String {
     match term {
         Term::Sum => "x".to_owned(),
         Term::Operand(index) => {
-            let index = index - FACTORS;
+            let index = index - first;
             format!("o{index}")
         }
         Term::Made(index) => format!("v{index}"),
@@ -242,7 +291,7 @@ mod tests {
     fn code_is_the_rows_of_the_elementwise_pack() {
         let of = |text: &str, result| {
             let epilogue: Epilogue = text.parse().unwrap();
-            code(&epilogue, DType::F32, result).unwrap()
+            code(&epilogue, FACTORS, DType::F32, result).unwrap()
         };
         let (text, math) = of("add(x, i2); max(%0, 0.5)", DType::F16);
         assert!(!math);
@@ -268,7 +317,7 @@ mod tests {
         );
         for unknown in ["dot(x)", "add(x)", "iota(x)"] {
             let epilogue: Epilogue = unknown.parse().unwrap();
-            assert!(code(&epilogue, DType::F32, DType::F32).is_err());
+            assert!(code(&epilogue, FACTORS, DType::F32, DType::F32).is_err());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! A request becomes a `Problem` (batch x m x n x k, with one stride per direction and operand), and a problem becomes
 //! dispatches: copies of operands whose axes do not collapse, the product, and the sum of its splits.
 
+mod attention;
 mod cores;
 mod direct;
 mod matrix;
@@ -35,6 +36,8 @@ pub const SOURCES: &[Source] = &[
     Source::glsl("tile.comp", include_str!("../shaders/tile.comp")),
     Source::glsl("direct.comp", include_str!("../shaders/direct.comp")),
     Source::glsl("skinny.comp", include_str!("../shaders/skinny.comp")),
+    Source::glsl("fragments.glsl", include_str!("../shaders/fragments.glsl")),
+    Source::glsl("attention.comp", include_str!("../shaders/attention.comp")),
     Source::glsl("cores.glsl", include_str!("../shaders/cores.glsl")),
     Source::glsl("cores.comp", include_str!("../shaders/cores.comp")),
     Source::glsl(
@@ -76,6 +79,10 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
 /// The answer the pack would give with another table, which is how tile shapes are compared.
 pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
     let kernel = kit::row(&table.kernel, row)?;
+    let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
+    if kernel.method == Method::Attention {
+        return attention::plan(request, on_bf16);
+    }
     let problem = match kernel.method {
         Method::Cores | Method::Matrix => Problem::of_any_types(request)?,
         _ => Problem::new(request)?,
@@ -94,7 +101,6 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
         problem.of_one_type()?;
     }
     let rates = table.rates(request.device.name.as_str());
-    let on_bf16 = kernel.needs.iter().any(|name| name == "coopmat_bf16");
     match kernel.method {
         Method::Cores => cores::plan(&problem, request.device, rates, on_bf16),
         Method::Matrix => matrix::plan(&problem, request.device, rates, on_bf16),
@@ -106,6 +112,7 @@ pub fn plan_from(table: &Table, row: u32, request: &Request<'_>) -> Result<Plan,
             };
             split::plan(&problem, request.device, table, exact)
         }
+        Method::Attention => attention::plan(request, on_bf16),
         Method::Short => short::plan(&problem, request.device),
         Method::Skinny => skinny::plan(&problem, request.device),
         Method::Tiled => tiled::plan(&problem, request.device, &table.tile),

@@ -73,6 +73,8 @@ pub enum Method {
     Matrix,
     /// Large, of f32: on matrix units for bf16, each element in parts.
     Split,
+    /// Attention of narrow floats: on matrix units.
+    Attention,
     /// Small, of narrow floats: summed in f64.
     Short,
     /// Few rows or few columns: bound by memory.

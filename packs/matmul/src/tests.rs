@@ -1,6 +1,7 @@
 //! Plans without a device: layouts, types, degenerate sizes, limits, reasons to decline.
 
 mod ask;
+mod attention;
 mod cores;
 mod direct;
 mod epilogue;
@@ -375,7 +376,7 @@ fn broken_requests_are_the_hosts_fault() {
 #[test]
 fn a_wrong_table_is_refused() {
     let text = include_str!("../pack.toml");
-    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 11);
+    assert_eq!(Table::parse(text).unwrap().rows().unwrap().len(), 13);
     assert!(
         Table::parse(&text.replace("[128, 128, 8]", "[128, 100, 8]"))
             .unwrap_err()

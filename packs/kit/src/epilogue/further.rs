@@ -94,21 +94,18 @@ impl Further {
 pub(super) fn place(
     input: u32,
     tensor: &TensorDesc<'_>,
-    out: &TensorDesc<'_>,
+    of: &[u64],
     axes: &[Vec<usize>; 3],
 ) -> Result<Further, Refusal> {
     let (shape, own) = (tensor.shape.as_slice(), tensor.strides.as_slice());
-    let strides = layout::broadcast_strides(shape, own, out.shape.as_slice());
+    let strides = layout::broadcast_strides(shape, own, of);
     let strides = strides.ok_or_else(|| {
         Refusal::BadRequest(format!("operand {input} does not broadcast to the result"))
     })?;
     let mut found = [0; 3];
     let mut inner = [None; 3];
     for ((found, inner), axes) in found.iter_mut().zip(&mut inner).zip(axes) {
-        let (extents, steps) = axes
-            .iter()
-            .map(|&axis| (out.shape[axis], strides[axis]))
-            .unzip();
+        let (extents, steps) = axes.iter().map(|&axis| (of[axis], strides[axis])).unzip();
         let extents: Vec<u64> = extents;
         let space = layout::collapse(&extents, &[steps]);
         *found = match (space.shape.as_slice(), space.strides[0].as_slice()) {

@@ -254,6 +254,15 @@ pub(crate) fn supports(
             "operands are packed by {PACKERS} invocations, and the device has {invocations}"
         )));
     }
+    expect_fragments([element, sum], depth, device)
+}
+
+/// Declines where the driver has no product of such fragments, or subgroups have another number of lanes than they.
+pub(crate) fn expect_fragments(
+    [element, sum]: [DType; 2],
+    depth: u32,
+    device: &DeviceInfo<'_>,
+) -> Result<(), Refusal> {
     if !device.multiplies([element, element, sum], [16, 16, depth]) {
         return Err(Refusal::decline(format!(
             "the driver lists no product of {element} with sums of {sum} and 16 x 16 x {depth} elements"
