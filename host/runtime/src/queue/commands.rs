@@ -19,7 +19,7 @@ enum Before {
 }
 
 /// What a barrier orders the past before.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Later {
     Commands,
     /// Commands, and the workgroup counts that they read.

@@ -19,6 +19,8 @@ pub(crate) struct Call<'a> {
     pub(crate) name: &'a Arc<str>,
     pub(crate) steps: &'a [Step],
     pub(crate) waves: &'a [u32],
+    /// By step whether each run records it anew; empty where that is none.
+    pub(crate) anew: &'a [bool],
     pub(crate) buffers: Vec<Bound<'a>>,
 }
 
@@ -26,11 +28,25 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct Captured {
     stream: Weak<Stream>,
-    pieces: Vec<Piece>,
+    parts: Vec<Part>,
     /// The requests, each with the number of its last command.
     names: Vec<(u64, Arc<str>)>,
     /// The last command of the last run.
     last: AtomicU64,
+}
+
+/// What runs one after the other.
+#[derive(Debug)]
+enum Part {
+    Piece(Piece),
+    /// A command that each run records anew.
+    Anew {
+        /// Which of the calls that have some.
+        call: usize,
+        step: usize,
+        /// What it is ordered behind all others for.
+        later: Option<Later>,
+    },
 }
 
 /// As many commands as a batch might have when they were recorded.
@@ -38,6 +54,21 @@ pub(crate) struct Captured {
 struct Piece {
     command_buffer: vk::CommandBuffer,
     commands: u32,
+}
+
+/// A command that is being captured.
+struct Command<'a> {
+    wave: u32,
+    call: &'a Call<'a>,
+    step: usize,
+    /// Which of the calls that have some it is one of, where each run records it anew.
+    anew: Option<usize>,
+}
+
+impl Command<'_> {
+    fn step(&self) -> &Step {
+        &self.call.steps[self.step]
+    }
 }
 
 /// Bytes that are copied before or after a run, from the first one of a buffer on.
@@ -58,7 +89,9 @@ pub(crate) struct Around<'a> {
     /// What the commands read and nobody writes.
     pub(crate) reads: &'a mut dyn Iterator<Item = &'a Buffer>,
     /// What they read and write.
-    pub(crate) own: &'a [Arc<Buffer>],
+    pub(crate) own: &'a mut dyn Iterator<Item = &'a Buffer>,
+    /// The calls of which commands are recorded anew, in the order that they were captured in.
+    pub(crate) anew: &'a [Call<'a>],
     /// Copied after it.
     pub(crate) after: &'a [Copy<'a>],
     /// Whether the host reads in place what is copied after it.
@@ -77,7 +110,7 @@ impl Stream {
     ) -> Result<Captured> {
         let mut captured = Captured {
             stream: Arc::downgrade(self),
-            pieces: Vec::new(),
+            parts: Vec::new(),
             names: Vec::with_capacity(calls.len()),
             last: AtomicU64::new(0),
         };
@@ -96,56 +129,68 @@ impl Stream {
         calls: &[Call<'_>],
     ) -> Result<()> {
         self.device.usable()?;
-        let mut commands: Vec<(u32, &Call<'_>, &Step)> = Vec::new();
+        let mut commands: Vec<Command<'_>> = Vec::new();
+        let mut renewed = 0;
         for call in calls {
-            let own = call.waves.iter().zip(call.steps);
-            commands.extend(own.map(|(wave, step)| (*wave, call, step)));
+            let is_anew = |step: usize| call.anew.get(step) == Some(&true);
+            let own = call.waves.iter().enumerate();
+            commands.extend(own.map(|(step, &wave)| Command {
+                wave,
+                call,
+                step,
+                anew: is_anew(step).then_some(renewed),
+            }));
+            renewed += usize::from(!call.anew.is_empty());
         }
-        // Those of one wave stay in the order that they came in.
-        commands.sort_by_key(|(wave, ..)| *wave);
+        // Those of one wave stay in the order that they came in, what is recorded once before the others.
+        commands.sort_by_key(|command| (command.wave, command.anew.is_some()));
         let most = self.batch.load(Ordering::Relaxed);
         let mut state = State::default();
         let mut sequence = 0;
-        for wave in commands.chunk_by(|a, b| a.0 == b.0) {
+        for wave in commands.chunk_by(|a, b| a.wave == b.wave) {
             // The first one is ordered after all that was before, but for its workgroup counts.
-            let mut later = match wave.iter().any(|(_, _, step)| step.counts.is_some()) {
+            let mut later = match wave.iter().any(|command| command.step().counts.is_some()) {
                 true => Some(Later::Counts),
                 false => (sequence > 0).then_some(Later::Commands),
             };
-            for (_, call, step) in wave {
-                let full = |piece: &Piece| piece.commands >= most;
-                if captured.pieces.last().is_none_or(full) {
-                    self.end(captured.pieces.last())?;
+            for command in wave {
+                let is_full = captured.open().is_none_or(|piece| piece.commands >= most);
+                if command.anew.is_some() || is_full {
+                    self.end(captured.open())?;
+                }
+                if let Some(call) = command.anew {
+                    captured.parts.push(Part::Anew {
+                        call,
+                        step: command.step,
+                        later: later.take(),
+                    });
+                } else if is_full {
                     let command_buffer = self.secondary(open)?;
-                    captured.pieces.push(Piece {
+                    captured.parts.push(Part::Piece(Piece {
                         command_buffer,
                         commands: 0,
-                    });
+                    }));
                     self.begin(command_buffer)?;
                     state = State::default();
                 }
-                let Some(piece) = captured.pieces.last_mut() else {
-                    continue;
-                };
-                if let Some(later) = later.take() {
-                    self.order(piece.command_buffer, later);
+                if let Some(piece) = captured.open() {
+                    if let Some(later) = later.take() {
+                        self.order(piece.command_buffer, later);
+                    }
+                    let buffers = &command.call.buffers;
+                    let step = command.step();
+                    self.dispatch(&mut state, piece.command_buffer, pipelines, step, buffers);
+                    piece.commands += 1;
                 }
-                self.dispatch(
-                    &mut state,
-                    piece.command_buffer,
-                    pipelines,
-                    step,
-                    &call.buffers,
-                );
-                piece.commands += 1;
                 sequence += 1;
+                let name = command.call.name;
                 match captured.names.last_mut() {
-                    Some((last, name)) if Arc::ptr_eq(name, call.name) => *last = sequence,
-                    _ => captured.names.push((sequence, call.name.clone())),
+                    Some((last, known)) if Arc::ptr_eq(known, name) => *last = sequence,
+                    _ => captured.names.push((sequence, name.clone())),
                 }
             }
         }
-        self.end(captured.pieces.last())
+        self.end(captured.open())
     }
 
     /// A secondary command buffer that nothing is recorded in.
@@ -168,7 +213,7 @@ impl Stream {
         self.device.check("vkBeginCommandBuffer", code)
     }
 
-    fn end(&self, piece: Option<&Piece>) -> Result<()> {
+    fn end(&self, piece: Option<&mut Piece>) -> Result<()> {
         let Some(piece) = piece else { return Ok(()) };
         // SAFETY: the command buffer is in the recording state.
         let code = unsafe { (self.device.vk.fns().v1_0.end_command_buffer)(piece.command_buffer) };
@@ -180,7 +225,12 @@ impl Stream {
     ///
     /// # Errors
     /// Only when the device is lost or out of memory for command buffers.
-    pub(crate) fn replay(&self, captured: &Captured, around: Around<'_>) -> Result<()> {
+    pub(crate) fn replay(
+        &self,
+        pipelines: &Pipelines,
+        captured: &Captured,
+        around: Around<'_>,
+    ) -> Result<()> {
         let fns = self.device.vk.fns();
         let mut open = self.open.lock();
         let mut command_buffer = self.command_buffer(&mut open)?;
@@ -204,14 +254,12 @@ impl Stream {
         around
             .reads
             .for_each(|buffer| mark(buffer, true, false, last));
-        for buffer in around.own {
-            mark(buffer, true, true, last);
-        }
+        around.own.for_each(|buffer| mark(buffer, true, true, last));
         let done = self.completed_hint();
         for (end, name) in &captured.names {
             open.names.note(start + end, name, done);
         }
-        for piece in &captured.pieces {
+        for part in &captured.parts {
             if open.commands >= self.batch.load(Ordering::Relaxed) {
                 self.submit(&mut open)?;
                 command_buffer = self.command_buffer(&mut open).inspect_err(|error| {
@@ -220,11 +268,26 @@ impl Stream {
                         .mark_lost(format!("recorded work could not be submitted: {error}"));
                 })?;
             }
-            // SAFETY: the piece was recorded to the end, for use by several at once; a command buffer is open.
-            unsafe { (fns.v1_0.cmd_execute_commands)(command_buffer, 1, &piece.command_buffer) };
-            open.state = State::default();
-            open.sequence += u64::from(piece.commands);
-            open.commands += piece.commands;
+            let commands = match part {
+                Part::Piece(piece) => {
+                    let execute = fns.v1_0.cmd_execute_commands;
+                    // SAFETY: the piece was recorded to the end, for use by several at once; a command buffer is open.
+                    unsafe { execute(command_buffer, 1, &piece.command_buffer) };
+                    open.state = State::default();
+                    piece.commands
+                }
+                Part::Anew { call, step, later } => {
+                    let call = &around.anew[*call];
+                    if let Some(later) = later {
+                        self.order(command_buffer, *later);
+                    }
+                    let (state, step) = (&mut open.state, &call.steps[*step]);
+                    self.dispatch(state, command_buffer, pipelines, step, &call.buffers);
+                    1
+                }
+            };
+            open.sequence += u64::from(commands);
+            open.commands += commands;
         }
         if !around.after.is_empty() {
             self.barrier_where_needed(&mut open, command_buffer);
@@ -265,6 +328,21 @@ impl Captured {
     pub(crate) fn commands(&self) -> u64 {
         self.names.last().map_or(0, |(last, _)| *last)
     }
+
+    /// The piece that the next command goes to.
+    fn open(&mut self) -> Option<&mut Piece> {
+        match self.parts.last_mut() {
+            Some(Part::Piece(piece)) => Some(piece),
+            Some(Part::Anew { .. }) | None => None,
+        }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Piece(piece) => Some(piece),
+            Part::Anew { .. } => None,
+        })
+    }
 }
 
 impl Drop for Captured {
@@ -272,10 +350,9 @@ impl Drop for Captured {
         // With the queue its command buffers have gone.
         if let Some(stream) = self.stream.upgrade() {
             let last = self.last.load(Ordering::Relaxed);
-            let pieces = self.pieces.iter();
             let mut open = stream.open.lock();
             open.retired
-                .extend(pieces.map(|piece| (last, piece.command_buffer)));
+                .extend(self.pieces().map(|piece| (last, piece.command_buffer)));
         }
     }
 }

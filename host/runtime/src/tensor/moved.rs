@@ -18,6 +18,19 @@ impl Layout {
     pub(crate) fn part(&self) -> Part {
         self.part
     }
+
+    /// The tensor that lies so in a buffer.
+    pub(crate) fn tensor(&self, buffer: Arc<Buffer>, faults: Faults) -> Tensor {
+        Tensor {
+            buffer,
+            dtype: self.dtype,
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            offset: self.part.first + self.part.start / self.dtype.size(),
+            part: self.part,
+            faults,
+        }
+    }
 }
 
 impl Tensor {

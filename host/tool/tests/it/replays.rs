@@ -1,6 +1,7 @@
 //! Programs that are recorded once and replayed: with the bits and errors that they have otherwise, whatever changes between runs.
 
 mod faults;
+mod large;
 mod waves;
 
 use crate::{folder::Folder, packs::copied};

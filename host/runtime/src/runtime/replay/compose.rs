@@ -8,11 +8,13 @@ use super::{
         running::Memory as _,
         tensors::cast,
     },
-    Made, Outcome, Replay,
+    Fresh, Lies, Made, Outcome, Replay,
     arena::Arena,
+    draft::{Draft, Place},
+    sources::Sources,
 };
 use crate::{
-    DType, Kind, Program, Request, Result, Step, Tensor, Value, View,
+    Kind, Program, Request, Result, Tensor,
     faults::Faults,
     memory::{Buffer, would_wait},
     queue::{Bound, Call},
@@ -27,19 +29,8 @@ const LEAST_COMMANDS: u64 = 8;
 const MOST_COMMANDS: u64 = 4_096;
 /// Bytes that may be copied around a run for each of its commands: a tenth of the time that a command saves.
 const COPIED: u64 = 256 << 10;
-
-/// One call, over buffers of the program or others.
-struct Draft {
-    route: Arc<Route>,
-    made: usize,
-    waves: Vec<u32>,
-    buffers: Vec<(Place, u64)>,
-}
-
-enum Place {
-    Own(usize),
-    Other(Arc<Buffer>),
-}
+/// Bytes of a result for each command that touches it from which on its copy takes longer than to record these anew in each run.
+const ANEW: u64 = 8 * COPIED;
 
 struct Composer<'a> {
     runtime: &'a Runtime,
@@ -115,30 +106,13 @@ impl Composer<'_> {
             made: allotted.made,
             waves,
             buffers,
+            anew: Vec::new(),
         });
         drop(bound);
         let word = allotted.word.clone();
         self.runtime
             .inherit(request, word.as_ref(), &mut allotted.results);
         Ok(allotted.results)
-    }
-}
-
-impl Draft {
-    fn call<'a>(&'a self, own: &'a [Arc<Buffer>]) -> Option<Call<'a>> {
-        let Route::Device { compiled, .. } = &*self.route else {
-            return None;
-        };
-        let bound = |(place, start): &'a (Place, u64)| match place {
-            Place::Own(index) => Bound::from_byte(&own[*index], *start),
-            Place::Other(buffer) => Bound::from_byte(buffer, *start),
-        };
-        Some(Call {
-            name: &compiled.name,
-            steps: compiled.steps_without(self.made),
-            waves: &self.waves,
-            buffers: self.buffers.iter().map(bound).collect(),
-        })
     }
 }
 
@@ -209,7 +183,7 @@ fn composed(
     let ran = progress.finish(program, &references)?;
     let Composer {
         arena,
-        drafts,
+        mut drafts,
         commands,
         routes,
         ..
@@ -217,11 +191,8 @@ fn composed(
     if arena.is_early && can_wait {
         return Ok(Composed::Early);
     }
-    let calls: Vec<Call<'_>> = drafts
-        .iter()
-        .filter_map(|draft| draft.call(&arena.buffers))
-        .collect();
-    let mut copied: Vec<Arc<Buffer>> = Vec::new();
+    // The own buffers that results lie in.
+    let mut own: Vec<usize> = Vec::new();
     let mut results = Vec::with_capacity(ran.results.len());
     let sources = Sources::of(program, &references);
     for (&value, tensor) in program.results().iter().zip(ran.results) {
@@ -229,55 +200,81 @@ fn composed(
             results.push(Outcome::Input(value as usize));
             continue;
         }
-        let own = arena.place(&tensor.buffer).is_some();
-        let copy = own.then(|| {
-            let same = |buffer: &Arc<Buffer>| Arc::ptr_eq(buffer, &tensor.buffer);
-            copied.iter().position(same).unwrap_or_else(|| {
-                copied.push(tensor.buffer.clone());
-                copied.len() - 1
-            })
-        });
+        let lies = match arena.place(&tensor.buffer) {
+            Some(place) => {
+                let known = own.iter().position(|own| *own == place);
+                let fresh = known.unwrap_or(own.len());
+                if known.is_none() {
+                    own.push(place);
+                }
+                Lies::Fresh(fresh)
+            }
+            None => Lies::In(tensor.buffer.clone()),
+        };
         let words = arena.words.iter().enumerate();
         let words = words.filter(|(_, word)| tensor.faults.has(word));
         results.push(Outcome::Made(Box::new(Made {
             words: words.map(|(index, _)| index).collect(),
             of: sources.inputs_of(value),
-            copy,
-            tensor,
+            lies,
+            layout: tensor.layout(),
         })));
     }
-    let copies = slots.iter().flatten().chain(&copied);
+    let fresh = fresh(&arena, &drafts, &own, &slots);
+    // By own buffer which of the fresh ones commands write in its place.
+    let mut written: Vec<Option<usize>> = vec![None; arena.buffers.len()];
+    for (result, (&own, fresh)) in own.iter().zip(&fresh).enumerate() {
+        if fresh.copied().is_none() {
+            written[own] = Some(result);
+        }
+    }
+    let renewed = drafts.iter_mut().map(|draft| draft.renew(&written));
+    let renewed: u64 = renewed.sum();
+    let copies = slots.iter().flatten();
+    let copies = copies.chain(fresh.iter().filter_map(Fresh::copied));
     let (count, bytes) = copies.fold((0, 0), |(count, bytes), buffer| {
         (count + 1, bytes + buffer.len())
     });
-    let pays = commands >= LEAST_COMMANDS.max(count) && bytes <= commands * COPIED;
-    if !pays {
+    let kept = commands - renewed;
+    if kept < LEAST_COMMANDS.max(count) || bytes > kept * COPIED {
         return Err(would_wait());
     }
+    let of_results: Vec<Arc<Buffer>> = own.iter().map(|&own| arena.buffers[own].clone()).collect();
+    let calls = drafts.iter();
+    let calls: Vec<Call<'_>> = calls
+        .filter_map(|draft| draft.call(&arena.buffers, &of_results))
+        .collect();
     let captured = runtime.stream.capture(&runtime.pipelines, &calls)?;
     drop(calls);
     // Operands that stay the same are held by whoever calls, and are compared before each run.
-    let of_inputs: FxHashSet<*const Buffer> = tensors
+    let mut known: FxHashSet<*const Buffer> = tensors
         .iter()
         .map(|tensor| Arc::as_ptr(&tensor.buffer))
         .collect();
     let mut held: Vec<Arc<Buffer>> = Vec::new();
-    let mut known = of_inputs;
-    for (place, _) in drafts.into_iter().flat_map(|draft| draft.buffers) {
+    for (place, _) in drafts.iter().flat_map(|draft| &draft.buffers) {
         if let Place::Other(buffer) = place
-            && known.insert(Arc::as_ptr(&buffer))
+            && known.insert(Arc::as_ptr(buffer))
         {
-            held.push(buffer);
+            held.push(buffer.clone());
         }
     }
-    let counted = runtime.replays.count(arena.bytes);
+    let anew = drafts.into_iter().filter(|draft| !draft.anew.is_empty());
+    let anew = anew.map(|draft| draft.holding(&arena.buffers)).collect();
+    let buffers = arena.buffers.into_iter().zip(&written);
+    let buffers = buffers.filter(|(_, result)| result.is_none());
+    let buffers: Vec<Arc<Buffer>> = buffers.map(|(buffer, _)| buffer).collect();
+    let counted = runtime
+        .replays
+        .count(buffers.iter().map(|buffer| buffer.block()).sum());
     Ok(Composed::Replay(Box::new(Replay {
         captured,
         slots,
-        own: arena.buffers,
+        own: buffers,
         held,
         words: arena.words,
-        copied,
+        fresh,
+        anew,
         results,
         routes,
         served_by: ran.served_by,
@@ -285,81 +282,22 @@ fn composed(
     })))
 }
 
-/// By value the inputs that it is made of, as bits.
-struct Sources {
-    inputs: usize,
-    words: usize,
-    bits: Vec<u64>,
-}
-
-impl Sources {
-    fn of(program: &Program<'_>, tensors: &[&Tensor]) -> Sources {
-        let inputs = program.inputs();
-        let words = inputs.div_ceil(64);
-        let mut dtypes: Vec<DType> = tensors.iter().map(|tensor| tensor.dtype()).collect();
-        let mut bits = Vec::new();
-        for input in 0..inputs {
-            let at = bits.len();
-            bits.resize(at + words, 0u64);
-            bits[at + input / 64] |= 1 << (input % 64);
+/// The buffers that each run makes in place of the program's `own` ones, in which results lie. They are written where they stay
+/// if their copies would take longer than what each run then records anew.
+fn fresh(
+    arena: &Arena<'_>,
+    drafts: &[Draft],
+    own: &[usize],
+    slots: &[Option<Arc<Buffer>>],
+) -> Vec<Fresh> {
+    let fresh = own.iter().map(|&own| {
+        let buffer = &arena.buffers[own];
+        let is_slot = slots.iter().flatten().any(|slot| Arc::ptr_eq(slot, buffer));
+        let touches: u64 = drafts.iter().map(|draft| draft.touches(own)).sum();
+        match !is_slot && touches > 0 && buffer.len() > touches * ANEW {
+            true => Fresh::Written(buffer.len()),
+            false => Fresh::Copy(buffer.clone()),
         }
-        let union = |bits: &[u64], values: &mut dyn Iterator<Item = Value>| {
-            let mut all = vec![0u64; words];
-            for value in values {
-                let from = value as usize * words;
-                for (all, bits) in all.iter_mut().zip(&bits[from..from + words]) {
-                    *all |= bits;
-                }
-            }
-            all
-        };
-        for step in program.steps() {
-            let apart = match step {
-                Step::Request(request) => {
-                    let of: Vec<DType> = request
-                        .inputs
-                        .iter()
-                        .map(|&value| dtypes[value as usize])
-                        .collect();
-                    dtypes.extend(request.outputs.iter().map(|output| output.0));
-                    nx_vulkan_ops::made(&request.op, &of, &request.attrs)
-                }
-                Step::View(_, View::Bitcast(dtype)) => {
-                    dtypes.push(*dtype);
-                    None
-                }
-                Step::View(value, _) => {
-                    dtypes.push(dtypes[*value as usize]);
-                    None
-                }
-            };
-            match apart {
-                Some(results) => {
-                    for made in results {
-                        let read = step.inputs().iter().zip(&made.of);
-                        let mut read = read
-                            .filter(|(_, is_read)| **is_read)
-                            .map(|(value, _)| *value);
-                        bits.extend(union(&bits, &mut read));
-                    }
-                }
-                None => {
-                    let all = union(&bits, &mut step.inputs().iter().copied());
-                    (0..step.made()).for_each(|_| bits.extend_from_slice(&all));
-                }
-            }
-        }
-        Sources {
-            inputs,
-            words,
-            bits,
-        }
-    }
-
-    fn inputs_of(&self, value: u32) -> Vec<usize> {
-        let bits = &self.bits[value as usize * self.words..][..self.words];
-        (0..self.inputs)
-            .filter(|input| bits[input / 64] >> (input % 64) & 1 == 1)
-            .collect()
-    }
+    });
+    fresh.collect()
 }

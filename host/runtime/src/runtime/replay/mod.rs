@@ -5,16 +5,20 @@
 
 mod arena;
 mod compose;
+mod draft;
 mod routine;
+mod sources;
 
 use super::{RanProgram, Runtime};
 use crate::{
     Result, Tensor,
     faults::{self, Faults, Word},
     memory::{Buffer, Patience},
-    queue::{Around, Captured, Copy},
+    queue::{Around, Call, Captured, Copy},
     route::Route,
+    tensor::Layout,
 };
+use draft::Draft;
 use parking_lot::Mutex;
 pub use routine::Routine;
 use routine::State;
@@ -39,8 +43,10 @@ struct Replay {
     held: Vec<Arc<Buffer>>,
     /// Words that the commands set.
     words: Vec<Arc<Word>>,
-    /// Own buffers that results lie in.
-    copied: Vec<Arc<Buffer>>,
+    /// The buffers that each run makes for results.
+    fresh: Vec<Fresh>,
+    /// Calls with steps that touch these, which each run records anew.
+    anew: Vec<Draft>,
     results: Vec<Outcome>,
     routes: Vec<Arc<Route>>,
     served_by: SmallVec<[Arc<str>; 1]>,
@@ -58,14 +64,46 @@ enum Outcome {
 /// A result that is none of the inputs.
 #[derive(Debug)]
 struct Made {
-    /// As it is in the program's own buffer, or in one that stays the same.
-    tensor: Tensor,
-    /// Which of the buffers that are copied it lies in.
-    copy: Option<usize>,
+    layout: Layout,
+    lies: Lies,
     /// Words that speak of it.
     words: Vec<usize>,
     /// Inputs that it is made of.
     of: Vec<usize>,
+}
+
+/// The buffer that a result lies in.
+#[derive(Debug)]
+enum Lies {
+    /// The one of that number that each run makes.
+    Fresh(usize),
+    /// One that stays the same.
+    In(Arc<Buffer>),
+}
+
+/// A buffer that each run makes.
+#[derive(Debug)]
+enum Fresh {
+    /// For a copy of that own one.
+    Copy(Arc<Buffer>),
+    /// For what commands write that are recorded anew: so many bytes.
+    Written(u64),
+}
+
+impl Fresh {
+    fn len(&self) -> u64 {
+        match self {
+            Fresh::Copy(own) => own.len(),
+            Fresh::Written(len) => *len,
+        }
+    }
+
+    fn copied(&self) -> Option<&Arc<Buffer>> {
+        match self {
+            Fresh::Copy(own) => Some(own),
+            Fresh::Written(_) => None,
+        }
+    }
 }
 
 /// Commands, copies and faults up to which a run is short enough for a scheduler of a VM.
@@ -74,16 +112,18 @@ const SHORT: usize = 1_024;
 impl Replay {
     /// Whether a run on these inputs takes a fraction of a millisecond.
     fn is_short(&self, inputs: &[&Tensor]) -> bool {
-        let copies = self.slots.iter().flatten().count() + self.copied.len();
+        let copies = self.slots.iter().flatten().count() + self.fresh.len();
+        let anew = self.anew.iter().map(|call| call.anew.len()).sum::<usize>();
         let faulty = inputs.iter().filter(|input| !input.faults.is_empty());
         let lists = faulty.count() * self.results.len();
-        self.captured.commands() as usize + 4 * copies + lists <= SHORT && inputs.len() <= 4 * SHORT
+        self.captured.commands() as usize + 4 * (copies + anew) + lists <= SHORT
+            && inputs.len() <= 4 * SHORT
     }
 
     /// Runs the program on inputs that lie as those did that it was recorded for.
     fn run(&self, runtime: &Runtime, inputs: &[&Tensor], patience: Patience) -> Result<RanProgram> {
         runtime.make_room(patience)?;
-        let fresh = self.copied.iter();
+        let fresh = self.fresh.iter();
         let fresh = fresh.map(|own| runtime.alloc(own.len(), None, patience));
         let fresh = fresh.collect::<Result<Vec<Arc<Buffer>>>>()?;
         let words = self.words.iter().map(|word| {
@@ -104,10 +144,11 @@ impl Replay {
             })
             .collect();
         let of_words = self.words.iter().map(|word| &word.buffer);
-        let from = self.copied.iter().chain(of_words.clone());
-        let to = fresh.iter().chain(words.iter().map(|word| &word.buffer));
-        let after: Vec<Copy<'_>> = from
-            .zip(to)
+        let results = self.fresh.iter().zip(&fresh);
+        let results = results.filter_map(|(one, fresh)| Some((one.copied()?, fresh)));
+        let new_words = words.iter().map(|word| &word.buffer);
+        let after: Vec<Copy<'_>> = results
+            .chain(of_words.clone().zip(new_words))
             .map(|(from, to)| Copy {
                 from,
                 start: 0,
@@ -119,15 +160,23 @@ impl Replay {
         let unchanged = inputs.iter().zip(&self.slots);
         let unchanged = unchanged.filter(|(_, slot)| slot.is_none());
         let unchanged = unchanged.map(|(input, _)| &*input.buffer);
+        let written = self.fresh.iter().zip(&fresh);
+        let written = written.filter(|(one, _)| one.copied().is_none());
+        let written = written.map(|(_, fresh)| fresh);
+        let anew = self.anew.iter();
+        let anew: Vec<Call<'_>> = anew.filter_map(|draft| draft.call(&[], &fresh)).collect();
         let around = Around {
             before: &before,
             zeroed: &zeroed,
             reads: &mut unchanged.chain(self.held.iter().map(|buffer| &**buffer)),
-            own: &self.own,
+            own: &mut self.own.iter().chain(written).map(|buffer| &**buffer),
+            anew: &anew,
             after: &after,
             reports: !words.is_empty(),
         };
-        runtime.stream.replay(&self.captured, around)?;
+        runtime
+            .stream
+            .replay(&runtime.pipelines, &self.captured, around)?;
         self.routes.iter().for_each(|route| route.count());
         self.counted.totals.runs.fetch_add(1, Ordering::Relaxed);
         let completed = runtime.stream.completed_hint();
@@ -140,8 +189,11 @@ impl Replay {
                 let of = of.iter().map(|&index| &inputs[index].faults);
                 let own = made.words.iter().map(|&index| &words[index]);
                 let faults = Faults::of(of.chain(own), None, completed);
-                let buffer = made.copy.map_or(&made.tensor.buffer, |index| &fresh[index]);
-                made.tensor.moved(buffer.clone(), faults)
+                let buffer = match &made.lies {
+                    Lies::Fresh(index) => &fresh[*index],
+                    Lies::In(buffer) => buffer,
+                };
+                made.layout.tensor(buffer.clone(), faults)
             }
         };
         Ok(RanProgram {

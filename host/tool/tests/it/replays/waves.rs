@@ -6,7 +6,7 @@ use nx_vulkan_host::{Attr, DType, MemoryBudget, Program, Request, Routine, Step,
 use nx_vulkan_ops::values::Rng;
 
 /// Steps on random values of those before, of one of these lengths each.
-fn random(rng: &mut Rng, lengths: &[u64], count: usize) -> Program<'static> {
+pub(super) fn random(rng: &mut Rng, lengths: &[u64], count: usize) -> Program<'static> {
     let mut of: Vec<u64> = lengths.to_vec();
     let mut steps: Vec<Step<'static>> = Vec::new();
     for _ in 0..count {

@@ -1,0 +1,103 @@
+//! A call of a recorded program, and where its buffers come from.
+
+use crate::{
+    memory::Buffer,
+    queue::{Bound, Call, Step},
+    route::Route,
+};
+use std::sync::Arc;
+
+/// One call, over buffers of the program or others.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) route: Arc<Route>,
+    pub(super) made: usize,
+    pub(super) waves: Vec<u32>,
+    pub(super) buffers: Vec<(Place, u64)>,
+    /// By step whether each run records it anew; empty where that is none.
+    pub(super) anew: Vec<bool>,
+}
+
+#[derive(Debug)]
+pub(super) enum Place {
+    Own(usize),
+    Other(Arc<Buffer>),
+    /// The buffer of results of that number, another one in each run.
+    Fresh(usize),
+}
+
+impl Draft {
+    fn steps(&self) -> &[Step] {
+        match &*self.route {
+            Route::Device { compiled, .. } => compiled.steps_without(self.made),
+            Route::Split { .. } | Route::Host { .. } => &[],
+        }
+    }
+
+    fn touched(&self, step: &Step) -> impl Iterator<Item = &Place> {
+        let args = step.args.iter().map(|arg| arg.buffer);
+        let all = args.chain(step.counts.map(|counts| counts.buffer));
+        all.map(|buffer| &self.buffers[buffer].0)
+    }
+
+    /// How many of its steps touch that one of the program's own buffers.
+    pub(super) fn touches(&self, own: usize) -> u64 {
+        let is_own = |place: &Place| matches!(place, Place::Own(index) if *index == own);
+        let steps = self.steps().iter();
+        let touching = steps.filter(|step| self.touched(step).any(is_own));
+        touching.count() as u64
+    }
+
+    /// Has each run record anew what touches buffers of results in place of the program's own, by these the numbers of those. How
+    /// many steps that is.
+    pub(super) fn renew(&mut self, fresh: &[Option<usize>]) -> u64 {
+        for (place, _) in &mut self.buffers {
+            if let Place::Own(index) = place
+                && let Some(result) = fresh[*index]
+            {
+                *place = Place::Fresh(result);
+            }
+        }
+        let is_fresh = |place: &Place| matches!(place, Place::Fresh(_));
+        let steps = self.steps().iter();
+        self.anew = steps.map(|step| self.touched(step).any(is_fresh)).collect();
+        let count = self.anew.iter().filter(|anew| **anew).count() as u64;
+        if count == 0 {
+            self.anew.clear();
+        }
+        count
+    }
+
+    /// The same with the program's own buffers by themselves.
+    pub(super) fn holding(mut self, own: &[Arc<Buffer>]) -> Draft {
+        for (place, _) in &mut self.buffers {
+            if let Place::Own(index) = place {
+                *place = Place::Other(own[*index].clone());
+            }
+        }
+        self
+    }
+
+    /// The call over the program's own buffers, and those of results.
+    pub(super) fn call<'a>(
+        &'a self,
+        own: &'a [Arc<Buffer>],
+        fresh: &'a [Arc<Buffer>],
+    ) -> Option<Call<'a>> {
+        let Route::Device { compiled, .. } = &*self.route else {
+            return None;
+        };
+        let bound = |(place, start): &'a (Place, u64)| match place {
+            Place::Own(index) => Bound::from_byte(&own[*index], *start),
+            Place::Other(buffer) => Bound::from_byte(buffer, *start),
+            Place::Fresh(index) => Bound::from_byte(&fresh[*index], *start),
+        };
+        Some(Call {
+            name: &compiled.name,
+            steps: self.steps(),
+            waves: &self.waves,
+            anew: &self.anew,
+            buffers: self.buffers.iter().map(bound).collect(),
+        })
+    }
+}

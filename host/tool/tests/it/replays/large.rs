@@ -1,0 +1,69 @@
+//! Results whose copies would take longer than the commands that make them: these are recorded anew in each run.
+
+use super::{binary, open, unary, waves::random};
+use nx_vulkan_host::{Program, Routine, Step, Tensor, Value, View};
+use nx_vulkan_ops::values::Rng;
+
+/// Of 16 MiB.
+const LARGE: [u64; 2] = [1 << 18, 16];
+
+/// A chain on a few elements, in between two large results of which the second is made of the first, and a small one of a part of it.
+/// The last result is the second one once more, seen otherwise.
+fn net() -> Program<'static> {
+    let small = [16];
+    let mut steps: Vec<Step<'static>> = (0..20).map(|of| unary("sin", of, &small)).collect();
+    let wide = |of: Value| Step::View(of, View::Broadcast(LARGE.to_vec(), vec![1]));
+    let slice = View::Slice(vec![LARGE[0] - 1, 0], vec![1, 16], vec![1, 1]);
+    steps.extend([
+        wide(7),                                     // 21
+        wide(20),                                    // 22
+        binary("add", [21, 22], &LARGE),             // 23
+        Step::View(23, slice),                       // 24
+        Step::View(24, View::Reshape(vec![16])),     // 25
+        unary("exp", 23, &LARGE),                    // 26
+        Step::View(26, View::Transpose(vec![1, 0])), // 27
+        binary("subtract", [20, 25], &small),        // 28
+    ]);
+    steps.extend((28..60).map(|of| unary("cos", of, &small)));
+    Program::new(1, steps, [23, 26, 60, 27]).unwrap()
+}
+
+#[test]
+fn large_results_are_written_where_they_stay() {
+    let setup = open();
+    let routine = Routine::from(net());
+    let replayed: u64 = (0..6)
+        .map(|seed| setup.runs(&routine, &[&setup.floats(&[16], seed)]))
+        .sum();
+    assert_eq!(replayed, 4);
+    // None of its own buffers is one of these.
+    assert!(setup.runtime.stats().replays.bytes < 1 << 16);
+    // What a run gave is left alone by the next ones, which come before anybody has waited for it.
+    let xs: Vec<Tensor> = (0..4).map(|seed| setup.floats(&[16], seed)).collect();
+    let ran = xs.iter().map(|x| setup.runtime.run_routine(&routine, &[x]));
+    let ran: Vec<_> = ran.map(|ran| ran.unwrap().results).collect();
+    for (x, results) in xs.iter().zip(&ran) {
+        let plain = setup.runtime.run_program(&net(), &[x]).unwrap();
+        for (result, plain) in results.iter().zip(&plain.results) {
+            assert!(setup.bytes(result) == setup.bytes(plain));
+        }
+    }
+    assert_eq!(setup.runtime.stats().replays.runs, 8);
+}
+
+#[test]
+fn random_programs_with_large_results_have_the_bits_of_their_steps() {
+    let setup = open();
+    let mut replayed = 0;
+    for seed in 0..4 {
+        let mut rng = Rng(seed * 0x9e37_79b9 + 5);
+        let lengths = [1 << 21, 3 << 20, 40, 16];
+        let routine = Routine::from(random(&mut rng, &lengths, 60));
+        let [a, b, c] = [0, 1, 2].map(|at| setup.floats(&lengths[at..=at], at as u32));
+        for run in 0..5 {
+            let d = setup.floats(&lengths[3..], run);
+            replayed += setup.runs(&routine, &[&a, &b, &c, &d]);
+        }
+    }
+    assert!(replayed >= 6, "{replayed}");
+}
