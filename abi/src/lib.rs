@@ -30,6 +30,7 @@ pub mod dtype;
 pub mod epilogue;
 pub mod expression;
 pub mod glsl;
+pub mod lasting;
 pub mod layout;
 pub mod matrix;
 pub mod meta;

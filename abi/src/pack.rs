@@ -141,6 +141,9 @@ impl Offers {
     /// Requests with the attribute `precision`, which allows less exact results. A kernel without it is asked for the same without
     /// that attribute.
     pub const PRECISION: Offers = Offers(2);
+    /// Requests with the attribute `lasting`, which says what may be kept. A kernel without it is asked for the same without that
+    /// attribute.
+    pub const LASTING: Offers = Offers(4);
 
     /// What is here or in `other`.
     #[must_use]

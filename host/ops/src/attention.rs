@@ -1,7 +1,9 @@
 //! Attention: the program that a request stands for, products and a softmax. Its contract is in `contracts`.
 
 use crate::{
-    Attr, DType, Error, Program, Request, Result, Spec, Step, Value, attrs::text, expression::ROWS,
+    Attr, DType, Error, Program, Request, Result, Spec, Step, Value, View,
+    attrs::{ints, text},
+    expression::ROWS,
 };
 use nx_vulkan_abi::{
     epilogue::{self, Epilogue, FACTORS, Term},
@@ -12,6 +14,8 @@ use nx_vulkan_abi::{
 pub(crate) const ATTENTION: &str = "attention";
 /// Name of the attribute that says what becomes of each score.
 pub(crate) const SCORES: &str = "scores";
+/// Name of the attribute that says in which order the result has its axes.
+pub const ORDER: &str = "output_permutation";
 /// Operands of its own: q, k and v. Those behind them are for the scores.
 pub(crate) const OWN: usize = 3;
 
@@ -30,6 +34,25 @@ pub(crate) fn scores(q: &[u64], k: &[u64]) -> Option<Vec<u64>> {
         return None;
     };
     Some([rows, &[*keys]].concat())
+}
+
+/// In which order a request's result has its axes; `None` where that is the one in which they come.
+///
+/// # Errors
+/// What the attribute is instead of an order of so many axes, as text.
+pub fn order(attrs: &[Attr], rank: usize) -> std::result::Result<Option<Vec<usize>>, String> {
+    let axes = ints(attrs, ORDER);
+    let order = axes.iter().map(|&axis| usize::try_from(axis).ok());
+    let order: Option<Vec<usize>> = order.collect();
+    match order {
+        Some(order) if order.is_empty() => Ok(None),
+        Some(order) if (0..rank).all(|axis| order.contains(&axis)) && order.len() == rank => {
+            Ok(Some(order))
+        }
+        _ => Err(format!(
+            "attribute {ORDER} must name each of {rank} axes once, got {axes:?}"
+        )),
+    }
 }
 
 /// The program that a request stands for, with scores and weights of that type, a float as wide as the operands' at least: a
@@ -63,10 +86,17 @@ pub fn program(request: &Request<'_, Spec>, dtype: DType) -> Result<Program<'sta
     let attrs = vec![Attr::text(expression::ATTRIBUTE, &softmax(dtype))];
     let weights = Request::new(ROWS, vec![first], vec![(dtype, shape.clone())], attrs);
     let (result, of) = request.outputs[0].clone();
-    let means = product(vec![first + 1, 2], (dtype, of.clone()), batches);
+    let width = request.inputs[2].1.last().copied();
+    let rows = shape.iter().copied().take(shape.len() - 1);
+    let natural: Vec<u64> = rows.chain(width).collect();
+    let means = product(vec![first + 1, 2], (dtype, natural), batches);
     let mut steps: Vec<Step<'static>> = vec![made.into(), weights.into(), means.into()];
-    if dtype != result {
-        steps.push(Request::new("as_type", vec![first + 2], vec![(result, of)], &[]).into());
+    let order = order(&request.attrs, of.len()).map_err(Error::bad_input)?;
+    let is_turned = order.is_some();
+    steps.extend(order.map(|order| Step::View(first + 2, View::Transpose(order))));
+    if is_turned || dtype != result {
+        let last = first + steps.len() as Value - 1;
+        steps.push(Request::new("as_type", vec![last], vec![(result, of)], &[]).into());
     }
     let last = first + steps.len() as Value - 1;
     Program::new(request.inputs.len(), steps, [last])

@@ -308,7 +308,7 @@ impl Op {
     }
 
     /// Whether its contract has an attribute of that name.
-    pub(crate) fn has(&self, attribute: &str) -> bool {
+    pub fn has(&self, attribute: &str) -> bool {
         let mut attributes = self.contract.attributes.iter();
         attributes.any(|known| known.name == attribute)
     }

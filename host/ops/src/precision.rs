@@ -7,11 +7,3 @@ pub use nx_vulkan_abi::precision::{ATTRIBUTE, Precision};
 pub fn of(op: &str, attrs: &[Attr]) -> Precision {
     find(op).map_or_else(Precision::default, |op| op.precision(attrs))
 }
-
-/// The attributes of a request of `op` without it.
-pub fn without(op: &str, attrs: &[Attr]) -> Option<Vec<Attr>> {
-    let has = find(op).is_some_and(|op| op.has(ATTRIBUTE))
-        && attrs.iter().any(|attr| attr.name == ATTRIBUTE);
-    let others = attrs.iter().filter(|attr| attr.name != ATTRIBUTE);
-    has.then(|| others.cloned().collect())
-}

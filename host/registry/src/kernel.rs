@@ -1,8 +1,10 @@
 //! A kernel of a pack as the host asks it. In which order kernels are asked is the table's.
 
 use super::folder::{plan, row::Row};
-use nx_vulkan_abi::{DType, DTypeSet, Features, Numerics, Offers, Precision, Reply, Request};
-use nx_vulkan_ops::{Attr, epilogue, precision};
+use nx_vulkan_abi::{
+    DType, DTypeSet, Features, Numerics, Offers, Precision, Reply, Request, lasting,
+};
+use nx_vulkan_ops::{Attr, epilogue, find, precision};
 use std::{borrow::Cow, sync::Arc};
 
 /// Largest rank of a kernel.
@@ -76,8 +78,8 @@ impl KernelEntry {
         }
     }
 
-    /// The attributes with which it is asked for a request that has `attrs`: less exact results are a permission, and a kernel
-    /// that does not offer to use it is not told.
+    /// The attributes with which it is asked for a request that has `attrs`: those that permit something are told to kernels that
+    /// offer to use them.
     ///
     /// # Errors
     /// What the request wants and the kernel does not offer, as text.
@@ -92,10 +94,19 @@ impl KernelEntry {
         if precision == Precision::Highest && self.numerics > Numerics::IEEE {
             return Err("precision is highest, and it is relaxed".to_owned());
         }
-        if precision == Precision::High && self.offers.has(Offers::PRECISION) {
-            return Ok(attrs.into());
-        }
-        Ok(precision::without(&self.op, attrs).map_or(attrs.into(), Cow::Owned))
+        let is_told = |attr: &Attr| match &*attr.name {
+            precision::ATTRIBUTE => {
+                precision == Precision::High && self.offers.has(Offers::PRECISION)
+            }
+            lasting::ATTRIBUTE => self.offers.has(Offers::LASTING),
+            _ => true,
+        };
+        let is_own = |attr: &Attr| find(&self.op).is_some_and(|op| op.has(&attr.name));
+        let is_left = |attr: &Attr| is_told(attr) || !is_own(attr);
+        Ok(match attrs.iter().all(is_left) {
+            true => attrs.into(),
+            false => attrs.iter().filter(|attr| is_left(attr)).cloned().collect(),
+        })
     }
 
     /// Asks the pack, or its table, how it would run `request`. \[thread-safe\]

@@ -6,14 +6,6 @@
 //   B along k: the same of its columns; across k: lane g has columns 8g to 8g + 7 of the k that A has
 #include "cores.glsl"
 
-#if A_PACKED
-#define K_OF_LANE 4
-#define K_OF_STEP 16
-#else
-#define K_OF_LANE 8
-#define K_OF_STEP 4
-#endif
-
 // Two elements of neighbouring rows in one word: the lower ones, the upper ones.
 #define LOWER(x, y) (((x) & 0xffffu) | ((y) << 16))
 #define UPPER(x, y) (((x) >> 16) | ((y) & 0xffff0000u))
@@ -50,7 +42,11 @@ void main() {
         rows[j][i] = a[at_a[j][i]];
     }
 #endif
-#if B_ALONG_K
+#if B_PACKED
+    uint at_b = ((batch * columns_b + from.y / 64) * steps + first) * 128 + lane;
+    uvec4 columns[4];
+    [[unroll]] for (uint i = 0; i < 4; i++) columns[i] = b[at_b + i * 32];
+#elif B_ALONG_K
     uint at_b[8];
     uvec4 columns[8];
     [[unroll]] for (uint i = 0; i < 8; i++) {
@@ -59,7 +55,7 @@ void main() {
         columns[i] = b[at_b[i]];
     }
 #else
-    uint at_b = offset_b + batch * batch_b + min(from.y / 8 + g, n / 8 - 1) + (first * 16 + t * K_OF_LANE) * step_b;
+    uint at_b = offset_b + batch * batch_b + min(from.y / 8 + g, n / 8 - 1) + (first * 16 + t * 8) * step_b;
     uvec4 four[4];
     [[unroll]] for (uint i = 0; i < 4; i++) four[i] = b[at_b + i * step_b];
 #endif
@@ -67,7 +63,11 @@ void main() {
         uint next = min(pair + 1, pairs - 1);
         [[unroll]] for (uint turn = 0; turn < 2; turn++) {
             // Registers are loaded anew as soon as their last use is behind.
-#if B_ALONG_K
+#if B_PACKED
+            [[unroll]] for (uint w = 0; w < 4; w++) own[w] = left(columns[w]);
+            at_b += 128;
+            [[unroll]] for (uint i = 0; i < 4; i++) columns[i] = b[at_b + i * 32];
+#elif B_ALONG_K
             [[unroll]] for (uint w = 0; w < 4; w++) {
                 uvec4 x = columns[2 * w], y = columns[2 * w + 1];
                 own[w] = left(turn == 0 ? uvec4(x.x, y.x, x.y, y.y) : uvec4(x.z, y.z, x.w, y.w));
@@ -78,7 +78,7 @@ void main() {
                 own[w] = left(uvec4(LOWER(four[0][w], four[1][w]), UPPER(four[0][w], four[1][w]),
                                     LOWER(four[2][w], four[3][w]), UPPER(four[2][w], four[3][w])));
             }
-            uint row = (turn == 0 ? pair * 32 + K_OF_STEP : next * 32) * step_b;
+            uint row = (turn == 0 ? pair * 32 + 4 : next * 32) * step_b;
             [[unroll]] for (uint i = 0; i < 4; i++) four[i] = b[at_b + row + i * step_b];
 #endif
 #if A_PACKED

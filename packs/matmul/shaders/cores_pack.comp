@@ -149,7 +149,11 @@ void main() {
     uint block = job / step_groups % blocks;
     uint batch = job / step_groups / blocks;
     if (step >= steps) return;
+#if BYTES
     uint k_at = (step * 4 + t) * PLACES;
+#else
+    uint k_at = (step / 2 * 8 + 2 * t + step % 2) * PLACES;
+#endif
     uint start = offset + batch * batch_stride + k_at * k_stride;
     ITEM items[4];
     [[unroll]] for (uint i = 0; i < 4; i++) {

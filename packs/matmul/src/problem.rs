@@ -2,7 +2,8 @@
 
 use crate::operand::{Operand, Roles, select};
 use nx_vulkan_abi::{
-    Access, BufArg, DType, DeviceInfo, Features, InputAs, Refusal, Request, TensorDesc, layout,
+    Access, BufArg, DType, DeviceInfo, Features, InputAs, Refusal, Request, TensorDesc, lasting,
+    layout,
 };
 use nx_vulkan_pack_kit::{epilogue::Finish, operand as kit};
 
@@ -24,6 +25,8 @@ pub(crate) struct Problem {
     pub(crate) finish: Option<Finish>,
     /// Whether rows of C are columns of the result.
     pub(crate) is_exchanged: bool,
+    /// Whether B holds the same in many calls, so that packing it costs nothing.
+    pub(crate) b_lasts: bool,
 }
 
 /// A copy of an input whose axes do not collapse.
@@ -113,6 +116,7 @@ impl Problem {
             gathers,
             finish,
             is_exchanged: false,
+            b_lasts: lasting::of(request, 1),
         })
     }
 
@@ -191,6 +195,7 @@ impl Problem {
             b: self.a,
             c_strides: [column, row],
             is_exchanged: !self.is_exchanged,
+            b_lasts: false,
             ..self
         }
     }

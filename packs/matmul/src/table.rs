@@ -61,6 +61,9 @@ pub struct Kernel {
     /// Whether it is less exact where a request allows that.
     #[serde(default)]
     pub precision: bool,
+    /// Whether it asks for packed operands sooner where a request says that they last.
+    #[serde(default)]
+    pub lasting: bool,
 }
 
 /// What plans a kernel.
@@ -224,6 +227,7 @@ impl Table {
                     offers: [
                         (kernel.epilogue, Offers::EPILOGUE),
                         (kernel.precision, Offers::PRECISION),
+                        (kernel.lasting, Offers::LASTING),
                     ]
                     .into_iter()
                     .filter(|(offers, _)| *offers)

@@ -4,7 +4,7 @@ mod problems;
 
 use super::shared::{ELEMENTWISE, REAL, result_type};
 use crate::{
-    attention::{ATTENTION, OWN, SCORES, scores},
+    attention::{ATTENTION, ORDER, OWN, SCORES, order, scores},
     attrs::Attr,
     epilogue::read_as,
     kernels::{attention, kernel::Kernel},
@@ -22,16 +22,24 @@ const FLOATS: DTypeSet = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DTy
 static CONTRACT: Contract = Contract {
     title: "Attention",
     operands: &["q", "k", "v"],
-    attributes: &[Attribute {
-        name: SCORES,
-        kind: AttributeKind::Text,
-        doc: "what becomes of each score before the softmax, of x and of the further operands i3, i4, …, as in \
-              `multiply(x, 0.125); add(%0, i3)`, which is written as an epilogue is. None by default",
-    }],
+    attributes: &[
+        Attribute {
+            name: SCORES,
+            kind: AttributeKind::Text,
+            doc: "what becomes of each score before the softmax, of x and of the further operands i3, i4, …, as in \
+                  `multiply(x, 0.125); add(%0, i3)`, which is written as an epilogue is. Nothing by default",
+        },
+        Attribute {
+            name: ORDER,
+            kind: AttributeKind::Ints,
+            doc: "the axes of the result, batches, rows and elements of v, in the order in which it has them: `[0, 2, 1, 3]` of \
+                  heads puts those of a row beside each other. As they are listed by default",
+        },
+    ],
     variadic: true,
-    infer: |op, inputs, _| {
+    infer: |op, inputs, attrs| {
         let [q, k, v] = [0, 1, 2].map(|index| &*inputs[index].1);
-        Ok((result_type(op, inputs)?, shape(q, k, v)?))
+        Ok((result_type(op, inputs)?, turned(shape(q, k, v)?, attrs)?))
     },
     check: |_, inputs, outputs, attrs| check(inputs, &outputs[0], attrs),
     problems: |_, layout, _, rng| problems::of(layout, rng),
@@ -50,9 +58,9 @@ static CONTRACT: Contract = Contract {
         let [keys, width, depth] = extents(inputs);
         keys * (width + depth).div_ceil(width.max(1))
     },
-    work: |inputs, output| {
+    work: |inputs, _| {
         let [keys, width, depth] = extents(inputs);
-        let rows: u64 = output.iter().rev().skip(1).product();
+        let rows: u64 = inputs[0].iter().rev().skip(1).product();
         vec![rows as f64, keys as f64, (width + depth) as f64]
     },
     square: |power| vec![1 << (power / 2); 2],
@@ -111,6 +119,14 @@ fn shape(q: &[u64], k: &[u64], v: &[u64]) -> Result<Vec<u64>, String> {
     Ok([rows, &[*width]].concat())
 }
 
+/// A result's shape in the order that the attributes say.
+fn turned(shape: Vec<u64>, attrs: &[Attr]) -> Result<Vec<u64>, String> {
+    Ok(match order(attrs, shape.len())? {
+        Some(order) => order.into_iter().map(|axis| shape[axis]).collect(),
+        None => shape,
+    })
+}
+
 fn check(inputs: &[Desc<'_>], out: &Desc<'_>, attrs: &[Attr]) -> Result<(), String> {
     let [q, k, v, further @ ..] = inputs else {
         return Err("it is of q, k and v".to_owned());
@@ -121,7 +137,7 @@ fn check(inputs: &[Desc<'_>], out: &Desc<'_>, attrs: &[Attr]) -> Result<(), Stri
             q.dtype, k.dtype, v.dtype
         ));
     }
-    let expected = shape(q.shape, k.shape, v.shape)?;
+    let expected = turned(shape(q.shape, k.shape, v.shape)?, attrs)?;
     if expected != out.shape {
         return Err(format!(
             "the result must have the shape {expected:?}, not {:?}",

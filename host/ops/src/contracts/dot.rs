@@ -15,7 +15,7 @@ use crate::{
     values::Domain::Term,
     view::Desc,
 };
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, lasting::ATTRIBUTE as LASTING};
 
 const NAMES: [&str; 4] = ["batch_a", "batch_b", "contract_a", "contract_b"];
 
@@ -38,6 +38,12 @@ static DOT: Contract = Contract {
         ),
         EPILOGUE,
         PRECISION,
+        Attribute {
+            name: LASTING,
+            kind: AttributeKind::Ints,
+            doc: "operands, of 0 and 1, that hold the same in many calls, as weights do: a kernel may prefer a form of them that is \
+                  kept. None by default",
+        },
     ],
     variadic: true,
     complete: |inputs, _, attrs| complete(inputs, attrs),
@@ -63,7 +69,10 @@ static DOT: Contract = Contract {
         };
         let plain = some(all, count, rng).into_iter().map(problem);
         let problems = plain.chain(finished);
-        problems.map(|problem| loosened(problem, rng)).collect()
+        let mut all: Vec<Problem> = problems.map(|problem| loosened(problem, rng)).collect();
+        let kept: Vec<Problem> = all.iter().step_by(8).cloned().map(lasts).collect();
+        all.extend(kept);
+        all
     },
     fit: fit_epilogue,
     alone: |op, dtype| Types {
@@ -122,6 +131,12 @@ fn complete(inputs: &[Spec], attrs: &mut Vec<Attr>) {
     }
 }
 
+/// The problem, whose right operand lasts.
+fn lasts(mut problem: Problem) -> Problem {
+    problem.attrs.push(Attr::ints(LASTING, [1]));
+    problem
+}
+
 fn shape(inputs: &[Spec], attrs: &[Attr]) -> Vec<u64> {
     let [batch_a, batch_b, contract_a, contract_b] = NAMES.map(|name| ints(attrs, name));
     let (a, b) = (&inputs[0].1, &inputs[1].1);
@@ -165,6 +180,11 @@ fn check(a: &Desc<'_>, b: &Desc<'_>, out: &Desc<'_>, attrs: &[Attr]) -> Result<(
         if let Some((i, j)) = unequal {
             return Err(format!("{name} axes {i} and {j} have different extents"));
         }
+    }
+    if let Some(operand) = ints(attrs, LASTING).iter().find(|n| !(0..2).contains(*n)) {
+        return Err(format!(
+            "attribute {LASTING} names operand {operand}, and a product is of 0 and 1"
+        ));
     }
     let specs = [a, b].map(|x| (x.dtype, x.shape.to_vec()));
     if shape(&specs, attrs) == out.shape {
@@ -339,7 +359,8 @@ fn tiles() -> (Vec<Types>, Vec<Problem>) {
     let all = plain.chain(FINISHED_TILES.iter().copied().map(finished));
     let mut problems: Vec<Problem> = all.collect();
     let less = problems[1..].iter().step_by(4).cloned().map(high);
-    problems.extend(less.collect::<Vec<_>>());
+    let kept = problems.iter().step_by(2).cloned().map(lasts);
+    problems.extend(less.chain(kept).collect::<Vec<_>>());
     (TILE_TYPES.iter().map(types).collect(), problems)
 }
 

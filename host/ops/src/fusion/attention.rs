@@ -1,6 +1,7 @@
 //! Attention is one request: a product, the softmax of its rows, and the product of that with a third tensor. Its scores and weights,
 //! one for each row and key, are then nowhere in memory.
 
+mod apart;
 mod regroup;
 mod softmax;
 
@@ -14,6 +15,7 @@ use crate::{
     op::Gives,
     precision::{self, Precision},
 };
+use apart::{Made, apart};
 use nx_vulkan_abi::{
     epilogue::{self, Epilogue, FACTORS, Term},
     expression::{Expression, Term as Element},
@@ -21,6 +23,7 @@ use nx_vulkan_abi::{
 use regroup::regrouped;
 use smallvec::SmallVec;
 use softmax::softmax_of;
+use std::collections::HashMap;
 
 /// Types that its kernels are for. Of others the products are as exact, and faster by themselves.
 const TYPES: [DType; 2] = [DType::F16, DType::BF16];
@@ -44,11 +47,17 @@ pub fn attention(program: Program<'static>, inputs: &[Input]) -> Result<Program<
         parts.for_each(|&place| is_part[place] = true);
         found.push(chain);
     }
+    let chains = found.iter_mut().flatten();
+    let mut others: HashMap<usize, Made> = chains.filter_map(|chain| chain.others.take()).collect();
     let mut writer = Writer::of(&program);
     for (place, chain) in found.into_iter().enumerate() {
         match chain {
             Some(chain) => chain.write(&program, facts.first[place], &mut writer),
-            None if is_part[place] => {}
+            None if is_part[place] => {
+                if let Some((request, made)) = others.remove(&place) {
+                    writer.add_all_as(request.into(), made, &program.stands_for(place));
+                }
+            }
             None => writer.keep(&program, place, &facts),
         }
     }
@@ -62,6 +71,8 @@ struct Chain {
     request: Request<'static, Value>,
     /// How each operand of the request is seen.
     views: Vec<Option<View>>,
+    /// What the softmax's place makes beside it.
+    others: Option<(usize, Made)>,
 }
 
 impl Chain {
@@ -77,16 +88,19 @@ impl Chain {
             return None;
         };
         let mut places = vec![place];
-        let rows = maker(program, weights, facts, &mut places)?;
-        let Step::Request(rows) = &program.steps()[rows] else {
+        let (softmax, result) = maker(program, weights, facts, &mut places)?;
+        let Step::Request(rows) = &program.steps()[softmax] else {
             return None;
         };
         let behind = places.len();
         let (scores, product) = rows.inputs.iter().find_map(|&value| {
             places.truncate(behind);
-            let place = maker(program, value, facts, &mut places)?;
+            let (place, _) = maker(program, value, facts, &mut places)?;
             Some((value, Product::of(program, place, shapes)?))
         })?;
+        let spec = |value: Value| (facts.dtypes[value as usize], shapes[value as usize].clone());
+        let made: Vec<Value> = (facts.first[softmax]..).take(rows.outputs.len()).collect();
+        let (rows, others) = apart(rows, (&made, result), scores, spec)?;
         let (ROWS, [(_, of)], [(made, shape)], [(dtype, _)]) = (
             &*rows.op,
             &*rows.outputs,
@@ -110,7 +124,7 @@ impl Chain {
         if !is_one || !TYPES.contains(dtype) || made != dtype || types.any(|own| own != *dtype) {
             return None;
         }
-        let (text, further) = finished(product.request, rows, scores, *dtype)?;
+        let (text, further) = finished(product.request, &rows, scores, *dtype)?;
         let mut seen = product.operands(v, &means, facts, shapes);
         for value in further {
             let (dtype, own) = (facts.dtypes[value as usize], &shapes[value as usize]);
@@ -132,6 +146,7 @@ impl Chain {
             places,
             request,
             views: seen.into_iter().map(|seen| seen.view).collect(),
+            others: others.map(|others| (softmax, others)),
         })
     }
 
@@ -238,20 +253,21 @@ impl<'a> Product<'a> {
     }
 }
 
-/// The request that makes a value, or what the value is a reshape of, where each of these is read once. Their places are added.
+/// The place of the request that makes a value, or what the value is a reshape of, and which value that is, where each of these is
+/// read once. Their places are added.
 fn maker(
     program: &Program<'static>,
     mut value: Value,
     facts: &Facts,
     places: &mut Vec<usize>,
-) -> Option<usize> {
+) -> Option<(usize, Value)> {
     loop {
         let place = facts
             .maker(value)
             .filter(|_| facts.uses[value as usize] == 1)?;
         places.push(place);
         match &program.steps()[place] {
-            Step::Request(_) => return Some(place),
+            Step::Request(_) => return Some((place, value)),
             Step::View(of, View::Reshape(_)) => value = *of,
             Step::View(..) => return None,
         }

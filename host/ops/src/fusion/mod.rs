@@ -9,11 +9,13 @@ mod follow;
 mod group;
 mod halves;
 mod inline;
+mod lasting;
 mod repeats;
 mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
+mod turned;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};
 pub use attention::attention;
@@ -21,11 +23,13 @@ pub use follow::take_along;
 use group::Group;
 pub use halves::halves;
 pub use inline::inline;
+pub use lasting::lasting;
 use nx_vulkan_abi::expression::{Call, Number, Term};
 pub use repeats::repeats;
 pub use rows::rows;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
+pub use turned::turned;
 
 /// What is known of an input of a program.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +85,9 @@ pub fn with_few_dispatches(
     program: Program<'static>,
     inputs: &[Input],
 ) -> Result<Program<'static>> {
-    let passes = [halves, take_along, repeats, inline, rows, attention];
+    let passes = [
+        halves, take_along, repeats, inline, rows, attention, turned, lasting,
+    ];
     let mut passes = passes.into_iter();
     passes.try_fold(program, |program, pass| pass(program, inputs))
 }

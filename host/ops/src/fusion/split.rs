@@ -88,7 +88,17 @@ impl Writer {
         made: Value,
         places: &SmallVec<[usize; 1]>,
     ) {
-        self.steps.push((step, vec![made], places.clone()));
+        self.add_all_as(step, vec![made], places);
+    }
+
+    /// A step that makes several values of the program.
+    pub(super) fn add_all_as(
+        &mut self,
+        step: Step<'static>,
+        made: Vec<Value>,
+        places: &SmallVec<[usize; 1]>,
+    ) {
+        self.steps.push((step, made, places.clone()));
     }
 
     /// The program of these steps, without views that nobody reads: a reshape may be a copy.

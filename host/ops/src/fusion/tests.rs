@@ -4,6 +4,7 @@ mod attention;
 mod follow;
 mod halves;
 mod inline;
+mod lasting;
 mod numbers;
 mod repeats;
 mod rows;

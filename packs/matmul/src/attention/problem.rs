@@ -22,14 +22,8 @@ const MOST: u32 = 128;
 const OPERANDS: usize = 3;
 /// The attribute that says what becomes of scores.
 const SCORES: &str = "scores";
-
-/// Where something is along what are one or two axes of a tensor, in loads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Along {
-    outer: u32,
-    extent: u32,
-    inner: u32,
-}
+/// The one that says in which order the result has its axes.
+const ORDER: &str = "output_permutation";
 
 /// softmax(f(Q K^T)) V.
 #[derive(Debug, Clone)]
@@ -94,7 +88,7 @@ impl Problem {
         let mut wanted = Vec::new();
         let all = [(q, 0, rank - 1), (k, 1, batch), (v, 2, batch)];
         for (operand, index, last) in all {
-            match place(operand, batch, last) {
+            match place(parts(operand), batch, last) {
                 Some(own) => words.extend(own),
                 None if operand.is_contiguous() => {
                     return Err(Refusal::decline(
@@ -111,9 +105,11 @@ impl Problem {
         if !wanted.is_empty() {
             return Err(Refusal::InputsAs(wanted));
         }
-        let place_of_result = place(out, batch, rank - 1);
-        let own = place_of_result.ok_or_else(|| {
-            Refusal::decline("the axes of the result are more than two of batches or rows")
+        let [shape, strides] = natural(request, out)?;
+        let shape: Vec<u64> = shape.into_iter().map(|extent| extent as u64).collect();
+        let own = place((&shape, &strides, 0), batch, rank - 1);
+        let own = own.ok_or_else(|| {
+            Refusal::decline("the result has no whole rows, or more than two axes of them")
         })?;
         words.extend(&own[1..]);
         Ok(Problem {
@@ -188,37 +184,58 @@ fn finish(
 
 /// Offset of a tensor and where its batches are, and where its rows are if these are the axes from there to `last`; `None`
 /// where that is no whole loads, or more axes than two.
-fn place(tensor: &TensorDesc<'_>, batch: usize, last: usize) -> Option<Vec<u32>> {
-    let rank = tensor.rank();
+fn place(
+    (shape, strides, offset): (&[u64], &[i64], u64),
+    batch: usize,
+    last: usize,
+) -> Option<Vec<u32>> {
     let width = i64::from(WIDTH);
     let loads = |step: i64| (step % width == 0).then_some((step / width) as u32);
-    if tensor.strides[rank - 1] != 1 && tensor.shape[rank - 1] > 1 {
+    if strides.last() != Some(&1) && shape.last() > Some(&1) {
         return None;
     }
     let along = |from: usize, to: usize| {
-        let strides = tensor.strides[from..to].to_vec();
-        let space = layout::collapse(&tensor.shape[from..to], &[strides]);
+        let space = layout::collapse(&shape[from..to], &[strides[from..to].to_vec()]);
         let (outer, extent, inner) = match (&space.shape[..], &space.strides[0][..]) {
             ([], _) => (0, 1, 0),
             ([_], [step]) => (*step, 1, 0),
             ([_, extent], [outer, inner]) => (*outer, *extent, *inner),
             _ => return None,
         };
-        Some(Along {
-            outer: loads(outer)?,
-            extent: u32::try_from(extent).ok()?.max(1),
-            inner: loads(inner)?,
-        })
+        let extent = u32::try_from(extent).ok()?.max(1);
+        Some([loads(outer)?, extent, loads(inner)?])
     };
-    let mut words = vec![loads(i64::try_from(tensor.offset).ok()?)?];
-    let mut all = vec![along(0, batch)?];
+    let mut words = vec![loads(i64::try_from(offset).ok()?)?];
+    words.extend(along(0, batch)?);
     match last > batch {
-        true => all.push(along(batch, last)?),
-        false => drop(loads(tensor.strides[batch])?),
+        true => words.extend(along(batch, last)?),
+        false => drop(loads(strides[batch])?),
     }
-    words.extend(
-        all.iter()
-            .flat_map(|along| [along.outer, along.extent, along.inner]),
-    );
     Some(words)
+}
+
+fn parts<'a>(tensor: &'a TensorDesc<'_>) -> (&'a [u64], &'a [i64], u64) {
+    let (shape, strides) = (tensor.shape.as_slice(), tensor.strides.as_slice());
+    (shape, strides, tensor.offset)
+}
+
+/// The axes of the result as they are computed, which it may have in another order.
+fn natural(request: &Request<'_>, out: &TensorDesc<'_>) -> Result<[Vec<i64>; 2], Refusal> {
+    let rank = out.rank();
+    let order = request.ints(ORDER);
+    let mut found = [vec![0; rank], vec![0; rank]];
+    for (axis, (&extent, &step)) in out.shape.iter().zip(out.strides.iter()).enumerate() {
+        let own = match order {
+            [] => axis,
+            order => order.get(axis).map_or(rank, |&axis| axis as usize),
+        };
+        if order.len() > rank || own >= rank {
+            return Err(Refusal::BadRequest(format!(
+                "attention: attribute {ORDER} {order:?} for {rank} axes"
+            )));
+        }
+        found[0][own] = extent as i64;
+        found[1][own] = step;
+    }
+    Ok(found)
 }

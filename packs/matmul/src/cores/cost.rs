@@ -90,7 +90,8 @@ impl Shape {
         let units = f64::from(device.compute_units.max(8));
         let depth = way.steps(problem);
         let readings = Reading::all(problem, way);
-        let shares = readings.contains(&Reading::InPlace) && problem.m >= LEAST_SHARED;
+        let shared = [Reading::InPlace, Reading::InPlaceA].map(|one| readings.contains(&one));
+        let shares = shared.contains(&true) && problem.m >= LEAST_SHARED;
         expect_large(problem, shares)?;
         let tiles = match way.element.size() {
             1 => BYTE,
@@ -107,16 +108,22 @@ impl Shape {
                 reading,
             }
         };
-        let shared = SHARED
+        let own = readings
             .iter()
-            .filter(|_| shares)
-            .flat_map(|[rows, parts]| SPLITS.map(|splits| (*rows, *parts, splits)))
-            .map(|(rows, parts, splits)| (cut(rows, parts, splits, Reading::InPlace), None));
+            .filter(|reading| shares && !reading.packs_a());
+        let shared = own.flat_map(|reading| SHARED.iter().map(move |shape| (reading, shape)));
+        let shared = shared
+            .flat_map(|(reading, [rows, parts])| SPLITS.map(|n| (*rows, *parts, n, *reading)))
+            .map(|(rows, parts, splits, reading)| (cut(rows, parts, splits, reading), None));
         let aside = tiles
             .iter()
             .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
             .flat_map(|(tile, splits)| readings.iter().map(move |reading| (tile, splits, *reading)))
-            .filter(|(tile, _, reading)| *reading == Reading::Packed || tile.in_place > 0.0)
+            .filter(|(tile, _, reading)| match reading {
+                Reading::Packed => true,
+                Reading::InPlaceA => false,
+                Reading::InPlaceB | Reading::InPlace => tile.in_place > 0.0,
+            })
             .map(|(tile, splits, reading)| (cut(tile.rows, 1, splits, reading), Some(tile)));
         let choices = shared.chain(aside.filter(|_| problem.m >= LEAST[0]));
         // The least one has no parts.
@@ -188,11 +195,14 @@ impl Shape {
         };
         let packs = |packs: bool, bytes: f64| if packs { bytes } else { 0.0 };
         let packed = packs(self.reading.packs_a(), packed(problem.m, &problem.a))
-            + packs(self.reading.packs_b(), packed(problem.n, &problem.b));
+            + packs(
+                self.reading.packs_b() && !problem.b_lasts,
+                packed(problem.n, &problem.b),
+            );
         let (dispatches, speed) = match self.reading {
             Reading::Packed => (2.0, 1.0),
             Reading::InPlaceB => (2.0, tile.in_place),
-            Reading::InPlace => (1.0, tile.in_place),
+            Reading::InPlaceA | Reading::InPlace => (1.0, tile.in_place),
         };
         let rate = rates.matrix * 1e9 * tile.speed * speed;
         let flops = f64::from(2 * self.rows)
@@ -220,6 +230,19 @@ impl Shape {
         let rows = f64::from(self.rows);
         let jobs = self.jobs(problem) as f64;
         let pairs = f64::from((self.chunk / 2).div_ceil(self.parts));
+        let (columns, depth) = (f64::from(COLUMNS), f64::from(self.chunk * way.depth()));
+        let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
+        if self.reading == Reading::InPlaceA {
+            let parts = f64::from(self.parts);
+            let resident = (64.0 / (rows * parts / 8.0)).clamp(1.0, 4.0);
+            let waited = (jobs / (resident * units)).ceil() * pairs * (5e-7 + 5e-9 * rows);
+            // Each job has something to load before its first multiplication and after its last.
+            let bytes = (rows + columns) * f64::from(4 * way.depth());
+            let loaded = (jobs / units).ceil() * parts * (pairs + 1.8) * bytes / 9e10;
+            let start = 2.2e-6 + 1.7e-7 * parts + 5e-8 * rows;
+            let sums = self.seconds_of_sums(problem, units);
+            return start + waited.max(loaded).max(0.85 * multiplied) + sums;
+        }
         // Weights come from memory, and what batches multiply was made just before.
         let far = problem.b.batches() == 1;
         let (pair, rate, resident) = match (self.parts, self.rows) {
@@ -229,10 +252,8 @@ impl Shape {
             _ => (8e-7, 3.3e10, 1.0),
         };
         let waited = (jobs / (resident * units)).ceil() * pairs * pair;
-        let (columns, depth) = (f64::from(COLUMNS), f64::from(self.chunk * way.depth()));
         let elements = jobs * (rows + columns) * depth;
         let loaded = elements * way.element.size() as f64 / (rate * units);
-        let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
         let start = 2.6e-6 + 2.5e-7 * f64::from(self.parts) + 3.3e-8 * rows;
         start + waited.max(loaded).max(multiplied) + self.seconds_of_sums(problem, units)
     }

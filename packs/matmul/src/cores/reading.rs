@@ -15,6 +15,8 @@ pub(super) enum Reading {
     Packed,
     /// A is packed first, B is read where it lies.
     InPlaceB,
+    /// B is packed first, A is read where it lies.
+    InPlaceA,
     /// Both are read where they lie.
     InPlace,
 }
@@ -26,31 +28,38 @@ impl Reading {
         let [a, b] = [&problem.a, &problem.b];
         // 8 elements of bytes are a quarter of what a fragment has along k.
         let is_plain = |x: &Operand| x.dtype == way.element && x.dtype.size() == 2 && is_aligned(x);
-        if !is_plain(b) || !problem.k.is_multiple_of(2 * way.depth()) {
+        if !problem.k.is_multiple_of(2 * way.depth()) {
+            return all;
+        }
+        // Else what A saves B costs.
+        if problem.b_lasts && is_plain(a) && runs_along_k(a) {
+            all.push(Reading::InPlaceA);
+        }
+        if !is_plain(b) {
             return all;
         }
         if is_plain(a) && runs_along_k(a) {
             all.push(Reading::InPlace);
-        } else if !runs_along_k(b) {
-            // The order along k of a packed operand and that of one which is read along k differ.
+        } else {
             all.push(Reading::InPlaceB);
         }
         all
     }
 
     pub(super) fn packs_a(self) -> bool {
-        self != Reading::InPlace
+        matches!(self, Reading::Packed | Reading::InPlaceB)
     }
 
     pub(super) fn packs_b(self) -> bool {
-        self == Reading::Packed
+        matches!(self, Reading::Packed | Reading::InPlaceA)
     }
 
     /// Defines for `cores_direct.comp`.
-    pub(super) fn defines(self, problem: &Problem) -> [Define; 3] {
+    pub(super) fn defines(self, problem: &Problem) -> [Define; 4] {
         [
             number("IN_PLACE", true),
             number("A_PACKED", self.packs_a()),
+            number("B_PACKED", self.packs_b()),
             number("B_ALONG_K", runs_along_k(&problem.b)),
         ]
     }

@@ -180,3 +180,25 @@ fn every_key_is_in_one_part() {
         assert!(shape.chunk.is_multiple_of(32));
     }
 }
+
+#[test]
+fn results_are_stored_in_the_order_that_is_wanted() {
+    let mut heads = ask(&[2, 12, 50, 64], &[2, 12, 77, 64], &[2, 12, 77, 64]);
+    heads.outputs = vec![halves(&[2, 50, 12, 64])];
+    let heads = heads.ints("output_permutation", &[0, 2, 1, 3]);
+    let plan = heads.plan().unwrap();
+    // Batches of sentences and heads, then rows, in units of 8 elements.
+    let expected = [50 * 768 / 8, 12, 64 / 8, 768 / 8, 1, 0];
+    assert_eq!(words(&plan, 0)[SIZES + 17..], expected);
+
+    let mut across = heads.clone();
+    across.outputs = vec![halves(&[2, 12, 64, 50])];
+    let across = across.ints("output_permutation", &[0, 1, 3, 2]);
+    let why = "no whole rows";
+    let mut once = across.clone();
+    once.ints.remove(0);
+    assert!(once.reason().contains(why), "{}", once.reason());
+    let mut wrong = heads.clone();
+    wrong.ints = vec![("output_permutation", vec![0, 2, 1, 9])];
+    assert!(wrong.reason().contains("[0, 2, 1, 9] for 4 axes"));
+}

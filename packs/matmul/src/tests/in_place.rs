@@ -103,3 +103,47 @@ fn subgroups_share_a_tile_where_few_have_one() {
     assert_eq!(defined(&large, large.steps.len() - 1, "PARTS"), "1");
     assert!(of(h200(), [3, 8192, 2048]).reason().contains("too few"));
 }
+
+#[test]
+fn what_lasts_is_packed_once_and_the_other_operand_is_read_where_it_lies() {
+    let lasting = |[m, n, k]: [u64; 3]| {
+        matrices(CORES_BF16, h200(), [m, n, k], DType::BF16).ints("lasting", &[1])
+    };
+    for (size, rows, parts) in [
+        ([128, 768, 768], "16", "8"),
+        ([1024, 768, 768], "32", "4"),
+        ([512, 2048, 2048], "64", "4"),
+    ] {
+        let plan = lasting(size).plan().unwrap();
+        assert_eq!(files(&plan), ["cores_pack.comp", "cores_direct.comp"]);
+        assert_eq!(plan.steps[0].args[0].index, 1);
+        let names = ["A_PACKED", "B_PACKED", "WARP_M", "PARTS"];
+        let defined = names.map(|name| defined(&plan, 1, name));
+        assert_eq!(defined, ["0", "1", rows, parts]);
+        // A in units of 8 elements: offset, batches, rows.
+        assert_eq!(words(&plan, 1)[10..13], [0, 0, size[2] as u32 / 8]);
+        // Where it is kept nothing is left to do first.
+        assert_eq!(plan.derived().count(), 1);
+        let once = matrices(CORES_BF16, h200(), size, DType::BF16);
+        assert_eq!(files(&once.plan().unwrap()), ["cores_direct.comp"]);
+    }
+    // The same form of B for any number of rows, and where both are packed.
+    let pack = |size| {
+        let plan = lasting(size).plan().unwrap();
+        let step = plan.steps.iter().find(|step| step.args[0].index == 1);
+        let step = step.unwrap();
+        (
+            plan.shaders[step.shader as usize].clone(),
+            step.push.clone(),
+        )
+    };
+    assert_eq!(files(&lasting([4096, 2048, 2048]).plan().unwrap()).len(), 3);
+    assert_eq!(pack([512, 2048, 2048]), pack([4096, 2048, 2048]));
+    assert_eq!(pack([512, 2048, 2048]), pack([20, 2048, 2048]));
+
+    // A that has to be packed is.
+    let a = Side::new(&[512, 2048], &[], &[1]).of(DType::BF16).aside();
+    let b = Side::new(&[2048, 2048], &[], &[0]).of(DType::BF16);
+    let ask = ask(CORES_BF16, h200(), &a, &b).ints("lasting", &[1]);
+    assert_eq!(ask.plan().unwrap().steps[0].args[0].index, 0);
+}

@@ -22,11 +22,60 @@ const V: usize = 2;
 /// of a product.
 const ROUNDINGS: f64 = 8.0;
 
-/// The host's answer to attention.
+/// The host's answer to attention, whose axes are put in their order here.
 ///
 /// # Errors
 /// Those of the host's kernels.
 pub(super) fn answer(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> {
+    let (dtype, shape) = &case.outputs[0];
+    let order = attention::order(&case.attrs, shape.len()).map_err(Error::bad_input)?;
+    let Some(order) = order else {
+        return in_turn(case, bases, views);
+    };
+    let mut natural = vec![0; shape.len()];
+    for (&axis, &extent) in order.iter().zip(shape) {
+        natural[axis] = extent;
+    }
+    let attrs = case.attrs.iter();
+    let attrs = attrs.filter(|attr| attr.name != attention::ORDER);
+    let plain = Case {
+        outputs: vec![(*dtype, natural.clone())],
+        attrs: attrs.cloned().collect(),
+        ..case.clone()
+    };
+    let answer = in_turn(&plain, bases, views)?;
+    let places = places(&natural, &order);
+    let size = dtype.size() as usize;
+    let bytes = |bytes: &[u8]| {
+        let elements = places.iter().map(|&place| &bytes[place * size..][..size]);
+        elements.flatten().copied().collect::<Vec<u8>>()
+    };
+    let slack = |slack: Vec<f64>| places.iter().map(|&place| slack[place]).collect();
+    Ok(Answer {
+        bytes: bytes(&answer.bytes),
+        others: answer.others.iter().map(|other| bytes(other)).collect(),
+        slack: answer.slack.map(slack),
+        ..answer
+    })
+}
+
+/// Where the elements of a tensor with its axes in that order are, in row-major order, in the tensor of that shape.
+fn places(shape: &[u64], order: &[usize]) -> Vec<usize> {
+    let steps = nx_vulkan_abi::layout::contiguous_strides(shape);
+    order.iter().fold(vec![0], |places, &axis| {
+        let along = (0..shape[axis] as usize).map(|i| i * steps[axis] as usize);
+        let along: Vec<usize> = along.collect();
+        let of = |place: usize| {
+            along
+                .iter()
+                .map(move |step| place + step)
+                .collect::<Vec<_>>()
+        };
+        places.into_iter().flat_map(of).collect()
+    })
+}
+
+fn in_turn(case: &Case, bases: &[Vec<u8>], views: &[Tensor]) -> Result<Answer> {
     let own: Vec<DType> = views.iter().map(Tensor::dtype).collect();
     let (dtype, shape) = &case.outputs[0];
     let bytes = run(case, bases, views, &own, *dtype)?;

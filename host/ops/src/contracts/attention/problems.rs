@@ -1,6 +1,6 @@
 //! What attention is tried with: few rows and keys of odd sizes, and sizes that kernels of whole tiles take.
 
-use super::SCORES;
+use super::{ORDER, SCORES};
 use crate::{
     attrs::Attr, contracts::shared::some, layout::Layout, op::Types, problems::Problem, values::Rng,
 };
@@ -138,14 +138,29 @@ pub(super) fn of(layout: Layout, rng: &mut Rng) -> Vec<Problem> {
         Layout::Deep => DEEP.to_vec(),
         Layout::Large => some(LARGE, 1, rng),
     };
-    all.into_iter().map(problem).collect()
+    // One in three with its result in another order.
+    let problems = all.into_iter().map(problem).enumerate();
+    let problems = problems.map(|(index, problem)| match index % 3 {
+        2 => turned(problem),
+        _ => problem,
+    });
+    problems.collect()
+}
+
+/// The problem, in whose result the first axis comes last but one.
+fn turned(mut problem: Problem) -> Problem {
+    let last = problem.inputs[0].len() as i64 - 1;
+    let order = (1..last).chain([0, last]);
+    problem.attrs.push(Attr::ints(ORDER, Vec::from_iter(order)));
+    problem
 }
 
 /// Added integers would choose one key each; so they choose which keys count.
 pub(super) fn fit(dtype: DType, problem: &mut Problem) {
     if dtype.is_integer() && problem.inputs.len() > super::OWN {
         problem.inputs.truncate(super::OWN + 1);
-        problem.attrs = vec![Attr::text(SCORES, CHOSEN)];
+        problem.attrs.retain(|attr| attr.name != SCORES);
+        problem.attrs.push(Attr::text(SCORES, CHOSEN));
     }
 }
 
@@ -154,8 +169,10 @@ pub(super) fn tiles() -> (Vec<Types>, Vec<Problem>) {
         inputs: inputs.to_vec(),
         output: None,
     };
-    let problems = TILES.iter().copied().map(problem);
-    (TILE_TYPES.iter().map(types).collect(), problems.collect())
+    let mut problems: Vec<Problem> = TILES.iter().copied().map(problem).collect();
+    let others = problems.iter().step_by(3).cloned().map(turned);
+    problems.extend(others.collect::<Vec<_>>());
+    (TILE_TYPES.iter().map(types).collect(), problems)
 }
 
 fn problem((own, further, scores): Attention) -> Problem {

@@ -1,8 +1,11 @@
 //! Attention as one request.
 
+mod apart;
+mod turned;
+
 use super::{input, op};
 use crate::{
-    Attr, DType, Program, Spec, Step, Value, View,
+    Attr, DType, Program, Request, Spec, Step, Value, View,
     attrs::text,
     fusion::{Input, attention},
     kernels::{self, Out},
@@ -28,8 +31,9 @@ impl Steps {
     }
 
     fn push(&mut self, step: Step<'static>) -> Value {
+        let made: usize = self.steps.iter().map(Step::made).sum();
         self.steps.push(step);
-        (self.inputs.len() + self.steps.len() - 1) as Value
+        (self.inputs.len() + made) as Value
     }
 
     fn request(
@@ -108,23 +112,22 @@ fn run(program: &Program<'_>, inputs: &[Spec]) -> Vec<f32> {
     for step in program.steps() {
         let of = step.inputs().iter().map(|&value| value as usize);
         let of: Vec<Made> = of.map(|value| values[value].clone()).collect();
-        values.push(match step {
-            Step::Request(request) => {
-                compute(&request.op, &of, &request.outputs[0], &request.attrs)
-            }
+        match step {
+            Step::Request(request) => values.extend(compute(request, &of)),
             Step::View(_, View::Reshape(shape)) => {
                 let spec = (of[0].0.0, shape.clone());
-                (spec, contiguous_strides(shape), of[0].2.clone())
+                values.push((spec, contiguous_strides(shape), of[0].2.clone()));
             }
             Step::View(_, View::Transpose(axes)) => {
                 let ((dtype, shape), strides, bytes) = of[0].clone();
                 let shape = axes.iter().map(|&axis| shape[axis]).collect();
                 let strides = axes.iter().map(|&axis| strides[axis]).collect();
                 let spec: Spec = (dtype, shape);
-                compute("as_type", &[(spec.clone(), strides, bytes)], &spec, &[])
+                let whole = Request::new("as_type", vec![0], vec![spec.clone()], &[]);
+                values.extend(compute(&whole, &[(spec, strides, bytes)]));
             }
             step => panic!("{step:?}"),
-        });
+        }
     }
     let (spec, _, bytes) = &values[program.results()[0] as usize];
     let elements = bytes.chunks(spec.0.size() as usize);
@@ -132,7 +135,7 @@ fn run(program: &Program<'_>, inputs: &[Spec]) -> Vec<f32> {
     numbers.collect()
 }
 
-fn compute(name: &str, of: &[Made], spec: &Spec, attrs: &[Attr]) -> Made {
+fn compute(request: &Request<'_, Value>, of: &[Made]) -> Vec<Made> {
     let views = of
         .iter()
         .map(|((dtype, shape), strides, bytes)| kernels::View {
@@ -142,15 +145,26 @@ fn compute(name: &str, of: &[Made], spec: &Spec, attrs: &[Attr]) -> Made {
             offset: 0,
             bytes,
         });
-    let size = spec.1.iter().product::<u64>() * spec.0.size();
-    let mut bytes = vec![0; size as usize];
-    let out = Out {
-        dtype: spec.0,
-        shape: &spec.1,
-        bytes: &mut bytes,
+    let made = |spec: &Spec| {
+        let size = spec.1.iter().product::<u64>() * spec.0.size();
+        let bytes = vec![0; size as usize];
+        (spec.clone(), contiguous_strides(&spec.1), bytes)
     };
-    kernels::run(name, &views.collect::<Vec<_>>(), &mut [out], attrs).unwrap();
-    (spec.clone(), contiguous_strides(&spec.1), bytes)
+    let mut made: Vec<Made> = request.outputs.iter().map(made).collect();
+    let outs = made.iter_mut().map(|((dtype, shape), _, bytes)| Out {
+        dtype: *dtype,
+        shape,
+        bytes,
+    });
+    let views: Vec<_> = views.collect();
+    kernels::run(
+        &request.op,
+        &views,
+        &mut outs.collect::<Vec<_>>(),
+        &request.attrs,
+    )
+    .unwrap();
+    made
 }
 
 /// Each step as what it is of, and what it makes of the scores.

@@ -85,6 +85,7 @@ fn refused() -> Vec<Case> {
         case("dot", M, (F32, &[2, 4]), &dot([&[], &[]], [&[2], &[0]]), "axis 2"),
         case("dot", M, (F32, &[2, 4]), &dot([&[1], &[0]], [&[], &[]]), "leading axes"),
         case("dot", M, (F32, &[2, 4]), &dot([&[], &[]], [&[1, 1], &[0, 0]]), "repeats an axis"),
+        case("dot", M, (F32, &[2, 4]), &[&dot([&[], &[]], [&[1], &[0]])[..], &[Attr::ints("lasting", [2])]].concat(), "names operand 2"),
         case("dot", M, (F32, &[2, 4]), &dot([&[0], &[0]], [&[0], &[0]]), "batch axis"),
         case("select", &[(U8, &[2]), (F32, &[3]), (F32, &[])], (F32, &[2]), &[], "does not broadcast"),
     ]

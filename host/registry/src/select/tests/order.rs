@@ -27,7 +27,7 @@ fn the_order_in_which_packs_are_found_does_not_matter() {
 }
 
 #[test]
-fn who_does_not_offer_it_is_not_told_how_exact_a_product_has_to_be() {
+fn who_does_not_offer_it_is_not_told_what_a_product_permits() {
     let attrs = |word| [Attr::ints("contract_a", [1]), Attr::text("precision", word)];
     let asked = |kernel: &KernelEntry, word| {
         let attrs = attrs(word);
@@ -47,6 +47,11 @@ fn who_does_not_offer_it_is_not_told_how_exact_a_product_has_to_be() {
         (offers(Offers::PRECISION), "highest", Ok(false)),
     ] {
         assert_eq!(asked(&kernel, word), told, "{kernel:?} {word}");
+    }
+    // Nor what lasts.
+    let lasting = [Attr::ints("lasting", [1])];
+    for (kernel, told) in [(offers(Offers::PRECISION), 0), (offers(Offers::LASTING), 1)] {
+        assert_eq!(kernel.asked_with(&lasting).unwrap().len(), told);
     }
     let relaxed = KernelEntry {
         numerics: Numerics::RELAXED,

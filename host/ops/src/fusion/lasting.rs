@@ -1,0 +1,60 @@
+//! Weights: the right operand of a product that is an input of the program, while the left one is computed, is likely the same in
+//! many runs.
+
+use super::{Facts, Input, rebuilt};
+use crate::{Attr, Program, Request, Result, Step, Value, attrs::ints};
+use nx_vulkan_abi::lasting::ATTRIBUTE;
+
+/// The program with products told which of their operands last.
+///
+/// # Errors
+/// None that [`Program::new`] does not have, which it passed.
+pub fn lasting(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
+    let facts = Facts::of(&program, inputs);
+    let steps = program.steps().iter().enumerate().map(|(place, step)| {
+        let told = match step {
+            Step::Request(request) => told(&program, request, &facts),
+            Step::View(..) => None,
+        };
+        Some((
+            told.unwrap_or_else(|| step.clone()),
+            program.stands_for(place),
+        ))
+    });
+    let steps = steps.collect();
+    rebuilt(&program, steps)
+}
+
+fn told(
+    program: &Program<'static>,
+    request: &Request<'static, Value>,
+    facts: &Facts,
+) -> Option<Step<'static>> {
+    let &[left, right, ..] = &*request.inputs else {
+        return None;
+    };
+    let is_product = request.op == "dot" && ints(&request.attrs, "batch_b").is_empty();
+    let is_told = request.attrs.iter().any(|attr| attr.name == ATTRIBUTE);
+    let lasts = is_product
+        && !is_told
+        && is_input(program, right, facts)
+        && !is_input(program, left, facts);
+    lasts.then(|| {
+        let mut request = request.clone();
+        let attrs = request.attrs.to_mut();
+        attrs.push(Attr::ints(ATTRIBUTE, [1]));
+        attrs.sort_by(|a, b| a.name.cmp(&b.name));
+        request.into()
+    })
+}
+
+/// Whether a value is a view of an input.
+fn is_input(program: &Program<'static>, mut value: Value, facts: &Facts) -> bool {
+    while let Some(place) = facts.maker(value) {
+        match &program.steps()[place] {
+            Step::View(of, _) => value = *of,
+            Step::Request(_) => return false,
+        }
+    }
+    true
+}
