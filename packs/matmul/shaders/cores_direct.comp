@@ -1,7 +1,7 @@
 #version 450
 #pragma use_vulkan_memory_model
-// As cores.comp, with B where it lies, and A where it lies or packed: what packing costs is saved, and loads are of shorter
-// runs. Operands are in units of 8 elements, which the loaded axis has a multiple of; 32 of k are a pair of steps.
+// As cores.comp, with A or B or both where they lie: what packing costs is saved, and loads are of shorter runs. What lies is in
+// units of 8 elements, which the loaded axis has a multiple of; 32 of k are a pair of steps.
 //   A along k: lane t of a row has k 8t to 8t + 7, of which a step takes four after the other
 //   B along k: the same of its columns; across k: lane g has columns 8g to 8g + 7 of the k that A has
 #include "cores.glsl"

@@ -1,10 +1,10 @@
 #version 450
 // Brings one operand of a product, of any layout, into the fragments that cores.comp loads: a uvec4 holds for one lane two
 // rows of A (or columns of B) and four places along k, 32 of them are 16 x 16 elements.
-//   A: uvec4 lane of tile i: rows 16i + 2g and 16i + 2g + 1, k 4t to 4t + 3 (g = lane / 4, t = lane % 4);
-//      16 of k after each other, then the next tile
+//   A: uvec4 lane of tile i: rows 16i + 2g and 16i + 2g + 1 (g = lane / 4, t = lane % 4); of 32 of k a first step has
+//      8t to 8t + 3 and a second one 8t + 4 to 8t + 7, as operands have that are read where they lie; then the next tile
 //   B: uvec4 32w + lane of block j: columns 64j + 8g + 2w and the next one; 16 of k after each other, then the next block
-// Bytes are packed in the same way with 8 places along k for 4, 32 of them in a fragment.
+// Of bytes a step has k 8t to 8t + 7, 32 of them in a fragment.
 // Strides are modulo 2^32, so that of an index only the whole may be divided: halves of negative strides are none.
 // What lies beyond k is 0 on both sides, so that it adds nothing. Rows beyond the last repeat it and are never stored.
 #include "dtype.glsl"

@@ -64,6 +64,11 @@ pub fn attention(program: Program<'static>, inputs: &[Input]) -> Result<Program<
     writer.finish(&program)
 }
 
+/// Whether f32, in which scores are finished, holds all numbers of a type.
+fn is_exact(dtype: DType) -> bool {
+    dtype != DType::F64 && (dtype.is_float() || dtype.size() <= 2)
+}
+
 /// What is one request.
 struct Chain {
     /// Where its steps stand, ascending.
@@ -139,7 +144,7 @@ impl Chain {
         let outputs = means.request.outputs.to_vec();
         let request = Request::new(ATTENTION, values, outputs, Vec::from_iter(attrs));
         let fits = seen.len() <= MOST_OPERANDS
-            && specs.iter().all(|spec| spec.0 != DType::F64)
+            && specs.iter().all(|spec| is_exact(spec.0))
             && request.over(specs).check().is_ok();
         places.sort_unstable();
         fits.then(|| Chain {
@@ -284,7 +289,7 @@ fn finished(
 ) -> Option<(Option<Epilogue>, Vec<Value>)> {
     let expression = expression::of(&rows.attrs).ok()?;
     // What rounds otherwise than the operands do is something else.
-    let is_wide = |own: DType| [dtype, DType::F32, DType::F64].contains(&own);
+    let is_wide = |own: DType| [dtype, DType::F32].contains(&own);
     let is_test = |op: &str| crate::find(op).is_some_and(|op| op.gives == Gives::Bool);
     let mut calls = expression.calls.iter();
     if !calls.all(|call| is_wide(call.dtype) || is_test(&call.op)) {

@@ -1,7 +1,7 @@
 //! Weights: the right operand of a product that is an input of the program, while the left one is computed, is likely the same in
 //! many runs.
 
-use super::{Facts, Input, rebuilt};
+use super::{Facts, Input, rebuilt, renumbered};
 use crate::{Attr, Program, Request, Result, Step, Value, attrs::ints};
 use nx_vulkan_abi::lasting::ATTRIBUTE;
 
@@ -46,6 +46,46 @@ fn told(
         attrs.sort_by(|a, b| a.name.cmp(&b.name));
         request.into()
     })
+}
+
+/// The inputs that products were told to last.
+pub fn weights(program: &Program<'_>) -> Vec<Value> {
+    let mut of: Vec<Value> = (0..program.inputs() as Value).collect();
+    let mut told = Vec::new();
+    for step in program.steps() {
+        match step {
+            Step::View(value, _) => of.push(of[*value as usize]),
+            Step::Request(request) => {
+                if request.attrs.iter().any(|attr| attr.name == ATTRIBUTE) {
+                    told.push(of[request.inputs[1] as usize]);
+                }
+                of.extend(vec![Value::MAX; request.outputs.len()]);
+            }
+        }
+    }
+    told.sort_unstable();
+    told.dedup();
+    told.retain(|value| *value != Value::MAX);
+    told
+}
+
+/// The program in which no product is told what lasts.
+///
+/// # Errors
+/// None that [`Program::new`] does not have, which it passed.
+pub fn untold(program: &Program<'static>) -> Result<Program<'static>> {
+    let mut next = program.inputs() as Value;
+    let steps = program.steps().iter().enumerate().map(|(place, step)| {
+        let mut step = step.clone();
+        if let Step::Request(request) = &mut step {
+            request.attrs.to_mut().retain(|attr| attr.name != ATTRIBUTE);
+        }
+        let made = (next..).take(step.made()).collect();
+        next += step.made() as Value;
+        Some((step, made, program.stands_for(place)))
+    });
+    let steps = steps.collect();
+    renumbered(program, steps)
 }
 
 /// Whether a value is a view of an input.

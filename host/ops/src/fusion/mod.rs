@@ -23,7 +23,7 @@ pub use follow::take_along;
 use group::Group;
 pub use halves::halves;
 pub use inline::inline;
-pub use lasting::lasting;
+pub use lasting::{lasting, untold, weights};
 use nx_vulkan_abi::expression::{Call, Number, Term};
 pub use repeats::repeats;
 pub use rows::rows;

@@ -86,8 +86,14 @@ impl Turned {
             .flatten()
             .copied()
             .collect();
-        // Rows of v's elements stay whole.
-        if order.len() != shape.len() || order.last() != Some(&(shape.len() - 1)) {
+        // Rows of v's elements stay whole, and kernels know two axes of batches and of rows.
+        let batches = shapes[*request.inputs.get(1)? as usize]
+            .len()
+            .checked_sub(2)?;
+        let long = |axes: &[u64]| axes.iter().filter(|extent| **extent != 1).count();
+        let (last, before) = shape.split_last()?;
+        let is_known = long(&before[..batches]) <= 2 && long(&before[batches..]) <= 2 && *last > 0;
+        if !is_known || order.len() != shape.len() || order.last() != Some(&before.len()) {
             return None;
         }
         let turned: Vec<u64> = order.iter().map(|&axis| shape[axis]).collect();

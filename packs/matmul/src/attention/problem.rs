@@ -229,7 +229,8 @@ fn natural(request: &Request<'_>, out: &TensorDesc<'_>) -> Result<[Vec<i64>; 2],
             [] => axis,
             order => order.get(axis).map_or(rank, |&axis| axis as usize),
         };
-        if order.len() > rank || own >= rank {
+        let repeats = order.iter().take(axis).any(|before| *before == own as i64);
+        if order.len() > rank || own >= rank || repeats {
             return Err(Refusal::BadRequest(format!(
                 "attention: attribute {ORDER} {order:?} for {rank} axes"
             )));

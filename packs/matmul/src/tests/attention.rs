@@ -201,4 +201,6 @@ fn results_are_stored_in_the_order_that_is_wanted() {
     let mut wrong = heads.clone();
     wrong.ints = vec![("output_permutation", vec![0, 2, 1, 9])];
     assert!(wrong.reason().contains("[0, 2, 1, 9] for 4 axes"));
+    wrong.ints = vec![("output_permutation", vec![0, 0, 1, 3])];
+    assert!(wrong.reason().contains("[0, 0, 1, 3] for 4 axes"));
 }

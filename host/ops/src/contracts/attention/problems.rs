@@ -107,6 +107,13 @@ const TILES: &[Attention] = &[
         Some(CHOSEN),
     ),
     ([&[5, 40], &[130, 40], &[130, 64]], &[&[5, 1]], MASKED),
+    // More rows than a device has units for, an odd number of keys, and a long row of them.
+    (
+        [&[8, 3, 545, 8], &[8, 257, 8], &[8, 257, 8]],
+        &[&[8, 1, 1, 257]],
+        MASKED,
+    ),
+    ([&[1, 64], &[1025, 64], &[1025, 64]], &[], SCALED),
 ];
 
 /// Types of q, k and v that matrix units are for, and of the operands behind them.

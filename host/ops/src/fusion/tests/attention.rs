@@ -324,6 +324,39 @@ fn of_a_chain_of_three_products_the_first_two_are_one() {
     assert_eq!(ops, ["attention", "fused_rows", "dot"]);
 }
 
+/// Rows that choose which keys count by numbers of that type, which f32 may not hold.
+#[test]
+fn numbers_are_compared_as_exactly_as_before() {
+    let made = |dtype: DType| {
+        let (mut steps, [scores, ..]) = bert(DType::BF16, AXON);
+        steps.steps.truncate(1);
+        let mut masks = vec![steps.inputs[3].clone(); 2];
+        masks.iter_mut().for_each(|mask| mask.spec.0 = dtype);
+        // Inputs come first: the product and what follows move up by two.
+        steps.inputs.extend(masks);
+        let scores = scores + 2;
+        let text = "equal(i1, i2):u8; select(%0, i0, -1.0:T):T; reduce_max(%1):T; subtract(%1, %2):T; exp(%3):T; sum(%4):T; \
+                    divide(%4, %5):T";
+        let weights = steps.rows(&[scores, 4, 5], SCORES, text);
+        let means = steps.dot(&[weights, 2], MEANS, [2, 3, 2], "");
+        let inputs = steps.inputs;
+        let program = Program::new(inputs.len(), steps.steps, [means]).unwrap();
+        is_made(&attention(program, &inputs).unwrap())
+    };
+    for dtype in [DType::U8, DType::S16, DType::BF16, DType::F32] {
+        assert!(made(dtype), "{dtype}");
+    }
+    for dtype in [DType::S32, DType::U32, DType::S64, DType::F64] {
+        assert!(!made(dtype), "{dtype}");
+    }
+    // Nor are numbers that only f64 has.
+    let wide = "as_type(i0):f64; reduce_max(%0):f64; subtract(%0, %1):f64; exp(%2):f64; sum(%3):f64; divide(%3, %4):f64; \
+                as_type(%5):T";
+    let (steps, [.., means]) = bert(DType::BF16, wide);
+    let program = Program::new(4, steps.steps, [means]).unwrap();
+    assert!(!is_made(&attention(program, &steps.inputs).unwrap()));
+}
+
 #[test]
 fn all_else_stays() {
     let stays = |steps: Steps, results: &[Value]| {

@@ -2,7 +2,7 @@
 
 use crate::{
     Attr, DType, Program, Request, Step, Value, View,
-    fusion::{Input, lasting},
+    fusion::{Input, lasting, untold, weights},
 };
 use nx_vulkan_abi::lasting::ATTRIBUTE;
 
@@ -30,6 +30,11 @@ fn told(inputs: &[&[u64]], steps: Vec<Step<'static>>) -> Vec<Vec<i64>> {
     let last = (inputs.len() + steps.len() - 1) as Value;
     let program = Program::new(inputs.len(), steps, [last]).unwrap();
     let program = lasting(program, &inputs).unwrap();
+    // Nothing else is changed.
+    let without = untold(&program).unwrap();
+    assert_eq!(weights(&without), []);
+    let again = lasting(without, &inputs).unwrap();
+    assert_eq!(again.steps(), program.steps());
     let attrs = program.steps().iter().filter_map(|step| match step {
         Step::Request(request) if request.op == "dot" => Some(&request.attrs),
         _ => None,
@@ -55,6 +60,11 @@ fn weights_last_where_what_they_are_multiplied_with_is_computed() {
     assert_eq!(told(&both, vec![exp(0), product(1, 2, 0)]), [vec![]]);
     let layers = vec![exp(0), product(2, 1, 0), product(3, 1, 0), product(4, 3, 0)];
     assert_eq!(told(&both, layers), [vec![1], vec![1], vec![]]);
+
+    let steps = vec![exp(0), turned(1), product(2, 3, 0)];
+    let program = Program::new(2, steps, [4]).unwrap();
+    let inputs = vec![super::input(DType::F32, square); 2];
+    assert_eq!(weights(&lasting(program, &inputs).unwrap()), [1]);
 
     // What has batches is no weights.
     let cube: &[u64] = &[2, 4, 4];

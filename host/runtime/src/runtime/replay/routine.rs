@@ -6,12 +6,12 @@ use super::{
     compose::{Composed, compose},
 };
 use crate::{
-    Kind, Program, Result, Tensor,
+    Kind, Program, Result, Tensor, fusion,
     memory::{Buffer, Patience},
     tensor::Layout,
 };
 use parking_lot::Mutex;
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::sync::{Arc, OnceLock, Weak, atomic::Ordering};
 
 /// Steps that a program has at least to be recorded.
 const LEAST_STEPS: usize = 8;
@@ -28,6 +28,8 @@ const PROVEN: u32 = 64;
 #[derive(Debug)]
 pub struct Routine {
     program: Program<'static>,
+    /// The same without a word of what lasts, where that is more than may be kept.
+    untold: OnceLock<Option<Program<'static>>>,
     state: Arc<Mutex<State>>,
     in_turn: bool,
 }
@@ -36,6 +38,7 @@ impl From<Program<'static>> for Routine {
     fn from(program: Program<'static>) -> Routine {
         Routine {
             program,
+            untold: OnceLock::new(),
             state: Arc::default(),
             in_turn: false,
         }
@@ -194,7 +197,7 @@ impl State {
             return Ok(self.replay.is_some());
         }
         let can_wait = self.failures + 1 < TRIES;
-        let program = &routine.program;
+        let program = routine.on(runtime, inputs);
         let how = (routine.in_turn, can_wait);
         match compose(runtime, program, inputs, &self.changing, how) {
             Ok(Composed::Replay(replay)) => {
@@ -235,7 +238,7 @@ impl Runtime {
         inputs: &[&Tensor],
         is_short: bool,
     ) -> Result<std::result::Result<RanProgram, Progress>> {
-        let program = &routine.program;
+        let program = routine.on(self, inputs);
         match self.way(routine, inputs)? {
             (Way::Replayed, Some(ran)) => Ok(Ok(ran)),
             (Way::Replayed | Way::Recorded, _) => Ok(Err(Progress::to_be_recorded())),
@@ -285,7 +288,7 @@ impl Runtime {
         inputs: &[&Tensor],
         progress: Progress,
     ) -> Result<RanProgram> {
-        let program = &routine.program;
+        let program = routine.on(self, inputs);
         if progress.is_to_be_recorded() {
             let mut state = routine.state.lock();
             // Somebody else may have run it meanwhile, on other inputs.
@@ -321,5 +324,22 @@ impl Routine {
     /// What it runs.
     pub fn program(&self) -> &Program<'static> {
         &self.program
+    }
+
+    /// What it runs there. What lasts is told if all of it may be kept in another form: else it would be packed anew in each run. The
+    /// first run decides, so that all runs give the same bits.
+    fn on(&self, runtime: &Runtime, inputs: &[&Tensor]) -> &Program<'static> {
+        let untold = self.untold.get_or_init(|| {
+            let weights = fusion::weights(&self.program);
+            let all = weights
+                .iter()
+                .filter_map(|&value| inputs.get(value as usize));
+            let bytes: u64 = all.map(|input| input.part().len).sum();
+            match bytes > runtime.kept.stats().limit {
+                true => fusion::untold(&self.program).ok(),
+                false => None,
+            }
+        });
+        untold.as_ref().unwrap_or(&self.program)
     }
 }

@@ -81,6 +81,12 @@ fn what_is_read_otherwise_too_stays() {
     let parts = steps.reshape(means, &[2, 3, 5, 2, 2]);
     let turned = transposed(&mut steps, parts, &[0, 2, 1, 3, 4]);
     assert_eq!(order(&both(steps, &[turned])), []);
+    // Of more axes than kernels know.
+    let shapes: [&[u64]; 3] = [&[2, 3, 2, 5, 8], &[2, 3, 2, 7, 8], &[2, 3, 2, 7, 4]];
+    let mut steps = Steps::on(DType::F32, &shapes);
+    let means = steps.request("attention", &[0, 1, 2], &[2, 3, 2, 5, 4], Vec::new());
+    let rows = transposed(&mut steps, means, &[2, 0, 3, 1, 4]);
+    assert_eq!(order(&both(steps, &[rows])), []);
     // Not in another order at all.
     let (mut steps, means) = heads();
     let hidden = steps.reshape(means, &[6, 20]);
