@@ -4,7 +4,10 @@
 pub(crate) mod problem;
 pub(crate) mod shape;
 
-use crate::{cores::subgroup, steps::number};
+use crate::{
+    cores::{expect_features, expect_fragments, subgroup},
+    steps::number,
+};
 use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Plan, Refusal, Request, glsl};
 use nx_vulkan_pack_kit::{
     epilogue::Run,
@@ -100,13 +103,7 @@ fn supports(problem: &Problem, device: &DeviceInfo<'_>, on_bf16: bool) -> Result
         .with(Features::MEMORY_MODEL)
         .with(Features::SUBGROUP_SHUFFLE)
         .with(Features::for_dtype(element));
-    let missing = Features(needs.0 & !device.features.0);
-    if missing != Features::NONE {
-        return Err(Refusal::decline(format!(
-            "the device lacks {}",
-            missing.names().join(" and ")
-        )));
-    }
+    expect_features(needs, device)?;
     matrix::expect_known_order(device)?;
-    crate::cores::expect_fragments([element, DType::F32], 16, device)
+    expect_fragments([element, DType::F32], 16, device)
 }

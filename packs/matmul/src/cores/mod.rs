@@ -289,6 +289,18 @@ pub(crate) fn expect_stage(is_wide: bool, device: &DeviceInfo<'_>) -> Result<(),
     )))
 }
 
+/// Declines where the device lacks one of these.
+pub(crate) fn expect_features(needs: Features, device: &DeviceInfo<'_>) -> Result<(), Refusal> {
+    let missing = Features(needs.0 & !device.features.0);
+    if missing == Features::NONE {
+        return Ok(());
+    }
+    Err(Refusal::decline(format!(
+        "the device lacks {}",
+        missing.names().join(" and ")
+    )))
+}
+
 /// Declines where the device has no matrix units, or not the types of `element` and of the operands.
 pub(crate) fn expect_units(
     problem: &Problem,
@@ -298,13 +310,7 @@ pub(crate) fn expect_units(
     let needs = Features::COOPMAT
         .with(Features::MEMORY_MODEL)
         .with(Features::for_dtype(element));
-    let missing = Features(needs.0 & !device.features.0);
-    if missing != Features::NONE {
-        return Err(Refusal::decline(format!(
-            "the device lacks {}",
-            missing.names().join(" and ")
-        )));
-    }
+    expect_features(needs, device)?;
     for dtype in [problem.a.dtype, problem.b.dtype] {
         kit::supports("dot", dtype, device)?;
     }
