@@ -2,6 +2,7 @@
 
 mod faults;
 mod large;
+mod lasting;
 mod waves;
 
 use crate::{folder::Folder, packs::copied};

@@ -105,8 +105,7 @@ impl Problem {
         if !wanted.is_empty() {
             return Err(Refusal::InputsAs(wanted));
         }
-        let [shape, strides] = natural(request, out)?;
-        let shape: Vec<u64> = shape.into_iter().map(|extent| extent as u64).collect();
+        let (shape, strides) = natural(request, out)?;
         let own = place((&shape, &strides, 0), batch, rank - 1);
         let own = own.ok_or_else(|| {
             Refusal::decline("the result has no whole rows, or more than two axes of them")
@@ -220,10 +219,10 @@ fn parts<'a>(tensor: &'a TensorDesc<'_>) -> (&'a [u64], &'a [i64], u64) {
 }
 
 /// The axes of the result as they are computed, which it may have in another order.
-fn natural(request: &Request<'_>, out: &TensorDesc<'_>) -> Result<[Vec<i64>; 2], Refusal> {
+fn natural(request: &Request<'_>, out: &TensorDesc<'_>) -> Result<(Vec<u64>, Vec<i64>), Refusal> {
     let rank = out.rank();
     let order = request.ints(ORDER);
-    let mut found = [vec![0; rank], vec![0; rank]];
+    let (mut shape, mut strides) = (vec![0; rank], vec![0; rank]);
     for (axis, (&extent, &step)) in out.shape.iter().zip(out.strides.iter()).enumerate() {
         let own = match order {
             [] => axis,
@@ -235,8 +234,7 @@ fn natural(request: &Request<'_>, out: &TensorDesc<'_>) -> Result<[Vec<i64>; 2],
                 "attention: attribute {ORDER} {order:?} for {rank} axes"
             )));
         }
-        found[0][own] = extent as i64;
-        found[1][own] = step;
+        (shape[own], strides[own]) = (extent, step);
     }
-    Ok(found)
+    Ok((shape, strides))
 }
