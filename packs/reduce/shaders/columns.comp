@@ -10,35 +10,32 @@ layout(constant_id = 0) const uint COLUMNS = 1;
 // Reduced axes but the outermost; where the compiler knows that there is none, nothing is divided.
 layout(constant_id = 1) const uint INNER_REDUCED = 0;
 
-// Takes `count` elements at a time while there are as many. All loads come before the first use, so that they are in flight
-// together; a macro, so that each item is a register.
-#define REDUCE(count) \
-    for (; r + ((count) - 1) * slices < end; r += (count) * slices) { \
-        ITEM items[count]; \
-        uint indices[count]; \
-        [[unroll]] for (uint u = 0; u < (count); ++u) { \
-            Place place = locate(reduced, r + u * slices); \
-            items[u] = fetch(at + place.operand); \
-            indices[u] = index + place.index; \
-        } \
-        [[unroll]] for (uint u = 0; u < (count); ++u) absorb(states, items[u], indices[u], 0); \
-    }
+// Where reduced element `r` is, and its index.
+uint located(Space reduced, uint r, uint at, uint index, out uint index_there) {
+    Place place = locate(reduced, r);
+    index_there = index + place.index;
+    return at + place.operand;
+}
 
 void reduce_column(inout State states[STATES], uint at, uint index, uint r, uint end) {
     const uint slices = WORKGROUP / COLUMNS;
     Space reduced = params.reduced;
     reduced.axes_count = INNER_REDUCED;
-    REDUCE(UNROLL)
-#if UNROLL > 8
-    REDUCE(8)
-#endif
-#if UNROLL > 4
-    REDUCE(4)
-#endif
-#if UNROLL > 2
-    REDUCE(2)
-#endif
-    REDUCE(1)
+    uint indices[UNROLL];
+#define FROM(u, place) fetch(located(reduced, place, at, index, indices[u]))
+#define LOADED(u) FROM(u, r + (u) * slices)
+#define ABSORBED(u) absorb(states, items[u], indices[u], 0)
+#define LAST_LOADED(u) FROM(u, min(r + (u) * slices, end - 1))
+#define LAST_ABSORBED(u) if (r + (u) * slices < end) ABSORBED(u)
+    for (; r + (UNROLL - 1) * slices < end; r += UNROLL * slices) ROUND(UNROLL, LOADED, ABSORBED)
+
+    // What is left, all at once too.
+#define LAST_ROUND(count) \
+    if (r + (count) / 2 * slices < end) { \
+        ROUND(count, LAST_LOADED, LAST_ABSORBED) \
+        r = end; \
+    }
+    LAST_ROUNDS
 }
 
 void main() {

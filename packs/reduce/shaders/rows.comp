@@ -19,19 +19,19 @@ State reduce_row(uint at, uint count, uint index, uint lane) {
 
     uint vector_count = (count - head) / WIDTH;
     uint v = lane;
-    for (; v + (UNROLL - 1) * LANES < vector_count; v += UNROLL * LANES) {
-        // All loads come before the first use, so that they are in flight together.
-        ITEM items[UNROLL];
-        [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-            items[u] = fetch(at + head + (v + u * LANES) * WIDTH);
-        }
-        [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-            absorb(states, items[u], index + (head + (v + u * LANES) * WIDTH) * step, step);
-        }
+#define LOADED(u) fetch(at + head + (v + (u) * LANES) * WIDTH)
+#define ABSORBED(u) absorb(states, items[u], index + (head + (v + (u) * LANES) * WIDTH) * step, step)
+    for (; v + (UNROLL - 1) * LANES < vector_count; v += UNROLL * LANES) ROUND(UNROLL, LOADED, ABSORBED)
+
+    // What is left, all at once too.
+#define LAST_LOADED(u) fetch(at + head + min(v + (u) * LANES, vector_count - 1) * WIDTH)
+#define LAST_ABSORBED(u) if (v + (u) * LANES < vector_count) ABSORBED(u)
+#define LAST_ROUND(count) \
+    if (v + (count) / 2 * LANES < vector_count) { \
+        ROUND(count, LAST_LOADED, LAST_ABSORBED) \
+        v = vector_count; \
     }
-    for (; v < vector_count; v += LANES) {
-        absorb(states, fetch(at + head + v * WIDTH), index + (head + v * WIDTH) * step, step);
-    }
+    LAST_ROUNDS
 
     for (uint i = head + vector_count * WIDTH + lane; i < count; i += LANES) {
         states[0] = take(states[0], A_LOAD(elements[at + i]), index + i * step);

@@ -125,4 +125,23 @@ void absorb(inout State states[STATES], A_VECTOR item, uint index, uint index_st
 }
 
 #endif
+
+// Takes `count` items: all loads come before the first use, so that they are in flight together.
+#define ROUND(count, load, take) { \
+    ITEM items[count]; \
+    [[unroll]] for (uint u = 0; u < (count); ++u) items[u] = load(u); \
+    [[unroll]] for (uint u = 0; u < (count); ++u) { take(u); } \
+}
+
+// LAST_ROUND of as many as are left, or some more: which of them does nothing where more are left, or none.
+#if UNROLL == 16
+#define LAST_ROUNDS LAST_ROUND(16) LAST_ROUND(8) LAST_ROUND(4) LAST_ROUND(2) LAST_ROUND(1)
+#elif UNROLL == 8
+#define LAST_ROUNDS LAST_ROUND(8) LAST_ROUND(4) LAST_ROUND(2) LAST_ROUND(1)
+#elif UNROLL == 4
+#define LAST_ROUNDS LAST_ROUND(4) LAST_ROUND(2) LAST_ROUND(1)
+#else
+#define LAST_ROUNDS LAST_ROUND(1)
+#endif
+
 #endif

@@ -13,6 +13,10 @@ const LOADS: u64 = 8;
 /// Workgroups for each compute unit from which on invocations do not share columns of less than `LONG_ROW` elements, whose
 /// states take longer to exchange than the elements to load; longer columns wait until the device is filled so many times.
 const BUSY: u64 = 2;
+/// Bytes side by side that columns should at least have, and elements of a column up to which that is enough: what is longer has
+/// memory busy for longer than a second pass takes to start.
+const SECTOR: u64 = 32;
+const SHORT_COLUMN: u64 = 512;
 /// Compute units of a device that does not say how many it has; few on a CPU.
 const SOME_UNITS: u64 = 64;
 const CPU_UNITS: u64 = 2;
@@ -28,16 +32,18 @@ pub(crate) struct Tuning {
     pub(crate) fill: u64,
     /// Elements of a vector load, at most.
     pub(crate) width: u64,
+    /// Bytes of an element.
+    pub(crate) size: u64,
     /// States that a pass may leave.
     pub(crate) max_states: u64,
 }
 
 impl Tuning {
-    /// For `device`, with vectors of up to `width` elements, states whose fields take `state_bytes`, a buffer for each,
+    /// For `device`, with vectors of up to `width` elements of `size` bytes, states whose fields take `state_bytes`, a buffer for each,
     /// and as many workgroups at once in each compute unit as there are registers for.
     pub(crate) fn new(
         device: &DeviceInfo<'_>,
-        width: u64,
+        (width, size): (u64, u64),
         state_bytes: Vec<u64>,
         groups_per_unit: u64,
     ) -> Tuning {
@@ -52,8 +58,14 @@ impl Tuning {
             units,
             fill: units * groups_per_unit,
             width,
+            size,
             max_states: device.max_buffer_range / largest,
         }
+    }
+
+    /// Parts of so many elements that fill the device, where `groups` workgroups do not and each has enough to do.
+    fn split(&self, groups: u64, extent: u64, stride: u64) -> u64 {
+        (self.fill / groups).min(extent / (stride * LOADS))
     }
 }
 
@@ -117,8 +129,10 @@ impl Pass {
         };
         Pass::columns(
             &problem,
+            // Of states, in buffers of 4 bytes each or more.
             &Tuning {
                 width: 1,
+                size: 4,
                 ..*tuning
             },
         )
@@ -270,6 +284,17 @@ impl Pass {
         while !across && pass.lanes < most && groups(pass.lanes * 2) >= enough {
             pass.lanes *= 2;
         }
+        let splits = |lanes: u64| tuning.split(groups(lanes), extent, tuning.workgroup / lanes) > 1;
+        if !across && !is_short && extent <= SHORT_COLUMN && splits(pass.lanes) {
+            // Fewer columns side by side, where that saves a second pass.
+            let narrowest = (SECTOR / (tuning.size * pass.width)).max(tuning.workgroup / slices);
+            let narrower = std::iter::successors(Some(pass.lanes), |lanes| Some(lanes / 2));
+            let mut fitting = narrower.take_while(|lanes| *lanes >= narrowest.max(1));
+            if let Some(lanes) = fitting.find(|lanes| groups(*lanes) >= tuning.units * BUSY) {
+                pass.lanes = lanes;
+                return pass;
+            }
+        }
         let groups = groups(pass.lanes);
         if !is_short || groups < enough {
             pass.split(groups, tuning.workgroup / pass.lanes, tuning);
@@ -281,10 +306,8 @@ impl Pass {
     /// of every invocation of a workgroup takes `stride` elements.
     fn split(&mut self, groups: u64, stride: u64, tuning: &Tuning) {
         let extent = self.extent();
-        let wanted = tuning.fill / groups;
-        let worthwhile = extent / (stride * LOADS);
         let room = tuning.max_states / self.part_stride;
-        let parts = wanted.min(worthwhile).min(room).max(1);
+        let parts = tuning.split(groups, extent, stride).min(room).max(1);
         if parts > 1 {
             self.part_extent = extent.div_ceil(parts).next_multiple_of(stride);
         }

@@ -59,6 +59,8 @@ fn the_pattern_follows_the_layout() {
         ["rows.comp", "columns.comp"]
     );
     assert_eq!(files(&sum(&[64, 3, 2, 3], &[1, 3])), ["columns.comp"]);
+    // Where narrower columns fill the device, no second pass.
+    assert_eq!(files(&sum(&[64, 300, 77], &[1])), ["columns.comp"]);
     let mut transposed = ask("sum", DType::F32, &[8192, 4096], &[0]);
     transposed.inputs[0].strides = vec![1, 8192];
     assert_eq!(files(&transposed.plan().unwrap()), ["rows.comp"]);

@@ -80,7 +80,12 @@ impl<'a> Typed<'a> {
         } else {
             GROUPS_PER_UNIT
         };
-        Tuning::new(request.device, self.widest(), self.state_bytes(), groups)
+        Tuning::new(
+            request.device,
+            (self.widest(), self.operand.size()),
+            self.state_bytes(),
+            groups,
+        )
     }
 
     /// Elements that one load takes at most.
