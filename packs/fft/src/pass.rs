@@ -248,8 +248,10 @@ impl Passes<'_> {
             columns /= 2;
         }
         let largest = stages.iter().copied().max().unwrap_or(1);
-        let threads = (extent * columns).div_ceil(largest).next_power_of_two();
-        let threads = threads.max(32).min(grid::threads(self.device, u32::MAX));
+        // Whole subgroups, and no more: a workgroup waits for the idle ones too.
+        let threads = (extent * columns).div_ceil(largest);
+        let threads = threads.next_multiple_of(self.device.subgroup_size.max(32));
+        let threads = threads.min(grid::threads(self.device, u32::MAX));
         let convolves = series.chirp.is_some();
         let begins = is_first && series.filter.is_none();
         let ends = is_last && series.last;
