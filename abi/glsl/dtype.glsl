@@ -25,19 +25,25 @@ float nxv_load_bf16(uint16_t x) {
     return uintBitsToFloat(uint(x) << 16);
 }
 
-// Round to nearest, ties to even. NaN keeps its top payload bits and stays NaN.
-uint16_t nxv_store_bf16(float x) {
+// Rounded to nearest, ties to even, in the upper half; a NaN stays one. On a device where isnan() tells them apart, a shader may
+// define NXV_NATIVE_NAN: that is a comparison less, and NaN is the canonical one then.
+uint nxv_upper_bf16(float x) {
     uint bits = floatBitsToUint(x);
-    bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    uint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return uint16_t(is_nan ? (bits >> 16) | 0x40u : rounded);
+    uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+#ifdef NXV_NATIVE_NAN
+    return isnan(x) ? 0x7fc00000u : rounded;
+#else
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
+#endif
 }
 
-// What is left of x there; a NaN stays what it is.
+uint16_t nxv_store_bf16(float x) {
+    return uint16_t(nxv_upper_bf16(x) >> 16);
+}
+
+// What is left of x there.
 float nxv_rounded_bf16(float x) {
-    uint bits = floatBitsToUint(x);
-    uint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
-    return uintBitsToFloat((bits & 0x7fffffffu) > 0x7f800000u ? bits : rounded);
+    return uintBitsToFloat(nxv_upper_bf16(x) & 0xffff0000u);
 }
 
 // On a device whose conversions keep denormals, and round to nearest, ties to even, a shader may define NXV_NATIVE_HALF; Vulkan

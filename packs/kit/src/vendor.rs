@@ -9,9 +9,15 @@ pub fn is_nvidia(device: &DeviceInfo<'_>) -> bool {
     device.vendor == NVIDIA
 }
 
-/// What the headers may use on a device: an `fma()` that rounds once, for the math headers, and exact conversions of f16.
+/// What the headers may use on a device: an `fma()` that rounds once, for the math headers, exact conversions of f16, and an `isnan()`
+/// to rely on. Its own conversion to bf16 is not among them: on an H200 with driver 580.159.04 it cuts off what it should round, also
+/// where a module asks for rounding to nearest.
 pub fn defines(is_nvidia: bool, math: bool) -> Vec<Define> {
-    let switches = [(math, "NXV_FUSED_FMA"), (true, "NXV_NATIVE_HALF")];
+    let switches = [
+        (math, "NXV_FUSED_FMA"),
+        (true, "NXV_NATIVE_HALF"),
+        (true, "NXV_NATIVE_NAN"),
+    ];
     let on = switches
         .into_iter()
         .filter(|(is_on, _)| is_nvidia && *is_on);
