@@ -25,11 +25,12 @@ use std::sync::Arc;
 
 /// Commands that a program has at least: with fewer of them the copies around them outweigh what they save.
 const LEAST_COMMANDS: u64 = 8;
-/// Commands that it has at most, as many as the queue takes ahead of the device.
-const MOST_COMMANDS: u64 = 4_096;
+/// Commands that it has at most: twice as many as the queue takes ahead of the device.
+const MOST_COMMANDS: u64 = 8_192;
 /// Bytes that may be copied around a run for each of its commands: a tenth of the time that a command saves.
 const COPIED: u64 = 256 << 10;
-/// Bytes of a result for each command that touches it from which on its copy takes longer than to record these anew in each run.
+/// Bytes of a result, or of an input that changes, for each command that touches it from which on its copy takes longer than to
+/// record these anew in each run.
 const ANEW: u64 = 8 * COPIED;
 
 struct Composer<'a> {
@@ -125,7 +126,8 @@ pub(super) enum Composed {
     Full,
 }
 
-/// Records a program over `inputs`, of which those that are `changing` are copied to buffers of the program's own before each run.
+/// Records a program over `inputs`, of which those that are `changing` are copied to buffers of the program's own before each run,
+/// or read where they lie where they are large.
 /// With `in_turn` its steps run one after the other. With `can_wait` it is told where it is too early for that.
 ///
 /// # Errors
@@ -221,14 +223,23 @@ fn composed(
         })));
     }
     let fresh = fresh(&arena, &drafts, &own, &slots);
-    // By own buffer which of the fresh ones commands write in its place.
-    let mut written: Vec<Option<usize>> = vec![None; arena.buffers.len()];
+    // By own buffer what commands touch in its place.
+    let mut instead: Vec<Option<Place>> = vec![None; arena.buffers.len()];
     for (result, (&own, fresh)) in own.iter().zip(&fresh).enumerate() {
         if fresh.copied().is_none() {
-            written[own] = Some(result);
+            instead[own] = Some(Place::Fresh(result));
         }
     }
-    let renewed = drafts.iter_mut().map(|draft| draft.renew(&written));
+    for (input, slot) in slots.iter_mut().enumerate() {
+        let place = slot.as_ref().and_then(|slot| arena.place(slot));
+        if let Some(place) = place.filter(|place| !own.contains(place))
+            && is_renewed(&arena, &drafts, place)
+        {
+            instead[place] = Some(Place::Input(input));
+            *slot = None;
+        }
+    }
+    let renewed = drafts.iter_mut().map(|draft| draft.renew(&instead));
     let renewed: u64 = renewed.sum();
     let copies = slots.iter().flatten();
     let copies = copies.chain(fresh.iter().filter_map(Fresh::copied));
@@ -242,7 +253,7 @@ fn composed(
     let of_results: Vec<Arc<Buffer>> = own.iter().map(|&own| arena.buffers[own].clone()).collect();
     let calls = drafts.iter();
     let calls: Vec<Call<'_>> = calls
-        .filter_map(|draft| draft.call(&arena.buffers, &of_results))
+        .filter_map(|draft| draft.call(&arena.buffers, &of_results, inputs))
         .collect();
     let captured = runtime.stream.capture(&runtime.pipelines, &calls)?;
     drop(calls);
@@ -261,8 +272,8 @@ fn composed(
     }
     let anew = drafts.into_iter().filter(|draft| !draft.anew.is_empty());
     let anew = anew.map(|draft| draft.holding(&arena.buffers)).collect();
-    let buffers = arena.buffers.into_iter().zip(&written);
-    let buffers = buffers.filter(|(_, result)| result.is_none());
+    let buffers = arena.buffers.into_iter().zip(&instead);
+    let buffers = buffers.filter(|(_, other)| other.is_none());
     let buffers: Vec<Arc<Buffer>> = buffers.map(|(buffer, _)| buffer).collect();
     let counted = runtime
         .replays
@@ -293,11 +304,16 @@ fn fresh(
     let fresh = own.iter().map(|&own| {
         let buffer = &arena.buffers[own];
         let is_slot = slots.iter().flatten().any(|slot| Arc::ptr_eq(slot, buffer));
-        let touches: u64 = drafts.iter().map(|draft| draft.touches(own)).sum();
-        match !is_slot && touches > 0 && buffer.len() > touches * ANEW {
+        match !is_slot && is_renewed(arena, drafts, own) {
             true => Fresh::Written(buffer.len()),
             false => Fresh::Copy(buffer.clone()),
         }
     });
     fresh.collect()
+}
+
+/// Whether a copy of that own buffer would take longer than to record anew what touches it.
+fn is_renewed(arena: &Arena<'_>, drafts: &[Draft], own: usize) -> bool {
+    let touches: u64 = drafts.iter().map(|draft| draft.touches(own)).sum();
+    touches > 0 && arena.buffers[own].len() > touches * ANEW
 }

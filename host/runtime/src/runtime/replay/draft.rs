@@ -1,6 +1,7 @@
 //! A call of a recorded program, and where its buffers come from.
 
 use crate::{
+    Tensor,
     memory::Buffer,
     queue::{Bound, Call, Step},
     route::Route,
@@ -18,12 +19,14 @@ pub(super) struct Draft {
     pub(super) anew: Vec<bool>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Place {
     Own(usize),
     Other(Arc<Buffer>),
     /// The buffer of results of that number, another one in each run.
     Fresh(usize),
+    /// Where the input of that number lies in a run.
+    Input(usize),
 }
 
 impl Draft {
@@ -48,19 +51,19 @@ impl Draft {
         touching.count() as u64
     }
 
-    /// Has each run record anew what touches buffers of results in place of the program's own, by these the numbers of those. How
+    /// Has each run record anew what touches another buffer in each, in place of the program's own, by these the places of those. How
     /// many steps that is.
-    pub(super) fn renew(&mut self, fresh: &[Option<usize>]) -> u64 {
+    pub(super) fn renew(&mut self, instead: &[Option<Place>]) -> u64 {
         for (place, _) in &mut self.buffers {
             if let Place::Own(index) = place
-                && let Some(result) = fresh[*index]
+                && let Some(other) = &instead[*index]
             {
-                *place = Place::Fresh(result);
+                *place = other.clone();
             }
         }
-        let is_fresh = |place: &Place| matches!(place, Place::Fresh(_));
+        let differs = |place: &Place| matches!(place, Place::Fresh(_) | Place::Input(_));
         let steps = self.steps().iter();
-        self.anew = steps.map(|step| self.touched(step).any(is_fresh)).collect();
+        self.anew = steps.map(|step| self.touched(step).any(differs)).collect();
         let count = self.anew.iter().filter(|anew| **anew).count() as u64;
         if count == 0 {
             self.anew.clear();
@@ -78,11 +81,12 @@ impl Draft {
         self
     }
 
-    /// The call over the program's own buffers, and those of results.
+    /// The call over the program's own buffers, those of results, and the inputs of a run.
     pub(super) fn call<'a>(
         &'a self,
         own: &'a [Arc<Buffer>],
         fresh: &'a [Arc<Buffer>],
+        inputs: &[&'a Tensor],
     ) -> Option<Call<'a>> {
         let Route::Device { compiled, .. } = &*self.route else {
             return None;
@@ -91,6 +95,10 @@ impl Draft {
             Place::Own(index) => Bound::from_byte(&own[*index], *start),
             Place::Other(buffer) => Bound::from_byte(buffer, *start),
             Place::Fresh(index) => Bound::from_byte(&fresh[*index], *start),
+            Place::Input(index) => {
+                let input = inputs[*index];
+                Bound::from_byte(&input.buffer, input.part().start + start)
+            }
         };
         Some(Call {
             name: &compiled.name,

@@ -1,7 +1,8 @@
 //! Programs that are recorded once and replayed, as a driver takes longer to record a small dispatch than a GPU to run it.
 //!
 //! A program that is run again and again on the same parameters has its commands recorded over buffers of its own. Inputs that
-//! change are copied there before each run, and results to new buffers after it; all else stays as it is.
+//! change are copied there before each run, and results to new buffers after it; commands on large ones are recorded anew over those
+//! themselves. All else stays as it is.
 
 mod arena;
 mod compose;
@@ -35,7 +36,7 @@ const SHARE: u64 = 8;
 #[derive(Debug)]
 struct Replay {
     captured: Captured,
-    /// By input the buffer that it is copied to, where it changes from run to run.
+    /// By input the buffer that it is copied to, where it changes from run to run and is not read where it lies.
     slots: Vec<Option<Arc<Buffer>>>,
     /// The program's own buffers.
     own: Vec<Arc<Buffer>>,
@@ -45,7 +46,7 @@ struct Replay {
     words: Vec<Arc<Word>>,
     /// The buffers that each run makes for results.
     fresh: Vec<Fresh>,
-    /// Calls with steps that touch these, which each run records anew.
+    /// Calls with steps that touch buffers which are others in each run: these it records anew.
     anew: Vec<Draft>,
     results: Vec<Outcome>,
     routes: Vec<Arc<Route>>,
@@ -164,7 +165,9 @@ impl Replay {
         let written = written.filter(|(one, _)| one.copied().is_none());
         let written = written.map(|(_, fresh)| fresh);
         let anew = self.anew.iter();
-        let anew: Vec<Call<'_>> = anew.filter_map(|draft| draft.call(&[], &fresh)).collect();
+        let anew: Vec<Call<'_>> = anew
+            .filter_map(|draft| draft.call(&[], &fresh, inputs))
+            .collect();
         let around = Around {
             before: &before,
             zeroed: &zeroed,

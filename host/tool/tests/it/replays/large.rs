@@ -1,4 +1,5 @@
-//! Results whose copies would take longer than the commands that make them: these are recorded anew in each run.
+//! Results, and inputs that change, whose copies would take longer than the commands that touch them: these are recorded anew in
+//! each run.
 
 use super::{binary, open, unary, waves::random};
 use nx_vulkan_host::{Program, Routine, Step, Tensor, Value, View};
@@ -66,4 +67,56 @@ fn random_programs_with_large_results_have_the_bits_of_their_steps() {
         }
     }
     assert!(replayed >= 6, "{replayed}");
+}
+
+/// A chain on a few elements with a large input on its way, whose last rows are read once more, and which is a result as well: or is
+/// not where nothing but the chain's end is one.
+fn fed(is_result: bool) -> Program<'static> {
+    let small = [16];
+    let mut steps: Vec<Step<'static>> = vec![unary("sin", 0, &small)]; // 2
+    steps.extend((2..20).map(|of| unary("sin", of, &small)));
+    let rows = View::Slice(vec![LARGE[0] - 17, 0], vec![16, 16], vec![1, 1]);
+    steps.extend([
+        Step::View(1, rows),                                      // 21
+        Step::View(20, View::Broadcast(vec![16, 16], vec![1])),   // 22
+        binary("add", [21, 22], &[16, 16]),                       // 23
+        Step::View(1, View::Transpose(vec![1, 0])),               // 24
+        Step::View(20, View::Broadcast(LARGE.to_vec(), vec![1])), // 25
+        binary("multiply", [1, 25], &LARGE),                      // 26
+    ]);
+    steps.extend(
+        [23].into_iter()
+            .chain(27..200)
+            .map(|of| unary("cos", of, &[16, 16])),
+    );
+    let results = if is_result {
+        vec![26, 200, 24]
+    } else {
+        vec![26, 200]
+    };
+    Program::new(2, steps, results).unwrap()
+}
+
+#[test]
+fn large_inputs_that_change_are_read_where_they_lie() {
+    let setup = open();
+    // Both run on, now and then, from another part of a larger tensor.
+    let twice = setup.floats(&[2 * LARGE[0], LARGE[1]], 77);
+    let part = twice.slice(&[LARGE[0] / 2, 0], &LARGE, &[1, 1]).unwrap();
+    for (is_result, least) in [(false, 0), (true, 16 << 20)] {
+        let routine = Routine::from(fed(is_result));
+        let mut replayed = 0;
+        for seed in 0..7 {
+            let x = setup.floats(&[16], seed);
+            let large = match seed == 5 {
+                true => part.clone(),
+                false => setup.floats(&LARGE, seed),
+            };
+            replayed += setup.runs(&routine, &[&x, &large]);
+        }
+        assert_eq!(replayed, 5);
+        // A copy is made where it is a result too, so that this one is the program's own.
+        let bytes = setup.runtime.stats().replays.bytes;
+        assert!((least..least + (1 << 20)).contains(&bytes), "{bytes}");
+    }
 }
