@@ -118,6 +118,29 @@ if Code.ensure_loaded?(Nx) do
       ])
     end
 
+    test "slices that begin where the device finds are a part of the program" do
+      fun = fn x, at ->
+        last = Nx.argmax(x[0])
+        rows = Nx.slice(Nx.exp(x), [at, 1], [2, 4], strides: [1, 2])
+        columns = Nx.slice(x, [1, last], [2, 3], strides: [1, 2])
+        both = Nx.slice(Nx.negate(x), [Nx.subtract(at, 1), Nx.as_type(last, :u8)], [3, 2])
+        {rows, Nx.sum(columns), Nx.multiply(both, 2)}
+      end
+
+      x = Nx.iota({5, 6}, type: :f32)
+      assert [%{program: program}] = routine(fun, [x, Nx.tensor(0)]).parts
+      assert is_reference(program)
+      # Behind the end, and before the beginning, they move to where they fit.
+      for at <- [0, 2, 3, 9, -7, 2_147_483_647, -2_147_483_648], do: same(fun, [x, Nx.tensor(at)])
+      same(fun, [Nx.as_type(x, :s8), Nx.tensor(3, type: :u64)])
+
+      # One that is large is a view wherever the VM knows its start.
+      large = fn x, at -> Nx.add(Nx.slice(Nx.negate(x), [at], [300_000]), 1) end
+      args = [Nx.iota({300_010}), Nx.tensor(7)]
+      assert Enum.any?(Enum.flat_map(routine(large, args).parts, & &1.steps), &(&1.native == nil))
+      same(large, args)
+    end
+
     test "blocks, with one result and several" do
       a = Nx.tensor([[4.0, 1.0], [1.0, 3.0]])
 

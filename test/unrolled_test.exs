@@ -151,6 +151,32 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    # More than what is unrolled, over rows that the iteration picks, and into rows of what it gives.
+    defn recurrent(x) do
+      {_, _, _, out} =
+        while {i = 0, h = x[0] * 0, x, out = x * 0}, i < 300 do
+          h = Nx.tanh(Nx.dot(x[i], x) * 0.1 + h)
+          {i + 1, h, x, Nx.put_slice(out, [i, 0], Nx.new_axis(h, 0))}
+        end
+
+      out
+    end
+
+    test "a body that picks rows and puts them is one program" do
+      args = [Nx.sin(Nx.iota({300, 300}, type: :f32))]
+      assert loops(&recurrent/1, args) == 1
+      {:ok, steps, _} = Steps.new(Trace.of(&recurrent/1, args), {VulkanoBackend, []})
+      %{body: body} = Enum.find(steps.steps, &(&1.op == :while))
+      # Beside it the counter is counted by the VM.
+      assert [[_counter], [_, _ | _]] =
+               body.parts |> Enum.map(& &1.steps) |> Enum.sort_by(&length/1)
+
+      got = Nx.Defn.compile(&recurrent/1, args, compiler: Compiler).(hd(args))
+      expected = recurrent(Nx.backend_copy(hd(args), Nx.BinaryBackend))
+      apart = got |> Nx.backend_copy(Nx.BinaryBackend) |> Nx.subtract(expected) |> Nx.abs()
+      assert Nx.to_number(Nx.reduce_max(apart)) < 1.0e-5
+    end
+
     for {name, args, loops} <- [
           {:counted, [0.5, -1.0, 2.0], 0},
           {:nested, [1, 5, 70_000], 0},

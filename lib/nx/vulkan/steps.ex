@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, NativeV, Ops, Precision, Routine, VulkanoBackend}
+    alias Nx.Vulkan.{Block, Device, Movement, NativeV, Ops, Precision, Routine, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
@@ -37,7 +37,10 @@ if Code.ensure_loaded?(Nx) do
 
     # Iterations of a loop, with those in it, that stand one after the other at most, and slots that they make.
     @iterations 256
-    @unrolled 2048
+    @unrolled 8192
+
+    # Bytes of a slice up to which its own copy costs less than two programs in place of one.
+    @sliced 1_048_576
 
     @native for {name, _, _, :native} <- Ops.callbacks(), do: name
 
@@ -187,11 +190,16 @@ if Code.ensure_loaded?(Nx) do
       bounds = Enum.zip_with(Tuple.to_list(from.shape), lengths, &(&1 - &2))
       {starts, steps} = starts |> Enum.zip(bounds) |> Enum.map_reduce(steps, &start/2)
 
-      if Enum.all?(starts, &is_integer/1) do
-        args = [from, starts, lengths, strides]
-        view(:slice, args, {starts, Tuple.to_list(t.shape), strides}, t, steps)
-      else
-        plain(:slice, args, t, steps)
+      cond do
+        Enum.all?(starts, &is_integer/1) ->
+          args = [from, starts, lengths, strides]
+          view(:slice, args, {starts, Tuple.to_list(t.shape), strides}, t, steps)
+
+        Nx.byte_size(t) > @sliced ->
+          plain(:slice, args, t, steps)
+
+        true ->
+          dynamic_slice(from, starts, lengths, strides, t, steps)
       end
     end
 
@@ -210,6 +218,30 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
+
+    # A view of the axes whose start is known, and of that what begins where the device finds.
+    defp dynamic_slice(from, starts, lengths, strides, t, steps) do
+      {first, extents, by, attrs} = Movement.slice(from.shape, t.shape, starts, lengths, strides)
+      out = %{Nx.to_template(from) | shape: List.to_tuple(extents)}
+      {seen, steps} = view(:slice, [from, first, extents, by], {first, extents, by}, out, steps)
+
+      {rest, steps} =
+        [starts, lengths, strides, extents]
+        |> Enum.zip()
+        |> Enum.map_reduce(steps, fn
+          {%T{} = start, length, stride, _extent}, steps ->
+            {slot, steps} = slot(start, steps)
+            {{{:slot, slot}, length, stride}, steps}
+
+          {_start, _length, _stride, extent}, steps ->
+            {{0, extent, 1}, steps}
+        end)
+
+      args = [{:slot, seen} | Enum.map(0..2, fn at -> Enum.map(rest, &elem(&1, at)) end)]
+      native = {:request, "dynamic_slice", [{t.type, t.shape}], attrs}
+      step = %{op: :slice, out: Nx.to_template(t), args: args, options: []}
+      one(Map.merge(step, %{reads: reads(args), native: native}), t, steps)
+    end
 
     defp several(:block, [struct, args, out, fun], steps) when is_tuple(out),
       do: block(struct, args, Composite.traverse(out, &Nx.to_template/1), fun, steps)
