@@ -1,11 +1,7 @@
-//! Discrete Fourier transforms in f64: by factors of the length, and by a convolution where one is a large prime (Bluestein
-//! 1970).
-
-mod roots;
+//! Discrete Fourier transforms in f64, of each row by rustfft.
 
 use super::{
-    element::{Complex, Register},
-    lanes::stage::{LARGEST, Parts, Stage},
+    element::Register,
     operand::{BLOCK, Operand},
     parallel,
 };
@@ -14,11 +10,8 @@ use crate::{
     view::{Out, Outcome, View},
 };
 use nx_vulkan_abi::{DType, dtype::Class};
-use roots::{factors, root, roots};
-use std::{
-    mem::swap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use rustfft::{Fft, FftDirection, FftPlanner, num_complex::Complex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 type C = Complex<f64>;
 
@@ -33,27 +26,107 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     };
     let eps = number(attrs, "eps").unwrap_or(0.0);
     let inverse = matches!(op, "ifft" | "Nx.Block.IFFT2" | "Nx.Block.IRFFT");
-    let mut field = Field::read(x);
     let (axes, lengths) = match ints(attrs, "axes") {
         [] => (ints(attrs, "axis"), ints(attrs, "length")),
         axes => (axes, ints(attrs, "lengths")),
     };
-    for (&axis, &length) in axes.iter().zip(lengths).rev() {
-        let (axis, length) = (axis as usize, length as usize);
+    let transform = |length: usize| {
         let transform = Transform::kept(length, inverse);
-        let extent = match op {
-            "Nx.Block.RFFT" => length / 2 + 1,
-            _ => length,
-        };
-        field = field.along(axis, extent, &|row, work, to| {
+        move |row: &[C], work: &mut Work, to: &mut [C]| {
             match op {
                 "Nx.Block.IRFFT" => transform.run(&mirror(row, length), work, to),
                 _ => transform.run(row, work, to),
             }
             clean(to, eps);
-        });
+        }
+    };
+    // Rows of neighbours need no memory but their own.
+    if let (&[axis], &[length]) = (axes, lengths)
+        && axis as usize + 1 == x.shape.len()
+        && x.shape.iter().all(|extent| *extent > 0)
+    {
+        return rows(x, out, &transform(length as usize));
+    }
+    let mut field = Field::read(x);
+    for (&axis, &length) in axes.iter().zip(lengths).rev() {
+        let (axis, length) = (axis as usize, length as usize);
+        let extent = match op {
+            "Nx.Block.RFFT" => length / 2 + 1,
+            _ => length,
+        };
+        field = field.along(axis, extent, &transform(length));
     }
     field.write(out)
+}
+
+/// The rows of `x` along its last axis, as `of` makes them.
+fn rows(x: &View, out: &mut Out, of: &Rows) -> Outcome {
+    let source = Source::of(x);
+    let own = x.shape.last().map_or(1, |extent| *extent as usize);
+    let extent = out.shape.last().map_or(1, |extent| *extent as usize);
+    let (dtype, size) = (out.dtype, extent * out.dtype.size() as usize);
+    let piece = (PIECE / extent).max(1);
+    parallel::for_each_chunk(out.bytes, piece * size, &|at, bytes| {
+        let mut work = Work::default();
+        let (mut row, mut made) = (vec![C::default(); own], vec![C::default(); extent]);
+        for (bytes, at) in bytes.chunks_mut(size).zip(at * piece..) {
+            source.read(at * own, &mut row);
+            of(&row, &mut work, &mut made);
+            store(&made, dtype, bytes);
+        }
+        Ok(())
+    })
+}
+
+/// An operand that is read as complex numbers.
+struct Source<'a> {
+    operand: Operand<'a>,
+    /// Floats of a number.
+    parts: usize,
+}
+
+impl<'a> Source<'a> {
+    fn of(x: &View<'a>) -> Source<'a> {
+        // A complex number is an axis of two floats.
+        let parts = parts(x.dtype) as u64;
+        let all = [x.shape, &[parts]].concat();
+        let mut strides: Vec<i64> = x.strides.iter().map(|s| s * parts as i64).collect();
+        strides.push(1);
+        let view = View {
+            dtype: x.dtype.part(),
+            offset: x.offset * parts,
+            ..*x
+        };
+        Source {
+            operand: Operand::new(&view, &all, strides),
+            parts: parts as usize,
+        }
+    }
+
+    /// Reads the numbers from the row-major index `start` on.
+    fn read(&self, start: usize, to: &mut [C]) {
+        let mut floats = [0f64; BLOCK];
+        for (to, start) in to.chunks_mut(BLOCK / 2).zip((start..).step_by(BLOCK / 2)) {
+            let floats = &mut floats[..to.len() * self.parts];
+            self.operand.gather(0, (start * self.parts) as u64, floats);
+            for (to, part) in to.iter_mut().zip(floats.chunks_exact(self.parts)) {
+                *to = C::new(part[0], part.get(1).copied().unwrap_or(0.0));
+            }
+        }
+    }
+}
+
+/// Stores numbers, or their real parts.
+fn store(values: &[C], dtype: DType, bytes: &mut [u8]) {
+    let (parts, size) = (parts(dtype), dtype.size() as usize);
+    let mut floats = [0.0; BLOCK];
+    let blocks = bytes.chunks_mut(BLOCK / 2 * size);
+    for (values, bytes) in values.chunks(BLOCK / 2).zip(blocks) {
+        for (to, value) in floats.chunks_exact_mut(parts).zip(values) {
+            to.copy_from_slice(&[value.re, value.im][..parts]);
+        }
+        f64::store(&floats[..values.len() * parts], dtype.part(), bytes);
+    }
 }
 
 /// A tensor in row-major order.
@@ -70,25 +143,9 @@ impl Field {
             let values = Vec::new();
             return Field { shape, values };
         }
-        // A complex number is an axis of two floats.
-        let parts = if is_complex(x.dtype) { 2 } else { 1 };
-        let all = [x.shape, &[parts]].concat();
-        let mut strides: Vec<i64> = x.strides.iter().map(|s| s * parts as i64).collect();
-        strides.push(1);
-        let view = View {
-            dtype: x.dtype.part(),
-            shape: &all,
-            strides: &strides,
-            offset: x.offset * parts,
-            bytes: x.bytes,
-        };
-        let mut floats = vec![0f64; count * parts as usize];
-        Operand::new(&view, &all, strides.clone()).gather(0, 0, &mut floats);
-        let value = |part: &[f64]| C {
-            re: part[0],
-            im: part.get(1).copied().unwrap_or(0.0),
-        };
-        let values = floats.chunks_exact(parts as usize).map(value).collect();
+        let source = Source::of(x);
+        let mut values = vec![C::default(); count];
+        parallel::for_each_part(&mut values, PIECE, &|at, to| source.read(at * PIECE, to));
         Field { shape, values }
     }
 
@@ -150,27 +207,24 @@ impl Field {
     }
 
     fn write(&self, out: &mut Out) -> Outcome {
-        let parts = if is_complex(out.dtype) { 2 } else { 1 };
-        let (dtype, size) = (out.dtype.part(), out.dtype.size() as usize);
+        let (dtype, size) = (out.dtype, out.dtype.size() as usize);
         parallel::for_each_chunk(out.bytes, PIECE * size, &|at, bytes| {
-            let values = &self.values[at * PIECE..][..bytes.len() / size];
-            let mut floats = [0.0; BLOCK];
-            let blocks = bytes.chunks_mut(BLOCK / 2 * size);
-            for (values, bytes) in values.chunks(BLOCK / 2).zip(blocks) {
-                for (to, value) in floats.chunks_exact_mut(parts).zip(values) {
-                    let both = [value.re, value.im];
-                    to.copy_from_slice(&both[..parts]);
-                }
-                f64::store(&floats[..values.len() * parts], dtype, bytes);
-            }
+            store(
+                &self.values[at * PIECE..][..bytes.len() / size],
+                dtype,
+                bytes,
+            );
             Ok(())
         })
     }
 }
 
-/// Whether it has two parts, computed with elsewhere or not.
-fn is_complex(dtype: DType) -> bool {
-    dtype.class() == Some(Class::Complex)
+/// Floats of a number, computed with elsewhere or not.
+fn parts(dtype: DType) -> usize {
+    match dtype.class() {
+        Some(Class::Complex) => 2,
+        _ => 1,
+    }
 }
 
 /// The whole spectrum of a real row of `length` elements from its first half.
@@ -181,7 +235,7 @@ fn mirror(row: &[C], length: usize) -> Vec<C> {
     row.extend(
         (half..length)
             .map(|i| length - i)
-            .map(|i| conjugate(row[i]))
+            .map(|i| row[i].conj())
             .collect::<Vec<_>>(),
     );
     row
@@ -190,181 +244,71 @@ fn mirror(row: &[C], length: usize) -> Vec<C> {
 fn clean(row: &mut [C], eps: f64) {
     let part = |x: f64| if x.abs() <= eps { 0.0 } else { x };
     for value in row {
-        *value = C {
-            re: part(value.re),
-            im: part(value.im),
-        };
+        *value = C::new(part(value.re), part(value.im));
     }
 }
 
 /// What becomes of a row.
 type Rows<'a> = dyn Fn(&[C], &mut Work, &mut [C]) + Sync + 'a;
 
-/// What a transform computes in: what a stage reads, and what it makes of that.
+/// What a transform computes in.
 #[derive(Default)]
 struct Work {
-    from: Parts,
-    to: Parts,
+    row: Vec<C>,
+    scratch: Vec<C>,
 }
 
 /// A transform of one length in one direction.
-struct Transform {
-    length: usize,
-    inverse: bool,
-    stages: Vec<Stage>,
-    chirp: Option<Box<Chirp>>,
-}
-
-/// exp(-πi j²/n), and the transform of its conjugate.
-struct Chirp {
-    values: Vec<C>,
-    filter: Vec<C>,
-    padded: Transform,
-}
+#[derive(Clone)]
+struct Transform(Arc<dyn Fft<f64>>);
 
 /// Transforms that were used last, the latest one first.
-static KEPT: Mutex<Vec<Arc<Transform>>> = Mutex::new(Vec::new());
-/// Transforms that are kept, and elements of the longest, of its padded rows if it has any: about 40 bytes each.
-const MOST_KEPT: usize = 8;
-const LONGEST_KEPT: usize = 1 << 16;
+static KEPT: Mutex<Vec<Transform>> = Mutex::new(Vec::new());
+/// Elements of all that are kept, of which each takes some tens of bytes.
+const MOST_KEPT: usize = 1 << 21;
 
 impl Transform {
     /// One that was used before, or a new one.
-    fn kept(n: usize, inverse: bool) -> Arc<Transform> {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |of: &Arc<Transform>| (of.length, of.inverse) == (n, inverse);
+    fn kept(length: usize, inverse: bool) -> Transform {
+        let direction = match inverse {
+            true => FftDirection::Inverse,
+            false => FftDirection::Forward,
+        };
+        let is_it =
+            |Transform(of): &Transform| of.len() == length && of.fft_direction() == direction;
+        let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock();
         if let Some(at) = kept.iter().position(is_it) {
             kept[..=at].rotate_right(1);
             return kept[0].clone();
         }
         drop(kept);
-        let made = Arc::new(Transform::new(n, inverse));
-        let chirp = made.chirp.as_ref();
-        if chirp.map_or(n, |chirp| chirp.filter.len()) <= LONGEST_KEPT {
-            let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.truncate(MOST_KEPT - 1);
-            kept.insert(0, made.clone());
-        }
+        // A planner keeps all that it plans.
+        let made = Transform(FftPlanner::new().plan_fft(length, direction));
+        let mut kept = lock();
+        kept.insert(0, made.clone());
+        let mut elements = 0;
+        kept.retain(|Transform(of)| {
+            elements += of.len();
+            elements <= MOST_KEPT
+        });
         made
-    }
-
-    fn new(n: usize, inverse: bool) -> Transform {
-        let factors = factors(n);
-        let mut transform = Transform {
-            length: n,
-            inverse,
-            stages: Vec::new(),
-            chirp: None,
-        };
-        if factors.iter().any(|factor| *factor > LARGEST) {
-            transform.chirp = Some(Box::new(Chirp::new(n)));
-            return transform;
-        }
-        let (roots, mut done) = (roots(n), 1);
-        for factor in factors {
-            transform.stages.push(Stage::new(factor, done, &roots));
-            done *= factor;
-        }
-        transform
     }
 
     /// The first elements of the transform of a row, which is cut or goes on with zeros.
     fn run(&self, row: &[C], work: &mut Work, to: &mut [C]) {
-        let n = self.length;
-        let row = &row[..row.len().min(n)];
-        if let Some(chirp) = &self.chirp {
-            let conjugated = |x: &C| if self.inverse { conjugate(*x) } else { *x };
-            let mut whole: Vec<C> = row.iter().map(conjugated).collect();
-            whole.resize(n, C::default());
-            to.copy_from_slice(&chirp.run(&whole, work)[..to.len()]);
-        } else {
-            let sign = if self.inverse { -1.0 } else { 1.0 };
-            let [re, im] = &mut work.from;
-            re.clear();
-            re.extend(row.iter().map(|x| x.re));
-            im.clear();
-            im.extend(row.iter().map(|x| sign * x.im));
-            for part in [re, im] {
-                part.resize(n, 0.0);
-            }
-            for part in &mut work.to {
-                part.resize(n, 0.0);
-            }
-            for stage in &self.stages {
-                stage.run(&work.from, &mut work.to);
-                swap(&mut work.from, &mut work.to);
-            }
-            let [re, im] = &work.from;
-            for ((to, re), im) in to.iter_mut().zip(re).zip(im) {
-                *to = C { re: *re, im: *im };
-            }
+        let Transform(of) = self;
+        let row = &row[..row.len().min(of.len())];
+        work.row.clear();
+        work.row.extend_from_slice(row);
+        work.row.resize(of.len(), C::default());
+        work.scratch
+            .resize(of.get_inplace_scratch_len(), C::default());
+        of.process_with_scratch(&mut work.row, &mut work.scratch);
+        to.copy_from_slice(&work.row[..to.len()]);
+        if of.fft_direction() == FftDirection::Inverse {
+            let length = of.len() as f64;
+            to.iter_mut().for_each(|x| *x /= length);
         }
-        if self.inverse {
-            let n = n as f64;
-            for x in to {
-                *x = C {
-                    re: x.re / n,
-                    im: -x.im / n,
-                };
-            }
-        }
-    }
-}
-
-impl Chirp {
-    fn new(n: usize) -> Chirp {
-        let size = (2 * n - 1).next_power_of_two();
-        let padded = Transform::new(size, false);
-        let whole = 2 * n as u128;
-        let value = |j: usize| root(((j as u128).pow(2) % whole) as u64, whole as u64);
-        let values: Vec<C> = (0..n).map(value).collect();
-        let mut filter = vec![C::default(); size];
-        for (j, value) in values.iter().enumerate() {
-            filter[j] = conjugate(*value);
-            filter[(size - j) % size] = filter[j];
-        }
-        let mut transformed = vec![C::default(); size];
-        padded.run(&filter, &mut Work::default(), &mut transformed);
-        let filter = transformed;
-        Chirp {
-            values,
-            filter,
-            padded,
-        }
-    }
-
-    fn run(&self, row: &[C], work: &mut Work) -> Vec<C> {
-        let (n, size) = (row.len(), self.filter.len());
-        let pairs = row.iter().zip(&self.values);
-        let long: Vec<C> = pairs.map(|(x, chirp)| multiply(*x, *chirp)).collect();
-        let mut spectrum = vec![C::default(); size];
-        self.padded.run(&long, work, &mut spectrum);
-        for (x, filter) in spectrum.iter_mut().zip(&self.filter) {
-            *x = conjugate(multiply(*x, *filter));
-        }
-        let mut back = vec![C::default(); n];
-        self.padded.run(&spectrum, work, &mut back);
-        for (x, chirp) in back.iter_mut().zip(&self.values) {
-            let scaled = multiply(conjugate(*x), *chirp);
-            *x = C {
-                re: scaled.re / size as f64,
-                im: scaled.im / size as f64,
-            };
-        }
-        back
-    }
-}
-
-fn conjugate(x: C) -> C {
-    C {
-        re: x.re,
-        im: -x.im,
-    }
-}
-
-fn multiply(a: C, b: C) -> C {
-    C {
-        re: a.re * b.re - a.im * b.im,
-        im: a.re * b.im + a.im * b.re,
     }
 }

@@ -8,7 +8,6 @@ mod logic;
 mod narrow;
 mod products;
 mod ring;
-pub(super) mod stage;
 #[cfg(test)]
 mod tests;
 mod wide;
