@@ -29,9 +29,9 @@ const LEAST_COMMANDS: u64 = 8;
 const MOST_COMMANDS: u64 = 8_192;
 /// Bytes that may be copied around a run for each of its commands: a tenth of the time that a command saves.
 const COPIED: u64 = 256 << 10;
-/// Bytes of a result, or of an input that changes, for each command that touches it from which on its copy takes longer than to
-/// record these anew in each run.
-const ANEW: u64 = 8 * COPIED;
+/// Bytes of a result, or of an input that changes, for each command that touches it from which on these are recorded anew in each
+/// run: what takes less than its copy at first, then more where else too much would be copied.
+const ANEW: [u64; 4] = [8 * COPIED, 4 * COPIED, 2 * COPIED, COPIED];
 
 struct Composer<'a> {
     runtime: &'a Runtime,
@@ -222,34 +222,22 @@ fn composed(
             layout: tensor.layout(),
         })));
     }
-    let fresh = fresh(&arena, &drafts, &own, &slots);
-    // By own buffer what commands touch in its place.
-    let mut instead: Vec<Option<Place>> = vec![None; arena.buffers.len()];
-    for (result, (&own, fresh)) in own.iter().zip(&fresh).enumerate() {
-        if fresh.copied().is_none() {
-            instead[own] = Some(Place::Fresh(result));
-        }
-    }
-    for (input, slot) in slots.iter_mut().enumerate() {
-        let place = slot.as_ref().and_then(|slot| arena.place(slot));
-        if let Some(place) = place.filter(|place| !own.contains(place))
-            && is_renewed(&arena, &drafts, place)
-        {
-            instead[place] = Some(Place::Input(input));
-            *slot = None;
-        }
-    }
-    let renewed = drafts.iter_mut().map(|draft| draft.renew(&instead));
-    let renewed: u64 = renewed.sum();
-    let copies = slots.iter().flatten();
-    let copies = copies.chain(fresh.iter().filter_map(Fresh::copied));
-    let (count, bytes) = copies.fold((0, 0), |(count, bytes), buffer| {
-        (count + 1, bytes + buffer.len())
-    });
-    let kept = commands - renewed;
-    if kept < LEAST_COMMANDS.max(count) || bytes > kept * COPIED {
+    let around = ANEW
+        .iter()
+        .map(|bytes| Moved::of(&arena, &drafts, (&own, &slots), *bytes));
+    let Some(Moved {
+        fresh,
+        instead,
+        inputs: in_place,
+        ..
+    }) = around.into_iter().find(|moved| moved.pays(commands))
+    else {
         return Err(would_wait());
+    };
+    for input in in_place {
+        slots[input] = None;
     }
+    drafts.iter_mut().for_each(|draft| draft.renew(&instead));
     let of_results: Vec<Arc<Buffer>> = own.iter().map(|&own| arena.buffers[own].clone()).collect();
     let calls = drafts.iter();
     let calls: Vec<Call<'_>> = calls
@@ -293,27 +281,77 @@ fn composed(
     })))
 }
 
-/// The buffers that each run makes in place of the program's `own` ones, in which results lie. They are written where they stay
-/// if their copies would take longer than what each run then records anew.
-fn fresh(
-    arena: &Arena<'_>,
-    drafts: &[Draft],
-    own: &[usize],
-    slots: &[Option<Arc<Buffer>>],
-) -> Vec<Fresh> {
-    let fresh = own.iter().map(|&own| {
-        let buffer = &arena.buffers[own];
-        let is_slot = slots.iter().flatten().any(|slot| Arc::ptr_eq(slot, buffer));
-        match !is_slot && is_renewed(arena, drafts, own) {
-            true => Fresh::Written(buffer.len()),
-            false => Fresh::Copy(buffer.clone()),
-        }
-    });
-    fresh.collect()
+/// What of a program each run moves: what it copies, and what it records anew.
+struct Moved {
+    /// The buffers that each run makes in place of the program's own ones, in which results lie.
+    fresh: Vec<Fresh>,
+    /// By own buffer what commands touch in its place.
+    instead: Vec<Option<Place>>,
+    /// The inputs that are read where they lie.
+    inputs: Vec<usize>,
+    /// Commands that are recorded anew.
+    renewed: u64,
+    copies: u64,
+    bytes: u64,
 }
 
-/// Whether a copy of that own buffer would take longer than to record anew what touches it.
-fn is_renewed(arena: &Arena<'_>, drafts: &[Draft], own: usize) -> bool {
-    let touches: u64 = drafts.iter().map(|draft| draft.touches(own)).sum();
-    touches > 0 && arena.buffers[own].len() > touches * ANEW
+impl Moved {
+    /// With buffers of results, `own` by their places, and those of inputs that change, `slots`, where they are if they have more than
+    /// so many bytes for each command that touches them. The others are copied.
+    fn of(
+        arena: &Arena<'_>,
+        drafts: &[Draft],
+        (own, slots): (&[usize], &[Option<Arc<Buffer>>]),
+        anew: u64,
+    ) -> Moved {
+        let is_large = |place: usize| {
+            let touches: u64 = drafts.iter().map(|draft| draft.touches(place)).sum();
+            touches > 0 && arena.buffers[place].len() > touches * anew
+        };
+        let mut moved = Moved {
+            fresh: Vec::with_capacity(own.len()),
+            instead: vec![None; arena.buffers.len()],
+            inputs: Vec::new(),
+            renewed: 0,
+            copies: 0,
+            bytes: 0,
+        };
+        let slots: Vec<Option<usize>> = slots
+            .iter()
+            .map(|slot| slot.as_ref().and_then(|slot| arena.place(slot)))
+            .collect();
+        for &place in own {
+            let buffer = &arena.buffers[place];
+            if is_large(place) && !slots.contains(&Some(place)) {
+                moved.instead[place] = Some(Place::Fresh(moved.fresh.len()));
+                moved.fresh.push(Fresh::Written(buffer.len()));
+            } else {
+                moved.fresh.push(Fresh::Copy(buffer.clone()));
+                moved.copy(buffer);
+            }
+        }
+        for (input, place) in slots.iter().enumerate() {
+            let Some(place) = *place else { continue };
+            if is_large(place) && !own.contains(&place) {
+                moved.instead[place] = Some(Place::Input(input));
+                moved.inputs.push(input);
+            } else {
+                moved.copy(&arena.buffers[place]);
+            }
+        }
+        let renewed = drafts.iter().map(|draft| draft.renewed(&moved.instead));
+        moved.renewed = renewed.sum();
+        moved
+    }
+
+    fn copy(&mut self, buffer: &Buffer) {
+        self.copies += 1;
+        self.bytes += buffer.len();
+    }
+
+    /// Whether what a run of so many commands saves is more than what it copies takes.
+    fn pays(&self, commands: u64) -> bool {
+        let kept = commands - self.renewed;
+        kept >= LEAST_COMMANDS.max(self.copies) && self.bytes <= kept * COPIED
+    }
 }

@@ -43,6 +43,13 @@ impl Draft {
         all.map(|buffer| &self.buffers[buffer].0)
     }
 
+    /// How many of its steps touch one of the program's own buffers that has another place.
+    pub(super) fn renewed(&self, instead: &[Option<Place>]) -> u64 {
+        let moves = |place: &Place| matches!(place, Place::Own(index) if instead[*index].is_some());
+        let steps = self.steps().iter();
+        steps.filter(|step| self.touched(step).any(moves)).count() as u64
+    }
+
     /// How many of its steps touch that one of the program's own buffers.
     pub(super) fn touches(&self, own: usize) -> u64 {
         let is_own = |place: &Place| matches!(place, Place::Own(index) if *index == own);
@@ -51,9 +58,8 @@ impl Draft {
         touching.count() as u64
     }
 
-    /// Has each run record anew what touches another buffer in each, in place of the program's own, by these the places of those. How
-    /// many steps that is.
-    pub(super) fn renew(&mut self, instead: &[Option<Place>]) -> u64 {
+    /// Has each run record anew what touches another buffer in each, in place of the program's own, by these the places of those.
+    pub(super) fn renew(&mut self, instead: &[Option<Place>]) {
         for (place, _) in &mut self.buffers {
             if let Place::Own(index) = place
                 && let Some(other) = &instead[*index]
@@ -64,11 +70,9 @@ impl Draft {
         let differs = |place: &Place| matches!(place, Place::Fresh(_) | Place::Input(_));
         let steps = self.steps().iter();
         self.anew = steps.map(|step| self.touched(step).any(differs)).collect();
-        let count = self.anew.iter().filter(|anew| **anew).count() as u64;
-        if count == 0 {
+        if !self.anew.contains(&true) {
             self.anew.clear();
         }
-        count
     }
 
     /// The same with the program's own buffers by themselves.

@@ -53,16 +53,16 @@ fn large_results_are_written_where_they_stay() {
 }
 
 #[test]
-fn random_programs_with_large_results_have_the_bits_of_their_steps() {
+fn random_programs_of_large_tensors_have_the_bits_of_their_steps() {
     let setup = open();
     let mut replayed = 0;
     for seed in 0..4 {
         let mut rng = Rng(seed * 0x9e37_79b9 + 5);
         let lengths = [1 << 21, 3 << 20, 40, 16];
         let routine = Routine::from(random(&mut rng, &lengths, 60));
-        let [a, b, c] = [0, 1, 2].map(|at| setup.floats(&lengths[at..=at], at as u32));
+        let [a, c] = [0, 2].map(|at| setup.floats(&lengths[at..=at], at as u32));
         for run in 0..5 {
-            let d = setup.floats(&lengths[3..], run);
+            let [b, d] = [1, 3].map(|at| setup.floats(&lengths[at..=at], run + 9));
             replayed += setup.runs(&routine, &[&a, &b, &c, &d]);
         }
     }
@@ -119,4 +119,29 @@ fn large_inputs_that_change_are_read_where_they_lie() {
         let bytes = setup.runtime.stats().replays.bytes;
         assert!((least..least + (1 << 20)).contains(&bytes), "{bytes}");
     }
+}
+
+#[test]
+fn what_is_not_large_is_read_where_it_lies_where_too_much_would_be_copied() {
+    let setup = open();
+    let middle = [1 << 18]; // 1 MiB
+    let mut steps: Vec<Step<'static>> = (1..7).map(|of| unary("sin", of, &middle)).collect(); // 7 to 12
+    steps.extend(
+        [0].into_iter()
+            .chain(13..28)
+            .map(|of| unary("cos", of, &[16])),
+    );
+    let program = Program::new(7, steps, [7, 8, 9, 10, 11, 12, 28]).unwrap();
+    let routine = Routine::from(program);
+    let mut replayed = 0;
+    for run in 0..6 {
+        let small = setup.floats(&[16], run);
+        let others: Vec<Tensor> = (1..7)
+            .map(|at| setup.floats(&middle, 7 * run + at))
+            .collect();
+        let inputs: Vec<&Tensor> = [&small].into_iter().chain(&others).collect();
+        replayed += setup.runs(&routine, &inputs);
+    }
+    assert_eq!(replayed, 4);
+    assert!(setup.runtime.stats().replays.bytes < 1 << 16);
 }
