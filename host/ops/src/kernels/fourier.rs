@@ -40,12 +40,17 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
             clean(to, eps);
         }
     };
-    // Rows of neighbours need no memory but their own.
+    // Rows that are neighbours, and those side by side in blocks, need no memory but their own.
     if let (&[axis], &[length]) = (axes, lengths)
-        && axis as usize + 1 == x.shape.len()
         && x.shape.iter().all(|extent| *extent > 0)
     {
-        return rows(x, out, &transform(length as usize));
+        let (axis, of) = (axis as usize, transform(length as usize));
+        if axis + 1 == x.shape.len() {
+            return rows(x, out, &of);
+        }
+        if x.shape[..axis].iter().product::<u64>() > 1 {
+            return blocks(x, out, axis, &of);
+        }
     }
     let mut field = Field::read(x);
     for (&axis, &length) in axes.iter().zip(lengths).rev() {
@@ -73,6 +78,41 @@ fn rows(x: &View, out: &mut Out, of: &Rows) -> Outcome {
             source.read(at * own, &mut row);
             of(&row, &mut work, &mut made);
             store(&made, dtype, bytes);
+        }
+        Ok(())
+    })
+}
+
+/// The rows of `x` along `axis`, as `of` makes them: some columns of a block at a time.
+fn blocks(x: &View, out: &mut Out, axis: usize, of: &Rows) -> Outcome {
+    let source = Source::of(x);
+    let inner = x.shape[axis + 1..].iter().product::<u64>() as usize;
+    let (own, extent) = (x.shape[axis] as usize, out.shape[axis] as usize);
+    let (dtype, size) = (out.dtype, out.dtype.size() as usize);
+    let columns = COLUMNS.min(inner);
+    parallel::for_each_chunk(out.bytes, extent * inner * size, &|at, bytes| {
+        let mut work = Work::default();
+        let (mut from, mut to) = (vec![C::default(); own], vec![C::default(); extent]);
+        let mut block = vec![C::default(); columns * own];
+        let mut made = vec![C::default(); columns * extent];
+        for first in (0..inner).step_by(columns) {
+            let count = columns.min(inner - first);
+            for (i, row) in block.chunks_exact_mut(columns).enumerate() {
+                source.read((at * own + i) * inner + first, &mut row[..count]);
+            }
+            for column in 0..count {
+                let all = block[column..].iter().step_by(columns);
+                from.iter_mut()
+                    .zip(all)
+                    .for_each(|(to, value)| *to = *value);
+                of(&from, &mut work, &mut to);
+                let all = made[column..].iter_mut().step_by(columns);
+                all.zip(&to).for_each(|(to, value)| *to = *value);
+            }
+            for (i, row) in made.chunks_exact(columns).enumerate() {
+                let at = (i * inner + first) * size;
+                store(&row[..count], dtype, &mut bytes[at..][..count * size]);
+            }
         }
         Ok(())
     })
@@ -185,24 +225,26 @@ impl Field {
                 let to = block[i..].iter_mut().step_by(own);
                 to.zip(&row[..count]).for_each(|(to, value)| *to = *value);
             }
+            // As they are stored: all first elements, then all second ones.
             let mut made = vec![C::default(); count * extent];
             let mut work = Work::default();
-            for (i, to) in made.chunks_mut(extent).enumerate() {
-                of(&block[i * own..][..own], &mut work, to);
+            let mut row = vec![C::default(); extent];
+            for (at, own) in block.chunks_exact(own.max(1)).enumerate() {
+                of(own, &mut work, &mut row);
+                let to = made[at..].iter_mut().step_by(count);
+                to.zip(&row).for_each(|(to, value)| *to = *value);
             }
             made
         });
-        for (at, made) in done.into_iter().enumerate() {
-            let start = at / strips * extent * inner + at % strips * columns;
-            let count = made.len() / extent;
-            for (i, to) in values[start..].chunks_mut(inner).take(extent).enumerate() {
-                let from = made[i..].iter().step_by(extent);
-                to[..count]
-                    .iter_mut()
-                    .zip(from)
-                    .for_each(|(to, value)| *to = *value);
+        let piece = (PIECE / inner).max(1);
+        parallel::for_each_part(&mut values, piece * inner, &|at, rows| {
+            for (row, at) in rows.chunks_mut(inner).zip(at * piece..) {
+                let strips = &done[at / extent * strips..][..strips];
+                for (to, made) in row.chunks_mut(columns).zip(strips) {
+                    to.copy_from_slice(&made[at % extent * to.len()..][..to.len()]);
+                }
             }
-        }
+        });
         Field { shape, values }
     }
 

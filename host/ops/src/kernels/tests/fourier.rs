@@ -193,24 +193,27 @@ fn rows_are_cut_and_go_on_with_zeros_along_any_axis_of_any_view() {
 
 #[test]
 fn rows_along_an_axis_that_is_not_the_last_are_those_along_the_last() {
-    let (outer, own, inner) = (2u32, 6, 37);
-    let values: Vec<f64> = (0..outer * own * inner)
-        .map(|i| f64::from(i * i % 97))
-        .collect();
-    let shape = [outer, own, inner].map(u64::from);
-    let along = floats(
-        "fft",
-        &tensor(&shape, &values),
-        DType::C128,
-        &[2, 5, 37],
-        &attrs(1, 5, 0.0),
-    );
-    for (o, i) in (0..outer as usize).flat_map(|o| (0..37).map(move |i| (o, i))) {
-        let row: Vec<f64> = (0..6).map(|k| values[(o * 6 + k) * 37 + i]).collect();
-        let alone = floats("fft", &vector(&row), DType::C128, &[5], &attrs(0, 5, 0.0));
-        let cells = (0..5).map(|k| 2 * ((o * 5 + k) * 37 + i));
-        let own: Vec<f64> = cells.flat_map(|at| [along[at], along[at + 1]]).collect();
-        assert_eq!(own, alone, "{o} {i}");
+    // One block of columns, and several.
+    for outer in [1u32, 2] {
+        let (own, inner) = (6, 37);
+        let values: Vec<f64> = (0..outer * own * inner)
+            .map(|i| f64::from(i * i % 97))
+            .collect();
+        let shape = [outer, own, inner].map(u64::from);
+        let along = floats(
+            "fft",
+            &tensor(&shape, &values),
+            DType::C128,
+            &[u64::from(outer), 5, 37],
+            &attrs(1, 5, 0.0),
+        );
+        for (o, i) in (0..outer as usize).flat_map(|o| (0..37).map(move |i| (o, i))) {
+            let row: Vec<f64> = (0..6).map(|k| values[(o * 6 + k) * 37 + i]).collect();
+            let alone = floats("fft", &vector(&row), DType::C128, &[5], &attrs(0, 5, 0.0));
+            let cells = (0..5).map(|k| 2 * ((o * 5 + k) * 37 + i));
+            let own: Vec<f64> = cells.flat_map(|at| [along[at], along[at + 1]]).collect();
+            assert_eq!(own, alone, "{o} {i}");
+        }
     }
 }
 
