@@ -67,10 +67,8 @@ impl State {
     pub(super) fn has(&mut self, block: u64, idle_at: Option<u64>) -> bool {
         let bin = self.bins.get(&block);
         let crowded = idle_at.is_none() || self.binned > MOST_BUSY;
-        let binned = bin.is_some_and(|bin| match idle_at {
-            Some(done) if !crowded => bin.iter().take(ROTATION).any(|f| f.last_use <= done),
-            _ => !bin.is_empty(),
-        });
+        let binned = bin
+            .is_some_and(|bin| !bin.is_empty() && (crowded || next(bin, block, idle_at).is_some()));
         binned || self.fits(block)
     }
 
@@ -82,17 +80,7 @@ impl State {
 
     pub(super) fn take_binned(&mut self, block: u64, idle_at: Option<u64>) -> Option<Free> {
         let bin = self.bins.get_mut(&block)?;
-        // Small blocks rotate, so that an op seldom has to wait for the last user of its result's memory; of
-        // large ones the latest is taken, so that few exist, and what a CPU wrote there is still in its caches.
-        let late = bin.len().saturating_sub(ROTATION);
-        let index = match idle_at {
-            Some(done) if block > SMALL => {
-                (late..bin.len()).rev().find(|&i| bin[i].last_use <= done)
-            }
-            Some(done) => bin.iter().take(ROTATION).position(|f| f.last_use <= done),
-            None if block > SMALL => bin.len().checked_sub(1),
-            None => (bin.len() >= ROTATION).then_some(0),
-        }?;
+        let index = next(bin, block, idle_at)?;
         self.binned -= block;
         bin.remove(index)
     }
@@ -173,6 +161,19 @@ impl State {
     }
 }
 
+/// Which block of a bin is taken next, if any.
+fn next(bin: &VecDeque<Free>, block: u64, idle_at: Option<u64>) -> Option<usize> {
+    // Small blocks rotate, so that an op seldom has to wait for the last user of its result's memory; of
+    // large ones the latest is taken, so that few exist, and what a CPU wrote there is still in its caches.
+    let late = bin.len().saturating_sub(ROTATION);
+    match idle_at {
+        Some(done) if block > SMALL => (late..bin.len()).rev().find(|&i| bin[i].last_use <= done),
+        Some(done) => bin.iter().take(ROTATION).position(|f| f.last_use <= done),
+        None if block > SMALL => bin.len().checked_sub(1),
+        None => (bin.len() >= ROTATION).then_some(0),
+    }
+}
+
 fn insert_merged(
     free: &mut BTreeMap<u64, (u64, u64)>,
     mut offset: u64,
@@ -204,6 +205,28 @@ mod tests {
         insert_merged(&mut free, 512, 256, 7);
         insert_merged(&mut free, 256, 256, 3);
         assert_eq!(free, BTreeMap::from([(0, (768, 7))]));
+    }
+
+    /// Who asks for more memory is answered by the one and looks by the other until both agree.
+    #[test]
+    fn what_is_said_to_be_there_is_found() {
+        for block in [SMALL, 2 * SMALL] {
+            for (count, idle) in (0..50).flat_map(|count| (0..50).map(move |idle| (count, idle))) {
+                for idle_at in [None, Some(1)] {
+                    let free = |at| Free {
+                        slab: 0,
+                        offset: 0,
+                        last_use: if at == idle { 1 } else { 2 },
+                    };
+                    let mut state = State::default();
+                    state.bins.insert(block, (0..count).map(free).collect());
+                    state.binned = count * block;
+                    let has = state.has(block, idle_at);
+                    let found = state.find(block, idle_at).is_some();
+                    assert_eq!(has, found, "{block} {count} {idle} {idle_at:?}");
+                }
+            }
+        }
     }
 
     #[test]
