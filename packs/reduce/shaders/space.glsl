@@ -133,7 +133,8 @@ void absorb(inout State states[STATES], A_VECTOR item, uint index, uint index_st
     [[unroll]] for (uint u = 0; u < (count); ++u) { take(u); } \
 }
 
-// LAST_ROUND of as many as are left, or some more: which of them does nothing where more are left, or none.
+// One of these takes all that are left, of which there are more than half as many as it takes; the others find nothing to do. On a
+// CPU, where UNROLL is 2, one may be left.
 #if UNROLL == 16
 #define LAST_ROUNDS LAST_ROUND(16) LAST_ROUND(8) LAST_ROUND(4) LAST_ROUND(2) LAST_ROUND(1)
 #elif UNROLL == 8

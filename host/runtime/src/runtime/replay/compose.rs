@@ -222,7 +222,7 @@ fn composed(
             layout: tensor.layout(),
         })));
     }
-    let around = ANEW
+    let mut moved = ANEW
         .iter()
         .map(|bytes| Moved::of(&arena, &drafts, (&own, &slots), *bytes));
     let Some(Moved {
@@ -230,7 +230,7 @@ fn composed(
         instead,
         inputs: in_place,
         ..
-    }) = around.into_iter().find(|moved| moved.pays(commands))
+    }) = moved.find(|moved| moved.pays(commands))
     else {
         return Err(would_wait());
     };
