@@ -1,4 +1,4 @@
-// Transforms of few elements in registers, by definition: dft(v) of every radix that a plan uses.
+// Transforms of few elements in registers: dft(v) of every radix that a plan uses.
 PAIR product(PAIR a, PAIR b) { return PAIR(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 // Times -i.
 PAIR turned(PAIR a) { return PAIR(a.y, -a.x); }
@@ -31,32 +31,45 @@ void dft(inout PAIR v[8]) {
     }
 }
 
-// Elements k and radix - k of the result share their products with cosines and sines of 2 pi kt / radix.
-#define ODD(radix, cosines, sines) \
+// Of an odd radix, by definition: elements k and radix - k of the result share their products with the real and imaginary
+// parts of its roots.
+#define ODD(radix, roots) \
     void dft(inout PAIR v[radix]) { \
         PAIR sums[radix / 2], differences[radix / 2], first = v[0]; \
         [[unroll]] for (int t = 1; t <= radix / 2; t++) { \
             sums[t - 1] = v[t] + v[radix - t]; \
-            differences[t - 1] = turned(v[t] - v[radix - t]); \
+            differences[t - 1] = turned(v[radix - t] - v[t]); \
             v[0] += sums[t - 1]; \
         } \
         [[unroll]] for (int k = 1; k <= radix / 2; k++) { \
             PAIR even = first, odd = PAIR(0); \
             [[unroll]] for (int t = 1; t <= radix / 2; t++) { \
-                even += cosines[k * t % radix] * sums[t - 1]; \
-                odd += sines[k * t % radix] * differences[t - 1]; \
+                even += roots[k * t % radix].x * sums[t - 1]; \
+                odd += roots[k * t % radix].y * differences[t - 1]; \
             } \
             v[k] = even + odd; \
             v[radix - k] = even - odd; \
         } \
     }
 
-const REAL cosines_3[3] = REAL[3](COSINES_3);
-const REAL sines_3[3] = REAL[3](SINES_3);
-const REAL cosines_5[5] = REAL[5](COSINES_5);
-const REAL sines_5[5] = REAL[5](SINES_5);
-const REAL cosines_7[7] = REAL[7](COSINES_7);
-const REAL sines_7[7] = REAL[7](SINES_7);
-ODD(3, cosines_3, sines_3)
-ODD(5, cosines_5, sines_5)
-ODD(7, cosines_7, sines_7)
+// Of a product of two radices (Cooley and Tukey 1965): `second` transforms of `first` elements, then `first` of `second`.
+#define COMPOSITE(radix, first, second, roots) \
+    void dft(inout PAIR v[radix]) { \
+        PAIR parts[second][first]; \
+        [[unroll]] for (int n = 0; n < second; n++) { \
+            [[unroll]] for (int i = 0; i < first; i++) parts[n][i] = v[i * second + n]; \
+            dft(parts[n]); \
+            [[unroll]] for (int k = 1; k < first; k++) { \
+                if (4 * n * k == radix) parts[n][k] = turned(parts[n][k]); \
+                else if (n > 0) parts[n][k] = product(parts[n][k], roots[n * k]); \
+            } \
+        } \
+        [[unroll]] for (int k = 0; k < first; k++) { \
+            PAIR whole[second]; \
+            [[unroll]] for (int n = 0; n < second; n++) whole[n] = parts[n][k]; \
+            dft(whole); \
+            [[unroll]] for (int n = 0; n < second; n++) v[k + n * first] = whole[n]; \
+        } \
+    }
+
+TRANSFORMS

@@ -8,6 +8,7 @@ mod line;
 mod pass;
 mod roots;
 mod split;
+mod step;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,16 @@
 //! Roots of unity for the plan's params, exact but for one rounding.
 
 use nx_vulkan_abi::{DType, RVec, Refusal, plan::MAX_PARAMS};
+use rustfft::{FftPlanner, num_complex::Complex64};
 
-/// Most entries of one of several tables of powers.
-const MOST: u64 = 1024;
+/// Most bytes of one of several tables of powers.
+const MOST: u64 = 8192;
 
 /// Tables of powers of exp(-2πi/n).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Roots {
+    /// The type of their parts.
+    part: DType,
     values: Vec<[f64; 2]>,
     /// Of which n and step, where each begins.
     known: Vec<((u64, u64, u64), u32)>,
@@ -25,15 +28,24 @@ pub(crate) struct Powers {
 }
 
 impl Roots {
-    /// Where the `n` powers of the n-th root begin.
-    pub(crate) fn all(&mut self, n: u64) -> u32 {
-        self.table(n, 1, n)
+    pub(crate) fn of(part: DType) -> Roots {
+        Roots {
+            part,
+            values: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
+    /// Where the `n` powers of the n-th root begin, or half of them.
+    pub(crate) fn all(&mut self, n: u64, halved: bool) -> u32 {
+        self.table(n, 1, if halved { n / 2 } else { n })
     }
 
     /// Every power of the n-th root below n. Each table that is not the first adds the rounding of a product.
     pub(crate) fn powers(&mut self, n: u64) -> Powers {
         let digits = n.next_power_of_two().trailing_zeros();
-        let tables = digits.div_ceil(MOST.trailing_zeros()).max(1);
+        let most = (MOST / (2 * self.part.size())).trailing_zeros();
+        let tables = digits.div_ceil(most).max(1);
         let bits = digits.div_ceil(tables);
         let each = (0..tables).map(|table| self.table(n, 1 << (table * bits), 1 << bits));
         let first = each.min().unwrap_or(0);
@@ -42,6 +54,27 @@ impl Roots {
             bits,
             tables,
         }
+    }
+
+    /// Where the spectrum of the chirp exp(πi j²/n) begins, around 0 and among `length` elements; nothing where it would take
+    /// most of a plan's params.
+    pub(crate) fn filter(&mut self, n: u64, length: u64) -> Option<u32> {
+        let bytes = (self.values.len() as u64 + length) * 2 * self.part.size();
+        if bytes > MAX_PARAMS as u64 * 5 / 8 {
+            return None;
+        }
+        let mut chirp = vec![Complex64::ZERO; length as usize];
+        for j in 0..n {
+            let [re, im] = root(j * j % (2 * n), 2 * n);
+            chirp[j as usize] = Complex64::new(re, -im);
+            chirp[((length - j) % length) as usize] = Complex64::new(re, -im);
+        }
+        FftPlanner::new()
+            .plan_fft_forward(length as usize)
+            .process(&mut chirp);
+        let first = self.values.len() as u32;
+        self.values.extend(chirp.iter().map(|x| [x.re, x.im]));
+        Some(first)
     }
 
     fn table(&mut self, n: u64, step: u64, count: u64) -> u32 {
@@ -60,13 +93,13 @@ impl Roots {
         first
     }
 
-    /// The params of a plan that computes with these parts.
+    /// The params of a plan.
     ///
     /// # Errors
     /// A decline where they are too many.
-    pub(crate) fn params(&self, part: DType) -> Result<RVec<u8>, Refusal> {
+    pub(crate) fn params(&self) -> Result<RVec<u8>, Refusal> {
         let parts = self.values.as_flattened().iter();
-        let bytes: RVec<u8> = match part == DType::F64 {
+        let bytes: RVec<u8> = match self.part == DType::F64 {
             true => parts.flat_map(|x| x.to_le_bytes()).collect(),
             false => parts.flat_map(|x| (*x as f32).to_le_bytes()).collect(),
         };
@@ -114,7 +147,7 @@ mod tests {
     #[test]
     fn powers_are_products_of_digits() {
         for n in [1, 2, 1000, 1024, 1025, 65_536, 3 << 20] {
-            let mut roots = Roots::default();
+            let mut roots = Roots::of(DType::F32);
             let powers = roots.powers(n);
             for k in (0..n).step_by(1 + n as usize / 97) {
                 let digit = |table: u32| (k >> (table * powers.bits)) % (1 << powers.bits);
@@ -129,7 +162,7 @@ mod tests {
                 let expected = root(k, n);
                 assert!((re - expected[0]).abs() < 1e-14 && (im - expected[1]).abs() < 1e-14);
             }
-            assert!(roots.params(DType::F32).is_ok());
+            assert!(roots.params().is_ok());
         }
     }
 }

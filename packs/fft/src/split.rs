@@ -1,9 +1,16 @@
 //! How a length is cut up: into passes over memory, and these into stages with a small radix each.
 
-/// Factors of a stage that shaders know, apart from powers of two.
-const ODD: [u32; 3] = [7, 5, 3];
+/// Primes that a stage transforms by definition.
+const PRIMES: [u32; 6] = [13, 11, 7, 5, 3, 2];
+/// The largest radix of a stage, whose numbers are in registers.
+const LARGEST: u32 = 16;
 
-/// Lengths of the passes, each at most `most`; nothing where the length has a prime factor above 7.
+/// Whether the length has no prime factor but those of stages.
+pub(crate) fn is_smooth(length: u64) -> bool {
+    primes(length).is_some()
+}
+
+/// Lengths of the passes, each at most `most`; nothing where the length has another prime factor or one beyond `most`.
 pub(crate) fn passes(length: u64, most: u32) -> Option<Vec<u32>> {
     let primes = primes(length)?;
     (1..=primes.len().max(1)).find_map(|count| {
@@ -17,10 +24,10 @@ pub(crate) fn passes(length: u64, most: u32) -> Option<Vec<u32>> {
     })
 }
 
-/// Prime factors, the largest first; nothing where there is one above 7.
+/// Prime factors, the largest first.
 fn primes(mut length: u64) -> Option<Vec<u32>> {
     let mut primes = Vec::new();
-    for prime in [7, 5, 3, 2] {
+    for prime in PRIMES {
         while length.is_multiple_of(u64::from(prime)) {
             primes.push(prime);
             length /= u64::from(prime);
@@ -29,28 +36,31 @@ fn primes(mut length: u64) -> Option<Vec<u32>> {
     (length == 1).then_some(primes)
 }
 
-/// Radices of the stages of a pass: few of them, that is mostly 8.
+/// Radices of the stages of a pass: few of them, and then small ones. The largest comes first, as the first stage has no
+/// roots to multiply with.
 pub(crate) fn stages(pass: u32) -> Vec<u32> {
-    let mut stages = Vec::new();
-    let mut rest = pass;
-    for radix in ODD {
-        while rest.is_multiple_of(radix) {
-            stages.push(radix);
-            rest /= radix;
-        }
+    let stages = fewest(pass, LARGEST).filter(|stages| !stages.is_empty());
+    stages.unwrap_or_else(|| vec![1])
+}
+
+/// Of radices up to `most`.
+fn fewest(rest: u32, most: u32) -> Option<Vec<u32>> {
+    if rest == 1 {
+        return Some(vec![]);
     }
-    let twos = rest.trailing_zeros();
-    stages.extend(match (twos / 3, twos % 3) {
-        (0, 0) => vec![],
-        (eights, 0) => vec![8; eights as usize],
-        (0, 1) => vec![2],
-        (eights, 1) => [vec![4; 2], vec![8; eights as usize - 1]].concat(),
-        (eights, _) => [vec![4], vec![8; eights as usize]].concat(),
+    let radices = (2..=most.min(rest)).filter(|radix| rest.is_multiple_of(*radix));
+    let each = radices.filter_map(|radix| {
+        let others = fewest(rest / radix, radix)?;
+        Some([vec![radix], others].concat())
     });
-    if stages.is_empty() {
-        stages.push(1);
-    }
-    stages
+    each.min_by_key(|stages| (stages.len(), stages.iter().sum::<u32>()))
+}
+
+/// Two radices of which one is made, as near to each other as can be; nothing for a prime.
+pub(crate) fn halves(radix: u32) -> Option<(u32, u32)> {
+    let mut divisors = (2..radix).filter(|first| radix.is_multiple_of(*first));
+    let first = divisors.rfind(|first| first * first <= radix)?;
+    Some((first, radix / first))
 }
 
 /// The shortest length from `least` on that is a power of two times 1, 3, 5 or 7.
@@ -79,16 +89,14 @@ mod tests {
             for pass in passes {
                 let stages = stages(pass);
                 assert_eq!(stages.iter().product::<u32>(), pass);
-                assert!(
-                    stages
-                        .iter()
-                        .all(|radix| [1, 2, 3, 4, 5, 7, 8].contains(radix))
-                );
+                assert!(stages.iter().all(|radix| (1..=LARGEST).contains(radix)));
             }
         }
         assert_eq!(passes(1 << 16, 1024), Some(vec![256, 256]));
-        assert_eq!(passes(11, 1024), None);
-        assert_eq!(stages(4096), [8, 8, 8, 8]);
+        assert_eq!(passes(17, 1024), None);
+        assert_eq!(stages(4096), [16, 16, 16]);
+        assert_eq!(stages(1000), [10, 10, 10]);
+        assert_eq!(stages(13), [13]);
         assert_eq!(stages(1), [1]);
     }
 

@@ -32,6 +32,10 @@ fn lengths_of_one_two_and_three_passes_agree_with_the_host() {
         (&[7 * 7 * 7 * 7 * 5], 0),
         (&[1 << 19], 0),
         (&[2, 2053], 1),
+        // Parts exchanged one after the other, alone and beside each other, and odd radices.
+        (&[2, 4096], 1),
+        (&[2048, 6], 0),
+        (&[3, 11 * 13 * 9], 1),
     ];
     let of = |(shape, axis): &(&[u64], usize)| {
         let transform = |op, dtype, layout| transform(op, dtype, shape, *axis, layout);
