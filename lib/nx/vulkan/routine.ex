@@ -62,6 +62,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp within(%{op: :while, condition: condition, body: body}), do: [condition, body]
 
+    defp within(%{op: :strides, body: body}), do: [body]
+
     defp within(%{op: :cond, clauses: clauses, last: last}),
       do: [last | Enum.flat_map(clauses, &Tuple.to_list/1)]
 
@@ -124,7 +126,10 @@ if Code.ensure_loaded?(Nx) do
       Nx.to_number(holds) != 0
     end
 
-    defp apply_to(routine, tensors) do
+    @doc """
+    The results of the routine on tensors, the parameters.
+    """
+    def apply_to(routine, tensors) do
       tensors = List.to_tuple(tensors)
 
       evaluate(

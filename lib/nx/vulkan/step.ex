@@ -12,6 +12,20 @@ if Code.ensure_loaded?(Nx) do
     def call(%{op: :while, condition: condition, body: body, reads: reads}, fetch),
       do: Routine.loop(condition, body, Enum.map(reads, fetch))
 
+    def call(%{op: :strides, body: body, strides: strides}, fetch) do
+      Enum.reduce(strides, [], fn slots, made ->
+        made = List.to_tuple(made)
+
+        Routine.apply_to(
+          body,
+          Enum.map(slots, fn
+            {:made, at} -> elem(made, at)
+            slot -> fetch.(slot)
+          end)
+        )
+      end)
+    end
+
     def call(%{op: :cond, clauses: clauses, last: last, reads: reads}, fetch),
       do: Routine.choose(clauses, last, Enum.map(reads, fetch))
 

@@ -8,7 +8,18 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Device, Movement, NativeV, Ops, Precision, Routine, VulkanoBackend}
+
+    alias Nx.Vulkan.{
+      Block,
+      Device,
+      Loops,
+      Movement,
+      NativeV,
+      Ops,
+      Precision,
+      Routine,
+      VulkanoBackend
+    }
 
     @enforce_keys [:backend]
     defstruct [
@@ -34,10 +45,6 @@ if Code.ensure_loaded?(Nx) do
 
     # Branches in branches: each reads those around it anew.
     @deepest 5
-
-    # Iterations of a loop, with those in it, that stand one after the other at most, and slots that they make.
-    @iterations 256
-    @unrolled 8192
 
     # Bytes of a slice up to which its own copy costs less than two programs in place of one.
     @sliced 1_048_576
@@ -247,10 +254,8 @@ if Code.ensure_loaded?(Nx) do
       do: block(struct, args, Composite.traverse(out, &Nx.to_template/1), fun, steps)
 
     defp several(:while, [initial, _, condition, body], steps) do
-      {reads, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
-
-      with :error <- unrolled(condition, body, reads, steps),
-           do: loop(condition, body, reads, steps)
+      {slots, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
+      Loops.lower(condition, body, slots, steps)
     end
 
     defp several(:cond, [clauses, last], steps) do
@@ -279,55 +284,19 @@ if Code.ensure_loaded?(Nx) do
 
     defp several(_, _, _), do: throw(:unsupported)
 
-    # A loop that counts with what is known now is what its iterations are one after the other, and so are those in it.
-    defp unrolled(condition, body, slots, %{unrolling: nil} = steps) do
-      budget = {@iterations, steps.next + @unrolled}
-      {slots, inner} = iterate(condition, body, slots, %{steps | unrolling: budget})
-      {slots, %{inner | unrolling: nil}}
-    catch
-      :remains -> :error
-    end
-
-    defp unrolled(condition, body, slots, steps), do: iterate(condition, body, slots, steps)
-
-    defp iterate(condition, body, slots, steps) do
-      {[holds], steps} = inline(condition, slots, steps)
-      {left, last} = steps.unrolling
-
-      cond do
-        not is_map_key(steps.captured, holds) ->
-          throw(:remains)
-
-        Nx.to_number(steps.captured[holds]) == 0 ->
-          {slots, steps}
-
-        left == 0 or steps.next > last ->
-          throw(:remains)
-
-        true ->
-          {slots, steps} = inline(body, slots, %{steps | unrolling: {left - 1, last}})
-          iterate(condition, body, slots, steps)
-      end
-    end
-
-    # An expression of its own parameters, with these slots in their place.
-    defp inline(expr, slots, steps) do
+    @doc """
+    The slots of an expression of its own parameters, with these slots in their place; of the results at `places` alone
+    where those are named.
+    """
+    def inline(expr, slots, steps, places \\ nil) do
       inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
       inner = %{inner | scope: Tree.scope_ids(expr)}
-      {slots, inner} = Enum.map_reduce(Composite.flatten_list([expr]), inner, &slot/2)
+      results = Composite.flatten_list([expr])
+      results = if places, do: Enum.map(places, &Enum.at(results, &1)), else: results
+      {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
       {slots,
        %{inner | ids: steps.ids, outer: steps.outer, given: steps.given, scope: steps.scope}}
-    end
-
-    defp loop(condition, body, reads, %{backend: backend, hooks: hooks} = steps) do
-      with {:ok, condition} <- Routine.new(condition, backend, loop: true, hooks: hooks),
-           {:ok, routine} <- Routine.new(body, backend, loop: true, hooks: hooks) do
-        step = %{op: :while, condition: condition, body: routine, reads: reads, native: nil}
-        push(step, Composite.flatten_list([body]), steps)
-      else
-        :error -> throw(:unsupported)
-      end
     end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)

@@ -109,10 +109,20 @@ impl Budget {
 
     /// A share of `bytes`, where so much is left.
     pub(super) fn take(self: &Arc<Self>, usage: Use, bytes: u64) -> Option<Share> {
-        let fits = |total: u64| total.checked_add(bytes).filter(|&sum| sum <= self.limit);
-        self.total
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .ok()?;
+        let mut total = self.total.load(Ordering::Relaxed);
+        loop {
+            let sum = total.checked_add(bytes)?;
+            if sum > self.limit {
+                return None;
+            }
+            let set =
+                self.total
+                    .compare_exchange_weak(total, sum, Ordering::Relaxed, Ordering::Relaxed);
+            match set {
+                Ok(_) => break,
+                Err(now) => total = now,
+            }
+        }
         self.taken[usage as usize].fetch_add(bytes, Ordering::Relaxed);
         Some(Share {
             budget: self.clone(),

@@ -65,7 +65,7 @@ pub(super) fn defined_by(item: &Item, lexed: &Lexed<'_>, macros: &Macros) -> Opt
     let (Kind::Name(word), Kind::Name(name)) = (first.kind, second.kind) else {
         return None;
     };
-    let marks = [third.kind, before.kind, last.kind] == [b'{', b'}', b';'].map(Kind::Mark);
+    let marks = [third.kind, before.kind, last.kind] == b"{};".map(Kind::Mark);
     let is_structure = lexed.names[word as usize] == "struct" && marks;
     let is_free = !macros.is_defined(word) && !macros.is_defined(name);
     (is_structure && is_free).then_some(name)

@@ -145,9 +145,7 @@ fn compare(
     let ran = ran.unwrap();
     assert_eq!(&*ran.served_by, format!("elementwise/{op}"));
     let got = runtime.download(&ran.outputs[0], None).unwrap();
-    let got = got
-        .chunks_exact(2)
-        .map(|two| u16::from_le_bytes([two[0], two[1]]));
+    let got = got.as_chunks().0.iter().map(|two| u16::from_le_bytes(*two));
     for (bits, got) in (0..=u16::MAX).zip(got) {
         let (x, got) = (format.value(bits), format.value(got));
         let name = format.dtype;

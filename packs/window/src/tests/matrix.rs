@@ -50,9 +50,8 @@ fn whole_pieces_of_channels_are_taken_from_where_they_lie() {
     assert_eq!(files(&plan), ["matrix_kernel.comp", "product.comp"]);
     assert_eq!(defined(&plan, 1, "WHOLE_PIECES"), "1");
     assert_eq!(plan.steps[1].args[1], BufArg::input(0));
-    let words = plan.params.chunks_exact(4);
-    let words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    let words: Vec<u32> = words.collect();
+    let words = plan.params.as_chunks().0.iter();
+    let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
     // In pieces of eight channels: none is packed; those of a group, an image and a block; the first one.
     assert_eq!(words[..4], [0, 16, 57 * 60 * 16, 4]);
     assert_eq!(words[37], 2);
@@ -263,9 +262,8 @@ fn kernels_of_one_element_take_x_as_it_is() {
         assert_eq!(loaded(&plan, product), [run, vector]);
         assert_eq!(plan.steps[product].args[1], BufArg::input(0));
         // Steps of group and batch are those of x, and so are those from one position to the next.
-        let words = plan.params.chunks_exact(4);
-        let words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-        let words: Vec<u32> = words.collect();
+        let words = plan.params.as_chunks().0.iter();
+        let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
         let pixels = plane[0] * plane[1];
         assert_eq!(
             words[1..3],

@@ -147,7 +147,8 @@ fn a_negative_step_goes_back() {
     for problem in problems(DType::F64, [2, 50, 33]) {
         let there = problem.on_device();
         let last = |all: &[f64]| -> Vec<f64> {
-            let chains = all.chunks_exact(50 * 33);
+            let chains = all.as_chunks::<{ 50 * 33 }>().0;
+            let chains = chains.iter();
             chains.flat_map(|chain| chain[49 * 33..].to_vec()).collect()
         };
         let mut back = Problem {
