@@ -90,6 +90,55 @@ if Code.ensure_loaded?(Nx) do
       x
     end
 
+    # What is known of `j` ends when the loop in it begins to run.
+    defn begins_late(x) do
+      {_, j, x} =
+        while {i = 0, j = 0.0, x}, i < 300 do
+          {_, j, _, _} =
+            while {k = 290, j, x, i}, k < i do
+              {k + 1, j + x[0], x, i}
+            end
+
+          {i + 1, j, x + 1.0}
+        end
+
+      x + j
+    end
+
+    # What is read of a table is the same at first, and another row later.
+    defn table(x) do
+      {_, _, _, x} =
+        while {i = 0, t = Nx.tensor([1.0, 2.0, 3.0]), c = Nx.tensor(1.0), x}, i < 1000 do
+          {i + 1, t, t[Nx.max(i - 998, 0)], x + c}
+        end
+
+      x
+    end
+
+    # Nothing is left of it but a number.
+    defn constant(x) do
+      {_, s} =
+        while {i = 0, s = 0.5}, i < 300 do
+          {i + 1, Nx.sin(s) + i * 0.5}
+        end
+
+      x + s
+    end
+
+    defn triangle(x) do
+      {_, x} =
+        while {i = 0, x}, i < 300 do
+          {_, _, x} =
+            while {j = 0, i, x}, j < Nx.max(i - 280, 0) do
+              {j + 1, i, x + 1}
+            end
+
+          {i + 1, x}
+        end
+
+      x
+    end
+
     defn deep(x) do
       {_, x} =
         while {i = 0, x}, i < 100 do
@@ -196,6 +245,10 @@ if Code.ensure_loaded?(Nx) do
           {:until, [5.0, 7.0], 1},
           {:long, [1.0, 2.0], 0},
           {:odd, [1.0, 2.0], 0},
+          {:begins_late, [1.0, 2.0], 1},
+          {:table, [1.0, 2.0], 0},
+          {:constant, [1.0, 2.0], 0},
+          {:triangle, [1.0, 2.0], 0},
           {:late, [1.0, 2.0], 1}
         ] do
       test "#{name} is as with the evaluator, and #{loops} loops" do
@@ -250,6 +303,34 @@ if Code.ensure_loaded?(Nx) do
       assert Nx.to_number(compiled.(Nx.tensor(1.0))) == 8.0
       for seen <- [2.0, 4.0, 8.0], do: assert_receive({:seen, ^seen})
       refute_receive {:seen, _}, 10
+    end
+
+    test "a hook that a loop in a loop gets to later runs as often as with the evaluator" do
+      pid = self()
+      fun = fn x -> late_hook(x, fn t -> send(pid, {:seen, Nx.to_number(t)}) end) end
+
+      seen = fn compiler ->
+        Nx.Defn.compile(fun, [Nx.tensor(1.0)], compiler: compiler).(Nx.tensor(1.0))
+        Process.info(self(), :message_queue_len) |> elem(1)
+      end
+
+      first = seen.(Nx.Defn.Evaluator)
+      assert first == 2 * 300 - 3
+      assert seen.(Compiler) == 2 * first
+    end
+
+    defn late_hook(x, fun) do
+      {_, x} =
+        while {i = 0, x}, i < 300 do
+          {_, x, _} =
+            while {k = 0, x, i}, k < Nx.min(i, 2) do
+              {k + 1, hooked(x + 1, fun), i}
+            end
+
+          {i + 1, x}
+        end
+
+      x
     end
 
     defn loop_with_hook(x, fun) do

@@ -66,31 +66,38 @@ if Code.ensure_loaded?(Nx) do
     ## Strides
 
     # A longer one is one routine of several iterations, again and again: a program whose runs cost as much as that of one
-    # iteration. What it counts with is known before.
+    # iteration. What it counts with is known before. Loops in it are written out or keep it from that.
     defp in_strides(condition, body, slots, steps) do
-      {slots, counters, size, steps} = first(condition, body, slots, steps, 3)
-      {starts, steps} = starts(condition, body, slots, counters, steps, @counted)
-      count = length(starts) - 1
-      most = min(div(@stride, size), count)
+      {slots, counters, size, inner} = first(condition, body, slots, budget(steps), 3)
+      most = div(@stride, size)
       if most < 2, do: throw(:remains)
-      length = Enum.max_by(div(most + 1, 2)..most, &{-rem(count, &1), &1})
+      {starts, inner} = starts(condition, body, slots, counters, inner, @counted)
+      count = length(starts) - 1
+      if count < 2, do: throw(:remains)
+      most = min(most, count)
+      several = Enum.max_by(div(most + 1, 2)..most, &{-rem(count, &1), &1})
+      begins = starts |> Enum.take_every(several) |> Enum.take(div(count, several))
+      {changed, inner} = strides(body, begins, counters, several, inner)
+      ends = starts |> Enum.at(length(begins) * several) |> replace(changed)
 
-      {now, steps} =
-        strides(body, Enum.take_every(starts, length), counters, length, count, steps)
+      {slots, inner} =
+        Enum.reduce(1..rem(count, several)//1, {ends, budget(inner)}, fn _, {slots, inner} ->
+          Steps.inline(body, slots, inner)
+        end)
 
-      Enum.reduce(1..rem(count, length)//1, {now, steps}, fn _, {slots, steps} ->
-        Steps.inline(body, slots, steps)
-      end)
+      {slots, %{inner | unrolling: nil}}
     catch
       :remains -> :error
     end
+
+    defp budget(steps), do: %{steps | unrolling: {@stride, steps.next + @stride}}
 
     # The first iterations, until all that is known after one is known after the next one too; where those are, among the
     # slots, and how many slots an iteration makes.
     defp first(_condition, _body, _slots, _steps, 0), do: throw(:remains)
 
     defp first(condition, body, slots, steps, left) do
-      {holds, steps} = holds?(condition, slots, steps)
+      {holds, steps} = silent(steps, &holds?(condition, slots, &1))
       {next, after_one} = Steps.inline(body, slots, steps)
       made = Enum.take(after_one.steps, length(after_one.steps) - length(steps.steps))
       if not holds or Enum.any?(made, &(&1.native == nil)), do: throw(:remains)
@@ -98,15 +105,25 @@ if Code.ensure_loaded?(Nx) do
       known? = &is_map_key(after_one.captured, &1)
       counters = for {slot, at} <- Enum.with_index(next), known?.(slot), do: at
       {again, after_two} = Steps.inline(body, next, after_one, counters)
+      size = max(after_one.next - steps.next, 1)
 
-      if Enum.all?(again, &is_map_key(after_two.captured, &1)),
-        do: {next, counters, max(after_one.next - steps.next, 1), after_two},
+      if are_known(again, after_two) and length(after_two.steps) == length(after_one.steps),
+        do: {next, counters, size, after_two},
         else: first(condition, body, next, after_one, left - 1)
     end
 
+    # What is asked of an expression that is known has to be no step of the program.
+    defp silent(steps, ask) do
+      {answer, asked} = ask.(steps)
+      if length(asked.steps) > length(steps.steps), do: throw(:remains)
+      {answer, asked}
+    end
+
+    defp are_known(slots, steps), do: Enum.all?(slots, &is_map_key(steps.captured, &1))
+
     # What each iteration begins with, and what the last one ends with, as far as that is known: the others are as they were.
     defp starts(condition, body, slots, counters, steps, left) do
-      case holds?(condition, slots, steps) do
+      case silent(steps, &holds?(condition, slots, &1)) do
         {false, steps} ->
           {[slots], steps}
 
@@ -114,7 +131,8 @@ if Code.ensure_loaded?(Nx) do
           throw(:remains)
 
         {true, steps} ->
-          {known, steps} = Steps.inline(body, slots, steps, counters)
+          {known, steps} = silent(steps, &Steps.inline(body, slots, &1, counters))
+          if not are_known(known, steps), do: throw(:remains)
           next = replace(slots, Enum.zip(counters, known))
           {rest, steps} = starts(condition, body, next, counters, steps, left - 1)
           {[slots | rest], steps}
@@ -126,27 +144,29 @@ if Code.ensure_loaded?(Nx) do
       for {slot, at} <- Enum.with_index(slots), do: Map.get(others, at, slot)
     end
 
-    # The strides from these starts as one step.
-    defp strides(body, starts, counters, length, count, steps) do
-      strides = div(count, length)
-      [first, second | _] = starts
-      inner = %Steps{backend: steps.backend, hooks: steps.hooks}
-      # What is known and does not change is known to the routine as well.
-      same? = fn at -> at in counters and Enum.at(first, at) == Enum.at(second, at) end
+    # The strides that begin with these slots as one step; places and slots of what they change that is not known.
+    defp strides(body, [first | others] = begins, counters, several, steps) do
+      inner = budget(%Steps{backend: steps.backend, hooks: steps.hooks})
+      # What is known and begins all strides is known to the routine as well.
+      by_place = Enum.zip_with(begins, &(&1 |> Enum.uniq() |> length()))
 
       {own, inner} =
-        first
+        [first, by_place]
+        |> Enum.zip()
         |> Enum.with_index()
-        |> Enum.map_reduce(inner, fn {slot, at}, inner ->
-          if same?.(at),
+        |> Enum.map_reduce(inner, fn {{slot, different}, at}, inner ->
+          if at in counters and different == 1,
             do: capture(steps.captured[slot], inner),
             else: parameter(steps.templates[slot], at, inner)
         end)
 
       {ends, inner} =
-        Enum.reduce(1..length, {own, inner}, fn _, {slots, inner} ->
+        Enum.reduce(1..several, {own, inner}, fn _, {slots, inner} ->
           Steps.inline(body, slots, inner)
         end)
+
+      if inner.next > 2 * @stride or Enum.any?(inner.steps, &(&1.native == nil)),
+        do: throw(:remains)
 
       changed =
         for {{before, now}, at} <- own |> Enum.zip(ends) |> Enum.with_index(),
@@ -154,15 +174,19 @@ if Code.ensure_loaded?(Nx) do
             do: {at, now}
 
       {places, results} = Enum.unzip(changed)
-      routine = Routine.of(%{inner | steps: Enum.reverse(inner.steps)}, results, [])
-      made = places |> Enum.with_index() |> Enum.map(fn {at, k} -> {at, {:made, k}} end)
-      [first | others] = Enum.take(starts, strides)
-      strides_of = [first | Enum.map(others, &replace(&1, made))]
-      reads = strides_of |> List.flatten() |> Enum.filter(&is_integer/1) |> Enum.uniq()
-      step = %{op: :strides, body: routine, strides: strides_of, reads: reads, native: nil}
-      outs = Enum.map(places, &steps.templates[Enum.at(first, &1)])
-      {slots, steps} = push(step, outs, steps)
-      {starts |> Enum.at(strides) |> replace(Enum.zip(places, slots)), steps}
+
+      if places == [] do
+        {[], steps}
+      else
+        routine = Routine.of(%{inner | steps: Enum.reverse(inner.steps)}, results, [])
+        made = places |> Enum.with_index() |> Enum.map(fn {at, k} -> {at, {:made, k}} end)
+        strides = [first | Enum.map(others, &replace(&1, made))]
+        reads = strides |> List.flatten() |> Enum.filter(&is_integer/1) |> Enum.uniq()
+        step = %{op: :strides, body: routine, strides: strides, reads: reads, native: nil}
+        outs = Enum.map(places, &steps.templates[Enum.at(first, &1)])
+        {slots, steps} = push(step, outs, steps)
+        {Enum.zip(places, slots), steps}
+      end
     end
 
     defp parameter(template, at, steps) do

@@ -290,9 +290,9 @@ if Code.ensure_loaded?(Nx) do
     """
     def inline(expr, slots, steps, places \\ nil) do
       inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
-      inner = %{inner | scope: Tree.scope_ids(expr)}
       results = Composite.flatten_list([expr])
       results = if places, do: Enum.map(places, &Enum.at(results, &1)), else: results
+      inner = %{inner | scope: Tree.scope_ids(List.to_tuple(results))}
       {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
       {slots,
