@@ -72,8 +72,16 @@ pub(crate) struct Pass<'a> {
     pub(crate) convolves: bool,
 }
 
+/// Bytes of a table of roots; and where they are too many in all, as with lengths of many millions.
+const TABLES: [u64; 2] = [8192, 1024];
+
 /// The plan of `lines`, one after the other.
 pub(crate) fn plan(lines: &[Line], request: &Request<'_>) -> Result<Plan, Refusal> {
+    let [large, small] = TABLES;
+    plan_with(lines, request, large).or_else(|_| plan_with(lines, request, small))
+}
+
+fn plan_with(lines: &[Line], request: &Request<'_>, table: u64) -> Result<Plan, Refusal> {
     let (input, output) = (&request.inputs[0], &request.outputs[0]);
     let device = request.device;
     let mut part = computed(input.dtype, output.dtype);
@@ -92,7 +100,7 @@ pub(crate) fn plan(lines: &[Line], request: &Request<'_>) -> Result<Plan, Refusa
     }
     let mut passes = Passes {
         plan: Plan::default(),
-        roots: Roots::of(part),
+        roots: Roots::of(part, lines.len(), table / lines.len() as u64),
         device,
         part,
     };

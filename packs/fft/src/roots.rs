@@ -3,16 +3,17 @@
 use nx_vulkan_abi::{DType, RVec, Refusal, plan::MAX_PARAMS};
 use rustfft::{FftPlanner, num_complex::Complex64};
 
-/// Most bytes of one of several tables of powers.
-const MOST: u64 = 8192;
-
 /// Tables of powers of exp(-2πi/n).
 #[derive(Debug)]
 pub(crate) struct Roots {
     /// The type of their parts.
     part: DType,
+    /// Bytes that those of one line may take.
+    room: u64,
+    /// Most bytes of one of several tables of powers.
+    most: u64,
     values: Vec<[f64; 2]>,
-    /// Of which n and step, where each begins.
+    /// Of which n, step and number, where each begins; filters have no step.
     known: Vec<((u64, u64, u64), u32)>,
 }
 
@@ -28,23 +29,41 @@ pub(crate) struct Powers {
 }
 
 impl Roots {
-    pub(crate) fn of(part: DType) -> Roots {
+    /// For so many lines. With fewer bytes in a table there are more of them, and fewer bytes in all.
+    pub(crate) fn of(part: DType, lines: usize, most: u64) -> Roots {
         Roots {
             part,
+            room: (MAX_PARAMS / lines.max(1)) as u64,
+            most,
             values: Vec::new(),
             known: Vec::new(),
         }
     }
 
+    /// Whether half of the powers of the n-th root are kept: all of them would take much of the room.
+    pub(crate) fn are_halved(&self, n: u64) -> bool {
+        n.is_multiple_of(2) && self.bytes(n) > self.room / 4
+    }
+
+    /// Whether the powers of the n-th root leave room for others.
+    pub(crate) fn fit(&self, n: u64) -> bool {
+        self.bytes(n) >> u32::from(self.are_halved(n)) <= self.room * 3 / 4
+    }
+
+    fn bytes(&self, count: u64) -> u64 {
+        count * 2 * self.part.size()
+    }
+
     /// Where the `n` powers of the n-th root begin, or half of them.
-    pub(crate) fn all(&mut self, n: u64, halved: bool) -> u32 {
-        self.table(n, 1, if halved { n / 2 } else { n })
+    pub(crate) fn all(&mut self, n: u64) -> u32 {
+        let kept = n >> u32::from(self.are_halved(n));
+        self.table(n, 1, kept)
     }
 
     /// Every power of the n-th root below n. Each table that is not the first adds the rounding of a product.
     pub(crate) fn powers(&mut self, n: u64) -> Powers {
         let digits = n.next_power_of_two().trailing_zeros();
-        let most = (MOST / (2 * self.part.size())).trailing_zeros();
+        let most = (self.most / self.bytes(1)).ilog2();
         let tables = digits.div_ceil(most).max(1);
         let bits = digits.div_ceil(tables);
         let each = (0..tables).map(|table| self.table(n, 1 << (table * bits), 1 << bits));
@@ -57,10 +76,13 @@ impl Roots {
     }
 
     /// Where the spectrum of the chirp exp(πi j²/n) begins, around 0 and among `length` elements; nothing where it would take
-    /// most of a plan's params.
+    /// most of the room.
     pub(crate) fn filter(&mut self, n: u64, length: u64) -> Option<u32> {
-        let bytes = (self.values.len() as u64 + length) * 2 * self.part.size();
-        if bytes > MAX_PARAMS as u64 * 5 / 8 {
+        let known = self.known.iter().find(|known| known.0 == (n, 0, length));
+        if let Some((_, first)) = known {
+            return Some(*first);
+        }
+        if self.bytes(length) > self.room / 2 {
             return None;
         }
         let mut chirp = vec![Complex64::ZERO; length as usize];
@@ -73,6 +95,7 @@ impl Roots {
             .plan_fft_forward(length as usize)
             .process(&mut chirp);
         let first = self.values.len() as u32;
+        self.known.push(((n, 0, length), first));
         self.values.extend(chirp.iter().map(|x| [x.re, x.im]));
         Some(first)
     }
@@ -147,7 +170,7 @@ mod tests {
     #[test]
     fn powers_are_products_of_digits() {
         for n in [1, 2, 1000, 1024, 1025, 65_536, 3 << 20] {
-            let mut roots = Roots::of(DType::F32);
+            let mut roots = Roots::of(DType::F32, 1, 8192);
             let powers = roots.powers(n);
             for k in (0..n).step_by(1 + n as usize / 97) {
                 let digit = |table: u32| (k >> (table * powers.bits)) % (1 << powers.bits);

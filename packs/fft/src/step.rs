@@ -7,7 +7,7 @@ use crate::{
     roots::Powers,
     split,
 };
-use nx_vulkan_abi::{BufArg, DType, Refusal, SpecConst, glsl, plan::MAX_PARAMS};
+use nx_vulkan_abi::{BufArg, DType, Refusal, SpecConst, glsl};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{Step, bytes_of, number},
@@ -35,15 +35,15 @@ impl Passes<'_> {
     /// Extents of the passes of a series.
     pub(crate) fn extents(&self, series: &Series) -> Result<Vec<u32>, Refusal> {
         // Parts of numbers, as they may go through shared memory one after the other.
-        let parts = u64::from(self.device.shared_bytes) / self.part.size() * 8 / 9;
-        let beside = (parts as u32 / 4).clamp(8, LONGEST_BESIDE);
+        let parts = self.device.shared_bytes / self.part.size() as u32 * 8 / 9;
+        let most = parts.min(self.in_registers());
+        let beside = (most / 4).clamp(8, LONGEST_BESIDE);
         let alone = match series.line.inner {
-            1 => (parts as u32).min(LONGEST_ALONE),
+            1 => most.min(LONGEST_ALONE),
             _ => beside,
         };
         let alone = split::passes(series.length, alone)
-            .filter(|passes| passes.len() == 1)
-            .filter(|passes| self.roots_bytes(passes[0]) <= MAX_PARAMS as u64 * 3 / 4);
+            .filter(|passes| passes.len() == 1 && self.roots.fit(passes[0].into()));
         let passes = alone.or_else(|| split::passes(series.length, beside));
         passes.ok_or_else(|| Refusal::decline("its length has no small factors"))
     }
@@ -70,7 +70,7 @@ impl Passes<'_> {
         for (name, is) in [
             ("SPLIT", shape.in_parts),
             ("ROOTS_STAGED", shape.roots_staged),
-            ("ROOTS_HALVED", self.roots_halved(extent)),
+            ("ROOTS_HALVED", self.roots.are_halved(extent.into())),
             ("LOADS_ROWS", shape.staging.loads_rows),
             ("STORES_ROWS", shape.staging.stores_rows),
             (
@@ -106,7 +106,7 @@ impl Passes<'_> {
             1 => Powers::default(),
             loaded => self.roots.powers(loaded * u64::from(extent)),
         };
-        let roots = self.roots.all(u64::from(extent), self.roots_halved(extent));
+        let roots = self.roots.all(extent.into());
         let done = [pass.loaded as u32, pass.stored as u32];
         let mut constants = vec![span as u32, inner as u32, done[0], done[1], roots];
         constants.extend([twiddles.first, twiddles.bits, twiddles.tables]);
@@ -158,7 +158,9 @@ impl Passes<'_> {
             |columns, in_parts| staging(columns, in_parts).numbers(&stages, pass.convolves);
         let room = self.device.shared_bytes / self.part.size() as u32;
         let mut columns = self.columns(extent, count, staging(1, false).loads_rows);
-        while columns > 1 && staged(columns, true) > room {
+        while columns > 1
+            && (staged(columns, true) > room || columns * extent > self.in_registers())
+        {
             columns /= 2;
         }
         let in_parts = staged(columns, false) * 2 > room;
@@ -223,15 +225,9 @@ impl Passes<'_> {
         words
     }
 
-    /// Whether a plan keeps half of the roots of a pass: all of them would take most of its params.
-    fn roots_halved(&self, extent: u32) -> bool {
-        let all = u64::from(extent) * 2 * self.part.size();
-        extent.is_multiple_of(2) && all > MAX_PARAMS as u64 / 4
-    }
-
-    fn roots_bytes(&self, extent: u32) -> u64 {
-        let kept = extent >> u32::from(self.roots_halved(extent));
-        u64::from(kept) * 2 * self.part.size()
+    /// Numbers of a workgroup that its invocations have registers for.
+    fn in_registers(&self) -> u32 {
+        grid::threads(self.device, u32::MAX) * 16
     }
 
     /// Columns of a workgroup: a power of two, and where they lie side by side a few even of long ones, as memory is read in

@@ -55,6 +55,38 @@ fn every_length_and_type_has_a_plan() {
 }
 
 #[test]
+fn every_plane_has_a_plan_on_small_devices_as_well() {
+    let mut small = cpu();
+    small.shared_bytes = 16 << 10;
+    small.max_invocations = 128;
+    small.max_workgroup_size = [128, 128, 64];
+    let lengths = [
+        7, 509, 1000, 1021, 1024, 1023, 2000, 2003, 2047, 2048, 2187, 3001, 4096, 5003, 9261,
+    ];
+    for device in [gpu(), cpu(), small] {
+        for rows in lengths {
+            for columns in lengths {
+                for (dtype, result) in [(DType::C64, DType::C64), (DType::F64, DType::C128)] {
+                    let plane = [rows, columns];
+                    let ask = Pack { describe, plan }
+                        .ask(
+                            "fft2",
+                            &[Tensor::new(dtype, &plane)],
+                            &[Tensor::new(result, &plane)],
+                        )
+                        .ints("axes", &[0, 1])
+                        .ints("lengths", &plane.map(|length| length as i64));
+                    let plan = ask.on(device).plan();
+                    assert!(plan.is_ok(), "{dtype} {plane:?}: {plan:?}");
+                }
+            }
+        }
+        let long = ask("fft", DType::C64, &[67_319_517], 0, 67_319_517);
+        assert!(long.on(device).plan().is_ok());
+    }
+}
+
+#[test]
 fn a_row_that_fits_a_workgroup_takes_one_pass_and_a_longer_one_two() {
     let passes = |shape: [u64; 2], axis: usize| {
         let ask = ask("fft", DType::C64, &shape, axis, shape[axis]);
