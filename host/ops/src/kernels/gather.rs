@@ -2,13 +2,14 @@
 
 use super::elementwise::TASK;
 use super::movement::{Place, copy, elements, integers};
+use super::operand::Operand;
 use super::parallel;
 use crate::{
     attrs::{Attr, ints},
     partial::INDEX,
     view::{Out, Outcome, View},
 };
-use nx_vulkan_abi::layout::contiguous_strides;
+use nx_vulkan_abi::{DType, layout::contiguous_strides};
 
 /// Where an axis of the result goes in the tensor and in the indices.
 struct Axis {
@@ -31,7 +32,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     };
     let (bytes, first) = elements(tensor, out.dtype)?;
     let (axes, components) = walk(op, tensor, &first.strides, indices, attrs);
-    let (size, all) = (out.dtype.size() as usize, integers(indices)?);
+    let size = out.dtype.size() as usize;
     // Behind the last axis that the indices depend on, a part is a box.
     let outer = axes
         .iter()
@@ -49,6 +50,32 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let steps = [along(|axis| axis.tensor), along(|axis| axis.indices)];
     let length = inner_shape.iter().product::<u64>() as usize;
     let rows = (TASK / length.max(1)).max(1);
+    let own = length * size;
+    let is_together = own > 0 && part.strides == contiguous_strides(&inner_shape);
+    let numbers =
+        Operand::broadcast(indices, indices.shape).filter(|_| indices.dtype != DType::U64);
+    if let (true, Some(unit), Some(numbers)) = (is_together, in_order(outer), numbers) {
+        let parts = Parts {
+            bytes: &bytes,
+            first: start * size as i64,
+            size: size as i64,
+            components: &components,
+            indices: numbers,
+            unit,
+        };
+        return parallel::for_each_chunk(out.bytes, rows * own, &|task, to| {
+            let first = task * rows;
+            match own {
+                1 => parts.copy(first, to.as_chunks_mut::<1>().0),
+                2 => parts.copy(first, to.as_chunks_mut::<2>().0),
+                4 => parts.copy(first, to.as_chunks_mut::<4>().0),
+                8 => parts.copy(first, to.as_chunks_mut::<8>().0),
+                16 => parts.copy(first, to.as_chunks_mut::<16>().0),
+                _ => parts.copy(first, to.chunks_exact_mut(own)),
+            }
+        });
+    }
+    let all = integers(indices)?;
     parallel::for_each_chunk(out.bytes, rows * length * size, &|task, to| {
         let (mut part, target) = (part.clone(), Place::first(&inner_shape));
         let places = walk_from(&outer_shape, &steps, (task * rows) as u64);
@@ -65,6 +92,59 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         }
         Ok(())
     })
+}
+
+/// Parts of a tensor whose bytes lie beside each other, by indices in their order.
+struct Parts<'a> {
+    bytes: &'a [u8],
+    /// The byte that the first one begins at.
+    first: i64,
+    /// Bytes of an element.
+    size: i64,
+    components: &'a [Component],
+    indices: Operand<'a>,
+    /// Indices of a part.
+    unit: usize,
+}
+
+impl Parts<'_> {
+    /// Copies parts from the `first` one on.
+    fn copy<T: AsMut<[u8]>>(
+        &self,
+        first: usize,
+        to: impl IntoIterator<IntoIter: ExactSizeIterator<Item = T>>,
+    ) -> Outcome {
+        let to = to.into_iter();
+        let mut indices = vec![0i64; to.len() * self.unit];
+        self.indices
+            .gather(0, (first * self.unit) as u64, &mut indices);
+        for (mut to, indices) in to.zip(indices.chunks_exact(self.unit)) {
+            let to = to.as_mut();
+            let mut at = self.first;
+            for component in self.components {
+                let value = indices[component.at as usize];
+                if !(0..component.extent as i64).contains(&value) {
+                    return Err(INDEX.reason.to_owned());
+                }
+                at += value * component.tensor * self.size;
+            }
+            to.copy_from_slice(&self.bytes[at as usize..][..to.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// Indices of a part, where the parts along these axes are those of the indices in their order.
+fn in_order(outer: &[Axis]) -> Option<usize> {
+    let mut unit = outer.last()?.indices;
+    let first = unit;
+    for axis in outer.iter().rev() {
+        if axis.tensor != 0 || axis.indices != unit {
+            return None;
+        }
+        unit *= axis.extent as i64;
+    }
+    usize::try_from(first).ok().filter(|first| *first > 0)
 }
 
 /// How far the elements of a box lie from the first one, by two sets of steps along its axes, in row-major order from one on.

@@ -227,6 +227,31 @@ fn many_rows_are_taken_from_every_layout() {
 }
 
 #[test]
+fn many_parts_that_lie_together_are_those_of_their_indices() {
+    let mut random = Random(14);
+    let rows = 30_000;
+    let pairs: Vec<i64> = (0..rows)
+        .flat_map(|_| [random.below(12), random.below(5)])
+        .map(|index| index as i64)
+        .collect();
+    let indices = tensor(&[rows, 2], &pairs);
+    for last in [1, 2, 3, 4] {
+        for x in layouts(DType::F32, &[12, 5, last], false, &mut random) {
+            let attrs = [Attr::ints("axes", [0, 1])];
+            let got = same("gather", &[&x, &indices], DType::F32, &[rows, last], &attrs);
+            assert_eq!(got.len() as u64, rows * last);
+            for (place, got) in (0..).zip(got) {
+                let (row, k) = (place as u64 / last, place as u64 % last);
+                let pair = &pairs[2 * row as usize..][..2];
+                let steps = [pair[0], pair[1], k as i64].into_iter().zip(&x.strides);
+                let at = x.offset as i64 + steps.map(|(i, step)| i * step).sum::<i64>();
+                assert_eq!(got, f32::from_ne_bytes(x.bytes.as_chunks().0[at as usize]));
+            }
+        }
+    }
+}
+
+#[test]
 fn the_first_elements_are_those_of_a_sorted_line() {
     let mut random = Random(14);
     for dtype in TYPES.into_iter().filter(|dtype| !dtype.is_complex()) {
