@@ -1,7 +1,7 @@
 //! The fft kernel pack: discrete Fourier transforms of any length. It never touches a device.
 //!
 //! A request becomes lines (rows along an axis, their length and what is kept of them), a line becomes passes over memory,
-//! and a pass the stages of a transform that fits a workgroup. A length with a prime factor above 7 is a convolution.
+//! and a pass the stages of a transform that fits a workgroup. A length with a prime factor above 13 is a convolution.
 
 mod code;
 mod line;
