@@ -295,8 +295,7 @@ if Code.ensure_loaded?(Nx) do
       inner = %{inner | scope: Tree.scope_ids(List.to_tuple(results))}
       {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
-      {slots,
-       %{inner | ids: steps.ids, outer: steps.outer, given: steps.given, scope: steps.scope}}
+      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope]))}
     end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)
