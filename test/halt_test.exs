@@ -170,7 +170,8 @@ defmodule Nx.Vulkan.HaltTest do
       kept_memory: "half",
       timeout_ms: 0,
       timeout_ms: 1.5,
-      replays: 1
+      replays: 1,
+      lazy: 1
     ]
 
     for {key, value} <- wrong do

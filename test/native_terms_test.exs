@@ -147,7 +147,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
       kept_share: nil,
       shader_timeout: nil,
       measure: false,
-      replays: nil
+      replays: nil,
+      lazy: nil
     }
 
   defp right(:type, _), do: {:u, 8}

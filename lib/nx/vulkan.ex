@@ -20,11 +20,12 @@ defmodule Nx.Vulkan do
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
         kept_memory: nil,        # of that, what may hold operands as kernels pack them: bytes, or a share
         replays: nil,            # whether compiled functions are recorded once; nil: on a GPU
+        lazy: nil,               # whether elementwise ops of large results wait for their reader; nil: on a GPU
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
 
-  The settings from `:registry` to `:replays` are read when a device opens.
+  The settings from `:registry` to `:lazy` are read when a device opens.
 
   The device tells how far it is once per batch of up to 64 commands, and a batch may take `:timeout_ms` for each of its
   commands; as long as one batch after the other gets done a queue may take any time. A process that is thousands of
@@ -47,6 +48,12 @@ defmodule Nx.Vulkan do
   for what the function makes on the way, an eighth of the device's at most for all of them, which is given up before any
   allocation fails. `:replays` turns it on or off for every device; `stats/1` has the functions, their bytes and the calls
   that were replayed under `:replays`.
+
+  Op by op, each elementwise op reads its operands from memory and writes its result there, which takes far longer than to
+  compute it. So on a GPU such ops with results of 256 KiB or more wait until somebody needs what they make: another op, who
+  reads it, or `sync/1`. Up to 48 that follow from each other then run as one, with the bits that they have one by one, once the
+  same ones have come before. What nobody needs is never computed, and operands of what waits are held, up to an eighth of the
+  memory. `:lazy` turns it on or off for every device.
 
   ## Hot upgrades
 

@@ -40,13 +40,13 @@ fn buf_download<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
     let Ok(buffer) = buffer.decode::<ResourceArc<TensorRef>>() else {
         return bad_input(env);
     };
-    let Ok(tensor) = buffer.tensor() else {
-        return bad_input(env);
-    };
     match buffer.read_now(None).transpose() {
+        Some(Err(Failure::Deallocated)) => bad_input(env),
         Some(read) => downloaded(env, read.map(Bytes)),
         None => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
-            downloaded(env, binary::download(env, &buffer.runtime, &tensor, None))
+            let read = buffer.tensor();
+            let read = read.and_then(|t| binary::download(env, &buffer.runtime, &t, None));
+            downloaded(env, read)
         }),
     }
 }
@@ -73,7 +73,7 @@ fn buf_upload_into<'a>(env: Env<'a>, buffer: Term<'a>, bytes: Term<'a>) -> Term<
     ) else {
         return bad_input(env);
     };
-    if buffer.tensor().is_err() {
+    if !buffer.is_live() {
         return bad_input(env);
     }
     if bytes.len() as u64 != buffer.byte_size() {

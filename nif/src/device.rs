@@ -74,6 +74,8 @@ pub(crate) struct Settings {
     kept_share: Option<u16>,
     /// Whether compiled programs are recorded once.
     replays: Option<bool>,
+    /// Whether large elementwise ops wait for who needs them.
+    lazy: Option<bool>,
 }
 
 /// Settings, of which a wrong one is a bad argument like any other.
@@ -117,6 +119,7 @@ fn open(choice: Option<DeviceChoice>, settings: Settings) -> Result<Arc<Runtime>
     config.memory = budget(settings.memory_bytes, settings.memory_share).unwrap_or(config.memory);
     config.kept = budget(settings.kept_bytes, settings.kept_share).unwrap_or(config.kept);
     config.replays = settings.replays;
+    config.lazy = settings.lazy;
     config.watch = true;
     config.times = match settings.measure {
         true => Times::Taken,

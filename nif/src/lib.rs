@@ -1,5 +1,6 @@
 //! The NIF library behind `Nx.Vulkan.NativeV`: it decodes terms, calls the host, encodes the answer.
 
+mod about;
 mod binary;
 mod buffer;
 mod cache;
@@ -7,6 +8,7 @@ mod counters;
 mod device;
 mod entry;
 mod exit;
+mod held;
 mod image;
 mod info;
 mod later;

@@ -118,7 +118,7 @@ fn run_program<'a>(
 ) -> Term<'a> {
     let steps = steps.0.into_iter().map(|step| step.0);
     match Program::new(operands.tensors.len(), steps, results.0) {
-        Ok(program) => start(env, &operands, program),
+        Ok(program) => start(env, operands, program),
         Err(error) => reply::encode_error(env, &error.into()),
     }
 }
@@ -173,6 +173,6 @@ fn run_compiled<'a>(
 ) -> Term<'a> {
     match try_now(env, &operands, &program) {
         Ok(answer) => answer,
-        Err(begun) => go_on(env, &operands, *begun, program),
+        Err(begun) => go_on(env, operands, *begun, program),
     }
 }

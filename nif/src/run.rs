@@ -2,6 +2,7 @@
 
 use crate::{
     device::DeviceRef,
+    held::{INLINE, settled},
     later::later,
     reply::{self, Failure},
     resource::ResourceArc,
@@ -9,7 +10,9 @@ use crate::{
     terms::{AttrsTerm, SpecsTerm},
     weight,
 };
-use nx_vulkan_host::{Attr, Error, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor};
+use nx_vulkan_host::{
+    Attr, Error, Operand, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor,
+};
 use rustler::{Decoder, Encoder, Env, ListIterator, NifResult, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,9 +25,6 @@ mod atoms {
 const SHORT: usize = 128;
 /// The most operands, and results, of such a program.
 const MANY: usize = 4_096;
-
-/// Operands that are held without memory of their own.
-const INLINE: usize = 4;
 
 /// Where a program runs and on what: a list of references, or without any the device.
 pub(crate) struct Operands {
@@ -56,22 +56,27 @@ impl<'a> Decoder<'a> for Operands {
     }
 }
 
+/// Operands as tensors.
+type Inputs = SmallVec<[Arc<Tensor>; INLINE]>;
+
 impl Operands {
-    fn handles(&self) -> Result<SmallVec<[Arc<Tensor>; INLINE]>, Failure> {
-        self.tensors
-            .iter()
-            .map(|tensor| {
-                if Arc::ptr_eq(&tensor.runtime, &self.runtime) {
-                    tensor.tensor()
-                } else {
-                    Err(Failure::bad_input(format!(
-                        "expected operands on one device, got: {} and {}",
-                        self.runtime.device().summary().name,
-                        tensor.runtime.device().summary().name,
-                    )))
-                }
-            })
-            .collect()
+    /// The operands as tensors; none where that would wait and may not.
+    fn handles(&self, may_wait: bool) -> Result<Option<Inputs>, Failure> {
+        if let Some(stranger) = self.tensors.iter().find(|tensor| !self.is_here(tensor)) {
+            return Err(Failure::bad_input(format!(
+                "expected operands on one device, got: {} and {}",
+                self.runtime.device().summary().name,
+                stranger.runtime.device().summary().name,
+            )));
+        }
+        let references: SmallVec<[&TensorRef; INLINE]> =
+            self.tensors.iter().map(|tensor| &**tensor).collect();
+        let inputs = settled(&references, may_wait)?;
+        Ok((inputs.len() == references.len()).then_some(inputs))
+    }
+
+    fn is_here(&self, tensor: &TensorRef) -> bool {
+        Arc::ptr_eq(&tensor.runtime, &self.runtime)
     }
 }
 
@@ -91,8 +96,12 @@ fn run<'a>(
             Err(error) => reply::encode_error(env, &error.into()),
         };
     }
+    if let Some(made) = deferred(&operands, op, outs, &attrs.0) {
+        weight::count(env, &operands.runtime, std::slice::from_ref(&made));
+        return (atoms::ok(), vec![made]).encode(env);
+    }
     let program = Program::of_one(op, operands.tensors.len(), outs, &attrs.0);
-    start(env, &operands, program)
+    start(env, operands, program)
 }
 
 /// What an elementwise op makes of operands whose elements the VM knows: it knows the result's as well, and reads them
@@ -107,8 +116,11 @@ fn folded(
     let elements = tensors.map(|tensor| tensor.element());
     let elements = elements.collect::<Option<SmallVec<[Element; INLINE]>>>()?;
     let runtime = &operands.runtime;
-    let all_here = |tensor: &ResourceArc<TensorRef>| Arc::ptr_eq(&tensor.runtime, runtime);
-    if !operands.tensors.iter().all(all_here) {
+    if !operands
+        .tensors
+        .iter()
+        .all(|tensor| operands.is_here(tensor))
+    {
         return None;
     }
     let specs = operands.tensors.iter();
@@ -119,16 +131,35 @@ fn folded(
     Some(made.map(|(tensor, element)| TensorRef::constant(runtime, tensor, &element)))
 }
 
+/// The result of an op that can wait until somebody needs it. `None` for all other calls.
+fn deferred(
+    operands: &Operands,
+    op: &str,
+    outs: &[Spec],
+    attrs: &[Attr],
+) -> Option<ResourceArc<TensorRef>> {
+    let runtime = &operands.runtime;
+    let [out] = outs else { return None };
+    if !attrs.is_empty() || !runtime.may_wait(out) {
+        return None;
+    }
+    let held = operands.tensors.iter();
+    let held = held.map(|tensor| tensor.operand().filter(|_| operands.is_here(tensor)));
+    let held = held.collect::<Option<SmallVec<[Operand; INLINE]>>>()?;
+    let lazy = runtime.defer(op, held, out)?;
+    Some(TensorRef::lazy(runtime, out, lazy))
+}
+
 /// Runs a program, on a dirty scheduler where it has to wait.
-pub(crate) fn start<'a>(env: Env<'a>, operands: &Operands, program: Program<'_>) -> Term<'a> {
-    match try_now(env, operands, &program) {
+pub(crate) fn start<'a>(env: Env<'a>, operands: Operands, program: Program<'_>) -> Term<'a> {
+    match try_now(env, &operands, &program) {
         Ok(answer) => answer,
         Err(begun) => go_on(env, operands, *begun, program.into_owned()),
     }
 }
 
-/// Operands of a call, and how far it came without waiting.
-pub(crate) type Begun = (SmallVec<[Arc<Tensor>; INLINE]>, Progress);
+/// Operands of a call as tensors, where they are there, and how far it came without waiting.
+pub(crate) type Begun = (Option<Inputs>, Progress);
 
 /// What came of a program that was tried: results, or how far it came.
 pub(crate) type Tried = Result<RanProgram, Progress>;
@@ -189,8 +220,9 @@ pub(crate) fn try_now<'a>(
     runnable: &impl Runnable,
 ) -> Result<Term<'a>, Box<Begun>> {
     let runtime = &operands.runtime;
-    let inputs = match operands.handles() {
-        Ok(inputs) => inputs,
+    let inputs = match operands.handles(false) {
+        Ok(Some(inputs)) => inputs,
+        Ok(None) => return Err(Box::default()),
         Err(failure) => return Ok(reply::encode_error(env, &failure)),
     };
     let (steps, results) = runnable.size();
@@ -198,7 +230,7 @@ pub(crate) fn try_now<'a>(
     let tried = runnable.try_run(runtime, &references(&inputs), is_short);
     match tried {
         Ok(Ok(ran)) => Ok(answer(env, runtime, ran)),
-        Ok(Err(progress)) => Err(Box::new((inputs, progress))),
+        Ok(Err(progress)) => Err(Box::new((Some(inputs), progress))),
         Err(error) => Ok(reply::encode_error(env, &error.into())),
     }
 }
@@ -206,20 +238,24 @@ pub(crate) fn try_now<'a>(
 /// Runs what is left of a program on a dirty scheduler.
 pub(crate) fn go_on<'a>(
     env: Env<'a>,
-    operands: &Operands,
+    operands: Operands,
     (inputs, progress): Begun,
     runnable: impl Runnable + Send + 'static,
 ) -> Term<'a> {
-    let runtime = operands.runtime.clone();
-    later(
-        env,
-        SchedulerFlags::DirtyCpu,
-        &[],
-        move |env, _| match runnable.resume(&runtime, &references(&inputs), progress) {
-            Ok(ran) => answer(env, &runtime, ran),
-            Err(error) => reply::encode_error(env, &error.into()),
-        },
-    )
+    later(env, SchedulerFlags::DirtyCpu, &[], move |env, _| {
+        let runtime = &operands.runtime;
+        let ran = || {
+            let inputs = match inputs {
+                Some(inputs) => inputs,
+                None => operands.handles(true)?.unwrap_or_default(),
+            };
+            Ok(runnable.resume(runtime, &references(&inputs), progress)?)
+        };
+        match ran() {
+            Ok(ran) => answer(env, runtime, ran),
+            Err(failure) => reply::encode_error(env, &failure),
+        }
+    })
 }
 
 fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {

@@ -3,13 +3,14 @@
 use crate::{
     binary,
     device::DeviceRef,
+    held::{Held, settled},
     later::{SHORT, later},
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_abi::DType;
-use nx_vulkan_host::{Runtime, Tensor, shared_memory::Segment};
+use nx_vulkan_host::{Lazy, Operand, Runtime, Spec, Tensor, shared_memory::Segment};
 use parking_lot::Mutex;
 use rustler::{Atom, Binary, Encoder, Env, Term, schedule::SchedulerFlags};
 use smallvec::SmallVec;
@@ -39,13 +40,25 @@ pub(crate) struct TensorRef {
 
 /// What a reference holds until it is deallocated.
 struct Slot {
-    tensor: Arc<Tensor>,
+    held: Held,
     /// The value of every element, where the VM knows it.
     element: Option<Element>,
     /// All elements in row-major order, where the VM knows them: few that came from it.
     uploaded: Option<Arc<[u8]>>,
     /// Shared memory that holds the elements, with the permissions it has.
     shared: Vec<(u32, Segment)>,
+}
+
+impl Slot {
+    /// One of which the VM knows nothing else.
+    fn new(held: Held) -> Slot {
+        Slot {
+            held,
+            element: None,
+            uploaded: None,
+            shared: Vec::new(),
+        }
+    }
 }
 
 /// The bytes of one element.
@@ -81,9 +94,16 @@ impl TensorRef {
         TensorRef::holding(runtime, tensor, Some(element.into()), None)
     }
 
-    /// A reference to a view of this tensor. Every element of a constant's is still known.
-    pub(crate) fn view(&self, view: Tensor) -> ResourceArc<TensorRef> {
-        TensorRef::holding(&self.runtime, view, self.element(), None)
+    /// A reference to a view of this tensor, which is `of`. Every element of a constant's is still known, and one of few that came
+    /// from the VM.
+    pub(crate) fn view(&self, of: &Tensor, view: Tensor) -> ResourceArc<TensorRef> {
+        let element = self.element().or_else(|| {
+            let known = self.known().filter(|_| view.elements() == 1)?;
+            let size = view.dtype().size() as usize;
+            let start = (view.offset().checked_sub(of.offset())?) as usize * size;
+            known.get(start..start + size).map(Element::from_slice)
+        });
+        TensorRef::holding(&self.runtime, view, element, None)
     }
 
     /// A reference to a view of the same elements in the same order.
@@ -97,24 +117,64 @@ impl TensorRef {
         element: Option<Element>,
         uploaded: Option<Arc<[u8]>>,
     ) -> ResourceArc<TensorRef> {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().into());
+        let slot = Slot {
+            element,
+            uploaded,
+            ..Slot::new(Held::Made(Arc::new(tensor)))
+        };
+        TensorRef::of(runtime, dtype, shape, slot)
+    }
+
+    /// A reference to a result of that type and shape that may wait.
+    pub(crate) fn lazy(
+        runtime: &Arc<Runtime>,
+        (dtype, shape): &Spec,
+        lazy: Arc<Lazy>,
+    ) -> ResourceArc<TensorRef> {
+        let slot = Slot::new(Held::Lazy(lazy));
+        TensorRef::of(runtime, *dtype, shape[..].into(), slot)
+    }
+
+    fn of(
+        runtime: &Arc<Runtime>,
+        dtype: DType,
+        shape: SmallVec<[u64; 4]>,
+        slot: Slot,
+    ) -> ResourceArc<TensorRef> {
         ResourceArc::new(TensorRef {
             runtime: runtime.clone(),
-            dtype: tensor.dtype(),
-            shape: tensor.shape().into(),
-            slot: Mutex::new(Some(Slot {
-                tensor: Arc::new(tensor),
-                element,
-                uploaded,
-                shared: Vec::new(),
-            })),
+            dtype,
+            shape,
+            slot: Mutex::new(Some(slot)),
         })
     }
 
-    /// A handle on the tensor; fails when it was deallocated.
-    pub(crate) fn tensor(&self) -> Result<Arc<Tensor>, Failure> {
+    /// What it holds; fails when it was deallocated.
+    pub(crate) fn held(&self) -> Result<Held, Failure> {
         let slot = self.slot.lock();
-        let held = slot.as_ref().map(|held| held.tensor.clone());
+        let held = slot.as_ref().map(|slot| slot.held.clone());
         held.ok_or(Failure::Deallocated)
+    }
+
+    /// A handle on the tensor, once its op has run; fails when it was deallocated.
+    pub(crate) fn tensor(&self) -> Result<Arc<Tensor>, Failure> {
+        settled(&[self], true).map(|mut tensors| tensors.remove(0))
+    }
+
+    /// As [`TensorRef::tensor`]; `None` where that would wait.
+    pub(crate) fn try_tensor(&self) -> Result<Option<Arc<Tensor>>, Failure> {
+        Ok(settled(&[self], false)?.pop())
+    }
+
+    /// The tensor as an operand of what may wait; `None` where it was deallocated.
+    pub(crate) fn operand(&self) -> Option<Operand> {
+        let slot = self.slot.lock();
+        let slot = slot.as_ref()?;
+        Some(match &slot.held {
+            Held::Made(tensor) => Operand::Made(tensor.clone(), slot.element.clone()),
+            Held::Lazy(lazy) => Operand::Lazy(lazy.clone()),
+        })
     }
 
     /// The value of every element, where the VM knows it and the tensor is there.
@@ -129,23 +189,20 @@ impl TensorRef {
 
     /// Puts another tensor of the same type and shape in its place.
     pub(crate) fn replace(&self, tensor: Tensor) {
-        *self.slot.lock() = Some(Slot {
-            tensor: Arc::new(tensor),
-            element: None,
-            uploaded: None,
-            shared: Vec::new(),
-        });
+        *self.slot.lock() = Some(Slot::new(Held::Made(Arc::new(tensor))));
     }
 
     /// Puts `other`, which has the same elements in memory that somebody may write, in the place of `tensor`. False when that
     /// is not there any more; fails when the reference was deallocated.
     pub(crate) fn swap(&self, tensor: &Arc<Tensor>, other: Tensor) -> Result<bool, Failure> {
         let mut slot = self.slot.lock();
-        let held = slot.as_mut().ok_or(Failure::Deallocated)?;
-        if !Arc::ptr_eq(&held.tensor, tensor) {
+        let slot = slot.as_mut().ok_or(Failure::Deallocated)?;
+        let made = slot.held.made();
+        if !made.is_some_and(|made| Arc::ptr_eq(&made, tensor)) {
             return Ok(false);
         }
-        (held.tensor, held.element, held.uploaded) = (Arc::new(other), None, None);
+        slot.held = Held::Made(Arc::new(other));
+        (slot.element, slot.uploaded) = (None, None);
         Ok(true)
     }
 
@@ -170,6 +227,11 @@ impl TensorRef {
         Ok(name)
     }
 
+    /// Whether it was not deallocated.
+    pub(crate) fn is_live(&self) -> bool {
+        self.slot.lock().is_some()
+    }
+
     /// Size of the elements, in bytes.
     pub(crate) fn byte_size(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.dtype.size()
@@ -177,7 +239,9 @@ impl TensorRef {
 
     /// The bytes of the first `limit` elements, where they are few and there soon.
     pub(crate) fn read_now(&self, limit: Option<u64>) -> Result<Option<Vec<u8>>, Failure> {
-        let tensor = self.tensor()?;
+        let Some(tensor) = self.try_tensor()? else {
+            return Ok(None);
+        };
         let count = tensor.elements().min(limit.unwrap_or(u64::MAX));
         if count * tensor.dtype().size() > MOST_AT_ONCE {
             return Ok(None);
@@ -300,44 +364,4 @@ fn deallocate(tensor: ResourceArc<TensorRef>) -> Atom {
     } else {
         atoms::already_deallocated()
     }
-}
-
-/// What a reference stands for.
-#[derive(rustler::NifMap)]
-#[rustler(encode)]
-struct TensorMap {
-    r#type: TypeTerm,
-    shape: ShapeTerm,
-    strides: Option<Vec<i64>>,
-    /// The UUID of its device.
-    device: String,
-    /// Whether the memory is still there.
-    live: bool,
-}
-
-#[rustler::nif]
-fn tensor_info(tensor: ResourceArc<TensorRef>) -> TensorMap {
-    let live = tensor.tensor().ok();
-    TensorMap {
-        r#type: TypeTerm(tensor.dtype),
-        shape: ShapeTerm(tensor.shape.to_vec()),
-        strides: live.as_ref().map(|t| t.strides().to_vec()),
-        device: tensor.runtime.device().summary().uuid.clone(),
-        live: live.is_some(),
-    }
-}
-
-/// The device a tensor lives on.
-#[rustler::nif]
-fn device_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
-    ResourceArc::new(DeviceRef {
-        runtime: tensor.runtime.clone(),
-    })
-    .encode(env)
-}
-
-/// Whether a tensor lives on `device`.
-#[rustler::nif]
-fn same_device(tensor: ResourceArc<TensorRef>, device: ResourceArc<DeviceRef>) -> bool {
-    Arc::ptr_eq(&tensor.runtime, &device.runtime)
 }

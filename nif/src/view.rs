@@ -1,13 +1,14 @@
 //! Views: other layouts of the same memory. None of them copies.
 
 use crate::{
+    later::later,
     reply::{self, Failure},
     resource::ResourceArc,
     tensor::TensorRef,
     terms::{List, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_host::{Result, Tensor};
-use rustler::{Encoder, Env, Term};
+use rustler::{Encoder, Env, Term, schedule::SchedulerFlags};
 
 mod atoms {
     rustler::atoms! { copy }
@@ -16,21 +17,23 @@ mod atoms {
 /// `{:ok, ref}`, or `:copy` when no layout of the same memory has that shape.
 #[rustler::nif]
 fn reshape<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, shape: ShapeTerm) -> Term<'a> {
-    let layout = || -> std::result::Result<_, Failure> { Ok(tensor.tensor()?.reshape(&shape.0)?) };
-    match layout().transpose() {
-        Some(result) => reply::encode(env, result.map(|view| tensor.same_order(view))),
-        None => atoms::copy().encode(env),
-    }
+    once_there(env, tensor, move |env, tensor, held| {
+        match held.reshape(&shape.0).transpose() {
+            Some(Ok(view)) => (rustler::types::atom::ok(), tensor.same_order(view)).encode(env),
+            Some(Err(error)) => reply::encode_error(env, &error.into()),
+            None => atoms::copy().encode(env),
+        }
+    })
 }
 
 #[rustler::nif]
 fn transpose<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.transpose(&axes.0))
+    view(env, tensor, move |t| t.transpose(&axes.0))
 }
 
 #[rustler::nif]
 fn squeeze<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.squeeze(&axes.0))
+    view(env, tensor, move |t| t.squeeze(&axes.0))
 }
 
 /// Axis `i` of the tensor becomes axis `axes[i]` of `shape`.
@@ -41,7 +44,7 @@ fn broadcast<'a>(
     shape: ShapeTerm,
     axes: List<usize>,
 ) -> Term<'a> {
-    view(env, &tensor, |t| t.broadcast(&shape.0, &axes.0))
+    view(env, tensor, move |t| t.broadcast(&shape.0, &axes.0))
 }
 
 #[rustler::nif]
@@ -52,26 +55,50 @@ fn slice<'a>(
     lengths: List<u64>,
     strides: List<u64>,
 ) -> Term<'a> {
-    view(env, &tensor, |t| t.slice(&starts.0, &lengths.0, &strides.0))
+    view(env, tensor, move |t| {
+        t.slice(&starts.0, &lengths.0, &strides.0)
+    })
 }
 
 #[rustler::nif]
 fn reverse<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, axes: List<usize>) -> Term<'a> {
-    view(env, &tensor, |t| t.reverse(&axes.0))
+    view(env, tensor, move |t| t.reverse(&axes.0))
 }
 
 /// The same bytes read as another type of the same width.
 #[rustler::nif]
 fn bitcast<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, dtype: TypeTerm) -> Term<'a> {
-    view(env, &tensor, |t| t.bitcast(dtype.0))
+    view(env, tensor, move |t| t.bitcast(dtype.0))
 }
 
 fn view<'a>(
     env: Env<'a>,
-    tensor: &TensorRef,
-    layout: impl FnOnce(&Tensor) -> Result<Tensor>,
+    tensor: ResourceArc<TensorRef>,
+    layout: impl FnOnce(&Tensor) -> Result<Tensor> + Send + 'static,
 ) -> Term<'a> {
-    let made =
-        || -> std::result::Result<_, Failure> { Ok(tensor.view(layout(&*tensor.tensor()?)?)) };
-    reply::encode(env, made())
+    once_there(env, tensor, move |env, tensor, held| {
+        let made = layout(held).map(|view| tensor.view(held, view));
+        reply::encode(env, made.map_err(Failure::from))
+    })
+}
+
+/// What `rest` makes of the tensor, on a dirty scheduler where it has to be computed first.
+fn once_there<'a>(
+    env: Env<'a>,
+    tensor: ResourceArc<TensorRef>,
+    rest: impl for<'b> FnOnce(Env<'b>, &TensorRef, &Tensor) -> Term<'b> + Send + 'static,
+) -> Term<'a> {
+    match tensor.try_tensor() {
+        Ok(Some(held)) => rest(env, &tensor, &held),
+        Ok(None) => later(
+            env,
+            SchedulerFlags::DirtyCpu,
+            &[],
+            move |env, _| match tensor.tensor() {
+                Ok(held) => rest(env, &tensor, &held),
+                Err(failure) => reply::encode_error(env, &failure),
+            },
+        ),
+        Err(failure) => reply::encode_error(env, &failure),
+    }
 }

@@ -205,6 +205,11 @@ impl Op {
         common.fold(all, |set, (_, takes)| DTypeSet(set.0 & takes.0))
     }
 
+    /// Whether each element of its result comes from one element of each operand.
+    pub fn is_elementwise(&self) -> bool {
+        self.kernel.is_elementwise()
+    }
+
     /// What it has no result for, where operands of these types may be that.
     pub fn partial(&self, inputs: &[DType]) -> Option<&'static Partial> {
         self.partial.filter(|partial| partial.concerns(inputs))

@@ -50,6 +50,8 @@ pub struct Config {
     pub kept: MemoryBudget,
     /// Whether programs that run again and again are recorded once; on a GPU, where nothing is said.
     pub replays: Option<bool>,
+    /// Whether elementwise ops of large results wait until somebody needs these, and run as one; on a GPU, where nothing is said.
+    pub lazy: Option<bool>,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
 }
@@ -143,6 +145,7 @@ impl Default for Config {
             memory: MemoryBudget::Auto,
             kept: MemoryBudget::Auto,
             replays: None,
+            lazy: None,
             environment: Environment::default(),
         }
     }
@@ -160,6 +163,11 @@ impl Config {
     /// Whether programs are recorded on a device of that kind. A CPU takes longer to run the smallest op than to record it.
     pub(crate) fn replays_on(&self, kind: DeviceKind) -> bool {
         self.replays.unwrap_or(kind != DeviceKind::CPU)
+    }
+
+    /// Whether elementwise ops wait on a device of that kind. A CPU takes longer to compile what is run as one.
+    pub(crate) fn lazy_on(&self, kind: DeviceKind) -> bool {
+        self.lazy.unwrap_or(kind != DeviceKind::CPU)
     }
 
     /// How long a command may take on a device of that kind.

@@ -51,6 +51,7 @@ pub use nx_vulkan_registry::RuleVerdict;
 pub use pipeline::statistics::{Compiled, Figure};
 pub use route::Considered;
 pub use runtime::{
-    Forced, Progress, Ran, RanProgram, ReplayStats, Rival, Routine, Runtime, RuntimeStats,
+    Forced, Lazy, Operand, Progress, Ran, RanProgram, ReplayStats, Rival, Routine, Runtime,
+    RuntimeStats,
 };
 pub use tensor::Tensor;

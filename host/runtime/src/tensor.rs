@@ -5,7 +5,7 @@ mod part;
 mod strides;
 
 use crate::{Error, Result, faults::Faults, memory::Buffer};
-pub(crate) use moved::Layout;
+pub(crate) use moved::{Laid, Layout};
 use nx_vulkan_abi::{DType, layout};
 use nx_vulkan_ops::{Request, Typed, show_shape};
 use nx_vulkan_registry::request::Operand;
@@ -70,17 +70,7 @@ impl Tensor {
     }
 
     pub(crate) fn contiguous(buffer: Arc<Buffer>, dtype: DType, shape: &[u64]) -> Tensor {
-        let mut strides = smallvec![0; shape.len()];
-        layout::write_contiguous_strides(shape, &mut strides);
-        Tensor {
-            part: Part::of(dtype.size(), shape, &strides, 0),
-            buffer,
-            dtype,
-            shape: shape.into(),
-            strides,
-            offset: 0,
-            faults: Faults::default(),
-        }
+        Layout::contiguous(dtype, shape).tensor(buffer, Faults::default())
     }
 
     /// Element type.

@@ -85,13 +85,14 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
-  defp replays! do
-    case Application.get_env(:nx_vulkan, :replays) do
-      replays when is_boolean(replays) or is_nil(replays) ->
-        replays
+  defp switch!(name) do
+    case Application.get_env(:nx_vulkan, name) do
+      switch when is_boolean(switch) or is_nil(switch) ->
+        switch
 
       other ->
-        raise ArgumentError, "expected :replays to be a boolean or nil, got: #{inspect(other)}"
+        raise ArgumentError,
+              "expected #{inspect(name)} to be a boolean or nil, got: #{inspect(other)}"
     end
   end
 
@@ -115,7 +116,8 @@ defmodule Nx.Vulkan.Device do
       shader_timeout: shader_timeout!(),
       validation: Application.get_env(:nx_vulkan, :validation, false),
       measure: measure!(),
-      replays: replays!()
+      replays: switch!(:replays),
+      lazy: switch!(:lazy)
     }
   end
 

@@ -1,10 +1,10 @@
 //! Cache keys: everything that a plan depends on, as bytes.
 
-use crate::{AttrValue, Request, Tensor};
+use crate::{AttrValue, Request, tensor::Laid};
 use std::cell::RefCell;
 
 /// Everything that a plan depends on, as bytes.
-pub(super) fn with_key<T>(request: &Request<'_, &Tensor>, f: impl FnOnce(&[u8]) -> T) -> T {
+pub(super) fn with_key<T>(request: &Request<'_, &impl Laid>, f: impl FnOnce(&[u8]) -> T) -> T {
     thread_local! { static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) } }
     let mut key = KEY.take();
     key.clear();

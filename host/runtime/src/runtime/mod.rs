@@ -3,6 +3,7 @@
 mod forced;
 mod host_memory;
 mod key;
+mod lazy;
 mod live;
 mod measuring;
 mod modules;
@@ -38,6 +39,8 @@ use crate::{
 };
 pub use forced::{Forced, Rival};
 use key::with_key;
+use lazy::Lazies;
+pub use lazy::{Lazy, Operand};
 use nx_vulkan_abi::{DType, DeviceInfo};
 use nx_vulkan_registry as registry;
 use nx_vulkan_registry::{Stamp, Table, cache::Cache, private::Rule};
@@ -79,6 +82,7 @@ pub struct Runtime {
     lent: pointers::Lent,
     kept: Kept,
     replays: Replays,
+    lazies: Lazies,
     made: Made,
     tensors: Arc<Pool>,
     literals: Arc<Pool>,
@@ -189,6 +193,10 @@ impl Runtime {
                 config.replays_on(device.info().kind),
                 tensors.budget().stats().limit,
             ),
+            lazies: Lazies::new(
+                config.lazy_on(device.info().kind),
+                tensors.budget().stats().limit,
+            ),
             tensors,
             literals,
             readback,
@@ -258,12 +266,12 @@ impl Runtime {
         self.current().table.clone()
     }
 
-    /// Waits for all recorded work, spinning for at most `budget`; whether it is done.
+    /// Waits for all recorded work, spinning for at most `budget`; whether it is done, and nothing is yet to be recorded.
     ///
     /// # Errors
     /// [`Kind::DeviceLost`].
     pub fn try_sync(&self, budget: Duration) -> Result<bool> {
-        self.stream.spin(self.stream.sequence(), budget)
+        Ok(self.is_settled() && self.stream.spin(self.stream.sequence(), budget)?)
     }
 
     /// Runs a request. Returns at once when a pack runs it; reading a result waits.
@@ -340,11 +348,12 @@ impl Runtime {
         self.stream.flush()
     }
 
-    /// Waits for all recorded work.
+    /// Runs what waits for its reader, and waits for all recorded work.
     ///
     /// # Errors
-    /// [`Kind::DeviceLost`].
+    /// [`Kind::DeviceLost`]; those of [`Runtime::settle`].
     pub fn sync(&self) -> Result<()> {
+        self.settle_all()?;
         self.stream.wait(self.stream.sequence())
     }
 
@@ -366,7 +375,7 @@ impl Runtime {
         self.constants.lock().clear();
         self.replays.forget(false);
         self.kept.clear();
-        self.sync()?;
+        self.stream.wait(self.stream.sequence())?;
         let done = self.stream.completed()?;
         [&self.tensors, &self.literals, &self.readback, &self.upload]
             .iter()

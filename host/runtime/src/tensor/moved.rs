@@ -2,7 +2,8 @@
 
 use super::{Axes, Part, Tensor};
 use crate::{faults::Faults, memory::Buffer};
-use nx_vulkan_abi::DType;
+use nx_vulkan_abi::{DType, layout};
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// Type, shape and strides of a tensor, and the part of a buffer that its elements take.
@@ -14,9 +15,61 @@ pub(crate) struct Layout {
     part: Part,
 }
 
-impl Layout {
-    pub(crate) fn part(&self) -> Part {
+/// What lies somehow, be it in no buffer yet.
+pub(crate) trait Laid {
+    fn dtype(&self) -> DType;
+    fn shape(&self) -> &[u64];
+    fn strides(&self) -> &[i64];
+    fn part(&self) -> Part;
+}
+
+impl Laid for Layout {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    fn part(&self) -> Part {
         self.part
+    }
+}
+
+impl Laid for Tensor {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    fn part(&self) -> Part {
+        self.part
+    }
+}
+
+impl Layout {
+    /// That of elements in row-major order, from the start of a buffer on.
+    pub(crate) fn contiguous(dtype: DType, shape: &[u64]) -> Layout {
+        let mut strides = smallvec![0; shape.len()];
+        layout::write_contiguous_strides(shape, &mut strides);
+        Layout {
+            part: Part::of(dtype.size(), shape, &strides, 0),
+            dtype,
+            shape: shape.into(),
+            strides,
+        }
     }
 
     /// The tensor that lies so in a buffer.

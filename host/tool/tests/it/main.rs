@@ -15,6 +15,7 @@ mod gamma;
 mod golden;
 mod hostile;
 mod kept;
+mod lazy;
 mod leapfrog;
 mod linear_algebra;
 mod live;

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Kind, Program, Result, Tensor, fusion,
     memory::{Buffer, Patience},
-    tensor::Layout,
+    tensor::{Laid as _, Layout},
 };
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock, Weak, atomic::Ordering};
