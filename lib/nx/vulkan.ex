@@ -20,7 +20,7 @@ defmodule Nx.Vulkan do
         memory: nil,             # what may be taken from the driver: bytes, or a share up to 1.0 of the device's memory
         kept_memory: nil,        # of that, what may hold operands as kernels pack them: bytes, or a share
         replays: nil,            # whether compiled functions are recorded once; nil: on a GPU
-        lazy: nil,               # whether elementwise ops of large results wait for their reader; nil: on a GPU
+        lazy: nil,               # whether elementwise ops wait until somebody needs their results; nil: on a GPU
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
         fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
         add_backend_on_inspect: false
@@ -49,11 +49,11 @@ defmodule Nx.Vulkan do
   allocation fails. `:replays` turns it on or off for every device; `stats/1` has the functions, their bytes and the calls
   that were replayed under `:replays`.
 
-  Op by op, each elementwise op reads its operands from memory and writes its result there, which takes far longer than to
-  compute it. So on a GPU such ops with results of 256 KiB or more wait until somebody needs what they make: another op, who
-  reads it, or `sync/1`. Up to 48 that follow from each other then run as one, with the bits that they have one by one, once the
-  same ones have come before. What nobody needs is never computed, and operands of what waits are held, up to an eighth of the
-  memory. `:lazy` turns it on or off for every device.
+  On a GPU elementwise ops that are called one by one wait until somebody needs what they make: another op, who reads it, or
+  `sync/1`. Up to 48 that follow from each other then run as one, from the third time on that the same ones come; their bits are
+  those that they have one by one, but for which NaN it is, and the sign of a zero that is the least or greatest of two. What
+  nobody needs is never computed, so a benchmark has to read all of its results. What waits holds its operands, also where
+  `Nx.backend_deallocate/1` was called for them, up to an eighth of the memory. `:lazy` turns it on or off for every device.
 
   ## Hot upgrades
 

@@ -40,12 +40,14 @@ fn buf_download<'a>(env: Env<'a>, buffer: Term<'a>) -> Term<'a> {
     let Ok(buffer) = buffer.decode::<ResourceArc<TensorRef>>() else {
         return bad_input(env);
     };
+    // Taken here: who writes it later does not change what this reads.
+    let tensor = buffer.try_tensor();
     match buffer.read_now(None).transpose() {
         Some(Err(Failure::Deallocated)) => bad_input(env),
         Some(read) => downloaded(env, read.map(Bytes)),
         None => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
-            let read = buffer.tensor();
-            let read = read.and_then(|t| binary::download(env, &buffer.runtime, &t, None));
+            let tensor = tensor.and_then(|tensor| tensor.map_or_else(|| buffer.tensor(), Ok));
+            let read = tensor.and_then(|t| binary::download(env, &buffer.runtime, &t, None));
             downloaded(env, read)
         }),
     }

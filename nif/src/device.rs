@@ -74,7 +74,7 @@ pub(crate) struct Settings {
     kept_share: Option<u16>,
     /// Whether compiled programs are recorded once.
     replays: Option<bool>,
-    /// Whether large elementwise ops wait for who needs them.
+    /// Whether elementwise ops wait for who needs their results.
     lazy: Option<bool>,
 }
 

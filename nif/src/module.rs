@@ -89,16 +89,15 @@ fn dispatch_file<'a>(
     groups: (u32, u32, u32),
     path: Binary,
 ) -> Term<'a> {
-    let buffer = |term: &Term<'a>| {
-        let buffer: ResourceArc<TensorRef> = term.decode().ok()?;
-        let tensor = buffer.tensor().ok()?;
-        Some((buffer, tensor))
+    let buffer = |term: &Term<'a>| -> Result<_, Refusal> {
+        let buffer: ResourceArc<TensorRef> = decode(*term)?;
+        let tensor = tensor(&buffer)?;
+        Ok((buffer, tensor))
     };
-    let (Some(out), Some(inputs)) = (
-        buffer(&out),
-        inputs.iter().map(buffer).collect::<Option<Vec<_>>>(),
-    ) else {
-        return refused(env, &Refusal::BadInput);
+    let inputs = inputs.iter().map(buffer).collect::<Result<Vec<_>, _>>();
+    let (out, inputs) = match buffer(&out).and_then(|out| Ok((out, inputs?))) {
+        Ok(buffers) => buffers,
+        Err(refusal) => return refused(env, &refusal),
     };
     let runtime = &out.0.runtime;
     if !inputs.iter().all(|i| Arc::ptr_eq(&i.0.runtime, runtime)) {
@@ -189,8 +188,7 @@ fn chain_module<'a>(
         if !data.iter().all(|data| here(&data)) {
             return Err(Refusal::BadInput);
         }
-        let data = data.as_ref().map(|data| data.tensor()).transpose();
-        let data = data.map_err(|_| Refusal::BadInput)?;
+        let data = data.as_ref().map(|data| tensor(data)).transpose()?;
         let chain = Chain {
             q: &q,
             p: &p,
@@ -208,6 +206,14 @@ fn chain_module<'a>(
         chains::run(&module.runtime, &module.module, &chain, encoded)
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
+}
+
+/// The tensor of a reference.
+fn tensor(reference: &TensorRef) -> Result<Arc<Tensor>, Refusal> {
+    reference.tensor().map_err(|failure| match failure {
+        Failure::Host(error) => Refusal::Failed(error),
+        Failure::Deallocated => Refusal::BadInput,
+    })
 }
 
 /// A path from its bytes, which need not be text on Unix.

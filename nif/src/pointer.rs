@@ -15,8 +15,6 @@ use rustler::{Env, Term};
 #[rustler::nif(schedule = "DirtyIo")]
 fn address_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     let address = || {
-        // What is still to be made of these elements is made of those that are there now.
-        tensor.runtime.settle_all()?;
         loop {
             let held = tensor.tensor()?;
             let (exposed, address) = tensor.runtime.expose(&held)?;

@@ -59,6 +59,26 @@ impl Slot {
             shared: Vec::new(),
         }
     }
+
+    /// What it holds by now: a result that is there is no longer one to come.
+    fn held(&mut self) -> &Held {
+        if let Held::Lazy(lazy) = &self.held
+            && let Some(tensor) = lazy.made()
+        {
+            self.held = Held::Made(tensor);
+        }
+        &self.held
+    }
+
+    /// The element that each is, or the only one, where the VM knows it.
+    fn single(&self) -> Option<Element> {
+        let Held::Made(tensor) = &self.held else {
+            return None;
+        };
+        let uploaded = self.uploaded.as_deref().filter(|_| tensor.elements() == 1);
+        let element = || uploaded.map(Element::from_slice);
+        self.element.clone().or_else(element)
+    }
 }
 
 /// The bytes of one element.
@@ -94,16 +114,16 @@ impl TensorRef {
         TensorRef::holding(runtime, tensor, Some(element.into()), None)
     }
 
-    /// A reference to a view of this tensor, which is `of`. Every element of a constant's is still known, and one of few that came
-    /// from the VM.
+    /// A reference to a view of this tensor, which is `of`. Every element of a constant's is still known, and a single one of few
+    /// that came from the VM.
     pub(crate) fn view(&self, of: &Tensor, view: Tensor) -> ResourceArc<TensorRef> {
-        let element = self.element().or_else(|| {
-            let known = self.known().filter(|_| view.elements() == 1)?;
+        let known = self.known().filter(|_| view.elements() == 1);
+        let single = known.and_then(|known| {
             let size = view.dtype().size() as usize;
             let start = (view.offset().checked_sub(of.offset())?) as usize * size;
-            known.get(start..start + size).map(Element::from_slice)
+            known.get(start..start + size).map(Arc::from)
         });
-        TensorRef::holding(&self.runtime, view, element, None)
+        TensorRef::holding(&self.runtime, view, self.element(), single)
     }
 
     /// A reference to a view of the same elements in the same order.
@@ -152,9 +172,9 @@ impl TensorRef {
 
     /// What it holds; fails when it was deallocated.
     pub(crate) fn held(&self) -> Result<Held, Failure> {
-        let slot = self.slot.lock();
-        let held = slot.as_ref().map(|slot| slot.held.clone());
-        held.ok_or(Failure::Deallocated)
+        let mut slot = self.slot.lock();
+        let slot = slot.as_mut().ok_or(Failure::Deallocated)?;
+        Ok(slot.held().clone())
     }
 
     /// A handle on the tensor, once its op has run; fails when it was deallocated.
@@ -169,12 +189,18 @@ impl TensorRef {
 
     /// The tensor as an operand of what may wait; `None` where it was deallocated.
     pub(crate) fn operand(&self) -> Option<Operand> {
-        let slot = self.slot.lock();
-        let slot = slot.as_ref()?;
-        Some(match &slot.held {
-            Held::Made(tensor) => Operand::Made(tensor.clone(), slot.element.clone()),
-            Held::Lazy(lazy) => Operand::Lazy(lazy.clone()),
+        let mut slot = self.slot.lock();
+        let slot = slot.as_mut()?;
+        Some(match slot.held().clone() {
+            Held::Made(tensor) => Operand::Made(tensor, slot.single()),
+            Held::Lazy(lazy) => Operand::Lazy(lazy),
         })
+    }
+
+    /// The only element of an integer, or that of each element of a constant, where the VM knows it.
+    pub(crate) fn exact(&self) -> Option<Element> {
+        let slot = self.slot.lock();
+        slot.as_ref()?.single().filter(|_| self.dtype.is_integer())
     }
 
     /// The value of every element, where the VM knows it and the tensor is there.
@@ -331,8 +357,8 @@ fn constant_of<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     element.map(|element| Bytes(element.into_vec())).encode(env)
 }
 
-/// All elements of a tensor in row-major order: of one that [`upload`] made of a few kilobytes, of a reshaped view of it, or of
-/// a constant's scalar. `nil` for any other tensor.
+/// All elements of a tensor in row-major order: of one that [`upload`] made of a few kilobytes, of a reshaped view of it or of a
+/// view of one element, or of a constant's scalar. `nil` for any other tensor.
 #[rustler::nif]
 fn known<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
     let bytes = match tensor.element() {
@@ -355,7 +381,7 @@ fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>
     }
 }
 
-/// Frees the memory now: `:ok`, or `:already_deallocated`.
+/// Frees the memory now, or once no result to come needs it: `:ok`, or `:already_deallocated`.
 #[rustler::nif]
 fn deallocate(tensor: ResourceArc<TensorRef>) -> Atom {
     let gone = tensor.slot.lock().take();

@@ -50,7 +50,7 @@ pub struct Config {
     pub kept: MemoryBudget,
     /// Whether programs that run again and again are recorded once; on a GPU, where nothing is said.
     pub replays: Option<bool>,
-    /// Whether elementwise ops of large results wait until somebody needs these, and run as one; on a GPU, where nothing is said.
+    /// Whether elementwise ops wait until somebody needs their results, and run as one; on a GPU, where nothing is said.
     pub lazy: Option<bool>,
     /// What the environment says. Under a registry in mode locked none of it counts.
     pub environment: Environment,
@@ -165,7 +165,7 @@ impl Config {
         self.replays.unwrap_or(kind != DeviceKind::CPU)
     }
 
-    /// Whether elementwise ops wait on a device of that kind. A CPU takes longer to compile what is run as one.
+    /// Whether elementwise ops wait on a device of that kind. A CPU takes longer to compile what runs as one than that saves.
     pub(crate) fn lazy_on(&self, kind: DeviceKind) -> bool {
         self.lazy.unwrap_or(kind != DeviceKind::CPU)
     }

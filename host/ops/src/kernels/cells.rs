@@ -4,24 +4,29 @@ use super::elementwise::TASK;
 use super::lanes::{self, Cell, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
-use crate::partial::DIVISOR;
+use crate::expression::{element, number};
+use crate::partial::{AMOUNT, DIVISOR, Partial};
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
+use nx_vulkan_abi::expression::{Number, holds};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the loop of that lane for these types, where there is one; else nothing is done.
 pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
     let is_float = |x: &View| x.dtype == DType::F32 || lanes::is_narrow(x.dtype);
-    let own: Vec<Option<Cell>> = match inputs.iter().any(is_float) {
+    let own: Vec<Option<(DType, [u8; 8])>> = match inputs.iter().any(is_float) {
         true => inputs.iter().map(float_of_one).collect(),
-        false => vec![None; inputs.len()],
+        false => {
+            let to = out.dtype;
+            inputs.iter().map(|x| integer_of_one(x, to)).collect()
+        }
     };
     let inputs = inputs.iter().zip(&own).map(|(x, own)| match own {
         None => *x,
-        Some(cell) => View {
-            dtype: DType::F32,
+        Some((dtype, bytes)) => View {
+            dtype: *dtype,
             offset: 0,
-            bytes: cell,
+            bytes: &bytes[..dtype.size() as usize],
             ..*x
         },
     });
@@ -36,8 +41,11 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
         (Loop::Zip(f), Some([a, b])) => floats([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Bytes(f), Some([a, b])) => zip([a, b], out, f),
         (Loop::Pairs(f), Some([a, b])) => zip([a, b], out, f),
-        (Loop::Quotient, Some([a, b])) => quotient([a, b], out, lanes::quotient_s32),
-        (Loop::QuotientOfBytes, Some([a, b])) => quotient([a, b], out, lanes::quotient_u8),
+        (Loop::Longs(f), Some([a, b])) => zip([a, b], out, f),
+        (Loop::Shift(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
+        (Loop::ShiftOfLongs(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
+        (Loop::Quotient, Some([a, b])) => partial([a, b], out, lanes::quotient_s32, &DIVISOR),
+        (Loop::QuotientOfBytes, Some([a, b])) => partial([a, b], out, lanes::quotient_u8, &DIVISOR),
         (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Choice(f), Some([x, a, b])) => {
             floats([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
@@ -47,15 +55,35 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
     })
 }
 
+/// The bytes of an operand's only element.
+fn only<'a>(x: &View<'a>) -> Option<&'a [u8]> {
+    let is_one = x.shape.iter().all(|extent| *extent == 1);
+    let size = x.dtype.size() as usize;
+    let start = x.offset as usize * size;
+    x.bytes.get(start..start + size).filter(|_| is_one)
+}
+
 /// A single s32 as f32, where that is the same number: `x * 2` is a product of f32 then.
-fn float_of_one(x: &View) -> Option<Cell> {
-    if x.dtype != DType::S32 || x.shape.iter().any(|extent| *extent != 1) {
+fn float_of_one(x: &View) -> Option<(DType, [u8; 8])> {
+    let bytes = only(x).filter(|_| x.dtype == DType::S32)?;
+    let integer = i32::from_ne_bytes(bytes.try_into().ok()?);
+    let float = integer as f32;
+    let is_same = float as i64 == i64::from(integer);
+    is_same.then(|| (DType::F32, padded(&float.to_ne_bytes())))
+}
+
+/// A single integer as one of another type, where it is the same number.
+fn integer_of_one(x: &View, to: DType) -> Option<(DType, [u8; 8])> {
+    if x.dtype == to || !x.dtype.is_integer() || !to.is_integer() {
         return None;
     }
-    let cells = x.bytes.as_chunks().0;
-    let integer = i32::from_ne_bytes(*cells.get(x.offset as usize)?);
-    let float = integer as f32;
-    (float as i64 == i64::from(integer)).then(|| float.to_ne_bytes())
+    let number = number(x.dtype, only(x)?)?;
+    let is_same = matches!(number, Number::Integer(integer) if holds(to, integer));
+    is_same.then(|| (to, padded(&element(number, to))))
+}
+
+fn padded(bytes: &[u8]) -> [u8; 8] {
+    std::array::from_fn(|index| bytes.get(index).copied().unwrap_or(0))
 }
 
 /// Two operands of the result's type.
@@ -73,11 +101,12 @@ fn zip<const N: usize>(
     })
 }
 
-/// The same, where `f` says whether no divisor is 0.
-fn quotient<const N: usize>(
+/// The same, where `f` says whether there is a result for all of them.
+fn partial<const N: usize>(
     operands: [&Operand; 2],
     out: &mut Out,
     f: impl Fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool + Sync,
+    lacks: &Partial,
 ) -> Outcome {
     let defined = AtomicBool::new(true);
     zip(operands, out, |a, b, to| {
@@ -87,7 +116,7 @@ fn quotient<const N: usize>(
     })?;
     match defined.into_inner() {
         true => Ok(()),
-        false => Err(DIVISOR.reason.to_owned()),
+        false => Err(lacks.reason.to_owned()),
     }
 }
 

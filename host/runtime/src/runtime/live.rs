@@ -180,14 +180,10 @@ impl Runtime {
     fn publish(&self, table: Table) -> Arc<Table> {
         let keep = table.dev().keep_versions;
         let table = Arc::new(table);
-        let old = {
-            let mut current = self.current.write();
-            let fresh = Current {
-                table: table.clone(),
-                routes: Default::default(),
-            };
-            std::mem::replace(&mut *current, fresh)
-        };
+        // Calls that have begun end on the old one, also those whose results nobody has asked for yet.
+        self.settle_all();
+        let fresh = Current::new(table.clone());
+        let old = std::mem::replace(&mut *self.current.write(), fresh);
         if table.is_locked() && !old.table.is_locked() {
             // What lies in a cache folder that was good enough for development does not count from here on.
             self.cache.change(self.locked_cache.clone());

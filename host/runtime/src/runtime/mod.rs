@@ -33,7 +33,7 @@ use crate::{
     module::Module,
     pipeline::Pipelines,
     queue::{Quiet, Stream},
-    route::{Planner, Route},
+    route::Planner,
     shader::Shaders,
     tensor::Tensor,
 };
@@ -48,6 +48,7 @@ use parking_lot::{Mutex, RwLock};
 pub use program::{Progress, RanProgram};
 use replay::Replays;
 pub use replay::{ReplayStats, Routine};
+use routing::Current;
 use rustc_hash::FxHashMap;
 pub use stats::RuntimeStats;
 use std::{
@@ -107,13 +108,6 @@ pub struct Runtime {
     /// Who serves views.
     viewed: Arc<str>,
     device: Arc<Device>,
-}
-
-/// What is in force: a table, and the routes that were found by it.
-#[derive(Debug)]
-struct Current {
-    table: Arc<Table>,
-    routes: FxHashMap<Box<[u8]>, Arc<Route>>,
 }
 
 /// Results of a request, with who ran it.
@@ -178,10 +172,7 @@ impl Runtime {
         let runtime = Arc::new(Runtime {
             watch: OnceLock::new(),
             stream: Stream::new(&device, timeout, tensors.is_cached(), when_quiet)?,
-            current: RwLock::new(Current {
-                table: table.clone(),
-                routes: FxHashMap::default(),
-            }),
+            current: RwLock::new(Current::new(table.clone())),
             live: Live::new(options),
             failures: Failures::default(),
             choices: Mutex::default(),
@@ -266,12 +257,12 @@ impl Runtime {
         self.current().table.clone()
     }
 
-    /// Waits for all recorded work, spinning for at most `budget`; whether it is done, and nothing is yet to be recorded.
+    /// Waits for all recorded work, spinning for at most `budget`; whether it is done, and nothing is left to record.
     ///
     /// # Errors
     /// [`Kind::DeviceLost`].
     pub fn try_sync(&self, budget: Duration) -> Result<bool> {
-        Ok(self.is_settled() && self.stream.spin(self.stream.sequence(), budget)?)
+        Ok(self.lazies.are_settled() && self.stream.spin(self.stream.sequence(), budget)?)
     }
 
     /// Runs a request. Returns at once when a pack runs it; reading a result waits.
@@ -348,12 +339,12 @@ impl Runtime {
         self.stream.flush()
     }
 
-    /// Runs what waits for its reader, and waits for all recorded work.
+    /// Runs what waits for its reader, but what was only on the way to something else, and waits for all recorded work.
     ///
     /// # Errors
-    /// [`Kind::DeviceLost`]; those of [`Runtime::settle`].
+    /// [`Kind::DeviceLost`].
     pub fn sync(&self) -> Result<()> {
-        self.settle_all()?;
+        self.settle_last();
         self.stream.wait(self.stream.sequence())
     }
 

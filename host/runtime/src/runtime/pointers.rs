@@ -12,7 +12,7 @@ use nx_vulkan_ops::show_shape;
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
 };
 
 /// The buffers whose address somebody was told, by that address.
@@ -50,15 +50,15 @@ impl Runtime {
         self.device.usable()?;
         let exposed = self.within_reach(tensor)?;
         let buffer = &exposed.buffer;
-        self.stream
-            .wait(buffer.last_write.load(Ordering::Relaxed))?;
+        // From now on its bytes may change at any time. What waits is made of those that are there now.
+        buffer.lend();
+        self.settle_readers(buffer)?;
+        self.stream.wait(buffer.last_use())?;
         tensor.faults.check(&self.stream)?;
         let start = buffer.mapped()? as usize;
         self.lent.add(start, buffer);
         let skipped = exposed.offset() * exposed.dtype().size();
         let address = start + skipped as usize;
-        // From now on its bytes may change at any time.
-        buffer.lend();
         Ok((exposed, address))
     }
 

@@ -1,6 +1,6 @@
 //! Routes: who runs a request, found once and kept by everything that the answer depends on.
 
-use super::{Current, MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key};
+use super::{MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key};
 use crate::{
     Request, Result, Tensor,
     live::{Event, EventKind},
@@ -8,13 +8,40 @@ use crate::{
     route::{self, Route},
     tensor::byte_len,
 };
-use nx_vulkan_registry::Table;
+use nx_vulkan_registry::{LoadedPack, Table};
 use parking_lot::RwLockReadGuard;
 use rustc_hash::FxHashMap;
 use std::{
     hash::{Hash, Hasher},
     sync::Arc,
 };
+
+/// What is in force: a table, and the routes that were found by it.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) table: Arc<Table>,
+    pub(super) routes: FxHashMap<Box<[u8]>, Arc<Route>>,
+    /// The packs that run several elementwise ops as one.
+    fusing: Vec<String>,
+}
+
+impl Current {
+    pub(super) fn new(table: Arc<Table>) -> Current {
+        let fuses = |pack: &&LoadedPack| pack.kernels.iter().any(|kernel| kernel.op == "fused");
+        let fusing = table.packs.iter().filter(fuses);
+        Current {
+            fusing: fusing.map(|pack| pack.id.clone()).collect(),
+            table,
+            routes: FxHashMap::default(),
+        }
+    }
+
+    /// Whether that is a kernel of such a pack.
+    pub(super) fn runs_fused(&self, served_by: &str) -> bool {
+        let pack = served_by.split('/').next();
+        self.fusing.iter().any(|fuses| Some(&**fuses) == pack)
+    }
+}
 
 impl Runtime {
     pub(super) fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {

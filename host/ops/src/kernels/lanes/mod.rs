@@ -1,6 +1,7 @@
 //! Loops over numbers where they lie in memory, f32 most of them, compiled for the widest vectors of the machine they run on.
 //! Those of floats serve what need not be as exact as what others are compared with.
 
+mod bits;
 mod fold;
 mod functions;
 mod index;
@@ -12,6 +13,7 @@ mod ring;
 mod tests;
 mod wide;
 
+pub(crate) use bits::{AND, Bits, LEFT_SHIFT, Longs, OR, RIGHT_SHIFT, Shift, Shifts, XOR};
 pub(super) use fold::{Extremes, InPlace, Line, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
@@ -91,12 +93,17 @@ pub(crate) enum Lane {
     Map(Map),
     /// Of two f32.
     Zip(Zip),
-    /// Of two f32, two bytes or two complex numbers of f32.
+    /// Of two f32, two complex numbers of f32, or two integers of one, four or eight bytes.
     Ring {
         floats: Zip,
         bytes: Bytes,
         complex: Pairs,
+        integers: Bits,
     },
+    /// Of two integers of four or eight bytes.
+    Bits(Bits),
+    /// Of two such integers, which refuses a negative amount.
+    Shift(Shifts),
     /// Of two integers, which refuses to divide by 0.
     Quotient,
     /// Of f32, to 0 or 1.
@@ -127,6 +134,11 @@ pub(super) enum Loop {
     Bytes(Bytes),
     /// Of two complex numbers.
     Pairs(Pairs),
+    /// Of two integers of eight bytes.
+    Longs(Longs),
+    /// Of two integers of four bytes, and of eight.
+    Shift(Shift<Cell>),
+    ShiftOfLongs(Shift<[u8; 8]>),
     /// Of two s32.
     Quotient,
     /// Of two u8.
@@ -155,6 +167,20 @@ impl Lane {
             (Lane::Ring { complex, .. }, [DType::C64, DType::C64], DType::C64) => {
                 Some(Loop::Pairs(complex))
             }
+            (Lane::Ring { integers: f, .. } | Lane::Bits(f), [x, y], _) if [*x, *y] == [to; 2] => {
+                match to {
+                    DType::S32 | DType::U32 => Some(Loop::Zip(f.words)),
+                    DType::S64 | DType::U64 => Some(Loop::Longs(f.longs)),
+                    _ => None,
+                }
+            }
+            (Lane::Shift(f), [x, y], _) if [*x, *y] == [to; 2] => match to {
+                DType::U32 => Some(Loop::Shift(f.u32)),
+                DType::S32 => Some(Loop::Shift(f.s32)),
+                DType::U64 => Some(Loop::ShiftOfLongs(f.u64)),
+                DType::S64 => Some(Loop::ShiftOfLongs(f.s64)),
+                _ => None,
+            },
             (Lane::Quotient, [DType::S32, DType::S32], DType::S32) => Some(Loop::Quotient),
             (Lane::Quotient, [U8, U8], U8) => Some(Loop::QuotientOfBytes),
             (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),

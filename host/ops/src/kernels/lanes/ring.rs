@@ -1,5 +1,6 @@
 //! Arithmetic of bytes and of complex numbers where they lie, and quotients of integers.
 
+use super::bits::{DIFFERENCES, PRODUCTS, SUMS};
 use super::{Cell, Lane, add, multiply, subtract, widest};
 use crate::kernels::element::Complex;
 use crate::kernels::number::Ring;
@@ -18,16 +19,19 @@ pub(crate) const ADD: Lane = Lane::Ring {
     floats: add,
     bytes: add_bytes,
     complex: add_pairs,
+    integers: SUMS,
 };
 pub(crate) const SUBTRACT: Lane = Lane::Ring {
     floats: subtract,
     bytes: subtract_bytes,
     complex: subtract_pairs,
+    integers: DIFFERENCES,
 };
 pub(crate) const MULTIPLY: Lane = Lane::Ring {
     floats: multiply,
     bytes: multiply_bytes,
     complex: multiply_pairs,
+    integers: PRODUCTS,
 };
 
 macro_rules! rings {

@@ -1,6 +1,7 @@
 //! Tests of the CPU kernels: published values, edge cases, layouts, contracts. Helpers are here.
 
 mod attention;
+mod bits;
 mod cells;
 mod closure;
 mod complex;

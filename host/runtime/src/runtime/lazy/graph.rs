@@ -17,7 +17,7 @@ enum Place {
 #[derive(Debug)]
 struct Leaf {
     tensor: Arc<Tensor>,
-    /// The bytes of each of its elements, where an op's result may be missing for some.
+    /// The bytes of its element, where it says how far to shift: then a result is never missing.
     element: Option<SmallVec<[u8; 16]>>,
 }
 
@@ -68,22 +68,18 @@ impl Graph {
             return Place::Node(place);
         }
         let (op, operands) = match &*lazy.state.lock() {
-            State::Made(tensor) => {
+            State::Made(tensor, _) => {
                 let tensor = tensor.clone();
                 return self.leaf(&tensor, None);
             }
             State::Owed(owed) => (owed.op, owed.operands.clone()),
         };
-        let dtypes = operands.iter().map(|operand| match operand {
-            Operand::Made(tensor, _) => tensor.dtype(),
-            Operand::Lazy(lazy) => lazy.layout.dtype(),
-        });
         // Other numbers stay operands: each text is a shader, and a number may be another one the next time.
-        let is_partial = op.partial(&dtypes.collect::<SmallVec<[_; 4]>>()).is_some();
+        let shifts = matches!(op.name, "left_shift" | "right_shift");
         let places = operands.iter().enumerate();
         let places = places.map(|(index, operand)| match operand {
             Operand::Made(tensor, element) => {
-                let element = element.clone().filter(|_| is_partial && index == 1);
+                let element = element.clone().filter(|_| shifts && index == 1);
                 self.leaf(tensor, element)
             }
             Operand::Lazy(lazy) => self.visit(lazy),
