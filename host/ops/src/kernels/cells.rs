@@ -5,7 +5,7 @@ use super::lanes::{self, Cell, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::expression::{element, number};
-use crate::partial::{AMOUNT, DIVISOR, Partial};
+use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_abi::expression::{Number, holds};
@@ -14,13 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Runs the loop of that lane for these types, where there is one; else nothing is done.
 pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
     let is_float = |x: &View| x.dtype == DType::F32 || lanes::is_narrow(x.dtype);
-    let own: Vec<Option<(DType, [u8; 8])>> = match inputs.iter().any(is_float) {
-        true => inputs.iter().map(float_of_one).collect(),
-        false => {
-            let to = out.dtype;
-            inputs.iter().map(|x| integer_of_one(x, to)).collect()
-        }
+    let is_double = |x: &View| x.dtype == DType::F64;
+    let elements = |x: &&View| x.shape.iter().product::<u64>();
+    let largest = inputs.iter().max_by_key(elements);
+    let one = |x: &View| match lane {
+        Lane::Select if !inputs.iter().any(is_float) => None,
+        Lane::Select => float_of_one(x),
+        _ if inputs.iter().any(is_double) => double_of_one(x),
+        _ if inputs.iter().any(is_float) => float_of_one(x),
+        _ => integer_of_one(x, largest?.dtype),
     };
+    let own: Vec<Option<(DType, [u8; 8])>> = inputs.iter().map(one).collect();
     let inputs = inputs.iter().zip(&own).map(|(x, own)| match own {
         None => *x,
         Some((dtype, bytes)) => View {
@@ -32,16 +36,33 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
     });
     let inputs: Vec<View> = inputs.collect();
     let types: Vec<_> = inputs.iter().map(|x| x.dtype).collect();
-    let each = lane.of(&types, out.dtype)?;
+    let found = lane.of(&types, out.dtype)?;
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
     let operands = operands.collect::<Option<Vec<_>>>();
-    Some(match (each, operands.as_deref()) {
+    Some(match (found, operands.as_deref()) {
         (Loop::Map(f), Some([x])) => floats([x], out, |[x], to| f(x, to)),
         (Loop::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
         (Loop::Zip(f), Some([a, b])) => floats([a, b], out, |[x, y], to| f(x, y, to)),
         (Loop::Bytes(f), Some([a, b])) => zip([a, b], out, f),
         (Loop::Pairs(f), Some([a, b])) => zip([a, b], out, f),
         (Loop::Longs(f), Some([a, b])) => zip([a, b], out, f),
+        (Loop::LongMap(f), Some([x])) => each([x], out, |[x], to| f(x, to)),
+        (Loop::RelationOfLongs(f), Some([a, b])) => each(
+            [a, b],
+            out,
+            |[x, y]: [&[[u8; 8]]; 2], to: &mut [[u8; 1]]| {
+                f(x, y, to);
+            },
+        ),
+        (Loop::ChoiceOfLongs(f), Some([x, a, b])) => {
+            each([x, a, b], out, |[x, a, b], to| f(x, a, b, to))
+        }
+        (Loop::ChoiceOfBytes(f), Some([x, a, b])) => {
+            each([x, a, b], out, |[x, a, b], to| f(x, a, b, to))
+        }
+        (Loop::Power(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
+        (Loop::PowerOfLongs(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
+        (Loop::PowerOfBytes(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
         (Loop::Shift(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
         (Loop::ShiftOfLongs(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
         (Loop::Quotient, Some([a, b])) => partial([a, b], out, lanes::quotient_s32, &DIVISOR),
@@ -50,7 +71,13 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
         (Loop::Choice(f), Some([x, a, b])) => {
             floats([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
         }
-        (Loop::Select, Some([pred, a, b])) => select(pred, [a, b], out),
+        (Loop::Select, Some([pred, a, b])) => match out.dtype.size() {
+            1 => select(pred, [a, b], out, lanes::select_bytes),
+            2 => select(pred, [a, b], out, lanes::select_shorts),
+            4 => select(pred, [a, b], out, lanes::select),
+            8 => select(pred, [a, b], out, lanes::select_longs),
+            _ => return None,
+        },
         _ => Err("shapes do not fit".to_owned()),
     })
 }
@@ -70,6 +97,19 @@ fn float_of_one(x: &View) -> Option<(DType, [u8; 8])> {
     let float = integer as f32;
     let is_same = float as i64 == i64::from(integer);
     is_same.then(|| (DType::F32, padded(&float.to_ne_bytes())))
+}
+
+/// A single number as f64, where it is the same.
+fn double_of_one(x: &View) -> Option<(DType, [u8; 8])> {
+    if x.dtype == DType::F64 || x.dtype.is_complex() {
+        return None;
+    }
+    let double = match number(x.dtype, only(x)?)? {
+        Number::Float(float) => float,
+        Number::Integer(integer) if integer.unsigned_abs() < 1 << 53 => integer as f64,
+        Number::Integer(_) => return None,
+    };
+    Some((DType::F64, double.to_ne_bytes()))
 }
 
 /// A single integer as one of another type, where it is the same number.
@@ -120,19 +160,42 @@ fn partial<const N: usize>(
     }
 }
 
-fn select(pred: &Operand, operands: [&Operand; 2], out: &mut Out) -> Outcome {
+/// A u8 for each element that says which operand it is taken from.
+type Selecting<const N: usize> = fn(&[[u8; 1]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]]);
+
+fn select<const N: usize>(
+    pred: &Operand,
+    operands: [&Operand; 2],
+    out: &mut Out,
+    f: Selecting<N>,
+) -> Outcome {
     tasks(out, &|start, to| {
         let most = to.len().min(BLOCK);
         let mut truths = Reader::new(pred, most);
         let [mut a, mut b] = operands.map(|x| Reader::new(x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             let n = to.len();
-            lanes::select(
+            f(
                 truths.next(start, n),
                 a.next(start, n),
                 b.next(start, n),
                 to,
             );
+        }
+    })
+}
+
+/// Operands of `N` bytes an element to a result of `M`.
+fn each<const K: usize, const N: usize, const M: usize>(
+    operands: [&Operand; K],
+    out: &mut Out,
+    f: impl Fn([&[[u8; N]]; K], &mut [[u8; M]]) + Sync,
+) -> Outcome {
+    tasks(out, &|start, to| {
+        let most = to.len().min(BLOCK);
+        let mut readers = operands.map(|x| Reader::new(x, most));
+        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
+            f(readers.each_mut().map(|x| x.next(start, to.len())), to);
         }
     })
 }

@@ -1,6 +1,6 @@
 //! Comparisons and tests of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
 
-use super::{Cell, Lane, widest};
+use super::{Cell, Lane, typed, widest};
 
 /// A u8 that is 0 or 1, or a predicate.
 type Flag = [u8; 1];
@@ -16,6 +16,7 @@ macro_rules! both {
         pub(crate) const $name: Lane = Lane::Relation {
             floats: $floats,
             integers: $integers,
+            others: &typed::$name,
         };
     )* };
 }
@@ -68,14 +69,27 @@ relations! {
     greater_equal_integers: i32, >=;
 }
 
-widest! {
-    /// Cells of `a` where there is no 0, else those of `b`.
-    pub(in crate::kernels) fn select(pred: &[Flag], a: &[Cell], b: &[Cell], to: &mut [Cell]) {
-        for ((to, [pred]), (x, y)) in to.iter_mut().zip(pred).zip(a.iter().zip(b)) {
-            // All bits or none.
-            let mask = 0u32.wrapping_sub(u32::from(*pred != 0));
-            let (x, y) = (u32::from_ne_bytes(*x), u32::from_ne_bytes(*y));
-            *to = (x & mask | y & !mask).to_ne_bytes();
+macro_rules! selects {
+    ($($name:ident: $t:ty;)*) => { widest! { $(
+        /// Elements of `a` where there is no 0, else those of `b`.
+        pub(in crate::kernels) fn $name(
+            pred: &[Flag],
+            a: &[[u8; size_of::<$t>()]],
+            b: &[[u8; size_of::<$t>()]],
+            to: &mut [[u8; size_of::<$t>()]]
+        ) {
+            for ((to, [pred]), (x, y)) in to.iter_mut().zip(pred).zip(a.iter().zip(b)) {
+                // All bits or none.
+                let mask = (0 as $t).wrapping_sub(<$t>::from(*pred != 0));
+                let (x, y) = (<$t>::from_ne_bytes(*x), <$t>::from_ne_bytes(*y));
+                *to = (x & mask | y & !mask).to_ne_bytes();
+            }
         }
-    }
+    )* } };
+}
+selects! {
+    select_bytes: u8;
+    select_shorts: u16;
+    select: u32;
+    select_longs: u64;
 }

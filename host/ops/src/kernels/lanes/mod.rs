@@ -5,21 +5,25 @@ mod bits;
 mod fold;
 mod functions;
 mod index;
+mod lane;
 mod logic;
 mod narrow;
 mod products;
 mod ring;
 #[cfg(test)]
 mod tests;
+pub(crate) mod typed;
 mod wide;
 
-pub(crate) use bits::{AND, Bits, LEFT_SHIFT, Longs, OR, RIGHT_SHIFT, Shift, Shifts, XOR};
+pub(crate) use bits::{AND, LEFT_SHIFT, Longs, OR, RIGHT_SHIFT, XOR};
 pub(super) use fold::{Extremes, InPlace, Line, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
-pub(super) use logic::select;
+pub(crate) use lane::Lane;
+pub(super) use lane::Loop;
 pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
 pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
+pub(super) use logic::{select, select_bytes, select_longs, select_shorts};
 pub(super) use narrow::{Short, is_narrow, narrow, widen};
 pub(super) use products::{AddProducts, TERMS};
 pub(crate) use ring::{ADD, Bytes, MULTIPLY, Pairs, SUBTRACT};
@@ -84,121 +88,6 @@ pub(super) fn is_fused() -> bool {
     return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     #[cfg(not(target_arch = "x86_64"))]
     return cfg!(target_arch = "aarch64");
-}
-
-/// The loops that an op has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Lane {
-    /// Of f32.
-    Map(Map),
-    /// Of two f32.
-    Zip(Zip),
-    /// Of two f32, two complex numbers of f32, or two integers of one, four or eight bytes.
-    Ring {
-        floats: Zip,
-        bytes: Bytes,
-        complex: Pairs,
-        integers: Bits,
-    },
-    /// Of two integers of four or eight bytes.
-    Bits(Bits),
-    /// Of two such integers, which refuses a negative amount.
-    Shift(Shifts),
-    /// Of two integers, which refuses to divide by 0.
-    Quotient,
-    /// Of f32, to 0 or 1.
-    Test(Test),
-    /// Of two f32 or of two s32, to 0 or 1.
-    Relation {
-        floats: Relation,
-        integers: Relation,
-    },
-    /// Of three f32.
-    Choice(Choice),
-    /// Elements of the second or the third operand, as a u8 says.
-    Select,
-    /// From one type to another.
-    Cast,
-}
-
-/// The loop that makes elements of four bytes, and predicates, of others.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Loop {
-    /// Of one operand.
-    Map(Map),
-    /// Of one operand, to 0 or 1.
-    Test(Test),
-    /// Of two.
-    Zip(Zip),
-    /// Of two bytes.
-    Bytes(Bytes),
-    /// Of two complex numbers.
-    Pairs(Pairs),
-    /// Of two integers of eight bytes.
-    Longs(Longs),
-    /// Of two integers of four bytes, and of eight.
-    Shift(Shift<Cell>),
-    ShiftOfLongs(Shift<[u8; 8]>),
-    /// Of two s32.
-    Quotient,
-    /// Of two u8.
-    QuotientOfBytes,
-    /// Of two, to 0 or 1.
-    Relation(Relation),
-    /// Of three.
-    Choice(Choice),
-    /// Elements of the second or the third operand, as a u8 says.
-    Select,
-}
-
-impl Lane {
-    /// The one that makes `to` of these types, where there is one that is faster than what serves every type. Floats of 16 bits
-    /// are f32 for it.
-    pub(super) fn of(self, from: &[DType], to: DType) -> Option<Loop> {
-        const F32: DType = DType::F32;
-        const U8: DType = DType::U8;
-        let wide = |dtype: &DType| if is_narrow(*dtype) { F32 } else { *dtype };
-        let wide_from: Vec<DType> = from.iter().map(wide).collect();
-        match (self, &wide_from[..], wide(&to)) {
-            (Lane::Map(f), [F32], F32) if is_fused() => Some(Loop::Map(f)),
-            (Lane::Zip(f), [F32, F32], F32) if is_fused() => Some(Loop::Zip(f)),
-            (Lane::Ring { floats, .. }, [F32, F32], F32) if is_fused() => Some(Loop::Zip(floats)),
-            (Lane::Ring { bytes, .. }, [U8, U8], U8) => Some(Loop::Bytes(bytes)),
-            (Lane::Ring { complex, .. }, [DType::C64, DType::C64], DType::C64) => {
-                Some(Loop::Pairs(complex))
-            }
-            (Lane::Ring { integers: f, .. } | Lane::Bits(f), [x, y], _) if [*x, *y] == [to; 2] => {
-                match to {
-                    DType::S32 | DType::U32 => Some(Loop::Zip(f.words)),
-                    DType::S64 | DType::U64 => Some(Loop::Longs(f.longs)),
-                    _ => None,
-                }
-            }
-            (Lane::Shift(f), [x, y], _) if [*x, *y] == [to; 2] => match to {
-                DType::U32 => Some(Loop::Shift(f.u32)),
-                DType::S32 => Some(Loop::Shift(f.s32)),
-                DType::U64 => Some(Loop::ShiftOfLongs(f.u64)),
-                DType::S64 => Some(Loop::ShiftOfLongs(f.s64)),
-                _ => None,
-            },
-            (Lane::Quotient, [DType::S32, DType::S32], DType::S32) => Some(Loop::Quotient),
-            (Lane::Quotient, [U8, U8], U8) => Some(Loop::QuotientOfBytes),
-            (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),
-            (Lane::Relation { floats, .. }, [F32, F32], U8) => Some(Loop::Relation(floats)),
-            (Lane::Relation { integers, .. }, [DType::S32, DType::S32], U8) => {
-                Some(Loop::Relation(integers))
-            }
-            (Lane::Choice(f), [F32, F32, F32], F32) => Some(Loop::Choice(f)),
-            (Lane::Select, [U8, ..], _) if to.size() == 4 => {
-                (from[1..] == [to; 2]).then_some(Loop::Select)
-            }
-            // What is no float is rounded once.
-            (Lane::Cast, [x], wide_to) if wide_to == to || *x == F32 => {
-                cast(*x, wide_to).map(Loop::Map)
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The cast between those types, where there is one here.

@@ -1,6 +1,7 @@
 //! Arithmetic of bytes and of complex numbers where they lie, and quotients of integers.
 
 use super::bits::{DIFFERENCES, PRODUCTS, SUMS};
+use super::typed::{ADD_F64, MULTIPLY_F64, SUBTRACT_F64};
 use super::{Cell, Lane, add, multiply, subtract, widest};
 use crate::kernels::element::Complex;
 use crate::kernels::number::Ring;
@@ -20,18 +21,21 @@ pub(crate) const ADD: Lane = Lane::Ring {
     bytes: add_bytes,
     complex: add_pairs,
     integers: SUMS,
+    doubles: ADD_F64,
 };
 pub(crate) const SUBTRACT: Lane = Lane::Ring {
     floats: subtract,
     bytes: subtract_bytes,
     complex: subtract_pairs,
     integers: DIFFERENCES,
+    doubles: SUBTRACT_F64,
 };
 pub(crate) const MULTIPLY: Lane = Lane::Ring {
     floats: multiply,
     bytes: multiply_bytes,
     complex: multiply_pairs,
     integers: PRODUCTS,
+    doubles: MULTIPLY_F64,
 };
 
 macro_rules! rings {

@@ -10,7 +10,7 @@ use nx_vulkan_abi::DType;
 /// The ops of one f32, with their loops.
 fn maps() -> Vec<(&'static str, Map)> {
     let of = |op: &Op| match op.lane {
-        Some(Lane::Map(f)) => Some((op.name, f)),
+        Some(Lane::Map(f) | Lane::Unary(f, _) | Lane::Floats(f, _)) => Some((op.name, f)),
         _ => None,
     };
     let maps: Vec<_> = crate::ops().filter_map(of).collect();
@@ -21,7 +21,13 @@ fn maps() -> Vec<(&'static str, Map)> {
 /// The ops of two f32, with their loops.
 fn zips() -> Vec<(&'static str, Zip)> {
     let of = |op: &Op| match op.lane {
-        Some(Lane::Zip(f) | Lane::Ring { floats: f, .. }) => Some((op.name, f)),
+        Some(
+            Lane::Zip(f)
+            | Lane::Binary(f, _)
+            | Lane::PairsOfFloats(f, _)
+            | Lane::Power(f, _)
+            | Lane::Ring { floats: f, .. },
+        ) => Some((op.name, f)),
         _ => None,
     };
     let zips: Vec<_> = crate::ops().filter_map(of).collect();

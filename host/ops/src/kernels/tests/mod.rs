@@ -28,6 +28,7 @@ mod scan;
 mod small;
 mod sort;
 mod spectra_fast;
+mod typed;
 mod window;
 mod window_scatter;
 
