@@ -5,7 +5,7 @@ use super::lanes::{self, Cell, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::expression::{element, number};
-use crate::partial::{AMOUNT, DIVISOR, EXPONENT, Partial};
+use crate::partial::{DIVISOR, Partial};
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_abi::expression::{Number, holds};
@@ -60,11 +60,9 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
         (Loop::ChoiceOfBytes(f), Some([x, a, b])) => {
             each([x, a, b], out, |[x, a, b], to| f(x, a, b, to))
         }
-        (Loop::Power(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
-        (Loop::PowerOfLongs(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
-        (Loop::PowerOfBytes(f), Some([a, b])) => partial([a, b], out, f, &EXPONENT),
-        (Loop::Shift(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
-        (Loop::ShiftOfLongs(f), Some([a, b])) => partial([a, b], out, f, &AMOUNT),
+        (Loop::Partly(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
+        (Loop::PartlyOfLongs(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
+        (Loop::PartlyOfBytes(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
         (Loop::Quotient, Some([a, b])) => partial([a, b], out, lanes::quotient_s32, &DIVISOR),
         (Loop::QuotientOfBytes, Some([a, b])) => partial([a, b], out, lanes::quotient_u8, &DIVISOR),
         (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),

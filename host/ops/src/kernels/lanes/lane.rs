@@ -1,10 +1,11 @@
 //! Which loops an op has, and which of them makes elements of some types of others.
 
-use super::bits::{Bits, Longs, Shift, Shifts};
+use super::bits::{Bits, Longs};
 use super::typed::{
-    Binary, LongMap, LongRelation, Partial, Partly, Relations, Three, Triples, Unary,
+    Binary, LongMap, LongRelation, PartialBinary, Partly, Relations, Three, Triples, Unary,
 };
 use super::{Bytes, Cell, Choice, Map, Pairs, Relation, Test, Zip, cast, is_fused, is_narrow};
+use crate::partial::{AMOUNT, EXPONENT, Partial};
 use nx_vulkan_abi::DType;
 
 /// The loops that an op has.
@@ -23,7 +24,7 @@ pub(crate) enum Lane {
     /// Of two f32, and of two f64.
     PairsOfFloats(Zip, Longs),
     /// Of two f32, and of two integers of which some have no result.
-    Power(Zip, &'static Partial),
+    Power(Zip, &'static PartialBinary),
     /// Of two f32, two complex numbers of f32, or two integers of one, four or eight bytes.
     Ring {
         floats: Zip,
@@ -35,7 +36,7 @@ pub(crate) enum Lane {
     /// Of two integers of four or eight bytes.
     Bits(Bits),
     /// Of two such integers, which refuses a negative amount.
-    Shift(Shifts),
+    Shift(&'static PartialBinary),
     /// Of two integers, which refuses to divide by 0.
     Quotient,
     /// Of f32, to 0 or 1.
@@ -69,9 +70,6 @@ pub(in crate::kernels) enum Loop {
     Pairs(Pairs),
     /// Of two integers of eight bytes.
     Longs(Longs),
-    /// Of two integers of four bytes, and of eight.
-    Shift(Shift<Cell>),
-    ShiftOfLongs(Shift<[u8; 8]>),
     /// Of one element of eight bytes.
     LongMap(LongMap),
     /// Of two such, to 0 or 1.
@@ -79,10 +77,10 @@ pub(in crate::kernels) enum Loop {
     /// Of three of eight bytes, and of one.
     ChoiceOfLongs(Three<[u8; 8]>),
     ChoiceOfBytes(Three<[u8; 1]>),
-    /// Of two integers that may have no power.
-    Power(Partly<Cell>),
-    PowerOfLongs(Partly<[u8; 8]>),
-    PowerOfBytes(Partly<[u8; 1]>),
+    /// Of two integers of four bytes, of eight and of one, of which some have no result.
+    Partly(Partly<Cell>, &'static Partial),
+    PartlyOfLongs(Partly<[u8; 8]>, &'static Partial),
+    PartlyOfBytes(Partly<[u8; 1]>, &'static Partial),
     /// Of two s32.
     Quotient,
     /// Of two u8.
@@ -120,7 +118,7 @@ impl Lane {
                 DType::F64,
             ) => Some(Loop::Longs(f)),
             (Lane::Binary(_, f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to),
-            (Lane::Power(_, f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to),
+            (Lane::Power(_, f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to, &EXPONENT),
             (Lane::Ring { floats, .. }, [F32, F32], F32) if is_fused() => Some(Loop::Zip(floats)),
             (Lane::Ring { bytes, .. }, [U8, U8], U8) => Some(Loop::Bytes(bytes)),
             (Lane::Ring { complex, .. }, [DType::C64, DType::C64], DType::C64) => {
@@ -133,13 +131,7 @@ impl Lane {
                     _ => None,
                 }
             }
-            (Lane::Shift(f), [x, y], _) if [*x, *y] == [to; 2] => match to {
-                DType::U32 => Some(Loop::Shift(f.u32)),
-                DType::S32 => Some(Loop::Shift(f.s32)),
-                DType::U64 => Some(Loop::ShiftOfLongs(f.u64)),
-                DType::S64 => Some(Loop::ShiftOfLongs(f.s64)),
-                _ => None,
-            },
+            (Lane::Shift(f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to, &AMOUNT),
             (Lane::Quotient, [DType::S32, DType::S32], DType::S32) => Some(Loop::Quotient),
             (Lane::Quotient, [U8, U8], U8) => Some(Loop::QuotientOfBytes),
             (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),

@@ -2,6 +2,7 @@
 
 use super::{Bytes, Cell, Choice, Longs, Loop, Map, Relation, Zip, widest};
 use crate::kernels::number::{Integer, Number, Ring};
+use crate::partial::Partial;
 use nx_vulkan_abi::DType;
 
 type Byte = [u8; 1];
@@ -61,7 +62,7 @@ pub(crate) struct Triples {
 
 /// A function of two integers that some have no result for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Partial {
+pub(crate) struct PartialBinary {
     pub(super) s32: Partly<Cell>,
     pub(super) u32: Partly<Cell>,
     pub(super) s64: Partly<Long>,
@@ -125,15 +126,15 @@ impl Triples {
     }
 }
 
-impl Partial {
-    pub(super) fn of(&self, dtype: DType) -> Option<Loop> {
+impl PartialBinary {
+    pub(super) fn of(&self, dtype: DType, lacks: &'static Partial) -> Option<Loop> {
         match dtype {
-            DType::S32 => Some(Loop::Power(self.s32)),
-            DType::U32 => Some(Loop::Power(self.u32)),
-            DType::S64 => Some(Loop::PowerOfLongs(self.s64)),
-            DType::U64 => Some(Loop::PowerOfLongs(self.u64)),
-            DType::U8 => Some(Loop::PowerOfBytes(self.u8)),
-            DType::S8 => Some(Loop::PowerOfBytes(self.s8)),
+            DType::S32 => Some(Loop::Partly(self.s32, lacks)),
+            DType::U32 => Some(Loop::Partly(self.u32, lacks)),
+            DType::S64 => Some(Loop::PartlyOfLongs(self.s64, lacks)),
+            DType::U64 => Some(Loop::PartlyOfLongs(self.u64, lacks)),
+            DType::U8 => Some(Loop::PartlyOfBytes(self.u8, lacks)),
+            DType::S8 => Some(Loop::PartlyOfBytes(self.s8, lacks)),
             _ => None,
         }
     }
@@ -233,7 +234,9 @@ tables! {
     GREATER: Relations of greater { f64, u32, s64, u64, u8, s8 }
     GREATER_EQUAL: Relations of greater_equal { f64, u32, s64, u64, u8, s8 }
     CLIP: Triples of clip { f64, s32, u32, s64, u64, u8, s8 }
-    POWER: Partial of power { s32, u32, s64, u64, u8, s8 }
+    POWER: PartialBinary of power { s32, u32, s64, u64, u8, s8 }
+    LEFT_SHIFT: PartialBinary of left_shift { s32, u32, s64, u64, u8, s8 }
+    RIGHT_SHIFT: PartialBinary of right_shift { s32, u32, s64, u64, u8, s8 }
 }
 
 macro_rules! relations {
@@ -350,3 +353,33 @@ macro_rules! powers {
     };
 }
 powers!(s32, u32, s64, u64, u8, s8);
+
+macro_rules! shifts {
+    ($($module:ident: $f:path;)*) => { $( shifts!(@module $module, $f, s32, u32, s64, u64, u8, s8); )* };
+    (@module $module:ident, $f:path, $($t:ident),*) => {
+        mod $module {
+            use super::*;
+            widest! { $(
+                pub(super) fn $t(
+                    a: &[[u8; size_of::<t::$t>()]],
+                    b: &[[u8; size_of::<t::$t>()]],
+                    to: &mut [[u8; size_of::<t::$t>()]]
+                ) -> bool {
+                    let mut defined = true;
+                    for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
+                        let amount = t::$t::from_ne_bytes(*y);
+                        #[allow(unused_comparisons, reason = "some types have no sign")]
+                        let is_negative = amount < 0;
+                        defined &= !is_negative;
+                        *to = $f(t::$t::from_ne_bytes(*x), amount).to_ne_bytes();
+                    }
+                    defined
+                }
+            )* }
+        }
+    };
+}
+shifts! {
+    left_shift: Integer::left_shift;
+    right_shift: Integer::right_shift;
+}
