@@ -3,7 +3,7 @@
 
 use crate::{Device, Error, Kind, Result};
 use nx_vulkan_abi::DType;
-use nx_vulkan_ops::{find, op};
+use nx_vulkan_ops::{find, kernels::SOURCES, op};
 use nx_vulkan_registry::{cache::Cache, hex, private::Folder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -65,12 +65,13 @@ struct Row {
 }
 
 impl Measured {
-    /// The times for a device, from the cache folder. A file that is missing, damaged, of another version of this library,
-    /// whose own kernels may be faster, or of another device counts as empty.
+    /// The times for a device, from the cache folder. A file that is missing, damaged, of another version of this library or
+    /// of other sources of its own kernels, which may be faster, or of another device counts as empty.
     pub(crate) fn open(cache: &Cache, device: &Device) -> Measured {
         let summary = device.summary();
         let (version, driver) = (env!("CARGO_PKG_VERSION"), device.info().driver);
-        let name = format!("{} {} {driver} {version}", summary.uuid, summary.driver);
+        let host = format!("{version} {SOURCES}");
+        let name = format!("{} {} {driver} {host}", summary.uuid, summary.driver);
         let hash = hex(&Sha256::digest(&name)[..6]);
         let file = format!("measured-{}-{hash}.json", summary.uuid);
         Measured::read(cache.folder().ok(), file, name)

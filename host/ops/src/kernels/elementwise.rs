@@ -10,13 +10,22 @@ use super::parallel;
 /// Elements below which handing work to another core costs more than it saves.
 pub(super) const TASK: usize = 16 * BLOCK;
 
+/// Calls `work(start, bytes)` for consecutive stretches of the result, each for one core.
+pub(super) fn for_each_task(out: &mut Out, work: &(dyn Fn(u64, &mut [u8]) + Sync)) -> Outcome {
+    let size = out.dtype.size() as usize;
+    parallel::for_each_short_chunk(out.bytes, TASK * size, &|task, bytes| {
+        work((task * TASK) as u64, bytes);
+        Ok(())
+    })
+}
+
 /// Calls `block(start, bytes)` for consecutive stretches of the result, at most [`BLOCK`] elements each.
 pub(super) fn for_each_block(
     out: &mut Out,
     block: &(dyn Fn(u64, &mut [u8]) -> Outcome + Sync),
 ) -> Outcome {
     let size = out.dtype.size() as usize;
-    parallel::for_each_chunk(out.bytes, TASK * size, &|task, bytes| {
+    parallel::for_each_short_chunk(out.bytes, TASK * size, &|task, bytes| {
         let starts = ((task * TASK) as u64..).step_by(BLOCK);
         bytes
             .chunks_mut(BLOCK * size)

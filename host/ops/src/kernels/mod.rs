@@ -13,6 +13,7 @@ mod conv_in_place;
 mod conv_last;
 pub(crate) mod convert;
 pub(crate) mod create;
+mod crew;
 mod direct;
 pub(crate) mod dot;
 pub(crate) mod element;
@@ -56,6 +57,9 @@ pub use crate::{
     view::{Desc, Out, View},
 };
 pub use leapfrog::{FAMILIES, Family};
+
+/// Stands for the sources of these kernels: what was measured with others says nothing of them.
+pub const SOURCES: &str = env!("NX_VULKAN_KERNELS");
 
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 

@@ -1,9 +1,14 @@
-//! Work on all cores: the caller's and the thread pool's. The closures are trait objects so that little is compiled for every
+//! Work on all cores: the caller's and those of the crew. The closures are trait objects so that little is compiled for every
 //! kernel.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
 
+use super::crew::{Wakes, share};
 use crate::view::Outcome;
+use parking_lot::Mutex;
 
 /// Calls `work(i, chunk)` for chunks of `size` bytes, the last one shorter.
 pub(super) fn for_each_chunk(
@@ -11,11 +16,29 @@ pub(super) fn for_each_chunk(
     size: usize,
     work: &(dyn Fn(usize, &mut [u8]) -> Outcome + Sync),
 ) -> Outcome {
+    chunks(bytes, size, Wakes::Now, work)
+}
+
+/// The same of chunks that take microseconds.
+pub(super) fn for_each_short_chunk(
+    bytes: &mut [u8],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [u8]) -> Outcome + Sync),
+) -> Outcome {
+    chunks(bytes, size, Wakes::Late, work)
+}
+
+fn chunks(
+    bytes: &mut [u8],
+    size: usize,
+    wakes: Wakes,
+    work: &(dyn Fn(usize, &mut [u8]) -> Outcome + Sync),
+) -> Outcome {
     if bytes.len() <= size {
         return work(0, bytes);
     }
     let failure = OnceLock::new();
-    for_each_part(bytes, size, &|i, chunk| {
+    parts(bytes, size, wakes, &|i, chunk| {
         if failure.get().is_none()
             && let Err(why) = work(i, chunk)
         {
@@ -40,12 +63,23 @@ pub(super) fn for_each_part<T: Send>(
     size: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
+    parts(all, size, Wakes::Now, work);
+}
+
+/// The same, and when other cores are woken.
+pub(super) fn parts<T: Send>(
+    all: &mut [T],
+    size: usize,
+    wakes: Wakes,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
     let count = all.len().div_ceil(size);
     let parts = Mutex::new(all.chunks_mut(size).enumerate());
-    share(count, &|| {
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    share(count, wakes, &|between| {
+        let next = || parts.lock().next();
         while let Some((i, part)) = next() {
             work(i, part);
+            between();
         }
     });
 }
@@ -56,32 +90,16 @@ pub(super) fn for_each_with<S>(
     state: fn() -> S,
     work: &(dyn Fn(&mut S, usize) + Sync),
 ) {
-    let indices = Mutex::new(0..count);
-    share(count, &|| {
+    let next = AtomicUsize::new(0);
+    share(count, Wakes::Now, &|between| {
         let mut state = state();
-        let next = || {
-            indices
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .next()
-        };
-        while let Some(i) = next() {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= count {
+                return;
+            }
             work(&mut state, i);
+            between();
         }
-    });
-}
-
-/// Calls `work` here and on other cores, which share among them what is to be done `count` times. The caller begins at once:
-/// waking a core takes as long as many thousand elements do.
-fn share(count: usize, work: &(dyn Fn() + Sync)) {
-    if count <= 1 {
-        return work();
-    }
-    let others = rayon::current_num_threads().min(count) - 1;
-    rayon::in_place_scope(|scope| {
-        for _ in 0..others {
-            scope.spawn(|_| work());
-        }
-        work();
     });
 }

@@ -1,5 +1,6 @@
 //! `indexed_add` and `indexed_put`: updates to parts of a tensor, in their order.
 
+use super::crew::{self, Wakes};
 use super::element::Register;
 use super::elementwise::TASK;
 use super::movement::{Place, contiguous, copy, integers};
@@ -15,6 +16,10 @@ use nx_vulkan_abi::{DType, layout::contiguous_strides};
 
 /// Elements of a part that are too few to be converted on their own.
 const FEW: usize = 16;
+/// Updates from which on several cores share them.
+const MANY: usize = 1 << 18;
+/// One of so many elements has an update where all elements get a sum.
+const DENSE: usize = 8;
 
 pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([tensor, indices, updates], [out]) = (inputs, outputs) else {
@@ -69,8 +74,9 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         };
         match (op, out.dtype.part().is_float()) {
             ("indexed_put", _) => rows.put(out.bytes),
-            (_, true) => rows.add(out.bytes, |x: f64, y| x + y, store_floats),
-            (_, false) => rows.add(out.bytes, i64::wrapping_add, i64::store),
+            // Added to a number, it leaves it as it is, also where that is a zero.
+            (_, true) => rows.add(out.bytes, -0.0, |x: f64, y| x + y, store_floats),
+            (_, false) => rows.add(out.bytes, 0, i64::wrapping_add, i64::store),
         }
         return Ok(());
     }
@@ -107,7 +113,7 @@ impl Rows<'_> {
     /// Calls `work` with the parts of each core, and with the updates of these.
     fn share(&self, all: &mut [u8], work: &(dyn Fn(&mut [u8], &[Own]) + Sync)) {
         let parts = all.len() / self.size();
-        let cores = rayon::current_num_threads();
+        let cores = crew::cores();
         let own = parts.div_ceil(cores).max(TASK.div_ceil(self.elements));
         parallel::for_each_part(all, own * self.size(), &|core, bytes| {
             let first = (core * own) as i64;
@@ -133,15 +139,46 @@ impl Rows<'_> {
         });
     }
 
-    /// Adds the updates as [`Parts::add`] does.
+    /// What is added to each of so many elements.
+    fn sums<T: Register>(&self, count: usize, nothing: T, plus: impl Fn(T, T) -> T) -> Vec<T> {
+        let updates = numbers::<T>(self.updates, self.dtype.part());
+        let length = updates.len() / self.parts.len().max(1);
+        let mut sums = vec![nothing; count];
+        if length == 1 {
+            for (part, x) in self.parts.iter().zip(&updates) {
+                let sum = &mut sums[*part as usize];
+                *sum = plus(*sum, *x);
+            }
+            return sums;
+        }
+        for (part, own) in self.parts.iter().zip(updates.chunks(length.max(1))) {
+            let both = sums[*part as usize * length..].iter_mut().zip(own);
+            both.for_each(|(sum, x)| *sum = plus(*sum, *x));
+        }
+        sums
+    }
+
+    /// Adds the updates as [`Parts::add`] does. A sum begins as `nothing`.
     fn add<T: Register>(
         &self,
         all: &mut [u8],
+        nothing: T,
         plus: impl Fn(T, T) -> T + Sync,
         store: fn(&[T], DType, &mut [u8]),
     ) {
         let (dtype, size) = (self.dtype.part(), self.size());
         let length = size / dtype.size() as usize;
+        if length < FEW && self.parts.len() < MANY && self.updates.len() >= all.len() / DENSE {
+            let sums = self.sums(all.len() / dtype.size() as usize, nothing, &plus);
+            let element = dtype.size() as usize;
+            parallel::parts(all, TASK * element, Wakes::Late, &|task, bytes| {
+                let mut changed = numbers::<T>(bytes, dtype);
+                let own = changed.iter_mut().zip(&sums[task * TASK..]);
+                own.for_each(|(before, sum)| *before = plus(*before, *sum));
+                store(&changed, dtype, bytes);
+            });
+            return;
+        }
         let shape = [(self.updates.len() / dtype.size() as usize) as u64];
         let view = View {
             dtype,

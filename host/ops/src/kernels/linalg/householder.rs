@@ -5,7 +5,7 @@ use super::{
     field::Field,
     part::{Part, add_product},
 };
-use crate::kernels::{parallel, product::Parallelism};
+use crate::kernels::{crew, parallel, product::Parallelism};
 
 /// Reflectors of a block.
 pub(super) const BLOCK: usize = 32;
@@ -74,7 +74,7 @@ impl Block {
         let all = rows.len().div_ceil(stride).max(1);
         let together = match all * len * count < TASK {
             true => all,
-            false => all.div_ceil(2 * rayon::current_num_threads()).max(8),
+            false => all.div_ceil(2 * crew::cores()).max(8),
         };
         parallel::for_each_part(rows, together * stride, &|_, rows| {
             let own = rows.len().div_ceil(stride);

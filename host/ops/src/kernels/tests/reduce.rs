@@ -4,6 +4,7 @@ use half::{bf16, f16};
 
 use super::{DType, Random, Tensor, bytes_of, refusal, run, tensor, vector};
 use crate::attrs::Attr;
+use crate::kernels::crew::tests::with_cores;
 
 fn axes(axes: &[i64]) -> [Attr; 1] {
     [Attr::ints("axes", axes)]
@@ -288,14 +289,8 @@ fn a_sum_does_not_depend_on_the_number_of_cores() {
             .unwrap()
         })
     };
-    let pool = |threads| {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap()
-    };
-    let alone = pool(1).install(sums);
+    let alone = with_cores(1, sums);
     for threads in [2, 5] {
-        assert_eq!(pool(threads).install(sums), alone);
+        assert_eq!(with_cores(threads, sums), alone);
     }
 }
