@@ -5,7 +5,7 @@ use crate::{
     kernels::{
         binary,
         kernel::Kernel,
-        lanes::{self, Lane, typed},
+        lanes::{self, Lane},
     },
     op::{Contract, Gives, Op, Types},
     tolerance::Bound,
@@ -67,7 +67,7 @@ pub(super) const OPS: &[Op] = &[
         bound: Bound::ORDERS,
         domains: &[Any, Any, Any],
         partial: None,
-        lane: Some(Lane::Choice(lanes::clip, &typed::CLIP)),
+        lane: Some(lanes::CLIP),
         kernel: Kernel::Elementwise(binary::clip),
     },
 ];

@@ -1,11 +1,9 @@
 //! The loops of the elementwise ops whose elements are computed where they lie. The functions are in `lanes`.
 
-use super::elementwise::TASK;
-use super::lanes::{self, Cell, Lane, Loop, Short};
+use super::elementwise;
+use super::lanes::{self, Cast, Cell, Each, Lane, Loop, Short};
 use super::operand::{BLOCK, Operand};
-use super::parallel;
 use crate::expression::{element, number};
-use crate::partial::{DIVISOR, Partial};
 use crate::view::{Out, Outcome, View};
 use nx_vulkan_abi::DType;
 use nx_vulkan_abi::expression::{Number, holds};
@@ -39,45 +37,68 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
     let found = lane.of(&types, out.dtype)?;
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
     let operands = operands.collect::<Option<Vec<_>>>();
-    Some(match (found, operands.as_deref()) {
-        (Loop::Map(f), Some([x])) => floats([x], out, |[x], to| f(x, to)),
-        (Loop::Test(f), Some([x])) => blocks([x], out, |[x], to| f(x, to)),
-        (Loop::Zip(f), Some([a, b])) => floats([a, b], out, |[x, y], to| f(x, y, to)),
-        (Loop::Bytes(f), Some([a, b])) => zip([a, b], out, f),
-        (Loop::Pairs(f), Some([a, b])) => zip([a, b], out, f),
-        (Loop::Longs(f), Some([a, b])) => zip([a, b], out, f),
-        (Loop::LongMap(f), Some([x])) => each([x], out, |[x], to| f(x, to)),
-        (Loop::RelationOfLongs(f), Some([a, b])) => each(
-            [a, b],
-            out,
-            |[x, y]: [&[[u8; 8]]; 2], to: &mut [[u8; 1]]| {
-                f(x, y, to);
-            },
-        ),
-        (Loop::ChoiceOfLongs(f), Some([x, a, b])) => {
-            each([x, a, b], out, |[x, a, b], to| f(x, a, b, to))
-        }
-        (Loop::ChoiceOfBytes(f), Some([x, a, b])) => {
-            each([x, a, b], out, |[x, a, b], to| f(x, a, b, to))
-        }
-        (Loop::Partly(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
-        (Loop::PartlyOfLongs(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
-        (Loop::PartlyOfBytes(f, lacks), Some([a, b])) => partial([a, b], out, f, lacks),
-        (Loop::Quotient, Some([a, b])) => partial([a, b], out, lanes::quotient_s32, &DIVISOR),
-        (Loop::QuotientOfBytes, Some([a, b])) => partial([a, b], out, lanes::quotient_u8, &DIVISOR),
-        (Loop::Relation(f), Some([a, b])) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
-        (Loop::Choice(f), Some([x, a, b])) => {
-            floats([x, a, b], out, |[x, y, z], to| f(x, y, z, to))
-        }
-        (Loop::Select, Some([pred, a, b])) => match out.dtype.size() {
+    let Some(operands) = operands else {
+        return Some(Err("shapes do not fit".to_owned()));
+    };
+    Some(match (found, &operands[..]) {
+        (Loop::Floats(f), _) => cells(f, &operands, out),
+        (Loop::Bytes(f), _) => each(f, &operands, out),
+        (Loop::Shorts(f), _) => each(f, &operands, out),
+        (Loop::Words(f), _) => each(f, &operands, out),
+        (Loop::Longs(f), _) => each(f, &operands, out),
+        (Loop::Cast(f), [x]) => cast(f, x, out),
+        (Loop::Select, [pred, a, b]) => match out.dtype.size() {
             1 => select(pred, [a, b], out, lanes::select_bytes),
             2 => select(pred, [a, b], out, lanes::select_shorts),
             4 => select(pred, [a, b], out, lanes::select),
             8 => select(pred, [a, b], out, lanes::select_longs),
             _ => return None,
         },
-        _ => Err("shapes do not fit".to_owned()),
+        _ => wrong_number(),
     })
+}
+
+fn wrong_number() -> Outcome {
+    Err("wrong number of operands".to_owned())
+}
+
+/// Of elements of `N` bytes.
+fn each<const N: usize>(f: Each<N>, operands: &[Operand], out: &mut Out) -> Outcome {
+    match (f, operands) {
+        (Each::Map(f), [x]) => blocks([x], out, |[x], to| f(x, to)),
+        (Each::Test(f), [x]) => blocks([x], out, |[x], to| f(x, to)),
+        (Each::Zip(f), [a, b]) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Each::Relation(f), [a, b]) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
+        (Each::Choice(f), [x, a, b]) => blocks([x, a, b], out, |[x, a, b], to| f(x, a, b, to)),
+        (Each::Partly(f, lacks), [a, b]) => {
+            let defined = AtomicBool::new(true);
+            blocks([a, b], out, |[x, y], to| {
+                if !f(x, y, to) {
+                    defined.store(false, Ordering::Relaxed);
+                }
+            })?;
+            match defined.into_inner() {
+                true => Ok(()),
+                false => Err(lacks.reason.to_owned()),
+            }
+        }
+        _ => wrong_number(),
+    }
+}
+
+/// Of f32, or of floats of 16 bits as f32.
+fn cells(f: Each<4>, operands: &[Operand], out: &mut Out) -> Outcome {
+    if !operands.iter().any(|x| lanes::is_narrow(x.dtype)) && !lanes::is_narrow(out.dtype) {
+        return each(f, operands, out);
+    }
+    match (f, operands) {
+        (Each::Map(f), [x]) => floats([x], out, |[x], to| f(x, to)),
+        (Each::Zip(f), [a, b]) => floats([a, b], out, |[x, y], to| f(x, y, to)),
+        (Each::Choice(f), [x, a, b]) => floats([x, a, b], out, |[x, a, b], to| f(x, a, b, to)),
+        (Each::Test(f), [x]) => widened([x], out, |[x], to| f(x, to)),
+        (Each::Relation(f), [a, b]) => widened([a, b], out, |[x, y], to| f(x, y, to)),
+        _ => wrong_number(),
+    }
 }
 
 /// The bytes of an operand's only element.
@@ -124,40 +145,6 @@ fn padded(bytes: &[u8]) -> [u8; 8] {
     std::array::from_fn(|index| bytes.get(index).copied().unwrap_or(0))
 }
 
-/// Two operands of the result's type.
-fn zip<const N: usize>(
-    operands: [&Operand; 2],
-    out: &mut Out,
-    f: impl Fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) + Sync,
-) -> Outcome {
-    tasks(out, &|start, to| {
-        let most = to.len().min(BLOCK);
-        let [mut a, mut b] = operands.map(|x| Reader::new(x, most));
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
-            f(a.next(start, to.len()), b.next(start, to.len()), to);
-        }
-    })
-}
-
-/// The same, where `f` says whether there is a result for all of them.
-fn partial<const N: usize>(
-    operands: [&Operand; 2],
-    out: &mut Out,
-    f: impl Fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool + Sync,
-    lacks: &Partial,
-) -> Outcome {
-    let defined = AtomicBool::new(true);
-    zip(operands, out, |a, b, to| {
-        if !f(a, b, to) {
-            defined.store(false, Ordering::Relaxed);
-        }
-    })?;
-    match defined.into_inner() {
-        true => Ok(()),
-        false => Err(lacks.reason.to_owned()),
-    }
-}
-
 /// A u8 for each element that says which operand it is taken from.
 type Selecting<const N: usize> = fn(&[[u8; 1]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]]);
 
@@ -184,7 +171,7 @@ fn select<const N: usize>(
 }
 
 /// Operands of `N` bytes an element to a result of `M`.
-fn each<const K: usize, const N: usize, const M: usize>(
+fn blocks<const K: usize, const N: usize, const M: usize>(
     operands: [&Operand; K],
     out: &mut Out,
     f: impl Fn([&[[u8; N]]; K], &mut [[u8; M]]) + Sync,
@@ -198,8 +185,8 @@ fn each<const K: usize, const N: usize, const M: usize>(
     })
 }
 
-/// Operands of four bytes an element, or of floats of 16 bits, which become f32, to a result of `N`.
-fn blocks<const K: usize, const N: usize>(
+/// Operands of f32, or of floats of 16 bits, which become f32, to a result of `N` bytes an element.
+fn widened<const K: usize, const N: usize>(
     operands: [&Operand; K],
     out: &mut Out,
     f: impl Fn([&[Cell]; K], &mut [[u8; N]]) + Sync,
@@ -213,7 +200,7 @@ fn blocks<const K: usize, const N: usize>(
     })
 }
 
-/// The same to a result of four bytes, or to a float of 16 bits that f32 are rounded to.
+/// The same to a result of f32, or to a float of 16 bits that f32 are rounded to.
 fn floats<const K: usize>(
     operands: [&Operand; K],
     out: &mut Out,
@@ -221,9 +208,9 @@ fn floats<const K: usize>(
 ) -> Outcome {
     let dtype = out.dtype;
     if !lanes::is_narrow(dtype) {
-        return blocks(operands, out, f);
+        return widened(operands, out, f);
     }
-    blocks(operands, out, |from, to: &mut [Short]| {
+    widened(operands, out, |from, to: &mut [Short]| {
         let mut made = [Cell::default(); BLOCK];
         let made = &mut made[..to.len()];
         f(from, made);
@@ -231,12 +218,59 @@ fn floats<const K: usize>(
     })
 }
 
+/// Elements of another type; floats of 16 bits are f32 on either side.
+fn cast(f: Cast, x: &Operand, out: &mut Out) -> Outcome {
+    if lanes::is_narrow(x.dtype) {
+        return converted(f, |most| Cells::new(x, most), out);
+    }
+    match x.dtype.size() {
+        1 => converted(f, |most| Reader::<1>::new(x, most), out),
+        2 => converted(f, |most| Reader::<2>::new(x, most), out),
+        4 => converted(f, |most| Reader::<4>::new(x, most), out),
+        _ => converted(f, |most| Reader::<8>::new(x, most), out),
+    }
+}
+
+fn converted<R: Blocks>(f: Cast, reader: impl Fn(usize) -> R + Sync, out: &mut Out) -> Outcome {
+    let dtype = out.dtype;
+    elementwise::for_each_task(out, &|start, bytes| {
+        let size = dtype.size() as usize;
+        let mut reader = reader(BLOCK.min(bytes.len() / size));
+        for (to, start) in bytes.chunks_mut(BLOCK * size).zip((start..).step_by(BLOCK)) {
+            let count = to.len() / size;
+            let from = reader.bytes(start, count);
+            if !lanes::is_narrow(dtype) {
+                f(from, to);
+                continue;
+            }
+            let mut made = [Cell::default(); BLOCK];
+            let made = &mut made[..count];
+            f(from, made.as_flattened_mut());
+            lanes::narrow(dtype, made, to.as_chunks_mut().0);
+        }
+    })
+}
+
+/// The bytes of consecutive elements.
+trait Blocks {
+    fn bytes(&mut self, start: u64, count: usize) -> &[u8];
+}
+
+impl<const N: usize> Blocks for Reader<'_, N> {
+    fn bytes(&mut self, start: u64, count: usize) -> &[u8] {
+        self.next(start, count).as_flattened()
+    }
+}
+
+impl Blocks for Cells<'_> {
+    fn bytes(&mut self, start: u64, count: usize) -> &[u8] {
+        self.next(start, count).as_flattened()
+    }
+}
+
 /// Calls `work(start, elements)` for consecutive stretches of a result of `N` bytes an element.
 fn tasks<const N: usize>(out: &mut Out, work: &(dyn Fn(u64, &mut [[u8; N]]) + Sync)) -> Outcome {
-    parallel::for_each_chunk(out.bytes, TASK * N, &|task, bytes| {
-        work((task * TASK) as u64, bytes.as_chunks_mut().0);
-        Ok(())
-    })
+    elementwise::for_each_task(out, &|start, bytes| work(start, bytes.as_chunks_mut().0))
 }
 
 /// Blocks of an operand, of elements of `N` bytes.

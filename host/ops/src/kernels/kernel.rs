@@ -63,7 +63,7 @@ impl Kernel {
 
     /// Whether it writes every byte of its results itself.
     pub(crate) fn writes_all(self) -> bool {
-        !matches!(self, Kernel::Matrices(_) | Kernel::Whole(_))
+        !matches!(self, Kernel::Matrices(_))
     }
 
     pub(crate) fn run(

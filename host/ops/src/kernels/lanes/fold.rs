@@ -133,18 +133,22 @@ fn strip<R: Copy, const SIZE: usize, const N: usize>(
 ) {
     let mut lanes = [states[0]; N];
     lanes[..states.len()].copy_from_slice(states);
-    for at in rows.starts() {
-        let cells = from[at..].as_chunks::<SIZE>().0;
-        match cells.first_chunk::<N>() {
-            Some(cells) => {
-                for (lane, x) in lanes.iter_mut().zip(cells) {
-                    *lane = combine(*lane, read(*x));
-                }
+    let end = |at: usize| at.checked_add(N * SIZE);
+    let fits = |at: usize| end(at).is_some_and(|end| end <= from.len());
+    let last = rows.count.saturating_sub(1) as isize;
+    // Nothing that could go two ways is in this loop: the lanes would not stay in registers.
+    if fits(rows.first) && fits(rows.first.wrapping_add_signed(last * rows.step)) {
+        for at in rows.starts() {
+            let cells = from[at..at + N * SIZE].as_chunks::<SIZE>().0;
+            for (lane, x) in lanes.iter_mut().zip(cells) {
+                *lane = combine(*lane, read(*x));
             }
-            None => {
-                for (lane, x) in lanes.iter_mut().zip(cells) {
-                    *lane = combine(*lane, read(*x));
-                }
+        }
+    } else {
+        for at in rows.starts() {
+            let cells = from[at..].as_chunks::<SIZE>().0;
+            for (lane, x) in lanes.iter_mut().zip(cells) {
+                *lane = combine(*lane, read(*x));
             }
         }
     }

@@ -1,153 +1,191 @@
 //! Which loops an op has, and which of them makes elements of some types of others.
 
-use super::bits::{Bits, Longs};
-use super::typed::{
-    Binary, LongMap, LongRelation, PartialBinary, Partly, Relations, Three, Triples, Unary,
-};
-use super::{Bytes, Cell, Choice, Map, Pairs, Relation, Test, Zip, cast, is_fused, is_narrow};
-use crate::partial::{AMOUNT, EXPONENT, Partial};
+use super::{Map, Zip, cast, is_fused, is_narrow};
+use crate::partial::Partial;
 use nx_vulkan_abi::DType;
 
 /// The loops that an op has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lane {
-    /// Of f32.
-    Map(Map),
-    /// Of f32 and other types.
-    Unary(Map, &'static Unary),
-    /// Of f32, and of f64.
-    Floats(Map, LongMap),
-    /// Of two f32.
-    Zip(Zip),
-    /// Of two f32, and of two numbers of other types.
-    Binary(Zip, &'static Binary),
-    /// Of two f32, and of two f64.
-    PairsOfFloats(Zip, Longs),
-    /// Of two f32, and of two integers of which some have no result.
-    Power(Zip, &'static PartialBinary),
-    /// Of two f32, two complex numbers of f32, or two integers of one, four or eight bytes.
-    Ring {
-        floats: Zip,
-        bytes: Bytes,
-        complex: Pairs,
-        integers: Bits,
-        doubles: Longs,
-    },
-    /// Of two integers of four or eight bytes.
-    Bits(Bits),
-    /// Of two such integers, which refuses a negative amount.
-    Shift(&'static PartialBinary),
-    /// Of two integers, which refuses to divide by 0.
-    Quotient,
-    /// Of f32, to 0 or 1.
-    Test(Test),
-    /// Of two numbers, to 0 or 1.
-    Relation {
-        floats: Relation,
-        integers: Relation,
-        others: &'static Relations,
-    },
-    /// Of three numbers.
-    Choice(Choice, &'static Triples),
+    /// That of f32, and those of others.
+    Elements(Option<Each<4>>, Table),
     /// Elements of the second or the third operand, as a u8 says.
     Select,
     /// From one type to another.
     Cast,
 }
 
-/// The loop that makes elements of four bytes, and predicates, of others.
+/// Loops by the type of all operands.
+pub(crate) type Table = &'static [(DType, Loop)];
+
+/// A loop over elements of `N` bytes. The result's are as large, or truth values.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::kernels) enum Loop {
+pub(crate) enum Each<const N: usize> {
     /// Of one operand.
-    Map(Map),
+    Map(fn(&[[u8; N]], &mut [[u8; N]])),
     /// Of one operand, to 0 or 1.
-    Test(Test),
+    Test(fn(&[[u8; N]], &mut [[u8; 1]])),
     /// Of two.
-    Zip(Zip),
-    /// Of two bytes.
-    Bytes(Bytes),
-    /// Of two complex numbers.
-    Pairs(Pairs),
-    /// Of two integers of eight bytes.
-    Longs(Longs),
-    /// Of one element of eight bytes.
-    LongMap(LongMap),
-    /// Of two such, to 0 or 1.
-    RelationOfLongs(LongRelation),
-    /// Of three of eight bytes, and of one.
-    ChoiceOfLongs(Three<[u8; 8]>),
-    ChoiceOfBytes(Three<[u8; 1]>),
-    /// Of two integers of four bytes, of eight and of one, of which some have no result.
-    Partly(Partly<Cell>, &'static Partial),
-    PartlyOfLongs(Partly<[u8; 8]>, &'static Partial),
-    PartlyOfBytes(Partly<[u8; 1]>, &'static Partial),
-    /// Of two s32.
-    Quotient,
-    /// Of two u8.
-    QuotientOfBytes,
+    Zip(fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]])),
+    /// Of two, of which some have no result.
+    Partly(
+        fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool,
+        &'static Partial,
+    ),
     /// Of two, to 0 or 1.
-    Relation(Relation),
+    Relation(fn(&[[u8; N]], &[[u8; N]], &mut [[u8; 1]])),
     /// Of three.
-    Choice(Choice),
+    Choice(fn(&[[u8; N]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]])),
+}
+
+/// The loop that makes a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Loop {
+    /// Of f32, and of floats of 16 bits as f32.
+    Floats(Each<4>),
+    /// Of one byte, two, four and eight.
+    Bytes(Each<1>),
+    Shorts(Each<2>),
+    Words(Each<4>),
+    Longs(Each<8>),
     /// Elements of the second or the third operand, as a u8 says.
     Select,
+    /// From one type to another; floats of 16 bits are f32 on either side.
+    Cast(cast::Cast),
+}
+
+impl<const N: usize> Each<N> {
+    const fn operands(self) -> usize {
+        match self {
+            Each::Map(_) | Each::Test(_) => 1,
+            Each::Zip(_) | Each::Partly(..) | Each::Relation(_) => 2,
+            Each::Choice(_) => 3,
+        }
+    }
+
+    /// The result's type.
+    const fn gives(self, operand: DType) -> DType {
+        match self {
+            Each::Test(_) | Each::Relation(_) => DType::U8,
+            Each::Map(_) | Each::Zip(_) | Each::Partly(..) | Each::Choice(_) => operand,
+        }
+    }
+
+    /// Whether it is worth its time without instructions that multiply and add.
+    fn is_fast(self) -> bool {
+        !matches!(self, Each::Map(_) | Each::Zip(_)) || is_fused()
+    }
+}
+
+impl Loop {
+    /// Whether it makes `to` of so many operands of one type.
+    fn fits(self, operand: DType, operands: usize, to: DType) -> bool {
+        let (needs, gives) = match self {
+            Loop::Floats(f) | Loop::Words(f) => (f.operands(), f.gives(operand)),
+            Loop::Bytes(f) => (f.operands(), f.gives(operand)),
+            Loop::Shorts(f) => (f.operands(), f.gives(operand)),
+            Loop::Longs(f) => (f.operands(), f.gives(operand)),
+            Loop::Select | Loop::Cast(_) => return false,
+        };
+        (needs, gives) == (operands, to)
+    }
 }
 
 impl Lane {
+    /// Of one f32.
+    pub(crate) const fn map(f: Map) -> Lane {
+        Lane::Elements(Some(Each::Map(f)), &[])
+    }
+
+    /// Of two f32.
+    pub(crate) const fn zip(f: Zip) -> Lane {
+        Lane::Elements(Some(Each::Zip(f)), &[])
+    }
+
+    /// Of integers alone.
+    pub(crate) const fn integers(table: Table) -> Lane {
+        Lane::Elements(None, table)
+    }
+
+    /// And of other types.
+    pub(crate) const fn and(self, others: Table) -> Lane {
+        match self {
+            Lane::Elements(floats, _) => Lane::Elements(floats, others),
+            Lane::Select | Lane::Cast => self,
+        }
+    }
+
     /// The one that makes `to` of these types, where there is one that is faster than what serves every type. Floats of 16 bits
     /// are f32 for it.
     pub(in crate::kernels) fn of(self, from: &[DType], to: DType) -> Option<Loop> {
-        const F32: DType = DType::F32;
-        const U8: DType = DType::U8;
-        let wide = |dtype: &DType| if is_narrow(*dtype) { F32 } else { *dtype };
-        let wide_from: Vec<DType> = from.iter().map(wide).collect();
-        match (self, &wide_from[..], wide(&to)) {
-            (Lane::Map(f) | Lane::Unary(f, _) | Lane::Floats(f, _), [F32], F32) if is_fused() => {
-                Some(Loop::Map(f))
-            }
-            (Lane::Floats(_, f), [DType::F64], DType::F64) => Some(Loop::LongMap(f)),
-            (Lane::Unary(_, f), [x], _) if *x == to => f.of(to),
-            (
-                Lane::Zip(f) | Lane::Binary(f, _) | Lane::PairsOfFloats(f, _) | Lane::Power(f, _),
-                [F32, F32],
-                F32,
-            ) if is_fused() => Some(Loop::Zip(f)),
-            (
-                Lane::PairsOfFloats(_, f) | Lane::Ring { doubles: f, .. },
-                [DType::F64, DType::F64],
-                DType::F64,
-            ) => Some(Loop::Longs(f)),
-            (Lane::Binary(_, f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to),
-            (Lane::Power(_, f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to, &EXPONENT),
-            (Lane::Ring { floats, .. }, [F32, F32], F32) if is_fused() => Some(Loop::Zip(floats)),
-            (Lane::Ring { bytes, .. }, [U8, U8], U8) => Some(Loop::Bytes(bytes)),
-            (Lane::Ring { complex, .. }, [DType::C64, DType::C64], DType::C64) => {
-                Some(Loop::Pairs(complex))
-            }
-            (Lane::Ring { integers: f, .. } | Lane::Bits(f), [x, y], _) if [*x, *y] == [to; 2] => {
-                match to {
-                    DType::S32 | DType::U32 => Some(Loop::Zip(f.words)),
-                    DType::S64 | DType::U64 => Some(Loop::Longs(f.longs)),
-                    _ => None,
+        let [first, ..] = *from else { return None };
+        match self {
+            Lane::Elements(floats, others) => {
+                if from.iter().all(|x| wide(*x) == DType::F32) {
+                    let found = floats.filter(|f| f.is_fast()).map(Loop::Floats)?;
+                    return found
+                        .fits(DType::F32, from.len(), wide(to))
+                        .then_some(found);
                 }
+                let same = from.iter().all(|x| *x == first);
+                let mut others = others.iter().filter(|_| same);
+                let (_, found) = others.find(|(dtype, _)| *dtype == first)?;
+                found.fits(first, from.len(), to).then_some(*found)
             }
-            (Lane::Shift(f), [x, y], _) if [*x, *y] == [to; 2] => f.of(to, &AMOUNT),
-            (Lane::Quotient, [DType::S32, DType::S32], DType::S32) => Some(Loop::Quotient),
-            (Lane::Quotient, [U8, U8], U8) => Some(Loop::QuotientOfBytes),
-            (Lane::Test(f), [F32], U8) => Some(Loop::Test(f)),
-            (Lane::Relation { floats, .. }, [F32, F32], U8) => Some(Loop::Relation(floats)),
-            (Lane::Relation { integers, .. }, [DType::S32, DType::S32], U8) => {
-                Some(Loop::Relation(integers))
+            Lane::Select => {
+                let fits = first == DType::U8 && from[1..] == [to; 2];
+                fits.then_some(Loop::Select)
             }
-            (Lane::Relation { others, .. }, [x, y], U8) if x == y => others.of(*x),
-            (Lane::Choice(f, _), [F32, F32, F32], F32) => Some(Loop::Choice(f)),
-            (Lane::Choice(_, f), [x, y, z], _) if [*x, *y, *z] == [to; 3] => f.of(to),
-            (Lane::Select, [U8, ..], _) => (from[1..] == [to; 2]).then_some(Loop::Select),
-            // What is no float is rounded once.
-            (Lane::Cast, [x], wide_to) if wide_to == to || *x == F32 => {
-                cast(*x, wide_to).map(Loop::Map)
+            // An f32 that is not the same number would be rounded twice.
+            Lane::Cast => {
+                let is_exact = wide(first) == DType::F32 || first.size() <= 2;
+                let once = !is_narrow(to) || is_exact;
+                cast::find(wide(first), wide(to))
+                    .filter(|_| once)
+                    .map(Loop::Cast)
             }
-            _ => None,
         }
     }
 }
+
+fn wide(dtype: DType) -> DType {
+    match is_narrow(dtype) {
+        true => DType::F32,
+        false => dtype,
+    }
+}
+
+/// A row of a [`Table`]: a type by its name and its loop.
+macro_rules! row {
+    (u8, $f:expr) => {
+        (DType::U8, Loop::Bytes($f))
+    };
+    (s8, $f:expr) => {
+        (DType::S8, Loop::Bytes($f))
+    };
+    (u16, $f:expr) => {
+        (DType::U16, Loop::Shorts($f))
+    };
+    (s16, $f:expr) => {
+        (DType::S16, Loop::Shorts($f))
+    };
+    (u32, $f:expr) => {
+        (DType::U32, Loop::Words($f))
+    };
+    (s32, $f:expr) => {
+        (DType::S32, Loop::Words($f))
+    };
+    (u64, $f:expr) => {
+        (DType::U64, Loop::Longs($f))
+    };
+    (s64, $f:expr) => {
+        (DType::S64, Loop::Longs($f))
+    };
+    (f64, $f:expr) => {
+        (DType::F64, Loop::Longs($f))
+    };
+    (c64, $f:expr) => {
+        (DType::C64, Loop::Longs($f))
+    };
+}
+pub(super) use row;

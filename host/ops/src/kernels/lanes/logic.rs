@@ -1,37 +1,32 @@
 //! Comparisons and tests of numbers where they lie, to one byte of 0 or 1 each, and what to take by such bytes.
 
-use super::{Cell, Lane, typed, widest};
+use super::lane::{Each, Lane};
+use super::{Cell, typed, widest};
 
 /// A u8 that is 0 or 1, or a predicate.
-type Flag = [u8; 1];
+pub(super) type Flag = [u8; 1];
 
-/// A property of each cell.
-pub(crate) type Test = fn(&[Cell], &mut [Flag]);
-
-/// A relation between pairs of cells.
-pub(crate) type Relation = fn(&[Cell], &[Cell], &mut [Flag]);
-
-macro_rules! both {
-    ($($name:ident: $floats:ident, $integers:ident;)*) => { $(
-        pub(crate) const $name: Lane = Lane::Relation {
-            floats: $floats,
-            integers: $integers,
-            others: &typed::$name,
-        };
+macro_rules! relations {
+    ($($name:ident: $floats:ident;)*) => { $(
+        pub(crate) const $name: Lane = Lane::Elements(Some(Each::Relation($floats)), typed::$name);
     )* };
 }
-both! {
-    EQUAL: equal, equal_integers;
-    NOT_EQUAL: not_equal, not_equal_integers;
-    LESS: less, less_integers;
-    LESS_EQUAL: less_equal, less_equal_integers;
-    GREATER: greater, greater_integers;
-    GREATER_EQUAL: greater_equal, greater_equal_integers;
+relations! {
+    EQUAL: equal;
+    NOT_EQUAL: not_equal;
+    LESS: less;
+    LESS_EQUAL: less_equal;
+    GREATER: greater;
+    GREATER_EQUAL: greater_equal;
 }
+
+pub(crate) const IS_NAN: Lane = Lane::Elements(Some(Each::Test(is_nan)), typed::IS_NAN);
+pub(crate) const IS_INFINITE: Lane =
+    Lane::Elements(Some(Each::Test(is_infinite)), typed::IS_INFINITE);
 
 macro_rules! tests {
     ($($name:ident: |$x:ident| $body:expr;)*) => { widest! { $(
-        pub(crate) fn $name(from: &[Cell], to: &mut [Flag]) {
+        fn $name(from: &[Cell], to: &mut [Flag]) {
             for (to, x) in to.iter_mut().zip(from) {
                 let $x = f32::from_ne_bytes(*x);
                 *to = [u8::from($body)];
@@ -44,29 +39,22 @@ tests! {
     is_infinite: |x| x.is_infinite();
 }
 
-macro_rules! relations {
-    ($($name:ident: $t:ty, $relation:tt;)*) => { widest! { $(
+macro_rules! comparisons {
+    ($($name:ident: $relation:tt;)*) => { widest! { $(
         fn $name(a: &[Cell], b: &[Cell], to: &mut [Flag]) {
             for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
-                let (x, y) = (<$t>::from_ne_bytes(*x), <$t>::from_ne_bytes(*y));
-                *to = [u8::from(x $relation y)];
+                *to = [u8::from(f32::from_ne_bytes(*x) $relation f32::from_ne_bytes(*y))];
             }
         }
     )* } };
 }
-relations! {
-    equal: f32, ==;
-    not_equal: f32, !=;
-    less: f32, <;
-    less_equal: f32, <=;
-    greater: f32, >;
-    greater_equal: f32, >=;
-    equal_integers: i32, ==;
-    not_equal_integers: i32, !=;
-    less_integers: i32, <;
-    less_equal_integers: i32, <=;
-    greater_integers: i32, >;
-    greater_equal_integers: i32, >=;
+comparisons! {
+    equal: ==;
+    not_equal: !=;
+    less: <;
+    less_equal: <=;
+    greater: >;
+    greater_equal: >=;
 }
 
 macro_rules! selects {

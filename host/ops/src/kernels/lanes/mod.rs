@@ -1,13 +1,15 @@
 //! Loops over numbers where they lie in memory, f32 most of them, compiled for the widest vectors of the machine they run on.
 //! Those of floats serve what need not be as exact as what others are compared with.
 
-mod bits;
+mod cast;
+mod double;
 mod fold;
 mod functions;
 mod index;
 mod lane;
 mod logic;
 mod narrow;
+mod powers;
 mod products;
 mod ring;
 #[cfg(test)]
@@ -15,22 +17,22 @@ mod tests;
 pub(crate) mod typed;
 mod wide;
 
-pub(crate) use bits::{AND, LEFT_SHIFT, Longs, OR, RIGHT_SHIFT, XOR};
+pub(super) use cast::Cast;
 pub(super) use fold::{Extremes, InPlace, Line, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
-pub(crate) use lane::Lane;
 pub(super) use lane::Loop;
-pub(crate) use logic::{EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOT_EQUAL};
-pub(crate) use logic::{Relation, Test, is_infinite, is_nan};
+pub(crate) use lane::{Each, Lane};
+use logic::Flag;
+pub(crate) use logic::{
+    EQUAL, GREATER, GREATER_EQUAL, IS_INFINITE, IS_NAN, LESS, LESS_EQUAL, NOT_EQUAL,
+};
 pub(super) use logic::{select, select_bytes, select_longs, select_shorts};
 pub(super) use narrow::{Short, is_narrow, narrow, widen};
 pub(super) use products::{AddProducts, TERMS};
-pub(crate) use ring::{ADD, Bytes, MULTIPLY, Pairs, SUBTRACT};
-pub(super) use ring::{quotient_s32, quotient_u8};
+pub(crate) use ring::{ADD, MULTIPLY, SUBTRACT};
 
 use super::number::{Number, Ring};
-use nx_vulkan_abi::DType;
 
 /// An element of four bytes in memory, at any alignment; an f32 where nothing else is said.
 pub(crate) type Cell = [u8; 4];
@@ -40,9 +42,6 @@ pub(crate) type Map = fn(&[Cell], &mut [Cell]);
 
 /// A function of pairs of cells.
 pub(crate) type Zip = fn(&[Cell], &[Cell], &mut [Cell]);
-
-/// A function of three cells at a time.
-pub(crate) type Choice = fn(&[Cell], &[Cell], &[Cell], &mut [Cell]);
 
 /// Functions that are compiled three times, and called in the best form that the machine has. None of them rounds
 /// differently for it: products and sums become one only where the code says so.
@@ -90,62 +89,10 @@ pub(super) fn is_fused() -> bool {
     return cfg!(target_arch = "aarch64");
 }
 
-/// The cast between those types, where there is one here.
-fn cast(from: DType, to: DType) -> Option<Map> {
-    Some(match (from, to) {
-        (DType::F32, DType::F32) => copy,
-        (DType::F32, DType::S32) => f32_to_s32,
-        (DType::F32, DType::U32) => f32_to_u32,
-        (DType::S32, DType::F32) => s32_to_f32,
-        (DType::U32, DType::F32) => u32_to_f32,
-        _ => return None,
-    })
-}
-
-fn copy(from: &[Cell], to: &mut [Cell]) {
-    to.copy_from_slice(from);
-}
-
-macro_rules! casts {
-    ($($name:ident: |$x:ident: $from:ident| $value:expr;)*) => { widest! { $(
-        fn $name(from: &[Cell], to: &mut [Cell]) {
-            for (to, x) in to.iter_mut().zip(from) {
-                let $x = $from::from_ne_bytes(*x);
-                *to = $value.to_ne_bytes();
-            }
-        }
-    )* } };
-}
-casts! {
-    f32_to_s32: |x: f32| s32_of(x);
-    f32_to_u32: |x: f32| u32_of(x);
-    s32_to_f32: |x: i32| x as f32;
-    u32_to_f32: |x: u32| x as f32;
-}
-
-/// `x as i32`, in steps that vectors have.
-#[inline(always)]
-fn s32_of(x: f32) -> i32 {
-    const END: f32 = 2_147_483_648.0;
-    let within = x.max(-END).min(END.next_down());
-    // SAFETY: -2^31 to the largest f32 below 2^31; `max` is no NaN.
-    let whole = unsafe { within.to_int_unchecked::<i32>() };
-    let whole = if x >= END { i32::MAX } else { whole };
-    if x.is_nan() { 0 } else { whole }
-}
-
-/// `x as u32`.
-#[inline(always)]
-fn u32_of(x: f32) -> u32 {
-    const END: f32 = 4_294_967_296.0;
-    let within = x.max(0.0).min(END.next_down());
-    // SAFETY: 0 to the largest f32 below 2^32; `max` is no NaN.
-    let whole = unsafe { within.to_int_unchecked::<u32>() };
-    if x >= END { u32::MAX } else { whole }
-}
+pub(crate) const CLIP: Lane = Lane::Elements(Some(Each::Choice(clip)), typed::CLIP);
 
 widest! {
-    pub(crate) fn clip(from: &[Cell], low: &[Cell], high: &[Cell], to: &mut [Cell]) {
+    fn clip(from: &[Cell], low: &[Cell], high: &[Cell], to: &mut [Cell]) {
         for ((to, x), (low, high)) in to.iter_mut().zip(from).zip(low.iter().zip(high)) {
             let [x, low, high] = [x, low, high].map(|x| f32::from_ne_bytes(*x));
             *to = Number::smaller(Number::larger(x, low), high).to_ne_bytes();

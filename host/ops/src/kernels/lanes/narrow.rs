@@ -25,9 +25,78 @@ pub(crate) fn widen(dtype: DType, from: &[Short], to: &mut [Cell]) {
 
 /// The elements of `dtype`, a float of 16 bits, that are nearest, of two the even one.
 pub(crate) fn narrow(dtype: DType, from: &[Cell], to: &mut [Short]) {
-    if dtype == DType::BF16 {
-        return narrow_bf16(from, to);
+    match dtype {
+        DType::BF16 => narrow_bf16(from, to),
+        _ => narrow_f16(from, to),
     }
+}
+
+/// By the machine's instructions, eight at a time; the last ones one by one.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Cell, Short};
+    use std::arch::x86_64::{
+        _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_cvtph_ps,
+        _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_storeu_ps,
+    };
+
+    const EIGHT: usize = 8;
+
+    pub(super) fn are_here() -> bool {
+        is_x86_feature_detected!("f16c") && is_x86_feature_detected!("avx")
+    }
+
+    /// How many elements were widened.
+    #[target_feature(enable = "avx,f16c")]
+    pub(super) fn widen(from: &[Short], to: &mut [Cell]) -> usize {
+        let (from, to) = (from.as_chunks::<EIGHT>().0, to.as_chunks_mut::<EIGHT>().0);
+        for (to, from) in to.iter_mut().zip(from) {
+            // SAFETY: both are arrays of eight elements, which may lie at any address.
+            unsafe {
+                let halves = _mm_loadu_si128(from.as_ptr().cast());
+                _mm256_storeu_ps(to.as_mut_ptr().cast(), _mm256_cvtph_ps(halves));
+            }
+        }
+        EIGHT * from.len().min(to.len())
+    }
+
+    /// How many elements were narrowed.
+    #[target_feature(enable = "avx,f16c")]
+    pub(super) fn narrow(from: &[Cell], to: &mut [Short]) -> usize {
+        let (from, to) = (from.as_chunks::<EIGHT>().0, to.as_chunks_mut::<EIGHT>().0);
+        for (to, from) in to.iter_mut().zip(from) {
+            // SAFETY: both are arrays of eight elements, which may lie at any address.
+            unsafe {
+                let floats = _mm256_loadu_ps(from.as_ptr().cast());
+                let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(floats);
+                _mm_storeu_si128(to.as_mut_ptr().cast(), halves);
+            }
+        }
+        EIGHT * from.len().min(to.len())
+    }
+}
+
+fn widen_f16(from: &[Short], to: &mut [Cell]) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::are_here() {
+        // SAFETY: the machine has these instructions.
+        let done = unsafe { x86::widen(from, to) };
+        return widen_any(&from[done..], &mut to[done..]);
+    }
+    widen_any(from, to);
+}
+
+fn narrow_f16(from: &[Cell], to: &mut [Short]) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::are_here() {
+        // SAFETY: the machine has these instructions.
+        let done = unsafe { x86::narrow(from, to) };
+        return narrow_any(&from[done..], &mut to[done..]);
+    }
+    narrow_any(from, to);
+}
+
+fn narrow_any(from: &[Cell], to: &mut [Short]) {
     for (from, to) in from.chunks(STEP).zip(to.chunks_mut(STEP)) {
         let (mut floats, mut halves) = ([0f32; STEP], [f16::ZERO; STEP]);
         for (float, x) in floats.iter_mut().zip(from) {
@@ -41,7 +110,7 @@ pub(crate) fn narrow(dtype: DType, from: &[Cell], to: &mut [Short]) {
 }
 
 widest! {
-    fn widen_f16(from: &[Short], to: &mut [Cell]) {
+    fn widen_any(from: &[Short], to: &mut [Cell]) {
         /// By how much the exponents of f32 are higher.
         const BIAS: u32 = 127 - 15;
         /// 2^-14, where the denormal numbers end.

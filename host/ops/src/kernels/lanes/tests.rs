@@ -1,6 +1,6 @@
 //! The functions of f32 numbers, beside the exact ones rounded once.
 
-use super::{Cell, Lane, Map, Short, Zip, cast, is_fused, narrow, pow, select, widen};
+use super::{Cell, Each, Lane, Map, Short, Zip, cast, is_fused, narrow, pow, select, widen};
 use crate::contracts::find;
 use crate::kernels::{View, run, run_fast};
 use crate::op::Op;
@@ -10,7 +10,7 @@ use nx_vulkan_abi::DType;
 /// The ops of one f32, with their loops.
 fn maps() -> Vec<(&'static str, Map)> {
     let of = |op: &Op| match op.lane {
-        Some(Lane::Map(f) | Lane::Unary(f, _) | Lane::Floats(f, _)) => Some((op.name, f)),
+        Some(Lane::Elements(Some(Each::Map(f)), _)) => Some((op.name, f)),
         _ => None,
     };
     let maps: Vec<_> = crate::ops().filter_map(of).collect();
@@ -21,13 +21,7 @@ fn maps() -> Vec<(&'static str, Map)> {
 /// The ops of two f32, with their loops.
 fn zips() -> Vec<(&'static str, Zip)> {
     let of = |op: &Op| match op.lane {
-        Some(
-            Lane::Zip(f)
-            | Lane::Binary(f, _)
-            | Lane::PairsOfFloats(f, _)
-            | Lane::Power(f, _)
-            | Lane::Ring { floats: f, .. },
-        ) => Some((op.name, f)),
+        Some(Lane::Elements(Some(Each::Zip(f)), _)) => Some((op.name, f)),
         _ => None,
     };
     let zips: Vec<_> = crate::ops().filter_map(of).collect();
@@ -158,14 +152,16 @@ fn casts_and_choices_are_those_of_the_other_kernels() {
         .into_iter()
         .flat_map(|from| [DType::F32, DType::S32, DType::U32].map(|to| (from, to)))
     {
-        let Some(f) = cast(from, to) else { continue };
+        let Some(f) = cast::find(from, to) else {
+            continue;
+        };
         let mut got = vec![Cell::default(); cells.len()];
-        f(&cells, &mut got);
+        f(cells.as_flattened(), got.as_flattened_mut());
         let want = plain("as_type", &[(from, cells.as_flattened())], to);
         assert!(got == want, "{from} to {to}");
         casts += 1;
     }
-    assert_eq!(casts, 5);
+    assert_eq!(casts, 7);
     let pred: Vec<u8> = (0..cells.len()).map(|i| (i % 3 * 100) as u8).collect();
     let other: Vec<Cell> = cells.iter().rev().copied().collect();
     let mut got = vec![Cell::default(); cells.len()];

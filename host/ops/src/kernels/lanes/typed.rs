@@ -1,202 +1,169 @@
 //! Functions of elements of other types than f32 where they lie, each for the types that it has.
 
-use super::{Bytes, Cell, Choice, Longs, Loop, Map, Relation, Zip, widest};
+use super::lane::{Each, Loop, Table, row};
+use super::powers::{left_shift, power, right_shift};
+use super::{Flag, double, ring, widest};
 use crate::kernels::number::{Integer, Number, Ring};
-use crate::partial::Partial;
+use crate::partial::{AMOUNT, DIVISOR, EXPONENT};
 use nx_vulkan_abi::DType;
 
-type Byte = [u8; 1];
-type Long = [u8; 8];
-
-/// A function of each element of eight bytes.
-pub(crate) type LongMap = fn(&[Long], &mut [Long]);
-/// A relation between pairs of elements of eight bytes.
-pub(crate) type LongRelation = fn(&[Long], &[Long], &mut [Byte]);
-/// A function of three elements at a time.
-pub(crate) type Three<Element> = fn(&[Element], &[Element], &[Element], &mut [Element]);
-/// A function of pairs of elements; whether all of them have a result.
-pub(crate) type Partly<Element> = fn(&[Element], &[Element], &mut [Element]) -> bool;
-
-/// A function of one number.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Unary {
-    pub(super) f64: LongMap,
-    pub(super) s32: Map,
-    pub(super) s64: LongMap,
-}
-
-/// A function of two numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Binary {
-    pub(super) f64: Longs,
-    pub(super) s32: Zip,
-    pub(super) u32: Zip,
-    pub(super) s64: Longs,
-    pub(super) u64: Longs,
-    pub(super) u8: Bytes,
-    pub(super) s8: Bytes,
-}
-
-/// A relation between two numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Relations {
-    pub(super) f64: LongRelation,
-    pub(super) u32: Relation,
-    pub(super) s64: LongRelation,
-    pub(super) u64: LongRelation,
-    pub(super) u8: Bytes,
-    pub(super) s8: Bytes,
-}
-
-/// A function of three numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Triples {
-    pub(super) f64: Three<Long>,
-    pub(super) s32: Choice,
-    pub(super) u32: Choice,
-    pub(super) s64: Three<Long>,
-    pub(super) u64: Three<Long>,
-    pub(super) u8: Three<Byte>,
-    pub(super) s8: Three<Byte>,
-}
-
-/// A function of two integers that some have no result for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PartialBinary {
-    pub(super) s32: Partly<Cell>,
-    pub(super) u32: Partly<Cell>,
-    pub(super) s64: Partly<Long>,
-    pub(super) u64: Partly<Long>,
-    pub(super) u8: Partly<Byte>,
-    pub(super) s8: Partly<Byte>,
-}
-
-impl Unary {
-    pub(super) fn of(&self, dtype: DType) -> Option<Loop> {
-        match dtype {
-            DType::F64 => Some(Loop::LongMap(self.f64)),
-            DType::S32 => Some(Loop::Map(self.s32)),
-            DType::S64 => Some(Loop::LongMap(self.s64)),
-            _ => None,
-        }
-    }
-}
-
-impl Binary {
-    pub(super) fn of(&self, dtype: DType) -> Option<Loop> {
-        match dtype {
-            DType::F64 => Some(Loop::Longs(self.f64)),
-            DType::S32 => Some(Loop::Zip(self.s32)),
-            DType::U32 => Some(Loop::Zip(self.u32)),
-            DType::S64 => Some(Loop::Longs(self.s64)),
-            DType::U64 => Some(Loop::Longs(self.u64)),
-            DType::U8 => Some(Loop::Bytes(self.u8)),
-            DType::S8 => Some(Loop::Bytes(self.s8)),
-            _ => None,
-        }
-    }
-}
-
-impl Relations {
-    pub(super) fn of(&self, dtype: DType) -> Option<Loop> {
-        match dtype {
-            DType::F64 => Some(Loop::RelationOfLongs(self.f64)),
-            DType::U32 => Some(Loop::Relation(self.u32)),
-            DType::S64 => Some(Loop::RelationOfLongs(self.s64)),
-            DType::U64 => Some(Loop::RelationOfLongs(self.u64)),
-            DType::U8 => Some(Loop::Bytes(self.u8)),
-            DType::S8 => Some(Loop::Bytes(self.s8)),
-            _ => None,
-        }
-    }
-}
-
-impl Triples {
-    pub(super) fn of(&self, dtype: DType) -> Option<Loop> {
-        match dtype {
-            DType::F64 => Some(Loop::ChoiceOfLongs(self.f64)),
-            DType::S32 => Some(Loop::Choice(self.s32)),
-            DType::U32 => Some(Loop::Choice(self.u32)),
-            DType::S64 => Some(Loop::ChoiceOfLongs(self.s64)),
-            DType::U64 => Some(Loop::ChoiceOfLongs(self.u64)),
-            DType::U8 => Some(Loop::ChoiceOfBytes(self.u8)),
-            DType::S8 => Some(Loop::ChoiceOfBytes(self.s8)),
-            _ => None,
-        }
-    }
-}
-
-impl PartialBinary {
-    pub(super) fn of(&self, dtype: DType, lacks: &'static Partial) -> Option<Loop> {
-        match dtype {
-            DType::S32 => Some(Loop::Partly(self.s32, lacks)),
-            DType::U32 => Some(Loop::Partly(self.u32, lacks)),
-            DType::S64 => Some(Loop::PartlyOfLongs(self.s64, lacks)),
-            DType::U64 => Some(Loop::PartlyOfLongs(self.u64, lacks)),
-            DType::U8 => Some(Loop::PartlyOfBytes(self.u8, lacks)),
-            DType::S8 => Some(Loop::PartlyOfBytes(self.s8, lacks)),
-            _ => None,
-        }
-    }
-}
+/// An element of eight bytes in memory.
+pub(super) type Long = [u8; 8];
 
 /// Rust's types by the names that ours have.
 #[allow(non_camel_case_types, reason = "they are names of types")]
-mod t {
-    pub(super) type u8 = std::primitive::u8;
-    pub(super) type s8 = std::primitive::i8;
-    pub(super) type u32 = std::primitive::u32;
-    pub(super) type s32 = std::primitive::i32;
-    pub(super) type u64 = std::primitive::u64;
-    pub(super) type s64 = std::primitive::i64;
-    pub(super) type f64 = std::primitive::f64;
+pub(super) mod t {
+    pub(in super::super) type u8 = std::primitive::u8;
+    pub(in super::super) type s8 = std::primitive::i8;
+    pub(in super::super) type u16 = std::primitive::u16;
+    pub(in super::super) type s16 = std::primitive::i16;
+    pub(in super::super) type u32 = std::primitive::u32;
+    pub(in super::super) type s32 = std::primitive::i32;
+    pub(in super::super) type u64 = std::primitive::u64;
+    pub(in super::super) type s64 = std::primitive::i64;
+    pub(in super::super) type f32 = std::primitive::f32;
+    pub(in super::super) type f64 = std::primitive::f64;
 }
 
-macro_rules! unary {
-    ($($table:ident in $module:ident: $f:path;)*) => { $(
-        pub(crate) const $table: Unary = Unary { f64: $module::f64, s32: $module::s32, s64: $module::s64 };
-        unary!(@module $module, $f, f64, s32, s64);
+/// The bytes of an element of that type.
+macro_rules! bytes {
+    ($t:ident) => {
+        [u8; size_of::<t::$t>()]
+    };
+}
+pub(super) use bytes;
+
+/// Tables of functions of numbers, by what a type's name in our ops is.
+macro_rules! tables {
+    ($($table:ident: $each:ident of $module:ident [$($t:ident)*])*) => { $(
+        pub(crate) const $table: Table = &[$( row!($t, Each::$each($module::$t)) ),*];
     )* };
-    (@module $module:ident, $f:path, $($t:ident),*) => {
+}
+tables! {
+    ABS: Map of abs [f64 s8 s16 s32 s64]
+    NEGATE: Map of negate [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    SIGN: Map of sign [f64 s8 s16 s32 s64]
+    ROUND: Map of round [f64]
+    CEIL: Map of ceil [f64]
+    FLOOR: Map of floor [f64]
+    LARGER: Zip of larger [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    SMALLER: Zip of smaller [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    DIVIDE: Zip of divide [f64]
+    EQUAL: Relation of equal [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    NOT_EQUAL: Relation of not_equal [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    LESS: Relation of less [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    LESS_EQUAL: Relation of less_equal [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    GREATER: Relation of greater [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    GREATER_EQUAL: Relation of greater_equal [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    CLIP: Choice of clip [f64 u8 s8 u16 s16 u32 s32 u64 s64]
+    IS_NAN: Test of is_nan [f64]
+    IS_INFINITE: Test of is_infinite [f64]
+}
+
+/// Functions of which some pairs of integers have no result.
+macro_rules! partial {
+    ($($table:ident: $module:ident, $lacks:ident [$($t:ident)*])*) => { $(
+        pub(crate) const $table: Table = &[$( row!($t, Each::Partly($module::$t, &$lacks)) ),*];
+    )* };
+}
+partial! {
+    POWER: power, EXPONENT [u8 s8 u16 s16 u32 s32 u64 s64]
+    LEFT_SHIFT: left_shift, AMOUNT [u8 s8 u16 s16 u32 s32 u64 s64]
+    RIGHT_SHIFT: right_shift, AMOUNT [u8 s8 u16 s16 u32 s32 u64 s64]
+    QUOTIENT: quotient, DIVISOR [u8 s8 u16 s16 u32 s32]
+    REMAINDER: remainder, DIVISOR [u8 s8 u16 s16 u32 s32]
+}
+
+/// Functions that are the same with a sign and without.
+macro_rules! wrapping {
+    ($($table:ident: $module:ident $($more:expr)*;)*) => { $(
+        pub(crate) const $table: Table = &[
+            $($more,)*
+            row!(u8, Each::Zip($module::u8)),
+            row!(s8, Each::Zip($module::u8)),
+            row!(u16, Each::Zip($module::u16)),
+            row!(s16, Each::Zip($module::u16)),
+            row!(u32, Each::Zip($module::u32)),
+            row!(s32, Each::Zip($module::u32)),
+            row!(u64, Each::Zip($module::u64)),
+            row!(s64, Each::Zip($module::u64)),
+        ];
+    )* };
+}
+wrapping! {
+    SUMS: add row!(f64, Each::Zip(add::f64)) row!(c64, Each::Zip(ring::add));
+    DIFFERENCES: subtract row!(f64, Each::Zip(subtract::f64)) row!(c64, Each::Zip(ring::subtract));
+    PRODUCTS: multiply row!(f64, Each::Zip(multiply::f64)) row!(c64, Each::Zip(ring::multiply));
+    BOTH: and;
+    EITHER: or;
+    ONE: xor;
+}
+
+/// Functions of f64 alone.
+macro_rules! doubles {
+    ($($table:ident: $f:ident;)*) => { $(
+        pub(crate) const $table: Table = &[row!(f64, Each::Map(double::$f))];
+    )* };
+}
+doubles! {
+    EXP: exp;
+    EXPM1: expm1;
+    LOG: log;
+    LOG1P: log1p;
+    TANH: tanh;
+    SIGMOID: sigmoid;
+    SQRT: sqrt;
+    RSQRT: rsqrt;
+}
+
+macro_rules! maps {
+    ($($module:ident: $f:path, [$($t:ident)*];)*) => { $(
         mod $module {
             use super::*;
             widest! { $(
-                pub(super) fn $t(from: &[[u8; size_of::<t::$t>()]], to: &mut [[u8; size_of::<t::$t>()]]) {
+                pub(super) fn $t(from: &[bytes!($t)], to: &mut [bytes!($t)]) {
                     for (to, x) in to.iter_mut().zip(from) {
                         *to = $f(t::$t::from_ne_bytes(*x)).to_ne_bytes();
                     }
                 }
             )* }
         }
-    };
+    )* };
 }
-unary! {
-    ABS in abs: Number::abs;
-    NEGATE in negate: Number::negate;
-    SIGN in sign: Number::sign;
-    ROUND in round: Number::round;
-    CEIL in ceil: Number::ceil;
-    FLOOR in floor: Number::floor;
-}
-
-widest! {
-    pub(crate) fn sqrt_f64(from: &[Long], to: &mut [Long]) {
-        for (to, x) in to.iter_mut().zip(from) {
-            *to = f64::from_ne_bytes(*x).sqrt().to_ne_bytes();
-        }
-    }
+maps! {
+    abs: Number::abs, [f64 s8 s16 s32 s64];
+    negate: Number::negate, [f64 u8 s8 u16 s16 u32 s32 u64 s64];
+    sign: Number::sign, [f64 s8 s16 s32 s64];
+    round: Number::round, [f64];
+    ceil: Number::ceil, [f64];
+    floor: Number::floor, [f64];
 }
 
-macro_rules! pairs {
-    ($($module:ident: $f:path, [$($t:ident),*];)*) => { $(
+macro_rules! tests {
+    ($($module:ident: $f:path, [$($t:ident)*];)*) => { $(
         mod $module {
             use super::*;
             widest! { $(
-                pub(super) fn $t(
-                    a: &[[u8; size_of::<t::$t>()]],
-                    b: &[[u8; size_of::<t::$t>()]],
-                    to: &mut [[u8; size_of::<t::$t>()]]
-                ) {
+                pub(super) fn $t(from: &[bytes!($t)], to: &mut [Flag]) {
+                    for (to, x) in to.iter_mut().zip(from) {
+                        *to = [u8::from($f(t::$t::from_ne_bytes(*x)))];
+                    }
+                }
+            )* }
+        }
+    )* };
+}
+tests! {
+    is_nan: Number::is_nan, [f64];
+    is_infinite: Number::is_infinite, [f64];
+}
+
+macro_rules! pairs {
+    ($($module:ident: $f:path, [$($t:ident)*];)*) => { $(
+        mod $module {
+            use super::*;
+            widest! { $(
+                pub(super) fn $t(a: &[bytes!($t)], b: &[bytes!($t)], to: &mut [bytes!($t)]) {
                     for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
                         *to = $f(t::$t::from_ne_bytes(*x), t::$t::from_ne_bytes(*y)).to_ne_bytes();
                     }
@@ -206,50 +173,26 @@ macro_rules! pairs {
     )* };
 }
 pairs! {
-    larger: Number::larger, [f64, s32, u32, s64, u64, u8, s8];
-    smaller: Number::smaller, [f64, s32, u32, s64, u64, u8, s8];
-    add: Ring::add, [f64];
-    subtract: Ring::subtract, [f64];
-    multiply: Ring::multiply, [f64];
+    larger: Number::larger, [f64 u8 s8 u16 s16 u32 s32 u64 s64];
+    smaller: Number::smaller, [f64 u8 s8 u16 s16 u32 s32 u64 s64];
+    add: Ring::add, [f64 u8 u16 u32 u64];
+    subtract: Ring::subtract, [f64 u8 u16 u32 u64];
+    multiply: Ring::multiply, [f64 u8 u16 u32 u64];
+    and: Integer::and, [u8 u16 u32 u64];
+    or: Integer::or, [u8 u16 u32 u64];
+    xor: Integer::xor, [u8 u16 u32 u64];
     divide: std::ops::Div::div, [f64];
 }
 
-pub(crate) const ADD_F64: Longs = add::f64;
-pub(crate) const SUBTRACT_F64: Longs = subtract::f64;
-pub(crate) const MULTIPLY_F64: Longs = multiply::f64;
-pub(crate) const DIVIDE_F64: Longs = divide::f64;
-
-macro_rules! tables {
-    ($($table:ident: $kind:ident of $module:ident { $($t:ident),* })*) => { $(
-        pub(crate) const $table: $kind = $kind { $($t: $module::$t),* };
-    )* };
-}
-tables! {
-    LARGER: Binary of larger { f64, s32, u32, s64, u64, u8, s8 }
-    SMALLER: Binary of smaller { f64, s32, u32, s64, u64, u8, s8 }
-    EQUAL: Relations of equal { f64, u32, s64, u64, u8, s8 }
-    NOT_EQUAL: Relations of not_equal { f64, u32, s64, u64, u8, s8 }
-    LESS: Relations of less { f64, u32, s64, u64, u8, s8 }
-    LESS_EQUAL: Relations of less_equal { f64, u32, s64, u64, u8, s8 }
-    GREATER: Relations of greater { f64, u32, s64, u64, u8, s8 }
-    GREATER_EQUAL: Relations of greater_equal { f64, u32, s64, u64, u8, s8 }
-    CLIP: Triples of clip { f64, s32, u32, s64, u64, u8, s8 }
-    POWER: PartialBinary of power { s32, u32, s64, u64, u8, s8 }
-    LEFT_SHIFT: PartialBinary of left_shift { s32, u32, s64, u64, u8, s8 }
-    RIGHT_SHIFT: PartialBinary of right_shift { s32, u32, s64, u64, u8, s8 }
-}
-
 macro_rules! relations {
-    ($($module:ident: $relation:tt;)*) => { $( relations!(@module $module, $relation, f64, u32, s64, u64, u8, s8); )* };
-    (@module $module:ident, $relation:tt, $($t:ident),*) => {
+    ($($module:ident: $relation:tt;)*) => { $(
+        relations!(@module $module, $relation, f64 u8 s8 u16 s16 u32 s32 u64 s64);
+    )* };
+    (@module $module:ident, $relation:tt, $($t:ident)*) => {
         mod $module {
             use super::*;
             widest! { $(
-                pub(super) fn $t(
-                    a: &[[u8; size_of::<t::$t>()]],
-                    b: &[[u8; size_of::<t::$t>()]],
-                    to: &mut [Byte]
-                ) {
+                pub(super) fn $t(a: &[bytes!($t)], b: &[bytes!($t)], to: &mut [Flag]) {
                     for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
                         *to = [u8::from(t::$t::from_ne_bytes(*x) $relation t::$t::from_ne_bytes(*y))];
                     }
@@ -268,15 +211,15 @@ relations! {
 }
 
 macro_rules! clips {
-    ($($t:ident),*) => {
+    ($($t:ident)*) => {
         mod clip {
             use super::*;
             widest! { $(
                 pub(super) fn $t(
-                    from: &[[u8; size_of::<t::$t>()]],
-                    low: &[[u8; size_of::<t::$t>()]],
-                    high: &[[u8; size_of::<t::$t>()]],
-                    to: &mut [[u8; size_of::<t::$t>()]]
+                    from: &[bytes!($t)],
+                    low: &[bytes!($t)],
+                    high: &[bytes!($t)],
+                    to: &mut [bytes!($t)]
                 ) {
                     for ((to, x), (low, high)) in to.iter_mut().zip(from).zip(low.iter().zip(high)) {
                         let [x, low, high] = [x, low, high].map(|x| t::$t::from_ne_bytes(*x));
@@ -287,91 +230,33 @@ macro_rules! clips {
         }
     };
 }
-clips!(f64, s32, u32, s64, u64, u8, s8);
+clips!(f64 u8 s8 u16 s16 u32 s32 u64 s64);
 
-macro_rules! powers {
-    ($($t:ident),*) => {
-        mod power {
-            use super::*;
-            $(
-                /// Mostly there is one exponent: then all elements are squared and multiplied together.
-                pub(super) fn $t(
-                    a: &[[u8; size_of::<t::$t>()]],
-                    b: &[[u8; size_of::<t::$t>()]],
-                    to: &mut [[u8; size_of::<t::$t>()]]
-                ) -> bool {
-                    let [first, rest @ ..] = b else { return true };
-                    let exponent = t::$t::from_ne_bytes(*first);
-                    #[allow(unused_comparisons, reason = "some types have no sign")]
-                    let lacks = |exponent: t::$t| exponent < 0;
-                    if lacks(exponent) {
-                        return false;
-                    }
-                    if rest.iter().any(|other| other != first) {
-                        let each = to.iter_mut().zip(a.iter().zip(b));
-                        return each.fold(true, |defined, (to, (x, y))| {
-                            let exponent = t::$t::from_ne_bytes(*y);
-                            let has = !lacks(exponent);
-                            if has {
-                                *to = t::$t::from_ne_bytes(*x).power(exponent).to_ne_bytes();
-                            }
-                            defined & has
-                        });
-                    }
-                    steps::$t(a, exponent, to);
-                    true
-                }
-            )*
-
-            mod steps {
-                use super::*;
-                widest! { $(
-                    pub(super) fn $t(
-                        a: &[[u8; size_of::<t::$t>()]],
-                        exponent: t::$t,
-                        to: &mut [[u8; size_of::<t::$t>()]]
-                    ) {
-                        let mut squares: Vec<t::$t> = a.iter().map(|x| t::$t::from_ne_bytes(*x)).collect();
-                        to.fill(t::$t::ONE.to_ne_bytes());
-                        let mut left = exponent;
-                        loop {
-                            if left & 1 == 1 {
-                                for (to, x) in to.iter_mut().zip(&squares) {
-                                    *to = t::$t::from_ne_bytes(*to).multiply(*x).to_ne_bytes();
-                                }
-                            }
-                            left >>= 1;
-                            if left == 0 {
-                                return;
-                            }
-                            squares.iter_mut().for_each(|x| *x = x.multiply(*x));
-                        }
-                    }
-                )* }
-            }
-        }
-    };
-}
-powers!(s32, u32, s64, u64, u8, s8);
-
-macro_rules! shifts {
-    ($($module:ident: $f:path;)*) => { $( shifts!(@module $module, $f, s32, u32, s64, u64, u8, s8); )* };
-    (@module $module:ident, $f:path, $($t:ident),*) => {
+macro_rules! divisions {
+    ($($module:ident: |$x:ident, $quotient:ident, $divisor:ident| $result:expr;)*) => { $(
+        divisions!(@module $module, |$x, $quotient, $divisor| $result,
+            u8 f32 s8 f32 u16 f64 s16 f64 u32 f64 s32 f64);
+    )* };
+    (@module $module:ident, |$x:ident, $quotient:ident, $divisor:ident| $result:expr, $($t:ident $wide:ident)*) => {
         mod $module {
             use super::*;
             widest! { $(
-                pub(super) fn $t(
-                    a: &[[u8; size_of::<t::$t>()]],
-                    b: &[[u8; size_of::<t::$t>()]],
-                    to: &mut [[u8; size_of::<t::$t>()]]
-                ) -> bool {
+                /// Whether no divisor is 0. In a float with twice the digits a quotient is never rounded up to an integer.
+                pub(super) fn $t(a: &[bytes!($t)], b: &[bytes!($t)], to: &mut [bytes!($t)]) -> bool {
+                    type Number = t::$t;
                     let mut defined = true;
                     for (to, (x, y)) in to.iter_mut().zip(a.iter().zip(b)) {
-                        let amount = t::$t::from_ne_bytes(*y);
-                        #[allow(unused_comparisons, reason = "some types have no sign")]
-                        let is_negative = amount < 0;
-                        defined &= !is_negative;
-                        *to = $f(t::$t::from_ne_bytes(*x), amount).to_ne_bytes();
+                        let ($x, $divisor) = (Number::from_ne_bytes(*x), Number::from_ne_bytes(*y));
+                        defined &= $divisor != 0;
+                        // What is divided by -1 may not have a quotient of its type.
+                        let is_turned = Number::MIN != 0 && $divisor == (0 as Number).wrapping_sub(1);
+                        let divisor = if is_turned || $divisor == 0 { 1 } else { $divisor };
+                        let quotient = $wide::from($x) / $wide::from(divisor);
+                        // SAFETY: the divisor is neither 0 nor -1, so the quotient is as large as `x` at most.
+                        let quotient = unsafe { quotient.to_int_unchecked::<Number>() };
+                        let turned = (0 as Number).wrapping_sub(quotient);
+                        let $quotient = if is_turned { turned } else { quotient };
+                        *to = $result.to_ne_bytes();
                     }
                     defined
                 }
@@ -379,7 +264,7 @@ macro_rules! shifts {
         }
     };
 }
-shifts! {
-    left_shift: Integer::left_shift;
-    right_shift: Integer::right_shift;
+divisions! {
+    quotient: |x, quotient, divisor| quotient;
+    remainder: |x, quotient, divisor| x.wrapping_sub(quotient.wrapping_mul(divisor));
 }

@@ -1,4 +1,4 @@
-//! Integers of four and eight bytes where they lie, beside arithmetic in 128 bits.
+//! Integers where they lie, beside arithmetic in 128 bits.
 
 use super::super::{Out, run, run_fast};
 use super::places::{both, layouts};
@@ -55,7 +55,7 @@ macro_rules! checks {
                 let all = want(&mut x.iter().zip(&y).map(|(x, y)| of(y, x)));
                 assert!(exact[0] == all && fast[0] == all, "{op} of {dtype}");
                 // One number of another type.
-                for amount in [0u8, 1, 7, 31, 32, 63, 64, 200] {
+                for amount in [0u8, 1, 7, 8, 15, 31, 32, 63, 64, 127] {
                     let one = tensor(&[], &[amount]);
                     let [exact, fast] = both(op, &[&inputs[0], &one], &outs, &[]);
                     let all = want(&mut x.iter().map(|x| of(&(amount as $t), x)));
@@ -66,6 +66,10 @@ macro_rules! checks {
     )* };
 }
 checks! {
+    integers_of_one_byte: i8;
+    integers_of_one_byte_without_sign: u8;
+    integers_of_two_bytes: i16;
+    integers_of_two_bytes_without_sign: u16;
     integers_of_four_bytes: i32;
     integers_of_four_bytes_without_sign: u32;
     integers_of_eight_bytes: i64;

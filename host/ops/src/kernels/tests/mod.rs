@@ -2,6 +2,7 @@
 
 mod attention;
 mod bits;
+mod casts;
 mod cells;
 mod closure;
 mod complex;

@@ -5,14 +5,16 @@ use super::places::{both, layouts};
 use super::{Random, tensor};
 use nx_vulkan_abi::DType;
 
-const TYPES: [DType; 7] = [
+const TYPES: [DType; 9] = [
     DType::F64,
-    DType::S32,
-    DType::U32,
-    DType::S64,
-    DType::U64,
     DType::U8,
     DType::S8,
+    DType::U16,
+    DType::S16,
+    DType::U32,
+    DType::S32,
+    DType::U64,
+    DType::S64,
 ];
 
 #[test]
