@@ -8,7 +8,7 @@ use nx_vulkan_ops::{
     layout::{LAYOUTS, Layout},
     op::{Op, Types},
     problems::Problem,
-    values::{Rng, Values},
+    values::{self, Domain, Rng, Values},
 };
 
 /// Layouts that a rare type has one of.
@@ -60,6 +60,21 @@ pub(super) struct Case {
     pub(super) layout: Layout,
     pub(super) values: Values,
     pub(super) seed: u64,
+}
+
+impl Case {
+    /// The bytes of each operand's base.
+    pub(super) fn elements(&self) -> Vec<Vec<u8>> {
+        let mut rng = Rng(self.seed);
+        let shapes: Vec<&[u64]> = self.inputs.iter().map(|input| &*input.shape).collect();
+        let bounds = self.op.indices(&shapes, &self.attrs);
+        let each = self.inputs.iter().enumerate();
+        each.map(|(i, input)| match self.op.domain(i) {
+            Domain::Index => values::indices(input.dtype, bounds, input.stored(), &mut rng),
+            domain => values::elements(domain, input.dtype, self.values, input.stored(), &mut rng),
+        })
+        .collect()
+    }
 }
 
 /// The cases of `op`. The same seed gives the same cases.
@@ -280,7 +295,9 @@ pub(super) fn request(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nx_vulkan_abi::layout::contiguous_strides;
     use nx_vulkan_ops::{kernels, ops};
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_op_has_every_type_in_every_layout() {
@@ -345,6 +362,67 @@ mod tests {
                 kernels::check(op.name, &inputs, &outputs, &case.attrs).unwrap();
             }
         }
+    }
+
+    /// What the host's kernels make, of operands that lie one element behind the other, in memory that had those bytes.
+    fn made(case: &Case, bases: &[Vec<u8>], before: u8) -> Option<Vec<Vec<u8>>> {
+        let strides: Vec<Vec<i64>> = case
+            .inputs
+            .iter()
+            .map(|x| contiguous_strides(&x.shape))
+            .collect();
+        let each = case.inputs.iter().zip(bases).zip(&strides);
+        let views = each.map(|((x, bytes), strides)| kernels::View {
+            dtype: x.dtype,
+            shape: &x.shape,
+            strides,
+            offset: 0,
+            bytes,
+        });
+        let size = |(dtype, shape): &Spec| (shape.iter().product::<u64>() * dtype.size()) as usize;
+        let mut results: Vec<Vec<u8>> = case
+            .outputs
+            .iter()
+            .map(|spec| vec![before; size(spec)])
+            .collect();
+        let each = case.outputs.iter().zip(&mut results);
+        let outs = each.map(|((dtype, shape), bytes)| kernels::Out {
+            dtype: *dtype,
+            shape,
+            bytes,
+        });
+        let (views, mut outs): (Vec<_>, Vec<_>) = (views.collect(), outs.collect());
+        kernels::run_fast(case.op.name, &views, &mut outs, &case.attrs).ok()?;
+        Some(results)
+    }
+
+    #[test]
+    fn results_have_no_bytes_of_what_was_there_before() {
+        let mut done = BTreeSet::new();
+        for op in ops().filter(|op| kernels::writes_all(op.name)) {
+            for case in cases(op, 7, Extent::Full).unwrap() {
+                let is_plain = case.inputs.iter().all(|x| x.base == x.shape);
+                if !is_plain || case.layout == Layout::Large {
+                    continue;
+                }
+                let bases = case.elements();
+                if let Some(zeros) = made(&case, &bases, 0) {
+                    let ones = made(&case, &bases, 0xff);
+                    assert!(
+                        ones.as_ref() == Some(&zeros),
+                        "{} of {:?}",
+                        op.name,
+                        case.inputs
+                    );
+                    done.insert(op.name);
+                }
+            }
+        }
+        let all = ops()
+            .filter(|op| kernels::writes_all(op.name))
+            .map(|op| op.name);
+        let missed: Vec<&str> = all.filter(|name| !done.contains(name)).collect();
+        assert!(missed.is_empty(), "{missed:?}");
     }
 
     #[test]

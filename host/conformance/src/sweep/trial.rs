@@ -8,10 +8,7 @@ use super::{
 };
 use nx_vulkan_abi::{DType, Features, Numerics};
 use nx_vulkan_host::{Runtime, Tensor};
-use nx_vulkan_ops::{
-    Attr, AttrValue, Kind, Request, Result,
-    values::{self, Domain, Rng},
-};
+use nx_vulkan_ops::{Attr, AttrValue, Kind, Request, Result};
 
 /// Bytes with which result memory is filled before each run.
 const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
@@ -51,20 +48,7 @@ impl<'a> Sweep<'a> {
         kernel: Option<&str>,
         served_by: &mut String,
     ) -> Result<Option<What>> {
-        let mut rng = Rng(case.seed);
-        let shapes: Vec<&[u64]> = case.inputs.iter().map(|input| &*input.shape).collect();
-        let bounds = case.op.indices(&shapes, &case.attrs);
-        let bases: Vec<Vec<u8>> = case
-            .inputs
-            .iter()
-            .enumerate()
-            .map(|(i, input)| match case.op.domain(i) {
-                Domain::Index => values::indices(input.dtype, bounds, input.stored(), &mut rng),
-                domain => {
-                    values::elements(domain, input.dtype, case.values, input.stored(), &mut rng)
-                }
-            })
-            .collect();
+        let bases = case.elements();
         let uploaded = case.inputs.iter().zip(&bases);
         let uploaded =
             uploaded.map(|(input, base)| self.runtime.upload(input.dtype, &input.base, base));
