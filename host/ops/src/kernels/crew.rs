@@ -22,6 +22,9 @@ const LOOKS: Duration = Duration::from_micros(50);
 /// What takes no longer than it takes to wake a thread.
 const SHORT: Duration = Duration::from_micros(10);
 
+/// Parts that may be done before another thread has begun.
+const FEW: usize = 4;
+
 /// A part of the work after the other, until none is left. It calls its argument between them.
 pub(super) type Work<'a> = &'a (dyn Fn(&dyn Fn()) + Sync);
 
@@ -30,7 +33,7 @@ pub(super) type Work<'a> = &'a (dyn Fn(&dyn Fn()) + Sync);
 pub(super) enum Wakes {
     /// At once.
     Now,
-    /// After a part, once it has taken as long as that costs.
+    /// After a part, once it has taken as long as that costs, where the parts are few.
     Late,
 }
 
@@ -59,7 +62,7 @@ pub(super) fn share(most: usize, wakes: Wakes, work: Work<'_>) {
     };
     let open = Open::new(crew(), &job, seats);
     let start = Instant::now();
-    let woken = Cell::new(wakes == Wakes::Now);
+    let woken = Cell::new(wakes == Wakes::Now || most > FEW);
     if woken.get() {
         open.crew.wake();
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use nx_vulkan_abi::dtype::DType;
 
 use super::element::Register;
-use super::lanes::{Best, Extremes, InPlace};
+use super::lanes::{Best, Extremes, InPlace, is_narrow};
 use super::operand::{BLOCK, Operand};
 
 /// A reduction of a sequence of elements.
@@ -33,6 +33,19 @@ pub(super) trait Fold: Sync {
         _from: &Operand,
         _shift: i64,
         _indices: Range<u64>,
+    ) -> bool {
+        false
+    }
+
+    /// Takes rows of so many elements side by side into a state each, where they lie: the first row lies `shift` further, and it
+    /// is `step` from each to the next. Or says that it cannot.
+    fn rows(
+        &self,
+        _states: &mut [Self::State],
+        _from: &Operand,
+        _shift: i64,
+        _step: i64,
+        _length: usize,
     ) -> bool {
         false
     }
@@ -122,6 +135,16 @@ where
                 *state = (self.combine)(*state, (cells.run)(line));
             }),
         }
+        true
+    }
+
+    fn rows(&self, states: &mut [R], from: &Operand, shift: i64, step: i64, length: usize) -> bool {
+        let Some(cells) = self.cells.filter(|_| !is_narrow(from.dtype)) else {
+            return false;
+        };
+        from.each_grid(shift, step, states.len(), length, |_, _, bytes, rows| {
+            (cells.each)(states, bytes, rows, length);
+        });
         true
     }
 

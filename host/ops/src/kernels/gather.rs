@@ -2,7 +2,7 @@
 
 use super::elementwise::TASK;
 use super::movement::{Place, copy, elements, integers};
-use super::operand::Operand;
+use super::operand::{BLOCK, Operand};
 use super::parallel;
 use crate::{
     attrs::{Attr, ints},
@@ -63,14 +63,14 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
             indices: numbers,
             unit,
         };
-        return parallel::for_each_chunk(out.bytes, rows * own, &|task, to| {
+        return parallel::for_each_short_chunk(out.bytes, rows * own, &|task, to| {
             let first = task * rows;
             match own {
-                1 => parts.copy(first, to.as_chunks_mut::<1>().0),
-                2 => parts.copy(first, to.as_chunks_mut::<2>().0),
-                4 => parts.copy(first, to.as_chunks_mut::<4>().0),
-                8 => parts.copy(first, to.as_chunks_mut::<8>().0),
-                16 => parts.copy(first, to.as_chunks_mut::<16>().0),
+                1 => parts.cells(first, to.as_chunks_mut::<1>().0),
+                2 => parts.cells(first, to.as_chunks_mut::<2>().0),
+                4 => parts.cells(first, to.as_chunks_mut::<4>().0),
+                8 => parts.cells(first, to.as_chunks_mut::<8>().0),
+                16 => parts.cells(first, to.as_chunks_mut::<16>().0),
                 _ => parts.copy(first, to.chunks_exact_mut(own)),
             }
         });
@@ -108,6 +108,38 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
+    /// The same as [`Parts::copy`] of parts of `N` bytes: faster where each is at a number of them by one index.
+    fn cells<const N: usize>(&self, first: usize, to: &mut [[u8; N]]) -> Outcome {
+        let ([component], 1) = (self.components, self.unit) else {
+            return self.copy(first, to.iter_mut());
+        };
+        let is_whole = self.first % N as i64 == 0 && component.tensor * self.size % N as i64 == 0;
+        if !is_whole {
+            return self.copy(first, to.iter_mut());
+        }
+        let (step, start) = (
+            component.tensor * self.size / N as i64,
+            self.first / N as i64,
+        );
+        let extent = component.extent as i64;
+        let cells = self.bytes.as_chunks::<N>().0;
+        let mut indices = [0i64; BLOCK];
+        for (to, first) in to.chunks_mut(BLOCK).zip((first..).step_by(BLOCK)) {
+            let indices = &mut indices[..to.len()];
+            self.indices.gather(0, first as u64, indices);
+            if !indices
+                .iter()
+                .fold(true, |all, i| all & (0..extent).contains(i))
+            {
+                return Err(INDEX.reason.to_owned());
+            }
+            for (to, index) in to.iter_mut().zip(indices) {
+                *to = cells[(start + *index * step) as usize];
+            }
+        }
+        Ok(())
+    }
+
     /// Copies parts from the `first` one on.
     fn copy<T: AsMut<[u8]>>(
         &self,

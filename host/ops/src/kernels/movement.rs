@@ -1,6 +1,6 @@
 //! Moving elements from one place to another, as bytes.
 
-use super::{convert, elementwise::TASK, operand::Operand, parallel};
+use super::{convert, crew::Wakes, elementwise::TASK, operand::Operand, parallel};
 use crate::view::{Out, View, count};
 use nx_vulkan_abi::{
     DType,
@@ -117,7 +117,8 @@ pub(super) fn copy(
     let end = target.at + (rows as i64 - 1) * step + reach + 1;
     let to = &mut to[target.at as usize * size..end as usize * size];
     let own = (TASK as u64 / (elements / rows)).max(1);
-    parallel::for_each_part(to, own as usize * step as usize * size, &|part, to| {
+    let size_of_part = own as usize * step as usize * size;
+    parallel::parts(to, size_of_part, Wakes::Late, &|part, to| {
         let first = part as u64 * own;
         let mut shape = space.shape.clone();
         shape[0] = own.min(rows - first);

@@ -1,5 +1,6 @@
 //! `pad`: elements around a tensor's and between them.
 
+use super::crew::Wakes;
 use super::elementwise::TASK;
 use super::movement::{Place, contiguous, copy, elements};
 use super::parallel;
@@ -31,7 +32,9 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
         }
     }
     let value = contiguous(value, out.dtype)?;
-    parallel::for_each_part(out.bytes, TASK * size, &|_, bytes| fill(bytes, &value));
+    parallel::parts(out.bytes, TASK * size, Wakes::Late, &|_, bytes| {
+        fill(bytes, &value)
+    });
     copy(&inside, size, (&bytes, &source), (&mut *out.bytes, &target));
     Ok(())
 }

@@ -215,14 +215,41 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
         let states = if side_by_side {
             columns(kept, reduced, fold, indices)
         } else {
-            let mut buffer = [F::Item::default(); BLOCK];
-            indices
-                .map(|index| row(reduced, kept.distance(index), fold, &mut buffer))
-                .collect()
+            rows(kept, reduced, fold, indices)
         };
         fold.store(&states, dtype, bytes);
         Ok(())
     })
+}
+
+/// Results of which each takes elements that lie together.
+fn rows<F: Fold>(
+    kept: &Operand,
+    reduced: &Operand,
+    fold: &F,
+    indices: Range<u64>,
+) -> Vec<F::State> {
+    let ((length, near), (width, step)) = (reduced.inner(), kept.inner());
+    let is_row = near == 1 && reduced.count() == length && (FEW..=STRETCH).contains(&length);
+    let mut states = vec![fold.start(); (indices.end - indices.start) as usize];
+    let mut index = indices.start;
+    while is_row && index < indices.end {
+        let own = &mut states[(index - indices.start) as usize..];
+        let count = own.len().min((width - index % width) as usize);
+        let first = kept.distance(index);
+        if !fold.rows(&mut own[..count], reduced, first, step, length as usize) {
+            break;
+        }
+        index += count as u64;
+    }
+    let mut buffer = [F::Item::default(); BLOCK];
+    for (state, index) in states[(index - indices.start) as usize..]
+        .iter_mut()
+        .zip(index..)
+    {
+        *state = row(reduced, kept.distance(index), fold, &mut buffer);
+    }
+    states
 }
 
 /// One result: the elements of all reduced axes, from the one at `shift` on.

@@ -12,6 +12,8 @@ use std::ops::Range;
 pub(crate) struct InPlace<R> {
     pub(in crate::kernels) run: fn(&[u8]) -> R,
     pub(in crate::kernels) steps: fn(&mut [R], &[u8], Rows),
+    /// Takes each of some rows, of so many elements, into a state.
+    pub(in crate::kernels) each: fn(&mut [R], &[u8], Rows, usize),
     /// Takes lines of elements, so many apart, into states.
     pub(in crate::kernels) lines: fn(&mut [R], &[u8], &[Line], usize),
     /// The same as `run`, of bf16 as they lie; nothing where they become f32 first.
@@ -90,6 +92,24 @@ fn all<R: Copy, const SIZE: usize>(
     let (lanes, rest) = take(halve::<_, _, 4>(half, combine), rest, read, combine);
     let half: [R; 2] = halve(lanes, combine);
     take(halve::<_, _, 1>(half, combine), rest, read, combine).0[0]
+}
+
+/// The one of all floats that no other beats, or NaN where one of them is: without a look at each whether it is.
+#[inline(always)]
+fn best<R: Number, const SIZE: usize>(
+    from: &[u8],
+    start: R,
+    read: impl Fn([u8; SIZE]) -> R + Copy,
+    combine: impl Fn(R, R) -> R + Copy,
+    beats: impl Fn(R, R) -> bool + Copy,
+) -> R {
+    let take = |best, x| if beats(x, best) { x } else { best };
+    let found = all(from, start, read, take);
+    let cells = from.as_chunks().0.iter();
+    match cells.fold(false, |any, x| any | read(*x).is_nan()) {
+        true => all(from, start, read, combine),
+        false => found,
+    }
 }
 
 /// Rows into as many states.
@@ -205,20 +225,34 @@ fn any_line<R: Copy, const SIZE: usize>(
 }
 
 macro_rules! folds {
-    ($($name:ident: $t:ty => $r:ty, $start:expr, $combine:expr;)*) => { $(
+    ($($name:ident: $t:ty => $r:ty, $start:expr, $combine:expr $(, $beats:tt)?;)*) => { $(
         mod $name {
             use super::*;
 
-            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, lines, of_bf16: None };
+            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, each, lines, of_bf16: None };
 
             #[inline(always)]
             fn read(cell: [u8; size_of::<$t>()]) -> $r {
                 <$t>::from_ne_bytes(cell) as $r
             }
 
+            #[inline(always)]
+            fn whole(from: &[u8]) -> $r {
+                $( return best(from, $start, read, $combine, |x, y| x $beats y); )?
+                #[allow(unreachable_code, reason = "some have a faster way")]
+                all(from, $start, read, $combine)
+            }
+
             widest! {
                 fn run(from: &[u8]) -> $r {
-                    all(from, $start, read, $combine)
+                    whole(from)
+                }
+
+                fn each(states: &mut [$r], from: &[u8], all: Rows, length: usize) {
+                    for (state, at) in states.iter_mut().zip(all.starts()) {
+                        let row = &from[at..at + length * size_of::<$t>()];
+                        *state = $combine(*state, whole(row));
+                    }
                 }
 
                 fn steps(states: &mut [$r], from: &[u8], all: Rows) {
@@ -246,13 +280,13 @@ folds! {
     sum_s64: i64 => i64, 0, Ring::add;
     product_f32: f32 => f64, 1.0, Ring::multiply;
     product_f64: f64 => f64, 1.0, Ring::multiply;
-    max_f32: f32 => f32, f32::LOWEST, Number::larger;
-    max_f64: f64 => f64, f64::LOWEST, Number::larger;
+    max_f32: f32 => f32, f32::LOWEST, Number::larger, >;
+    max_f64: f64 => f64, f64::LOWEST, Number::larger, >;
     max_u8: u8 => u8, u8::LOWEST, Number::larger;
     max_s32: i32 => i32, i32::LOWEST, Number::larger;
     max_s64: i64 => i64, i64::LOWEST, Number::larger;
-    min_f32: f32 => f32, f32::HIGHEST, Number::smaller;
-    min_f64: f64 => f64, f64::HIGHEST, Number::smaller;
+    min_f32: f32 => f32, f32::HIGHEST, Number::smaller, <;
+    min_f64: f64 => f64, f64::HIGHEST, Number::smaller, <;
     min_u8: u8 => u8, u8::HIGHEST, Number::smaller;
     min_s32: i32 => i32, i32::HIGHEST, Number::smaller;
     min_s64: i64 => i64, i64::HIGHEST, Number::smaller;
