@@ -13,7 +13,7 @@ pub(crate) const FEW: u32 = 8;
 /// Bytes of sums that an invocation has registers for.
 const SUMS: u32 = 256;
 /// Sums of which a device takes many more at a time.
-const LONE: u64 = 1024;
+const LONE: u64 = 4096;
 /// Columns and multiplications from which on a copy of B takes less time than loads of it that are far from each other.
 const COPIES: (u32, u64) = (5, 1 << 22);
 /// Invocations of a compute unit that keep as many bytes on their way as memory has latency for.
