@@ -18,24 +18,28 @@ pub(crate) enum Lane {
 /// Loops by the type of all operands.
 pub(crate) type Table = &'static [(DType, Loop)];
 
+/// A function of elements of `N` bytes, one after the other, to those of `M`.
+type Unary<const N: usize, const M: usize> = fn(&[[u8; N]], &mut [[u8; M]]);
+/// The same of pairs, of pairs where it says whether all have a result, and of three.
+type Binary<const N: usize, const M: usize> = fn(&[[u8; N]], &[[u8; N]], &mut [[u8; M]]);
+type Partly<const N: usize> = fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool;
+type Ternary<const N: usize> = fn(&[[u8; N]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]]);
+
 /// A loop over elements of `N` bytes. The result's are as large, or truth values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Each<const N: usize> {
     /// Of one operand.
-    Map(fn(&[[u8; N]], &mut [[u8; N]])),
+    Map(Unary<N, N>),
     /// Of one operand, to 0 or 1.
-    Test(fn(&[[u8; N]], &mut [[u8; 1]])),
+    Test(Unary<N, 1>),
     /// Of two.
-    Zip(fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]])),
+    Zip(Binary<N, N>),
     /// Of two, of which some have no result.
-    Partly(
-        fn(&[[u8; N]], &[[u8; N]], &mut [[u8; N]]) -> bool,
-        &'static Partial,
-    ),
+    Partly(Partly<N>, &'static Partial),
     /// Of two, to 0 or 1.
-    Relation(fn(&[[u8; N]], &[[u8; N]], &mut [[u8; 1]])),
+    Relation(Binary<N, 1>),
     /// Of three.
-    Choice(fn(&[[u8; N]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]])),
+    Choice(Ternary<N>),
 }
 
 /// The loop that makes a result.
