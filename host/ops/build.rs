@@ -7,12 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const KERNELS: &str = "src/kernels";
+/// Kernels, and the rows of the ops that say which of them runs.
+const SOURCES: &str = "src";
 
 fn main() -> io::Result<()> {
-    println!("cargo:rerun-if-changed={KERNELS}");
+    println!("cargo:rerun-if-changed={SOURCES}");
     let mut files = Vec::new();
-    list(Path::new(KERNELS), &mut files)?;
+    list(Path::new(SOURCES), &mut files)?;
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {
@@ -22,12 +23,17 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
+/// Files of Rust but tests.
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        match path.is_dir() {
-            true => list(&path, files)?,
-            false => files.push(path),
+        if path.file_stem().is_some_and(|name| name == "tests") {
+            continue;
+        }
+        if path.is_dir() {
+            list(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
         }
     }
     Ok(())

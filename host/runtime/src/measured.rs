@@ -70,11 +70,10 @@ impl Measured {
     pub(crate) fn open(cache: &Cache, device: &Device) -> Measured {
         let summary = device.summary();
         let (version, driver) = (env!("CARGO_PKG_VERSION"), device.info().driver);
-        let host = format!("{version} {SOURCES}");
-        let name = format!("{} {} {driver} {host}", summary.uuid, summary.driver);
+        let name = format!("{} {} {driver} {version}", summary.uuid, summary.driver);
         let hash = hex(&Sha256::digest(&name)[..6]);
         let file = format!("measured-{}-{hash}.json", summary.uuid);
-        Measured::read(cache.folder().ok(), file, name)
+        Measured::read(cache.folder().ok(), file, format!("{name} {SOURCES}"))
     }
 
     fn read(folder: Option<Arc<Folder>>, name: String, device: String) -> Measured {

@@ -52,8 +52,8 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let rows = (TASK / length.max(1)).max(1);
     let own = length * size;
     let is_together = own > 0 && part.strides == contiguous_strides(&inner_shape);
-    let numbers =
-        Operand::broadcast(indices, indices.shape).filter(|_| indices.dtype != DType::U64);
+    let has_indices = !components.is_empty() && indices.dtype != DType::U64;
+    let numbers = Operand::broadcast(indices, indices.shape).filter(|_| has_indices);
     if let (true, Some(unit), Some(numbers)) = (is_together, in_order(outer), numbers) {
         let parts = Parts {
             bytes: &bytes,

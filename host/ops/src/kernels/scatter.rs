@@ -18,8 +18,9 @@ use nx_vulkan_abi::{DType, layout::contiguous_strides};
 const FEW: usize = 16;
 /// Updates from which on several cores share them.
 const MANY: usize = 1 << 18;
-/// One of so many elements has an update where all elements get a sum.
-const DENSE: usize = 8;
+/// One of so many elements has an update where all elements get a sum, of so many at most.
+const DENSE: usize = 2;
+const MOST_SUMS: usize = 1 << 20;
 
 pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let ([tensor, indices, updates], [out]) = (inputs, outputs) else {
@@ -85,8 +86,15 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         return Ok(());
     }
     match out.dtype.part().is_float() {
-        true => parts.add(&updates, out, &places, |x: f64, y| x + y, store_floats),
-        false => parts.add(&updates, out, &places, i64::wrapping_add, i64::store),
+        true => parts.add(
+            &updates,
+            out,
+            &places,
+            -0.0,
+            |x: f64, y| x + y,
+            store_floats,
+        ),
+        false => parts.add(&updates, out, &places, 0, i64::wrapping_add, i64::store),
     }
     Ok(())
 }
@@ -168,14 +176,27 @@ impl Rows<'_> {
     ) {
         let (dtype, size) = (self.dtype.part(), self.size());
         let length = size / dtype.size() as usize;
-        if length < FEW && self.parts.len() < MANY && self.updates.len() >= all.len() / DENSE {
-            let sums = self.sums(all.len() / dtype.size() as usize, nothing, &plus);
-            let element = dtype.size() as usize;
+        let element = dtype.size() as usize;
+        let count = all.len() / element;
+        let is_dense = self.updates.len() >= all.len() / DENSE && count <= MOST_SUMS;
+        if length < FEW && self.parts.len() < MANY && is_dense {
+            let sums = self.sums(count, nothing, &plus);
             parallel::parts(all, TASK * element, Wakes::Late, &|task, bytes| {
                 let mut changed = numbers::<T>(bytes, dtype);
-                let own = changed.iter_mut().zip(&sums[task * TASK..]);
+                let sums = &sums[task * TASK..][..changed.len()];
+                let own = changed.iter_mut().zip(sums);
                 own.for_each(|(before, sum)| *before = plus(*before, *sum));
+                // A NaN would not keep its bits on the way.
+                let kept = changed.iter().any(is_nan::<T>).then(|| bytes.to_vec());
                 store(&changed, dtype, bytes);
+                let parts = bytes
+                    .chunks_mut(element)
+                    .zip(kept.iter().flat_map(|kept| kept.chunks(element)));
+                for ((to, before), (sum, x)) in parts.zip(sums.iter().zip(&changed)) {
+                    if is_nan(x) && *sum == nothing {
+                        to.copy_from_slice(before);
+                    }
+                }
             });
             return;
         }
@@ -203,7 +224,7 @@ impl Rows<'_> {
                     known[part] = distinct.len() as u32;
                 }
             }
-            let mut sums = vec![T::default(); distinct.len() * length];
+            let mut sums = vec![nothing; distinct.len() * length];
             let mut own = vec![T::default(); length];
             for (row, part) in rows.iter().copied() {
                 let own = match converted.get(row * length..(row + 1) * length) {
@@ -252,6 +273,7 @@ impl Parts {
         updates: &[u8],
         out: &mut Out,
         places: &[i64],
+        nothing: T,
         plus: impl Fn(T, T) -> T,
         store: fn(&[T], DType, &mut [u8]),
     ) {
@@ -266,7 +288,7 @@ impl Parts {
             if *number == 0 {
                 distinct.push(*at);
                 *number = distinct.len() as u32;
-                sums.resize(distinct.len() * length, T::default());
+                sums.resize(distinct.len() * length, nothing);
             }
             let sums = &mut sums[(*number as usize - 1) * length..];
             let both = sums.iter_mut().zip(own);
@@ -308,6 +330,12 @@ impl Parts {
             own.at += self.elements as i64;
         }
     }
+}
+
+fn is_nan<T: PartialEq>(x: &T) -> bool {
+    #[allow(clippy::eq_op, reason = "NaN alone is not itself")]
+    let differs = *x != *x;
+    differs
 }
 
 /// Elements next to each other.

@@ -76,9 +76,9 @@ fn parts_of_exp(x: f64) -> (i64, f64) {
 #[inline(always)]
 fn scaled(x: f64, n: i64) -> f64 {
     // An arithmetic shift of eight bytes is none that all vectors have.
-    let half = (n + 2048).cast_unsigned() >> 1;
-    let half = half.cast_signed() - 1024;
-    x * power(half) * power(n - half)
+    let half = n.wrapping_add(2048).cast_unsigned() >> 1;
+    let half = half.cast_signed().wrapping_sub(1024);
+    x * power(half) * power(n.wrapping_sub(half))
 }
 
 #[inline(always)]
@@ -97,7 +97,7 @@ fn one_expm1(x: f64) -> f64 {
     let bound = if bound < -40.0 { -40.0 } else { bound };
     let (n, less_one) = parts_of_exp(bound);
     // Beyond 2^60 the one does not count.
-    let inverse = power(if n > 60 { -60 } else { -n });
+    let inverse = power(if n > 60 { -60 } else { n.wrapping_neg() });
     let result = scaled((1.0 - inverse) + less_one, n);
     // The zero's sign.
     if x == 0.0 { x } else { result }

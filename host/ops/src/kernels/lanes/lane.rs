@@ -143,7 +143,8 @@ impl Lane {
             // An f32 that is not the same number would be rounded twice.
             Lane::Cast => {
                 let is_exact = wide(first) == DType::F32 || first.size() <= 2;
-                let once = !is_narrow(to) || is_exact;
+                // Of one type the bytes are copied.
+                let once = !is_narrow(to) || is_exact && first != to;
                 cast::find(wide(first), wide(to))
                     .filter(|_| once)
                     .map(Loop::Cast)

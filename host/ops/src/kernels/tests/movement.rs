@@ -202,6 +202,35 @@ fn cores_that_share_the_parts_take_every_update_once_and_in_its_order() {
 }
 
 #[test]
+fn elements_without_an_update_keep_their_bits_and_zeros_their_sign() {
+    // A signalling NaN, which no conversion keeps.
+    let odd = f32::from_bits(0x7f80_0001);
+    for count in [2u64, 40_000] {
+        let mut before = vec![-0.0f32; 50_000];
+        before[49_999] = odd;
+        let places: Vec<i32> = (0..count as i32).collect();
+        let operands = [
+            tensor(&[50_000], &before),
+            tensor(&[count, 1], &places),
+            tensor(&[count], &vec![-0.0f32; count as usize]),
+        ];
+        let operands: Vec<&Tensor> = operands.iter().collect();
+        let got: Vec<f32> =
+            try_run("indexed_add", &operands, &[50_000], &[ints("axes", &[0])]).unwrap();
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&got), bits(&before), "{count}");
+    }
+}
+
+#[test]
+fn parts_without_an_index_are_the_whole_tensor() {
+    let t = (&[2][..], vec![7, 8]);
+    let none = (&[3, 0][..], Vec::new());
+    let got = result("gather", &[t, none], &[3, 2], &[ints("axes", &[])]).unwrap();
+    assert_eq!(got, [7, 8, 7, 8, 7, 8]);
+}
+
+#[test]
 fn broken_requests_are_refused() {
     type Side = (DType, &'static [u64]);
     let refused = |op: &str, inputs: &[Side], output: Side, attrs: &[Attr], reason: &str| {
