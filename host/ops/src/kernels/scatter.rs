@@ -86,15 +86,8 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         return Ok(());
     }
     match out.dtype.part().is_float() {
-        true => parts.add(
-            &updates,
-            out,
-            &places,
-            -0.0,
-            |x: f64, y| x + y,
-            store_floats,
-        ),
-        false => parts.add(&updates, out, &places, 0, i64::wrapping_add, i64::store),
+        true => parts.add(&updates, out, &places, |x: f64, y| x + y, store_floats),
+        false => parts.add(&updates, out, &places, i64::wrapping_add, i64::store),
     }
     Ok(())
 }
@@ -218,13 +211,8 @@ impl Rows<'_> {
             // Of each part 1 more than its number in the order in which they come.
             let mut known = vec![0u32; bytes.len() / size];
             let mut distinct = Vec::new();
-            for (_, part) in rows.iter().copied() {
-                if known[part] == 0 {
-                    distinct.push(part);
-                    known[part] = distinct.len() as u32;
-                }
-            }
-            let mut sums = vec![nothing; distinct.len() * length];
+            let most = rows.len().min(known.len());
+            let mut sums: Vec<T> = Vec::with_capacity(most * length);
             let mut own = vec![T::default(); length];
             for (row, part) in rows.iter().copied() {
                 let own = match converted.get(row * length..(row + 1) * length) {
@@ -234,8 +222,13 @@ impl Rows<'_> {
                         &own
                     }
                 };
-                let sums = &mut sums[(known[part] as usize - 1) * length..];
-                let both = sums.iter_mut().zip(own);
+                let Some(number) = known[part].checked_sub(1) else {
+                    distinct.push(part);
+                    known[part] = distinct.len() as u32;
+                    sums.extend_from_slice(own);
+                    continue;
+                };
+                let both = sums[number as usize * length..].iter_mut().zip(own);
                 both.for_each(|(sum, x)| *sum = plus(*sum, *x));
             }
             let several = BLOCK.div_ceil(length);
@@ -273,7 +266,6 @@ impl Parts {
         updates: &[u8],
         out: &mut Out,
         places: &[i64],
-        nothing: T,
         plus: impl Fn(T, T) -> T,
         store: fn(&[T], DType, &mut [u8]),
     ) {
@@ -284,14 +276,13 @@ impl Parts {
         let mut known = vec![0u32; out.bytes.len() / self.size];
         let (mut distinct, mut sums) = (Vec::new(), Vec::new());
         for (at, own) in places.iter().zip(updates.chunks(length.max(1))) {
-            let number = &mut known[*at as usize];
-            if *number == 0 {
+            let Some(number) = known[*at as usize].checked_sub(1) else {
                 distinct.push(*at);
-                *number = distinct.len() as u32;
-                sums.resize(distinct.len() * length, nothing);
-            }
-            let sums = &mut sums[(*number as usize - 1) * length..];
-            let both = sums.iter_mut().zip(own);
+                known[*at as usize] = distinct.len() as u32;
+                sums.extend_from_slice(own);
+                continue;
+            };
+            let both = sums[number as usize * length..].iter_mut().zip(own);
             both.for_each(|(sum, x)| *sum = plus(*sum, *x));
         }
         let mut own = vec![0; distinct.len() * self.elements * self.size];
