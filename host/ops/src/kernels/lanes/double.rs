@@ -2,6 +2,7 @@
 
 use super::typed::Long;
 use super::widest;
+use crate::kernels::vector::polynomial;
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
 /// Adding it rounds to an integer, which is then in the low bits.
@@ -32,15 +33,6 @@ maps! {
     rsqrt: one_rsqrt;
 }
 
-#[inline(always)]
-fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
-    let mut sum = coefficients[0];
-    for &coefficient in &coefficients[1..] {
-        sum = sum.mul_add(x, coefficient);
-    }
-    sum
-}
-
 /// 2^n, of a normal exponent.
 #[inline(always)]
 fn power(n: i64) -> f64 {
@@ -67,7 +59,7 @@ fn parts_of_exp(x: f64) -> (i64, f64) {
     let shifted = x.mul_add(LOG2_E, ROUND);
     let n = shifted - ROUND;
     let rest = n.mul_add(-LN_2_REST, n.mul_add(-LN_2, x));
-    let less_one = (rest * rest).mul_add(polynomial(rest, SERIES), rest);
+    let less_one = (rest * rest).mul_add(polynomial::<true, 12>(rest, SERIES), rest);
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits());
     (n.cast_signed(), less_one)
 }
@@ -135,7 +127,7 @@ fn log_of_parts(n: f64, f: f64) -> f64 {
     let square = s * s;
     let half = 0.5 * f * f;
     // log(1 + f) is f - half + s (half + the series without its first term).
-    let rest = s * square.mul_add(polynomial(square, SERIES), half);
+    let rest = s * square.mul_add(polynomial::<true, 10>(square, SERIES), half);
     n.mul_add(LN_2_HIGH, f - (half - n.mul_add(LN_2_LOW, rest)))
 }
 

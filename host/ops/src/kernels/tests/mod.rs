@@ -30,6 +30,7 @@ mod small;
 mod sort;
 mod spectra_fast;
 mod typed;
+mod updates;
 mod window;
 mod window_scatter;
 
