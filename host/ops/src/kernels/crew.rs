@@ -39,9 +39,14 @@ pub(super) enum Wakes {
 
 /// How many threads may share work, the caller's among them.
 pub(super) fn cores() -> usize {
-    LIMIT.get().unwrap_or_else(|| crew().members + 1)
+    #[cfg(test)]
+    if let Some(limit) = LIMIT.get() {
+        return limit;
+    }
+    crew().members + 1
 }
 
+#[cfg(test)]
 thread_local! {
     /// How many threads may share what this one does, where that is limited.
     static LIMIT: Cell<Option<usize>> = const { Cell::new(None) };

@@ -4,6 +4,7 @@ use super::crew::{self, Wakes};
 use super::element::Register;
 use super::elementwise::TASK;
 use super::movement::{Place, contiguous, copy, integers};
+use super::number::Number;
 use super::operand::{BLOCK, Operand};
 use super::{convert, parallel};
 use crate::{
@@ -160,7 +161,7 @@ impl Rows<'_> {
     }
 
     /// Adds the updates as [`Parts::add`] does. A sum begins as `nothing`.
-    fn add<T: Register>(
+    fn add<T: Number>(
         &self,
         all: &mut [u8],
         nothing: T,
@@ -180,13 +181,13 @@ impl Rows<'_> {
                 let own = changed.iter_mut().zip(sums);
                 own.for_each(|(before, sum)| *before = plus(*before, *sum));
                 // A NaN would not keep its bits on the way.
-                let kept = changed.iter().any(is_nan::<T>).then(|| bytes.to_vec());
+                let kept = changed.iter().any(|x| x.is_nan()).then(|| bytes.to_vec());
                 store(&changed, dtype, bytes);
                 let parts = bytes
                     .chunks_mut(element)
                     .zip(kept.iter().flat_map(|kept| kept.chunks(element)));
                 for ((to, before), (sum, x)) in parts.zip(sums.iter().zip(&changed)) {
-                    if is_nan(x) && *sum == nothing {
+                    if x.is_nan() && *sum == nothing {
                         to.copy_from_slice(before);
                     }
                 }
@@ -321,12 +322,6 @@ impl Parts {
             own.at += self.elements as i64;
         }
     }
-}
-
-fn is_nan<T: PartialEq>(x: &T) -> bool {
-    #[allow(clippy::eq_op, reason = "NaN alone is not itself")]
-    let differs = *x != *x;
-    differs
 }
 
 /// Elements next to each other.
