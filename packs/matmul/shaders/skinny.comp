@@ -1,5 +1,5 @@
 #version 450
-// C with few columns: memory-bound, so every element of A is read once, along its fast axis, in packs of A_ELEMENTS.
+// C with few columns, or blocks of few: memory-bound, so every element of A is read once, along its fast axis, in packs of A_ELEMENTS.
 // ALONG invocations share the contracted axis and the others stand next to each other along m; each keeps OWN_M packs (or
 // rows) for COLUMNS columns, and a tree in shared memory adds up what the ALONG invocations have, GROUP columns at a time.
 #if SUBGROUP
@@ -158,15 +158,16 @@ void main() {
     uint lane = gl_LocalInvocationIndex;
 #endif
     uvec2 place = A_ALONG_K == 1 ? uvec2(lane / ALONG, lane % ALONG) : uvec2(lane % ACROSS, lane / ACROSS);
-    uint slab = workgroup() / blocks_m;
+    uint slab = workgroup() / (blocks_m * blocks_n);
+    uint first_column = workgroup() / blocks_m % blocks_n * COLUMNS;
     uint corner = workgroup() % blocks_m * (ROWS * ACROSS);
-    // Rows beyond the edge repeat the last one: their sums are never stored.
+    // Rows and columns beyond the edge repeat the last one: their sums are never stored.
     [[unroll]] for (uint i = 0; i < OWN_M; i++) {
         uint row = min(corner + (i * ACROSS + place.x) * ROW_STEP, m - ROW_STEP);
         a_index[i] = a_offset + slab % batches * a_batch + row * a_free;
     }
     [[unroll]] for (uint i = 0; i < COLUMNS; i++) {
-        b_index[i] = b_offset + slab % batches * b_batch + i * b_free;
+        b_index[i] = b_offset + slab % batches * b_batch + min(first_column + i, n - 1) * b_free;
     }
     [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) sums[i] = T_VALUE(0);
 
@@ -182,8 +183,8 @@ void main() {
             uint value = i / ACROSS;
             uint own = value / GROUP;
             uint row = corner + (own / ROW_STEP * ACROSS + i % ACROSS) * ROW_STEP + own % ROW_STEP;
-            uint column = first + value % GROUP;
-            if (row < m && column < COLUMNS) {
+            uint own_column = first + value % GROUP, column = first_column + own_column;
+            if (row < m && own_column < COLUMNS && column < n) {
                 c[slab * m * n + row * c_row + column * c_column] = TO_C(total(i), slab, row, column);
             }
         }

@@ -166,6 +166,8 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
 // invocation at a time, HELD rows of the block for each of them.
 const uint HELD = BLOCK_M / (PACKS_M * WIDTH);
 const uint AT_ONCE = min(2 * BLOCK_K / HELD, PACKS_M * WIDTH);
+// Invocations that store a row.
+const uint BESIDE = min(BLOCK_N, 32);
 
 void store_all(uint slab, uvec2 corner, uvec2 packs) {
     uint held = packs.x * WIDTH / WARP_M * LANES_M + packs.x % (WARP_M / WIDTH);
@@ -177,13 +179,15 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
             }
         }
         barrier(); // the rows are complete
-        for (uint at = gl_LocalInvocationIndex; at < AT_ONCE * HELD * BLOCK_N; at += THREADS) {
-            uint staged = at / BLOCK_N, own = at % BLOCK_N;
+        for (uint staged = gl_LocalInvocationIndex / BESIDE; staged < AT_ONCE * HELD; staged += THREADS / BESIDE) {
             uint i = first + staged / HELD, lane = staged % HELD;
             uint row = corner.x + lane / LANES_M * WARP_M + (lane % LANES_M + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
-            T_VALUE value = b_tile[staged * B_ROW + own / WIDTH][own % WIDTH];
-            uint column = corner.y + own;
-            if (row < m && column < n) c[(slab * m + row) * n + column] = TO_C(value, slab, row, column);
+            uint own = gl_LocalInvocationIndex % BESIDE, column = corner.y + own;
+            uint at = (slab * m + row) * n + column;
+            [[unroll]] for (uint j = 0; j < BLOCK_N; j += BESIDE) {
+                T_VALUE value = b_tile[staged * B_ROW + (own + j) / WIDTH][own % WIDTH];
+                if (row < m && column + j < n) c[at + j] = TO_C(value, slab, row, column + j);
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Products with few rows or few columns: matrix-vector, vector-matrix, inner products. They are bound by memory.
+//! Products with few rows or few columns: matrix-vector, vector-matrix, inner products. They are bound by memory. On a GPU small ones
+//! with more columns, in blocks of few, too.
 
 use crate::{
     problem::Problem,
@@ -8,8 +9,13 @@ use crate::{
 use nx_vulkan_abi::{DeviceInfo, DeviceKind, Plan, Refusal, explain};
 use nx_vulkan_pack_kit::grid::has_full_subgroups;
 
-/// Most columns that count as few.
+/// Most columns that count as few, and that an invocation has sums of.
 pub(crate) const FEW: u32 = 8;
+/// Results and multiplications up to which a GPU has room for blocks of so many columns side by side: tiles would wait for one load
+/// along k after the other.
+const SIDE_BY_SIDE: (u64, u64) = (1 << 15, 1 << 22);
+/// Contracted elements from which on they are worth it, twice as many where those of B are loaded one at a time for many results.
+const DEEP: u32 = 64;
 /// Bytes of sums that an invocation has registers for.
 const SUMS: u32 = 256;
 /// Sums of which a device takes many more at a time.
@@ -37,7 +43,9 @@ struct Shape {
     along: u32,
     /// Packs, or rows, of an invocation.
     own_m: u32,
-    /// Columns that are added up at a time.
+    /// Columns of a workgroup.
+    columns: u32,
+    /// Of these, that are added up at a time.
     group: u32,
 }
 
@@ -71,9 +79,17 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         m, n, k, batches, ..
     } = problem;
     let is_cpu = device.kind == DeviceKind::CPU;
-    if n > FEW {
+    let work = problem.elements().saturating_mul(u64::from(k));
+    let are_few = problem.elements() <= SIDE_BY_SIDE.0 && work <= SIDE_BY_SIDE.1;
+    let is_apart = problem.a.is_along_k() && !problem.b.is_along_k();
+    let deep = if is_apart && problem.elements() >= LONE {
+        2 * DEEP
+    } else {
+        DEEP
+    };
+    if n > FEW && (is_cpu || k < deep || !are_few) {
         return Err(Refusal::decline(format!(
-            "{n} rows or columns are more than {FEW}"
+            "{n} rows or columns are more than {FEW}, of too many results or too few terms for some side by side"
         )));
     }
     // So few sums would leave a device idle, if each had one invocation.
@@ -84,9 +100,8 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
             "{m} x {k} is too little work to share"
         )));
     }
-    let work = problem.elements().saturating_mul(u64::from(k));
     let is_far = problem.a.is_along_k() && Load::largest(&problem.a, 8).elements > 1;
-    let is_copied = n >= COPIES.0 && work >= COPIES.1 && m / n >= 4;
+    let is_copied = (COPIES.0..=FEW).contains(&n) && work >= COPIES.1 && m / n >= 4;
     if !is_cpu && is_copied && is_far {
         problem.turn_b(device);
     }
@@ -102,12 +117,13 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         ));
     }
     let cut = Cut {
-        blocks: [m.div_ceil(shape.rows(&problem)), 1],
+        blocks: [m.div_ceil(shape.rows(&problem)), n.div_ceil(shape.columns)],
         splits: 1,
         chunk: k,
         jobs_per_group: 1,
     };
-    let groups = u64::from(cut.blocks[0]) * u64::from(batches);
+    let [blocks_m, blocks_n] = cut.blocks.map(u64::from);
+    let groups = blocks_m * blocks_n * u64::from(batches);
     let busy = if is_cpu { 4 * shape.threads } else { BUSY / 2 };
     let target = u64::from(units(device) * busy / shape.threads);
     let work = u64::from(k) * u64::from(shape.rows(&problem));
@@ -120,7 +136,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         true => cut,
         false => cut.split(k, (target / groups).min(most), unit),
     };
-    let unroll: u32 = match (shape.own_m, n) {
+    let unroll: u32 = match (shape.own_m, shape.columns) {
         (1, 1 | 2 | 5..) => 4,
         (1, _) | (_, 1) => 2,
         _ => 1,
@@ -144,7 +160,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         number("THREADS", shape.threads),
         number("ALONG", shape.along),
         number("OWN_M", shape.own_m),
-        number("COLUMNS", n),
+        number("COLUMNS", shape.columns),
         number("GROUP", shape.group),
         number("UNROLL", unroll),
     ];
@@ -166,9 +182,8 @@ fn units(device: &DeviceInfo<'_>) -> u32 {
 
 /// A is read along the contracted axis: a few rows each, whose sums meet at the end.
 fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
-    let &Problem {
-        m, n, k, batches, ..
-    } = problem;
+    let &Problem { m, k, .. } = problem;
+    let [columns, blocks] = columns(problem);
     let a = Load::largest(&problem.a, 8);
     let b = match problem.b.is_along_k() {
         true => Load::largest(&problem.b, a.elements),
@@ -177,8 +192,8 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let register = steps::register(problem.dtype);
     let threads = threads(device, 256);
     let room = SHARED.min(device.shared_bytes) / (threads * register);
-    let own_m = floor_power((m / 4).min(4).min(SUMS / (n * register)).min(room));
-    let lanes = m.div_ceil(own_m).saturating_mul(batches).max(1);
+    let own_m = floor_power((m / 4).min(4).min(SUMS / (columns * register)).min(room));
+    let lanes = m.div_ceil(own_m).saturating_mul(blocks).max(1);
     let wanted = units(device) * BUSY / lanes;
     // Each has a load at least.
     let loads = k / a.elements;
@@ -198,19 +213,21 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         threads,
         along,
         own_m,
-        group: n.min(floor_power(room / own_m)),
+        columns,
+        group: columns.min(floor_power(room / own_m)),
     }
 }
 
 /// A is read along m: neighbours own neighbouring rows, and as many share the contracted axis as keep the device busy.
 fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
-    let &Problem { m, n, k, .. } = problem;
-    let a = Load::largest(&problem.a, (16 / n).clamp(4, 16));
+    let &Problem { m, k, .. } = problem;
+    let [columns, blocks] = columns(problem);
+    let a = Load::largest(&problem.a, (16 / columns).clamp(4, 16));
     let register = steps::register(problem.dtype);
     // What is loaded of B serves 16 bytes of sums of each column.
     let own_m = (16 / (a.elements * register)).max(1);
     let rows = a.elements * own_m;
-    let sums = rows * n;
+    let sums = rows * columns;
     // Invocations side by side that read 64 bytes.
     let least = 16 / a.words.clamp(1, 4);
     let room = SHARED.min(device.shared_bytes) / (rows * register);
@@ -223,7 +240,7 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         },
     );
     let threads = most.min(floor_power(room));
-    let lanes = m.div_ceil(rows) * problem.batches;
+    let lanes = m.div_ceil(rows) * blocks;
     let mut beside = m
         .div_ceil(rows)
         .min(device.subgroup_size.max(least))
@@ -252,8 +269,18 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         threads,
         along,
         own_m,
-        group: n.min(floor_power(room / threads)),
+        columns,
+        group: columns.min(floor_power(room / threads)),
     }
+}
+
+/// Columns of a workgroup, and blocks of so many in all batches.
+fn columns(problem: &Problem) -> [u32; 2] {
+    let blocks = problem.n.div_ceil(FEW);
+    [
+        problem.n.div_ceil(blocks),
+        blocks.saturating_mul(problem.batches),
+    ]
 }
 
 fn threads(device: &DeviceInfo<'_>, most: u32) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::ask::{Side, ask, matrices};
 use nx_vulkan_abi::DType;
-use nx_vulkan_pack_kit::testing::{defined, files, gpu, words};
+use nx_vulkan_pack_kit::testing::{cpu, defined, files, gpu, words};
 
 const SKINNY: &str = "dot_skinny";
 
@@ -28,11 +28,10 @@ fn small_sides_are_skinny_whichever_they_are() {
         .plan()
         .unwrap();
     assert_eq!(files(&inner), ["skinny.comp", "splits.comp"]);
-    assert!(
-        matrices(SKINNY, gpu(), [9, 9, 4096], DType::F32)
-            .reason()
-            .contains("more than 8")
-    );
+    for size in [[9, 9, 63], [1000, 33, 64], [300, 9, 2048]] {
+        let declined = matrices(SKINNY, gpu(), size, DType::F32).reason();
+        assert!(declined.contains("more than 8"), "{size:?}: {declined}");
+    }
     let lone = matrices(SKINNY, gpu(), [2, 2, 395], DType::F32);
     assert_eq!(files(&lone.plan().unwrap()), ["skinny.comp"]);
     assert!(
@@ -40,6 +39,36 @@ fn small_sides_are_skinny_whichever_they_are() {
             .reason()
             .contains("too little")
     );
+}
+
+/// Small products with more columns than an invocation has sums of are shared out by columns, too.
+#[test]
+fn small_products_are_blocks_of_few_columns() {
+    for (size, columns, blocks) in [
+        ([42, 13, 130], "7", 2),
+        ([80, 15, 1136], "8", 2),
+        ([9, 9, 4096], "5", 2),
+        ([128, 128, 128], "8", 16),
+    ] {
+        let plan = matrices(SKINNY, gpu(), size, DType::F16).plan().unwrap();
+        assert_eq!(defined(&plan, 0, "COLUMNS"), columns, "{size:?}");
+        assert_eq!(words(&plan, 0)[15], blocks, "{size:?}");
+    }
+    assert_eq!(
+        files(
+            &matrices(SKINNY, gpu(), [691, 12, 128], DType::F16)
+                .plan()
+                .unwrap()
+        ),
+        ["skinny.comp"]
+    );
+    assert!(
+        matrices(SKINNY, gpu(), [691, 12, 80], DType::F16)
+            .reason()
+            .contains("more than 8")
+    );
+    let on_a_cpu = matrices(SKINNY, cpu(), [42, 13, 130], DType::F16);
+    assert!(on_a_cpu.reason().contains("more than 8"));
 }
 
 #[test]
