@@ -30,7 +30,11 @@ void main() {
     EACH_M(LOAD_ROW, 0, 0)
     EACH_M(LOAD_ROW, 1, 0)
     // Registers are loaded anew as soon as their last use is behind. Behind the last step the packed operands go on with what
-    // nobody uses.
+    // nobody uses. If it may, NVIDIA's driver loads several steps ahead, which takes 255 registers for 4 x 2 fragments instead of 128:
+    // few subgroups need that against latency, of many the registers hold twice as many.
+#if MANY
+    [[dont_unroll]]
+#endif
     for (uint s = start; s < end; ++s) {
         look += 4;
         PLACE next = nxv_load(places, look);

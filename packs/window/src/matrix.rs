@@ -209,7 +209,7 @@ pub(crate) fn plan(
     let shape = Shape::of(problem, &packing, device)?;
     let (tiles, blocks) = (shape.tiles(problem), shape.blocks(problem));
     let splits = shape.splits(&packing);
-    let jobs = blocks[0] * blocks[1] * problem.groups * splits;
+    let jobs = shape.jobs(problem, &packing);
     let kernel_loads = shape.kernel_loads(problem, &packing);
     let [x_bytes, kernel_bytes, lookup_bytes] = shape.packed_bytes(problem, &packing);
     let counts = [x_bytes, kernel_bytes + lookup_bytes, jobs];
@@ -322,6 +322,8 @@ pub(crate) fn plan(
         product
             .defines
             .push(number("WHOLE_PIECES", packing.block >= WHOLE_PIECES));
+        let many = shape.are_many(problem, &packing, device);
+        product.defines.push(number("MANY", many));
     }
     if let Source::Staged(run) = packing.source {
         let vectors = [["uvec2", "uvec4"], ["vec2", "vec4"]][usize::from(planes > 1)];

@@ -2,6 +2,7 @@
 
 mod finish;
 mod matrix;
+mod shape;
 
 use super::*;
 use nx_vulkan_abi::{DType, DeviceInfo, Features, Matrix};

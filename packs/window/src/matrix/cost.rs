@@ -28,29 +28,43 @@ const SUBGROUPS: u64 = 4;
 /// How much longer than f32 tiles take, in percent, for elements that are converted as they are loaded.
 const CONVERSION: [(DType, u64); 2] = [(DType::F16, 185), (DType::BF16, 125)];
 
-/// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes.
-type Tile = ([u64; 2], u64);
+/// Subgroups of a unit that are many: each takes no more registers than it has to.
+const MANY: u64 = 16;
+
+/// Fragments of a subgroup along filters and positions, and the cycles of a unit that a step of it takes, of few subgroups and of
+/// [`MANY`].
+type Tile = ([u64; 2], [u64; 2]);
 
 /// For one part an element, for two and for three. Larger tiles do not fit into the registers: the first one hardly does, and pays where
 /// filters have few elements.
 const TILES: [&[Tile]; 3] = [
     &[
-        ([4, 4], 240),
-        ([4, 2], 109),
-        ([2, 4], 128),
-        ([2, 2], 59),
-        ([1, 4], 88),
+        ([4, 4], [460, 210]),
+        ([4, 2], [109, 94]),
+        ([2, 4], [128, 107]),
+        ([2, 2], [66, 56]),
+        ([1, 4], [88, 88]),
     ],
-    &[([4, 2], 440), ([2, 4], 435), ([2, 2], 265), ([1, 4], 260)],
-    &[([4, 2], 650), ([2, 4], 640), ([2, 2], 390), ([1, 4], 380)],
+    &[
+        ([4, 2], [440; 2]),
+        ([2, 4], [435; 2]),
+        ([2, 2], [265; 2]),
+        ([1, 4], [260; 2]),
+    ],
+    &[
+        ([4, 2], [650; 2]),
+        ([2, 4], [640; 2]),
+        ([2, 2], [390; 2]),
+        ([1, 4], [380; 2]),
+    ],
 ];
 
 /// The same where x is brought into shared memory: smaller tiles leave room for more workgroups, of which some load while others
 /// multiply.
 const STAGED: [&[Tile]; 3] = [
-    &[([2, 4], 128), ([2, 2], 59)],
-    &[([2, 2], 285)],
-    &[([2, 2], 390)],
+    &[([2, 4], [128; 2]), ([2, 2], [59; 2])],
+    &[([2, 2], [285; 2])],
+    &[([2, 2], [390; 2])],
 ];
 
 /// Steps of a split, for up to `most` splits, each number once.
@@ -154,6 +168,28 @@ impl Shape {
         packing.steps.div_ceil(self.chunk)
     }
 
+    /// Workgroups in all.
+    pub(super) fn jobs(&self, problem: &Problem, packing: &Packing) -> u64 {
+        let [m, n] = self.blocks(problem);
+        m * n * problem.groups * self.splits(packing)
+    }
+
+    /// Subgroups of the unit that has the most.
+    fn subgroups(&self, problem: &Problem, packing: &Packing, device: &DeviceInfo<'_>) -> u64 {
+        let jobs = self.jobs(problem, packing).div_ceil(units(device));
+        jobs * self.warps[0] * self.warps[1]
+    }
+
+    /// Whether a unit has many subgroups.
+    pub(super) fn are_many(
+        &self,
+        problem: &Problem,
+        packing: &Packing,
+        device: &DeviceInfo<'_>,
+    ) -> bool {
+        self.subgroups(problem, packing, device) >= MANY
+    }
+
     /// Loads of 16 bytes that the packed kernel has.
     pub(super) fn kernel_loads(&self, problem: &Problem, packing: &Packing) -> u64 {
         let fragments = self.tiles(problem)[0] * 2 * self.tile[0];
@@ -200,12 +236,11 @@ impl Shape {
         problem: &Problem,
         packing: &Packing,
         device: &DeviceInfo<'_>,
-        cycles: u64,
+        cycles: [u64; 2],
     ) -> u64 {
-        let [blocks_m, blocks_n] = self.blocks(problem);
         let splits = self.splits(packing);
-        let jobs = blocks_m * blocks_n * problem.groups * splits;
-        let subgroups = jobs.div_ceil(units(device)) * self.warps[0] * self.warps[1];
+        let subgroups = self.subgroups(problem, packing, device);
+        let cycles = cycles[usize::from(subgroups >= MANY)];
         let steps = self.chunk * (subgroups * cycles).max(LATENCY * packing.planes);
         let results = self.tile[0] * self.tile[1] * FRAGMENT * FRAGMENT;
         let size = match problem.is_partial(splits) {

@@ -23,7 +23,7 @@ fn matrix_units_multiply_what_is_packed() {
     assert_eq!(defined(&plan, 2, "ALONG_FILTERS"), "1");
 }
 
-fn channels_last(dtype: DType, shapes: [&[u64]; 3]) -> Ask {
+pub(super) fn channels_last(dtype: DType, shapes: [&[u64]; 3]) -> Ask {
     let mut ask = matrix(dtype, shapes);
     let is_order = |name: &str| name.ends_with("_permutation");
     ask.ints.retain(|(name, _)| !is_order(name));

@@ -1,0 +1,28 @@
+//! How a convolution on matrix units is shared out.
+
+use super::{matrix::channels_last, *};
+
+/// Many subgroups of a unit take few registers each, few load further ahead.
+#[test]
+fn many_subgroups_are_told_from_few() {
+    let of = |x: [u64; 4], kernel: u64, filters: u64| {
+        let shapes = [
+            &x[..],
+            &[kernel, kernel, x[3], filters],
+            &[x[0], x[1], x[2], filters],
+        ];
+        let padding = [kernel as i64 / 2; 4];
+        let plan = with(channels_last(DType::F16, shapes), "padding", &padding)
+            .plan()
+            .unwrap();
+        let product = files(&plan)
+            .iter()
+            .position(|file| *file == "product.comp")
+            .unwrap();
+        ["TILE_M", "TILE_N", "MANY"].map(|name| defined(&plan, product, name).to_owned())
+    };
+    assert_eq!(of([32, 56, 56, 64], 3, 64), ["4", "2", "1"]);
+    assert_eq!(of([32, 14, 14, 256], 3, 256), ["2", "2", "0"]);
+    assert_eq!(of([2, 128, 128, 64], 5, 64), ["4", "2", "0"]);
+    assert_eq!(of([1, 56, 56, 64], 3, 64), ["2", "2", "0"]);
+}
