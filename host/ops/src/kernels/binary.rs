@@ -17,7 +17,7 @@ use crate::view::{Out, Outcome};
 /// As `by_register`, or another of its kind, in a register that holds the values of all integer operands.
 macro_rules! by_value {
     ($operands:expr, $out:expr, $by:ident, $R:ident => $body:expr) => {
-        if $out.dtype.is_integer() && outgrow($operands) {
+        if $out.dtype.is_integer() && outgrows(&$operands.map(|operand| operand.dtype)) {
             type $R = i128;
             $body
         } else {
@@ -77,11 +77,9 @@ kernels! {
     less_equal: |ab, out| comparison(ab, out, |order| order.is_some_and(Ordering::is_le));
 }
 
-/// Whether no integer type holds the values of all operands: u64 with a signed type. i128 does.
-fn outgrow<const N: usize>(operands: [&Operand; N]) -> bool {
-    let mut types = operands.iter().map(|operand| operand.dtype);
-    types.any(|dtype| dtype == DType::U64)
-        && operands.iter().any(|operand| operand.dtype.is_signed())
+/// Whether no integer type holds the values of all: u64 with a signed type. i128 does.
+pub(super) fn outgrows(types: &[DType]) -> bool {
+    types.contains(&DType::U64) && types.iter().any(|dtype| dtype.is_signed())
 }
 
 /// `select`: operands are the predicate and what to take where it is true and where it is not.
@@ -148,7 +146,7 @@ fn comparison(
             holds(order(*n, *x).map(Ordering::reverse))
         });
     }
-    if outgrow([a, b]) {
+    if outgrows(&[a.dtype, b.dtype]) {
         return compare([a, b], out, |x: &i128, y: &i128| holds(Some(x.cmp(y))));
     }
     by_register!(shared(a.dtype, b.dtype), R => {
@@ -168,7 +166,7 @@ fn order(n: i128, x: f64) -> Option<Ordering> {
 }
 
 /// A type that holds the values of both, but for those that [`comparison`] sees to.
-fn shared(a: DType, b: DType) -> DType {
+pub(super) fn shared(a: DType, b: DType) -> DType {
     let integer = if a.is_integer() { a } else { b };
     if a.is_integer() != b.is_integer() && integer.size() > 2 {
         return DType::F64;

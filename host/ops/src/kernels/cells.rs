@@ -34,24 +34,26 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
     });
     let inputs: Vec<View> = inputs.collect();
     let types: Vec<_> = inputs.iter().map(|x| x.dtype).collect();
-    let found = lane.of(&types, out.dtype)?;
+    let (taken, found) = lane.of(&types, out.dtype)?;
     let operands = inputs.iter().map(|x| Operand::broadcast(x, out.shape));
     let operands = operands.collect::<Option<Vec<_>>>();
     let Some(operands) = operands else {
         return Some(Err("shapes do not fit".to_owned()));
     };
+    let operands = operands.iter().map(|operand| Taken { operand, taken });
+    let operands: Vec<Taken> = operands.collect();
     Some(match (found, &operands[..]) {
         (Loop::Floats(f), _) => cells(f, &operands, out),
         (Loop::Bytes(f), _) => each(f, &operands, out),
         (Loop::Shorts(f), _) => each(f, &operands, out),
         (Loop::Words(f), _) => each(f, &operands, out),
         (Loop::Longs(f), _) => each(f, &operands, out),
-        (Loop::Cast(f), [x]) => cast(f, x, out),
+        (Loop::Cast(f), [x]) => cast(f, x.operand, out),
         (Loop::Select, [pred, a, b]) => match out.dtype.size() {
-            1 => select(pred, [a, b], out, lanes::select_bytes),
-            2 => select(pred, [a, b], out, lanes::select_shorts),
-            4 => select(pred, [a, b], out, lanes::select),
-            8 => select(pred, [a, b], out, lanes::select_longs),
+            1 => select(pred.operand, [a, b], out, lanes::select_bytes),
+            2 => select(pred.operand, [a, b], out, lanes::select_shorts),
+            4 => select(pred.operand, [a, b], out, lanes::select),
+            8 => select(pred.operand, [a, b], out, lanes::select_longs),
             _ => return None,
         },
         _ => wrong_number(),
@@ -62,17 +64,24 @@ fn wrong_number() -> Outcome {
     Err("wrong number of operands".to_owned())
 }
 
+/// An operand and the type that its elements are taken as.
+#[derive(Clone, Copy)]
+struct Taken<'a> {
+    operand: &'a Operand<'a>,
+    taken: DType,
+}
+
 /// Of elements of `N` bytes.
-fn each<const N: usize>(f: Each<N>, operands: &[Operand], out: &mut Out) -> Outcome {
+fn each<const N: usize>(f: Each<N>, operands: &[Taken], out: &mut Out) -> Outcome {
     match (f, operands) {
-        (Each::Map(f), [x]) => blocks([x], out, |[x], to| f(x, to)),
-        (Each::Test(f), [x]) => blocks([x], out, |[x], to| f(x, to)),
-        (Each::Zip(f), [a, b]) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
-        (Each::Relation(f), [a, b]) => blocks([a, b], out, |[x, y], to| f(x, y, to)),
-        (Each::Choice(f), [x, a, b]) => blocks([x, a, b], out, |[x, a, b], to| f(x, a, b, to)),
+        (Each::Map(f), [x]) => blocks([*x], out, |[x], to| f(x, to)),
+        (Each::Test(f), [x]) => blocks([*x], out, |[x], to| f(x, to)),
+        (Each::Zip(f), [a, b]) => blocks([*a, *b], out, |[x, y], to| f(x, y, to)),
+        (Each::Relation(f), [a, b]) => blocks([*a, *b], out, |[x, y], to| f(x, y, to)),
+        (Each::Choice(f), [x, a, b]) => blocks([*x, *a, *b], out, |[x, a, b], to| f(x, a, b, to)),
         (Each::Partly(f, lacks), [a, b]) => {
             let defined = AtomicBool::new(true);
-            blocks([a, b], out, |[x, y], to| {
+            blocks([*a, *b], out, |[x, y], to| {
                 if !f(x, y, to) {
                     defined.store(false, Ordering::Relaxed);
                 }
@@ -86,17 +95,15 @@ fn each<const N: usize>(f: Each<N>, operands: &[Operand], out: &mut Out) -> Outc
     }
 }
 
-/// Of f32, or of floats of 16 bits as f32.
-fn cells(f: Each<4>, operands: &[Operand], out: &mut Out) -> Outcome {
-    if !operands.iter().any(|x| lanes::is_narrow(x.dtype)) && !lanes::is_narrow(out.dtype) {
+/// Of f32, to f32 or to a float of 16 bits that they are rounded to.
+fn cells(f: Each<4>, operands: &[Taken], out: &mut Out) -> Outcome {
+    if !lanes::is_narrow(out.dtype) {
         return each(f, operands, out);
     }
     match (f, operands) {
-        (Each::Map(f), [x]) => floats([x], out, |[x], to| f(x, to)),
-        (Each::Zip(f), [a, b]) => floats([a, b], out, |[x, y], to| f(x, y, to)),
-        (Each::Choice(f), [x, a, b]) => floats([x, a, b], out, |[x, a, b], to| f(x, a, b, to)),
-        (Each::Test(f), [x]) => widened([x], out, |[x], to| f(x, to)),
-        (Each::Relation(f), [a, b]) => widened([a, b], out, |[x, y], to| f(x, y, to)),
+        (Each::Map(f), [x]) => rounded([*x], out, |[x], to| f(x, to)),
+        (Each::Zip(f), [a, b]) => rounded([*a, *b], out, |[x, y], to| f(x, y, to)),
+        (Each::Choice(f), [x, a, b]) => rounded([*x, *a, *b], out, |[x, a, b], to| f(x, a, b, to)),
         _ => wrong_number(),
     }
 }
@@ -150,14 +157,14 @@ type Selecting<const N: usize> = fn(&[[u8; 1]], &[[u8; N]], &[[u8; N]], &mut [[u
 
 fn select<const N: usize>(
     pred: &Operand,
-    operands: [&Operand; 2],
+    operands: [&Taken; 2],
     out: &mut Out,
     f: Selecting<N>,
 ) -> Outcome {
     tasks(out, &|start, to| {
         let most = to.len().min(BLOCK);
         let mut truths = Reader::new(pred, most);
-        let [mut a, mut b] = operands.map(|x| Reader::new(x, most));
+        let [mut a, mut b] = operands.map(|x| Source::new(*x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             let n = to.len();
             f(
@@ -172,45 +179,27 @@ fn select<const N: usize>(
 
 /// Operands of `N` bytes an element to a result of `M`.
 fn blocks<const K: usize, const N: usize, const M: usize>(
-    operands: [&Operand; K],
+    operands: [Taken; K],
     out: &mut Out,
     f: impl Fn([&[[u8; N]]; K], &mut [[u8; M]]) + Sync,
 ) -> Outcome {
     tasks(out, &|start, to| {
         let most = to.len().min(BLOCK);
-        let mut readers = operands.map(|x| Reader::new(x, most));
+        let mut readers = operands.map(|x| Source::new(x, most));
         for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
             f(readers.each_mut().map(|x| x.next(start, to.len())), to);
         }
     })
 }
 
-/// Operands of f32, or of floats of 16 bits, which become f32, to a result of `N` bytes an element.
-fn widened<const K: usize, const N: usize>(
-    operands: [&Operand; K],
-    out: &mut Out,
-    f: impl Fn([&[Cell]; K], &mut [[u8; N]]) + Sync,
-) -> Outcome {
-    tasks(out, &|start, to| {
-        let most = to.len().min(BLOCK);
-        let mut readers = operands.map(|x| Cells::new(x, most));
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
-            f(readers.each_mut().map(|x| x.next(start, to.len())), to);
-        }
-    })
-}
-
-/// The same to a result of f32, or to a float of 16 bits that f32 are rounded to.
-fn floats<const K: usize>(
-    operands: [&Operand; K],
+/// Operands of f32 to a float of 16 bits.
+fn rounded<const K: usize>(
+    operands: [Taken; K],
     out: &mut Out,
     f: impl Fn([&[Cell]; K], &mut [Cell]) + Sync,
 ) -> Outcome {
     let dtype = out.dtype;
-    if !lanes::is_narrow(dtype) {
-        return widened(operands, out, f);
-    }
-    widened(operands, out, |from, to: &mut [Short]| {
+    blocks(operands, out, |from, to: &mut [Short]| {
         let mut made = [Cell::default(); BLOCK];
         let made = &mut made[..to.len()];
         f(from, made);
@@ -220,22 +209,10 @@ fn floats<const K: usize>(
 
 /// Elements of another type; floats of 16 bits are f32 on either side.
 fn cast(f: Cast, x: &Operand, out: &mut Out) -> Outcome {
-    if lanes::is_narrow(x.dtype) {
-        return converted(f, |most| Cells::new(x, most), out);
-    }
-    match x.dtype.size() {
-        1 => converted(f, |most| Reader::<1>::new(x, most), out),
-        2 => converted(f, |most| Reader::<2>::new(x, most), out),
-        4 => converted(f, |most| Reader::<4>::new(x, most), out),
-        _ => converted(f, |most| Reader::<8>::new(x, most), out),
-    }
-}
-
-fn converted<R: Blocks>(f: Cast, reader: impl Fn(usize) -> R + Sync, out: &mut Out) -> Outcome {
     let dtype = out.dtype;
     elementwise::for_each_task(out, &|start, bytes| {
         let size = dtype.size() as usize;
-        let mut reader = reader(BLOCK.min(bytes.len() / size));
+        let mut reader = numbers(x, BLOCK.min(bytes.len() / size));
         for (to, start) in bytes.chunks_mut(BLOCK * size).zip((start..).step_by(BLOCK)) {
             let count = to.len() / size;
             let from = reader.bytes(start, count);
@@ -262,9 +239,25 @@ impl<const N: usize> Blocks for Reader<'_, N> {
     }
 }
 
-impl Blocks for Cells<'_> {
+impl Blocks for Widened<'_> {
     fn bytes(&mut self, start: u64, count: usize) -> &[u8] {
-        self.next(start, count).as_flattened()
+        let to = &mut self.to[..count];
+        lanes::widen(self.from.from.dtype, self.from.next(start, count), to);
+        to.as_flattened()
+    }
+}
+
+/// Blocks of an operand as it is, of floats of 16 bits as f32.
+fn numbers<'a>(from: &'a Operand<'a>, most: usize) -> Box<dyn Blocks + 'a> {
+    match from.dtype.size() {
+        2 if lanes::is_narrow(from.dtype) => Box::new(Widened {
+            from: Reader::new(from, most),
+            to: vec![Cell::default(); most],
+        }),
+        1 => Box::new(Reader::<1>::new(from, most)),
+        2 => Box::new(Reader::<2>::new(from, most)),
+        4 => Box::new(Reader::<4>::new(from, most)),
+        _ => Box::new(Reader::<8>::new(from, most)),
     }
 }
 
@@ -307,28 +300,48 @@ impl<'a, const N: usize> Reader<'a, N> {
     }
 }
 
-/// Blocks of an operand of four bytes an element, or of floats of 16 bits, which become f32.
-enum Cells<'a> {
-    As(Reader<'a, 4>),
-    Widened(Reader<'a, 2>, Vec<Cell>),
+/// Blocks of floats of 16 bits, which become f32.
+struct Widened<'a> {
+    from: Reader<'a, 2>,
+    to: Vec<Cell>,
 }
 
-impl<'a> Cells<'a> {
-    fn new(from: &'a Operand<'a>, most: usize) -> Cells<'a> {
-        match lanes::is_narrow(from.dtype) {
-            false => Cells::As(Reader::new(from, most)),
-            true => Cells::Widened(Reader::new(from, most), vec![Cell::default(); most]),
+/// Blocks of an operand, of elements of `N` bytes of the type that it is taken as.
+enum Source<'a, const N: usize> {
+    As(Reader<'a, N>),
+    Numbers(Box<dyn Blocks + 'a>),
+    Of(Box<dyn Blocks + 'a>, Cast, Vec<[u8; N]>),
+}
+
+impl<'a, const N: usize> Source<'a, N> {
+    fn new(Taken { operand, taken }: Taken<'a>, most: usize) -> Source<'a, N> {
+        let Some(cast) = lanes::cast(operand.dtype, taken) else {
+            return Source::As(Reader::new(operand, most));
+        };
+        let mut numbers = numbers(operand, most);
+        if !operand.is_constant() {
+            return match lanes::is_narrow(operand.dtype) && taken == DType::F32 {
+                true => Source::Numbers(numbers),
+                false => Source::Of(numbers, cast, vec![[0; N]; most]),
+            };
         }
+        let mut one = [0; N];
+        cast(numbers.bytes(0, 1), &mut one);
+        Source::As(Reader {
+            from: operand,
+            own: vec![one; most],
+            is_constant: true,
+        })
     }
 
-    fn next(&mut self, start: u64, count: usize) -> &[Cell] {
+    fn next(&mut self, start: u64, count: usize) -> &[[u8; N]] {
         match self {
-            Cells::As(reader) => reader.next(start, count),
-            Cells::Widened(reader, cells) => {
-                let cells = &mut cells[..count];
-                let dtype = reader.from.dtype;
-                lanes::widen(dtype, reader.next(start, count), cells);
-                cells
+            Source::As(reader) => reader.next(start, count),
+            Source::Numbers(numbers) => numbers.bytes(start, count).as_chunks().0,
+            Source::Of(numbers, cast, to) => {
+                let to = &mut to[..count];
+                cast(numbers.bytes(start, count), to.as_flattened_mut());
+                to
             }
         }
     }

@@ -204,11 +204,16 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
+    /// Whether one element stands for all.
+    pub(super) fn is_constant(&self) -> bool {
+        self.strides.iter().all(|stride| *stride == 0)
+    }
+
     /// The element that stands for all, where it is one.
     pub(super) fn constant<const N: usize>(&self) -> Option<[u8; N]> {
         let cells = self.bytes.as_chunks::<N>().0;
-        let one = self.strides.iter().all(|stride| *stride == 0);
-        one.then(|| cells.get(self.offset as usize).copied())?
+        self.is_constant()
+            .then(|| cells.get(self.offset as usize).copied())?
     }
 
     /// Elements from the row-major index `start` on, where they lie side by side.

@@ -22,6 +22,7 @@ macro_rules! kernels {
 }
 kernels! {
     abs: |x, out| match x.dtype.is_complex() {
+        true if x.dtype == DType::C64 => measure(x, out, magnitude),
         true => measure(x, out, |z| z.re.hypot(z.im)),
         false => by_register!(out.dtype, R => map(x, out, <R as Number>::abs)),
     };
@@ -53,6 +54,14 @@ kernels! {
         false => by_register!(x.dtype, R => test(x, out, <R as Number>::is_infinite)),
     };
     erf_inv: |x, out| map_wide(x, out, if out.dtype == DType::F64 { erf_inv_of_nx } else { inverse_of_erf });
+}
+
+/// The distance from 0 of a number with parts of f32, whose squares f64 holds.
+fn magnitude(z: Complex<f64>) -> f64 {
+    match z.re.is_infinite() || z.im.is_infinite() {
+        true => f64::INFINITY,
+        false => (z.re * z.re + z.im * z.im).sqrt(),
+    }
 }
 
 pub(crate) fn same(operands: &[Operand], out: &mut Out) -> Outcome {

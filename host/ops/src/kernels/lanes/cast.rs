@@ -1,11 +1,17 @@
 //! Numbers of one type as those of another, where they lie.
 
+use super::lane::wide;
 use super::typed::t;
 use super::widest;
 use nx_vulkan_abi::DType;
 
 /// The elements in the bytes of others.
 pub(crate) type Cast = fn(&[u8], &mut [u8]);
+
+/// What makes elements of `to` of numbers of `from`, floats of 16 bits as f32; nothing where they are of that type.
+pub(in crate::kernels) fn cast(from: DType, to: DType) -> Option<Cast> {
+    find(wide(from), to).filter(|_| from != to)
+}
 
 fn copy(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);

@@ -1,6 +1,7 @@
 //! Which loops an op has, and which of them makes elements of some types of others.
 
 use super::{Map, Zip, cast, is_fused, is_narrow};
+use crate::kernels::binary::{outgrows, shared};
 use crate::partial::Partial;
 use nx_vulkan_abi::DType;
 
@@ -119,26 +120,33 @@ impl Lane {
         }
     }
 
-    /// The one that makes `to` of these types, where there is one that is faster than what serves every type. Floats of 16 bits
-    /// are f32 for it.
-    pub(in crate::kernels) fn of(self, from: &[DType], to: DType) -> Option<Loop> {
+    /// The one that makes `to` of these types, where there is one that is faster than what serves every type, and the type that
+    /// it takes operands as. Floats of 16 bits are f32 for it.
+    pub(in crate::kernels) fn of(self, from: &[DType], to: DType) -> Option<(DType, Loop)> {
         let [first, ..] = *from else { return None };
         match self {
             Lane::Elements(floats, others) => {
-                if from.iter().all(|x| wide(*x) == DType::F32) {
-                    let found = floats.filter(|f| f.is_fast()).map(Loop::Floats)?;
-                    return found
-                        .fits(DType::F32, from.len(), wide(to))
-                        .then_some(found);
-                }
-                let same = from.iter().all(|x| *x == first);
-                let mut others = others.iter().filter(|_| same);
-                let (_, found) = others.find(|(dtype, _)| *dtype == first)?;
-                found.fits(first, from.len(), to).then_some(*found)
+                let of = |dtype: DType| {
+                    let found = match dtype {
+                        DType::F32 => Loop::Floats(floats.filter(|f| f.is_fast())?),
+                        _ => others.iter().find(|(other, _)| *other == dtype)?.1,
+                    };
+                    let fits = found.fits(dtype, from.len(), wide(to));
+                    (fits && from.iter().all(|x| becomes(*x, dtype))).then_some((dtype, found))
+                };
+                let as_they_are = match from.iter().all(|x| wide(*x) == wide(first)) {
+                    true => of(wide(first)),
+                    false => None,
+                };
+                // What is computed is computed in the result's type, what is compared in one that holds both.
+                let as_result = as_they_are.or_else(|| of(wide(to)));
+                as_result.or_else(|| of(wide(value_type(from)?)))
             }
             Lane::Select => {
-                let fits = first == DType::U8 && from[1..] == [to; 2];
-                fits.then_some(Loop::Select)
+                let taken = from[1..]
+                    .iter()
+                    .all(|x| *x == to || !is_narrow(to) && becomes(*x, to));
+                (first == DType::U8 && taken).then_some((to, Loop::Select))
             }
             // An f32 that is not the same number would be rounded twice.
             Lane::Cast => {
@@ -147,13 +155,29 @@ impl Lane {
                 let once = !is_narrow(to) || is_exact && first != to;
                 cast::find(wide(first), wide(to))
                     .filter(|_| once)
-                    .map(Loop::Cast)
+                    .map(|cast| (first, Loop::Cast(cast)))
             }
         }
     }
 }
 
-fn wide(dtype: DType) -> DType {
+/// Whether elements of one type are those of another for whoever computes in that: integers have to be held by it.
+fn becomes(x: DType, to: DType) -> bool {
+    let is_held = to.is_float() || x.is_integer() && x.merge(to) == to && !outgrows(&[x, to]);
+    wide(x) == to || is_held && cast::find(wide(x), to).is_some()
+}
+
+/// A type that holds the values of both of two operands.
+fn value_type(from: &[DType]) -> Option<DType> {
+    let [a, b] = *from else { return None };
+    let is_long = |x: DType| x.is_integer() && x.size() == 8;
+    let has_float = a.is_float() || b.is_float();
+    let is_none = outgrows(from) || has_float && (is_long(a) || is_long(b));
+    (!is_none).then(|| shared(a, b))
+}
+
+/// What a loop takes elements of that type as.
+pub(super) fn wide(dtype: DType) -> DType {
     match is_narrow(dtype) {
         true => DType::F32,
         false => dtype,

@@ -17,7 +17,7 @@ mod tests;
 pub(crate) mod typed;
 mod wide;
 
-pub(super) use cast::Cast;
+pub(super) use cast::{Cast, cast};
 pub(super) use fold::{Extremes, InPlace, Line, Rows};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;

@@ -20,6 +20,7 @@ mod layout;
 mod linalg;
 mod linalg_complex;
 mod linalg_fast;
+mod mixed;
 mod movement;
 mod places;
 mod products;
