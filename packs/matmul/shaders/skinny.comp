@@ -1,5 +1,6 @@
 #version 450
-// C with few columns, or blocks of few: memory-bound, so every element of A is read once, along its fast axis, in packs of A_ELEMENTS.
+// C with few columns, or blocks of few: memory-bound, so every element of A is read once for each block, along its fast axis, in packs
+// of A_ELEMENTS.
 // ALONG invocations share the contracted axis and the others stand next to each other along m; each keeps OWN_M packs (or
 // rows) for COLUMNS columns, and a tree in shared memory adds up what the ALONG invocations have, GROUP columns at a time.
 #if SUBGROUP

@@ -11,9 +11,9 @@ use nx_vulkan_pack_kit::grid::has_full_subgroups;
 
 /// Most columns that count as few, and that an invocation has sums of.
 pub(crate) const FEW: u32 = 8;
-/// Results and multiplications up to which a GPU has room for blocks of so many columns side by side: tiles would wait for one load
-/// along k after the other.
-const SIDE_BY_SIDE: (u64, u64) = (1 << 15, 1 << 22);
+/// Results and multiplications of a unit up to which a GPU has room for blocks of so many columns side by side: tiles would wait for
+/// one load along k after the other.
+const SIDE_BY_SIDE: (u64, u64) = (1 << 8, 1 << 15);
 /// Contracted elements from which on they are worth it, twice as many where those of B are loaded one at a time for many results.
 const DEEP: u32 = 64;
 /// Bytes of sums that an invocation has registers for.
@@ -69,7 +69,8 @@ impl Shape {
     }
 }
 
-/// Plans products with at most [`FEW`] rows or columns and a contracted axis worth sharing.
+/// Plans products with at most [`FEW`] rows or columns, or with blocks of so many where few results are summed over many terms, and a
+/// contracted axis worth sharing.
 pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     let mut problem = match problem.n > problem.m {
         true => problem.clone().exchanged(),
@@ -80,7 +81,8 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     } = problem;
     let is_cpu = device.kind == DeviceKind::CPU;
     let work = problem.elements().saturating_mul(u64::from(k));
-    let are_few = problem.elements() <= SIDE_BY_SIDE.0 && work <= SIDE_BY_SIDE.1;
+    let of_unit = |count: u64| count / u64::from(units(device));
+    let are_few = of_unit(problem.elements()) < SIDE_BY_SIDE.0 && of_unit(work) < SIDE_BY_SIDE.1;
     let is_apart = problem.a.is_along_k() && !problem.b.is_along_k();
     let deep = if is_apart && problem.elements() >= LONE {
         2 * DEEP
@@ -89,7 +91,7 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
     };
     if n > FEW && (is_cpu || k < deep || !are_few) {
         return Err(Refusal::decline(format!(
-            "{n} rows or columns are more than {FEW}, of too many results or too few terms for some side by side"
+            "{n} rows or columns are more than {FEW}, and blocks of so many do not pay"
         )));
     }
     // So few sums would leave a device idle, if each had one invocation.

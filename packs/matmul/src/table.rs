@@ -167,6 +167,9 @@ impl Tile {
             && divides((2 * k / held).min(own[0]), own[0])
             && divides(self.threads() * self.width(), m * k)
             && divides(self.threads() * self.width(), n * k)
+            // Those that store a row together.
+            && divides(n.min(32), n)
+            && divides(n.min(32), self.threads())
     }
 }
 

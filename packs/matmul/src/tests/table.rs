@@ -14,6 +14,11 @@ fn a_wrong_table_is_refused() {
             .unwrap_err()
             .contains("100")
     );
+    // Rows of 48 columns are no whole number of what stores a row together.
+    let row = "block = [32, 32, 16],   warp = [16, 32],  packs = [1, 1]";
+    let other = "block = [32, 48, 8], warp = [8, 12], packs = [1, 3]";
+    let wrong = Table::parse(&text.replacen(row, other, 1)).unwrap_err();
+    assert!(wrong.contains("48"), "{wrong}");
     assert!(
         Table::parse(&text.replace("speed", "sped"))
             .unwrap_err()

@@ -96,6 +96,13 @@ fn narrow_f16(from: &[Cell], to: &mut [Short]) {
     narrow_any(from, to);
 }
 
+/// The bits of a number, of a NaN that says nothing, as the machine's own conversions make them.
+#[inline(always)]
+fn quiet(bits: u32) -> u32 {
+    let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
+    bits | u32::from(is_nan) << 22
+}
+
 fn narrow_any(from: &[Cell], to: &mut [Short]) {
     for (from, to) in from.chunks(STEP).zip(to.chunks_mut(STEP)) {
         let (mut floats, mut halves) = ([0f32; STEP], [f16::ZERO; STEP]);
@@ -122,13 +129,13 @@ widest! {
             let more = if size >= 31 << 23 { 2 * BIAS } else { BIAS };
             let is_denormal = size < 1 << 23;
             let wide = if is_denormal { denormal.to_bits() } else { size + (more << 23) };
-            *to = (wide | (bits & 0x8000) << 16).to_ne_bytes();
+            *to = quiet(wide | (bits & 0x8000) << 16).to_ne_bytes();
         }
     }
 
     fn widen_bf16(from: &[Short], to: &mut [Cell]) {
         for (to, x) in to.iter_mut().zip(from) {
-            *to = (u32::from(u16::from_ne_bytes(*x)) << 16).to_ne_bytes();
+            *to = quiet(u32::from(u16::from_ne_bytes(*x)) << 16).to_ne_bytes();
         }
     }
 

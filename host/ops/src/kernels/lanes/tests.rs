@@ -245,7 +245,7 @@ fn floats_of_16_bits_become_f32_and_are_rounded_as_one_by_one() {
                 DType::F16 => f16::from_ne_bytes(*x).to_f32(),
                 _ => bf16::from_ne_bytes(*x).to_f32(),
             };
-            assert!(is_same(f32::from_ne_bytes(got), want), "{dtype} {x:?}");
+            assert_eq!(u32::from_ne_bytes(got), want.to_bits(), "{dtype} {x:?}");
         }
         for (x, got) in cells.iter().zip(narrowed) {
             let x = f32::from_ne_bytes(*x);
