@@ -6,7 +6,7 @@ use super::{Random, Sample, tensor};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
 
-const TYPES: [DType; 12] = [
+pub(super) const TYPES: [DType; 12] = [
     DType::U8,
     DType::S8,
     DType::U16,

@@ -1,24 +1,10 @@
 //! Operands of several types where they lie, with the bits of what others are compared with.
 
 use super::super::lanes::{self, Lane};
+use super::casts::TYPES;
 use super::places::{both, layouts};
 use super::{Random, Tensor};
 use nx_vulkan_abi::DType;
-
-const TYPES: [DType; 12] = [
-    DType::U8,
-    DType::S8,
-    DType::U16,
-    DType::S16,
-    DType::U32,
-    DType::S32,
-    DType::U64,
-    DType::S64,
-    DType::F16,
-    DType::BF16,
-    DType::F32,
-    DType::F64,
-];
 
 /// One that lies in order, one that does not, and a single element for all.
 fn tensors(dtype: DType, shape: &[u64], random: &mut Random) -> [Tensor; 3] {
@@ -95,60 +81,26 @@ fn results_of_any_type_have_the_same_bits() {
 
 #[test]
 fn the_type_that_operands_are_taken_as_holds_them() {
-    let taken = |lane: Lane, from: &[DType], to| lane.of(from, to).map(|(taken, _)| taken);
-    assert_eq!(
-        taken(lanes::ADD, &[DType::S32, DType::F32], DType::F32),
-        Some(DType::F32)
-    );
-    assert_eq!(
-        taken(lanes::ADD, &[DType::U8, DType::S32], DType::S32),
-        Some(DType::S32)
-    );
-    assert_eq!(
-        taken(lanes::ADD, &[DType::BF16, DType::F64], DType::F64),
-        Some(DType::F64)
-    );
-    assert_eq!(
-        taken(lanes::ADD, &[DType::S32, DType::U8], DType::BF16),
-        Some(DType::F32)
-    );
-    assert_eq!(
-        taken(lanes::ADD, &[DType::S32, DType::S32], DType::U8),
-        None
-    );
-    assert_eq!(
-        taken(lanes::LESS, &[DType::S32, DType::F32], DType::U8),
-        Some(DType::F64)
-    );
-    assert_eq!(
-        taken(lanes::LESS, &[DType::U8, DType::BF16], DType::U8),
-        Some(DType::F32)
-    );
-    assert_eq!(
-        taken(lanes::LESS, &[DType::U8, DType::S8], DType::U8),
-        Some(DType::S16)
-    );
-    for types in [
-        [DType::U64, DType::S64],
-        [DType::S64, DType::F64],
-        [DType::F32, DType::U64],
+    let [bf16, f32, f64] = [DType::BF16, DType::F32, DType::F64];
+    let [u8, s8, s16, s32] = [DType::U8, DType::S8, DType::S16, DType::S32];
+    let [u64, s64] = [DType::U64, DType::S64];
+    for (lane, from, to, want) in [
+        (lanes::ADD, &[s32, f32][..], f32, Some(f32)),
+        (lanes::ADD, &[u8, s32], s32, Some(s32)),
+        (lanes::ADD, &[bf16, f64], f64, Some(f64)),
+        (lanes::ADD, &[s32, u8], bf16, Some(f32)),
+        (lanes::ADD, &[s32, s32], u8, None),
+        (lanes::ADD, &[u8, u8], s32, Some(s32)),
+        (lanes::LESS, &[s32, f32], u8, Some(f64)),
+        (lanes::LESS, &[u8, bf16], u8, Some(f32)),
+        (lanes::LESS, &[u8, s8], u8, Some(s16)),
+        (lanes::LESS, &[u64, s64], u8, None),
+        (lanes::LESS, &[s64, f64], u8, None),
+        (lanes::LESS, &[f32, u64], u8, None),
+        (Lane::Select, &[u8, f32, s32], f32, Some(f32)),
+        (Lane::Select, &[u8, f64, s32], s32, None),
     ] {
-        assert_eq!(taken(lanes::LESS, &types, DType::U8), None, "{types:?}");
+        let taken = lane.of(from, to).map(|(taken, _)| taken);
+        assert_eq!(taken, want, "{from:?} to {to}");
     }
-    assert_eq!(
-        taken(
-            Lane::Select,
-            &[DType::U8, DType::F32, DType::S32],
-            DType::F32
-        ),
-        Some(DType::F32)
-    );
-    assert_eq!(
-        taken(
-            Lane::Select,
-            &[DType::U8, DType::F64, DType::S32],
-            DType::S32
-        ),
-        None
-    );
 }
