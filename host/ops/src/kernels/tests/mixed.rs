@@ -3,6 +3,7 @@
 use super::super::lanes::{self, Lane};
 use super::casts::TYPES;
 use super::places::{both, layouts};
+use super::typed::RELATIONS;
 use super::{Random, Tensor};
 use nx_vulkan_abi::DType;
 
@@ -35,14 +36,7 @@ fn pairs_of_types_have_the_same_bits_however_they_lie() {
                 for float in [merged.merge(DType::F16), merged.merge(DType::F32)] {
                     same("divide", &[&x, &y], float, &shape);
                 }
-                for op in [
-                    "equal",
-                    "not_equal",
-                    "less",
-                    "less_equal",
-                    "greater",
-                    "greater_equal",
-                ] {
+                for op in RELATIONS {
                     same(op, &[&x, &y], DType::U8, &shape);
                 }
                 same("clip", &[&x, &y, &x], merged, &shape);

@@ -17,6 +17,15 @@ const TYPES: [DType; 9] = [
     DType::S64,
 ];
 
+pub(super) const RELATIONS: [&str; 6] = [
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+];
+
 #[test]
 fn all_types_have_the_same_bits_however_they_lie() {
     let mut random = Random(31);
@@ -37,14 +46,7 @@ fn all_types_have_the_same_bits_however_they_lie() {
                         y.strides
                     );
                 }
-                for op in [
-                    "equal",
-                    "not_equal",
-                    "less",
-                    "less_equal",
-                    "greater",
-                    "greater_equal",
-                ] {
+                for op in RELATIONS {
                     let [exact, fast] = both(op, &[&x, &y], &[(DType::U8, &shape)], &[]);
                     assert!(
                         exact == fast,
