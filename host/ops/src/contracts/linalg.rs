@@ -281,6 +281,10 @@ fn check(op: &Op, inputs: &[Desc<'_>], outputs: &[Desc<'_>], attrs: &[Attr]) -> 
     let inputs: Vec<Spec> = inputs.iter().map(|x| (x.dtype, x.shape.to_vec())).collect();
     let first = (op.contract.infer)(op, &inputs, attrs)?;
     let all = (op.contract.all)(&inputs, first, attrs);
+    let complex = outputs.iter().filter(|out| out.dtype.is_complex()).count();
+    if complex != 0 && complex != outputs.len() {
+        return Err("results are all complex, or none is".to_owned());
+    }
     match outputs
         .iter()
         .zip(&all)

@@ -229,6 +229,38 @@ fn singular_systems_are_refused() {
 }
 
 #[test]
+fn results_are_all_complex_or_none_is() {
+    let x = unit(2);
+    for (op, shapes) in [
+        (
+            "Nx.Block.LinAlg.LU",
+            [&[2u64, 2][..], &[2, 2], &[2, 2]].as_slice(),
+        ),
+        ("Nx.Block.LinAlg.QR", &[&[2, 2], &[2, 2]]),
+        ("Nx.Block.LinAlg.Eigh", &[&[2], &[2, 2]]),
+    ] {
+        let mut bytes = vec![[0; 64]; shapes.len()];
+        let outs = shapes.iter().zip(&mut bytes).enumerate();
+        let mut outs: Vec<Out<'_>> = outs
+            .map(|(place, (shape, bytes))| {
+                let dtype = [DType::C128, DType::F64][usize::from(place > 0)];
+                let size = shape.iter().product::<u64>() * dtype.size();
+                Out {
+                    dtype,
+                    shape,
+                    bytes: &mut bytes[..size as usize],
+                }
+            })
+            .collect();
+        let mode = op.ends_with("QR").then(|| Attr::text("mode", "reduced"));
+        let attrs: Vec<Attr> = mode.into_iter().collect();
+        let bad = kernels::run(op, &[square(&x).view()], &mut outs, &attrs);
+        let why = bad.unwrap_err().to_string();
+        assert!(why.contains("results are all complex, or none is"), "{why}");
+    }
+}
+
+#[test]
 fn eigenvalues_are_lapacks() {
     let a = matrix(N, N);
     let b = adjoint(&a, N, N);
