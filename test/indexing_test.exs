@@ -234,6 +234,27 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_list(put[[2, .., 3]]) == [100, 200]
       end
 
+      test "take parts of each vector, which Nx flattens" do
+        flat = Nx.iota({2, 3, 2, 2})
+        apart = Nx.vectorize(flat, :v)
+        parts = Nx.iota({2, 2, 2, 2}) |> Nx.add(100)
+        shared = Nx.tensor([[2], [0]])
+        own = Nx.tensor([[[0], [1]], [[2], [2]]])
+
+        for op <- [:indexed_add, :indexed_put],
+            compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler] do
+          update = &apply(Nx, op, [&1, &2, &3])
+          run = &Nx.Defn.jit_apply(update, [&1, &2, &3], compiler: compiler)
+          one = for v <- 0..1, do: Nx.to_list(run.(flat[v], shared, parts[v]))
+          updates = Nx.vectorize(parts, :v)
+          assert Nx.to_list(Nx.devectorize(run.(apart, shared, updates))) == one
+          # Indices of each vector, and updates that all of them share.
+          other = for v <- 0..1, do: Nx.to_list(run.(flat[v], own[v], parts[1]))
+          result = run.(apart, Nx.vectorize(own, :v), parts[1])
+          assert Nx.to_list(Nx.devectorize(result)) == other
+        end
+      end
+
       test "give the same bits each time" do
         key = Nx.Random.key(3)
         {updates, key} = Nx.Random.normal(key, shape: {20_000, 3})

@@ -99,12 +99,30 @@ defmodule Nx.Vulkan.Ops do
     case @natives do
       %{^op => {names, operands}} ->
         named = Enum.zip(names, arguments)
-        {tensors(Enum.map(operands, &Keyword.fetch!(named, &1))), attrs(op, arguments)}
+        operands = Enum.map(operands, &Keyword.fetch!(named, &1))
+        {operands(op, operands, arguments), attrs(op, arguments)}
 
       _ ->
         {tensors(arguments), []}
     end
   end
+
+  @doc """
+  The operands of a native op's request. Nx makes updates of a vectorized tensor one axis: they get back the axes that no index
+  is for.
+  """
+  def operands(op, [target, indices, updates], [_target, _indices, _updates, opts])
+      when op in [:indexed_add, :indexed_put] do
+    rows = indices.shape |> Tuple.to_list() |> Enum.drop(-1)
+    sizes = target.shape |> Tuple.to_list() |> Enum.with_index()
+    shape = List.to_tuple(rows ++ for({size, axis} <- sizes, axis not in opts[:axes], do: size))
+
+    if updates.shape == shape,
+      do: [target, indices, updates],
+      else: [target, indices, Nx.reshape(updates, shape)]
+  end
+
+  def operands(_op, operands, _arguments), do: tensors(operands)
 
   @doc """
   The tensors among arguments and in lists of them.

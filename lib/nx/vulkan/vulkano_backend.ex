@@ -314,7 +314,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp native(op, name, out, operands, arguments),
-      do: request(op, name, out, Ops.tensors(operands), arguments)
+      do: request(op, name, out, Ops.operands(op, operands, arguments), arguments)
 
     defp request(op, name, out, operands, arguments) do
       Operand.check!(op, arguments)
