@@ -2,6 +2,9 @@ defmodule Nx.Vulkan.Ops do
   @moduledoc false
   # The call shapes of the backend's compute callbacks: which arguments are operands, and where they run.
 
+  # Tables are there without Nx, tensors are not.
+  @compile {:no_warn_undefined, Nx}
+
   # Functions of so many floats.
   @functions %{
     1 =>
