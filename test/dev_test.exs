@@ -1,6 +1,8 @@
 defmodule Nx.Vulkan.DevTest do
   use ExUnit.Case, async: true
   @moduletag :same_with_nx
+  # Its waits end earlier, with what they waited for.
+  @moduletag timeout: 600_000
 
   # A device opens once in a VM, with one registry file, so this runs in a VM of its own.
   @script """
@@ -20,7 +22,7 @@ defmodule Nx.Vulkan.DevTest do
     receive do
       {:nx_vulkan, %{kind: ^kind} = event} -> event
     after
-      20_000 -> exit({:no, kind})
+      60_000 -> exit({:no, kind, Process.info(self(), :messages)})
     end
   end
 

@@ -25,7 +25,7 @@ defmodule Nx.Vulkan.LogTest do
               receive do
                 {^level, {:string, <<^start::binary-size(byte_size(start)), _::binary>>}, meta} -> meta
               after
-                20_000 -> exit({:not_heard, level, start, Process.info(self(), :messages)})
+                60_000 -> exit({:not_heard, level, start, Process.info(self(), :messages)})
               end
             end
 

@@ -39,7 +39,7 @@ if Code.ensure_loaded?(:telemetry) do
         {:telemetry, name, measurements, metadata} ->
           collect.(collect, shape, [{name, measurements, metadata} | events])
       after
-        20_000 -> exit({:nothing_after, Enum.reverse(events)})
+        60_000 -> exit({:nothing_after, Enum.reverse(events)})
       end
     end
 

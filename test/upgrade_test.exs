@@ -213,7 +213,7 @@ defmodule Nx.Vulkan.UpgradeTest do
         :ok = Application.start(:nx_vulkan)
         :ok = Dev.subscribe()
         [2.0, 4.0, 6.0] = read.(double.(upload.([1.0, 2.0, 3.0])))
-        receive do {:nx_vulkan, %{kind: :chosen, op: "add"}} -> :ok after 10_000 -> exit(:nothing) end
+        receive do {:nx_vulkan, %{kind: :chosen, op: "add"}} -> :ok after 60_000 -> exit(:nothing) end
         """,
       Spirv.folder!()
     )

@@ -11,8 +11,13 @@ const MAX_DEPTH: usize = 3;
 /// The sources of `packs` that lie in `folders` with another text than the packs' own, each with the index of its pack.
 ///
 /// A file belongs to the pack whose id is the name of the nearest folder above it that is an id of a pack, and
-/// stands for the source of the same name, which may be a path below that folder.
-pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, EditedSource)> {
+/// stands for the source of the same name, which may be a path below that folder. One that is being written stays
+/// what it is in `served`.
+pub(crate) fn edits(
+    folders: &[PathBuf],
+    packs: &[LoadedPack],
+    served: &[LoadedPack],
+) -> Vec<(usize, EditedSource)> {
     let mut files = Vec::new();
     for folder in folders {
         list(folder, MAX_DEPTH, &mut files);
@@ -28,7 +33,12 @@ pub(crate) fn edits(folders: &[PathBuf], packs: &[LoadedPack]) -> Vec<(usize, Ed
         if known || packs[pack].own_glsl(&name).is_none() {
             continue;
         }
-        let Ok(text) = read(&path) else { continue };
+        let Ok(text) = read(&path) else {
+            let pack_now = served.iter().find(|now| now.id == packs[pack].id);
+            let now = pack_now.and_then(|now| now.edited.iter().find(|edit| edit.path == path));
+            edits.extend(now.map(|edit| (pack, edit.clone())));
+            continue;
+        };
         if packs[pack].own_glsl(&name).map(|own| own.text) != Some(&text) {
             edits.push((pack, EditedSource { name, path, text }));
         }
@@ -79,12 +89,13 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text, once it stays the same while it is read.
+/// The text, once it stays the same while it is read. Many editors empty a file before they write it.
 fn read(path: &Path) -> std::io::Result<String> {
     let before = path.symlink_metadata()?;
     let text = std::fs::read_to_string(path)?;
     let after = path.symlink_metadata()?;
-    if before.len() != after.len() || before.modified()? != after.modified()? {
+    let same = before.len() == after.len() && before.modified()? == after.modified()?;
+    if text.is_empty() || !same {
         return Err(std::io::Error::other("it is being written"));
     }
     Ok(text)

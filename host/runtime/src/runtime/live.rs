@@ -102,7 +102,7 @@ impl Runtime {
 
     /// Puts the edited shaders of the watched folders into `table`, where those that are in use still compile.
     fn edit(&self, table: &mut Table, current: &Table, reports: &mut Vec<Report>) {
-        let found = edits(&table.dev().watch, &table.packs);
+        let found = edits(&table.dev().watch, &table.packs, &current.packs);
         for index in 0..table.packs.len() {
             let id = table.packs[index].id.clone();
             if self.live.is_held(&id) {

@@ -51,6 +51,23 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     assert_eq!(watched.nine(), 9.0);
 }
 
+/// As many editors save: a file is emptied, then written.
+#[test]
+fn an_empty_shader_is_not_written_yet() {
+    let watched = Watched::new();
+    let file = watched
+        .folder
+        .write("shaders/template/unary.comp", shader("2.0"));
+    watched.wait_for(EventKind::ShaderReplaced);
+    fs::write(&file, "").unwrap();
+    watched.runtime.reload();
+    assert_eq!(watched.nine(), 18.0);
+    fs::write(&file, shader("4.0")).unwrap();
+    watched.wait_for(EventKind::ShaderReplaced);
+    assert_eq!(watched.nine(), 36.0);
+    assert_eq!(watched.kinds(), []);
+}
+
 #[test]
 fn a_rebuilt_pack_serves_and_a_broken_one_does_not() {
     let watched = Watched::new();

@@ -81,7 +81,7 @@ impl Watched {
     #[track_caller]
     pub(super) fn wait_for(&self, kind: EventKind) -> Event {
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(20) {
+        while start.elapsed() < Duration::from_secs(60) {
             let mut events = self.events.lock().unwrap();
             if let Some(at) = events.iter().position(|event| event.kind == kind) {
                 return events.drain(..=at).next_back().unwrap();
@@ -90,7 +90,7 @@ impl Watched {
             thread::sleep(Duration::from_millis(5));
         }
         panic!(
-            "no {kind:?} within 20 s, but {:?}",
+            "no {kind:?} within 60 s, but {:?}",
             self.events.lock().unwrap()
         );
     }
