@@ -34,6 +34,8 @@ pub(super) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr]) -> bool {
     match out.dtype {
         DType::F32 => multiply::<f32>(a, b, out, attrs),
         DType::F64 => multiply::<f64>(a, b, out, attrs),
+        DType::C64 => complex::<f32>(DType::F32, a, b, out, attrs),
+        DType::C128 => complex::<f64>(DType::F64, a, b, out, attrs),
         _ => None,
     }
     .is_some()
@@ -102,6 +104,54 @@ fn multiply<T: Matmul + AddProducts>(
             let own = to.chunks_mut(rows * columns).zip(part * together..);
             own.for_each(|(to, batch)| one(batch, 0, to));
         });
+    }
+    Some(())
+}
+
+/// Products of complex numbers: four of their real and imaginary parts, of that type, which lie two steps apart.
+fn complex<T: Matmul + AddProducts>(
+    dtype: DType,
+    a: &View,
+    b: &View,
+    out: &mut Out,
+    attrs: &[Attr],
+) -> Option<()> {
+    let twice = |x: &View| x.strides.iter().map(|step| 2 * step).collect::<Vec<_>>();
+    let (steps_a, steps_b) = (twice(a), twice(b));
+    /// The real or the imaginary parts.
+    fn part<'a>(x: &View<'a>, dtype: DType, strides: &'a [i64], which: u64) -> View<'a> {
+        let offset = 2 * x.offset + which;
+        View {
+            dtype,
+            strides,
+            offset,
+            ..*x
+        }
+    }
+    let count = out.shape.iter().product::<u64>() as usize;
+    let product = |i: u64, j: u64| {
+        let mut made = vec![T::ZERO; count];
+        // SAFETY: a float is as many bytes, each of any value.
+        let bytes = unsafe { made.align_to_mut::<u8>().1 };
+        let mut to = Out {
+            dtype,
+            shape: out.shape,
+            bytes,
+        };
+        let a = part(a, dtype, &steps_a, i);
+        let b = part(b, dtype, &steps_b, j);
+        multiply::<T>(&a, &b, &mut to, attrs)?;
+        Some(made)
+    };
+    let [ac, bd] = [product(0, 0)?, product(1, 1)?];
+    let [ad, bc] = [product(0, 1)?, product(1, 0)?];
+    // SAFETY: every bit pattern is a float, and `align_to_mut` looks after alignment and length.
+    let (before, to, _) = unsafe { out.bytes.align_to_mut::<[T; 2]>() };
+    if !before.is_empty() || to.len() != count {
+        return None;
+    }
+    for (i, to) in to.iter_mut().enumerate() {
+        *to = [ac[i].subtract(bd[i]), ad[i].add(bc[i])];
     }
     Some(())
 }

@@ -37,8 +37,13 @@ pub(super) trait Fold: Sync {
         false
     }
 
-    /// Takes rows of so many elements side by side into a state each, where they lie: the first row lies `shift` further, and it
-    /// is `step` from each to the next. Or says that it cannot.
+    /// Whether there is a [`Fold::rows`] for rows of so many elements.
+    fn takes_rows(&self, _from: &Operand, _length: usize) -> bool {
+        false
+    }
+
+    /// Takes rows of so many elements side by side into a state each that has taken none, where they lie: the first row lies
+    /// `shift` further, and it is `step` from each to the next.
     fn rows(
         &self,
         _states: &mut [Self::State],
@@ -46,8 +51,7 @@ pub(super) trait Fold: Sync {
         _shift: i64,
         _step: i64,
         _length: usize,
-    ) -> bool {
-        false
+    ) {
     }
 
     /// Whether there is a [`Fold::grid`].
@@ -138,14 +142,15 @@ where
         true
     }
 
-    fn rows(&self, states: &mut [R], from: &Operand, shift: i64, step: i64, length: usize) -> bool {
-        let Some(cells) = self.cells.filter(|_| !is_narrow(from.dtype)) else {
-            return false;
-        };
+    fn takes_rows(&self, from: &Operand, _length: usize) -> bool {
+        self.cells.is_some() && !is_narrow(from.dtype)
+    }
+
+    fn rows(&self, states: &mut [R], from: &Operand, shift: i64, step: i64, length: usize) {
+        let Some(cells) = &self.cells else { return };
         from.each_grid(shift, step, states.len(), length, |_, _, bytes, rows| {
             (cells.each)(states, bytes, rows, length);
         });
-        true
     }
 
     fn is_in_place(&self) -> bool {
@@ -210,6 +215,9 @@ impl<R: Extremes> Extreme<R> {
     }
 }
 
+/// Elements of a row from which on it is faster to find the most extreme one first, and then where it is.
+const MANY: usize = 64;
+
 /// An element and its index, or nothing yet.
 type Candidate<R> = Option<(R, u64)>;
 
@@ -244,6 +252,37 @@ impl<R: Extremes> Fold for Extreme<R> {
 
     fn is_in_place(&self) -> bool {
         self.is_in_place && R::INDICES.is_some()
+    }
+
+    fn takes_rows(&self, from: &Operand, length: usize) -> bool {
+        (1..MANY).contains(&length) && self.is_in_place() && !is_narrow(from.dtype)
+    }
+
+    fn rows(
+        &self,
+        states: &mut [Candidate<R>],
+        from: &Operand,
+        shift: i64,
+        step: i64,
+        length: usize,
+    ) {
+        let Some(cells) = R::INDICES else { return };
+        let mut elements = vec![R::LOWEST; states.len()];
+        let mut found = vec![0; states.len()];
+        from.each_grid(shift, step, states.len(), length, |_, _, bytes, rows| {
+            let best = Best {
+                elements: &mut elements,
+                rows: &mut found,
+                next: 0,
+                largest: self.largest,
+                last: self.last,
+            };
+            (cells.each)(best, bytes, rows, length);
+        });
+        let found = elements.into_iter().zip(found);
+        for (state, (best, at)) in states.iter_mut().zip(found) {
+            *state = Some((best, u64::from(at)));
+        }
     }
 
     fn run_in_place(

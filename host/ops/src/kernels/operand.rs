@@ -16,6 +16,9 @@ use crate::view::{Outcome, View};
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
 pub(super) const BLOCK: usize = 1024;
 
+/// Rows of floats of 16 bits that become f32 at a time.
+const AT_ONCE: usize = 4;
+
 /// A view whose axes are merged as far as its strides allow.
 #[derive(Debug)]
 pub(crate) struct Operand<'a> {
@@ -271,13 +274,25 @@ impl<'a> Operand<'a> {
             };
             return take(0, 0..width, self.bytes, rows);
         }
-        for row in 0..count {
-            let mut done = 0;
-            self.each_line(shift + row as i64 * step, width, |line| {
-                let until = done + line.len() / size_of::<Cell>();
-                take(row, done..until, line, Rows::ONE);
-                done = until;
-            });
+        // Of several rows at a time, as far as a block holds them.
+        let mut wide = [Cell::default(); BLOCK];
+        let most = BLOCK / AT_ONCE;
+        for row in (0..count).step_by(AT_ONCE) {
+            let rows = AT_ONCE.min(count - row);
+            for from in (0..width).step_by(most) {
+                let part = from..width.min(from + most);
+                for (i, wide) in wide.chunks_mut(part.len()).take(rows).enumerate() {
+                    let first = shift + (row + i) as i64 * step + from as i64;
+                    let cells = self.line(first, part.len()).as_chunks().0;
+                    lanes::widen(self.dtype, cells, wide);
+                }
+                let rows = Rows {
+                    first: 0,
+                    step: (part.len() * size_of::<Cell>()) as isize,
+                    count: rows,
+                };
+                take(row, part, wide.as_flattened(), rows);
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! Products of matrices of f32 and of f64. Their crates are used by themselves: the one that joins them builds kernels for f16
+//! Products of matrices of f32 and of f64, on all cores. Their crates are used by themselves: the one that joins them builds kernels for f16
 //! and for complex numbers too, which take longer than all others.
 
 pub(super) use gemm_common::Parallelism;
 
-use super::number::Number;
+use super::{crew, number::Number, parallel};
 
 /// Elements of a matrix in memory.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +33,44 @@ impl<P> Matrix<P> {
     }
 }
 
-/// Multiplications from which on it pays to look at how rows fill vectors.
+macro_rules! moved {
+    ($($pointer:ty),*) => { $(
+        impl<T> Matrix<$pointer> {
+            /// The same from another row and column on.
+            ///
+            /// # Safety
+            /// They are in the matrix.
+            unsafe fn moved(self, [row, column]: [usize; 2]) -> Self {
+                let distance = row as isize * self.in_column + column as isize * self.in_row;
+                // SAFETY: as the caller promises.
+                let start = unsafe { self.start.offset(distance) };
+                Matrix { start, ..self }
+            }
+        }
+    )* };
+}
+moved!(*const T, *mut T);
+
+// SAFETY: it says where elements are. Who reads or writes them promises what that asks for.
+unsafe impl<P> Sync for Matrix<P> {}
+
+/// Multiplications from which on it pays to look at how rows fill vectors, or to give them to another core.
 const MUCH: usize = 1 << 18;
 
 /// A type of numbers with kernels for products.
 pub(super) trait Matmul: Number {
+    /// The same as [`Matmul::matmul`] of a result whose columns are stored, as the kernels share it among cores.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn in_columns(
+        extents: [usize; 3],
+        to: Matrix<*mut Self>,
+        factors: [Matrix<*const Self>; 2],
+        adds: bool,
+        parallelism: Parallelism,
+    );
+
     /// Sets `to`, of `[rows, columns]`, to the product of `a` and `b`, which sums `depth` terms for each element; adds it
     /// where `adds`.
     ///
@@ -45,45 +78,121 @@ pub(super) trait Matmul: Number {
     /// The elements of all three can be reached, those of `to` written; they are written by nobody else and are not among
     /// those of `a` and `b`.
     unsafe fn matmul(
-        extents: [usize; 3],
+        [rows, columns, depth]: [usize; 3],
         to: Matrix<*mut Self>,
-        factors: [Matrix<*const Self>; 2],
+        [a, b]: [Matrix<*const Self>; 2],
         adds: bool,
         parallelism: Parallelism,
-    );
+    ) {
+        // The kernels store columns.
+        let (rows, columns, to, a, b) = match to.in_row < to.in_column {
+            true => (
+                columns,
+                rows,
+                to.transposed(),
+                b.transposed(),
+                a.transposed(),
+            ),
+            false => (rows, columns, to, a, b),
+        };
+        // The larger extent is shared among the cores: the kernels' own way of that takes longer.
+        let by_rows = rows > columns;
+        let extent = if by_rows { rows } else { columns };
+        let cores = match parallelism {
+            Parallelism::None => 1,
+            Parallelism::Rayon(_) => crew::cores().min(rows * columns * depth / MUCH).max(1),
+        };
+        let lanes = lanes::<Self>();
+        let edge = |i: usize| {
+            if i < cores {
+                i * extent / cores / lanes * lanes
+            } else {
+                extent
+            }
+        };
+        let part = |i: usize| match by_rows {
+            true => [edge(i + 1) - edge(i), columns],
+            false => [rows, edge(i + 1) - edge(i)],
+        };
+        let sums = Summation::of::<Self>([rows, columns], depth);
+        if (0..cores).any(|i| edge(i) == edge(i + 1) || !sums.is_of::<Self>(part(i), depth)) {
+            // SAFETY: as the caller promises.
+            return unsafe {
+                Self::in_columns([rows, columns, depth], to, [a, b], adds, parallelism)
+            };
+        }
+        let all = (to, a, b);
+        parallel::for_each_with(cores, || (), &|(), i| {
+            let ((to, a, b), [rows, columns]) = (all, part(i));
+            // SAFETY: as the caller promises; parts have no elements of the result in common.
+            unsafe {
+                let (to, factors) = match by_rows {
+                    true => (to.moved([edge(i), 0]), [a.moved([edge(i), 0]), b]),
+                    false => (to.moved([0, edge(i)]), [a, b.moved([0, edge(i)])]),
+                };
+                Self::in_columns([rows, columns, depth], to, factors, adds, Parallelism::None);
+            }
+        });
+    }
+}
+
+/// Elements of the widest vectors.
+const fn lanes<T>() -> usize {
+    64 / size_of::<T>()
+}
+
+/// Rows that are multiplied first, and those that are left: they are packed where they do not fill vectors, which takes longer than
+/// some products do, so the last ones go apart.
+fn split<T>([rows, columns]: [usize; 2], depth: usize) -> [usize; 2] {
+    match rows * columns * depth > MUCH && rows > lanes::<T>() {
+        true => [rows - rows % lanes::<T>(), rows % lanes::<T>()],
+        false => [rows, 0],
+    }
+}
+
+/// In which order the kernels add up terms: few elements of the result are added up in other ways. What cores make must not
+/// depend on how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Summation([Option<[bool; 2]>; 2]);
+
+impl Summation {
+    fn of<T>(extents: [usize; 2], depth: usize) -> Summation {
+        let way = |rows: usize| {
+            let columns = extents[1];
+            (rows > 0).then_some([rows * columns <= 256, rows <= 64 && columns <= 64])
+        };
+        Summation(split::<T>(extents, depth).map(way))
+    }
+
+    /// Whether a part of a product is added up so too.
+    fn is_of<T>(self, part: [usize; 2], depth: usize) -> bool {
+        let [all, [first, last]] = [self.0, Summation::of::<T>(part, depth).0];
+        first == all[0] && (last == all[1] || part[0] % lanes::<T>() == 0)
+    }
 }
 
 macro_rules! matmul {
     ($($t:ident, $kernel:path;)*) => { $(
         impl Matmul for $t {
-            unsafe fn matmul(
+            unsafe fn in_columns(
                 [rows, columns, depth]: [usize; 3],
                 to: Matrix<*mut $t>,
                 [a, b]: [Matrix<*const $t>; 2],
                 adds: bool,
                 parallelism: Parallelism,
             ) {
-                // The kernels store columns.
-                let (rows, columns, to, a, b) = match to.in_row < to.in_column {
-                    true => (columns, rows, to.transposed(), b.transposed(), a.transposed()),
-                    false => (rows, columns, to, a, b),
-                };
-                // Rows that do not fill vectors are packed, which takes longer than some products do: the last ones go apart.
-                let lanes = 64 / size_of::<$t>();
-                let whole = match rows * columns * depth > MUCH && rows > lanes {
-                    true => rows - rows % lanes,
-                    false => rows,
-                };
-                for (first, rows) in [(0, whole), (whole, rows - whole)] {
+                let [whole, rest] = split::<$t>([rows, columns], depth);
+                for (first, rows) in [(0, whole), (whole, rest)] {
                     if rows == 0 {
                         continue;
                     }
                     // SAFETY: as the caller promises.
                     unsafe {
+                        let (to, a) = (to.moved([first, 0]), a.moved([first, 0]));
                         $kernel()(
                             rows, columns, depth,
-                            to.start.offset(first as isize * to.in_column), to.in_row, to.in_column, adds,
-                            a.start.offset(first as isize * a.in_column), a.in_row, a.in_column,
+                            to.start, to.in_row, to.in_column, adds,
+                            a.start, a.in_row, a.in_column,
                             b.start, b.in_row, b.in_column,
                             1.0, 1.0, false, false, false, parallelism,
                         );

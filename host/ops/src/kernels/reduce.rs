@@ -202,8 +202,9 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
     };
     // Results side by side where the reduced axes lie further apart in memory, or where each takes few elements.
     let ((extent, near), (_, far)) = (kept.inner(), reduced.inner());
+    let is_short = reduced.count() <= 16 && !are_rows(reduced, fold);
     let side_by_side =
-        extent >= NARROWEST && (near.unsigned_abs() < far.unsigned_abs() || reduced.count() <= 16);
+        extent >= NARROWEST && (near.unsigned_abs() < far.unsigned_abs() || is_short);
     let width = if side_by_side {
         BLOCK
     } else {
@@ -222,6 +223,13 @@ fn visit<F: Fold>(space: &Space, fold: &F, out: &mut Out) -> Outcome {
     })
 }
 
+/// Whether each result takes a row of elements that lie side by side, as `fold` takes them where they lie.
+fn are_rows(reduced: &Operand, fold: &impl Fold) -> bool {
+    let (length, near) = reduced.inner();
+    let is_row = near == 1 && reduced.count() == length && length <= STRETCH;
+    is_row && fold.takes_rows(reduced, length as usize)
+}
+
 /// Results of which each takes elements that lie together.
 fn rows<F: Fold>(
     kept: &Operand,
@@ -229,17 +237,15 @@ fn rows<F: Fold>(
     fold: &F,
     indices: Range<u64>,
 ) -> Vec<F::State> {
-    let ((length, near), (width, step)) = (reduced.inner(), kept.inner());
-    let is_row = near == 1 && reduced.count() == length && (FEW..=STRETCH).contains(&length);
+    let ((length, _), (width, step)) = (reduced.inner(), kept.inner());
+    let are_rows = are_rows(reduced, fold);
     let mut states = vec![fold.start(); (indices.end - indices.start) as usize];
     let mut index = indices.start;
-    while is_row && index < indices.end {
+    while are_rows && index < indices.end {
         let own = &mut states[(index - indices.start) as usize..];
         let count = own.len().min((width - index % width) as usize);
         let first = kept.distance(index);
-        if !fold.rows(&mut own[..count], reduced, first, step, length as usize) {
-            break;
-        }
+        fold.rows(&mut own[..count], reduced, first, step, length as usize);
         index += count as u64;
     }
     let mut buffer = [F::Item::default(); BLOCK];

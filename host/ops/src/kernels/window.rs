@@ -78,7 +78,10 @@ impl Axis {
 
     /// The steps of width `step` in `range` that lead from `-low` to somewhere inside.
     fn span(&self, low: i64, step: i64, range: &Range<i64>) -> Range<i64> {
-        let steps = |distance: i64| (distance.max(0) as u64).div_ceil(step as u64) as i64;
+        let steps = |distance: i64| match step {
+            1 => distance.max(0),
+            _ => (distance.max(0) as u64).div_ceil(step as u64) as i64,
+        };
         let within = |at: i64| at.clamp(range.start, range.end);
         within(steps(low))..within(steps(low.saturating_add(self.extent)))
     }
@@ -228,7 +231,7 @@ fn results<R: Register>(
     parallel::for_each_chunk(out.bytes, BLOCK * size, &|task, bytes| {
         let mut results = [start; BLOCK];
         let results = &mut results[..bytes.len() / size];
-        let (mut at, mut bases, mut lines) = (0, Vec::new(), Vec::new());
+        let (mut at, mut bases, mut lines) = (0, Vec::new(), Lines::default());
         while at < results.len() {
             let (row, from) = space.split((task * BLOCK + at) as u64);
             let until = space.columns.min(from + (results.len() - at) as i64);
@@ -243,6 +246,42 @@ fn results<R: Register>(
         R::store(results, dtype, bytes);
         Ok(())
     })
+}
+
+/// Elements of a row that go into windows side by side: the first of them lies at `place`.
+#[derive(Debug)]
+struct Tap {
+    states: Range<usize>,
+    place: i64,
+}
+
+/// Lines that are to be taken, and those that some elements of the window have at the positions in `range`.
+#[derive(Debug, Default)]
+struct Lines {
+    range: Range<i64>,
+    elements: Range<i64>,
+    known: Vec<Tap>,
+    some: Vec<Line>,
+}
+
+impl Lines {
+    fn push(&mut self, base: i64, tap: &Tap, take: &mut impl FnMut(&[Line])) {
+        self.some.push(Line {
+            states: tap.states.clone(),
+            first: (base + tap.place) as usize,
+        });
+        if self.some.len() == LINES {
+            take(&self.some);
+            self.some.clear();
+        }
+    }
+
+    /// The known ones of a row that begins at `base`.
+    fn push_known(&mut self, base: i64, take: &mut impl FnMut(&[Line])) {
+        let known = std::mem::take(&mut self.known);
+        known.iter().for_each(|tap| self.push(base, tap, take));
+        self.known = known;
+    }
 }
 
 /// Where windows lie: the last axis, and those before it.
@@ -283,41 +322,53 @@ impl Space {
         &self,
         bases: &[i64],
         range: &Range<i64>,
-        lines: &mut Vec<Line>,
+        lines: &mut Lines,
         take: &mut impl FnMut(&[Line]),
     ) {
         let length = (range.end - range.start).max(self.inner.extent);
-        let mut add = |base: i64, element: i64, positions: &Range<i64>| {
-            let inside = self.inner.inside(element, positions);
-            let first = base + self.inner.place(inside.start, element);
-            if inside.is_empty() {
-                return;
-            }
-            let [from, until] = [inside.start, inside.end].map(|at| (at - range.start) as usize);
-            lines.push(Line {
-                states: from..until,
-                first: first as usize,
-            });
-            if lines.len() == LINES {
-                take(lines);
-                lines.clear();
-            }
-        };
+        let all = self.inner.elements(range);
         for base in bases {
-            let all = self.inner.elements(range);
             if all.end - all.start <= length {
-                all.for_each(|element| add(*base, element, range));
+                for from in all.clone().step_by(LINES) {
+                    let elements = from..all.end.min(from + LINES as i64);
+                    self.learn(range, &elements, lines);
+                    lines.push_known(*base, take);
+                }
                 continue;
             }
             // A window that is mostly padding would take a step for each of its elements.
             for at in range.clone() {
                 let one = at..at + 1;
-                let elements = self.inner.elements(&one);
-                elements.for_each(|element| add(*base, element, &one));
+                let taps = self.inner.elements(&one);
+                for tap in taps.filter_map(|element| self.tap(element, &one, range.start)) {
+                    lines.push(*base, &tap, take);
+                }
             }
         }
-        take(lines);
-        lines.clear();
+        take(&lines.some);
+        lines.some.clear();
+    }
+
+    /// What such an element of the window has at the positions in `range`; its states are counted from `first` on.
+    fn tap(&self, element: i64, range: &Range<i64>, first: i64) -> Option<Tap> {
+        let inside = self.inner.inside(element, range);
+        (!inside.is_empty()).then(|| Tap {
+            states: (inside.start - first) as usize..(inside.end - first) as usize,
+            place: self.inner.place(inside.start, element),
+        })
+    }
+
+    /// Has `lines` know what those elements of the window have at the positions in `range`, which is the same for most rows.
+    fn learn(&self, range: &Range<i64>, elements: &Range<i64>, lines: &mut Lines) {
+        if (&lines.range, &lines.elements) == (range, elements) {
+            return;
+        }
+        (lines.range, lines.elements) = (range.clone(), elements.clone());
+        lines.known.clear();
+        let taps = elements
+            .clone()
+            .filter_map(|element| self.tap(element, range, range.start));
+        lines.known.extend(taps);
     }
 
     /// The starts of the rows of elements that the windows of a row of results have, in order.

@@ -1,11 +1,11 @@
 //! Reductions of elements where they lie: into one, or into results side by side.
 
 use super::index::{self, Indices};
+use super::lines::{Line, Rows, any_line, at_once, each_line, may_have_nan, together};
 use super::widest;
 use crate::kernels::number::{Number, Ring};
 use crate::kernels::small::{S2, S4, U2, U4};
 use nx_vulkan_abi::DType;
-use std::ops::Range;
 
 /// How many elements become one `R`, and how rows of elements are taken into as many.
 #[derive(Debug, Clone, Copy)]
@@ -20,29 +20,10 @@ pub(crate) struct InPlace<R> {
     pub(in crate::kernels) of_bf16: Option<fn(&[u8]) -> R>,
 }
 
-/// Rows among bytes: where the first one begins, how far it is from each to the next, and how many there are.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::kernels) struct Rows {
-    pub(in crate::kernels) first: usize,
-    pub(in crate::kernels) step: isize,
-    pub(in crate::kernels) count: usize,
-}
-
-impl Rows {
-    pub(in crate::kernels) const ONE: Rows = Rows {
-        first: 0,
-        step: 0,
-        count: 1,
-    };
-
-    #[inline(always)]
-    pub(super) fn starts(self) -> impl Iterator<Item = usize> {
-        (0..self.count as isize).map(move |row| self.first.wrapping_add_signed(row * self.step))
-    }
-}
-
 /// Accumulators that are independent of each other: as many as hide the latency of the widest vectors.
 const LANES: usize = 64;
+/// As many as a short row is worth.
+const FEW: usize = LANES / 4;
 /// Results side by side from which on all rows are taken one after the other, not so many results at a time.
 const WIDE: usize = 128;
 
@@ -85,10 +66,18 @@ fn all<R: Copy, const SIZE: usize>(
     combine: impl Fn(R, R) -> R + Copy,
 ) -> R {
     let cells = from.as_chunks().0;
-    let (lanes, rest) = take([start; LANES], cells, read, combine);
-    let half: [R; LANES / 2] = halve(lanes, combine);
-    let (lanes, rest) = take(halve::<_, _, 16>(half, combine), rest, read, combine);
-    let half: [R; 8] = halve(lanes, combine);
+    if cells.len() < FEW {
+        return cells.iter().fold(start, |all, x| combine(all, read(*x)));
+    }
+    let (lanes, rest) = if cells.len() < LANES {
+        ([start; FEW], cells)
+    } else {
+        let (lanes, rest) = take([start; LANES], cells, read, combine);
+        let half: [R; LANES / 2] = halve(lanes, combine);
+        (halve(half, combine), rest)
+    };
+    let (lanes, rest) = take(lanes, rest, read, combine);
+    let half: [R; FEW / 2] = halve(lanes, combine);
     let (lanes, rest) = take(halve::<_, _, 4>(half, combine), rest, read, combine);
     let half: [R; 2] = halve(lanes, combine);
     take(halve::<_, _, 1>(half, combine), rest, read, combine).0[0]
@@ -122,11 +111,19 @@ fn rows<R: Copy, const SIZE: usize>(
     combine: impl Fn(R, R) -> R + Copy,
 ) {
     if states.len() >= WIDE || rows.count == 1 {
-        for at in rows.starts() {
-            let cells = from[at..].as_chunks::<SIZE>().0;
-            for (state, x) in states.iter_mut().zip(cells) {
-                *state = combine(*state, read(*x));
+        let mut starts = rows.starts().map(|at| from[at..].as_chunks::<SIZE>().0);
+        let combine = |state, x| combine(state, read(x));
+        let mut next = || starts.next().unwrap_or_default();
+        let mut left = rows.count;
+        while left > 0 {
+            let count = at_once(left);
+            match count {
+                4 => together(states, [(); 4].map(|()| next()), combine),
+                3 => together(states, [(); 3].map(|()| next()), combine),
+                2 => together(states, [(); 2].map(|()| next()), combine),
+                _ => together(states, [next()], combine),
             }
+            left -= count;
         }
         return;
     }
@@ -175,55 +172,6 @@ fn strip<R: Copy, const SIZE: usize, const N: usize>(
     states.copy_from_slice(&lanes[..states.len()]);
 }
 
-/// States, and the first of the elements that they take.
-#[derive(Debug, Clone)]
-pub(in crate::kernels) struct Line {
-    pub(in crate::kernels) states: Range<usize>,
-    pub(in crate::kernels) first: usize,
-}
-
-/// Lines of elements `STEP` apart: vectors are loaded whole, and of each the elements are taken.
-#[inline(always)]
-fn each_line<R: Copy, const SIZE: usize, const STEP: usize>(
-    states: &mut [R],
-    from: &[u8],
-    lines: &[Line],
-    read: impl Fn([u8; SIZE]) -> R,
-    combine: impl Fn(R, R) -> R,
-) {
-    let cells = from.as_chunks::<SIZE>().0;
-    for line in lines {
-        let (groups, rest) = cells[line.first..].as_chunks::<STEP>();
-        let states = &mut states[line.states.clone()];
-        let (own, last) = states.split_at_mut(groups.len().min(states.len()));
-        for (state, group) in own.iter_mut().zip(groups) {
-            *state = combine(*state, read(group[0]));
-        }
-        for (state, x) in last.iter_mut().zip(rest) {
-            *state = combine(*state, read(*x));
-        }
-    }
-}
-
-/// Lines of elements that far apart.
-#[inline(always)]
-fn any_line<R: Copy, const SIZE: usize>(
-    states: &mut [R],
-    from: &[u8],
-    lines: &[Line],
-    step: usize,
-    read: impl Fn([u8; SIZE]) -> R,
-    combine: impl Fn(R, R) -> R,
-) {
-    let cells = from.as_chunks::<SIZE>().0;
-    for line in lines {
-        let cells = cells[line.first..].iter().step_by(step);
-        for (state, x) in states[line.states.clone()].iter_mut().zip(cells) {
-            *state = combine(*state, read(*x));
-        }
-    }
-}
-
 macro_rules! folds {
     ($($name:ident: $t:ty => $r:ty, $start:expr, $combine:expr $(, $beats:tt)?;)*) => { $(
         mod $name {
@@ -248,10 +196,20 @@ macro_rules! folds {
                     whole(from)
                 }
 
-                fn each(states: &mut [$r], from: &[u8], all: Rows, length: usize) {
-                    for (state, at) in states.iter_mut().zip(all.starts()) {
-                        let row = &from[at..at + length * size_of::<$t>()];
-                        *state = $combine(*state, whole(row));
+                fn each(states: &mut [$r], from: &[u8], rows: Rows, length: usize) {
+                    let states = states.iter_mut().zip(rows.starts());
+                    let row = |at: usize| &from[at..at + length * size_of::<$t>()];
+                    $(
+                        if length < LANES && !may_have_nan(from, rows, length, read) {
+                            let take = |best, x| if x $beats best { x } else { best };
+                            for (state, at) in states {
+                                *state = $combine(*state, all(row(at), $start, read, take));
+                            }
+                            return;
+                        }
+                    )?
+                    for (state, at) in states {
+                        *state = $combine(*state, whole(row(at)));
                     }
                 }
 

@@ -1,6 +1,9 @@
 //! Where elements are that reductions look for, where they lie.
 
-use super::{fold::Rows, widest};
+use super::{
+    lines::{Rows, at_once, may_have_nan},
+    widest,
+};
 use crate::kernels::number::Number;
 
 /// Which element is found, and how rows of elements replace as many that were the most extreme so far.
@@ -11,6 +14,8 @@ pub(crate) struct Indices<R> {
     /// The last NaN.
     pub(in crate::kernels) find_nan: fn(&[u8]) -> usize,
     pub(in crate::kernels) steps: fn(Best<R>, &[u8], Rows),
+    /// The most extreme of so many elements of each row, whatever was there before.
+    pub(in crate::kernels) each: fn(Best<R>, &[u8], Rows, usize),
 }
 
 /// The most extreme elements so far, side by side, and the numbers of the rows that they come from.
@@ -50,18 +55,85 @@ fn steps<R: Number, const SIZE: usize>(
     best: Best<R>,
     from: &[u8],
     rows: Rows,
+    read: impl Fn([u8; SIZE]) -> R + Copy,
+    wins: impl Fn(R, R) -> bool + Copy,
+) {
+    let mut starts = rows.starts().map(|at| from[at..].as_chunks::<SIZE>().0);
+    let mut next = || starts.next().unwrap_or_default();
+    let (mut best, mut left) = (best, rows.count);
+    while left > 0 {
+        let count = at_once(left);
+        match count {
+            4 => some_rows(&mut best, [(); 4].map(|()| next()), read, wins),
+            3 => some_rows(&mut best, [(); 3].map(|()| next()), read, wins),
+            2 => some_rows(&mut best, [(); 2].map(|()| next()), read, wins),
+            _ => some_rows(&mut best, [next()], read, wins),
+        }
+        left -= count;
+    }
+}
+
+/// The next `N` rows, at a time for the reason that reductions have.
+#[inline(always)]
+fn some_rows<R: Number, const SIZE: usize, const N: usize>(
+    best: &mut Best<R>,
+    rows: [&[[u8; SIZE]]; N],
     read: impl Fn([u8; SIZE]) -> R,
     wins: impl Fn(R, R) -> bool,
 ) {
-    for (at, number) in rows.starts().zip(best.next..) {
-        let cells = from[at..].as_chunks::<SIZE>().0;
-        let states = best.elements.iter_mut().zip(&mut *best.rows);
-        for ((element, row), x) in states.zip(cells) {
-            let x = read(*x);
-            let wins = wins(x, *element) | x.is_nan();
-            *element = if wins { x } else { *element };
-            *row = if wins { number } else { *row };
+    let count = best.elements.len();
+    let rows = rows.map(|row| &row[..count]);
+    let numbers = &mut best.rows[..count];
+    for (i, element) in best.elements.iter_mut().enumerate() {
+        let (mut extreme, mut number) = (*element, numbers[i]);
+        for (row, next) in rows.iter().zip(best.next..) {
+            let x = read(row[i]);
+            let wins = wins(x, extreme) | x.is_nan();
+            extreme = if wins { x } else { extreme };
+            number = if wins { next } else { number };
         }
+        (*element, numbers[i]) = (extreme, number);
+    }
+    best.next += N as u32;
+}
+
+#[inline(always)]
+fn each<R: Number, const SIZE: usize>(
+    best: Best<R>,
+    from: &[u8],
+    rows: Rows,
+    length: usize,
+    read: impl Fn([u8; SIZE]) -> R + Copy,
+    wins: impl Fn(R, R) -> bool + Copy,
+) {
+    match may_have_nan(from, rows, length, read) {
+        false => each_row(best, from, rows, length, read, wins),
+        true => each_row(best, from, rows, length, read, |x, y| {
+            wins(x, y) | x.is_nan()
+        }),
+    }
+}
+
+#[inline(always)]
+fn each_row<R: Copy, const SIZE: usize>(
+    best: Best<R>,
+    from: &[u8],
+    rows: Rows,
+    length: usize,
+    read: impl Fn([u8; SIZE]) -> R,
+    wins: impl Fn(R, R) -> bool,
+) {
+    let states = best.elements.iter_mut().zip(best.rows);
+    for (at, (element, number)) in rows.starts().zip(states) {
+        let cells = from[at..at + length * SIZE].as_chunks().0;
+        let (mut extreme, mut place) = (read(cells[0]), 0);
+        for (x, i) in cells.iter().zip(0..) {
+            let x = read(*x);
+            let wins = wins(x, extreme);
+            extreme = if wins { x } else { extreme };
+            place = if wins { i } else { place };
+        }
+        (*element, *number) = (extreme, place);
     }
 }
 
@@ -71,6 +143,7 @@ macro_rules! indices {
             find: $module::find,
             find_nan: $module::find_nan,
             steps: $module::steps,
+            each: $module::each,
         };
 
         mod $module {
@@ -92,6 +165,16 @@ macro_rules! indices {
                         (true, true) => super::steps(best, from, rows, read, |x, y| x >= y),
                         (false, false) => super::steps(best, from, rows, read, |x, y| x < y),
                         (false, true) => super::steps(best, from, rows, read, |x, y| x <= y),
+                    }
+                }
+
+                pub(super) fn each(best: Best<$t>, from: &[u8], rows: Rows, length: usize) {
+                    let read = <$t>::from_ne_bytes;
+                    match (best.largest, best.last) {
+                        (true, false) => super::each(best, from, rows, length, read, |x, y| x > y),
+                        (true, true) => super::each(best, from, rows, length, read, |x, y| x >= y),
+                        (false, false) => super::each(best, from, rows, length, read, |x, y| x < y),
+                        (false, true) => super::each(best, from, rows, length, read, |x, y| x <= y),
                     }
                 }
             }

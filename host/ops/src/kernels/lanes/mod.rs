@@ -7,6 +7,7 @@ mod fold;
 mod functions;
 mod index;
 mod lane;
+mod lines;
 mod logic;
 mod narrow;
 mod powers;
@@ -18,11 +19,12 @@ pub(crate) mod typed;
 mod wide;
 
 pub(super) use cast::{Cast, cast};
-pub(super) use fold::{Extremes, InPlace, Line, Rows};
+pub(super) use fold::{Extremes, InPlace};
 pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
 pub(super) use lane::Loop;
 pub(crate) use lane::{Each, Lane};
+pub(super) use lines::{Line, Rows};
 use logic::Flag;
 pub(crate) use logic::{
     EQUAL, GREATER, GREATER_EQUAL, IS_INFINITE, IS_NAN, LESS, LESS_EQUAL, NOT_EQUAL,

@@ -2,8 +2,10 @@
 
 use super::super::{Out, View, run, run_fast};
 use super::Sample;
+use crate::kernels::crew::tests::with_cores;
 use crate::{Attr, values::Rng};
 use half::{bf16, f16};
+use nx_vulkan_abi::DType;
 
 /// Rows, depth and columns: around the widths of tiles, and of what is added at a time.
 const EXTENTS: &[[usize; 3]] = &[
@@ -173,4 +175,99 @@ fn what_is_not_finite_spreads_through_16_bits() {
             assert_eq!(all(&exact), all(&fast));
         },
     );
+}
+
+macro_rules! complex {
+    ($($t:ty, $dtype:ident;)*) => { $(
+        impl Sample for [$t; 2] {
+            const DTYPE: DType = DType::$dtype;
+
+            fn push(self, bytes: &mut Vec<u8>) {
+                self.iter().for_each(|part| part.push(bytes));
+            }
+
+            fn pop(bytes: &[u8]) -> [$t; 2] {
+                let (re, im) = bytes.split_at(size_of::<$t>());
+                [re, im].map(<$t>::pop)
+            }
+        }
+    )* };
+}
+complex! { f32, C64; f64, C128; }
+
+macro_rules! of_complex {
+    ($($t:ty),*) => { $(
+        each_product(
+            // Their sums are integers that f32 has too.
+            |rng| [(); 2].map(|()| rng.below(15) as $t - 7.0),
+            |[m, k, n], a, b, got: [Vec<[$t; 2]>; 2]| {
+                for at in 0..m * n {
+                    let terms = (0..k).map(|l| (a(at / n, l), b(l, at % n)));
+                    let sum = terms.fold([0.0; 2], |[re, im], (x, y)| {
+                        [re + x[0] * y[0] - x[1] * y[1], im + x[0] * y[1] + x[1] * y[0]]
+                    });
+                    assert_eq!([got[0][at], got[1][at]], [sum; 2], "{m}x{k}x{n}, element {at}");
+                }
+            },
+        );
+    )* };
+}
+
+#[test]
+fn those_of_complex_numbers_have_both_parts() {
+    of_complex!(f32, f64);
+}
+
+#[test]
+fn they_do_not_depend_on_the_number_of_cores() {
+    let mut rng = Rng(10);
+    let extents = [
+        [77, 1000, 333],
+        [500, 300, 70],
+        [300, 2000, 300],
+        [3, 4000, 300],
+        [200, 3000, 2],
+    ];
+    for [m, k, n] in extents {
+        let mut of = |count: usize| -> Vec<u8> {
+            let cells = (0..count).map(|_| rng.between(-2.0, 2.0) as f32);
+            cells.flat_map(f32::to_ne_bytes).collect()
+        };
+        let (left, right) = (of(m * k), of(k * n));
+        let shapes = [[m, k], [k, n], [m, n]].map(|shape| shape.map(|extent| extent as u64));
+        let strides = [k, n].map(|width| vec![width as i64, 1]);
+        let view = |at: usize, bytes| View {
+            dtype: DType::F32,
+            shape: &shapes[at],
+            strides: &strides[at],
+            offset: 0,
+            bytes,
+        };
+        let attrs = ["batch_a", "batch_b"].map(|name| Attr::ints(name, []));
+        let contracted = [Attr::ints("contract_a", [1]), Attr::ints("contract_b", [0])];
+        let attrs = [&attrs[..], &contracted].concat();
+        let product = || {
+            let mut bytes = vec![0xa5; 4 * m * n];
+            let out = Out {
+                dtype: DType::F32,
+                shape: &shapes[2],
+                bytes: &mut bytes,
+            };
+            run_fast(
+                "dot",
+                &[view(0, &left), view(1, &right)],
+                &mut [out],
+                &attrs,
+            )
+            .unwrap();
+            bytes
+        };
+        let alone = with_cores(1, product);
+        for cores in [2, 3, 7] {
+            assert!(
+                with_cores(cores, product) == alone,
+                "{m}x{k}x{n}, {cores} cores"
+            );
+        }
+    }
 }
