@@ -177,17 +177,26 @@ fn select<const N: usize>(
     })
 }
 
+/// Elements of a row from which on a block ends with it: of an operand that is repeated, it lies in memory then.
+const LONG: u64 = 256;
+
 /// Operands of `N` bytes an element to a result of `M`.
 fn blocks<const K: usize, const N: usize, const M: usize>(
     operands: [Taken; K],
     out: &mut Out,
     f: impl Fn([&[[u8; N]]; K], &mut [[u8; M]]) + Sync,
 ) -> Outcome {
+    let row = operands.iter().filter_map(|x| x.operand.row()).min();
+    let row = row.filter(|extent| *extent >= LONG);
     tasks(out, &|start, to| {
         let most = to.len().min(BLOCK);
         let mut readers = operands.map(|x| Source::new(x, most));
-        for (to, start) in to.chunks_mut(BLOCK).zip((start..).step_by(BLOCK)) {
+        let (mut start, mut rest) = (start, to);
+        while !rest.is_empty() {
+            let left = row.map_or(u64::MAX, |extent| extent - start % extent);
+            let (to, others) = rest.split_at_mut(rest.len().min(BLOCK).min(left as usize));
             f(readers.each_mut().map(|x| x.next(start, to.len())), to);
+            (start, rest) = (start + to.len() as u64, others);
         }
     })
 }

@@ -207,6 +207,11 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
+    /// Elements of a row, where rows do not follow each other in memory.
+    pub(super) fn row(&self) -> Option<u64> {
+        (self.shape.len() > 1).then(|| self.inner().0)
+    }
+
     /// Whether one element stands for all.
     pub(super) fn is_constant(&self) -> bool {
         self.strides.iter().all(|stride| *stride == 0)

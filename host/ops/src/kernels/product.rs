@@ -167,7 +167,7 @@ impl Summation {
     /// Whether a part of a product is added up so too.
     fn is_of<T>(self, part: [usize; 2], depth: usize) -> bool {
         let [all, [first, last]] = [self.0, Summation::of::<T>(part, depth).0];
-        first == all[0] && (last == all[1] || part[0] % lanes::<T>() == 0)
+        first == all[0] && (last == all[1] || part[0].is_multiple_of(lanes::<T>()))
     }
 }
 
