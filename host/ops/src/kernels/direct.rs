@@ -108,7 +108,8 @@ fn multiply<T: Matmul + AddProducts>(
     Some(())
 }
 
-/// Products of complex numbers: four of their real and imaginary parts, of that type, which lie two steps apart.
+/// Products of complex numbers: four of their real and imaginary parts, of that type, which lie two steps apart. Like other sums in
+/// their own precision, those of f32 are infinite where f64 would not be.
 fn complex<T: Matmul + AddProducts>(
     dtype: DType,
     a: &View,
@@ -116,8 +117,16 @@ fn complex<T: Matmul + AddProducts>(
     out: &mut Out,
     attrs: &[Attr],
 ) -> Option<()> {
-    let twice = |x: &View| x.strides.iter().map(|step| 2 * step).collect::<Vec<_>>();
-    let (steps_a, steps_b) = (twice(a), twice(b));
+    let twice = |x: &View| {
+        let steps = x.strides.iter().map(|step| step.checked_mul(2));
+        steps.collect::<Option<Vec<_>>>()
+    };
+    let (steps_a, steps_b) = (twice(a)?, twice(b)?);
+    // SAFETY: every bit pattern is a float, and `align_to_mut` looks after alignment and length.
+    let (before, results, after) = unsafe { out.bytes.align_to_mut::<[T; 2]>() };
+    if !before.is_empty() || !after.is_empty() {
+        return None;
+    }
     /// The real or the imaginary parts.
     fn part<'a>(x: &View<'a>, dtype: DType, strides: &'a [i64], which: u64) -> View<'a> {
         let offset = 2 * x.offset + which;
@@ -128,9 +137,8 @@ fn complex<T: Matmul + AddProducts>(
             ..*x
         }
     }
-    let count = out.shape.iter().product::<u64>() as usize;
     let product = |i: u64, j: u64| {
-        let mut made = vec![T::ZERO; count];
+        let mut made = vec![T::ZERO; results.len()];
         // SAFETY: a float is as many bytes, each of any value.
         let bytes = unsafe { made.align_to_mut::<u8>().1 };
         let mut to = Out {
@@ -143,15 +151,13 @@ fn complex<T: Matmul + AddProducts>(
         multiply::<T>(&a, &b, &mut to, attrs)?;
         Some(made)
     };
-    let [ac, bd] = [product(0, 0)?, product(1, 1)?];
-    let [ad, bc] = [product(0, 1)?, product(1, 0)?];
-    // SAFETY: every bit pattern is a float, and `align_to_mut` looks after alignment and length.
-    let (before, to, _) = unsafe { out.bytes.align_to_mut::<[T; 2]>() };
-    if !before.is_empty() || to.len() != count {
-        return None;
-    }
-    for (i, to) in to.iter_mut().enumerate() {
-        *to = [ac[i].subtract(bd[i]), ad[i].add(bc[i])];
+    let both = |x: Vec<T>, y: Vec<T>, combine: fn(T, T) -> T| -> Vec<T> {
+        x.into_iter().zip(y).map(|(x, y)| combine(x, y)).collect()
+    };
+    let real = both(product(0, 0)?, product(1, 1)?, T::subtract);
+    let imaginary = both(product(0, 1)?, product(1, 0)?, T::add);
+    for (to, parts) in results.iter_mut().zip(real.into_iter().zip(imaginary)) {
+        *to = parts.into();
     }
     Some(())
 }

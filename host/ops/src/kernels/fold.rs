@@ -266,22 +266,24 @@ impl<R: Extremes> Fold for Extreme<R> {
         step: i64,
         length: usize,
     ) {
+        const SOME: usize = 256;
         let Some(cells) = R::INDICES else { return };
-        let mut elements = vec![R::LOWEST; states.len()];
-        let mut found = vec![0; states.len()];
-        from.each_grid(shift, step, states.len(), length, |_, _, bytes, rows| {
-            let best = Best {
-                elements: &mut elements,
-                rows: &mut found,
-                next: 0,
-                largest: self.largest,
-                last: self.last,
-            };
-            (cells.each)(best, bytes, rows, length);
-        });
-        let found = elements.into_iter().zip(found);
-        for (state, (best, at)) in states.iter_mut().zip(found) {
-            *state = Some((best, u64::from(at)));
+        let (mut elements, mut places) = ([R::LOWEST; SOME], [0; SOME]);
+        for (states, part) in states.chunks_mut(SOME).zip(0..) {
+            let (count, shift) = (states.len(), shift + part * step * SOME as i64);
+            from.each_grid(shift, step, count, length, |_, _, bytes, rows| {
+                let best = Best {
+                    elements: &mut elements[..count],
+                    places: &mut places[..count],
+                    next: 0,
+                    largest: self.largest,
+                    last: self.last,
+                };
+                (cells.each)(best, bytes, rows, length);
+            });
+            for (state, (best, at)) in states.iter_mut().zip(elements.iter().zip(places)) {
+                *state = Some((*best, u64::from(at)));
+            }
         }
     }
 
@@ -333,7 +335,7 @@ impl<R: Extremes> Fold for Extreme<R> {
             |next, own, bytes, rows| {
                 let best = Best {
                     elements: &mut elements[own.clone()],
-                    rows: &mut found[own],
+                    places: &mut found[own],
                     next: next as u32,
                     largest: self.largest,
                     last: self.last,

@@ -8,16 +8,13 @@ use std::ops::Range;
 
 use super::element::{Cast, Complex, FromElement};
 use super::elementwise::is_single;
-use super::lanes::{self, Cell, Rows};
+use super::lanes::{self, AT_ONCE, Cell, Rows};
 use crate::element::Element;
 use crate::f8::{E4M3FN, E5M2};
 use crate::view::{Outcome, View};
 
 /// Elements that kernels read, compute and write at a time; several such buffers fit the first-level cache.
 pub(super) const BLOCK: usize = 1024;
-
-/// Rows of floats of 16 bits that become f32 at a time.
-const AT_ONCE: usize = 4;
 
 /// A view whose axes are merged as far as its strides allow.
 #[derive(Debug)]

@@ -47,12 +47,12 @@ macro_rules! moved {
                 Matrix { start, ..self }
             }
         }
+
+        // SAFETY: it says where elements are. Who reads or writes them promises what that asks for.
+        unsafe impl<T: Sync> Sync for Matrix<$pointer> {}
     )* };
 }
 moved!(*const T, *mut T);
-
-// SAFETY: it says where elements are. Who reads or writes them promises what that asks for.
-unsafe impl<P> Sync for Matrix<P> {}
 
 /// Multiplications from which on it pays to look at how rows fill vectors, or to give them to another core.
 const MUCH: usize = 1 << 18;
@@ -98,24 +98,30 @@ pub(super) trait Matmul: Number {
         // The larger extent is shared among the cores: the kernels' own way of that takes longer.
         let by_rows = rows > columns;
         let extent = if by_rows { rows } else { columns };
-        let cores = match parallelism {
+        let most = match parallelism {
             Parallelism::None => 1,
-            Parallelism::Rayon(_) => crew::cores().min(rows * columns * depth / MUCH).max(1),
-        };
-        let lanes = lanes::<Self>();
-        let edge = |i: usize| {
-            if i < cores {
-                i * extent / cores / lanes * lanes
-            } else {
-                extent
+            Parallelism::Rayon(_) => {
+                let worth_it = (rows * columns * depth / MUCH).min(extent / lanes::<Self>());
+                crew::cores().min(worth_it).max(1)
             }
         };
-        let part = |i: usize| match by_rows {
-            true => [edge(i + 1) - edge(i), columns],
-            false => [rows, edge(i + 1) - edge(i)],
+        let part = |of: usize, i: usize| {
+            let [first, end] = [i, i + 1].map(|i| match i == of {
+                true => extent,
+                false => i * extent / of / lanes::<Self>() * lanes::<Self>(),
+            });
+            let own = if by_rows {
+                [end - first, columns]
+            } else {
+                [rows, end - first]
+            };
+            (first, own)
         };
         let sums = Summation::of::<Self>([rows, columns], depth);
-        if (0..cores).any(|i| edge(i) == edge(i + 1) || !sums.is_of::<Self>(part(i), depth)) {
+        let fits = |of: usize| (0..of).all(|i| sums.is_of::<Self>(part(of, i).1, depth));
+        let mut fewer = std::iter::successors(Some(most), |of| Some(of / 2));
+        let cores = fewer.find(|&of| of <= 1 || fits(of)).unwrap_or(1);
+        if cores == 1 {
             // SAFETY: as the caller promises.
             return unsafe {
                 Self::in_columns([rows, columns, depth], to, [a, b], adds, parallelism)
@@ -123,12 +129,12 @@ pub(super) trait Matmul: Number {
         }
         let all = (to, a, b);
         parallel::for_each_with(cores, || (), &|(), i| {
-            let ((to, a, b), [rows, columns]) = (all, part(i));
+            let ((to, a, b), (first, [rows, columns])) = (all, part(cores, i));
             // SAFETY: as the caller promises; parts have no elements of the result in common.
             unsafe {
                 let (to, factors) = match by_rows {
-                    true => (to.moved([edge(i), 0]), [a.moved([edge(i), 0]), b]),
-                    false => (to.moved([0, edge(i)]), [a, b.moved([0, edge(i)])]),
+                    true => (to.moved([first, 0]), [a.moved([first, 0]), b]),
+                    false => (to.moved([0, first]), [a, b.moved([0, first])]),
                 };
                 Self::in_columns([rows, columns, depth], to, factors, adds, Parallelism::None);
             }
@@ -136,13 +142,13 @@ pub(super) trait Matmul: Number {
     }
 }
 
-/// Elements of the widest vectors.
+/// Elements of a vector, of the widest there are.
 const fn lanes<T>() -> usize {
     64 / size_of::<T>()
 }
 
-/// Rows that are multiplied first, and those that are left: they are packed where they do not fill vectors, which takes longer than
-/// some products do, so the last ones go apart.
+/// How many rows are multiplied first, and how many then: those that do not fill vectors are packed, which takes longer than some
+/// products do, so the last ones go apart.
 fn split<T>([rows, columns]: [usize; 2], depth: usize) -> [usize; 2] {
     match rows * columns * depth > MUCH && rows > lanes::<T>() {
         true => [rows - rows % lanes::<T>(), rows % lanes::<T>()],
@@ -150,8 +156,11 @@ fn split<T>([rows, columns]: [usize; 2], depth: usize) -> [usize; 2] {
     }
 }
 
-/// In which order the kernels add up terms: few elements of the result are added up in other ways. What cores make must not
-/// depend on how many they are.
+/// In which order the kernels add up terms of either: `gemm_basic_generic` of gemm-common 0.19 has ways of its own for at most
+/// 16 x 16 elements of the result, and for at most 64 rows and columns. What cores make must not depend on how many they are.
+///
+/// Parts begin and end at whole vectors and are never a single row or column where all are not; all else that the kernels choose
+/// by rows and columns leaves the order alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Summation([Option<[bool; 2]>; 2]);
 

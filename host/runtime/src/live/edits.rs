@@ -33,13 +33,21 @@ pub(crate) fn edits(
         if known || packs[pack].own_glsl(&name).is_none() {
             continue;
         }
-        let Ok(text) = read(&path) else {
-            let pack_now = served.iter().find(|now| now.id == packs[pack].id);
-            let now = pack_now.and_then(|now| now.edited.iter().find(|edit| edit.path == path));
-            edits.extend(now.map(|edit| (pack, edit.clone())));
-            continue;
+        let own = packs[pack].own_glsl(&name).map(|own| own.text);
+        let text = match read(&path) {
+            Ok(Some(text)) => text,
+            Ok(None) if own == Some("") => continue,
+            Ok(None) => {
+                let now = served.iter().find(|now| now.id == packs[pack].id);
+                let mut edits = now.map_or(&[][..], |now| &now.edited).iter();
+                match edits.find(|edit| edit.path == path && edit.name == name) {
+                    Some(edit) => edit.text.clone(),
+                    None => continue,
+                }
+            }
+            Err(_) => continue,
         };
-        if packs[pack].own_glsl(&name).map(|own| own.text) != Some(&text) {
+        if own != Some(&text) {
             edits.push((pack, EditedSource { name, path, text }));
         }
     }
@@ -89,14 +97,11 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text, once it stays the same while it is read. Many editors empty a file before they write it.
-fn read(path: &Path) -> std::io::Result<String> {
+/// The text; nothing while it is being written, as an empty file is: many editors empty a file first.
+fn read(path: &Path) -> std::io::Result<Option<String>> {
     let before = path.symlink_metadata()?;
     let text = std::fs::read_to_string(path)?;
     let after = path.symlink_metadata()?;
     let same = before.len() == after.len() && before.modified()? == after.modified()?;
-    if text.is_empty() || !same {
-        return Err(std::io::Error::other("it is being written"));
-    }
-    Ok(text)
+    Ok((same && !text.is_empty()).then_some(text))
 }

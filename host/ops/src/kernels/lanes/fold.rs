@@ -1,7 +1,7 @@
 //! Reductions of elements where they lie: into one, or into results side by side.
 
 use super::index::{self, Indices};
-use super::lines::{Line, Rows, any_line, at_once, each_line, may_have_nan, together};
+use super::lines::{Line, Rows, any_line, each_line, may_have_nan, some_at_once, together};
 use super::widest;
 use crate::kernels::number::{Number, Ring};
 use crate::kernels::small::{S2, S4, U2, U4};
@@ -114,17 +114,7 @@ fn rows<R: Copy, const SIZE: usize>(
         let mut starts = rows.starts().map(|at| from[at..].as_chunks::<SIZE>().0);
         let combine = |state, x| combine(state, read(x));
         let mut next = || starts.next().unwrap_or_default();
-        let mut left = rows.count;
-        while left > 0 {
-            let count = at_once(left);
-            match count {
-                4 => together(states, [(); 4].map(|()| next()), combine),
-                3 => together(states, [(); 3].map(|()| next()), combine),
-                2 => together(states, [(); 2].map(|()| next()), combine),
-                _ => together(states, [next()], combine),
-            }
-            left -= count;
-        }
+        some_at_once!(rows.count, next, |some| together(states, some, combine));
         return;
     }
     let mut rows = rows;

@@ -1,7 +1,7 @@
 //! Where elements are that reductions look for, where they lie.
 
 use super::{
-    lines::{Rows, at_once, may_have_nan},
+    lines::{Rows, may_have_nan, some_at_once},
     widest,
 };
 use crate::kernels::number::Number;
@@ -14,15 +14,15 @@ pub(crate) struct Indices<R> {
     /// The last NaN.
     pub(in crate::kernels) find_nan: fn(&[u8]) -> usize,
     pub(in crate::kernels) steps: fn(Best<R>, &[u8], Rows),
-    /// The most extreme of so many elements of each row, whatever was there before.
+    /// The most extreme of so many elements of each row and its place among them, whatever was there before.
     pub(in crate::kernels) each: fn(Best<R>, &[u8], Rows, usize),
 }
 
-/// The most extreme elements so far, side by side, and the numbers of the rows that they come from.
+/// The most extreme elements so far, side by side, and where they are: the numbers of their rows, or places in a row of each.
 #[derive(Debug)]
 pub(in crate::kernels) struct Best<'a, R> {
     pub(in crate::kernels) elements: &'a mut [R],
-    pub(in crate::kernels) rows: &'a mut [u32],
+    pub(in crate::kernels) places: &'a mut [u32],
     /// The number of the first row that is to come.
     pub(in crate::kernels) next: u32,
     pub(in crate::kernels) largest: bool,
@@ -60,20 +60,13 @@ fn steps<R: Number, const SIZE: usize>(
 ) {
     let mut starts = rows.starts().map(|at| from[at..].as_chunks::<SIZE>().0);
     let mut next = || starts.next().unwrap_or_default();
-    let (mut best, mut left) = (best, rows.count);
-    while left > 0 {
-        let count = at_once(left);
-        match count {
-            4 => some_rows(&mut best, [(); 4].map(|()| next()), read, wins),
-            3 => some_rows(&mut best, [(); 3].map(|()| next()), read, wins),
-            2 => some_rows(&mut best, [(); 2].map(|()| next()), read, wins),
-            _ => some_rows(&mut best, [next()], read, wins),
-        }
-        left -= count;
-    }
+    let mut best = best;
+    some_at_once!(rows.count, next, |some| some_rows(
+        &mut best, some, read, wins
+    ));
 }
 
-/// The next `N` rows, at a time for the reason that reductions have.
+/// The next `N` rows, for the reason of [`together`](super::lines::together).
 #[inline(always)]
 fn some_rows<R: Number, const SIZE: usize, const N: usize>(
     best: &mut Best<R>,
@@ -83,7 +76,7 @@ fn some_rows<R: Number, const SIZE: usize, const N: usize>(
 ) {
     let count = best.elements.len();
     let rows = rows.map(|row| &row[..count]);
-    let numbers = &mut best.rows[..count];
+    let numbers = &mut best.places[..count];
     for (i, element) in best.elements.iter_mut().enumerate() {
         let (mut extreme, mut number) = (*element, numbers[i]);
         for (row, next) in rows.iter().zip(best.next..) {
@@ -123,7 +116,7 @@ fn each_row<R: Copy, const SIZE: usize>(
     read: impl Fn([u8; SIZE]) -> R,
     wins: impl Fn(R, R) -> bool,
 ) {
-    let states = best.elements.iter_mut().zip(best.rows);
+    let states = best.elements.iter_mut().zip(best.places);
     for (at, (element, number)) in rows.starts().zip(states) {
         let cells = from[at..at + length * SIZE].as_chunks().0;
         let (mut extreme, mut place) = (read(cells[0]), 0);

@@ -44,17 +44,52 @@ pub(super) fn may_have_nan<R: Number, const SIZE: usize>(
     cells.fold(false, |any, x| any | read(*x).is_nan())
 }
 
-/// How many of that many rows or lines to take next: more than one at a time, where there are.
+/// How many rows or lines are taken at a time.
+pub(in crate::kernels) const AT_ONCE: usize = 4;
+
+/// How many of that many to take next: more than one, where there are.
 pub(super) fn at_once(left: usize) -> usize {
     match left {
-        0..=4 => left,
+        0..=AT_ONCE => left,
         5 => 3,
-        _ => 4,
+        _ => AT_ONCE,
     }
 }
 
-/// Items of `N` lines into states side by side, those of one line after those of the other. A loop that takes one line into
-/// states that change seldom writes one by one those that do, where the machine has no AVX-512.
+/// Has so many that `next` gives taken, some at a time.
+macro_rules! some_at_once {
+    ($count:expr, $next:ident, |$some:ident| $take:expr) => {{
+        let mut left = $count;
+        while left > 0 {
+            let count = super::lines::at_once(left);
+            match count {
+                4 => {
+                    let $some = [(); 4].map(|()| $next());
+                    $take
+                }
+                3 => {
+                    let $some = [(); 3].map(|()| $next());
+                    $take
+                }
+                2 => {
+                    let $some = [(); 2].map(|()| $next());
+                    $take
+                }
+                _ => {
+                    let $some = [$next()];
+                    $take
+                }
+            }
+            left -= count;
+        }
+    }};
+}
+pub(super) use some_at_once;
+
+/// Items of `N` lines into states side by side, those of one line after those of the other.
+///
+/// A state that a line may leave as it is would be a masked store, which on machines without AVX-512 takes as long as one store for
+/// each element. Of several lines the last one leaves what the others made, which is stored as a whole.
 #[inline(always)]
 pub(super) fn together<R: Copy, X: Copy, const N: usize>(
     states: &mut [R],
@@ -93,7 +128,7 @@ pub(super) fn each_line<R: Copy, const SIZE: usize, const STEP: usize>(
     }
 }
 
-/// `N` of them: together where they go into the same states.
+/// `N` of them: together where all go into the same states, `from..until`, the rest line by line. Each state takes them in order.
 #[inline(always)]
 fn some_lines<R: Copy, const SIZE: usize, const STEP: usize, const N: usize>(
     states: &mut [R],

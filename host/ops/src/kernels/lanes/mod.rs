@@ -24,7 +24,7 @@ pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
 pub(super) use lane::Loop;
 pub(crate) use lane::{Each, Lane};
-pub(super) use lines::{Line, Rows};
+pub(super) use lines::{AT_ONCE, Line, Rows};
 use logic::Flag;
 pub(crate) use logic::{
     EQUAL, GREATER, GREATER_EQUAL, IS_INFINITE, IS_NAN, LESS, LESS_EQUAL, NOT_EQUAL,

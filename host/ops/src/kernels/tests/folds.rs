@@ -17,8 +17,9 @@ fn without(shape: &[u64], axes: &[i64]) -> Vec<u64> {
 #[test]
 fn reductions_agree_over_all_axes_of_all_layouts() {
     let mut random = Random(11);
-    let shapes: [&[u64]; 6] = [
+    let shapes: [&[u64]; 7] = [
         &[3, 5, 11],
+        &[40, 9, 3],
         &[7, 1, 200],
         &[2, 37, 67],
         &[1, 1, 1],
@@ -63,8 +64,9 @@ fn reductions_agree_over_all_axes_of_all_layouts() {
 #[test]
 fn indices_of_extremes_agree_over_all_axes_of_all_layouts() {
     let mut random = Random(12);
-    let shapes: [&[u64]; 5] = [
+    let shapes: [&[u64]; 6] = [
         &[3, 5, 11],
+        &[300, 2, 9],
         &[70, 1, 200],
         &[2, 37, 67],
         &[1, 1, 1],

@@ -7,6 +7,8 @@ use crate::{Attr, values::Rng};
 use half::{bf16, f16};
 use nx_vulkan_abi::DType;
 
+type Kernel = fn(&str, &[View], &mut [Out], &[Attr]) -> crate::error::Result<()>;
+
 /// Rows, depth and columns: around the widths of tiles, and of what is added at a time.
 const EXTENTS: &[[usize; 3]] = &[
     [1, 1, 1],
@@ -216,6 +218,47 @@ macro_rules! of_complex {
 #[test]
 fn those_of_complex_numbers_have_both_parts() {
     of_complex!(f32, f64);
+}
+
+#[test]
+fn those_of_complex_numbers_have_batches_that_may_be_repeated() {
+    let mut rng = Rng(11);
+    let mut of = |count: usize| -> Vec<u8> {
+        let cells = (0..2 * count).map(|_| rng.below(15) as f32 - 7.0);
+        cells.flat_map(f32::to_ne_bytes).collect()
+    };
+    let (left, right) = (of(2 + 3 * 40 * 33), of(33 * 21));
+    let view = |shape, strides, offset, bytes| View {
+        dtype: DType::C64,
+        shape,
+        strides,
+        offset,
+        bytes,
+    };
+    let operands = [
+        view(&[3, 40, 33], &[1320, 33, 1], 2, &left),
+        view(&[3, 33, 21], &[0, 1, 33], 0, &right),
+    ];
+    let attrs = [
+        Attr::ints("batch_a", [0]),
+        Attr::ints("batch_b", [0]),
+        Attr::ints("contract_a", [2]),
+        Attr::ints("contract_b", [1]),
+    ];
+    // The last one at an address that no number of four bytes has.
+    let [exact, fast, odd] =
+        [(run as Kernel, 0), (run_fast, 0), (run_fast, 1)].map(|(kernel, at)| {
+            let mut bytes = vec![0xa5; 8 * 3 * 40 * 21 + 8];
+            let first = bytes.as_ptr().align_offset(8) + at;
+            let out = Out {
+                dtype: DType::C64,
+                shape: &[3, 40, 21],
+                bytes: &mut bytes[first..][..8 * 3 * 40 * 21],
+            };
+            kernel("dot", &operands, &mut [out], &attrs).unwrap();
+            bytes[first..][..8 * 3 * 40 * 21].to_vec()
+        });
+    assert!(exact == fast && exact == odd);
 }
 
 #[test]
