@@ -66,7 +66,7 @@ fn all<R: Copy, const SIZE: usize>(
     combine: impl Fn(R, R) -> R + Copy,
 ) -> R {
     let cells = from.as_chunks().0;
-    if cells.len() < FEW / 2 {
+    if cells.len() < FEW {
         return cells.iter().fold(start, |all, x| combine(all, read(*x)));
     }
     let (lanes, rest) = if cells.len() < LANES {
