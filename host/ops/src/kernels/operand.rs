@@ -204,9 +204,10 @@ impl<'a> Operand<'a> {
         self.read(0, start, to.as_chunks_mut::<N>().0, |cell: [u8; N]| cell);
     }
 
-    /// Elements of a row, where rows do not follow each other in memory.
+    /// Elements of a row that lie side by side, where the rows do not follow each other in memory.
     pub(super) fn row(&self) -> Option<u64> {
-        (self.shape.len() > 1).then(|| self.inner().0)
+        let (extent, stride) = self.inner();
+        (self.shape.len() > 1 && stride == 1).then_some(extent)
     }
 
     /// Whether one element stands for all.
