@@ -36,6 +36,16 @@ fn layout(rows: usize, columns: usize, turned: bool, step: i64) -> Vec<i64> {
     }
 }
 
+/// The attributes of a product of two matrices.
+fn of_matrices() -> [Attr; 4] {
+    [
+        Attr::ints("batch_a", []),
+        Attr::ints("batch_b", []),
+        Attr::ints("contract_a", [1]),
+        Attr::ints("contract_b", [0]),
+    ]
+}
+
 /// Every layout of the product of random elements: `check` is given the extents, terms of both factors by row, depth and
 /// column, and what the kernels give.
 fn each_product<T: Sample>(
@@ -69,12 +79,7 @@ fn each_product<T: Sample>(
                 offset: first as u64,
                 bytes,
             };
-            let attrs = ["batch_a", "batch_b"].map(|name| Attr::ints(name, []));
-            let attrs = [
-                &attrs[..],
-                &[Attr::ints("contract_a", [1]), Attr::ints("contract_b", [0])],
-            ]
-            .concat();
+            let attrs = of_matrices();
             let got = [run, run_fast].map(|kernel| {
                 let size = T::DTYPE.size() as usize;
                 let mut bytes = vec![0xa5; m * n * size];
@@ -286,9 +291,7 @@ fn they_do_not_depend_on_the_number_of_cores() {
             offset: 0,
             bytes,
         };
-        let attrs = ["batch_a", "batch_b"].map(|name| Attr::ints(name, []));
-        let contracted = [Attr::ints("contract_a", [1]), Attr::ints("contract_b", [0])];
-        let attrs = [&attrs[..], &contracted].concat();
+        let attrs = of_matrices();
         let product = || {
             let mut bytes = vec![0xa5; 4 * m * n];
             let out = Out {
