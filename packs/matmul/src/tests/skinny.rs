@@ -128,3 +128,33 @@ fn many_batches_share_k_among_few() {
     };
     assert_eq!([(1, 266), (21, 266), (21, 4096)].map(along), [128, 8, 32]);
 }
+
+/// Sums of short rows that meet would take longer than their loads.
+#[test]
+fn short_rows_are_shared_among_few() {
+    let along = |(size, dtype)| {
+        let plan = matrices(SKINNY, gpu(), size, dtype).plan().unwrap();
+        defined(&plan, 0, "ALONG").parse::<u32>().unwrap()
+    };
+    let asked = [
+        ([20_000, 6, 69], DType::F32),
+        ([1_024, 1, 1_024], DType::F32),
+        ([2_000, 5, 300], DType::F64),
+        ([700, 2, 900], DType::F64),
+    ];
+    assert_eq!(asked.map(along), [8, 256, 64, 256]);
+}
+
+/// Rows that are loaded one by one are an invocation's own where there are too few for a device, unless the contracted axis is cut.
+#[test]
+fn few_rows_are_of_many_invocations() {
+    let own = |[n, k, m]: [u64; 3], device| {
+        let plan = matrices(SKINNY, device, [n, m, k], DType::F32);
+        defined(&plan.plan().unwrap(), 0, "OWN_M").to_owned()
+    };
+    assert_eq!(own([4, 2_006, 99], gpu()), "1");
+    assert_eq!(own([3, 5_000, 777], gpu()), "1");
+    assert_eq!(own([2, 100_000, 31], gpu()), "4");
+    assert_eq!(own([4, 2_006, 20_001], gpu()), "4");
+    assert_eq!(own([4, 2_006, 99], cpu()), "4");
+}
