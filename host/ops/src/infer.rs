@@ -1,13 +1,17 @@
 //! Result types, result shapes and attributes of a request, as Nx infers them; it asks nobody to run anything.
 
-use crate::{Attr, DType, Error, Request, Result, Spec, Value, contracts::find, op::Op};
+use crate::{
+    Attr, DType, Error, Request, Result, Spec, Value,
+    contracts::find,
+    op::{Attribute, Op},
+};
 
 /// The request that Nx makes of `op` on `inputs`. Attributes that `attrs` lacks take their defaults. `output` is the first
 /// result, from which the others follow.
 ///
 /// # Errors
-/// Bad input when the number of operands or their shapes do not fit, when the op has no such attribute, and when an op that does
-/// not infer its result (creation, `as_type`) is given no `output`.
+/// Bad input when the number of operands or their shapes do not fit, when the op has no such attribute or one of another kind, and
+/// when an op that does not infer its result (creation, `as_type`) is given no `output`.
 pub fn infer(
     op: &Op,
     inputs: &[Spec],
@@ -25,16 +29,11 @@ pub fn infer(
             inputs.len()
         )));
     }
-    let known: Vec<&str> = contract.attributes.iter().map(|own| own.name).collect();
-    if let Some(attr) = attrs.iter().find(|attr| !known.contains(&&*attr.name)) {
-        let known = match known[..] {
-            [] => "none".to_owned(),
-            _ => known.join(", "),
-        };
-        return Err(refuse(format!(
-            "it has no attribute {}; it has: {known}",
-            attr.name
-        )));
+    let own = contract.attributes;
+    for attr in attrs {
+        let found = own.iter().find(|own| own.name == attr.name);
+        let checked = found.map_or_else(|| Err(stranger(attr, own)), |own| own.check(attr));
+        checked.map_err(refuse)?;
     }
     let mut attrs = attrs.to_vec();
     (contract.complete)(inputs, output.as_ref(), &mut attrs);
@@ -51,6 +50,16 @@ pub fn infer(
     };
     let all = (contract.all)(inputs, first, &attrs);
     Ok(Request::new(op.name, inputs.to_vec(), all, attrs))
+}
+
+/// What is wrong with an attribute that is none of these.
+fn stranger(attr: &Attr, own: &[Attribute]) -> String {
+    let known: Vec<&str> = own.iter().map(|own| own.name).collect();
+    let known = match known[..] {
+        [] => "none".to_owned(),
+        _ => known.join(", "),
+    };
+    format!("it has no attribute {}; it has: {known}", attr.name)
 }
 
 /// The request for a scalar of that type whose bytes, as a little-endian number, are `bits`.
@@ -137,6 +146,10 @@ mod tests {
         let sum = find("sum").unwrap();
         let error = infer(sum, &clash[..1], None, &misspelt).unwrap_err();
         let said = "sum: it has no attribute axis; it has: axes";
+        assert_eq!(error.to_string(), said);
+        let word = [Attr::text("axes", "all")];
+        let error = infer(sum, &clash[..1], None, &word).unwrap_err();
+        let said = "sum: attribute axes must be a list of integers, got Text(\"all\")";
         assert_eq!(error.to_string(), said);
         let error = infer(add, &[clash[0].clone(), clash[0].clone()], None, &misspelt).unwrap_err();
         assert_eq!(

@@ -32,7 +32,7 @@ pub(crate) struct Explain {
     #[arg(value_name = "OPERAND", value_parser = spec::spec)]
     pub(crate) operands: Vec<Spec>,
 
-    /// An attribute as in docs/ops.md: integers (axes=0,1), floats (x=0.5), text (tie_break=high)
+    /// An attribute as in docs/ops.md: integers (axes=0,1 or axes=[0,1]), floats (x=0.5), text (tie_break=high)
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = spec::attr)]
     pub(crate) attrs: Vec<Attr>,
 

@@ -27,14 +27,18 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     Ok((dtype, shape))
 }
 
-/// Reads an attribute; the message says what is wrong.
+/// Reads an attribute, a list of numbers with brackets or without; the message says what is wrong.
 pub(crate) fn attr(text: &str) -> Result<Attr, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("expected name=value, got: {text}"))?;
     let value = value.trim();
+    let inner = value
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     let parts = || {
-        value
+        inner
+            .unwrap_or(value)
             .split(',')
             .map(str::trim)
             .filter(|part| !part.is_empty())
@@ -128,7 +132,9 @@ mod tests {
     #[test]
     fn attributes_are_integers_floats_or_text() {
         assert_eq!(attr("axes=0,1"), Ok(Attr::ints("axes", [0, 1])));
+        assert_eq!(attr("axes=[0,1]"), Ok(Attr::ints("axes", [0, 1])));
         assert_eq!(attr("axis="), Ok(Attr::ints("axis", [])));
+        assert_eq!(attr("axis=[]"), Ok(Attr::ints("axis", [])));
         assert_eq!(attr("tie_break=high"), Ok(Attr::text("tie_break", "high")));
         assert_eq!(attr("x=0.5").unwrap().value, AttrValue::Floats(vec![0.5]));
         assert!(attr("axes").is_err());
