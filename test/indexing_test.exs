@@ -125,6 +125,9 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_list(Nx.slice(t, [huge, huge], [1, 1])) == [[29]]
         small = device(Nx.tensor([-2], type: :s8))[0]
         assert Nx.to_list(Nx.slice(t, [small, small], [1, 2])) == [[0, 1]]
+        assert Nx.to_list(Nx.slice(t, [-1, 2], [1, 2])) == [[1, 2]]
+        compiled = Nx.Defn.jit(&Nx.slice(&1, [-1, 2], [1, 2]), compiler: Nx.Vulkan.Compiler)
+        assert Nx.to_list(compiled.(t)) == [[1, 2]]
       end
 
       test "is a view where the VM knows the starts" do
@@ -183,6 +186,25 @@ if Code.ensure_loaded?(Nx) do
             both = Nx.pad(Nx.stack([t, t], axis: 1), -9, [{low, high, interior}, {1, 0, 0}])
             assert Nx.to_list(both) == Enum.map(expected, &[-9, &1, &1])
           end
+        end
+      end
+
+      test "crops each of several rows" do
+        for type <- [:u8, :s16, :f32, :f64, :c64],
+            columns <- [5, 41, 64],
+            {low, high} <- [{0, -2}, {1, -1}, {-3, -1}, {2, -3}, {0, -4}] do
+          size = columns + low + high
+
+          rows =
+            for row <- 0..2 do
+              for at <- -low..(size - 1 - low),
+                  do: if(at in 0..(columns - 1), do: row * columns + at, else: 7)
+            end
+
+          outer = List.duplicate(7, size)
+          t = Nx.iota({3, columns}, type: type)
+          padded = Nx.pad(t, 7, [{1, 1, 0}, {low, high, 0}])
+          assert_equal(padded, Nx.tensor([outer] ++ rows ++ [outer], type: type))
         end
       end
 
@@ -313,6 +335,11 @@ if Code.ensure_loaded?(Nx) do
       defn(joined(a, b), do: [a, b] |> Nx.concatenate() |> Nx.pow(2) |> Nx.sum())
       defn(stacked(a, b), do: [a, b] |> Nx.stack() |> Nx.pow(2) |> Nx.sum())
 
+      defn weighed(t) do
+        wide = Nx.pad(t, 0.0, [{0, 0, 0}, {0, 2, 0}])
+        Nx.sum(wide * Nx.iota({2, 5}))
+      end
+
       defn(padded(t, value),
         do: t |> Nx.pad(value, [{1, -1, 1}, {0, 2, 0}]) |> Nx.pow(2) |> Nx.sum()
       )
@@ -345,6 +372,7 @@ if Code.ensure_loaded?(Nx) do
         assert gradient(&stacked/2, [part, part]) == [[14.0, 16.0, 18.0]]
         zero = Nx.tensor(0.0)
         assert gradient(&padded/2, [t, zero]) == [[2.0, 4.0, 6.0], [0.0, 0.0, 0.0]]
+        assert gradient(&weighed/1, [t]) == [[0.0, 1.0, 2.0], [5.0, 6.0, 7.0]]
         rows = device(Nx.tensor([[1], [1]]))
         u = Nx.broadcast(1.0, {2, 3})
         assert gradient(&added/3, [t, rows, u]) == [[2.0, 4.0, 6.0], [12.0, 14.0, 16.0]]

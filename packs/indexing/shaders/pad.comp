@@ -81,8 +81,9 @@ void main() {
     MOVED padding = PART(words);
     Place place = place_of(first);
     MOVED own[WIDTH];
+    // The operand may reach farther than the result's row.
     bool is_whole = place.is_inside && params.axes[0].apart == 1u && place.past < params.axes[0].span
-        && params.axes[0].span - place.past >= WIDTH;
+        && min(params.axes[0].span - place.past, place.left) >= WIDTH;
     if (is_whole) {
         uint from = place.from + place.past * params.axes[0].from;
         [[unroll]] for (uint k = 0; k < WIDTH; ++k) own[k] = nxv_load(source, from + k * params.axes[0].from);
