@@ -274,6 +274,33 @@ if Code.ensure_loaded?(Nx) do
       assert Complex.real(one) == 1.0
     end
 
+    test "factors of one row, column or element" do
+      for {fun, a} <- [
+            {&Nx.LinAlg.svd(&1, full_matrices?: false), [[3, 1]]},
+            {&Nx.LinAlg.svd/1, [[3], [1]]},
+            {&Nx.LinAlg.pinv/1, [[3, 1]]},
+            {&Nx.LinAlg.qr/1, [[3]]},
+            {&Nx.LinAlg.qr/1, [[3, 1]]},
+            {&Nx.LinAlg.eigh/1, [[6]]},
+            {&Nx.LinAlg.eigh/1, [[Complex.new(6.0, 0)]]}
+          ],
+          compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler] do
+        call = fn backend, compiler ->
+          fun = Nx.Defn.jit(fun, compiler: compiler)
+          result = Nx.with_default_backend(backend, fn -> fun.(Nx.tensor(a)) end)
+          Nx.Defn.Composite.flatten_list([result])
+        end
+
+        ours = call.(Nx.Vulkan.VulkanoBackend, compiler)
+        theirs = call.(Nx.BinaryBackend, Nx.Defn.Evaluator)
+
+        for {x, y} <- Enum.zip(ours, theirs) do
+          assert {x.type, x.shape} == {y.type, y.shape}
+          assert Nx.to_number(Nx.all_close(Nx.backend_copy(x, Nx.BinaryBackend), y)) == 1
+        end
+      end
+    end
+
     test "invert and matrix_power" do
       a = Nx.add(random({20, 20}), Nx.multiply(4, Nx.eye(20)))
       assert_near(Nx.dot(Nx.LinAlg.invert(a), a), Nx.eye(20))

@@ -13,17 +13,16 @@ if Code.ensure_loaded?(Nx) do
     The starts of a slice: integers where the VM knows them, moved to where the slice fits.
     """
     def starts(shape, starts, lengths) do
-      Enum.zip_with([starts, Tuple.to_list(shape), lengths], fn
-        [start, _size, _length] when is_integer(start) ->
-          start
-
-        [%T{} = start, size, length] ->
-          case Operand.known(start) do
-            nil -> start
-            number -> number |> max(0) |> min(size - length)
-          end
+      Enum.zip_with([starts, Tuple.to_list(shape), lengths], fn [start, size, length] ->
+        case known(start) do
+          nil -> start
+          number -> number |> max(0) |> min(size - length)
+        end
       end)
     end
+
+    defp known(%T{} = start), do: Operand.known(start)
+    defp known(start), do: start
 
     @doc """
     A slice with starts that nobody knows here as `{starts, lengths, strides, attrs}`: a view of the other axes, and the

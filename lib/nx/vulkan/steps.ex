@@ -348,7 +348,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # Where a slice starts, if that is known now, within its bounds.
-    defp start({start, _}, steps) when is_integer(start), do: {start, steps}
+    defp start({at, last}, steps) when is_integer(at), do: {at |> max(0) |> min(last), steps}
 
     defp start({t, last}, steps) do
       with {slot, %{captured: captured} = steps} when is_map_key(captured, slot) <-
