@@ -32,6 +32,17 @@ if Code.ensure_loaded?(Nx) do
           :c64
         )
 
+    test "predicates choose numbers of any type" do
+      for {x, y, type} <- [{1, 2, :s32}, {1.5, 2, :f32}, {3, 4, :u8}, {0.5, -1, :f64}] do
+        [x, y] = for n <- [x, y], do: binary(n, type)
+        same([z(), x, y], &Nx.select/3)
+
+        # Nx.BinaryBackend takes this zero for a number that is none.
+        zero = Nx.backend_copy(binary(Complex.new(0, 0), :c64), V)
+        assert Nx.to_number(Nx.select(zero, x, y)) == Nx.to_number(y)
+      end
+    end
+
     test "sums, differences and products" do
       for op <- [:add, :subtract, :multiply] do
         same([z(), w()], &apply(Nx, op, [&1, &2]))

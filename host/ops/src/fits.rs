@@ -3,6 +3,7 @@
 use crate::attrs::Attr;
 use crate::error::Error;
 use crate::op::{AttributeKind, Gives, Op};
+use crate::values::Domain;
 use crate::view::{Desc, count};
 use nx_vulkan_abi::dtype::{DType, DTypeSet};
 
@@ -80,9 +81,12 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
             names(takes)
         ));
     }
-    let is_complex = |desc: &Desc| desc.dtype.is_complex();
+    // What only chooses has no part in the result.
+    let is_complex = |(index, desc): (usize, &Desc)| {
+        desc.dtype.is_complex() && op.domain(index) != Domain::Flag
+    };
     let takes_complex = op.computes().has(DType::C64);
-    let given_complex = takes_complex && inputs.iter().any(is_complex);
+    let given_complex = takes_complex && inputs.iter().enumerate().any(is_complex);
     let keeps = matches!(op.gives, Gives::Operand | Gives::Float | Gives::Real);
     if given_complex && keeps && judged(out) {
         return Err(format!("the result must be complex, not {}", out.dtype));

@@ -24,7 +24,15 @@ static SELECT: Contract = Contract {
         inputs: vec![DType::U8, dtype, dtype],
         output: None,
     },
-    mixed: |_| mixed(|x, y| Some(x.merge(y))),
+    mixed: |_| {
+        let (mut all, count) = mixed(|x, y| Some(x.merge(y)));
+        let complex = [DType::C64, DType::C128].map(|pred| Types {
+            inputs: vec![pred, DType::S32, DType::F32],
+            output: Some(DType::F32),
+        });
+        all.extend(complex);
+        (all, count)
+    },
     ..ELEMENTWISE
 };
 
