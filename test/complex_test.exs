@@ -37,7 +37,7 @@ if Code.ensure_loaded?(Nx) do
         [x, y] = for n <- [x, y], do: binary(n, type)
         same([z(), x, y], &Nx.select/3)
 
-        # Nx.BinaryBackend takes this zero for a number that is none.
+        # Nx.BinaryBackend counts the complex 0 as true.
         zero = Nx.backend_copy(binary(Complex.new(0, 0), :c64), V)
         assert Nx.to_number(Nx.select(zero, x, y)) == Nx.to_number(y)
       end

@@ -81,10 +81,9 @@ fn types(op: &Op, inputs: &[Desc], out: &Desc) -> Verdict {
             names(takes)
         ));
     }
-    // What only chooses has no part in the result.
-    let is_complex = |(index, desc): (usize, &Desc)| {
-        desc.dtype.is_complex() && op.domain(index) != Domain::Flag
-    };
+    // A flag has no part in the result's type.
+    let is_complex =
+        |(index, desc): (usize, &Desc)| desc.dtype.is_complex() && op.domain(index) != Domain::Flag;
     let takes_complex = op.computes().has(DType::C64);
     let given_complex = takes_complex && inputs.iter().enumerate().any(is_complex);
     let keeps = matches!(op.gives, Gives::Operand | Gives::Float | Gives::Real);

@@ -29,10 +29,10 @@ pub fn infer(
             inputs.len()
         )));
     }
-    let own = contract.attributes;
+    let known = contract.attributes;
     for attr in attrs {
-        let found = own.iter().find(|own| own.name == attr.name);
-        let checked = found.map_or_else(|| Err(stranger(attr, own)), |own| own.check(attr));
+        let own = known.iter().find(|own| own.name == attr.name);
+        let checked = own.map_or_else(|| Err(stranger(attr, known)), |own| own.check(attr));
         checked.map_err(refuse)?;
     }
     let mut attrs = attrs.to_vec();
@@ -52,9 +52,9 @@ pub fn infer(
     Ok(Request::new(op.name, inputs.to_vec(), all, attrs))
 }
 
-/// What is wrong with an attribute that is none of these.
-fn stranger(attr: &Attr, own: &[Attribute]) -> String {
-    let known: Vec<&str> = own.iter().map(|own| own.name).collect();
+/// What is wrong with an attribute that is not among those of its op.
+fn stranger(attr: &Attr, known: &[Attribute]) -> String {
+    let known: Vec<&str> = known.iter().map(|own| own.name).collect();
     let known = match known[..] {
         [] => "none".to_owned(),
         _ => known.join(", "),

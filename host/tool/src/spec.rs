@@ -27,7 +27,7 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     Ok((dtype, shape))
 }
 
-/// Reads an attribute, a list of numbers with brackets or without; the message says what is wrong.
+/// Reads an attribute; a list of numbers may have brackets. The message says what is wrong.
 pub(crate) fn attr(text: &str) -> Result<Attr, String> {
     let (name, value) = text
         .split_once('=')

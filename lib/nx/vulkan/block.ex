@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
       with true <- Enum.all?(arguments, &is_struct(&1, T)),
            [%T{vectorized_axes: vectors} | _] = operands = Nx.broadcast_vectors(arguments),
            outs when outs != [] <- outs(out),
-           true <- factors?(struct, operands, outs),
+           true <- float_factors?(struct, operands, outs),
            true <- Enum.all?(outs, &match?(%T{vectorized_axes: ^vectors}, &1)),
            attrs when is_list(attrs) <- attrs(struct, length(vectors)) do
         outs = Enum.map(outs, &Nx.devectorize/1)
@@ -46,13 +46,13 @@ if Code.ensure_loaded?(Nx) do
       results
     end
 
-    # In a trace results have the types that Nx's own function gives them, and those of one row, column or element are not
-    # always floats there, nor complex.
-    defp factors?(%name{}, [%T{type: type} | _], outs)
-         when name in [LinAlg.Eigh, LinAlg.QR, LinAlg.SVD],
+    # A trace takes the types of Nx's own function, which leaves some factors of one row, column or element in the type of
+    # the matrix, and makes others real. They are then its affair.
+    defp float_factors?(%name{}, [%T{type: type} | _], outs)
+         when name in [LinAlg.Eigh, LinAlg.SVD],
          do: Enum.all?(outs, &(&1.type == Nx.Type.to_floating(type)))
 
-    defp factors?(_struct, _operands, _outs), do: true
+    defp float_factors?(_struct, _operands, _outs), do: true
 
     # What Nx cannot walk through is the default function's affair.
     defp outs(out) do

@@ -203,7 +203,7 @@ if Code.ensure_loaded?(Nx) do
       {starts, {dynamic, graph}} =
         Enum.map_reduce(starts, {[], graph}, fn
           start, acc when is_integer(start) ->
-            {start, acc}
+            {max(start, 0), acc}
 
           %T{} = start, {dynamic, graph} ->
             {id, graph} = convert(graph, start)

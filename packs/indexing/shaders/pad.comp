@@ -81,7 +81,7 @@ void main() {
     MOVED padding = PART(words);
     Place place = place_of(first);
     MOVED own[WIDTH];
-    // The operand may reach farther than the result's row.
+    // Where the padding behind it is negative, the operand reaches farther than the result's row.
     bool is_whole = place.is_inside && params.axes[0].apart == 1u && place.past < params.axes[0].span
         && min(params.axes[0].span - place.past, place.left) >= WIDTH;
     if (is_whole) {

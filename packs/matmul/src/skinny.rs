@@ -26,9 +26,9 @@ const COPIES: (u32, u64) = (5, 1 << 22);
 const BUSY: u32 = 1536;
 /// Loads that are worth an invocation where others have work without it: its sums meet those of the others at the end.
 const LOADS: u32 = 16;
-/// Subgroups that there are for each row from which on a device waits for loads, and not for sums that meet; where those are many of
-/// two words each, which meet in shared memory alone.
-const MEETING: [u32; 2] = [4, 16];
+/// Subgroups to a row up to which a device waits longer for its sums to meet than for its loads, and loads that are then worth an
+/// invocation; first for sums of one word, then for more than two of more words, which meet in shared memory alone.
+const MEETING: [(u32, u32); 2] = [(4, 8), (16, 4)];
 /// Elements of A that are worth a part of their own on a CPU.
 const PART: u64 = 16 << 10;
 /// Bytes of A that are worth one on a GPU, where the sums of parts meet in a dispatch that waits for all of them.
@@ -202,16 +202,14 @@ fn along_k(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let wanted = units(device) * BUSY / lanes;
     // Each has a load at least.
     let loads = k / a.elements;
-    let meeting = match device.kind {
-        DeviceKind::CPU => 0,
-        _ => MEETING[usize::from(register == 8 && columns > 2)],
-    };
-    let wanted = match wanted / device.subgroup_size {
-        0 => device.subgroup_size.min(loads / LOADS),
-        subgroups if subgroups < meeting => {
-            wanted.min(loads.saturating_mul(register) / (2 * LOADS))
-        }
-        _ => wanted,
+    let (meeting, least) = MEETING[usize::from(register > 4 && columns > 2)];
+    let is_cpu = device.kind == DeviceKind::CPU;
+    let wanted = if wanted <= device.subgroup_size {
+        device.subgroup_size.min(loads / LOADS)
+    } else if !is_cpu && wanted < meeting * device.subgroup_size {
+        wanted.min(loads / least)
+    } else {
+        wanted
     };
     let along = floor_power(loads)
         .min(wanted.next_power_of_two())
@@ -237,20 +235,21 @@ fn across(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
     let a = Load::largest(&problem.a, (16 / columns).clamp(4, 16));
     let register = steps::register(problem.dtype);
     // What is loaded of B serves 16 bytes of sums of each column.
-    let mut own_m = (16 / (a.elements * register)).max(1);
+    let most = (16 / (a.elements * register)).max(1);
     // Invocations side by side that read 64 bytes.
     let least = 16 / a.words.clamp(1, 4);
-    // Where half of the units would have none, more workgroups are worth more than that; not where sums are of two words.
-    let has_too_few = |own_m: u32| {
+    let jobs = |own_m: u32| {
         let rows = a.elements * own_m * least;
         let bytes = u64::from(k) * u64::from(rows) * problem.a.dtype.size();
-        let groups = m.div_ceil(rows).saturating_mul(blocks);
-        u64::from(groups) * (bytes / APART).max(1) < u64::from(units(device) / 2)
+        u64::from(m.div_ceil(rows).saturating_mul(blocks)) * (bytes / APART).max(1)
     };
-    let is_cpu = device.kind == DeviceKind::CPU;
-    while own_m > 1 && register == 4 && !is_cpu && has_too_few(own_m) {
-        own_m /= 2;
-    }
+    // On a GPU with work for less than half of its units one row each is faster, if that leaves it about as many workgroups; but for
+    // sums of more than one word.
+    let is_one = register == 4
+        && device.kind != DeviceKind::CPU
+        && jobs(most) < u64::from(units(device) / 2)
+        && jobs(1) * 10 >= jobs(most) * 9;
+    let own_m = if is_one { 1 } else { most };
     let rows = a.elements * own_m;
     let sums = rows * columns;
     let room = SHARED.min(device.shared_bytes) / (rows * register);

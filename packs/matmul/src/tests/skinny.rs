@@ -129,9 +129,9 @@ fn many_batches_share_k_among_few() {
     assert_eq!([(1, 266), (21, 266), (21, 4096)].map(along), [128, 8, 32]);
 }
 
-/// Sums of short rows that meet would take longer than their loads.
+/// Sums of many short rows would take longer to meet than their loads.
 #[test]
-fn short_rows_are_shared_among_few() {
+fn rows_are_shared_among_fewer_where_there_are_many() {
     let along = |(size, dtype)| {
         let plan = matrices(SKINNY, gpu(), size, dtype).plan().unwrap();
         defined(&plan, 0, "ALONG").parse::<u32>().unwrap()
@@ -145,16 +145,17 @@ fn short_rows_are_shared_among_few() {
     assert_eq!(asked.map(along), [8, 256, 64, 256]);
 }
 
-/// Rows that are loaded one by one are an invocation's own where there are too few for a device, unless the contracted axis is cut.
+/// Rows that are loaded one by one are spread over a device that has too few, unless parts of the contracted axis are.
 #[test]
-fn few_rows_are_of_many_invocations() {
-    let own = |[n, k, m]: [u64; 3], device| {
-        let plan = matrices(SKINNY, device, [n, m, k], DType::F32);
+fn few_rows_are_spread_one_by_one() {
+    let own = |device, [m, n, k]: [u64; 3]| {
+        let plan = matrices(SKINNY, device, [m, n, k], DType::F32);
         defined(&plan.plan().unwrap(), 0, "OWN_M").to_owned()
     };
-    assert_eq!(own([4, 2_006, 99], gpu()), "1");
-    assert_eq!(own([3, 5_000, 777], gpu()), "1");
-    assert_eq!(own([2, 100_000, 31], gpu()), "4");
-    assert_eq!(own([4, 2_006, 20_001], gpu()), "4");
-    assert_eq!(own([4, 2_006, 99], cpu()), "4");
+    assert_eq!(own(gpu(), [4, 99, 2_006]), "1");
+    assert_eq!(own(gpu(), [3, 777, 5_000]), "1");
+    assert_eq!(own(gpu(), [2, 31, 100_000]), "4");
+    assert_eq!(own(gpu(), [1, 39, 15_039]), "4");
+    assert_eq!(own(gpu(), [4, 20_001, 2_006]), "4");
+    assert_eq!(own(cpu(), [4, 99, 2_006]), "4");
 }
