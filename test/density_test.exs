@@ -137,7 +137,7 @@ if Code.ensure_loaded?(Nx) do
 
         same(
           fn q, %{group: group, y: y} ->
-            theta = Nx.slice(q, [1], [7])
+            theta = Nx.slice(q, [1], [7]) |> Nx.add(Nx.slice(q, [-3], [7]))
             residual = Nx.subtract(y, Nx.take(theta, group))
             Nx.subtract(Nx.negate(Nx.sum(Nx.pow(residual, 2))), Nx.exp(q[0]))
           end,

@@ -203,7 +203,7 @@ if Code.ensure_loaded?(Nx) do
       {starts, {dynamic, graph}} =
         Enum.map_reduce(starts, {[], graph}, fn
           start, acc when is_integer(start) ->
-            {max(start, 0), acc}
+            {start, acc}
 
           %T{} = start, {dynamic, graph} ->
             {id, graph} = convert(graph, start)

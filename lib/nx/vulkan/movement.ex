@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
       Enum.zip_with([starts, Tuple.to_list(shape), lengths], fn [start, size, length] ->
         case known(start) do
           nil -> start
-          number -> number |> max(0) |> min(size - length)
+          number -> Ops.start(number, size - length)
         end
       end)
     end

@@ -182,7 +182,7 @@ defmodule Nx.Vulkan.Ops do
 
     numbers =
       Enum.zip_with(starts, sizes, fn
-        start, {size, length} when is_integer(start) -> start |> max(0) |> min(size - length)
+        at, {size, length} when is_integer(at) -> start(at, size - length)
         _start, _sizes -> 0
       end)
 
@@ -217,6 +217,11 @@ defmodule Nx.Vulkan.Ops do
   end
 
   def attrs(_op, _arguments), do: []
+
+  @doc """
+  Where a slice starts along an axis: at the place that is asked for, or the nearest one at which it fits, of which `last` is the last.
+  """
+  def start(at, last), do: at |> max(0) |> min(last)
 
   @doc """
   The axes whose starts are tensors.

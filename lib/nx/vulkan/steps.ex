@@ -348,12 +348,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # Where a slice starts, if that is known now, within its bounds.
-    defp start({at, last}, steps) when is_integer(at), do: {at |> max(0) |> min(last), steps}
+    defp start({at, last}, steps) when is_integer(at), do: {Ops.start(at, last), steps}
 
     defp start({t, last}, steps) do
       with {slot, %{captured: captured} = steps} when is_map_key(captured, slot) <-
              slot(t, steps),
-           do: {captured[slot] |> Nx.to_number() |> max(0) |> min(last), steps},
+           do: {captured[slot] |> Nx.to_number() |> Ops.start(last), steps},
            else: ({_slot, steps} -> {t, steps})
     end
 

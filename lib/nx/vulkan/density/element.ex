@@ -5,6 +5,7 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Density.Statements, only: [kind: 1, named: 4, unsupported: 1]
 
+    alias Nx.Vulkan.Ops
     alias Nx.Vulkan.Density.{Choice, Elementwise, Plan, Reduction, Statements, Value}
 
     # Bytes of an index from which on it has a name.
@@ -215,8 +216,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp starts(st, %{operands: operands, attributes: attributes}, extents, lengths) do
       Enum.map_reduce(Enum.zip([attributes[:starts], extents, lengths]), st, fn
-        {start, _, _}, st when is_integer(start) ->
-          {start, st}
+        {start, extent, length}, st when is_integer(start) ->
+          {Ops.start(start, extent - length), st}
 
         {{:operand, n}, extent, length}, st ->
           {value, st} = at(st, Enum.at(operands, n), [])
