@@ -16,6 +16,7 @@ use crate::{
     view::Desc,
 };
 use nx_vulkan_abi::{DType, expression::Term};
+use std::ops::Range;
 
 /// The program that a request stands for; `None` where it is one op.
 ///
@@ -36,8 +37,9 @@ fn attention(request: &Request<'_, Spec>) -> Result<Program<'static>> {
     attention::program(request, dtype.unwrap_or(DType::F32))
 }
 
-/// The product that a convolution with channels last is where its kernel has one element for each channel and its positions are
-/// those of x, with its epilogue if the further operands of that are rows as well; `None` for all else.
+/// The product that a convolution is where its kernel has one element for each channel and its positions are those of x: of x with
+/// the kernel where channels are the last axis, of the kernel with x where they are the one behind the batch. It has the epilogue
+/// if that of further operands, too, has all of the axes that become one, or none; `None` for all else.
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
@@ -53,24 +55,17 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     let (x, kernel, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
     let has_epilogue = epilogue::has(&request.attrs);
     let matrix = [filters.min(channels), filters.max(channels)].map(|axis| kernel.1[axis]);
-    if !meets_rows(request)
-        || elements(&kernel.1) != elements(&matrix)
+    let Some((order, merged)) = matrices(request) else {
+        return Ok(None);
+    };
+    if elements(&kernel.1) != elements(&matrix)
         || has_epilogue && (x.0 != kernel.0 || !x.0.is_float())
     {
         return Ok(None);
     }
-    let (rows, width) = (elements(&x.1[..x.1.len() - 1]), kernel.1[filters]);
-    let in_rows = |(_, shape): &Spec| -> Option<Vec<u64>> {
-        match (elements(shape), shape.last()) {
-            (1, _) => Some(vec![1]),
-            (count, Some(last)) if count == width && *last == width => Some(vec![width]),
-            (count, _) if count == rows * width => Some(vec![rows, width]),
-            (count, Some(1)) if count == rows => Some(vec![rows, 1]),
-            _ => None,
-        }
-    };
-    let further: Option<Vec<Vec<u64>>> = request.inputs[2..].iter().map(in_rows).collect();
-    let Some(further) = further else {
+    let further = request.inputs[2..].iter();
+    let further = further.map(|(_, shape)| merge(shape, &out.1, &merged));
+    let Some(further) = further.collect::<Option<Vec<Vec<u64>>>>() else {
         return Ok(None);
     };
 
@@ -79,8 +74,9 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
         steps.push(step);
         (request.inputs.len() + steps.len() - 1) as Value
     };
-    let channels_of = x.1[x.1.len() - 1];
-    let shapes = [vec![vec![rows, channels_of], matrix.to_vec()], further].concat();
+    let whole = |shape: &[u64]| merge(shape, shape, &merged).unwrap_or_default();
+    let (of_x, sums) = (whole(&x.1), whole(&out.1));
+    let shapes = [vec![of_x, matrix.to_vec()], further].concat();
     let mut inputs = Vec::new();
     for ((shape, (dtype, _)), value) in shapes.into_iter().zip(&*request.inputs).zip(0..) {
         let viewed = push(Step::View(value, View::Reshape(shape.clone())));
@@ -91,45 +87,86 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
             push(Request::new("as_type", vec![viewed], vec![(out.0, shape)], &[]).into())
         });
     }
+    let mut contract = [1, i64::from(filters < channels)];
+    let mut batch: &[i64] = &[];
+    if order == Order::ChannelsFirst {
+        inputs.swap(0, 1);
+        contract = [contract[1], 0];
+        if let &[batches, ..] = sums.as_slice()
+            && merged.len() > 2
+        {
+            let all = [&[batches], &matrix[..]].concat();
+            inputs[0] = push(Step::View(inputs[0], View::Broadcast(all, vec![1, 2])));
+            contract = contract.map(|axis| axis + 1);
+            batch = &[0];
+        }
+    }
     let kept = [precision::ATTRIBUTE, nx_vulkan_abi::epilogue::ATTRIBUTE];
     let attrs = request
         .attrs
         .iter()
         .filter(|attr| kept.contains(&&*attr.name));
     let contract = [
-        Attr::ints("batch_a", []),
-        Attr::ints("batch_b", []),
-        Attr::ints("contract_a", [1]),
-        Attr::ints("contract_b", [i64::from(filters < channels)]),
+        Attr::ints("batch_a", batch),
+        Attr::ints("batch_b", batch),
+        Attr::ints("contract_a", [contract[0]]),
+        Attr::ints("contract_b", [contract[1]]),
     ];
     let mut attrs: Vec<Attr> = contract.into_iter().chain(attrs.cloned()).collect();
     attrs.sort_by(|a, b| a.name.cmp(&b.name));
-    let sums = (out.0, vec![rows, width]);
-    let dot = push(Request::new("dot", inputs, vec![sums], attrs).into());
+    let dot = push(Request::new("dot", inputs, vec![(out.0, sums)], attrs).into());
     let result = push(Step::View(dot, View::Reshape(out.1.clone())));
     Program::new(request.inputs.len(), steps, [result]).map(Some)
 }
 
-/// Whether a convolution goes from rows of channels to rows of filters, a position each, where its kernel has one element for each
-/// channel.
-fn meets_rows(request: &Request<'_, Spec>) -> bool {
+/// Where the channels of x and the filters of the result are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    ChannelsFirst,
+    ChannelsLast,
+}
+
+/// The order of a convolution that goes from the channels at a position to its filters alone, and which axes of x and of the result
+/// become one: rows and columns, behind the batch where that is more than one; `None` for others.
+fn matrices(request: &Request<'_, Spec>) -> Option<(Order, Vec<Range<usize>>)> {
     let (x, out) = (&request.inputs[0].1, &request.outputs[0].1);
-    let rank = x.len() as i64;
-    let last: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
-    let mut orders = ["input_permutation", "output_permutation"].into_iter();
-    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
+    let rank = x.len();
     let ones = [
         "strides",
         "input_dilation",
         "batch_group_size",
         "feature_group_size",
     ];
-    rank > 2
-        && orders.all(|name| ints(&request.attrs, name) == last)
-        && ones.into_iter().all(|name| all(name, 1))
-        && all("padding", 0)
-        && elements(x) > 0
-        && elements(out) > 0
+    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
+    let is_whole = ones.into_iter().all(|name| all(name, 1)) && all("padding", 0);
+    if rank <= 2 || !is_whole || elements(x) == 0 || elements(out) == 0 {
+        return None;
+    }
+    let is_ordered = |axes: &mut dyn Iterator<Item = usize>| {
+        let axes = Vec::from_iter(axes.map(|axis| axis as i64));
+        let mut orders = ["input_permutation", "output_permutation"].into_iter();
+        orders.all(|name| ints(&request.attrs, name) == axes)
+    };
+    if is_ordered(&mut [0, rank - 1].into_iter().chain(1..rank - 1)) {
+        return Some((Order::ChannelsLast, vec![0..rank - 1, rank - 1..rank]));
+    }
+    let merged = match x[0] {
+        1 => vec![0..2, 2..rank],
+        _ => vec![0..1, 1..2, 2..rank],
+    };
+    is_ordered(&mut (0..rank)).then_some((Order::ChannelsFirst, merged))
+}
+
+/// A shape that broadcasts to `all` after these axes of that have become one each; `None` where it has some of them only.
+fn merge(shape: &[u64], all: &[u64], axes: &[Range<usize>]) -> Option<Vec<u64>> {
+    let missing = all.len().checked_sub(shape.len())?;
+    let shape = [vec![1; missing], shape.to_vec()].concat();
+    let merged = axes.iter().map(|axes| {
+        let (own, whole) = (&shape[axes.clone()], &all[axes.clone()]);
+        let has_none = own.iter().all(|extent| *extent == 1);
+        (has_none || own == whole).then(|| elements(own))
+    });
+    merged.collect()
 }
 
 fn elements(shape: &[u64]) -> u64 {

@@ -1,6 +1,6 @@
 #version 450
 // One invocation computes one result, or one split of it, straight from memory. FILTERS_INNER says whether neighbours
-// differ in the filter. A split takes `chunk` places of the kernel, each with all channels.
+// differ in the filter. A split takes `chunk` places of the kernel, each with all channels, of which AT_ONCE are loaded at once.
 #include "conv.glsl"
 
 layout(local_size_x = THREADS) in;
@@ -47,7 +47,22 @@ void main() {
             inside = reaches(k, place, x_at) && inside;
             kernel_at += element[k] * params.spatial[k].kernel_step;
         }
-        for (uint channel = 0; channel < params.channels; ++channel) {
+        // Several channels are loaded before the first is waited for.
+        uint channel = 0;
+#if AT_ONCE > 1
+        for (; channel + AT_ONCE <= params.channels; channel += AT_ONCE) {
+            T_VALUE values[AT_ONCE], factors[AT_ONCE];
+            [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) {
+                values[i] = T_VALUE(0);
+                if (inside) values[i] = T_LOAD(nxv_load(x, x_at + i * params.x_channel));
+                factors[i] = T_LOAD(nxv_load(weights, kernel_at + i * params.kernel_channel));
+            }
+            [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) sum = PLUS_PRODUCT(values[i], factors[i], sum);
+            x_at += AT_ONCE * params.x_channel;
+            kernel_at += AT_ONCE * params.kernel_channel;
+        }
+#endif
+        for (; channel < params.channels; ++channel) {
             T_VALUE value = T_VALUE(0);
             if (inside) value = T_LOAD(nxv_load(x, x_at));
             sum = PLUS_PRODUCT(value, T_LOAD(nxv_load(weights, kernel_at)), sum);

@@ -2,6 +2,7 @@
 
 mod finish;
 mod matrix;
+mod pointwise;
 mod shape;
 
 use super::*;
@@ -79,7 +80,7 @@ fn every_row_plans_for_every_type() {
                 }
                 Way::Conv(method) => {
                     let [small, large]: [[&[u64]; 3]; 2] = [
-                        [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]],
+                        [&[8, 32, 34, 34], &[64, 32, 3, 3], &[8, 64, 32, 32]],
                         [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]],
                     ];
                     let (shapes, device) = match method {
@@ -172,12 +173,15 @@ fn convolutions_are_split_until_the_device_is_busy() {
     let plan = gradient.plan().unwrap();
     assert_eq!(files(&plan), ["tile.comp", "splits.comp"]);
     assert_eq!(defined(&plan, 0, "RESULT"), "T_VALUE");
-    let few = conv(
-        "conv_tiled",
-        DType::F32,
-        [&[1, 4, 9, 9], &[4, 4, 3, 3], &[1, 4, 7, 7]],
-    );
-    assert!(few.reason().contains("too few"));
+    let few = |shapes| conv("conv_tiled", DType::F32, shapes).reason();
+    let positions: [&[u64]; 3] = [&[1, 4, 4, 4], &[4, 4, 3, 3], &[1, 4, 2, 2]];
+    assert!(few(positions).contains("too few"));
+    // Invocations of their own have what they multiply sooner than a tile, unless there are too many of them.
+    let filters: [&[u64]; 3] = [&[1, 64, 58, 58], &[2, 64, 3, 3], &[1, 2, 56, 56]];
+    assert_eq!(few(filters), "straight from memory takes less");
+    let deep: [&[u64]; 3] = [&[1, 512, 20, 20], &[5, 512, 3, 3], &[1, 5, 18, 18]];
+    let plan = conv("conv_tiled", DType::F32, deep).plan().unwrap();
+    assert_eq!(defined(&plan, 0, "BLOCK_M"), "16");
     let depthwise = conv(
         "conv_direct",
         DType::F32,

@@ -4,14 +4,15 @@
 
 use super::{AHEAD, FRAGMENT, LANES, Packing, STEP, Source, anew::ALIGN};
 use crate::{
-    conv::{cost_of_tiles, room, units},
+    conv::{
+        cost::{self, PRODUCTS, room, sums},
+        units,
+    },
     problem::Problem,
 };
 use nx_vulkan_abi::{DType, DeviceInfo, Refusal};
 use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 
-/// Products of f32 that a unit does in one of its cycles in tiles, the measure in which `conv` counts.
-const PRODUCTS: u64 = 72;
 /// Cycles that a subgroup takes before and after its steps, and bytes that a unit stores meanwhile in one of them.
 const AROUND: u64 = 60;
 const STORED: u64 = 6;
@@ -89,18 +90,18 @@ impl Shape {
     /// The shape that takes the least time.
     ///
     /// # Errors
-    /// A decline where tiles on the general units take less, where even they would have too little to do, and where the device
+    /// A decline where the general units take less, where even their tiles would have too little to do, and where the device
     /// has too little memory.
     pub(super) fn of(
         problem: &Problem,
         packing: &Packing,
         device: &DeviceInfo<'_>,
     ) -> Result<Shape, Refusal> {
-        let tiles = cost_of_tiles(problem, device).ok_or_else(|| {
-            Refusal::decline("too few filters, positions or elements for matrix units")
-        })?;
         let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
         let percent = conversion.map_or(100, |(_, percent)| *percent);
+        let plain = cost::plain(problem, percent, device).ok_or_else(|| {
+            Refusal::decline("too few filters, positions or elements for matrix units")
+        })?;
         let most = room(problem, device).min(packing.steps).max(1);
         let place = packing.planes as usize - 1;
         let tiles_of = match packing.source {
@@ -146,10 +147,10 @@ impl Shape {
         }
         let (shape, cost) =
             best.ok_or_else(|| Refusal::decline("too little shared memory for positions"))?;
-        if cost.saturating_mul(100) < tiles.saturating_mul(percent) {
-            return Ok(shape);
+        match cost < plain {
+            true => Ok(shape),
+            false => Err(Refusal::decline("the general units take less")),
         }
-        Err(Refusal::decline("tiles on the general units take less"))
     }
 
     /// Subgroups along the filters of a group, and along its positions.
@@ -258,10 +259,6 @@ impl Shape {
         let packed = moved / (PACKED * units(device));
         // The steps that compute everything anew are looked at, whether they run or not.
         let waits = WAITS + if packing.planes > 1 { LOOKS } else { 0 };
-        let sums = match splits {
-            1 => 0,
-            splits => problem.results * (2 * splits + 1) / 10 + 300_000,
-        };
-        (waits + packed + steps + around) * PRODUCTS + sums
+        (waits + packed + steps + around) * PRODUCTS + sums(problem, splits)
     }
 }

@@ -64,6 +64,24 @@ impl Problem {
             && (batch == rows || self.batches() == 1)
     }
 
+    /// Whether the convolution is a product of the kernel with a matrix as it lies, or one for each of the batch: rows of x's
+    /// positions, a channel each, and of the result's, a filter each.
+    pub(crate) fn is_product_of_planes(&self) -> bool {
+        let mut run = None;
+        let mut lies_in_row = |axis: &Spatial| {
+            let fits = axis.steps[0] > 0 && run.is_none_or(|run| axis.steps[0] == run);
+            run = Some(axis.steps[0] * axis.extent as i64);
+            fits
+        };
+        let whole = |axis: &Spatial| axis.stride == 1 && axis.positions == axis.extent;
+        let mut axes = self.spatial.iter().rev().filter(|axis| axis.extent > 1);
+        self.groups == 1
+            && !self.spatial.is_empty()
+            && self.meets_x()
+            && self.spatial.iter().all(whole)
+            && axes.all(&mut lies_in_row)
+    }
+
     /// Whether neighbours in the kernel are those along its last spatial axis, which is long.
     pub(crate) fn kernel_along_taps(&self) -> bool {
         let last = self.spatial.last();

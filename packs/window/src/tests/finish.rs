@@ -5,6 +5,7 @@ use nx_vulkan_abi::{BufArg, Slot};
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 const SMALL: [&[u64]; 3] = [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]];
+const TILED: [&[u64]; 3] = [&[8, 24, 34, 34], &[64, 24, 3, 3], &[8, 64, 32, 32]];
 
 fn finished(mut ask: Ask, further: &[Tensor], text: &'static str) -> Ask {
     ask.inputs.extend_from_slice(further);
@@ -17,9 +18,9 @@ fn bias(dtype: DType, filters: u64) -> Tensor {
 
 #[test]
 fn operands_follow_the_result_with_their_strides() {
-    let rest = Tensor::new(DType::BF16, &[2, 16, 7, 7]);
-    let operands = [bias(DType::F32, 16), rest];
-    let ask = conv("conv_tiled", DType::F32, SMALL);
+    let rest = Tensor::new(DType::BF16, TILED[2]);
+    let operands = [bias(DType::F32, 64), rest];
+    let ask = conv("conv_tiled", DType::F32, TILED);
     let plan = finished(ask, &operands, "add(x, i2); multiply(%0, i3)").plan();
     let plan = plan.unwrap();
     assert_eq!(files(&plan), ["tile.comp"]);
@@ -31,8 +32,8 @@ fn operands_follow_the_result_with_their_strides() {
     assert_eq!(defined(&plan, 0, "E_FIRST"), "4");
     // Steps of a filter and of an index of the batch, then each operand's first element and steps.
     let push = words(&plan, 0);
-    assert_eq!(push[..2], [49, 16 * 49]);
-    assert_eq!(push[4..], [0, 0, 1, 0, 0, 16 * 49, 49, 1]);
+    assert_eq!(push[..2], [1024, 64 * 1024]);
+    assert_eq!(push[4..], [0, 0, 1, 0, 0, 64 * 1024, 1024, 1]);
 }
 
 #[test]
@@ -64,11 +65,11 @@ fn sums_stay_wide_and_factors_as_they_are() {
         ([DType::F16, DType::F32], DType::F16, None),
         ([DType::S8; 2], DType::F16, None),
     ] {
-        let mut ask = conv("conv_tiled", result, SMALL);
+        let mut ask = conv("conv_tiled", result, TILED);
         for (input, dtype) in ask.inputs.iter_mut().zip(factors) {
             input.dtype = dtype;
         }
-        let plan = finished(ask, &[bias(DType::F16, 16)], "add(x, i2)").plan();
+        let plan = finished(ask, &[bias(DType::F16, 64)], "add(x, i2)").plan();
         match (plan, multiplied) {
             (Ok(plan), Some(dtype)) => {
                 let is = |name: &str, dtype: DType| {

@@ -1,7 +1,7 @@
 //! Plans on matrix units.
 
-use super::*;
-use nx_vulkan_abi::{BufArg, DeviceKind, Refusal};
+use super::{pointwise::pointwise, *};
+use nx_vulkan_abi::BufArg;
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 
@@ -70,37 +70,6 @@ fn whole_pieces_of_channels_are_taken_from_where_they_lie() {
 }
 
 #[test]
-fn products_of_matrices_are_left_to_dot() {
-    let of = |dtype, channels: u64, filters: u64| {
-        let (x, out) = ([8, 28, 28, channels], [8, 28, 28, filters]);
-        channels_last(dtype, [&x, &[1, 1, channels, filters], &out])
-    };
-    let is_left = |ask: Ask| match ask.plan() {
-        Err(Refusal::Decline(reason)) => reason.contains("`dot`"),
-        _ => false,
-    };
-    assert!(is_left(of(DType::F32, 256, 64)));
-    assert!(is_left(of(DType::BF16, 256, 256)));
-    // Units store few filters faster.
-    assert!(!is_left(of(DType::BF16, 256, 64)));
-    assert!(!is_left(with(of(DType::F32, 256, 64), "padding", &[1; 4])));
-    let mut rows = of(DType::F32, 256, 64);
-    let steps = [28 * 30 * 256, 30 * 256, 256, 1];
-    rows.inputs[0] = Tensor::new(DType::F32, &[8, 28, 28, 256]).strided(&steps, 0);
-    assert!(!is_left(rows));
-    let cpu = DeviceInfo {
-        kind: DeviceKind::CPU,
-        ..nvidia()
-    };
-    assert!(!is_left(of(DType::F32, 256, 64).on(cpu)));
-    for kernel in ["conv_tiled", "conv_direct"] {
-        let mut ask = of(DType::F64, 4, 64);
-        ask.kernel = kernel.to_owned();
-        assert!(is_left(ask), "{kernel}");
-    }
-}
-
-#[test]
 fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
     let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
     let narrow = DeviceInfo {
@@ -165,21 +134,18 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
 
 #[test]
 fn f32_is_packed_as_two_parts_where_that_is_allowed() {
-    let one: [&[u64]; 3] = [&[32, 100, 56, 56], &[200, 100, 1, 1], &[32, 200, 56, 56]];
-    for (shapes, others) in [(LARGE, [0, 1]), (one, [0, 0])] {
-        let of = |word| {
-            matrix(DType::F32, shapes)
-                .text("precision", word)
-                .plan()
-                .unwrap()
-        };
+    for (ask, others) in [
+        (matrix(DType::F32, LARGE), [0, 1]),
+        (pointwise(DType::F32, [32, 100, 200], [56, 56]), [0, 0]),
+    ] {
+        let of = |word| ask.clone().text("precision", word).plan().unwrap();
         let plan = of("high");
         for step in others.into_iter().chain([2]) {
             assert_eq!(defined(&plan, step, "PLANES"), "2");
         }
         // What two parts do not hold is computed anew all the same.
         assert_eq!(files(&plan).last(), Some(&"tile.comp"));
-        assert_eq!(of("highest"), matrix(DType::F32, shapes).plan().unwrap());
+        assert_eq!(of("highest"), ask.plan().unwrap());
         assert_eq!(defined(&of("default"), 2, "PLANES"), "3");
     }
     let plan = matrix(DType::F32, LARGE).text("precision", "high").plan();
@@ -199,10 +165,12 @@ fn f32_is_packed_as_two_parts_where_that_is_allowed() {
 
 #[test]
 fn what_is_packed_of_the_kernel_depends_on_it_alone() {
-    let one: [&[u64]; 3] = [&[32, 100, 56, 56], &[200, 100, 1, 1], &[32, 200, 56, 56]];
     for dtype in [DType::F16, DType::F32] {
-        for (shapes, packed, step) in [(LARGE, 1, 1), (one, 0, 0)] {
-            let plan = matrix(dtype, shapes).plan().unwrap();
+        for (ask, packed, step) in [
+            (matrix(dtype, LARGE), 1, 1),
+            (pointwise(dtype, [32, 100, 200], [56, 56]), 0, 0),
+        ] {
+            let plan = ask.plan().unwrap();
             assert_eq!(Vec::from_iter(plan.derived()), [Some((packed, 1))]);
             let [kernel, places] = [2, 3].map(|arg| plan.steps[step].args[arg]);
             assert_eq!([kernel.index, places.index], [packed; 2]);
@@ -232,64 +200,6 @@ fn packed_is_what_positions_and_kernel_meet() {
         .plan()
         .unwrap();
     assert_eq!(plan.scratch[0], 32 * 256 * 28 * 28 * 2 + 16);
-}
-
-#[test]
-fn kernels_of_one_element_take_x_as_it_is() {
-    let of = |dtype, [batch, channels, filters]: [u64; 3], plane: [u64; 2]| {
-        let x = [batch, channels, plane[0], plane[1]];
-        let out = [batch, filters, plane[0], plane[1]];
-        matrix(dtype, [&x, &[filters, channels, 1, 1], &out])
-    };
-    let loaded = |plan: &Plan, product: usize| {
-        let names = ["LOADED", "LOADED_TYPE"];
-        names.map(|name| defined(plan, product, name).to_owned())
-    };
-    for (dtype, plane, run, vector) in [
-        (DType::F16, [56, 56], "8", "uvec4"),
-        (DType::BF16, [54, 54], "4", "uvec2"),
-        (DType::F32, [56, 56], "4", "vec4"),
-        (DType::F32, [54, 55], "2", "vec2"),
-    ] {
-        let plan = of(dtype, [32, 100, 200], plane).plan().unwrap();
-        let files = files(&plan);
-        let product = files.iter().position(|file| *file == "pointwise.comp");
-        let product = product.unwrap();
-        // Where there are several parts, a step of its own says that nothing is to be computed anew so far.
-        let before = ["matrix_kernel.comp", "matrix_counts.comp"];
-        let parts = usize::from(dtype == DType::F32);
-        assert_eq!(files[..product], before[..=parts]);
-        assert_eq!(loaded(&plan, product), [run, vector]);
-        assert_eq!(plan.steps[product].args[1], BufArg::input(0));
-        // Steps of group and batch are those of x, and so are those from one position to the next.
-        let words = plan.params.as_chunks().0.iter();
-        let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
-        let pixels = plane[0] * plane[1];
-        assert_eq!(
-            words[1..3],
-            [100, 100].map(|channels| channels * pixels as u32)
-        );
-    }
-    let packs = |ask: Ask| files(&ask.plan().unwrap())[0] != "matrix_kernel.comp";
-    // Rows of odd length, padding, steps between positions.
-    let large = || of(DType::F16, [32, 128, 256], [56, 56]);
-    assert!(!packs(large()));
-    assert!(packs(of(DType::F16, [32, 128, 256], [55, 55])));
-    let x: [&[u64]; 3] = [&[32, 128, 56, 56], &[256, 128, 1, 1], &[32, 256, 58, 58]];
-    assert!(packs(with(matrix(DType::F16, x), "padding", &[1; 4])));
-    let mut odd = large();
-    odd.inputs[0] =
-        Tensor::new(DType::F16, &[32, 128, 56, 56]).strided(&[128 * 3136, 3136, 56, 1], 3);
-    assert!(packs(odd));
-    let small = DeviceInfo {
-        shared_bytes: 16 << 10,
-        ..nvidia()
-    };
-    let plan = of(DType::F32, [32, 128, 256], [56, 56])
-        .on(small)
-        .plan()
-        .unwrap();
-    assert_eq!(defined(&plan, 2, "WARPS_N"), "1");
 }
 
 #[test]
@@ -326,8 +236,8 @@ fn matrix_units_decline_what_gains_nothing() {
         depthwise.reason(),
         "too few filters, positions or elements for matrix units"
     );
-    let small = matrix(DType::F16, [&[1, 8, 7, 7], &[16, 8, 1, 1], &[1, 16, 7, 7]]);
-    assert_eq!(small.reason(), "tiles on the general units take less");
+    let small = matrix(DType::F16, [&[1, 8, 9, 9], &[16, 8, 3, 3], &[1, 16, 7, 7]]);
+    assert_eq!(small.reason(), "the general units take less");
     let unknown = without(nvidia(), Features::COOPMAT_ORDER);
     let reason = matrix(DType::F16, LARGE).on(unknown).reason();
     assert!(

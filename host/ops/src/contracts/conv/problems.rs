@@ -45,6 +45,8 @@ const PRODUCT: Conv = (
         ("output_permutation", &[0, 3, 1, 2]),
     ],
 );
+/// A product of matrices for each of the batch, with channels behind it.
+const PLANES: Conv = (&[3, 7, 5, 2], &[6, 7, 1, 1], &[]);
 const CONVS: &[Conv] = &[
     (&[2, 3, 9, 8], &[4, 3, 3, 2], &[("padding", &[1, 1, 0, 1])]),
     (
@@ -110,6 +112,13 @@ const CONVS: &[Conv] = &[
         ],
     ),
     PRODUCT,
+    PLANES,
+    // One product, of a kernel with channels first.
+    (
+        &[1, 5, 9],
+        &[5, 4, 1],
+        &[("kernel_permutation", &[1, 0, 2])],
+    ),
 ];
 const DEEP: &[Conv] = &[
     (
@@ -150,13 +159,24 @@ const LARGE: &[Conv] = &[
         &[128, 8, 18, 18],
         &[("batch_group_size", &[4])],
     ),
+    // Few filters of many elements.
+    (&[1, 512, 20, 20], &[5, 512, 3, 3], &[("padding", &[1; 4])]),
+    (
+        &[2, 12, 12, 300],
+        &[3, 3, 300, 3],
+        &[
+            ("input_permutation", &[0, 3, 1, 2]),
+            ("kernel_permutation", &[3, 2, 0, 1]),
+            ("output_permutation", &[0, 3, 1, 2]),
+        ],
+    ),
 ];
 
 /// A convolution, shapes of further operands, and what becomes of it.
 type Finished = (Conv, &'static [&'static [u64]], &'static str);
 
 const GELU: &str = "add(x, i2); multiply(%0, 0.7071067811865476); erf(%1); add(%2, 1); multiply(%0, %3); multiply(%4, 0.5)";
-const FINISHED: [Finished; 8] = [
+const FINISHED: [Finished; 9] = [
     // A bias of each filter, whichever axis that is.
     (CONVS[0], &[&[4, 1, 1]], "add(x, i2); max(%0, 0)"),
     (CONVS[1], &[&[10]], GELU),
@@ -185,6 +205,11 @@ const FINISHED: [Finished; 8] = [
     (
         PRODUCT,
         &[&[6], &[2, 3, 5, 6]],
+        "add(x, i2); add(%0, i3); max(%1, 0)",
+    ),
+    (
+        PLANES,
+        &[&[6, 1, 1], &[3, 6, 5, 2]],
         "add(x, i2); add(%0, i3); max(%1, 0)",
     ),
 ];

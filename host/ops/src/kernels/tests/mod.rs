@@ -8,6 +8,7 @@ mod closure;
 mod complex;
 mod contract;
 mod conv;
+mod conv_product;
 mod convert;
 mod dot;
 mod elementwise;
