@@ -143,6 +143,7 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     const PARTIAL: f64 = 0.4; // 8 bytes of 4.3e12 per second, at the same rate
     const FULL: f64 = 256.0; // invocations at which a unit is busy
     const HALF: f64 = 128.0; // and at which it is half as busy as with very many
+    const STARTS: f64 = 4.0; // rounds that begin or end while nobody multiplies
     let slabs = f64::from(cut.splits) * f64::from(problem.batches);
     let groups = slabs * f64::from(cut.blocks[0]) * f64::from(cut.blocks[1]);
     let rounds = (groups / f64::from(device.compute_units.max(16))).ceil();
@@ -166,8 +167,8 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     if rounds < f64::from(tile.rounds) {
         return f64::INFINITY;
     }
-    let along = (f64::from(cut.chunk) + 2.0 * k) / (speed * busy) + tile.start;
-    let work = rounds * m * n * along;
+    let along = (f64::from(cut.chunk) + 2.0 * k) / (speed * busy);
+    let work = m * n * (rounds * along + rounds.min(STARTS) * tile.start);
     if cut.splits == 1 {
         return work;
     }

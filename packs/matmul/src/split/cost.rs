@@ -30,6 +30,8 @@ const SPEED: f64 = 0.96;
 const ROUNDED: f64 = 0.73;
 const ALONE: f64 = 0.7;
 
+/// Seconds that a unit takes for the beginnings and ends of its workgroups, each.
+const AROUND: f64 = 0.6e-6;
 /// Seconds that the last results need to memory, and the bytes that a result counts as which goes through shared memory
 /// first, since no packs fit its row.
 const STORES: f64 = 2e-6;
@@ -146,8 +148,9 @@ impl Shape {
     /// Estimated seconds: packing, the product and the sum of its parts.
     fn seconds(&self, problem: &Problem, parts: Parts, rate: f64, units: f64) -> f64 {
         let packed = |rows: u32, operand: &Operand, parts: u32| {
-            let elements = operand.batches() as f64 * f64::from(rows) * f64::from(problem.k);
-            elements * (operand.dtype.size() + 2 * u64::from(parts)) as f64
+            let read = f64::from(problem.k) * operand.dtype.size() as f64;
+            let written = f64::from(depth(problem)) * f64::from(DEPTH * 2 * parts);
+            operand.batches() as f64 * f64::from(rows) * (read + written)
         };
         let [of_a, of_b] = parts.of;
         let packed = packed(problem.m, &problem.a, of_a) + packed(problem.n, &problem.b, of_b);
@@ -162,6 +165,7 @@ impl Shape {
             Exact::Full | Exact::Relaxed => 1.0,
         };
         let product = most * flops / (rate * rounded * SPEED * (most * ALONE).min(1.0));
+        let product = product + most * AROUND;
         let results = match self.is_partial(problem) {
             true => apart(problem, self.splits, units),
             false => {
