@@ -151,6 +151,17 @@ if Code.ensure_loaded?(Nx) do
       assert same(fn -> Nx.window_max(two.(), {3, 1}, padding: :same) end) == [2, 3, 2, 3]
     end
 
+    test "padding that takes more than there is" do
+      t = Nx.tensor([[1, 2, 3]], backend: V)
+
+      for pads <- [[{0, 0, 0}, {-5, 0, 0}], [{-1, -1, 0}, {0, 0, 0}], [{0, 0, 0}, {-3, -3, 1}]] do
+        error = assert_raise ArgumentError, fn -> Nx.pad(t, 0, pads) end
+        assert error.message =~ "takes more than a tensor of shape {1, 3} has"
+      end
+
+      assert Nx.shape(Nx.pad(t, 0, [{0, 0, 0}, {-3, -2, 1}])) == {1, 0}
+    end
+
     # Nx.BinaryBackend gives numbers for parts of it.
     test "factorizations of what is not finite end, and are NaN" do
       for n <- [2, 40], bad <- [:nan, :infinity, :neg_infinity], type <- [:f32, :f64] do

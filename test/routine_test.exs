@@ -313,6 +313,20 @@ if Code.ensure_loaded?(Nx) do
       far = take.(x, Nx.tensor([2, 3]))
       assert_raise ArgumentError, fn -> Nx.to_binary(far) end
 
+      factor =
+        Nx.Defn.jit(fn a -> Nx.add(Nx.LinAlg.cholesky(a), 1) end, compiler: Compiler)
+
+      for _ <- 1..3 do
+        assert_raise ArithmeticError, fn -> factor.(Nx.tensor([[1.0, 2.0], [2.0, 1.0]])) end
+
+        assert Nx.to_flat_list(factor.(Nx.tensor([[4.0, 0.0], [0.0, 1.0]]))) == [
+                 3.0,
+                 1.0,
+                 1.0,
+                 2.0
+               ]
+      end
+
       rest =
         Nx.Defn.compile(fn x, y -> Nx.quotient(Nx.add(x, 1), y) end, [1, 1], compiler: Compiler)
 

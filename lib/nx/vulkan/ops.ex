@@ -168,7 +168,16 @@ defmodule Nx.Vulkan.Ops do
 
   def attrs(op, [_tensors, axis]) when op in [:concatenate, :stack], do: [axis: [axis]]
 
-  def attrs(:pad, [_tensor, _value, padding]) do
+  def attrs(:pad, [tensor, _value, padding]) do
+    sizes = Enum.zip(Tuple.to_list(tensor.shape), padding)
+
+    if Enum.any?(sizes, fn {size, {low, high, inner}} ->
+         low + high + size + max(size - 1, 0) * inner < 0
+       end) do
+      raise ArgumentError,
+            "padding #{inspect(padding)} takes more than a tensor of shape #{inspect(tensor.shape)} has"
+    end
+
     [
       high: Enum.map(padding, &elem(&1, 1)),
       interior: Enum.map(padding, &elem(&1, 2)),

@@ -14,7 +14,7 @@ if Code.ensure_loaded?(Nx) do
     # Ops of which some operands have no result, and those that only integers lack one for.
     @checked ~w(remainder gather indexed_add indexed_put triangular_solve)a
     @integers ~w(quotient pow left_shift right_shift)a
-    @blocks [Nx.Block.Take, Nx.Block.TakeAlongAxis]
+    @blocks [Nx.Block.Take, Nx.Block.TakeAlongAxis, Nx.Block.LinAlg.Cholesky]
 
     @doc """
     The routine of what a trace gave; `:error` where only an evaluator runs that. With `loop: true` integers that are counted
