@@ -6,14 +6,16 @@ use super::{BLOCK_K, units};
 use crate::problem::Problem;
 use nx_vulkan_abi::DeviceInfo;
 
-/// Elements of a filter that make a split worthwhile.
-const LEAST_CHUNK: u64 = 128;
+/// Elements of a filter that make a split worthwhile, of tiles and straight from memory.
+const LEAST_CHUNK: [u64; 2] = [32, 128];
 /// Splits at most: each costs a partial result.
 const MOST_SPLITS: u64 = 256;
 /// Invocations that keep a compute unit busy.
 const BUSY: u64 = 1024;
 /// Products of a unit that go by while an element of the depth is loaded, however few tiles there are.
 const LATENCY: u64 = 15_000;
+/// Products of a unit that go by until a dispatch has begun, and has ended.
+const DISPATCH: u64 = 300_000;
 /// Products of f32 that a unit does in one of its cycles in tiles.
 pub(crate) const PRODUCTS: u64 = 72;
 
@@ -74,7 +76,7 @@ pub(super) fn least(
         &tiles[fitting.unwrap_or(tiles.len() - 1)..]
     };
     let cuts = tiles.iter().flat_map(|tile| {
-        let most = room(problem, device).min(problem.depth / LEAST_CHUNK);
+        let most = room(problem, device).min(problem.depth / LEAST_CHUNK[0]);
         (1..=most.max(1)).map(move |splits| (tile, splits))
     });
     let costs = cuts.map(|(tile, splits)| (tile, splits, in_tiles(problem, tile, splits, device)));
@@ -86,7 +88,8 @@ pub(super) fn least(
 pub(crate) fn plain(problem: &Problem, percent: u64, device: &DeviceInfo<'_>) -> Option<u64> {
     let (_, _, tiles) = least(problem, device)?;
     let tiles = tiles.saturating_mul(percent) / 100;
-    Some(straight(problem, device).map_or(tiles, |straight| straight.min(tiles)))
+    let least = straight(problem, device).map_or(tiles, |straight| straight.min(tiles));
+    Some(DISPATCH + least)
 }
 
 /// How many splits there is memory for.
@@ -105,7 +108,7 @@ pub(super) fn chunks(problem: &Problem, splits: u64) -> (u64, u64) {
 pub(super) fn places(problem: &Problem, device: &DeviceInfo<'_>) -> (u64, u64) {
     let places = problem.depth / problem.channels;
     let filled = units(device) * BUSY;
-    let enough = (filled / problem.results).min(problem.depth / LEAST_CHUNK);
+    let enough = (filled / problem.results).min(problem.depth / LEAST_CHUNK[1]);
     let wanted = enough.min(room(problem, device)).clamp(1, places);
     let chunk = places.div_ceil(wanted);
     (places.div_ceil(chunk), chunk)
@@ -115,7 +118,7 @@ pub(super) fn places(problem: &Problem, device: &DeviceInfo<'_>) -> (u64, u64) {
 pub(crate) fn sums(problem: &Problem, splits: u64) -> u64 {
     match splits {
         1 => 0,
-        splits => problem.results * (2 * splits + 1) / 10 + 300_000,
+        splits => problem.results * (2 * splits + 1) / 10 + DISPATCH,
     }
 }
 

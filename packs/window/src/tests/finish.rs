@@ -5,7 +5,7 @@ use nx_vulkan_abi::{BufArg, Slot};
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 const SMALL: [&[u64]; 3] = [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]];
-const TILED: [&[u64]; 3] = [&[8, 24, 34, 34], &[64, 24, 3, 3], &[8, 64, 32, 32]];
+const TILED: [&[u64]; 3] = [&[32, 6, 34, 34], &[64, 6, 3, 3], &[32, 64, 32, 32]];
 
 fn finished(mut ask: Ask, further: &[Tensor], text: &'static str) -> Ask {
     ask.inputs.extend_from_slice(further);
