@@ -47,6 +47,12 @@ if Code.ensure_loaded?(Nx) do
       assert_near(gram, Nx.broadcast(Nx.eye(Nx.axis_size(x, -1), type: x.type), gram))
     end
 
+    defp assert_reduced(a) do
+      {u, s, vt} = Nx.LinAlg.svd(a, full_matrices?: false)
+      assert_near(product(Nx.multiply(u, s), vt), a)
+      for x <- [u, adjoint(vt)], do: assert_orthogonal(x)
+    end
+
     defp smallest(x), do: x |> Nx.reduce_min() |> Nx.to_number()
     defp largest(x), do: x |> Nx.abs() |> Nx.reduce_max() |> Nx.to_number()
 
@@ -176,12 +182,49 @@ if Code.ensure_loaded?(Nx) do
         {u, s, vt} = Nx.LinAlg.svd(a)
         assert_near(Nx.dot(Nx.multiply(u[[.., 0..7]], s), vt), a)
         for x <- [u, vt, elem(Nx.LinAlg.qr(a, mode: :complete), 0)], do: assert_orthogonal(x)
+        assert_reduced(a)
+        assert_reduced(Nx.transpose(a))
         {_, vectors} = Nx.LinAlg.eigh(Nx.dot(Nx.transpose(a), a))
         assert_orthogonal(vectors)
       end
 
       assert Nx.to_number(Nx.LinAlg.matrix_rank(low, eps: 1.0e-6)) == 1
       assert_near(Nx.dot(Nx.dot(low, Nx.LinAlg.pinv(low, eps: 1.0e-5)), low), low, 100)
+    end
+
+    test "short columns have directions" do
+      for rows <- [[[1.0, 1], [1, 1], [1, 1]], [[1.0, 0], [0, 1.0e-8]], [[0.0], [0.0]]],
+          do: assert_reduced(Nx.tensor(rows, type: :f32))
+
+      {u, s, _} = Nx.LinAlg.svd(Nx.tensor([[1.0, 0], [0, 1.0e-8]]), full_matrices?: false)
+      assert Nx.to_flat_list(u) == [1.0, 0.0, 0.0, 1.0]
+      assert [1.0, short] = Nx.to_flat_list(s)
+      assert_in_delta short, 1.0e-8, 1.0e-14
+    end
+
+    # Their sums of squares are too large or too small for their types.
+    for {type, scale} <- [f32: 1.0e-30, f32: 1.0e30, f64: 1.0e-200, f64: 1.0e200],
+        n <- [2, 8, 40] do
+      test "scales change nothing: #{scale} of #{n} #{type}" do
+        n = unquote(n)
+        scale = Nx.tensor(unquote(scale), type: unquote(type))
+        a = Nx.multiply(random({n + 1, n}, unquote(type)), scale)
+
+        for mode <- [:reduced, :complete] do
+          {q, r} = Nx.LinAlg.qr(a, mode: mode)
+          assert_near(product(q, r), a)
+          assert_orthogonal(q)
+        end
+
+        assert_reduced(a)
+        {u, _, vt} = Nx.LinAlg.svd(a)
+        for x <- [u, vt], do: assert_orthogonal(x)
+        square = a[0..(n - 1)]
+        symmetric = Nx.add(square, Nx.transpose(square))
+        {values, vectors} = Nx.LinAlg.eigh(symmetric)
+        assert_near(product(symmetric, vectors), Nx.multiply(vectors, values))
+        assert_orthogonal(vectors)
+      end
     end
 
     test "what is not finite ends, and gives NaN" do

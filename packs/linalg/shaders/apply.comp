@@ -1,6 +1,7 @@
 #version 450
 // Applies a block of reflections to COLUMNS columns: (1 - v t vᴴ)ᴴ to those of the same matrix behind the block, or with LAST
-// 1 - v t vᴴ to those of another one, of which the first `start` have nothing where the reflectors are.
+// 1 - v t vᴴ to those of another one, of which the first `start` have nothing where the reflectors are. With SOME
+// only those of chosen matrices.
 #if SUBGROUP > 1
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -13,6 +14,9 @@ layout(push_constant) uniform Push { uint m; uint jobs; uint start; uint n; uint
 layout(set = 0, binding = 0, std430) readonly buffer V { WORK v[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Ts { WORK ts[]; };
 layout(set = 0, binding = 2, std430) buffer A { WORK a[]; };
+#ifdef SOME
+layout(set = 0, binding = 3, std430) readonly buffer Chosen { uint chosen[]; };
+#endif
 
 shared WORK products[WIDTH][COLUMNS];
 shared WORK shares[WIDTH][COLUMNS];
@@ -36,6 +40,9 @@ void main() {
     if (job >= jobs) return;
     uint own = gl_LocalInvocationIndex;
     uint batch = job / count;
+#ifdef SOME
+    if (nxv_load(chosen, batch) == 0) return;
+#endif
     uint column = job % count * COLUMNS + start;
 #ifndef LAST
     column += min(WIDTH, last - start);

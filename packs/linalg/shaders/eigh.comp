@@ -1,5 +1,6 @@
 #version 450
 // Eigenvalues and eigenvectors of a symmetric or Hermitian matrix in shared memory, by a workgroup. `v` holds the rotations meanwhile.
+// A matrix whose squares would not be numbers is multiplied with a power of two.
 #include "matrix.glsl"
 
 layout(local_size_x = TILE) in;
@@ -10,8 +11,10 @@ layout(set = 0, binding = 2, std430) writeonly buffer Values { WORK values[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer Vectors { WORK vectors[]; };
 
 #include "rounds.glsl"
+#include "powers.glsl"
 
 shared REAL parts[TILE];
+shared uint largest;
 
 void turn_vectors(uint first) {
     uint half_count = (n + 1) / 2;
@@ -23,6 +26,29 @@ void turn_vectors(uint first) {
         nxv_store(v, own.x, x * turn.c - TIMES(y, CONJUGATE(turn.s)));
         nxv_store(v, own.y, TIMES(x, turn.s) + y * turn.c);
     }
+}
+
+REAL sum_of_parts() {
+    REAL sum = REAL(0);
+    for (uint i = 0; i < TILE; i++) sum += parts[i];
+    return sum;
+}
+
+// Makes the largest magnitude about 1; gives what the matrix is multiplied with.
+REAL scale(uint even) {
+    uint own = gl_LocalInvocationIndex;
+    REAL most = REAL(0), part = REAL(0);
+    for (uint at = own; at < even * even; at += TILE) most = max(most, extent_of(cells[at / even][at % even]));
+    atomicMax(largest, first_bits(most));
+    barrier(); // the largest is known, and parts are read
+    REAL power = power_for(largest);
+    for (uint at = own; at < even * even; at += TILE) {
+        cells[at / even][at % even] *= power;
+        part += SQUARE(cells[at / even][at % even]);
+    }
+    parts[own] = part;
+    barrier(); // matrix and parts are there
+    return power;
 }
 
 void main() {
@@ -45,9 +71,13 @@ void main() {
     }
     parts[own] = part;
     rotated = 1;
+    if (own == 0) largest = 0;
     meet(); // matrix and parts are there
-    REAL norm = REAL(0);
-    for (uint i = 0; i < TILE; i++) norm += parts[i];
+    REAL norm = sum_of_parts(), power = REAL(1);
+    if (!has_squares(norm)) {
+        power = scale(even);
+        norm = sum_of_parts();
+    }
     norm = sqrt(norm);
     bool defined = is_finite(norm);
     for (uint sweep = 0; sweep < SWEEPS && defined; sweep++) {
@@ -73,7 +103,7 @@ void main() {
             if (other > key || (other == key && j < i)) place++;
         }
         if (!defined) place = i;
-        nxv_store(values, job * n + place, defined ? cells[i][i] : WORK(not_a_number()));
+        nxv_store(values, job * n + place, defined ? cells[i][i] / power : WORK(not_a_number()));
         WORK turn = n > UNSIGNED ? TURN_OF(nxv_load(v, first + i * n)) : ONE;
         for (uint j = 0; j < n; j++) {
             WORK x = nxv_load(v, first + i * n + j);

@@ -1,7 +1,7 @@
 #version 450
 // Matrices turned: columns become rows. With IDENTITY ones on the diagonal, without an operand; with UPPER only what is not
 // below the diagonal of the result; with SIGNS columns of the operand change sign where the diagonal of another matrix is
-// negative. STRAIGHT does not turn.
+// negative. STRAIGHT does not turn. With SOME only those matrices that are chosen.
 #include "matrix.glsl"
 
 layout(local_size_x = 64) in;
@@ -15,6 +15,9 @@ layout(set = 0, binding = 1, std430) readonly buffer From { WORK from[]; };
 #ifdef SIGNS
 layout(set = 0, binding = 2, std430) readonly buffer Signs { WORK signs[]; };
 #endif
+#ifdef SOME
+layout(set = 0, binding = 3, std430) readonly buffer Chosen { uint chosen[]; };
+#endif
 
 void main() {
     uint at = nxv_workgroup() * 64 + gl_LocalInvocationIndex;
@@ -25,6 +28,9 @@ void main() {
     WORK x = row == column ? ONE : WORK(0);
 #else
     uint matrix = at / columns / rows;
+#ifdef SOME
+    if (nxv_load(chosen, matrix) == 0) return;
+#endif
 #ifdef STRAIGHT
     uint outer = row, inner = column;
 #else

@@ -46,6 +46,7 @@ fn small(emit: &mut Emit<'_>, shape: Shape, size: u32) -> Result<(), Refusal> {
         number("UNSIGNED", UNSIGNED),
         jacobi::key(emit),
     ];
-    let push = [shape.rows, shape.batch as u32, jacobi::negligible(emit)];
+    let least = jacobi::negligible(emit).to_bits();
+    let push = [shape.rows, shape.batch as u32, least];
     emit.step("eigh.comp", defines, args, &push, shape.batch)
 }

@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) v: BufArg,
     /// Squares of norms.
     pub(crate) norms: BufArg,
+    /// What matrices were multiplied with, if anything.
+    pub(crate) powers: Option<BufArg>,
     /// Whether there was something to do in each sweep.
     pub(crate) states: BufArg,
 }
@@ -39,13 +41,13 @@ pub(crate) struct State {
 const MARGIN: f64 = 1.0 / 1024.0;
 
 /// What counts as 0 beside 1: less than the precision of results, with a margin where sums have it.
-pub(crate) fn negligible(emit: &Emit<'_>) -> u32 {
+pub(crate) fn negligible(emit: &Emit<'_>) -> f32 {
     let result = emit.request.outputs[0].dtype.register().epsilon();
     let margin = match emit.wide().epsilon() < result {
         true => MARGIN,
         false => 1.0,
     };
-    ((result / 2.0 * margin) as f32).to_bits()
+    (result / 2.0 * margin) as f32
 }
 
 /// What results are sorted by: they in their precision.
@@ -54,26 +56,25 @@ pub(crate) fn key(emit: &Emit<'_>) -> Define {
     define("KEY", glsl::of(key).map_or("float", |glsl| glsl.storage))
 }
 
-/// The first step.
+/// The first step, which may scale the columns `a`.
 pub(crate) fn begin(emit: &mut Emit<'_>, shape: Shape, a: BufArg) -> Result<State, Refusal> {
     let Shape {
         batch,
         rows,
         columns: n,
     } = shape;
-    let state = State {
-        v: emit.scratch(batch * u64::from(n) * u64::from(n))?,
-        norms: emit.scratch(batch)?,
-        states: emit.bytes(batch * u64::from(MOST) * 4)?,
-    };
-    let args = vec![read(a), state.v, state.norms, state.states];
+    let v = emit.scratch(batch * u64::from(n) * u64::from(n))?;
+    let list = batch * emit.size();
+    let [norms, powers, states] = emit.pieces([list, list, batch * u64::from(MOST) * 4])?;
+    let args = vec![a, v, norms, powers, states];
     let defines = vec![number("TILE", emit.threads(TILE)), number("MOST", MOST)];
     let push = [rows, batch as u32, n];
     emit.step("begin.comp", defines, args, &push, batch)?;
     Ok(State {
-        v: change(state.v),
-        norms: read(state.norms),
-        states: change(state.states),
+        v: change(v),
+        norms: read(norms),
+        powers: Some(read(powers)),
+        states: change(states),
     })
 }
 

@@ -41,6 +41,7 @@ const SOURCES: &[Source] = sources![
     "determinant.comp",
     "turn.comp",
     "totals.glsl",
+    "powers.glsl",
     "reflect.comp",
     "apply.comp",
     "rotation.glsl",

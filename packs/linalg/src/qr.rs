@@ -37,7 +37,7 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
         shape,
         [n, m * n, m * n, 0],
     )?;
-    let q = factor(&mut emit, shape, change(a), wide, (eps as f32, 1))?;
+    let q = factor(&mut emit, shape, change(a), wide, eps as f32)?;
     let result = emit.result(0)?;
     let turned = Shape {
         rows: wide,
@@ -136,15 +136,32 @@ pub(crate) fn turned(
     emit.step("turn.comp", defines, args, &push, groups)
 }
 
-/// Factors matrices whose columns lie in one piece each, and gives the first `wide` columns of their `q`, in one piece each. Where
-/// they are parts of larger ones, a column counts as 0 when all parts of it together would.
+/// Factors matrices whose columns lie in one piece each, and gives the first `wide` columns of their `q`, in one piece each.
 pub(crate) fn factor(
     emit: &mut Emit<'_>,
     shape: Shape,
     a: BufArg,
     wide: u32,
-    (eps, parts): (f32, u32),
+    eps: f32,
 ) -> Result<BufArg, Refusal> {
+    let count = shape.batch * u64::from(shape.rows) * u64::from(wide);
+    let q = emit.scratch(count)?;
+    let identity = vec![number("IDENTITY", 1u32)];
+    let push = [count as u32, wide, shape.rows, 0, 0];
+    turned(emit, identity, vec![q], push, [0; 3])?;
+    reflect(emit, shape, [a, change(q)], wide, eps, None)?;
+    Ok(read(q))
+}
+
+/// Factors them, and takes the first `wide` columns of the unit matrix to those of `q`: of all matrices, or those that are `chosen`.
+pub(crate) fn reflect(
+    emit: &mut Emit<'_>,
+    shape: Shape,
+    [a, q]: [BufArg; 2],
+    wide: u32,
+    eps: f32,
+    chosen: Option<BufArg>,
+) -> Result<(), Refusal> {
     let Shape {
         batch,
         rows: m,
@@ -154,21 +171,21 @@ pub(crate) fn factor(
     let tiling = Tiling::of(emit, m);
     let (width, blocks) = (tiling.width, last.div_ceil(tiling.width));
     let ts = emit.scratch(batch * u64::from(blocks * width * width))?;
-    let q = emit.scratch(batch * u64::from(m) * u64::from(wide))?;
-    let count = (batch * u64::from(m) * u64::from(wide)) as u32;
-    let identity = vec![number("IDENTITY", 1u32)];
-    turned(emit, identity, vec![q], [count, wide, m, 0, 0], [0; 3])?;
+    let some = chosen.map(|_| number("SOME", 1u32));
+    let with = |own: &[Define]| [own, some.as_slice()].concat();
+    let of = |args: &[BufArg]| [args, chosen.as_slice()].concat();
 
     let place = emit.place();
     let push = [m, batch as u32, 0, n, last, eps.to_bits()];
-    let panel = [tiling.panel(), vec![number("PARTS", parts)]].concat();
-    emit.step("reflect.comp", panel, vec![a, ts], &push, batch)?;
+    let panel = with(&tiling.panel());
+    emit.step("reflect.comp", panel, of(&[a, ts]), &push, batch)?;
     let (own, columns) = tiling.columns(emit);
+    let own = with(&own);
     if n > last.min(width) {
         let count = (n - last.min(width)).div_ceil(columns);
         let groups = batch * u64::from(count);
         let push = [m, groups as u32, 0, n, last, count, m * n];
-        let args = vec![read(a), read(ts), a];
+        let args = of(&[read(a), read(ts), a]);
         emit.step("apply.comp", own.clone(), args, &push, groups)?;
     }
     emit.repeat(place, blocks, width as i32);
@@ -176,11 +193,11 @@ pub(crate) fn factor(
     let groups = batch * u64::from(count);
     let start = (blocks - 1) * width;
     let push = [m, groups as u32, start, wide, last, count, m * n];
-    let args = vec![read(a), read(ts), change(q)];
+    let args = of(&[read(a), read(ts), q]);
     let own = [own, vec![number("LAST", 1u32)]].concat();
     emit.step("apply.comp", own, args, &push, groups)?;
     emit.repeat(place, blocks, -(width as i32));
-    Ok(read(q))
+    Ok(())
 }
 
 /// How reflections are shared among invocations.

@@ -9,8 +9,8 @@ use crate::{
     qr, tall,
     tridiagonal::{self, Product, Results},
 };
-use arranged::{arrange, complete};
-use nx_vulkan_abi::{BufArg, DType, Define, DeviceKind, Plan, Refusal, Request};
+use arranged::{arrange, complete, normalize};
+use nx_vulkan_abi::{BufArg, DType, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::steps::{number, read};
 
 /// Columns of a matrix that one workgroup rotates; on a CPU dispatches cost more than what others could do meanwhile.
@@ -28,9 +28,10 @@ struct Columns {
     shape: Shape,
     a: BufArg,
     state: State,
-    order: BufArg,
-    /// Their lengths in that order.
     lengths: BufArg,
+    order: BufArg,
+    /// Whether some of them are too short to have directions.
+    lacking: BufArg,
 }
 
 /// A matrix that has at least as many rows as columns, or is read as if it had.
@@ -61,22 +62,12 @@ pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let columns = orthogonal(&mut emit, tall)?;
     let (left, right) = if wide { (2, 0) } else { (0, 2) };
     let [left, right] = [emit.result(left)?, emit.result(right)?];
-    let Shape {
-        rows: m,
-        columns: n,
-        ..
-    } = tall.shape;
-    let turned = |turned: bool, defines: &[Define]| {
-        let turned = turned.then(|| number("TURNED", 1u32));
-        turned.into_iter().chain(defines.iter().cloned()).collect()
-    };
+    let n = tall.shape.columns;
     let v = read(columns.state.v);
-    arrange(&mut emit, &columns, v, right, n, turned(wide, &[]))?;
-    if full {
-        complete(&mut emit, &columns, left, wide)?;
-    } else {
-        let scaled = turned(!wide, &[number("SCALED", 1u32)]);
-        arrange(&mut emit, &columns, read(columns.a), left, m, scaled)?;
+    arrange(&mut emit, &columns, [v, right], n, wide, None)?;
+    match full {
+        true => complete(&mut emit, &columns, left, wide)?,
+        false => normalize(&mut emit, &columns, left, wide)?,
     }
     emit.finish()
 }
@@ -101,7 +92,7 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
     };
     let each = batch * u64::from(n);
     let list = each * emit.size();
-    let [lengths, s, order] = emit.pieces([list, list, each * 4])?;
+    let [lengths, order, lacking] = emit.pieces([list, each * 4, batch * 4])?;
     let mut defines = vec![number("TILE", emit.threads(COPIES))];
     if n > UNSIGNED {
         defines.push(number("SIGNED", 1u32));
@@ -115,17 +106,20 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
         each,
     )?;
     let groups = each.div_ceil(u64::from(COPIES));
-    let push = [each as u32, groups as u32, n];
-    let args = vec![read(lengths), state.norms, order, s];
-    emit.step("order.comp", vec![jacobi::key(emit)], args, &push, groups)?;
-    let result = emit.result(1)?;
-    crate::triangular::copy(emit, read(s), result, 1, n, batch)?;
+    let push = [each as u32, groups as u32, n, way.least(emit, n).to_bits()];
+    let s = emit.result(1)?;
+    let args = [read(lengths), state.norms, order, s, lacking];
+    let args = args.into_iter().chain(state.powers).collect();
+    let mut defines = vec![jacobi::key(emit)];
+    defines.extend(state.powers.map(|_| number("POWERS", 1u32)));
+    emit.step("order.comp", defines, args, &push, groups)?;
     Ok(Columns {
         shape: tall.shape,
         a,
         state,
+        lengths: read(lengths),
         order: read(order),
-        lengths: read(s),
+        lacking: read(lacking),
     })
 }
 
@@ -157,6 +151,15 @@ impl Way {
         }
     }
 
+    /// Beside the longest of n columns, the length up to which others may not be orthogonal.
+    fn least(self, emit: &Emit<'_>, n: u32) -> f32 {
+        match self {
+            Way::Products => n as f32 * emit.request.outputs[1].dtype.register().epsilon() as f32,
+            // Rotations leave out what is negligible beside the norm, which is that of n columns at most.
+            _ => 2.0 * (n as f32).sqrt() * jacobi::negligible(emit),
+        }
+    }
+
     fn turned(self, emit: &mut Emit<'_>, tall: Tall) -> Result<(BufArg, State), Refusal> {
         match self {
             Way::Whole => rotated_at_once(emit, tall),
@@ -169,6 +172,7 @@ impl Way {
                 let state = State {
                     v: change(vectors),
                     norms,
+                    powers: None,
                     states: norms,
                 };
                 Ok((a, state))
@@ -323,7 +327,7 @@ fn rotated_at_once(emit: &mut Emit<'_>, tall: Tall) -> Result<(BufArg, State), R
     if is_held(emit, tall.shape) {
         defines.extend([number("CELLS", m * n), number("TURNS", n * n)]);
     }
-    let push = [m, batch as u32, 0, n, jacobi::negligible(emit)];
+    let push = [m, batch as u32, 0, n, jacobi::negligible(emit).to_bits()];
     let args = vec![a, state.v, state.norms, state.states];
     emit.step("columns.comp", defines, args, &push, batch)?;
     Ok((a, state))
@@ -340,12 +344,17 @@ fn rotated(emit: &mut Emit<'_>, tall: Tall, helps: bool) -> Result<(BufArg, Stat
     let mut a = pieces(emit, tall)?;
     let state = jacobi::begin(emit, tall.shape, a)?;
     if helps {
+        let tall = Tall {
+            from: read(a),
+            strides: [1, m],
+            ..tall
+        };
         by_products(emit, tall, state.v)?;
         a = columns_of(emit, tall, read(state.v))?;
     }
     let half = n.div_ceil(2);
     let groups = batch * u64::from(half);
-    let push = [m, groups as u32, 0, n, jacobi::negligible(emit)];
+    let push = [m, groups as u32, 0, n, jacobi::negligible(emit).to_bits()];
     let mut defines = ["TILE", "LANES"]
         .map(|name| number(name, emit.threads(COPIES)))
         .to_vec();

@@ -42,7 +42,7 @@ pub(crate) fn factor(
     if !is_tall(emit, shape) {
         let a = emit.scratch(shape.elements())?;
         transpose(emit, Vec::new(), vec![from, a], shape, [n, m * n, m * n, 0])?;
-        let own = qr::factor(emit, shape, change(a), n, (eps, 1))?;
+        let own = qr::factor(emit, shape, change(a), n, eps)?;
         let turned = Shape {
             rows: n,
             columns: m,
@@ -62,7 +62,7 @@ pub(crate) fn factor(
     let strides = [n, m * n, rows * n, 0];
     let is_part = vec![number("PARTS", parts)];
     qr::tiles(emit, is_part, vec![from, a], blocks, strides, &[m])?;
-    let own = qr::factor(emit, blocks, change(a), n, (eps, parts))?;
+    let own = qr::factor(emit, blocks, change(a), n, eps)?;
     let stacked = Shape {
         rows: parts * n,
         ..shape

@@ -253,6 +253,20 @@ fn steps_are_as_many_as_a_plan_may_have() {
 }
 
 #[test]
+fn what_reduced_factors_lack_is_found_for_those_matrices_alone() {
+    let tensor = |matrix: &[u64]| Tensor::new(DType::F64, &[&[7], matrix].concat());
+    let (a, s) = (tensor(&[9, 8]), tensor(&[8]));
+    let outputs = [a.clone(), s, tensor(&[8, 8])];
+    let svd = Pack { describe, plan }.ask("svd", &[a], &outputs);
+    let plan = svd.ints("full_matrices?", &[0]).plan().unwrap();
+    let steps = ["arrange.comp", "reflect.comp", "apply.comp", "turn.comp"];
+    let first = plan.steps.len() - steps.len();
+    assert_eq!(files(&plan)[first..], steps);
+    assert_eq!(defined(&plan, first, "SCALED"), "1");
+    assert!((1..4).all(|step| defined(&plan, first + step, "SOME") == "1"));
+}
+
+#[test]
 fn requests_that_break_the_contract_are_refused() {
     let bad = |ask: Ask| matches!(ask.plan(), Err(Refusal::BadRequest(_)));
     for kernel in [

@@ -1,4 +1,4 @@
-//! Eigenvectors and singular vectors of matrices that are hard on them: what the results have to satisfy, whoever found them.
+//! Orthogonal factors of matrices that are hard on them: what the results have to satisfy, whoever found them.
 
 use nx_vulkan_abi::DType;
 use nx_vulkan_conformance::session::Session;
@@ -49,16 +49,36 @@ const KINDS: &[(&str, Element)] = &[
         1 => 1.0,
         _ => 0.0,
     }),
-    ("huge", |i, j, n, r| r[i * n + j] * 1e30),
-    ("tiny", |i, j, n, r| r[i * n + j] * 1e-30),
+    ("random and short", |i, j, n, r| {
+        r[i * n + j] * if j % 3 == 1 { 1e-8 } else { 1.0 }
+    }),
+    ("random", random),
+    ("of rank 2", |i, j, n, r| r[i] * r[j] + r[n + i] * r[n + j]),
+    ("graded", |i, j, n, r| r[i * n + j] * graded(i.max(j), n)),
+    ("random", random),
+    ("of rank 2", |i, j, n, r| r[i] * r[j] + r[n + i] * r[n + j]),
+    ("graded", |i, j, n, r| r[i * n + j] * graded(i.max(j), n)),
 ];
+
+/// Kinds at the end that are huge, and before them so many that are tiny: their squares are no numbers.
+const SCALED: usize = 3;
+
+fn scale(place: usize, dtype: DType) -> f64 {
+    let power = if dtype == DType::F64 { 200 } else { 30 };
+    match KINDS.len() - place {
+        1..=SCALED => 10f64.powi(power),
+        place if place <= 2 * SCALED => 10f64.powi(-power),
+        _ => 1.0,
+    }
+}
 
 /// The batch of all kinds, of m rows and n columns each, in the precision of `dtype`.
 fn matrices(m: usize, n: usize, symmetric: bool, dtype: DType) -> Vec<Vec<f64>> {
-    let wide = m.max(n);
+    let wide = m.max(n).max(2);
     let mut rng = Rng(7);
     let numbers: Vec<f64> = (0..wide * wide).map(|_| rng.between(-1.0, 1.0)).collect();
-    let of = |element: Element| {
+    let of = |(place, (_, element)): (usize, &(&str, Element))| {
+        let scale = scale(place, dtype);
         let cells = (0..m * n).map(|at| {
             let (i, j) = (at / n, at % n);
             let (i, j) = if symmetric {
@@ -66,14 +86,14 @@ fn matrices(m: usize, n: usize, symmetric: bool, dtype: DType) -> Vec<Vec<f64>> 
             } else {
                 (i, j)
             };
-            element(i, j, wide, &numbers)
+            scale * element(i, j, wide, &numbers)
         });
         match dtype {
             DType::F64 => cells.collect(),
             _ => cells.map(|x| f64::from(x as f32)).collect(),
         }
     };
-    KINDS.iter().map(|(_, element)| of(*element)).collect()
+    KINDS.iter().enumerate().map(of).collect()
 }
 
 fn run(
@@ -144,6 +164,12 @@ fn worst(
     worst
 }
 
+/// How far columns are from orthogonal ones of length 1; the steps are from a row to the next, and from a column.
+fn gram(x: &[f64], [rows, columns]: [usize; 2], [down, across]: [usize; 2]) -> f64 {
+    let at = |i: usize, j: usize| x[i * down + j * across];
+    worst([columns, columns, rows], |i, k| at(k, i), at, same)
+}
+
 fn unit(dtype: DType, n: usize) -> f64 {
     let epsilon = match dtype {
         DType::F64 => f64::EPSILON,
@@ -171,6 +197,10 @@ fn eigenvectors_are_orthogonal_and_give_their_matrix_back() {
         (40, DType::F32),
         (133, DType::F64),
         (200, DType::F32),
+        (1, DType::F32),
+        (2, DType::F64),
+        (8, DType::F64),
+        (24, DType::F32),
     ] {
         let all = matrices(n, n, true, dtype);
         let op = "Nx.Block.LinAlg.Eigh";
@@ -178,14 +208,13 @@ fn eigenvectors_are_orthogonal_and_give_their_matrix_back() {
         for (place, (a, (kind, _))) in all.iter().zip(KINDS).enumerate() {
             let values = &results[0][place * n..][..n];
             let v = &results[1][place * n * n..][..n * n];
-            let size = [n, n, n];
             let residual = worst(
-                size,
+                [n, n, n],
                 |i, k| a[i * n + k],
                 |k, j| v[k * n + j],
                 |i, j| v[i * n + j] * values[j],
             );
-            let gram = worst(size, |i, k| v[k * n + i], |k, j| v[k * n + j], same);
+            let gram = gram(v, [n, n], [n, 1]);
             let bound = unit(dtype, n);
             assert!(
                 residual <= bound * largest(a),
@@ -196,7 +225,11 @@ fn eigenvectors_are_orthogonal_and_give_their_matrix_back() {
                 values.is_sorted_by(|x, y| x.abs() >= y.abs()),
                 "{kind} {n} {dtype:?}: {values:?}"
             );
-            assert!(v[..n].iter().all(|x| *x >= 0.0), "{kind} {n} {dtype:?}");
+            let is_small = n <= 32;
+            assert!(
+                is_small || v[..n].iter().all(|x| *x >= 0.0),
+                "{kind} {n} {dtype:?}"
+            );
         }
     }
 }
@@ -212,39 +245,126 @@ fn singular_vectors_are_orthogonal_and_give_their_matrix_back() {
         (200, 20, DType::F64),
         (20, 200, DType::F32),
         (200, 70, DType::F64),
+        (1, 1, DType::F32),
+        (3, 2, DType::F32),
+        (2, 3, DType::F64),
+        (12, 12, DType::F32),
+        (9, 17, DType::F64),
+        (30, 24, DType::F64),
     ] {
-        let all = matrices(m, n, false, dtype);
-        let k = m.min(n);
-        let shapes: [&[usize]; 3] = [&[m, m], &[k], &[n, n]];
-        let attrs = [Attr::ints("full_matrices?", [1])];
-        let op = "Nx.Block.LinAlg.SVD";
-        let results = run(&runtime, op, dtype, [m, n], &all, &shapes, &attrs);
-        for (place, (a, (kind, _))) in all.iter().zip(KINDS).enumerate() {
-            let u = &results[0][place * m * m..][..m * m];
-            let s = &results[1][place * k..][..k];
-            let vt = &results[2][place * n * n..][..n * n];
-            let residual = worst(
-                [m, n, k],
-                |i, at| u[i * m + at] * s[at],
-                |at, j| vt[at * n + j],
-                |i, j| a[i * n + j],
-            );
-            let left = worst([m, m, m], |i, k| u[k * m + i], |k, j| u[k * m + j], same);
-            let right = worst([n, n, n], |i, k| vt[i * n + k], |k, j| vt[j * n + k], same);
-            let bound = unit(dtype, m.max(n));
-            assert!(
-                residual <= bound * largest(a),
-                "{kind} {m} {n} {dtype:?}: {residual:e}"
-            );
-            assert!(
-                left.max(right) <= bound,
-                "{kind} {m} {n} {dtype:?}: {left:e} {right:e}"
-            );
-            assert!(
-                s.is_sorted_by(|x, y| x >= y) && s[k - 1] >= 0.0,
-                "{kind} {m} {n} {dtype:?}: {s:?}"
-            );
+        for full in [true, false] {
+            check_svd(&runtime, m, n, dtype, full);
         }
+    }
+}
+
+fn check_svd(runtime: &Runtime, m: usize, n: usize, dtype: DType, full: bool) {
+    let all = matrices(m, n, false, dtype);
+    let k = m.min(n);
+    let [wide, high] = if full { [m, n] } else { [k; 2] };
+    let shapes: [&[usize]; 3] = [&[m, wide], &[k], &[high, n]];
+    let attrs = [Attr::ints("full_matrices?", [i64::from(full)])];
+    let op = "Nx.Block.LinAlg.SVD";
+    let results = run(runtime, op, dtype, [m, n], &all, &shapes, &attrs);
+    for (place, (a, (kind, _))) in all.iter().zip(KINDS).enumerate() {
+        let u = &results[0][place * m * wide..][..m * wide];
+        let s = &results[1][place * k..][..k];
+        let vt = &results[2][place * high * n..][..high * n];
+        let what = format!("{kind} {place} {m} {n} {dtype:?} {full}");
+        let residual = worst(
+            [m, n, k],
+            |i, at| u[i * wide + at] * s[at],
+            |at, j| vt[at * n + j],
+            |i, j| a[i * n + j],
+        );
+        let left = gram(u, [m, wide], [wide, 1]);
+        let right = gram(vt, [n, high], [1, n]);
+        let bound = unit(dtype, m.max(n));
+        assert!(residual <= bound * largest(a), "{what}: {residual:e}");
+        assert!(left.max(right) <= bound, "{what}: {left:e} {right:e}");
+        assert!(
+            s.is_sorted_by(|x, y| x >= y) && s[k - 1] >= 0.0,
+            "{what}: {s:?}"
+        );
+    }
+}
+
+#[test]
+fn singular_values_that_are_known_have_their_vectors() {
+    let runtime = runtime();
+    let attrs = [Attr::ints("full_matrices?", [0])];
+    for (dtype, values) in [
+        (DType::F32, [1.0, f64::from(1e-8f32)]),
+        (DType::F32, [f64::from(1e30f32), f64::from(1e22f32)]),
+        (DType::F32, [f64::from(1e-30f32), f64::from(1e-37f32)]),
+        (DType::F64, [1.0, 1e-15]),
+        (DType::F64, [1e300, 1e285]),
+        (DType::F64, [1e-280, 1e-294]),
+    ] {
+        let a = vec![vec![values[0], 0.0, 0.0, values[1]]];
+        let shapes: [&[usize]; 3] = [&[2, 2], &[2], &[2, 2]];
+        let op = "Nx.Block.LinAlg.SVD";
+        let results = run(&runtime, op, dtype, [2, 2], &a, &shapes, &attrs);
+        assert_eq!(results[0], [1.0, 0.0, 0.0, 1.0], "{values:?}");
+        assert_eq!(results[1], values);
+        assert_eq!(results[2], [1.0, 0.0, 0.0, 1.0], "{values:?}");
+    }
+}
+
+#[test]
+fn qr_is_orthogonal_and_gives_its_matrix_back_at_every_scale() {
+    let runtime = runtime();
+    for (m, n, dtype) in [
+        (1, 1, DType::F32),
+        (2, 2, DType::F32),
+        (2, 2, DType::F64),
+        (7, 5, DType::F32),
+        (5, 7, DType::F64),
+        (40, 40, DType::F32),
+        (70, 33, DType::F64),
+        (2051, 4, DType::F32),
+    ] {
+        let scales = match dtype {
+            DType::F64 => [1e-290, 1e-200, 1e-150, 1.0, 1e155, 1e200, 1e290],
+            _ => [1e-34, 1e-30, 1e-18, 1.0, 1e19, 1e30, 1e35],
+        };
+        // Scaled ones come with these.
+        let all = matrices(m, n, false, dtype);
+        let all = &all[..KINDS.len() - 2 * SCALED];
+        for scale in scales {
+            let scaled = |a: &Vec<f64>| a.iter().map(|x| x * scale).collect();
+            let all: Vec<Vec<f64>> = all.iter().map(scaled).collect();
+            check_qr(&runtime, [m, n], dtype, &all, scale);
+        }
+    }
+}
+
+fn check_qr(runtime: &Runtime, [m, n]: [usize; 2], dtype: DType, all: &[Vec<f64>], scale: f64) {
+    let k = m.min(n);
+    let shapes: [&[usize]; 2] = [&[m, k], &[k, n]];
+    let attrs = [Attr::text("mode", "reduced"), Attr::float("eps", 1e-10)];
+    let op = "Nx.Block.LinAlg.QR";
+    let results = run(runtime, op, dtype, [m, n], all, &shapes, &attrs);
+    for (place, (a, (kind, _))) in all.iter().zip(KINDS).enumerate() {
+        let q = &results[0][place * m * k..][..m * k];
+        let r = &results[1][place * k * n..][..k * n];
+        let residual = worst(
+            [m, n, k],
+            |i, at| q[i * k + at],
+            |at, j| r[at * n + j],
+            |i, j| a[i * n + j],
+        );
+        let gram = gram(q, [m, k], [k, 1]);
+        let bound = unit(dtype, m.max(n));
+        let what = format!("{kind} {m} {n} {dtype:?} {scale:e}");
+        // Numbers below the normal ones may count as 0.
+        let lost = match dtype {
+            DType::F64 => f64::MIN_POSITIVE,
+            _ => f32::MIN_POSITIVE.into(),
+        };
+        let bound_of_all = bound * largest(a) + m as f64 * lost;
+        assert!(residual <= bound_of_all, "{what}: {residual:e}");
+        assert!(gram <= bound, "{what}: {gram:e}");
     }
 }
 

@@ -10,6 +10,7 @@ mod judge;
 mod layout;
 mod numbers;
 mod oracle;
+mod orthogonal;
 mod own;
 mod report;
 mod requests;

@@ -3,12 +3,12 @@
 use super::{
     canary::{Canaries, Found},
     cases::Case,
-    judge, oracle,
+    judge, oracle, orthogonal,
     report::{Failure, Report, What, signature},
 };
 use nx_vulkan_abi::{DType, Features, Numerics};
 use nx_vulkan_host::{Runtime, Tensor};
-use nx_vulkan_ops::{Attr, AttrValue, Kind, Request, Result};
+use nx_vulkan_ops::{Attr, AttrValue, Kind, Request, Result, values::Values};
 
 /// Bytes with which result memory is filled before each run.
 const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
@@ -121,7 +121,7 @@ impl<'a> Sweep<'a> {
         Ok(None)
     }
 
-    /// The first element of any result that is beyond the tolerance.
+    /// The first element of any result that is beyond the tolerance, or the first matrix that is not orthogonal.
     fn judge(
         &mut self,
         case: &Case,
@@ -139,23 +139,14 @@ impl<'a> Sweep<'a> {
             let verdict = judge::judge(&answer.expected(), got, &tolerance);
             self.report.flushed += verdict.flushed;
             if let Some(wrong) = verdict.wrong {
-                let judge::Wrong {
-                    index,
-                    got,
-                    expected,
-                    ulp,
-                } = wrong;
-                return Some(What::Element {
-                    index,
-                    got,
-                    expected,
-                    ulp,
-                    operands: Vec::new(),
-                });
+                return Some(element(wrong));
             }
             self.report.measure(case.op.name, output.0, verdict.ulp);
         }
-        None
+        match case.values {
+            Values::Finite => orthogonal::judge(case.op.name, &case.outputs, got).map(element),
+            Values::Special => None,
+        }
     }
 
     /// Adds what operands of the result's shape are at the wrong element.
@@ -205,6 +196,22 @@ impl<'a> Sweep<'a> {
             false => &mut self.report.lacking,
         };
         *list.entry(key).or_default() += 1;
+    }
+}
+
+fn element(wrong: judge::Wrong) -> What {
+    let judge::Wrong {
+        index,
+        got,
+        expected,
+        ulp,
+    } = wrong;
+    What::Element {
+        index,
+        got,
+        expected,
+        ulp,
+        operands: Vec::new(),
     }
 }
 

@@ -382,8 +382,7 @@ pub(super) const OPS: &[Op] = &[
     Op {
         name: "Nx.Block.LinAlg.SVD",
         doc: "a = u s vᵀ, s in descending order. Signs are those of Jacobi's rotations of columns, or of rows where there are \
-              fewer; with more than 32 of them the first component of what has as many is not negative. Without full \
-              matrices columns of u are 0 where s is 0 within rounding",
+              fewer; with more than 32 of them the first component of what has as many is not negative",
         contract: &SVD,
         takes: &[REALS],
         kernel: Kernel::Matrices(linalg::svd),

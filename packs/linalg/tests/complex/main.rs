@@ -235,62 +235,93 @@ fn qr_gives_the_matrix_and_is_unitary() {
                 [tall(&pair[0]), tall(&pair[1])],
                 [wide(&pair[0]), wide(&pair[1])],
             ] {
-                let (m, n) = (pair[0].rows, pair[0].columns);
-                for (mode, k) in [("reduced", m.min(n)), ("complete", m)] {
-                    let attrs = [Attr::float("eps", 1e-10), Attr::text("mode", mode)];
-                    let op = "Nx.Block.LinAlg.QR";
-                    let operands: [&[&Matrix]; 1] = [&[&pair[0], &pair[1]]];
-                    let shapes = [[m, k], [k, n]];
-                    let factors = run(runtime, op, dtype, &operands, &shapes, &attrs);
-                    for (at, a) in pair.iter().enumerate() {
-                        let [q, r] = [&factors[0][at], &factors[1][at]];
-                        assert_small(what, &q.times(r).minus(a), a.largest(), dtype);
-                        let gram = q.adjoint().times(q);
-                        assert_small(what, &gram.minus(&Matrix::unit(k)), 1.0, dtype);
-                        let below = (0..k).flat_map(|i| (0..i.min(n)).map(move |j| (i, j)));
-                        assert!(
-                            below.into_iter().all(|(i, j)| r.at(i, j) == C::ZERO),
-                            "{what}"
-                        );
-                    }
-                }
+                check_qr(runtime, dtype, what, &pair);
             }
         }
     });
 }
 
-#[test]
-fn eigenvectors_are_unitary_and_give_their_matrix_back() {
-    every(DType::C64, |runtime, dtype, n, what, pair, _| {
-        let all = pair
-            .map(|a| Matrix::from(n, n, |i, j| a.at(i, j) + a.at(j, i).conjugate()).rounded(dtype));
-        let op = "Nx.Block.LinAlg.Eigh";
-        let operands: [&[&Matrix]; 1] = [&[&all[0], &all[1]]];
-        let results = run(runtime, op, dtype, &operands, &[[n, 0], [n, n]], &[]);
-        for (at, a) in all.iter().enumerate() {
-            let [values, v] = [&results[0][at], &results[1][at]];
-            let scaled = Matrix::from(n, n, |i, j| v.at(i, j) * values.cells[j]);
-            assert_small(what, &a.times(v).minus(&scaled), a.largest(), dtype);
-            let gram = v.adjoint().times(v);
-            assert_small(what, &gram.minus(&Matrix::unit(n)), 1.0, dtype);
-            let cells = &values.cells;
-            assert!(cells.iter().all(|x| x.1 == 0.0), "{what} {dtype}");
+fn check_qr(runtime: &Runtime, dtype: DType, what: &str, pair: &[Matrix; 2]) {
+    let (m, n) = (pair[0].rows, pair[0].columns);
+    for (mode, k) in [("reduced", m.min(n)), ("complete", m)] {
+        let attrs = [Attr::float("eps", 1e-10), Attr::text("mode", mode)];
+        let op = "Nx.Block.LinAlg.QR";
+        let operands: [&[&Matrix]; 1] = [&[&pair[0], &pair[1]]];
+        let shapes = [[m, k], [k, n]];
+        let factors = run(runtime, op, dtype, &operands, &shapes, &attrs);
+        for (at, a) in pair.iter().enumerate() {
+            let [q, r] = [&factors[0][at], &factors[1][at]];
+            assert_small(what, &q.times(r).minus(a), a.largest(), dtype);
+            let gram = q.adjoint().times(q);
+            assert_small(what, &gram.minus(&Matrix::unit(k)), 1.0, dtype);
+            let below = (0..k).flat_map(|i| (0..i.min(n)).map(move |j| (i, j)));
             assert!(
-                cells.is_sorted_by(|x, y| x.0.abs() >= y.0.abs()),
-                "{what} {dtype}"
-            );
-            // Of larger matrices the first components are real.
-            let precision = if dtype == DType::C64 { 1e-6 } else { 1e-14 };
-            let first = v.cells[..n].iter();
-            assert!(
-                n <= 32
-                    || first
-                        .into_iter()
-                        .all(|x| x.0 >= 0.0 && x.1.abs() < precision),
-                "{what} {dtype}"
+                below.into_iter().all(|(i, j)| r.at(i, j) == C::ZERO),
+                "{what}"
             );
         }
+    }
+}
+
+#[test]
+fn eigenvectors_are_unitary_and_give_their_matrix_back() {
+    every(DType::C64, |runtime, dtype, _, what, pair, _| {
+        check_eigh(runtime, dtype, what, pair);
     });
+}
+
+fn check_eigh(runtime: &Runtime, dtype: DType, what: &str, pair: [Matrix; 2]) {
+    let n = pair[0].rows;
+    let all =
+        pair.map(|a| Matrix::from(n, n, |i, j| a.at(i, j) + a.at(j, i).conjugate()).rounded(dtype));
+    let op = "Nx.Block.LinAlg.Eigh";
+    let operands: [&[&Matrix]; 1] = [&[&all[0], &all[1]]];
+    let results = run(runtime, op, dtype, &operands, &[[n, 0], [n, n]], &[]);
+    for (at, a) in all.iter().enumerate() {
+        let [values, v] = [&results[0][at], &results[1][at]];
+        let scaled = Matrix::from(n, n, |i, j| v.at(i, j) * values.cells[j]);
+        assert_small(what, &a.times(v).minus(&scaled), a.largest(), dtype);
+        let gram = v.adjoint().times(v);
+        assert_small(what, &gram.minus(&Matrix::unit(n)), 1.0, dtype);
+        let cells = &values.cells;
+        assert!(cells.iter().all(|x| x.1 == 0.0), "{what} {dtype}");
+        assert!(
+            cells.is_sorted_by(|x, y| x.0.abs() >= y.0.abs()),
+            "{what} {dtype}"
+        );
+        // Of larger matrices the first components are real.
+        let precision = if dtype == DType::C64 { 1e-6 } else { 1e-14 };
+        let first = v.cells[..n].iter();
+        assert!(
+            n <= 32
+                || first
+                    .into_iter()
+                    .all(|x| x.0 >= 0.0 && x.1.abs() < precision),
+            "{what} {dtype}"
+        );
+    }
+}
+
+/// Sums of squares of such numbers are too large or too small for their types.
+#[test]
+fn scales_change_nothing() {
+    let (runtime, mut rng) = (runtime(), Rng(11));
+    for (dtype, scale) in [
+        (DType::C64, 1e-30),
+        (DType::C64, 1e30),
+        (DType::C128, 1e-200),
+        (DType::C128, 1e200),
+    ] {
+        for (n, kind) in [(2, "random"), (33, "graded"), (5, "low")] {
+            let pair = [(); 2].map(|()| {
+                let a = of_kind(kind, n, &mut rng);
+                Matrix::from(n, n, |i, j| a.at(i, j).scaled(scale)).rounded(dtype)
+            });
+            let what = format!("{kind} {n} {scale:e}");
+            check_qr(&runtime, dtype, &what, &pair);
+            check_eigh(&runtime, dtype, &what, pair);
+        }
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(super) trait Field:
 
     fn of(real: f64) -> Self;
     fn real(self) -> f64;
+    /// Real and imaginary part.
+    fn parts(self) -> [f64; 2];
     fn conjugate(self) -> Self;
     fn magnitude(self) -> f64;
     /// The square of the magnitude.
@@ -68,6 +70,10 @@ impl Field for f64 {
 
     fn real(self) -> f64 {
         self
+    }
+
+    fn parts(self) -> [f64; 2] {
+        [self, 0.0]
     }
 
     fn conjugate(self) -> f64 {
@@ -129,6 +135,10 @@ impl Field for C {
 
     fn real(self) -> f64 {
         self.re
+    }
+
+    fn parts(self) -> [f64; 2] {
+        [self.re, self.im]
     }
 
     fn conjugate(self) -> C {

@@ -2,7 +2,7 @@
 //! and signs follow from the rotations. Those of large matrices do not, so that other ways to find the vectors give the same
 //! ones. All in f64; a matrix is its rows one after another.
 
-use super::{Round, field::Field, lines::Line, qr::qr};
+use super::{Round, eigen::scale, field::Field, lines::Line, qr::qr};
 
 /// Sweeps at most; ten are many.
 const SWEEPS: usize = 40;
@@ -87,6 +87,8 @@ pub(super) fn eigh<T: Line>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2
         a[i * n + i] = T::of(a[i * n + i].real());
         (0..i).for_each(|j| a[j * n + i] = a[i * n + j].conjugate());
     }
+    let scale = scale(a.iter().flat_map(|x| x.parts())).unwrap_or(1.0);
+    a.iter_mut().for_each(|x| *x = x.scaled(scale));
     let norm = a.iter().map(|x| x.square()).sum::<f64>().sqrt();
     if !norm.is_finite() {
         return [n, n * n].map(|count| vec![T::NAN; count]);
@@ -124,20 +126,23 @@ pub(super) fn eigh<T: Line>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2
     }
     let magnitudes: Vec<f64> = (0..n).map(|i| a[i * n + i].magnitude()).collect();
     let order = descending(&magnitudes, round);
-    let values = order.iter().map(|i| a[i * n + i]).collect();
+    let values = order.iter().map(|i| a[i * n + i].scaled(1.0 / scale));
     let vectors = (0..n * n).map(|at| v[order[at % n] * n + at / n].conjugate());
-    [values, vectors.collect()]
+    [values.collect(), vectors.collect()]
 }
 
-/// The factors `u`, `s` and `vᵀ` of `a`, with `m >= n`; all columns of `u` with `full`, else no column for what is 0.
+/// The factors `u`, `s` and `vᵀ` of `a`, with `m >= n`; all columns of `u` with `full`, else n.
 pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> [Vec<f64>; 3] {
     let wide = if full { m } else { n };
+    let scale = scale(a.iter().copied()).unwrap_or(1.0);
+    // Columns one after another.
+    let mut a: Vec<f64> = (0..n * m)
+        .map(|at| a[at % m * n + at / m] * scale)
+        .collect();
     let norm = a.iter().map(|x| x * x).sum::<f64>();
     if !norm.is_finite() {
         return [m * wide, n, n * n].map(|count| vec![f64::NAN; count]);
     }
-    // Columns one after another.
-    let mut a: Vec<f64> = (0..n * m).map(|at| a[at % m * n + at / m]).collect();
     let mut v = vec![0.0; n * n];
     (0..n).for_each(|i| v[i * n + i] = 1.0);
     orthogonalize(&mut a, &mut v, m, n, norm, round);
@@ -151,41 +156,22 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
     let length = |j: usize| column(j).iter().map(|x| x * x).sum::<f64>().sqrt();
     let lengths: Vec<f64> = (0..n).map(length).collect();
     let order = descending(&lengths, round);
-    let s: Vec<f64> = order.iter().map(|&j| lengths[j]).collect();
+    let s = order.iter().map(|&j| lengths[j] / scale).collect();
     let vt = (0..n * n).map(|at| v[order[at / n] * n + at % n]).collect();
     let sorted = |at: usize| column(order[at % n])[at / n];
-    let u = if norm == 0.0 {
-        (0..m * wide)
-            .map(|at| f64::from(u8::from(at / wide == at % wide)))
-            .collect()
-    } else if full {
-        let [mut q, r] = qr((0..m * n).map(sorted).collect(), m, n, m, 0.0);
+    // Rotations leave out what is negligible beside the norm.
+    let least = 2.0 * negligible(round) * norm.sqrt();
+    let u = if full || lengths.iter().any(|length| *length <= least) {
+        let [mut q, r] = qr((0..m * n).map(sorted).collect(), m, n, wide, 0.0);
         for j in (0..n).filter(|j| r[j * n + j] < 0.0) {
-            (0..m).for_each(|i| q[i * m + j] = 0.0 - q[i * m + j]);
+            (0..m).for_each(|i| q[i * wide + j] = 0.0 - q[i * wide + j]);
         }
         q
     } else {
-        let least = least(&s, round);
-        let scaled = |at: usize| {
-            if s[at % n] > least {
-                sorted(at) / s[at % n]
-            } else {
-                0.0
-            }
-        };
+        let scaled = |at: usize| sorted(at) / lengths[order[at % n]];
         (0..m * n).map(scaled).collect()
     };
     [u, s, vt]
-}
-
-/// Singular values, in descending order, up to which they are 0 within rounding.
-pub(super) fn least(s: &[f64], round: Round) -> f64 {
-    let precision = if round(1.0 + f64::EPSILON) > 1.0 {
-        f64::EPSILON
-    } else {
-        f32::EPSILON.into()
-    };
-    s.len() as f64 * precision * s[0]
 }
 
 /// Rotates the columns `a`, and with them `v`, until they are orthogonal.

@@ -13,8 +13,6 @@ pub(super) trait Line: Field {
     /// Numbers that one is made of.
     const PARTS: usize;
 
-    /// Real and imaginary part.
-    fn parts(self) -> [f64; 2];
     /// Of as many numbers as one is made of.
     fn of_parts(parts: &[f64]) -> Self;
     /// Takes row `q` times the conjugate of `s` from row `p`, and adds row `p` times `s` to row `q`.
@@ -41,10 +39,6 @@ fn two<T>(rows: &mut [T], [p, q]: [usize; 2], n: usize) -> [&mut [T]; 2] {
 impl Line for f64 {
     const PARTS: usize = 1;
 
-    fn parts(self) -> [f64; 2] {
-        [self, 0.0]
-    }
-
     fn of_parts(parts: &[f64]) -> f64 {
         parts[0]
     }
@@ -63,10 +57,6 @@ type C = Complex<f64>;
 
 impl Line for C {
     const PARTS: usize = 2;
-
-    fn parts(self) -> [f64; 2] {
-        [self.re, self.im]
-    }
 
     fn of_parts(parts: &[f64]) -> C {
         C {

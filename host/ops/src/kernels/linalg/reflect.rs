@@ -62,25 +62,15 @@ fn reflect<T: Field>(
     for k in 0..count {
         let (done, rest) = v.split_at_mut((k + 1) * height);
         let column = &mut done[k * height..];
-        let tail = T::dot(&column[k + 1..], &column[k + 1..]).real();
         let is_last = m == n && first + k + 1 == n;
-        let mirrored = mirror(column[k], tail, eps, is_last);
+        let squares = |below: &[T]| T::dot(below, below).real();
+        let (tau, to) = mirror(&mut column[k..], squares, eps, is_last);
         for (i, x) in column[..k].iter_mut().enumerate() {
             a[(first + i) * n + first + k] = *x;
             *x = T::ZERO;
         }
-        let diagonal = std::mem::replace(&mut column[k], T::ONE);
-        let place = &mut a[(first + k) * n + first + k];
-        let Some((head, to)) = mirrored else {
-            *place = diagonal;
-            taus.push(0.0);
-            column[k + 1..].fill(T::ZERO);
-            continue;
-        };
-        *place = to;
-        let tau = 2.0 * head.square() / (tail + head.square());
+        a[(first + k) * n + first + k] = to;
         taus.push(tau);
-        column[k + 1..].iter_mut().for_each(|x| *x = *x / head);
         for other in rest.chunks_exact_mut(height) {
             let share = T::dot(&column[k..], &other[k..]).scaled(tau);
             T::subtract(&mut other[k..], share, &column[k..]);

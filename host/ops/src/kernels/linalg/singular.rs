@@ -6,7 +6,7 @@ use super::{
     chase::diagonalize,
     eigen::scale,
     householder::{BLOCK, Block, mirror},
-    jacobi::{descending, least},
+    jacobi::descending,
     rotations::Panels,
 };
 use crate::kernels::lanes::widest;
@@ -48,10 +48,8 @@ pub(super) fn svd(
         }
     }
     let s: Vec<f64> = order.iter().map(|&i| values[i]).collect();
-    let least = if full { -1.0 } else { least(&s, round) };
     let mut u = vec![0.0; m * wide];
-    let counting = |j: usize| s.get(j).is_none_or(|s| *s > least);
-    for (j, row) in ut.chunks(m).enumerate().filter(|(j, _)| counting(*j)) {
+    for (j, row) in ut.chunks(m).enumerate() {
         for (i, x) in row.iter().enumerate() {
             u[i * wide + j] = *x;
         }

@@ -231,28 +231,26 @@ fn eigenvalues_and_singular_values_are_lapacks() {
     assert_near(s, &expected, 20.0);
 }
 
+/// Sums of squares are numbers at one of them only.
+const SCALES: [f64; 7] = [1.0, 1e-290, 1e-200, 1e-155, 1e155, 1e200, 1e290];
+
 /// Well and ill conditioned, of low rank, graded, 0, tall and wide.
 fn matrices() -> Vec<(usize, usize, Vec<f64>)> {
+    let kinds: [&dyn Fn(usize, usize) -> f64; 4] = [
+        &|i, j| cell(i, j) * 10f64.powi(-2 * j as i32),
+        &|i, j| cell(i, 0) * cell(1, j),
+        &|i, j| 1.0 / (i + j + 1) as f64,
+        &cell,
+    ];
     let mut all = vec![(1, 1, vec![-3.0]), (5, 3, vec![0.0; 15])];
     for (m, n) in [(2, 2), (7, 7), (9, 7), (7, 9), (1, 6), (6, 1), (20, 20)] {
-        let a = matrix(m, n);
-        let graded = |at: usize| a[at] * 10f64.powi(-2 * (at % n) as i32);
-        all.push((m, n, (0..m * n).map(graded).collect()));
-        all.push((
-            m,
-            n,
-            (0..m * n)
-                .map(|at| cell(at / n, 0) * cell(1, at % n))
-                .collect(),
-        ));
-        all.push((
-            m,
-            n,
-            (0..m * n)
-                .map(|at| 1.0 / (at / n + at % n + 1) as f64)
-                .collect(),
-        ));
-        all.push((m, n, a));
+        for (kind, scale) in kinds
+            .iter()
+            .flat_map(|kind| SCALES.map(|scale| (kind, scale)))
+        {
+            let cells = (0..m * n).map(|at| scale * kind(at / n, at % n));
+            all.push((m, n, cells.collect()));
+        }
     }
     all
 }
@@ -310,9 +308,36 @@ fn svd_is_orthogonal_and_gives_its_matrix_back() {
             &thin,
             &[Attr::ints("full_matrices?", [0])],
         );
-        assert_near(&results[1], s, 1.0);
-        let scaled: Vec<f64> = (0..m * k).map(|at| results[0][at] * s[at % k]).collect();
-        assert_near(&times(&scaled, &results[2], m, k, n), &a, units);
+        let [u, own, vt] = &results[..] else {
+            unreachable!()
+        };
+        assert_near(own, s, 1.0);
+        let scaled: Vec<f64> = (0..m * k).map(|at| u[at] * s[at % k]).collect();
+        assert_near(&times(&scaled, vt, m, k, n), &a, units);
+        assert_near(&times(&turned(u, m, k), u, k, m, k), &unit(k), units);
+        assert_near(&times(vt, &turned(vt, k, n), k, n, k), &unit(k), units);
+    }
+}
+
+#[test]
+fn powers_of_two_change_no_eigenvector() {
+    let a = matrix(N, N);
+    let b = turned(&a, N, N);
+    let symmetric: Vec<f64> = a.iter().zip(&b).map(|(x, y)| x + y).collect();
+    for n in [2, N] {
+        let cells = |scale: f64| (0..n * n).map(move |at| (at / n * N + at % n, scale));
+        let solved = |scale| {
+            let cells = cells(scale).map(|(at, scale)| scale * symmetric[at]);
+            let x = square(&cells.collect::<Vec<f64>>());
+            let shape = [n as u64; 2];
+            all("Nx.Block.LinAlg.Eigh", &x, &[&shape[1..], &shape], &[])
+        };
+        let own = solved(1.0);
+        for scale in [-1000, -510, 510, 1000].map(|power| 2f64.powi(power)) {
+            let scaled = solved(scale);
+            let values: Vec<f64> = own[0].iter().map(|x| scale * x).collect();
+            assert_eq!(scaled, [values, own[1].clone()], "{n} {scale:e}");
+        }
     }
 }
 

@@ -315,7 +315,10 @@ fn matrices() -> Vec<(usize, usize, Vec<C>)> {
         let of_rank_1 = |at: usize| times(a[at / n * n], a[at % n]);
         all.push((m, n, (0..m * n).map(graded).collect()));
         all.push((m, n, (0..m * n).map(of_rank_1).collect()));
-        all.push((m, n, a));
+        for scale in [1e-200, 1.0, 1e200] {
+            let scaled = a.iter().map(|x| times(*x, (scale, 0.0)));
+            all.push((m, n, scaled.collect()));
+        }
     }
     all
 }

@@ -1,11 +1,12 @@
 //! QR.
 
-use super::{SIZES, TYPES, assert_near, both, matrices};
+use super::{SIZES, TYPES, assert_near, both, matrices, numbers};
 use crate::{
     Attr,
-    kernels::tests::linalg_complex::{C, adjoint, product, unit},
+    kernels::tests::linalg_complex::{C, adjoint, product, times, unit},
     values::Rng,
 };
+use nx_vulkan_abi::DType;
 
 #[test]
 fn qr_is_orthogonal_and_like_single_steps() {
@@ -65,6 +66,30 @@ fn diagonals_of_r_keep_their_signs_where_hardly_anything_is_below() {
         let (steps, blocks) = (steps.unwrap(), blocks.unwrap());
         for (blocks, steps) in blocks.iter().zip(&steps) {
             assert_near(dtype, blocks, steps, 100.0);
+        }
+    }
+}
+
+/// Sums of squares of such numbers are too large or too small for f64.
+#[test]
+fn scales_change_nothing() {
+    let mut rng = Rng(9);
+    for (dtype, scale) in [DType::F64, DType::C128]
+        .iter()
+        .flat_map(|dtype| [1e-290, 1e-160, 1e160, 1e290].map(|scale| (*dtype, scale)))
+    {
+        let (m, n) = (50, 33);
+        let a = numbers(dtype, m * n, &mut rng);
+        let a: Vec<C> = a.iter().map(|x| times(*x, (scale, 0.0))).collect();
+        let attrs = [Attr::text("mode", "reduced")];
+        let shapes: [&[usize]; 2] = [&[m, n], &[n, n]];
+        for factors in both("QR", dtype, &[(&[m, n], &a)], &shapes, &attrs) {
+            let [q, r] = &factors.unwrap()[..] else {
+                unreachable!()
+            };
+            assert_near(dtype, &product(q, r, m, n, n), &a, 10.0 * m as f64);
+            let gram = product(&adjoint(q, m, n), q, n, m, n);
+            assert_near(dtype, &gram, &unit(n), 10.0 * m as f64);
         }
     }
 }
