@@ -15,7 +15,11 @@ use crate::{
     precision,
     view::Desc,
 };
-use nx_vulkan_abi::{DType, expression::Term};
+use nx_vulkan_abi::{
+    DType,
+    epilogue::{FACTORS, Types},
+    expression::Term,
+};
 use std::ops::Range;
 
 /// The program that a request stands for; `None` where it is one op.
@@ -38,8 +42,8 @@ fn attention(request: &Request<'_, Spec>) -> Result<Program<'static>> {
 }
 
 /// The product that a convolution is where its kernel has one element for each channel and its positions are those of x: of x with
-/// the kernel where channels are the last axis, of the kernel with x where they are the one behind the batch. It has the epilogue
-/// if that of further operands, too, has all of the axes that become one, or none; `None` for all else.
+/// the kernel where channels are the last axis, of the kernel with x where they are the one behind the batch. Its epilogue goes along
+/// where each further operand has, of the axes that become one, all or none. `None` for all else.
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
@@ -58,11 +62,21 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     let Some((order, merged)) = matrices(request) else {
         return Ok(None);
     };
-    if elements(&kernel.1) != elements(&matrix)
-        || has_epilogue && (x.0 != kernel.0 || !x.0.is_float())
-    {
+    if elements(&kernel.1) != elements(&matrix) {
         return Ok(None);
     }
+    // Factors of other types are multiplied in that of the sums.
+    let multiplied = if !has_epilogue {
+        out.0
+    } else if x.0 == kernel.0 && x.0.is_float() {
+        x.0
+    } else {
+        let types: Vec<DType> = request.inputs.iter().map(|input| input.0).collect();
+        let Some(types) = Types::of(&types, out.0, true) else {
+            return Ok(None);
+        };
+        types.sum
+    };
     let further = request.inputs[2..].iter();
     let further = further.map(|(_, shape)| merge(shape, &out.1, &merged));
     let Some(further) = further.collect::<Option<Vec<Vec<u64>>>>() else {
@@ -74,17 +88,20 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
         steps.push(step);
         (request.inputs.len() + steps.len() - 1) as Value
     };
-    let whole = |shape: &[u64]| merge(shape, shape, &merged).unwrap_or_default();
-    let (of_x, sums) = (whole(&x.1), whole(&out.1));
-    let shapes = [vec![of_x, matrix.to_vec()], further].concat();
+    let whole = |shape: &[u64]| -> Vec<u64> {
+        let extents = merged.iter().map(|axes| elements(&shape[axes.clone()]));
+        extents.collect()
+    };
+    let sums = whole(&out.1);
+    let shapes = [vec![whole(&x.1), matrix.to_vec()], further].concat();
     let mut inputs = Vec::new();
     for ((shape, (dtype, _)), value) in shapes.into_iter().zip(&*request.inputs).zip(0..) {
         let viewed = push(Step::View(value, View::Reshape(shape.clone())));
-        // Factors of other types are multiplied in that of the result.
-        inputs.push(if has_epilogue || *dtype == out.0 {
-            viewed
+        let is_factor = inputs.len() < FACTORS;
+        inputs.push(if is_factor && *dtype != multiplied {
+            push(Request::new("as_type", vec![viewed], vec![(multiplied, shape)], &[]).into())
         } else {
-            push(Request::new("as_type", vec![viewed], vec![(out.0, shape)], &[]).into())
+            viewed
         });
     }
     let mut contract = [1, i64::from(filters < channels)];
@@ -92,10 +109,8 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     if order == Order::ChannelsFirst {
         inputs.swap(0, 1);
         contract = [contract[1], 0];
-        if let &[batches, ..] = sums.as_slice()
-            && merged.len() > 2
-        {
-            let all = [&[batches], &matrix[..]].concat();
+        if merged.len() > 2 {
+            let all = [&x.1[..1], &matrix[..]].concat();
             inputs[0] = push(Step::View(inputs[0], View::Broadcast(all, vec![1, 2])));
             contract = contract.map(|axis| axis + 1);
             batch = &[0];
@@ -142,22 +157,25 @@ fn matrices(request: &Request<'_, Spec>) -> Option<(Order, Vec<Range<usize>>)> {
     if rank <= 2 || !is_whole || elements(x) == 0 || elements(out) == 0 {
         return None;
     }
-    let is_ordered = |axes: &mut dyn Iterator<Item = usize>| {
-        let axes = Vec::from_iter(axes.map(|axis| axis as i64));
+    let first = Vec::from_iter(0..rank as i64);
+    let last = [&[0, rank as i64 - 1], &first[1..rank - 1]].concat();
+    let is_ordered = |axes: &[i64]| {
         let mut orders = ["input_permutation", "output_permutation"].into_iter();
         orders.all(|name| ints(&request.attrs, name) == axes)
     };
-    if is_ordered(&mut [0, rank - 1].into_iter().chain(1..rank - 1)) {
+    if is_ordered(&last) {
         return Some((Order::ChannelsLast, vec![0..rank - 1, rank - 1..rank]));
     }
-    let merged = match x[0] {
-        1 => vec![0..2, 2..rank],
-        _ => vec![0..1, 1..2, 2..rank],
+    let merged = match (x[0], elements(&x[2..])) {
+        // A single position is as if it came first.
+        (_, 1) => (Order::ChannelsLast, vec![0..1, 1..rank]),
+        (1, _) => (Order::ChannelsFirst, vec![0..2, 2..rank]),
+        _ => (Order::ChannelsFirst, vec![0..1, 1..2, 2..rank]),
     };
-    is_ordered(&mut (0..rank)).then_some((Order::ChannelsFirst, merged))
+    is_ordered(&first).then_some(merged)
 }
 
-/// A shape that broadcasts to `all` after these axes of that have become one each; `None` where it has some of them only.
+/// A shape that broadcasts to `all`, with these axes as one each; `None` where it has a part of those that become one.
 fn merge(shape: &[u64], all: &[u64], axes: &[Range<usize>]) -> Option<Vec<u64>> {
     let missing = all.len().checked_sub(shape.len())?;
     let shape = [vec![1; missing], shape.to_vec()].concat();

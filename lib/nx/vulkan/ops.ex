@@ -175,7 +175,7 @@ defmodule Nx.Vulkan.Ops do
          low + high + size + max(size - 1, 0) * inner < 0
        end) do
       raise ArgumentError,
-            "padding #{inspect(padding)} takes more than a tensor of shape #{inspect(tensor.shape)} has"
+            "expected padding to take no more than a tensor of shape #{inspect(tensor.shape)} has, got: #{inspect(padding)}"
     end
 
     [

@@ -1,4 +1,5 @@
-//! Plans of `conv`: tiles in shared memory where there are filters and positions to share them, else straight from memory.
+//! Plans of `conv`: tiles in shared memory, or straight from memory where filters and positions are too few to share them, or a
+//! model of the device has it that this takes less.
 
 pub(crate) mod cost;
 
@@ -18,7 +19,7 @@ use nx_vulkan_pack_kit::{grid, steps::number, table};
 /// Channels that an invocation loads before it waits for the first.
 const AT_ONCE: u64 = 8;
 /// Invocations of a workgroup without a tile, where the device has so many.
-const GROUP: u64 = 256;
+const GROUP: u32 = 256;
 /// Kernel elements of one step of a tile.
 const BLOCK_K: u64 = 8;
 /// Results that an invocation computes where filters have a single channel; a CPU's compiler takes long over many.
@@ -29,6 +30,8 @@ const MOST_TAPS: u64 = 64;
 const MOST_REACH: u64 = 32;
 /// Compute units of a device that does not say how many it has.
 const SOME_UNITS: u64 = 64;
+/// Further operands of an epilogue that every kernel of `dot` takes.
+const MOST_FURTHER: usize = 3;
 /// Products that one invocation may add up: a device takes longer dispatches for hung.
 const MOST: u64 = 1 << 24;
 
@@ -58,7 +61,10 @@ pub(crate) fn plan(
     match method {
         Method::Tiled => tiled(&problem, request.device),
         Method::Matrix => matrix::plan(&problem, declared, Precision::of(request), request.device),
-        Method::Direct | Method::Cpu => direct(&problem, request.device),
+        Method::Few if is_cpu || !cost::is_soon(&problem, request.device) => {
+            Err(Refusal::decline("tiles take less"))
+        }
+        Method::Direct | Method::Cpu | Method::Few => direct(&problem, request.device),
     }
 }
 
@@ -82,19 +88,20 @@ fn is_product(problem: &Problem, method: Method, request: &Request<'_>) -> bool 
     } else {
         return false;
     };
-    // Further operands have all of the axes that become one, or none.
+    // Products take so many further operands, which have all of the axes that become one, or none.
     let mut further = request.inputs.iter().skip(epilogue::FACTORS);
-    further.all(|operand| {
-        let missing = rank.saturating_sub(operand.rank());
-        let own = |axis: usize| {
-            axis.checked_sub(missing)
-                .map_or(1, |own| operand.shape[own])
-        };
-        merged.iter().all(|axes| {
-            let is_none = axes.clone().all(|axis| own(axis) == 1);
-            is_none || axes.clone().all(|axis| own(axis) == out.shape[axis])
+    further.len() <= MOST_FURTHER
+        && further.all(|operand| {
+            let missing = rank.saturating_sub(operand.rank());
+            let own = |axis: usize| {
+                axis.checked_sub(missing)
+                    .map_or(1, |own| operand.shape[own])
+            };
+            merged.iter().all(|axes| {
+                let is_none = axes.clone().all(|axis| own(axis) == 1);
+                is_none || axes.clone().all(|axis| own(axis) == out.shape[axis])
+            })
         })
-    })
 }
 
 /// Runs of results along one axis, where filters have a single channel; nothing where they do not, or have too many elements.
@@ -118,7 +125,7 @@ fn plane(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Option<Plan>, Ref
         blocks: [0, runs],
         ..Cut::default()
     };
-    let threads = u64::from(grid::threads(device, GROUP as u32));
+    let threads = u64::from(grid::threads(device, GROUP));
     let mut defines = common(problem, threads, false, problem.is_partial(1));
     for (name, value) in [
         ("RUN", run),
@@ -143,7 +150,7 @@ fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
     if let Some(plan) = plane(problem, device)? {
         return Ok(plan);
     }
-    let threads = u64::from(grid::threads(device, GROUP as u32));
+    let threads = u64::from(grid::threads(device, GROUP));
     let (splits, chunk) = cost::places(problem, device);
     if chunk * problem.channels > MOST {
         return Err(Refusal::decline(
@@ -179,14 +186,11 @@ pub(crate) fn plain(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, 
 }
 
 fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
-    let Some((tile, splits, taken)) = cost::least(problem, device) else {
+    let Some((tile, splits, _)) = cost::least(problem, device) else {
         return Err(Refusal::decline(
             "too few filters, positions or elements for tiles",
         ));
     };
-    if cost::straight(problem, device).is_some_and(|straight| straight < taken) {
-        return Err(Refusal::decline("straight from memory takes less"));
-    }
     let register = problem.register();
     let width = 16 / register.size().max(4);
     let [m, n] = tile.block;

@@ -54,6 +54,8 @@ struct Conv {
 pub(crate) enum Method {
     /// As direct, and only where the device is a CPU, which gains nothing from shared memory.
     Cpu,
+    /// As direct, where a model has it that this takes less than tiles.
+    Few,
     /// On matrix units.
     Matrix,
     /// Staged through shared memory.

@@ -73,20 +73,24 @@ fn every_row_plans_for_every_type() {
                     ask.inputs.push(Tensor::new(dtype, &[]));
                     ask
                 }
-                Way::Conv(table::Method::Tiled) if dtype.is_complex() => continue,
+                Way::Conv(table::Method::Tiled | table::Method::Few) if dtype.is_complex() => {
+                    continue;
+                }
                 // Factors of f16 are another kernel's.
                 Way::Conv(_) if row.described().id == "conv_matrix_bf16" && dtype == DType::F16 => {
                     continue;
                 }
                 Way::Conv(method) => {
                     let [small, large]: [[&[u64]; 3]; 2] = [
-                        [&[8, 32, 34, 34], &[64, 32, 3, 3], &[8, 64, 32, 32]],
+                        [&[2, 8, 9, 9], &[16, 8, 3, 3], &[2, 16, 7, 7]],
                         [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]],
                     ];
                     let (shapes, device) = match method {
                         table::Method::Cpu => (small, cpu()),
                         table::Method::Matrix => (large, nvidia()),
-                        table::Method::Tiled | table::Method::Direct => (small, gpu()),
+                        table::Method::Tiled | table::Method::Few | table::Method::Direct => {
+                            (small, gpu())
+                        }
                     };
                     conv(&row.described().id, dtype, shapes).on(device)
                 }
@@ -176,12 +180,23 @@ fn convolutions_are_split_until_the_device_is_busy() {
     let few = |shapes| conv("conv_tiled", DType::F32, shapes).reason();
     let positions: [&[u64]; 3] = [&[1, 4, 4, 4], &[4, 4, 3, 3], &[1, 4, 2, 2]];
     assert!(few(positions).contains("too few"));
-    // Invocations of their own have what they multiply sooner than a tile, unless there are too many of them.
+    // Invocations of their own have what they multiply sooner than a tile, unless there is too much of it.
     let filters: [&[u64]; 3] = [&[1, 8, 200, 200], &[2, 8, 3, 3], &[1, 2, 198, 198]];
-    assert_eq!(few(filters), "straight from memory takes less");
+    let plan = conv("conv_few", DType::F32, filters).plan().unwrap();
+    assert_eq!(files(&plan), ["direct.comp"]);
     let deep: [&[u64]; 3] = [&[1, 512, 20, 20], &[5, 512, 3, 3], &[1, 5, 18, 18]];
+    assert_eq!(
+        conv("conv_few", DType::F32, deep).reason(),
+        "tiles take less"
+    );
     let plan = conv("conv_tiled", DType::F32, deep).plan().unwrap();
     assert_eq!(defined(&plan, 0, "BLOCK_M"), "16");
+    // Arithmetic in f64 takes longer than what it waits for.
+    assert!(
+        conv("conv_tiled", DType::F64, deep)
+            .reason()
+            .contains("too few")
+    );
     let depthwise = conv(
         "conv_direct",
         DType::F32,

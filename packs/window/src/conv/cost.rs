@@ -2,12 +2,13 @@
 //!
 //! Times are products of one compute unit. Constants are fits to an H200 (132 units, driver 580.159.04).
 
-use super::{BLOCK_K, units};
+use super::{AT_ONCE, BLOCK_K, GROUP, units};
 use crate::problem::Problem;
 use nx_vulkan_abi::DeviceInfo;
 
-/// Elements of a filter that make a split worthwhile, of tiles and straight from memory.
-const LEAST_CHUNK: [u64; 2] = [32, 128];
+/// Elements of a filter that make a split of tiles worthwhile, and one straight from memory.
+const LEAST_CHUNK: u64 = 32;
+const LEAST_DIRECT_CHUNK: u64 = 128;
 /// Splits at most: each costs a partial result.
 const MOST_SPLITS: u64 = 256;
 /// Invocations that keep a compute unit busy.
@@ -56,8 +57,9 @@ pub(super) fn least(
     problem: &Problem,
     device: &DeviceInfo<'_>,
 ) -> Option<(&'static Tile, u64, u64)> {
-    // Filters of a single channel are for runs of results, unless there are many.
-    let filters = if problem.plane().is_some() { 8 } else { 1 };
+    // What few filters leave empty of a tile costs most where there is a single channel, or arithmetic takes longer.
+    let is_slow = problem.channels == 1 || problem.register().size() > 4;
+    let filters = if is_slow { 8 } else { 1 };
     if problem.dtype.is_complex()
         || problem.filters < filters
         || problem.columns < 8
@@ -76,20 +78,29 @@ pub(super) fn least(
         &tiles[fitting.unwrap_or(tiles.len() - 1)..]
     };
     let cuts = tiles.iter().flat_map(|tile| {
-        let most = room(problem, device).min(problem.depth / LEAST_CHUNK[0]);
+        let most = room(problem, device).min(problem.depth / LEAST_CHUNK);
         (1..=most.max(1)).map(move |splits| (tile, splits))
     });
     let costs = cuts.map(|(tile, splits)| (tile, splits, in_tiles(problem, tile, splits, device)));
     costs.min_by_key(|(_, _, cost)| *cost)
 }
 
-/// About how long it takes without matrix units, where tiles take `percent` of what they take of f32; nothing where they do not
+/// About how long it takes on the general units, where tiles take `percent` of what they take of f32; nothing where they do not
 /// suit.
-pub(crate) fn plain(problem: &Problem, percent: u64, device: &DeviceInfo<'_>) -> Option<u64> {
+pub(crate) fn general(problem: &Problem, percent: u64, device: &DeviceInfo<'_>) -> Option<u64> {
     let (_, _, tiles) = least(problem, device)?;
     let tiles = tiles.saturating_mul(percent) / 100;
     let least = straight(problem, device).map_or(tiles, |straight| straight.min(tiles));
     Some(DISPATCH + least)
+}
+
+/// Whether it takes less straight from memory than in tiles, where these suit.
+pub(super) fn is_soon(problem: &Problem, device: &DeviceInfo<'_>) -> bool {
+    let tiles = least(problem, device);
+    let straight = straight(problem, device);
+    tiles
+        .zip(straight)
+        .is_some_and(|((_, _, tiles), straight)| straight < tiles)
 }
 
 /// How many splits there is memory for.
@@ -108,7 +119,7 @@ pub(super) fn chunks(problem: &Problem, splits: u64) -> (u64, u64) {
 pub(super) fn places(problem: &Problem, device: &DeviceInfo<'_>) -> (u64, u64) {
     let places = problem.depth / problem.channels;
     let filled = units(device) * BUSY;
-    let enough = (filled / problem.results).min(problem.depth / LEAST_CHUNK[1]);
+    let enough = (filled / problem.results).min(problem.depth / LEAST_DIRECT_CHUNK);
     let wanted = enough.min(room(problem, device)).clamp(1, places);
     let chunk = places.div_ceil(wanted);
     (places.div_ceil(chunk), chunk)
@@ -132,12 +143,13 @@ fn in_tiles(problem: &Problem, tile: &Tile, splits: u64, device: &DeviceInfo<'_>
     multiplied.max(LATENCY * chunk) + sums(problem, splits)
 }
 
-/// About how long it takes straight from memory; nothing where there are runs of results for it.
-pub(super) fn straight(problem: &Problem, device: &DeviceInfo<'_>) -> Option<u64> {
+/// About how long it takes straight from memory; nothing where filters have a single channel along two axes, which is mostly for
+/// runs of results.
+fn straight(problem: &Problem, device: &DeviceInfo<'_>) -> Option<u64> {
     const LANES: u64 = 32;
     // Cycles of a unit: until an invocation has what it multiplies, of several channels at once or of few; and for all of a
     // subgroup in the beginning and the end, for a place of the kernel and for a product, which hides some lines of memory.
-    const LATENCY: [u64; 2] = [130, 200];
+    const LOADED: [u64; 2] = [130, 200];
     const AROUND: u64 = 90;
     const PLACE: u64 = 15;
     const PRODUCT: u64 = 4;
@@ -152,9 +164,10 @@ pub(super) fn straight(problem: &Problem, device: &DeviceInfo<'_>) -> Option<u64
         (true, false) => LANES,
         (true, true) => LANES / problem.filters.min(LANES),
     };
-    let latency = LATENCY[usize::from(problem.channels < super::AT_ONCE)];
-    let groups = (problem.results * splits).div_ceil(super::GROUP);
-    let subgroups = groups.div_ceil(units(device)) * (super::GROUP / LANES);
+    let latency = LOADED[usize::from(problem.channels < AT_ONCE)];
+    let group = u64::from(GROUP);
+    let groups = (problem.results * splits).div_ceil(group);
+    let subgroups = groups.div_ceil(units(device)) * (group / LANES);
     let loaded = (lines * 3 / 4).saturating_sub(HIDDEN) + 1;
     let busy = AROUND + places * PLACE + depth * PRODUCT.max(loaded);
     let cycles = (subgroups * busy).max(depth * latency);

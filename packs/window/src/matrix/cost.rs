@@ -99,7 +99,7 @@ impl Shape {
     ) -> Result<Shape, Refusal> {
         let conversion = CONVERSION.iter().find(|(dtype, _)| *dtype == problem.dtype);
         let percent = conversion.map_or(100, |(_, percent)| *percent);
-        let plain = cost::plain(problem, percent, device).ok_or_else(|| {
+        let general = cost::general(problem, percent, device).ok_or_else(|| {
             Refusal::decline("too few filters, positions or elements for matrix units")
         })?;
         let most = room(problem, device).min(packing.steps).max(1);
@@ -147,7 +147,7 @@ impl Shape {
         }
         let (shape, cost) =
             best.ok_or_else(|| Refusal::decline("too little shared memory for positions"))?;
-        match cost < plain {
+        match cost < general {
             true => Ok(shape),
             false => Err(Refusal::decline("the general units take less")),
         }

@@ -64,9 +64,11 @@ impl Problem {
             && (batch == rows || self.batches() == 1)
     }
 
-    /// Whether the convolution is a product of the kernel with a matrix as it lies, or one for each of the batch: rows of x's
-    /// positions, a channel each, and of the result's, a filter each.
+    /// Whether the convolution is a product of the kernel with a matrix as it lies, or one for each of the batch, that are not
+    /// small: rows of x's positions, a channel each, and of the result's, a filter each.
     pub(crate) fn is_product_of_planes(&self) -> bool {
+        /// Positions of several products.
+        const LEAST: u64 = 32;
         let mut run = None;
         let mut lies_in_row = |axis: &Spatial| {
             let fits = axis.steps[0] > 0 && run.is_none_or(|run| axis.steps[0] == run);
@@ -75,7 +77,10 @@ impl Problem {
         };
         let whole = |axis: &Spatial| axis.stride == 1 && axis.positions == axis.extent;
         let mut axes = self.spatial.iter().rev().filter(|axis| axis.extent > 1);
-        self.groups == 1
+        let positions = self.columns / self.batches();
+        let is_large = self.batches() == 1 || positions == 1 || positions >= LEAST;
+        is_large
+            && self.groups == 1
             && !self.spatial.is_empty()
             && self.meets_x()
             && self.spatial.iter().all(whole)

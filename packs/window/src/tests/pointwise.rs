@@ -11,7 +11,7 @@ fn products_of_matrices_are_left_to_dot() {
     };
     let is_left = |ask: Ask| match ask.plan() {
         Err(Refusal::Decline(reason)) => reason.contains("`dot`"),
-        _ => false,
+        plan => plan.map(|_| false).expect("it is planned"),
     };
     assert!(is_left(of(DType::F32, 256, 64)));
     assert!(is_left(of(DType::BF16, 256, 256)));
@@ -39,6 +39,20 @@ fn products_of_matrices_are_left_to_dot() {
         ask.text("epilogue", "add(x, i2)")
     };
     assert!(is_left(finished(&[256, 1, 1])));
+    let many = (2..6).fold(planes(64, 256), |mut ask, _| {
+        ask.inputs.push(Tensor::new(DType::F16, &[256, 1, 1]));
+        ask
+    });
+    let text = "add(x, i2); add(%0, i3); add(%1, i4); add(%2, i5)";
+    assert!(!is_left(many.text("epilogue", text)));
+    // A product for each of many small planes would read the kernel for each; a single position is a row.
+    let small = |n: u64| {
+        matrix(
+            DType::F32,
+            [&[512, 256, n, n], &[64, 256, 1, 1], &[512, 64, n, n]],
+        )
+    };
+    assert_eq!([1, 3, 8].map(|n| is_left(small(n))), [true, false, true]);
     assert!(!is_left(finished(&[256, 28, 1])));
     let mut apart = with(planes(256, 64), "strides", &[2, 2]);
     apart.outputs[0] = Tensor::new(DType::F16, &[8, 64, 14, 14]);
@@ -54,7 +68,7 @@ fn products_of_matrices_are_left_to_dot() {
     }
 }
 
-/// Kernels of one element in two groups: one group is a product, which `dot` takes.
+/// Kernels of one element, in two groups, since a single one would be left to `dot`.
 pub(super) fn pointwise(
     dtype: DType,
     [batch, channels, filters]: [u64; 3],

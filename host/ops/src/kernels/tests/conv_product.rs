@@ -133,7 +133,25 @@ fn kernels_of_one_element_with_channels_last_are_products() {
     dot.over(specs).check().unwrap();
     assert_eq!(dot.outputs[0], spec(DType::F32, &[30, 6]));
     assert!(finished(&[&[3, 1, 6]], floats).is_none());
-    assert!(finished(&[], [DType::BF16, DType::F32, DType::F32]).is_none());
+    // Factors of other types are multiplied in that of the sums.
+    for (factors, sum) in [
+        ([DType::BF16, DType::F32], DType::F32),
+        ([DType::S8, DType::U8], DType::F32),
+        ([DType::F64, DType::F32], DType::F64),
+    ] {
+        let program = finished(&[], [factors[0], factors[1], DType::F32]).unwrap();
+        let casts = program.steps().iter().filter_map(|step| match step {
+            Step::Request(request) if &*request.op == "as_type" => Some(request.outputs[0].0),
+            _ => None,
+        });
+        let other = factors.iter().filter(|factor| **factor != sum).count();
+        assert_eq!(casts.collect::<Vec<_>>(), vec![sum; other]);
+        let [.., Step::Request(dot), _] = program.steps() else {
+            panic!("{program:?}")
+        };
+        let specs = [spec(sum, &[30, 4]), spec(sum, &[4, 6])];
+        dot.over(specs.to_vec()).check().unwrap();
+    }
 }
 
 #[test]
@@ -189,6 +207,30 @@ fn kernels_of_one_element_with_channels_first_are_products_with_planes() {
             assert_eq!(conv, found, "{batches} {order:?}");
         }
     }
+}
+
+#[test]
+fn a_single_position_is_a_row() {
+    let of = |shapes: [&[u64]; 2]| {
+        let specs = shapes.map(|shape| (DType::F32, shape.to_vec()));
+        let request = infer(find("conv").unwrap(), &specs, None, &[]).unwrap();
+        let program = product(&request).unwrap().unwrap();
+        let [
+            View(0, Reshape(rows)),
+            View(1, Reshape(matrix)),
+            Step::Request(dot),
+            View(4, Reshape(_)),
+        ] = program.steps()
+        else {
+            panic!("{program:?}")
+        };
+        let specs = [rows, matrix].map(|shape| (DType::F32, shape.clone()));
+        dot.over(specs.to_vec()).check().unwrap();
+        dot.outputs[0].1.clone()
+    };
+    assert_eq!(of([&[8, 4, 1, 1], &[6, 4, 1, 1]]), [8, 6]);
+    assert_eq!(of([&[1, 4, 1], &[6, 4, 1]]), [1, 6]);
+    assert_eq!(of([&[2, 1, 1, 1, 1], &[1, 1, 1, 1, 1]]), [2, 1]);
 }
 
 #[test]
