@@ -134,9 +134,10 @@ fn short_work_of_the_host_waits_for_nobody() {
     let request = Request::new("add", &operands, &outputs, &[]);
     let now = || runtime.try_run_cached(&request).unwrap();
     assert!(now().is_none(), "nobody knows how long it takes");
-    assert_eq!(&*runtime.run_reported(&request).unwrap().served_by, "host");
-    assert_eq!(
-        now().map(|ran| ran.served_by.to_string()),
-        Some("host".to_owned())
-    );
+    // A busy machine may take long over some of them.
+    let soon = (0..100).find_map(|_| {
+        assert_eq!(&*runtime.run_reported(&request).unwrap().served_by, "host");
+        now().map(|ran| ran.served_by.to_string())
+    });
+    assert_eq!(soon, Some("host".to_owned()));
 }

@@ -170,6 +170,7 @@ fn straight(problem: &Problem, device: &DeviceInfo<'_>) -> Option<u64> {
     let subgroups = groups.div_ceil(units(device)) * (group / LANES);
     let loaded = (lines * 3 / 4).saturating_sub(HIDDEN) + 1;
     let busy = AROUND + places * PLACE + depth * PRODUCT.max(loaded);
-    let cycles = (subgroups * busy).max(depth * latency);
-    Some(cycles * PRODUCTS + sums(problem, splits))
+    let cycles = subgroups.saturating_mul(busy).max(depth * latency);
+    let products = cycles.saturating_mul(PRODUCTS);
+    Some(products.saturating_add(sums(problem, splits)))
 }
