@@ -198,8 +198,8 @@ if Code.ensure_loaded?(Nx) do
 
       {u, s, _} = Nx.LinAlg.svd(Nx.tensor([[1.0, 0], [0, 1.0e-8]]), full_matrices?: false)
       assert Nx.to_flat_list(u) == [1.0, 0.0, 0.0, 1.0]
-      assert [1.0, short] = Nx.to_flat_list(s)
-      assert_in_delta short, 1.0e-8, 1.0e-14
+      # So that a pseudoinverse leaves it out.
+      assert Nx.to_flat_list(s) == [1.0, 0.0]
     end
 
     # Their sums of squares are too large or too small for their types.

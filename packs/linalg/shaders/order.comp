@@ -1,11 +1,12 @@
 #version 450
 // Lengths in descending order, and which column each is: an invocation to one. A matrix lacks directions where the shortest column is
-// at most `least` beside the longest. Lengths are divided by what POWERS has.
+// at most `least` beside the longest; a length that is at most `none` beside it is 0 within rounding, and stored as that. Lengths are
+// divided by what POWERS has.
 #include "matrix.glsl"
 #include "rotation.glsl"
 
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push { uint count; uint jobs; uint n; float least; };
+layout(push_constant) uniform Push { uint count; uint jobs; uint n; float least; float none; };
 layout(set = 0, binding = 0, std430) readonly buffer Lengths { WORK lengths[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Norms { WORK norms[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Order { uint order[]; };
@@ -32,6 +33,8 @@ void main() {
     if (place + 1 == n) nxv_store(lacking, matrix, defined && length <= WORK(least) * longest ? 1 : 0);
 #ifdef POWERS
     length /= nxv_load(powers, matrix);
+    longest /= nxv_load(powers, matrix);
 #endif
+    if (length <= WORK(none) * longest) length = WORK(0);
     nxv_store(s, first + place, defined ? length : not_a_number());
 }

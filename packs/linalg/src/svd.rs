@@ -106,7 +106,9 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
         each,
     )?;
     let groups = each.div_ceil(u64::from(COPIES));
-    let push = [each as u32, groups as u32, n, way.least(emit, n).to_bits()];
+    let none = n as f32 * emit.request.outputs[1].dtype.register().epsilon() as f32;
+    let least = way.least(emit, n).to_bits();
+    let push = [each as u32, groups as u32, n, least, none.to_bits()];
     let s = emit.result(1)?;
     let args = [read(lengths), state.norms, order, s, lacking];
     let args = args.into_iter().chain(state.powers).collect();

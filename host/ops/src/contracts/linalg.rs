@@ -381,7 +381,7 @@ pub(super) const OPS: &[Op] = &[
     },
     Op {
         name: "Nx.Block.LinAlg.SVD",
-        doc: "a = u s vᵀ, s in descending order. Signs are those of Jacobi's rotations of columns, or of rows where there are \
+        doc: "a = u s vᵀ, s in descending order; what is at most n times the type's precision beside the first is 0. Signs are those of Jacobi's rotations of columns, or of rows where there are \
               fewer; with more than 32 of them the first component of what has as many is not negative",
         contract: &SVD,
         takes: &[REALS],

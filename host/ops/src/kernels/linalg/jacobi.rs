@@ -131,6 +131,17 @@ pub(super) fn eigh<T: Line>(mut a: Vec<T>, n: usize, round: Round) -> [Vec<T>; 2
     [values.collect(), vectors.collect()]
 }
 
+/// Singular values in descending order, of which those that are 0 beside the first one within the results' rounding are 0.
+pub(super) fn values(mut s: Vec<f64>, round: Round) -> Vec<f64> {
+    let precision = match round(1.0 + f64::EPSILON) > 1.0 {
+        true => f64::EPSILON,
+        false => f32::EPSILON.into(),
+    };
+    let least = s.len() as f64 * precision * s.first().copied().unwrap_or(0.0);
+    s.iter_mut().filter(|x| **x <= least).for_each(|x| *x = 0.0);
+    s
+}
+
 /// The factors `u`, `s` and `vᵀ` of `a`, with `m >= n`; all columns of `u` with `full`, else n.
 pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> [Vec<f64>; 3] {
     let wide = if full { m } else { n };
@@ -156,7 +167,7 @@ pub(super) fn svd(a: Vec<f64>, m: usize, n: usize, full: bool, round: Round) -> 
     let length = |j: usize| column(j).iter().map(|x| x * x).sum::<f64>().sqrt();
     let lengths: Vec<f64> = (0..n).map(length).collect();
     let order = descending(&lengths, round);
-    let s = order.iter().map(|&j| lengths[j] / scale).collect();
+    let s = values(order.iter().map(|&j| lengths[j] / scale).collect(), round);
     let vt = (0..n * n).map(|at| v[order[at / n] * n + at % n]).collect();
     let sorted = |at: usize| column(order[at % n])[at / n];
     // Rotations leave out what is negligible beside the norm.

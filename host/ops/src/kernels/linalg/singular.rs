@@ -6,7 +6,7 @@ use super::{
     chase::diagonalize,
     eigen::scale,
     householder::{BLOCK, Block, mirror},
-    jacobi::descending,
+    jacobi::{self, descending},
     rotations::Panels,
 };
 use crate::kernels::lanes::widest;
@@ -47,7 +47,7 @@ pub(super) fn svd(
             block.apply(&mut ut, m, *first, true);
         }
     }
-    let s: Vec<f64> = order.iter().map(|&i| values[i]).collect();
+    let s = jacobi::values(order.iter().map(|&i| values[i]).collect(), round);
     let mut u = vec![0.0; m * wide];
     for (j, row) in ut.chunks(m).enumerate() {
         for (i, x) in row.iter().enumerate() {
