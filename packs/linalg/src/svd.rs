@@ -106,7 +106,7 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
         each,
     )?;
     let groups = each.div_ceil(u64::from(COPIES));
-    let none = n as f32 * emit.request.outputs[1].dtype.register().epsilon() as f32;
+    let none = rounding(emit, n);
     let least = way.least(emit, n).to_bits();
     let push = [each as u32, groups as u32, n, least, none.to_bits()];
     let s = emit.result(1)?;
@@ -123,6 +123,11 @@ fn orthogonal(emit: &mut Emit<'_>, tall: Tall) -> Result<Columns, Refusal> {
         order: read(order),
         lacking: read(lacking),
     })
+}
+
+/// What is 0 within rounding beside the largest of n singular values.
+fn rounding(emit: &Emit<'_>, n: u32) -> f32 {
+    n as f32 * emit.request.outputs[1].dtype.register().epsilon() as f32
 }
 
 /// How columns become orthogonal.
@@ -156,7 +161,7 @@ impl Way {
     /// Beside the longest of n columns, the length up to which others may not be orthogonal.
     fn least(self, emit: &Emit<'_>, n: u32) -> f32 {
         match self {
-            Way::Products => n as f32 * emit.request.outputs[1].dtype.register().epsilon() as f32,
+            Way::Products => rounding(emit, n),
             // Rotations leave out what is negligible beside the norm, which is that of n columns at most.
             _ => 2.0 * (n as f32).sqrt() * jacobi::negligible(emit),
         }
