@@ -274,7 +274,8 @@ pub(crate) fn unknown(value: &str, register: &str) -> String {
 /// are no 64-bit literals, since glslang reads defines before extensions are on.
 ///
 /// Functions of the math headers take theirs `unknown` to the driver's compiler, by the shader's `ZERO`: NVIDIA's multiplies by
-/// the inverse of a divisor that it knows, and by both in one, so that the rest of a division is lost.
+/// the inverse of a divisor that it knows, and by both in one, so that the rest of a division is lost. Everybody takes zeros so:
+/// Mesa's compilers know that a product with one is 0, which it is not of an infinity, and that 0 - (x - y) is y - x.
 pub(crate) fn literal(
     bits: u64,
     whole: i128,
@@ -282,13 +283,18 @@ pub(crate) fn literal(
     register: &str,
     unknown: bool,
 ) -> String {
-    let zero = if unknown { " ^ ZERO" } else { "" };
+    let single = f64::from_bits(bits) as f32;
+    let is_zero = match (dtype.class(), dtype.size()) {
+        (Some(Class::Float | Class::Complex), 8..) => f64::from_bits(bits) == 0.0,
+        (Some(Class::Float | Class::Complex), _) => single == 0.0,
+        (Some(Class::Unsigned | Class::Signed) | None, _) => whole == 0,
+    };
+    let zero = if unknown || is_zero { " ^ ZERO" } else { "" };
     let words = |bits: u64| format!("uvec2(0x{:x}u, 0x{:x}u){zero}", bits as u32, bits >> 32);
     match (dtype.class(), dtype.size()) {
         (Some(Class::Float | Class::Complex), 8..) => format!("packDouble2x32({})", words(bits)),
         (Some(Class::Float | Class::Complex), _) => {
-            let single = (f64::from_bits(bits) as f32).to_bits();
-            format!("uintBitsToFloat(0x{single:x}u{zero})")
+            format!("uintBitsToFloat(0x{:x}u{zero})", single.to_bits())
         }
         (Some(Class::Unsigned | Class::Signed) | None, 8) => {
             format!("{register}(packUint2x32({}))", words(whole as u64))

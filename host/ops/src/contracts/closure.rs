@@ -170,6 +170,7 @@ const FLOATS: &[&str] = &[
     "as_type(i1):s32; bitwise_and(%0, 7:s32):s32; multiply(i0, 0.25:T):T; add(%2, %1):T",
     "is_nan(i0):u8; logical_or(%0, 0:u8):u8; subtract(i1, i0):T; select(%1, i1, %2):T; clip(%3, -3:s32, 3.5:T):T",
     "subtract(i0, i1):T",
+    "multiply(i0, 0.0:T):T; add(%0, i1):T",
 ];
 const INTEGERS: &[&str] = &[
     "multiply(i1, 31:s32):T; add(%0, i0):T; remainder(%1, 1009:s32):T",
@@ -178,8 +179,9 @@ const INTEGERS: &[&str] = &[
     "as_type(i0):f32; multiply(%0, 0.5:f32):f32; as_type(%1):T; bitwise_xor(%2, i1):T",
     "count_leading_zeros(i1):T; left_shift(i1, 1:u8):T; add(%0, %1):T",
     "less(i0, 2.5:f32):u8; population_count(i1):T; select(%0, i0, %1):T",
+    "multiply(i0, 0:s32):T; subtract(%0, i1):T",
 ];
-const KINDS: u64 = 6;
+const KINDS: u64 = 7;
 
 const fn row(
     name: &'static str,

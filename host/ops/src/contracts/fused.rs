@@ -104,6 +104,13 @@ const EXPRESSIONS: &[(usize, &str, &str)] = &[
         "multiply(i0, 2:s32):T; add(%0, i1):T; less(%1, i0):u8; (%1, %2)",
         "add(i0, i1):T; left_shift(%0, 1:u8):T; bitwise_xor(%1, i1):T; (%0, %2)",
     ),
+    // A product with 0 is none of an infinity, and has a sign.
+    (
+        1,
+        "multiply(i0, 0:s32):T; subtract(0.0:T, %0):T; divide(1:s32, %1):T; multiply(-0.0:T, i0):T; divide(%3, 3:s32):T; \
+         (%0, %2, %4)",
+        "multiply(i0, 0:s32):T; subtract(0:u8, i0):T; bitwise_or(%0, %1):T",
+    ),
     (
         2,
         "as_type(i0):f16; as_type(i1):f16; add(%0, %1):f16; as_type(%2):bf16; multiply(%3, %3):bf16; (%2, %4)",

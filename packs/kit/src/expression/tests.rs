@@ -105,6 +105,24 @@ fn numbers_keep_their_bits() {
 }
 
 #[test]
+fn compilers_do_not_know_zeros() {
+    for (number, dtype) in [
+        (0.0, DType::F32),
+        (-0.0, DType::BF16),
+        (1e-60, DType::F32),
+        (0.0, DType::F64),
+    ] {
+        let text = literal(number.to_bits(), 0, dtype, "", false);
+        assert!(text.contains(" ^ ZERO"), "{text}");
+    }
+    let product = code("multiply(i0, 0:s32):f32", &[DType::F32]).body;
+    assert!(
+        product.contains("float b = nxv_to_f32(int(0x0u ^ ZERO));"),
+        "{product}"
+    );
+}
+
+#[test]
 fn compilers_know_neither_the_numbers_of_functions_nor_what_these_give() {
     let divided = code("divide(i0, 3:s32):f32", &[DType::F32]).body;
     assert!(
