@@ -31,6 +31,12 @@ layout(push_constant) uniform Product {
     uint offset_a, batch_a, row_a;
     uint offset_b, batch_b, step_b;
 #endif
+#ifdef ORIGINALS
+    // Elements along k, and the operands before they were packed.
+    uint k;
+    uint a_offset, a_batch, a_free, a_contract;
+    uint b_offset, b_batch, b_free, b_contract;
+#endif
 #ifdef EPILOGUE_WORDS
     uint epilogue[EPILOGUE_WORDS];
 #endif

@@ -108,11 +108,6 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_PACK c[]; }
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]; };
 #endif
 
-#ifdef GUARDED
-// Where it is 0, somebody else has done the work; GUARDED is its binding.
-layout(set = 0, binding = GUARDED, std430) readonly restrict buffer Guard { uint wanted; };
-#endif
-
 uint workgroup() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }

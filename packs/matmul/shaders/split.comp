@@ -7,12 +7,13 @@
 // Matrix units cut sums off. So they add up the products of 16 elements each time, the smallest first, and the ALU, which rounds,
 // the sums of 16. Where ROUNDS is 0, the units add up everything.
 //
-// What may not be as exact as in f32 is seen by its result: it is no number, very large or very small. One such result is
-// enough for `unsafe`, and the plain kernel does the whole product.
+// What may not be as exact as in f32 is seen by its result: it is no number, very large or very small. A subgroup that has one
+// such result computes all that it owns once more, from the operands themselves.
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#define ORIGINALS
 #include "cores.glsl"
 #include "split.glsl"
-
-layout(set = 0, binding = 3, std430) restrict buffer Guard { uint unsafe; };
+#include "plainly.glsl"
 
 #define MULTIPLY(p, q) sum = coopMatMulAdd(left(columns[q][w]), own[p], sum);
 
@@ -84,6 +85,6 @@ void main() {
             [[unroll]] for (uint e = 0; e < 8; e++) worst = max(worst, above(sums[w][j][e], POWER(-100)) & mask);
         }
     }
-    if (worst >= POWER(120) - POWER(-100)) atomicOr(unsafe, 1);
     store_all(slab, from);
+    if (subgroupMax(worst) >= POWER(120) - POWER(-100)) store_plainly(slab, from, first * 16, min(k, (first + count) * 16));
 }

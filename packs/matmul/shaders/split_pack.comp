@@ -31,9 +31,6 @@ layout(set = 0, binding = 0, std430) readonly restrict buffer From { TWO from[];
 layout(set = 0, binding = 0, std430) readonly restrict buffer From { S_STORAGE from[]; };
 #endif
 layout(set = 0, binding = 1, std430) writeonly restrict buffer To { uvec4 to[]; };
-#if SIDE_A
-layout(set = 0, binding = 2, std430) writeonly restrict buffer Guard { uint unsafe; };
-#endif
 
 const uint STEPS = 8; // subgroups of a workgroup, one for each step along k
 
@@ -107,10 +104,6 @@ void write(uint at, mat2x4 item, bvec2 inexact) {
 void main() {
     uint job = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     if (job >= jobs) return;
-#if SIDE_A
-    // The product, which comes later, sets it.
-    if (job == 0 && gl_LocalInvocationIndex == 0) unsafe = 0;
-#endif
     uint lane = gl_LocalInvocationIndex & 31, g = lane >> 2, t = lane & 3;
     uint step_groups = (steps + STEPS - 1) / STEPS;
     uint step = job % step_groups * STEPS + (gl_LocalInvocationIndex >> 5);

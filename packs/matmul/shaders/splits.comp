@@ -36,18 +36,10 @@ layout(set = 0, binding = 0, std430) readonly restrict buffer Partial { T_VALUE 
 layout(set = 0, binding = 1, std430) writeonly restrict buffer Result { RESULT result[]; };
 #endif
 
-#ifdef GUARDED
-// Where it is 0, somebody else has done the work; GUARDED is its binding.
-layout(set = 0, binding = GUARDED, std430) readonly restrict buffer Guard { uint wanted; };
-#endif
-
 const uint ACROSS = THREADS / ALONG;
 
 #if WIDTH == 4
 void main() {
-#ifdef GUARDED
-    if (wanted == 0) return;
-#endif
     uint element = ((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * THREADS + gl_LocalInvocationIndex) * 4;
     if (element >= count) return;
     Neighbours own = OPERANDS(element);
@@ -60,9 +52,6 @@ void main() {
 shared T_VALUE sums[THREADS];
 
 void main() {
-#ifdef GUARDED
-    if (wanted == 0) return;
-#endif
     uint lane = gl_LocalInvocationIndex;
     uint element = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * ACROSS + lane % ACROSS;
     T_VALUE sum = T_VALUE(0);

@@ -206,9 +206,6 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
 
 void main() {
     if (workgroup() >= jobs) return;
-#ifdef GUARDED
-    if (wanted == 0) return;
-#endif
     uint slab = workgroup() / (blocks_m * blocks_n);
     uvec2 corner = corner_of(workgroup() % (blocks_m * blocks_n));
     uvec2 packs = own_packs();

@@ -28,6 +28,7 @@ pub use table::{Method, Table};
 pack! { id: "matmul", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
 
 const MATRIX_SIDE: &str = include_str!("../shaders/matrix_side.glsl");
+const PLAIN_SIDE: &str = include_str!("../shaders/plain_side.glsl");
 
 /// Shaders and headers, by the names that plans call them.
 pub const SOURCES: &[Source] = &[
@@ -52,6 +53,9 @@ pub const SOURCES: &[Source] = &[
     // A name that a shader includes twice is read once.
     Source::glsl("matrix_a.glsl", MATRIX_SIDE),
     Source::glsl("matrix_b.glsl", MATRIX_SIDE),
+    Source::glsl("plainly.glsl", include_str!("../shaders/plainly.glsl")),
+    Source::glsl("plain_a.glsl", PLAIN_SIDE),
+    Source::glsl("plain_b.glsl", PLAIN_SIDE),
     Source::glsl("split.glsl", include_str!("../shaders/split.glsl")),
     Source::glsl("split.comp", include_str!("../shaders/split.comp")),
     Source::glsl(

@@ -25,7 +25,7 @@ pub(crate) fn width(dtype: DType) -> u32 {
 }
 
 /// The GLSL type of a pack of `width` elements in memory.
-fn pack(dtype: DType, width: u32) -> &'static str {
+pub(crate) fn pack(dtype: DType, width: u32) -> &'static str {
     let glsl = glsl::of(dtype);
     glsl.and_then(|glsl| glsl::vector(glsl.storage, width.into()))
         .or(glsl.map(|glsl| glsl.storage))
@@ -34,7 +34,7 @@ fn pack(dtype: DType, width: u32) -> &'static str {
 
 /// Defines for an operand that is converted as it is loaded: its type, and `{name}_GET(x)` from memory to the result's
 /// registers.
-fn converted(name: &str, operand: DType, result: DType) -> Vec<Define> {
+pub(crate) fn converted(name: &str, operand: DType, result: DType) -> Vec<Define> {
     let mut defines = glsl::operand(name, operand);
     let get = match operand.register() == result.register() {
         true => format!("{name}_LOAD(x)"),

@@ -80,8 +80,6 @@ impl Shape {
         let (shape, seconds) = choices
             .min_by(|x, y| x.1.total_cmp(&y.1))
             .ok_or_else(|| Refusal::decline("no cut is both exact and small enough"))?;
-        // The plain kernel is there and does nothing, with the sum of its parts.
-        let seconds = seconds + f64::from(plain.cut.splits.min(2)) * DISPATCH;
         let apart = match problem.finishes_apart() {
             false => 0.0,
             true => apart(problem, 1, units),
@@ -93,7 +91,7 @@ impl Shape {
         if seconds < GAIN * otherwise {
             let why = format!(
                 "each element as up to {} bf16, {} products of them, {} parts of {} along k, {:.1} us \
-                 against {:.1} us of dot_tiled, which follows where a result may be less exact",
+                 against {:.1} us of dot_tiled",
                 parts.orders,
                 parts.products(),
                 shape.splits,

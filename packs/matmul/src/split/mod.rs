@@ -1,6 +1,6 @@
 //! Products of f32 on matrix units for bf16: operands are packed as sums of bf16, and a kernel without shared memory multiplies
-//! these part by part. What it may compute less exactly than the plain kernel is left to that: the product's kernel says so
-//! in a word of memory, and the plain one, which always follows, does nothing where the word is 0.
+//! these part by part. A subgroup that may have computed something less exactly than the plain kernel computes all that it
+//! owns once more, from the operands themselves.
 
 mod cost;
 
@@ -8,16 +8,15 @@ use crate::{
     cores::{self, Packed, Side},
     operand::Operand,
     problem::{Problem, check_range},
-    steps::{Steps, number},
+    steps::{Steps, check_push, converted, number, pack as pack_of},
     table::Table,
-    tiled,
 };
 use cost::Shape;
-use nx_vulkan_abi::{Access, BufArg, DType, DeviceInfo, Plan, Refusal, Slot, glsl};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Plan, Refusal, glsl};
 use nx_vulkan_pack_kit::{
     epilogue::Run,
     grid,
-    steps::{Step, bytes_of, derive, read, scratch, shader},
+    steps::{Step, bytes_of, derive, read, scratch},
 };
 
 /// Rows that a subgroup owns: as many as leave three workgroups of a unit their registers.
@@ -55,15 +54,12 @@ pub(crate) fn plan(
     let pack_of_c = 16 / stored.size() as u32;
     let is_wide = stored.size() > 1 && problem.n.is_multiple_of(pack_of_c);
     cores::expect_stage(is_wide, device)?;
-    let plain = tiled::plan(problem, device, &table.tile)?;
     nx_vulkan_abi::explain(why);
 
     let mut steps = Steps::of(problem, device)?;
-    let gathers = steps.plan.steps.len();
-    let flag = scratch(&mut steps.plan, 4);
     let packed = [Side::A, Side::B].map(|side| parts.packed(problem, side));
-    let a = pack(&mut steps, problem, Side::A, parts, (exact, flag))?;
-    let b = pack(&mut steps, problem, Side::B, parts, (exact, flag))?;
+    let a = pack(&mut steps, problem, Side::A, parts, exact)?;
+    let b = pack(&mut steps, problem, Side::B, parts, exact)?;
     let result = match is_partial {
         false => BufArg::output(0),
         true => {
@@ -88,6 +84,8 @@ pub(crate) fn plan(
         number("C_WIDE", is_wide),
         number("C_WORDS", stored.size() == 4),
     ]);
+    defines.extend(original("A", &problem.a, problem.dtype));
+    defines.extend(original("B", &problem.b, problem.dtype));
     let [blocks_m, blocks_n] = shape.blocks(problem);
     let mut push = vec![
         problem.m,
@@ -100,12 +98,12 @@ pub(crate) fn plan(
         blocks_m,
         blocks_n,
         bits,
+        problem.k,
     ];
-    let found = BufArg {
-        access: Access::READ_WRITE,
-        ..flag
-    };
-    let mut args = vec![read(a), read(b), result, found];
+    push.extend(problem.a.words());
+    push.extend(problem.b.words());
+    check_push(&push)?;
+    let mut args = vec![read(a), read(b), result, problem.a.arg, problem.b.arg];
     if let Some(finish) = problem.finish.as_ref().filter(|_| !is_partial) {
         let run = Run::Columns(if is_wide { pack_of_c } else { 1 });
         cores::add_finish(finish, run, OWNED, (&mut defines, &mut args, &mut push))?;
@@ -123,9 +121,6 @@ pub(crate) fn plan(
     if is_partial {
         steps.sum_splits(problem, shape.splits, result)?;
     }
-    // Nobody needs the sums in memory any more, or the packed operand.
-    let free = if is_partial { result } else { a };
-    guarded(&mut steps.plan, plain, gathers, read(flag), free);
     Ok(steps.plan)
 }
 
@@ -184,13 +179,13 @@ fn depth(problem: &Problem) -> u32 {
     problem.k.div_ceil(2 * DEPTH) * 2
 }
 
-/// Packs an operand into fragments. With A the flag becomes 0.
+/// Packs an operand into fragments.
 fn pack(
     steps: &mut Steps<'_>,
     problem: &Problem,
     side: Side,
     parts: Parts,
-    (exact, flag): (Exact, BufArg),
+    exact: Exact,
 ) -> Result<BufArg, Refusal> {
     let packed = parts.packed(problem, side);
     let Packed { tiles, depth, .. } = packed;
@@ -218,47 +213,27 @@ fn pack(
     let mut push = vec![rows, problem.k];
     push.extend(operand.words());
     push.extend([depth, tiles, blocks, bits]);
-    let mut args = vec![operand.arg, to];
-    if side == Side::A {
-        args.push(flag);
-    }
     let step = Step {
         file: "split_pack.comp",
         defines,
-        args,
+        args: vec![operand.arg, to],
         push: bytes_of(&push),
         subgroup_size: cores::subgroup(steps.device),
         groups: grid::spread(jobs, steps.device)?,
         ..Step::default()
     };
     step.add_to(&mut steps.plan);
-    // The step for A writes the flag too.
-    if side == Side::B {
-        derive(&mut steps.plan, to, operand.arg);
-    }
+    derive(&mut steps.plan, to, operand.arg);
     Ok(to)
 }
 
-/// Puts the steps of `plain` behind those of `plan`, but for the copies that both begin with: they do their work where the flag
-/// is not 0. Partial results take the place of `free`.
-fn guarded(plan: &mut Plan, plain: Plan, gathers: usize, flag: BufArg, free: BufArg) {
-    for step in plain.steps.into_iter().skip(gathers) {
-        let mut variant = plain.shaders[step.shader as usize].clone();
-        let mut own = step;
-        variant
-            .defines
-            .push(number("GUARDED", own.args.len() as u32));
-        variant.bindings += 1;
-        for arg in own.args.iter_mut() {
-            if arg.slot == Slot::SCRATCH && arg.index as usize >= gathers {
-                let bytes = plain.scratch[arg.index as usize];
-                let room = &mut plan.scratch[free.index as usize];
-                *room = (*room).max(bytes);
-                arg.index = free.index;
-            }
-        }
-        own.args.push(flag);
-        own.shader = shader(plan, variant);
-        plan.steps.push(own);
-    }
+/// How the product reads an operand once more.
+fn original(name: &str, operand: &Operand, result: DType) -> Vec<Define> {
+    let mut defines = converted(name, operand.dtype, result);
+    defines.extend([
+        glsl::define(format!("{name}_PACK"), pack_of(operand.dtype, 4)),
+        number(&format!("{name}_ALONG_K"), operand.is_along_k()),
+        number(&format!("{name}_WIDE"), operand.is_wide(4)),
+    ]);
+    defines
 }
