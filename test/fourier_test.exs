@@ -98,6 +98,20 @@ if Code.ensure_loaded?(Nx) do
       assert Nx.to_binary(spectrum) == Nx.to_binary(Nx.rfft(x))
     end
 
+    test "an inverse transform of narrow floats has the type that Nx's own function gives it" do
+      for type <- [:bf16, :f16] do
+        half = Nx.tensor([1.0, 2.0, 3.0, 4.0, 5.0], type: type)
+        jitted = Nx.Defn.jit(&Nx.irfft/1, compiler: Nx.Vulkan.Compiler)
+        here = for fun <- [&Nx.irfft/1, jitted], do: fun.(half)
+        binary = Nx.irfft(Nx.backend_copy(half, Nx.BinaryBackend))
+
+        for result <- here do
+          assert result.type == binary.type
+          near!(result, Nx.to_flat_list(binary), 1.0e-6)
+        end
+      end
+    end
+
     test "nothing of it goes through Nx.BinaryBackend or the host" do
       before = Nx.Vulkan.stats().fallbacks
       x = Nx.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

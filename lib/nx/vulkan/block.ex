@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
       with true <- Enum.all?(arguments, &is_struct(&1, T)),
            [%T{vectorized_axes: vectors} | _] = operands = Nx.broadcast_vectors(arguments),
            outs when outs != [] <- outs(out),
-           true <- float_factors?(struct, operands, outs),
+           true <- own_types?(struct, operands, outs),
            true <- Enum.all?(outs, &match?(%T{vectorized_axes: ^vectors}, &1)),
            attrs when is_list(attrs) <- attrs(struct, length(vectors)) do
         outs = Enum.map(outs, &Nx.devectorize/1)
@@ -47,12 +47,16 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # A trace takes the types of Nx's own function, which leaves some factors of one row, column or element in the type of
-    # the matrix, and makes others real. They are then its affair.
-    defp float_factors?(%name{}, [%T{type: type} | _], outs)
+    # the matrix, and makes others real; of an inverse transform it makes f32, whatever narrow type the result is said to
+    # have. They are then its affair.
+    defp own_types?(%name{}, [%T{type: type} | _], outs)
          when name in [LinAlg.Eigh, LinAlg.SVD],
          do: Enum.all?(outs, &(&1.type == Nx.Type.to_floating(type)))
 
-    defp float_factors?(_struct, _operands, _outs), do: true
+    defp own_types?(%Nx.Block.IRFFT{}, [%T{type: type} | _], [out]),
+      do: out.type == type |> Nx.Type.to_complex() |> Nx.Type.to_real()
+
+    defp own_types?(_struct, _operands, _outs), do: true
 
     # What Nx cannot walk through is the default function's affair.
     defp outs(out) do

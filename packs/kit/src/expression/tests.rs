@@ -112,7 +112,7 @@ fn compilers_do_not_know_zeros() {
         (1e-60, DType::F32),
         (0.0, DType::F64),
     ] {
-        let text = literal(number.to_bits(), 0, dtype, "", false);
+        let text = literal(f64::to_bits(number), 0, dtype, "", false);
         assert!(text.contains(" ^ ZERO"), "{text}");
     }
     let product = code("multiply(i0, 0:s32):f32", &[DType::F32]).body;
