@@ -135,11 +135,14 @@ impl Code {
             .map(|(place, (term, (dtype, computed)))| {
                 let value = cast(&value(term, row.math), *dtype, *computed);
                 let register = register(*computed);
-                match (row.math && place > 0, term) {
-                    (true, Term::Operand(_) | Term::Made(_)) => {
-                        (register, unknown(&value, register))
-                    }
-                    _ => (register, value),
+                let is_number = matches!(term, Term::Number(..));
+                // A number may become 0 by that, and of an integer compilers may know that it is.
+                let is_cast =
+                    dtype != computed && computed.is_float() && dtype.is_integer() != is_number;
+                let of_function = row.math && place > 0 && !is_number;
+                match is_cast || of_function {
+                    true => (register, unknown(&value, register)),
+                    false => (register, value),
                 }
             })
             .collect();
@@ -174,7 +177,11 @@ impl Code {
         let result = stored(&format!("nxv_to_{}({result})", call.dtype), call.dtype);
         let compared =
             types.iter().any(|dtype| dtype.is_float()) && row.compute(0) == Compute::Compared;
-        let result = match row.math || compared {
+        let is_known = call
+            .terms
+            .iter()
+            .all(|term| matches!(term, Term::Number(..)));
+        let result = match row.math || compared || is_known {
             true => unknown(&result, gives),
             false => result,
         };
@@ -266,6 +273,7 @@ pub(crate) fn unknown(value: &str, register: &str) -> String {
         "float" => format!("uintBitsToFloat(floatBitsToUint({value}) ^ ZERO)"),
         "double" => format!("packDouble2x32(unpackDouble2x32({value}) ^ ZERO)"),
         "uint" => format!("{value} ^ ZERO"),
+        "int" | "int64_t" | "uint64_t" => format!("{value} ^ {register}(ZERO)"),
         _ => value.to_owned(),
     }
 }

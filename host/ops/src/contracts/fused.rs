@@ -104,11 +104,11 @@ const EXPRESSIONS: &[(usize, &str, &str)] = &[
         "multiply(i0, 2:s32):T; add(%0, i1):T; less(%1, i0):u8; (%1, %2)",
         "add(i0, i1):T; left_shift(%0, 1:u8):T; bitwise_xor(%1, i1):T; (%0, %2)",
     ),
-    // A product with 0 is none of an infinity, and has a sign.
+    // A product with 0 is not 0 of an infinity, and has a sign, whoever knows of the 0.
     (
         1,
-        "multiply(i0, 0:s32):T; subtract(0.0:T, %0):T; divide(1:s32, %1):T; multiply(-0.0:T, i0):T; divide(%3, 3:s32):T; \
-         (%0, %2, %4)",
+        "multiply(i0, 0:s32):T; subtract(0.0:T, %0):T; divide(1:s32, %1):T; multiply(-0.0:T, i0):T; is_nan(i0):u8; \
+         subtract(%4, %4):u8; multiply(%5, i0):T; floor(0.25:T):T; multiply(i0, %7):T; (%0, %2, %3, %6, %8)",
         "multiply(i0, 0:s32):T; subtract(0:u8, i0):T; bitwise_or(%0, %1):T",
     ),
     (
