@@ -22,7 +22,11 @@ layout(push_constant) uniform Product {
     uint batches;
     uint tiles;      // of 16 rows of packed A, of one batch; 0 where all batches have the same
     uint columns_b;  // blocks of 64 columns of packed B, of one batch; 0 likewise
+#ifdef ORIGINALS
+    uint k;          // elements along k
+#else
     uint steps;      // of DEPTH along k, an even number
+#endif
     uint chunk;      // steps of one split, an even number
     uint blocks_m, blocks_n; // workgroups of a slab, which is one batch of one split
     uint jobs;       // workgroups with work to do
@@ -32,8 +36,7 @@ layout(push_constant) uniform Product {
     uint offset_b, batch_b, step_b;
 #endif
 #ifdef ORIGINALS
-    // Elements along k, and the operands before they were packed.
-    uint k;
+    // The operands before they were packed.
     uint a_offset, a_batch, a_free, a_contract;
     uint b_offset, b_batch, b_free, b_contract;
 #endif
@@ -41,6 +44,9 @@ layout(push_constant) uniform Product {
     uint epilogue[EPILOGUE_WORDS];
 #endif
 };
+#ifdef ORIGINALS
+#define steps ((k + 2 * DEPTH - 1) / (2 * DEPTH) * 2)
+#endif
 #ifdef EPILOGUE
 #include "epilogue.glsl"
 #define VALUE R_VALUE

@@ -8,7 +8,7 @@ use crate::{
     cores::{self, Packed, Side},
     operand::Operand,
     problem::{Problem, check_range},
-    steps::{Steps, check_push, converted, number, pack as pack_of},
+    steps::{Steps, converted, number, pack as pack_of},
     table::Table,
 };
 use cost::Shape;
@@ -93,16 +93,14 @@ pub(crate) fn plan(
         problem.batches,
         packed[0].batch_step(problem),
         packed[1].batch_step(problem),
-        depth(problem),
+        problem.k,
         shape.chunk,
         blocks_m,
         blocks_n,
         bits,
-        problem.k,
     ];
     push.extend(problem.a.words());
     push.extend(problem.b.words());
-    check_push(&push)?;
     let mut args = vec![read(a), read(b), result, problem.a.arg, problem.b.arg];
     if let Some(finish) = problem.finish.as_ref().filter(|_| !is_partial) {
         let run = Run::Columns(if is_wide { pack_of_c } else { 1 });

@@ -68,11 +68,14 @@ fn products_read_their_operands_once_more() {
     assert_eq!(product.args[2], BufArg::output(0));
     assert_eq!(product.args[3..], [a, b].map(|step| step.args[0]));
     // The extent of k, and how both lie, as for those who pack them.
-    assert_eq!(words(&plan, 2)[10], 4096);
+    assert_eq!(words(&plan, 2)[5], 4096);
     let lie = |step: usize| words(&plan, step)[2..6].to_vec();
-    assert_eq!(words(&plan, 2)[11..], [lie(0), lie(1)].concat());
+    assert_eq!(words(&plan, 2)[10..], [lie(0), lie(1)].concat());
     let told = ["A_ALONG_K", "A_WIDE", "B_ALONG_K", "B_WIDE"].map(|name| defined(&plan, 2, name));
     assert_eq!(told, ["1", "1", "0", "1"]);
+    // What is packed depends on one operand alone, so that the host may keep it.
+    let derived = Vec::from_iter(plan.derived());
+    assert_eq!(derived, [Some((0, 0)), Some((1, 1))]);
 }
 
 #[test]
@@ -125,7 +128,8 @@ fn types_say_how_many_parts_there_are() {
 /// Bytes until the last one that is read: the last subgroup loads one step along k more than it multiplies.
 fn reach(plan: &Plan) -> [u64; 2] {
     let words = words(plan, 2);
-    let [m, n, batches, tiles, columns, steps] = std::array::from_fn(|i| u64::from(words[i]));
+    let [m, n, batches, tiles, columns, k] = std::array::from_fn(|i| u64::from(words[i]));
+    let steps = k.div_ceil(32) * 2;
     let number = |name: &str| defined(plan, 2, name).parse::<u64>().unwrap();
     let rows = number("WARP_M");
     let last_row = (m - 1) / rows * rows / 16 + rows / 16;
