@@ -93,7 +93,7 @@ if Code.ensure_loaded?(Nx) do
 
     test "is used by functions of modules and by other processes" do
       for _ <- 1..3,
-          do: Task.await(Task.async(fn -> jit(&Nx.cumulative_sum/1).(Nx.iota({3})) end))
+          do: Task.await(Task.async(fn -> jit(&Nx.cumulative_sum/1).(Nx.iota({3})) end), 60_000)
 
       assert JitCache.size() == 1
       assert Nx.to_flat_list(jit(&Nx.cumulative_sum/1).(Nx.iota({3}))) == [0, 1, 3]

@@ -31,7 +31,7 @@ if Code.ensure_loaded?(Nx) do
     for _ <- 1..4 do
       {a, b} = steps.(x)
       # A task that reads what another process has not.
-      ^expected = {Nx.to_binary(a), Task.await(Task.async(fn -> Nx.to_binary(b) end))}
+      ^expected = {Nx.to_binary(a), Task.await(Task.async(fn -> Nx.to_binary(b) end), 60_000)}
     end
 
     true = fused.() >= 2

@@ -34,7 +34,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # What is left of a process is collected a moment after it has ended.
-    defp collected(fun), do: fun |> Task.async() |> Task.await()
+    defp collected(fun), do: fun |> Task.async() |> Task.await(60_000)
 
     defp eventually(fun, times \\ 500) do
       Process.sleep(10)

@@ -24,4 +24,4 @@ System.at_exit(fn _status ->
 end)
 
 # A slow machine that has compiled no shader yet takes minutes for some tests, since lavapipe compiles as it runs; seconds later.
-ExUnit.start(timeout: 900_000)
+ExUnit.start(timeout: 900_000, assert_receive_timeout: 60_000)

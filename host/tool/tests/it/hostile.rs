@@ -160,11 +160,11 @@ fn a_pack_that_does_not_finish_is_given_up() {
     let started = Instant::now();
     let expected = "probe: it did not finish within 5 s in a process of its own";
     assert_refused(load_from(&folder), expected);
-    assert!(started.elapsed() < Duration::from_secs(8));
+    assert!(started.elapsed() < Duration::from_secs(30));
     // It is known by now.
     let started = Instant::now();
     assert_refused(load_from(&folder), expected);
-    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(started.elapsed() < Duration::from_secs(5));
 
     let prober = Prober::new(env!("CARGO_BIN_EXE_nxv")).timeout(Duration::from_millis(700));
     for misdeed in ["init_spins", "describe_hangs", "plan_spins", "retire_hangs"] {

@@ -118,7 +118,7 @@ fn loops_that_compile_for_minutes_are_given_up() {
     for _ in 0..2 {
         let start = Instant::now();
         let error = run_text(&runtime, &loops(60)).unwrap_err();
-        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(start.elapsed() < Duration::from_secs(30));
         assert_eq!(error.kind(), Kind::Shader, "{error}");
         let text = error.to_string();
         assert!(
@@ -142,7 +142,7 @@ fn the_limit_of_time_is_kept_and_named() {
     assert_serves(&runtime, 1);
     let start = Instant::now();
     let error = run_text(&runtime, &long(20_000)).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert!(
         error.to_string().contains("did not finish within 3 s"),
         "{error}"
@@ -150,7 +150,7 @@ fn the_limit_of_time_is_kept_and_named() {
     let start = Instant::now();
     let again = run_text(&runtime, &long(20_000)).unwrap_err();
     assert_eq!(again.to_string(), error.to_string());
-    assert!(start.elapsed() < Duration::from_secs(2), "it is remembered");
+    assert!(start.elapsed() < Duration::from_secs(3), "it is remembered");
     assert_serves(&runtime, 2);
 }
 
