@@ -19,7 +19,7 @@ use nx_vulkan_pack_kit::{
     steps::{Step, bytes_of, derive, read, scratch},
 };
 
-/// Rows that a subgroup owns: as many as leave three workgroups of a unit their registers.
+/// Rows that a subgroup owns.
 const OWNED: u32 = 32;
 /// Elements along k that one fragment has.
 const DEPTH: u32 = 16;
