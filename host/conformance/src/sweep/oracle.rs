@@ -165,6 +165,11 @@ fn answer(
         }
         others.push(other);
     }
+    if tolerance.growth == Growth::Parts
+        && let Some(other) = opposite_overflows(dtype, &bytes, bases, views)
+    {
+        others.push(other);
+    }
     let magnitudes = match tolerance.growth {
         Growth::Terms | Growth::Compensated => {
             let is_index = |index: usize| case.op.domain(index) == Domain::Index;
@@ -376,4 +381,31 @@ fn signs_of_finite_factors(bases: &[Vec<u8>], views: &[Tensor]) -> Option<Vec<Ve
     };
     let replaced = bases.iter().zip(views).map(&mut replace).collect();
     infinite.then_some(replaced)
+}
+
+/// The result with the other sign of what is infinite, where no operand is: the parts of a complex number are known to a part of its
+/// magnitude, and where that overflows a part may have either sign.
+fn opposite_overflows(
+    dtype: DType,
+    bytes: &[u8],
+    bases: &[Vec<u8>],
+    views: &[Tensor],
+) -> Option<Vec<u8>> {
+    let finite = |(base, view): (&Vec<u8>, &Tensor)| {
+        let part = view.dtype().part();
+        let mut parts = base.chunks_exact(part.size() as usize);
+        parts.all(|element| float(part, element).is_none_or(f64::is_finite))
+    };
+    if !bases.iter().zip(views).all(finite) {
+        return None;
+    }
+    let part = dtype.part();
+    let mut other = Vec::with_capacity(bytes.len());
+    for element in bytes.chunks_exact(part.size() as usize) {
+        match float(part, element) {
+            Some(value) if value.is_infinite() => push_float(part, -value, &mut other),
+            _ => other.extend_from_slice(element),
+        }
+    }
+    Some(other)
 }

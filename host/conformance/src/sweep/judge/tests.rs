@@ -116,6 +116,31 @@ fn products_of_complex_numbers_are_flushed_one_by_one() {
     assert!(of(DType::C64, far).wrong.is_some());
 }
 
+/// Of a complex number that overflows, a part may be infinite with either sign, and may not be finite.
+#[test]
+fn what_may_have_either_sign_is_accepted_so() {
+    let of = |have: f64, flushes| {
+        let [want, other] = [f64::NEG_INFINITY, f64::INFINITY].map(f64::to_le_bytes);
+        let expected = Expected {
+            dtype: DType::F64,
+            bytes: &want,
+            others: &[other.to_vec()],
+            magnitudes: None,
+            terms: 1,
+            sensitivities: None,
+            slack: None,
+        };
+        let tolerance = Tolerance { flushes, ..STRICT };
+        judge(&expected, &have.to_le_bytes(), &tolerance).wrong
+    };
+    for flushes in [false, true] {
+        assert_eq!(of(f64::INFINITY, flushes), None);
+        assert_eq!(of(f64::NEG_INFINITY, flushes), None);
+        assert!(of(f64::NAN, flushes).is_some());
+        assert!(of(1e300, flushes).is_some());
+    }
+}
+
 #[test]
 fn terms_widen_what_is_allowed_by_their_magnitude() {
     let sum = Tolerance {
