@@ -79,6 +79,38 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "a product with a known 0 is none of an infinity, and has a sign" do
+      zeros = fn x, i ->
+        products = for zero <- [0, 0.0, -0.0], do: Nx.multiply(x, zero)
+        nothing = for fun <- [&Nx.subtract/2, &Nx.bitwise_xor/2, &Nx.less/2], do: fun.(i, i)
+        List.to_tuple(products ++ Enum.map([Nx.is_nan(i) | nothing], &Nx.multiply(x, &1)))
+      end
+
+      # Where Nx.BinaryBackend raises.
+      signs = fn x, i ->
+        all = Tuple.to_list(zeros.(x, i))
+        List.to_tuple(Enum.map(all, &Nx.divide(1.0, Nx.subtract(0.0, &1))))
+      end
+
+      x = Nx.tensor([1.0, -2.0, :infinity, :neg_infinity, :nan], backend: Nx.BinaryBackend)
+
+      for float <- [:f32, :f16, :bf16, :f64], integer <- [:s32, :u8, :s64] do
+        i = Nx.iota({5}, type: integer, backend: Nx.BinaryBackend)
+        args = [Nx.as_type(x, float), i]
+
+        for fun <- [zeros, signs] do
+          before = fused()
+          ours = compiled(fun, there(args))
+          assert fused() > before
+          one = Nx.with_default_backend(VulkanoBackend, fn -> one_by_one(fun, there(args)) end)
+          for {ours, one} <- Enum.zip(ours, one), do: same!(ours, Nx.backend_copy(one))
+        end
+
+        pairs = Enum.zip(compiled(zeros, there(args)), one_by_one(zeros, args))
+        for {ours, theirs} <- pairs, do: agree!(ours, theirs)
+      end
+    end
+
     test "what an integer has no result for is told as before, and of nothing else" do
       # What the VM sent itself, it looks at before anything runs.
       [x, y] = there([Nx.tensor([1, 2, 3]), Nx.tensor([2, 1, 3])])
