@@ -62,6 +62,8 @@ defmodule Nx.Vulkan.HMC.ReportTest do
   end
 
   describe "a picture" do
+    @describetag :same_with_nx
+
     @tag :tmp_dir
     test "shows each coordinate of each chain", %{tmp_dir: folder} do
       opts = [warmup: 50, draws: 80, seed: 1, names: ["a < b", :c, "d"]]
