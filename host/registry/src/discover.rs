@@ -12,6 +12,7 @@ use super::{
     probe::Prober,
     quarantine,
     store::Store,
+    suspects::Suspects,
 };
 use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
@@ -54,6 +55,7 @@ struct Search<'a> {
     /// What is not loaded, by hash, with the reason.
     quarantine: BTreeMap<String, String>,
     prober: Option<Prober>,
+    suspects: Suspects,
     store: Store,
     /// Weaknesses of files and folders that were warned of.
     weak: BTreeSet<String>,
@@ -66,6 +68,7 @@ pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
         config,
         quarantine: BTreeMap::new(),
         prober: prober(config, options),
+        suspects: Suspects::new(program(config, options).map(Prober::new)),
         store: Store::new(config.store(options), config.mode == Mode::Locked),
         weak: BTreeSet::new(),
         found: Found::default(),
@@ -96,14 +99,21 @@ pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
     Ok(search.found)
 }
 
+/// The program that tries packs, unless the registry says not to.
+fn program<'a>(config: &Config, options: &'a Options) -> Option<&'a PathBuf> {
+    let is_locked = config.mode == Mode::Locked;
+    let named = options.environment.prober.as_ref();
+    let program = named.filter(|_| !is_locked).or(options.prober.as_ref());
+    program.filter(|_| is_locked || config.dev.probe)
+}
+
 /// What tries new packs: in mode dev, unless the registry says not to. Pinned and signed packs need no trial.
 fn prober(config: &Config, options: &Options) -> Option<Prober> {
     static WARNED: Once = Once::new();
     if config.mode == Mode::Locked || !config.dev.probe {
         return None;
     }
-    let program = options.environment.prober.as_ref();
-    let program = program.or(options.prober.as_ref());
+    let program = program(config, options);
     if program.is_none() {
         WARNED.call_once(|| {
             log::warn!(
@@ -150,6 +160,9 @@ impl Search<'_> {
             return Ok(());
         };
         for abandoned in Abandoned::all(store) {
+            let Err(abandoned) = self.suspects.add(abandoned) else {
+                continue;
+            };
             let (sha256, what) = (abandoned.sha256.clone(), abandoned.what.clone());
             self.found
                 .warnings
@@ -259,6 +272,10 @@ impl Search<'_> {
             if !self.found.warnings.contains(&trouble) {
                 self.found.warnings.push(trouble);
             }
+        }
+        if let Some(store) = &store {
+            let news = self.suspects.judge(file, store)?;
+            self.found.warnings.extend(news);
         }
         if let Some(prober) = &self.prober {
             prober.admit(&file.path, &file.sha256, store.as_deref())?;

@@ -48,6 +48,7 @@ mod signature;
 mod spelling;
 mod stamp;
 mod store;
+mod suspects;
 mod table;
 mod target;
 mod vet;

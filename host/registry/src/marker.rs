@@ -2,18 +2,22 @@
 //! behind tells the next process what it died of.
 //!
 //! A marker is locked for as long as its process lives, whatever ends that. So two processes that load the same
-//! pack at once do not take each other for dead, even where they see different process ids.
+//! pack at once do not take each other for dead, even where they see different process ids. A process that ends in order
+//! takes its markers with it, but those of the thread that ends it: there the pack did.
 
 use super::{diagnostic::clean, private::Folder, spelling::is_sha256};
 use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 const PREFIX: &str = "loading-";
+
+/// What the note that a content was given a second chance begins with.
+const SPARED: &str = "spared-";
 
 /// Bytes of a marker that are read.
 const MAX_BYTES: u64 = 4096;
@@ -25,6 +29,7 @@ const MAX_SHOWN: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Marker {
     store: Arc<Folder>,
+    sha256: String,
     name: String,
     /// Holds the lock.
     _file: File,
@@ -56,12 +61,13 @@ impl Marker {
             let process = format!("process {pid}, started at {}", started());
             writeln!(file, "{process}, ended while it loaded {what}")?;
             file.sync_all()?;
-            store.rename(&hidden, &name)?;
+            appear(store, &hidden, &name)?;
             store.sync()
         });
         match left {
             Ok(()) => Ok(Marker {
                 store: store.clone(),
+                sha256: sha256.to_owned(),
                 name,
                 _file: file,
             }),
@@ -78,7 +84,63 @@ impl Drop for Marker {
         // Before the lock goes with the file, so that nobody finds it unlocked under its name. What cannot be
         // removed quarantines a good pack at the next start, which says so.
         let _ = self.store.remove(&self.name);
+        let _ = self.store.remove(&format!("{SPARED}{}", self.sha256));
+        living().markers.retain(|(_, name, _)| *name != self.name);
     }
+}
+
+/// The markers of this process, each with the thread that loads.
+#[derive(Debug)]
+struct Living {
+    has_ended: bool,
+    markers: Vec<(Arc<Folder>, String, usize)>,
+}
+
+// A lock of the standard library, which needs nothing of a thread: an exit handler runs when much of it is gone.
+static LIVING: Mutex<Living> = Mutex::new(Living {
+    has_ended: false,
+    markers: Vec::new(),
+});
+
+fn living() -> MutexGuard<'static, Living> {
+    LIVING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn this_thread() -> usize {
+    // SAFETY: it takes nothing and cannot fail.
+    (unsafe { libc::pthread_self() }) as usize
+}
+
+/// Gives a marker its name, unless the process ends already.
+fn appear(store: &Arc<Folder>, hidden: &str, name: &str) -> io::Result<()> {
+    extern "C" fn at_exit() {
+        let mut living = living();
+        living.has_ended = true;
+        let thread = this_thread();
+        for (store, name, loads) in &living.markers {
+            if *loads != thread {
+                let _ = store.remove(name);
+            }
+        }
+    }
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler is a plain function of a library that stays loaded. Without room for it a marker stays.
+        let _ = unsafe { libc::atexit(at_exit) };
+    });
+    let mut living = living();
+    if living.has_ended {
+        return store.remove(hidden);
+    }
+    store.rename(hidden, name)?;
+    let own = (store.clone(), name.to_owned(), this_thread());
+    living.markers.push(own);
+    Ok(())
+}
+
+/// Notes that a content that a process ended with is loaded once more. The note goes when that went well.
+pub(super) fn spare(store: &Folder, sha256: &str) -> io::Result<()> {
+    store.write(&format!("{SPARED}{sha256}"), &[], true)
 }
 
 impl Abandoned {
@@ -86,6 +148,11 @@ impl Abandoned {
     pub(super) fn all(store: &Arc<Folder>) -> Vec<Abandoned> {
         let names = store.names().into_iter();
         names.filter_map(|name| of(store, name)).collect()
+    }
+
+    /// Whether the content had its second chance.
+    pub(super) fn was_spared(&self) -> bool {
+        self.store.open(&format!("{SPARED}{}", self.sha256)).is_ok()
     }
 
     /// Removes the marker: what it tells has been recorded.

@@ -56,6 +56,12 @@ impl Prober {
         Run::start(&self.program, file, None)?.finish(self.timeout)
     }
 
+    /// Runs it whatever is known of that content.
+    pub(super) fn again(&self, file: &Path, sha256: &str) -> Result<(), Failure> {
+        let run = Run::start(&self.program, file, Some(sha256))?;
+        run.finish(self.timeout).map(drop)
+    }
+
     /// Runs it unless it is known how that ends: for a content that went well with this version of the host in the
     /// store, for one that did not in this process.
     pub(super) fn admit(

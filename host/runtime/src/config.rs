@@ -6,6 +6,7 @@ use nx_vulkan_registry::{
 };
 use std::{
     ffi::{CStr, OsStr, OsString},
+    fmt,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -91,6 +92,17 @@ impl DeviceChoice {
             DeviceChoice::Uuid(digits)
         } else {
             DeviceChoice::Name(text.to_owned())
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceChoice::Auto => f.write_str("any"),
+            DeviceChoice::Index(index) => write!(f, "the index {index}"),
+            DeviceChoice::Name(name) => write!(f, "the name `{name}`"),
+            DeviceChoice::Uuid(uuid) => write!(f, "the UUID {uuid}"),
         }
     }
 }

@@ -39,7 +39,6 @@ impl Check {
         let options = (!global.packs.is_empty()).then(|| Options {
             registry: None,
             registry_override: None,
-            prober: None,
             ..config.registry_options()
         });
         Ok(outcome(&check(&file, options.as_ref())))

@@ -3,6 +3,7 @@
 use crate::{global::Global, output::Problem, progress, spec::Filter};
 use nx_vulkan_conformance::sweep::{self, Extent, Report};
 use nx_vulkan_host::Config;
+use std::num::NonZeroUsize;
 
 // No doc comment: clap would take it for what the verb is about.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,7 @@ pub(crate) struct Sweep {
 
     /// Threads, each with a device of its own [default: one per core, up to 8]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
 }
 
 impl Sweep {
@@ -57,6 +58,7 @@ impl Sweep {
             extent: self.extent(),
             threads: self
                 .threads
+                .map(NonZeroUsize::get)
                 .unwrap_or_else(|| sweep::Options::default().threads),
             pack: pack.map(str::to_owned),
         };

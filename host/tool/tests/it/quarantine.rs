@@ -5,7 +5,7 @@ use crate::packs::built;
 use nx_vulkan_registry::{Options, Table, load, quarantine};
 use std::{
     env, fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -34,10 +34,19 @@ fn load_here(folder: &Path) -> Table {
     load(&options(folder)).unwrap()
 }
 
-/// Does the same in a process of its own.
-fn load_there(folder: &Path) -> Child {
+/// Loads `packs/` in mode dev with a prober.
+fn try_here(folder: &Path) -> Table {
+    let options = Options {
+        prober: Some(env!("CARGO_BIN_EXE_nxv").into()),
+        ..options(folder)
+    };
+    load(&options).unwrap()
+}
+
+/// Does what a child below does in a process of its own.
+fn there(child: &str, folder: &Path) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["quarantine::child", "--exact", "--ignored"])
+        .args([&format!("quarantine::{child}"), "--exact", "--ignored"])
         .env("NXV_CHILD", folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -45,17 +54,53 @@ fn load_there(folder: &Path) -> Child {
         .unwrap()
 }
 
+fn load_there(folder: &Path) -> Child {
+    there("child", folder)
+}
+
+fn folder_of_child() -> PathBuf {
+    env::var_os("NXV_CHILD")
+        .expect("run by another test")
+        .into()
+}
+
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn child() {
-    let folder = env::var_os("NXV_CHILD").expect("run by another test");
-    load_here(Path::new(&folder));
+    load_here(&folder_of_child());
+}
+
+#[test]
+#[ignore = "other tests run it in a process of its own"]
+fn child_that_tries() {
+    try_here(&folder_of_child());
+}
+
+#[test]
+#[ignore = "other tests run it in a process of its own"]
+fn child_that_ends() {
+    let folder = folder_of_child();
+    let loads = folder.clone();
+    thread::spawn(move || load_here(&loads));
+    wait_for(|| markers(&folder) == 1);
+    std::process::exit(0);
+}
+
+fn wait_for(holds: impl Fn() -> bool) {
+    while !holds() {
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn markers(folder: &Path) -> usize {
+    notes(folder, "loading-")
+}
+
+/// How many files of the store have a name that begins so.
+fn notes(folder: &Path, prefix: &str) -> usize {
     let names = fs::read_dir(folder.join("store")).into_iter().flatten();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with("loading-")).count()
+    names.filter(|name| name.starts_with(prefix)).count()
 }
 
 fn ids(table: &Table) -> Vec<&str> {
@@ -131,9 +176,7 @@ fn a_process_that_is_still_loading_is_not_taken_for_dead() {
     let folder = Folder::new();
     folder.write("packs/a.so", hostile("init_waits"));
     let mut slow = load_there(&folder);
-    while markers(&folder) == 0 {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for(|| markers(&folder) > 0);
     // Both load the same content at once, and neither blames it.
     let table = load_here(&folder);
     assert_eq!(ids(&table), ["hostile"]);
@@ -143,12 +186,74 @@ fn a_process_that_is_still_loading_is_not_taken_for_dead() {
 
     folder.write("packs/a.so", [hostile("init_waits"), vec![0]].concat());
     let mut slow = load_there(&folder);
-    while markers(&folder) == 0 {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for(|| markers(&folder) > 0);
     slow.kill().unwrap();
     slow.wait().unwrap();
     assert_eq!(ids(&load_here(&folder)), [""; 0]);
+}
+
+#[test]
+fn a_process_that_ends_in_order_blames_no_pack() {
+    let folder = Folder::new();
+    folder.write("packs/a.so", [hostile("init_waits"), vec![1]].concat());
+    assert!(there("child_that_ends", &folder).wait().unwrap().success());
+    assert_eq!(markers(&folder), 0);
+    assert_eq!(ids(&load_here(&folder)), ["hostile"]);
+}
+
+#[test]
+fn a_sound_pack_whose_process_was_killed_has_a_second_chance() {
+    let folder = Folder::new();
+    folder.write("packs/a.so", [hostile("init_waits"), vec![2]].concat());
+    let store = folder.join("store");
+    let kill = |loaded: &dyn Fn() -> bool| {
+        let mut slow = there("child_that_tries", &folder);
+        wait_for(loaded);
+        slow.kill().unwrap();
+        slow.wait().unwrap();
+    };
+    let is_spared = || notes(&folder, "spared-") == 1;
+    kill(&|| markers(&folder) == 1);
+    kill(&|| is_spared() && markers(&folder) == 1);
+    let table = try_here(&folder);
+    assert!(table.rejected[0].reason.starts_with("quarantine: since 2"));
+    let list = quarantine::list(&store).unwrap();
+    assert_eq!(list.len(), 1);
+    assert!(quarantine::release(&store, &list[0].sha256).unwrap());
+
+    // What goes well takes its note with it.
+    assert_eq!(ids(&try_here(&folder)), ["hostile"]);
+    assert!(!is_spared());
+    folder.write("packs/a.so", [hostile("init_waits"), vec![3]].concat());
+    kill(&|| markers(&folder) == 1);
+    let table = try_here(&folder);
+    assert_eq!(ids(&table), ["hostile"]);
+    let said = "; in a child it is sound, and is loaded once more";
+    assert!(
+        table.warnings.iter().any(|w| w.ends_with(said)),
+        "{table:?}"
+    );
+    assert_eq!((markers(&folder), is_spared()), (0, false));
+    assert_eq!(quarantine::list(&store).unwrap(), []);
+}
+
+#[test]
+fn a_pack_that_ends_a_child_too_has_no_second_chance() {
+    let folder = Folder::new();
+    folder.write(
+        "packs/a.so",
+        [hostile("constructor_aborts"), vec![4]].concat(),
+    );
+    load_there(&folder).wait().unwrap();
+    let table = try_here(&folder);
+    let reason = &table.rejected[0].reason;
+    assert!(reason.contains("ended its process by SIGABRT"), "{reason}");
+    assert_eq!(markers(&folder), 0);
+    let list = quarantine::list(&folder.join("store")).unwrap();
+    assert!(
+        list[0].reason.contains("ended its process by SIGABRT"),
+        "{list:?}"
+    );
 }
 
 #[test]
