@@ -177,7 +177,18 @@ defmodule Nx.Vulkan.HaltTest do
       timeout_ms: 0,
       timeout_ms: 1.5,
       replays: 1,
-      lazy: 1
+      lazy: 1,
+      measure: "no",
+      validation: :yes,
+      shader_timeout: 0,
+      registry: 5,
+      registry: ~c"registry.toml",
+      packs: "/tmp",
+      packs: [nil],
+      packs: [""],
+      packs: ["a" | "b"],
+      cache_dir: :tmp,
+      cache_dir: <<255>>
     ]
 
     for {key, value} <- wrong do

@@ -327,20 +327,42 @@ if Code.ensure_loaded?(Nx) do
             {&Nx.LinAlg.eigh/1, [[6]]},
             {&Nx.LinAlg.eigh/1, [[Complex.new(6.0, 0)]]}
           ],
+          compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler],
+          do: assert_same(fun, a, nil, compiler)
+    end
+
+    test "matrices of integers that are narrower than a byte" do
+      for type <- [:u2, :s4],
+          fun <- [
+            &Nx.LinAlg.cholesky/1,
+            &Nx.LinAlg.lu/1,
+            &Nx.LinAlg.qr/1,
+            &Nx.LinAlg.svd/1,
+            &Nx.LinAlg.eigh/1,
+            &Nx.LinAlg.determinant/1,
+            &Nx.LinAlg.solve(&1, &1),
+            &Nx.LinAlg.triangular_solve/2
+          ],
           compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler] do
-        call = fn backend, compiler ->
-          fun = Nx.Defn.jit(fun, compiler: compiler)
-          result = Nx.with_default_backend(backend, fn -> fun.(Nx.tensor(a)) end)
-          Nx.Defn.Composite.flatten_list([result])
-        end
+        fun = if is_function(fun, 2), do: &fun.(Nx.tril(&1), &1), else: fun
+        assert_same(fun, [[1, 0], [0, 1]], type, compiler)
+      end
+    end
 
-        ours = call.(Nx.Vulkan.VulkanoBackend, compiler)
-        theirs = call.(Nx.BinaryBackend, Nx.Defn.Evaluator)
+    # What Nx.BinaryBackend gives for the matrix.
+    defp assert_same(fun, a, type, compiler) do
+      call = fn backend, compiler ->
+        fun = Nx.Defn.jit(fun, compiler: compiler)
+        result = Nx.with_default_backend(backend, fn -> fun.(Nx.tensor(a, type: type)) end)
+        Nx.Defn.Composite.flatten_list([result])
+      end
 
-        for {x, y} <- Enum.zip(ours, theirs) do
-          assert {x.type, x.shape} == {y.type, y.shape}
-          assert Nx.to_number(Nx.all_close(Nx.backend_copy(x, Nx.BinaryBackend), y)) == 1
-        end
+      ours = call.(Nx.Vulkan.VulkanoBackend, compiler)
+      theirs = call.(Nx.BinaryBackend, Nx.Defn.Evaluator)
+
+      for {x, y} <- Enum.zip(ours, theirs) do
+        assert {x.type, x.shape} == {y.type, y.shape}
+        assert Nx.to_number(Nx.all_close(Nx.backend_copy(x, Nx.BinaryBackend), y)) == 1
       end
     end
 

@@ -179,6 +179,31 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "elements narrower than a byte keep their bits as another type" do
+      readers = [
+        &Nx.as_type(&1, :s32),
+        &Nx.sum/1,
+        &Nx.sort/1,
+        &Nx.reduce_max/1,
+        &Nx.divide(&1, 2),
+        &Nx.greater(&1, 2)
+      ]
+
+      for {from, to} <- [s4: :u4, u4: :s4, s2: :u2, u2: :s2], read <- readers do
+        {_, bits} = Nx.Type.normalize!(from)
+        fun = &read.(Nx.bitcast(&1, to))
+        all = for x <- 0..(2 ** bits - 1), into: <<>>, do: <<x::size(bits)>>
+        x = Nx.from_binary(all, from, backend: Nx.Vulkan.VulkanoBackend)
+        # The other type wraps.
+        expected = x |> Nx.backend_copy(Nx.BinaryBackend) |> Nx.as_type(to) |> read.()
+
+        for got <- [fun.(x), Nx.Defn.jit(fun, compiler: Nx.Vulkan.Compiler).(x)] do
+          assert got.type == expected.type
+          assert Nx.to_flat_list(got) == Nx.to_flat_list(expected), "#{from} as #{to}"
+        end
+      end
+    end
+
     # What a real number becomes.
     defp part(x, type) when type in @integers do
       {kind, bits} = Nx.Type.normalize!(type)

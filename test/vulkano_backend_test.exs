@@ -114,6 +114,10 @@ if Code.ensure_loaded?(Nx) do
         assert error.kind == :fallback_forbidden
         assert error.message =~ "reduce" and error.message =~ "f32{2}"
         assert Nx.to_flat_list(Nx.add(t, 1)) == [4.0, 2.0]
+
+        Application.put_env(:nx_vulkan, :fallback, :eror)
+        wrong = ~r/expected :fallback to be :binary or :error, got: :eror/
+        assert_raise ArgumentError, wrong, fn -> Nx.reduce(t, 0.0, fn x, _ -> x end) end
       after
         Application.delete_env(:nx_vulkan, :fallback)
       end
@@ -157,6 +161,22 @@ if Code.ensure_loaded?(Nx) do
         end
 
         assert_raise Nx.Vulkan.Error, fn -> Nx.tensor(1, backend: {V, device: 9_999}) end
+      end
+
+      test "tensors of another VM, and extents beyond all numbers" do
+        stranger = %{
+          Nx.tensor([1.0, 2.0])
+          | data: %V{ref: make_ref(), shape: {2}, type: {:f, 32}}
+        }
+
+        wrong = ~r/expected a tensor of this VM that was not collected, got: #Ref</
+
+        for call <- [&Nx.to_binary/1, &Nx.add(&1, 1), &Nx.backend_transfer/1],
+            do: assert_raise(ArgumentError, wrong, fn -> call.(stranger) end)
+
+        wrong = ~r/expected a shape of extents below 2\^64, got: /
+        assert_raise ArgumentError, wrong, fn -> Nx.iota({2 ** 64}) end
+        assert_raise ArgumentError, wrong, fn -> Nx.broadcast(1, {2 ** 70}) end
       end
 
       test "a binary of the wrong size" do

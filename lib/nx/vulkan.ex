@@ -22,7 +22,7 @@ defmodule Nx.Vulkan do
         replays: nil,            # whether compiled functions are recorded once; nil: on a GPU
         lazy: nil,               # whether elementwise ops wait until somebody needs their results; nil: on a GPU
         node_timeout_ms: :infinity, # how long callers of Nx.Vulkan.Node wait
-        fallback: :binary,       # :error raises instead of computing on Nx.BinaryBackend
+        fallback: :binary,       # :error raises where no kernel pack runs an op, instead of computing on the CPU
         add_backend_on_inspect: false
 
   The settings from `:registry` to `:lazy` are read when a device opens.
@@ -67,8 +67,9 @@ defmodule Nx.Vulkan do
 
   ## Telemetry
 
-  Each time an op runs on `Nx.BinaryBackend` the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the
-  measurement `count: 1` and the op, its types and its shapes as metadata.
+  Each time no kernel pack runs an op the telemetry event `[:nx_vulkan, :fallback]` is emitted, with the measurement
+  `count: 1` and as metadata `:op`, `:types` and `:shapes`, and under `:to` what runs it: `:host`, the library's own kernel for
+  the CPU, or `Nx.BinaryBackend`.
   """
 
   alias Nx.Vulkan.{Device, Error, NativeV}
@@ -76,7 +77,8 @@ defmodule Nx.Vulkan do
   @doc """
   Opens the default device, which else opens on first use.
 
-  Returns `:ok`, or `{:error, message}` where there is none or the registry file is wrong.
+  Returns `:ok`, or `{:error, message}` where there is none or the registry file is wrong. Raises `ArgumentError` where a
+  setting is of another kind than it has to be.
   """
   def init do
     case Device.fetch(Device.default()) do
@@ -110,7 +112,7 @@ defmodule Nx.Vulkan do
   end
 
   @doc """
-  Counters of a device, and under `:fallbacks` how often which op ran on `Nx.BinaryBackend` in this VM.
+  Counters of a device, and under `:fallbacks` how often which op ran on the CPU in this VM because no kernel pack ran it.
   """
   def stats(choice \\ Device.default()) do
     stats = choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_stats()

@@ -24,6 +24,7 @@ pub(crate) struct DeviceRef {
 
 impl Resource for DeviceRef {
     const NAME: &CStr = c"device";
+    const EXPECTED: &str = "a device of this VM that was not collected";
 
     fn class() -> &'static Class {
         static CLASS: Class = Class::unopened();

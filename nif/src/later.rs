@@ -26,6 +26,7 @@ pub(crate) struct Waiting(Mutex<Option<Rest>>);
 
 impl Resource for Waiting {
     const NAME: &CStr = c"call";
+    const EXPECTED: &str = "a call of this VM that was not collected";
 
     fn class() -> &'static Class {
         static CLASS: Class = Class::unopened();

@@ -15,6 +15,7 @@ mod later;
 mod live;
 mod logger;
 mod maps;
+mod misfit;
 mod module;
 mod notes;
 mod pin;

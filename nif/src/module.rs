@@ -24,6 +24,7 @@ pub(crate) struct ModuleRef {
 
 impl Resource for ModuleRef {
     const NAME: &CStr = c"module";
+    const EXPECTED: &str = "a module of this VM that was not collected";
 
     fn class() -> &'static Class {
         static CLASS: Class = Class::unopened();

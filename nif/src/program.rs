@@ -24,6 +24,7 @@ pub(crate) struct ProgramRef(Routine);
 
 impl Resource for ProgramRef {
     const NAME: &CStr = c"program";
+    const EXPECTED: &str = "a program of this VM that was not collected";
 
     fn class() -> &'static Class {
         static CLASS: Class = Class::unopened();

@@ -1,6 +1,7 @@
 //! Values of this library in references of the VM. They outlive an upgrade of the Erlang module, which those of rustler
 //! do not, because it opens their types anew.
 
+use crate::misfit::misfit;
 use rustler::{
     Decoder, Encoder, Env, Error, NifResult, Term,
     sys::{
@@ -23,6 +24,9 @@ const ALIGN: usize = 8;
 pub(crate) trait Resource: Sized + Send + Sync + 'static {
     /// What the VM calls the type.
     const NAME: &'static CStr;
+
+    /// What stands for one in a message.
+    const EXPECTED: &'static str;
 
     /// Where the VM's handle of the type is kept.
     fn class() -> &'static Class;
@@ -140,7 +144,7 @@ impl<'a, T: Resource> Decoder<'a> for ResourceArc<T> {
         unsafe {
             let env = term.get_env().as_c_arg();
             if enif_get_resource(env, term.as_c_arg(), T::class().handle(), &mut value) == 0 {
-                return Err(Error::BadArg);
+                return Err(misfit(term, T::EXPECTED));
             }
             enif_keep_resource(value);
         }

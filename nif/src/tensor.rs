@@ -86,6 +86,7 @@ pub(crate) type Element = SmallVec<[u8; 16]>;
 
 impl Resource for TensorRef {
     const NAME: &CStr = c"tensor";
+    const EXPECTED: &str = "a tensor of this VM that was not collected";
 
     fn class() -> &'static Class {
         static CLASS: Class = Class::unopened();

@@ -1,5 +1,6 @@
 //! Elixir terms as the host's values: types, shapes, attributes.
 
+use crate::misfit::misfit;
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Attr, AttrValue, Spec};
 use rustler::{
@@ -71,7 +72,9 @@ pub(crate) struct ShapeTerm(pub(crate) Vec<u64>);
 impl<'a> Decoder<'a> for ShapeTerm {
     fn decode(term: Term<'a>) -> NifResult<ShapeTerm> {
         let extents = tuple_of(term)?.map(|extent| extent.decode());
-        Ok(ShapeTerm(extents.collect::<NifResult<_>>()?))
+        let extents: NifResult<_> = extents.collect();
+        let unfit = |_| misfit(term, "a shape of extents below 2^64");
+        Ok(ShapeTerm(extents.map_err(unfit)?))
     }
 }
 

@@ -3,6 +3,8 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc false
     # Blocks as requests: the op is named after a block's struct, whoever defined it, and its fields are the attributes.
 
+    import Nx.Vulkan.Packed, only: [is_packed: 1]
+
     alias Nx.Block.LinAlg
     alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
@@ -25,6 +27,7 @@ if Code.ensure_loaded?(Nx) do
            [%T{vectorized_axes: vectors} | _] = operands = Nx.broadcast_vectors(arguments),
            outs when outs != [] <- outs(out),
            true <- own_types?(struct, operands, outs),
+           false <- packed_matrices?(struct, operands),
            true <- Enum.all?(outs, &match?(%T{vectorized_axes: ^vectors}, &1)),
            attrs when is_list(attrs) <- attrs(struct, length(vectors)) do
         outs = Enum.map(outs, &Nx.devectorize/1)
@@ -57,6 +60,12 @@ if Code.ensure_loaded?(Nx) do
       do: out.type == type |> Nx.Type.to_complex() |> Nx.Type.to_real()
 
     defp own_types?(_struct, _operands, _outs), do: true
+
+    # Integers that are narrower than a byte are too few for matrices.
+    defp packed_matrices?(%name{}, operands) do
+      String.starts_with?(Atom.to_string(name), "Elixir.Nx.Block.LinAlg.") and
+        Enum.any?(operands, &is_packed(&1.type))
+    end
 
     # What Nx cannot walk through is the default function's affair.
     defp outs(out) do

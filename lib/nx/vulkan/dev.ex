@@ -57,7 +57,7 @@ defmodule Nx.Vulkan.Dev do
 
   @doc """
   Lets the version of a pack serve that is `steps` before the one that serves now, until its file changes again or
-  `resume/2` is called.
+  `resume/2` is called; 0 keeps the one that serves. Returns it, as `versions/2` shows it.
 
   Raises `ArgumentError` when there is no such pack, or none that old.
   """

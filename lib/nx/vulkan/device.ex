@@ -7,26 +7,15 @@ defmodule Nx.Vulkan.Device do
   @doc """
   The choice for callers who name no device.
   """
-  def default, do: Application.get_env(:nx_vulkan, :device, :auto)
+  def default, do: Application.get_env(:nx_vulkan, :device) || :auto
 
   @doc """
   Raises unless `choice` is `:auto`, an index, a name or a UUID.
   """
   def validate!(choice) do
-    case choice do
-      :auto ->
-        choice
-
-      index when is_integer(index) and index >= 0 ->
-        choice
-
-      text when is_binary(text) and text != "" ->
-        choice
-
-      other ->
-        raise ArgumentError,
-              "expected :device to be an index, a name or a UUID, got: #{inspect(other)}"
-    end
+    if choice == :auto or choice in 0..0xFFFFFFFF or named?(choice),
+      do: choice,
+      else: refuse!(:device, "an index, a name or a UUID", choice)
   end
 
   @doc """
@@ -57,6 +46,8 @@ defmodule Nx.Vulkan.Device do
   end
 
   defp open(choice) do
+    validate!(choice)
+
     with {:ok, device} <- NativeV.open_device(choice, settings()) do
       :persistent_term.put({__MODULE__, choice}, device)
       Events.follow(device)
@@ -64,36 +55,36 @@ defmodule Nx.Vulkan.Device do
     end
   end
 
-  defp shader_timeout! do
-    case Application.get_env(:nx_vulkan, :shader_timeout) do
-      nil ->
-        nil
+  defp milliseconds!(name),
+    do: get(name, nil, "a number of milliseconds", &(&1 in 1..0xFFFFFFFF))
 
-      limit when is_integer(limit) and limit in 1..0xFFFFFFFF ->
-        limit
+  defp switch!(name, default), do: get(name, default, "a boolean or nil", &is_boolean/1)
 
-      other ->
-        raise ArgumentError,
-              "expected :shader_timeout to be a number of milliseconds, got: #{inspect(other)}"
-    end
+  # An empty one is none, as in the environment.
+  defp path!(name) do
+    path = get(name, nil, "a path as a string, or nil", &text?/1)
+    if path != "", do: path
   end
 
-  defp measure! do
-    case Application.get_env(:nx_vulkan, :measure, true) do
-      measure when is_boolean(measure) -> measure
-      other -> raise ArgumentError, "expected :measure to be a boolean, got: #{inspect(other)}"
-    end
+  defp paths!(name) do
+    get(name, [], "a list of paths as strings", fn paths ->
+      is_list(paths) and not List.improper?(paths) and Enum.all?(paths, &named?/1)
+    end)
   end
 
-  defp switch!(name) do
+  defp named?(text), do: text?(text) and text != ""
+  defp text?(text), do: is_binary(text) and String.valid?(text)
+
+  # A setting, which has to hold and be `what` that says, or the default in place of `nil`.
+  defp get(name, default, what, holds?) do
     case Application.get_env(:nx_vulkan, name) do
-      switch when is_boolean(switch) or is_nil(switch) ->
-        switch
-
-      other ->
-        raise ArgumentError,
-              "expected #{inspect(name)} to be a boolean or nil, got: #{inspect(other)}"
+      nil -> default
+      value -> if holds?.(value), do: value, else: refuse!(name, what, value)
     end
+  end
+
+  defp refuse!(name, what, value) do
+    raise ArgumentError, "expected #{inspect(name)} to be #{what}, got: #{inspect(value)}"
   end
 
   defp settings do
@@ -104,20 +95,20 @@ defmodule Nx.Vulkan.Device do
     {kept_bytes, kept_share} = kept(Application.get_env(:nx_vulkan, :kept_memory))
 
     %{
-      timeout_ms: timeout(Application.get_env(:nx_vulkan, :timeout_ms)),
+      timeout_ms: milliseconds!(:timeout_ms),
       memory_bytes: memory_bytes,
       memory_share: memory_share,
       kept_bytes: kept_bytes,
       kept_share: kept_share,
-      registry: Application.get_env(:nx_vulkan, :registry),
-      packs: Application.get_env(:nx_vulkan, :packs, []) ++ [Path.join(priv, "packs")],
-      cache_dir: Application.get_env(:nx_vulkan, :cache_dir),
+      registry: path!(:registry),
+      packs: paths!(:packs) ++ [Path.join(priv, "packs")],
+      cache_dir: path!(:cache_dir),
       prober: if(File.regular?(child), do: child),
-      shader_timeout: shader_timeout!(),
-      validation: Application.get_env(:nx_vulkan, :validation, false),
-      measure: measure!(),
-      replays: switch!(:replays),
-      lazy: switch!(:lazy)
+      shader_timeout: milliseconds!(:shader_timeout),
+      validation: switch!(:validation, false),
+      measure: switch!(:measure, true),
+      replays: switch!(:replays, nil),
+      lazy: switch!(:lazy, nil)
     }
   end
 
@@ -128,10 +119,7 @@ defmodule Nx.Vulkan.Device do
   defp memory(share) when is_float(share) and share > 0 and share <= 1,
     do: {nil, round(share * 1000)}
 
-  defp memory(other) do
-    raise ArgumentError,
-          "expected :memory to be bytes or a share above 0.0 and up to 1.0, got: #{inspect(other)}"
-  end
+  defp memory(other), do: refuse!(:memory, "bytes or a share above 0.0 and up to 1.0", other)
 
   # In bytes, or in thousandths of `:memory`; both may be 0.
   defp kept(nil), do: {nil, nil}
@@ -140,15 +128,5 @@ defmodule Nx.Vulkan.Device do
   defp kept(share) when is_float(share) and share >= 0 and share <= 1,
     do: {nil, round(share * 1000)}
 
-  defp kept(other) do
-    raise ArgumentError,
-          "expected :kept_memory to be bytes or a share from 0.0 to 1.0, got: #{inspect(other)}"
-  end
-
-  defp timeout(nil), do: nil
-  defp timeout(ms) when is_integer(ms) and ms in 1..0xFFFFFFFF, do: ms
-
-  defp timeout(other) do
-    raise ArgumentError, "expected :timeout_ms to be milliseconds, got: #{inspect(other)}"
-  end
+  defp kept(other), do: refuse!(:kept_memory, "bytes or a share from 0.0 to 1.0", other)
 end

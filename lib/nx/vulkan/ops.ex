@@ -2,6 +2,8 @@ defmodule Nx.Vulkan.Ops do
   @moduledoc false
   # The call shapes of the backend's compute callbacks: which arguments are operands, and where they run.
 
+  import Nx.Vulkan.Packed, only: [is_packed: 1]
+
   # Tables are there without Nx, tensors are not.
   @compile {:no_warn_undefined, Nx}
 
@@ -123,6 +125,12 @@ defmodule Nx.Vulkan.Ops do
     if updates.shape == shape,
       do: [target, indices, updates],
       else: [target, indices, Nx.reshape(updates, shape)]
+  end
+
+  # Matrices of integers that are narrower than a byte are no request.
+  def operands(:triangular_solve, operands, _arguments) do
+    for %{type: type} = matrix <- operands,
+        do: if(is_packed(type), do: Nx.as_type(matrix, {:f, 32}), else: matrix)
   end
 
   def operands(_op, operands, _arguments), do: tensors(operands)

@@ -7,7 +7,7 @@ defmodule Nx.Vulkan.PipelineCache do
   damaged, or from another device or driver, is not used, and written anew. It is of the default device
   (`config :nx_vulkan, device: …`), which opens on first use.
 
-  A driver may have nothing to keep: lavapipe's file is a header of 32 bytes.
+  A driver may have nothing to keep: lavapipe's file is the header alone.
   """
 
   alias Nx.Vulkan.{Device, NativeV}

@@ -10,8 +10,15 @@ defmodule Nx.Vulkan.Report do
   Raises under `config :nx_vulkan, fallback: :error`.
   """
   def fallback(op, to, operands) do
-    if Application.get_env(:nx_vulkan, :fallback, :binary) == :error do
-      Error.raise!(:fallback_forbidden, forbidden(op, to, operands))
+    case Application.get_env(:nx_vulkan, :fallback, :binary) do
+      default when default in [:binary, nil] ->
+        :ok
+
+      :error ->
+        Error.raise!(:fallback_forbidden, forbidden(op, to, operands))
+
+      other ->
+        raise ArgumentError, "expected :fallback to be :binary or :error, got: #{inspect(other)}"
     end
 
     {types, shapes} = Enum.unzip(operands)

@@ -9,17 +9,8 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
 
-    alias Nx.Vulkan.{
-      Block,
-      Device,
-      Loops,
-      Movement,
-      NativeV,
-      Ops,
-      Precision,
-      Routine,
-      VulkanoBackend
-    }
+    alias Nx.Vulkan.{Block, Device, Loops, Movement, NativeV}
+    alias Nx.Vulkan.{Ops, Precision, Routine, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
@@ -211,6 +202,10 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp lower(:reshape, args, t, steps), do: view(:reshape, args, t.shape, t, steps)
+
+    defp lower(:bitcast, args, %{type: {_, bits}} = t, steps) when bits < 8,
+      do: lower(:as_type, args, t, steps)
+
     defp lower(:bitcast, args, t, steps), do: view(:bitcast, args, t.type, t, steps)
 
     defp lower(:broadcast, [_, shape, axes] = args, t, steps),

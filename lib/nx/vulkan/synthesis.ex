@@ -23,7 +23,7 @@ defmodule Nx.Vulkan.Synthesis do
   Returns `{:ok, spv_path}` or `{:error, map}` with
 
     * `:exit` - 1 when the compiler refuses the shader, 2 when there is no device, or the file cannot be written
-    * `:stderr` - the compiler's message, which starts with `shader:<line>`, or why there is no file
+    * `:stderr` - the compiler's message, which starts with `shader:<line>` where it is about a line, or why there is no file
     * `:glsl_path` - a file with the text that was refused, or `nil` where it could not be written
 
   Raises `ArgumentError` for anything but a text or a spec.

@@ -39,22 +39,8 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Tensor, as: T
 
-    alias Nx.Vulkan.{
-      Block,
-      Closure,
-      Device,
-      Error,
-      Fallback,
-      Movement,
-      NativeV,
-      Operand,
-      Ops,
-      Packed,
-      Pointer,
-      Precision,
-      Request
-    }
-
+    alias Nx.Vulkan.{Block, Closure, Device, Error, Fallback, Movement, NativeV}
+    alias Nx.Vulkan.{Operand, Ops, Packed, Pointer, Precision, Request}
     alias Nx.Vulkan.VulkanoBackend, as: V
 
     ## Storage
@@ -194,6 +180,8 @@ if Code.ensure_loaded?(Nx) do
     def reverse(out, tensor, axes), do: view(out, tensor, &NativeV.reverse(&1, axes))
 
     @impl true
+    # What a byte has beyond such an element follows from the type.
+    def bitcast(%T{type: type} = out, tensor) when is_packed(type), do: as_type(out, tensor)
     def bitcast(out, tensor), do: view(out, tensor, &NativeV.bitcast(&1, out.type))
 
     # Integers are a view; the device reads the starts that nobody knows here.
