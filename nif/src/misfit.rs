@@ -14,7 +14,8 @@ mod atoms {
 /// Characters of a term that are shown.
 const MAX_SHOWN: usize = 200;
 
-/// The error for a term that is not what was expected. What it says is only made for whoever raises it.
+/// The error for a term of the call under way, which has to be encoded in no other environment; `expected` says what it should
+/// have been. The message is only made for whoever raises it.
 pub(crate) fn misfit(term: Term<'_>, expected: &'static str) -> Error {
     Error::RaiseTerm(Box::new(Misfit {
         expected,

@@ -7,8 +7,9 @@ use super::{
     image::Image,
     loaded::{FoundPack, LoadedPack, loaded},
     loader::PackFile,
-    marker::Abandoned,
+    mapping,
     options::Options,
+    private::Folder,
     probe::Prober,
     quarantine,
     store::Store,
@@ -68,7 +69,7 @@ pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
         config,
         quarantine: BTreeMap::new(),
         prober: prober(config, options),
-        suspects: Suspects::new(program(config, options).map(Prober::new)),
+        suspects: Suspects::new(judge(config, options)),
         store: Store::new(config.store(options), config.mode == Mode::Locked),
         weak: BTreeSet::new(),
         found: Found::default(),
@@ -99,12 +100,19 @@ pub(super) fn packs(config: &Config, options: &Options) -> Result<Found> {
     Ok(search.found)
 }
 
-/// The program that tries packs, unless the registry says not to.
+/// The program that tries packs; a locked registry takes none from the environment.
 fn program<'a>(config: &Config, options: &'a Options) -> Option<&'a PathBuf> {
     let is_locked = config.mode == Mode::Locked;
     let named = options.environment.prober.as_ref();
-    let program = named.filter(|_| !is_locked).or(options.prober.as_ref());
-    program.filter(|_| is_locked || config.dev.probe)
+    named.filter(|_| !is_locked).or(options.prober.as_ref())
+}
+
+/// What tries contents that a process ended with: in mode dev unless the registry says not to try any.
+fn judge(config: &Config, options: &Options) -> Option<Prober> {
+    let is_wanted = config.mode == Mode::Locked || config.dev.probe;
+    program(config, options)
+        .filter(|_| is_wanted)
+        .map(Prober::new)
 }
 
 /// What tries new packs: in mode dev, unless the registry says not to. Pinned and signed packs need no trial.
@@ -156,28 +164,18 @@ impl Search<'_> {
             return Err(Error::new(Kind::Pack, trouble));
         }
         // What lies in a store that others can write to, or in none, is no evidence.
-        let Some(store) = self.store.folder() else {
+        let Some(store) = self.store.folder().cloned() else {
             return Ok(());
         };
-        for abandoned in Abandoned::all(store) {
-            let Err(abandoned) = self.suspects.add(abandoned) else {
-                continue;
-            };
-            let (sha256, what) = (abandoned.sha256.clone(), abandoned.what.clone());
-            self.found
-                .warnings
-                .push(format!("{what}; {sha256} is in quarantine now"));
-            let recorded = quarantine::set_aside(store, &sha256, &what).and_then(|()| {
-                let failed = |error: std::io::Error| Error::new(Kind::Pack, error.to_string());
-                abandoned.clear().map_err(failed)
-            });
-            if let Err(error) = recorded {
-                self.found
-                    .warnings
-                    .push(format!("this could not be recorded: {error}"));
-                self.quarantine.insert(sha256, what);
-            }
+        self.read_quarantine(&store)?;
+        let (known, warnings) = (&mut self.quarantine, &mut self.found.warnings);
+        if self.suspects.look_back(&store, known, warnings) {
+            self.read_quarantine(&store)?;
         }
+        Ok(())
+    }
+
+    fn read_quarantine(&mut self, store: &Folder) -> Result<()> {
         match quarantine::listed(store) {
             Ok(list) => {
                 let shown = list.into_iter().map(|entry| {
@@ -273,14 +271,21 @@ impl Search<'_> {
                 self.found.warnings.push(trouble);
             }
         }
-        if let Some(store) = &store {
-            let news = self.suspects.judge(file, store)?;
-            self.found.warnings.extend(news);
+        let mut news = None;
+        if let Some(store) = &store
+            && !mapping::is_mapped(&file.sha256)
+        {
+            news = self.suspects.judge(file, store)?;
         }
         if let Some(prober) = &self.prober {
             prober.admit(&file.path, &file.sha256, store.as_deref())?;
         }
-        let mapped = file.map(store.as_ref(), self.config.mode == Mode::Dev)?;
+        let is_limited = self.config.mode == Mode::Dev;
+        let mapped = file.map(store.as_ref(), is_limited, news.is_some());
+        self.found.warnings.extend(news);
+        let cleared = self.suspects.clear(&file.sha256);
+        self.found.warnings.extend(cleared);
+        let mapped = mapped?;
         self.found.warnings.extend(mapped.warnings);
         Ok(mapped.image)
     }

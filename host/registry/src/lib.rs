@@ -64,6 +64,7 @@ pub use json_schema::json_schema;
 pub use kernel::KernelEntry;
 pub use load::{load, store};
 pub use loaded::{EditedSource, Glsl, LoadedPack};
+pub use marker::end;
 pub use nx_vulkan_ops::{Attr, AttrValue, DType, Error, Kind, Result};
 pub use options::{FromEnvironment, Options, REGISTRY_VARIABLE};
 pub use origin::Origin;

@@ -25,6 +25,14 @@ const MANY_IMAGES: usize = 100;
 /// Images mapped in this process from which on mode dev maps no more.
 const MAX_IMAGES: usize = 500;
 
+/// What mapping each content gave. The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
+static MAPPED: Mutex<BTreeMap<String, Result<Arc<Image>, String>>> = Mutex::new(BTreeMap::new());
+
+/// Whether this process has mapped a content, and lives.
+pub(super) fn is_mapped(sha256: &str) -> bool {
+    MAPPED.lock().contains_key(sha256)
+}
+
 /// A mapped pack, and what its user should know about mapping it.
 #[derive(Debug)]
 pub(super) struct Mapped {
@@ -79,10 +87,8 @@ impl PackFile {
         &self,
         store: Option<&Arc<Folder>>,
         is_limited: bool,
+        is_second: bool,
     ) -> Result<Mapped, String> {
-        // The lock also keeps dlopen calls apart: dlerror is not thread-safe everywhere.
-        static MAPPED: Mutex<BTreeMap<String, Result<Arc<Image>, String>>> =
-            Mutex::new(BTreeMap::new());
         let mut mapped = MAPPED.lock();
         let mut warnings = Vec::new();
         let image = match mapped.get(&self.sha256) {
@@ -95,7 +101,8 @@ impl PackFile {
             None => {
                 let sealed = self.seal(store.map(|store| &**store))?;
                 let origin = self.path.display().to_string();
-                let marker = store.map(|store| Marker::leave(store, &self.sha256, &origin));
+                let marker =
+                    store.map(|store| Marker::leave(store, &self.sha256, &origin, is_second));
                 let image = self.start(sealed).map(Arc::new);
                 if let (Some(Err(error)), Some(store)) = (&marker, store) {
                     warnings.push(format!(

@@ -3,21 +3,26 @@
 //!
 //! A marker is locked for as long as its process lives, whatever ends that. So two processes that load the same
 //! pack at once do not take each other for dead, even where they see different process ids. A process that ends in order
-//! takes its markers with it, but those of the thread that ends it: there the pack did.
+//! says so in the names of its markers, but of those of the thread that ends it: there the pack did.
 
 use super::{diagnostic::clean, private::Folder, spelling::is_sha256};
 use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
-    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, Once, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
 const PREFIX: &str = "loading-";
 
-/// What the note that a content was given a second chance begins with.
-const SPARED: &str = "spared-";
+/// What the name of the marker of a second chance ends with.
+const AGAIN: &str = "-again";
+/// And that of one whose process ended in order.
+const ENDED: &str = "-ended";
 
 /// Bytes of a marker that are read.
 const MAX_BYTES: u64 = 4096;
@@ -29,7 +34,6 @@ const MAX_SHOWN: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Marker {
     store: Arc<Folder>,
-    sha256: String,
     name: String,
     /// Holds the lock.
     _file: File,
@@ -48,12 +52,18 @@ pub(super) struct Abandoned {
 
 impl Marker {
     /// Leaves a marker for `sha256` in the folder `store`, on the disk when this returns. `what` is one line.
-    pub(super) fn leave(store: &Arc<Folder>, sha256: &str, what: &str) -> io::Result<Marker> {
+    pub(super) fn leave(
+        store: &Arc<Folder>,
+        sha256: &str,
+        what: &str,
+        is_second: bool,
+    ) -> io::Result<Marker> {
         let pid = std::process::id();
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let name = format!("{PREFIX}{sha256}-{pid}-{}", now.as_nanos());
+        let again = if is_second { AGAIN } else { "" };
+        let name = format!("{PREFIX}{sha256}-{pid}-{}{again}", now.as_nanos());
         let hidden = format!(".{name}");
         // It gets its name when it is locked and written: until then nobody takes it for a marker.
         let mut file = store.create(&hidden)?;
@@ -67,7 +77,6 @@ impl Marker {
         match left {
             Ok(()) => Ok(Marker {
                 store: store.clone(),
-                sha256: sha256.to_owned(),
                 name,
                 _file: file,
             }),
@@ -81,11 +90,11 @@ impl Marker {
 
 impl Drop for Marker {
     fn drop(&mut self) {
+        let mut living = living();
+        living.markers.retain(|(_, name, _)| *name != self.name);
         // Before the lock goes with the file, so that nobody finds it unlocked under its name. What cannot be
-        // removed quarantines a good pack at the next start, which says so.
+        // removed is evidence against a good pack at the next start, which says so.
         let _ = self.store.remove(&self.name);
-        let _ = self.store.remove(&format!("{SPARED}{}", self.sha256));
-        living().markers.retain(|(_, name, _)| *name != self.name);
     }
 }
 
@@ -102,6 +111,9 @@ static LIVING: Mutex<Living> = Mutex::new(Living {
     markers: Vec::new(),
 });
 
+/// The process that has markers; a fork of it has none.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
 fn living() -> MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,21 +123,28 @@ fn this_thread() -> usize {
     (unsafe { libc::pthread_self() }) as usize
 }
 
+/// Says in the names of this process's markers that it ends in order. Loads that go on leave none from then on.
+pub fn end() {
+    if OWNER.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    let mut living = living();
+    living.has_ended = true;
+    let thread = this_thread();
+    for (store, name, _) in living.markers.iter().filter(|(_, _, own)| *own != thread) {
+        let _ = store.rename(name, &format!("{name}{ENDED}"));
+    }
+}
+
 /// Gives a marker its name, unless the process ends already.
 fn appear(store: &Arc<Folder>, hidden: &str, name: &str) -> io::Result<()> {
     extern "C" fn at_exit() {
-        let mut living = living();
-        living.has_ended = true;
-        let thread = this_thread();
-        for (store, name, loads) in &living.markers {
-            if *loads != thread {
-                let _ = store.remove(name);
-            }
-        }
+        end();
     }
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the handler is a plain function of a library that stays loaded. Without room for it a marker stays.
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+        // SAFETY: the handler is a plain function of a library that stays loaded. Without room for it a marker keeps its name.
         let _ = unsafe { libc::atexit(at_exit) };
     });
     let mut living = living();
@@ -138,11 +157,6 @@ fn appear(store: &Arc<Folder>, hidden: &str, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes that a content that a process ended with is loaded once more. The note goes when that went well.
-pub(super) fn spare(store: &Folder, sha256: &str) -> io::Result<()> {
-    store.write(&format!("{SPARED}{sha256}"), &[], true)
-}
-
 impl Abandoned {
     /// The markers in `store` that no living process holds.
     pub(super) fn all(store: &Arc<Folder>) -> Vec<Abandoned> {
@@ -150,9 +164,14 @@ impl Abandoned {
         names.filter_map(|name| of(store, name)).collect()
     }
 
-    /// Whether the content had its second chance.
-    pub(super) fn was_spared(&self) -> bool {
-        self.store.open(&format!("{SPARED}{}", self.sha256)).is_ok()
+    /// Whether its process ended in order, so that the content need not have to do with it.
+    pub(super) fn has_ended(&self) -> bool {
+        self.name.ends_with(ENDED)
+    }
+
+    /// Whether that was the content's second chance.
+    pub(super) fn is_second(&self) -> bool {
+        self.name.ends_with(AGAIN)
     }
 
     /// Removes the marker: what it tells has been recorded.

@@ -17,7 +17,8 @@ pub struct Options {
     /// Folder for crash markers, the quarantine and notes, unless the registry file names one. Created where missing; an
     /// empty path is none.
     pub store: PathBuf,
-    /// The `nxv` executable that tries new packs in a process of its own, in mode dev. Without one they are not tried.
+    /// The `nxv` executable that tries packs in a process of its own: new ones in mode dev, and in either mode those that a
+    /// process ended with. Without one they are not tried.
     pub prober: Option<PathBuf>,
     /// What the environment says. Mode locked takes none of it.
     pub environment: FromEnvironment,

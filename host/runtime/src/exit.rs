@@ -133,6 +133,7 @@ fn end(status: libc::c_int) {
 fn stop_all(ask: bool) -> bool {
     static DEADLINE: OnceLock<Instant> = OnceLock::new();
     ENDING.store(true, Ordering::SeqCst);
+    nx_vulkan_registry::end();
     let deadline = *DEADLINE.get_or_init(|| Instant::now() + PATIENCE);
     let streams: Vec<_> = lock(&STREAMS).iter().filter_map(Weak::upgrade).collect();
     let mut threads = lock(&THREADS);

@@ -61,7 +61,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp own_types?(_struct, _operands, _outs), do: true
 
-    # Integers that are narrower than a byte are too few for matrices.
+    # No request has matrices of integers that are narrower than a byte.
     defp packed_matrices?(%name{}, operands) do
       String.starts_with?(Atom.to_string(name), "Elixir.Nx.Block.LinAlg.") and
         Enum.any?(operands, &is_packed(&1.type))

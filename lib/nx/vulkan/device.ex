@@ -7,7 +7,12 @@ defmodule Nx.Vulkan.Device do
   @doc """
   The choice for callers who name no device.
   """
-  def default, do: Application.get_env(:nx_vulkan, :device) || :auto
+  def default do
+    case Application.get_env(:nx_vulkan, :device) do
+      nil -> :auto
+      choice -> choice
+    end
+  end
 
   @doc """
   Raises unless `choice` is `:auto`, an index, a name or a UUID.

@@ -262,7 +262,7 @@ fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
     };
     found.ok_or_else(|| {
         no_device(format!(
-            "no device has {choice}; those of the machine are {}",
+            "no device has {choice}; those of the machine: {}",
             known()
         ))
     })

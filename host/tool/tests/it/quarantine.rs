@@ -2,13 +2,13 @@
 
 use crate::folder::Folder;
 use crate::packs::built;
-use nx_vulkan_registry::{Options, Table, load, quarantine};
+use nx_vulkan_registry::{Options, Table, load, quarantine, sha256_of};
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The hostile pack with a misdeed.
@@ -34,13 +34,17 @@ fn load_here(folder: &Path) -> Table {
     load(&options(folder)).unwrap()
 }
 
-/// Loads `packs/` in mode dev with a prober.
+/// Loads `packs/` with a prober, under `registry.toml` where there is one.
 fn try_here(folder: &Path) -> Table {
-    let options = Options {
+    load(&trying(folder)).unwrap()
+}
+
+fn trying(folder: &Path) -> Options {
+    Options {
+        registry: Some(folder.join("registry.toml")).filter(|file| file.exists()),
         prober: Some(env!("CARGO_BIN_EXE_nxv").into()),
         ..options(folder)
-    };
-    load(&options).unwrap()
+    }
 }
 
 /// Does what a child below does in a process of its own.
@@ -87,24 +91,36 @@ fn child_that_ends() {
 }
 
 fn wait_for(holds: impl Fn() -> bool) {
+    let start = Instant::now();
     while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(120));
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn markers(folder: &Path) -> usize {
-    notes(folder, "loading-")
+    named(folder, "").len()
 }
 
-/// How many files of the store have a name that begins so.
-fn notes(folder: &Path, prefix: &str) -> usize {
+/// The markers whose names end so.
+fn named(folder: &Path, end: &str) -> Vec<String> {
     let names = fs::read_dir(folder.join("store")).into_iter().flatten();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with(prefix)).count()
+    names
+        .filter(|name| name.starts_with("loading-") && name.ends_with(end))
+        .collect()
 }
 
 fn ids(table: &Table) -> Vec<&str> {
     table.packs.iter().map(|pack| pack.id.as_str()).collect()
+}
+
+/// Kills a process that tries and loads, once there is a marker whose name ends so.
+fn kill_with(folder: &Path, end: &str) {
+    let mut slow = there("child_that_tries", folder);
+    wait_for(|| !named(folder, end).is_empty());
+    slow.kill().unwrap();
+    slow.wait().unwrap();
 }
 
 #[test]
@@ -193,67 +209,82 @@ fn a_process_that_is_still_loading_is_not_taken_for_dead() {
 }
 
 #[test]
-fn a_process_that_ends_in_order_blames_no_pack() {
-    let folder = Folder::new();
-    folder.write("packs/a.so", [hostile("init_waits"), vec![1]].concat());
-    assert!(there("child_that_ends", &folder).wait().unwrap().success());
-    assert_eq!(markers(&folder), 0);
-    assert_eq!(ids(&load_here(&folder)), ["hostile"]);
+fn a_process_that_ends_in_order_proves_nothing() {
+    for tries in [false, true] {
+        let folder = Folder::new();
+        let content = [hostile("init_waits"), vec![1, tries as u8]].concat();
+        folder.write("packs/a.so", content);
+        let ended = there("child_that_ends", &folder).wait().unwrap();
+        assert!(ended.success());
+        assert_eq!(named(&folder, "-ended").len(), 1);
+        let table = match tries {
+            true => try_here(&folder),
+            false => load_here(&folder),
+        };
+        assert_eq!(ids(&table), ["hostile"]);
+        assert_eq!(markers(&folder), 0);
+    }
 }
 
 #[test]
 fn a_sound_pack_whose_process_was_killed_has_a_second_chance() {
-    let folder = Folder::new();
-    folder.write("packs/a.so", [hostile("init_waits"), vec![2]].concat());
-    let store = folder.join("store");
-    let kill = |loaded: &dyn Fn() -> bool| {
-        let mut slow = there("child_that_tries", &folder);
-        wait_for(loaded);
-        slow.kill().unwrap();
-        slow.wait().unwrap();
-    };
-    let is_spared = || notes(&folder, "spared-") == 1;
-    kill(&|| markers(&folder) == 1);
-    kill(&|| is_spared() && markers(&folder) == 1);
-    let table = try_here(&folder);
-    assert!(table.rejected[0].reason.starts_with("quarantine: since 2"));
-    let list = quarantine::list(&store).unwrap();
-    assert_eq!(list.len(), 1);
-    assert!(quarantine::release(&store, &list[0].sha256).unwrap());
-
-    // What goes well takes its note with it.
-    assert_eq!(ids(&try_here(&folder)), ["hostile"]);
-    assert!(!is_spared());
-    folder.write("packs/a.so", [hostile("init_waits"), vec![3]].concat());
-    kill(&|| markers(&folder) == 1);
-    let table = try_here(&folder);
-    assert_eq!(ids(&table), ["hostile"]);
-    let said = "; in a child it is sound, and is loaded once more";
-    assert!(
-        table.warnings.iter().any(|w| w.ends_with(said)),
-        "{table:?}"
-    );
-    assert_eq!((markers(&folder), is_spared()), (0, false));
-    assert_eq!(quarantine::list(&store).unwrap(), []);
+    for mode in ["dev", "locked"] {
+        let folder = Folder::new();
+        let content = [hostile("init_waits"), mode.into()].concat();
+        let sha256 = sha256_of(&folder.write("packs/a.so", &content)).unwrap();
+        let pin = format!("[pack.hostile]\nsha256 = \"{sha256}\"\n");
+        folder.write(
+            "registry.toml",
+            format!("schema = 1\nmode = \"{mode}\"\n{pin}"),
+        );
+        kill_with(&folder, "");
+        // A second path leads to the same content.
+        folder.write("packs/b.so", content);
+        let table = try_here(&folder);
+        assert_eq!(ids(&table), ["hostile"]);
+        let said = "; in a child it is sound, and is loaded once more";
+        let news = table.warnings.iter().filter(|w| w.ends_with(said));
+        assert_eq!(news.count(), 1, "{table:?}");
+        assert_eq!(markers(&folder), 0);
+        assert_eq!(quarantine::list(&folder.join("store")).unwrap(), []);
+    }
 }
 
 #[test]
-fn a_pack_that_ends_a_child_too_has_no_second_chance() {
+fn a_process_that_is_killed_on_the_second_chance_proves_it() {
     let folder = Folder::new();
-    folder.write(
-        "packs/a.so",
-        [hostile("constructor_aborts"), vec![4]].concat(),
-    );
-    load_there(&folder).wait().unwrap();
+    folder.write("packs/a.so", [hostile("init_waits"), vec![2]].concat());
+    kill_with(&folder, "");
+    kill_with(&folder, "-again");
+    assert_eq!(markers(&folder), 2);
     let table = try_here(&folder);
-    let reason = &table.rejected[0].reason;
-    assert!(reason.contains("ended its process by SIGABRT"), "{reason}");
+    assert!(table.rejected[0].reason.starts_with("quarantine: since 2"));
+    let store = folder.join("store");
+    let list = quarantine::list(&store).unwrap();
+    assert_eq!((list.len(), markers(&folder)), (1, 1));
+    // The older one goes with the next look, and none is held against it after its release.
+    try_here(&folder);
+    assert!(quarantine::release(&store, &list[0].sha256).unwrap());
+    assert_eq!(ids(&try_here(&folder)), ["hostile"]);
+    assert_eq!(markers(&folder), 0);
+}
+
+#[test]
+fn a_pack_that_ends_a_child_too_has_no_second_chance_by_any_path() {
+    let folder = Folder::new();
+    let content = [hostile("constructor_aborts"), vec![4]].concat();
+    folder.write("packs/a.so", &content);
+    load_there(&folder).wait().unwrap();
+    folder.write("packs/b.so", content);
+    let table = try_here(&folder);
+    assert_eq!(table.rejected.len(), 2);
+    for rejected in &table.rejected {
+        let reason = &rejected.reason;
+        assert!(reason.contains("ended its process by SIGABRT"), "{reason}");
+    }
     assert_eq!(markers(&folder), 0);
     let list = quarantine::list(&folder.join("store")).unwrap();
-    assert!(
-        list[0].reason.contains("ended its process by SIGABRT"),
-        "{list:?}"
-    );
+    assert!(list[0].reason.contains("by SIGABRT"), "{list:?}");
 }
 
 #[test]
