@@ -6,7 +6,7 @@ use crate::{
     spec,
 };
 use nx_vulkan_host::{Attr, Kind, Runtime};
-use nx_vulkan_ops::{Op, Request, Spec, infer::infer};
+use nx_vulkan_ops::{Request, Spec, infer::infer};
 use std::fmt::Write as _;
 
 /// Who runs one request, every kernel that was considered, and why it was passed over.
@@ -19,14 +19,14 @@ Examples:
   nxv explain dot f32[512,512] f32[512,512]
   nxv explain sum f16[64,1000] --attr axes=1 --out f32[64]
   nxv explain as_type s64[8] --out bf16[8]
+  nxv explain swish f32[8] --out f32[8] --packs examples/packs
 
 JSON: {request, device, picked, candidates: [{kernel, outcome, reason}], shaders: [{file, subgroup_size, figures: [{name, \
 value}]}]}, the last with --shaders where the driver tells.
 Exit code: 1 when nobody runs it.")]
 pub(crate) struct Explain {
-    /// The op, as in docs/ops.md
-    #[arg(value_parser = spec::op)]
-    pub(crate) op: &'static Op,
+    /// The op, as in docs/ops.md, or with --out one that only a pack knows
+    pub(crate) op: String,
 
     /// Type and shape of each operand: f32[512,512], s64[], u8[3]
     #[arg(value_name = "OPERAND", value_parser = spec::spec)]
@@ -48,8 +48,7 @@ pub(crate) struct Explain {
 impl Explain {
     /// Explains one request.
     pub(crate) fn run(&self, global: &Global) -> Answer {
-        let request = infer(self.op, &self.operands, self.out.clone(), &self.attrs)
-            .map_err(|error| Problem::Usage(error.to_string()))?;
+        let request = self.request()?;
         let runtime = Runtime::open(&global.config())?;
         let explanation = runtime.explain(&request)?;
         let (mut text, mut json) = (explanation.to_string(), json(&explanation));
@@ -61,6 +60,22 @@ impl Explain {
             json,
             holds: explanation.picked.is_some(),
         })
+    }
+
+    fn request(&self) -> Result<Request<'static, Spec>, Problem> {
+        let (operands, mut attrs) = (self.operands.clone(), self.attrs.clone());
+        match (spec::op(&self.op), self.out.clone()) {
+            (Ok(op), out) => {
+                infer(op, &operands, out, &attrs).map_err(|error| Problem::Usage(error.to_string()))
+            }
+            (Err(unknown), None) => Err(Problem::Usage(format!(
+                "{unknown}; one that only a pack knows needs --out"
+            ))),
+            (Err(_), Some(out)) => {
+                attrs.sort_by(|a, b| a.name.cmp(&b.name));
+                Ok(Request::new(self.op.clone(), operands, vec![out], attrs))
+            }
+        }
     }
 }
 

@@ -90,7 +90,7 @@ mod tests {
             panic!("{cli:?}");
         };
         assert!(cli.global.json);
-        assert_eq!(explain.op.name, "dot");
+        assert_eq!(explain.op, "dot");
         assert_eq!((explain.operands.len(), explain.attrs.len()), (2, 1));
         assert!(explain.out.is_some());
         assert_eq!(cli.global.device.as_deref(), Some("1"));

@@ -61,6 +61,10 @@ pub(crate) struct Watch {
 impl Watch {
     /// Watches a folder with packs and shaders.
     pub(crate) fn run(&self, global: &Global) -> Answer {
+        if !self.folder.is_dir() {
+            let missing = format!("there is no folder {}", self.folder.display());
+            return Err(Problem::Usage(missing));
+        }
         let temporary = Temporary::new()?;
         let mut document = toml_edit::DocumentMut::new();
         document.insert("schema", toml_edit::value(1));

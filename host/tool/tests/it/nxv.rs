@@ -59,7 +59,13 @@ fn a_wrong_command_line_is_explained_and_exits_with_2() {
         "did you mean `f32`?",
     );
     usage_error(&["explain", "as_type", "f32[2]"], "name it");
+    usage_error(&["explain", "swish", "f32[2]"], "needs --out");
     usage_error(&["check", "--filter", "summ"], "did you mean `sum`?");
+    usage_error(&["check", "--threads", "0"], "'0' for '--threads <N>'");
+    usage_error(
+        &["pack", "watch", "/nowhere"],
+        "there is no folder /nowhere",
+    );
     usage_error(&["check", "--seed", "many"], "'many' for '--seed <N>'");
     usage_error(&["bench", "--filter", "nothing like it"], "--list");
 }
@@ -118,6 +124,15 @@ fn ops_and_explanations_have_their_shape() {
             .expect("text")
             .contains("f32[8]")
     );
+}
+
+#[test]
+fn an_op_that_only_a_pack_knows_is_explained_too() {
+    let packs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/packs");
+    let request = ["explain", "swish", "f32[8]", "--out", "f32[8]"];
+    let explanation = json(&[&request[..], &["--packs", packs, "--json"]].concat());
+    assert_eq!(explanation["picked"], "swish/swish");
+    assert_eq!(nxv(&request).status.code(), Some(1));
 }
 
 #[test]
