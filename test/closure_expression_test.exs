@@ -264,6 +264,26 @@ if Code.ensure_loaded?(Nx) do
       traced!(fn -> same([safe], &Nx.reduce(&1, 107, fn x, acc -> Nx.remainder(acc, x) end)) end)
     end
 
+    test "explain says what is a view" do
+      x = Nx.template({10, 2}, :f32)
+
+      for {function, arguments} <- [
+            reshape: [{5, 4}],
+            transpose: [],
+            slice: [[1, 0], [2, 1]],
+            reverse: []
+          ] do
+        wrong = ~r/got: #{function}, which is a view: nothing is computed/
+        call = fn -> Nx.Vulkan.explain(function, [x | arguments]) end
+        assert_raise ArgumentError, wrong, call
+      end
+
+      starts = [Nx.template({}, :s32), 0]
+      asked = Nx.Vulkan.explain(:slice, [x, starts, [2, 1]])
+      assert asked.picked =~ "/"
+      assert asked.request =~ "dynamic_slice(f32[10,1], s32[])"
+    end
+
     test "explain says who runs a closure" do
       explained = fn fun -> Nx.Vulkan.explain(:reduce, [Nx.template({3}, :f32), 0, fun]).text end
       assert explained.(&Nx.add/2) =~ "sum"

@@ -148,7 +148,8 @@ defmodule Nx.Vulkan do
 
     The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend. Returns a map with the `:request`, the
     kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file
-    that name the op, the `:generation` of the table of packs, and all of it as `:text`.
+    that name the op, the `:generation` of the table of packs, and all of it as `:text`. Raises `ArgumentError` for a function
+    that no request asks for: one that is a view, such as `Nx.reshape/2`, or that Nx makes of others.
 
         Nx.Vulkan.explain(:sum, [Nx.template({1000, 3}, :f32), [axes: [0]]]).text
     """

@@ -5,7 +5,9 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Block, Closure, Ops}
+    alias Nx.Vulkan.{Block, Closure, Movement, Ops}
+
+    @views ~w(reshape squeeze transpose broadcast reverse bitcast)a
 
     @doc """
     `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
@@ -24,9 +26,43 @@ if Code.ensure_loaded?(Nx) do
         {op, [tensor, acc | rest]} when op in [:reduce, :window_reduce] ->
           closure(op, first, tensor, acc, rest, List.last(arguments))
 
+        {:slice, [tensor, starts, lengths, strides]} when is_list(starts) ->
+          slice(first, tensor, starts, lengths, strides, function)
+
+        {op, _} when op in @views ->
+          view!(function)
+
         _ ->
           {inputs, attrs} = Ops.request(op, args)
           {op, inputs, [{first.type, first.shape}], attrs}
+      end
+    end
+
+    defp view!(function) do
+      raise ArgumentError,
+            "expected a function that a request can ask for, got: #{function}, which is a view: " <>
+              "nothing is computed, or one copy where an op needs it contiguous"
+    end
+
+    # Of starts that nobody knows here.
+    defp slice(out, tensor, starts, lengths, strides, function) do
+      # A trace makes tensors of numbers that stand beside tensors.
+      starts =
+        Enum.map(starts, fn
+          %T{data: %{op: :constant, args: [start]}} -> start
+          start -> start
+        end)
+
+      case Ops.tensors(starts) do
+        [] ->
+          view!(function)
+
+        dynamic ->
+          {_, extents, _, attrs} =
+            Movement.slice(tensor.shape, out.shape, starts, lengths, strides)
+
+          seen = %{tensor | shape: List.to_tuple(extents)}
+          {:dynamic_slice, [seen | dynamic], [{out.type, out.shape}], attrs}
       end
     end
 
@@ -38,7 +74,7 @@ if Code.ensure_loaded?(Nx) do
         nil ->
           raise ArgumentError,
                 "expected a function that a request can ask for, got: #{function}, whose block " <>
-                  "#{inspect(struct)} has fields that are no attributes"
+                  "#{inspect(struct)} runs Nx's own function: its types or its fields have no place in a request"
       end
     end
 
