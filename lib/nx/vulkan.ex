@@ -149,7 +149,7 @@ defmodule Nx.Vulkan do
     The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend. Returns a map with the `:request`, the
     kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file
     that name the op, the `:generation` of the table of packs, and all of it as `:text`. Raises `ArgumentError` for a function
-    that no request asks for: one that is a view, such as `Nx.reshape/2`, or that Nx makes of others.
+    that no request asks for: one that is a view, such as `Nx.reshape/2`, or a block that only Nx's own function runs.
 
         Nx.Vulkan.explain(:sum, [Nx.template({1000, 3}, :f32), [axes: [0]]]).text
     """
