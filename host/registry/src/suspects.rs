@@ -80,13 +80,17 @@ impl Suspects {
                 "{what}; in a child it is sound, and is loaded once more"
             )));
         };
-        let mut reason = format!("quarantine: {what}; {reason}");
-        match quarantine::set_aside(store, &file.sha256, &reason) {
-            Ok(()) => drop(self.clear(&file.sha256)),
-            Err(error) => reason = format!("{reason}; this could not be recorded: {error}"),
-        }
-        self.refused.insert(file.sha256.clone(), reason.clone());
-        Err(reason)
+        let reason = format!("{what}; {reason}");
+        let recorded = match quarantine::set_aside(store, &file.sha256, &reason) {
+            Ok(()) => {
+                self.clear(&file.sha256);
+                String::new()
+            }
+            Err(error) => format!("; this could not be recorded: {error}"),
+        };
+        let refused = format!("quarantine: {reason}{recorded}");
+        self.refused.insert(file.sha256.clone(), refused.clone());
+        Err(refused)
     }
 
     /// Removes what is held against a content: this process has loaded it, and lives. Gives what there is to be warned of.
