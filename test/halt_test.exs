@@ -194,8 +194,17 @@ defmodule Nx.Vulkan.HaltTest do
     ]
 
     for {key, value} <- wrong do
+      before = Application.fetch_env(:nx_vulkan, key)
+
+      restore = fn ->
+        case before do
+          {:ok, own} -> Application.put_env(:nx_vulkan, key, own)
+          :error -> Application.delete_env(:nx_vulkan, key)
+        end
+      end
+
+      on_exit(restore)
       Application.put_env(:nx_vulkan, key, value)
-      on_exit(fn -> Application.delete_env(:nx_vulkan, key) end)
 
       assert_raise ArgumentError, ~r/expected :#{key} to be/, fn ->
         if key == :device,
@@ -203,7 +212,7 @@ defmodule Nx.Vulkan.HaltTest do
           else: Nx.Vulkan.Device.fetch("a device that is not open")
       end
 
-      Application.delete_env(:nx_vulkan, key)
+      restore.()
     end
   end
 end
