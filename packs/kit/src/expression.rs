@@ -139,6 +139,7 @@ impl Code {
                 // A number may become 0 by that, and of an integer compilers may know that it is.
                 let is_cast =
                     dtype != computed && computed.is_float() && dtype.is_integer() != is_number;
+                let is_cast = is_cast || !is_number && is_rounded(*dtype, *computed);
                 let of_function = row.math && place > 0 && !is_number;
                 match is_cast || of_function {
                     true => (register, unknown(&value, register)),
@@ -181,7 +182,11 @@ impl Code {
             .terms
             .iter()
             .all(|term| matches!(term, Term::Number(..)));
-        let result = match row.math || compared || is_known {
+        let rounds = entry
+            .types
+            .iter()
+            .any(|dtype| is_rounded(*dtype, call.dtype));
+        let result = match row.math || compared || is_known || rounds {
             true => unknown(&result, gives),
             false => result,
         };
@@ -325,6 +330,12 @@ fn value(term: &Term, unknown: bool) -> String {
             literal(number.to_bits(), 0, dtype, register(dtype), unknown)
         }
     }
+}
+
+/// Whether an f32 is made of a number with more digits. Compilers take what is made of it in turn, an f64 or an integer, for the number
+/// itself, so that they must not know it; types that are narrower in memory hide theirs in `stored`.
+fn is_rounded(from: DType, to: DType) -> bool {
+    to == DType::F32 && (from == DType::F64 || from.is_integer() && from.size() >= 4)
 }
 
 fn register(dtype: DType) -> &'static str {

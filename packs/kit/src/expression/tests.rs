@@ -49,6 +49,16 @@ fn operands_of_types_that_none_holds_are_ordered() {
 }
 
 #[test]
+fn numbers_that_lose_digits_to_f32_are_hidden() {
+    let hides = |text: &str, dtype| code(text, &[dtype]).body.contains("^ ZERO");
+    assert!(hides("as_type(i0):f32", DType::F64));
+    assert!(hides("as_type(i0):f32", DType::U32));
+    assert!(hides("max(i0, i0):f32", DType::F64));
+    assert!(!hides("as_type(i0):f32", DType::S16));
+    assert!(!hides("as_type(i0):f64", DType::F32));
+}
+
+#[test]
 fn squares_and_powers_of_two_are_simpler() {
     let of = |text: &str, dtype| code(text, &[dtype]).body;
     assert!(of("pow(i0, 2:s32):bf16", DType::BF16).contains("r = a * a;"));
