@@ -206,5 +206,5 @@ pub(super) const OPS: &[Op] = &[Op {
     domains: &[Term, Factor],
     partial: None,
     lane: None,
-    kernel: Kernel::Product(conv::run),
+    kernel: Kernel::Convolution(conv::run),
 }];

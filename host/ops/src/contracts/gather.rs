@@ -269,7 +269,7 @@ const fn row(name: &'static str, contract: &'static Contract, doc: &'static str)
         domains: &[Any, Index],
         partial: Some(&INDEX),
         lane: None,
-        kernel: Kernel::Whole(gather::run),
+        kernel: Kernel::Moves(gather::run),
     }
 }
 

@@ -135,7 +135,7 @@ const fn row(name: &'static str, doc: &'static str) -> Op {
         domains: &[Any],
         partial: None,
         lane: None,
-        kernel: Kernel::Whole(join::run),
+        kernel: Kernel::Moves(join::run),
     }
 }
 

@@ -148,5 +148,5 @@ pub(super) const OPS: &[Op] = &[Op {
     domains: &[Any],
     partial: None,
     lane: None,
-    kernel: Kernel::Whole(pad::run),
+    kernel: Kernel::Moves(pad::run),
 }];

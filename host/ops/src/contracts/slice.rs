@@ -274,7 +274,7 @@ const fn row(
         domains: &[Any, Any, Index],
         partial: None,
         lane: None,
-        kernel: Kernel::Whole(slice::run),
+        kernel: Kernel::Moves(slice::run),
     }
 }
 

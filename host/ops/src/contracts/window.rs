@@ -91,14 +91,14 @@ pub(super) fn listed(rank: usize, attrs: &[Attr], names: &[&str]) -> Result<(), 
     let padding = ints(attrs, "padding");
     if padding.len() != 2 * rank || padding.iter().any(|n| n.unsigned_abs() > MOST as u64) {
         return Err(format!(
-            "attribute padding must be two numbers for each of {rank} axes, got {padding:?}"
+            "attribute padding must be two numbers of at most {MOST} for each of {rank} axes, got {padding:?}"
         ));
     }
     for name in names {
         let list = ints(attrs, name);
         if list.len() != rank || list.iter().any(|n| !(1..=MOST).contains(n)) {
             return Err(format!(
-                "attribute {name} must be a positive number for each of {rank} axes, got {list:?}"
+                "attribute {name} must be a number from 1 to {MOST} for each of {rank} axes, got {list:?}"
             ));
         }
     }

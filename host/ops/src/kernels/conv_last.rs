@@ -15,6 +15,8 @@ use crate::view::{Out, View};
 
 /// Elements of x that are laid out at a time: half of a second-level cache.
 const CELLS: usize = 1 << 17;
+/// Spatial axes at most: each takes some of the stack.
+const MOST_AXES: usize = 32;
 /// Rows of a tile are multiples of it.
 const HEIGHT: usize = 16;
 
@@ -29,7 +31,8 @@ fn convolve(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr]) -> Option<()
     let order = channels_last(ints(attrs, "output_permutation"));
     let is_last = permuted(&contiguous_strides(out.shape), &order)
         == contiguous_strides(&permuted(out.shape, &order));
-    if axes.groups != 1 || axes.spatial.is_empty() || !is_last {
+    let is_flat = (1..=MOST_AXES).contains(&axes.spatial.len());
+    if axes.groups != 1 || !is_flat || !is_last {
         return None;
     }
     // SAFETY: every bit pattern is a float, and `align_to_mut` looks after alignment and length.

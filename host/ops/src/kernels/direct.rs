@@ -56,7 +56,8 @@ fn multiply<T: Matmul + AddProducts>(
         return None;
     }
     let (rows, columns, depth) = (x.free.0, y.free.0, x.depth.0);
-    let is_large = rows * columns * depth > TASK;
+    let work = (rows * columns).saturating_mul(depth);
+    let is_large = work > TASK;
     let is_tall = is_large && rows >= 2 * STRIP && (2..=KEPT / depth).contains(&columns);
     let parallelism = match is_large && !is_tall {
         true => Parallelism::Rayon(0),
@@ -99,7 +100,7 @@ fn multiply<T: Matmul + AddProducts>(
     } else if is_large {
         matrices.for_each(|(batch, to)| one(batch, 0, to));
     } else {
-        let together = (TASK / (rows * columns * depth)).max(1);
+        let together = (TASK / work).max(1);
         parallel::for_each_part(results, together * rows * columns, &|part, to| {
             let own = to.chunks_mut(rows * columns).zip(part * together..);
             own.for_each(|(to, batch)| one(batch, 0, to));

@@ -28,10 +28,14 @@ pub(crate) enum Kernel {
     Index(fn(&Space, DType, bool, &mut Out) -> Outcome),
     /// Of two operands, of sums of products.
     Product(fn(&View, &View, &mut Out, &[Attr], Sums) -> Outcome),
+    /// The same, of operands that are laid out anew for it.
+    Convolution(fn(&View, &View, &mut Out, &[Attr], Sums) -> Outcome),
     /// Of many operands broadcast to several results, by an expression.
     Fused(fn(&[View], &mut [Out], &[Attr], Sums) -> Outcome),
     /// Of matrices, the last two axes of the operands.
     Matrices(fn(&[View], &mut [Out], &[Attr], Sums) -> Outcome),
+    /// Of elements of the operands, as many as the result has.
+    Moves(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
     /// In a way of its own.
     Whole(fn(&str, &[View], &mut [Out], &[Attr]) -> Outcome),
 }
@@ -55,9 +59,29 @@ impl Kernel {
             | Kernel::Fold(_)
             | Kernel::Index(_)
             | Kernel::Product(_)
+            | Kernel::Convolution(_)
             | Kernel::Fused(_)
             | Kernel::Matrices(_)
+            | Kernel::Moves(_)
             | Kernel::Whole(_) => false,
+        }
+    }
+
+    /// Bytes that it may take for so many elements of an operand: those that it lays out one by one, or what it keeps of parts of
+    /// them.
+    pub(crate) fn room(self, elements: u64) -> u64 {
+        match self {
+            Kernel::Map(_)
+            | Kernel::Both(..)
+            | Kernel::Zip(_)
+            | Kernel::Elementwise(_)
+            | Kernel::Create(_)
+            | Kernel::Fused(_)
+            | Kernel::Moves(_) => 0,
+            Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_) => elements / 16,
+            Kernel::Convolution(_) | Kernel::Matrices(_) | Kernel::Whole(_) => {
+                elements.saturating_mul(16)
+            }
         }
     }
 
@@ -125,13 +149,14 @@ impl Kernel {
                     out,
                 )
             }
-            (Kernel::Product(f), [a, b]) => f(a, b, out, attrs, sums),
+            (Kernel::Product(f) | Kernel::Convolution(f), [a, b]) => f(a, b, out, attrs, sums),
             (Kernel::Fused(f), _) => f(inputs, outputs, attrs, sums),
             (Kernel::Matrices(f), _) => f(inputs, outputs, attrs, sums),
-            (Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
-            (Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_), _) => {
-                Err("wrong number of operands".to_owned())
-            }
+            (Kernel::Moves(f) | Kernel::Whole(f), _) => f(op, inputs, outputs, attrs),
+            (
+                Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_) | Kernel::Convolution(_),
+                _,
+            ) => Err("wrong number of operands".to_owned()),
         }
     }
 }

@@ -39,6 +39,7 @@ mod parallel;
 mod patches;
 mod product;
 pub(crate) mod reduce;
+mod room;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod slice;
@@ -183,6 +184,8 @@ fn compute(
         return Ok(());
     }
     let found = find(op).ok_or_else(|| refuse("no kernel".to_owned()))?;
+    room::expect(found.kernel, inputs)
+        .map_err(|reason| refuse(reason).of_kind(Kind::OutOfMemory))?;
     if crate::epilogue::takes(found) && crate::epilogue::has(attrs) {
         return epilogue::run(op, inputs, &mut outputs[0], attrs, sums);
     }

@@ -101,7 +101,8 @@ pub(super) trait Matmul: Number {
         let most = match parallelism {
             Parallelism::None => 1,
             Parallelism::Rayon(_) => {
-                let worth_it = (rows * columns * depth / MUCH).min(extent / lanes::<Self>());
+                let worth_it =
+                    ((rows * columns).saturating_mul(depth) / MUCH).min(extent / lanes::<Self>());
                 crew::cores().min(worth_it).max(1)
             }
         };
@@ -150,7 +151,7 @@ const fn lanes<T>() -> usize {
 /// How many rows are multiplied first, and how many then: those that do not fill vectors are packed, which takes longer than some
 /// products do, so the last ones go apart.
 fn split<T>([rows, columns]: [usize; 2], depth: usize) -> [usize; 2] {
-    match rows * columns * depth > MUCH && rows > lanes::<T>() {
+    match (rows * columns).saturating_mul(depth) > MUCH && rows > lanes::<T>() {
         true => [rows - rows % lanes::<T>(), rows % lanes::<T>()],
         false => [rows, 0],
     }

@@ -133,8 +133,12 @@ fn views_and_copies_agree_for_every_op_and_type() {
     let own = |info: &Op| {
         matches!(
             info.kernel,
-            Kernel::Whole(_) | Kernel::Matrices(_) | Kernel::Fused(_)
-        ) || info.name == "conv"
+            Kernel::Whole(_)
+                | Kernel::Moves(_)
+                | Kernel::Matrices(_)
+                | Kernel::Fused(_)
+                | Kernel::Convolution(_)
+        )
     };
     let single = |info: &&Op| info.arity() > 0 && !own(info);
     for info in ops().filter(single) {
