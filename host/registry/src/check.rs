@@ -58,6 +58,8 @@ impl Checked {
     fn check_names(&mut self, config: &Config, packs: Option<&Options>) {
         self.diagnostics.extend(config.warnings.iter().cloned());
         self.diagnostics.extend(missing_folders(config));
+        // It may be on its way to where nobody else can change it.
+        self.diagnostics.extend(config.exposure(Severity::Warning));
         let mut named = Vec::new();
         match packs.map(|options| discover::packs(config, options)) {
             None => named = names::check(config, None),

@@ -216,17 +216,23 @@ impl Config {
 
     /// Refuses a file in mode locked that others could have changed: it says what is trusted.
     pub(super) fn check_exposure(&self) -> Result<()> {
+        match self.exposure(Severity::Error) {
+            None => Ok(()),
+            Some(refused) => Err(Error::new(Kind::Registry, refused.to_string())),
+        }
+    }
+
+    /// Who else could have changed a file in mode locked.
+    pub(super) fn exposure(&self, severity: Severity) -> Option<Diagnostic> {
         if self.mode == Mode::Dev || self.weaknesses.is_empty() {
-            return Ok(());
+            return None;
         }
         let at = self.mode_at.unwrap_or(0);
         let message = format!(
             "mode \"locked\" needs a file that nobody else can change: {}",
             self.weaknesses.join("; ")
         );
-        let refused = self
-            .source
-            .diagnostic(Code::Exposed, Severity::Error, at..at, message);
-        Err(Error::new(Kind::Registry, refused.to_string()))
+        let source = &self.source;
+        Some(source.diagnostic(Code::Exposed, severity, at..at, message))
     }
 }

@@ -221,7 +221,9 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
     if length > COMPARED {
         return String::new();
     }
-    let near = known.into_iter().map(|k| (osa_distance(name, k), k)).min();
+    let comparable = |known: &&str| known.len() <= 4 * COMPARED;
+    let known = known.into_iter().filter(comparable);
+    let near = known.map(|k| (osa_distance(name, k), k)).min();
     match near {
         Some((steps, known)) if steps <= length.max(3) / 3 && steps < length => {
             format!("; did you mean `{known}`?")
@@ -303,6 +305,8 @@ mod tests {
         assert_eq!(did_you_mean("colour", known), "");
         assert_eq!(did_you_mean("x", []), "");
         assert_eq!(did_you_mean(&"x".repeat(65), ["x"]), "");
+        // Others may have given names of any length, and each mistake is compared with all of them.
+        assert_eq!(did_you_mean(&"x".repeat(64), [&*"x".repeat(257)]), "");
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
         Format::PackId if is_pack_id(text) => Ok(()),
         Format::PackId => wrong(
             Code::PackId,
-            "a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`".to_owned(),
+            "a pack id is made of 1 to 128 letters, digits, `.`, `_` and `-`, and is not `host`"
+                .to_owned(),
         ),
         Format::Printable if is_printable(text) => Ok(()),
         Format::Printable => wrong(

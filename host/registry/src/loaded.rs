@@ -34,6 +34,8 @@ pub struct LoadedPack {
     is_vouched: bool,
     /// Text of the table of a pack without code.
     table: Option<String>,
+    /// Whether it is one that was edited since the process began.
+    is_edit: bool,
 }
 
 /// A loaded pack with its origin.
@@ -109,9 +111,15 @@ impl LoadedPack {
         edited.or_else(|| self.own_glsl(name))
     }
 
-    /// What times of its kernels are kept by. `None` where shaders were edited: whoever does that wants to see them serve.
+    /// What times of its kernels are kept by. `None` where it was edited: whoever does that wants to see it serve.
     pub fn timed_as(&self) -> Option<&str> {
-        self.edited.is_empty().then_some(&*self.sha256)
+        (self.edited.is_empty() && !self.is_edit).then_some(&*self.sha256)
+    }
+
+    /// Notes whether it is a pack without code that somebody edits, if it comes after `old` while folders are watched.
+    pub fn follow(&mut self, old: &LoadedPack) {
+        let is_other = self.sha256 != old.sha256;
+        self.is_edit = self.table.is_some() && (old.is_edit || is_other && self.path == old.path);
     }
 
     /// As [`LoadedPack::glsl`], without what was edited.
@@ -129,6 +137,16 @@ impl LoadedPack {
     /// Whether both are packs without code that differ in their shaders only.
     pub fn differs_in_shaders(&self, other: &LoadedPack) -> bool {
         self.table.is_some() && self.table == other.table && self.sha256 != other.sha256
+    }
+
+    /// Whether it is `old` with a shader emptied, as many editors do before they write it.
+    pub fn is_being_written(&self, old: &LoadedPack) -> bool {
+        let is_emptied = |source: &SourceFile| {
+            let now = self.own_glsl(&source.name).map(|glsl| glsl.text);
+            let before = old.own_glsl(&source.name).map(|glsl| glsl.text);
+            now.is_some_and(str::is_empty) && before.is_some_and(|text| !text.is_empty())
+        };
+        self.differs_in_shaders(old) && self.sources.iter().any(is_emptied)
     }
 
     /// Words of the SPIR-V source file of that name, or `None`.
@@ -161,5 +179,6 @@ pub(super) fn loaded(pack: FoundPack) -> LoadedPack {
         retire: image.retire,
         is_vouched,
         table: image.table.clone(),
+        is_edit: false,
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn is_sha256(text: &str) -> bool {
 /// Whether `id` can stand in `[pack.<id>]` and before the `/` of a rule.
 pub(super) fn is_pack_id(id: &str) -> bool {
     let ordinary = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    !id.is_empty() && id != "host" && id.bytes().all(ordinary)
+    (1..=128).contains(&id.len()) && id != "host" && id.bytes().all(ordinary)
 }
 
 /// Whether `name` can be an id or an op of a kernel, or name a source file.

@@ -37,8 +37,8 @@ pub struct Table {
     pub(super) by_op: BTreeMap<String, Vec<(usize, usize)>>,
 }
 
-/// Where the files lie that make a [`Table`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where the files lie that make a [`Table`] and are watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// The registry file.
     pub registry: Option<PathBuf>,
@@ -160,12 +160,21 @@ impl Table {
             .chain(&self.config.paths);
         let files = self.config.packs.values();
         let files = files.filter_map(|entry| entry.file.as_ref());
+        let watched = &self.config.dev.watch;
         let is_path = |file: &Path| file.file_name() != Some(file.as_os_str());
-        Places {
+        let all = Places {
             registry: self.config_path.clone(),
             search: search.cloned().collect(),
             named: files.filter(|file| is_path(file)).cloned().collect(),
-            watched: self.config.dev.watch.clone(),
+            watched: watched.clone(),
+        };
+        match watched.is_empty() {
+            false => all,
+            // Only whoever names folders again is waited for.
+            true => Places {
+                registry: all.registry,
+                ..Places::default()
+            },
         }
     }
 }

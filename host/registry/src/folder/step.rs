@@ -132,7 +132,7 @@ impl Sheet<'_> {
 
     /// In the order in which they are written.
     fn defines(&mut self, table: &DeTable<'_>) -> Vec<(String, Text)> {
-        let Some(rows) = self.reader.table(table, "defines") else {
+        let Some(rows) = self.entries(table, "defines") else {
             return Vec::new();
         };
         let mut defines = Vec::new();
@@ -153,7 +153,17 @@ impl Sheet<'_> {
         }
         defines.sort_by_key(|define| define.0);
         let named = defines.into_iter().map(|(_, name, text)| (name, text));
-        named.take(MAX_ENTRIES).collect()
+        named.collect()
+    }
+
+    /// A table of so many entries as a list may have; says so where it has more.
+    fn entries<'t>(&mut self, table: &'t DeTable<'_>, key: &str) -> Option<&'t DeTable<'t>> {
+        let rows = self.reader.table(table, key)?;
+        if rows.len() > MAX_ENTRIES {
+            let span = table.get(key)?.span();
+            self.error(span, format!("`{key}` has at most {MAX_ENTRIES} entries"));
+        }
+        Some(rows)
     }
 
     fn bindings(&mut self, table: &DeTable<'_>, scratch: usize) -> Option<Vec<Binding>> {
@@ -221,6 +231,12 @@ impl Sheet<'_> {
     /// One to three counts; those left out are 1.
     fn groups(&mut self, table: &DeTable<'_>) -> Option<[Expression; 3]> {
         let list = self.list(table, "groups", 3);
+        if list.is_empty() {
+            if let Some(groups) = table.get("groups") {
+                self.error(groups.span(), "`groups` has one to three counts");
+            }
+            return None;
+        }
         let counts: Option<Vec<Expression>> = list
             .into_iter()
             .map(|value| self.expression(value))
@@ -232,18 +248,24 @@ impl Sheet<'_> {
     }
 
     fn constants(&mut self, table: &DeTable<'_>) -> Vec<(u32, Expression)> {
-        let Some(rows) = self.reader.table(table, "constants") else {
+        let Some(rows) = self.entries(table, "constants") else {
             return Vec::new();
         };
         let mut constants = Vec::new();
-        for (id, value) in rows.into_iter().take(MAX_ENTRIES) {
+        for (id, value) in rows {
             let expression = self.expression(value);
-            match (id.get_ref().parse::<u32>(), expression) {
-                (Err(_), _) => {
-                    let message = "a specialization constant is named by its constant_id";
+            // Spelt in one way, so that none is there twice.
+            let number = id.get_ref().parse::<u32>().ok();
+            match (
+                number.filter(|n| n.to_string() == *id.get_ref()),
+                expression,
+            ) {
+                (None, _) => {
+                    let message =
+                        "a specialization constant is named by its constant_id, such as `3`";
                     self.error(id.span(), message);
                 }
-                (Ok(id), Some(expression)) => constants.push((id, expression)),
+                (Some(id), Some(expression)) => constants.push((id, expression)),
                 _ => {}
             }
         }

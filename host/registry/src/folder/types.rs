@@ -24,6 +24,9 @@ impl Sheet<'_> {
             }
         }
         let mut list = Vec::new();
+        if value.get_ref().as_array().is_some_and(|all| all.is_empty()) {
+            self.error(value.span(), "`types` is empty: no request would fit");
+        }
         for (text, span) in self.reader.texts(table, "types") {
             match signature(text) {
                 Ok(signature) => list.push(signature),
@@ -53,7 +56,18 @@ impl Sheet<'_> {
         }
         let names = self.reader.texts(table, key);
         let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        DTypeSet::from_names(&names)
+        let set = DTypeSet::from_names(&names)?;
+        let listed = match types {
+            Types::Listed(list) => list.iter().flat_map(side).collect(),
+            _ => Vec::new(),
+        };
+        if let Some(value) = table.get(key)
+            && let Some(stranger) = listed.into_iter().find(|dtype| !set.has(**dtype))
+        {
+            let message = format!("`types` has {stranger}, which is not among these");
+            self.error(value.span(), message);
+        }
+        Some(set)
     }
 }
 
@@ -67,10 +81,10 @@ fn signature(text: &str) -> Result<Signature, String> {
             let hint = did_you_mean(name, DType::all().map(DType::name));
             DType::from_name(name).ok_or_else(|| format!("there is no type `{name}`{hint}"))
         };
-        names
-            .filter(|name| !name.is_empty())
-            .map(named)
-            .collect::<Result<Vec<DType>, String>>()
+        match names.clone().eq([""]) {
+            true => Ok(Vec::new()),
+            false => names.map(named).collect::<Result<Vec<DType>, String>>(),
+        }
     };
     Ok((side(inputs)?, side(outputs)?)).and_then(|signature| {
         if signature.1.is_empty() {

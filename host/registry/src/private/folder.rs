@@ -1,14 +1,19 @@
 //! An open folder that only this user and root can change, and the files in it.
 
-use super::{content, descriptor, weakness};
+use super::{content, descriptor, random, weakness};
 use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::Once,
+    time::Duration,
 };
+
+/// Beginning and end of what files are called until they are complete, and after how long nobody is still writing one.
+const TEMPORARY: [&str; 2] = [".", ".tmp"];
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// A folder whose files are read and written relative to it, so that it does not matter what its path leads to now.
 #[derive(Debug)]
@@ -86,10 +91,13 @@ impl Folder {
     /// Writes a file that appears under its name complete or not at all, whoever else writes it at the same time, and
     /// that only this user can read. Where it has to survive a power failure it is `durable`, which takes milliseconds.
     pub fn write(&self, name: &str, parts: &[&[u8]], durable: bool) -> io::Result<()> {
-        static SERIAL: AtomicU64 = AtomicU64::new(0);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".{}.{serial}.tmp", std::process::id());
-        let written = self.create(&temporary).and_then(|mut file| {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| self.sweep());
+        // Not by the process's number, which another one may have that sees this folder from a container.
+        let [begin, end] = TEMPORARY;
+        let temporary = format!("{begin}{:016x}{end}", random());
+        let created = descriptor::new_file(&self.folder, OsStr::new(&temporary), 0o600);
+        let written = created.and_then(|mut file| {
             for part in parts {
                 file.write_all(part)?;
             }
@@ -103,6 +111,21 @@ impl Folder {
             // Absent when it could not be created or was renamed already.
             let _ = self.remove(&temporary);
         })
+    }
+
+    /// Removes what processes left behind that were killed while they wrote.
+    fn sweep(&self) {
+        let [begin, end] = TEMPORARY;
+        let names = self.names().into_iter();
+        for name in names.filter(|name| name.starts_with(begin) && name.ends_with(end)) {
+            let changed = self
+                .open(&name)
+                .and_then(|file| file.metadata()?.modified());
+            if changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED)) {
+                // Absent when another process was faster.
+                let _ = self.remove(&name);
+            }
+        }
     }
 
     /// Renames what lies in it.

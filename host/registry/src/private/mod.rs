@@ -21,6 +21,7 @@ pub use walk::{open_file, open_folder};
 
 use std::{
     fs::{File, Metadata},
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
 };
@@ -54,6 +55,11 @@ pub fn weakness(meta: &Metadata) -> Option<String> {
         () if mode & 0o020 != 0 => Some(format!("is writable for its group (mode {mode:o})")),
         () => None,
     }
+}
+
+/// What nobody else guesses, so that nobody has taken a name with it.
+pub fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn user() -> u32 {

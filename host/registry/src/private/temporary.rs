@@ -1,11 +1,10 @@
 //! A folder for files that nobody needs afterwards, which nobody else can look into or could have made.
 
-use super::{Folder, Rule, open_folder};
+use super::{Folder, Rule, open_folder, random};
 use nx_vulkan_ops::{Error, Kind, Result};
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Names that are tried before it is given up.
@@ -59,10 +58,8 @@ impl Drop for Temporary {
 }
 
 fn made(base: &Path) -> io::Result<Temporary> {
-    static SERIAL: AtomicU32 = AtomicU32::new(0);
     for _ in 0..TRIES {
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("nxv-{}-{serial}", std::process::id()));
+        let path = base.join(format!("nxv-{:016x}", random()));
         if path.symlink_metadata().is_ok() {
             continue;
         }

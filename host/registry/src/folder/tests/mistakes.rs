@@ -16,7 +16,7 @@ fn every_mistake_is_reported_at_once_and_at_its_place() {
          contiguous = 1\nwehn = []\nshader = \"k.cmp\"\ngroups = [\"ceil(elms / 4)\"]\n",
     );
     let expected = "\
-pack.toml:2:6: a pack id is made of letters, digits, `.`, `_` and `-`, and is not `host`
+pack.toml:2:6: a pack id is made of 1 to 128 letters, digits, `.`, `_` and `-`, and is not `host`
  2 | id = \"host\"
    |      ^^^^^^
 pack.toml:3:11: `one` is not a semantic version: unexpected character 'o' while parsing major version number
@@ -56,6 +56,12 @@ pack.toml:15:17: there is nothing called `elms`; did you mean `elems`?
  15 | groups = [\"ceil(elms / 4)\"]
     |                 ^^^^";
     assert_eq!(error.unwrap_err(), expected);
+}
+
+/// A table of 65 entries.
+fn many(key: &str, prefix: &str) -> String {
+    let entries: Vec<String> = (100..165).map(|i| format!("{prefix}{i} = 1")).collect();
+    format!("{key} = {{ {} }}", entries.join(", "))
 }
 
 #[test]
@@ -113,6 +119,9 @@ fn each_kind_of_mistake_has_its_message() {
         ("push = [\"f64 1\"]", "there is nothing called `f64`"),
         ("push = [true]", "expected an expression"),
         ("constants = { x = 1 }", "is named by its constant_id"),
+        ("constants = { 03 = 1 }", "is named by its constant_id"),
+        ("types = []", "`types` is empty"),
+        ("types = [\"f32,,->f32\"]", "there is no type ``"),
         ("step = []", "belongs into each [[kernel.step]]"),
         (
             "push = [{ from = 1, by = 2 }]",
@@ -148,6 +157,30 @@ fn each_kind_of_mistake_has_its_message() {
         (
             mistakes("shader = \"k.comp\"\ngroups = [1,1,1,1]"),
             "at most 3 entries",
+        ),
+        (
+            mistakes("shader = \"k.comp\"\ngroups = []"),
+            "`groups` has one to three counts",
+        ),
+        (
+            with(&many("defines", "D")),
+            "`defines` has at most 64 entries",
+        ),
+        (
+            with(&many("constants", "1")),
+            "`constants` has at most 64 entries",
+        ),
+        (
+            read(&HEAD.replace("id = \"", &format!("id = \"{}", "x".repeat(128)))).unwrap_err(),
+            "a pack id is made of 1 to 128 letters",
+        ),
+        (
+            read(&format!(
+                "{HEAD}[[kernel]]\nid = \"k\"\nop = \"o\"\ninputs = [\"s32\"]\noutputs = [\"f32\"]\n\
+                 types = [\"f32->f32\"]\n{step}"
+            ))
+            .unwrap_err(),
+            "`types` has f32, which is not among these",
         ),
         (mistakes("step = []"), "a kernel has 1 to 64 steps"),
         (read("").unwrap_err(), "the file needs `pack`"),
