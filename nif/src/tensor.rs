@@ -5,6 +5,7 @@ use crate::{
     device::DeviceRef,
     held::{Held, settled},
     later::{SHORT, later},
+    notes::notes,
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
@@ -81,6 +82,19 @@ impl Slot {
     }
 }
 
+impl Drop for Slot {
+    /// Another thread takes shared memory away: the system frees its pages at once, 0.2 s for a GiB, and this may be a scheduler.
+    fn drop(&mut self) {
+        let shared = std::mem::take(&mut self.shared);
+        if !shared.is_empty()
+            && let Ok(notes) = notes()
+        {
+            // Without the thread it goes with what could not be sent.
+            let _ = notes.send(Box::new(move || drop(shared)));
+        }
+    }
+}
+
 /// The bytes of one element.
 pub(crate) type Element = SmallVec<[u8; 16]>;
 
@@ -139,11 +153,8 @@ impl TensorRef {
         uploaded: Option<Arc<[u8]>>,
     ) -> ResourceArc<TensorRef> {
         let (dtype, shape) = (tensor.dtype(), tensor.shape().into());
-        let slot = Slot {
-            element,
-            uploaded,
-            ..Slot::new(Held::Made(Arc::new(tensor)))
-        };
+        let mut slot = Slot::new(Held::Made(Arc::new(tensor)));
+        (slot.element, slot.uploaded) = (element, uploaded);
         TensorRef::of(runtime, dtype, shape, slot)
     }
 

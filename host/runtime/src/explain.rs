@@ -78,7 +78,8 @@ impl fmt::Display for Explanation {
             writeln!(
                 f,
                 "  {:width$}  {outcome:9}  {}{line}",
-                candidate.kernel, candidate.reason
+                candidate.kernel,
+                candidate.reason.replace('\n', "\n      ")
             )?;
         }
         if self.picked.is_none() {

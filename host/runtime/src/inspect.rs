@@ -1,13 +1,15 @@
 //! What plans and shaders look like from outside, for those who vet packs. It runs nothing.
 
 use crate::{
-    Error, Kind, Result, Runtime, plan,
+    Config, Error, Kind, Result, Runtime,
+    builder::Builder,
+    plan,
     shader::{Shaders, Target},
     spirv::Module,
 };
 use nx_vulkan_abi::ShaderVariant;
 use nx_vulkan_ops::Request;
-use nx_vulkan_registry::{LoadedPack, Table, request::Operand};
+use nx_vulkan_registry::{LoadedPack, Table, cache::Cache, request::Operand};
 use std::sync::Arc;
 
 /// A variant of a pack's shader, compiled.
@@ -53,17 +55,31 @@ impl Runtime {
     }
 }
 
-/// As [`Runtime::shader`], for Vulkan 1.3 and without a device.
-///
-/// # Errors
-/// As there.
-pub fn compile(
-    pack: &LoadedPack,
-    beside: &[LoadedPack],
-    variant: &ShaderVariant,
-) -> Result<Shader> {
-    let shaders = Shaders::new(None).with_target(Target::Newer);
-    shader(&shaders, pack, beside, variant)
+/// A compiler of shaders for Vulkan 1.3, without a device.
+#[derive(Debug)]
+pub struct Compiler(Shaders);
+
+impl Compiler {
+    /// One for the packs of `table`. What strangers wrote is compiled in the child that `config` names.
+    pub fn new(config: &Config, table: &Table) -> Compiler {
+        let program = config.builder(table.is_locked());
+        let builder = Builder::new(program, &Cache::open(None), config.build_timeout);
+        let shaders = Shaders::new(None).with_target(Target::Newer);
+        Compiler(shaders.with_builder(&Arc::new(builder)))
+    }
+
+    /// As [`Runtime::shader`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn shader(
+        &self,
+        pack: &LoadedPack,
+        beside: &[LoadedPack],
+        variant: &ShaderVariant,
+    ) -> Result<Shader> {
+        shader(&self.0, pack, beside, variant)
+    }
 }
 
 fn shader(

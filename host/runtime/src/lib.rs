@@ -40,7 +40,7 @@ pub use config::{Config, DeviceChoice, MemoryBudget, Times};
 pub use device::Device;
 pub use explain::Explanation;
 pub use host_memory::Sink;
-pub use inspect::{Shader, compile};
+pub use inspect::{Compiler, Shader};
 pub use memory::{BudgetStats, KeptStats, Stats};
 pub use module::Module;
 pub use nx_vulkan_ops::{

@@ -10,7 +10,7 @@ use crate::{
     spirv,
 };
 use nx_vulkan_abi::plan::MAX_BINDINGS;
-use nx_vulkan_registry::Origin;
+use nx_vulkan_registry::{Origin, private};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -94,13 +94,9 @@ impl Module {
     pub(crate) fn open(path: &Path, device: &Arc<Device>) -> Result<Module> {
         let name = path.display().to_string();
         let unread = |why: String| Error::new(Kind::Io, format!("read spv: {name}: {why}"));
-        let meta = std::fs::metadata(path).map_err(|e| unread(e.to_string()))?;
-        if !meta.is_file() || meta.len() > MAX_BYTES {
-            return Err(unread(format!(
-                "expected a file of at most {MAX_BYTES} bytes"
-            )));
-        }
-        let bytes = std::fs::read(path).map_err(|e| unread(e.to_string()))?;
+        let opened = private::open_file(path, true).map(|opened| opened.file);
+        let bytes = opened.and_then(|file| private::content(&file, MAX_BYTES));
+        let bytes = bytes.map_err(|e| unread(e.to_string()))?;
         let (chunks, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(refused(

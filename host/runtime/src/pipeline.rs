@@ -178,13 +178,21 @@ impl Pipelines {
         )?);
         self.cache.grew();
         let mut state = self.state.lock();
+        if let Some(found) = state.find(&key) {
+            // Another thread was faster. This one is destroyed without the lock: drivers may take a while.
+            drop(state);
+            return Ok(found);
+        }
         let (generation, turn) = (state.generation, state.turn);
-        let kept = state.pipelines.entry(key).or_insert(Kept {
-            pipeline: made,
-            generation,
-            turn,
-        });
-        Ok(kept.pipeline.clone())
+        state.pipelines.insert(
+            key,
+            Kept {
+                pipeline: made.clone(),
+                generation,
+                turn,
+            },
+        );
+        Ok(made)
     }
 
     /// How many there are.

@@ -23,7 +23,7 @@ use std::sync::{
 };
 pub use words::Considered;
 pub(crate) use words::timed_as;
-use words::{nobody, summary};
+use words::{nobody, summary, tidy};
 
 const NOT_ASKED: &str = "not asked";
 /// Who serves a request that is run as several.
@@ -350,7 +350,7 @@ impl Planner<'_> {
                             Kind::DeviceLost | Kind::OutOfMemory => return Err(error),
                             Kind::Unsupported => ("declined", error.to_string()),
                             _ => {
-                                log::error!("{name}: {error}");
+                                log::error!("{name}: {}", tidy(&error.to_string()));
                                 let pack = &self.table.packs[pack];
                                 self.failures.add(pack, &pack.kernels[kernel]);
                                 if self.table.on_error() == OnError::Error {
@@ -365,7 +365,7 @@ impl Planner<'_> {
             answer.considered.push(Considered {
                 kernel: name,
                 outcome,
-                reason,
+                reason: tidy(&reason),
                 line: candidate.line,
             });
         }

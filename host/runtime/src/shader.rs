@@ -315,13 +315,14 @@ fn translate(text: &str, target: Target) -> Translated<Vec<u32>> {
 const MAX_FILE: u64 = 64 << 20;
 
 fn read_cached(folder: &Folder, name: &str) -> Option<Vec<u32>> {
-    cached(&folder.read(name, MAX_FILE).ok()??)
+    cached(name, &folder.read(name, MAX_FILE).ok()??)
 }
 
-/// A cached module: 32 bytes of sha256, then the words. Anything damaged reads as absent and is written anew.
-pub(crate) fn cached(bytes: &[u8]) -> Option<Vec<u32>> {
-    let (sum, body) = bytes.split_at_checked(32)?;
-    if Sha256::digest(body).as_slice() != sum || body.len() % 4 != 0 {
+/// A cached module: 32 bytes of sha256 of the file's name and the words, then these. Anything damaged, or written for another name,
+/// reads as absent and is written anew.
+pub(crate) fn cached(name: &str, bytes: &[u8]) -> Option<Vec<u32>> {
+    let (found, body) = bytes.split_at_checked(32)?;
+    if sum(name, body) != found || body.len() % 4 != 0 {
         return None;
     }
     let chunks = body.as_chunks::<4>().0.iter();
@@ -330,5 +331,10 @@ pub(crate) fn cached(bytes: &[u8]) -> Option<Vec<u32>> {
 
 fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<()> {
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    folder.write(name, &[Sha256::digest(&body).as_slice(), &body], false)
+    folder.write(name, &[&sum(name, &body), &body], false)
+}
+
+fn sum(name: &str, body: &[u8]) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(name).chain_update([0]);
+    hash.chain_update(body).finalize().into()
 }

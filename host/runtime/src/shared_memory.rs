@@ -1,6 +1,7 @@
 //! Segments of POSIX shared memory: copies of tensors' elements that other processes open by name.
 
 use crate::{Error, Kind, Result};
+use nx_vulkan_registry::private::random;
 use std::{
     ffi::CString,
     fs::{File, Permissions},
@@ -67,8 +68,12 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         let mut segments = lock();
-        if let Some(at) = segments.iter().position(|name| *name == self.0) {
-            unlink(&segments.swap_remove(at));
+        let at = segments.iter().position(|name| *name == self.0);
+        let own = at.map(|at| segments.swap_remove(at));
+        drop(segments);
+        // The system frees its pages now, which takes a while.
+        if let Some(name) = own {
+            unlink(&name);
         }
     }
 }
@@ -122,12 +127,6 @@ fn open(name: &CString, flags: libc::c_int) -> io::Result<File> {
 fn unlink(name: &CString) {
     // SAFETY: the name is a C string.
     unsafe { libc::shm_unlink(name.as_ptr()) };
-}
-
-/// What nobody else guesses, so that nobody has taken the name before.
-fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
 }
 
 fn lock() -> MutexGuard<'static, Vec<CString>> {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::sweep;
 use nx_vulkan_abi::{DeviceInfo, ShaderVariant};
-use nx_vulkan_host::{Error, Kind, Result};
+use nx_vulkan_host::{Compiler, Error, Kind, Result};
 use nx_vulkan_ops::find;
 use nx_vulkan_registry as registry;
 
@@ -26,7 +26,8 @@ pub fn compile(options: &Options, device: &DeviceInfo<'_>) -> Result<Report> {
     })?;
     let mut report = Report::default();
     let mut idle = Vec::new();
-    let compile = |shader: &ShaderVariant| nx_vulkan_host::compile(pack, &table.packs, shader);
+    let compiler = Compiler::new(&options.config, &table);
+    let compile = |shader: &ShaderVariant| compiler.shader(pack, &table.packs, shader);
     let mut seen = Seen::new(&compile, &mut report);
     for kernel in &pack.kernels {
         (options.progress)(&kernel.id);

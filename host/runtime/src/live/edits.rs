@@ -1,7 +1,12 @@
 //! Shaders in watched folders that stand in for the ones inside a pack's file.
 
 use nx_vulkan_registry::{EditedSource, LoadedPack};
-use std::path::{Path, PathBuf};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 /// Largest shader that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -30,10 +35,15 @@ pub(crate) fn edits(
         let known = edits
             .iter()
             .any(|(other, edit)| *other == pack && edit.name == name);
-        if known || packs[pack].own_glsl(&name).is_none() {
+        if known {
             continue;
         }
-        let own = packs[pack].own_glsl(&name).map(|own| own.text);
+        let Some(own) = packs[pack].own_glsl(&name).map(|own| own.text) else {
+            let id = &packs[pack].id;
+            tell_once(&path, format_args!("pack {id} has no shader `{name}`"));
+            continue;
+        };
+        let own = Some(own);
         let text = match read(&path) {
             Ok(Some(text)) => text,
             Ok(None) if own == Some("") => continue,
@@ -45,7 +55,11 @@ pub(crate) fn edits(
                     None => continue,
                 }
             }
-            Err(_) => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                tell_once(&path, format_args!("it cannot be read: {error}"));
+                continue;
+            }
         };
         if own != Some(&text) {
             edits.push((pack, EditedSource { name, path, text }));
@@ -91,9 +105,28 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
             .is_some_and(|extension| extension == "comp" || extension == "glsl");
         if kind.is_dir() && depth > 0 && path.file_name().is_some_and(|name| name != "target") {
             list(&path, depth - 1, files);
-        } else if kind.is_file() && is_shader && kind.len() <= MAX_BYTES {
+        } else if is_shader && !kind.is_file() {
+            tell_once(&path, format_args!("it is not a regular file"));
+        } else if is_shader && kind.len() > MAX_BYTES {
+            let len = kind.len();
+            tell_once(
+                &path,
+                format_args!("it has {len} bytes; at most {MAX_BYTES} are read"),
+            );
+        } else if is_shader {
             files.push(path);
         }
+    }
+}
+
+/// Warns of a shader that is not served, once.
+fn tell_once(path: &Path, why: std::fmt::Arguments<'_>) {
+    const MOST: usize = 1000;
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let message = format!("{} is not served: {why}", path.display());
+    let mut told = TOLD.lock();
+    if told.len() < MOST && told.insert(message.clone()) {
+        log::warn!("{message}");
     }
 }
 

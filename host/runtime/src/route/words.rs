@@ -4,7 +4,7 @@ use super::{Answer, ask::Ready};
 use crate::{Error, Kind, Request};
 use nx_vulkan_abi::expression::ATTRIBUTE;
 use nx_vulkan_ops::{attrs, find};
-use nx_vulkan_registry::{hex, request::Operand};
+use nx_vulkan_registry::{clean, hex, request::Operand};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
@@ -19,6 +19,22 @@ pub struct Considered {
     pub reason: String,
     /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
     pub line: Option<String>,
+}
+
+/// What a pack, a registry file or a compiler said, fit for a terminal: a few lines of text.
+pub(super) fn tidy(text: &str) -> String {
+    const LINES: usize = 8;
+    const LENGTH: usize = 1000;
+    let lines = text.lines().take(LINES).map(|line| clean(line, LENGTH));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+#[test]
+fn what_others_say_is_some_lines_of_text() {
+    assert_eq!(tidy("a\u{1b}[31m\nb"), "a\u{fffd}[31m\nb");
+    assert_eq!(tidy(&"x".repeat(5000)).chars().count(), 1001);
+    assert_eq!(tidy(&"x\n".repeat(50)).lines().count(), 8);
 }
 
 /// What a request is timed as: its op, with the expression where that says what is computed.

@@ -38,6 +38,9 @@ impl Runtime {
         let held = |pack| {
             let pack = self.live.held(pack);
             let serves = current.packs.iter().find(|old| old.id == pack.id);
+            if let Some(old) = serves.filter(|old| pack.is_being_written(old)) {
+                return old.clone();
+            }
             match serves.and_then(|old| Some((old, self.broken(&current, old, &pack)?))) {
                 None => pack,
                 Some((old, error)) => {
@@ -177,8 +180,15 @@ impl Runtime {
     }
 
     /// Puts `table` into force.
-    fn publish(&self, table: Table) -> Arc<Table> {
+    fn publish(&self, mut table: Table) -> Arc<Table> {
         let keep = table.dev().keep_versions;
+        if !table.dev().watch.is_empty() {
+            let before = self.table();
+            for pack in &mut table.packs {
+                let old = before.packs.iter().find(|old| old.id == pack.id);
+                old.into_iter().for_each(|old| pack.follow(old));
+            }
+        }
         let table = Arc::new(table);
         // Calls that have begun end on the old one, also those whose results nobody has asked for yet.
         self.settle_all();
@@ -189,7 +199,7 @@ impl Runtime {
             self.cache.change(self.locked_cache.clone());
             self.shaders.forget();
         }
-        self.tally(&old.routes);
+        self.tally(old.routes.values());
         // Shaders that changed make something else of operands.
         self.kept.clear();
         self.replays.forget(false);

@@ -26,6 +26,22 @@ thread_local! {
     static MEASURES: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Says that this thread measures, as long as it is there.
+struct Measures;
+
+impl Measures {
+    fn begin() -> Measures {
+        MEASURES.set(true);
+        Measures
+    }
+}
+
+impl Drop for Measures {
+    fn drop(&mut self) {
+        MEASURES.set(false);
+    }
+}
+
 impl Runtime {
     /// Measures what decides who serves the request, unless that is known or not worth it.
     ///
@@ -42,10 +58,8 @@ impl Runtime {
         }
         // One at a time: two that measure would slow each other.
         let measuring = self.measuring.lock();
-        MEASURES.set(true);
-        let done = self.measure_now(*measuring, request, table);
-        MEASURES.set(false);
-        done
+        let _this_thread = Measures::begin();
+        self.measure_now(*measuring, request, table)
     }
 
     fn measure_now(

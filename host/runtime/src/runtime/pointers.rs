@@ -32,8 +32,9 @@ impl Lent {
     /// The live buffer around `len` bytes at `address`, and where it starts.
     fn around(&self, address: usize, len: u64) -> Option<(Arc<Buffer>, usize)> {
         let lent = self.0.lock();
-        let (&start, buffer) = lent.range(..=address).next_back()?;
-        let buffer = buffer.upgrade()?;
+        let below = lent.range(..=address).rev();
+        let mut live = below.filter_map(|(&start, buffer)| Some((start, buffer.upgrade()?)));
+        let (start, buffer) = live.next()?;
         let end = ((address - start) as u64).checked_add(len)?;
         (end <= buffer.len()).then_some((buffer, start))
     }

@@ -85,7 +85,7 @@ impl Runtime {
                 return Ok(route.clone());
             }
             if current.routes.len() >= MAX_ROUTES {
-                self.tally(&current.routes);
+                self.tally(current.routes.values());
                 current.routes.clear();
                 // What is recorded counts its runs with routes that nobody looks at any more.
                 self.replays.forget(false);
@@ -100,9 +100,9 @@ impl Runtime {
     }
 
     /// Keeps the counts of routes that are about to be forgotten.
-    pub(super) fn tally(&self, routes: &FxHashMap<Box<[u8]>, Arc<Route>>) {
+    pub(super) fn tally<'a>(&self, routes: impl IntoIterator<Item = &'a Arc<Route>>) {
         let mut served = self.served.lock();
-        for old in routes.values() {
+        for old in routes {
             let (op, by, count) = old.tally();
             *served.entry((op.to_owned(), by.to_owned())).or_default() += count;
         }

@@ -41,7 +41,10 @@ impl Runtime {
                 return Err(error);
             };
             route = Arc::new(next);
-            match self.execute(&route, request, patience) {
+            let ran = self.execute(&route, request, patience);
+            // Nobody finds the route again, so what it counted is added up now.
+            self.tally([&route]);
+            match ran {
                 Err(again) if again.kind() == Kind::OutOfMemory => {}
                 ran => return ran,
             }

@@ -68,6 +68,11 @@ fn includes_and_defines_compile_and_land_in_the_cache() {
     let again = compile().unwrap();
     assert_eq!(again.words(), words, "so is one that is refused");
     assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
+    // What was written for another name.
+    write_cached(&folder, "other.spv", words).unwrap();
+    std::fs::copy(dir.join("shaders/other.spv"), &cached[0]).unwrap();
+    compile().unwrap();
+    assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "so is another's");
 }
 
 #[test]
@@ -88,6 +93,35 @@ fn an_error_names_file_and_line_of_the_include() {
             .to_string()
             .starts_with("lost.comp:2: there is no shader source named \"lost.glsl\""),
         "{error}"
+    );
+}
+
+#[test]
+fn files_include_one_another_only_so_deep() {
+    let names: Vec<String> = (0..300)
+        .map(|i| format!("pack{}/{i}.glsl", i / 200))
+        .collect();
+    let next = |i: usize| {
+        names
+            .get(i + 1)
+            .map_or(String::new(), |name| format!("#include \"{name}\"\n"))
+    };
+    let texts: Vec<String> = (0..300).map(next).collect();
+    let chain = |name: &str| {
+        let at = names.iter().position(|own| own == name)?;
+        Some(Glsl {
+            text: &texts[at],
+            ..files("main.comp")?
+        })
+    };
+    let error = Shaders::new(None)
+        .compile(&names[0], &[], &chain)
+        .unwrap_err();
+    assert_eq!(error.kind(), Kind::Shader);
+    let message = error.to_string();
+    assert!(
+        message.contains(":1: \"pack0/32.glsl\" would be included through more than 32 files"),
+        "{message}"
     );
 }
 

@@ -3,6 +3,9 @@
 use crate::{Error, Kind, Result};
 use nx_vulkan_registry::{Glsl, Origin};
 
+/// Files that include one another, at most: each takes some of the stack.
+const DEEPEST: usize = 32;
+
 /// A shader with its includes and defines in place.
 pub(super) struct Expanded {
     pub(super) text: String,
@@ -41,29 +44,32 @@ pub(super) fn expand<'a>(
         spare: Vec::new(),
         lines: 0,
     };
-    append(&mut expanded, file, None, defines, find)?;
+    append(&mut expanded, (file, 1), None, defines, find)?;
     if expanded.text.contains('\0') {
-        return Err(Error::new(
-            Kind::Shader,
-            format!("{file} contains a NUL character"),
-        ));
+        let why = expanded.blamed("it contains a NUL character");
+        return Err(Error::new(Kind::Shader, why));
     }
     Ok(expanded)
 }
 
 fn append<'a>(
     out: &mut Expanded,
-    file: &str,
+    (file, depth): (&str, usize),
     included_at: Option<(&str, usize)>,
     defines: &[(&str, &str)],
     find: &dyn Fn(&str) -> Option<Glsl<'a>>,
 ) -> Result<()> {
-    let Some(glsl) = find(file) else {
+    let refused = |why: String| {
         let place = included_at.map_or(String::new(), |(from, line)| format!("{from}:{line}: "));
-        return Err(Error::new(
-            Kind::Shader,
-            format!("{place}there is no shader source named {file:?}"),
-        ));
+        Error::new(Kind::Shader, place + &why)
+    };
+    if depth > DEEPEST {
+        return Err(refused(format!(
+            "{file:?} would be included through more than {DEEPEST} files"
+        )));
+    }
+    let Some(glsl) = find(file) else {
+        return Err(refused(format!("there is no shader source named {file:?}")));
     };
     let Glsl { text, path, .. } = glsl;
     out.origin = out.origin.max(glsl.origin);
@@ -92,7 +98,13 @@ fn append<'a>(
             let near = near.find(|name| find(name).is_some());
             let name = near.as_deref().unwrap_or(name);
             if !out.files.iter().any(|f| f.0 == name) {
-                append(out, name, Some((&shown, number)), defines, find)?;
+                append(
+                    out,
+                    (name, depth + 1),
+                    Some((&shown, number)),
+                    defines,
+                    find,
+                )?;
                 out.spare.push((out.lines, is_spare));
             }
             line(out, number + 1, index);
@@ -117,7 +129,9 @@ fn include(line: &str) -> Option<&str> {
 }
 
 /// The compiler's log with file names in place of source-string numbers: `ERROR: 1:20: …` becomes `unary.glsl:20: …`.
+/// What names no place is about the shader as a whole, the first file.
 pub(super) fn readable(log: &str, files: &[(String, String)]) -> String {
+    let whole = files.first().map_or("shader", |file| &file.1);
     let lines = log.lines().filter_map(|line| {
         let text = line.strip_prefix("ERROR: ").unwrap_or(line).trim();
         let noise = text.is_empty() || text.contains("compilation errors.  No code generated");
@@ -130,14 +144,14 @@ pub(super) fn readable(log: &str, files: &[(String, String)]) -> String {
                 files.get(number.parse::<usize>().ok()?)?.1
             ))
         });
-        Some(named.unwrap_or_else(|| text.to_owned()))
+        Some(named.unwrap_or_else(|| match text.starts_with(whole) {
+            true => text.to_owned(),
+            false => format!("{whole}: {text}"),
+        }))
     });
     let text = lines.take(8).collect::<Vec<_>>().join("\n");
     if text.is_empty() {
-        format!(
-            "{} does not compile",
-            files.first().map_or("shader", |f| &f.1)
-        )
+        format!("{whole} does not compile")
     } else {
         text
     }
