@@ -1,7 +1,8 @@
 //! Lines of the log, and the log on standard error: for programs that keep none of their own.
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use std::{fmt, io::Write};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, fmt, io::Write};
 
 /// Target of what the host itself says.
 const HOST: &str = "nx_vulkan";
@@ -61,12 +62,23 @@ impl Log for Stderr {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if let Some(line) = Line::of(record) {
+        if let Some(line) = Line::of(record).filter(is_new) {
             line.write();
         }
     }
 
     fn flush(&self) {}
+}
+
+/// Whether the host did not warn of the same before: a program that opens a device many times says it once.
+fn is_new(line: &Line) -> bool {
+    const MOST: usize = 1000;
+    static WARNINGS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if (line.level, &*line.target) != (Level::Warn, HOST) {
+        return true;
+    }
+    let mut known = WARNINGS.lock();
+    known.len() >= MOST || known.insert(line.message.clone())
 }
 
 /// From now on the log goes to standard error, unless something else takes it already.
@@ -104,6 +116,20 @@ mod tests {
         ] {
             assert_eq!(line(level, target, host).as_deref(), Some(want));
         }
+    }
+
+    #[test]
+    fn a_warning_is_given_once() {
+        let line = |level, message: &str| Line {
+            level,
+            target: HOST.to_owned(),
+            message: message.to_owned(),
+        };
+        assert!(is_new(&line(Level::Warn, "first of two")));
+        assert!(!is_new(&line(Level::Warn, "first of two")));
+        assert!(is_new(&line(Level::Warn, "second of two")));
+        assert!(is_new(&line(Level::Error, "first of two")));
+        assert!(is_new(&line(Level::Error, "first of two")));
     }
 
     #[test]

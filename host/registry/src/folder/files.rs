@@ -56,7 +56,7 @@ impl Read {
             let name = name
                 .to_str()
                 .filter(|name| !name.chars().any(char::is_control))
-                .ok_or_else(|| at("", format!("{name:?} is no name for a file of a pack")))?;
+                .ok_or_else(|| format!("{prefix}{name:?} is no name for a file of a pack"))?;
             if name.starts_with('.') || name.ends_with('~') {
                 continue;
             }
@@ -79,7 +79,8 @@ impl Read {
             self.weaknesses.extend(sentence);
             if meta.is_dir() {
                 if depth == MAX_DEPTH {
-                    return Err(at(name, "folders lie too deep".to_owned()));
+                    let why = format!("folders lie more than {MAX_DEPTH} deep");
+                    return Err(at(name, why));
                 }
                 self.collect(&file, &path, &format!("{prefix}{name}/"), depth + 1)?;
                 continue;

@@ -99,7 +99,7 @@ fn name(name: &str) -> Result<String, String> {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     if !starts || name.len() > 48 || name == "host" || !name.chars().all(ordinary) {
         return Err(format!(
-            "expected a name of lower-case letters, digits, - and _ that begins with a letter and is not host, got: {name}"
+            "expected a name of at most 48 lower-case letters, digits, - and _ that begins with a letter and is not host, got: {name}"
         ));
     }
     Ok(name.to_owned())

@@ -362,7 +362,7 @@ fn what_is_no_plain_file_or_too_much_is_refused() {
         "read: a code-free pack has at most 256 files and 16777216 bytes"
     );
     let reason = rejected(|folder, _| drop(folder.write("packs/twice/1/2/3/4/5/x.glsl", "")));
-    assert_eq!(reason, "read: 1/2/3/4/5: folders lie too deep");
+    assert_eq!(reason, "read: 1/2/3/4/5: folders lie more than 4 deep");
     let reason = rejected(|_, pack| fs::write(pack.join("pack.toml"), "[pack]\nid = 1").unwrap());
     assert!(
         reason.starts_with("describe: the table is wrong\npack.toml:"),
