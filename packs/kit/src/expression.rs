@@ -332,10 +332,14 @@ fn value(term: &Term, unknown: bool) -> String {
     }
 }
 
-/// Whether an f32 is made of a number with more digits. Compilers take what is made of it in turn, an f64 or an integer, for the number
-/// itself, so that they must not know it; types that are narrower in memory hide theirs in `stored`.
+/// Whether a float is made of a number with more digits. Compilers take what is made of it in turn, a wider float or an integer, for
+/// the number itself, so that they must not know it; types that are narrower in memory hide theirs in `stored`.
 fn is_rounded(from: DType, to: DType) -> bool {
-    to == DType::F32 && (from == DType::F64 || from.is_integer() && from.size() >= 4)
+    match to {
+        DType::F32 => from == DType::F64 || from.is_integer() && from.size() >= 4,
+        DType::F64 => from.is_integer() && from.size() >= 8,
+        _ => false,
+    }
 }
 
 fn register(dtype: DType) -> &'static str {

@@ -49,11 +49,13 @@ fn operands_of_types_that_none_holds_are_ordered() {
 }
 
 #[test]
-fn numbers_that_lose_digits_to_f32_are_hidden() {
+fn numbers_that_lose_digits_to_a_float_are_hidden() {
     let hides = |text: &str, dtype| code(text, &[dtype]).body.contains("^ ZERO");
     assert!(hides("as_type(i0):f32", DType::F64));
     assert!(hides("as_type(i0):f32", DType::U32));
     assert!(hides("max(i0, i0):f32", DType::F64));
+    assert!(hides("as_type(i0):f64", DType::S64));
+    assert!(!hides("as_type(i0):f64", DType::S32));
     assert!(!hides("as_type(i0):f32", DType::S16));
     assert!(!hides("as_type(i0):f64", DType::F32));
 }

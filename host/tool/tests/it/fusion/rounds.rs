@@ -15,10 +15,18 @@ fn conversions_of_an_expression_round_each_time() {
     let runtime = open(&folder, &["elementwise"], "");
     let (mut rng, shape) = (Rng(29), [4096]);
     let mut unlike = Vec::new();
-    let wide = [DType::F64, DType::S32, DType::U32];
-    let narrow = [DType::F32, DType::F16, DType::S32];
-    let all = wide.map(|from| narrow.map(|by| wide.map(|to| [from, by, to])));
-    for [from, by, to] in all.into_iter().flatten().flatten() {
+    let [f64, f32] = [DType::F64, DType::F32];
+    let some = [f64, DType::S32, DType::U32];
+    let long = [DType::S64, DType::U64];
+    let of = |wide: &[DType], narrow: DType| {
+        let pairs = wide
+            .iter()
+            .flat_map(|from| wide.iter().map(move |to| (*from, *to)));
+        pairs
+            .map(|(from, to)| [from, narrow, to])
+            .collect::<Vec<_>>()
+    };
+    for [from, by, to] in [of(&some, f32), of(&some, DType::F16), of(&long, f64)].concat() {
         let x = upload(&runtime, &(from, shape.to_vec()), &mut rng, Values::Finite);
         let equal = (DType::U8, "equal");
         let (dtype, name) = if from == to { equal } else { (to, "max") };
