@@ -17,6 +17,7 @@ pub mod infer;
 pub mod kernels;
 pub mod layout;
 mod made;
+pub mod memory;
 pub mod op;
 pub mod partial;
 pub mod precision;

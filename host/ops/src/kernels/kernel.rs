@@ -67,9 +67,9 @@ impl Kernel {
         }
     }
 
-    /// Bytes that it may take for so many elements of an operand: those that it lays out one by one, or what it keeps of parts of
-    /// them.
-    pub(crate) fn room(self, elements: u64) -> u64 {
+    /// About the bytes that it takes for so many elements of an operand, each of `size` bytes: those that it lays out, in a wider type
+    /// mostly, or what it keeps of parts of them.
+    pub(crate) fn room(self, elements: u64, size: u64) -> u64 {
         match self {
             Kernel::Map(_)
             | Kernel::Both(..)
@@ -80,7 +80,7 @@ impl Kernel {
             | Kernel::Moves(_) => 0,
             Kernel::Fold(_) | Kernel::Index(_) | Kernel::Product(_) => elements / 16,
             Kernel::Convolution(_) | Kernel::Matrices(_) | Kernel::Whole(_) => {
-                elements.saturating_mul(16)
+                elements.saturating_mul(2 * size)
             }
         }
     }

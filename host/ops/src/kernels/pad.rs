@@ -14,10 +14,10 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
         return Err("wrong number of operands".to_owned());
     };
     let size = out.dtype.size() as usize;
-    let (bytes, mut source) = elements(x, out.dtype)?;
     let (low, interior) = (ints(attrs, "low"), ints(attrs, "interior"));
     let mut target = Place::first(out.shape);
     let mut inside = Vec::with_capacity(x.shape.len());
+    let mut offset = x.offset as i64;
     for (axis, (&extent, &room)) in x.shape.iter().zip(out.shape).enumerate() {
         // Element i comes to `low + i * step`: those of `first..end` are within the result.
         let (low, step) = (i128::from(low[axis]), i128::from(interior[axis]) + 1);
@@ -25,13 +25,23 @@ pub(crate) fn run(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
         let end = steps(i128::from(room) - low, step);
         let end = end.clamp(first, i128::from(extent));
         inside.push((end - first) as u64);
-        source.at += first as i64 * source.strides[axis];
         if end > first {
+            offset += first as i64 * x.strides[axis];
             target.at += (low + first * step) as i64 * target.strides[axis];
             target.strides[axis] = target.strides[axis].saturating_mul(step as i64);
         }
     }
     let value = contiguous(value, out.dtype)?;
+    let is_empty = inside.contains(&0);
+    // Only what stays is converted.
+    let (bytes, source) = elements(
+        &View {
+            shape: &inside,
+            offset: if is_empty { 0 } else { offset as u64 },
+            ..*x
+        },
+        out.dtype,
+    )?;
     parallel::parts(out.bytes, TASK * size, Wakes::Late, &|_, bytes| {
         fill(bytes, &value)
     });

@@ -1,8 +1,8 @@
 //! The budget: how much memory all pools together may take, so that an error comes before the system runs out.
 
-use super::system;
 use crate::{config::MemoryBudget, device::Device};
 use ash::vk;
+use nx_vulkan_ops::memory;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -72,7 +72,7 @@ pub(super) struct Share {
 impl Budget {
     /// The budget for `wanted` on a device with tensors in a heap of `heap` bytes.
     pub(crate) fn new(device: &Device, wanted: MemoryBudget, heap: u64) -> Arc<Budget> {
-        let system = device.shares_memory().then(system::available).flatten();
+        let system = device.shares_memory().then(memory::available).flatten();
         Arc::new(Budget::of(wanted, heap, system))
     }
 
@@ -143,7 +143,7 @@ impl Drop for Share {
 /// system's. `None` where nobody tells.
 pub(super) fn left(device: &Device, heap: u32) -> Option<u64> {
     if device.shares_memory() {
-        return system::available();
+        return memory::available();
     }
     let physical = device.vk.physical_device();
     if !physical.supported_extensions().ext_memory_budget {

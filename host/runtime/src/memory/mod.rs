@@ -9,7 +9,6 @@ mod growth;
 mod kept;
 mod made;
 mod slab;
-mod system;
 
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;

@@ -4,7 +4,6 @@ use super::super::{Desc, Out, View, check, run, supports};
 use super::{DType, Random};
 use crate::attrs::Attr;
 use crate::error::Kind;
-use crate::infer::infer;
 use crate::ops;
 
 const F32: DType = DType::F32;
@@ -44,66 +43,6 @@ fn dot(batch: [&[i64]; 2], contract: [&[i64]; 2]) -> Vec<Attr> {
         Attr::ints("contract_a", contract[0]),
         Attr::ints("contract_b", contract[1]),
     ]
-}
-
-/// `op` of operands of that shape that repeat one element.
-fn of_repeated(op: &str, shape: &[u64], attrs: &[Attr]) -> crate::Result<()> {
-    let op = crate::find(op).unwrap();
-    let inputs = vec![(F32, shape.to_vec()); op.arity()];
-    let request = infer(op, &inputs, None, attrs)?;
-    let view = View {
-        dtype: F32,
-        shape,
-        strides: &vec![0; shape.len()],
-        offset: 0,
-        bytes: &[0; 8],
-    };
-    let sizes = request
-        .outputs
-        .iter()
-        .map(|(dtype, shape)| shape.iter().product::<u64>() * dtype.size());
-    let mut results: Vec<Vec<u8>> = sizes.map(|size| vec![0; size as usize]).collect();
-    let outputs = request.outputs.iter().zip(&mut results);
-    let mut outputs: Vec<Out> = outputs
-        .map(|((dtype, shape), bytes)| Out {
-            dtype: *dtype,
-            shape,
-            bytes,
-        })
-        .collect();
-    run(
-        op.name,
-        &vec![view; op.arity()],
-        &mut outputs,
-        &request.attrs,
-    )
-}
-
-/// No memory would hold what a kernel makes of an element that is repeated so often.
-#[test]
-fn what_is_repeated_too_often_to_be_laid_out_is_refused() {
-    const MANY: u64 = 1 << 57;
-    let half = [1 << 28, 1 << 28];
-    let inner = [Attr::ints("contract_a", [0]), Attr::ints("contract_b", [0])];
-    for (op, shape, attrs) in [
-        ("argmax", &[MANY][..], &[][..]),
-        ("Nx.Block.TopK", &[MANY], &[]),
-        ("Nx.Block.LinAlg.Determinant", &half, &[]),
-        ("dot", &[MANY], &inner),
-        ("conv", &[1, 1, MANY], &[]),
-    ] {
-        let error = of_repeated(op, shape, attrs).expect_err(op);
-        assert_eq!(error.kind(), Kind::OutOfMemory, "{op}: {error}");
-        assert!(error.to_string().contains("it may take"), "{op}: {error}");
-    }
-    of_repeated("argmax", &[1 << 20], &[]).unwrap();
-}
-
-/// Each spatial axis may take some of the stack.
-#[test]
-fn convolutions_have_any_number_of_axes() {
-    let shape = [&[1, 1][..], &[1; 3000]].concat();
-    of_repeated("conv", &shape, &[]).unwrap();
 }
 
 #[rustfmt::skip]

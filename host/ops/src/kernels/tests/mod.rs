@@ -27,6 +27,7 @@ mod places;
 mod products;
 mod reduce;
 mod ring;
+mod room;
 mod scan;
 mod small;
 mod sort;

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Bytes that this process can still take; `None` where the system does not say.
-pub(super) fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     let free = free();
     let allowed = groups().into_iter().filter_map(|group| group.left()).min();
     match (free, allowed) {
