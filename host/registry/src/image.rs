@@ -57,7 +57,8 @@ pub(super) struct Image {
 /// Initialises the pack and copies its description. The error starts with the step that failed.
 pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, String> {
     let id = text(module.id()).filter(|id| is_pack_id(id));
-    let id = id.ok_or("describe: its id is not made of letters, digits, `.`, `_` and `-`")?;
+    let id =
+        id.ok_or("describe: its id is not made of 1 to 128 letters, digits, `.`, `_` and `-`")?;
     let version = text(module.version()).and_then(|version| Version::parse(&version).ok());
     let version = version.ok_or("describe: its version is not a semantic version")?;
     check_status("init", &module.init()(host))?;

@@ -73,7 +73,7 @@ fn text(format: Format) -> Json {
         Format::Any | Format::Printable | Format::Version | Format::VersionRange => {
             json!({"type": "string", "minLength": 1})
         }
-        Format::PackId => pattern("^(?!host$)[A-Za-z0-9._-]+$"),
+        Format::PackId => pattern("^(?!host$)[A-Za-z0-9._-]{1,128}$"),
         Format::Sha256 => pattern("^[0-9A-Fa-f]{64}$"),
         Format::TrustedKey => pattern("^RW[A-Za-z0-9+/]{54}$"),
         Format::OpPattern => json!({"anyOf": [

@@ -232,7 +232,9 @@ impl Sheet<'_> {
     fn groups(&mut self, table: &DeTable<'_>) -> Option<[Expression; 3]> {
         let list = self.list(table, "groups", 3);
         if list.is_empty() {
-            if let Some(groups) = table.get("groups") {
+            if let Some(groups) = table.get("groups")
+                && groups.get_ref().is_array()
+            {
                 self.error(groups.span(), "`groups` has one to three counts");
             }
             return None;

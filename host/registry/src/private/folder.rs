@@ -1,13 +1,14 @@
 //! An open folder that only this user and root can change, and the files in it.
 
 use super::{content, descriptor, random, weakness};
+use parking_lot::Mutex;
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs::File,
     io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::Once,
     time::Duration,
 };
 
@@ -74,7 +75,7 @@ impl Folder {
     pub fn create(&self, name: &str) -> io::Result<File> {
         let own = OsStr::new(name);
         match descriptor::new_file(&self.folder, own, 0o600) {
-            // Left behind by a process of the same id that was killed while it wrote.
+            // Left behind by a process that was killed while it wrote.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.remove(name)?;
                 descriptor::new_file(&self.folder, own, 0o600)
@@ -91,8 +92,7 @@ impl Folder {
     /// Writes a file that appears under its name complete or not at all, whoever else writes it at the same time, and
     /// that only this user can read. Where it has to survive a power failure it is `durable`, which takes milliseconds.
     pub fn write(&self, name: &str, parts: &[&[u8]], durable: bool) -> io::Result<()> {
-        static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| self.sweep());
+        self.sweep_once();
         // Not by the process's number, which another one may have that sees this folder from a container.
         let [begin, end] = TEMPORARY;
         let temporary = format!("{begin}{:016x}{end}", random());
@@ -113,8 +113,12 @@ impl Folder {
         })
     }
 
-    /// Removes what processes left behind that were killed while they wrote.
-    fn sweep(&self) {
+    /// Removes what processes left behind that were killed while they wrote, the first time that this one writes here.
+    fn sweep_once(&self) {
+        static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        if !SWEPT.lock().insert(self.path.clone()) {
+            return;
+        }
         let [begin, end] = TEMPORARY;
         let names = self.names().into_iter();
         for name in names.filter(|name| name.starts_with(begin) && name.ends_with(end)) {

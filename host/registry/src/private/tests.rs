@@ -9,6 +9,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
+    time::{Duration, SystemTime},
 };
 
 const NOBODY: u32 = 65534;
@@ -196,6 +197,29 @@ fn files_of_others_do_not_count() {
             .success()
     );
     assert_eq!(why(), "it is not a regular file");
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed() {
+    let Some(case) = Case::new() else { return };
+    for name in ["cache", "other"] {
+        let folder = open_folder(&case.root.join(name), Rule::Sticky, true);
+        let folder = folder.unwrap().unwrap();
+        for left in [".dead.tmp", ".busy.tmp", ".dead", "dead.tmp"] {
+            folder.create(left).unwrap();
+        }
+        for old in [".dead.tmp", ".dead", "dead.tmp"] {
+            let file = fs::File::options()
+                .write(true)
+                .open(folder.path().join(old));
+            let then = SystemTime::now() - Duration::from_secs(7200);
+            file.unwrap().set_modified(then).unwrap();
+        }
+        folder.write("x", &[b"new"], false).unwrap();
+        let mut names = folder.names();
+        names.sort();
+        assert_eq!(names, [".busy.tmp", ".dead", "dead.tmp", "x"], "{name}");
+    }
 }
 
 #[test]
