@@ -62,8 +62,9 @@ pub struct Compiler(Shaders);
 impl Compiler {
     /// One for the packs of `table`. What strangers wrote is compiled in the child that `config` names.
     pub fn new(config: &Config, table: &Table) -> Compiler {
-        let program = config.builder(table.is_locked());
-        let builder = Builder::new(program, &Cache::open(None), config.build_timeout);
+        let is_locked = table.is_locked();
+        let cache = Cache::open(config.cache(is_locked));
+        let builder = Builder::new(config.builder(is_locked), &cache, config.build_timeout);
         let shaders = Shaders::new(None).with_target(Target::Newer);
         Compiler(shaders.with_builder(&Arc::new(builder)))
     }

@@ -67,14 +67,10 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        let mut segments = lock();
-        let at = segments.iter().position(|name| *name == self.0);
-        let own = at.map(|at| segments.swap_remove(at));
-        drop(segments);
-        // The system frees its pages now, which takes a while.
-        if let Some(name) = own {
-            unlink(&name);
-        }
+        // Without the lock, since the system frees its pages now, which takes a while. Nobody else takes such a name, so that it does
+        // no harm if the process ends meanwhile and takes it away once more.
+        unlink(&self.0);
+        lock().retain(|name| *name != self.0);
     }
 }
 

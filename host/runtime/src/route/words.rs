@@ -25,14 +25,18 @@ pub struct Considered {
 pub(super) fn tidy(text: &str) -> String {
     const LINES: usize = 8;
     const LENGTH: usize = 1000;
-    let lines = text.lines().take(LINES).map(|line| clean(line, LENGTH));
+    let spaces = |line: &str| line.replace('\t', "    ");
+    let lines = text
+        .lines()
+        .take(LINES)
+        .map(|line| clean(&spaces(line), LENGTH));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 #[test]
 fn what_others_say_is_some_lines_of_text() {
-    assert_eq!(tidy("a\u{1b}[31m\nb"), "a\u{fffd}[31m\nb");
+    assert_eq!(tidy("a\u{1b}[31m\nb\tc"), "a\u{fffd}[31m\nb    c");
     assert_eq!(tidy(&"x".repeat(5000)).chars().count(), 1001);
     assert_eq!(tidy(&"x\n".repeat(50)).lines().count(), 8);
 }

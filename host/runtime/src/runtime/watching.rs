@@ -67,7 +67,16 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             for pack in gone {
                 awaited.entry(pack).or_insert(now + GRACE);
             }
-            known = Some(settled);
+            let places = runtime.table().places(runtime.options());
+            known = Some(if places.watched.is_empty() {
+                // Nothing is watched from now on but the file that may say otherwise.
+                folders.follow(&places, poll);
+                let own = settled.into_iter();
+                own.filter(|(path, _)| places.registry.as_ref() == Some(path))
+                    .collect()
+            } else {
+                settled
+            });
         }
         drop(table);
         drop(runtime);

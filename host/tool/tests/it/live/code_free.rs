@@ -43,17 +43,28 @@ fn a_pack_without_code_is_edited_while_it_serves() {
     let event = watched.wait_for(EventKind::PackAdded);
     assert_eq!(event.pack.as_deref(), Some("scaled"));
     assert_eq!(scaled().unwrap(), 6.0);
+    let is_timed = || {
+        let packs = &watched.runtime.table().packs;
+        let pack = packs.iter().find(|pack| pack.id == "scaled").unwrap();
+        pack.timed_as().is_some()
+    };
+    assert!(is_timed());
 
     let table = watched.folder.join("packs/scaled/pack.toml");
     fs::write(&table, TABLE.replace("2.0", "5.0")).unwrap();
     watched.wait_for(EventKind::PackReplaced);
     assert_eq!(scaled().unwrap(), 15.0);
+    // Whoever edits a pack wants to see it serve, whatever the host was faster than.
+    assert!(!is_timed());
 
     let shader = watched.folder.join("packs/scaled/shaders/scaled.comp");
     fs::write(&shader, SCALED.replace("x[i];", "x[i] + 1.0;")).unwrap();
     watched.wait_for(EventKind::PackReplaced);
     assert_eq!(scaled().unwrap(), 16.0);
 
+    fs::write(&shader, "").unwrap();
+    assert_eq!(watched.runtime.reload().len(), 0, "it is being written");
+    assert_eq!(scaled().unwrap(), 16.0);
     fs::write(&shader, SCALED.replace("x[i];", "nothing;")).unwrap();
     let event = watched.wait_for(EventKind::ShaderRejected);
     let place = format!("{}:8: 'nothing'", shader.display());

@@ -181,6 +181,25 @@ fn the_registry_file_is_read_again_and_a_wrong_one_is_not_used() {
 }
 
 #[test]
+fn nothing_is_watched_once_no_folder_is_named() {
+    let watched = Watched::new();
+    let file = watched.folder.join("registry.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(watched.nine(), 9.0);
+    fs::write(&file, text.replace("watch = [\"shaders\"]", "")).unwrap();
+    watched.wait_for(EventKind::RegistryReplaced);
+    let unused = shader("2.0");
+    watched.folder.write("shaders/template/unary.comp", &unused);
+    watched.folder.write("packs/libtemplate.so", variant(1));
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!((watched.nine(), watched.kinds()), (9.0, vec![]));
+    // But the file that may say otherwise is.
+    fs::write(&file, text).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(watched.nine(), 18.0);
+}
+
+#[test]
 fn a_pack_goes_back_to_a_version_before() {
     let watched = Watched::new();
     assert_eq!(watched.nine(), 9.0);
