@@ -18,6 +18,9 @@ const SIDE: u32 = 64;
 const SMALL_SIDE: u32 = 32;
 const LEAST_SIDE: u32 = 8;
 
+/// The define that tells a shader how large full subgroups are.
+pub(crate) const SUBGROUP: &str = "SUBGROUP";
+
 /// Scratch buffers of a plan that are one workspace each; further ones share one.
 const BUFFERS: usize = plan::MAX_SCRATCH - 1;
 
@@ -125,12 +128,12 @@ impl<'a> Emit<'a> {
         1 << (32_768 / threads / words).clamp(4, most).ilog2()
     }
 
-    /// Invocations that exchange values without shared memory; 1 where they cannot.
+    /// Invocations that exchange values without shared memory, which are full subgroups where a shader is told of them; 1 where they
+    /// cannot.
     pub(crate) fn subgroup(&self) -> u32 {
-        let device = self.device();
-        match device.features.0 & Features::SUBGROUP_SHUFFLE.0 {
-            0 => 1,
-            _ => device.subgroup_size.max(1),
+        match grid::has_full_subgroups(self.device(), u64::MAX) {
+            true => self.device().subgroup_size,
+            false => 1,
         }
     }
 
@@ -269,12 +272,16 @@ impl<'a> Emit<'a> {
             all.push(number("REAL_IS_F64", 1u32));
         }
         all.extend(defines);
+        // A shader that knows their size has a place for each, so that no driver may choose another.
+        let subgroup = all.iter().find(|define| define.name == SUBGROUP);
+        let subgroup = subgroup.and_then(|define| define.value.parse::<u32>().ok());
         let step = Step {
             file,
             defines: all,
             args,
             push: bytes_of(push),
             groups: grid::spread(groups, self.device())?,
+            subgroup_size: subgroup.filter(|size| *size > 1).unwrap_or(0),
             ..Step::default()
         };
         step.add_to(&mut self.plan);

@@ -2,11 +2,11 @@
 
 use crate::{
     Shape,
-    emit::{COPIES, Emit, change},
+    emit::{COPIES, Emit, SUBGROUP, change},
     qr::transpose,
     triangular::{self, Strides, System, substitute, update},
 };
-use nx_vulkan_abi::{BufArg, DeviceKind, Features, Plan, Refusal, Request};
+use nx_vulkan_abi::{BufArg, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
@@ -237,31 +237,34 @@ fn blocks(
     })
 }
 
+/// Invocations that look for a pivot at least.
+const LEAST_THREADS: u32 = 64;
+
 /// Factors the block of columns that begins at the diagonal.
 fn panel(emit: &mut Emit<'_>, shape: Shape, wide: u32, args: [BufArg; 5]) -> Result<(), Refusal> {
     let Shape { batch, rows: n, .. } = shape;
     let device = emit.device();
-    let compares = device.features.0 & Features::SUBGROUP_ARITHMETIC.0 != 0;
+    let compares = grid::has_full_subgroups(device, LEAST_THREADS.into());
     let most = match (device.kind, compares) {
-        (DeviceKind::CPU, _) | (_, false) => 64,
+        (DeviceKind::CPU, _) | (_, false) => LEAST_THREADS,
         _ if n > 1024 => 512,
         _ => 256,
     };
-    let threads = grid::threads(device, most.min(n.next_power_of_two()).max(64));
+    let threads = grid::threads(device, most.min(n.next_power_of_two()).max(LEAST_THREADS));
     let rows = n.div_ceil(threads);
     let width = emit.columns_in_registers(rows, threads);
     let mut defines = vec![
         number("TILE", threads),
         number("ROWS", rows),
         number("WIDTH", width),
-        number(
-            "MOST_SUBGROUPS",
-            threads.div_ceil(device.subgroup_size.max(1)),
-        ),
     ];
-    if !compares {
-        defines.push(number("SOLO", 1u32));
-    }
+    defines.extend(match compares {
+        true => vec![
+            number("MOST_SUBGROUPS", threads / device.subgroup_size),
+            number(SUBGROUP, device.subgroup_size),
+        ],
+        false => vec![number("SOLO", 1u32)],
+    });
     emit.step(
         "pivot.comp",
         defines,

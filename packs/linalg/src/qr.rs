@@ -5,7 +5,7 @@ use crate::{
     emit::{COPIES, Emit, change},
     tall,
 };
-use nx_vulkan_abi::{BufArg, Define, DeviceKind, Features, Plan, Refusal, Request};
+use nx_vulkan_abi::{BufArg, Define, DeviceKind, Plan, Refusal, Request};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{number, read},
@@ -13,6 +13,8 @@ use nx_vulkan_pack_kit::{
 
 /// Words that an invocation keeps of a block of reflections.
 const REGISTERS: u32 = 64;
+/// Bytes that an invocation keeps of a panel at most: drivers refuse shaders with very large arrays.
+const MOST_PRIVATE: u64 = 64 << 10;
 
 pub(crate) fn plan(op: &str, request: &Request<'_>) -> Result<Plan, Refusal> {
     let shape = Shape::of(request, 0)?;
@@ -169,6 +171,12 @@ pub(crate) fn reflect(
     } = shape;
     let last = m.min(n);
     let tiling = Tiling::of(emit, m);
+    if u64::from(tiling.rows * tiling.width) * emit.size() > MOST_PRIVATE {
+        return Err(Refusal::decline(format!(
+            "columns of {m} elements are more than {} invocations keep",
+            tiling.threads
+        )));
+    }
     let (width, blocks) = (tiling.width, last.div_ceil(tiling.width));
     let ts = emit.scratch(batch * u64::from(blocks * width * width))?;
     let some = chosen.map(|_| number("SOME", 1u32));
@@ -217,10 +225,9 @@ struct Tiling {
 impl Tiling {
     fn of(emit: &Emit<'_>, m: u32) -> Tiling {
         let device = emit.device();
-        let shuffles = device.features.0 & Features::SUBGROUP_SHUFFLE.0 != 0;
         let words = (emit.size() / 4) as u32;
         let subgroup = emit.subgroup();
-        let most = match (device.kind, shuffles) {
+        let most = match (device.kind, subgroup > 1) {
             (DeviceKind::CPU, _) | (_, false) => 64,
             _ if m > 512 => 512,
             _ => 256,

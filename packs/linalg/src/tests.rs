@@ -215,6 +215,16 @@ fn larger_matrices_go_in_blocks() {
             .plan()
             .unwrap()
     };
+    // Who knows their size asks for subgroups of it.
+    let size = gpu().subgroup_size;
+    assert_eq!(defined(&large, 2, "SUBGROUP"), size.to_string());
+    let asked = |plan: &Plan| {
+        plan.shaders
+            .iter()
+            .any(|shader| shader.subgroup_size == size)
+    };
+    assert!(asked(&large));
+    assert!(!asked(&plan("qr")));
     assert_eq!(defined(&plan("qr"), 2, "SUBGROUP"), "1");
     assert_eq!(defined(&plan("lu"), 1, "SOLO"), "1");
 }
