@@ -81,7 +81,13 @@ pub(crate) fn transpose(
     request: &Request<'_>,
 ) -> Result<Plan, Refusal> {
     let last = space.rank() - 1;
-    let tile: u64 = if space.output.size <= 4 { 64 } else { 32 };
+    let mut tile: u64 = if space.output.size <= 4 { 64 } else { 32 };
+    // A line of it has one element more, and a workgroup takes as many elements at once as the least one has.
+    while tile * (tile + 1) * space.output.size > u64::from(request.device.shared_bytes)
+        && tile > 16
+    {
+        tile /= 2;
+    }
     let mut order = vec![last, axis];
     order.extend((0..last).rev().filter(|other| *other != axis));
     let step = |part: &Part| {

@@ -39,10 +39,15 @@ const MANY_VECTORS: u64 = 1 << 20;
 
 /// Places of a group.
 fn places_of_group(scatter: &Scatter<'_>) -> u64 {
-    let most = MOST_PLACES.min(GROUP_BYTES / chunks::value_bytes(scatter));
+    let bytes = chunks::value_bytes(scatter);
+    // Each invocation has a sum for each place, and a word.
+    let shared = u64::from(scatter.request.device.shared_bytes) / u64::from(WORKGROUP + 32);
+    let most = MOST_PLACES
+        .min(GROUP_BYTES / bytes)
+        .min(shared.saturating_sub(4) / bytes);
     let mut places = 1;
     while scatter.part_elements() == 1
-        && places < most
+        && places * 2 <= most
         && scatter.rows * places * 2 <= CALM * scatter.places
     {
         places *= 2;

@@ -65,7 +65,9 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     supports("pad", narrow_like, device)?;
     let count: u64 = axes.iter().map(|axis| axis.extent).product();
     let spans = axes.iter().map(|axis| axis.own.saturating_mul(axis.apart));
+    let lows = axes.iter().map(|axis| axis.low.unsigned_abs());
     if spans
+        .chain(lows)
         .chain([count, from.arg.len / size])
         .any(|n| n >= LIMIT)
     {

@@ -47,6 +47,22 @@ fn narrow_indices_are_wanted_wider() {
 }
 
 #[test]
+fn padding_far_beyond_a_tensor_is_declined() {
+    let ask = |low: i64| {
+        let x = Tensor::new(S32, &[300_001]);
+        let result = Tensor::new(S32, &[300_001]);
+        let ask = PACK.ask("pad", &[x, Tensor::new(S32, &[])], &[result]);
+        ask.ints("low", &[low])
+            .ints("high", &[-low])
+            .ints("interior", &[0])
+    };
+    for low in [1 << 32, -(1 << 32), (1 << 32) - 5] {
+        assert!(ask(low).reason().contains("32-bit indices"), "{low}");
+    }
+    assert_eq!(files(&ask(7).plan().unwrap()), ["pad.comp"]);
+}
+
+#[test]
 fn a_device_without_small_types_moves_what_is_aligned() {
     let device = DeviceInfo {
         features: Features::NONE,

@@ -104,11 +104,16 @@ struct Shape {
 
 impl Shape {
     fn new(lines: &Lines, dtype: DType, device: &DeviceInfo<'_>) -> Shape {
-        let workgroup = u64::from(grid::threads(device, 256));
         let is_cpu = device.kind == DeviceKind::CPU;
         let items = if is_cpu { CPU_ITEMS } else { ITEMS };
         let (beside, _) = lines.beside();
         let along = beside == 1 || lines.strides[1] == 1;
+        let mut workgroup = u64::from(grid::threads(device, 256));
+        // An invocation has two places for what it hands on, its elements, some of which are apart, and where a line starts.
+        let of_one = (items + 3) * dtype.register().size() + 8;
+        while along && workgroup > 32 && workgroup * of_one > u64::from(device.shared_bytes) {
+            workgroup /= 2;
+        }
         let wanted = lines.extent.div_ceil(items).next_power_of_two();
         let most = match along {
             true => workgroup,

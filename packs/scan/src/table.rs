@@ -21,6 +21,7 @@ impl Op {
     pub(crate) fn combination(&self, dtype: DType) -> [&str; 2] {
         match &self.complex {
             Some([start, glsl]) if dtype.is_complex() => [start, glsl],
+            Some(_) | None if self.start == "0" && !dtype.is_integer() => ["-0.0", &self.glsl],
             Some(_) | None => [&self.start, &self.glsl],
         }
     }

@@ -1,8 +1,8 @@
 //! Plans as data.
 
 use crate::{describe, plan};
-use nx_vulkan_abi::{DType, InputAs, Refusal};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files, words};
+use nx_vulkan_abi::{DType, DeviceInfo, InputAs, Refusal};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files, gpu, words};
 
 fn ask(shape: &[u64], axis: i64) -> Ask {
     let x = Tensor::new(DType::F32, shape);
@@ -34,6 +34,53 @@ fn many_lines_take_one_dispatch_and_long_ones_three() {
         assert_eq!(files(&plan), in_turn, "{shape:?}");
     }
     assert_eq!(ask(&[0, 3], 1).plan().unwrap().steps.len(), 0);
+}
+
+#[test]
+fn little_shared_memory_means_fewer_invocations() {
+    let small = DeviceInfo {
+        shared_bytes: 16 << 10,
+        ..gpu()
+    };
+    let workgroup = |dtype, device| {
+        let x = Tensor::new(dtype, &[1 << 16, 128]);
+        let pack = Pack { describe, plan };
+        let all = std::slice::from_ref(&x);
+        let plan = pack
+            .ask("cumulative_sum", all, all)
+            .ints("axis", &[1])
+            .on(device)
+            .plan()
+            .unwrap();
+        defined(&plan, 0, "WORKGROUP").parse::<u64>().unwrap()
+    };
+    for dtype in [DType::F32, DType::F64, DType::C64, DType::C128] {
+        let size = dtype.size();
+        let bytes = |workgroup: u64| workgroup * (8 + 2 * size) + workgroup * 8 * 33 / 32 * size;
+        let few = workgroup(dtype, small);
+        assert!(bytes(few) <= 16 << 10, "{dtype}: {few}");
+        assert_eq!(workgroup(dtype, gpu()), 256);
+    }
+}
+
+/// A zero in front keeps its sign.
+#[test]
+fn sums_of_floats_start_at_the_zero_that_changes_nothing() {
+    let start = |dtype| {
+        let x = Tensor::new(dtype, &[100]);
+        let pack = Pack { describe, plan };
+        let all = std::slice::from_ref(&x);
+        let plan = pack
+            .ask("cumulative_sum", all, all)
+            .ints("axis", &[0])
+            .plan()
+            .unwrap();
+        defined(&plan, 0, "START").to_owned()
+    };
+    assert_eq!(
+        [DType::F16, DType::C64, DType::S32].map(start),
+        ["-0.0", "-0.0", "0"]
+    );
 }
 
 #[test]
