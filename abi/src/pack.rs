@@ -15,7 +15,7 @@ use abi_stable::{
 #[sabi(kind(Prefix(prefix_ref = PackRef)))]
 #[sabi(missing_field(option))]
 pub struct Pack {
-    /// Id, equal to the one in the metadata section: letters, digits, `.`, `_` and `-`. \[static\]
+    /// Id, equal to the one in the metadata section: 1 to 128 letters, digits, `.`, `_` and `-`. \[static\]
     pub id: RStr<'static>,
     /// Semver of the pack, equal to the one in the metadata section. \[static\]
     pub version: RStr<'static>,

@@ -5,6 +5,7 @@ use crate::folder::Folder;
 use crate::packs::built;
 use nx_vulkan_host::{Config, DType, Request, Runtime};
 use nx_vulkan_registry::{Options, Table, load};
+use sha2::{Digest, Sha256};
 use std::{
     env, fs,
     os::unix::{
@@ -305,8 +306,11 @@ fn a_compiled_shader_of_somebody_else_is_not_believed() {
     assert_eq!(scaled(&scaling(&folder, "2.0", &cache, None)), 6.0);
     assert_eq!(scaled(&scaling(&folder, "5.0", &other, None)), 15.0);
     // Whole, with a checksum that is right, and of another shader.
-    let forged = fs::read(shader(&other)).unwrap();
     let good = shader(&cache);
+    let body = fs::read(shader(&other)).unwrap().split_off(32);
+    let name = good.file_name().unwrap().as_encoded_bytes();
+    let sum = Sha256::digest([name, &[0], &body].concat());
+    let forged = [&sum[..], &body].concat();
     let value = || scaled(&scaling(&folder, "2.0", &cache, None));
     fs::write(&good, &forged).unwrap();
     assert_eq!(value(), 15.0, "root may, so the cache is read");
