@@ -1,7 +1,8 @@
 //! The memory a runtime takes: its budget, who holds what of it, and that nobody who must not wait does.
 
+use crate::{folder::Folder, packs::copied};
 use nx_vulkan_host::{
-    Config, DType, Kind, MemoryBudget, Runtime,
+    Config, DType, Kind, MemoryBudget, Request, Runtime,
     module::{Binding, Launch},
 };
 use std::sync::Arc;
@@ -135,4 +136,76 @@ fn pipelines_of_callers_modules_are_freed() {
         let bytes = runtime.download(&tensor, None).unwrap();
         assert_eq!(bytes, factor.to_ne_bytes());
     }
+}
+
+/// A kernel whose scratch buffers there is no room for makes way, and who ran in its place is counted.
+#[test]
+fn what_runs_in_less_memory_is_counted() {
+    let folder = Folder::new();
+    let packs = copied(&folder, &["elementwise"]);
+    folder.write(
+        "packs/greedy/pack.toml",
+        "[pack]\nid = \"greedy\"\nversion = \"1.0.0\"\nabi = \"1\"\n[[kernel]]\nid = \"negate\"\nop = \"negate\"\n\
+         inputs = [\"f32\"]\noutputs = [\"f32\"]\nrank = 255\nshader = \"a.comp\"\nscratch = [1000000000000]\ngroups = [1]\n",
+    );
+    folder.write(
+        "packs/greedy/a.comp",
+        "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) readonly buffer A { float a[]; };\n\
+         layout(set = 0, binding = 1) writeonly buffer R { float r[]; };\nvoid main() { r[0] = a[0]; }\n",
+    );
+    let runtime = Runtime::open(&Config {
+        packs: vec![packs],
+        registry: Some(folder.write(
+            "registry.toml",
+            "schema = 1\n[defaults]\nmeasure = \"never\"\n",
+        )),
+        cache_dir: Some(folder.join("cache")),
+        ..Config::from_env()
+    });
+    let runtime = runtime.unwrap();
+    let x = runtime
+        .upload(DType::F32, &[1], &3f32.to_ne_bytes())
+        .unwrap();
+    let results = [(DType::F32, vec![1])];
+    for _ in 0..3 {
+        let ran = runtime
+            .run(&Request::new("negate", &[&x], &results, &[]))
+            .unwrap();
+        let bytes = runtime.download(&ran[0], None).unwrap();
+        assert_eq!(bytes, (-3f32).to_ne_bytes());
+    }
+    let served = runtime.stats().served;
+    let own = ("negate".to_owned(), "elementwise/negate".to_owned(), 3);
+    assert_eq!(served, [own]);
+}
+
+/// Buffers that are gone hide none that lies where they lay.
+#[test]
+fn an_address_is_found_among_those_of_freed_tensors() {
+    let runtime = open(MemoryBudget::Bytes(400 * MIB));
+    let small: Vec<_> = (0..64)
+        .map(|_| runtime.zeros(DType::U8, &[MIB]).unwrap())
+        .collect();
+    let lent: Vec<_> = small
+        .iter()
+        .take(50)
+        .map(|tensor| runtime.expose(tensor).unwrap())
+        .collect();
+    let addresses: Vec<usize> = lent.iter().map(|(_, address)| *address).collect();
+    drop((small, lent));
+    runtime.sync().unwrap();
+    let large = runtime.zeros(DType::U8, &[40 * MIB]).unwrap();
+    let (large, start) = runtime.expose(&large).unwrap();
+    let inside = start..start + 40 * MIB as usize;
+    // Where the memory of those is used again.
+    let hiding = addresses
+        .iter()
+        .filter(|address| inside.contains(address))
+        .count();
+    let places = [0, 3, 39].map(|mib| start + mib * MIB as usize + 4096);
+    for place in places {
+        let found = runtime.tensor_at(place, DType::U8, &[100]);
+        assert!(found.is_ok(), "{hiding} hide {place:#x}: {found:?}");
+    }
+    drop(large);
 }
