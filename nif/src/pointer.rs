@@ -2,6 +2,7 @@
 
 use crate::{
     device::DeviceRef,
+    notes::notes,
     reply,
     resource::ResourceArc,
     tensor::TensorRef,
@@ -77,4 +78,37 @@ fn from_shared<'a>(
         Ok(TensorRef::new(runtime, tensor))
     };
     reply::encode(env, made())
+}
+
+/// Shared memory with the elements of a tensor, by the permissions it has.
+#[derive(Default)]
+pub(crate) struct Shared(Vec<(u32, shared_memory::Segment)>);
+
+impl Shared {
+    /// The name of that with such permissions.
+    pub(crate) fn named(&self, permissions: u32) -> Option<String> {
+        let mut all = self.0.iter();
+        let (_, segment) = all.find(|(these, _)| *these == permissions)?;
+        Some(segment.name().to_owned())
+    }
+
+    /// Keeps one as long as the tensor is there, and says its name.
+    pub(crate) fn keep(&mut self, segment: shared_memory::Segment, permissions: u32) -> String {
+        let name = segment.name().to_owned();
+        self.0.push((permissions, segment));
+        name
+    }
+}
+
+impl Drop for Shared {
+    /// Another thread takes it away: the system frees its pages at once, 0.2 s for a GiB, and this may be a scheduler.
+    fn drop(&mut self) {
+        let all = std::mem::take(&mut self.0);
+        if !all.is_empty()
+            && let Ok(notes) = notes()
+        {
+            // Without the thread it goes with what could not be sent.
+            let _ = notes.send(Box::new(move || drop(all)));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     device::DeviceRef,
     held::{Held, settled},
     later::{SHORT, later},
-    notes::notes,
+    pointer::Shared,
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
@@ -47,7 +47,7 @@ struct Slot {
     /// All elements in row-major order, where the VM knows them: few that came from it.
     uploaded: Option<Arc<[u8]>>,
     /// Shared memory that holds the elements, with the permissions it has.
-    shared: Vec<(u32, Segment)>,
+    shared: Shared,
 }
 
 impl Slot {
@@ -57,7 +57,7 @@ impl Slot {
             held,
             element: None,
             uploaded: None,
-            shared: Vec::new(),
+            shared: Shared::default(),
         }
     }
 
@@ -79,19 +79,6 @@ impl Slot {
         let uploaded = self.uploaded.as_deref().filter(|_| tensor.elements() == 1);
         let element = || uploaded.map(Element::from_slice);
         self.element.clone().or_else(element)
-    }
-}
-
-impl Drop for Slot {
-    /// Another thread takes shared memory away: the system frees its pages at once, 0.2 s for a GiB, and this may be a scheduler.
-    fn drop(&mut self) {
-        let shared = std::mem::take(&mut self.shared);
-        if !shared.is_empty()
-            && let Ok(notes) = notes()
-        {
-            // Without the thread it goes with what could not be sent.
-            let _ = notes.send(Box::new(move || drop(shared)));
-        }
     }
 }
 
@@ -246,10 +233,7 @@ impl TensorRef {
 
     /// The name of shared memory with the elements and such permissions.
     pub(crate) fn shared_as(&self, permissions: u32) -> Option<String> {
-        let slot = self.slot.lock();
-        let mut shared = slot.as_ref()?.shared.iter();
-        let (_, segment) = shared.find(|(these, _)| *these == permissions)?;
-        Some(segment.name().to_owned())
+        self.slot.lock().as_ref()?.shared.named(permissions)
     }
 
     /// Keeps shared memory with the elements as long as the tensor is there, and says its name.
@@ -260,9 +244,7 @@ impl TensorRef {
     ) -> Result<String, Failure> {
         let mut slot = self.slot.lock();
         let held = slot.as_mut().ok_or(Failure::Deallocated)?;
-        let name = segment.name().to_owned();
-        held.shared.push((permissions, segment));
-        Ok(name)
+        Ok(held.shared.keep(segment, permissions))
     }
 
     /// Whether it was not deallocated.

@@ -117,7 +117,7 @@ impl LoadedPack {
     }
 
     /// Notes whether it is a pack without code that somebody edits, if it comes after `old` while folders are watched.
-    pub fn follow(&mut self, old: &LoadedPack) {
+    pub(super) fn follow(&mut self, old: &LoadedPack) {
         let is_other = self.sha256 != old.sha256;
         self.is_edit = self.table.is_some() && (old.is_edit || is_other && self.path == old.path);
     }

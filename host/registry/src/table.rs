@@ -51,6 +51,18 @@ pub struct Places {
 }
 
 impl Table {
+    /// Notes which packs somebody edits, where folders are watched and it comes after `old`.
+    pub fn follow(&mut self, old: &Table) {
+        if self.dev().watch.is_empty() {
+            return;
+        }
+        for pack in &mut self.packs {
+            if let Some(old) = old.packs.iter().find(|old| old.id == pack.id) {
+                pack.follow(old);
+            }
+        }
+    }
+
     /// What is watched, and how; nothing in mode locked.
     pub fn dev(&self) -> &Dev {
         &self.config.dev

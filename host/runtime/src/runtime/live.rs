@@ -182,13 +182,7 @@ impl Runtime {
     /// Puts `table` into force.
     fn publish(&self, mut table: Table) -> Arc<Table> {
         let keep = table.dev().keep_versions;
-        if !table.dev().watch.is_empty() {
-            let before = self.table();
-            for pack in &mut table.packs {
-                let old = before.packs.iter().find(|old| old.id == pack.id);
-                old.into_iter().for_each(|old| pack.follow(old));
-            }
-        }
+        table.follow(&self.table());
         let table = Arc::new(table);
         // Calls that have begun end on the old one, also those whose results nobody has asked for yet.
         self.settle_all();
