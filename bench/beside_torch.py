@@ -17,12 +17,12 @@ import subprocess
 import sys
 
 SIDE = 8192  # of a product, at most
-MEMORY = 2**31  # elements of all operands of one problem, at most
+ELEMENTS = 2**28  # elements of all operands of one problem, at most
 WORK = 4e12  # multiply-adds of one problem, at most: some seconds of f64
 
 
 def extent(draw, limit=SIDE):
-    """Half of the extents uniform, half by their logarithm; a quarter of these are powers of two, a quarter multiples of 16."""
+    """Half of the extents are uniform, half by their logarithm, of which some are powers of two and some multiples of 16."""
     if draw.random() < 0.5:
         return draw.randint(1, limit)
     value = round(2 ** draw.uniform(0, math.log2(limit)))
@@ -37,7 +37,7 @@ def product(draw, kind):
     while True:
         batch = draw.choice([1, 1, 1, extent(draw, 256)])
         m, k, n = (extent(draw) for _ in range(3))
-        if batch * (m * k + k * n + m * n) < MEMORY / 8 and batch * m * k * n < WORK:
+        if batch * (m * k + k * n + m * n) < ELEMENTS and batch * m * k * n < WORK:
             break
     layout = draw.choice(["NN", "NT", "TN", "TT"])
     left, right = ([m, k], [k, n])

@@ -43,10 +43,9 @@ pub(crate) fn edits(
             tell_once(&path, format_args!("pack {id} has no shader `{name}`"));
             continue;
         };
-        let own = Some(own);
         let text = match read(&path) {
             Ok(Some(text)) => text,
-            Ok(None) if own == Some("") => continue,
+            Ok(None) if own.is_empty() => continue,
             Ok(None) => {
                 let now = served.iter().find(|now| now.id == packs[pack].id);
                 let mut edits = now.map_or(&[][..], |now| &now.edited).iter();
@@ -61,7 +60,7 @@ pub(crate) fn edits(
                 continue;
             }
         };
-        if own != Some(&text) {
+        if own != text {
             edits.push((pack, EditedSource { name, path, text }));
         }
     }

@@ -33,14 +33,6 @@ pub(super) fn tidy(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-#[cfg(test)]
-#[test]
-fn what_others_say_is_some_lines_of_text() {
-    assert_eq!(tidy("a\u{1b}[31m\nb\tc"), "a\u{fffd}[31m\nb    c");
-    assert_eq!(tidy(&"x".repeat(5000)).chars().count(), 1001);
-    assert_eq!(tidy(&"x\n".repeat(50)).lines().count(), 8);
-}
-
 /// What a request is timed as: its op, with the expression where that says what is computed.
 pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str> {
     let several = find(&request.op).filter(|op| op.contract.several);
@@ -120,5 +112,12 @@ mod tests {
         let [sine, root] = ["sin(i0):f32", "sqrt(i0):f32"].map(|text| timed("fused", text));
         assert!(sine.starts_with("fused ") && sine != root, "{sine}");
         assert_eq!(timed("negate", "sin(i0):f32"), "negate");
+    }
+
+    #[test]
+    fn what_others_say_is_some_lines_of_text() {
+        assert_eq!(tidy("a\u{1b}[31m\nb\tc"), "a\u{fffd}[31m\nb    c");
+        assert_eq!(tidy(&"x".repeat(5000)).chars().count(), 1001);
+        assert_eq!(tidy(&"x\n".repeat(50)).lines().count(), 8);
     }
 }
