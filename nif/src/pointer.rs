@@ -101,9 +101,12 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Another thread takes it away: the system frees its pages at once, 0.2 s for a GiB, and this may be a scheduler.
+    /// The names go now. The system frees the pages of what has none at once, 0.2 s for a GiB, and this may be a scheduler: another
+    /// thread has it do that.
     fn drop(&mut self) {
         let all = std::mem::take(&mut self.0);
+        let all = all.into_iter().filter_map(|(_, segment)| segment.unnamed());
+        let all: Vec<_> = all.collect();
         if !all.is_empty()
             && let Ok(notes) = notes()
         {
