@@ -142,17 +142,18 @@ if Code.ensure_loaded?(Nx) do
           us
         end
 
-        median = fn list -> list |> Enum.sort() |> Enum.at(div(length(list), 2)) end
         time.(2.0)
-        cold = median.(for _ <- 1..7, do: time.(1.0 + :rand.uniform()))
-        cached = median.(for _ <- 1..7, do: time.(2.0))
+        # In turns, since other tests run beside this one.
+        times = for _ <- 1..7, do: {time.(1.0 + :rand.uniform()), time.(2.0)}
+        {cold, cached} = Enum.unzip(times)
+        {cold, cached} = {Enum.min(cold), Enum.min(cached)}
 
         IO.puts(
           "regime model: synthesis #{div(cold, 1000)} ms cold, #{Float.round(cached / 1000, 1)} ms cached"
         )
 
         assert cached < cold
-        # Far above the figures, since other tests run beside this one.
+        # Far above the figures for the same reason.
         assert cold < 5_000_000 and cached < 500_000
       end
     end

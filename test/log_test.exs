@@ -53,7 +53,12 @@ defmodule Nx.Vulkan.LogTest do
             """
 
   setup do
-    folder = Path.join(System.tmp_dir!(), "nx_vulkan-log-test-#{System.unique_integer()}")
+    folder =
+      Path.join(
+        System.tmp_dir!(),
+        "nx_vulkan-log-test-#{System.pid()}-#{System.unique_integer()}"
+      )
+
     File.mkdir_p!(Path.join(folder, "packs"))
     on_exit(fn -> File.rm_rf!(folder) end)
     File.write!(Path.join(folder, "packs/libbroken.so"), "no library")

@@ -75,14 +75,16 @@ defmodule Nx.Vulkan.NodeTest do
     parent = self()
 
     slow = fn ->
-      Process.sleep(1_000)
-      send(parent, :ran)
+      send(parent, {:in, self()})
+      receive do: (:go -> send(parent, :ran))
     end
 
     assert Node.with_node(slow, name) == {:error, :node_timeout}
     assert Node.with_node(fn -> :next end, name) == {:error, :node_timeout}
     assert Node.status(name) == {:error, :node_timeout}
     # The function runs on.
+    assert_receive {:in, node}
+    send(node, :go)
     assert_receive :ran
     with_timeout(5_000)
     assert Node.with_node(fn -> :later end, name) == :later
@@ -120,13 +122,20 @@ defmodule Nx.Vulkan.NodeTest do
 
   test "callers of a node that is stopped learn it" do
     {:ok, pid} = Node.start_link(name: nil)
-    waiting = Task.async(fn -> Node.with_node(fn -> Process.sleep(200) end, pid) end)
-    Process.sleep(50)
+    parent = self()
+
+    slow = fn ->
+      send(parent, :begun)
+      Process.sleep(200)
+    end
+
+    waiting = Task.async(fn -> Node.with_node(slow, pid) end)
+    assert_receive :begun
     queued = Task.async(fn -> Node.with_node(fn -> :never end, pid) end)
     Process.sleep(20)
     GenServer.stop(pid)
-    assert Task.await(waiting) == :ok
-    assert Task.await(queued) in [:never, {:error, :node_dead}]
+    assert Task.await(waiting, 60_000) == :ok
+    assert Task.await(queued, 60_000) in [:never, {:error, :node_dead}]
   end
 
   test "what its functions were linked to may end" do
@@ -183,7 +192,7 @@ defmodule Nx.Vulkan.NodeTest do
     assert PipelineCache.persist() == :ok
   end
 
-  defp eventually(fun, tries \\ 100) do
+  defp eventually(fun, tries \\ 6_000) do
     assert fun.() or tries > 0
     unless fun.(), do: Process.sleep(10) && eventually(fun, tries - 1)
   end

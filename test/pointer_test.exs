@@ -36,7 +36,7 @@ if Code.ensure_loaded?(Nx) do
     # What is left of a process is collected a moment after it has ended.
     defp collected(fun), do: fun |> Task.async() |> Task.await(60_000)
 
-    defp eventually(fun, times \\ 500) do
+    defp eventually(fun, times \\ 6_000) do
       Process.sleep(10)
 
       try do
@@ -277,7 +277,9 @@ if Code.ensure_loaded?(Nx) do
       end
 
       test "a segment of others, by its name with a slash and without" do
-        path = Path.join("/dev/shm", "nxv-test-#{System.unique_integer([:positive])}")
+        path =
+          Path.join("/dev/shm", "nxv-test-#{System.pid()}-#{System.unique_integer([:positive])}")
+
         File.write!(path, <<1::16-native, 2::16-native>>)
         on_exit(fn -> File.rm(path) end)
         pointer = %Nx.Pointer{kind: :ipc, handle: Path.basename(path), data_size: 4}

@@ -163,7 +163,7 @@ if Code.ensure_loaded?(Nx) do
       send(pid, :go)
       assert_receive :compiled, 600_000
       :erlang.trace_pattern({Nx.Vulkan.NativeV, :run, 4}, false, [:local])
-      assert_received {:trace, ^pid, :call, {_, :run, ["dot", _, _, attrs]}}
+      assert_receive {:trace, ^pid, :call, {_, :run, ["dot", _, _, attrs]}}
       assert attrs[:precision] == :highest
     end
 

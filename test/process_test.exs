@@ -141,7 +141,7 @@ defmodule Nx.Vulkan.ProcessTest do
 
   defp buffers(device), do: NativeV.device_stats(device).memory.buffers
 
-  defp eventually(fun, tries \\ 200) do
+  defp eventually(fun, tries \\ 3_000) do
     cond do
       fun.() ->
         true

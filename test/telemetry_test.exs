@@ -11,7 +11,9 @@ if Code.ensure_loaded?(:telemetry) do
 
     alias Nx.Vulkan.{Dev, Device, NativeV, Request}
     [folder, out] = System.argv()
-    Application.put_env(:nx_vulkan, :registry, Path.join(folder, "registry.toml"))
+    path = Path.join(folder, "registry.toml")
+    head = File.read!(path)
+    Application.put_env(:nx_vulkan, :registry, path)
     Application.put_env(:nx_vulkan, :measure, false)
     {:ok, _} = Application.ensure_all_started(:telemetry)
     names = [[:nx_vulkan, :reload], [:nx_vulkan, :choice]]
@@ -50,7 +52,7 @@ if Code.ensure_loaded?(:telemetry) do
       {name, {returned, collect.(collect, shape, [])}}
     end
 
-    registry = fn rules -> File.write!(Path.join(folder, "registry.toml"), "schema = 1\\n[search]\\npaths = [\\"packs\\"]\\n" <> rules) end
+    registry = fn rules -> File.write!(path, head <> rules) end
     deny = "[[deny]]\\npack = \\"elementwise\\"\\nop = \\"add\\"\\nreason = \\"a test\\"\\n"
     pack = Path.join(folder, "packs/swish")
     edit = fn from, to ->
@@ -91,7 +93,8 @@ if Code.ensure_loaded?(:telemetry) do
 
       File.write!(
         Path.join(folder, "registry.toml"),
-        "schema = 1\n[search]\npaths = [\"packs\"]\n"
+        # The watcher looks once at the start; after that only a reload does.
+        "schema = 1\n[search]\npaths = [\"packs\"]\n[dev]\nsettle_ms = 0\npoll_ms = 3600000\n"
       )
 
       out = Path.join(folder, "events")
@@ -151,7 +154,7 @@ if Code.ensure_loaded?(:telemetry) do
       steps: steps
     } do
       assert [%{kind: :rejected} = event] = reloads(steps[:bad_rule])
-      assert event.message =~ "registry.toml:5:"
+      assert event.message =~ "registry.toml:8:"
       assert [%{generation: generation}] = reloads(steps[:rule])
       assert event.generation == generation
 

@@ -3,6 +3,9 @@ alias Nx.Vulkan.NativeV
 # Every test runs under the validation layers, and none may draw a message from them.
 Application.put_env(:nx_vulkan, :validation, System.get_env("NX_VULKAN_VALIDATION", "1") == "1")
 
+# What compiles a stranger's shader shares the machine with other suites.
+Application.put_env(:nx_vulkan, :shader_timeout, 600_000)
+
 # Which kernel runs must not depend on how busy the machine is.
 Application.put_env(:nx_vulkan, :measure, false)
 

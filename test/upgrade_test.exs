@@ -42,7 +42,7 @@ defmodule Nx.Vulkan.UpgradeTest do
         mine = upload.([1.0, 2.0])
         {:ok, view} = NativeV.reverse(mine, [0])
 
-        holder = spawn_link(fn ->
+        {holder, monitor} = spawn_monitor(fn ->
           theirs = upload.([3.0])
           for _ <- 1..12 do
             receive do from -> send(from, {read.(theirs), read.(double.(theirs))}) end
@@ -59,13 +59,28 @@ defmodule Nx.Vulkan.UpgradeTest do
           if rem(round, 2) == 0, do: :code.purge(NativeV)
           [4.0, 8.0] = read.(double.(double.(mine)))
           send(holder, self())
-          receive do {[3.0], [6.0]} -> :ok end
+          receive do
+            {[3.0], [6.0]} -> :ok
+            {:DOWN, ^monitor, _, _, reason} -> exit(reason)
+          end
         end
 
-        # What was made by each version is freed by the last.
-        :erlang.garbage_collect()
-        :ok = NativeV.sync_device(Device.fetch!(:auto))
-        true = NativeV.device_stats(Device.fetch!(:auto)).memory.buffers <= before + 4
+        receive do {:DOWN, ^monitor, _, _, :normal} -> :ok end
+
+        # What was made by each version is freed by the last, soon after its process has ended.
+        freed = fn freed, tries ->
+          :erlang.garbage_collect()
+          :ok = NativeV.sync_device(Device.fetch!(:auto))
+          buffers = NativeV.device_stats(Device.fetch!(:auto)).memory.buffers
+
+          cond do
+            buffers <= before + 4 -> :ok
+            tries == 0 -> exit({buffers, before})
+            true -> Process.sleep(20) && freed.(freed, tries - 1)
+          end
+        end
+
+        :ok = freed.(freed, 1_000)
         :ok = NativeV.deallocate(mine)
         {:error, :deallocated, _} = NativeV.download(mine, nil)
         """,
@@ -87,11 +102,13 @@ defmodule Nx.Vulkan.UpgradeTest do
               ref = upload.([x, -x])
               [y, z] = read.(double.(ref))
               true = y == 2 * x and z == -2 * x
+              if count == 0, do: send(parent, :begun)
               work.(work, x + 1, Enum.take([{ref, x} | kept], 20), count + 1)
           end
         end
 
         workers = for i <- 1..6, do: spawn_link(fn -> work.(work, i * 1000.0, [], 0) end)
+        for _ <- workers, do: (receive do :begun -> :ok end)
         for _ <- 1..40, do: {:module, NativeV} = load.()
         for worker <- workers, do: send(worker, :stop)
         for _ <- workers, do: (receive do {:done, count, true} when count > 0 -> :ok end)

@@ -5,7 +5,14 @@ defmodule Nx.Vulkan.VM do
   @doc "What the script prints, which must end well."
   def run!(script, cache, env \\ [], code \\ :code.get_path()) do
     validation = Application.get_env(:nx_vulkan, :validation)
-    script = "Application.put_env(:nx_vulkan, :validation, #{validation})\n#{script}"
+    timeout = Application.get_env(:nx_vulkan, :shader_timeout)
+
+    script = """
+    Application.put_env(:nx_vulkan, :validation, #{validation})
+    Application.put_env(:nx_vulkan, :shader_timeout, #{timeout})
+    #{script}
+    """
+
     paths = Enum.flat_map(code, &["-pa", to_string(&1)])
     env = [{"NX_VULKAN_CACHE", cache} | env]
 

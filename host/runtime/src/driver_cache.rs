@@ -3,7 +3,7 @@
 use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
 use nx_vulkan_registry::{cache::Cache, hex};
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use sha2::{Digest, Sha256};
 use std::{
     io::ErrorKind,
@@ -40,6 +40,8 @@ pub(crate) struct DriverCache {
     /// Name of the file.
     name: String,
     dirty: AtomicBool,
+    /// Held from reading the driver's data until it is in the file: what is older must not be written later.
+    writing: Mutex<()>,
 }
 
 impl DriverCache {
@@ -57,6 +59,7 @@ impl DriverCache {
             files: files.clone(),
             name,
             dirty: AtomicBool::new(false),
+            writing: Mutex::new(()),
         })
     }
 
@@ -84,12 +87,15 @@ impl DriverCache {
         self.dirty.store(true, Ordering::Relaxed);
     }
 
-    /// Writes the file if there is a folder for it and pipelines were made since the last time. Later, where that would have to
-    /// wait: whoever asks has more to do.
+    /// Writes the file if there is a folder for it, pipelines were made since the last time, and nobody else does. Later, where that
+    /// would have to wait: whoever asks has more to do.
     ///
     /// # Errors
     /// [`Kind::Io`] when it cannot be written.
     pub(crate) fn persist_new(&self) -> Result<()> {
+        let Some(_turn) = self.writing.try_lock() else {
+            return Ok(());
+        };
         let would_wait = !self.is_shared && self.cache.is_locked();
         if would_wait
             || self.files.folder().is_err()
@@ -98,7 +104,7 @@ impl DriverCache {
         {
             return Ok(());
         }
-        self.persist()
+        self.write()
     }
 
     /// Writes the file.
@@ -106,6 +112,11 @@ impl DriverCache {
     /// # Errors
     /// [`Kind::Io`] when it cannot be written; [`Kind::DeviceLost`].
     pub(crate) fn persist(&self) -> Result<()> {
+        let _turn = self.turn()?;
+        self.write()
+    }
+
+    fn write(&self) -> Result<()> {
         let folder = self.files.folder()?;
         let _inside = self.device.enter()?;
         self.dirty.store(false, Ordering::Relaxed);
@@ -163,12 +174,24 @@ impl DriverCache {
     /// [`Kind::Io`] when it cannot be removed.
     pub(crate) fn clear(&self) -> Result<()> {
         let folder = self.files.folder()?;
+        // Also of a lost device, whose last writer may be stuck.
+        let _turn = self.turn();
         match folder.remove(&self.name) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let file = folder.path().join(&self.name);
                 Err(trouble(&file, format_args!("cannot be removed: {error}")))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Lets nobody else write the file, once nobody does.
+    fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            if let Some(turn) = self.writing.try_lock_for(LOOK) {
+                return Ok(turn);
+            }
+            self.device.usable()?;
         }
     }
 

@@ -176,6 +176,8 @@ mod tests {
     fn a_queue_among_the_segments_keeps_nobody_waiting() {
         let path = format!("/dev/shm/nxv-test-{}", std::process::id());
         let name = CString::new(path.as_str()).unwrap();
+        // One that was killed may have had the same number.
+        let _ = std::fs::remove_file(&path);
         // SAFETY: the name is a C string.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let error = read(path.trim_start_matches("/dev/shm/"), 0).unwrap_err();

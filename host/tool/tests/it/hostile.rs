@@ -187,7 +187,7 @@ fn a_pack_that_floods_or_forks_does_not_hold_the_host_up() {
     let run = |misdeed: &str| prober.run(&folder.write("x.so", hostile(misdeed)));
     let started = Instant::now();
     assert_eq!(run("constructor_forks").unwrap().id, "hostile");
-    assert!(started.elapsed() < Duration::from_secs(4));
+    assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(run("init_lies").unwrap().kernels, ["negate_any"]);
     let eats = run("describe_eats").unwrap_err().reason;
     assert!(

@@ -226,7 +226,7 @@ fn a_pack_that_ends_the_process_or_hangs_or_changes_its_mind_is_a_finding() {
     let file = crate::packs::built("bad");
     for (what, seconds, expected) in [
         ("abort", "60", "ended the process in bad_nothing_32"),
-        ("hang", "5", "nothing happened for 5 s in bad_nothing_32"),
+        ("hang", "20", "nothing happened for 20 s in bad_nothing_32"),
         ("moody", "60", "another answer"),
     ] {
         let (holds, report) = check(&file, &["--timeout", seconds], &[("NXV_BAD_PLAN", what)]);

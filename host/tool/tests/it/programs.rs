@@ -193,6 +193,10 @@ fn a_program_goes_on_from_where_it_would_have_waited() {
         request("twice", &[2], 2),
     ];
     let program = Program::new(1, requests, [3]).unwrap().into_owned();
+    let other = device
+        .runtime
+        .try_run_program(&program, &inputs.each_ref())
+        .unwrap();
     // Nothing is planned yet, then only what the host runs needs somebody who may wait.
     for round in 0..2 {
         let progress = device
@@ -209,10 +213,6 @@ fn a_program_goes_on_from_where_it_would_have_waited() {
         assert_eq!(served(&ran), ["twice/twice", "host", "twice/twice"]);
     }
     assert_eq!(device.times_run("twice"), 4);
-    let other = device
-        .runtime
-        .try_run_program(&program, &inputs.each_ref())
-        .unwrap();
     let alone = Program::new(1, [request("twice", &[0], 2)], [1]).unwrap();
     let mixed = Program::new(1, NOTHING, [0]).unwrap();
     let other = device

@@ -111,7 +111,7 @@ fn ifs_that_nest_deeply_end_nothing() {
 fn loops_that_compile_for_minutes_are_given_up() {
     let folder = Folder::new();
     let runtime = Runtime::open(&Config {
-        build_timeout: Duration::from_secs(2),
+        build_timeout: Duration::from_secs(5),
         ..config(&folder)
     });
     let runtime = runtime.unwrap();
@@ -122,7 +122,7 @@ fn loops_that_compile_for_minutes_are_given_up() {
         assert_eq!(error.kind(), Kind::Shader, "{error}");
         let text = error.to_string();
         assert!(
-            ["nest", "within 2 s", "ends the"]
+            ["nest", "within 5 s", "ends the"]
                 .iter()
                 .any(|why| text.contains(why)),
             "{text}"
@@ -135,7 +135,7 @@ fn loops_that_compile_for_minutes_are_given_up() {
 fn the_limit_of_time_is_kept_and_named() {
     let folder = Folder::new();
     let runtime = Runtime::open(&Config {
-        build_timeout: Duration::from_secs(3),
+        build_timeout: Duration::from_secs(5),
         ..config(&folder)
     });
     let runtime = runtime.unwrap();
@@ -144,13 +144,13 @@ fn the_limit_of_time_is_kept_and_named() {
     let error = run_text(&runtime, &long(20_000)).unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(60));
     assert!(
-        error.to_string().contains("did not finish within 3 s"),
+        error.to_string().contains("did not finish within 5 s"),
         "{error}"
     );
     let start = Instant::now();
     let again = run_text(&runtime, &long(20_000)).unwrap_err();
     assert_eq!(again.to_string(), error.to_string());
-    assert!(start.elapsed() < Duration::from_secs(3), "it is remembered");
+    assert!(start.elapsed() < Duration::from_secs(5), "it is remembered");
     assert_serves(&runtime, 2);
 }
 

@@ -66,7 +66,7 @@ fn a_pack_whose_shader_breaks_the_compiler_is_passed_over() {
         let folder = with_pack(&text);
         let runtime = Runtime::open(&Config {
             packs: vec![folder.join("packs")],
-            build_timeout: Duration::from_secs(2),
+            build_timeout: Duration::from_secs(5),
             ..config(&folder)
         });
         let runtime = runtime.unwrap();
