@@ -284,6 +284,26 @@ if Code.ensure_loaded?(Nx) do
       assert asked.request =~ "dynamic_slice(f32[10,1], s32[])"
     end
 
+    test "explain asks as calls do: of scalars, of vectors, and with lists of tensors and numbers" do
+      asked = fn function, arguments -> Nx.Vulkan.explain(function, arguments).request end
+      x = Nx.template({3, 4}, :f32)
+      scalar = Nx.template({}, :f32)
+      for op <- [:sum, :reduce_max, :product], do: assert(asked.(op, [scalar]) =~ "#{op}(f32[1])")
+      assert asked.(:iota, [{3, 4}, [axis: 1]]) =~ "iota() -> s32[3,4]"
+      vectors = Nx.vectorize(x, :a)
+      assert asked.(:add, [vectors, 1]) =~ "-> f32[3,4]"
+      assert asked.(:sum, [vectors]) =~ "sum(f32[3,4]) -> f32[3]"
+      assert asked.(:take, [vectors, Nx.template({2}, :s32)]) =~ "f32[3,4]"
+
+      assert asked.(:slice, [x, [0, Nx.template({}, :s32)], [1, 2]]) =~
+               "dynamic_slice(f32[1,4], s32[])"
+
+      for {function, arguments} <- [as_type: [x, :f32], add: [2, 2], shape: [x]] do
+        call = fn -> Nx.Vulkan.explain(function, arguments) end
+        assert_raise ArgumentError, ~r/leave nothing to compute/, call
+      end
+    end
+
     test "explain says who runs a closure" do
       explained = fn fun -> Nx.Vulkan.explain(:reduce, [Nx.template({3}, :f32), 0, fun]).text end
       assert explained.(&Nx.add/2) =~ "sum"

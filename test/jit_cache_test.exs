@@ -189,6 +189,16 @@ if Code.ensure_loaded?(Nx) do
       assert terms() == 4
     end
 
+    test "what functions close over counts too" do
+      for n <- 1..24, task = Task.async(fn -> closes_over(n) end), do: Task.await(task, 60_000)
+      assert JitCache.size() == div(268_435_456, 15_000_000)
+    end
+
+    defp closes_over(n) do
+      binary = :binary.copy(<<n>>, 15_000_000)
+      for _ <- 1..3, do: jit(fn x -> Nx.add(x, byte_size(binary)) end).(1)
+    end
+
     test "what closes over much, has hooks or no routine is not kept" do
       much = :binary.copy("x", 20_000_000)
       much = jit(fn x -> Nx.add(x, byte_size(much)) end)
@@ -295,7 +305,7 @@ if Code.ensure_loaded?(Nx) do
     test "what was announced to a process that was killed does no harm to the next one" do
       add = &Nx.add(&1, 1)
       assert JitCache.fetch(add, [], :backend) == :new
-      {:put, {id, generation}} = JitCache.fetch(add, [], :backend)
+      {:put, {id, generation, _}} = JitCache.fetch(add, [], :backend)
       pid = Process.whereis(JitCache)
       assert GenServer.call(JitCache, {:put, id, generation, make_ref(), 0}) == :ok
       assert Process.whereis(JitCache) == pid

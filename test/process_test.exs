@@ -60,6 +60,33 @@ defmodule Nx.Vulkan.ProcessTest do
     end
   end
 
+  test "uploads count by the time they take", %{device: device} do
+    [small, large] = for size <- [4, 1_048_576], do: yields(device, :binary.copy(<<1>>, size))
+    # Each is one call for the VM; of such calls it takes some 40 for a turn of a millisecond.
+    assert large > 1.3 * small, "#{large} yields, and #{small} of small ones"
+  end
+
+  # How often a process that uploads a binary again and again gives its scheduler to others.
+  defp yields(device, binary) do
+    work = fn ->
+      receive do: (:go -> :ok)
+
+      for _ <- 1..2_000 do
+        {:ok, ref} = Request.upload(device, {:u, 8}, {byte_size(binary)}, binary)
+        :ok = NativeV.deallocate(ref)
+      end
+    end
+
+    {pid, monitor} = spawn_monitor(work)
+    :erlang.trace(pid, true, [:running])
+    send(pid, :go)
+    assert_receive {:DOWN, ^monitor, :process, _, :normal}, 600_000
+    delivered = :erlang.trace_delivered(pid)
+    assert_receive {:trace_delivered, ^pid, ^delivered}
+    {:messages, messages} = Process.info(self(), :messages)
+    Enum.count(messages, &match?({:trace, ^pid, :out, _}, &1))
+  end
+
   test "a killed process leaks nothing and breaks nothing", %{device: device} do
     before = buffers(device)
 

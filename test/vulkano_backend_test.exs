@@ -32,6 +32,26 @@ if Code.ensure_loaded?(Nx) do
         assert_raise ArgumentError, ~r/deallocated/, fn -> Nx.to_binary(t) end
       end
 
+      test "of a view no more is copied than what is read" do
+        wide = Nx.broadcast(Nx.tensor([1.0, 2.0]), {1_000_000_000, 2})
+        assert inspect(wide) =~ "[1.0, 2.0],"
+
+        assert Nx.to_binary(wide, limit: 3) ==
+                 <<1.0::float-32-native, 2.0::float-32-native, 1.0::float-32-native>>
+
+        t = Nx.iota({3, 4, 5}, type: :s16)
+
+        for axes <- [[0, 2, 1], [2, 1, 0], [1, 0, 2]],
+            view = Nx.transpose(t, axes: axes),
+            other = view |> Nx.backend_copy(Nx.BinaryBackend),
+            limit <- 0..61 do
+          assert Nx.to_binary(view, limit: limit) == Nx.to_binary(other, limit: limit)
+        end
+
+        assert Nx.to_binary(Nx.transpose(t[[0..-1//1, 0..0, 4..4]]), limit: 2) ==
+                 <<4::16-native, 24::16-native>>
+      end
+
       test "a freed tensor gives an error wherever it is used" do
         t = Nx.tensor([1.0, 2.0])
         assert Nx.backend_deallocate(t) == :ok

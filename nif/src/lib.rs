@@ -27,6 +27,7 @@ mod rows;
 mod run;
 mod tensor;
 mod terms;
+mod turn;
 mod view;
 mod weight;
 

@@ -8,6 +8,7 @@ use crate::{
     resource::ResourceArc,
     tensor::{Element, TensorRef},
     terms::{AttrsTerm, SpecsTerm},
+    turn::Turn,
     weight,
 };
 use nx_vulkan_host::{
@@ -222,6 +223,7 @@ pub(crate) fn try_now<'a>(
     operands: &Operands,
     runnable: &impl Runnable,
 ) -> Result<Term<'a>, Box<Begun>> {
+    let _turn = Turn::begin(env);
     let runtime = &operands.runtime;
     let inputs = match operands.handles(false) {
         Ok(Some(inputs)) => inputs,

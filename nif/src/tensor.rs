@@ -9,6 +9,7 @@ use crate::{
     reply::{self, Failure},
     resource::{Class, Resource, ResourceArc},
     terms::{Bytes, ShapeTerm, TypeTerm},
+    turn::Turn,
 };
 use nx_vulkan_abi::DType;
 use nx_vulkan_host::{Lazy, Operand, Runtime, Spec, Tensor, shared_memory::Segment};
@@ -288,6 +289,7 @@ fn upload<'a>(
     shape: ShapeTerm,
     bytes: Binary<'a>,
 ) -> Term<'a> {
+    let _turn = Turn::begin(env);
     let runtime = &device.runtime;
     let made = match bytes.len() {
         0..=MOST_UPLOADED => runtime.try_upload(dtype.0, &shape.0, bytes.as_slice()),
@@ -365,6 +367,7 @@ fn known<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>) -> Term<'a> {
 /// `{:ok, binary}` of the first `limit` elements, or of all for `nil`.
 #[rustler::nif]
 fn download<'a>(env: Env<'a>, tensor: ResourceArc<TensorRef>, limit: Option<u64>) -> Term<'a> {
+    let _turn = Turn::begin(env);
     match tensor.read_now(limit) {
         Ok(None) => later(env, SchedulerFlags::DirtyIo, &[], move |env, _| {
             let read = || binary::download(env, &tensor.runtime, &*tensor.tensor()?, limit);

@@ -198,8 +198,13 @@ fn attr_value(term: Term) -> NifResult<AttrValue> {
         Ok(AttrValue::Floats(vec![float]))
     } else if let Ok(text) = term.decode::<&str>() {
         Ok(AttrValue::Text(text.to_owned()))
-    } else {
+    } else if term.is_atom() {
         Ok(AttrValue::Text(term.atom_to_string()?))
+    } else {
+        Err(misfit(
+            term,
+            "integers of 64 bits, floats or a word as an attribute",
+        ))
     }
 }
 

@@ -39,6 +39,7 @@ pub enum Kind {
 pub struct Error {
     kind: Kind,
     message: String,
+    is_passing: bool,
 }
 
 /// Result of host calls.
@@ -50,6 +51,7 @@ impl Error {
         Error {
             kind,
             message: message.into(),
+            is_passing: false,
         }
     }
 
@@ -61,6 +63,17 @@ impl Error {
     /// What kind of error it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The same error, said to be of the moment or not.
+    #[must_use]
+    pub fn passing(self, is_passing: bool) -> Error {
+        Error { is_passing, ..self }
+    }
+
+    /// Whether the same call may succeed later though nothing was changed: the machine was busy or short of something.
+    pub fn is_passing(&self) -> bool {
+        self.is_passing
     }
 
     /// The same message as an error of another kind.

@@ -27,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const NVIDIA: i64 = 4;
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 30;
+/// Bytes that the driver keeps before its cache starts anew: what is in it once stays, and there may be ever new shaders.
+const MAX_KEPT: usize = 256 << 20;
 
 /// The cache of one device.
 #[derive(Debug)]
@@ -121,6 +123,9 @@ impl DriverCache {
         let _inside = self.device.enter()?;
         self.dirty.store(false, Ordering::Relaxed);
         let data = self.data()?;
+        if data.len() > MAX_KEPT {
+            return self.start_anew();
+        }
         let sum = Sha256::digest(&data);
         let parts = [sum.as_slice(), &data];
         folder.write(&self.name, &parts, false).map_err(|error| {
@@ -128,6 +133,22 @@ impl DriverCache {
             let file = folder.path().join(&self.name);
             trouble(&file, format_args!("cannot be written: {error}"))
         })
+    }
+
+    /// Goes on with an empty cache; the file stays as it is.
+    fn start_anew(&self) -> Result<()> {
+        let _inside = self.device.enter()?;
+        let fresh = create(&self.device, &[])?;
+        let destroy = self.device.vk.fns().v1_0.destroy_pipeline_cache;
+        let replaced = self
+            .alone()
+            .map(|mut cache| std::mem::replace(&mut *cache, fresh));
+        // SAFETY: nobody else knows the handle any more, or not yet.
+        unsafe {
+            let spare = *replaced.as_ref().unwrap_or(&fresh);
+            destroy(self.device.handle(), spare, std::ptr::null());
+        }
+        replaced.map(drop)
     }
 
     /// Adds what the file has. No file is no error.

@@ -1,17 +1,20 @@
 //! Who runs a request: asks the kernels of the table in order, and keeps why each was passed over.
 
 mod ask;
+mod found;
 mod split;
 mod words;
 
 use crate::{
     Error, Kind, Request, Result,
+    failures::Standing,
     memory::Buffer,
     plan::Compiled,
     tensor::{Tensor, operands},
 };
 pub(crate) use ask::Planner;
 use ask::{Pass, Ready};
+pub(crate) use found::Route;
 use nx_vulkan_abi::InputAs;
 use nx_vulkan_ops::{Program, kernels, request::Shapes};
 use nx_vulkan_registry::{
@@ -19,54 +22,15 @@ use nx_vulkan_registry::{
 };
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicU32, AtomicU64},
 };
 pub use words::Considered;
 pub(crate) use words::timed_as;
-use words::{nobody, summary, tidy};
+use words::{nobody, not_asked, summary, tidy};
 
 const NOT_ASKED: &str = "not asked";
 /// Who serves a request that is run as several.
 const SPLIT: &str = "split";
-
-/// Who runs one kind of request.
-#[derive(Debug)]
-pub(crate) enum Route {
-    /// A pack's plan.
-    Device {
-        op: String,
-        compiled: Compiled,
-        /// Inputs to be made contiguous and cast first.
-        prepare: Vec<InputAs>,
-        served_by: Arc<str>,
-        count: AtomicU64,
-    },
-    /// A product whose epilogue nobody takes, or a fused op, as the ops that it stands for.
-    Split {
-        op: String,
-        program: Program<'static>,
-        served_by: Arc<str>,
-        /// How often in turn it could not be run without waiting.
-        waited: AtomicU32,
-        count: AtomicU64,
-    },
-    /// The host's CPU kernel.
-    Host {
-        op: String,
-        served_by: Arc<str>,
-        /// Nobody else runs it.
-        is_fallback: bool,
-        /// Microseconds that the last run took, and the largest number before the first one.
-        micros: AtomicU32,
-        count: AtomicU64,
-    },
-}
-
-/// Microseconds that a scheduler of a VM can spare: changing to a dirty one and back costs a good part of that.
-const BRIEF: u32 = 300;
-
-/// Times in turn that a program is tried without waiting, which does some of its ops in vain where another one has to wait.
-const TRIES: u32 = 4;
 
 /// What came of asking for a [`Request`].
 #[derive(Debug)]
@@ -74,6 +38,8 @@ pub(crate) struct Answer {
     pub(crate) picked: Option<Picked>,
     pub(crate) considered: Vec<Considered>,
     host_forbidden: bool,
+    /// A kernel was passed over that may run such requests in a while.
+    is_passing: bool,
 }
 
 /// The kernel that runs a request.
@@ -89,74 +55,19 @@ pub(crate) enum Picked {
     Host,
 }
 
-impl Route {
-    /// Whether it takes no waiting: neither for a conversion of operands, nor for what a shader reports, nor long on the host.
-    pub(crate) fn is_prompt(&self) -> bool {
-        match self {
-            Route::Device {
-                prepare, compiled, ..
-            } => prepare.is_empty() && compiled.watched.is_none(),
-            Route::Split { waited, .. } => waited.load(Ordering::Relaxed) < TRIES,
-            Route::Host { micros, .. } => micros.load(Ordering::Relaxed) <= BRIEF,
-        }
-    }
-
-    /// Whether it takes memory beside that of the results.
-    pub(crate) fn has_scratch(&self) -> bool {
-        match self {
-            Route::Device { compiled, .. } => !compiled.scratch.is_empty(),
-            Route::Split { .. } | Route::Host { .. } => false,
-        }
-    }
-
-    pub(crate) fn count(&self) {
-        let (Route::Device { count, .. } | Route::Split { count, .. } | Route::Host { count, .. }) =
-            self;
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn served_by(&self) -> &Arc<str> {
-        let (Route::Device { served_by, .. }
-        | Route::Split { served_by, .. }
-        | Route::Host { served_by, .. }) = self;
-        served_by
-    }
-
-    /// `(op, who serves it, how often)`.
-    pub(crate) fn tally(&self) -> (&str, &str, u64) {
-        let (Route::Device {
-            op,
-            served_by,
-            count,
-            ..
-        }
-        | Route::Split {
-            op,
-            served_by,
-            count,
-            ..
-        }
-        | Route::Host {
-            op,
-            served_by,
-            count,
-            ..
-        }) = self;
-        (op, served_by, count.load(Ordering::Relaxed))
-    }
-}
-
 impl Planner<'_> {
-    /// The route for a request. `write` puts a plan's params on the device.
+    /// The route for a request, and whether it is the one for every such request to come. `write` puts a plan's params on the
+    /// device.
     pub(crate) fn find(
         &self,
         request: &Request<'_, &Tensor>,
         write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
-    ) -> Result<Route> {
+    ) -> Result<(Route, bool)> {
         let request = request.over(operands(request));
         let answer = self.ask(&request)?;
         let (op, count) = (request.op.to_string(), AtomicU64::new(0));
-        match answer.picked {
+        let is_lasting = !answer.is_passing;
+        let route = match answer.picked {
             Some(Picked::Device {
                 mut compiled,
                 params,
@@ -166,31 +77,32 @@ impl Planner<'_> {
                 if !params.is_empty() {
                     compiled.params = Some(write(&params)?);
                 }
-                Ok(Route::Device {
+                Route::Device {
                     op,
                     compiled,
                     prepare,
                     served_by: name.into(),
                     count,
-                })
+                }
             }
-            Some(Picked::Split(program)) => Ok(Route::Split {
+            Some(Picked::Split(program)) => Route::Split {
                 op,
                 program,
                 served_by: SPLIT.into(),
                 waited: AtomicU32::new(0),
                 count,
-            }),
-            Some(Picked::Host) => Ok(Route::Host {
+            },
+            Some(Picked::Host) => Route::Host {
                 // A kernel that was not asked might have run it.
                 is_fallback: answer.considered.iter().all(|c| c.outcome != NOT_ASKED),
                 op,
                 served_by: "host".into(),
                 micros: AtomicU32::new(u32::MAX),
                 count,
-            }),
-            None => Err(nobody(&request, &answer)),
-        }
+            },
+            None => return Err(nobody(&request, &answer)),
+        };
+        Ok((route, is_lasting))
     }
 
     /// The route that one kernel of the table gives a request, whatever the rules say about it. Each run is as the first one:
@@ -292,6 +204,7 @@ impl Planner<'_> {
             picked: None,
             considered: Vec::new(),
             host_forbidden: false,
+            is_passing: false,
         };
         for candidate in self.with_asked(request, &shapes, |asked| self.table.candidates(asked)) {
             let name = self.name(candidate.kernel);
@@ -317,15 +230,12 @@ impl Planner<'_> {
                     "there is no room for its scratch buffers".to_owned(),
                 ),
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel))
-                    if self.gave_up(pack, kernel) =>
+                    if self.standing(pack, kernel) != Standing::Asked =>
                 {
-                    let times = self.table.quarantine_after();
-                    (
-                        "skipped",
-                        format!(
-                            "it failed {times} times and is not asked until something is reloaded"
-                        ),
-                    )
+                    let standing = self.standing(pack, kernel);
+                    answer.is_passing |= standing == Standing::Rests;
+                    let why = not_asked(self.table.quarantine_after(), standing);
+                    ("skipped", why)
                 }
                 (CandidateOutcome::Considered, CandidateKernel::Pack(pack, kernel)) => {
                     match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], request) {
@@ -352,7 +262,9 @@ impl Planner<'_> {
                             _ => {
                                 log::error!("{name}: {}", tidy(&error.to_string()));
                                 let pack = &self.table.packs[pack];
-                                self.failures.add(pack, &pack.kernels[kernel]);
+                                let passing = error.is_passing();
+                                self.failures.add(pack, &pack.kernels[kernel], passing);
+                                answer.is_passing |= passing;
                                 if self.table.on_error() == OnError::Error {
                                     return Err(error.context(name));
                                 }
@@ -373,11 +285,11 @@ impl Planner<'_> {
         Ok(answer)
     }
 
-    /// Whether the kernel failed so often that it is no longer asked.
-    fn gave_up(&self, pack: usize, kernel: usize) -> bool {
+    /// Whether the kernel failed so often that it is not asked.
+    fn standing(&self, pack: usize, kernel: usize) -> Standing {
         let pack = &self.table.packs[pack];
         let limit = self.table.quarantine_after();
-        limit > 0 && self.failures.of(pack, &pack.kernels[kernel]) >= limit
+        self.failures.standing(pack, &pack.kernels[kernel], limit)
     }
 
     /// `pack/kernel`, or `host`.

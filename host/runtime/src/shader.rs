@@ -4,7 +4,12 @@
 mod tests;
 mod text;
 
-use crate::{Error, Kind, Result, bounds, builder::Builder, checked, reach, spirv::Module};
+use crate::{
+    Error, Kind, Result, bounds,
+    builder::{Builder, Unanswered},
+    checked, reach,
+    spirv::Module,
+};
 use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, VulkanVersion, error::GlslangError,
@@ -201,7 +206,9 @@ impl Shaders {
         let failed = |log: &str| Error::new(Kind::Shader, readable(log, &source.files));
         let asked = |text: &str| {
             let answer = self.ask(text, source.origin);
-            answer.map_err(|why| failed(&source.blamed(&why)))
+            answer.map_err(|unanswered| {
+                failed(&source.blamed(&unanswered.why)).passing(unanswered.is_passing)
+            })
         };
         if let Some(reached) = reach::reachable(&source.text, &source.spare)
             && let Ok(words) = asked(&reached)?
@@ -213,7 +220,11 @@ impl Shaders {
 
     /// The words of a text or the compiler's log, from a process of their own where a stranger wrote it. The outer error
     /// tells why it could not be tried or what it did to the compiler.
-    fn ask(&self, text: &str, origin: Origin) -> Translated<Translated<Vec<u32>>> {
+    fn ask(
+        &self,
+        text: &str,
+        origin: Origin,
+    ) -> std::result::Result<Translated<Vec<u32>>, Unanswered> {
         bounds::check(text)?;
         let elsewhere = match origin {
             Origin::Library | Origin::Vouched => None,

@@ -212,6 +212,27 @@ impl Tensor {
         Ok(self.view(shape.into(), strides, self.offset))
     }
 
+    /// The part that begins with the first `count` elements, in row-major order, and has few others.
+    ///
+    /// # Errors
+    /// None that [`Tensor::slice`] does not have, and it has none here.
+    pub(crate) fn leading(&self, count: u64) -> Result<Tensor> {
+        let mut lengths = self.shape.to_vec();
+        let mut inner = self.elements();
+        for length in &mut lengths {
+            inner /= (*length).max(1);
+            *length = count
+                .div_ceil(inner.max(1))
+                .clamp(1, (*length).max(1))
+                .min(*length);
+            if *length > 1 {
+                break;
+            }
+        }
+        let rank = lengths.len();
+        self.slice(&vec![0; rank], &lengths, &vec![1; rank])
+    }
+
     /// `lengths[i]` elements of axis `i`, from `starts[i]` in steps of `steps[i]`.
     ///
     /// # Errors

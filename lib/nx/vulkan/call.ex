@@ -13,7 +13,7 @@ if Code.ensure_loaded?(Nx) do
     `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
     """
     def request(function, arguments) do
-      out = trace(function, arguments)
+      out = function |> trace(arguments) |> Composite.traverse(&Nx.devectorize/1)
       [%T{data: %{op: op, args: args}} = first | _] = Composite.flatten_list([out])
 
       case {op, args} do
@@ -31,6 +31,19 @@ if Code.ensure_loaded?(Nx) do
 
         {op, _} when op in @views ->
           view!(function)
+
+        {op, _} when op in [:parameter, :constant, :tensor] ->
+          raise ArgumentError,
+                "expected a function that a request can ask for, got: #{function} of arguments that " <>
+                  "leave nothing to compute"
+
+        {:iota, [axis]} ->
+          {op, [], [{first.type, first.shape}], axis: List.wrap(axis)}
+
+        # Nx makes a vector of a scalar that is reduced or sorted.
+        {op, [%T{shape: {}} = scalar, opts]} when is_list(opts) ->
+          {inputs, attrs} = Ops.request(op, [Nx.template({1}, scalar.type), opts])
+          {op, inputs, [{first.type, first.shape}], attrs}
 
         _ ->
           {inputs, attrs} = Ops.request(op, args)
@@ -110,9 +123,13 @@ if Code.ensure_loaded?(Nx) do
         %T{} = tensor, tensors ->
           {{:tensor, length(tensors)}, [tensor | tensors]}
 
-        [%T{} | _] = list, tensors ->
-          {slots, tensors} = slots(list, tensors)
-          {{:list, slots}, tensors}
+        [_ | _] = list, tensors ->
+          if Enum.any?(list, &is_struct(&1, T)) do
+            {slots, tensors} = slots(list, tensors)
+            {{:list, slots}, tensors}
+          else
+            {{:other, list}, tensors}
+          end
 
         other, tensors ->
           {{:other, other}, tensors}

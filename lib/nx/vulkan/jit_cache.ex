@@ -9,7 +9,7 @@ defmodule Nx.Vulkan.JitCache do
   # whoever is killed leaves none.
   use GenServer
 
-  # Functions that are kept, and bytes of the tensors in them; the last one stays whatever it holds.
+  # Functions that are kept, and bytes of the tensors and binaries in them; the last one stays whatever it holds.
   @functions 512
   @bytes 268_435_456
 
@@ -38,9 +38,9 @@ defmodule Nx.Vulkan.JitCache do
   """
   def fetch(fun, arguments, backend) do
     with {:ok, generation} <- now(),
-         :light <- weight(arguments) do
+         {:light, _} <- weight(arguments) do
       case hash(fun) do
-        {:ok, hash} -> shared(fun, hash, sha256({hash, arguments, backend}), generation)
+        {:ok, known} -> shared(known, sha256({elem(known, 1), arguments, backend}), generation)
         :own -> own(fun, sha256({arguments, backend}), generation)
         :error -> :new
       end
@@ -60,8 +60,10 @@ defmodule Nx.Vulkan.JitCache do
   def put({:own, fun, key, generation}, compiled, _bytes),
     do: keep({fun, key, generation, {:compiled, compiled}})
 
-  def put({id, generation}, compiled, bytes) do
+  def put({id, generation, binaries}, compiled, bytes) do
     term = make_ref()
+    # What is evaluated is not held.
+    bytes = if is_function(compiled), do: bytes + binaries, else: bytes
 
     try do
       :ok = GenServer.call(__MODULE__, {:coming, term}, :infinity)
@@ -93,26 +95,26 @@ defmodule Nx.Vulkan.JitCache do
   # Of bytes, and not of the term, in which numbers may be equal that are not the same. The function that this process called last is
   # most often the one that it calls next. One of very many parts is known by what it is where it is.
   defp hash(fun) do
-    with {last, hash} <- Process.get(__MODULE__),
+    with {last, _, _} = known <- Process.get(__MODULE__),
          true <- :erts_debug.same(last, fun) do
-      {:ok, hash}
+      {:ok, known}
     else
       _ ->
         case !owned?(fun) && weight(fun) do
-          :light -> {:ok, sha256(fun)}
+          {:light, bytes} -> {:ok, {fun, sha256(fun), bytes}}
           :large -> :error
           _ -> :own
         end
     end
   end
 
-  defp shared(fun, hash, id, generation) do
+  defp shared({_fun, _hash, binaries} = known, id, generation) do
     case compiled(id) do
       nil ->
-        if seen?(id) and room?(), do: {:put, {id, generation}}, else: :new
+        if seen?(id) and room?(), do: {:put, {id, generation, binaries}}, else: :new
 
       compiled ->
-        Process.put(__MODULE__, {fun, hash})
+        Process.put(__MODULE__, known)
         {:ok, compiled}
     end
   end
@@ -144,12 +146,13 @@ defmodule Nx.Vulkan.JitCache do
 
   defp sha256(term), do: :crypto.hash(:sha256, :erlang.term_to_binary(term))
 
-  # Whether a term has too many parts, or binaries that are too large. What is shared counts as often as it would be written.
+  # Whether a term has too many parts, or binaries that are too large; else how many bytes those have. What is shared counts as
+  # often as it would be written.
   defp weight(term), do: weight([term], @parts, @binaries)
 
   defp weight(_stack, parts, _bytes) when parts <= 0, do: :many
   defp weight(_stack, _parts, bytes) when bytes <= 0, do: :large
-  defp weight([], _parts, _bytes), do: :light
+  defp weight([], _parts, bytes), do: {:light, @binaries - bytes}
   defp weight([[] | stack], parts, bytes), do: weight(stack, parts, bytes)
 
   defp weight([[head | tail] | stack], parts, bytes),

@@ -9,7 +9,8 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Vulkan.{Device, NativeV, Operand, Report, Request, Step, Steps, VulkanoBackend}
 
     @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
-    defstruct @enforce_keys
+    # `held` are the references of what it holds, with those of loops and branches in it.
+    defstruct @enforce_keys ++ [:held]
 
     # Ops of which some operands have no result, and those that only integers lack one for.
     @checked ~w(remainder gather indexed_add indexed_put triangular_solve)a
@@ -41,7 +42,7 @@ if Code.ensure_loaded?(Nx) do
       # What only led to what is kept goes.
       read = Enum.concat([results | Enum.map(steps.steps, & &1.reads)])
 
-      %__MODULE__{
+      routine = %__MODULE__{
         parts: parts |> without_last_drop() |> Enum.reverse(),
         captured: Map.take(steps.captured, read),
         parameters: Map.to_list(steps.parameters),
@@ -49,6 +50,13 @@ if Code.ensure_loaded?(Nx) do
         templates: steps.templates,
         views: Map.new(views)
       }
+
+      %{routine | held: held(routine)}
+    end
+
+    defp held(routine) do
+      own = for {_, %T{data: %VulkanoBackend{ref: ref}}} <- routine.captured, do: ref
+      Enum.reduce(inner(routine), MapSet.new(own), &MapSet.union(&1.held, &2))
     end
 
     @doc """
@@ -56,8 +64,13 @@ if Code.ensure_loaded?(Nx) do
     """
     def bytes(routine) do
       own = routine.captured |> Map.values() |> Enum.map(&Nx.byte_size/1) |> Enum.sum()
+      own + (routine |> inner() |> Enum.map(&bytes/1) |> Enum.sum())
+    end
+
+    # The loops and branches in it.
+    defp inner(routine) do
       steps = Enum.flat_map(routine.parts, & &1.steps)
-      own + (steps |> Enum.flat_map(&within/1) |> Enum.map(&bytes/1) |> Enum.sum())
+      Enum.flat_map(steps, &within/1)
     end
 
     defp within(%{op: :while, condition: condition, body: body}), do: [condition, body]
@@ -85,11 +98,9 @@ if Code.ensure_loaded?(Nx) do
     # What is kept for the next call, or is returned twice, gets a reference of its own: whoever has it may deallocate it.
     defp own(tensors, routine) do
       {tensors, _} =
-        routine.results
-        |> Enum.zip(tensors)
-        |> Enum.map_reduce(MapSet.new(Map.keys(routine.captured)), fn {slot, tensor}, taken ->
-          tensor = if slot in taken, do: again(tensor), else: tensor
-          {tensor, MapSet.put(taken, slot)}
+        Enum.map_reduce(tensors, routine.held, fn tensor, taken ->
+          tensor = if tensor.data.ref in taken, do: again(tensor), else: tensor
+          {tensor, MapSet.put(taken, tensor.data.ref)}
         end)
 
       tensors
@@ -241,9 +252,12 @@ if Code.ensure_loaded?(Nx) do
     defp term({:view, name, how}, [value]), do: {name, value, how}
     defp term({:request, op, outs, attrs}, values), do: {op, values, outs, attrs}
 
-    defp checked?(%{op: :block, struct: %name{}}), do: name in @blocks
+    @doc """
+    Whether the call of a step looks at its operands first, since there may be no result.
+    """
+    def checked?(%{op: :block, struct: %name{}}), do: name in @blocks
 
-    defp checked?(%{op: op, out: %T{type: {kind, _}}}),
+    def checked?(%{op: op, out: %T{type: {kind, _}}}),
       do: op in @checked or (op in @integers and kind in [:s, :u])
 
     ## Running
@@ -251,7 +265,7 @@ if Code.ensure_loaded?(Nx) do
     defp run_part(%{program: nil} = part, values, routine) do
       part.steps
       |> Enum.reduce(values, fn step, values ->
-        made = Step.call(step, &fetch(&1, values, routine))
+        made = Step.call(step, reader(step, values, routine))
         step.makes |> Enum.zip(made) |> Enum.into(values)
       end)
       |> Map.drop(part.drop)
@@ -277,6 +291,10 @@ if Code.ensure_loaded?(Nx) do
           run_part(%{part | program: nil}, values, routine)
       end
     end
+
+    # What a hook does to a tensor is no business of the next call.
+    defp reader(%{op: :hook}, values, routine), do: &again(fetch(&1, values, routine))
+    defp reader(_step, values, routine), do: &fetch(&1, values, routine)
 
     defp report(%{native: {:request, op, _, _}, reads: reads}, routine) do
       operands = for slot <- reads, t = Map.fetch!(routine.templates, slot), do: {t.type, t.shape}

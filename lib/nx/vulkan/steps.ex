@@ -6,11 +6,11 @@ if Code.ensure_loaded?(Nx) do
 
     import Nx.Vulkan.Slots
 
-    alias Nx.Defn.{Composite, Expr, Tree}
+    alias Nx.Defn.{Composite, Expr}
     alias Nx.Tensor, as: T
 
     alias Nx.Vulkan.{Block, Device, Loops, Movement, NativeV}
-    alias Nx.Vulkan.{Ops, Precision, Routine, VulkanoBackend}
+    alias Nx.Vulkan.{Ops, Precision, Routine, Scope, VulkanoBackend}
 
     @enforce_keys [:backend]
     defstruct [
@@ -20,6 +20,7 @@ if Code.ensure_loaded?(Nx) do
       :unrolling,
       depth: 0,
       scope: %{},
+      certain: %{},
       hooks: %{},
       steps: [],
       captured: %{},
@@ -56,8 +57,9 @@ if Code.ensure_loaded?(Nx) do
     defp trace(_expr, %{depth: depth}) when depth > @deepest, do: throw(:unsupported)
 
     defp trace(expr, steps) do
-      steps = %{steps | scope: Tree.scope_ids(expr)}
-      {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
+      {slots, steps} =
+        Enum.map_reduce(Composite.flatten_list([expr]), Scope.of(steps, expr), &slot/2)
+
       {slots, %{steps | steps: Enum.reverse(steps.steps)}}
     end
 
@@ -70,14 +72,14 @@ if Code.ensure_loaded?(Nx) do
           {slot, steps}
 
         nil ->
-          {slot, steps} = first(op, args, id, t, steps)
+          {slot, steps} = first(op, args, t, steps)
           {slot, put_in(steps.ids[id], slot)}
       end
     end
 
     # What is used outside of a branch as well is computed there, once.
-    defp first(op, args, id, t, %{outer: outer} = steps) do
-      if shared?(id, outer) do
+    defp first(op, args, t, %{outer: outer} = steps) do
+      if shared?(t, outer) do
         {slot, outer} = slot(t, outer)
         from_outside(slot, %{steps | outer: outer})
       else
@@ -85,8 +87,8 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp shared?(_id, nil), do: false
-    defp shared?(id, steps), do: is_map_key(steps.scope, id) or shared?(id, steps.outer)
+    defp shared?(_t, nil), do: false
+    defp shared?(t, steps), do: Scope.computes?(t, steps) or shared?(t, steps.outer)
 
     # Where a value is that was met before. A branch reads what is computed outside of it through a slot of its own.
     defp seen(id, %{ids: ids} = steps) when is_map_key(ids, id), do: {ids[id], steps}
@@ -287,10 +289,10 @@ if Code.ensure_loaded?(Nx) do
       inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
       results = Composite.flatten_list([expr])
       results = if places, do: Enum.map(places, &Enum.at(results, &1)), else: results
-      inner = %{inner | scope: Tree.scope_ids(List.to_tuple(results))}
+      inner = Scope.of(inner, List.to_tuple(results))
       {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
-      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope]))}
+      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope, :certain]))}
     end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)

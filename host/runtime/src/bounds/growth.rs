@@ -12,8 +12,10 @@ const MAX_BLOCKS: i64 = 256;
 const MAX_PARENTHESES: i64 = 4_000;
 /// How deep uses of macros may nest in each other; the compiler's own limit is 200.
 const MAX_USES: usize = 128;
-/// Tokens that are looked at while macros are expanded.
+/// Tokens that are looked at while macros are expanded, and definitions.
 const MAX_STEPS: u64 = 3_000_000;
+/// Names that are looked through in the time of a step.
+const NAMES_A_STEP: usize = 16;
 
 /// How deep something nests: at its end, and at its deepest place.
 #[derive(Debug, Clone, Copy, Default)]
@@ -168,9 +170,8 @@ impl<'m, 'a> Expansion<'m, 'a> {
         tokens: &[Token<'a>],
         given: &Arguments<'a>,
     ) -> Result<(Grown<'a>, usize), String> {
-        self.steps += u64::from(self.uses > 0);
-        if self.steps > MAX_STEPS {
-            return Err(too_large());
+        if self.uses > 0 {
+            self.step(1 + given.len() / NAMES_A_STEP)?;
         }
         if tokens.get(1) == Some(&Token::Paste) {
             return self.pasted(tokens, given);
@@ -183,6 +184,14 @@ impl<'m, 'a> Expansion<'m, 'a> {
         }
         let (grown, used) = self.named(name, &tokens[1..], given)?;
         Ok((grown, 1 + used))
+    }
+
+    fn step(&mut self, steps: usize) -> Result<(), String> {
+        self.steps = self.steps.saturating_add(steps as u64);
+        match self.steps > MAX_STEPS {
+            true => Err(too_large()),
+            false => Ok(()),
+        }
     }
 
     /// Goes on behind something that may end in a macro without its arguments.
@@ -212,6 +221,8 @@ impl<'m, 'a> Expansion<'m, 'a> {
         let Some(definitions) = macros.get(name).filter(|_| !self.busy.contains(&name)) else {
             return Ok((Grown::default(), 0));
         };
+        // A name may be defined anew as often as it is used.
+        self.step(definitions.len().saturating_sub(1))?;
         self.uses += 1;
         if self.uses > MAX_USES {
             return Err(format!("macros nest deeper than {MAX_USES}"));
@@ -264,7 +275,7 @@ impl<'m, 'a> Expansion<'m, 'a> {
             Some(_) => return Ok((Grown::default(), 0)),
         }
         let len = group(rest);
-        self.steps = self.steps.saturating_add(len as u64);
+        self.step(len)?;
         let inner = &rest[1..len];
         let inner = inner.strip_suffix(&[Token::Close]).unwrap_or(inner);
         let mut arguments = Vec::with_capacity(parameters.len());
@@ -333,6 +344,7 @@ impl<'m, 'a> Expansion<'m, 'a> {
         };
         let mut largest = Grown::default();
         let mut taken = None;
+        self.step(macros.len() / NAMES_A_STEP)?;
         let names = macros.keys().copied().filter(|name| may_be(name));
         for name in names.collect::<Vec<_>>() {
             let (more, with) = self.named(name, &tokens[used..], given)?;

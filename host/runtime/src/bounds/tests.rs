@@ -1,5 +1,8 @@
 use super::*;
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 /// `rows` times twice the row before, and a use of the last one with `end`.
 fn doubling(rows: usize, head: &str, row: &str, end: &str) -> String {
@@ -111,4 +114,33 @@ fn members_and_blocks_count() {
         &main(&("v.x = ".to_owned() + &"(".repeat(5000) + "1" + &")".repeat(5000) + ";")),
         "parentheses",
     );
+}
+
+/// Each took minutes before it was let through or refused.
+#[test]
+fn names_that_are_looked_for_again_and_again_are_counted() {
+    let many =
+        |name: &str, count: usize| (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+    let defined = format!(
+        "{}{}\n",
+        "#define X\n".repeat(20_000),
+        "X\n".repeat(160_000)
+    );
+    let parameters = many("p", 30_000).join(",");
+    let given = format!(
+        "#define M({parameters}) {}\nM({})\n",
+        "p29999 ".repeat(100_000),
+        many("", 30_000).join(",")
+    );
+    let macros: String = many("A", 30_000)
+        .iter()
+        .map(|name| format!("#define {name}\n"))
+        .collect();
+    let pasted = format!("{macros}#define P {}\nP\n", "B ## 1 ".repeat(100_000));
+    for text in [defined, given, pasted] {
+        let start = Instant::now();
+        refused(&format!("#version 450\n{text}"), "macros grow");
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    }
 }

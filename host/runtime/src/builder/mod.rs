@@ -4,15 +4,18 @@
 //! The child is `nxv-child build-server SECONDS`, which calls [`serve`]. It is started when packs with such shaders are
 //! loaded or by the first such shader, and kept while there are more.
 
+mod failure;
 mod message;
 mod passed;
 mod serve;
 mod worker;
 
+pub(crate) use failure::Unanswered;
 pub use serve::serve;
 pub use worker::VERB;
 
 use crate::{Error, Kind, Result, device::Device, pipeline::spec::PipelineSpec};
+use failure::Failure;
 use message::{Built, Job, Reply};
 use nx_vulkan_registry::{LoadedPack, Origin, Table, cache::Cache};
 use parking_lot::{Condvar, Mutex};
@@ -59,13 +62,6 @@ pub(crate) struct Builder {
 struct Workers {
     idle: Vec<Worker>,
     working: usize,
-}
-
-/// Why a shader is not tried again, and until when.
-#[derive(Debug, Clone)]
-struct Failure {
-    why: String,
-    until: Option<Instant>,
 }
 
 impl Builder {
@@ -120,7 +116,7 @@ impl Builder {
     pub(crate) fn compile(
         &self,
         text: &str,
-    ) -> Option<std::result::Result<std::result::Result<Vec<u32>, String>, String>> {
+    ) -> Option<std::result::Result<std::result::Result<Vec<u32>, String>, Unanswered>> {
         let program = self.program()?;
         let key = Sha256::new()
             .chain_update(b"text")
@@ -130,8 +126,8 @@ impl Builder {
         Some(match self.ask(program, key.into(), &job) {
             Ok(Reply::Words(words)) => Ok(Ok(words)),
             Ok(Reply::Refused(log)) => Ok(Err(log)),
-            Ok(Reply::Trouble(why)) => Err(why),
-            Ok(Reply::Hello(_) | Reply::Built(_)) => Err(senseless()),
+            Ok(Reply::Trouble(why)) => Err(Unanswered::passing(why)),
+            Ok(Reply::Hello(_) | Reply::Built(_)) => Err(senseless().into()),
             Err(why) => Err(why),
         })
     }
@@ -171,13 +167,15 @@ impl Builder {
     ) -> Result<Built> {
         let shader = |why| Error::new(Kind::Shader, why);
         let job = Job::Build(spec.into());
-        match self.ask(program, key, &job).map_err(shader)? {
+        let answer = self.ask(program, key, &job);
+        match answer.map_err(|unanswered| unanswered.error(Kind::Shader))? {
             Reply::Built(built) => Ok(built),
             Reply::Refused(why) => Err(shader(why)),
             Reply::Trouble(why) => Err(Error::new(
                 Kind::Vulkan,
                 format!("the shader could not be tried in a process of its own: {why}"),
-            )),
+            )
+            .passing(true)),
             Reply::Hello(_) | Reply::Words(_) => Err(shader(senseless())),
         }
     }
@@ -217,22 +215,27 @@ impl Builder {
         self.program.as_deref()
     }
 
-    fn ask(&self, program: &Path, key: [u8; 32], job: &Job) -> std::result::Result<Reply, String> {
+    fn ask(
+        &self,
+        program: &Path,
+        key: [u8; 32],
+        job: &Job,
+    ) -> std::result::Result<Reply, Unanswered> {
         let known = self.failed.lock().get(&key).cloned();
         if let Some(failure) = known
             && failure.until.is_none_or(|until| Instant::now() < until)
         {
-            return Err(failure.why);
+            return Err(failure.into());
         }
         // One that waited may end just when it is asked, by itself or by the system's choice: only the end of a new one
         // tells of the shader. Twice is no chance.
         let mut ended = Ended::Before;
         for _ in 0..2 {
-            let mut turn = self.turn()?;
+            let mut turn = self.turn().map_err(Unanswered::passing)?;
             let waited = turn.worker.is_some();
             let mut worker = match turn.worker.take() {
                 Some(worker) => worker,
-                None => self.start(program)?,
+                None => self.start(program).map_err(Unanswered::passing)?,
             };
             worker.tell(self.device.get_or_init(String::new));
             match worker.ask(job, self.limits(), &self.stop) {
@@ -260,7 +263,7 @@ impl Builder {
             }
             failed.insert(key, failure.clone());
         }
-        Err(failure.why)
+        Err(failure.into())
     }
 
     fn limits(&self) -> Limits {

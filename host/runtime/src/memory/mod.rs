@@ -127,8 +127,9 @@ impl Pool {
             };
             rank.filter(|_| !excluded)
         };
+        let allowed = slab::memory_types(device)?;
         let best = (0..properties.memory_types.len())
-            .filter(|&i| score(i).is_some())
+            .filter(|&i| allowed >> i & 1 == 1 && score(i).is_some())
             .max_by_key(|&i| (score(i), std::cmp::Reverse(i)))
             .ok_or_else(|| {
                 Error::new(

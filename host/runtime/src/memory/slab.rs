@@ -30,12 +30,7 @@ impl RawSlab {
     ) -> Result<RawSlab> {
         let _inside = device.enter()?;
         let fns = device.vk.fns();
-        let info = vk::BufferCreateInfo::default().size(size).usage(
-            vk::BufferUsageFlags::STORAGE_BUFFER
-                | vk::BufferUsageFlags::INDIRECT_BUFFER
-                | vk::BufferUsageFlags::TRANSFER_SRC
-                | vk::BufferUsageFlags::TRANSFER_DST,
-        );
+        let info = buffer_info(size);
         let mut slab = RawSlab {
             device: device.clone(),
             memory: vk::DeviceMemory::null(),
@@ -96,6 +91,37 @@ impl RawSlab {
         }
         Ok(slab)
     }
+}
+
+fn buffer_info(size: u64) -> vk::BufferCreateInfo<'static> {
+    vk::BufferCreateInfo::default().size(size).usage(
+        vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::INDIRECT_BUFFER
+            | vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST,
+    )
+}
+
+/// The memory types that slabs may lie in, a bit each. Drivers have some for other things, and it is the same for all buffers of one
+/// usage (Vulkan, `VkMemoryRequirements`).
+pub(super) fn memory_types(device: &Arc<Device>) -> Result<u32> {
+    let _inside = device.enter()?;
+    let fns = device.vk.fns();
+    let (mut buffer, mut needs) = (vk::Buffer::null(), vk::MemoryRequirements::default());
+    // SAFETY: the info is complete and lives through the call; nobody else knows the buffer, which is destroyed where it was made.
+    unsafe {
+        let create = fns.v1_0.create_buffer;
+        let code = create(
+            device.handle(),
+            &buffer_info(4096),
+            std::ptr::null(),
+            &mut buffer,
+        );
+        device.check("vkCreateBuffer", code)?;
+        (fns.v1_0.get_buffer_memory_requirements)(device.handle(), buffer, &mut needs);
+        (fns.v1_0.destroy_buffer)(device.handle(), buffer, std::ptr::null());
+    }
+    Ok(needs.memory_type_bits)
 }
 
 impl Drop for RawSlab {

@@ -89,6 +89,7 @@ pub(super) fn build(
             Kind::Io,
             format!("the driver's compiler got no thread: {e}"),
         )
+        .passing(true)
     })?;
     loop {
         match receiver.recv_timeout(LOOK) {
@@ -199,7 +200,14 @@ fn create(
             pipeline,
             layout,
         }),
-        vk::Result::ERROR_DEVICE_LOST => Err(device.failed("vkCreateComputePipelines", code)),
+        code @ vk::Result::ERROR_DEVICE_LOST => {
+            Err(device.failed("vkCreateComputePipelines", code))
+        }
+        // Of the host's or the device's memory: other kernels may need less, and later there may be more.
+        code @ (vk::Result::ERROR_OUT_OF_HOST_MEMORY | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY) => {
+            let failed = format!("vkCreateComputePipelines: {code:?}");
+            Err(Error::new(Kind::Vulkan, failed).passing(true))
+        }
         code => Err(Error::new(
             Kind::Shader,
             format!(

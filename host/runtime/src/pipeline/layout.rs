@@ -1,6 +1,6 @@
 //! Layouts of pipelines: made from numbers of bindings and push bytes, and destroyed.
 
-use crate::{Result, device::Device};
+use crate::{Error, Kind, Result, device::Device};
 use ash::vk;
 
 /// How the arguments of a dispatch are handed over. Pipelines of equal numbers of bindings and push bytes share one.
@@ -14,7 +14,18 @@ pub(super) struct Layout {
 
 impl Layout {
     /// For so many bindings and push bytes.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] when that are more bindings than the device allows.
     pub(super) fn new(device: &Device, bindings: u32, push_bytes: u32) -> Result<Layout> {
+        let limits = device.vk.physical_device().properties();
+        let most = limits
+            .max_per_stage_descriptor_storage_buffers
+            .min(limits.max_descriptor_set_storage_buffers);
+        if bindings > most {
+            let beyond = format!("a shader has {bindings} buffers, and the device allows {most}");
+            return Err(Error::new(Kind::Unsupported, beyond));
+        }
         let _inside = device.enter()?;
         let fns = device.vk.fns();
         let slots: Vec<_> = (0..bindings)

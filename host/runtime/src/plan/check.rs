@@ -1,12 +1,12 @@
 //! The numbers of a plan against its buffers, its shaders and the device.
 
 use super::{
-    refusal::{NEWER, invalid},
+    refusal::{NEWER, beyond, invalid},
     source::Source,
     step::CheckedStep,
 };
 use crate::{
-    Error, Kind, Result, checked, faults,
+    Result, checked, faults,
     queue::StepArg,
     spirv::{self, Module},
 };
@@ -102,20 +102,29 @@ impl<'a> Check<'a> {
                 variant.bindings
             )));
         }
-        if !variant.push_bytes.is_multiple_of(4) || variant.push_bytes > limits.push_bytes {
+        if !variant.push_bytes.is_multiple_of(4) {
             return Err(invalid(format!(
-                "{} bytes of push constants; it must be a multiple of 4 up to {}",
+                "{} bytes of push constants; it must be a multiple of 4",
+                variant.push_bytes
+            )));
+        }
+        if variant.push_bytes > limits.push_bytes {
+            return Err(beyond(format!(
+                "{} bytes of push constants, and the device takes {}",
                 variant.push_bytes, limits.push_bytes
             )));
         }
-        let subgroup_sizes = limits.min_subgroup_size.max(1)..=limits.max_subgroup_size;
-        if variant.subgroup_size != 0
-            && !(variant.subgroup_size.is_power_of_two()
-                && subgroup_sizes.contains(&variant.subgroup_size))
-        {
-            return Err(invalid(format!(
-                "a subgroup size of {}, and the device promises powers of two from {} to {}",
-                variant.subgroup_size, limits.min_subgroup_size, limits.max_subgroup_size
+        let lanes = variant.subgroup_size;
+        let promised = limits.min_subgroup_size.max(1)..=limits.max_subgroup_size;
+        if lanes != 0 && !(lanes.is_power_of_two() && promised.contains(&lanes)) {
+            let refuse = if lanes.is_power_of_two() {
+                beyond
+            } else {
+                invalid
+            };
+            return Err(refuse(format!(
+                "a subgroup size of {lanes}, and the device promises powers of two from {} to {}",
+                limits.min_subgroup_size, limits.max_subgroup_size
             )));
         }
         let source = source(number, variant)?;
@@ -136,13 +145,13 @@ impl<'a> Check<'a> {
         }
         let missing = spirv::missing(module.needs, limits.features);
         if !missing.is_empty() {
-            return Err(invalid(format!(
+            return Err(beyond(format!(
                 "{} needs SPIR-V capability {missing}, which the device lacks",
                 variant.file
             )));
         }
         if !module.is_for(limits.api) {
-            return Err(invalid(format!(
+            return Err(beyond(format!(
                 "{} is SPIR-V for Vulkan 1.3, and the device has an older one",
                 variant.file
             )));
@@ -216,7 +225,7 @@ impl<'a> Check<'a> {
             .specialize(&constants)
             .map_err(|why| invalid(format!("{}: {why}", variant.file)))?;
         if special.shared_bytes > limits.shared_bytes.into() {
-            return Err(invalid(format!(
+            return Err(beyond(format!(
                 "{} has {} bytes of shared memory, and the device {}",
                 variant.file, special.shared_bytes, limits.shared_bytes
             )));
@@ -231,16 +240,22 @@ impl<'a> Check<'a> {
                 .zip(limits.max_workgroup_size)
                 .all(|(&n, max)| n <= max);
         if !fits {
-            return Err(invalid(format!(
+            return Err(beyond(format!(
                 "a workgroup of {size:?}, and the device allows {:?} with {} invocations",
                 limits.max_workgroup_size, limits.max_invocations
             )));
         }
         let (lanes, most) = (variant.subgroup_size, limits.fact("max_subgroups"));
+        // Only full ones are asked for (VUID-VkPipelineShaderStageCreateInfo-pNext-02757).
+        if lanes != 0 && !size[0].is_multiple_of(lanes) {
+            return Err(invalid(format!(
+                "a workgroup of {size:?}, whose first extent is no multiple of its subgroup size of {lanes}"
+            )));
+        }
         if limits.min_subgroup_size != limits.max_subgroup_size && lanes != 0 {
             let subgroups = i64::from(invocations.unwrap_or(0).div_ceil(lanes));
             if let Some(most) = most.iter().find(|&&most| subgroups > most) {
-                return Err(invalid(format!(
+                return Err(beyond(format!(
                     "a workgroup of {size:?} in subgroups of {lanes}, and the device allows {most} of them"
                 )));
             }
@@ -302,14 +317,11 @@ impl<'a> Check<'a> {
             arg.len
         };
         if len > limits.max_buffer_range {
-            return Err(Error::new(
-                Kind::Unsupported,
-                format!(
-                    "{} {index} takes {len} bytes, and one binding covers at most {} (maxStorageBufferRange)",
-                    slot_name(arg.slot),
-                    limits.max_buffer_range
-                ),
-            ));
+            return Err(beyond(format!(
+                "{} {index} takes {len} bytes, and one binding covers at most {} (maxStorageBufferRange)",
+                slot_name(arg.slot),
+                limits.max_buffer_range
+            )));
         }
         Ok(StepArg {
             buffer: first + index,

@@ -83,7 +83,7 @@ fn run_timer(stream: &Weak<Stream>) {
         // Nobody else may be waiting for the device: what is stuck inside the driver relies on this look.
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            if stream.look().is_err() {
+            if stream.look().is_err() && stream.device.usable().is_err() {
                 return;
             }
         }
@@ -93,8 +93,9 @@ fn run_timer(stream: &Weak<Stream>) {
             std::thread::sleep(TICK);
         } else {
             (stream.when_quiet.0)();
-            stream.timer.sleep();
-            quiet = 0;
+            if stream.timer.sleep() {
+                quiet = 0;
+            }
         }
     }
 }

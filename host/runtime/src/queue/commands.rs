@@ -104,7 +104,7 @@ impl Stream {
         before: Before,
         command: impl FnOnce(&vulkano::device::DeviceFunctions, vk::CommandBuffer),
     ) -> Result<()> {
-        let mut open = self.open.lock();
+        let mut open = self.open()?;
         let command_buffer = self.command_buffer(&mut open)?;
         let ordered = self.ordered(&open);
         let since = |last: &AtomicU64| last.load(Ordering::Relaxed) > ordered;

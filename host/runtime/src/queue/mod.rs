@@ -5,6 +5,7 @@
 //! and a barrier is recorded only where an op depends on something since the last one.
 
 mod background;
+mod batch;
 mod commands;
 mod named;
 mod progress;
@@ -33,7 +34,6 @@ use std::{
 pub(crate) use step::{Bound, Counts, Step, StepArg};
 pub(crate) use timer::Quiet;
 use timer::Timer;
-use vulkano::VulkanObject;
 pub(crate) use waves::Order;
 
 /// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
@@ -184,10 +184,15 @@ impl Stream {
         steps: &[Step],
         buffers: &[Bound<'_>],
     ) -> Result<()> {
-        let mut open = self.open.lock();
-        let command_buffer = self.command_buffer(&mut open)?;
+        let mut open = self.open()?;
+        let mut command_buffer = self.command_buffer(&mut open)?;
+        let batch = self.batch.load(Ordering::Relaxed);
         let first = open.sequence + 1;
         for step in steps {
+            if open.commands >= batch {
+                // A plan may have thousands: all in one batch would take longer than drivers and whoever looks allow one.
+                command_buffer = self.next_command_buffer(&mut open)?;
+            }
             let ordered = self.ordered(&open);
             let external = step.args.iter().any(|arg| {
                 let buffer = buffers[arg.buffer].buffer;
@@ -221,12 +226,13 @@ impl Stream {
 
     /// Submits what is recorded.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.submit(&mut self.open.lock())
+        self.submit(&mut *self.open()?)
     }
 
     /// Number of the last recorded command.
     pub(crate) fn sequence(&self) -> u64 {
-        self.open.lock().sequence
+        let recorded = |_| self.recorded.load(Ordering::Relaxed);
+        self.open().map_or_else(recorded, |open| open.sequence)
     }
 
     /// Submissions so far.
@@ -246,98 +252,6 @@ impl Stream {
         }
         drop(open);
         self.timer.notify();
-        Ok(())
-    }
-
-    /// The command buffer to record into. The lock that is held keeps the end of the process waiting.
-    fn command_buffer(&self, open: &mut Open) -> Result<vk::CommandBuffer> {
-        self.device.usable()?;
-        if let Some(command_buffer) = open.command_buffer {
-            return Ok(command_buffer);
-        }
-        if let Some(error) = &open.failure {
-            return Err(error.clone());
-        }
-        let fns = self.device.vk.fns();
-        let reusable = match open.used.front() {
-            Some((done, _)) if *done <= self.completed_hint() || *done <= self.counter()? => {
-                open.used.pop_front()
-            }
-            _ => None,
-        };
-        let command_buffer = match reusable {
-            Some((_, command_buffer)) => command_buffer,
-            None => self.allocate(vk::CommandBufferLevel::PRIMARY)?,
-        };
-        let info = vk::CommandBufferBeginInfo::default()
-            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        // SAFETY: the command buffer is not in use; beginning it resets it.
-        let code = unsafe { (fns.v1_0.begin_command_buffer)(command_buffer, &info) };
-        self.device.check("vkBeginCommandBuffer", code)?;
-        open.command_buffer = Some(command_buffer);
-        open.state = State::default();
-        Ok(command_buffer)
-    }
-
-    fn allocate(&self, level: vk::CommandBufferLevel) -> Result<vk::CommandBuffer> {
-        let info = vk::CommandBufferAllocateInfo::default()
-            .command_pool(self.pool)
-            .level(level)
-            .command_buffer_count(1);
-        let mut command_buffer = vk::CommandBuffer::null();
-        let allocate = self.device.vk.fns().v1_0.allocate_command_buffers;
-        // SAFETY: the pool is ours and used under the lock that is held.
-        let code = unsafe { allocate(self.device.handle(), &info, &mut command_buffer) };
-        self.device.check("vkAllocateCommandBuffers", code)?;
-        Ok(command_buffer)
-    }
-
-    fn submit(&self, open: &mut Open) -> Result<()> {
-        self.device.usable()?;
-        let Some(command_buffer) = open.command_buffer.take() else {
-            return match &open.failure {
-                Some(error) => Err(error.clone()),
-                None => Ok(()),
-            };
-        };
-        let fns = self.device.vk.fns();
-        if self.host_reads || std::mem::take(&mut open.reports) {
-            self.barrier_to_host(command_buffer, DEVICE_STAGES);
-        }
-        // SAFETY: the command buffer is in the recording state.
-        let code = unsafe { (fns.v1_0.end_command_buffer)(command_buffer) };
-        open.commands = 0;
-        let result = self
-            .device
-            .check("vkEndCommandBuffer", code)
-            .and_then(|()| {
-                let (command_buffers, signals, values) =
-                    ([command_buffer], [self.timeline], [open.sequence]);
-                let mut timeline =
-                    vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-                let info = vk::SubmitInfo::default()
-                    .command_buffers(&command_buffers)
-                    .signal_semaphores(&signals)
-                    .push_next(&mut timeline);
-                // SAFETY: the queue is locked for the call; everything the info points to outlives it.
-                let code = self.device.queue.with(|_guard| unsafe {
-                    (fns.v1_0.queue_submit)(self.device.queue.handle(), 1, &info, vk::Fence::null())
-                });
-                self.device.check("vkQueueSubmit", code)
-            });
-        if let Err(error) = result {
-            // Work is lost: nothing after this can be trusted.
-            self.device
-                .mark_lost(format!("work could not be submitted: {error}"));
-            open.failure = Some(error.clone());
-            return Err(error);
-        }
-        open.used.push_back((open.sequence, command_buffer));
-        open.submitted = open.sequence;
-        open.last_look = Instant::now();
-        let in_flight = open.unfinished(self.completed_hint()).len();
-        self.in_flight.store(in_flight, Ordering::Relaxed);
-        self.submissions.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

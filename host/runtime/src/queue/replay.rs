@@ -114,7 +114,7 @@ impl Stream {
             names: Vec::with_capacity(calls.len()),
             last: AtomicU64::new(0),
         };
-        let mut open = self.open.lock();
+        let mut open = self.open()?;
         let recorded = self.capture_into(&mut captured, &mut open, pipelines, calls);
         // What was made by then is given up without the lock.
         drop(open);
@@ -232,7 +232,7 @@ impl Stream {
         around: Around<'_>,
     ) -> Result<()> {
         let fns = self.device.vk.fns();
-        let mut open = self.open.lock();
+        let mut open = self.open()?;
         let mut command_buffer = self.command_buffer(&mut open)?;
         if !around.before.is_empty() || !around.zeroed.is_empty() {
             self.barrier_where_needed(&mut open, command_buffer);
@@ -350,9 +350,11 @@ impl Drop for Captured {
         // With the queue its command buffers have gone.
         if let Some(stream) = self.stream.upgrade() {
             let last = self.last.load(Ordering::Relaxed);
-            let mut open = stream.open.lock();
-            open.retired
-                .extend(self.pieces().map(|piece| (last, piece.command_buffer)));
+            // Those of a lost device are not used again.
+            if let Ok(mut open) = stream.open() {
+                open.retired
+                    .extend(self.pieces().map(|piece| (last, piece.command_buffer)));
+            }
         }
     }
 }

@@ -68,11 +68,12 @@ impl Timer {
         }
     }
 
-    /// Sleeps until something is recorded. The time limit covers work recorded just before `sleeping` was set.
-    pub(super) fn sleep(&self) {
+    /// Sleeps until something is recorded, and says whether it is. The time limit covers work recorded just before `sleeping` was set.
+    pub(super) fn sleep(&self) -> bool {
         let mut guard = self.lock.lock();
         self.sleeping.store(true, Ordering::Release);
-        self.wake.wait_for(&mut guard, Duration::from_millis(100));
+        let waited = self.wake.wait_for(&mut guard, Duration::from_millis(100));
         self.sleeping.store(false, Ordering::Release);
+        !waited.timed_out()
     }
 }

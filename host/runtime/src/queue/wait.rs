@@ -72,7 +72,7 @@ impl Stream {
         {
             return Ok(None);
         }
-        let open = self.open.lock();
+        let open = self.open()?;
         self.device.usable()?;
         let done = self.counter()?;
         let mut unfinished = open.unfinished(done);
@@ -122,7 +122,7 @@ impl Stream {
         }
         let _inside = self.device.enter()?;
         {
-            let mut open = self.open.lock();
+            let mut open = self.open()?;
             if open.submitted < number {
                 self.submit(&mut open)?;
             }

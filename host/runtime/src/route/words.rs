@@ -1,7 +1,7 @@
 //! What is said of answers: what was planned, and why nobody runs a request.
 
 use super::{Answer, ask::Ready};
-use crate::{Error, Kind, Request};
+use crate::{Error, Kind, Request, failures::Standing};
 use nx_vulkan_abi::expression::ATTRIBUTE;
 use nx_vulkan_ops::{attrs, find};
 use nx_vulkan_registry::{clean, hex, request::Operand};
@@ -40,6 +40,15 @@ pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str
         Some(text) => format!("{} {}", request.op, hex(&Sha256::digest(text)[..6])).into(),
         None => (&*request.op).into(),
     }
+}
+
+/// Why a kernel is not asked that failed so often.
+pub(super) fn not_asked(times: u32, standing: Standing) -> String {
+    let until = match standing {
+        Standing::Rests => "for a while",
+        Standing::Asked | Standing::GivenUp => "until something is reloaded",
+    };
+    format!("it failed {times} times and is not asked {until}")
 }
 
 /// What a plan that was made ready consists of.

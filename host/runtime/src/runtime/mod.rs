@@ -63,6 +63,8 @@ use std::{
 
 /// Routes kept before the cache starts anew.
 const MAX_ROUTES: usize = 16_384;
+/// Dispatches of such routes, some hundred bytes each: a factorisation has thousands.
+const MAX_DISPATCHES: usize = 1 << 20;
 const SHOWN_WARNINGS: usize = 3;
 /// How long the end of a runtime waits for a thread of its own that is inside a driver.
 const STOPPING: Duration = Duration::from_secs(1);
@@ -363,8 +365,8 @@ impl Runtime {
     /// # Errors
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
+        self.forget_routes(&mut self.current.write());
         self.constants.lock().clear();
-        self.replays.forget(false);
         self.kept.clear();
         self.stream.wait(self.stream.sequence())?;
         let done = self.stream.completed()?;
@@ -378,6 +380,8 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.stop_threads();
+        // The timer may be inside the driver still, with the queue in its hands, which then does not wait as it goes.
+        drop(self.stream.wait(self.stream.sequence()));
     }
 }
 

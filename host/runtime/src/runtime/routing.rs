@@ -1,6 +1,6 @@
 //! Routes: who runs a request, found once and kept by everything that the answer depends on.
 
-use super::{MAX_CHOICES, MAX_ROUTES, Runtime, key::with_key};
+use super::{MAX_CHOICES, MAX_DISPATCHES, MAX_ROUTES, Runtime, key::with_key};
 use crate::{
     Request, Result, Tensor,
     live::{Event, EventKind},
@@ -21,6 +21,8 @@ use std::{
 pub(super) struct Current {
     pub(super) table: Arc<Table>,
     pub(super) routes: FxHashMap<Box<[u8]>, Arc<Route>>,
+    /// Dispatches of all of them.
+    dispatches: usize,
     /// The packs that run several elementwise ops as one.
     fusing: Vec<String>,
 }
@@ -33,6 +35,7 @@ impl Current {
             fusing: fusing.map(|pack| pack.id.clone()).collect(),
             table,
             routes: FxHashMap::default(),
+            dispatches: 0,
         }
     }
 
@@ -73,10 +76,16 @@ impl Runtime {
         self.sweep_pipelines();
         let table = self.table();
         self.measure(request, &table)?;
-        let route = self
+        let (route, is_lasting) = self
             .planner(&table)
             .find(request, &|bytes| self.write_new(bytes, Patience::Waits))?;
         let route = Arc::new(route);
+        if !is_lasting {
+            // Nobody finds it again, so its one run is added up now.
+            route.count();
+            self.tally([&route]);
+            return Ok(route);
+        }
         with_key(request, |key| {
             self.note_choice(key, &route, &table, request);
             let mut current = self.current.write();
@@ -84,19 +93,33 @@ impl Runtime {
                 // The table was replaced meanwhile. This call ends on the old one, the next finds its route anew.
                 return Ok(route.clone());
             }
-            if current.routes.len() >= MAX_ROUTES {
-                self.tally(current.routes.values());
-                current.routes.clear();
-                // What is recorded counts its runs with routes that nobody looks at any more.
-                self.replays.forget(false);
+            let dispatches = route.dispatches();
+            if current.routes.len() >= MAX_ROUTES
+                || current.dispatches + dispatches > MAX_DISPATCHES
+            {
+                self.forget_routes(&mut current);
             }
             // Another thread may have found the same route meanwhile: one of them counts for both.
-            Ok(current
-                .routes
-                .entry(key.into())
-                .or_insert(route.clone())
-                .clone())
+            let Current {
+                routes,
+                dispatches: all,
+                ..
+            } = &mut *current;
+            let kept = routes.entry(key.into()).or_insert_with(|| {
+                *all += dispatches;
+                route.clone()
+            });
+            Ok(kept.clone())
         })
+    }
+
+    /// Has the routes found anew.
+    pub(super) fn forget_routes(&self, current: &mut Current) {
+        self.tally(current.routes.values());
+        current.routes.clear();
+        current.dispatches = 0;
+        // What is recorded counts its runs with routes that nobody looks at any more.
+        self.replays.forget(false);
     }
 
     /// Keeps the counts of routes that are about to be forgotten.

@@ -37,7 +37,7 @@ impl Runtime {
             // That another kernel runs it is not remembered: the next time there may be room.
             let write = |bytes: &[u8]| self.write_new(bytes, patience);
             // The host is not asked: its kernels may take a thousand times as long, which nobody who is short of memory expects.
-            let Ok(next @ Route::Device { .. }) = planner.find(request, &write) else {
+            let Ok((next @ Route::Device { .. }, _)) = planner.find(request, &write) else {
                 return Err(error);
             };
             route = Arc::new(next);

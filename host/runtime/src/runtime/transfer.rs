@@ -48,7 +48,7 @@ impl Runtime {
         let tensor = if tensor.is_contiguous() {
             tensor
         } else {
-            packed = self.contiguous(tensor)?;
+            packed = self.contiguous(&tensor.leading(limit.unwrap_or(u64::MAX))?)?;
             &packed
         };
         let size = tensor.dtype().size();

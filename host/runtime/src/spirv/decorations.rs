@@ -99,11 +99,15 @@ impl Decorations {
         self.of_ids.contains_key(&(block, decoration))
     }
 
-    /// Whether a variable, or every member of its block, is declared to be read only.
-    pub(super) fn is_read_only(&self, variable: u32, block: u32, members: usize) -> bool {
-        let marked = |member| self.of_members.contains_key(&(block, member, NON_WRITABLE));
+    /// Whether a variable is declared to be read only.
+    pub(super) fn is_read_only(&self, variable: u32) -> bool {
         self.of_ids.contains_key(&(variable, NON_WRITABLE))
-            || members > 0 && (0..members as u32).all(marked)
+    }
+
+    /// Whether every member of a block is.
+    pub(super) fn has_read_only(&self, block: u32, members: usize) -> bool {
+        let marked = |member| self.of_members.contains_key(&(block, member, NON_WRITABLE));
+        members > 0 && (0..members as u32).all(marked)
     }
 }
 

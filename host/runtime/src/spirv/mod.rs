@@ -24,7 +24,7 @@ use extent::Extents;
 use nx_vulkan_abi::Features;
 use nx_vulkan_registry::Origin;
 use scan::Scan;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 use types::{Kind, Types};
 
 /// The most bytes that one invocation may have in private memory and in variables of functions once they are
@@ -90,6 +90,8 @@ impl Module {
         let (mut bindings, mut written) = (Vec::new(), Vec::new());
         let (mut push_bytes, mut shared, mut private) = (0, Vec::new(), Vec::new());
         let values = scan.constants.values(&[]);
+        // Many variables may have one block of many members.
+        let mut read_only = HashMap::new();
         let mut extents = Extents::new(&scan.types, &scan.decorations, &scan.constants);
         for variable in &scan.memory.variables {
             match variable.class {
@@ -100,10 +102,13 @@ impl Module {
                         Kind::Struct(members) => members.len(),
                         _ => 0,
                     };
-                    let is_read_only =
-                        scan.decorations
-                            .is_read_only(variable.id, variable.kind, members);
-                    if variable.is_written && is_read_only {
+                    let mut is_read_only = || {
+                        scan.decorations.is_read_only(variable.id)
+                            || *read_only.entry(variable.kind).or_insert_with(|| {
+                                scan.decorations.has_read_only(variable.kind, members)
+                            })
+                    };
+                    if variable.is_written && is_read_only() {
                         return Err(format!(
                             "it writes to binding {binding}, which it declares to be read only"
                         ));

@@ -21,7 +21,9 @@ impl Scan {
                     ));
                 }
                 self.needs = self.needs.with(needs);
-                self.capabilities.push(*number);
+                if !self.capabilities.contains(number) {
+                    self.capabilities.push(*number);
+                }
                 Ok(())
             }
             (opcode::EXTENSION, name) => allowed::extension(name),

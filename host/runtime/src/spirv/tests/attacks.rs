@@ -382,12 +382,3 @@ fn any_changed_word_is_answered() {
     }
     assert!(start.elapsed() < Duration::from_secs(60));
 }
-
-/// The answer, which takes milliseconds.
-fn soon<T>(work: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let answer = work();
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(20), "{took:?}");
-    answer
-}

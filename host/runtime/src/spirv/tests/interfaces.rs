@@ -135,3 +135,47 @@ fn a_binding_is_written_where_an_instruction_writes_it() {
     assert_eq!(all("add(b[r]); n = r;"), [1]);
     assert_eq!(all("if (r == 7) add(a[r]); else c[0] = r;"), [0, 2]);
 }
+
+/// All members were looked through for each variable.
+#[test]
+fn many_variables_may_have_one_block_of_many_members() {
+    const MEMBERS: u32 = 12_000;
+    const VARIABLES: u32 = 40_000;
+    let (float, block, pointer, first) = (5, 6, 7, 8);
+    let mut all: Vec<(u32, Vec<u32>)> = vec![(opcode::DECORATE, vec![block, allowed::BLOCK])];
+    for member in 0..MEMBERS {
+        let offset = vec![block, member, allowed::OFFSET, 4 * member];
+        all.push((opcode::MEMBER_DECORATE, offset));
+        if member + 1 < MEMBERS {
+            let read_only = vec![block, member, allowed::NON_WRITABLE];
+            all.push((opcode::MEMBER_DECORATE, read_only));
+        }
+    }
+    let variables = first..first + VARIABLES;
+    for variable in variables.clone() {
+        all.push((opcode::DECORATE, vec![variable, allowed::DESCRIPTOR_SET, 0]));
+        all.push((opcode::DECORATE, vec![variable, allowed::BINDING, 0]));
+    }
+    all.push((opcode::TYPE_FLOAT, vec![float, 32]));
+    all.push((
+        opcode::TYPE_STRUCT,
+        [vec![block], vec![float; MEMBERS as usize]].concat(),
+    ));
+    all.push((
+        opcode::TYPE_POINTER,
+        vec![pointer, allowed::STORAGE_BUFFER, block],
+    ));
+    for variable in variables.clone() {
+        all.push((
+            opcode::VARIABLE,
+            vec![pointer, variable, allowed::STORAGE_BUFFER],
+        ));
+    }
+    let declared = all
+        .iter()
+        .map(|(opcode, operands)| (*opcode, &operands[..]));
+    let instructions: Vec<_> = declared.chain(EMPTY_MAIN).collect();
+    let words = assembled(variables.end, &instructions);
+    let module = soon(|| admit(&words, Origin::Library)).unwrap();
+    assert_eq!(module.bindings, [0]);
+}

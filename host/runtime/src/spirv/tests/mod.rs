@@ -8,6 +8,7 @@ mod matrices;
 use super::*;
 use crate::shader::Shaders;
 use nx_vulkan_registry::Glsl;
+use std::time::{Duration, Instant};
 
 /// Words of a shader whose `main` is in `body`.
 fn compiled(body: &str) -> Vec<u32> {
@@ -75,3 +76,12 @@ const EMPTY_MAIN: [(u32, &[u32]); 6] = [
     (opcode::RETURN, &[]),
     (opcode::FUNCTION_END, &[]),
 ];
+
+/// The answer, which takes milliseconds.
+fn soon<T>(work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let answer = work();
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    answer
+}
