@@ -268,6 +268,19 @@ if Code.ensure_loaded?(Nx) do
           do: assert_raise(ArgumentError, ~r/operands on one device/, fn -> call.(a, b) end)
     end
 
+    test "integers of more than 64 bits" do
+      t = Nx.iota({2, 2, 4}, type: :f32, backend: V)
+      large = 9_223_372_036_854_775_808
+
+      for call <- [
+            fn -> Nx.conv(t, t, strides: [large]) end,
+            fn -> Nx.window_sum(t, {1, 1, 1}, strides: [2 * large + 1, 1, 1]) end,
+            fn -> Nx.pad(t, 0.0, [{0, large, 0}, {0, 0, 0}, {0, 0, 0}]) end
+          ] do
+        assert_raise ArgumentError, ~r/expected integers of 64 bits/, call
+      end
+    end
+
     test "functions that raise" do
       t = Nx.tensor([1.0, 2.0, 3.0], backend: V)
       no = fn _, _ -> raise "no" end

@@ -93,6 +93,7 @@ if Code.ensure_loaded?(Nx) do
       Compiler.forget()
       jit(first).(3)
       assert traces() == 1
+      assert [{_, _, _, :seen}] = Process.get({JitCache, :own})
     end
 
     test "is used by functions of modules and by other processes" do

@@ -38,6 +38,7 @@ defmodule Nx.Vulkan.JitCache do
   """
   def fetch(fun, arguments, backend) do
     with {:ok, generation} <- now(),
+         :ok <- drop_old(generation),
          {:light, _} <- weight(arguments) do
       case hash(fun) do
         {:ok, known} -> shared(known, sha256({elem(known, 1), arguments, backend}), generation)
@@ -141,6 +142,15 @@ defmodule Nx.Vulkan.JitCache do
   defp keep({fun, key, _, _} = entry) do
     others = Enum.reject(Process.get(@own, []), &own?(&1, fun, key))
     Process.put(@own, [entry | Enum.take(others, @recent - 1)])
+    :ok
+  end
+
+  # What this process keeps itself, nobody else can forget.
+  defp drop_old(generation) do
+    with [_ | _] = all <- Process.get(@own, []),
+         {[_ | _], kept} <- Enum.split_with(all, &(elem(&1, 2) != generation)),
+         do: Process.put(@own, kept)
+
     :ok
   end
 
