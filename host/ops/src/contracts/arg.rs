@@ -15,7 +15,7 @@ use crate::{
 };
 use nx_vulkan_abi::{DType, DTypeSet};
 
-static ARG: Contract = Contract {
+const ARG: Contract = Contract {
     title: "Index of an extreme element",
     attributes: &[
         Attribute {

@@ -19,7 +19,7 @@ use problems::MIXED;
 /// Types of q, k, v and the result.
 const FLOATS: DTypeSet = DTypeSet::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
 
-static CONTRACT: Contract = Contract {
+const CONTRACT: Contract = Contract {
     title: "Attention",
     operands: &["q", "k", "v"],
     attributes: &[

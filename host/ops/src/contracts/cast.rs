@@ -12,7 +12,7 @@ use crate::{
 /// Pairs of different types that are tried, of 380.
 const PAIRS: usize = 160;
 
-static CAST: Contract = Contract {
+const CAST: Contract = Contract {
     title: "Conversion",
     infers: false,
     copies: |inputs, outputs| inputs == outputs,

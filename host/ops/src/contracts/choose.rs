@@ -13,7 +13,7 @@ use crate::{
 };
 use nx_vulkan_abi::DType;
 
-static SELECT: Contract = Contract {
+const SELECT: Contract = Contract {
     title: "Elementwise, three operands",
     operands: &["pred", "on_true", "on_false"],
     infer: |op, inputs, attrs| {
@@ -36,7 +36,7 @@ static SELECT: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static CLIP: Contract = Contract {
+const CLIP: Contract = Contract {
     title: "Elementwise, three operands",
     operands: &["x", "min", "max"],
     mixed: |_| mixed(|_, _| None),

@@ -21,7 +21,7 @@ use crate::{
 use nx_vulkan_abi::DType;
 use problems::MIXED;
 
-static CONV: Contract = Contract {
+const CONV: Contract = Contract {
     title: "Convolution",
     operands: &["x", "kernel"],
     attributes: &[

@@ -24,7 +24,7 @@ const CREATE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static IOTA: Contract = Contract {
+const IOTA: Contract = Contract {
     attributes: &[Attribute {
         name: "axis",
         kind: AttributeKind::Ints,
@@ -48,7 +48,7 @@ static IOTA: Contract = Contract {
     ..CREATE
 };
 
-static EYE: Contract = Contract {
+const EYE: Contract = Contract {
     check: |_, _, outputs, _| match outputs[0].shape.len() {
         0 | 1 => Err("the result needs two axes".to_owned()),
         _ => Ok(()),
@@ -70,7 +70,7 @@ static EYE: Contract = Contract {
     ..CREATE
 };
 
-static FILL: Contract = Contract {
+const FILL: Contract = Contract {
     attributes: &[Attribute {
         name: "bits",
         kind: AttributeKind::Ints,

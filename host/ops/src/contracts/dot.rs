@@ -19,7 +19,7 @@ use nx_vulkan_abi::{DType, lasting::ATTRIBUTE as LASTING};
 
 const NAMES: [&str; 4] = ["batch_a", "batch_b", "contract_a", "contract_b"];
 
-static DOT: Contract = Contract {
+const DOT: Contract = Contract {
     title: "Products",
     operands: &["a", "b"],
     attributes: &[

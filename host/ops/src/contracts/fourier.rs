@@ -68,9 +68,9 @@ const FOURIER: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static LINE: Contract = FOURIER;
+const LINE: Contract = FOURIER;
 
-static PLANE: Contract = Contract {
+const PLANE: Contract = Contract {
     attributes: &[
         ints_of(
             "axes",

@@ -18,7 +18,7 @@ use nx_vulkan_abi::{DType, expression::ATTRIBUTE};
 /// How often an error may go through a row's sums and functions.
 const ROUNDINGS: u64 = 64;
 
-static FUSED_ROWS: Contract = Contract {
+const FUSED_ROWS: Contract = Contract {
     title: "Rows, several ops as one",
     variadic: true,
     several: true,

@@ -19,7 +19,7 @@ use nx_vulkan_abi::{DType, DTypeSet};
 
 const ALL: DTypeSet = DTypeSet::ALL;
 
-static GATHER: Contract = Contract {
+const GATHER: Contract = Contract {
     title: "Elements by index",
     operands: &["tensor", "indices"],
     attributes: &[Attribute {
@@ -88,7 +88,7 @@ const AXIS: Attribute = Attribute {
     doc: "the axis that the indices count along; 0 by default",
 };
 
-static TAKE: Contract = Contract {
+const TAKE: Contract = Contract {
     attributes: &[AXIS],
     complete: |_, _, attrs| default(attrs, Attr::ints("axis", [0])),
     infer: |_, inputs, attrs| {
@@ -107,7 +107,7 @@ static TAKE: Contract = Contract {
     ..GATHER
 };
 
-static ALONG: Contract = Contract {
+const ALONG: Contract = Contract {
     infer: |_, inputs, _| Ok((inputs[0].0, inputs[1].1.clone())),
     check: |_, inputs, outputs, attrs| {
         let (tensor, indices, axis) = (&inputs[0], &inputs[1], ints(attrs, "axis"));

@@ -14,7 +14,7 @@ use crate::{
 };
 use nx_vulkan_abi::DTypeSet;
 
-static CONCATENATE: Contract = Contract {
+const CONCATENATE: Contract = Contract {
     title: "Joining",
     variadic: true,
     attributes: &[Attribute {

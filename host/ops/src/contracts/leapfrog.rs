@@ -19,7 +19,7 @@ const STEPS: u64 = 32;
 
 const WIDE: DTypeSet = DTypeSet::of(&[DType::F32, DType::F64]);
 
-static LEAPFROG: Contract = Contract {
+const LEAPFROG: Contract = Contract {
     title: "Leapfrog steps",
     operands: &["q", "p", "inv_mass", "scalars"],
     results: &["q_chain", "p_chain", "grad_chain", "logp_chain"],

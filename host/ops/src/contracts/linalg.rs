@@ -51,9 +51,9 @@ const SQUARE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static CHOLESKY: Contract = SQUARE;
+const CHOLESKY: Contract = SQUARE;
 
-static LU: Contract = Contract {
+const LU: Contract = Contract {
     results: &["p", "l", "u"],
     all: |inputs, first, _| {
         let factor = (floating(inputs[0].0), first.1.clone());
@@ -62,7 +62,7 @@ static LU: Contract = Contract {
     ..SQUARE
 };
 
-static DETERMINANT: Contract = Contract {
+const DETERMINANT: Contract = Contract {
     infer: |op, inputs, _| {
         let shape = &inputs[0].1;
         let batch = shape.len().saturating_sub(2);
@@ -71,7 +71,7 @@ static DETERMINANT: Contract = Contract {
     ..SQUARE
 };
 
-static SOLVE: Contract = Contract {
+const SOLVE: Contract = Contract {
     operands: &["a", "b"],
     infer: |op, inputs, _| Ok((result_type(op, inputs)?, inputs[1].1.clone())),
     // Random matrices of n rows are conditioned like n.
@@ -82,7 +82,7 @@ static SOLVE: Contract = Contract {
     ..SQUARE
 };
 
-static TRIANGULAR: Contract = Contract {
+const TRIANGULAR: Contract = Contract {
     attributes: &[
         flag(
             "left_side",
@@ -175,7 +175,7 @@ fn sides(shape: &[u64]) -> [u64; 3] {
     }
 }
 
-static QR: Contract = Contract {
+const QR: Contract = Contract {
     results: &["q", "r"],
     attributes: &[Attribute {
         name: "mode",
@@ -205,7 +205,7 @@ static QR: Contract = Contract {
     ..SQUARE
 };
 
-static EIGH: Contract = Contract {
+const EIGH: Contract = Contract {
     results: &["values", "vectors"],
     infer: |op, inputs, _| {
         let [n, ..] = sides(&inputs[0].1);
@@ -223,7 +223,7 @@ static EIGH: Contract = Contract {
     ..SQUARE
 };
 
-static SVD: Contract = Contract {
+const SVD: Contract = Contract {
     results: &["u", "s", "vt"],
     attributes: &[flag(
         "full_matrices?",

@@ -20,16 +20,16 @@ const SHAPE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static MAP: Contract = SHAPE;
+const MAP: Contract = SHAPE;
 
 /// The type of the parts of complex numbers, f32 for integers.
-static PARTS: Contract = Contract {
+const PARTS: Contract = Contract {
     infer: |_, inputs, _| Ok((floating(inputs[0].0.part()), inputs[0].1.clone())),
     ..SHAPE
 };
 
 /// The complex type whose parts hold the operand.
-static PAIRS: Contract = Contract {
+const PAIRS: Contract = Contract {
     infer: |_, inputs, _| Ok((inputs[0].0.merge(DType::C64), inputs[0].1.clone())),
     ..SHAPE
 };

@@ -1,4 +1,7 @@
 //! The ops, a family each file: its contract, and one row for each op.
+//!
+//! No contract and no index of rows is a `static`: the compiler takes what those name into the tests of internals, whether they
+//! use it or not, and all kernels would be compiled once more.
 
 mod arg;
 mod attention;
@@ -31,7 +34,7 @@ mod zip;
 use crate::op::Op;
 pub(crate) use elementwise::elementwise;
 pub(crate) use shared::broadcast;
-use std::{collections::HashMap, sync::LazyLock};
+use std::{collections::HashMap, sync::OnceLock};
 
 /// The ops of all families but the elementwise ones, which come first, in the order of `docs/ops.md`.
 const OTHERS: &[&[Op]] = &[
@@ -65,7 +68,7 @@ pub fn ops() -> impl Iterator<Item = &'static Op> + Clone {
 
 /// The op of that name.
 pub fn find(name: &str) -> Option<&'static Op> {
-    static INDEX: LazyLock<HashMap<&str, &Op>> =
-        LazyLock::new(|| ops().map(|op| (op.name, op)).collect());
-    INDEX.get(name).copied()
+    static INDEX: OnceLock<HashMap<&str, &Op>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| ops().map(|op| (op.name, op)).collect());
+    index.get(name).copied()
 }

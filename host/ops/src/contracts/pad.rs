@@ -24,7 +24,7 @@ const fn attribute(name: &'static str, doc: &'static str) -> Attribute {
     }
 }
 
-static PAD: Contract = Contract {
+const PAD: Contract = Contract {
     title: "Padding",
     operands: &["x", "value"],
     attributes: &[

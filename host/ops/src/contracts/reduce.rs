@@ -61,10 +61,10 @@ const SHAPE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static REDUCE: Contract = SHAPE;
+const REDUCE: Contract = SHAPE;
 
 /// Nx sums small integers in 32 bits, and u64 in s64.
-static FOLD: Contract = Contract {
+const FOLD: Contract = Contract {
     infer: |op, inputs, attrs| {
         let (dtype, shape) = (SHAPE.infer)(op, inputs, attrs)?;
         let is_long = dtype.size() == 8;

@@ -59,10 +59,10 @@ const SHAPE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static SCAN: Contract = SHAPE;
+const SCAN: Contract = SHAPE;
 
 /// Long lines of factors come to overflow within the sweep's tolerance of it, where nothing tells infinity from a number.
-static PRODUCT: Contract = Contract {
+const PRODUCT: Contract = Contract {
     problems: |_, layout, _, rng| {
         let short = |(shape, axes): &Reduction| axes.len() == 1 && shape[axes[0] as usize] < 2000;
         scans(layout, short, rng)

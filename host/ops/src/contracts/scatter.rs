@@ -18,7 +18,7 @@ use nx_vulkan_abi::{DType, DTypeSet};
 const ALL: DTypeSet = DTypeSet::ALL;
 const NUMBER: DTypeSet = DTypeSet::NUMBER;
 
-static PUT: Contract = Contract {
+const PUT: Contract = Contract {
     title: "Updates by index",
     operands: &["tensor", "indices", "updates"],
     attributes: &[Attribute {
@@ -94,7 +94,7 @@ static PUT: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static ADD: Contract = Contract {
+const ADD: Contract = Contract {
     copies: |_, _| false,
     ..PUT
 };

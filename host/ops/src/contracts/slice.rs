@@ -25,7 +25,7 @@ const fn attribute(name: &'static str, doc: &'static str) -> Attribute {
     }
 }
 
-static SLICE: Contract = Contract {
+const SLICE: Contract = Contract {
     title: "Slices",
     operands: &["tensor", "start"],
     variadic: true,
@@ -101,7 +101,7 @@ static SLICE: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static PUT: Contract = Contract {
+const PUT: Contract = Contract {
     operands: &["tensor", "slice"],
     attributes: &[
         attribute(

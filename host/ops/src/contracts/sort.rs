@@ -14,7 +14,7 @@ use crate::{
 };
 use nx_vulkan_abi::{DType, DTypeSet};
 
-static SORT: Contract = Contract {
+const SORT: Contract = Contract {
     title: "Sorting",
     attributes: &[
         Attribute {
@@ -60,7 +60,7 @@ static SORT: Contract = Contract {
     ..ELEMENTWISE
 };
 
-static ARGSORT: Contract = Contract {
+const ARGSORT: Contract = Contract {
     infer: |_, inputs, _| Ok((DType::S32, inputs[0].1.clone())),
     mixed: |_| {
         let integers = types_of(DTypeSet::INTEGER);
@@ -74,7 +74,7 @@ static ARGSORT: Contract = Contract {
     ..SORT
 };
 
-static TOP: Contract = Contract {
+const TOP: Contract = Contract {
     title: "Sorting",
     results: &["values", "indices"],
     attributes: &[Attribute {

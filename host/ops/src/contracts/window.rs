@@ -30,7 +30,7 @@ pub(super) const STRIDES: Attribute = attribute(
     "steps between windows along each axis; 1 by default",
 );
 
-static WINDOW: Contract = Contract {
+const WINDOW: Contract = Contract {
     title: "Windows",
     attributes: &[PADDING, STRIDES, EXTENTS, DILATIONS],
     complete: |inputs, _, attrs| {

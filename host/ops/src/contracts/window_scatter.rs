@@ -18,7 +18,7 @@ use crate::{
 const MOST: u128 = 1 << 40;
 const LISTS: [&str; 2] = ["strides", "window"];
 
-static SCATTER: Contract = Contract {
+const SCATTER: Contract = Contract {
     title: "Scatters of windows",
     operands: &["x", "source", "init"],
     attributes: &[PADDING, STRIDES, EXTENTS],

@@ -13,7 +13,7 @@ use crate::{
     values::Domain::{Amount, Any, Flag, NotZero, Positive, Repeating},
 };
 
-static ZIP: Contract = Contract {
+const ZIP: Contract = Contract {
     title: "Elementwise, two operands",
     operands: &["a", "b"],
     mixed: |op| {

@@ -13,8 +13,6 @@ mod lasting;
 mod repeats;
 mod rows;
 mod split;
-#[cfg(test)]
-mod tests;
 mod turned;
 
 use crate::{DType, Program, Result, Spec, Step, Value, View, expression};

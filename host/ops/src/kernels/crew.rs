@@ -39,14 +39,22 @@ pub(super) enum Wakes {
 
 /// How many threads may share work, the caller's among them.
 pub(super) fn cores() -> usize {
-    #[cfg(test)]
-    if let Some(limit) = LIMIT.get() {
-        return limit;
-    }
-    crew().members + 1
+    LIMIT.get().unwrap_or_else(|| crew().members + 1)
 }
 
-#[cfg(test)]
+/// What `work` gives where so many threads share what this one does, itself among them.
+pub fn with_cores<T>(cores: usize, work: impl FnOnce() -> T) -> T {
+    /// Also where the work panics, after which others may run on this thread.
+    struct Former(Option<usize>);
+    impl Drop for Former {
+        fn drop(&mut self) {
+            LIMIT.set(self.0);
+        }
+    }
+    let _former = Former(LIMIT.replace(Some(cores)));
+    work()
+}
+
 thread_local! {
     /// How many threads may share what this one does, where that is limited.
     static LIMIT: Cell<Option<usize>> = const { Cell::new(None) };
@@ -240,16 +248,8 @@ impl Drop for Open<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// What `work` gives where so many threads share.
-    pub(in crate::kernels) fn with_cores<T>(cores: usize, work: impl FnOnce() -> T) -> T {
-        LIMIT.set(Some(cores));
-        let result = work();
-        LIMIT.set(None);
-        result
-    }
 
     /// Calls each of so many parts, and says how often each was called.
     fn run(parts: usize, wakes: Wakes, part: &(dyn Fn(usize) + Sync)) -> Vec<usize> {
@@ -285,6 +285,16 @@ pub(super) mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_limit_of_cores_ends_with_its_work() {
+        let all = cores();
+        let inner = with_cores(3, || {
+            let inner = catch_unwind(|| with_cores(1, || panic!("at work with {}", cores())));
+            (cores(), inner.is_err())
+        });
+        assert_eq!((inner, cores()), ((3, true), all));
     }
 
     #[test]

@@ -94,6 +94,9 @@ pub(super) fn run_program(
     };
     for (out, value) in outputs.iter_mut().zip(program.results()) {
         let made = result(value).ok_or_else(|| Error::bad_input("a result is gone"))?;
+        if out.bytes.len() != made.bytes.len() {
+            return Err(Error::bad_input("a result has another size"));
+        }
         out.bytes.copy_from_slice(&made.bytes);
     }
     Ok(())

@@ -93,3 +93,20 @@ fn winitzki(x: f64) -> f64 {
 pub(crate) fn acosh(x: f64) -> f64 {
     if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn erf_inv_inverts_erf_to_the_last_digits() {
+        for i in 1..2000 {
+            let x = f64::from(i) / 2000.0;
+            let back = libm::erf(inverse_of_erf(x));
+            assert!((back - x).abs() <= 4e-16, "erf(erf_inv({x})) is {back}");
+        }
+        // 1 - 2^-53: the largest below 1. Its value is that of erfc's inverse at 2^-53.
+        let largest = 1.0 - f64::EPSILON / 2.0;
+        assert_eq!(inverse_of_erf(largest), 5.863_584_748_755_167_6);
+    }
+}

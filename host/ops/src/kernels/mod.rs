@@ -45,8 +45,6 @@ pub(crate) mod scatter;
 pub(crate) mod slice;
 mod small;
 pub(crate) mod sort;
-#[cfg(test)]
-mod tests;
 pub(crate) mod unary;
 mod vector;
 mod widened;
@@ -57,6 +55,7 @@ pub use crate::{
     check::check,
     view::{Desc, Out, View},
 };
+pub use crew::with_cores;
 pub use leapfrog::{FAMILIES, Family};
 
 /// Stands for the sources of these kernels: what was measured with others says nothing of them.
@@ -68,6 +67,7 @@ use crate::attrs::Attr;
 use crate::contracts::find;
 use crate::error::{Error, Kind, Result};
 use crate::fits::refusal;
+use crate::program::Program;
 use crate::request::{Request, Spec};
 use crate::view::count;
 use kernel::Sums;
@@ -139,6 +139,23 @@ pub fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Re
 /// f32 at least, and what f32 numbers become is computed where they lie.
 pub fn run_fast(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Result<()> {
     compute(op, inputs, outputs, attrs, Sums::Own)
+}
+
+/// Runs a program of requests as exactly as [`run`] does: one kernel after another, on whole tensors in memory.
+///
+/// # Errors
+/// Those of [`run`]; bad input where there are views among its steps, where `inputs` and `outputs` are not as many and as large as
+/// the program's, and where a result is an input.
+pub fn run_program(program: &Program<'_>, inputs: &[View], outputs: &mut [Out]) -> Result<()> {
+    let own = (program.inputs(), program.results().len());
+    let given = (inputs.len(), outputs.len());
+    if given != own {
+        return Err(Error::bad_input(format!(
+            "the program has {} operands and {} results, and was given {} and {}",
+            own.0, own.1, given.0, given.1
+        )));
+    }
+    epilogue::run_program(program, inputs, outputs, Sums::Wide)
 }
 
 /// Whether [`run`] writes every byte of the results of `op` itself, so that they need not be zeros before.

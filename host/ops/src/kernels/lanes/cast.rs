@@ -150,3 +150,20 @@ saturates! {
     u32: f64 as u32;
     i32: f64 as i32;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_casts_of_four_bytes_but_copies_of_integers_have_loops() {
+        let types = [DType::F32, DType::S32, DType::U32];
+        let pairs = types.iter().flat_map(|from| types.map(|to| (*from, to)));
+        assert_eq!(
+            pairs
+                .filter(|(from, to)| find(*from, *to).is_some())
+                .count(),
+            7
+        );
+    }
+}

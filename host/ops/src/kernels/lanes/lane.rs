@@ -218,3 +218,35 @@ macro_rules! row {
     };
 }
 pub(super) use row;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ADD, LESS};
+    use super::*;
+
+    #[test]
+    fn the_type_that_operands_are_taken_as_holds_them() {
+        let [bf16, f32, f64] = [DType::BF16, DType::F32, DType::F64];
+        let [u8, s8, s16, s32] = [DType::U8, DType::S8, DType::S16, DType::S32];
+        let [u64, s64] = [DType::U64, DType::S64];
+        for (lane, from, to, want) in [
+            (ADD, &[s32, f32][..], f32, Some(f32)),
+            (ADD, &[u8, s32], s32, Some(s32)),
+            (ADD, &[bf16, f64], f64, Some(f64)),
+            (ADD, &[s32, u8], bf16, Some(f32)),
+            (ADD, &[s32, s32], u8, None),
+            (ADD, &[u8, u8], s32, Some(s32)),
+            (LESS, &[s32, f32], u8, Some(f64)),
+            (LESS, &[u8, bf16], u8, Some(f32)),
+            (LESS, &[u8, s8], u8, Some(s16)),
+            (LESS, &[u64, s64], u8, None),
+            (LESS, &[s64, f64], u8, None),
+            (LESS, &[f32, u64], u8, None),
+            (Lane::Select, &[u8, f32, s32], f32, Some(f32)),
+            (Lane::Select, &[u8, f64, s32], s32, None),
+        ] {
+            let taken = lane.of(from, to).map(|(taken, _)| taken);
+            assert_eq!(taken, want, "{from:?} to {to}");
+        }
+    }
+}

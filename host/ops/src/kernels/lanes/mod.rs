@@ -13,8 +13,6 @@ mod narrow;
 mod powers;
 mod products;
 mod ring;
-#[cfg(test)]
-mod tests;
 pub(crate) mod typed;
 mod wide;
 

@@ -149,3 +149,58 @@ widest! {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::bf16;
+
+    /// Numbers of all sizes and signs, some of each.
+    fn numbers(step: usize) -> Vec<Cell> {
+        let special = [
+            0,
+            1,
+            0x7f_ffff,
+            0x80_0000,
+            0x3f80_0000,
+            0x3f80_0001,
+            0x7f7f_ffff,
+            0x7f80_0000,
+            0x7fc0_0000,
+        ];
+        let special = special.into_iter().flat_map(|bits| [bits, bits | 1 << 31]);
+        let spread = (0..=u32::MAX).step_by(step);
+        special.chain(spread).map(u32::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn floats_of_16_bits_become_f32_and_are_rounded_as_one_by_one() {
+        let shorts: Vec<Short> = (0..=u16::MAX).map(u16::to_ne_bytes).collect();
+        let cells = numbers(4099);
+        for dtype in [DType::F16, DType::BF16] {
+            let mut wide = vec![Cell::default(); shorts.len()];
+            widen(dtype, &shorts, &mut wide);
+            let mut narrowed = vec![Short::default(); cells.len()];
+            narrow(dtype, &cells, &mut narrowed);
+            let is_same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+            for (x, got) in shorts.iter().zip(wide) {
+                let want = match dtype {
+                    DType::F16 => f16::from_ne_bytes(*x).to_f32(),
+                    _ => bf16::from_ne_bytes(*x).to_f32(),
+                };
+                assert_eq!(u32::from_ne_bytes(got), want.to_bits(), "{dtype} {x:?}");
+            }
+            for (x, got) in cells.iter().zip(narrowed) {
+                let x = f32::from_ne_bytes(*x);
+                let (got, want) = match dtype {
+                    DType::F16 => (f16::from_ne_bytes(got).to_f32(), f16::from_f32(x).to_f32()),
+                    _ => (
+                        bf16::from_ne_bytes(got).to_f32(),
+                        bf16::from_f32(x).to_f32(),
+                    ),
+                };
+                assert!(is_same(got, want), "{x:e} as {dtype}: {got:e}");
+            }
+        }
+    }
+}

@@ -1,6 +1,4 @@
-//! Tests of the leapfrog kernels.
+//! Densities, apart from the ops that take steps by them.
 
-mod contract;
 mod density;
 mod reference;
-mod steps;

@@ -1,0 +1,4 @@
+//! Families whose requests hold an expression.
+
+mod closure;
+mod fused;

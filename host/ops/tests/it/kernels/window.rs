@@ -1,0 +1,199 @@
+//! Windows: against their definition, element by element, and values of numpy and scipy.
+
+use half::f16;
+use nx_vulkan_abi::layout::contiguous_strides;
+
+use super::{DType, Random, bytes_of, refusal, run, tensor, vector};
+use nx_vulkan_ops::attrs::Attr;
+
+fn windows(window: &[i64], padding: &[i64], strides: &[i64], dilations: &[i64]) -> [Attr; 4] {
+    [
+        Attr::ints("padding", padding),
+        Attr::ints("strides", strides),
+        Attr::ints("window", window),
+        Attr::ints("window_dilations", dilations),
+    ]
+}
+
+/// Every index of a shape, in order.
+pub(super) fn indices(shape: &[u64]) -> Vec<Vec<i64>> {
+    shape.iter().fold(vec![vec![]], |all, &extent| {
+        let longer =
+            |index: Vec<i64>| (0..extent as i64).map(move |at| [index.as_slice(), &[at]].concat());
+        all.into_iter().flat_map(longer).collect()
+    })
+}
+
+/// The row-major place of an index, if it is in the shape.
+pub(super) fn place(shape: &[u64], index: &[i64]) -> Option<usize> {
+    let inside = |(at, extent): (&i64, &u64)| (0..*extent as i64).contains(at);
+    let steps = contiguous_strides(shape);
+    let place = index
+        .iter()
+        .zip(&steps)
+        .map(|(at, step)| at * step)
+        .sum::<i64>();
+    index
+        .iter()
+        .zip(shape)
+        .all(inside)
+        .then_some(place as usize)
+}
+
+type Combine = fn(i64, i64) -> i64;
+
+/// The definition: all elements of each window, those in the padding being `identity`.
+fn defined(
+    (shape, x): (&[u64], &[i64]),
+    out: &[u64],
+    attrs: &[Attr; 4],
+    (identity, combine): (i64, Combine),
+) -> Vec<i64> {
+    let list = |index: usize| match &attrs[index].value {
+        nx_vulkan_ops::attrs::AttrValue::Ints(list) => list.clone(),
+        other => panic!("{other:?}"),
+    };
+    let [padding, strides, window, dilations] = [0, 1, 2, 3].map(list);
+    let extents: Vec<u64> = window.iter().map(|&n| n as u64).collect();
+    let value = |at: &Vec<i64>| {
+        let elements = indices(&extents).into_iter().map(|element| {
+            let along = |k: usize| at[k] * strides[k] + element[k] * dilations[k] - padding[2 * k];
+            let index: Vec<i64> = (0..at.len()).map(along).collect();
+            place(shape, &index).map_or(identity, |place| x[place])
+        });
+        elements.fold(identity, combine)
+    };
+    indices(out).iter().map(value).collect()
+}
+
+#[test]
+fn windows_are_what_their_definition_says() {
+    type Case = (&'static [u64], &'static [u64], [&'static [i64]; 4]);
+    let cases: [Case; 11] = [
+        (&[6, 7], &[5, 4], [&[2, 3], &[0, 0, 1, 1], &[1, 2], &[1, 1]]),
+        (&[10], &[10], [&[3], &[4, 0], &[1], &[2]]),
+        (&[10], &[3], [&[2], &[-3, -1], &[2], &[1]]),
+        (
+            &[2, 3, 4],
+            &[2, 2, 3],
+            [&[2, 2, 3], &[1, 0, 0, 0, 3, 3], &[1, 1, 2], &[1, 1, 2]],
+        ),
+        (&[3, 4], &[9, 1], [&[2, 4], &[4, 4, 0, 0], &[1, 1], &[2, 1]]),
+        (&[0, 2], &[3, 1], [&[2, 2], &[2, 2, 0, 0], &[1, 1], &[1, 1]]),
+        // Lines of elements two, three and five apart, which end with their row or before, and more than are taken at a time.
+        (&[40], &[20], [&[3], &[1, 1], &[2], &[1]]),
+        (&[3, 75], &[3, 37], [&[1, 2], &[0; 4], &[1, 2], &[1, 1]]),
+        (&[3, 130], &[2, 43], [&[2, 3], &[0; 4], &[1, 3], &[1, 1]]),
+        (&[101], &[19], [&[7], &[0, 0], &[5], &[1]]),
+        (
+            &[4, 300],
+            &[3, 291],
+            [&[2, 300], &[0, 0, 290, 0], &[1, 1], &[1, 1]],
+        ),
+    ];
+    let ops: [(&str, i64, Combine); 4] = [
+        ("window_sum", 0, |a, b| a + b),
+        ("window_product", 1, |a, b| a.wrapping_mul(b)),
+        ("window_max", i64::MIN, i64::max),
+        ("window_min", i64::MAX, i64::min),
+    ];
+    let mut random = Random(7);
+    for (shape, out, [window, padding, strides, dilations]) in cases {
+        let count = shape.iter().product::<u64>() as usize;
+        let x: Vec<i64> = (0..count).map(|_| random.below(19) as i64 - 9).collect();
+        let attrs = windows(window, padding, strides, dilations);
+        for (op, identity, combine) in ops {
+            assert_eq!(
+                run::<i64>(op, &[&tensor(shape, &x)], out, &attrs),
+                defined((shape, &x), out, &attrs, (identity, combine)),
+                "{op} {shape:?}"
+            );
+        }
+    }
+}
+
+/// `scipy.ndimage.maximum_filter1d` and `numpy.convolve(x, ones(3), "same")`, scipy 1.17.1 and numpy 2.4.6.
+#[test]
+fn filters_of_scipy_and_numpy() {
+    let x = vector(&[2.5f32, -1.0, 4.0, 4.0, -7.5, 0.0, 3.0, 1.0]);
+    let three = windows(&[3], &[1, 1], &[1], &[1]);
+    assert_eq!(
+        run::<f32>("window_max", &[&x], &[8], &three),
+        [2.5, 4.0, 4.0, 4.0, 4.0, 3.0, 3.0, 3.0]
+    );
+    assert_eq!(
+        run::<f32>("window_sum", &[&x], &[8], &three),
+        [1.5, 5.5, 7.0, 0.5, -3.5, -4.5, 4.0, 4.0]
+    );
+}
+
+#[test]
+fn nan_spreads_and_padding_is_lower_than_everything() {
+    let x = vector(&[f32::NEG_INFINITY, 1.0, f32::NAN, 2.0, 3.0]);
+    let two = windows(&[2], &[1, 0], &[1], &[1]);
+    let max = run::<f32>("window_max", &[&x], &[5], &two);
+    assert_eq!(max[..2], [f32::NEG_INFINITY, 1.0]);
+    assert!(
+        max[2].is_nan() && max[3].is_nan() && max[4] == 3.0,
+        "{max:?}"
+    );
+    let padding = windows(&[1], &[1, 0], &[1], &[1]);
+    assert_eq!(
+        run::<i8>("window_max", &[&vector(&[5i8])], &[2], &padding),
+        [-128, 5]
+    );
+    assert_eq!(
+        run::<u8>("window_min", &[&vector(&[5u8])], &[2], &padding),
+        [255, 5]
+    );
+}
+
+#[test]
+fn sums_wrap_in_the_type_and_floats_accumulate_wider() {
+    let all = windows(&[3], &[0, 0], &[1], &[1]);
+    assert_eq!(
+        run::<u8>("window_sum", &[&vector(&[200u8, 100, 1])], &[1], &all),
+        [45]
+    );
+    let ones = vec![f16::ONE; 4096];
+    let all = windows(&[4096], &[0, 0], &[1], &[1]);
+    assert_eq!(
+        run::<f16>("window_sum", &[&vector(&ones)], &[1], &all),
+        [f16::from_f32(4096.0)]
+    );
+}
+
+/// A window of so many elements must not take as many steps.
+#[test]
+fn what_lies_in_the_padding_costs_nothing() {
+    let most = i64::from(i32::MAX);
+    let attrs = windows(
+        &[most, most],
+        &[most, most, most, most],
+        &[most, most],
+        &[1, 1],
+    );
+    let x = tensor(&[2, 2], &[1, 2, 3, 4]);
+    assert_eq!(
+        run::<i32>("window_sum", &[&x], &[2, 2], &attrs),
+        [0, 0, 0, 10]
+    );
+}
+
+#[test]
+fn bad_windows_are_refused() {
+    let x = vector(&[1.0f32, 2.0, 3.0]);
+    let refuse = |attrs: &[Attr], out: &[u64]| {
+        refusal(bytes_of("window_sum", &[&x], DType::F32, out, attrs))
+    };
+    let why = refuse(&windows(&[2], &[0], &[1], &[1]), &[2]);
+    assert!(
+        why.contains("window_sum of (f32[3])") && why.contains("padding"),
+        "{why}"
+    );
+    assert!(refuse(&windows(&[0], &[0, 0], &[1], &[1]), &[3]).contains("attribute window "));
+    assert!(refuse(&windows(&[1], &[0, 0], &[0], &[1]), &[3]).contains("attribute strides"));
+    assert!(refuse(&windows(&[1], &[0, 0], &[1], &[1 << 40]), &[3]).contains("window_dilations"));
+    let why = refuse(&windows(&[2], &[0, 0], &[1], &[1]), &[3]);
+    assert!(why.contains("the windows give [2]"), "{why}");
+}
