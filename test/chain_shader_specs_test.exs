@@ -249,5 +249,6 @@ defmodule Nx.Vulkan.ChainShaderSpecsTest do
     thirteen = struct!(spec, push_fields: Enum.take(fields, 13), name: "two\nlines")
     assert {:ok, _} = Synthesis.compile(struct!(thirteen, dtype: :f32))
     assert ShaderTemplate.render(thirteen) == ShaderTemplate.render(thirteen)
+    refute ShaderTemplate.render(struct!(thirteen, name: "two\\")) =~ "\\"
   end
 end

@@ -178,6 +178,22 @@ defmodule Nx.Vulkan.HMC.DiagnosticsTest do
     assert Diagnostics.rhat([a, b, c, wide]) > 1.05
   end
 
+  test "zeros of both signs are equal" do
+    zeros =
+      for sign <- [0.0, -0.0], do: for(i <- 1..40, do: if(rem(i, 3) == 0, do: i / 8, else: sign))
+
+    mixed =
+      for chain <- zeros,
+          do:
+            for(
+              {x, i} <- Enum.with_index(chain),
+              do: if(x == 0.0 and rem(i, 2) == 0, do: -x, else: x)
+            )
+
+    assert Diagnostics.summary(mixed) ==
+             Diagnostics.summary(for chain <- zeros, do: Enum.map(chain, &(&1 + 0.0)))
+  end
+
   test "constant and short chains have no R-hat, and draws too few no effective size" do
     constant = List.duplicate(List.duplicate(2.5, 100), 4)
     assert %{rhat: nil, ess_bulk: 400.0, sd: +0.0, mcse: +0.0} = Diagnostics.summary(constant)

@@ -241,6 +241,16 @@ defmodule Nx.Vulkan.HMC.DrawsTest do
       assert first != second
     end
 
+    test "that differs has no chain in common" do
+      chains = fn seed ->
+        result = sample!(normal(1), {:random, 3, 1}, seed: seed, warmup: 5, draws: 4)
+        Result.fetch!(result, "x[0]")
+      end
+
+      all = Enum.flat_map([2 ** 64, 2 ** 200 | Enum.to_list(-3..20)], chains)
+      assert length(Enum.uniq(all)) == length(all)
+    end
+
     test "that differs gives other draws, and one that is not given is told" do
       opts = [warmup: 20, draws: 5]
       one = sample!(normal(2), [[0.1, 0.2]], [seed: 1] ++ opts)

@@ -75,6 +75,12 @@ defmodule Nx.Vulkan.HMC.ReportTest do
     test "of draws that are all equal is drawn", %{tmp_dir: folder} do
       result = sample!(normal(1), [[1.0]], warmup: 0, step_size: 1.0e4, draws: 20)
       assert Picture.write(result, Path.join(folder, "stuck.svg")) == :ok
+
+      for x <- [1.0e20, -1.0e90] do
+        draws = for _ <- 1..20, into: <<>>, do: <<x::float-64-little>>
+        large = Result.put_draws(result, result.names, draws)
+        assert Picture.write(large, Path.join(folder, "large.svg")) == :ok
+      end
     end
   end
 

@@ -5,6 +5,7 @@ if Code.ensure_loaded?(Nx) do
     @moduletag :synthesized
 
     alias Nx.Vulkan.HMC
+    alias Nx.Vulkan.HMC.{Error, Parameters, Result}
 
     setup do
       Nx.default_backend(Nx.BinaryBackend)
@@ -134,6 +135,40 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "data has its names, and no vectorized axes" do
+      data = Nx.iota({2, 3}, type: :f64, names: [:a, :b])
+      sums = fn q, x -> Nx.negate(Nx.sum(Nx.pow(Nx.subtract(q[0], Nx.sum(x, axes: [:b])), 2))) end
+      opts = [data: data, chains: 1, seed: 3, warmup: 60, draws: 60, progress: false]
+
+      [chain, per_op] =
+        for method <- [:chain, :per_op], do: HMC.sample!(sums, 1, [method: method] ++ opts)
+
+      for {x, y} <- Enum.zip(floats(chain.draws), floats(per_op.draws)),
+          do: assert_in_delta(x, y, 1.0e-6)
+
+      vectors = Nx.vectorize(data, :rows)
+
+      devectorized = fn q, x -> Nx.sum(Nx.multiply(q, Nx.sum(Nx.devectorize(x)))) end
+      opts = Keyword.put(opts, :data, vectors)
+      assert {:error, %ArgumentError{message: message}} = HMC.sample(devectorized, 1, opts)
+      assert message =~ "expected :data without vectorized axes"
+    end
+
+    test "the draws until an error are of the parameters" do
+      parameters = [x: {:positive, {}}]
+      log_density = fn %{x: x} -> Nx.subtract(Nx.log(x), x) end
+      opts = [seed: 1, chains: 2, warmup: 50, draws: 100, progress: false]
+      {:ok, result} = HMC.sample(log_density, parameters, opts)
+      logs = for x <- floats(result.draws), into: <<>>, do: <<:math.log(x)::float-64-little>>
+      error = %Error{kind: :chain, message: "", partial: Result.put_draws(result, ["x"], logs)}
+      {:error, told} = Parameters.constrained({:error, error}, Parameters.new!(parameters))
+      pairs = Enum.zip(floats(told.partial.draws), floats(result.draws))
+      for {x, y} <- pairs, do: assert_in_delta(x, y, 1.0e-12 * y)
+      assert [%{name: "x"}] = told.partial.summary
+      other = {:error, %{error | partial: nil}}
+      assert Parameters.constrained(other, Parameters.new!(parameters)) == other
+    end
+
     test "misuse names what was expected" do
       fun = fn %{a: a} -> Nx.sum(a) end
 
@@ -146,6 +181,11 @@ if Code.ensure_loaded?(Nx) do
              ":method to be :chain or :per_op, got: :metropolis"},
             {[a: {1}], [chains: 0], ":chains to be a positive integer, got: 0"},
             {[a: {1}], [init: :zero], ":init to be :random or a list of positions, got: :zero"},
+            {[a: {1}], [chains: 3, init: [[0.0], [1.0]]],
+             ":init to have a position for each of 3 chains, got: 2"},
+            {[a: {1}], [init: [[0.0, 1.0]]], ":init to be lists of 1 numbers, got: [0.0, 1.0]"},
+            {[a: {1}], [type: :s32, method: :per_op], ":type to be :f32 or :f64, got: :s32"},
+            {[{:a, {1}}, {:"a[0]", {}}], [], "each name once, got: \"a[0]\" twice"},
             {[a: {1}], [data: Nx.tensor(1)], "log density of 2 argument(s)"},
             {[a: {1}], [draws: 0], ":draws"},
             {[a: {1}], [drafts: 3], "drafts"}

@@ -150,6 +150,11 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    @doc false
+    # As many steps as `chain/6` gives back at once.
+    def most_steps(%__MODULE__{d: d, type: type}, chains),
+      do: @result |> div(chains * (3 * d + 1) * size(type)) |> max(1)
+
     # What runs longer than about a second is run in pieces, so that no driver takes it for hung: the next piece starts
     # where the last one ended, with the same gradient, and gives the same bits.
     defp walk(density, {q, p}, extras, chains, k, done \\ []) do
@@ -256,7 +261,14 @@ if Code.ensure_loaded?(Nx) do
         Nx.Defn.Composite.traverse(data, nil, fn tensor, acc ->
           tensor = Nx.to_tensor(tensor)
           type = if Nx.Type.float?(tensor.type), do: type, else: tensor.type
-          {Nx.template(tensor.shape, type), acc}
+
+          if tensor.vectorized_axes != [] do
+            raise ArgumentError,
+                  "expected :data without vectorized axes, which the density can make of it, got: " <>
+                    inspect(Nx.to_template(tensor))
+          end
+
+          {Nx.template(tensor.shape, type, names: tensor.names), acc}
         end)
 
       template

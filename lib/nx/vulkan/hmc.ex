@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
     """
 
     alias Nx.Vulkan.{Density, Device, NativeV}
-    alias Nx.Vulkan.HMC.{Parameters, PerOp, Result, Sampler, Single}
+    alias Nx.Vulkan.HMC.{Parameters, PerOp, Sampler, Single}
 
     @own [:data, :type, :device, :chains, :init, :method]
 
@@ -54,16 +54,15 @@ if Code.ensure_loaded?(Nx) do
     """
     def sample(log_density, parameters, opts \\ []) do
       {own, opts} = Keyword.split(opts, @own)
-
-      own =
-        Keyword.merge([chains: 4, init: :random, method: :chain, device: Device.default()], own)
-
       parameters = Parameters.new!(parameters)
+      start = start!(own, parameters)
+      own = Keyword.merge([method: :chain, device: Device.default()], own)
+      type!(own[:type])
       fun = Parameters.density(parameters, log_density, arity!(log_density, own[:data]))
 
-      with {:ok, chain} <- chain(own[:method], fun, parameters.d, own),
-           {:ok, result} <- Sampler.run(chain, start!(own, parameters), named(opts, parameters)) do
-        {:ok, constrained(result, parameters)}
+      with {:ok, chain, most} <- chain(own[:method], fun, parameters.d, own) do
+        opts = opts |> named(parameters) |> Keyword.put_new(:max_steps, most.(chains(start)))
+        chain |> Sampler.run(start, opts) |> Parameters.constrained(parameters)
       end
     end
 
@@ -82,12 +81,13 @@ if Code.ensure_loaded?(Nx) do
            {:ok, density} <-
              Density.new(fun, d, [type: type] ++ Keyword.take(own, [:data, :device])) do
         chain = &Density.chain(density, &1, &2, &3, &4, &5)
-        {:ok, if(type in [:f32, {:f, 32}], do: Single.chain(chain), else: chain)}
+        chain = if type in [:f32, {:f, 32}], do: Single.chain(chain), else: chain
+        {:ok, chain, &Density.most_steps(density, &1)}
       end
     end
 
     defp chain(:per_op, fun, d, own),
-      do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data])}
+      do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data]), fn _chains -> nil end}
 
     defp chain(other, _, _, _),
       do: raise(ArgumentError, "expected :method to be :chain or :per_op, got: #{inspect(other)}")
@@ -105,6 +105,11 @@ if Code.ensure_loaded?(Nx) do
 
     defp type(type, _), do: {:ok, type}
 
+    defp type!(type) when type in [nil, :f32, :f64, {:f, 32}, {:f, 64}], do: :ok
+
+    defp type!(type),
+      do: raise(ArgumentError, "expected :type to be :f32 or :f64, got: #{inspect(type)}")
+
     defp arity!(fun, data) do
       arity = if data == nil, do: 1, else: 2
 
@@ -117,16 +122,22 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp start!(own, %{d: d}) do
-      case {own[:init], own[:chains]} do
-        {:random, chains} when is_integer(chains) and chains > 0 ->
-          {:random, chains, d}
-
-        {[_ | _] = positions, _} ->
-          positions
-
-        {:random, chains} ->
+      case {Keyword.get(own, :init, :random), Keyword.get(own, :chains, 4)} do
+        {_, chains} when not is_integer(chains) or chains < 1 ->
           raise ArgumentError,
                 "expected :chains to be a positive integer, got: #{inspect(chains)}"
+
+        {:random, chains} ->
+          {:random, chains, d}
+
+        {[_ | _] = positions, chains} ->
+          if own[:chains] && chains != length(positions) do
+            raise ArgumentError,
+                  "expected :init to have a position for each of #{chains} chains, got: #{length(positions)}"
+          end
+
+          Enum.each(positions, &position!(&1, d))
+          positions
 
         {init, _} ->
           raise ArgumentError,
@@ -134,13 +145,16 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp named(opts, parameters), do: Keyword.put_new(opts, :names, Parameters.names(parameters))
-
-    defp constrained(result, parameters) do
-      if Parameters.real?(parameters),
-        do: result,
-        else:
-          Result.put_draws(result, result.names, Parameters.constrain(parameters, result.draws))
+    defp position!(position, d) do
+      unless is_list(position) and length(position) == d do
+        raise ArgumentError,
+              "expected :init to be lists of #{d} numbers, got: #{inspect(position, charlists: :as_lists)}"
+      end
     end
+
+    defp chains({:random, chains, _}), do: chains
+    defp chains(positions), do: length(positions)
+
+    defp named(opts, parameters), do: Keyword.put_new(opts, :names, Parameters.names(parameters))
   end
 end

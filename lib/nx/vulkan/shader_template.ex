@@ -153,8 +153,8 @@ defmodule Nx.Vulkan.ShaderTemplate do
             "expected at most #{div(@room[dtype], @size[dtype])} push fields, got: #{length(fields)}"
     end
 
-    # A line break would end the comment with the name.
-    %{spec | name: String.replace("#{spec.name}", ~r/\s+/, " ")}
+    # A line break would end the comment with the name, and a backslash at its end would take the next line into it.
+    %{spec | name: String.replace("#{spec.name}", ~r/[\s\\]+/, " ")}
   end
 
   defp literal(value, dtype) do

@@ -26,13 +26,19 @@ defmodule Nx.Vulkan.HMC.Chain do
   def new(index, q, opts) do
     chain = %__MODULE__{
       index: index,
-      rng: :rand.seed_s(:exsss, {opts[:seed], index, 0}),
+      rng: random(opts[:seed], index),
       q: q,
       step_size: (opts[:step_size] || 1.0) / 1,
       adaptation: Adaptation.new(opts[:target_accept])
     }
 
     put_inv_mass(chain, opts[:inv_mass])
+  end
+
+  # The numbers of a tuple are added up as it becomes a state, so that chain 1 of one seed would be chain 0 of the next.
+  defp random(seed, index) do
+    <<one::58, other::58, _::bitstring>> = :crypto.hash(:sha256, "#{seed}/#{index}")
+    :rand.seed_s(:exsss, [one, other])
   end
 
   def put_inv_mass(chain, inv_mass),

@@ -125,7 +125,8 @@ defmodule Nx.Vulkan.HMC.Diagnostics do
     |> Enum.concat()
     |> Enum.with_index()
     |> Enum.sort()
-    |> Enum.chunk_by(&elem(&1, 0))
+    # -0.0 is equal to 0.0, and no other term than itself.
+    |> Enum.chunk_by(&(elem(&1, 0) + 0.0))
     |> Enum.flat_map_reduce(0, fn ties, below ->
       count = length(ties)
       z = normal_quantile((below + (count + 1) / 2 - 0.375) / (total + 0.25))

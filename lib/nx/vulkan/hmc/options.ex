@@ -16,6 +16,9 @@ defmodule Nx.Vulkan.HMC.Options do
     progress: true
   ]
 
+  # What squares and inverses of such numbers are is finite.
+  @most 1.0e100
+
   @doc "The options with their defaults; raises an `ArgumentError` that names the first that does not fit."
   def validate!(opts) do
     opts = Keyword.validate!(opts, @defaults)
@@ -31,10 +34,16 @@ defmodule Nx.Vulkan.HMC.Options do
     end
 
     names = opts[:names] || for(i <- 0..(dims - 1), do: "x[#{i}]")
+    names = Enum.map(names, &to_string/1)
+
+    with [name | _] <- names -- Enum.uniq(names) do
+      raise ArgumentError, "expected each name once, got: #{inspect(name)} twice"
+    end
+
     inv_mass = opts[:inv_mass] || List.duplicate(1.0, dims)
 
     Keyword.merge(opts,
-      names: Enum.map(names, &to_string/1),
+      names: names,
       inv_mass: Enum.map(inv_mass, &(&1 / 1))
     )
   end
@@ -47,12 +56,13 @@ defmodule Nx.Vulkan.HMC.Options do
   defp check!(:max_energy_error, x) when is_number(x) and x > 0, do: :ok
   defp check!(:max_steps, n) when is_nil(n) or (is_integer(n) and n > 0), do: :ok
   defp check!(:step_size, nil), do: :ok
-  defp check!(:step_size, x) when is_number(x) and x > 0, do: :ok
+  defp check!(:step_size, x) when is_number(x) and x > 0 and x < @most, do: :ok
   defp check!(:progress, value) when is_boolean(value) or is_function(value, 1), do: :ok
   defp check!(key, nil) when key in [:inv_mass, :names], do: :ok
 
   defp check!(:inv_mass, [_ | _] = list) do
-    Enum.all?(list, &(is_number(&1) and &1 > 0)) || refuse!(:inv_mass, list)
+    Enum.all?(list, &(is_number(&1) and &1 > 1 / @most and &1 < @most)) ||
+      refuse!(:inv_mass, list)
   end
 
   defp check!(:names, [_ | _] = list) do
@@ -69,8 +79,8 @@ defmodule Nx.Vulkan.HMC.Options do
     max_tree_depth: "an integer from 1 to 20",
     max_energy_error: "a positive number",
     max_steps: "an integer, 1 or more",
-    step_size: "a positive number",
-    inv_mass: "a list of positive numbers",
+    step_size: "a positive number below 1.0e100",
+    inv_mass: "a list of numbers between 1.0e-100 and 1.0e100",
     names: "a list of strings or atoms",
     progress: "true, false or a function of one argument"
   ]

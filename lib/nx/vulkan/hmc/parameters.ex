@@ -4,6 +4,8 @@ if Code.ensure_loaded?(Nx) do
     # The parameters of a density by name, and the real numbers that stand for them: x = e^z for a positive number,
     # x = 1 / (1 + e^-z) for one between 0 and 1.
 
+    alias Nx.Vulkan.HMC.{Error, Result}
+
     @enforce_keys [:d, :parts]
     defstruct @enforce_keys
 
@@ -115,8 +117,22 @@ if Code.ensure_loaded?(Nx) do
     defp indices([extent | rest]),
       do: for(i <- 0..(extent - 1), tail <- indices(rest), do: [i | tail])
 
-    def real?(%{parts: nil}), do: true
-    def real?(%{parts: parts}), do: Enum.all?(parts, &(&1.support == :real))
+    defp real?(%{parts: nil}), do: true
+    defp real?(%{parts: parts}), do: Enum.all?(parts, &(&1.support == :real))
+
+    @doc "What a sampler answers, with draws of the parameters in place of those on the real line."
+    def constrained({:ok, result}, parameters), do: {:ok, draws(result, parameters)}
+
+    def constrained({:error, %Error{partial: %Result{} = partial} = error}, parameters),
+      do: {:error, %{error | partial: draws(partial, parameters)}}
+
+    def constrained(error, _parameters), do: error
+
+    defp draws(result, parameters) do
+      if real?(parameters),
+        do: result,
+        else: Result.put_draws(result, result.names, constrain(parameters, result.draws))
+    end
 
     @doc """
     Draws of the parameters from those on the real line, f64 little-endian.

@@ -64,7 +64,11 @@ defmodule Nx.Vulkan.HMC.Picture do
     ]
   end
 
-  defp widen({x, x}), do: {x - 0.5, x + 0.5}
+  defp widen({low, high}) when low == high do
+    by = max(0.5, abs(low) * 1.0e-3)
+    {low - by, high + by}
+  end
+
   defp widen(range), do: range
 
   defp about(%{mean: mean, sd: sd, rhat: rhat, ess_bulk: ess}) do

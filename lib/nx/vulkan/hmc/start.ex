@@ -80,9 +80,9 @@ defmodule Nx.Vulkan.HMC.Start do
     %{chain | q: Floats.encode(position), rng: rng}
   end
 
-  # A step of size zero is the state itself, unless its gradient is not finite.
+  # A step of size zero without a momentum is the state itself, unless its gradient is not finite.
   defp still(chain),
-    do: {chain.q, chain.inv_mass_bytes, chain.inv_mass_bytes, 0.0, 1}
+    do: {chain.q, <<0::size(byte_size(chain.q) * 8)>>, chain.inv_mass_bytes, 0.0, 1}
 
   defp value(chain, {q, p, bytes}) do
     with {:ok, [logp]} <- Floats.decode(bytes), true <- Floats.finite?(q) and Floats.finite?(p) do
