@@ -81,6 +81,31 @@ if Code.ensure_loaded?(Nx) do
         a + b
       end
 
+      # The first branch and what is behind it both use the quotient of a condition that may not hold.
+      defn in_every_branch(x, n) do
+        y = Nx.quotient(x, n + 1)
+        a = if n > 0, do: y * 2, else: y - 1
+        b = if n > 1, do: y + 1, else: y * y
+        a + b
+      end
+
+      defn hooked_pair(x, n) do
+        {a, b} = hook({x * 3, x + 1}, :shared)
+        c = if n > 0, do: a, else: x
+        d = if n > 0, do: b, else: x
+        c + d
+      end
+
+      defn hooked_condition(x, n) do
+        y = hook(Nx.sum(x) + n, :shared)
+
+        cond do
+          n < 1 -> 0
+          y > 3 -> y
+          true -> 1
+        end
+      end
+
       defn(seen(x), do: hook(Nx.iota({4}), :seen) + x)
     end
 
@@ -123,7 +148,14 @@ if Code.ensure_loaded?(Nx) do
       for _ <- 1..3, do: assert(Nx.to_flat_list(compiled.(Nx.iota({4}))) == [0, 2, 4, 6])
     end
 
-    for name <- [:guarded, :guarded_below, :guarded_in_conditions, :computed_anyway, :counted] do
+    for name <- [
+          :guarded,
+          :guarded_below,
+          :guarded_in_conditions,
+          :computed_anyway,
+          :counted,
+          :in_every_branch
+        ] do
       test "what branches of several conds share: #{name}" do
         fun = Function.capture(Defns, unquote(name), 2)
         x = Nx.tensor([10, 20])
@@ -139,16 +171,59 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    test "a hook that branches of several conds share is called where one of them is taken, once" do
+    test "a hook that branches share is called where one of them is taken, once" do
       test = self()
       x = Nx.tensor([10, 20])
 
-      for compiler <- [Nx.Defn.Evaluator, Compiler], n <- 0..2 do
-        hooks = %{shared: &send(test, {:shared, Nx.to_flat_list(&1)})}
-        Nx.Defn.jit(&Defns.hooked/2, compiler: compiler, hooks: hooks).(x, n)
-        if n > 0, do: assert_received({:shared, [30, 60]})
-        refute_received {:shared, _}
+      for fun <- [&Defns.hooked/2, &Defns.hooked_pair/2, &Defns.hooked_condition/2],
+          n <- 0..2 do
+        hooks = %{shared: &send(test, {:shared, Nx.Defn.Composite.flatten_list([&1])})}
+
+        for compiler <- [Nx.Defn.Evaluator, Compiler] do
+          options = [compiler: compiler, hooks: hooks]
+          Nx.Defn.compile(fun, [x, n], options).(x, Nx.tensor(n))
+          if n > 0, do: assert_received({:shared, [%Nx.Tensor{} | _]})
+          refute_received {:shared, _}
+        end
       end
+    end
+
+    defp choice(n, at, yes, no), do: Nx.Defn.Expr.cond([{Nx.greater(n, at), yes}], no)
+
+    # Sums of branches, each of which uses the sum before.
+    defp stacked(x, n, depth, branch) do
+      Enum.reduce(1..depth, Nx.quotient(x, n), fn _, y ->
+        1..6
+        |> Enum.map(&choice(n, &1, branch.(y, &1), Nx.subtract(x, y)))
+        |> Enum.reduce(fn t, sum -> Nx.add(t, sum) end)
+      end)
+    end
+
+    test "branches in branches that share what may raise compile in good time" do
+      x = Nx.tensor([10, 20])
+
+      for branch <- [fn y, i -> Nx.multiply(y, i) end, fn _y, i -> Nx.tensor([i, i]) end] do
+        fun = &stacked(&1, &2, 4, branch)
+        {us, _} = :timer.tc(fn -> Nx.Defn.compile(fun, [x, 1], compiler: Compiler) end)
+        assert us < 30_000_000, "#{us} us"
+      end
+
+      fun = &stacked(&1, &2, 2, fn y, i -> Nx.multiply(y, i) end)
+      expected = Nx.Defn.jit_apply(fun, [x, 3], compiler: Nx.Defn.Evaluator)
+      compiled = Nx.Defn.compile(fun, [x, 3], compiler: Compiler)
+      assert Nx.to_binary(compiled.(x, Nx.tensor(3))) == Nx.to_binary(expected)
+    end
+
+    test "long functions of what may raise compile in time that grows with their length" do
+      fun = fn x, n ->
+        y = Enum.reduce(1..3_000, Nx.quotient(x, n), fn i, y -> Nx.add(y, i) end)
+        a = choice(n, 0, y, x)
+        Nx.add(a, choice(n, 1, y, a))
+      end
+
+      args = [Nx.tensor([1, 2]), 1]
+      {us, _} = :timer.tc(fn -> Nx.Defn.compile(fun, args, compiler: Compiler) end)
+      assert us < 30_000_000, "#{us} us"
     end
   end
 end

@@ -74,7 +74,8 @@ pub struct ShaderVariant {
     /// Bytes of push constants the shader declares; 0 or a multiple of 4.
     pub push_bytes: u32,
     /// Subgroup size the shader requires, with full subgroups: a power of two within
-    /// [`crate::DeviceInfo::min_subgroup_size`] and [`crate::DeviceInfo::max_subgroup_size`]; 0 for any.
+    /// [`crate::DeviceInfo::min_subgroup_size`] and [`crate::DeviceInfo::max_subgroup_size`], and a divisor
+    /// of the first extent of workgroups; 0 for any.
     pub subgroup_size: u32,
     /// Zero in ABI 1.
     pub spare: u32,

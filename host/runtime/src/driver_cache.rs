@@ -124,7 +124,10 @@ impl DriverCache {
         self.dirty.store(false, Ordering::Relaxed);
         let data = self.data()?;
         if data.len() > MAX_KEPT {
-            return self.start_anew();
+            self.start_anew()?;
+            let file = folder.path().join(&self.name);
+            let why = format!("is not written with {} bytes, but begun anew", data.len());
+            return Err(trouble(&file, why));
         }
         let sum = Sha256::digest(&data);
         let parts = [sum.as_slice(), &data];
@@ -140,15 +143,13 @@ impl DriverCache {
         let _inside = self.device.enter()?;
         let fresh = create(&self.device, &[])?;
         let destroy = self.device.vk.fns().v1_0.destroy_pipeline_cache;
-        let replaced = self
-            .alone()
-            .map(|mut cache| std::mem::replace(&mut *cache, fresh));
-        // SAFETY: nobody else knows the handle any more, or not yet.
-        unsafe {
-            let spare = *replaced.as_ref().unwrap_or(&fresh);
-            destroy(self.device.handle(), spare, std::ptr::null());
-        }
-        replaced.map(drop)
+        let old = {
+            let mut cache = self.alone()?;
+            std::mem::replace(&mut *cache, fresh)
+        };
+        // SAFETY: nobody else knows the handle any more.
+        unsafe { destroy(self.device.handle(), old, std::ptr::null()) };
+        Ok(())
     }
 
     /// Adds what the file has. No file is no error.

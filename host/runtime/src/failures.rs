@@ -4,11 +4,14 @@ use nx_vulkan_registry::{KernelEntry, LoadedPack};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 /// How long a kernel is not asked that failed often for reasons of the moment; twice as long each time it fails again.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Failures of the moment within such a time are one.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// The longest of these times is `PATIENCE` times two to the power of this.
 const MOST_DOUBLED: u32 = 6;
 
@@ -16,20 +19,34 @@ const MOST_DOUBLED: u32 = 6;
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Mutex<HashMap<String, Failed>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Failed {
     lasting: u32,
+    /// In a row: long after the last one they count anew.
     passing: u32,
     /// When it failed for a reason of the moment the last time.
     last: Option<Instant>,
+    /// How long it rests after that.
+    patience: Duration,
+}
+
+impl Default for Failed {
+    fn default() -> Failed {
+        Failed {
+            lasting: 0,
+            passing: 0,
+            last: None,
+            patience: PATIENCE,
+        }
+    }
 }
 
 /// Whether a kernel is asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Standing {
     Asked,
-    /// Not for a while.
-    Rests,
+    /// Not until then.
+    Rests(Instant),
     /// Not until something is reloaded.
     GivenUp,
 }
@@ -37,11 +54,11 @@ pub(crate) enum Standing {
 impl Failures {
     /// Whether the kernel is asked, where `limit` failures are too many; none are for 0.
     pub(crate) fn standing(&self, pack: &LoadedPack, kernel: &KernelEntry, limit: u32) -> Standing {
-        let all = self.0.lock();
-        let Some(failed) = all.get(&key(pack, kernel)).filter(|_| limit > 0) else {
-            return Standing::Asked;
-        };
-        failed.standing(limit, Instant::now())
+        let mut all = self.0.lock();
+        match all.get_mut(&key(pack, kernel)) {
+            Some(failed) if limit > 0 => failed.standing(limit, Instant::now()),
+            _ => Standing::Asked,
+        }
     }
 
     /// Counts a failure, for a reason of the moment or another one.
@@ -60,27 +77,67 @@ impl Failures {
 
 impl Failed {
     fn add(&mut self, is_passing: bool, now: Instant) {
-        if is_passing {
-            self.passing = self.passing.saturating_add(1);
-            self.last = Some(now);
-        } else {
+        if !is_passing {
             self.lasting = self.lasting.saturating_add(1);
+            return;
         }
+        match self.last.map(|last| now.saturating_duration_since(last)) {
+            // Several threads may meet with one reason.
+            Some(since) if since < AT_ONCE => return,
+            Some(since) if since < 2 * self.patience => {
+                self.passing = self.passing.saturating_add(1);
+            }
+            _ => (self.passing, self.patience) = (1, PATIENCE),
+        }
+        self.last = Some(now);
     }
 
-    fn standing(&self, limit: u32, now: Instant) -> Standing {
+    fn standing(&mut self, limit: u32, now: Instant) -> Standing {
         if self.lasting >= limit {
             return Standing::GivenUp;
         }
-        let over = self.passing.checked_sub(limit);
-        let rests = over.zip(self.last).is_some_and(|(over, last)| {
-            let patience = PATIENCE * (1 << over.min(MOST_DOUBLED));
-            now.saturating_duration_since(last) < patience
-        });
-        match rests {
-            true => Standing::Rests,
-            false => Standing::Asked,
+        let Some(over) = self.passing.checked_sub(limit) else {
+            return Standing::Asked;
+        };
+        self.patience = PATIENCE * (1 << over.min(MOST_DOUBLED));
+        match self.last.map(|last| last + self.patience) {
+            Some(until) if now < until => Standing::Rests(until),
+            _ => Standing::Asked,
         }
+    }
+}
+
+/// When routes are found anew, since a kernel that was passed over is asked again.
+#[derive(Debug)]
+pub(crate) struct Expiry {
+    start: Instant,
+    /// Milliseconds from the start on.
+    at: AtomicU64,
+}
+
+impl Default for Expiry {
+    fn default() -> Expiry {
+        Expiry {
+            start: Instant::now(),
+            at: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl Expiry {
+    /// Says that a route is not for longer than that.
+    pub(crate) fn note(&self, until: Instant) {
+        let millis = until.saturating_duration_since(self.start).as_millis() as u64;
+        self.at.fetch_min(millis, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let at = self.at.load(Ordering::Relaxed);
+        at != u64::MAX && self.start.elapsed().as_millis() as u64 >= at
+    }
+
+    pub(crate) fn clear(&self) {
+        self.at.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
@@ -97,20 +154,34 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut failed = Failed::default();
-        failed.add(true, start);
-        failed.add(true, start);
-        assert_eq!(failed.standing(3, start), Standing::Asked);
-        failed.add(true, start);
-        assert_eq!(failed.standing(3, after(59)), Standing::Rests);
-        assert_eq!(failed.standing(3, after(60)), Standing::Asked);
-        failed.add(true, after(60));
-        assert_eq!(failed.standing(3, after(179)), Standing::Rests);
-        assert_eq!(failed.standing(3, after(180)), Standing::Asked);
-        for _ in 0..1000 {
-            failed.add(true, after(180));
+        for _ in 0..10 {
+            failed.add(true, start);
         }
-        assert_eq!(failed.standing(3, after(180 + 3839)), Standing::Rests);
-        assert_eq!(failed.standing(3, after(180 + 3840)), Standing::Asked);
+        failed.add(true, after(10));
+        assert_eq!(failed.standing(3, after(10)), Standing::Asked);
+        failed.add(true, after(20));
+        assert_eq!(failed.standing(3, after(79)), Standing::Rests(after(80)));
+        assert_eq!(failed.standing(3, after(80)), Standing::Asked);
+        failed.add(true, after(80));
+        assert_eq!(failed.standing(3, after(199)), Standing::Rests(after(200)));
+        assert_eq!(failed.standing(3, after(200)), Standing::Asked);
+        let mut now = 200;
+        for patience in [240, 480, 960, 1920, 3840, 3840] {
+            failed.add(true, after(now));
+            let until = now + patience;
+            assert_eq!(
+                failed.standing(3, after(now)),
+                Standing::Rests(after(until))
+            );
+            now = until;
+        }
+        // Long after the last one they count anew.
+        failed.add(true, after(now + 3840));
+        assert_eq!(failed.standing(3, after(now + 3840)), Standing::Asked);
+        assert_eq!(
+            failed.standing(1, after(now + 3840)),
+            Standing::Rests(after(now + 3900))
+        );
     }
 
     #[test]
@@ -124,5 +195,17 @@ mod tests {
         failed.add(false, start);
         let later = start + Duration::from_secs(1 << 20);
         assert_eq!(failed.standing(3, later), Standing::GivenUp);
+    }
+
+    #[test]
+    fn the_first_of_several_times_is_when_routes_expire() {
+        let expiry = Expiry::default();
+        assert!(!expiry.is_over());
+        expiry.note(Instant::now() + Duration::from_secs(3600));
+        assert!(!expiry.is_over());
+        expiry.note(Instant::now());
+        assert!(expiry.is_over());
+        expiry.clear();
+        assert!(!expiry.is_over());
     }
 }

@@ -161,6 +161,7 @@ impl Pipelines {
         if let Some(found) = self.state.lock().find(&key) {
             return Ok(found);
         }
+        let layout = self.layout(spec.bindings, spec.push_bytes)?;
         if spec.module.origin() == Origin::Stranger
             && let Some(builder) = &self.builder
             && let Some(built) = builder.admit(spec, &self.device)?
@@ -168,7 +169,6 @@ impl Pipelines {
             // Without it the driver compiles once more.
             drop(self.cache.merge(&built.cache));
         }
-        let layout = self.layout(spec.bindings, spec.push_bytes)?;
         let made = Arc::new(build::build(
             &self.device,
             &self.cache,

@@ -7,7 +7,7 @@ mod words;
 
 use crate::{
     Error, Kind, Request, Result,
-    failures::Standing,
+    failures::{PATIENCE, Standing},
     memory::Buffer,
     plan::Compiled,
     tensor::{Tensor, operands},
@@ -20,9 +20,12 @@ use nx_vulkan_ops::{Program, kernels, request::Shapes};
 use nx_vulkan_registry::{
     Asked, CandidateKernel, CandidateOutcome, OnError, RuleVerdict, request::Operand,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, AtomicU64},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64},
+    },
+    time::Instant,
 };
 pub use words::Considered;
 pub(crate) use words::timed_as;
@@ -38,8 +41,8 @@ pub(crate) struct Answer {
     pub(crate) picked: Option<Picked>,
     pub(crate) considered: Vec<Considered>,
     host_forbidden: bool,
-    /// A kernel was passed over that may run such requests in a while.
-    is_passing: bool,
+    /// When a kernel that was passed over is asked again, if one is.
+    pub(crate) until: Option<Instant>,
 }
 
 /// The kernel that runs a request.
@@ -55,18 +58,24 @@ pub(crate) enum Picked {
     Host,
 }
 
+impl Answer {
+    /// Says that another kernel may be picked from then on.
+    fn renew(&mut self, at: Instant) {
+        self.until = Some(self.until.map_or(at, |until| until.min(at)));
+    }
+}
+
 impl Planner<'_> {
-    /// The route for a request, and whether it is the one for every such request to come. `write` puts a plan's params on the
-    /// device.
+    /// The route for a request, and until when it is that, if not for good. `write` puts a plan's params on the device.
     pub(crate) fn find(
         &self,
         request: &Request<'_, &Tensor>,
         write: &dyn Fn(&[u8]) -> Result<Arc<Buffer>>,
-    ) -> Result<(Route, bool)> {
+    ) -> Result<(Route, Option<Instant>)> {
         let request = request.over(operands(request));
         let answer = self.ask(&request)?;
         let (op, count) = (request.op.to_string(), AtomicU64::new(0));
-        let is_lasting = !answer.is_passing;
+        let until = answer.until;
         let route = match answer.picked {
             Some(Picked::Device {
                 mut compiled,
@@ -102,7 +111,7 @@ impl Planner<'_> {
             },
             None => return Err(nobody(&request, &answer)),
         };
-        Ok((route, is_lasting))
+        Ok((route, until))
     }
 
     /// The route that one kernel of the table gives a request, whatever the rules say about it. Each run is as the first one:
@@ -204,7 +213,7 @@ impl Planner<'_> {
             picked: None,
             considered: Vec::new(),
             host_forbidden: false,
-            is_passing: false,
+            until: None,
         };
         for candidate in self.with_asked(request, &shapes, |asked| self.table.candidates(asked)) {
             let name = self.name(candidate.kernel);
@@ -233,7 +242,9 @@ impl Planner<'_> {
                     if self.standing(pack, kernel) != Standing::Asked =>
                 {
                     let standing = self.standing(pack, kernel);
-                    answer.is_passing |= standing == Standing::Rests;
+                    if let Standing::Rests(until) = standing {
+                        answer.renew(until);
+                    }
                     let why = not_asked(self.table.quarantine_after(), standing);
                     ("skipped", why)
                 }
@@ -264,7 +275,9 @@ impl Planner<'_> {
                                 let pack = &self.table.packs[pack];
                                 let passing = error.is_passing();
                                 self.failures.add(pack, &pack.kernels[kernel], passing);
-                                answer.is_passing |= passing;
+                                if passing {
+                                    answer.renew(Instant::now() + PATIENCE);
+                                }
                                 if self.table.on_error() == OnError::Error {
                                     return Err(error.context(name));
                                 }

@@ -85,9 +85,23 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # Whether it is computed as Nx does in the one type that there is, which holds every parameter and the result.
-    defp fits!(%{op: op}, _) when op in [:parameter, :constant | @truths], do: :ok
+    defp fits!(%{op: op}, _) when op in [:parameter | @truths], do: :ok
+
+    defp fits!(%{op: :constant, attributes: [number: number]} = node, widest) do
+      unless held?(number, widest), do: throw({:unsupported, :constant, node.type, node.shape})
+    end
+
     defp fits!(%{type: {kind, bits}}, widest) when kind in [:f, :bf] and bits <= widest, do: :ok
     defp fits!(node, _), do: throw({:unsupported, node.op, node.type, node.shape})
+
+    # A number that the type does not have is another one in comparisons.
+    defp held?(number, 32) when is_integer(number), do: abs(number) < 16_777_216
+    defp held?(number, _) when is_integer(number), do: abs(number) < 9_007_199_254_740_992
+
+    defp held?(number, 32) when is_float(number),
+      do: match?(<<^number::float-32>>, <<number::float-32>>)
+
+    defp held?(_number, _widest), do: true
 
     defp term(%{op: :parameter, attributes: [index: at]}, [], _) when at >= @first,
       do: {:same, name(at - @first)}

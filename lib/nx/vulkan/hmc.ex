@@ -61,7 +61,7 @@ if Code.ensure_loaded?(Nx) do
       fun = Parameters.density(parameters, log_density, arity!(log_density, own[:data]))
 
       with {:ok, chain, most} <- chain(own[:method], fun, parameters.d, own) do
-        opts = opts |> named(parameters) |> Keyword.put_new(:max_steps, most.(chains(start)))
+        opts = opts |> named(parameters) |> Keyword.put_new(:max_steps, most.(sides(start)))
         chain |> Sampler.run(start, opts) |> Parameters.constrained(parameters)
       end
     end
@@ -87,7 +87,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp chain(:per_op, fun, d, own),
-      do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data]), fn _chains -> nil end}
+      do: {:ok, PerOp.chain(fun, d, own[:type] || :f64, own[:data]), fn _sides -> nil end}
 
     defp chain(other, _, _, _),
       do: raise(ArgumentError, "expected :method to be :chain or :per_op, got: #{inspect(other)}")
@@ -152,8 +152,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp chains({:random, chains, _}), do: chains
-    defp chains(positions), do: length(positions)
+    # A tree of each chain may grow at both ends in one call.
+    defp sides({:random, chains, _}), do: 2 * chains
+    defp sides(positions), do: 2 * length(positions)
 
     defp named(opts, parameters), do: Keyword.put_new(opts, :names, Parameters.names(parameters))
   end

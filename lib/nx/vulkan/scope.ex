@@ -2,68 +2,150 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.Scope do
     @moduledoc false
     # What of a traced function is computed outside of its branches. That is what is used there, and what several branches use,
-    # which would be computed in each; but what may raise, and loops, run where a branch needs them.
+    # which would be computed in each; but what may raise, and loops, run where a branch needs them, unless they run anyway.
+
+    import Bitwise
 
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.Routine
 
+    # By id the numbers of the risks at or below a node, and of those that are run whenever it is, as bits. `sure` are those that
+    # are run in any case, `hooks` those that are hooks.
+    defstruct ids: %{}, risks: %{}, sure: 0, hooks: 0
+
+    # Risks of one scope, and expressions that are lowered in branches: what has more is for the evaluator.
+    @most 4_096
+    @lowered 20_000
+
     @doc """
-    The steps with the scope of an expression: `scope` is all that may be computed there, `certain` what is in any case.
+    The scope of an expression.
     """
-    def of(steps, expr) do
-      scope = Tree.scope_ids(expr)
-      branches? = Enum.any?(scope, &match?({_, :cond}, &1))
-      certain = if branches?, do: Composite.reduce(expr, %{}, &certain/2), else: scope
-      %{steps | scope: scope, certain: certain}
+    def of(expr) do
+      ids = Tree.scope_ids(expr)
+
+      if Enum.any?(ids, &match?({_, :cond}, &1)) do
+        none = %{risks: %{}, next: 0, hooks: 0}
+        {{_reach, sure}, found} = all([expr], none)
+        %__MODULE__{ids: ids, risks: found.risks, sure: sure, hooks: found.hooks}
+      else
+        %__MODULE__{ids: ids}
+      end
     end
 
-    # Of branches only the first condition is looked at always.
-    defp certain(%T{data: %Expr{id: id}}, seen) when is_map_key(seen, id), do: seen
-
-    defp certain(%T{data: %Expr{id: id, op: :cond, args: [[{first, _} | _], _]}}, seen),
-      do: certain(first, Map.put(seen, id, true))
-
-    defp certain(%T{data: %Expr{id: id}} = t, seen),
-      do: below(t, Map.put(seen, id, true), &certain/2)
-
-    defp certain(_t, seen), do: seen
+    @doc """
+    Whether an expression that a branch uses is computed in one of the scopes around it.
+    """
+    def shared?(_t, nil), do: false
+    def shared?(t, steps), do: computes?(t, steps.scope) or shared?(t, steps.outer)
 
     @doc """
-    Whether an expression that a branch uses is computed in the scope around it.
+    The steps of a branch with one more expression lowered. What several branches need may be lowered in each of them, and in the
+    branches in those.
     """
-    def computes?(%T{data: %Expr{id: id}}, %{certain: certain}) when is_map_key(certain, id),
-      do: true
+    def spend(%{outer: nil} = steps), do: steps
+    def spend(%{spent: {@lowered, _}}), do: throw(:unsupported)
+    def spend(%{spent: {count, hooks}} = steps), do: %{steps | spent: {count + 1, hooks}}
 
-    def computes?(%T{data: %Expr{id: id}} = t, %{scope: scope, certain: certain})
-        when is_map_key(scope, id),
-        do: t |> risks({false, certain}) |> elem(0) |> Kernel.not()
+    @doc """
+    The steps with that hook: where a condition and its branch have one in common, it would be called in both. A loop that is written
+    out has it once for each iteration.
+    """
+    def once(_hook, %{unrolling: unrolling} = steps) when unrolling != nil, do: steps
 
-    def computes?(_t, _steps), do: false
+    def once(hook, %{spent: {count, hooks}} = steps) do
+      if hook in hooks, do: throw(:unsupported)
+      %{steps | spent: {count, MapSet.put(hooks, hook)}}
+    end
 
-    # Whether there is something to come that has to wait for its branch.
-    defp risks(%T{data: %Expr{id: id}}, {risky?, seen}) when is_map_key(seen, id),
-      do: {risky?, seen}
+    @doc """
+    What the steps around a branch know of it.
+    """
+    def after_branch(%{outer: outer, unrolling: unrolling, spent: {count, hooks}}) do
+      {_, others} = outer.spent
+      %{unrolling: unrolling, spent: {count, MapSet.union(hooks, others)}}
+    end
 
-    # Evaluators call it once, whichever branches there are.
-    defp risks(%T{data: %Expr{op: :hook}}, _), do: throw(:unsupported)
+    defp computes?(%T{data: %Expr{id: id, op: op, args: args}}, scope) do
+      cond do
+        is_map_key(scope.ids, id) -> safe?(id, scope)
+        # Of several results those that are used elsewhere may be others.
+        op == :elem -> computes?(hd(args), scope)
+        true -> false
+      end
+    end
 
-    defp risks(%T{data: %Expr{id: id}} = t, {risky?, seen}),
-      do: below(t, {risky? or risky?(t), Map.put(seen, id, true)}, &risks/2)
+    defp safe?(id, %{risks: risks, sure: sure, hooks: hooks}) do
+      {reach, _} = Map.get(risks, id, {0, 0})
+      open = band(reach, bnot(sure))
+      # Evaluators call it once, whichever branches there are.
+      if band(open, hooks) != 0, do: throw(:unsupported)
+      open == 0
+    end
 
-    defp risks(_t, acc), do: acc
+    # What is at or below expressions that are all computed, and which of it is run in any case.
+    defp all(exprs, found) do
+      exprs
+      |> Composite.flatten_list()
+      |> Enum.reduce({{0, 0}, found}, fn t, {{reach, sure}, found} ->
+        {{own, certain}, found} = node(t, found)
+        {{bor(reach, own), bor(sure, certain)}, found}
+      end)
+    end
 
-    defp risky?(%T{data: %Expr{op: :while}}), do: true
+    defp node(%T{data: %Expr{id: id}}, %{risks: risks} = found) when is_map_key(risks, id),
+      do: {risks[id], found}
 
-    defp risky?(%T{data: %Expr{op: :block, args: [struct | _]}}),
-      do: Routine.checked?(%{op: :block, struct: struct})
+    defp node(%T{data: %Expr{id: id, op: :cond, args: [clauses, last]}}, found) do
+      {own, found} = clauses(clauses, last, found)
+      {own, put_in(found.risks[id], own)}
+    end
 
-    defp risky?(%T{data: %Expr{op: op}, type: {_, _}} = t),
-      do: Routine.checked?(%{op: op, out: t})
+    defp node(%T{data: %Expr{id: id}} = t, found) do
+      {own, found} =
+        Tree.apply_args(t, :scope, {{0, 0}, found}, fn arg, {{reach, sure}, found} ->
+          {{own, certain}, found} = all([arg], found)
+          {arg, {{bor(reach, own), bor(sure, certain)}, found}}
+        end)
+        |> elem(1)
 
-    defp risky?(_tuple), do: false
+      {own, found} = if risk = risk(t), do: number(risk, own, found), else: {own, found}
+      {own, put_in(found.risks[id], own)}
+    end
 
-    defp below(t, acc, fun),
-      do: t |> Tree.apply_args(:scope, acc, &{&1, fun.(&1, &2)}) |> elem(1)
+    defp node(_t, found), do: {{0, 0}, found}
+
+    # The first condition is looked at always; after it comes its branch, or all that is behind.
+    defp clauses([], last, found), do: all([last], found)
+
+    defp clauses([{condition, body} | rest], last, found) do
+      {{reach, sure}, found} = all([condition], found)
+      {{body, in_body}, found} = all([body], found)
+      {{others, in_others}, found} = clauses(rest, last, found)
+      {{reach ||| body ||| others, sure ||| (in_body &&& in_others)}, found}
+    end
+
+    defp number(_risk, _own, %{next: @most}), do: throw(:unsupported)
+
+    defp number(risk, {reach, sure}, %{next: next} = found) do
+      bit = bsl(1, next)
+      hooks = if risk == :hook, do: found.hooks ||| bit, else: found.hooks
+      {{reach ||| bit, sure ||| bit}, %{found | next: next + 1, hooks: hooks}}
+    end
+
+    # Whether there is something that has to wait for its branch.
+    defp risk(%T{data: %Expr{op: :hook}}), do: :hook
+    defp risk(%T{data: %Expr{op: :while}}), do: :runs
+
+    defp risk(%T{data: %Expr{op: :block, args: [struct | _]}}),
+      do: if(own?(struct) or Routine.checked?(%{op: :block, struct: struct}), do: :raises)
+
+    defp risk(%T{data: %Expr{op: op}, type: {_, _}} = t),
+      do: if(Routine.checked?(%{op: op, out: t}), do: :raises)
+
+    defp risk(_tuple), do: nil
+
+    # A block of somebody else's may do anything.
+    defp own?(%name{}), do: not String.starts_with?(Atom.to_string(name), "Elixir.Nx.")
   end
 end

@@ -19,8 +19,8 @@ if Code.ensure_loaded?(Nx) do
       :given,
       :unrolling,
       depth: 0,
-      scope: %{},
-      certain: %{},
+      scope: %Scope{},
+      spent: {0, MapSet.new()},
       hooks: %{},
       steps: [],
       captured: %{},
@@ -58,7 +58,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp trace(expr, steps) do
       {slots, steps} =
-        Enum.map_reduce(Composite.flatten_list([expr]), Scope.of(steps, expr), &slot/2)
+        Enum.map_reduce(Composite.flatten_list([expr]), %{steps | scope: Scope.of(expr)}, &slot/2)
 
       {slots, %{steps | steps: Enum.reverse(steps.steps)}}
     end
@@ -79,16 +79,13 @@ if Code.ensure_loaded?(Nx) do
 
     # What is used outside of a branch as well is computed there, once.
     defp first(op, args, t, %{outer: outer} = steps) do
-      if shared?(t, outer) do
+      if Scope.shared?(t, outer) do
         {slot, outer} = slot(t, outer)
         from_outside(slot, %{steps | outer: outer})
       else
-        lower(op, args, t, steps)
+        lower(op, args, t, Scope.spend(steps))
       end
     end
-
-    defp shared?(_t, nil), do: false
-    defp shared?(t, steps), do: Scope.computes?(t, steps) or shared?(t, steps.outer)
 
     # Where a value is that was met before. A branch reads what is computed outside of it through a slot of its own.
     defp seen(id, %{ids: ids} = steps) when is_map_key(ids, id), do: {ids[id], steps}
@@ -274,7 +271,8 @@ if Code.ensure_loaded?(Nx) do
       push(step, outs, steps)
     end
 
-    defp several(:hook, [expr, spec, _template, _ref], steps) do
+    defp several(:hook, [expr, spec, _template, ref], steps) do
+      steps = Scope.once(ref, steps)
       {slots, steps} = Enum.map_reduce(Composite.flatten_list([expr]), steps, &slot/2)
       {slots, hook(spec, expr, steps)}
     end
@@ -289,10 +287,10 @@ if Code.ensure_loaded?(Nx) do
       inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
       results = Composite.flatten_list([expr])
       results = if places, do: Enum.map(places, &Enum.at(results, &1)), else: results
-      inner = Scope.of(inner, List.to_tuple(results))
+      inner = %{inner | scope: Scope.of(List.to_tuple(results))}
       {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
-      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope, :certain]))}
+      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope]))}
     end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)
@@ -312,8 +310,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp branch(expr, %{backend: backend, hooks: hooks, depth: depth} = steps) do
       inner = %__MODULE__{backend: backend, hooks: hooks, outer: steps, depth: depth + 1}
-      {slots, branch} = trace(expr, %{inner | unrolling: steps.unrolling})
-      {{%{branch | outer: nil}, slots}, %{branch.outer | unrolling: branch.unrolling}}
+      {slots, branch} = trace(expr, Map.merge(inner, Map.take(steps, [:unrolling, :spent])))
+      {{%{branch | outer: nil}, slots}, Map.merge(branch.outer, Scope.after_branch(branch))}
     end
 
     # What a branch reads from outside becomes its arguments.

@@ -8,8 +8,10 @@
 #endif
 #include "dtype.glsl"
 
-#if defined(ACC_IS_F32) || defined(ACC_IS_F64)
+#if (defined(ACC_IS_F32) || defined(ACC_IS_F64)) && defined(NXV_NATIVE_NAN)
 #define IS_NAN(x) isnan(x)
+#elif defined(ACC_IS_F32) || defined(ACC_IS_F64)
+#define IS_NAN(x) nxv_is_nan(x)
 #else
 #define IS_NAN(x) false
 #endif
@@ -110,10 +112,13 @@ State merge(State a, State b) {
     return State(sum.value, sum.second + (a.second + b.second));
 }
 
+// Whether it is a number, by its bits: drivers may assume that nothing else occurs.
+bool is_finite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
+
 // The error of an infinite sum is NaN and says nothing.
 R_VALUE result(State state) {
     precise float corrected = state.value + state.second;
-    return R_VALUE(isnan(state.second) || isinf(state.value) ? state.value : corrected);
+    return R_VALUE(is_finite(state.second) && is_finite(state.value) ? corrected : state.value);
 }
 
 #else

@@ -1,7 +1,7 @@
 //! From passes to dispatches: shader variants, push constants, the list of axes, buffer arguments and scratch.
 
 use crate::{
-    pass::{Pass, Tuning},
+    pass::{Pass, Pattern, Tuning},
     problem::Axis,
     variant::{PUSH_BYTES, Typed},
     window::{Bytes, Window, windows},
@@ -181,10 +181,11 @@ impl<'a> Emitter<'a> {
         self.plan.steps.push(Dispatch {
             shader,
             groups: [groups, (window.parts.end - window.parts.start) as u32, 1],
-            spec: [pass.lanes, pass.reduced.len() as u64 - 1]
+            // Rows have one reduced axis.
+            spec: [(0, pass.lanes), (1, pass.reduced.len() as u64 - 1)]
                 .into_iter()
-                .zip(0..)
-                .map(|(value, id)| SpecConst {
+                .filter(|(id, _)| *id == 0 || pass.pattern == Pattern::Columns)
+                .map(|(id, value)| SpecConst {
                     id,
                     value: value as u32,
                 })

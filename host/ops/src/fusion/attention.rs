@@ -308,7 +308,8 @@ fn finished(
                 calls: expression.calls[..=call].to_vec(),
                 results: vec![call],
             };
-            let own = translated(&before, rows, scores, &mut operands, OWN)?;
+            let types = [dtype, DType::F32];
+            let own = translated(&before, rows, scores, &types, &mut operands, OWN)?;
             append(&mut all, own.calls, product.inputs.len() - FACTORS);
         }
         Element::Operand(_) | Element::Number(..) => return None,

@@ -92,14 +92,18 @@ fn with(
         return None;
     }
     let mut operands: Vec<Value> = product.inputs.to_vec();
-    let epilogue = translated(&expression, last, sums, &mut operands, FACTORS)?;
+    // One type of numbers, but for the precision of what has less than 32 bits in the product or its result.
+    let types: &[DType] = match [*made, *result] {
+        [DType::F64, DType::F64] => &[DType::F64],
+        [made, result] => &[DType::F32, made, result],
+    };
+    let epilogue = translated(&expression, last, sums, types, &mut operands, FACTORS)?;
 
     let dtypes: Vec<DType> = operands
         .iter()
         .map(|value| facts.dtypes[*value as usize])
         .collect();
-    let types = Types::of(&dtypes, *result, product.op == "conv")?;
-    // One type of numbers, but for the precision of what has less than 32 bits.
+    let computed = Types::of(&dtypes, *result, product.op == "conv")?;
     let is_wide = |dtype: &DType| *dtype == DType::F64;
     let mut floats = dtypes.iter().chain([made, result]);
     let fits = floats.clone().all(|dtype| dtype.is_float())
@@ -110,7 +114,7 @@ fn with(
         && epilogue
             .calls
             .iter()
-            .all(|call| check_call(call, types.compute).is_ok());
+            .all(|call| check_call(call, computed.compute).is_ok());
     if !fits {
         return None;
     }
@@ -203,11 +207,13 @@ pub(super) fn expression_of(
 }
 
 /// An expression as the epilogue of the product whose result is `sums`; the operands that it reads become further ones, behind the
-/// request's own.
+/// request's own. It is computed in the widest of `types`: nothing where a number needs more, or something is rounded to another type
+/// on the way.
 pub(super) fn translated(
     expression: &Expression,
     request: &Request<'static, Value>,
     sums: Value,
+    types: &[DType],
     operands: &mut Vec<Value>,
     own: usize,
 ) -> Option<Epilogue> {
@@ -215,12 +221,15 @@ pub(super) fn translated(
     if expression.results[..] != [last] {
         return None;
     }
+    let is_held = |number: f64| {
+        types.contains(&DType::F64) || number.is_nan() || f64::from(number as f32) == number
+    };
     let mut calls = Vec::new();
     // What each call of the expression is here.
     let mut made: Vec<Term> = Vec::new();
     for call in &expression.calls {
         // What is no float is a test, which is 1 or 0 in the type of the others as well.
-        if !is_test(find(&call.op)?) && !call.dtype.is_float() {
+        if !is_test(find(&call.op)?) && !types.contains(&call.dtype) {
             return None;
         }
         let mut terms = Vec::new();
@@ -239,7 +248,9 @@ pub(super) fn translated(
                     )
                 }
                 expression::Term::Made(call) => made[call],
-                expression::Term::Number(Number::Float(number), _) => Term::Number(number),
+                expression::Term::Number(Number::Float(number), _) => {
+                    is_held(number).then_some(Term::Number(number))?
+                }
                 expression::Term::Number(Number::Integer(number), _) => {
                     // An integer of at most 24 bits is a float of every type but the narrowest.
                     let small = i32::try_from(number).ok()?;

@@ -240,7 +240,9 @@ impl<'a> Check<'a> {
                 .zip(limits.max_workgroup_size)
                 .all(|(&n, max)| n <= max);
         if !fits {
-            return Err(beyond(format!(
+            // None at all fit no device.
+            let refuse = if size.contains(&0) { invalid } else { beyond };
+            return Err(refuse(format!(
                 "a workgroup of {size:?}, and the device allows {:?} with {} invocations",
                 limits.max_workgroup_size, limits.max_invocations
             )));

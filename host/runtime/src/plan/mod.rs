@@ -51,7 +51,7 @@ pub(crate) struct Compiled {
 ///
 /// # Errors
 /// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
-/// [`Kind::Unsupported`] when a buffer is larger than one binding may cover.
+/// [`Kind::Unsupported`] when the device lacks what it needs, or allows less.
 pub(crate) fn compile(
     plan: &Plan,
     (files, declared): (Files<'_>, Features),

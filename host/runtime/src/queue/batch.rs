@@ -11,7 +11,7 @@ use std::{
 use vulkano::VulkanObject;
 
 /// How long a thread waits for another one before it looks whether the device is lost.
-const STUCK: Duration = Duration::from_millis(50);
+pub(super) const STUCK: Duration = Duration::from_millis(50);
 
 impl Stream {
     /// What is recorded now, once nobody else is at it. Whoever is may be stuck in the driver.
@@ -20,7 +20,8 @@ impl Stream {
             if let Some(open) = self.open.try_lock_for(STUCK) {
                 return Ok(open);
             }
-            self.device.usable()?;
+            // Nobody else may look meanwhile.
+            self.look()?;
         }
     }
 

@@ -19,6 +19,7 @@ mod waves;
 
 use crate::{Error, Result, device::Device, exit, memory::Buffer, pipeline::Pipelines};
 use ash::vk;
+use batch::STUCK;
 use named::Names;
 use parking_lot::{Mutex, MutexGuard};
 use progress::{BATCH, Clock};
@@ -233,6 +234,11 @@ impl Stream {
     pub(crate) fn sequence(&self) -> u64 {
         let recorded = |_| self.recorded.load(Ordering::Relaxed);
         self.open().map_or_else(recorded, |open| open.sequence)
+    }
+
+    /// The same, where nobody else is inside the queue.
+    pub(crate) fn try_sequence(&self) -> Option<u64> {
+        self.open.try_lock_for(STUCK).map(|open| open.sequence)
     }
 
     /// Submissions so far.

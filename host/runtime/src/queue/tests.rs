@@ -1,6 +1,6 @@
 //! What the queue decides, on the device that the tests run on.
 
-use super::{Bound, Quiet, Step, Stream};
+use super::{Bound, Quiet, Step, Stream, progress::BATCH};
 use crate::{
     Config, DType, Tensor,
     device::Device,
@@ -119,4 +119,41 @@ fn steps_of_one_plan_that_say_they_are_independent_get_no_barrier() {
     assert_eq!(setup.stream.open.lock().ordered, 0);
     setup.record(&independent, &shared);
     assert_eq!(setup.stream.open.lock().ordered, 2);
+}
+
+/// All of it was one batch, as long as it may take.
+#[test]
+fn a_long_plan_is_submitted_in_batches() {
+    let setup = setup();
+    let tensor = setup.tensor(256);
+    let adds = |count: u64| -> Vec<Step> {
+        let step = |_| {
+            let mut step = setup.step(&tensor, 0, true);
+            step.args[0].reads = true;
+            step.barrier = true;
+            step
+        };
+        (0..count).map(step).collect()
+    };
+    let count = u64::from(BATCH) * 3 + 5;
+    setup.stream.zero(&tensor.buffer).unwrap();
+    setup.record(&adds(count), &tensor);
+    // The first command of the first batch cleared the tensor.
+    assert_eq!(setup.stream.submissions(), 3);
+    setup.stream.wait(setup.stream.sequence()).unwrap();
+    assert_eq!(setup.stream.sequence(), 1 + count);
+    assert_eq!(setup.stream.submissions(), 4);
+    let readback = {
+        let budget = |heap| Budget::new(&setup.device, Config::from_env().memory, heap);
+        Pool::new(&setup.device, Use::Readback, budget).unwrap()
+    };
+    let copy = readback.alloc(256, None, Patience::Waits).unwrap();
+    setup
+        .stream
+        .copy((&tensor.buffer, 0), (&copy, 0), 256, true)
+        .unwrap();
+    setup.stream.wait(setup.stream.sequence()).unwrap();
+    let at = copy.mapping().unwrap().cast::<u32>();
+    // SAFETY: memory for reading back is mapped, and what wrote it is done.
+    assert_eq!(u64::from(unsafe { at.read() }), count);
 }

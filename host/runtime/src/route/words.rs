@@ -45,7 +45,7 @@ pub(crate) fn timed_as<'a, I: Clone>(request: &'a Request<'_, I>) -> Cow<'a, str
 /// Why a kernel is not asked that failed so often.
 pub(super) fn not_asked(times: u32, standing: Standing) -> String {
     let until = match standing {
-        Standing::Rests => "for a while",
+        Standing::Rests(_) => "for a while",
         Standing::Asked | Standing::GivenUp => "until something is reloaded",
     };
     format!("it failed {times} times and is not asked {until}")

@@ -82,7 +82,9 @@ impl Runtime {
             return Ok(());
         }
         let answer = self.planner(table).ask(&asked)?;
-        let Some((name, sha256)) = served_by(&answer, table) else {
+        // What serves while another kernel rests says nothing of that one.
+        let served = served_by(&answer, table).filter(|_| answer.until.is_none());
+        let Some((name, sha256)) = served else {
             return Ok(());
         };
         let mut times = Vec::new();

@@ -25,7 +25,7 @@ use crate::{
     config::{Config, Times},
     device::Device,
     explain::{self, Explanation},
-    failures::Failures,
+    failures::{Expiry, Failures},
     fragments,
     live::{Live, watch::Watch},
     measured::Measured,
@@ -80,6 +80,8 @@ pub struct Runtime {
     current: RwLock<Current>,
     live: Live,
     failures: Failures,
+    /// When the routes that are kept are no longer right.
+    expiry: Expiry,
     choices: Mutex<FxHashMap<u64, Arc<str>>>,
     constants: Mutex<HashMap<(DType, Vec<u8>), Tensor>>,
     lent: pointers::Lent,
@@ -177,6 +179,7 @@ impl Runtime {
             current: RwLock::new(Current::new(table.clone())),
             live: Live::new(options),
             failures: Failures::default(),
+            expiry: Expiry::default(),
             choices: Mutex::default(),
             constants: Mutex::default(),
             lent: pointers::Lent::default(),
@@ -353,11 +356,16 @@ impl Runtime {
     /// Ends the runtime's own threads and child processes, for a process that is about to exit: work that nobody waits for is then no longer
     /// submitted.
     pub fn stop_threads(&self) {
+        self.stop();
+    }
+
+    /// The same; false where the queue's own is still at work.
+    fn stop(&self) -> bool {
         self.builder.stop();
         if let Some(watch) = self.watch.get() {
             watch.stop();
         }
-        self.stream.stop_timer(Instant::now() + STOPPING);
+        self.stream.stop_timer(Instant::now() + STOPPING)
     }
 
     /// Gives unused memory back to the driver.
@@ -366,7 +374,13 @@ impl Runtime {
     /// [`Kind::DeviceLost`].
     pub fn trim(&self) -> Result<()> {
         self.forget_routes(&mut self.current.write());
+        self.give_back()
+    }
+
+    /// The same of all but what plans take.
+    fn give_back(&self) -> Result<()> {
         self.constants.lock().clear();
+        self.replays.forget(false);
         self.kept.clear();
         self.stream.wait(self.stream.sequence())?;
         let done = self.stream.completed()?;
@@ -379,9 +393,16 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.stop_threads();
-        // The timer may be inside the driver still, with the queue in its hands, which then does not wait as it goes.
-        drop(self.stream.wait(self.stream.sequence()));
+        if self.stop() {
+            return;
+        }
+        // Its thread holds the queue, which then does not wait for its work before memory goes.
+        match self.stream.try_sequence() {
+            Some(last) => drop(self.stream.wait(last)),
+            None => self
+                .device
+                .mark_lost("its queue is inside the driver as the device is closed"),
+        }
     }
 }
 

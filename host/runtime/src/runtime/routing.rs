@@ -48,7 +48,15 @@ impl Current {
 
 impl Runtime {
     pub(super) fn cached(&self, key: &[u8]) -> Option<Arc<Route>> {
+        self.renew_routes();
         self.current().routes.get(key).cloned()
+    }
+
+    /// Has all routes found anew once a kernel that was passed over is asked again.
+    pub(super) fn renew_routes(&self) {
+        if self.expiry.is_over() {
+            self.forget_routes(&mut self.current.write());
+        }
     }
 
     pub(super) fn current(&self) -> RwLockReadGuard<'_, Current> {
@@ -76,15 +84,12 @@ impl Runtime {
         self.sweep_pipelines();
         let table = self.table();
         self.measure(request, &table)?;
-        let (route, is_lasting) = self
+        let (route, until) = self
             .planner(&table)
             .find(request, &|bytes| self.write_new(bytes, Patience::Waits))?;
         let route = Arc::new(route);
-        if !is_lasting {
-            // Nobody finds it again, so its one run is added up now.
-            route.count();
-            self.tally([&route]);
-            return Ok(route);
+        if let Some(until) = until {
+            self.expiry.note(until);
         }
         with_key(request, |key| {
             self.note_choice(key, &route, &table, request);
@@ -118,6 +123,7 @@ impl Runtime {
         self.tally(current.routes.values());
         current.routes.clear();
         current.dispatches = 0;
+        self.expiry.clear();
         // What is recorded counts its runs with routes that nobody looks at any more.
         self.replays.forget(false);
     }

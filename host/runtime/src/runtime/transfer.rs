@@ -130,8 +130,14 @@ impl Runtime {
                 {
                     return Ok(buffer);
                 }
-                self.trim()?;
-                alloc()
+                self.give_back()?;
+                match alloc() {
+                    Err(error) if error.kind() == Kind::OutOfMemory => {
+                        self.trim()?;
+                        alloc()
+                    }
+                    result => result,
+                }
             }
             result => result,
         }

@@ -236,3 +236,58 @@ fn long_epilogues_are_for_few_results() {
     assert_eq!(exp(64), ["dot exp(x) of [0, 1]"]);
     assert_eq!(exp(65), ["dot  of [0, 1]", "exp  of [4]"]);
 }
+
+/// Only the type of the product and of the result was looked at, and numbers became those of the type that is computed in.
+#[test]
+fn what_needs_more_than_the_type_that_is_computed_in_stays() {
+    let stays = |inputs: &[Input], steps: Vec<Step<'static>>, result: Value| {
+        let all = taken(inputs, steps, &[result]);
+        assert!(all[0].starts_with("dot  of"), "{all:?}");
+    };
+    let f32s = operands(DType::F32);
+    for other in [DType::F64, DType::F16, DType::BF16, DType::F8] {
+        let steps = vec![
+            dot(0, 1, DType::F32),
+            of("as_type", &[4], other),
+            of("exp", &[5], other),
+            of("as_type", &[6], DType::F32),
+        ];
+        stays(&f32s, steps, 7);
+    }
+    let compared = |number: Input| {
+        let inputs = [f32s.clone(), vec![number]].concat();
+        let steps = vec![
+            dot(0, 1, DType::F32),
+            of("equal", &[5, 4], DType::U8),
+            of("select", &[6, 5, 3], DType::F32),
+        ];
+        (inputs, steps)
+    };
+    let (inputs, steps) = compared(number(DType::F64, &0.1f64.to_ne_bytes()));
+    stays(&inputs, steps, 7);
+    let held = [
+        number(DType::F64, &0.125f64.to_ne_bytes()),
+        number(DType::F32, &0.1f32.to_ne_bytes()),
+        number(DType::F64, &f64::INFINITY.to_ne_bytes()),
+    ];
+    for number in held {
+        let (inputs, steps) = compared(number);
+        assert_eq!(taken(&inputs, steps, &[7]).len(), 1);
+    }
+    // What is rounded to the type of the product or the result anyway goes along.
+    let bf16s = operands(DType::BF16);
+    let steps = vec![
+        dot(0, 1, DType::BF16),
+        of("as_type", &[4], DType::F32),
+        of("exp", &[5], DType::F32),
+        of("as_type", &[6], DType::BF16),
+    ];
+    assert_eq!(taken(&bf16s, steps, &[7]).len(), 1);
+    let f64s = [
+        operands(DType::F64),
+        vec![number(DType::F64, &0.1f64.to_ne_bytes())],
+    ]
+    .concat();
+    let steps = vec![dot(0, 1, DType::F64), of("max", &[5, 4], DType::F64)];
+    assert_eq!(taken(&f64s, steps, &[6]).len(), 1);
+}

@@ -256,6 +256,7 @@ impl Runtime {
         if !is_for_it {
             return Ok((Way::Plain, None));
         }
+        self.renew_routes();
         // Somebody else records it, or runs it at this moment.
         let Some(mut state) = routine.state.try_lock() else {
             return Ok((Way::Plain, None));
