@@ -81,10 +81,9 @@ fn matrices(m: usize, n: usize, symmetric: bool, dtype: DType) -> Vec<Vec<f64>> 
         let scale = scale(place, dtype);
         let cells = (0..m * n).map(|at| {
             let (i, j) = (at / n, at % n);
-            let (i, j) = if symmetric {
-                (i.max(j), i.min(j))
-            } else {
-                (i, j)
+            let (i, j) = match symmetric {
+                true => (i.max(j), i.min(j)),
+                false => (i, j),
             };
             scale * element(i, j, wide, &numbers)
         });
@@ -389,12 +388,9 @@ fn what_is_not_finite_gives_nan_and_leaves_others_alone() {
             ("Nx.Block.LinAlg.Eigh", vec![&[n][..], square]),
             ("Nx.Block.LinAlg.SVD", vec![square, &[n], square]),
         ] {
-            let attrs: &[Attr] = match shapes.len() {
-                3 => &[Attr::ints("full_matrices?", [1])],
-                _ => &[],
-            };
-            let results = run(&runtime, op, DType::F32, [n, n], &all, &shapes, attrs);
-            for result in results {
+            let full = [Attr::ints("full_matrices?", [1])];
+            let attrs = &full[..usize::from(shapes.len() == 3)];
+            for result in run(&runtime, op, DType::F32, [n, n], &all, &shapes, attrs) {
                 let (good, bad) = result.split_at(result.len() / 2);
                 assert!(good.iter().all(|x| x.is_finite()), "{op}");
                 assert!(bad.iter().all(|x| x.is_nan()), "{op}");
