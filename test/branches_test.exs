@@ -106,6 +106,63 @@ if Code.ensure_loaded?(Nx) do
         end
       end
 
+      # The loop is written out where its length is known.
+      defn hooked_loop(x, n) do
+        {_, y, _} =
+          while {i = 0, y = x, n}, i < 3 do
+            z = hook(Nx.sum(y), :shared)
+
+            y =
+              cond do
+                Nx.reduce_max(y) < -100 -> y
+                z > 3 -> y + n
+                true -> y + 1
+              end
+
+            {i + 1, y, n}
+          end
+
+        y
+      end
+
+      defn loop_with_hook(x, n) do
+        {_, w, _} =
+          while {i = 0, w = x, most = Nx.reduce_min(x)}, i < most do
+            {i + 4, hook(w + 1, :shared), most}
+          end
+
+        a = if n > 0, do: w, else: x
+        b = if n > 1, do: w + 1, else: x
+        a + b
+      end
+
+      defn loop_with_hook_in_condition(x, n) do
+        {_, w, _} =
+          while {i = 0, w = x, most = Nx.reduce_min(x)}, i < most do
+            {i + 4, hook(w + 1, :shared), most}
+          end
+
+        cond do
+          n < 1 -> x
+          Nx.sum(w) > 3 -> w
+          true -> w + 1
+        end
+      end
+
+      # A loop that is written out, with branches of many steps.
+      defn long_branches(x, n) do
+        {_, y, _} =
+          while {i = 0, y = x, n}, i < 150 do
+            {i + 1, if(n > i, do: chained(y), else: chained(y + 1)), n}
+          end
+
+        y
+      end
+
+      deftransformp chained(y) do
+        Enum.reduce(1..40, y, fn k, y -> Nx.add(Nx.multiply(y, 1.0), k) end)
+      end
+
       defn(seen(x), do: hook(Nx.iota({4}), :seen) + x)
     end
 
@@ -175,17 +232,50 @@ if Code.ensure_loaded?(Nx) do
       test = self()
       x = Nx.tensor([10, 20])
 
-      for fun <- [&Defns.hooked/2, &Defns.hooked_pair/2, &Defns.hooked_condition/2],
+      for fun <- [
+            &Defns.hooked/2,
+            &Defns.hooked_pair/2,
+            &Defns.hooked_condition/2,
+            &Defns.hooked_loop/2,
+            &Defns.loop_with_hook/2,
+            &Defns.loop_with_hook_in_condition/2
+          ],
           n <- 0..2 do
         hooks = %{shared: &send(test, {:shared, Nx.Defn.Composite.flatten_list([&1])})}
 
-        for compiler <- [Nx.Defn.Evaluator, Compiler] do
-          options = [compiler: compiler, hooks: hooks]
-          Nx.Defn.compile(fun, [x, n], options).(x, Nx.tensor(n))
-          if n > 0, do: assert_received({:shared, [%Nx.Tensor{} | _]})
-          refute_received {:shared, _}
-        end
+        [theirs, ours] =
+          for compiler <- [Nx.Defn.Evaluator, Compiler] do
+            Nx.Defn.compile(fun, [x, n], compiler: compiler, hooks: hooks).(x, Nx.tensor(n))
+            heard()
+          end
+
+        assert theirs == ours, "#{inspect(fun)} of #{n}"
+        if n > 0, do: assert(ours != [])
       end
+    end
+
+    defp heard do
+      receive do
+        {:shared, tensors} -> [Enum.map(tensors, &Nx.to_flat_list/1) | heard()]
+      after
+        0 -> []
+      end
+    end
+
+    test "a loop that is written out stays steps, whatever its branches have" do
+      args = [Nx.tensor([1.0, 2.0]), 70]
+      expr = Nx.Vulkan.Trace.of(&Defns.long_branches/2, args)
+      assert {:ok, _, _} = Nx.Vulkan.Steps.new(expr, {VulkanoBackend, []})
+    end
+
+    test "many risks beside a small branch stay steps" do
+      fun = fn x, n ->
+        y = Enum.reduce(1..4_200, x, fn _, y -> Nx.quotient(y, n) end)
+        Nx.add(y, choice(n, 0, x, n))
+      end
+
+      expr = Nx.Vulkan.Trace.of(fun, [Nx.tensor([1, 2]), Nx.tensor(1)])
+      assert {:ok, _, _} = Nx.Vulkan.Steps.new(expr, {VulkanoBackend, []})
     end
 
     defp choice(n, at, yes, no), do: Nx.Defn.Expr.cond([{Nx.greater(n, at), yes}], no)

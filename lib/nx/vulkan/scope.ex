@@ -14,8 +14,9 @@ if Code.ensure_loaded?(Nx) do
     # are run in any case, `hooks` those that are hooks.
     defstruct ids: %{}, risks: %{}, sure: 0, hooks: 0
 
-    # Risks of one scope, and expressions that are lowered in branches: what has more is for the evaluator.
+    # Risks of one scope that are told apart; the others count as one that may not be run.
     @most 4_096
+    # Expressions that are lowered once more: what has more is for the evaluator.
     @lowered 20_000
 
     @doc """
@@ -40,30 +41,56 @@ if Code.ensure_loaded?(Nx) do
     def shared?(t, steps), do: computes?(t, steps.scope) or shared?(t, steps.outer)
 
     @doc """
-    The steps of a branch with one more expression lowered. What several branches need may be lowered in each of them, and in the
-    branches in those.
+    What was lowered in branches: how often once more, and what; and hooks.
     """
-    def spend(%{outer: nil} = steps), do: steps
-    def spend(%{spent: {@lowered, _}}), do: throw(:unsupported)
-    def spend(%{spent: {count, hooks}} = steps), do: %{steps | spent: {count + 1, hooks}}
+    def nothing, do: %{count: 0, ids: MapSet.new(), hooks: MapSet.new()}
 
     @doc """
-    The steps with that hook: where a condition and its branch have one in common, it would be called in both. A loop that is written
-    out has it once for each iteration.
+    The steps with that expression lowered. What several branches need may be lowered in each of them, and in the branches in those;
+    loops that are written out have a budget of their own.
     """
-    def once(_hook, %{unrolling: unrolling} = steps) when unrolling != nil, do: steps
+    def spend(_id, %{outer: outer, unrolling: unrolling} = steps)
+        when outer == nil or unrolling != nil,
+        do: steps
 
-    def once(hook, %{spent: {count, hooks}} = steps) do
-      if hook in hooks, do: throw(:unsupported)
-      %{steps | spent: {count, MapSet.put(hooks, hook)}}
+    def spend(id, %{spent: %{ids: ids, count: count}} = steps) do
+      cond do
+        id not in ids -> put_in(steps.spent.ids, MapSet.put(ids, id))
+        count == @lowered -> throw(:unsupported)
+        true -> put_in(steps.spent.count, count + 1)
+      end
+    end
+
+    @doc """
+    The steps with that hook, or loop with one: where a condition and its branch have one in common, it would be called in both.
+    """
+    def once(hook, steps) do
+      if hook in steps.spent.hooks, do: throw(:unsupported)
+      update_in(steps.spent.hooks, &MapSet.put(&1, hook))
+    end
+
+    @doc """
+    As `once/2`, for a loop with that body in which a hook is.
+    """
+    def once_in(loop, body, steps) do
+      [%T{data: %Expr{id: id}} | _] = Composite.flatten_list([body])
+      if hooked?(loop), do: once(id, steps), else: steps
+    end
+
+    @doc """
+    What `fun` gives of the steps around a branch, and the branch's own with what that lowered.
+    """
+    def around(%{outer: outer, spent: spent} = steps, fun) do
+      {given, outer} = fun.(%{outer | spent: %{spent | hooks: outer.spent.hooks}})
+      {given, %{steps | outer: outer, spent: %{outer.spent | hooks: spent.hooks}}}
     end
 
     @doc """
     What the steps around a branch know of it.
     """
-    def after_branch(%{outer: outer, unrolling: unrolling, spent: {count, hooks}}) do
-      {_, others} = outer.spent
-      %{unrolling: unrolling, spent: {count, MapSet.union(hooks, others)}}
+    def after_branch(%{outer: outer, unrolling: unrolling, spent: spent}) do
+      hooks = MapSet.union(spent.hooks, outer.spent.hooks)
+      %{unrolling: unrolling, spent: %{spent | hooks: hooks}}
     end
 
     defp computes?(%T{data: %Expr{id: id, op: op, args: args}}, scope) do
@@ -125,7 +152,10 @@ if Code.ensure_loaded?(Nx) do
       {{reach ||| body ||| others, sure ||| (in_body &&& in_others)}, found}
     end
 
-    defp number(_risk, _own, %{next: @most}), do: throw(:unsupported)
+    defp number(:hook, _own, %{next: @most}), do: throw(:unsupported)
+
+    defp number(_risk, {reach, sure}, %{next: @most} = found),
+      do: {{reach ||| bsl(1, @most), sure}, found}
 
     defp number(risk, {reach, sure}, %{next: next} = found) do
       bit = bsl(1, next)
@@ -135,7 +165,9 @@ if Code.ensure_loaded?(Nx) do
 
     # Whether there is something that has to wait for its branch.
     defp risk(%T{data: %Expr{op: :hook}}), do: :hook
-    defp risk(%T{data: %Expr{op: :while}}), do: :runs
+
+    defp risk(%T{data: %Expr{op: :while, args: args}}),
+      do: if(hooked?(args), do: :hook, else: :runs)
 
     defp risk(%T{data: %Expr{op: :block, args: [struct | _]}}),
       do: if(own?(struct) or Routine.checked?(%{op: :block, struct: struct}), do: :raises)
@@ -144,6 +176,19 @@ if Code.ensure_loaded?(Nx) do
       do: if(Routine.checked?(%{op: op, out: t}), do: :raises)
 
     defp risk(_tuple), do: nil
+
+    defp hooked?([_initial, _arg, condition, body]),
+      do: Composite.reduce({condition, body}, {false, %{}}, &hooks/2) |> elem(0)
+
+    defp hooks(_t, {true, _} = found), do: found
+    defp hooks(%T{data: %Expr{op: :hook}}, {_, seen}), do: {true, seen}
+
+    defp hooks(%T{data: %Expr{id: id}} = t, {false, seen}) when not is_map_key(seen, id),
+      do:
+        Tree.apply_args(t, :all, {false, Map.put(seen, id, true)}, &{&1, hooks(&1, &2)})
+        |> elem(1)
+
+    defp hooks(_t, found), do: found
 
     # A block of somebody else's may do anything.
     defp own?(%name{}), do: not String.starts_with?(Atom.to_string(name), "Elixir.Nx.")

@@ -20,7 +20,7 @@ if Code.ensure_loaded?(Nx) do
       :unrolling,
       depth: 0,
       scope: %Scope{},
-      spent: {0, MapSet.new()},
+      spent: Scope.nothing(),
       hooks: %{},
       steps: [],
       captured: %{},
@@ -72,7 +72,7 @@ if Code.ensure_loaded?(Nx) do
           {slot, steps}
 
         nil ->
-          {slot, steps} = first(op, args, t, steps)
+          {slot, steps} = first(op, args, t, Scope.spend(id, steps))
           {slot, put_in(steps.ids[id], slot)}
       end
     end
@@ -80,10 +80,10 @@ if Code.ensure_loaded?(Nx) do
     # What is used outside of a branch as well is computed there, once.
     defp first(op, args, t, %{outer: outer} = steps) do
       if Scope.shared?(t, outer) do
-        {slot, outer} = slot(t, outer)
-        from_outside(slot, %{steps | outer: outer})
+        {slot, steps} = Scope.around(steps, &slot(t, &1))
+        from_outside(slot, steps)
       else
-        lower(op, args, t, Scope.spend(steps))
+        lower(op, args, t, steps)
       end
     end
 
@@ -247,7 +247,8 @@ if Code.ensure_loaded?(Nx) do
     defp several(:block, [struct, args, out, fun], steps) when is_tuple(out),
       do: block(struct, args, Composite.traverse(out, &Nx.to_template/1), fun, steps)
 
-    defp several(:while, [initial, _, condition, body], steps) do
+    defp several(:while, [initial, _, condition, body] = loop, steps) do
+      steps = Scope.once_in(loop, body, steps)
       {slots, steps} = Enum.map_reduce(Composite.flatten_list([initial]), steps, &slot/2)
       Loops.lower(condition, body, slots, steps)
     end
@@ -287,10 +288,11 @@ if Code.ensure_loaded?(Nx) do
       inner = %{steps | ids: %{}, outer: nil, given: List.to_tuple(slots)}
       results = Composite.flatten_list([expr])
       results = if places, do: Enum.map(places, &Enum.at(results, &1)), else: results
-      inner = %{inner | scope: Scope.of(List.to_tuple(results))}
+      # A loop that is written out has its hooks once for each iteration.
+      inner = %{inner | scope: Scope.of(List.to_tuple(results)), spent: Scope.nothing()}
       {slots, inner} = Enum.map_reduce(results, inner, &slot/2)
 
-      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope]))}
+      {slots, Map.merge(inner, Map.take(steps, [:ids, :outer, :given, :scope, :spent]))}
     end
 
     defp hook({:token_hook, hooked, spec}, _expr, steps), do: hook(spec, hooked, steps)

@@ -23,6 +23,8 @@ pub(super) struct Current {
     pub(super) routes: FxHashMap<Box<[u8]>, Arc<Route>>,
     /// Dispatches of all of them.
     dispatches: usize,
+    /// How often they were forgotten.
+    epoch: u64,
     /// The packs that run several elementwise ops as one.
     fusing: Vec<String>,
 }
@@ -36,7 +38,13 @@ impl Current {
             table,
             routes: FxHashMap::default(),
             dispatches: 0,
+            epoch: 0,
         }
+    }
+
+    /// What is recorded with other routes is of another one: of the table, and of its routes.
+    pub(super) fn generation(&self) -> (u64, u64) {
+        (self.table.generation, self.epoch)
     }
 
     /// Whether that is a kernel of such a pack.
@@ -88,9 +96,6 @@ impl Runtime {
             .planner(&table)
             .find(request, &|bytes| self.write_new(bytes, Patience::Waits))?;
         let route = Arc::new(route);
-        if let Some(until) = until {
-            self.expiry.note(until);
-        }
         with_key(request, |key| {
             self.note_choice(key, &route, &table, request);
             let mut current = self.current.write();
@@ -103,6 +108,9 @@ impl Runtime {
                 || current.dispatches + dispatches > MAX_DISPATCHES
             {
                 self.forget_routes(&mut current);
+            }
+            if let Some(until) = until {
+                self.expiry.note(until);
             }
             // Another thread may have found the same route meanwhile: one of them counts for both.
             let Current {
@@ -123,6 +131,7 @@ impl Runtime {
         self.tally(current.routes.values());
         current.routes.clear();
         current.dispatches = 0;
+        current.epoch += 1;
         self.expiry.clear();
         // What is recorded counts its runs with routes that nobody looks at any more.
         self.replays.forget(false);

@@ -58,8 +58,8 @@ pub(super) struct State {
     /// Replays in turn.
     replays: u32,
     failures: u32,
-    /// Of the table that all this is about.
-    generation: u64,
+    /// Of the table and its routes that all this is about.
+    generation: (u64, u64),
     /// Whether it is not recorded with that table.
     is_refused: bool,
 }
@@ -103,8 +103,8 @@ impl Seen {
 }
 
 impl State {
-    /// How the next run goes, on `inputs` and with the table of that `generation`.
-    fn next(&mut self, generation: u64, inputs: &[&Tensor]) -> Way {
+    /// How the next run goes, on `inputs` and with the table and routes of that `generation`.
+    fn next(&mut self, generation: (u64, u64), inputs: &[&Tensor]) -> Way {
         if self.generation != generation {
             self.forget();
             (self.generation, self.failures, self.is_refused) = (generation, 0, false);
@@ -190,7 +190,7 @@ impl State {
         routine: &Routine,
         inputs: &[&Tensor],
     ) -> Result<bool> {
-        if self.generation != runtime.current().table.generation {
+        if self.generation != runtime.current().generation() {
             return Ok(false);
         }
         if self.replay.is_some() || self.runs <= BEFORE {
@@ -262,7 +262,7 @@ impl Runtime {
             return Ok((Way::Plain, None));
         };
         self.device.usable()?;
-        let generation = self.current().table.generation;
+        let generation = self.current().generation();
         let way = state.next(generation, inputs);
         let ran = match (&way, &state.replay) {
             (Way::Replayed, Some(replay)) if replay.is_short(inputs) => {
