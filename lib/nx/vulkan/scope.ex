@@ -170,7 +170,7 @@ if Code.ensure_loaded?(Nx) do
       do: if(hooked?(args), do: :hook, else: :runs)
 
     defp risk(%T{data: %Expr{op: :block, args: [struct | _]}}),
-      do: if(own?(struct) or Routine.checked?(%{op: :block, struct: struct}), do: :raises)
+      do: if(foreign?(struct) or Routine.checked?(%{op: :block, struct: struct}), do: :raises)
 
     defp risk(%T{data: %Expr{op: op}, type: {_, _}} = t),
       do: if(Routine.checked?(%{op: op, out: t}), do: :raises)
@@ -191,6 +191,6 @@ if Code.ensure_loaded?(Nx) do
     defp hooks(_t, found), do: found
 
     # A block of somebody else's may do anything.
-    defp own?(%name{}), do: not String.starts_with?(Atom.to_string(name), "Elixir.Nx.")
+    defp foreign?(%name{}), do: not String.starts_with?(Atom.to_string(name), "Elixir.Nx.")
   end
 end
