@@ -31,9 +31,10 @@ layout(push_constant) uniform Product {
     uint blocks_m, blocks_n; // workgroups of a slab, which is one batch of one split
     uint jobs;       // workgroups with work to do
 #if IN_PLACE
-    // In units of 8 elements; steps of rows of A and of columns of B, or of k where columns are neighbours.
-    uint offset_a, batch_a, row_a;
+    // In units of 8 elements; steps of rows of A and of columns of B, or of k where rows or columns are neighbours.
+    uint offset_a, batch_a, step_a;
     uint offset_b, batch_b, step_b;
+    uint k;          // elements along k
 #endif
 #ifdef ORIGINALS
     // The operands before they were packed.
@@ -66,7 +67,16 @@ layout(push_constant) uniform Product {
 #define FINISH4(own, i, v, row, column) (v)
 #endif
 
-layout(set = 0, binding = 0, std430) readonly restrict buffer A { uvec4 a[]; };
+// Rows of A that are neighbours are loaded as many at once as a lane has of all tiles, two of each.
+#define A_ACROSS (IN_PLACE && !A_PACKED && !A_ALONG_K)
+#if !A_ACROSS || TILES == 4
+#define A_LOAD uvec4
+#elif TILES == 2
+#define A_LOAD uvec2
+#else
+#define A_LOAD uint
+#endif
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_LOAD a[]; };
 layout(set = 0, binding = 1, std430) readonly restrict buffer B { uvec4 b[]; };
 #if defined(T_IS_S32)
 #define RESULT4 ivec4
@@ -85,6 +95,13 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { T_STORAGE c[]
 
 // By tile of 16 columns of C and tile of 16 rows.
 SUMS sums[4][TILES];
+
+// Row i of row tile j.
+#if A_ACROSS
+#define ROW_AT(j, i) (2 * TILES * ((i) >> 1) + 2 * (j) + ((i) & 1))
+#else
+#define ROW_AT(j, i) (16 * (j) + (i))
+#endif
 
 // A result as it is stored.
 #if defined(T_IS_F16)
@@ -153,17 +170,18 @@ SUM4 sum_of_parts(uint row, uint column) {
 }
 
 // The sums of all parts go to memory.
-void store_staged(uint slab, uvec2 from) {
+void store_staged(uint slab, uvec2 from, uint tile) {
     barrier(); // the tiles are complete
 #if C_WIDE
-    uvec2 own = uvec2(gl_LocalInvocationIndex / 8, gl_LocalInvocationIndex % 8 * 8), place = from + own;
+    uvec2 own = uvec2(gl_LocalInvocationIndex / 8, gl_LocalInvocationIndex % 8 * 8);
+    uvec2 place = from + uvec2(ROW_AT(tile, own.x), own.y);
     if (own.x < 16 && place.x < m) {
         Eight ahead = eight_at(slab, place.x, place.y);
         store(ahead, slab, place.x, place.y, sum_of_parts(own.x, own.y), sum_of_parts(own.x, own.y + 4));
     }
 #else
     for (uint i = gl_LocalInvocationIndex; i < 16 * 64; i += 32 * PARTS) {
-        uvec2 own = uvec2(i / 64, i % 64), place = from + own;
+        uvec2 own = uvec2(i / 64, i % 64), place = from + uvec2(ROW_AT(tile, own.x), own.y);
         SUM x = sum_of_parts(own.x, own.y)[own.y % 4];
         if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
     }
@@ -172,11 +190,12 @@ void store_staged(uint slab, uvec2 from) {
 }
 #else
 // What is staged goes to memory, neighbours by neighbouring lanes.
-void store_staged(uint slab, uvec2 from) {
+void store_staged(uint slab, uvec2 from, uint tile) {
     subgroupBarrier(); // the tile is complete
     for (uint first = 0; first < 16; first += 4) {
         [[unroll]] for (uint i = 0; i < 8; i++) {
-            uvec2 own = uvec2(first + i / 2, i % 2 * 32 + gl_SubgroupInvocationID), place = from + own;
+            uvec2 own = uvec2(first + i / 2, i % 2 * 32 + gl_SubgroupInvocationID);
+            uvec2 place = from + uvec2(ROW_AT(tile, own.x), own.y);
             SUM x = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4][own.y % 4];
             if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
         }
@@ -197,7 +216,7 @@ uvec2 corner(uint job) {
     return (block + own) * uvec2(WARP_M, 64);
 }
 
-// Everything that the subgroup has. Element r of row tile j: row 16j + 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.
+// Everything that the subgroup has. Element r of a row tile: its row 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.
 void store_all(uint slab, uvec2 from) {
     uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3;
 #define ROW(r) (4 * t + 2 * ((r) & 1) + ((r) >> 1))
@@ -209,21 +228,21 @@ void store_all(uint slab, uvec2 from) {
 #if STORES_AT_ONCE
         if (j % AHEAD == 0) {
             [[unroll]] for (uint i = 0; i < 4 * AHEAD; i++)
-                own[i] = eight_at(slab, from.x + (j + i / 4) * 16 + ROW(i % 4), from.y + 8 * g);
+                own[i] = eight_at(slab, from.x + ROW_AT(j + i / 4, ROW(i % 4)), from.y + 8 * g);
         }
 #endif
         [[unroll]] for (uint r = 0; r < 4; r++) {
             SUM4 x = SUM4(sums[0][j][r], sums[0][j][r + 4], sums[1][j][r], sums[1][j][r + 4]);
             SUM4 y = SUM4(sums[2][j][r], sums[2][j][r + 4], sums[3][j][r], sums[3][j][r + 4]);
 #if STORES_AT_ONCE
-            uint row = from.x + j * 16 + ROW(r);
+            uint row = from.x + ROW_AT(j, ROW(r));
             if (row < m) store(own[j % AHEAD * 4 + r], slab, row, from.y + 8 * g, x, y);
 #else
             stage(ROW(r), 8 * g, x, y);
 #endif
         }
 #if !STORES_AT_ONCE
-        store_staged(slab, from + uvec2(j * 16, 0));
+        store_staged(slab, from, j);
 #endif
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Shape {
     pub(super) band: u32,
     /// Where the operands are read.
     pub(super) reading: Reading,
+    /// Estimated seconds.
+    seconds: f64,
 }
 
 /// What a subgroup may own.
@@ -106,6 +108,7 @@ impl Shape {
                 chunk,
                 band: if rows > 64 { 16 } else { 8 },
                 reading,
+                seconds: 0.0,
             }
         };
         let own = readings
@@ -126,6 +129,7 @@ impl Shape {
             })
             .map(|(tile, splits, reading)| (cut(tile.rows, 1, splits, reading), Some(tile)));
         let choices = shared.chain(aside.filter(|_| problem.m >= LEAST[0]));
+        let choices = choices.filter(|(shape, _)| shape.reading.takes(problem, way, shape.rows));
         // The least one has no parts.
         let least = choices.clone().map(|(shape, _)| shape.bytes(problem, way));
         expect_memory(least.min().unwrap_or(0), device)?;
@@ -151,13 +155,31 @@ impl Shape {
         };
         let seconds = seconds + late;
         if seconds < otherwise {
-            return Ok(shape);
+            return Ok(Shape { seconds, ..shape });
         }
         Err(Refusal::decline(format!(
             "matrix units would take {:.1} us and the general ones {:.1} us",
             seconds * 1e6,
             otherwise * 1e6
         )))
+    }
+
+    /// What `nxv explain` tells of it.
+    pub(super) fn words(&self) -> String {
+        let shared = match self.parts {
+            1 => String::new(),
+            parts => format!(" that {parts} share along k"),
+        };
+        let splits = match self.splits {
+            1 => String::new(),
+            splits => format!(", {splits} parts along k"),
+        };
+        format!(
+            "subgroups of {} x {COLUMNS}{shared}{splits}, {}, about {:.1} us",
+            self.rows,
+            self.reading.words(),
+            self.seconds * 1e6
+        )
     }
 
     /// Workgroups along m and n.
@@ -210,14 +232,19 @@ impl Shape {
             Reading::InPlaceB => (2.0, tile.in_place),
             Reading::InPlaceA | Reading::InPlace => (1.0, tile.in_place),
         };
-        let rate = rates.matrix * 1e9 * tile.speed * speed;
+        let rate = rates.matrix * 1e9 * tile.speed;
         let flops = f64::from(2 * self.rows)
             * f64::from(2 * COLUMNS)
             * f64::from(self.chunk * way.depth())
             * 2.0;
         // The unit with the most workgroups sets the pace.
         let most = (self.jobs(problem) as f64 / units).ceil();
-        let product = most * flops / (rate * (most * tile.alone).min(1.0));
+        let alone = match self.splits {
+            1 => self.reading.alone(problem, way),
+            _ => None,
+        };
+        let alone = most * tile.alone * alone.unwrap_or(speed);
+        let product = most * flops / (rate * alone.min(speed));
         // What is packed lies in caches by then.
         let loaded = |packs: bool, operand: &Operand| match packs {
             true => 0.0,

@@ -12,7 +12,7 @@ use crate::{
     table::Rates,
 };
 use cost::Shape;
-use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Features, Plan, Refusal, glsl};
+use nx_vulkan_abi::{BufArg, DType, Define, DeviceInfo, Features, Plan, Refusal, explain, glsl};
 use nx_vulkan_pack_kit::{
     epilogue::{Finish, Run},
     grid, matrix, operand as kit,
@@ -50,6 +50,7 @@ pub(crate) fn plan(
     way.expect_on(on_bf16)?;
     supports(problem, [way.element, way.sum()], way.depth(), device)?;
     let shape = Shape::of(problem, way, device, rates)?;
+    explain(shape.words());
     let mut steps = Steps::of(problem, device)?;
     let packed = [Side::A, Side::B]
         .map(|side| Packed::new(problem, side, way.steps(problem), 1, shape.rows));
@@ -97,7 +98,7 @@ pub(crate) fn plan(
     ]);
     let (file, own) = match reading {
         Reading::Packed => ("cores.comp", Vec::new()),
-        _ => ("cores_direct.comp", reading.defines(problem).to_vec()),
+        _ => ("cores_direct.comp", reading.defines(problem, way).to_vec()),
     };
     defines.extend(own);
     let [blocks_m, blocks_n] = shape.blocks(problem);
@@ -114,8 +115,9 @@ pub(crate) fn plan(
         bits,
     ];
     if reading != Reading::Packed {
-        push.extend(Reading::words(&problem.a));
-        push.extend(Reading::words(&problem.b));
+        push.extend(Reading::steps_of(&problem.a));
+        push.extend(Reading::steps_of(&problem.b));
+        push.push(problem.k);
     }
     let mut args = vec![read(a), read(b), result];
     if let Some(finish) = finish {

@@ -28,22 +28,28 @@ impl Reading {
         let [a, b] = [&problem.a, &problem.b];
         // 8 elements of bytes are a quarter of what a fragment has along k.
         let is_plain = |x: &Operand| x.dtype == way.element && x.dtype.size() == 2 && is_aligned(x);
-        if !problem.k.is_multiple_of(2 * way.depth()) {
-            return all;
-        }
+        let [a_is_plain, b_is_plain] = [a, b].map(is_plain);
         // Else what A saves B costs.
-        if problem.b_lasts && is_plain(a) && runs_along_k(a) {
+        if problem.b_lasts && a_is_plain {
             all.push(Reading::InPlaceA);
         }
-        if !is_plain(b) {
-            return all;
-        }
-        if is_plain(a) && runs_along_k(a) {
+        if b_is_plain && a_is_plain {
             all.push(Reading::InPlace);
-        } else {
+        }
+        if b_is_plain && !(a_is_plain && runs_along_k(a)) {
             all.push(Reading::InPlaceB);
         }
         all
+    }
+
+    /// What `nxv explain` tells of it.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Reading::Packed => "both operands packed",
+            Reading::InPlaceB => "the first operand packed",
+            Reading::InPlaceA => "the second operand packed",
+            Reading::InPlace => "operands read where they lie",
+        }
     }
 
     pub(super) fn packs_a(self) -> bool {
@@ -54,19 +60,44 @@ impl Reading {
         matches!(self, Reading::Packed | Reading::InPlaceA)
     }
 
+    /// Whether subgroups may own so many rows: neighbouring ones are loaded together, two of each tile of 16. For as many as 64
+    /// there have to be registers, which were counted on an H200 with driver 580.159.04.
+    pub(super) fn takes(self, problem: &Problem, way: Way, rows: u32) -> bool {
+        let across = !self.packs_a() && !runs_along_k(&problem.a);
+        let along = !self.packs_b() && runs_along_k(&problem.b);
+        match rows {
+            16 | 32 => true,
+            64 => self == Reading::Packed || !(has_tail(problem, way) || across && along),
+            _ => !across && (self == Reading::Packed || !has_tail(problem, way)),
+        }
+    }
+
+    /// What one workgroup on a unit does where both operands are read where they lie, in relation to packed ones: it waits for its
+    /// loads, which is what others do meanwhile where there are some. Of f16, 640 to 1024 along each axis, on an H200.
+    pub(super) fn alone(self, problem: &Problem, way: Way) -> Option<f64> {
+        let share = match (runs_along_k(&problem.b), has_tail(problem, way)) {
+            (true, _) => 1.0,
+            (false, false) => 0.8,
+            (false, true) => 0.65,
+        };
+        (self == Reading::InPlace).then_some(share)
+    }
+
     /// Defines for `cores_direct.comp`.
-    pub(super) fn defines(self, problem: &Problem) -> [Define; 4] {
+    pub(super) fn defines(self, problem: &Problem, way: Way) -> [Define; 6] {
         [
             number("IN_PLACE", true),
             number("A_PACKED", self.packs_a()),
             number("B_PACKED", self.packs_b()),
+            number("A_ALONG_K", runs_along_k(&problem.a)),
             number("B_ALONG_K", runs_along_k(&problem.b)),
+            number("TAIL", has_tail(problem, way)),
         ]
     }
 
     /// Offset and strides of an operand that is read where it lies, in units of [`WIDTH`] elements modulo 2^32: of batches, and
-    /// of rows, or of k where rows are neighbours.
-    pub(super) fn words(operand: &Operand) -> [u32; 3] {
+    /// of rows, or of k where those are neighbours.
+    pub(super) fn steps_of(operand: &Operand) -> [u32; 3] {
         let [batch, row, k] = operand.strides;
         let step = if runs_along_k(operand) { row } else { k };
         [operand.offset, batch, step].map(|x| (x / WIDTH) as u32)
@@ -76,6 +107,11 @@ impl Reading {
 /// Whether neighbours in memory are neighbours along k.
 fn runs_along_k(operand: &Operand) -> bool {
     operand.strides[2] == 1
+}
+
+/// Whether the last pair of fragments along k has less elements than it has room for.
+fn has_tail(problem: &Problem, way: Way) -> bool {
+    !problem.k.is_multiple_of(2 * way.depth())
 }
 
 /// Whether all of the elements are in whole loads along the axis that they are neighbours along.

@@ -20,47 +20,43 @@ fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
         ask.pack = EAGER;
         ask.plan().unwrap()
     };
-    for (a, b, expected) in [
-        (&a, &b, [false, false]),
-        (&a, &bt, [false, true]),
-        (&at, &b, [true, false]),
+    for (a, b, along_k) in [
+        (&a, &b, [true, false]),
+        (&a, &bt, [true, true]),
+        (&at, &b, [false, false]),
+        (&at, &bt, [false, true]),
     ] {
         let plan = plan(a, b);
-        let [a_packed, along_k] = expected;
-        let product = usize::from(a_packed);
-        let mut packs = vec!["cores_pack.comp"; product];
-        packs.push("cores_direct.comp");
-        assert_eq!(files(&plan)[..=product], packs);
-        assert_eq!(plan.steps[product].args[1].index, 1);
+        assert_eq!(files(&plan)[0], "cores_direct.comp");
+        assert_eq!([0, 1].map(|arg| plan.steps[0].args[arg].index), [0, 1]);
         let number = |flag: bool| if flag { "1" } else { "0" };
-        assert_eq!(defined(&plan, product, "A_PACKED"), number(a_packed));
-        assert_eq!(defined(&plan, product, "B_ALONG_K"), number(along_k));
-        // In units of 8 elements: offset, batches, and rows or k.
-        let step = if along_k { 1024 } else { 768 };
-        let words = words(&plan, product);
-        assert_eq!(words[13..], [0, 0, step / 8]);
-        if !a_packed {
-            assert_eq!(words[10..13], [0, 0, 1024 / 8]);
-        }
-        assert_eq!(plan.derived().count(), product);
+        let names = ["A_PACKED", "A_ALONG_K", "B_ALONG_K", "TAIL"];
+        let defined = names.map(|name| defined(&plan, 0, name));
+        let [a_along_k, b_along_k] = along_k.map(number);
+        assert_eq!(defined, ["0", a_along_k, b_along_k, "0"]);
+        // In units of 8 elements: offset, batches, and rows or columns, or k.
+        let step = |along_k, free: u32| if along_k { 1024 / 8 } else { free / 8 };
+        let [a_step, b_step] = [step(along_k[0], 512), step(along_k[1], 768)];
+        assert_eq!(words(&plan, 0)[10..], [0, 0, a_step, 0, 0, b_step, 1024]);
+        assert_eq!(plan.derived().count(), 0);
     }
     let large = matrices(CORES_BF16, h200(), [8192; 3], DType::BF16);
     assert_eq!(files(&large.plan().unwrap())[2], "cores.comp");
 
-    // Loads of 8 elements that would cross a row or begin between two, and parts of fragments along k.
+    // Loads of 8 elements that would cross a row or begin between two.
     let odd = |extents: [u64; 2], contract, strides: [i64; 2], offset| {
         let side = Side::new(&extents, &[], &[contract]).of(DType::BF16);
         side.strided(&strides, offset).within(1 << 22)
     };
     for (a, b) in [
-        (at.clone(), bt),
+        (odd([508, 1024], 1, [1, 512], 0), b.clone()),
         (odd([512, 1024], 1, [1028, 1], 0), b.clone()),
         (odd([512, 1024], 1, [1024, 1], 4), b.clone()),
         (a.clone(), odd([1024, 768], 0, [770, 1], 0)),
         (a.clone(), odd([1024, 764], 0, [768, 1], 0)),
         (
-            odd([512, 1008], 1, [1008, 1], 0),
-            odd([1008, 768], 0, [768, 1], 0),
+            odd([512, 1012], 1, [1016, 1], 0),
+            odd([1012, 768], 0, [768, 1], 0),
         ),
     ] {
         let plan = plan(&a, &b);
@@ -71,6 +67,28 @@ fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
             .unwrap();
         let read = [0, 1].map(|arg| plan.steps[product].args[arg].slot);
         assert_ne!(read[0], Slot::INPUT, "{a:?} {b:?}");
+    }
+    // Ends along k are read as zeros, whole loads of them where these are along k.
+    for (k, a) in [
+        (1008, odd([512, 1008], 1, [1008, 1], 0)),
+        (483, odd([512, 483], 1, [1, 512], 0)),
+    ] {
+        let plan = plan(&a, &odd([k, 768], 0, [768, 1], 0));
+        assert_eq!(files(&plan)[0], "cores_direct.comp");
+        assert_eq!(defined(&plan, 0, "TAIL"), "1");
+        assert_eq!(words(&plan, 0)[16], k as u32);
+    }
+    // Rows that are loaded with their neighbours are of whole loads.
+    let tiles = |size: [u64; 3]| {
+        let a = Side::new(&[size[0], size[2]], &[], &[1]).strided(&[1, size[0] as i64], 0);
+        let b = Side::new(&[size[2], size[1]], &[], &[0]);
+        let plan = plan(&a.of(DType::BF16), &b.of(DType::BF16));
+        assert_eq!(files(&plan)[0], "cores_direct.comp", "{size:?}");
+        defined(&plan, 0, "WARP_M").to_owned()
+    };
+    for size in [[16, 4096, 4096], [96, 768, 768], [848, 304, 512], [1024; 3]] {
+        let rows = tiles(size);
+        assert!(["16", "32", "64"].contains(&&*rows), "{size:?}: {rows}");
     }
     // Rows that lie backwards are as aligned as others.
     let back = a.strided(&[-1024, 1], 511 * 1024);
