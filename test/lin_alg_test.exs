@@ -349,6 +349,18 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "integers narrower than a byte are factorised as those of a byte" do
+      for {packed, type} <- [u4: :u8, s4: :s8],
+          compiler <- [Nx.Defn.Evaluator, Nx.Vulkan.Compiler] do
+        {a, _} = Nx.Random.randint(Nx.Random.key(40), 0, 4, shape: {33, 40}, type: type)
+        svd = Nx.Defn.jit(&Nx.LinAlg.svd(&1, full_matrices?: false), compiler: compiler)
+        results = a |> Nx.as_type(packed) |> svd.() |> Tuple.to_list()
+
+        for {x, y} <- Enum.zip(results, a |> svd.() |> Tuple.to_list()),
+            do: assert(Nx.to_binary(x) == Nx.to_binary(y))
+      end
+    end
+
     # What Nx.BinaryBackend gives for the matrix.
     defp assert_same(fun, a, type, compiler) do
       call = fn backend, compiler ->

@@ -27,7 +27,7 @@ if Code.ensure_loaded?(Nx) do
            [%T{vectorized_axes: vectors} | _] = operands = Nx.broadcast_vectors(arguments),
            outs when outs != [] <- outs(out),
            true <- own_types?(struct, operands, outs),
-           false <- packed_matrices?(struct, operands),
+           false <- packed_pivots?(struct, operands),
            true <- Enum.all?(outs, &match?(%T{vectorized_axes: ^vectors}, &1)),
            attrs when is_list(attrs) <- attrs(struct, length(vectors)) do
         outs = Enum.map(outs, &Nx.devectorize/1)
@@ -38,6 +38,23 @@ if Code.ensure_loaded?(Nx) do
     end
 
     def request(_struct, _out, []), do: nil
+
+    @doc """
+    The arguments of a block as requests have them: no request has matrices of integers that are narrower than a byte. A
+    factorisation into pivots says their type again and is Nx's own function's affair.
+    """
+    def widened(%LinAlg.LU{}, arguments), do: arguments
+
+    def widened(%name{}, arguments) do
+      if String.starts_with?(Atom.to_string(name), "Elixir.Nx.Block.LinAlg."),
+        do: Enum.map(arguments, &widened/1),
+        else: arguments
+    end
+
+    defp widened(%T{type: {kind, _} = type} = t) when is_packed(type),
+      do: Nx.as_type(t, {kind, 8})
+
+    defp widened(argument), do: argument
 
     @doc """
     The results of a block in the form of `out`, each made by `wrap` of what it looks like and its reference.
@@ -61,11 +78,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp own_types?(_struct, _operands, _outs), do: true
 
-    # No request has matrices of integers that are narrower than a byte.
-    defp packed_matrices?(%name{}, operands) do
-      String.starts_with?(Atom.to_string(name), "Elixir.Nx.Block.LinAlg.") and
-        Enum.any?(operands, &is_packed(&1.type))
-    end
+    defp packed_pivots?(%name{}, [%T{type: type} | _]), do: name == LinAlg.LU and is_packed(type)
 
     # What Nx cannot walk through is the default function's affair.
     defp outs(out) do

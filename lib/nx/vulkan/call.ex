@@ -80,7 +80,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp block(struct, operands, out, function) do
-      case Block.request(struct, out, operands) do
+      case Block.request(struct, out, Block.widened(struct, operands)) do
         {inputs, outs, attrs} ->
           {Block.op(struct), inputs, outs, attrs}
 

@@ -20,13 +20,28 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     The slots of what a loop ends with that begins with `slots`, and the steps up to there.
     """
-    def lower(condition, body, slots, %{unrolling: nil} = steps) do
+    def lower(condition, body, slots, steps),
+      do: lowered(condition, of_types(body, slots, steps), slots, steps)
+
+    # The results of an iteration are what the next one begins with, of the same types.
+    defp of_types(body, slots, steps) do
+      types = for slot <- slots, do: steps.templates[slot].type
+
+      {body, []} =
+        Composite.traverse(body, types, fn t, [type | types] ->
+          {if(t.type == type, do: t, else: Nx.as_type(t, type)), types}
+        end)
+
+      body
+    end
+
+    defp lowered(condition, body, slots, %{unrolling: nil} = steps) do
       with :error <- unrolled(condition, body, slots, steps),
            :error <- in_strides(condition, body, slots, steps),
            do: loop(condition, body, slots, steps)
     end
 
-    def lower(condition, body, slots, steps), do: iterate(condition, body, slots, steps)
+    defp lowered(condition, body, slots, steps), do: iterate(condition, body, slots, steps)
 
     # A loop that counts with what is known now is what its iterations are one after the other, and so are those in it.
     defp unrolled(condition, body, slots, steps) do

@@ -73,7 +73,19 @@ if Code.ensure_loaded?(Nx) do
 
         nil ->
           {slot, steps} = first(op, args, t, Scope.spend(id, steps))
+          {slot, steps} = of_type(slot, t, steps)
           {slot, put_in(steps.ids[id], slot)}
+      end
+    end
+
+    # Nx gives gradients of loops the types of what they begin with, whatever the types of what they are.
+    defp of_type(slot, %{type: type} = t, steps) do
+      case steps.templates do
+        %{^slot => %{type: other}} when other != type ->
+          request(:as_type, [{:slot, slot}], [slot], [], t, steps)
+
+        %{} ->
+          {slot, steps}
       end
     end
 
@@ -326,6 +338,7 @@ if Code.ensure_loaded?(Nx) do
     # Whether a block is a request depends on the packs that are there now; what they no longer run, its call still does.
     defp block(struct, args, out, fun, %{backend: {_, opts}} = steps) do
       struct = Precision.fill(struct, opts)
+      args = Block.widened(struct, args)
       {filled, steps} = slots(args, steps)
       reads = reads(filled)
       outs = Composite.flatten_list([out])

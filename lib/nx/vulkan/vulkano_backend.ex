@@ -250,6 +250,7 @@ if Code.ensure_loaded?(Nx) do
     def block(%_{} = struct, out, arguments, fun) do
       op = Block.op(struct)
       Operand.check_block!(struct, arguments)
+      arguments = Block.widened(struct, arguments)
 
       with true <- NativeV.has_op(arguments |> refs_of() |> device_of(), op),
            {operands, outs, attrs} <- Block.request(filled(struct), out, arguments),

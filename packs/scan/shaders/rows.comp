@@ -46,10 +46,12 @@ void scan_sums(ACC_VALUE carry, uint lane) {
     ACC_VALUE before = combine(carry, before_lane(own, lane));
     [[unroll]] for (uint k = 0; k < OWN_SUMS; ++k) {
         uint at = lane * OWN_SUMS + k;
-        if (at >= SUMS) break;
-        ACC_VALUE sum = sums[at];
-        sums[at] = before;
-        before = combine(before, sum);
+        // Not a break: drivers nest what follows one, as often as there are sums of a lane.
+        if (at < SUMS) {
+            ACC_VALUE sum = sums[at];
+            sums[at] = before;
+            before = combine(before, sum);
+        }
     }
 }
 
