@@ -13,24 +13,10 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Vulkan.{Ops, Precision, Routine, Scope, VulkanoBackend}
 
     @enforce_keys [:backend]
-    defstruct [
-      :backend,
-      :outer,
-      :given,
-      :unrolling,
-      depth: 0,
-      scope: %Scope{},
-      spent: Scope.nothing(),
-      hooks: %{},
-      steps: [],
-      captured: %{},
-      parameters: %{},
-      ids: %{},
-      known: %{},
-      templates: %{},
-      kept: 0,
-      next: 0
-    ]
+    @counts [depth: 0, kept: 0, next: 0]
+    @tables [hooks: %{}, captured: %{}, parameters: %{}, ids: %{}, known: %{}, templates: %{}]
+    @fields [scope: %Scope{}, spent: Scope.nothing(), steps: []]
+    defstruct [:backend, :outer, :given, :unrolling] ++ @fields ++ @counts ++ @tables
 
     # As many tensors as one request joins.
     @joined 64

@@ -70,13 +70,13 @@ layout(push_constant) uniform Product {
 // Rows of A that are neighbours are loaded as many at once as a lane has of all tiles, two of each.
 #define A_ACROSS (IN_PLACE && !A_PACKED && !A_ALONG_K)
 #if !A_ACROSS || TILES == 4
-#define A_LOAD uvec4
+#define A_RUN uvec4
 #elif TILES == 2
-#define A_LOAD uvec2
+#define A_RUN uvec2
 #else
-#define A_LOAD uint
+#define A_RUN uint
 #endif
-layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_LOAD a[]; };
+layout(set = 0, binding = 0, std430) readonly restrict buffer A { A_RUN a[]; };
 layout(set = 0, binding = 1, std430) readonly restrict buffer B { uvec4 b[]; };
 #if defined(T_IS_S32)
 #define RESULT4 ivec4
@@ -89,6 +89,8 @@ layout(set = 0, binding = 1, std430) readonly restrict buffer B { uvec4 b[]; };
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { RESULT4 c[]; };
 #elif C_WIDE
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { uvec4 c[]; };
+#elif C_PAIRS
+layout(set = 0, binding = 2, std430) writeonly restrict buffer C { uint c[]; };
 #else
 layout(set = 0, binding = 2, std430) writeonly restrict buffer C { T_STORAGE c[]; };
 #endif
@@ -162,6 +164,27 @@ void stage(uint row, uint column, SUM4 x, SUM4 y) {
     staged[at + 1] = y;
 }
 
+#if !C_WIDE
+// What is stored at once, of 16 bits each, and how many of that the columns of a tile are.
+#if C_PAIRS
+#define RUN_OF_C 2
+#else
+#define RUN_OF_C 1
+#endif
+#define RUNS (64 / RUN_OF_C)
+
+void store_run(uint slab, uvec2 place, uint column, SUM4 four) {
+    if (place.x >= m || place.y >= n) return;
+    uint at = (slab * m + place.x) * n + place.y;
+    VALUE x = FINISH(0u, 0, four[column % 4], place.x, place.y);
+#if C_PAIRS
+    c[at / 2] = both(x, FINISH(0u, 0, four[column % 4 + 1], place.x, place.y + 1));
+#else
+    c[at] = NARROWED(x);
+#endif
+}
+#endif
+
 #if PARTS > 1
 SUM4 sum_of_parts(uint row, uint column) {
     SUM4 sum = staged[row * PITCH + column / 4];
@@ -180,10 +203,9 @@ void store_staged(uint slab, uvec2 from, uint tile) {
         store(ahead, slab, place.x, place.y, sum_of_parts(own.x, own.y), sum_of_parts(own.x, own.y + 4));
     }
 #else
-    for (uint i = gl_LocalInvocationIndex; i < 16 * 64; i += 32 * PARTS) {
-        uvec2 own = uvec2(i / 64, i % 64), place = from + uvec2(ROW_AT(tile, own.x), own.y);
-        SUM x = sum_of_parts(own.x, own.y)[own.y % 4];
-        if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
+    for (uint i = gl_LocalInvocationIndex; i < 16 * RUNS; i += 32 * PARTS) {
+        uvec2 own = uvec2(i / RUNS, i % RUNS * RUN_OF_C);
+        store_run(slab, from + uvec2(ROW_AT(tile, own.x), own.y), own.y, sum_of_parts(own.x, own.y));
     }
 #endif
     barrier(); // nobody still reads them
@@ -193,11 +215,11 @@ void store_staged(uint slab, uvec2 from, uint tile) {
 void store_staged(uint slab, uvec2 from, uint tile) {
     subgroupBarrier(); // the tile is complete
     for (uint first = 0; first < 16; first += 4) {
-        [[unroll]] for (uint i = 0; i < 8; i++) {
-            uvec2 own = uvec2(first + i / 2, i % 2 * 32 + gl_SubgroupInvocationID);
-            uvec2 place = from + uvec2(ROW_AT(tile, own.x), own.y);
-            SUM x = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4][own.y % 4];
-            if (place.x < m && place.y < n) c[(slab * m + place.x) * n + place.y] = NARROWED(FINISH(0u, 0, x, place.x, place.y));
+        [[unroll]] for (uint i = 0; i < RUNS / 8; i++) {
+            uint run = i * 32 + gl_SubgroupInvocationID;
+            uvec2 own = uvec2(first + run / RUNS, run % RUNS * RUN_OF_C);
+            SUM4 four = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4];
+            store_run(slab, from + uvec2(ROW_AT(tile, own.x), own.y), own.y, four);
         }
     }
     subgroupBarrier(); // nobody still reads it

@@ -64,7 +64,7 @@ void main() {
 #else
     const uint LOADS = 4 / TILES, RUN = 2 * TILES; // of 8 elements, and elements of one
     uint at_a = (offset_a + batch * batch_a) * LOADS + min(from.x / RUN + g, m / RUN - 1);
-    A_LOAD rows[4];
+    A_RUN rows[4];
     [[unroll]] for (uint i = 0; i < 4; i++) rows[i] = ACROSS(a, at_a, step_a * LOADS, unit * 8 + i);
 #endif
 #if B_PACKED
@@ -110,7 +110,7 @@ void main() {
 #if A_PACKED
             at_a += 32;
 #elif !A_ALONG_K
-            A_LOAD now[4] = rows;
+            A_RUN now[4] = rows;
             [[unroll]] for (uint i = 0; i < 4; i++) rows[i] = ACROSS(a, at_a, step_a * LOADS, later + i);
 #endif
             [[unroll]] for (uint j = 0; j < TILES; j++) {

@@ -51,7 +51,7 @@ void store_plainly(uint slab, uvec2 from, uint k_at, uint k_end) {
 #endif
         }
 #if !C_WIDE
-        store_staged(slab, from + uvec2(j * 16, 0));
+        store_staged(slab, from, j);
 #endif
     }
 }

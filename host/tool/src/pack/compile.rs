@@ -45,6 +45,14 @@ pub(crate) struct Compile {
     #[arg(long, value_name = "ID", default_value_t = 4)]
     driver: i64,
 
+    /// Its name, by which packs may know how fast it is
+    #[arg(long, value_name = "NAME", default_value = "NVIDIA H200")]
+    name: String,
+
+    /// Its compute units
+    #[arg(long, value_name = "N", default_value_t = 132)]
+    units: u32,
+
     /// Its subgroup size
     #[arg(long, value_name = "N", default_value_t = 32)]
     subgroup: u32,
@@ -87,8 +95,10 @@ impl Compile {
     }
 
     /// A device with everything.
-    fn device<'a>(&self, facts: &'a [Attr<'a>]) -> DeviceInfo<'a> {
+    fn device<'a>(&'a self, facts: &'a [Attr<'a>]) -> DeviceInfo<'a> {
         DeviceInfo {
+            name: self.name.as_str().into(),
+            compute_units: self.units,
             vendor: self.vendor,
             api: 1 << 22 | 3 << 12,
             kind: DeviceKind::DISCRETE,

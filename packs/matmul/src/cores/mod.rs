@@ -95,6 +95,7 @@ pub(crate) fn plan(
         number("BAND", shape.band),
         number("C_WIDE", is_wide),
         number("C_WORDS", dtype.size() == 4),
+        number("C_PAIRS", in_pairs(problem, dtype)),
     ]);
     let (file, own) = match reading {
         Reading::Packed => ("cores.comp", Vec::new()),
@@ -278,6 +279,11 @@ pub(crate) fn expect_fragments(
         )));
     }
     Ok(())
+}
+
+/// Whether every row of the result begins where a word of two elements does.
+pub(crate) fn in_pairs(problem: &Problem, result: DType) -> bool {
+    result.size() == 2 && problem.n.is_multiple_of(2)
 }
 
 /// Declines where rows of the result have to pass through shared memory and the device has too little.

@@ -83,6 +83,7 @@ pub(crate) fn plan(
         number("BAND", 8u32),
         number("C_WIDE", is_wide),
         number("C_WORDS", stored.size() == 4),
+        number("C_PAIRS", cores::in_pairs(problem, stored)),
     ]);
     defines.extend(original("A", &problem.a, problem.dtype));
     defines.extend(original("B", &problem.b, problem.dtype));

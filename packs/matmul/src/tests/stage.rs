@@ -2,6 +2,7 @@
 
 use super::{ask::matrices, cores::h200};
 use nx_vulkan_abi::{DType, DeviceInfo};
+use nx_vulkan_pack_kit::testing::defined;
 
 #[test]
 fn rows_that_vectors_do_not_fit_need_shared_memory() {
@@ -14,5 +15,20 @@ fn rows_that_vectors_do_not_fit_need_shared_memory() {
         assert!(of(2048).plan().is_ok(), "{kernel}");
         let reason = of(2047).reason();
         assert!(reason.contains("17408 bytes of shared memory"), "{reason}");
+    }
+}
+
+#[test]
+fn elements_of_two_bytes_are_stored_in_pairs_where_rows_have_whole_ones() {
+    for (kernel, dtype, n, expected) in [
+        ("dot_cores", DType::F16, 2046, ["0", "1"]),
+        ("dot_cores", DType::F16, 2047, ["0", "0"]),
+        ("dot_split", DType::F32, 2046, ["0", "0"]),
+    ] {
+        let plan = matrices(kernel, h200(), [2048, n, 2048], dtype);
+        let plan = plan.plan().unwrap();
+        let last = plan.steps.len() - 1;
+        let found = ["C_WIDE", "C_PAIRS"].map(|name| defined(&plan, last, name));
+        assert_eq!(found, expected, "{kernel} {n}");
     }
 }
