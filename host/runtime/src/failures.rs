@@ -1,5 +1,6 @@
 //! How often kernels failed: what fails again and again is asked no more.
 
+use crate::Error;
 use nx_vulkan_registry::{KernelEntry, LoadedPack};
 use parking_lot::Mutex;
 use std::{
@@ -22,6 +23,8 @@ pub(crate) struct Failures(Mutex<HashMap<String, Failed>>);
 #[derive(Debug)]
 struct Failed {
     lasting: u32,
+    /// The kernel, and how it failed the last time for a reason that lasts.
+    why: Option<String>,
     /// In a row: long after the last one they count anew.
     passing: u32,
     /// When it failed for a reason of the moment the last time.
@@ -34,6 +37,7 @@ impl Default for Failed {
     fn default() -> Failed {
         Failed {
             lasting: 0,
+            why: None,
             passing: 0,
             last: None,
             patience: PATIENCE,
@@ -62,11 +66,21 @@ impl Failures {
     }
 
     /// Counts a failure, for a reason of the moment or another one.
-    pub(crate) fn add(&self, pack: &LoadedPack, kernel: &KernelEntry, is_passing: bool) {
+    pub(crate) fn add(&self, pack: &LoadedPack, kernel: &KernelEntry, error: &Error) {
         let mut all = self.0.lock();
-        all.entry(key(pack, kernel))
-            .or_default()
-            .add(is_passing, Instant::now());
+        let failed = all.entry(key(pack, kernel)).or_default();
+        failed.add(error.is_passing(), Instant::now());
+        if !error.is_passing() {
+            failed.why = Some(format!("{}/{}: {error}", pack.id, kernel.id));
+        }
+    }
+
+    /// What failed for a reason that lasts, and why.
+    pub(crate) fn lasting(&self) -> Vec<String> {
+        let all = self.0.lock();
+        all.values()
+            .filter_map(|failed| failed.why.clone())
+            .collect()
     }
 
     /// Forgets everything: something was replaced, and what failed before may work now.

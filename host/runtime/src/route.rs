@@ -273,9 +273,8 @@ impl Planner<'_> {
                             _ => {
                                 log::error!("{name}: {}", tidy(&error.to_string()));
                                 let pack = &self.table.packs[pack];
-                                let passing = error.is_passing();
-                                self.failures.add(pack, &pack.kernels[kernel], passing);
-                                if passing {
+                                self.failures.add(pack, &pack.kernels[kernel], &error);
+                                if error.is_passing() {
                                     answer.renew(Instant::now() + PATIENCE);
                                 }
                                 if self.table.on_error() == OnError::Error {

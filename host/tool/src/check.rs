@@ -13,11 +13,11 @@ use std::fmt::Write;
 ///
 /// The conformance sweep: runs every op on every element type, in every layout, on random and special values, three
 /// times each, and compares with the CPU kernels. It fails when an element is beyond its tolerance, when a run differs
-/// from the first, when bytes outside of a result or in an operand change, and when a type that the device can compute
-/// with is not served by a pack.
+/// from the first, when bytes outside of a result or in an operand change, when a kernel cannot run what it planned, and when
+/// a type that the device can compute with is not served by a pack.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: {device, driver, seed, cases, guarded, flushed, ulp, not_served, lacking, failures, failed, seconds, validation}.
+JSON: {device, driver, seed, cases, guarded, flushed, ulp, not_served, lacking, broken, failures, failed, seconds, validation}.
 Exit code: 1 when anything fails, or with --validation when the layers report anything.")]
 pub(crate) struct Check {
     /// Only this op, or with a trailing *, those that begin with it

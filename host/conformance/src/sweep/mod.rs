@@ -118,6 +118,7 @@ pub fn run(
                 }
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
             }
+            sweep.report.broken.extend(runtime.failed());
             total.lock().merge(sweep.report);
         }
     };

@@ -3,7 +3,10 @@
 use super::cases::Case;
 use nx_vulkan_abi::DType;
 use nx_vulkan_ops::{layout::Layout, values::Values};
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// Failures that a report spells out for each op; the others are only counted.
 const SHOWN: usize = 8;
@@ -31,6 +34,8 @@ pub struct Report {
     pub lacking: BTreeMap<String, u64>,
     /// Requests that a kernel under test declines, where one pack is tested.
     pub declined: BTreeMap<String, u64>,
+    /// Kernels that could not run what they planned, and why; others stood in for them.
+    pub broken: BTreeSet<String>,
     /// Failures, at most 8 for each op.
     pub failures: Vec<Failure>,
     /// All failures, by op.
@@ -94,9 +99,10 @@ pub enum What {
 }
 
 impl Report {
-    /// Whether everything holds: no failure, and every type that the device can compute with served by a pack.
+    /// Whether everything holds: no failure, no kernel that cannot run, and every type that the device can compute with served
+    /// by a pack.
     pub fn holds(&self) -> bool {
-        self.failed.is_empty() && self.not_served.is_empty()
+        self.failed.is_empty() && self.broken.is_empty() && self.not_served.is_empty()
     }
 
     pub(super) fn add(&mut self, failure: Failure) {
@@ -138,6 +144,7 @@ impl Report {
             from.into_iter()
                 .for_each(|(key, count)| *to.entry(key).or_default() += count);
         }
+        self.broken.extend(other.broken);
         self.failures.extend(other.failures);
     }
 }
@@ -208,6 +215,9 @@ impl fmt::Display for Report {
         }
         for (key, count) in &self.not_served {
             writeln!(f, "NOT SERVED by a pack: {key} ({count} cases)")?;
+        }
+        for kernel in &self.broken {
+            writeln!(f, "BROKEN {kernel}")?;
         }
         for failure in &self.failures {
             writeln!(f, "FAILED {failure}")?;

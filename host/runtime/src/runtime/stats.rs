@@ -39,6 +39,11 @@ impl Runtime {
             .add(bytes, self.tensors.budget().stats().limit / 64)
     }
 
+    /// The kernels that failed since something was loaded, for reasons that last, and how: others stand in for them.
+    pub fn failed(&self) -> Vec<String> {
+        self.failures.lasting()
+    }
+
     /// What was done so far, and what is held.
     pub fn stats(&self) -> RuntimeStats {
         let mut served: Vec<_> = self

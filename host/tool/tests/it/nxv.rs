@@ -1,7 +1,11 @@
 //! `nxv` as it is called: exit codes, messages and the shape of its JSON.
 
+use crate::folder::Folder;
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::{
+    env,
+    process::{Command, Output},
+};
 
 fn nxv(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nxv"))
@@ -186,10 +190,7 @@ fn benchmarks_have_their_shape() {
 fn a_check_without_packs_fails_and_says_what_is_not_served() {
     let output = Command::new(env!("CARGO_BIN_EXE_nxv"))
         .args(["check", "--filter", "bitwise_not", "--quick", "--json"])
-        .env(
-            "NX_VULKAN_PACKS",
-            std::env::temp_dir().join("nxv-no-packs-here"),
-        )
+        .env("NX_VULKAN_PACKS", env::temp_dir().join("nxv-no-packs-here"))
         .env_remove("NX_VULKAN_REGISTRY")
         .output()
         .expect("nxv starts");
@@ -201,6 +202,33 @@ fn a_check_without_packs_fails_and_says_what_is_not_served() {
     );
     assert_eq!(report["failures"], Value::Array(Vec::new()));
     assert_eq!(report["validation"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_check_fails_where_others_stand_in_for_a_kernel_that_cannot_run() {
+    let folder = Folder::new();
+    let table = "[pack]\nid = \"broken\"\nversion = \"0.1.0\"\nabi = \"1\"\n\
+        [[kernel]]\nid = \"bitwise_not\"\nop = \"bitwise_not\"\ntypes = [\"u8->u8\"]\n\
+        shader = \"k.comp\"\ngroups = [\"ceil(elems / 64)\"]\npush = [\"elems\"]\n";
+    folder.write("broken/pack.toml", table);
+    folder.write("broken/k.comp", "#version 450\nnothing\n");
+    crate::packs::copied(&folder, &["elementwise"]);
+    let found = env::join_paths([folder.join(""), folder.join("packs")]).expect("two folders");
+    let output = Command::new(env!("CARGO_BIN_EXE_nxv"))
+        .args(["check", "--filter", "bitwise_not", "--quick", "--json"])
+        .env("NX_VULKAN_PACKS", found)
+        .env_remove("NX_VULKAN_REGISTRY")
+        .output()
+        .expect("nxv starts");
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nxv prints JSON");
+    let [broken] = report["broken"].as_array().expect("a list").as_slice() else {
+        panic!("{report:#}");
+    };
+    let broken = broken.as_str().expect("a text");
+    assert!(broken.starts_with("broken/bitwise_not: "), "{broken}");
+    assert!(broken.contains("k.comp"), "{broken}");
+    assert_eq!(report["failures"], Value::Array(Vec::new()));
 }
 
 #[test]
@@ -252,7 +280,7 @@ fn registry_files_are_checked_without_loading_anything() {
 
 #[test]
 fn explanations_name_the_lines_of_the_registry() {
-    let registry = std::env::temp_dir().join(format!("nxv-lines-{}.toml", std::process::id()));
+    let registry = env::temp_dir().join(format!("nxv-lines-{}.toml", std::process::id()));
     let text = "schema = 1\n[[op]]\nname = \"s*\"\nshape = [\"a.dim[-1] > 9\"]\nuse = [\"*\"]\n\
                 [[op]]\nname = \"sum\"\nuse = [\"host\"]\n";
     std::fs::write(&registry, text).expect("a file in the temporary folder");
