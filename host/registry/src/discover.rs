@@ -41,6 +41,8 @@ pub struct Rejected {
     pub path: PathBuf,
     /// The step that failed, and why.
     pub reason: String,
+    /// sha256 of its content; empty where it could not be read.
+    pub sha256: String,
 }
 
 impl fmt::Display for Rejected {
@@ -198,6 +200,7 @@ impl Search<'_> {
             Err(reason) => self.found.rejected.push(Rejected {
                 path: path.to_owned(),
                 reason,
+                sha256: PackFile::look(path).map_or(String::new(), |file| file.sha256),
             }),
         }
     }

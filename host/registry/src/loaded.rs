@@ -50,7 +50,7 @@ pub(super) struct FoundPack {
 }
 
 /// A source file that was read from a watched folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EditedSource {
     /// Name of the source that it stands for.
     pub name: String,

@@ -23,12 +23,12 @@ pub enum Change {
     Replaced(String),
     /// A pack whose file is gone or is no longer admitted.
     Removed(String),
-    /// A pack that is kept though its file cannot be loaded any more, with the reason.
-    Kept(String, String),
+    /// A pack that is kept though its file cannot be loaded any more.
+    Kept(String, Rejected),
     /// A pack that is kept for a while though its file is gone.
     Gone(String),
-    /// A file that cannot be loaded, with the reason.
-    Rejected(String),
+    /// A file that cannot be loaded.
+    Rejected(Rejected),
     /// The registry file says something else.
     Registry,
 }
@@ -64,7 +64,7 @@ pub fn reload(
         let broken = found.rejected.iter().find(|file| file.path == old.path);
         let id = old.id.clone();
         let kept = match broken {
-            Some(file) => Some(Change::Kept(id, file.reason.clone())),
+            Some(file) => Some(Change::Kept(id, file.clone())),
             None if !old.path.exists() && is_awaited(&id) => Some(Change::Gone(id)),
             None => None,
         };
@@ -92,7 +92,7 @@ pub fn reload(
         !current.rejected.contains(file) && !current.packs.iter().any(|p| p.path == file.path)
     };
     let rejected = found.rejected.iter().filter(fresh);
-    changes.extend(rejected.map(|file| Change::Rejected(file.to_string())));
+    changes.extend(rejected.cloned().map(Change::Rejected));
     let table = Table::assemble(config, named, packs, found)?;
     Ok((table, changes))
 }

@@ -24,8 +24,8 @@ pub(crate) struct Live {
     history: Mutex<BTreeMap<String, Vec<LoadedPack>>>,
     /// Packs that were rolled back: the content of the file that was turned down, and what serves instead.
     held: Mutex<BTreeMap<String, (String, LoadedPack)>>,
-    /// What was reported last, so that a file that stays broken is reported once.
-    pub(crate) reported: Mutex<Vec<String>>,
+    /// What was reported last and of which content, so that a file that stays broken is reported once.
+    pub(crate) reported: Mutex<Vec<(String, u64)>>,
 }
 
 /// A version of a pack that serves or has served.

@@ -2,7 +2,7 @@
 //!
 //! A call that began on the old table ends on it: its route holds what it needs.
 
-use super::{Current, Runtime};
+use super::{Current, Runtime, reports::Report};
 use crate::{
     Error, Result,
     live::{self, Event, EventKind, Listener, PackVersion, edits},
@@ -45,33 +45,43 @@ impl Runtime {
                 None => pack,
                 Some((old, error)) => {
                     let message = format!("pack {} serves the old shaders on: {error}", pack.id);
-                    let report = (EventKind::ShaderRejected, Some(pack.id), None, message);
+                    let kind = EventKind::ShaderRejected;
+                    let report = Report::new(kind, Some(pack.id), message, &pack.sha256);
                     broken.borrow_mut().push(report);
                     old.clone()
                 }
             }
         };
         match registry::reload(&self.live.options, &current, is_awaited, &held) {
-            Err(error) => reports.push((EventKind::Rejected, None, None, error.to_string())),
+            Err(error) => {
+                let options = &self.live.options;
+                let files = [&options.registry, &options.registry_override];
+                let content = files.map(|file| Some(std::fs::read(file.as_ref()?).ok()));
+                let message = error.to_string();
+                reports.push(Report::new(EventKind::Rejected, None, message, &content));
+            }
             Ok((mut table, changes)) => {
                 self.edit(&mut table, &current, &mut reports);
                 let edited = edited_since(&current, &table);
                 let mut moves = Vec::new();
                 for change in &changes {
                     match change {
-                        Change::Kept(pack, why) => reports.push((
-                            EventKind::Rejected,
-                            Some(pack.clone()),
-                            None,
-                            format!("the new file of pack {pack} cannot be loaded, the old one serves on: {why}"),
-                        )),
+                        Change::Kept(pack, file) => {
+                            let message = format!(
+                                "the new file of pack {pack} cannot be loaded, the old one serves on: {}",
+                                file.reason
+                            );
+                            reports.push(rejected(Some(pack), message, &file.sha256));
+                        }
                         Change::Gone(pack) => {
                             gone.push(pack.clone());
-                            let message = format!("the file of pack {pack} is gone, the old one serves on for a moment");
-                            reports.push((EventKind::Rejected, Some(pack.clone()), None, message));
+                            let message = format!(
+                                "the file of pack {pack} is gone, the old one serves on for a moment"
+                            );
+                            reports.push(rejected(Some(pack), message, ""));
                         }
-                        Change::Rejected(why) => {
-                            reports.push((EventKind::Rejected, None, None, format!("the pack {why}")));
+                        Change::Rejected(file) => {
+                            reports.push(rejected(None, format!("the pack {file}"), &file.sha256));
                         }
                         Change::Added(_)
                         | Change::Replaced(_)
@@ -129,7 +139,8 @@ impl Runtime {
                 let file = wanted.iter().find(|edit| !served.contains(edit));
                 let file = file.map(|edit| edit.path.display().to_string());
                 let message = format!("pack {id} serves the old shaders on: {error}");
-                reports.push((EventKind::ShaderRejected, Some(id), file, message));
+                let kind = EventKind::ShaderRejected;
+                reports.push(Report::new(kind, Some(id), message, &wanted).on(file));
                 table.packs[index].edited = served;
             }
         }
@@ -212,24 +223,6 @@ impl Runtime {
             self.stream.completed_hint(),
         );
         table
-    }
-
-    /// The reports that were not made by the last look already.
-    fn unreported(&self, reports: Vec<Report>) -> Vec<Event> {
-        let generation = self.table().generation;
-        let mut reported = self.live.reported.lock();
-        let texts = reports.iter().map(|report| report.3.clone()).collect();
-        let old = std::mem::replace(&mut *reported, texts);
-        let fresh = reports
-            .into_iter()
-            .filter(|report| !old.contains(&report.3));
-        fresh
-            .map(|(kind, pack, file, message)| Event {
-                pack,
-                file,
-                ..Event::new(kind, generation, message)
-            })
-            .collect()
     }
 
     /// The versions of a pack that can serve, the newest last.
@@ -327,8 +320,9 @@ impl Runtime {
     }
 }
 
-/// Kind, pack, file and text of what may have to be told.
-type Report = (EventKind, Option<String>, Option<String>, String);
+fn rejected(pack: Option<&String>, message: String, sha256: &str) -> Report {
+    Report::new(EventKind::Rejected, pack.cloned(), message, &sha256)
+}
 
 /// What happened with a change that is in force.
 fn told(change: &Change, table: &Table) -> Option<Event> {

@@ -12,6 +12,7 @@ mod pipelines;
 mod pointers;
 mod program;
 mod replay;
+mod reports;
 mod routing;
 mod running;
 mod scarce;

@@ -51,6 +51,28 @@ fn an_edited_shader_serves_and_a_broken_one_does_not() {
     assert_eq!(watched.nine(), 9.0);
 }
 
+#[test]
+fn another_content_that_is_refused_in_the_same_words_is_told() {
+    let watched = Watched::new();
+    assert_eq!(watched.nine(), 9.0);
+    let mut shaders = Vec::new();
+    for number in 1..=2 {
+        let text = shader(&format!("(nothing + {number}.0)"));
+        watched.folder.write("shaders/template/unary.comp", text);
+        shaders.push(watched.wait_for(EventKind::ShaderRejected).message);
+    }
+    assert_eq!(shaders[0], shaders[1]);
+    let mut libraries = Vec::new();
+    for number in 1..=2 {
+        let text = format!("no library {number}");
+        watched.folder.write("packs/libtemplate.so", text);
+        libraries.push(watched.wait_for(EventKind::Rejected).message);
+    }
+    assert_eq!(libraries[0], libraries[1]);
+    watched.runtime.reload();
+    assert_eq!(watched.kinds(), []);
+}
+
 /// As many editors save: a file is emptied, then written.
 #[test]
 fn an_empty_shader_is_not_written_yet() {
