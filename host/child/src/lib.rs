@@ -2,7 +2,7 @@
 //! tried here first. `nxv-child` does nothing else, and `nxv` does it too.
 
 use nx_vulkan_host::builder;
-use nx_vulkan_registry::probe;
+use nx_vulkan_registry::{child, probe};
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 /// Code of a command line that makes no sense.
@@ -16,6 +16,7 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
         builder::VERB => build_shaders,
         _ => return None,
     };
+    child::tell_end();
     Some(run(operands).unwrap_or_else(|why| {
         eprintln!("nxv: {}: {why}", verb.display());
         ExitCode::from(USAGE)

@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Read as _},
+    io::{self, Read as _, Write as _},
     mem::MaybeUninit,
     os::{
         fd::OwnedFd,
@@ -14,6 +14,9 @@ use std::{
 
 /// Bytes of a child's output that are kept.
 const MAX_OUTPUT: usize = 1 << 20;
+
+/// How the line begins that [`tell_end`] writes; the status as wait gives it follows.
+const ENDED: &str = "nxv-child ended: ";
 
 /// What a child may take at most.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +50,51 @@ pub fn end_after(seconds: u32) {
     unsafe { libc::alarm(seconds) };
 }
 
+/// Has the parent hear how this process ends where it ignores its children, as the BEAM does: no wait tells it then. This
+/// process becomes two. The second goes on, and the first waits for it and writes the end to standard output.
+///
+/// To be called before there is a second thread.
+pub fn tell_end() {
+    let mut parents = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: sigaction fills `parents`, which is valid when zeroed, and changes nothing. This process inherited it.
+    let ignores = unsafe {
+        libc::sigaction(libc::SIGCHLD, std::ptr::null(), parents.as_mut_ptr());
+        parents.assume_init().sa_sigaction == libc::SIG_IGN
+    };
+    if !ignores {
+        return;
+    }
+    // SAFETY: signal takes two numbers and is about this process alone, and fork has no other thread to lose.
+    let second = unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::fork()
+    };
+    if second <= 0 {
+        return;
+    }
+    let mut status = 0;
+    // SAFETY: close takes a number, and nothing here uses those files: they end for the parent when the second process
+    // ends. waitpid fills `status`.
+    let ended = unsafe {
+        libc::close(libc::STDIN_FILENO);
+        libc::close(libc::STDERR_FILENO);
+        loop {
+            match libc::waitpid(second, &mut status, 0) {
+                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                waited => break waited == second,
+            }
+        }
+    };
+    let mut out = io::stdout();
+    if ended {
+        // A parent that went away is no reason to fail.
+        let _ = write!(out, "\n{ENDED}{status}\n").and_then(|()| out.flush());
+    }
+    std::process::exit(0);
+}
+
 /// Whether the child has ended; it stays to be waited for.
-pub fn has_ended(child: &Child) -> io::Result<bool> {
+pub fn has_ended(child: &Child) -> bool {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` is writable and valid when zeroed; waitid fills it, or leaves it when nothing has ended.
@@ -56,20 +102,21 @@ pub fn has_ended(child: &Child) -> io::Result<bool> {
         let answer = libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), options);
         (answer, info.assume_init().si_pid())
     };
-    match answer {
-        0 => Ok(pid != 0),
-        _ => Err(io::Error::last_os_error()),
-    }
+    // None is left to wait for where this process ignores its children.
+    answer != 0 || pid != 0
 }
 
-/// Ends what still runs of a child that leads a group of its own, and all it started.
-pub fn end(child: &mut Child) -> Option<ExitStatus> {
+/// Ends what still runs of a child that leads a group of its own, and all it started. Where no wait tells how the child
+/// ended, its output may.
+pub fn end(child: &mut Child, out: &mut Output) -> Option<ExitStatus> {
     if let Ok(group) = i32::try_from(child.id()) {
         // SAFETY: kill takes two numbers. The group is the child's own, and its number is not given to another
-        // one before the child is waited for, which comes after.
+        // one before the child is waited for, which comes after, or right after it where children are ignored.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
-    child.wait().ok()
+    let waited = child.wait();
+    out.drain();
+    waited.ok().or_else(|| out.told_end())
 }
 
 /// `by SIGSEGV`, `with exit status 1`.
@@ -102,8 +149,6 @@ pub fn how_it_ended(status: Option<ExitStatus>) -> String {
 pub struct Output {
     stream: UnixStream,
     bytes: Vec<u8>,
-    /// Whether nobody has the other end any more.
-    pub is_closed: bool,
 }
 
 impl Output {
@@ -114,7 +159,6 @@ impl Output {
         let output = Output {
             stream,
             bytes: Vec::new(),
-            is_closed: false,
         };
         Ok((output, end.into()))
     }
@@ -134,10 +178,7 @@ impl Output {
         let mut chunk = [0; 1 << 14];
         for _ in 0..64 {
             match self.stream.read(&mut chunk) {
-                Ok(0) => {
-                    self.is_closed = true;
-                    return;
-                }
+                Ok(0) => return,
                 Ok(count) if self.bytes.len() < MAX_OUTPUT => {
                     self.bytes.extend_from_slice(&chunk[..count]);
                 }
@@ -146,6 +187,13 @@ impl Output {
                 Err(_) => return,
             }
         }
+    }
+
+    /// What [`tell_end`] wrote last of all.
+    fn told_end(&self) -> Option<ExitStatus> {
+        let text = self.text();
+        let told = text.lines().next_back()?.strip_prefix(ENDED)?;
+        told.parse().ok().map(ExitStatus::from_raw)
     }
 
     /// The panic that the child reported, else the last line it wrote.

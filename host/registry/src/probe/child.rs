@@ -191,16 +191,14 @@ impl Run {
         let in_time = loop {
             self.out.drain();
             self.err.drain();
-            // Where this process does not hear of its children, the end of their output has to do.
-            let ended = child::has_ended(&self.child).unwrap_or(self.out.is_closed);
+            let ended = child::has_ended(&self.child);
             if ended || Instant::now() >= until {
                 break ended;
             }
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(10));
         };
-        let status = child::end(&mut self.child);
-        self.out.drain();
+        let status = child::end(&mut self.child, &mut self.out);
         self.err.drain();
         match in_time {
             true => self.judge(status),

@@ -32,8 +32,8 @@ pub(super) struct Spec {
 /// What the child answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// First of all: its version.
-    Hello(String),
+    /// First of all: its version, and the number of its process.
+    Hello(String, u32),
     /// The words of a module.
     Words(Vec<u32>),
     /// The pipeline was made; what the driver keeps of that.
@@ -108,7 +108,9 @@ impl Job {
 impl Reply {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
-            Reply::Hello(version) => frame(0, &[version.as_bytes()]),
+            Reply::Hello(version, process) => {
+                frame(0, &[version.as_bytes(), &process.to_le_bytes()])
+            }
             Reply::Words(words) => frame(1, &[&bytes(words)]),
             Reply::Built(Built { cache }) => frame(2, &[cache]),
             Reply::Refused(why) => frame(3, &[why.as_bytes()]),
@@ -118,12 +120,15 @@ impl Reply {
 
     pub(super) fn decode(frame: &[u8]) -> Option<Reply> {
         let (kind, parts) = parts(frame)?;
-        let [part] = parts.as_slice() else {
-            return None;
+        let (part, process) = match parts.as_slice() {
+            [part] => (part, None),
+            [part, process] => (part, Some(u32::from_le_bytes((*process).try_into().ok()?))),
+            _ => return None,
         };
         let text = || String::from_utf8_lossy(part).into_owned();
         match kind {
-            0 => Some(Reply::Hello(text())),
+            0 => Some(Reply::Hello(text(), process?)),
+            _ if process.is_some() => None,
             1 => Some(Reply::Words(words(part)?)),
             2 => Some(Reply::Built(Built {
                 cache: part.to_vec(),
@@ -228,7 +233,7 @@ mod tests {
             }
         }
         for reply in [
-            Reply::Hello("1".to_owned()),
+            Reply::Hello("1".to_owned(), 7),
             Reply::Words(vec![5]),
             Reply::Built(Built { cache: vec![6] }),
             Reply::Refused("no".to_owned()),

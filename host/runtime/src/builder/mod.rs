@@ -127,7 +127,7 @@ impl Builder {
             Ok(Reply::Words(words)) => Ok(Ok(words)),
             Ok(Reply::Refused(log)) => Ok(Err(log)),
             Ok(Reply::Trouble(why)) => Err(Unanswered::passing(why)),
-            Ok(Reply::Hello(_) | Reply::Built(_)) => Err(senseless().into()),
+            Ok(Reply::Hello(..) | Reply::Built(_)) => Err(senseless().into()),
             Err(why) => Err(why),
         })
     }
@@ -176,7 +176,7 @@ impl Builder {
                 format!("the shader could not be tried in a process of its own: {why}"),
             )
             .passing(true)),
-            Reply::Hello(_) | Reply::Words(_) => Err(shader(senseless())),
+            Reply::Hello(..) | Reply::Words(_) => Err(shader(senseless())),
         }
     }
 
@@ -333,7 +333,7 @@ impl Builder {
         }
         workers.working += 1;
         let mut idle = std::mem::take(&mut workers.idle);
-        idle.retain_mut(Worker::is_alive);
+        idle.retain(Worker::is_alive);
         let worker = idle.pop();
         workers.idle = idle;
         Ok(Turn {

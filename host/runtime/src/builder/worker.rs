@@ -12,6 +12,7 @@ use std::{
     path::Path,
     process::{Child, Command},
     sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -20,6 +21,9 @@ pub const VERB: &str = "build-server";
 
 /// How often a child that works is looked at.
 const TICK: Duration = Duration::from_millis(10);
+
+/// How long a child whose stream has ended may take to end, and to tell how.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Characters of what a child said last that a message repeats.
 const MAX_QUOTED: usize = 160;
@@ -55,6 +59,8 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
+    /// The process that works: the child, or one that the child waits for.
+    process: u32,
     stream: UnixStream,
     out: Output,
     err: Output,
@@ -103,6 +109,7 @@ impl Worker {
         stream.set_read_timeout(Some(TICK))?;
         stream.set_write_timeout(Some(TICK))?;
         Ok(Worker {
+            process: child.id(),
             child,
             stream,
             out,
@@ -113,10 +120,9 @@ impl Worker {
         })
     }
 
-    /// Whether it still waits for jobs, as far as this process hears of its children.
-    pub(super) fn is_alive(&mut self) -> bool {
-        self.out.drain();
-        !child::has_ended(&self.child).unwrap_or(self.out.is_closed)
+    /// Whether it still waits for jobs.
+    pub(super) fn is_alive(&self) -> bool {
+        !child::has_ended(&self.child)
     }
 
     /// Says once for which device it builds.
@@ -148,8 +154,10 @@ impl Worker {
         if !self.is_greeted {
             let hello = self.receive(&watch);
             match hello {
-                Ok(Reply::Hello(version)) if version == VERSION => self.is_greeted = true,
-                Ok(Reply::Hello(version)) => {
+                Ok(Reply::Hello(version, process)) if version == VERSION => {
+                    (self.is_greeted, self.process) = (true, process);
+                }
+                Ok(Reply::Hello(version, _)) => {
                     let version = registry::clean(&version, 40);
                     return Err(Ended::Unusable(format!(
                         "is nxv-child {version}, this host is {VERSION}"
@@ -213,7 +221,7 @@ impl Worker {
         if Instant::now() >= watch.until {
             return Err(Ended::Late);
         }
-        match resident(self.child.id()) {
+        match resident(self.process) {
             Some(bytes) if bytes > watch.memory => Err(Ended::Memory(bytes)),
             _ => Ok(()),
         }
@@ -221,7 +229,11 @@ impl Worker {
 
     /// How it ended, with `in_silence` when it gave no part of an answer.
     fn ended(&mut self, in_silence: bool) -> Ended {
-        let status = child::end(&mut self.child);
+        let until = Instant::now() + LAST_MOMENT;
+        while !child::has_ended(&self.child) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let status = child::end(&mut self.child, &mut self.out);
         self.err.drain();
         if in_silence && status.is_some_and(|status| status.success()) {
             return Ended::Before;
@@ -236,7 +248,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        child::end(&mut self.child);
+        child::end(&mut self.child, &mut self.out);
     }
 }
 

@@ -117,7 +117,7 @@ fn load_all(damaged: &[Vec<u8>]) -> (usize, usize) {
 }
 
 #[test]
-fn a_pack_that_ends_its_process_ends_only_the_probe() {
+pub(crate) fn a_pack_that_ends_its_process_ends_only_the_probe() {
     assert_eq!(load_bytes(&hostile("none")), Ok("hostile".to_owned()));
     for step in ["constructor", "root", "init", "describe", "plan", "retire"] {
         for (how, expected) in [

@@ -45,4 +45,5 @@ mod tensor_cores;
 mod trust;
 mod tune;
 mod undefined;
+mod unheard;
 mod writing_a_pack;

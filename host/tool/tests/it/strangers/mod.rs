@@ -1,7 +1,7 @@
 //! Shaders that would end the process that compiles them, or never let it go: each is refused with its reason, and this
 //! process lives on and computes what is right.
 
-mod child;
+pub(crate) mod child;
 mod packs;
 mod texts;
 
