@@ -158,7 +158,7 @@ impl SourceText {
             file: self.path.clone(),
             line,
             column,
-            message: message.into(),
+            message: printed(&message.into()),
             excerpt: self.excerpt(span),
         }
     }
@@ -167,6 +167,7 @@ impl SourceText {
     pub(super) fn report(&self, span: Range<usize>, message: &str) -> String {
         let (line, column, _) = self.place(span.start);
         let path = self.path.display();
+        let message = printed(message);
         format!("{path}:{line}:{column}: {message}\n{}", self.excerpt(span))
     }
 
@@ -242,6 +243,12 @@ pub fn clean(text: &str, max: usize) -> String {
     clean
 }
 
+/// A message, which may have several lines.
+fn printed(message: &str) -> String {
+    let visible = |c| if c == '\n' { c } else { visible(c) };
+    message.chars().map(visible).collect()
+}
+
 /// A character of a source line, which keeps its tabs.
 fn visible(c: char) -> char {
     if c.is_control() && c != '\t' {
@@ -277,8 +284,10 @@ mod tests {
         let source = SourceText::new(Path::new("r"), "é\r\n\u{1b}[31m\n".to_owned());
         for start in 0..14 {
             for end in 0..14 {
-                let report = source.diagnostic(Code::Use, Severity::Warning, start..end, "x");
+                let report = source.diagnostic(Code::Use, Severity::Warning, start..end, "\u{1b}x");
                 assert!(!report.to_string().contains('\u{1b}'));
+                let report = source.report(start..end, "\u{1b}[0m");
+                assert!(!report.contains('\u{1b}'));
             }
         }
     }

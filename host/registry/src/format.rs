@@ -35,6 +35,10 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
         return wrong(Code::Empty, "the text is empty".to_owned());
     }
     match format {
+        Format::Any if text.contains(|c: char| c.is_control() && !"\n\t".contains(c)) => wrong(
+            Code::Empty,
+            "a control character has no place here".to_owned(),
+        ),
         Format::Any => Ok(()),
         Format::PackId if is_pack_id(text) => Ok(()),
         Format::PackId => wrong(

@@ -162,7 +162,16 @@ impl Sheet<'_> {
                 };
                 self.error(name.span(), message);
             }
-            if let Some(expression) = self.expression(value) {
+            if let DeValue::String(text) = value.get_ref()
+                && let Err(mistake) = Expression::parse(text)
+                && let Some(other) = text.get(mistake.span.clone())
+                && list.contains_key(other)
+            {
+                let message = format!(
+                    "`{other}` is a name of this `let`, and none is known inside it; write it out"
+                );
+                self.inside(value, text, Mistake { message, ..mistake });
+            } else if let Some(expression) = self.expression(value) {
                 names.insert(name.get_ref().to_string(), expression);
             }
         }

@@ -80,6 +80,10 @@ fn each_kind_of_mistake_has_its_message() {
         ),
         ("let = { in8 = 1 }", "is an operand or a result already"),
         ("let = { x = \"y\" }", "there is nothing called `y`"),
+        (
+            "let = { w = 64, each = \"w * 2\" }",
+            "`w` is a name of this `let`, and none is known inside it; write it out",
+        ),
         ("let = { x = [] }", "expected an expression"),
         (
             "let = { x = 99999999999999999999 }",
@@ -98,6 +102,10 @@ fn each_kind_of_mistake_has_its_message() {
             "`scratch` has at most 16 entries",
         ),
         ("bindings = [\"z\"]", "`z` is no buffer"),
+        (
+            "bindings = [\"\\u001b[31mx\"]",
+            "`\u{fffd}[31mx` is no buffer",
+        ),
         (
             "bindings = [\"scratch1\"]",
             "there are 0 scratch buffers, and no `scratch1`",
