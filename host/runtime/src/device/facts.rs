@@ -90,6 +90,12 @@ fn units(p: &DeviceProperties) -> u32 {
         .unwrap_or(0)
 }
 
+/// Bytes of the largest buffer that there can be.
+pub(crate) fn max_allocation(p: &DeviceProperties) -> u64 {
+    let buffer = p.max_buffer_size.unwrap_or(u64::MAX);
+    p.max_memory_allocation_size.unwrap_or(1 << 30).min(buffer)
+}
+
 /// What came after ABI 1.0, sorted by name; what the driver does not say is left out.
 fn further(device: &PhysicalDevice, features: Features) -> Vec<(&'static str, Vec<i64>)> {
     let p = device.properties();
@@ -111,6 +117,10 @@ fn further(device: &PhysicalDevice, features: Features) -> Vec<(&'static str, Ve
         ("flexible_matrix_invocations", invocations),
         ("flexible_matrix_shared_bytes", reserved),
         (Matrix::FACT, ints(matrices::listed(device, features))),
+        (
+            "max_allocation",
+            vec![max_allocation(p).try_into().unwrap_or(i64::MAX)],
+        ),
         ("max_subgroups", one(p.max_compute_workgroup_subgroups)),
         ("memory_bytes", vec![super::local_memory(device) as i64]),
         (

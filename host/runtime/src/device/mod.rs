@@ -11,6 +11,7 @@ mod newer;
 use self::fragments::Fragments;
 pub use crate::config::DeviceChoice;
 use crate::{Result, exit, shader::Target};
+pub(crate) use facts::max_allocation;
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
 use instance::{INSTALL, instance, layers, no_device};

@@ -10,7 +10,10 @@ mod kept;
 mod made;
 mod slab;
 
-use crate::{Error, Kind, Result, device::Device};
+use crate::{
+    Error, Kind, Result,
+    device::{self, Device},
+};
 use ash::vk;
 pub use blocks::Stats;
 use blocks::{Free, State};
@@ -148,14 +151,7 @@ impl Pool {
             heap,
             mapped,
             cached: mapped && flags.contains(F::HOST_CACHED),
-            max_allocation: {
-                let limits = physical.properties();
-                let buffer = limits.max_buffer_size.unwrap_or(u64::MAX);
-                limits
-                    .max_memory_allocation_size
-                    .unwrap_or(1 << 30)
-                    .min(buffer)
-            },
+            max_allocation: device::max_allocation(physical.properties()),
             growing: Mutex::default(),
             state: Mutex::default(),
         }))

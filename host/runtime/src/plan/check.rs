@@ -2,6 +2,7 @@
 
 use super::{
     refusal::{NEWER, beyond, invalid},
+    room,
     source::Source,
     step::CheckedStep,
 };
@@ -78,14 +79,7 @@ impl<'a> Check<'a> {
         if !spare {
             return Err(invalid(NEWER.to_owned()));
         }
-        let scratch = plan
-            .scratch
-            .iter()
-            .try_fold(0u64, |sum, &len| sum.checked_add(len));
-        if plan.scratch.contains(&0) || scratch.is_none_or(|sum| sum > 1 << 40) {
-            return Err(invalid(format!("scratch sizes {:?}", plan.scratch)));
-        }
-        Ok(())
+        room::scratch(plan, self.limits)
     }
 
     /// The module of shader `number`, and what it is made of.

@@ -5,6 +5,7 @@ mod counts;
 mod derived;
 mod refusal;
 mod repeat;
+mod room;
 mod source;
 mod step;
 

@@ -32,6 +32,17 @@ fn limits() -> DeviceInfo<'static> {
     }
 }
 
+fn fact<'a>(name: &'a str, ints: &'a [i64]) -> Attr<'a> {
+    Attr {
+        name: name.into(),
+        kind: AttrKind::INTS,
+        spare: 0,
+        ints: ints.into(),
+        floats: (&[][..]).into(),
+        text: "".into(),
+    }
+}
+
 /// As [`planned`], on a device with these limits and in subgroups of so many lanes, 0 for any.
 fn planned_on(
     limits: &DeviceInfo<'_>,
@@ -134,14 +145,7 @@ fn what_a_shader_does_must_fit_its_plan() {
 
 #[test]
 fn a_workgroup_has_no_more_subgroups_than_the_device_allows() {
-    let facts = [Attr {
-        name: "max_subgroups".into(),
-        kind: AttrKind::INTS,
-        spare: 0,
-        ints: (&[32][..]).into(),
-        floats: (&[][..]).into(),
-        text: "".into(),
-    }];
+    let facts = [fact("max_subgroups", &[32])];
     let several = DeviceInfo {
         facts: (&facts[..]).into(),
         min_subgroup_size: 4,
@@ -169,6 +173,38 @@ fn a_workgroup_has_no_more_subgroups_than_the_device_allows() {
         ..several
     };
     assert_eq!(of(&one, 4), Ok(()));
+}
+
+#[test]
+fn scratch_buffers_that_no_device_memory_holds_are_declined() {
+    let body = "layout(local_size_x = 8) in;\nlayout(set = 0, binding = 0) readonly buffer A { uint a[]; };\n\
+                layout(set = 0, binding = 1) writeonly buffer B { uint b[]; };\n\
+                void main() { b[gl_LocalInvocationIndex] = a[gl_LocalInvocationIndex]; }";
+    let args = [[BufArg::input(0), BufArg::output(0)]];
+    for (name, most, expected) in [
+        ("memory_bytes", 128, None),
+        (
+            "memory_bytes",
+            127,
+            Some("scratch buffers of 128 bytes, and the device has 127"),
+        ),
+        ("max_allocation", 64, None),
+        (
+            "max_allocation",
+            63,
+            Some("a scratch buffer of 64 bytes, and the device allocates at most 63"),
+        ),
+    ] {
+        let (most, limits) = ([most], limits());
+        let facts = [fact(name, &most)];
+        let limits = DeviceInfo {
+            facts: facts.as_slice().into(),
+            ..limits
+        };
+        let told = planned_on(&limits, 0, body, Features::NONE, &args).map(drop);
+        let expected = expected.map(|why| format!("the plan goes beyond the device: {why}"));
+        assert_eq!(told.err(), expected);
+    }
 }
 
 #[test]

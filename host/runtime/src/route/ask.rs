@@ -1,5 +1,6 @@
 //! Asking one kernel: its reply, the form in which it wants its inputs, and its plan made ready.
 
+use super::words::tidy;
 use crate::{
     Error, Kind, Request,
     device::Device,
@@ -183,10 +184,12 @@ impl Planner<'_> {
         match reply.outcome {
             _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
             abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan, reply.message.into())),
-            abi::Outcome::INPUTS_AS if !reply.inputs_as.is_empty() => {
-                Ok(Answered::InputsAs(reply.inputs_as.to_vec()))
-            }
-            abi::Outcome::DECLINE => Err(Pass::Declined(reply.message.to_string())),
+            abi::Outcome::INPUTS_AS if reply.inputs_as.is_empty() => Err(Pass::Failed(Error::new(
+                Kind::Pack,
+                "it asks for inputs in another form and names none",
+            ))),
+            abi::Outcome::INPUTS_AS => Ok(Answered::InputsAs(reply.inputs_as.to_vec())),
+            abi::Outcome::DECLINE => Err(Pass::Declined(tidy(&reply.message))),
             abi::Outcome::ERROR => {
                 let blame = match reply.fault {
                     abi::Fault::HOST => "the pack says the request is wrong",
@@ -195,7 +198,7 @@ impl Planner<'_> {
                 };
                 Err(Pass::Failed(Error::new(
                     Kind::Pack,
-                    format!("{blame}: {}", reply.message),
+                    format!("{blame}: {}", tidy(&reply.message)),
                 )))
             }
             other => Err(Pass::Failed(Error::new(

@@ -306,7 +306,7 @@ fn what_a_plan_says_of_its_steps_has_to_hold() {
 
 #[test]
 fn a_kernel_without_room_for_its_scratch_buffers_makes_way() {
-    let setup = usual();
+    let setup = open(MemoryBudget::Bytes(64 * MIB), MemoryBudget::Auto);
     let (input, bytes) = (setup.tensor(COUNT, 0), values(COUNT, 0));
     let outputs = [(DType::U32, vec![COUNT])];
     let inputs = [&input];

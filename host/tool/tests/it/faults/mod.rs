@@ -49,7 +49,7 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
     let expected = [
         (
             "bad_panic",
-            "the pack panicked in plan: this kernel panics when it is asked",
+            "the pack panicked in plan: this kernel panics\u{fffd}[31m when it is asked",
         ),
         (
             "bad_shader_name",
@@ -87,6 +87,11 @@ fn every_broken_plan_is_refused_with_its_reason_and_nothing_is_lost() {
         ),
         ("bad_push_size", "65536 bytes of push constants"),
         ("bad_scratch", "scratch sizes"),
+        ("bad_room", "1099511627776 bytes, and the device"),
+        (
+            "bad_form",
+            "it asks for inputs in another form and names none",
+        ),
         ("bad_steps", "65 steps, and the limit is 64"),
         (
             "bad_spare",

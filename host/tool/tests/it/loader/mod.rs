@@ -249,7 +249,7 @@ fn a_panic_in_plan_is_a_reply() {
     assert_eq!((reply.outcome, reply.fault), (Outcome::ERROR, Fault::PANIC));
     assert_eq!(
         reply.message.as_str(),
-        "this kernel panics when it is asked"
+        "this kernel panics\u{1b}[31m when it is asked"
     );
     assert_eq!(
         ask(&table, "bad_nothing", DType::F32).outcome,
