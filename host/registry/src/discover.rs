@@ -331,6 +331,11 @@ impl Found {
         if folder::is_pack(folder) {
             return vec![folder.to_owned()];
         }
+        if folder == Path::new("") {
+            let warning = "an empty path names no search folder".to_owned();
+            self.warnings.push(warning);
+            return Vec::new();
+        }
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {

@@ -100,10 +100,16 @@ fn watch(
     }));
     let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
     let mut seen: Vec<Event> = Vec::new();
+    let mut measured = None;
     let mut changed = true;
     loop {
         if changed {
-            measure(&runtime, folder, filter, &mut costs)?;
+            // Where nothing new serves, another time would differ by noise alone.
+            let generation = Some(runtime.table().generation);
+            if measured != generation {
+                measure(&runtime, folder, filter, &mut costs)?;
+                measured = generation;
+            }
             show(&runtime, folder, &costs, &seen);
             changed = false;
         }

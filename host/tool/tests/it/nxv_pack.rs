@@ -4,8 +4,9 @@ use crate::folder::Folder;
 use serde_json::Value;
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 fn nxv(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -368,6 +369,51 @@ fn a_wrong_command_line_is_explained() {
             error(&output)
         );
     }
+}
+
+#[test]
+fn what_stayed_after_a_rejected_edit_is_not_timed_again() {
+    let folder = Folder::new();
+    let swish = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/packs/swish");
+    let shaders = [
+        "add.comp",
+        "swish.comp",
+        "parts.comp",
+        "total.comp",
+        "sum.glsl",
+    ];
+    let shaders = shaders.map(|name| format!("shaders/{name}"));
+    for name in shaders.iter().map(String::as_str).chain(["pack.toml"]) {
+        folder.write(
+            &format!("swish/{name}"),
+            fs::read(swish.join(name)).unwrap(),
+        );
+    }
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_nxv"))
+        .args([
+            "pack",
+            "watch",
+            text(&folder),
+            "--op",
+            "add",
+            "--for",
+            "120",
+        ])
+        .env_remove("NX_VULKAN_PACKS")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let first = lines.find(|line| line.contains("swish/add"));
+    folder.write("swish/shaders/add.comp", "#version 450\nbroken");
+    let again = lines.find(|line| line.contains("swish/add"));
+    let told = lines.find(|line| line.contains("serves the old shaders on"));
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert_eq!((first, told.is_some()), (again, true));
 }
 
 #[test]

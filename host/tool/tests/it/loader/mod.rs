@@ -196,6 +196,13 @@ fn a_missing_search_folder_is_a_warning() {
 }
 
 #[test]
+fn an_empty_path_is_no_search_folder() {
+    let folder = Folder::new();
+    let table = load_from(Path::new(""), &folder.join("store"));
+    assert_eq!(table.warnings, ["an empty path names no search folder"]);
+}
+
+#[test]
 fn an_unusable_store_is_named() {
     let folder = Folder::new();
     folder.write(
