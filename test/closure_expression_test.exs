@@ -304,6 +304,14 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "explain says what it takes" do
+      x = Nx.template({3}, :f32)
+      name = ~r/expected the name of a function of Nx as an atom, got: "sum"/
+      assert_raise ArgumentError, name, fn -> Nx.Vulkan.explain("sum", [x]) end
+      list = ~r/expected a list of arguments, got: :x/
+      assert_raise ArgumentError, list, fn -> Nx.Vulkan.explain(:add, :x) end
+    end
+
     test "explain says who runs a closure" do
       explained = fn fun -> Nx.Vulkan.explain(:reduce, [Nx.template({3}, :f32), 0, fun]).text end
       assert explained.(&Nx.add/2) =~ "sum"

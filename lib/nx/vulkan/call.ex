@@ -12,6 +12,15 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
     """
+    def request(function, _arguments) when not is_atom(function) do
+      raise ArgumentError,
+            "expected the name of a function of Nx as an atom, got: #{inspect(function)}"
+    end
+
+    def request(_function, arguments) when not is_list(arguments) do
+      raise ArgumentError, "expected a list of arguments, got: #{inspect(arguments)}"
+    end
+
     def request(function, arguments) do
       out = function |> trace(arguments) |> Composite.traverse(&Nx.devectorize/1)
       [%T{data: %{op: op, args: args}} = first | _] = Composite.flatten_list([out])
