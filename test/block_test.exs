@@ -160,5 +160,43 @@ if Code.ensure_loaded?(Nx) do
 
       VM.run!(script, Path.join(folder, "cache"))
     end
+
+    # What the page's function computes, and the operand once more.
+    @scale """
+    #version 450
+    layout(local_size_x = 64) in;
+    layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+    layout(set = 0, binding = 1) writeonly buffer R { float r[]; };
+    layout(push_constant) uniform P { uint offset, count; float factor; };
+    void main() {
+        uint i = gl_GlobalInvocationID.x;
+        if (i < count) r[i] = (factor + 1.0) * a[offset + i];
+    }
+    """
+
+    test "the op of docs/writing-a-pack.md is run by its row" do
+      page = File.read!("docs/writing-a-pack.md")
+      blocks = &Regex.scan(~r/```#{&1}\n(.*?)```/s, page, capture: :all_but_first)
+      [[row]] = blocks.("toml")
+      [[module], [call] | _] = blocks.("elixir")
+
+      folder = Path.join(System.tmp_dir!(), "nx_vulkan-page-test-#{System.pid()}")
+      on_exit(fn -> File.rm_rf!(folder) end)
+      File.mkdir_p!(Path.join(folder, "packs/scale"))
+      pack = ~s([pack]\nid = "scale"\nversion = "1.0.0"\nabi = "1"\n)
+      File.write!(Path.join(folder, "packs/scale/pack.toml"), pack <> row)
+      File.write!(Path.join(folder, "packs/scale/scale.comp"), @scale)
+
+      script = """
+      {:ok, _} = Application.ensure_all_started(:nx)
+      Nx.global_default_backend(Nx.Vulkan.VulkanoBackend)
+      Code.eval_string(#{inspect(module)})
+      {y, _} = Code.eval_string(#{inspect(call)})
+      [8.0, 16.0] = Nx.to_flat_list(y)
+      """
+
+      env = [{"NX_VULKAN_PACKS", Path.join(folder, "packs")}]
+      VM.run!(script, Path.join(folder, "cache"), env)
+    end
   end
 end
