@@ -57,6 +57,7 @@ codes! {
     NoFolder = 32, "folder that does not exist";
     Unlocked = 33, "mode locked left";
     Exposed = 34, "locked file that others can change";
+    Control = 35, "control character";
 }
 
 impl fmt::Display for Code {

@@ -36,7 +36,7 @@ pub(super) fn check_text(format: Format, text: &str) -> Result<(), Mistake> {
     }
     match format {
         Format::Any if text.contains(|c: char| c.is_control() && !"\n\t".contains(c)) => wrong(
-            Code::Empty,
+            Code::Control,
             "a control character has no place here".to_owned(),
         ),
         Format::Any => Ok(()),

@@ -20,6 +20,16 @@ fn config(table: &str, key: &str, value: &str) -> String {
 }
 
 #[test]
+fn control_characters_are_refused() {
+    for escape in ["\\u001b[31m", "\\u0000"] {
+        let text = format!("schema = 1\n[search]\nstore = \"{escape}\"\n");
+        let found = document::parse(Path::new("r"), text).unwrap_err();
+        let codes: Vec<String> = found.iter().map(|one| one.code.to_string()).collect();
+        assert_eq!(codes, ["NXR035"]);
+    }
+}
+
+#[test]
 fn the_defaults_are_those_that_hold() {
     // What points into the file is left out.
     let places = |text: String| {
