@@ -1,5 +1,7 @@
 //! Attributes of an op request, owned by the host.
 
+use std::fmt;
+
 /// A named attribute. Requests keep their attributes sorted by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attr {
@@ -18,6 +20,23 @@ pub enum AttrValue {
     Floats(Vec<f64>),
     /// Text.
     Text(String),
+}
+
+/// `[0, 1]`, `0.5`, `"high"`: a list of one as its element, and text without control characters.
+impl fmt::Display for AttrValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttrValue::Ints(ints) => match ints[..] {
+                [one] => write!(f, "{one}"),
+                _ => write!(f, "{ints:?}"),
+            },
+            AttrValue::Floats(floats) => match floats[..] {
+                [one] => write!(f, "{one:?}"),
+                _ => write!(f, "{floats:?}"),
+            },
+            AttrValue::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }
 
 impl Attr {

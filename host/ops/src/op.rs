@@ -364,20 +364,19 @@ impl Attribute {
                 Ok(())
             }
             (AttributeKind::Text, AttrValue::Text(_)) => Ok(()),
-            (AttributeKind::Text, other) => Err(format!(
-                "attribute {} must be text, got {other:?}",
-                self.name
-            )),
+            (AttributeKind::Text, other) => {
+                Err(format!("attribute {} must be text, got {other}", self.name))
+            }
             (AttributeKind::Ints, other) => Err(format!(
-                "attribute {} must be a list of integers, got {other:?}",
+                "attribute {} must be a list of integers, got {other}",
                 self.name
             )),
             (AttributeKind::Number, other) => Err(format!(
-                "attribute {} must be a number, got {other:?}",
+                "attribute {} must be a number, got {other}",
                 self.name
             )),
             (AttributeKind::Word(words) | AttributeKind::Choice(words), other) => Err(format!(
-                "attribute {} must be {}, got {other:?}",
+                "attribute {} must be {}, got {other}",
                 self.name,
                 words.join(" or ")
             )),

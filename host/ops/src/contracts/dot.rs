@@ -90,7 +90,7 @@ const DOT: Contract = Contract {
     tiled: true,
     terms: |inputs, _, attrs| {
         let axes = ints(attrs, "contract_a").iter();
-        axes.map(|&axis| inputs[0][axis as usize]).product()
+        axes.filter_map(|&n| inputs[0].get(n as usize)).product()
     },
     // |a| = mk, |b| = kn and |result| = mn; a batch enlarges each by the root of its extent.
     work: |inputs, output| {

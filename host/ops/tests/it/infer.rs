@@ -1,6 +1,6 @@
 //! Types, shapes and attributes that follow from operands.
 
-use nx_vulkan_ops::{Attr, DType, Spec, find, infer::infer};
+use nx_vulkan_ops::{Attr, AttrValue, DType, Spec, find, infer::infer};
 
 fn result(op: &str, inputs: &[Spec], attrs: &[Attr]) -> Spec {
     infer(find(op).unwrap(), inputs, None, attrs)
@@ -70,11 +70,38 @@ fn what_cannot_be_inferred_is_said() {
     assert_eq!(error.to_string(), said);
     let word = [Attr::text("axes", "all")];
     let error = infer(sum, &clash[..1], None, &word).unwrap_err();
-    let said = "sum: attribute axes must be a list of integers, got Text(\"all\")";
+    let said = "sum: attribute axes must be a list of integers, got \"all\"";
     assert_eq!(error.to_string(), said);
     let error = infer(add, &[clash[0].clone(), clash[0].clone()], None, &misspelt).unwrap_err();
     assert_eq!(
         error.to_string(),
         "add: it has no attribute axis; it has: none"
     );
+}
+
+#[test]
+fn attributes_of_another_kind_are_shown_as_they_are_written() {
+    let sum = find("sum").unwrap();
+    for (value, shown) in [
+        (AttrValue::Text("x\u{1b}".to_owned()), r#"got "x\u{1b}""#),
+        (AttrValue::Floats(vec![1.5]), "got 1.5"),
+        (AttrValue::Floats(vec![1.0, 2.5]), "got [1.0, 2.5]"),
+    ] {
+        let axes = Attr {
+            name: "axes".to_owned(),
+            value,
+        };
+        let error = infer(sum, &[(DType::F32, vec![2])], None, &[axes]).unwrap_err();
+        assert!(error.to_string().ends_with(shown), "{error}");
+    }
+}
+
+#[test]
+fn an_axis_that_is_not_there_counts_for_nothing() {
+    let shapes: [&[u64]; 2] = [&[2, 3], &[3, 2]];
+    for (axis, terms) in [(1, 3), (9, 1), (-1, 1)] {
+        let attrs = [Attr::ints("contract_a", [axis])];
+        let dot = find("dot").unwrap();
+        assert_eq!(dot.terms(&shapes, &[], &attrs), terms, "{axis}");
+    }
 }
