@@ -163,7 +163,9 @@ fn read_kernel(kernel: KernelRef) -> Result<KernelEntry, String> {
         .filter(|id| is_printable(id))
         .ok_or("a kernel has no printable id")?;
     let op = text(kernel.op()).filter(|op| is_printable(op));
-    let op = op.ok_or_else(|| format!("kernel `{id}` names no op"))?;
+    let op = op.ok_or_else(|| {
+        format!("kernel `{id}` names no op in 1 to 128 printable characters without spaces")
+    })?;
     let rank = kernel.rank();
     if rank > MAX_RANK {
         return Err(format!(

@@ -267,7 +267,10 @@ fn a_broken_description_is_refused() {
             "rank",
             "describe: kernel `bad_nothing_32` has rank 256; the highest is 255",
         ),
-        ("name", "describe: kernel `bad_nothing_32` names no op"),
+        (
+            "name",
+            "describe: kernel `bad_nothing_32` names no op in 1 to 128 printable characters without spaces",
+        ),
         ("spirv", "describe: source file `odd.spv` is not SPIR-V"),
     ];
     for (how, expected) in cases {
