@@ -7,7 +7,7 @@ use crate::{
     shader::{Shaders, Target},
     spirv::Module,
 };
-use nx_vulkan_abi::ShaderVariant;
+use nx_vulkan_abi::{Dispatch, ShaderVariant};
 use nx_vulkan_ops::Request;
 use nx_vulkan_registry::{LoadedPack, Table, cache::Cache, request::Operand};
 use std::sync::Arc;
@@ -25,10 +25,27 @@ pub struct Shader {
     pub push_bytes: u64,
     /// Bindings that some instruction may write, whatever the shader says of itself.
     pub written: Vec<u32>,
+    module: Arc<Module>,
+}
+
+impl Shader {
+    /// Bytes of shared memory with the specialization constants of a step.
+    ///
+    /// # Errors
+    /// What makes the constants unfit.
+    pub fn shared_bytes(&self, step: &Dispatch) -> std::result::Result<u64, String> {
+        let constants = step
+            .spec
+            .iter()
+            .map(|constant| (constant.id, constant.value));
+        let constants: Vec<(u32, u32)> = constants.collect();
+        Ok(self.module.specialize(&constants)?.shared_bytes)
+    }
 }
 
 impl Runtime {
-    /// Whether a kernel of the table, given by the numbers of its pack and its own, plans a request.
+    /// Why a kernel of the table, given by the numbers of its pack and its own, declines a request, or nothing where it
+    /// plans it.
     ///
     /// # Errors
     /// What makes its answer invalid.
@@ -37,7 +54,7 @@ impl Runtime {
         table: &Table,
         kernel: (usize, usize),
         request: &Request<'_, Operand>,
-    ) -> Result<bool> {
+    ) -> Result<Option<String>> {
         self.planner(table).validate(kernel, request)
     }
 
@@ -108,5 +125,6 @@ fn shader(
         spec_ids: module.spec_ids.clone(),
         push_bytes: module.push_bytes,
         written: module.written.clone(),
+        module,
     })
 }

@@ -158,7 +158,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a kernel of the table plans a request.
+    /// Why a kernel of the table declines a request, or nothing where it plans it.
     ///
     /// # Errors
     /// What makes its answer invalid.
@@ -166,11 +166,13 @@ impl Planner<'_> {
         &self,
         (pack, kernel): (usize, usize),
         request: &Request<'_, Operand>,
-    ) -> Result<bool> {
+    ) -> Result<Option<String>> {
         match self.ask_kernel(pack, &self.table.packs[pack].kernels[kernel], request) {
-            Ok(_) => Ok(true),
-            Err(Pass::Declined(_)) => Ok(false),
-            Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => Ok(false),
+            Ok(_) => Ok(None),
+            Err(Pass::Declined(why)) => Ok(Some(why)),
+            Err(Pass::Failed(error)) if error.kind() == Kind::Unsupported => {
+                Ok(Some(error.to_string()))
+            }
             Err(Pass::Failed(error)) => Err(error),
         }
     }

@@ -1,55 +1,49 @@
-//! A request as one text: `dot f16[64,32] f16[32,8] contract_a=1 -> f32[64,8]`.
+//! A request as one text: `dot f16[64,32] f16[32,8] contract_a=1 contract_b=0 -> f32[64,8]`.
 
 use crate::spec;
 use nx_vulkan_conformance::vet::Named;
-use nx_vulkan_host::{Attr, Result};
-use nx_vulkan_ops::{Error, Op, Request, Spec, find, infer::infer};
+use nx_vulkan_host::Result;
+use nx_vulkan_ops::{Error, Request, Spec, find};
 use std::str::FromStr;
 
 /// What `--request` takes, for the help of verbs.
-pub(crate) const FORM: &str = "[OP] TYPE[SHAPE]... [NAME=VALUE]... [-> TYPE[SHAPE]]";
+pub(crate) const FORM: &str = "[OP] TYPE[SHAPE]... [NAME=VALUE]... [-> TYPE[SHAPE]...]";
 
 /// A request, which may leave out its op where only one is in question.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) op: Option<&'static Op>,
-    operands: Vec<Spec>,
-    attrs: Vec<Attr>,
-    out: Option<Spec>,
-    /// As it was written.
-    pub(crate) text: String,
-}
+pub(crate) struct Asked(pub(crate) Named);
 
 impl FromStr for Asked {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Asked, String> {
-        let mut asked = Asked {
-            op: None,
-            operands: Vec::new(),
-            attrs: Vec::new(),
-            out: None,
+        let mut named = Named {
             text: text.trim().to_owned(),
+            ..Named::default()
         };
         let mut is_result = false;
         for word in words(text) {
             match word {
                 "->" if !is_result => is_result = true,
-                _ if is_result && asked.out.is_none() => asked.out = Some(spec::spec(word)?),
-                _ if is_result => return Err(format!("expected one result, got also: {word}")),
+                _ if is_result => named.results.push(spec::spec(word)?),
                 // A text attribute may hold a bracket, and a shape no sign of equality.
-                _ if word.contains('=') => asked.attrs.push(spec::attr(word)?),
-                _ if word.contains('[') => asked.operands.push(spec::spec(word)?),
-                _ if asked.op.is_none() && asked.operands.is_empty() => {
-                    asked.op = Some(spec::op(word)?);
+                _ if word.contains('=') => named.attrs.push(spec::attr(word)?),
+                _ if word.contains('[') => named.operands.push(spec::spec(word)?),
+                _ if named.op.is_none() && named.operands.is_empty() => {
+                    named.op = Some(word.to_owned());
                 }
                 _ => return Err(format!("expected {FORM}, got: {word}")),
             }
         }
-        if is_result && asked.out.is_none() {
+        if is_result && named.results.is_empty() {
             return Err("expected a type and a shape after ->".to_owned());
         }
-        Ok(asked)
+        if let Some(op) = named.op.as_ref().filter(|_| !is_result) {
+            spec::op(op).map_err(|unknown| {
+                format!("{unknown}; one that only a pack knows needs its results after ->")
+            })?;
+        }
+        Ok(Asked(named))
     }
 }
 
@@ -72,32 +66,25 @@ impl Asked {
     ///
     /// # Errors
     /// Bad input when neither names one, or the operands do not fit it.
-    pub(crate) fn request(&self, op: Option<&'static Op>) -> Result<Request<'static, Spec>> {
-        let op = self.op.or(op).ok_or_else(|| {
-            Error::bad_input(format!("the request `{}` names no op: {FORM}", self.text))
+    pub(crate) fn request(&self, op: Option<&str>) -> Result<Request<'static, Spec>> {
+        let Asked(named) = self;
+        let op = named.op.as_deref().or(op).ok_or_else(|| {
+            let text = &named.text;
+            Error::bad_input(format!("the request `{text}` names no op: {FORM}"))
         })?;
-        infer(op, &self.operands, self.out.clone(), &self.attrs)
-    }
-
-    /// As vetting takes it.
-    pub(crate) fn named(&self) -> Named {
-        Named {
-            op: self.op,
-            operands: self.operands.clone(),
-            attrs: self.attrs.clone(),
-            out: self.out.clone(),
-        }
+        named.request(op)
     }
 
     /// The same, where one of several ops may be meant: that which all are.
     ///
     /// # Errors
     /// As [`Asked::request`]; bad input when the op is none of them.
-    pub(crate) fn request_among(&self, ops: &[&'static Op]) -> Result<Request<'static, Spec>> {
-        if let Some(op) = self.op
-            && ops.iter().all(|known| known.name != op.name)
+    pub(crate) fn request_among(&self, ops: &[&str]) -> Result<Request<'static, Spec>> {
+        let Asked(named) = self;
+        if let Some(op) = &named.op
+            && !ops.contains(&op.as_str())
         {
-            let why = format!("the pack has no kernel for {}: `{}`", op.name, self.text);
+            let why = format!("the pack has no kernel for {op}: `{}`", named.text);
             return Err(Error::bad_input(why));
         }
         match ops {
@@ -132,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_with_or_without_its_op() {
-        let asked: Asked = "dot f16[64, 32] f16[32,8] contract_a=1 -> f32[64,8]"
+        let asked: Asked = "dot f16[64, 32] f16[32,8] contract_a=1 contract_b=0 -> f32[64,8]"
             .parse()
             .unwrap();
         let request = asked.request(None).unwrap();
@@ -150,16 +137,15 @@ mod tests {
                 .to_string()
                 .contains("names no op")
         );
-        let request = asked.request(find("add")).unwrap();
+        let request = asked.request(Some("add")).unwrap();
         assert_eq!((&*request.op, operations(&request)), ("add", None));
-        let [dot, add] = ["dot", "add"].map(|name| find(name).unwrap());
-        assert!(asked.request_among(&[dot, add]).is_err());
+        assert!(asked.request_among(&["dot", "add"]).is_err());
         assert_eq!(
-            asked.request_among(&[dot]).unwrap().outputs[0].1,
+            asked.request_among(&["dot"]).unwrap().outputs[0].1,
             Vec::<u64>::new()
         );
         let other: Asked = "add f32[8] f32[8]".parse().unwrap();
-        let error = other.request_among(&[dot]).unwrap_err().to_string();
+        let error = other.request_among(&["dot"]).unwrap_err().to_string();
         assert!(error.contains("no kernel for add"), "{error}");
     }
 
@@ -169,14 +155,33 @@ mod tests {
             ("dto f32[2]", "did you mean `dot`?"),
             ("dot f32[2] x", "expected [OP]"),
             ("dot f32[2] ->", "after ->"),
-            ("add f32[2] f32[2] -> f32[2] f32[3]", "one result"),
+            ("My.Scale f32[2]", "needs its results after ->"),
             ("add f32[2 f32[2]", "expected a type"),
             ("add fp32[2]", "did you mean `f32`?"),
         ] {
             let error = text.parse::<Asked>().unwrap_err();
             assert!(error.contains(told), "{text}: {error}");
         }
-        let asked: Asked = "dot f32[2,3] f32[4,5] contract_a=7".parse().unwrap();
-        drop(asked.request(None));
+        for (text, told) in [
+            ("dot f32[2,3] f32[3,2] contract_a=9", "contract_a"),
+            ("dot f32[2,3] f32[3,2] contract_a=-1", "contract_a"),
+            ("sum f32[2,3] axes=1 axes=0", "axes is given twice"),
+            ("add f32[2] f32[2] -> f32[2] f32[3]", "than were named"),
+        ] {
+            let asked: Asked = text.parse().unwrap();
+            let error = asked.request(None).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_op_that_only_a_pack_knows_has_the_results_that_are_named() {
+        let asked: Asked = "My.Scale f32[4] factor=2.0 -> f32[4] s32[]"
+            .parse()
+            .unwrap();
+        let request = asked.request(None).unwrap();
+        assert_eq!(&*request.op, "My.Scale");
+        assert_eq!(request.outputs.len(), 2);
+        assert_eq!(operations(&request), None);
     }
 }

@@ -141,7 +141,7 @@ fn asked_for(asked: &Asked) -> std::result::Result<Workload, Problem> {
     let request = asked
         .request(None)
         .map_err(|error| Problem::Usage(error.to_string()))?;
-    Ok(Workload::of(&asked.text, &request))
+    Ok(Workload::of(&asked.0.text, &request))
 }
 
 fn line(row: &Row, text: &mut String) {

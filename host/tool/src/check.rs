@@ -32,7 +32,9 @@ impl Check {
     /// Runs the sweep.
     pub(crate) fn run(&self, global: &Global) -> Answer {
         let filter = self.filter.as_ref();
-        let report = self.sweep.run(global, &global.config(), filter, None)?;
+        let report = self
+            .sweep
+            .run(global, &global.config(), filter, None, None)?;
         let validation = device::validation_messages();
         let mut text = report.to_string();
         for message in &validation {

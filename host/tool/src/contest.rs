@@ -57,10 +57,8 @@ pub(crate) fn run(
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Entry>> {
     let (types, results) = request.types();
-    let op = find(&request.op)
-        .ok_or_else(|| Error::bad_input(format!("there is no op {}", request.op)))?;
     fits(runtime, request)?;
-    let bytes = operands::bytes(op, &request.inputs, &request.attrs);
+    let bytes = operands::bytes(find(&request.op), &request.inputs, &request.attrs);
     let upload = |(spec, bytes): (&Spec, &Vec<u8>)| runtime.upload(spec.0, &spec.1, bytes);
     let operands = request.inputs.iter().zip(&bytes).map(upload);
     let operands = operands.collect::<Result<Vec<Tensor>>>()?;

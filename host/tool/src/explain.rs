@@ -5,8 +5,9 @@ use crate::{
     output::{Answer, Outcome, Problem, json},
     spec,
 };
+use nx_vulkan_conformance::vet::Named;
 use nx_vulkan_host::{Attr, Kind, Runtime};
-use nx_vulkan_ops::{Request, Spec, infer::infer};
+use nx_vulkan_ops::{Request, Spec};
 use std::fmt::Write as _;
 
 /// Who runs one request, every kernel that was considered, and why it was passed over.
@@ -28,17 +29,17 @@ pub(crate) struct Explain {
     /// The op, as in docs/ops.md, or with --out one that only a pack knows
     pub(crate) op: String,
 
-    /// Type and shape of each operand: f32[512,512], s64[], u8[3]
-    #[arg(value_name = "OPERAND", value_parser = spec::spec)]
-    pub(crate) operands: Vec<Spec>,
+    /// Type and shape of each operand, f32[512,512], s64[], u8[3]; name=value is an attribute
+    #[arg(value_name = "OPERAND", value_parser = spec::word)]
+    pub(crate) operands: Vec<spec::Word>,
 
     /// An attribute as in docs/ops.md: integers (axes=0,1 or axes=[0,1]), floats (x=0.5), text (tie_break=high)
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = spec::attr)]
     pub(crate) attrs: Vec<Attr>,
 
-    /// Type and shape of the result; inferred as Nx does where it can be
+    /// Type and shape of the result, inferred as Nx does where it can be; of an op that only a pack knows that of each
     #[arg(long, value_name = "RESULT", value_parser = spec::spec)]
-    pub(crate) out: Option<Spec>,
+    pub(crate) out: Vec<Spec>,
 
     /// Also what the driver's compiler tells of the picked kernel's shaders: registers, spills, shared memory
     #[arg(long)]
@@ -63,19 +64,23 @@ impl Explain {
     }
 
     fn request(&self) -> Result<Request<'static, Spec>, Problem> {
-        let (operands, mut attrs) = (self.operands.clone(), self.attrs.clone());
-        match (spec::op(&self.op), self.out.clone()) {
-            (Ok(op), out) => {
-                infer(op, &operands, out, &attrs).map_err(|error| Problem::Usage(error.to_string()))
-            }
-            (Err(unknown), None) => Err(Problem::Usage(format!(
-                "{unknown}; one that only a pack knows needs --out"
-            ))),
-            (Err(_), Some(out)) => {
-                attrs.sort_by(|a, b| a.name.cmp(&b.name));
-                Ok(Request::new(self.op.clone(), operands, vec![out], attrs))
+        if let (Err(unknown), true) = (spec::op(&self.op), self.out.is_empty()) {
+            let why = format!("{unknown}; one that only a pack knows needs --out");
+            return Err(Problem::Usage(why));
+        }
+        let mut named = Named {
+            attrs: self.attrs.clone(),
+            results: self.out.clone(),
+            ..Named::default()
+        };
+        for word in &self.operands {
+            match word {
+                spec::Word::Operand(operand) => named.operands.push(operand.clone()),
+                spec::Word::Attr(attr) => named.attrs.push(attr.clone()),
             }
         }
+        let request = named.request(&self.op);
+        request.map_err(|error| Problem::Usage(error.to_string()))
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
         assert!(cli.global.json);
         assert_eq!(explain.op, "dot");
         assert_eq!((explain.operands.len(), explain.attrs.len()), (2, 1));
-        assert!(explain.out.is_some());
+        assert_eq!(explain.out.len(), 1);
         assert_eq!(cli.global.device.as_deref(), Some("1"));
     }
 

@@ -11,17 +11,19 @@ use nx_vulkan_ops::{
 /// Elements after which they repeat: more than caches hold.
 const DIFFERENT: u64 = 1 << 24;
 
-/// The bytes of each operand of a request of `op`.
-pub(crate) fn bytes(op: &Op, inputs: &[Spec], attrs: &[Attr]) -> Vec<Vec<u8>> {
+/// The bytes of each operand of a request of `op`, which only a pack may know.
+pub(crate) fn bytes(op: Option<&Op>, inputs: &[Spec], attrs: &[Attr]) -> Vec<Vec<u8>> {
     let shapes: Vec<&[u64]> = inputs.iter().map(|spec| &*spec.1).collect();
     let operand = |(index, spec): (usize, &Spec)| {
         let mut rng = Rng(1 + index as u64);
-        match op.domain(index) {
-            Domain::Index => {
+        match op.map(|op| (op, op.domain(index))) {
+            Some((op, Domain::Index)) => {
                 let count = spec.1.iter().product::<u64>() as usize;
                 values::indices(spec.0, op.indices(&shapes, attrs), count, &mut rng)
             }
-            _ if op.contract.tiled => fill(spec, |dtype, bytes| signed(dtype, &mut rng, bytes)),
+            Some((op, _)) if op.contract.tiled => {
+                fill(spec, |dtype, bytes| signed(dtype, &mut rng, bytes))
+            }
             _ => fill(spec, |dtype, bytes| positive(dtype, &mut rng, bytes)),
         }
     };
@@ -82,7 +84,7 @@ mod tests {
     fn of(op: &str, dtype: DType, shape: &[u64]) -> Vec<u8> {
         let input = (dtype, shape.to_vec());
         let op = find(op).unwrap();
-        bytes(op, &vec![input; op.arity()], &[]).swap_remove(0)
+        bytes(Some(op), &vec![input; op.arity()], &[]).swap_remove(0)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a verb answers, and how it reaches the terminal.
 
 use nx_vulkan_host::Error;
-use std::{io::Write, process::ExitCode};
+use std::{io::Write, path::Path, process::ExitCode};
 
 /// Exit code for a command line that makes no sense, which is that of clap.
 pub(crate) const USAGE: u8 = 2;
@@ -35,6 +35,8 @@ pub(crate) enum Problem {
     Usage(String),
     /// The host cannot do it.
     Failure(Error),
+    /// Another process has answered, or has told why there is no answer, and ended with this code.
+    Told(u8),
 }
 
 impl From<Error> for Problem {
@@ -60,11 +62,17 @@ pub(crate) fn finish(answer: Answer, as_json: bool) -> ExitCode {
             eprintln!("nxv: {message}\n\nFor more information, try '--help'.");
             ExitCode::from(USAGE)
         }
+        Err(Problem::Told(code)) => ExitCode::from(code),
         Err(Problem::Failure(error)) => {
             eprintln!("nxv: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// A path as text. JSON has no other form for one that is not UTF-8.
+pub(crate) fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// The value as JSON. All types here are plain data, which always has a form in JSON.

@@ -2,11 +2,11 @@
 
 use crate::{
     global::Global,
-    output::{Answer, Outcome, json},
+    output::{Answer, Outcome, json, shown},
     verbs::verbs,
 };
 use nx_vulkan_registry::{Checked, Options, Severity, check, json_schema};
-use std::{fmt::Write, path::PathBuf};
+use std::{collections::HashSet, fmt::Write, path::PathBuf};
 
 verbs! {
     /// Check a registry file before it is used.
@@ -41,7 +41,7 @@ impl Check {
             registry_override: None,
             ..config.registry_options()
         });
-        Ok(outcome(&check(&file, options.as_ref())))
+        Ok(outcome(check(&file, options.as_ref())))
     }
 }
 
@@ -57,10 +57,17 @@ impl Schema {
     }
 }
 
-fn outcome(checked: &Checked) -> Outcome {
+fn outcome(mut checked: Checked) -> Outcome {
+    for diagnostic in &mut checked.diagnostics {
+        diagnostic.file = shown(&diagnostic.file).into();
+    }
+    checked.file = shown(&checked.file).into();
+    // A folder may be named by the file and by --packs.
+    let mut told = HashSet::new();
+    checked.rejected.retain(|why| told.insert(why.clone()));
     Outcome {
-        text: text(checked),
-        json: json(checked),
+        text: text(&checked),
+        json: json(&checked),
         holds: checked.valid,
     }
 }

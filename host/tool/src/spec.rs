@@ -56,6 +56,21 @@ pub(crate) fn attr(text: &str) -> Result<Attr, String> {
     })
 }
 
+/// An operand or an attribute, as they stand beside each other.
+#[derive(Debug, Clone)]
+pub(crate) enum Word {
+    Operand(Spec),
+    Attr(Attr),
+}
+
+/// Reads an operand, or where it has a sign of equality an attribute.
+pub(crate) fn word(text: &str) -> Result<Word, String> {
+    match text.contains('=') {
+        true => attr(text).map(Word::Attr),
+        false => spec(text).map(Word::Operand),
+    }
+}
+
 /// The op of that name; the message names a similar one.
 pub(crate) fn op(name: &str) -> Result<&'static Op, String> {
     let found = nx_vulkan_ops::ops().find(|op| op.name == name);
@@ -107,7 +122,9 @@ pub(crate) fn ops(filter: Option<&Filter>) -> Vec<&'static Op> {
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("expected seconds, up to {LONGEST}, got: {text}")),
+        _ => Err(format!(
+            "expected seconds above 0, up to {LONGEST}, got: {text}"
+        )),
     }
 }
 
@@ -152,7 +169,7 @@ mod tests {
     fn times_are_positive_and_not_endless() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["0", "-1", "nan", "inf", "1e7", "soon"] {
-            assert!(seconds(text).is_err(), "{text}");
+            assert!(seconds(text).unwrap_err().contains("above 0"), "{text}");
         }
     }
 }

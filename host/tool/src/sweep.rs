@@ -1,9 +1,13 @@
 //! The conformance sweep as verbs run it: its options, with a bar that says how far it is.
 
 use crate::{global::Global, output::Problem, progress, spec::Filter};
+use clap::value_parser;
 use nx_vulkan_conformance::sweep::{self, Extent, Report};
 use nx_vulkan_host::Config;
-use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// Each thread has a device of its own, and a machine has only so many.
+const MOST_THREADS: i64 = 256;
 
 // No doc comment: clap would take it for what the verb is about.
 #[derive(Debug, clap::Args)]
@@ -22,8 +26,8 @@ pub(crate) struct Sweep {
     sample: bool,
 
     /// Threads, each with a device of its own [default: one per core, up to 8]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=MOST_THREADS))]
+    threads: Option<u16>,
 }
 
 impl Sweep {
@@ -51,6 +55,7 @@ impl Sweep {
         config: &Config,
         filter: Option<&Filter>,
         pack: Option<&str>,
+        running: Option<&Path>,
     ) -> Result<Report, Problem> {
         let options = sweep::Options {
             seed: self.seed,
@@ -58,9 +63,9 @@ impl Sweep {
             extent: self.extent(),
             threads: self
                 .threads
-                .map(NonZeroUsize::get)
-                .unwrap_or_else(|| sweep::Options::default().threads),
+                .map_or_else(|| sweep::Options::default().threads, usize::from),
             pack: pack.map(str::to_owned),
+            running: running.map(Path::to_owned),
         };
         let bar = progress::bar(global);
         let report = sweep::run(config, &options, &|_, all| {

@@ -14,12 +14,14 @@ mod orthogonal;
 mod own;
 mod report;
 mod requests;
+mod running;
 mod trial;
 
 pub use extent::Extent;
 pub use own::{Own, check};
 pub use report::{Failure, Report, What};
 pub(crate) use requests::{in_order, laid};
+pub use running::running;
 
 use cases::Case;
 use nx_vulkan_abi::DType;
@@ -31,8 +33,10 @@ use nx_vulkan_ops::{
     ops,
 };
 use parking_lot::Mutex;
+use running::Running;
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
@@ -52,6 +56,8 @@ pub struct Options {
     /// Only the kernels of the pack with this id: each of them runs every request of its op that it plans, whatever
     /// the registry would choose.
     pub pack: Option<String>,
+    /// A file for the cases that run, which [`running`] reads after what ended the process.
+    pub running: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -62,6 +68,7 @@ impl Default for Options {
             extent: Extent::Full,
             threads: threads(),
             pack: None,
+            running: None,
         }
     }
 }
@@ -100,7 +107,8 @@ pub fn run(
         seed: options.seed,
         ..Report::default()
     });
-    let worker = || -> Result<()> {
+    let running = Running::create(options.running.as_deref())?;
+    let worker = |thread: usize| -> Result<()> {
         loop {
             let first = next.fetch_add(TURN, Ordering::Relaxed).min(work.len());
             let turn = &work[first..work.len().min(first + TURN)];
@@ -111,20 +119,28 @@ pub fn run(
             let mut sweep = Sweep::new(&runtime);
             for unit in turn {
                 for case in unit {
+                    let mut run = |kernel| {
+                        running.begin(thread, case, kernel);
+                        sweep.case(case, kernel);
+                    };
                     match kernels.as_ref().and_then(|all| all.get(case.op.name)) {
-                        Some(names) => names.iter().for_each(|name| sweep.case(case, Some(name))),
-                        None => sweep.case(case, None),
+                        Some(names) => names.iter().for_each(|name| run(Some(name))),
+                        None => run(None),
                     }
                 }
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1, work.len());
             }
             sweep.report.broken.extend(runtime.failed());
+            running.end(thread);
             total.lock().merge(sweep.report);
         }
     };
+    let worker = &worker;
     std::thread::scope(|scope| {
-        let spawn = |_| scope.spawn(worker);
-        let threads: Vec<_> = (0..options.threads.max(1)).map(spawn).collect();
+        let spawn = |thread| scope.spawn(move || worker(thread));
+        // One without work would open a device for nothing.
+        let count = options.threads.clamp(1, work.len().div_ceil(TURN).max(1));
+        let threads: Vec<_> = (0..count).map(spawn).collect();
         threads.into_iter().try_for_each(|thread| {
             thread
                 .join()

@@ -1,6 +1,7 @@
 //! The shaders of a pack compiled to SPIR-V, as they would be for a device that need not be there.
 
 use super::{
+    hostile,
     options::Options,
     report::Report,
     shaders::{REQUESTS, Seen, plans, takes},
@@ -8,7 +9,7 @@ use super::{
 use crate::sweep;
 use nx_vulkan_abi::{DeviceInfo, ShaderVariant};
 use nx_vulkan_host::{Compiler, Error, Kind, Result};
-use nx_vulkan_ops::find;
+use nx_vulkan_ops::{find, values::Rng};
 use nx_vulkan_registry as registry;
 
 /// Asks every kernel of the pack for plans on `device`, and compiles the shaders of each. No driver sees them.
@@ -25,27 +26,27 @@ pub fn compile(options: &Options, device: &DeviceInfo<'_>) -> Result<Report> {
         Error::new(Kind::Pack, text)
     })?;
     let mut report = Report::default();
+    options.tell_unasked(&pack.kernels, &mut report);
     let mut idle = Vec::new();
     let compiler = Compiler::new(&options.config, &table);
     let compile = |shader: &ShaderVariant| compiler.shader(pack, &table.packs, shader);
-    let mut seen = Seen::new(&compile, &mut report);
+    let mut seen = Seen::new(&compile, device, &mut report);
     for kernel in &pack.kernels {
         (options.progress)(&kernel.id);
-        let Some(op) = find(&kernel.op) else {
-            idle.push((&kernel.id, format!("the host knows no op {}", kernel.op)));
-            continue;
+        let mut requests = match find(&kernel.op) {
+            Some(op) => sweep::in_order(op, options.seed, REQUESTS, &takes(kernel))?,
+            None => hostile::plains(kernel, REQUESTS, &mut Rng(options.seed)),
         };
-        let mut requests = sweep::in_order(op, options.seed, REQUESTS, &takes(kernel))?;
-        requests.extend(options.named(op, kernel));
+        requests.extend(options.named(kernel));
         let plans = plans(kernel, device, requests);
         if plans.is_empty() {
-            let what = "it planned none of the requests, so nothing of it was compiled: name one that it runs with --request";
-            idle.push((&kernel.id, what.to_owned()));
+            idle.push(&kernel.id);
         }
         plans.iter().for_each(|plan| seen.plan(&kernel.id, plan));
     }
     seen.count();
-    for (kernel, what) in idle {
+    for kernel in idle {
+        let what = "it planned none of the requests, so nothing of it was compiled: name one that it runs with --request";
         report.warning(kernel, what);
     }
     Ok(report)

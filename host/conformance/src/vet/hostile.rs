@@ -2,7 +2,7 @@
 
 use nx_vulkan_abi::{DType, DTypeSet, layout};
 use nx_vulkan_ops::{Attr, AttrValue, Op, Request, Spec, infer::infer, values::Rng};
-use nx_vulkan_registry::request::Operand;
+use nx_vulkan_registry::{KernelEntry, request::Operand};
 
 /// Extents that go wrong when multiplied, divided or stored in 32 bits.
 const EXTENTS: [u64; 14] = [
@@ -66,8 +66,18 @@ pub(super) fn odd(
     Some(Request::new(op.name, inputs, outputs, request.attrs))
 }
 
+/// Requests for a kernel whose op the host does not know, with types that it lists.
+pub(super) fn plains(
+    kernel: &KernelEntry,
+    most: usize,
+    rng: &mut Rng,
+) -> Vec<Request<'static, Operand>> {
+    let plain = |_| plain(&kernel.op, kernel.inputs, kernel.outputs, rng);
+    (0..most).filter_map(plain).collect()
+}
+
 /// A few contiguous operands of one shape and a result like them; `None` where no type is both taken and given.
-pub(super) fn plain(
+fn plain(
     op: &str,
     inputs: DTypeSet,
     outputs: DTypeSet,

@@ -1,8 +1,8 @@
 //! What is checked, and how.
 
-use super::named::Named;
+use super::{named::Named, report::Report};
 use nx_vulkan_host::{Config, Error, Kind, Result, Runtime};
-use nx_vulkan_ops::{Op, Request};
+use nx_vulkan_ops::Request;
 use nx_vulkan_registry::{self as registry, KernelEntry, request::Operand};
 use std::{path::PathBuf, sync::Arc};
 
@@ -23,25 +23,19 @@ pub struct Options {
 
 impl Options {
     /// The requests of the author that `kernel` may take, all with operands in row-major order.
-    pub(super) fn named(
-        &self,
-        op: &'static Op,
-        kernel: &KernelEntry,
-    ) -> Vec<Request<'static, Operand>> {
-        let takes = |request: &Request<'static, Operand>| {
-            request
-                .inputs
-                .iter()
-                .all(|input| kernel.inputs.has(input.dtype))
-                && request
-                    .outputs
-                    .iter()
-                    .all(|output| kernel.outputs.has(output.0))
-        };
+    pub(super) fn named(&self, kernel: &KernelEntry) -> Vec<Request<'static, Operand>> {
         let all = self.requests.iter();
-        // What does not fit this op is meant for another; verbs refuse what fits none.
-        let all = all.filter_map(|named| named.of(op).ok().flatten());
-        all.filter(takes).collect()
+        // What does not fit this kernel is meant for another; `tell_unasked` tells of what fits none.
+        all.filter_map(|named| named.of(kernel).ok()).collect()
+    }
+
+    /// Reports the requests of the author that no kernel is asked for.
+    pub(super) fn tell_unasked(&self, kernels: &[KernelEntry], report: &mut Report) {
+        for named in &self.requests {
+            if let Some(why) = named.is_for_none(kernels) {
+                report.error(format!("--request {}", named.text), why);
+            }
+        }
     }
 
     /// A runtime with the pack, and the pack's place in its table.

@@ -27,7 +27,10 @@ const TURN: usize = 8;
 pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     (options.progress)("loading");
     let (mut runtime, pack) = options.open()?;
-    let kernels = runtime.table().packs[pack].kernels.len();
+    let table = runtime.table();
+    options.tell_unasked(&table.packs[pack].kernels, report);
+    let kernels = table.packs[pack].kernels.len();
+    drop(table);
     let mut slowest = Duration::ZERO;
     for kernel in 0..kernels {
         if kernel % TURN == TURN - 1 {
@@ -91,7 +94,7 @@ impl<'a> Asking<'a> {
         let has_needs = self.runtime.device_info().features.has(kernel.needs);
         if let Some(op) = self.op.filter(|_| has_needs) {
             let mut proper = self.proper(op, &mut rng)?;
-            proper.extend(options.named(op, kernel));
+            proper.extend(options.named(kernel));
             for request in proper {
                 self.ask(&request, true);
                 asked.push(request);
@@ -107,13 +110,12 @@ impl<'a> Asking<'a> {
         }
         if self.op.is_none() && has_needs {
             // Nothing is known about its contract: whatever it plans, a host would run.
-            for _ in 0..ODD {
-                let taken = (kernel.inputs, kernel.outputs);
-                if let Some(request) = hostile::plain(&kernel.op, taken.0, taken.1, &mut rng) {
-                    let planned = self.plan(&request).outcome == Outcome::PLAN;
-                    self.ask(&request, planned);
-                    asked.push(request);
-                }
+            let mut plain = hostile::plains(kernel, ODD, &mut rng);
+            plain.extend(options.named(kernel));
+            for request in plain {
+                let outcome = self.plan(&request).outcome;
+                self.ask(&request, outcome != Outcome::ERROR);
+                asked.push(request);
             }
         }
         self.tell_idle();
@@ -137,13 +139,13 @@ impl<'a> Asking<'a> {
             );
             return self.report.warning(&kernel.id, what);
         }
-        if self.planned > 0 || self.op.is_none() {
+        if self.planned > 0 {
             return;
         }
         let most = self.declined.iter().max_by_key(|(_, count)| **count);
         let why = most.map_or(String::new(), |(why, _)| format!(", mostly for: {why}"));
         let what = format!(
-            "it planned no request of the sweep{why}; nothing of it was looked at: name one that it runs with --request"
+            "it planned none of the requests{why}; nothing of it was looked at: name one that it runs with --request"
         );
         self.report.warning(&kernel.id, what);
     }
@@ -230,12 +232,13 @@ impl<'a> Asking<'a> {
             return;
         }
         match self.runtime.validate(self.table, self.place, request) {
-            Ok(true) => {
-                self.planned += 1;
+            Ok(None) => {
+                // A plan for no elements runs nothing, so that nothing is known of its shaders.
+                let has_elements = request.outputs.iter().any(|(_, shape)| !shape.contains(&0));
+                self.planned += u64::from(has_elements);
                 self.report.count("valid plans", 1);
             }
-            Ok(false) => {
-                let why = reply.message.to_string();
+            Ok(Some(why)) => {
                 *self.declined.entry(why).or_default() += 1;
                 self.report.count("declined", 1);
             }

@@ -44,7 +44,7 @@ impl Report {
     /// Keeps a finding; of many about the same place the first few.
     fn add(&mut self, error: bool, at: String, what: String) {
         // Both may repeat what the pack says.
-        let (at, what) = (clean(&at), clean(&what));
+        let (at, what) = (clean(&at).replace('\n', " "), clean(&what));
         let place = at.split(' ').next().unwrap_or_default();
         let same = self
             .findings
@@ -58,8 +58,8 @@ impl Report {
     }
 }
 
-/// A text without control characters and of a length to read.
+/// A text of a length to read, in which nothing but the ends of lines is a control character.
 fn clean(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    let visible = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     text.chars().map(visible).take(LONGEST).collect()
 }

@@ -1,17 +1,17 @@
 //! The shaders of a pack's plans: each variant is compiled, validated and compared with what plans say of it.
 
-use super::{options::Options, report::Report};
+use super::{hostile, options::Options, report::Report};
 use crate::sweep;
 use nx_vulkan_abi::{Access, DType, DeviceInfo, Outcome, Plan, ShaderVariant};
 use nx_vulkan_host::{Result, Shader};
-use nx_vulkan_ops::{Request, find};
+use nx_vulkan_ops::{Request, find, values::Rng};
 use nx_vulkan_registry::{
     KernelEntry,
     private::Temporary,
     request::{Operand, with_abi},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     process::{Command, Stdio},
 };
 
@@ -25,15 +25,18 @@ pub(super) fn check(options: &Options, report: &mut Report) -> Result<()> {
     let table = runtime.table();
     let pack = &table.packs[place];
     let compile = |shader: &ShaderVariant| runtime.shader(pack, &table.packs, shader);
-    let mut seen = Seen::new(&compile, report);
     let device = runtime.device_info();
+    let mut seen = Seen::new(&compile, &device, report);
     for kernel in &pack.kernels {
         (options.progress)(&kernel.id);
-        let Some(op) = find(&kernel.op).filter(|_| device.features.has(kernel.needs)) else {
+        if !device.features.has(kernel.needs) {
             continue;
+        }
+        let mut requests = match find(&kernel.op) {
+            Some(op) => sweep::laid(&runtime, op, options.seed, REQUESTS, &takes(kernel))?,
+            None => hostile::plains(kernel, REQUESTS, &mut Rng(options.seed)),
         };
-        let mut requests = sweep::laid(&runtime, op, options.seed, REQUESTS, &takes(kernel))?;
-        requests.extend(options.named(op, kernel));
+        requests.extend(options.named(kernel));
         for plan in plans(kernel, &device, requests) {
             seen.plan(&kernel.id, &plan);
         }
@@ -99,12 +102,17 @@ pub(super) struct Seen<'a> {
     /// By everything that makes a variant; nothing where it does not compile.
     variants: HashMap<String, Option<Shader>>,
     validator: Option<Validator>,
+    /// Bytes of shared memory that the device has.
+    shared_bytes: u32,
+    /// Shaders that have more, by place and bytes.
+    large: HashSet<(String, u64)>,
     report: &'a mut Report,
 }
 
 impl<'a> Seen<'a> {
     pub(super) fn new(
         compile: &'a dyn Fn(&ShaderVariant) -> Result<Shader>,
+        device: &DeviceInfo<'_>,
         report: &'a mut Report,
     ) -> Seen<'a> {
         let validator = Validator::find();
@@ -118,6 +126,8 @@ impl<'a> Seen<'a> {
             compile,
             variants: HashMap::new(),
             validator,
+            shared_bytes: device.shared_bytes,
+            large: HashSet::new(),
             report,
         }
     }
@@ -155,6 +165,14 @@ impl<'a> Seen<'a> {
                 continue;
             };
             let at = format!("{} ({kernel})", shader.file);
+            // The plan group reports constants that are unfit.
+            let (has, shared) = (self.shared_bytes, variant.shared_bytes(step).unwrap_or(0));
+            if shared > has.into() && self.large.insert((at.clone(), shared)) {
+                let what = format!(
+                    "it has {shared} bytes of shared memory, and the device {has}: a host declines the plan"
+                );
+                self.report.warning(&at, what);
+            }
             for constant in &step.spec {
                 if !variant.spec_ids.contains(&constant.id) {
                     let what = format!(

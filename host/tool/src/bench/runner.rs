@@ -7,8 +7,9 @@ use crate::{
     timing::{self, Times},
     workloads::{Mode, Workload},
 };
+use nx_vulkan_conformance::vet::Named;
 use nx_vulkan_host::{Error, Kind, Program, Result, Routine, Runtime, Step, Tensor};
-use nx_vulkan_ops::{Request, Spec, infer::infer, kernels};
+use nx_vulkan_ops::{Request, Spec, find, kernels};
 use std::{
     cell::Cell,
     collections::HashMap,
@@ -117,10 +118,7 @@ impl Runner<'_> {
     }
 
     fn ready<'w>(&self, workload: &'w Workload) -> Result<Ready<'w>> {
-        let op = nx_vulkan_ops::ops()
-            .find(|op| op.name == workload.op)
-            .expect("a benchmark names an op");
-        let bytes = operands::bytes(op, &workload.inputs, &workload.attrs);
+        let bytes = operands::bytes(find(&workload.op), &workload.inputs, &workload.attrs);
         let upload = |(spec, bytes): (&Spec, &Vec<u8>)| self.runtime.upload(spec.0, &spec.1, bytes);
         let uploaded = || {
             let given = workload.inputs.iter().zip(&bytes);
@@ -143,8 +141,16 @@ impl Runner<'_> {
             .map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
             .collect();
         let given = workload.result.map(|dtype| (dtype, specs[0].1.clone()));
-        let given = workload.out.clone().or(given);
-        let request = infer(op, &specs, given, &workload.attrs)?;
+        let named = Named {
+            operands: specs,
+            attrs: workload.attrs.clone(),
+            results: match given {
+                Some(given) => vec![given],
+                None => workload.results.clone(),
+            },
+            ..Named::default()
+        };
+        let request = named.request(&workload.op)?;
         let bytes = if self.on_host { bytes } else { Vec::new() };
         Ok(Ready {
             workload,
@@ -269,7 +275,7 @@ impl Runner<'_> {
                     shape,
                     bytes: &mut bytes,
                 };
-                kernels::run_fast(ready.workload.op, &views, &mut [out], &ready.request.attrs)?;
+                kernels::run_fast(&ready.workload.op, &views, &mut [out], &ready.request.attrs)?;
             }
             Ok(start.elapsed())
         })?;

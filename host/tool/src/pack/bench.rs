@@ -7,14 +7,15 @@ use crate::{
     explain,
     global::Global,
     output::{Answer, Outcome, Problem},
-    spec::{self, Filter},
+    spec::Filter,
 };
 use nx_vulkan_conformance::{
     session::{Session, With},
     sweep,
 };
-use nx_vulkan_ops::{Op, Request, Spec};
-use std::{fmt::Write, path::PathBuf};
+use nx_vulkan_host::Runtime;
+use nx_vulkan_ops::{Op, Request, Spec, find};
+use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
 
 /// Powers of two of the elements.
 const SIZES: [u32; 3] = [10, 16, 20];
@@ -127,18 +128,24 @@ impl Bench {
     /// The requests that are asked for, else one of each op, type and size.
     fn requests(
         &self,
-        ops: &[&'static Op],
+        ops: &[String],
         sizes: &[u32],
     ) -> Result<Vec<Request<'static, Spec>>, Problem> {
         let usage = |error: nx_vulkan_host::Error| Problem::Usage(error.to_string());
         if !self.request.is_empty() {
             let asked = self.request.iter();
+            let names: Vec<&str> = ops.iter().map(String::as_str).collect();
             return asked
-                .map(|asked| asked.request_among(ops).map_err(usage))
+                .map(|asked| asked.request_among(&names).map_err(usage))
                 .collect();
         }
         let mut requests = Vec::new();
-        for op in ops {
+        let known: Vec<&Op> = ops.iter().filter_map(|op| find(op)).collect();
+        if known.is_empty() {
+            let none = "the pack has no kernel for an op that the host knows; name requests with --request";
+            return Err(Problem::Usage(none.to_owned()));
+        }
+        for op in known {
             for (dtype, _) in sweep::canonical(op)? {
                 for &power in sizes {
                     // A product of two matrices of 2^20 elements is 2^31 operations; the host needs minutes for it.
@@ -166,24 +173,20 @@ fn is_of(kernel: &str, pack: &str) -> bool {
     kernel.split_once('/').is_some_and(|(own, _)| own == pack)
 }
 
-/// The ops of the pack that the host knows, as far as the filter wants them.
-fn ops(
-    runtime: &nx_vulkan_host::Runtime,
-    id: &str,
-    filter: Option<&Filter>,
-) -> Result<Vec<&'static Op>, Problem> {
+/// Names of the ops that the pack has kernels for, as far as the filter wants them.
+fn ops(runtime: &Runtime, id: &str, filter: Option<&Filter>) -> Result<Vec<String>, Problem> {
     let table = runtime.table();
-    let pack = table.packs.iter().find(|pack| pack.id == id);
-    let has = |name: &str| pack.is_some_and(|pack| pack.kernels.iter().any(|k| k.op == name));
-    let mut ops = spec::ops(filter);
-    ops.retain(|op| has(op.name));
-    if ops.is_empty() {
-        return Err(Problem::Usage(match filter {
-            Some(filter) => format!("the pack {id} has no kernel for an op named {filter}"),
-            None => format!("the pack {id} has no kernel for an op that the host knows"),
-        }));
+    let packs = table.packs.iter().filter(|pack| pack.id == id);
+    let kernels = packs.flat_map(|pack| &pack.kernels);
+    let ops = kernels.map(|kernel| &kernel.op);
+    let wanted = ops.filter(|op| filter.is_none_or(|filter| filter.admits(op)));
+    let ops: BTreeSet<String> = wanted.cloned().collect();
+    match (ops.is_empty(), filter) {
+        (true, Some(filter)) => Err(Problem::Usage(format!(
+            "the pack {id} has no kernel for an op named {filter}"
+        ))),
+        _ => Ok(ops.into_iter().collect()),
     }
-    Ok(ops)
 }
 
 fn shown(request: &Request<'_, Spec>) -> String {

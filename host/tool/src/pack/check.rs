@@ -115,7 +115,7 @@ impl Check {
             file: self.file.clone(),
             config,
             seed: self.seed,
-            requests: self.request.iter().map(Asked::named).collect(),
+            requests: self.request.iter().map(|asked| asked.0.clone()).collect(),
             progress: |what| eprintln!("{PROGRESS}{what}"),
         };
         let config = global.config();
@@ -173,7 +173,7 @@ impl Check {
         command.args(["pack", "check", "--json", "--group", group]);
         command.arg(format!("--seed={}", self.seed));
         let requests = self.request.iter();
-        command.args(requests.map(|asked| format!("--request={}", asked.text)));
+        command.args(requests.map(|asked| format!("--request={}", asked.0.text)));
         if let Some(device) = &global.device {
             command.arg(format!("--device={device}"));
         }
@@ -292,6 +292,9 @@ pub(super) fn show(name: &str, report: &Report, bad: bool, text: &mut String) {
     let _ = writeln!(text, "{name:8} {verdict:6} {}", counts.join(", "));
     for finding in &report.findings {
         let kind = if finding.error { "error" } else { "warning" };
-        let _ = writeln!(text, "  {kind}: {}: {}", finding.at, finding.what);
+        let _ = {
+            let what = finding.what.replace('\n', "\n      ");
+            writeln!(text, "  {kind}: {}: {what}", finding.at)
+        };
     }
 }

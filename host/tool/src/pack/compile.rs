@@ -6,6 +6,7 @@ use crate::{
     global::Global,
     output::{Answer, Outcome, json},
 };
+use clap::value_parser;
 use nx_vulkan_abi::{
     Attr, AttrKind, DType, DeviceInfo, DeviceKind, Features, Matrix, MatrixScope, RSlice,
 };
@@ -14,6 +15,11 @@ use nx_vulkan_conformance::{
     vet,
 };
 use std::path::PathBuf;
+
+/// The least that Vulkan lets a device have: maxComputeSharedMemorySize of its required limits.
+const LEAST_SHARED: i64 = 16384;
+/// The largest subgroup whose invocations fit the masks of Vulkan's ballots, four words of 32 bits.
+const MOST_SUBGROUP: u32 = 128;
 
 /// Compile the pack's shaders without a device.
 ///
@@ -54,11 +60,11 @@ pub(crate) struct Compile {
     units: u32,
 
     /// Its subgroup size
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = subgroup)]
     subgroup: u32,
 
     /// Its shared memory in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 48 << 10)]
+    #[arg(long, value_name = "BYTES", default_value_t = 48 << 10, value_parser = value_parser!(u32).range(LEAST_SHARED..))]
     shared: u32,
 }
 
@@ -69,6 +75,13 @@ fn vendor(id: &str) -> Result<u32, std::num::ParseIntError> {
     }
 }
 
+/// A power of two, as Vulkan has it: VkPhysicalDeviceVulkan11Properties::subgroupSize.
+fn subgroup(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok();
+    let size = size.filter(|size: &u32| size.is_power_of_two() && *size <= MOST_SUBGROUP);
+    size.ok_or_else(|| format!("expected a power of two, up to {MOST_SUBGROUP}, got: {text}"))
+}
+
 impl Compile {
     /// Compiles, and says what does not.
     pub(crate) fn run(&self, global: &Global) -> Answer {
@@ -77,7 +90,7 @@ impl Compile {
             file: self.file.clone(),
             config: session.config.clone(),
             seed: self.seed,
-            requests: self.request.iter().map(Asked::named).collect(),
+            requests: self.request.iter().map(|asked| asked.0.clone()).collect(),
             progress: |_| {},
         };
         let (driver, flexible, matrices) = ([self.driver], flexible(), matrices());

@@ -3,7 +3,7 @@
 use super::file::trouble;
 use crate::{
     global::Global,
-    output::{Answer, Outcome, Problem},
+    output::{Answer, Outcome, Problem, shown},
 };
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,10 @@ impl New {
             files.len(),
             folder.display()
         );
-        let json = serde_json::json!({ "folder": folder, "files": files, "library": library });
+        let json = serde_json::json!({
+            "folder": shown(&folder), "files": files.iter().map(|file| shown(file)).collect::<Vec<_>>(),
+            "library": library,
+        });
         Ok(Outcome::good(text, json))
     }
 }

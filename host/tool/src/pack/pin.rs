@@ -3,7 +3,7 @@
 use super::file::{path, trouble};
 use crate::{
     global::Global,
-    output::{Answer, Outcome, Problem},
+    output::{Answer, Outcome, Problem, shown},
 };
 use nx_vulkan_host::{Error, Kind};
 use nx_vulkan_registry as registry;
@@ -65,7 +65,7 @@ impl Pin {
         };
         let json = serde_json::json!({
             "id": facts.id, "version": facts.version, "target": target, "sha256": facts.sha256,
-            "registry": global.registry,
+            "registry": global.registry.as_deref().map(shown),
         });
         Ok(Outcome::good(text, json))
     }

@@ -3,9 +3,9 @@
 use super::file::{path, trouble};
 use crate::{
     global::Global,
-    output::{Answer, Outcome, Problem},
+    output::{Answer, Outcome, Problem, shown},
 };
-use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox};
+use minisign::{KeyPair, PublicKey, PublicKeyBox, SecretKey, SecretKeyBox};
 use nx_vulkan_host::{Error, Kind};
 use nx_vulkan_registry as registry;
 use std::{
@@ -53,7 +53,7 @@ impl Keygen {
             ));
         }
         let json = serde_json::json!({
-            "secret": secret, "public": public, "key": key, "encrypted": password.is_some(),
+            "secret": shown(secret), "public": shown(&public), "key": key, "encrypted": password.is_some(),
         });
         Ok(Outcome::good(text, json))
     }
@@ -110,14 +110,20 @@ impl Sign {
         let to = with(&self.file, ".minisig");
         std::fs::write(&to, signature.into_string()).map_err(|error| trouble(&to, &error))?;
         let text = format!("{}: {comment}\n", to.display());
-        let json =
-            serde_json::json!({ "signature": to, "comment": comment, "key": public.to_base64() });
+        let json = serde_json::json!({ "signature": shown(&to), "comment": comment, "key": public.to_base64() });
         Ok(Outcome::good(text, json))
     }
 }
 
 fn read_key(path: &Path) -> Result<SecretKey, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| trouble(path, &error))?;
+    if PublicKeyBox::from_string(&text).is_ok_and(|key| PublicKey::from_box(key).is_ok()) {
+        let why = format!(
+            "{}: it is a public key; name the secret one",
+            path.display()
+        );
+        return Err(failure(&why));
+    }
     let boxed = || SecretKeyBox::from_string(&text).map_err(|error| failure(&error));
     match password() {
         Some(password) => SecretKey::from_box(boxed()?, Some(password)),

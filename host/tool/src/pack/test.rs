@@ -1,4 +1,4 @@
-//! `nxv pack test`: the conformance sweep with the kernels of one pack.
+//! `nxv pack test`: the conformance sweep with the kernels of one pack, in a process of its own, since a shader may end it.
 
 use super::file::path;
 use crate::{
@@ -7,9 +7,13 @@ use crate::{
     spec::Filter,
     sweep::Sweep,
 };
-use nx_vulkan_conformance::session::{Session, With};
-use nx_vulkan_host::device;
-use std::{fmt::Write, path::PathBuf};
+use nx_vulkan_conformance::{
+    session::{Session, With},
+    sweep,
+};
+use nx_vulkan_host::{Error, Kind, device};
+use nx_vulkan_registry::private::Temporary;
+use std::{ffi::OsString, fmt::Write, path::PathBuf, process::Command};
 
 /// Compare the pack's kernels with the CPU kernels.
 ///
@@ -28,16 +32,64 @@ pub(crate) struct Test {
 
     #[command(flatten)]
     sweep: Sweep,
+
+    /// The file for what runs; with it the sweep is in this process
+    #[arg(long, value_name = "FILE", hide = true)]
+    running: Option<PathBuf>,
 }
 
 impl Test {
-    /// Sweeps with the kernels of the pack.
+    /// Sweeps in a child process, which answers itself unless something ends it.
     pub(crate) fn run(&self, global: &Global) -> Answer {
+        if self.running.is_some() {
+            return self.sweep(global);
+        }
+        let folder = Temporary::new()?;
+        let file = folder.write("running", b"")?;
+        let failed = |error: std::io::Error| Error::new(Kind::Io, error.to_string());
+        let mut option = OsString::from("--running=");
+        option.push(&file);
+        let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let end = words.iter().position(|word| word == "--");
+        words.insert(end.unwrap_or(words.len()), option);
+        let own = std::env::current_exe().map_err(failed)?;
+        let status = Command::new(own).args(words).status().map_err(failed)?;
+        match status.code() {
+            Some(code) => Err(Problem::Told(code.try_into().unwrap_or(u8::MAX))),
+            None => Ok(self.ended(&status.to_string(), &sweep::running(&file))),
+        }
+    }
+
+    /// The outcome where something has ended the process in which these cases ran.
+    fn ended(&self, status: &str, cases: &[String]) -> Outcome {
+        let mut text = format!("FAILED: the pack ended the process: {status}\n");
+        if cases.is_empty() {
+            text.push_str("  no case had begun\n");
+        }
+        for case in cases {
+            let _ = writeln!(text, "  it ran {case}");
+        }
+        let file = self.file.display();
+        let extent = self.sweep.option();
+        let _ = writeln!(
+            text,
+            "one at a time: nxv pack test {file} --threads 1{extent}"
+        );
+        Outcome {
+            text,
+            json: serde_json::json!({ "ended": status, "running": cases }),
+            holds: false,
+        }
+    }
+
+    fn sweep(&self, global: &Global) -> Answer {
         let session = Session::new(&global.config(), &self.file, With::Nobody)?;
         let facts = &session.facts;
         let unknown = unknown(&session)?;
         let (config, op) = (&session.config, self.op.as_ref());
-        let report = self.sweep.run(global, config, op, Some(&facts.id))?;
+        let report =
+            self.sweep
+                .run(global, config, op, Some(&facts.id), self.running.as_deref())?;
         let validation = device::validation_messages();
         let declined: u64 = report.declined.values().sum();
         let run = report.cases - declined;

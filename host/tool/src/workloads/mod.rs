@@ -5,7 +5,8 @@ mod nx;
 
 use crate::asked;
 use nx_vulkan_host::{Attr, DType};
-use nx_vulkan_ops::{Request, Spec, find};
+use nx_vulkan_ops::{Request, Spec};
+use std::borrow::Cow;
 
 /// How a workload is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +27,15 @@ pub(crate) struct Workload {
     pub(crate) name: String,
     /// Workloads of one family differ in size only.
     pub(crate) family: String,
-    pub(crate) op: &'static str,
+    pub(crate) op: Cow<'static, str>,
     /// Operands as they are stored.
     pub(crate) inputs: Vec<Spec>,
     /// Whether the first operand is read with its axes exchanged.
     pub(crate) transposed: bool,
     /// Result type where it is not the inferred one.
     pub(crate) result: Option<DType>,
-    /// The result, where the workload was asked for and names it.
-    pub(crate) out: Option<Spec>,
+    /// The results, where the workload was asked for.
+    pub(crate) results: Vec<Spec>,
     pub(crate) attrs: Vec<Attr>,
     pub(crate) mode: Mode,
     /// Bytes read and written, where memory is what limits it.
@@ -44,18 +45,18 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    fn new(name: String, op: &'static str, inputs: Vec<Spec>) -> Workload {
+    fn new(name: String, op: impl Into<Cow<'static, str>>, inputs: Vec<Spec>) -> Workload {
         let family = name
             .split(' ')
             .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()));
         Workload {
             family: family.collect::<Vec<_>>().join(" "),
             name,
-            op,
+            op: op.into(),
             inputs,
             transposed: false,
             result: None,
-            out: None,
+            results: Vec::new(),
             attrs: Vec::new(),
             mode: Mode::Batch,
             bytes: None,
@@ -65,15 +66,14 @@ impl Workload {
 
     /// The workload of a request that somebody asks for.
     pub(crate) fn of(text: &str, request: &Request<'static, Spec>) -> Workload {
-        let op = find(&request.op).map_or("", |op| op.name);
         let flops = asked::operations(request).map(|flops| flops as u64);
         Workload {
             family: text.to_owned(),
-            out: request.outputs.first().cloned(),
+            results: request.outputs.to_vec(),
             flops,
             bytes: Some(asked::traffic(request) as u64),
             attrs: request.attrs.to_vec(),
-            ..Workload::new(text.to_owned(), op, request.inputs.to_vec())
+            ..Workload::new(text.to_owned(), request.op.clone(), request.inputs.to_vec())
         }
     }
 

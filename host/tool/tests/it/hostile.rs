@@ -52,7 +52,7 @@ fn template() -> Vec<u8> {
 }
 
 /// The hostile pack with a misdeed.
-fn hostile(misdeed: &str) -> Vec<u8> {
+pub(crate) fn hostile(misdeed: &str) -> Vec<u8> {
     let mut bytes = fs::read(built("hostile")).unwrap();
     let key = b"misdeed=";
     let at = bytes.windows(key.len()).enumerate().find_map(|(at, text)| {

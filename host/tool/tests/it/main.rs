@@ -2,6 +2,7 @@
 //! compiler. What has to be a process of its own runs this binary again.
 
 mod attention;
+mod author;
 mod checked;
 mod code_free_packs;
 mod compat;
