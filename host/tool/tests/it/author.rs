@@ -341,3 +341,32 @@ fn a_pack_that_ends_the_process_of_its_test_is_told() {
     );
     assert!(told.contains("  no case had begun\n"), "{told}");
 }
+
+/// A CPU plans none of these, and a kernel whose shader does not compile is one that another stands in for.
+#[test]
+fn shaders_for_matrix_units_compile_without_any() {
+    let file = crate::packs::built("matmul");
+    let requests = [
+        "dot f32[2048,4096] f32[4096,3046] contract_a=1 contract_b=0",
+        "dot f32[4096,4096] f32[4096,4096] contract_a=1 contract_b=0",
+        "dot f16[512,848] f16[302,512] contract_a=0 contract_b=1",
+        "dot bf16[32,483,256] bf16[32,483,122] contract_a=1 contract_b=1 batch_a=0 batch_b=0",
+        "dot f16[512,2016] f16[512,3046] contract_a=0 contract_b=0",
+        "dot f16[501,3211] f16[3043,501] contract_a=0 contract_b=1",
+        "dot f16[512,504] f16[504,304] contract_a=1 contract_b=0",
+        "dot s8[512,848] s8[302,512] contract_a=0 contract_b=1",
+    ];
+    let requests = requests.map(|request| ["--request", request]);
+    let file = file.to_str().unwrap();
+    let arguments = [
+        &["pack", "compile", "--json", file],
+        requests.as_flattened(),
+    ];
+    let output = output(&arguments.concat());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    assert!(
+        report["counts"]["shader variants"].as_u64() > Some(90),
+        "{report:#}"
+    );
+}
