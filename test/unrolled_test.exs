@@ -54,33 +54,6 @@ if Code.ensure_loaded?(Nx) do
       x
     end
 
-    # Nx says that the gradient is f32, whatever the body's products are.
-    defn mixed(x, y, n) do
-      grad(x, fn x ->
-        {_, x, _, _} =
-          while {i = 0, x, y, n}, i < n do
-            {i + 1, Nx.as_type(x * y, :f32), y, n}
-          end
-
-        Nx.sum(x)
-      end)
-    end
-
-    defn mixed_counted(x, y) do
-      grad(x, fn x ->
-        {_, x, _} =
-          while {i = 0, x, y}, i < 2 do
-            {i + 1, Nx.as_type(x * y, :f32), y}
-          end
-
-        Nx.sum(x)
-      end)
-    end
-
-    defn(negated(x, y, n),
-      do: {-mixed(x, y, n), mixed(x, y, n), -mixed_counted(x, y), mixed_counted(x, y)}
-    )
-
     defn branching(x) do
       {_, x} =
         while {i = 0, x}, i < 3 do
@@ -283,18 +256,6 @@ if Code.ensure_loaded?(Nx) do
         args = [Nx.tensor(unquote(args))]
         same!(fun, args)
         assert loops(fun, args) == unquote(loops)
-      end
-    end
-
-    test "gradients of loops of several types have the type that Nx says" do
-      [x, y] = [Nx.tensor([0.1, 0.2, -0.4]), Nx.tensor([0.5, -0.25, 2.0], type: :f64)]
-      args = [x, y, Nx.tensor(2)]
-      results = apply(Nx.Defn.compile(&negated/3, args, compiler: Compiler), args)
-
-      for {result, sign} <- Enum.zip(Tuple.to_list(results), [-1, 1, -1, 1]) do
-        assert result.type == {:f, 32}
-        # The square of y.
-        assert Nx.to_flat_list(result) == Enum.map([0.25, 0.0625, 4.0], &(&1 * sign))
       end
     end
 

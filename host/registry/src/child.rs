@@ -15,6 +15,9 @@ use std::{
 /// Bytes of a child's output that are kept.
 const MAX_OUTPUT: usize = 1 << 20;
 
+/// Bytes of what comes after those that are kept: the last ones.
+const MAX_TAIL: usize = 64;
+
 /// How the line begins that [`tell_end`] writes; the status as wait gives it follows.
 const ENDED: &str = "nxv-child ended: ";
 
@@ -85,12 +88,22 @@ pub fn tell_end() {
             }
         }
     };
-    let mut out = io::stdout();
-    if ended {
-        // A parent that went away is no reason to fail.
-        let _ = write!(out, "\n{ENDED}{status}\n").and_then(|()| out.flush());
+    if !ended {
+        std::process::exit(1);
     }
-    std::process::exit(0);
+    let mut out = io::stdout();
+    // A parent that went away is no reason to fail.
+    let _ = write!(out, "\n{ENDED}{status}\n").and_then(|()| out.flush());
+    // As shells do, for a parent that waits after all.
+    let status = ExitStatus::from_raw(status);
+    let signal = || 128 + status.signal().unwrap_or(0);
+    std::process::exit(status.code().unwrap_or_else(signal));
+}
+
+/// Has waits tell how children end, whatever this process inherited. Not for libraries: it is about all of the process.
+pub fn hear_children() {
+    // SAFETY: signal takes two numbers, and the default does nothing when a child ends.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 /// Whether the child has ended; it stays to be waited for.
@@ -110,8 +123,9 @@ pub fn has_ended(child: &Child) -> bool {
 /// ended, its output may.
 pub fn end(child: &mut Child, out: &mut Output) -> Option<ExitStatus> {
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: kill takes two numbers. The group is the child's own, and its number is not given to another
-        // one before the child is waited for, which comes after, or right after it where children are ignored.
+        // SAFETY: kill takes two numbers. The group is the child's own, and its number is not given to another one before the
+        // child is waited for, which comes after. Where children are ignored it is free once the child has ended; callers come
+        // here before the numbers have gone round.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
     let waited = child.wait();
@@ -149,6 +163,7 @@ pub fn how_it_ended(status: Option<ExitStatus>) -> String {
 pub struct Output {
     stream: UnixStream,
     bytes: Vec<u8>,
+    tail: Vec<u8>,
 }
 
 impl Output {
@@ -159,6 +174,7 @@ impl Output {
         let output = Output {
             stream,
             bytes: Vec::new(),
+            tail: Vec::new(),
         };
         Ok((output, end.into()))
     }
@@ -171,9 +187,10 @@ impl Output {
     /// Forgets what was read.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.tail.clear();
     }
 
-    /// Reads what there is, within reason; beyond the limit it is thrown away, so that the child can go on.
+    /// Reads what there is, within reason; beyond the limit all but the last is thrown away, so that the child can go on.
     pub fn drain(&mut self) {
         let mut chunk = [0; 1 << 14];
         for _ in 0..64 {
@@ -182,7 +199,11 @@ impl Output {
                 Ok(count) if self.bytes.len() < MAX_OUTPUT => {
                     self.bytes.extend_from_slice(&chunk[..count]);
                 }
-                Ok(_) => {}
+                Ok(count) => {
+                    self.tail.extend_from_slice(&chunk[..count]);
+                    let rest = self.tail.len().saturating_sub(MAX_TAIL);
+                    self.tail.drain(..rest);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
@@ -191,7 +212,9 @@ impl Output {
 
     /// What [`tell_end`] wrote last of all.
     fn told_end(&self) -> Option<ExitStatus> {
-        let text = self.text();
+        let from = self.bytes.len().saturating_sub(MAX_TAIL);
+        let last = [&self.bytes[from..], &self.tail].concat();
+        let text = String::from_utf8_lossy(&last);
         let told = text.lines().next_back()?.strip_prefix(ENDED)?;
         told.parse().ok().map(ExitStatus::from_raw)
     }

@@ -23,6 +23,7 @@ mod workloads;
 use clap::Parser;
 use global::Global;
 use nx_vulkan_host::stderr;
+use nx_vulkan_registry::child;
 use std::{ffi::OsString, process::ExitCode};
 use verbs::verbs;
 
@@ -31,7 +32,7 @@ use verbs::verbs;
 #[command(
     name = "nxv",
     version,
-    // Where an option is given twice, the last one counts.
+    // Where an option is given twice, the last one counts, but for those that are lists: requests, attributes, results.
     args_override_self = true,
     after_help = "\
 `nxv help VERB` says more.
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     if let Some(code) = nx_vulkan_child::run(&words) {
         return code;
     }
+    child::hear_children();
     let cli = Cli::parse();
     output::finish(cli.verb.run(&cli.global), cli.global.json)
 }

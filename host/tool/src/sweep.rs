@@ -14,7 +14,7 @@ const MOST_THREADS: i64 = 256;
 pub(crate) struct Sweep {
     /// Another choice of shapes, types and values; the same seed gives the same ones
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub(crate) seed: u64,
 
     /// One problem per op, type and layout, without mixed types
     #[arg(long)]

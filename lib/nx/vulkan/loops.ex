@@ -29,6 +29,7 @@ if Code.ensure_loaded?(Nx) do
 
       {body, []} =
         Composite.traverse(body, types, fn t, [type | types] ->
+          convertible!(t.type, type)
           {if(t.type == type, do: t, else: Nx.as_type(t, type)), types}
         end)
 

@@ -90,6 +90,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
+    Gives up a program that would have to make real numbers of complex ones.
+    """
+    def convertible!(from, to) do
+      if Nx.Type.complex?(from) and not Nx.Type.complex?(to), do: throw(:unsupported)
+    end
+
+    @doc """
     The slots among arguments.
     """
     def reads(filled) do

@@ -68,6 +68,7 @@ if Code.ensure_loaded?(Nx) do
     defp of_type(slot, %{type: type} = t, steps) do
       case steps.templates do
         %{^slot => %{type: other}} when other != type ->
+          convertible!(other, type)
           request(:as_type, [{:slot, slot}], [slot], [], t, steps)
 
         %{} ->

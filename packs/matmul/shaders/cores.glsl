@@ -17,12 +17,16 @@ layout(local_size_x = 32 * PARTS) in;
 layout(local_size_x = 32 * WARPS * WARPS) in;
 #endif
 
+// The host tells elements along k, else steps.
+#if IN_PLACE || defined(ORIGINALS)
+#define COUNTS_K 1
+#endif
 layout(push_constant) uniform Product {
     uint m, n;
     uint batches;
     uint tiles;      // of 16 rows of packed A, of one batch; 0 where all batches have the same
     uint columns_b;  // blocks of 64 columns of packed B, of one batch; 0 likewise
-#ifdef ORIGINALS
+#if COUNTS_K
     uint k;          // elements along k
 #else
     uint steps;      // of DEPTH along k, an even number
@@ -34,7 +38,6 @@ layout(push_constant) uniform Product {
     // In units of 8 elements; steps of rows of A and of columns of B, or of k where rows or columns are neighbours.
     uint offset_a, batch_a, step_a;
     uint offset_b, batch_b, step_b;
-    uint k;          // elements along k
 #endif
 #ifdef ORIGINALS
     // The operands before they were packed.
@@ -45,7 +48,7 @@ layout(push_constant) uniform Product {
     uint epilogue[EPILOGUE_WORDS];
 #endif
 };
-#ifdef ORIGINALS
+#if COUNTS_K
 #define steps ((k + 2 * DEPTH - 1) / (2 * DEPTH) * 2)
 #endif
 #ifdef EPILOGUE
@@ -165,7 +168,7 @@ void stage(uint row, uint column, SUM4 x, SUM4 y) {
 }
 
 #if !C_WIDE
-// What is stored at once, of 16 bits each, and how many of that the columns of a tile are.
+// What is stored at once, two elements of 16 bits or one, and how many of that the columns of a tile are.
 #if C_PAIRS
 #define RUN_OF_C 2
 #else

@@ -261,7 +261,7 @@ impl Run {
                 Some(Line {
                     pack: Some(pack), ..
                 }),
-            ) if status.is_none_or(|s| s.success()) => Ok(pack),
+            ) if status.is_some_and(|s| s.success()) => Ok(pack),
             (_, reported) => {
                 let when = match reported {
                     None => "",

@@ -32,8 +32,8 @@ pub(super) struct Spec {
 /// What the child answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// First of all: its version, and the number of its process.
-    Hello(String, u32),
+    /// First of all: its version, and the number of its process, which older ones leave out.
+    Hello(String, Option<u32>),
     /// The words of a module.
     Words(Vec<u32>),
     /// The pipeline was made; what the driver keeps of that.
@@ -109,7 +109,8 @@ impl Reply {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
             Reply::Hello(version, process) => {
-                frame(0, &[version.as_bytes(), &process.to_le_bytes()])
+                let process = process.map(u32::to_le_bytes).unwrap_or_default();
+                frame(0, &[version.as_bytes(), &process])
             }
             Reply::Words(words) => frame(1, &[&bytes(words)]),
             Reply::Built(Built { cache }) => frame(2, &[cache]),
@@ -120,15 +121,16 @@ impl Reply {
 
     pub(super) fn decode(frame: &[u8]) -> Option<Reply> {
         let (kind, parts) = parts(frame)?;
-        let (part, process) = match parts.as_slice() {
-            [part] => (part, None),
-            [part, process] => (part, Some(u32::from_le_bytes((*process).try_into().ok()?))),
-            _ => return None,
-        };
+        let (part, others) = parts.split_first()?;
+        if kind > 0 && !others.is_empty() {
+            return None;
+        }
         let text = || String::from_utf8_lossy(part).into_owned();
         match kind {
-            0 => Some(Reply::Hello(text(), process?)),
-            _ if process.is_some() => None,
+            0 => {
+                let process = others.first().and_then(|part| (*part).try_into().ok());
+                Some(Reply::Hello(text(), process.map(u32::from_le_bytes)))
+            }
             1 => Some(Reply::Words(words(part)?)),
             2 => Some(Reply::Built(Built {
                 cache: part.to_vec(),
@@ -233,7 +235,7 @@ mod tests {
             }
         }
         for reply in [
-            Reply::Hello("1".to_owned(), 7),
+            Reply::Hello("1".to_owned(), Some(7)),
             Reply::Words(vec![5]),
             Reply::Built(Built { cache: vec![6] }),
             Reply::Refused("no".to_owned()),

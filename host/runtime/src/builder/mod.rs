@@ -333,7 +333,7 @@ impl Builder {
         }
         workers.working += 1;
         let mut idle = std::mem::take(&mut workers.idle);
-        idle.retain(Worker::is_alive);
+        idle.retain_mut(Worker::is_alive);
         let worker = idle.pop();
         workers.idle = idle;
         Ok(Turn {

@@ -48,7 +48,7 @@ pub fn serve(seconds: u32) -> io::Result<()> {
         memory: None,
     });
     let mut parent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let hello = Reply::Hello(VERSION.to_owned(), std::process::id());
+    let hello = Reply::Hello(VERSION.to_owned(), Some(std::process::id()));
     message::write_frame(&mut parent, &hello)?;
     // Its tables are made by the first compilation, which waits for this one if it comes early.
     thread::spawn(|| shader::glslang_compile("#version 450\nvoid main() {}\n", Target::Older));

@@ -61,6 +61,8 @@ pub(super) struct Worker {
     child: Child,
     /// The process that works: the child, or one that the child waits for.
     process: u32,
+    /// It has ended, and was waited for.
+    is_over: bool,
     stream: UnixStream,
     out: Output,
     err: Output,
@@ -110,6 +112,7 @@ impl Worker {
         stream.set_write_timeout(Some(TICK))?;
         Ok(Worker {
             process: child.id(),
+            is_over: false,
             child,
             stream,
             out,
@@ -121,8 +124,13 @@ impl Worker {
     }
 
     /// Whether it still waits for jobs.
-    pub(super) fn is_alive(&self) -> bool {
-        !child::has_ended(&self.child)
+    pub(super) fn is_alive(&mut self) -> bool {
+        if child::has_ended(&self.child) {
+            // Where children are ignored its number may be another one's by now.
+            self.is_over = true;
+            drop(self.child.wait());
+        }
+        !self.is_over
     }
 
     /// Says once for which device it builds.
@@ -155,7 +163,8 @@ impl Worker {
             let hello = self.receive(&watch);
             match hello {
                 Ok(Reply::Hello(version, process)) if version == VERSION => {
-                    (self.is_greeted, self.process) = (true, process);
+                    self.is_greeted = true;
+                    self.process = process.unwrap_or(self.process);
                 }
                 Ok(Reply::Hello(version, _)) => {
                     let version = registry::clean(&version, 40);
@@ -231,9 +240,13 @@ impl Worker {
     fn ended(&mut self, in_silence: bool) -> Ended {
         let until = Instant::now() + LAST_MOMENT;
         while !child::has_ended(&self.child) && Instant::now() < until {
+            // A child whose output nobody reads waits for that.
+            self.out.drain();
+            self.err.drain();
             thread::sleep(Duration::from_millis(1));
         }
         let status = child::end(&mut self.child, &mut self.out);
+        self.is_over = true;
         self.err.drain();
         if in_silence && status.is_some_and(|status| status.success()) {
             return Ended::Before;
@@ -248,7 +261,9 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        child::end(&mut self.child, &mut self.out);
+        if !self.is_over {
+            child::end(&mut self.child, &mut self.out);
+        }
     }
 }
 

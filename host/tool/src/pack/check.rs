@@ -292,9 +292,7 @@ pub(super) fn show(name: &str, report: &Report, bad: bool, text: &mut String) {
     let _ = writeln!(text, "{name:8} {verdict:6} {}", counts.join(", "));
     for finding in &report.findings {
         let kind = if finding.error { "error" } else { "warning" };
-        let _ = {
-            let what = finding.what.replace('\n', "\n      ");
-            writeln!(text, "  {kind}: {}: {what}", finding.at)
-        };
+        let what = finding.what.replace('\n', "\n      ");
+        let _ = writeln!(text, "  {kind}: {}: {what}", finding.at);
     }
 }

@@ -13,7 +13,14 @@ use nx_vulkan_conformance::{
 };
 use nx_vulkan_host::{Error, Kind, device};
 use nx_vulkan_registry::private::Temporary;
-use std::{ffi::OsString, fmt::Write, path::PathBuf, process::Command};
+use std::{
+    ffi::OsString,
+    fmt::Write,
+    io,
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+};
 
 /// Compare the pack's kernels with the CPU kernels.
 ///
@@ -46,14 +53,20 @@ impl Test {
         }
         let folder = Temporary::new()?;
         let file = folder.write("running", b"")?;
-        let failed = |error: std::io::Error| Error::new(Kind::Io, error.to_string());
+        let failed = |error: io::Error| Error::new(Kind::Io, error.to_string());
         let mut option = OsString::from("--running=");
         option.push(&file);
         let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
         let end = words.iter().position(|word| word == "--");
         words.insert(end.unwrap_or(words.len()), option);
         let own = std::env::current_exe().map_err(failed)?;
-        let status = Command::new(own).args(words).status().map_err(failed)?;
+        let mut command = Command::new(own);
+        let child = command.args(words).stdin(Stdio::piped()).spawn();
+        let mut child = child.map_err(failed)?;
+        // Open for as long as this process is there: its end is the child's.
+        let lifeline = child.stdin.take();
+        let status = child.wait().map_err(failed)?;
+        drop(lifeline);
         match status.code() {
             Some(code) => Err(Problem::Told(code.try_into().unwrap_or(u8::MAX))),
             None => Ok(self.ended(&status.to_string(), &sweep::running(&file))),
@@ -62,18 +75,20 @@ impl Test {
 
     /// The outcome where something has ended the process in which these cases ran.
     fn ended(&self, status: &str, cases: &[String]) -> Outcome {
-        let mut text = format!("FAILED: the pack ended the process: {status}\n");
+        let mut text = format!("FAILED: the process with the pack ended: {status}\n");
         if cases.is_empty() {
-            text.push_str("  no case had begun\n");
+            text.push_str("  no case was running\n");
         }
         for case in cases {
             let _ = writeln!(text, "  it ran {case}");
         }
         let file = self.file.display();
-        let extent = self.sweep.option();
+        let (seed, extent) = (self.sweep.seed, self.sweep.option());
+        let op = self.op.as_ref();
+        let op = op.map_or(String::new(), |op| format!(" --op '{op}'"));
         let _ = writeln!(
             text,
-            "one at a time: nxv pack test {file} --threads 1{extent}"
+            "one at a time: nxv pack test {file} --threads 1{op} --seed {seed}{extent}"
         );
         Outcome {
             text,
@@ -83,6 +98,7 @@ impl Test {
     }
 
     fn sweep(&self, global: &Global) -> Answer {
+        thread::spawn(end_with_parent);
         let session = Session::new(&global.config(), &self.file, With::Nobody)?;
         let facts = &session.facts;
         let unknown = unknown(&session)?;
@@ -133,6 +149,12 @@ impl Test {
         json["validation"] = validation.into();
         Ok(Outcome { text, json, holds })
     }
+}
+
+/// Ends this process when the one that waits for it is gone, which holds the other end of its input.
+fn end_with_parent() {
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    std::process::exit(1);
 }
 
 /// Ops of the pack that the host does not run.

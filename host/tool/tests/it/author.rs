@@ -229,8 +229,9 @@ fn attributes_stand_among_operands_and_are_given_once() {
 fn no_more_threads_are_started_than_a_machine_has() {
     let (code, told) = nxv(&["check", "--threads", "99999"]);
     assert!(code == Some(2) && told.contains("not in 1..=256"), "{told}");
-    let (code, told) = nxv(&["check", "--threads", "256", "--filter", "negate", "--quick"]);
-    assert_ne!(code, None, "{told}");
+    // Without packs: all of it ran.
+    let (_, told) = nxv(&["check", "--threads", "256", "--filter", "negate", "--quick"]);
+    assert!(told.contains("no failures"), "{told}");
 }
 
 #[test]
@@ -336,10 +337,10 @@ fn a_pack_that_ends_the_process_of_its_test_is_told() {
     let (code, told) = nxv(&["pack", "test", file.to_str().unwrap(), "--quick"]);
     assert_eq!(code, Some(1), "{told}");
     assert!(
-        told.contains("FAILED: the pack ended the process: signal: 11"),
+        told.contains("FAILED: the process with the pack ended: signal: 11"),
         "{told}"
     );
-    assert!(told.contains("  no case had begun\n"), "{told}");
+    assert!(told.contains("  no case was running\n"), "{told}");
 }
 
 /// A CPU plans none of these, and a kernel whose shader does not compile is one that another stands in for.

@@ -8,7 +8,9 @@ use std::{env, process::Command};
 #[ignore = "another test runs it in a process of its own"]
 fn child() {
     // Cargo is waited for.
-    built("hostile");
+    for name in ["hostile", "template"] {
+        built(name);
+    }
     // SAFETY: signal takes two numbers, and nothing else runs in this process.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     hostile::a_pack_that_ends_its_process_ends_only_the_probe();
@@ -21,5 +23,9 @@ fn how_children_end_is_known_where_they_are_ignored() {
     command.args(["unheard::child", "--exact", "--ignored"]);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -109,7 +109,10 @@ pub(crate) fn plan(
         problem.batches,
         packed[0].batch_step(problem),
         packed[1].batch_step(problem),
-        packed[0].depth,
+        match reading {
+            Reading::Packed => packed[0].depth,
+            _ => problem.k,
+        },
         shape.chunk,
         blocks_m,
         blocks_n,
@@ -118,7 +121,6 @@ pub(crate) fn plan(
     if reading != Reading::Packed {
         push.extend(Reading::steps_of(&problem.a));
         push.extend(Reading::steps_of(&problem.b));
-        push.push(problem.k);
     }
     let mut args = vec![read(a), read(b), result];
     if let Some(finish) = finish {

@@ -6,7 +6,7 @@ use nx_vulkan_abi::{BufArg, DType, DeviceInfo, Features, Matrix, Plan, Refusal, 
 use nx_vulkan_pack_kit::testing::{Ask, Pack, defined, files, gpu, with_fact, without, words};
 use std::{collections::BTreeSet, sync::LazyLock};
 
-const CORES: &str = "dot_cores";
+pub(super) const CORES: &str = "dot_cores";
 pub(super) const CORES_BF16: &str = "dot_cores_bf16";
 
 pub(super) fn h200() -> DeviceInfo<'static> {

@@ -2,10 +2,10 @@
 
 use super::{
     ask::{Side, ask, matrices},
-    cores::{CORES_BF16, EAGER, h200},
+    cores::{CORES, CORES_BF16, EAGER, h200},
 };
 use nx_vulkan_abi::{DType, DeviceInfo, Slot};
-use nx_vulkan_pack_kit::testing::{defined, files, words};
+use nx_vulkan_pack_kit::testing::{Tensor, defined, files, words};
 
 #[test]
 fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
@@ -37,7 +37,7 @@ fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
         // In units of 8 elements: offset, batches, and rows or columns, or k.
         let step = |along_k, free: u32| if along_k { 1024 / 8 } else { free / 8 };
         let [a_step, b_step] = [step(along_k[0], 512), step(along_k[1], 768)];
-        assert_eq!(words(&plan, 0)[10..], [0, 0, a_step, 0, 0, b_step, 1024]);
+        assert_eq!(words(&plan, 0)[10..], [0, 0, a_step, 0, 0, b_step]);
         assert_eq!(plan.derived().count(), 0);
     }
     let large = matrices(CORES_BF16, h200(), [8192; 3], DType::BF16);
@@ -76,7 +76,7 @@ fn aligned_operands_are_read_where_they_lie_while_packing_costs_more() {
         let plan = plan(&a, &odd([k, 768], 0, [768, 1], 0));
         assert_eq!(files(&plan)[0], "cores_direct.comp");
         assert_eq!(defined(&plan, 0, "TAIL"), "1");
-        assert_eq!(words(&plan, 0)[16], k as u32);
+        assert_eq!(words(&plan, 0)[5], k as u32);
     }
     // Rows that are loaded with their neighbours are of whole loads.
     let tiles = |size: [u64; 3]| {
@@ -164,4 +164,17 @@ fn what_lasts_is_packed_once_and_the_other_operand_is_read_where_it_lies() {
     let b = Side::new(&[2048, 2048], &[], &[0]).of(DType::BF16);
     let ask = ask(CORES_BF16, h200(), &a, &b).ints("lasting", &[1]);
     assert_eq!(ask.plan().unwrap().steps[0].args[0].index, 0);
+}
+
+#[test]
+fn an_epilogue_of_four_operands_fits_beside_operands_in_place() {
+    for (kernel, dtype) in [(CORES, DType::F16), (CORES_BF16, DType::BF16)] {
+        let mut ask = matrices(kernel, h200(), [512; 3], dtype);
+        let further = Tensor::new(dtype, &[512, 512]);
+        ask.inputs.extend(vec![further; 4]);
+        let text = "add(x, i2); add(%0, i3); add(%1, i4); add(%2, i5)";
+        let plan = ask.text("epilogue", text).plan().unwrap();
+        assert_eq!(files(&plan), ["cores_direct.comp"]);
+        assert_eq!(words(&plan, 0).len(), 32);
+    }
 }

@@ -6,7 +6,13 @@ use super::{
 };
 use crate::folder::Folder;
 use nx_vulkan_host::{Config, Runtime};
-use std::{fs, os::unix::fs::symlink, path::Path, thread, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// Numbers of the processes of that program that work. One that has a child waits for it.
 fn running(program: &Path) -> Vec<i32> {
@@ -22,10 +28,10 @@ fn running(program: &Path) -> Vec<i32> {
     ours.collect()
 }
 
+/// One that has ended meanwhile is none to kill.
 fn kill(process: i32) {
     // SAFETY: kill takes two numbers.
-    let answer = unsafe { libc::kill(process, libc::SIGKILL) };
-    assert_eq!(answer, 0);
+    unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
 #[test]
@@ -49,12 +55,16 @@ pub(crate) fn a_child_that_is_killed_is_replaced() {
         running(&program).into_iter().for_each(kill);
     }
     let error = slow.join().unwrap().unwrap_err();
-    // Killed at work, or before it said what it is.
-    assert!(error.to_string().contains("SIGKILL"), "{error}");
+    // Killed at work, or before it said what it is. One that is killed before there are two cannot tell of itself.
+    let told = ["SIGKILL", "in an unknown way"].map(|how| error.to_string().contains(how));
+    assert!(told.contains(&true), "{error}");
     assert_serves(&runtime, 3);
     runtime.stop_threads();
-    thread::sleep(Duration::from_millis(100));
-    assert_eq!(running(&program), [0; 0]);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !running(&program).is_empty() {
+        assert!(Instant::now() < until, "it is still there");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
