@@ -54,13 +54,22 @@ if Code.ensure_loaded?(Nx) do
     test "gradients of loops of several types have the type that Nx says" do
       [x, y] = [Nx.tensor([0.1, 0.2, -0.4]), Nx.tensor([0.5, -0.25, 2.0], type: :f64)]
       args = [x, y, Nx.tensor(2)]
+
       results = apply(Nx.Defn.compile(&negated/3, args, compiler: Compiler), args)
 
-      for {result, sign} <- Enum.zip(Tuple.to_list(results), [-1, 1, -1, 1]) do
-        assert result.type == {:f, 32}
-        # The square of y.
-        assert Nx.to_flat_list(result) == Enum.map([0.25, 0.0625, 4.0], &(&1 * sign))
-      end
+      for {result, sign} <- Enum.zip(Tuple.to_list(results), [-1, 1, -1, 1]),
+          do: assert_square(result, sign)
+
+      # The evaluator computes in the types that the values have.
+      for {fun, args} <- [{&mixed/3, args}, {&mixed_counted/2, Enum.take(args, 2)}],
+          do: fun |> Nx.Defn.jit_apply(args, compiler: Nx.Defn.Evaluator) |> assert_square(1)
+    end
+
+    # Of y, as f32.
+    defp assert_square(result, sign) do
+      assert result.type == {:f, 32}
+      assert Nx.to_flat_list(result) == Enum.map([0.25, 0.0625, 4.0], &(&1 * sign))
+      assert Nx.to_flat_list(Nx.add(result, 0.0)) == Nx.to_flat_list(result)
     end
 
     test "gradients of complex loops are as with the evaluator, or it runs them" do

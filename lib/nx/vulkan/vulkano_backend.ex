@@ -57,8 +57,8 @@ if Code.ensure_loaded?(Nx) do
     def from_binary(%T{} = out, binary, opts), do: upload(out, binary, device(opts))
 
     @impl true
-    def to_binary(%T{data: %V{ref: ref}, type: type}, limit) do
-      bytes = ok!(NativeV.download(ref, limit))
+    def to_binary(%T{data: %V{}, type: type} = tensor, limit) do
+      bytes = tensor |> ref_of() |> NativeV.download(limit) |> ok!()
       if is_packed(type), do: Packed.pack(bytes, type), else: bytes
     end
 
@@ -117,7 +117,8 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @impl true
-    def to_pointer(%T{data: %V{ref: ref}, type: type}, opts), do: ok!(Pointer.of(ref, type, opts))
+    def to_pointer(%T{data: %V{}, type: type} = tensor, opts),
+      do: tensor |> ref_of() |> Pointer.of(type, opts) |> ok!()
 
     @impl true
     def from_pointer(pointer, type, shape, backend_opts, opts) do
@@ -339,14 +340,18 @@ if Code.ensure_loaded?(Nx) do
     defp refs(operands) do
       for operand <- operands do
         case operand do
-          %T{data: %V{ref: ref}} ->
-            ref
+          %T{data: %V{}} ->
+            ref_of(operand)
 
           %T{} ->
             upload(operand, Nx.to_binary(operand), operands |> refs_of() |> device_of()).data.ref
         end
       end
     end
+
+    # Nx's evaluator gives gradients of loops the types of what the loops begin with, whatever their elements are.
+    defp ref_of(%T{data: %V{ref: ref, type: type}, type: type}), do: ref
+    defp ref_of(%T{data: %V{ref: ref}} = tensor), do: copy(ref, tensor.type, tensor.shape)
 
     defp refs_of(arguments) do
       for %T{data: %V{ref: ref}} <- List.flatten(arguments), do: ref
