@@ -243,8 +243,8 @@ pub fn clean(text: &str, max: usize) -> String {
     clean
 }
 
-/// A message, which may have several lines.
-fn printed(message: &str) -> String {
+/// A message of lines, fit for a terminal: other control characters replaced.
+pub fn printed(message: &str) -> String {
     let visible = |c| if c == '\n' { c } else { visible(c) };
     message.chars().map(visible).collect()
 }

@@ -57,7 +57,7 @@ pub use asked::{Asked, CandidateKernel};
 pub use check::{Checked, check};
 pub use codes::Code;
 pub use config::{Dev, Fallback, Measure, OnError, Order, Require, Trust, TrustedKey};
-pub use diagnostic::{Diagnostic, Severity, clean, did_you_mean};
+pub use diagnostic::{Diagnostic, Severity, clean, did_you_mean, printed};
 pub use discover::{PACKS_VARIABLE, Rejected};
 pub use image::{NEWER, SourceContent, SourceFile};
 pub use json_schema::json_schema;

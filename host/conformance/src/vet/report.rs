@@ -1,5 +1,6 @@
 //! What a group of checks found.
 
+use nx_vulkan_registry as registry;
 use std::collections::BTreeMap;
 
 /// Something an author should know.
@@ -58,8 +59,7 @@ impl Report {
     }
 }
 
-/// A text of a length to read, in which nothing but the ends of lines is a control character.
+/// A text of a length to read.
 fn clean(text: &str) -> String {
-    let visible = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
-    text.chars().map(visible).take(LONGEST).collect()
+    registry::printed(text).chars().take(LONGEST).collect()
 }

@@ -24,6 +24,7 @@ use super::{
 use files::Files;
 pub use files::MAX_DEPTH;
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -43,14 +44,27 @@ pub(super) struct FolderPack {
 
 /// Whether `path` is a folder that holds a table, and neither a library nor a crate that builds one.
 pub fn is_pack(path: &Path) -> bool {
-    let library = |entry: std::fs::DirEntry| {
-        let extension = std::env::consts::DLL_EXTENSION;
-        entry.path().extension().is_some_and(|own| own == extension)
-    };
     path.is_dir()
         && path.join(files::TABLE).exists()
-        && !path.join("Cargo.toml").exists()
-        && std::fs::read_dir(path).is_ok_and(|entries| !entries.flatten().any(library))
+        && libraries(path).is_ok_and(|found| found.is_empty())
+}
+
+/// What lies in a folder and makes it no pack without code: libraries, and what builds one.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn libraries(folder: &Path) -> io::Result<Vec<String>> {
+    let is_library = |path: &Path| {
+        let extension = std::env::consts::DLL_EXTENSION;
+        path.ends_with("Cargo.toml") || path.extension().is_some_and(|own| own == extension)
+    };
+    let paths = std::fs::read_dir(folder)?.flatten();
+    let found = paths.filter(|entry| is_library(&entry.path()));
+    let mut names: Vec<String> = found
+        .map(|entry| entry.file_name().display().to_string())
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 impl FolderPack {

@@ -29,13 +29,7 @@ fn why_none(path: &Path) -> Option<String> {
     if !path.join("pack.toml").exists() || registry::folder::is_pack(path) {
         return None;
     }
-    let entries = std::fs::read_dir(path).ok()?.flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name == "Cargo.toml" || name.ends_with(std::env::consts::DLL_SUFFIX))
-        .collect();
-    names.sort();
-    let names = names.join(", ");
+    let names = registry::folder::libraries(path).ok()?.join(", ");
     Some(format!(
         "it holds {names}, so it is no pack without code; name the library"
     ))
