@@ -117,8 +117,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @impl true
-    def to_pointer(%T{data: %V{}, type: type} = tensor, opts),
-      do: tensor |> ref_of() |> Pointer.of(type, opts) |> ok!()
+    def to_pointer(%T{data: %V{ref: ref}, type: type}, opts), do: ok!(Pointer.of(ref, type, opts))
 
     @impl true
     def from_pointer(pointer, type, shape, backend_opts, opts) do
