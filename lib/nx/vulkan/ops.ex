@@ -39,6 +39,9 @@ defmodule Nx.Vulkan.Ops do
   @windows ~w(window_sum window_product window_max window_min)a
   @scatters ~w(window_scatter_max window_scatter_min)a
 
+  # Their arguments are their operands.
+  @elementwise @unary ++ @binary ++ [:select, :clip]
+
   # Callbacks, their arguments after `out`, and where they run.
   @table [
     {@unary, [:tensor], :native},
@@ -133,6 +136,7 @@ defmodule Nx.Vulkan.Ops do
         do: if(is_packed(type), do: Nx.as_type(matrix, {:f, 32}), else: matrix)
   end
 
+  def operands(op, operands, _arguments) when op in @elementwise, do: operands
   def operands(_op, operands, _arguments), do: tensors(operands)
 
   @doc """

@@ -46,6 +46,8 @@ if Code.ensure_loaded?(Nx) do
     ## Storage
 
     @impl true
+    def init([]), do: []
+
     def init(opts) do
       opts = Keyword.validate!(opts, [:device, :precision])
       if choice = opts[:device], do: Device.validate!(choice)
@@ -361,6 +363,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp uuid(refs), do: NativeV.device_info(device_of(refs)).uuid
 
+    # Nx asks for a device with each literal.
+    defp device([]), do: Device.fetch!(Device.default())
     defp device(opts), do: Device.fetch!(init(opts)[:device] || Device.default())
 
     # What the VM knows of a scalar stays known, as that of a constant does.

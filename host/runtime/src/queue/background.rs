@@ -58,14 +58,19 @@ impl Stream {
         Ok(())
     }
 
-    /// Submits an open command buffer if there is one. Returns whether the timer has to look again soon.
-    fn tick(&self) -> bool {
+    /// Submits an open command buffer if there is one and nothing was recorded since the last command was `seen`: who
+    /// records submits as well. Returns whether the timer has to look again soon.
+    fn tick(&self, seen: &mut u64) -> bool {
         let Some(mut open) = self.open.try_lock() else {
             return true;
         };
         if open.commands == 0 {
             return false;
         }
+        if std::mem::replace(seen, open.sequence) != open.sequence {
+            return true;
+        }
+        open.eager = 1;
         if let Err(error) = self.submit(&mut open) {
             open.failure.get_or_insert(error);
         }
@@ -75,6 +80,7 @@ impl Stream {
 
 fn run_timer(stream: &Weak<Stream>) {
     let mut quiet = 0;
+    let mut seen = 0;
     let mut looked = Instant::now();
     while let Some(stream) = stream.upgrade() {
         if stream.timer.is_stopped() {
@@ -87,7 +93,7 @@ fn run_timer(stream: &Weak<Stream>) {
                 return;
             }
         }
-        quiet = if stream.tick() { 0 } else { quiet + 1 };
+        quiet = if stream.tick(&mut seen) { 0 } else { quiet + 1 };
         if quiet < QUIET_TICKS {
             drop(stream);
             std::thread::sleep(TICK);

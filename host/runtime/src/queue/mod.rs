@@ -37,9 +37,12 @@ pub(crate) use timer::Quiet;
 use timer::Timer;
 pub(crate) use waves::Order;
 
-/// An idle GPU gets work at once if it had none for this long; shorter gaps are left to the timer. A submission wakes
-/// the driver's threads, which costs as much as recording many commands, so a busy GPU gets it in batches.
+/// An idle GPU gets work if it had none for this long; shorter gaps are left to the timer. A submission wakes the
+/// driver's threads, which costs as much as recording several commands, so a busy GPU gets it in batches.
 const IDLE: Duration = Duration::from_micros(30);
+/// An idle GPU gets the first command of a burst at once, then two, four and at last this many: what issues commands more
+/// slowly than they run is not held up by submissions, and little is left to do when it ends.
+const EAGER: u32 = 16;
 
 const DEVICE_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
     vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
@@ -87,6 +90,8 @@ struct Open {
     names: Names,
     /// When it was last submitted, or the GPU was seen at work.
     last_look: Instant,
+    /// With so many commands it is submitted to an idle GPU.
+    eager: u32,
     /// Why a submission failed, once one has.
     failure: Option<Error>,
 }
@@ -128,6 +133,7 @@ impl Stream {
                 used: VecDeque::new(),
                 names: Names::default(),
                 last_look: Instant::now(),
+                eager: 1,
                 failure: None,
             }),
             clock: Mutex::new(Clock::new(Instant::now())),
@@ -250,10 +256,11 @@ impl Stream {
         self.recorded.store(open.sequence, Ordering::Relaxed);
         if open.commands >= self.batch.load(Ordering::Relaxed) {
             self.submit(&mut open)?;
-        } else if open.last_look.elapsed() > IDLE {
+        } else if open.commands >= open.eager && open.last_look.elapsed() > IDLE {
             open.last_look = Instant::now();
             if self.counter()? >= open.submitted {
                 self.submit(&mut open)?;
+                open.eager = (2 * open.eager).min(EAGER);
             }
         }
         drop(open);

@@ -121,6 +121,27 @@ fn steps_of_one_plan_that_say_they_are_independent_get_no_barrier() {
     assert_eq!(setup.stream.open.lock().ordered, 2);
 }
 
+#[test]
+fn an_idle_device_gets_a_burst_in_growing_batches() {
+    let setup = setup();
+    let tensor = setup.tensor(256);
+    let record = |count: u64| {
+        for _ in 0..count {
+            let submitted = setup.stream.open.lock().submitted;
+            while setup.stream.completed().unwrap() < submitted {}
+            setup.stream.open.lock().last_look = Instant::now() - Duration::from_secs(1);
+            setup.record(&[setup.step(&tensor, 0, true)], &tensor);
+        }
+        setup.stream.submissions()
+    };
+    assert_eq!(record(1), 1);
+    assert_eq!(record(2 + 4 + 8), 4);
+    assert_eq!(record(15), 4);
+    assert_eq!(record(1 + 16), 6);
+    setup.stream.wait(setup.stream.sequence()).unwrap();
+    assert_eq!(record(1), 7, "a burst of its own");
+}
+
 /// All of it was one batch, as long as it may take.
 #[test]
 fn a_long_plan_is_submitted_in_batches() {

@@ -123,6 +123,7 @@ impl Stream {
         let _inside = self.device.enter()?;
         {
             let mut open = self.open()?;
+            open.eager = 1;
             if open.submitted < number {
                 self.submit(&mut open)?;
             }
