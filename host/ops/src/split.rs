@@ -41,9 +41,10 @@ fn attention(request: &Request<'_, Spec>) -> Result<Program<'static>> {
     attention::program(request, dtype.unwrap_or(DType::F32))
 }
 
-/// The product that a convolution is where its kernel has one element for each channel and its positions are those of x: of x with
-/// the kernel where channels are the last axis, of the kernel with x where they are the one behind the batch. Its epilogue goes along
-/// where each further operand has, of the axes that become one, all or none. `None` for all else.
+/// The product that a convolution is where its kernel has one element for each channel and its positions are those of x, or each
+/// second, third or so of them: of x with the kernel where channels are the last axis, of the kernel with x where they are the one
+/// behind the batch. Its epilogue goes along where each further operand has, of the axes that become one, all or none. `None` for all
+/// else.
 ///
 /// # Errors
 /// Bad input when the request breaks the contract.
@@ -59,7 +60,7 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
     let (x, kernel, out) = (&request.inputs[0], &request.inputs[1], &request.outputs[0]);
     let has_epilogue = epilogue::has(&request.attrs);
     let matrix = [filters.min(channels), filters.max(channels)].map(|axis| kernel.1[axis]);
-    let Some((order, merged)) = matrices(request) else {
+    let Some((order, merged, strides)) = matrices(request) else {
         return Ok(None);
     };
     if elements(&kernel.1) != elements(&matrix) {
@@ -93,9 +94,20 @@ pub fn product(request: &Request<'_, Spec>) -> Result<Option<Program<'static>>> 
         extents.collect()
     };
     let sums = whole(&out.1);
-    let shapes = [vec![whole(&x.1), matrix.to_vec()], further].concat();
+    let met: Vec<u64> =
+        x.1.iter()
+            .zip(&strides)
+            .map(|(extent, stride)| extent.div_ceil(*stride))
+            .collect();
+    let shapes = [vec![whole(&met), matrix.to_vec()], further].concat();
     let mut inputs = Vec::new();
     for ((shape, (dtype, _)), value) in shapes.into_iter().zip(&*request.inputs).zip(0..) {
+        let value = if value == 0 && met != x.1 {
+            let slice = View::Slice(vec![0; met.len()], met.clone(), strides.clone());
+            push(Step::View(value, slice))
+        } else {
+            value
+        };
         let viewed = push(Step::View(value, View::Reshape(shape.clone())));
         let is_factor = inputs.len() < FACTORS;
         inputs.push(if is_factor && *dtype != multiplied {
@@ -141,21 +153,27 @@ enum Order {
     ChannelsLast,
 }
 
-/// The order of a convolution that goes from the channels at a position to its filters alone, and which axes of x and of the result
-/// become one: rows and columns, behind the batch where that is more than one; `None` for others.
-fn matrices(request: &Request<'_, Spec>) -> Option<(Order, Vec<Range<usize>>)> {
+/// The order of a convolution that goes from the channels at a position to its filters alone, which axes of x and of the result
+/// become one: rows and columns, behind the batch where that is more than one; and the steps along x's axes from one position to the
+/// next. `None` for others.
+fn matrices(request: &Request<'_, Spec>) -> Option<(Order, Vec<Range<usize>>, Vec<u64>)> {
     let (x, out) = (&request.inputs[0].1, &request.outputs[0].1);
     let rank = x.len();
-    let ones = [
-        "strides",
-        "input_dilation",
-        "batch_group_size",
-        "feature_group_size",
-    ];
-    let all = |name: &str, n: i64| ints(&request.attrs, name).iter().all(|is| *is == n);
-    let is_whole = ones.into_iter().all(|name| all(name, 1)) && all("padding", 0);
-    if rank <= 2 || !is_whole || elements(x) == 0 || elements(out) == 0 {
+    let ones = ["input_dilation", "batch_group_size", "feature_group_size"];
+    let is_one = |name: &str| ints(&request.attrs, name).iter().all(|is| *is == 1);
+    if rank <= 2 || !ones.into_iter().all(is_one) || elements(x) == 0 || elements(out) == 0 {
         return None;
+    }
+    let spatial = |name: &str| ints(&request.attrs, name).iter().copied();
+    let mut strides = vec![1; rank];
+    let inputs = spatial("input_permutation").zip(spatial("output_permutation"));
+    let ends = spatial("strides").zip(spatial("padding").step_by(2));
+    for ((from, to), (stride, low)) in inputs.skip(2).zip(ends) {
+        let stride = u64::try_from(stride).ok().filter(|stride| *stride > 0)?;
+        strides[from as usize] = stride;
+        if low != 0 || x[from as usize].div_ceil(stride) != out[to as usize] {
+            return None;
+        }
     }
     let first = Vec::from_iter(0..rank as i64);
     let last = [&[0, rank as i64 - 1], &first[1..rank - 1]].concat();
@@ -164,15 +182,16 @@ fn matrices(request: &Request<'_, Spec>) -> Option<(Order, Vec<Range<usize>>)> {
         orders.all(|name| ints(&request.attrs, name) == axes)
     };
     if is_ordered(&last) {
-        return Some((Order::ChannelsLast, vec![0..rank - 1, rank - 1..rank]));
+        let merged = vec![0..rank - 1, rank - 1..rank];
+        return Some((Order::ChannelsLast, merged, strides));
     }
-    let merged = match (x[0], elements(&x[2..])) {
+    let (order, merged) = match (x[0], elements(&out[2..])) {
         // A single position is as if it came first.
         (_, 1) => (Order::ChannelsLast, vec![0..1, 1..rank]),
         (1, _) => (Order::ChannelsFirst, vec![0..2, 2..rank]),
         _ => (Order::ChannelsFirst, vec![0..1, 1..2, 2..rank]),
     };
-    is_ordered(&first).then_some(merged)
+    is_ordered(&first).then_some((order, merged, strides))
 }
 
 /// A shape that broadcasts to `all`, with these axes as one each; `None` where it has a part of those that become one.

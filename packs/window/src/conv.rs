@@ -32,6 +32,10 @@ const MOST_REACH: u64 = 32;
 const SOME_UNITS: u64 = 64;
 /// Further operands of an epilogue that every kernel of `dot` takes.
 const MOST_FURTHER: usize = 3;
+/// Channels and filters with which a product of f32 takes less, what is met of x copied first.
+const WIDE: u64 = 128;
+/// Results with which it does where none lie in pairs.
+const MANY_RESULTS: u64 = 1 << 20;
 /// Products that one invocation may add up: a device takes longer dispatches for hung.
 const MOST: u64 = 1 << 24;
 
@@ -81,6 +85,9 @@ fn is_product(problem: &Problem, method: Method, request: &Request<'_>) -> bool 
     // Units multiply pieces of many channels as fast, and store few filters faster.
     let narrow = matches!(problem.dtype, DType::F16 | DType::BF16);
     let is_deep = method == Method::Matrix && narrow && problem.channels > problem.filters;
+    if problem.is_strided() && !is_worth_a_copy(problem) {
+        return false;
+    }
     let merged = if problem.is_product() && is_ordered(&last) && !is_deep {
         vec![0..rank - 1, rank - 1..rank]
     } else if problem.is_product_of_planes() && is_ordered(&first) {
@@ -102,6 +109,14 @@ fn is_product(problem: &Problem, method: Method, request: &Request<'_>) -> bool 
                 is_none || axes.clone().all(|axis| own(axis) == out.shape[axis])
             })
         })
+}
+
+/// Whether a product takes less than a kernel that takes what it meets of x from where it is.
+fn is_worth_a_copy(problem: &Problem) -> bool {
+    let is_wide = problem.dtype == DType::F32 && problem.channels.min(problem.filters) >= WIDE;
+    let in_pairs = problem.runs(2, problem.filters_inner())
+        && (problem.channels.is_multiple_of(2) || !problem.channels_last());
+    is_wide || !in_pairs && problem.results >= MANY_RESULTS
 }
 
 /// Runs of results along one axis, where filters have a single channel; nothing where they do not, or have too many elements.

@@ -46,26 +46,39 @@ impl Problem {
         })
     }
 
-    /// Whether the convolution is a product of two matrices as they lie: rows of x's channels, and of the result's filters.
+    /// Whether kernels have a single element for each channel, and each position of x is one of the result, or each second, third or
+    /// so of them.
+    fn is_pointwise(&self) -> bool {
+        let meets_all = |axis: &Spatial| axis.positions == axis.extent.div_ceil(axis.stride as u64);
+        self.groups == 1
+            && !self.spatial.is_empty()
+            && self.meets_x()
+            && self.spatial.iter().all(meets_all)
+    }
+
+    /// Whether positions of x are left out. What is met is copied, so that it lies as one likes.
+    pub(crate) fn is_strided(&self) -> bool {
+        self.spatial.iter().any(|axis| axis.stride > 1)
+    }
+
+    /// Whether the convolution is a product of two matrices as they lie, or as the one from x is copied: rows of x's channels, and of
+    /// the result's filters.
     pub(crate) fn is_product(&self) -> bool {
         let mut rows = self.channels as i64;
         let mut lies_in_rows = |axis: &Spatial| {
-            let fits = axis.stride == 1 && axis.positions == axis.extent && axis.steps[0] == rows;
+            let fits = axis.steps[0] == rows;
             rows *= axis.extent as i64;
             fits
         };
         let [_, _, batch, channel] = self.x;
-        self.groups == 1
-            && self.filters_inner()
-            && !self.spatial.is_empty()
-            && self.meets_x()
+        let lie = self.spatial.iter().rev().all(&mut lies_in_rows)
             && channel == 1
-            && self.spatial.iter().rev().all(&mut lies_in_rows)
-            && (batch == rows || self.batches() == 1)
+            && (batch == rows || self.batches() == 1);
+        self.filters_inner() && self.is_pointwise() && (self.is_strided() || lie)
     }
 
-    /// Whether the convolution is a product of the kernel with a matrix as it lies, or one for each of the batch, that are not
-    /// small: rows of x's positions, a channel each, and of the result's, a filter each.
+    /// Whether the convolution is a product of the kernel with a matrix as it lies or is copied, or one for each of the batch, that are
+    /// not small: rows of x's positions, a channel each, and of the result's, a filter each.
     pub(crate) fn is_product_of_planes(&self) -> bool {
         /// Positions of several products.
         const LEAST: u64 = 32;
@@ -75,16 +88,10 @@ impl Problem {
             run = Some(axis.steps[0] * axis.extent as i64);
             fits
         };
-        let whole = |axis: &Spatial| axis.stride == 1 && axis.positions == axis.extent;
         let mut axes = self.spatial.iter().rev().filter(|axis| axis.extent > 1);
         let positions = self.columns / self.batches();
         let is_large = self.batches() == 1 || positions == 1 || positions >= LEAST;
-        is_large
-            && self.groups == 1
-            && !self.spatial.is_empty()
-            && self.meets_x()
-            && self.spatial.iter().all(whole)
-            && axes.all(&mut lies_in_row)
+        is_large && self.is_pointwise() && (self.is_strided() || axes.all(&mut lies_in_row))
     }
 
     /// Whether neighbours in the kernel are those along its last spatial axis, which is long.

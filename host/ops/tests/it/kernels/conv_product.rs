@@ -7,7 +7,7 @@ use nx_vulkan_ops::infer::infer;
 use nx_vulkan_ops::split::product;
 use nx_vulkan_ops::{
     Step::{self, View},
-    View::{Broadcast, Reshape},
+    View::{Broadcast, Reshape, Slice},
 };
 
 /// Whole numbers: sums of their products are the same in any order.
@@ -73,8 +73,9 @@ fn kernels_of_one_element_with_channels_last_are_products() {
     let one = [1, 1, 4, 6];
     assert!(is_one(one, &[]));
     for attr in [
-        Attr::ints("strides", [2, 1]),
         Attr::ints("padding", [0, 0, 1, 0]),
+        Attr::ints("padding", [0, 0, 0, 1]),
+        Attr::ints("padding", [0, 0, 0, -1]),
         Attr::ints("input_dilation", [1, 2]),
         Attr::ints("batch_group_size", [2]),
         Attr::ints("output_permutation", [0, 1, 2, 3]),
@@ -206,6 +207,78 @@ fn kernels_of_one_element_with_channels_first_are_products_with_planes() {
             let found: Vec<f64> = run("dot", &[&k, &x], &sums, &dot.attrs);
             assert_eq!(conv, found, "{batches} {order:?}");
         }
+    }
+}
+
+#[test]
+fn positions_that_are_left_out_are_left_out_of_the_product() {
+    let mut random = Random(13);
+    let last = |name: &str| Attr::ints(name, [0, 3, 1, 2]);
+    let strides = Attr::ints("strides", [3, 2]);
+    let channels_last = vec![
+        last("input_permutation"),
+        Attr::ints("kernel_permutation", [3, 2, 0, 1]),
+        last("output_permutation"),
+        strides.clone(),
+    ];
+    for (attrs, x_shape, kernel, steps) in [
+        (
+            vec![strides],
+            [2u64, 4, 7, 5],
+            [6, 4, 1, 1],
+            [1u64, 1, 3, 2],
+        ),
+        (channels_last, [2, 7, 5, 4], [1, 1, 4, 6], [1, 3, 2, 1]),
+    ] {
+        let specs = [x_shape, kernel].map(|shape| (DType::F64, shape.to_vec()));
+        let request = infer(find("conv").unwrap(), &specs, None, &attrs).unwrap();
+        let program = product(&request).unwrap().unwrap();
+        let (x, k) = (numbers(&mut random, 280), numbers(&mut random, 24));
+        let conv: Vec<f64> = run(
+            "conv",
+            &[&tensor(&x_shape, &x), &tensor(&kernel, &k)],
+            &request.outputs[0].1,
+            &request.attrs,
+        );
+        let [
+            View(0, Slice(starts, met, strides)),
+            View(2, Reshape(_)),
+            ..,
+            View(_, Reshape(shape)),
+        ] = program.steps()
+        else {
+            panic!("{program:?}")
+        };
+        assert_eq!((&starts[..], &strides[..]), (&[0; 4][..], &steps[..]));
+        assert_eq!(*shape, request.outputs[0].1);
+        // The same convolution of what is met, without strides.
+        let indices = (0..280u64).filter(|index| {
+            let mut rest = *index;
+            let axes = x_shape.iter().zip(steps).rev();
+            axes.fold(true, |is_met, (extent, step)| {
+                let at = rest % extent;
+                rest /= extent;
+                is_met && at % step == 0
+            })
+        });
+        let rows: Vec<f64> = indices.map(|index| x[index as usize]).collect();
+        let whole: Vec<Attr> = attrs
+            .into_iter()
+            .filter(|attr| attr.name != "strides")
+            .collect();
+        let specs = [met.clone(), kernel.to_vec()].map(|shape| (DType::F64, shape));
+        let without = infer(find("conv").unwrap(), &specs, None, &whole).unwrap();
+        let found: Vec<f64> = run(
+            "conv",
+            &[&tensor(met, &rows), &tensor(&kernel, &k)],
+            shape,
+            &without.attrs,
+        );
+        assert_eq!(conv, found);
+        assert_eq!(
+            program.steps()[1..].len(),
+            product(&without).unwrap().unwrap().steps().len()
+        );
     }
 }
 
