@@ -132,6 +132,38 @@ defmodule Nx.Vulkan.HaltTest do
     assert took < 30_000, "#{took} ms\n#{printed}"
   end
 
+  test "what idle processes hold without need is collected where memory runs out" do
+    {status, printed, _} =
+      vm(
+        """
+        test = self()
+        mib = :binary.copy(<<1>>, 1_048_576)
+        upload = fn -> Request.upload(device, {:u, 8}, {1_048_576}, mib) end
+
+        idle =
+          for _ <- 1..50 do
+            spawn(fn ->
+              {:ok, _} = upload.()
+              send(test, {:done, self()})
+              Process.sleep(:infinity)
+            end)
+          end
+
+        for pid <- idle, do: receive(do: ({:done, ^pid} -> :ok))
+        kept = for _ <- 1..50, do: upload.()
+        true = Enum.all?(kept, &match?({:ok, _}, &1))
+        # What somebody holds stays with them.
+        more = for _ <- 1..50, do: upload.()
+        true = Enum.any?(more, &match?({:error, :out_of_memory, _}, &1))
+        true = Enum.all?(kept, fn {:ok, ref} -> NativeV.download(ref, 1) == {:ok, <<1>>} end)
+        leave.()
+        """,
+        memory: 80_000_000
+      )
+
+    assert status == 0, printed
+  end
+
   test "no scheduler waits for memory or for a device that is far behind" do
     {status, printed, _} =
       vm(

@@ -7,9 +7,12 @@
 
 #include "math_f32.glsl"
 
-// 2^x, for any x but NaN.
+// 2^x, for any x but NaN. The device's own may flush denormals where its products do not.
 float nxv_narrow_exp2(float x) {
-    float result = x >= 128.0 ? NXV_INF : exp2(x);
+    bool is_low = x < -126.0;
+    float result = exp2(is_low ? x + 64.0 : x);
+    result = is_low ? result * 5.421010862427522e-20 : result;
+    result = x >= 128.0 ? NXV_INF : result;
     return x < -150.0 ? 0.0 : result;
 }
 

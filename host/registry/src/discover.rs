@@ -31,6 +31,8 @@ pub const PACKS_VARIABLE: &str = "NX_VULKAN_PACKS";
 pub(super) struct Found {
     pub(super) packs: Vec<FoundPack>,
     pub(super) rejected: Vec<Rejected>,
+    /// Folders that are there and could not be listed.
+    pub(super) unread: Vec<PathBuf>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -341,6 +343,9 @@ impl Found {
             Err(error) => {
                 self.warnings
                     .push(format!("search folder {}: {error}", folder.display()));
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    self.unread.push(folder.to_owned());
+                }
                 return Vec::new();
             }
         };

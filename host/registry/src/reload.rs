@@ -12,7 +12,7 @@ use super::{
     vet,
 };
 use nx_vulkan_ops::{Error, Kind, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a later look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub enum Change {
     Registry,
 }
 
-/// Loads what is there now. Packs of `current` whose files broke, or are gone and `is_awaited`, are kept as long as the
-/// registry admits them. `held` may put another version in the place of a pack that was found.
+/// Loads what is there now. Packs of `current` whose files broke, or are gone and `is_awaited`, or whose folder cannot be listed, are
+/// kept as long as the registry admits them. `held` may put another version in the place of a pack that was found.
 ///
 /// # Errors
 /// As [`super::load()`]; `current` stays as it is then.
@@ -59,6 +59,12 @@ pub fn reload(
     let mut packs: Vec<LoadedPack> = found.take_packs().into_iter().map(held).collect();
     for old in &current.packs {
         if packs.iter().any(|pack| pack.id == old.id) {
+            continue;
+        }
+        // Descriptors may have run out, or a file system be away for a moment.
+        let is_unread = |folder: &PathBuf| old.path.starts_with(folder);
+        if found.unread.iter().any(is_unread) && admits(&config, old) {
+            packs.push(old.clone());
             continue;
         }
         let broken = found.rejected.iter().find(|file| file.path == old.path);

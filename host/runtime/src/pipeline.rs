@@ -40,6 +40,10 @@ struct State {
     turn: u64,
     /// Number of pipelines at which those that nobody holds are looked for.
     sweep_at: usize,
+    /// Number at which holders have to let go of them.
+    crowded_at: usize,
+    /// Whether they have, since the last look.
+    let_go: bool,
     /// Pipelines that nobody can use any more, with the number of the last command that may still do.
     unused: Vec<(u64, Arc<Pipeline>)>,
     layouts: HashMap<(u32, u32), Layout>,
@@ -71,6 +75,8 @@ impl State {
 
 /// Pipelines that nobody holds, of which about as many may wait to be used again.
 const MOST_SPARE: usize = 256;
+/// Pipelines that may be held: each may be some megabytes of a driver on a CPU.
+const MOST_HELD: usize = 1_024;
 /// Tables after which a pipeline is dropped that none of them used.
 const KEPT_GENERATIONS: u64 = 3;
 
@@ -90,6 +96,7 @@ impl Pipelines {
                 .cmd_push_descriptor_set_with_template_khr,
             state: Mutex::new(State {
                 sweep_at: MOST_SPARE,
+                crowded_at: MOST_HELD,
                 ..State::default()
             }),
         })
@@ -200,6 +207,18 @@ impl Pipelines {
         self.state.lock().pipelines.len()
     }
 
+    /// Whether there are so many that whoever can plan anew should let go of theirs.
+    pub(crate) fn are_crowded(&self) -> bool {
+        let state = self.state.lock();
+        state.pipelines.len() >= state.crowded_at
+    }
+
+    /// What could let go of its pipelines has done so.
+    pub(crate) fn note_let_go(&self) {
+        let mut state = self.state.lock();
+        (state.let_go, state.sweep_at) = (true, 0);
+    }
+
     /// Drops the pipelines that the last tables did not use.
     pub(crate) fn forget_unused(&self, generation: u64, recorded: impl FnOnce() -> u64, done: u64) {
         let old = |kept: &Kept| kept.generation + KEPT_GENERATIONS < generation;
@@ -220,8 +239,16 @@ impl Pipelines {
         let mut turns: Vec<u64> = spare.map(|kept| kept.turn).collect();
         turns.sort_unstable_by_key(|turn| std::cmp::Reverse(*turn));
         let crowded = state.pipelines.len() >= state.sweep_at;
-        let oldest = turns.get(MOST_SPARE / 2).filter(|_| crowded).copied();
-        state.sweep_at = state.pipelines.len() - turns.len() + MOST_SPARE;
+        let held = state.pipelines.len() - turns.len();
+        let mut kept = MOST_SPARE / 2;
+        state.sweep_at = held + MOST_SPARE;
+        if std::mem::take(&mut state.let_go) {
+            // The others are held by who cannot let go: those do not count. What was used last is likely to be asked for again.
+            state.crowded_at = held + MOST_HELD;
+            kept = MOST_HELD / 2;
+            state.sweep_at += kept;
+        }
+        let oldest = turns.get(kept).filter(|_| crowded).copied();
         self.retire(
             state,
             |kept| oldest.is_some_and(|turn| kept.turn <= turn),

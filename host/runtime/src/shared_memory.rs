@@ -21,7 +21,17 @@ const AT_ONCE: libc::c_int = if cfg!(target_os = "linux") {
 };
 
 /// The segments of this process. A lock of the standard library, since exit handlers take it.
-static SEGMENTS: Mutex<Vec<CString>> = Mutex::new(Vec::new());
+static SEGMENTS: Mutex<Segments> = Mutex::new(Segments {
+    names: Vec::new(),
+    ended: false,
+});
+
+#[derive(Debug)]
+struct Segments {
+    names: Vec<CString>,
+    /// Whether the process ends: nobody would take the names of further ones away.
+    ended: bool,
+}
 
 /// A named segment of this process. Dropping it takes the name away; who has opened it keeps the memory.
 #[derive(Debug)]
@@ -57,11 +67,15 @@ impl Segment {
     }
 
     fn create() -> io::Result<(Segment, File)> {
+        let mut segments = lock();
+        if segments.ended {
+            return Err(io::Error::other("the process ends"));
+        }
         loop {
             let name = CString::new(format!("/nxv-{:x}-{:016x}", std::process::id(), random()))?;
             match open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR) {
                 Ok(file) => {
-                    lock().push(name.clone());
+                    segments.names.push(name.clone());
                     return Ok((Segment(name), file));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -76,7 +90,7 @@ impl Drop for Segment {
         // Without the lock, since the system frees its pages now, which takes a while. Nobody else takes such a name, so that it does
         // no harm if the process ends meanwhile and takes it away once more.
         unlink(&self.0);
-        lock().retain(|name| *name != self.0);
+        lock().names.retain(|name| *name != self.0);
     }
 }
 
@@ -111,9 +125,11 @@ pub fn read(name: &str, len: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Takes the names of all segments away, since the process ends.
+/// Takes the names of all segments away, since the process ends. No more are made.
 pub(crate) fn unlink_all() {
-    lock().drain(..).for_each(|name| unlink(&name));
+    let mut segments = lock();
+    segments.ended = true;
+    segments.names.drain(..).for_each(|name| unlink(&name));
 }
 
 fn open(name: &CString, flags: libc::c_int) -> io::Result<File> {
@@ -131,7 +147,7 @@ fn unlink(name: &CString) {
     unsafe { libc::shm_unlink(name.as_ptr()) };
 }
 
-fn lock() -> MutexGuard<'static, Vec<CString>> {
+fn lock() -> MutexGuard<'static, Segments> {
     SEGMENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -2,7 +2,7 @@ defmodule Nx.Vulkan.Request do
   @moduledoc false
   # Requests and programs of them. What may take long moves to a dirty scheduler by itself.
 
-  alias Nx.Vulkan.{NativeV, Report}
+  alias Nx.Vulkan.{Garbage, NativeV, Report}
 
   @doc """
   Runs `op` on `operands`, a list of references, or on a device when it has no operands.
@@ -77,17 +77,13 @@ defmodule Nx.Vulkan.Request do
   def constant(device, type, shape, element),
     do: retry(fn -> NativeV.constant(device, type, shape, element) end)
 
+  # Who holds memory without need is this process, or another one that has nothing to do.
   defp retry(call) do
-    case call.() do
-      {:error, :out_of_memory, _} ->
-        collect()
-        call.()
-
-      other ->
-        other
+    with {:error, :out_of_memory, _} <- call.(),
+         true <- :erlang.garbage_collect(),
+         {:error, :out_of_memory, _} <- call.() do
+      Garbage.collect_all()
+      call.()
     end
   end
-
-  # The garbage collector does not see device memory: references this process no longer holds may own a lot of it.
-  defp collect, do: :erlang.garbage_collect()
 end

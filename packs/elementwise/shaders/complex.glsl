@@ -222,8 +222,8 @@ COMPLEX complex_asinh(COMPLEX z) {
 COMPLEX complex_atanh(COMPLEX z) {
     if (is_endless(z)) return complex_undefined();
     REAL x = absolute(z.x);
-    REAL re = nxv_log1p(nxv_divide(REAL(4) * x, (REAL(1) - x) * (REAL(1) - x) + z.y * z.y)) * REAL(0.25);
-    REAL angle = nxv_atan2(REAL(2) * z.y, (REAL(1) - z.x) * (REAL(1) + z.x) - z.y * z.y);
+    REAL re = nxv_log1p(nxv_divide(x, (REAL(1) - x) * (REAL(1) - x) + z.y * z.y) * REAL(4)) * REAL(0.25);
+    REAL angle = nxv_atan2(z.y, ((REAL(1) - z.x) * (REAL(1) + z.x) - z.y * z.y) * REAL(0.5));
     return COMPLEX(nxv_with_sign(re, z.x), angle * REAL(0.5));
 }
 

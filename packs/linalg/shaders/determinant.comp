@@ -1,7 +1,8 @@
 #version 450
-// Determinants, one each for an invocation: of matrices of up to 3 rows, and of those that are factored. Every step is
-// rounded, as in Nx.LinAlg.determinant.
+// Determinants, one each for an invocation: of matrices of up to 3 rows, and of those that are factored. Products are kept
+// about 1, with their powers of two apart: part of one may be more than the type holds, or less.
 #include "matrix.glsl"
+#include "powers.glsl"
 
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { uint count; uint jobs; uint n; };
@@ -11,9 +12,36 @@ layout(set = 0, binding = 1, std430) writeonly buffer R { WORK r[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Pivots { uint pivots[]; };
 #endif
 
+void scale(inout WORK x, inout int power) {
+    uint bits = first_bits(extent_of(x));
+    x *= power_for(bits);
+    power -= exponent_for(bits);
+}
+
+void take(inout WORK product, inout int power, WORK x) {
+    scale(x, power);
+    product = ROUNDED_PRODUCT(product, x);
+    scale(product, power);
+}
+
+// The product times two to its power.
+WORK whole(WORK product, int power) {
+    power = clamp(power, -3 * MOST_EXPONENT, 3 * MOST_EXPONENT);
+    while (power != 0) {
+        int part = clamp(power, -MOST_EXPONENT, MOST_EXPONENT);
+        product *= two_to(part);
+        power -= part;
+    }
+    return product;
+}
+
 WORK term(uint first, uvec3 at) {
-    WORK two = ROUNDED_PRODUCT(nxv_load(a, first + at.x), nxv_load(a, first + at.y));
-    return ROUNDED_PRODUCT(two, nxv_load(a, first + at.z));
+    WORK product = ONE;
+    int power = 0;
+    take(product, power, nxv_load(a, first + at.x));
+    take(product, power, nxv_load(a, first + at.y));
+    take(product, power, nxv_load(a, first + at.z));
+    return whole(product, power);
 }
 
 void main() {
@@ -23,12 +51,14 @@ void main() {
     precise WORK result = ONE;
 #ifdef FACTORED
     bool odd = false, zero = false;
+    int power = 0;
     for (uint k = 0; k < n; k++) {
         WORK x = nxv_load(a, first + k * (n + 1));
         zero = zero || x == WORK(0);
         odd = odd != (nxv_load(pivots, own * n + k) != k);
-        result = ROUNDED_PRODUCT(result, x);
+        take(result, power, x);
     }
+    result = whole(result, power);
     result = zero ? WORK(0) : odd ? -result : result;
 #else
     if (n == 1) {

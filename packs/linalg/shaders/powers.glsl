@@ -16,14 +16,32 @@ uint first_bits(REAL x) {
 #endif
 }
 
-// The power of two that makes about 1 of a number with such bits.
-REAL power_for(uint bits) {
+// The largest exponent whose negative is one of normal numbers too.
 #ifdef REAL_IS_F64
-    return packDouble2x32(uvec2(0, uint(max(2046 - int(bits >> 20), 1)) << 20));
+const int MOST_EXPONENT = 1022;
 #else
-    return uintBitsToFloat(uint(max(254 - int(bits >> 23), 1)) << 23);
+const int MOST_EXPONENT = 126;
+#endif
+
+// Two to such an exponent, or to one more.
+REAL two_to(int exponent) {
+#ifdef REAL_IS_F64
+    return packDouble2x32(uvec2(0, uint(exponent + 1023) << 20));
+#else
+    return uintBitsToFloat(uint(exponent + 127) << 23);
 #endif
 }
+
+// The exponent of the power of two that makes about 1 of a number with such bits.
+int exponent_for(uint bits) {
+#ifdef REAL_IS_F64
+    return max(1023 - int(bits >> 20), -MOST_EXPONENT);
+#else
+    return max(127 - int(bits >> 23), -MOST_EXPONENT);
+#endif
+}
+
+REAL power_for(uint bits) { return two_to(exponent_for(bits)); }
 
 // Between these a sum of squares is exact, and so are those of parts that count beside it.
 #ifdef REAL_IS_F64

@@ -256,8 +256,9 @@ pub(crate) fn atanh(z: C) -> C {
         return UNDEFINED;
     }
     let below = (1.0 - z.re.abs()) * (1.0 - z.re.abs()) + z.im * z.im;
-    let re = (4.0 * z.re.abs() / below).ln_1p() / 4.0;
-    let angle = (2.0 * z.im).atan2((1.0 - z.re) * (1.0 + z.re) - z.im * z.im);
+    let re = (z.re.abs() / below * 4.0).ln_1p() / 4.0;
+    let angle =
+        z.im.atan2(((1.0 - z.re) * (1.0 + z.re) - z.im * z.im) / 2.0);
     c(re.copysign(z.re), angle / 2.0)
 }
 

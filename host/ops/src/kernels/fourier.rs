@@ -1,9 +1,10 @@
 //! Discrete Fourier transforms in f64, of each row by rustfft.
 
 use super::{
+    crew::cores,
     element::Register,
     operand::{BLOCK, Operand},
-    parallel,
+    parallel, room,
 };
 use crate::{
     attrs::{Attr, ints, number},
@@ -17,6 +18,8 @@ type C = Complex<f64>;
 
 /// Elements of the rows that are one piece of work.
 const PIECE: usize = 1 << 14;
+/// Rows that a transform takes beside its own at most: those of Bluestein's are twice as long.
+const WORK: usize = 5;
 /// Rows along an axis that is not the last which are read together.
 const COLUMNS: usize = 16;
 
@@ -52,6 +55,8 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
             return blocks(x, out, axis, &of);
         }
     }
+    let elements = x.shape.iter().product::<u64>() as usize;
+    room::take(WORK, elements * size_of::<C>())?;
     let mut field = Field::read(x);
     for (&axis, &length) in axes.iter().zip(lengths).rev() {
         let (axis, length) = (axis as usize, length as usize);
@@ -71,6 +76,8 @@ fn rows(x: &View, out: &mut Out, of: &Rows) -> Outcome {
     let extent = out.shape.last().map_or(1, |extent| *extent as usize);
     let (dtype, size) = (out.dtype, extent * out.dtype.size() as usize);
     let piece = (PIECE / extent).max(1);
+    let rows = out.bytes.len() / size.max(1);
+    room::take(rows.min(cores()), (own + WORK * extent) * size_of::<C>())?;
     parallel::for_each_chunk(out.bytes, piece * size, &|at, bytes| {
         let mut work = Work::default();
         let (mut row, mut made) = (vec![C::default(); own], vec![C::default(); extent]);

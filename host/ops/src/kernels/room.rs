@@ -1,4 +1,4 @@
-//! Memory that kernels take for operands which repeat few bytes often: allocations that fail end the process.
+//! Memory that kernels take on the way, for operands which repeat few bytes often and for long lines: allocations that fail end the process.
 
 use super::kernel::Kernel;
 use crate::{
@@ -6,8 +6,9 @@ use crate::{
     view::{View, count},
 };
 
-/// Bytes that nobody is asked for.
+/// Bytes that nobody is asked for: of estimates, and of what will be taken.
 const FEW: u64 = 1 << 30;
+const FEW_TAKEN: u64 = 1 << 26;
 /// Bytes that no machine has.
 const MOST: u64 = 1 << 46;
 
@@ -19,7 +20,16 @@ pub(super) fn expect(kernel: Kernel, inputs: &[View]) -> Result<(), String> {
         is_repeated.then(|| kernel.room(elements, size))
     });
     let bytes = repeated.fold(0, u64::saturating_add);
-    if bytes <= FEW {
+    ask(bytes, FEW)
+}
+
+/// Refuses to take `count` times so many bytes, where there is no such memory.
+pub(super) fn take(count: usize, bytes: usize) -> Result<(), String> {
+    ask(count.saturating_mul(bytes) as u64, FEW_TAKEN)
+}
+
+fn ask(bytes: u64, few: u64) -> Result<(), String> {
+    if bytes <= few {
         return Ok(());
     }
     let memory = memory::available().unwrap_or(MOST);

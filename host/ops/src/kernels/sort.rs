@@ -3,14 +3,14 @@
 use super::element::{Register, by_register};
 use super::number::Number;
 use super::operand::Operand;
-use super::parallel;
+use super::{crew::cores, parallel, room};
 use crate::attrs::{Attr, ints, text};
 use crate::view::{Out, Outcome, View};
 use std::cmp::Ordering;
 
 pub(crate) fn sort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let lines = Lines::new(inputs, ints(attrs, "axis"), text(attrs, "direction"))?;
-    by_register!(lines.x.dtype, R => lines.each(&mut outputs[0], |line: &mut Vec<R>, out: &mut [R]| {
+    by_register!(lines.x.dtype, R => lines.each(&mut outputs[0], size_of::<R>(), |line: &mut Vec<R>, out: &mut [R]| {
         line.sort_by(|a, b| lines.compare(*a, *b));
         out.copy_from_slice(line);
     }))
@@ -92,14 +92,16 @@ impl<'a> Lines<'a> {
         out: &mut Out,
         order: impl Fn(&[R]) -> Vec<(R, u32)> + Sync,
     ) -> Outcome {
+        // And as many while they are sorted.
+        let taken = 2 * size_of::<(R, u32)>();
         match out.dtype.is_float() {
-            true => self.each(out, |line: &mut Vec<R>, out: &mut [f64]| {
+            true => self.each(out, taken, |line: &mut Vec<R>, out: &mut [f64]| {
                 let order = order(line);
                 out.iter_mut()
                     .zip(order)
                     .for_each(|(out, (_, at))| *out = at.into());
             }),
-            false => self.each(out, |line: &mut Vec<R>, out: &mut [i64]| {
+            false => self.each(out, taken, |line: &mut Vec<R>, out: &mut [i64]| {
                 let order = order(line);
                 out.iter_mut()
                     .zip(order)
@@ -131,10 +133,11 @@ impl<'a> Lines<'a> {
         first
     }
 
-    /// Writes what `give` makes of each line.
+    /// Writes what `give` makes of each line, for which it takes so many bytes for each element.
     fn each<R: Number, T: Register>(
         &self,
         out: &mut Out,
+        taken: usize,
         give: impl Fn(&mut Vec<R>, &mut [T]) + Sync,
     ) -> Outcome {
         let (x, axis, dtype) = (&self.x, self.axis, out.dtype);
@@ -142,6 +145,9 @@ impl<'a> Lines<'a> {
         let size = dtype.size() as usize;
         let beside = x.shape[axis + 1..].iter().product::<u64>() as usize;
         let (starts, along) = self.operands();
+        let lines = out.bytes.len() / (kept * size).max(1);
+        let line = extent * (size_of::<R>() + taken) + kept * beside * size_of::<T>();
+        room::take(lines.min(cores()), line)?;
         // Lines beside each other share their bytes with the same lines before and after, so they are sorted together.
         parallel::for_each_chunk(out.bytes, kept * beside * size, &|outer, bytes| {
             let sorted = parallel::collect(beside, |inner| {

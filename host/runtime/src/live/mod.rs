@@ -9,7 +9,11 @@ pub use event::{Event, EventKind};
 
 use nx_vulkan_registry::{LoadedPack, Options};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Is told what happened. Called on the thread that did it, so it must not block.
 pub type Listener = Box<dyn Fn(&Event) + Send + Sync>;
@@ -20,6 +24,8 @@ pub(crate) struct Live {
     /// Held for the whole of a reload: one at a time.
     pub(crate) turn: Mutex<()>,
     listeners: Mutex<Vec<(u64, Listener)>>,
+    /// The number of the next one.
+    listened: AtomicU64,
     /// Versions of each pack that have served, the newest last.
     history: Mutex<BTreeMap<String, Vec<LoadedPack>>>,
     /// Packs that were rolled back: the content of the file that was turned down, and what serves instead.
@@ -47,6 +53,7 @@ impl Live {
             options,
             turn: Mutex::default(),
             listeners: Mutex::default(),
+            listened: AtomicU64::new(1),
             history: Mutex::default(),
             held: Mutex::default(),
             reported: Mutex::default(),
@@ -55,9 +62,8 @@ impl Live {
 
     /// Adds a listener; the number takes it away again.
     pub(crate) fn listen(&self, listener: Listener) -> u64 {
-        let mut listeners = self.listeners.lock();
-        let number = listeners.last().map_or(1, |last| last.0 + 1);
-        listeners.push((number, listener));
+        let number = self.listened.fetch_add(1, Ordering::Relaxed);
+        self.listeners.lock().push((number, listener));
         number
     }
 

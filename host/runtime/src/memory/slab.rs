@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// take half as long; in memory of a GiB they took twice as long.
 const MOST_DEDICATED: u64 = 512 << 20;
 
+/// Mapped memory is aligned to this at least (Vulkan, `minMemoryMapAlignment`).
+const LEAST_ALIGNMENT: usize = 64;
+
 /// A `VkDeviceMemory` with one `VkBuffer` over all of it.
 #[derive(Debug)]
 pub(super) struct RawSlab {
@@ -86,6 +89,10 @@ impl RawSlab {
                         &mut pointer,
                     ),
                 )?;
+                // Mesa's drivers on the CPU hand on what mmap gives, -1 where the address space is full, and call it success.
+                if pointer.is_null() || !(pointer as usize).is_multiple_of(LEAST_ALIGNMENT) {
+                    check("vkMapMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY)?;
+                }
                 slab.mapping = pointer as usize;
             }
         }

@@ -106,6 +106,7 @@ impl Runtime {
             let dispatches = route.dispatches();
             if current.routes.len() >= MAX_ROUTES
                 || current.dispatches + dispatches > MAX_DISPATCHES
+                || self.pipelines.are_crowded()
             {
                 self.forget_routes(&mut current);
             }
@@ -135,6 +136,7 @@ impl Runtime {
         self.expiry.clear();
         // What is recorded counts its runs with routes that nobody looks at any more.
         self.replays.forget(false);
+        self.pipelines.note_let_go();
     }
 
     /// Keeps the counts of routes that are about to be forgotten.

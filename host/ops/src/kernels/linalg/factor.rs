@@ -56,10 +56,11 @@ pub(super) fn lu<T: Field>(a: &mut [T], n: usize, round: Round) -> Vec<usize> {
     rows
 }
 
-/// The determinant, in the order of `Nx.LinAlg.determinant`.
+/// The determinant, in the order of `Nx.LinAlg.determinant`. Products are rounded once: part of one may be more than the type
+/// holds, or less.
 pub(super) fn determinant<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> T {
-    let times = |x: T, y: T| (x * y).rounded(round);
-    let product = |cells: &[usize]| cells.iter().fold(T::ONE, |p, &at| times(p, a[at]));
+    let all = |cells: &mut dyn Iterator<Item = T>| cells.fold(T::ONE, |product, x| product * x);
+    let product = |cells: &[usize]| all(&mut cells.iter().map(|at| a[*at])).rounded(round);
     match n {
         2 => (product(&[0, 3]) - product(&[1, 2])).rounded(round),
         3 => {
@@ -73,7 +74,7 @@ pub(super) fn determinant<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> T 
             let rows = lu(&mut a, n, round);
             let swaps = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
             let odd = swaps.filter(|&(i, j)| rows[j] > rows[i]).count() % 2 == 1;
-            let product = (0..n).fold(T::ONE, |p, i| times(p, a[i * n + i]));
+            let product = all(&mut (0..n).map(|i| a[i * n + i])).rounded(round);
             let zero = (0..n).any(|i| a[i * n + i] == T::ZERO);
             match (zero, odd) {
                 (true, _) => T::ZERO,

@@ -212,16 +212,48 @@ fn judged(runtime: &Arc<Runtime>, server: &'static str, sizes: impl Fn(usize) ->
     assert!(KINDS.iter().all(|kind| kinds.contains(kind)));
 }
 
+/// Determinants that a type holds, of factors that together, in their order, are more than it holds or less.
+fn judge_scaled(runtime: &Arc<Runtime>, server: &'static str) {
+    let runner = Runner {
+        runtime: runtime.clone(),
+        dtype: DType::F32,
+        server,
+    };
+    for (powers, expected) in [
+        (&[-100, -100, 100][..], -100),
+        (&[100, 100, -100], 100),
+        (&[100, 100, -100, -100], 0),
+        (&[-100, -100, -60, 100, 60, 100], 0),
+        (&[120, 120, -140, -100], 0),
+    ] {
+        let n = powers.len();
+        let cell = |at: usize| match at % (n + 1) {
+            0 => 2f64.powi(powers[at / n]),
+            _ => 0.0,
+        };
+        let a = Matrix {
+            rows: n,
+            columns: n,
+            cells: (0..n * n).map(cell).collect(),
+        };
+        let results = runner.run("Nx.Block.LinAlg.Determinant", &[&a], &[&[]], &[]);
+        assert_eq!(results[0], vec![2f64.powi(expected); BATCH], "{powers:?}");
+    }
+}
+
 #[test]
 fn linear_algebra_of_the_host_is_faers() {
     let folder = Folder::new();
-    judged(&open(&folder, &["scan"]), "host", |_| true);
+    let runtime = open(&folder, &["scan"]);
+    judge_scaled(&runtime, "host");
+    judged(&runtime, "host", |_| true);
 }
 
 #[test]
 fn linear_algebra_of_the_device_is_faers() {
     let folder = Folder::new();
     let runtime = open(&folder, &["linalg"]);
+    judge_scaled(&runtime, "linalg/");
     // Each size is shaders of its own, which a CPU compiles for longer than it runs.
     let is_cpu = runtime.device().summary().kind == "cpu";
     judged(&runtime, "linalg/", |n| !is_cpu || [1, 5, 33].contains(&n));
