@@ -22,7 +22,7 @@ pub use nx_vulkan_registry::fuzzing::{marker, pack_file, probe_note, quarantine,
 
 /// The words of a compiled shader out of a file of the shader cache; `None` for what counts as absent.
 pub fn shader_cache(bytes: &[u8]) -> Option<Vec<u32>> {
-    shader::cached("fuzzed.spv", bytes)
+    shader::disk::words("fuzzed.spv", bytes)
 }
 
 /// The driver's data out of a file of the pipeline cache, for a device of that UUID, or why it is not used.

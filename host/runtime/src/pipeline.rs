@@ -232,13 +232,15 @@ impl Pipelines {
     pub(crate) fn forget_spare(&self, recorded: impl FnOnce() -> u64, done: u64) {
         let mut state = self.state.lock();
         let waiting = state.unused.iter().any(|(last, _)| *last <= done);
-        if state.pipelines.len() < state.sweep_at && !waiting {
+        if state.pipelines.len() < state.sweep_at {
+            if waiting {
+                self.retire(state, |_| false, recorded, done);
+            }
             return;
         }
         let spare = state.pipelines.values().filter(|kept| kept.is_spare());
         let mut turns: Vec<u64> = spare.map(|kept| kept.turn).collect();
         turns.sort_unstable_by_key(|turn| std::cmp::Reverse(*turn));
-        let crowded = state.pipelines.len() >= state.sweep_at;
         let held = state.pipelines.len() - turns.len();
         let mut kept = MOST_SPARE / 2;
         state.sweep_at = held + MOST_SPARE;
@@ -248,7 +250,7 @@ impl Pipelines {
             kept = MOST_HELD / 2;
             state.sweep_at += kept;
         }
-        let oldest = turns.get(kept).filter(|_| crowded).copied();
+        let oldest = turns.get(kept).copied();
         self.retire(
             state,
             |kept| oldest.is_some_and(|turn| kept.turn <= turn),

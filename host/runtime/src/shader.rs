@@ -1,5 +1,6 @@
 //! GLSL to SPIR-V: includes and defines, the compiler, and a content-addressed cache in memory and on disk.
 
+pub(crate) mod disk;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -167,9 +168,7 @@ impl Shaders {
         }
         let name = format!("{}.spv", hex(&key));
         let folder = self.folder();
-        let known = folder
-            .as_ref()
-            .and_then(|folder| read_cached(folder, &name));
+        let known = folder.as_ref().and_then(|folder| disk::read(folder, &name));
         let known = known.and_then(|words| Module::admit(words.into(), origin).ok());
         let module = match known {
             Some(module) => module,
@@ -180,7 +179,7 @@ impl Shaders {
                     Error::new(Kind::Shader, format!("{shown}: {why}"))
                 })?;
                 if let Some(folder) = &folder
-                    && let Err(error) = write_cached(folder, &name, &words)
+                    && let Err(error) = disk::write(folder, &name, &words)
                 {
                     let path = folder.path().join(&name);
                     self.trouble(format!(
@@ -320,32 +319,4 @@ fn translate(text: &str, target: Target) -> Translated<Vec<u32>> {
             | GlslangError::LinkError(log) => log.log,
             other => other.to_string(),
         })
-}
-
-/// Largest file of the cache that is read.
-const MAX_FILE: u64 = 64 << 20;
-
-fn read_cached(folder: &Folder, name: &str) -> Option<Vec<u32>> {
-    cached(name, &folder.read(name, MAX_FILE).ok()??)
-}
-
-/// A cached module: 32 bytes of sha256 of the file's name and the words, then these. Anything damaged, or written for another name,
-/// reads as absent and is written anew.
-pub(crate) fn cached(name: &str, bytes: &[u8]) -> Option<Vec<u32>> {
-    let (found, body) = bytes.split_at_checked(32)?;
-    if sum(name, body) != found || body.len() % 4 != 0 {
-        return None;
-    }
-    let chunks = body.as_chunks::<4>().0.iter();
-    Some(chunks.map(|chunk| u32::from_le_bytes(*chunk)).collect())
-}
-
-fn write_cached(folder: &Folder, name: &str, words: &[u32]) -> std::io::Result<()> {
-    let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    folder.write(name, &[&sum(name, &body), &body], false)
-}
-
-fn sum(name: &str, body: &[u8]) -> [u8; 32] {
-    let hash = Sha256::new().chain_update(name).chain_update([0]);
-    hash.chain_update(body).finalize().into()
 }

@@ -23,12 +23,15 @@ const AT_ONCE: libc::c_int = if cfg!(target_os = "linux") {
 /// The segments of this process. A lock of the standard library, since exit handlers take it.
 static SEGMENTS: Mutex<Segments> = Mutex::new(Segments {
     names: Vec::new(),
+    prefix: None,
     ended: false,
 });
 
 #[derive(Debug)]
 struct Segments {
     names: Vec<CString>,
+    /// What names of processes begin with that see each other.
+    prefix: Option<String>,
     /// Whether the process ends: nobody would take the names of further ones away.
     ended: bool,
 }
@@ -71,8 +74,16 @@ impl Segment {
         if segments.ended {
             return Err(io::Error::other("the process ends"));
         }
+        let own = std::process::id();
+        let prefix = segments.prefix.get_or_insert_with(|| {
+            let prefix = left_behind::space();
+            left_behind::unlink(&prefix, own);
+            prefix
+        });
+        let prefix = prefix.clone();
         loop {
-            let name = CString::new(format!("/nxv-{:x}-{:016x}", std::process::id(), random()))?;
+            let name = format!("/nxv-{prefix}{own:x}-{:016x}", random());
+            let name = CString::new(name)?;
             match open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR) {
                 Ok(file) => {
                     segments.names.push(name.clone());
@@ -151,6 +162,57 @@ fn lock() -> MutexGuard<'static, Segments> {
     SEGMENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Segments of processes that were killed, or ended without their exit handlers.
+#[cfg(target_os = "linux")]
+mod left_behind {
+    use std::{ffi::CString, fs, os::unix::fs::MetadataExt};
+
+    /// Where Linux has them.
+    const FOLDER: &str = "/dev/shm";
+
+    /// The namespace of process numbers: others may share the memory and not the numbers.
+    pub(super) fn space() -> String {
+        let space = fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino());
+        format!("{space:x}-")
+    }
+
+    /// Takes away the names of this user's segments whose processes are gone.
+    pub(super) fn unlink(space: &str, own: u32) {
+        // SAFETY: it reads a number of the process.
+        let user = unsafe { libc::geteuid() };
+        for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let number = name
+                .to_str()
+                .and_then(|name| name.strip_prefix("nxv-")?.strip_prefix(space))
+                .and_then(|rest| u32::from_str_radix(rest.split_once('-')?.0, 16).ok());
+            let is_ours = || entry.metadata().is_ok_and(|file| file.uid() == user);
+            if number.is_some_and(|number| number != own && is_gone(number)) && is_ours() {
+                let name = CString::new([b"/", name.as_encoded_bytes()].concat());
+                drop(name.map(|name| super::unlink(&name)));
+            }
+        }
+    }
+
+    fn is_gone(process: u32) -> bool {
+        let Ok(process) = libc::pid_t::try_from(process) else {
+            return false;
+        };
+        // SAFETY: signal 0 is none: it only asks whether there is such a process.
+        let asked = unsafe { libc::kill(process, 0) };
+        asked == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod left_behind {
+    pub(super) fn space() -> String {
+        String::new()
+    }
+
+    pub(super) fn unlink(_space: &str, _own: u32) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +246,28 @@ mod tests {
         for name in ["", "/", "nobody", "../etc/passwd", "a\0b", &"x".repeat(300)] {
             let error = read(name, 1).unwrap_err();
             assert_eq!(error.kind(), Kind::BadInput, "{name:?}: {error}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_processes_left_behind_goes_once_they_are_gone() {
+        let (space, own) = (left_behind::space(), std::process::id());
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let gone = child.id();
+        child.wait().unwrap();
+        let of = |space: &str, process: u32| {
+            let path = format!("/dev/shm/nxv-{space}{process:x}-test");
+            std::fs::write(&path, [1]).unwrap();
+            path
+        };
+        let left = of(&space, gone);
+        let kept = [of("0-", gone), of(&space, 1), of(&space, own)];
+        left_behind::unlink(&space, own);
+        assert!(!std::fs::exists(left).unwrap());
+        for path in kept {
+            assert!(std::fs::exists(&path).unwrap(), "{path}");
+            std::fs::remove_file(path).unwrap();
         }
     }
 

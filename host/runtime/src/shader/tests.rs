@@ -64,12 +64,12 @@ fn includes_and_defines_compile_and_land_in_the_cache() {
     hostile[6] = 5347;
     let name = cached[0].file_name().unwrap().to_str().unwrap();
     let folder = shaders(dir).folder().unwrap();
-    write_cached(&folder, name, &hostile).unwrap();
+    disk::write(&folder, name, &hostile).unwrap();
     let again = compile().unwrap();
     assert_eq!(again.words(), words, "so is one that is refused");
     assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "and replaced");
     // What was written for another name.
-    write_cached(&folder, "other.spv", words).unwrap();
+    disk::write(&folder, "other.spv", words).unwrap();
     std::fs::copy(dir.join("shaders/other.spv"), &cached[0]).unwrap();
     compile().unwrap();
     assert_eq!(std::fs::read(&cached[0]).unwrap(), good, "so is another's");
