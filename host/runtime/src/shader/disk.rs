@@ -41,7 +41,10 @@ pub(super) fn write(folder: &Folder, name: &str, words: &[u32]) -> io::Result<()
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     folder.write(name, &[&sum(name, &body), &body], false)?;
-    if WRITTEN.fetch_add(1, Ordering::Relaxed).is_multiple_of(BETWEEN) {
+    if WRITTEN
+        .fetch_add(1, Ordering::Relaxed)
+        .is_multiple_of(BETWEEN)
+    {
         thin_out(folder, MOST, STAY);
     }
     Ok(())
