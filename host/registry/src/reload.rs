@@ -62,7 +62,7 @@ pub fn reload(
             continue;
         }
         // Descriptors may have run out, or a file system be away for a moment.
-        let is_unread = |folder: &PathBuf| old.path.starts_with(folder);
+        let is_unread = |folder: &PathBuf| old.path.parent() == Some(folder);
         if found.unread.iter().any(is_unread) && admits(&config, old) {
             packs.push(old.clone());
             continue;

@@ -4,6 +4,8 @@ mod build;
 mod layout;
 pub(crate) mod spec;
 pub(crate) mod statistics;
+#[cfg(test)]
+mod tests;
 
 use crate::{Result, builder::Builder, device::Device, driver_cache::DriverCache, exit};
 use ash::vk;
@@ -26,6 +28,7 @@ pub(crate) struct Pipelines {
     /// What builds the modules of strangers first.
     builder: Option<Arc<Builder>>,
     stack: usize,
+    most_held: usize,
     /// What the driver tells of those that were made, where that is wanted.
     told: Option<Mutex<Vec<Compiled>>>,
     push_descriptors: vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR,
@@ -88,6 +91,7 @@ impl Pipelines {
             cache: Arc::new(DriverCache::open(device, files)?),
             builder: None,
             stack: STACK,
+            most_held: MOST_HELD,
             told: None,
             push_descriptors: device
                 .vk
@@ -213,10 +217,12 @@ impl Pipelines {
         state.pipelines.len() >= state.crowded_at
     }
 
-    /// What could let go of its pipelines has done so.
+    /// What could let go of its pipelines has done so. What is still in use is asked for again before the next sweep.
     pub(crate) fn note_let_go(&self) {
         let mut state = self.state.lock();
-        (state.let_go, state.sweep_at) = (true, 0);
+        let len = state.pipelines.len();
+        (state.let_go, state.sweep_at, state.crowded_at) =
+            (true, len + MOST_SPARE, len + self.most_held);
     }
 
     /// Drops the pipelines that the last tables did not use.
@@ -245,9 +251,9 @@ impl Pipelines {
         let mut kept = MOST_SPARE / 2;
         state.sweep_at = held + MOST_SPARE;
         if std::mem::take(&mut state.let_go) {
-            // The others are held by who cannot let go: those do not count. What was used last is likely to be asked for again.
-            state.crowded_at = held + MOST_HELD;
-            kept = MOST_HELD / 2;
+            // The others are in use, or held by who cannot let go: those do not count.
+            state.crowded_at = held + self.most_held;
+            kept = self.most_held / 2;
             state.sweep_at += kept;
         }
         let oldest = turns.get(kept).copied();

@@ -10,7 +10,7 @@ use std::{
         fd::FromRawFd,
         unix::fs::{FileTypeExt, PermissionsExt},
     },
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 /// Opening a queue that lies among the segments must not wait for its other end. Elsewhere none lies there.
@@ -23,15 +23,15 @@ const AT_ONCE: libc::c_int = if cfg!(target_os = "linux") {
 /// The segments of this process. A lock of the standard library, since exit handlers take it.
 static SEGMENTS: Mutex<Segments> = Mutex::new(Segments {
     names: Vec::new(),
-    prefix: None,
     ended: false,
 });
+
+/// What the names begin with of processes that see each other, where that is known.
+static PREFIX: OnceLock<Option<String>> = OnceLock::new();
 
 #[derive(Debug)]
 struct Segments {
     names: Vec<CString>,
-    /// What names of processes begin with that see each other.
-    prefix: Option<String>,
     /// Whether the process ends: nobody would take the names of further ones away.
     ended: bool,
 }
@@ -70,17 +70,17 @@ impl Segment {
     }
 
     fn create() -> io::Result<(Segment, File)> {
+        let own = std::process::id();
+        let prefix = PREFIX.get_or_init(|| {
+            let space = left_behind::space()?;
+            left_behind::unlink(&space, own);
+            Some(space)
+        });
+        let prefix = prefix.as_deref().unwrap_or_default();
         let mut segments = lock();
         if segments.ended {
             return Err(io::Error::other("the process ends"));
         }
-        let own = std::process::id();
-        let prefix = segments.prefix.get_or_insert_with(|| {
-            let prefix = left_behind::space();
-            left_behind::unlink(&prefix, own);
-            prefix
-        });
-        let prefix = prefix.clone();
         loop {
             let name = format!("/nxv-{prefix}{own:x}-{:016x}", random());
             let name = CString::new(name)?;
@@ -171,9 +171,9 @@ mod left_behind {
     const FOLDER: &str = "/dev/shm";
 
     /// The namespace of process numbers: others may share the memory and not the numbers.
-    pub(super) fn space() -> String {
-        let space = fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino());
-        format!("{space:x}-")
+    pub(super) fn space() -> Option<String> {
+        let space = fs::metadata("/proc/self/ns/pid").ok()?;
+        Some(format!("{:x}-", space.ino()))
     }
 
     /// Takes away the names of this user's segments whose processes are gone.
@@ -206,8 +206,8 @@ mod left_behind {
 
 #[cfg(not(target_os = "linux"))]
 mod left_behind {
-    pub(super) fn space() -> String {
-        String::new()
+    pub(super) fn space() -> Option<String> {
+        None
     }
 
     pub(super) fn unlink(_space: &str, _own: u32) {}
@@ -252,7 +252,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_processes_left_behind_goes_once_they_are_gone() {
-        let (space, own) = (left_behind::space(), std::process::id());
+        let (space, own) = (left_behind::space().unwrap(), std::process::id());
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let gone = child.id();
         child.wait().unwrap();

@@ -2,8 +2,8 @@ defmodule Nx.Vulkan.Garbage do
   @moduledoc false
   # The garbage collector of the VM does not see device memory: references that no process needs any more may own a lot of it.
 
-  # Milliseconds between two collections of all processes, and for which one waits: a process inside a native function has
-  # to leave it first.
+  # Milliseconds from one collection of all processes to the next, and for which one waits: a process inside a native
+  # function has to leave it first.
   @pause 1_000
   @patience 500
 
@@ -11,26 +11,36 @@ defmodule Nx.Vulkan.Garbage do
   Collects what any process holds no longer, unless that was done just now.
   """
   def collect_all do
-    last = last()
-    before = :atomics.get(last, 1)
-    now = System.monotonic_time(:millisecond)
+    {pid, monitor} = monitor(Process.whereis(__MODULE__))
+    send(pid, {:wait, self(), monitor})
 
-    if now - before >= @pause and :atomics.compare_exchange(last, 1, before, now) == :ok do
-      # Answers that come late are for a process that is gone.
-      {pid, monitor} = spawn_monitor(&ask_all/0)
+    receive do
+      {^monitor, :collected} ->
+        Process.demonitor(monitor, [:flush])
+        :ok
 
-      receive do
-        {:DOWN, ^monitor, :process, ^pid, _reason} -> :ok
-      end
+      # It was another one's turn, or that one's has just ended.
+      {:DOWN, ^monitor, :process, ^pid, _reason} ->
+        collect_all()
     end
-
-    :ok
   end
 
-  defp ask_all do
+  defp monitor(nil), do: spawn_monitor(&run/0)
+  defp monitor(pid), do: {pid, Process.monitor(pid)}
+
+  # One process at a time. It stays until another one may begin, and answers who comes meanwhile at once.
+  defp run do
+    try do
+      Process.register(self(), __MODULE__)
+    rescue
+      ArgumentError -> exit(:taken)
+    end
+
     Process.send_after(self(), :enough, @patience)
     asked = for pid <- Process.list(), pid != self(), do: ask(pid)
     await(length(asked))
+    Process.send_after(self(), :rested, @pause)
+    answer()
   end
 
   defp ask(pid), do: :erlang.garbage_collect(pid, async: pid)
@@ -44,17 +54,18 @@ defmodule Nx.Vulkan.Garbage do
     end
   end
 
-  # Made where it is needed, so that nothing has to run for it.
-  defp last do
-    case :persistent_term.get(__MODULE__, nil) do
-      nil ->
-        made = :atomics.new(1, signed: true)
-        :atomics.put(made, 1, System.monotonic_time(:millisecond) - @pause)
-        :persistent_term.put(__MODULE__, made)
-        made
+  defp answer do
+    receive do
+      {:wait, pid, monitor} ->
+        send(pid, {monitor, :collected})
+        answer()
 
-      last ->
-        last
+      :rested ->
+        :ok
+
+      # Of processes that were late, and the end of the patience.
+      _late ->
+        answer()
     end
   end
 end

@@ -1,6 +1,6 @@
 #version 450
-// Determinants, one each for an invocation: of matrices of up to 3 rows, and of those that are factored. Products are kept
-// about 1, with their powers of two apart: part of one may be more than the type holds, or less.
+// Determinants, one each for an invocation: of matrices of up to 3 rows, and of those that are factored. Powers of two are kept
+// apart from products that are far from 1: part of one may be more than the type holds, or less.
 #include "matrix.glsl"
 #include "powers.glsl"
 
@@ -13,9 +13,10 @@ layout(set = 0, binding = 2, std430) readonly buffer Pivots { uint pivots[]; };
 #endif
 
 void scale(inout WORK x, inout int power) {
-    uint bits = first_bits(extent_of(x));
-    x *= power_for(bits);
-    power -= exponent_for(bits);
+    int exponent = exponent_for(first_bits(extent_of(x)));
+    if (abs(exponent) < MOST_EXPONENT / 2) return;
+    x *= two_to(exponent);
+    power -= exponent;
 }
 
 void take(inout WORK product, inout int power, WORK x) {

@@ -1,5 +1,8 @@
 //! Discrete Fourier transforms in f64, of each row by rustfft.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     crew::cores,
     element::Register,
@@ -18,8 +21,8 @@ type C = Complex<f64>;
 
 /// Elements of the rows that are one piece of work.
 const PIECE: usize = 1 << 14;
-/// Rows that a transform takes beside its own at most: those of Bluestein's are twice as long.
-const WORK: usize = 5;
+/// Rows that a transform takes at most, with its own: those of Bluestein's are up to four times as long.
+const WORK: usize = 10;
 /// Rows along an axis that is not the last which are read together.
 const COLUMNS: usize = 16;
 
@@ -33,6 +36,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         [] => (ints(attrs, "axis"), ints(attrs, "length")),
         axes => (axes, ints(attrs, "lengths")),
     };
+    room::take(taken(x, axes, lengths))?;
     let transform = |length: usize| {
         let transform = Transform::kept(length, inverse);
         move |row: &[C], work: &mut Work, to: &mut [C]| {
@@ -44,19 +48,13 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         }
     };
     // Rows that are neighbours, and those side by side in blocks, need no memory but their own.
-    if let (&[axis], &[length]) = (axes, lengths)
-        && x.shape.iter().all(|extent| *extent > 0)
-    {
-        let (axis, of) = (axis as usize, transform(length as usize));
-        if axis + 1 == x.shape.len() {
-            return rows(x, out, &of);
-        }
-        if x.shape[..axis].iter().product::<u64>() > 1 {
-            return blocks(x, out, axis, &of);
-        }
+    if let (Some(axis), &[length]) = (alone(x, axes), lengths) {
+        let of = transform(length as usize);
+        return match axis + 1 == x.shape.len() {
+            true => rows(x, out, &of),
+            false => blocks(x, out, axis, &of),
+        };
     }
-    let elements = x.shape.iter().product::<u64>() as usize;
-    room::take(WORK, elements * size_of::<C>())?;
     let mut field = Field::read(x);
     for (&axis, &length) in axes.iter().zip(lengths).rev() {
         let (axis, length) = (axis as usize, length as usize);
@@ -69,6 +67,38 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     field.write(out)
 }
 
+/// The only axis, where its rows are neighbours or lie side by side in several blocks.
+fn alone(x: &View, axes: &[i64]) -> Option<usize> {
+    let &[axis] = axes else { return None };
+    let axis = axis as usize;
+    let is_apart = axis + 1 == x.shape.len() || x.shape[..axis].iter().product::<u64>() > 1;
+    (is_apart && !x.shape.contains(&0)).then_some(axis)
+}
+
+/// About the bytes that transforms take: of each core some rows, and columns where these are read together; and of all elements what
+/// comes of one axis after the other.
+fn taken(x: &View, axes: &[i64], lengths: &[i64]) -> usize {
+    let count = |shape: &[u64]| shape.iter().copied().fold(1, u64::saturating_mul);
+    let mut shape = x.shape.to_vec();
+    let (mut most, mut longest) = (count(&shape), 1);
+    for (&axis, &length) in axes.iter().zip(lengths).rev() {
+        let extent = std::mem::replace(&mut shape[axis as usize], length as u64);
+        longest = longest.max(extent).max(length as u64);
+        most = most.max(count(&shape));
+    }
+    let is_last = |axis: &i64| *axis as usize + 1 == x.shape.len();
+    let columns = if axes.iter().all(is_last) {
+        0
+    } else {
+        2 * COLUMNS
+    };
+    let rows = (most / longest.max(1)).clamp(1, cores() as u64);
+    let of_rows = (rows * (columns + WORK) as u64).saturating_mul(longest);
+    let of_fields = if alone(x, axes).is_some() { 0 } else { 3 };
+    let elements = of_rows.saturating_add(most.saturating_mul(of_fields));
+    usize::try_from(elements).map_or(usize::MAX, |all| all.saturating_mul(size_of::<C>()))
+}
+
 /// The rows of `x` along its last axis, as `of` makes them.
 fn rows(x: &View, out: &mut Out, of: &Rows) -> Outcome {
     let source = Source::of(x);
@@ -76,8 +106,6 @@ fn rows(x: &View, out: &mut Out, of: &Rows) -> Outcome {
     let extent = out.shape.last().map_or(1, |extent| *extent as usize);
     let (dtype, size) = (out.dtype, extent * out.dtype.size() as usize);
     let piece = (PIECE / extent).max(1);
-    let rows = out.bytes.len() / size.max(1);
-    room::take(rows.min(cores()), (own + WORK * extent) * size_of::<C>())?;
     parallel::for_each_chunk(out.bytes, piece * size, &|at, bytes| {
         let mut work = Work::default();
         let (mut row, mut made) = (vec![C::default(); own], vec![C::default(); extent]);

@@ -1,4 +1,4 @@
-//! Memory that kernels take on the way, for operands which repeat few bytes often and for long lines: allocations that fail end the process.
+//! Memory that kernels take on the way: allocations that fail end the process.
 
 use super::kernel::Kernel;
 use crate::{
@@ -23,9 +23,9 @@ pub(super) fn expect(kernel: Kernel, inputs: &[View]) -> Result<(), String> {
     ask(bytes, FEW)
 }
 
-/// Refuses to take `count` times so many bytes, where there is no such memory.
-pub(super) fn take(count: usize, bytes: usize) -> Result<(), String> {
-    ask(count.saturating_mul(bytes) as u64, FEW_TAKEN)
+/// Refuses to take so many bytes where there is no such memory.
+pub(super) fn take(bytes: usize) -> Result<(), String> {
+    ask(bytes as u64, FEW_TAKEN)
 }
 
 fn ask(bytes: u64, few: u64) -> Result<(), String> {

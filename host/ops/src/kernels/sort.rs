@@ -8,6 +8,9 @@ use crate::attrs::{Attr, ints, text};
 use crate::view::{Out, Outcome, View};
 use std::cmp::Ordering;
 
+/// Bytes that a sorted line takes beside its elements.
+const PER_LINE: usize = 96;
+
 pub(crate) fn sort(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let lines = Lines::new(inputs, ints(attrs, "axis"), text(attrs, "direction"))?;
     by_register!(lines.x.dtype, R => lines.each(&mut outputs[0], size_of::<R>(), |line: &mut Vec<R>, out: &mut [R]| {
@@ -35,6 +38,8 @@ pub(crate) fn top(_: &str, inputs: &[View], outputs: &mut [Out], _: &[Attr]) -> 
     by_register!(lines.x.dtype, R => {
         let (starts, along) = lines.operands();
         let count = (lines.x.shape.iter().product::<u64>() / extent) as usize;
+        let firsts = count.saturating_mul(kept as usize * 4 * size_of::<(R, i64)>() + PER_LINE);
+        room::take(firsts.saturating_add(cores() * extent as usize * size_of::<R>()))?;
         let first = parallel::collect(count, |line| {
             let mut elements = vec![R::default(); extent as usize];
             along.gather(starts.distance(line as u64), 0, &mut elements);
@@ -146,8 +151,15 @@ impl<'a> Lines<'a> {
         let beside = x.shape[axis + 1..].iter().product::<u64>() as usize;
         let (starts, along) = self.operands();
         let lines = out.bytes.len() / (kept * size).max(1);
-        let line = extent * (size_of::<R>() + taken) + kept * beside * size_of::<T>();
-        room::take(lines.min(cores()), line)?;
+        let together = lines.min(beside * cores());
+        let sorted = together.saturating_mul(kept * size_of::<T>() + PER_LINE);
+        let line = extent * (size_of::<R>() + taken);
+        room::take(
+            lines
+                .min(cores())
+                .saturating_mul(line)
+                .saturating_add(sorted),
+        )?;
         // Lines beside each other share their bytes with the same lines before and after, so they are sorted together.
         parallel::for_each_chunk(out.bytes, kept * beside * size, &|outer, bytes| {
             let sorted = parallel::collect(beside, |inner| {

@@ -60,7 +60,7 @@ impl Stream {
 
     /// Submits an open command buffer if there is one and nothing was recorded since the last command was `seen`: who
     /// records submits as well. Returns whether the timer has to look again soon.
-    fn tick(&self, seen: &mut u64) -> bool {
+    pub(super) fn tick(&self, seen: &mut u64) -> bool {
         let Some(mut open) = self.open.try_lock() else {
             return true;
         };

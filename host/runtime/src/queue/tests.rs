@@ -142,6 +142,22 @@ fn an_idle_device_gets_a_burst_in_growing_batches() {
     assert_eq!(record(1), 7, "a burst of its own");
 }
 
+#[test]
+fn the_timer_submits_what_nobody_followed() {
+    let setup = setup();
+    let tensor = setup.tensor(256);
+    let mut seen = 0;
+    assert!(!setup.stream.tick(&mut seen), "nothing to do");
+    for _ in 0..2 {
+        setup.record(&[setup.step(&tensor, 0, true)], &tensor);
+        assert!(setup.stream.tick(&mut seen));
+        assert_eq!(setup.stream.submissions(), 0, "there may be more");
+    }
+    assert!(setup.stream.tick(&mut seen));
+    assert_eq!(setup.stream.submissions(), 1);
+    assert!(!setup.stream.tick(&mut seen));
+}
+
 /// All of it was one batch, as long as it may take.
 #[test]
 fn a_long_plan_is_submitted_in_batches() {

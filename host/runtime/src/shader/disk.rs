@@ -11,7 +11,7 @@ use std::{
 
 /// Largest file that is read.
 const MAX_FILE: u64 = 64 << 20;
-/// Files from which on some are removed, and how many stay; some ten kilobytes each.
+/// Files beyond which some are removed, and how many stay; some ten kilobytes each.
 const MOST: usize = 16_384;
 const STAY: usize = 12_288;
 /// Files that a process writes from one look at their number to the next.

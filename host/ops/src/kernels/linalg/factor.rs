@@ -56,8 +56,8 @@ pub(super) fn lu<T: Field>(a: &mut [T], n: usize, round: Round) -> Vec<usize> {
     rows
 }
 
-/// The determinant, in the order of `Nx.LinAlg.determinant`. Products are rounded once: part of one may be more than the type
-/// holds, or less.
+/// The determinant, in the order of `Nx.LinAlg.determinant`. Products are rounded once, from f64: part of one may be more than a
+/// narrower type holds, or less.
 pub(super) fn determinant<T: Field>(mut a: Vec<T>, n: usize, round: Round) -> T {
     let all = |cells: &mut dyn Iterator<Item = T>| cells.fold(T::ONE, |product, x| product * x);
     let product = |cells: &[usize]| all(&mut cells.iter().map(|at| a[*at])).rounded(round);

@@ -174,6 +174,27 @@ fn folders_may_vanish_and_come_back() {
 }
 
 #[test]
+fn packs_serve_on_while_their_folder_cannot_be_listed() {
+    let watched = Watched::new();
+    assert_eq!(watched.nine(), 9.0);
+    let [packs, away] = ["packs", "away"].map(|name| watched.folder.join(name));
+    fs::rename(&packs, &away).unwrap();
+    fs::write(&packs, "no folder").unwrap();
+    // Longer than a file may be away.
+    thread::sleep(Duration::from_millis(1500));
+    watched.runtime.reload();
+    assert!(!watched.kinds().contains(&EventKind::PackRemoved));
+    assert_eq!(watched.nine(), 9.0);
+
+    fs::remove_file(&packs).unwrap();
+    fs::rename(&away, &packs).unwrap();
+    watched.runtime.reload();
+    assert_eq!(watched.nine(), 9.0);
+    fs::remove_file(packs.join("libtemplate.so")).unwrap();
+    watched.wait_for(EventKind::PackRemoved);
+}
+
+#[test]
 fn the_registry_file_is_read_again_and_a_wrong_one_is_not_used() {
     let watched = Watched::new();
     let file = watched.folder.join("registry.toml");
