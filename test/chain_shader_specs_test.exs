@@ -223,6 +223,9 @@ defmodule Nx.Vulkan.ChainShaderSpecsTest do
           fn -> ChainShaderSpecs.gamma(:a, 1) end,
           fn -> ChainShaderSpecs.normal(nil, 1) end,
           fn -> ChainShaderSpecs.normal(0, 0.0) end,
+          fn -> ChainShaderSpecs.normal(10 ** 400, 1) end,
+          fn -> ChainShaderSpecs.normal(0, 1.0e300, :f32) end,
+          fn -> ChainShaderSpecs.normal(0, 1.0e-300, :f32) end,
           fn -> Synthesis.compile(ChainShaderSpecs.normal(0, 1, :f16)) end
         ] do
       assert_raise ArgumentError, ~r/expected/, call

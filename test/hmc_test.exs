@@ -152,6 +152,36 @@ if Code.ensure_loaded?(Nx) do
       opts = Keyword.put(opts, :data, vectors)
       assert {:error, %ArgumentError{message: message}} = HMC.sample(devectorized, 1, opts)
       assert message =~ "expected :data without vectorized axes"
+
+      parts = fn q, x -> Nx.sum(Nx.multiply(q, Nx.imag(x))) end
+      opts = Keyword.put(opts, :data, Nx.Constants.i())
+      assert {:error, %ArgumentError{message: message}} = HMC.sample(parts, 1, opts)
+      assert message =~ "expected :data that is real, got:" and message =~ "c64"
+    end
+
+    test "a broadcast along axes of other extents is an error" do
+      x = Nx.iota({2}, type: :f32) |> Nx.broadcast({5, 2}) |> Nx.broadcast({2, 5, 2})
+      assert Nx.shape(x) == {2, 5, 2}
+
+      twice = fn q, x ->
+        x |> Nx.broadcast({5, 2}) |> Nx.broadcast({2, 5, 2}) |> Nx.multiply(q) |> Nx.sum()
+      end
+
+      assert {:error, %ArgumentError{message: message}} =
+               Nx.Vulkan.Density.new(twice, 1, data: Nx.iota({2}, type: :f32))
+
+      assert message =~ "broadcast: the shape {2} does not fit {2, 5, 2} along axes [1]"
+    end
+
+    test "the search for a step size comes back from far away" do
+      normal = fn q -> Nx.multiply(-0.5, Nx.sum(Nx.multiply(q, q))) end
+      opts = [chains: 1, warmup: 20, draws: 5, seed: 1, progress: false]
+
+      for step_size <- [1.0e9, 1.0e-10] do
+        assert {:ok, result} = HMC.sample(normal, 2, [step_size: step_size] ++ opts)
+        assert [step] = result.step_size
+        assert step > 0.01 and step < 10
+      end
     end
 
     test "the draws until an error are of the parameters" do

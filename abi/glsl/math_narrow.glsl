@@ -7,12 +7,9 @@
 
 #include "math_f32.glsl"
 
-// 2^x, for any x but NaN. The device's own may flush denormals where its products do not.
+// 2^x, for any x but NaN.
 float nxv_narrow_exp2(float x) {
-    bool is_low = x < -126.0;
-    float result = exp2(is_low ? x + 64.0 : x);
-    result = is_low ? result * 5.421010862427522e-20 : result;
-    result = x >= 128.0 ? NXV_INF : result;
+    float result = x >= 128.0 ? NXV_INF : exp2(x);
     return x < -150.0 ? 0.0 : result;
 }
 

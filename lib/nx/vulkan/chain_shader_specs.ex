@@ -13,7 +13,7 @@ defmodule Nx.Vulkan.ChainShaderSpecs do
 
   Parameters become constants of the shader, so each has a file of its own, and the push block is `push/5`, the header alone.
   A last argument `:f32` in place of `:f64` gives the single-precision shader. All raise `ArgumentError` for parameters that
-  are no numbers, or not positive where they have to be.
+  are no numbers, not positive where they have to be, or beyond what the type holds.
 
   `beta/0`, `gamma/0` and `lognormal/0` are in single precision, for any parameters: those follow the header in the push
   block, as `beta_push/6`, `gamma_push/6` and `lognormal_push/5` write it.
@@ -30,7 +30,7 @@ defmodule Nx.Vulkan.ChainShaderSpecs do
     """
     def unquote(family)(unquote_splicing(arguments), dtype \\ :f64) do
       params = Enum.zip(unquote(names), unquote(arguments))
-      Enum.each(params, &validate!(unquote(family), &1))
+      Enum.each(params, &validate!(unquote(family), dtype, &1))
       spec(unquote(family), dtype, params, [], nil)
     end
   end
@@ -101,14 +101,23 @@ defmodule Nx.Vulkan.ChainShaderSpecs do
     }
   end
 
-  defp validate!(family, {name, value}) do
-    any? = name in Leapfrog.anywhere()
+  # The least and the largest normal number.
+  @bounds %{
+    f32: {1.1754943508222875e-38, 3.4028234663852886e38},
+    f64: {2.2250738585072014e-308, 1.7976931348623157e308}
+  }
 
-    unless is_number(value) and (any? or value > 0) do
+  defp validate!(family, dtype, {name, value}) do
+    any? = name in Leapfrog.anywhere()
+    # Another type is refused where it is compiled.
+    {least, most} = Map.get(@bounds, dtype, @bounds.f64)
+    holds? = is_number(value) and abs(value) <= most and (value == 0 or abs(value) >= least)
+
+    unless holds? and (any? or value > 0) do
       wanted = if any?, do: "a number", else: "a positive number"
 
       raise ArgumentError,
-            "expected #{name} of #{family} to be #{wanted}, got: #{inspect(value)}"
+            "expected #{name} of #{family} to be #{wanted} of #{inspect(dtype)}, got: #{inspect(value)}"
     end
   end
 end

@@ -3,12 +3,13 @@ if Code.ensure_loaded?(Nx) do
     @moduledoc """
     A log density, written as a function of Nx, as a shader that runs leapfrog steps of Hamiltonian Monte Carlo.
 
-        density = Nx.Vulkan.Density.new(fn q -> Nx.negate(Nx.sum(Nx.multiply(q, q))) end, 3)
+        density = Nx.Vulkan.Density.new!(fn q -> Nx.negate(Nx.sum(Nx.multiply(q, q))) end, 3)
         {:ok, {q, p, grad, logp}} = Nx.Vulkan.Density.chain(density, q0, p0, masses, [0.1], 32)
 
     The function is traced and differentiated with `Nx.Defn`, and written down as one compute shader in which each
     value is computed once; sums over data are shared by the invocations of a workgroup, and a workgroup runs a chain.
-    `Nx.Vulkan.HMC` samples with it. Integers are computed as signed ones of 32 bits, or of fewer where their type has fewer.
+    `Nx.Vulkan.HMC` samples with it. Integers are computed as signed ones of 32 bits, or of fewer where their type has fewer;
+    reductions of them as floats of the density's type.
 
     It may use arithmetic, elementary functions, comparisons and `select`, reductions (`sum`, `product`, `reduce_max`,
     `reduce_min`, `all`, `any`, `logsumexp`, …), `dot`, reshapes, slices, `concatenate`, `stack`, `pad`, `put_slice`,
@@ -262,16 +263,19 @@ if Code.ensure_loaded?(Nx) do
           tensor = Nx.to_tensor(tensor)
           type = if Nx.Type.float?(tensor.type), do: type, else: tensor.type
 
-          if tensor.vectorized_axes != [] do
-            raise ArgumentError,
-                  "expected :data without vectorized axes, which the density can make of it, got: " <>
-                    inspect(Nx.to_template(tensor))
-          end
+          if Nx.Type.complex?(tensor.type), do: refuse!(tensor, "that is real")
+
+          if tensor.vectorized_axes != [],
+            do: refuse!(tensor, "without vectorized axes, which the density can make of it")
 
           {Nx.template(tensor.shape, type, names: tensor.names), acc}
         end)
 
       template
+    end
+
+    defp refuse!(data, what) do
+      raise ArgumentError, "expected :data #{what}, got: #{inspect(Nx.to_template(data))}"
     end
 
     defp operands(graph, data) do

@@ -37,11 +37,15 @@ WORK whole(WORK product, int power) {
 }
 
 WORK term(uint first, uvec3 at) {
+    WORK x = nxv_load(a, first + at.x), y = nxv_load(a, first + at.y), z = nxv_load(a, first + at.z);
+    WORK two = ROUNDED_PRODUCT(x, y);
+    // Else the product of two is 0, or may have been more than the type holds, or less.
+    if (abs(exponent_for(first_bits(extent_of(two)))) < MOST_EXPONENT) return ROUNDED_PRODUCT(two, z);
     WORK product = ONE;
     int power = 0;
-    take(product, power, nxv_load(a, first + at.x));
-    take(product, power, nxv_load(a, first + at.y));
-    take(product, power, nxv_load(a, first + at.z));
+    take(product, power, x);
+    take(product, power, y);
+    take(product, power, z);
     return whole(product, power);
 }
 

@@ -109,11 +109,9 @@ if Code.ensure_loaded?(Nx) do
       at(st, t, inner)
     end
 
-    defp element(st, %{op: :broadcast, operands: [t], attributes: attributes}, idx) do
-      inner =
-        for {extent, axis} <- Enum.zip(st.graph.nodes[t].shape, attributes[:axes]),
-            do: if(extent == 1, do: 0, else: Enum.at(idx, axis))
-
+    defp element(st, %{op: :broadcast, operands: [t], attributes: attributes} = node, idx) do
+      own = st.graph.nodes[t].shape
+      inner = for pair <- Enum.zip(own, attributes[:axes]), do: repeated(pair, own, node, idx)
       at(st, t, inner)
     end
 
@@ -213,6 +211,21 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp element(_, node, _), do: unsupported(node)
+
+    # The index along an axis that is repeated. Nx's traces may name an axis of another extent (Nx.Defn.Expr.broadcast/4 of one that
+    # follows another).
+    defp repeated({1, _axis}, _own, _node, _idx), do: 0
+
+    defp repeated({extent, axis}, own, node, idx) do
+      if Enum.at(node.shape, axis) != extent do
+        [own, shape] = for list <- [own, node.shape], do: inspect(List.to_tuple(list))
+
+        raise ArgumentError,
+              "broadcast: the shape #{own} does not fit #{shape} along axes #{inspect(node.attributes[:axes])}"
+      end
+
+      Enum.at(idx, axis)
+    end
 
     defp starts(st, %{operands: operands, attributes: attributes}, extents, lengths) do
       Enum.map_reduce(Enum.zip([attributes[:starts], extents, lengths]), st, fn

@@ -35,11 +35,14 @@ defmodule Nx.Vulkan.HMC.Start do
   end
 
   defp position!(position, index, dims) do
-    unless is_list(position) and length(position) == dims and Enum.all?(position, &is_number/1) do
+    unless is_list(position) and length(position) == dims and Enum.all?(position, &float?/1) do
       raise ArgumentError,
             "expected the position of chain #{index} to be a list of #{dims} numbers, got: #{inspect(position)}"
     end
   end
+
+  # An integer may be more than any float.
+  defp float?(x), do: is_number(x) and abs(x) <= 1.7976931348623157e308
 
   @doc """
   Gives every chain its log density. Chains without a position get one from [-2, 2] in each coordinate, drawn anew

@@ -60,12 +60,13 @@ defmodule Nx.Vulkan.HMC.StepSize do
   defp begin({chain, :found}),
     do: %{chain | adaptation: Adaptation.restart(chain.adaptation, chain.step_size)}
 
-  defp out_of_range({chain, _factor}) do
+  # A search that begins out of the range may lead into it.
+  defp out_of_range({chain, factor}) do
     {smallest, largest} = Adaptation.range()
     at = "chain #{chain.index} at #{inspect(Floats.decode!(chain.q), limit: 50)}"
 
     cond do
-      chain.step_size < smallest ->
+      factor == 0.5 and chain.step_size < smallest ->
         %Error{
           kind: :step_size,
           message:
@@ -73,7 +74,7 @@ defmodule Nx.Vulkan.HMC.StepSize do
               "it, or its gradient is wrong"
         }
 
-      chain.step_size > largest ->
+      factor == 2.0 and chain.step_size > largest ->
         %Error{
           kind: :step_size,
           message:
