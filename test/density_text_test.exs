@@ -132,6 +132,32 @@ if Code.ensure_loaded?(Nx) do
             do: assert_in_delta(x, y, 1.0e-11 * max(1, abs(y)))
       end
 
+      # Written out where they are used, each would be there once for every use of the one before.
+      test "small reductions with many results that feed each other are computed once" do
+        twice = fn q ->
+          t = Nx.outer(q, q)
+          u = Nx.outer(t, Nx.dot(t, q))
+          Nx.sum(Nx.multiply(u, Nx.cos(u)))
+        end
+
+        for d <- [8, 16] do
+          density = Density.new!(twice, d)
+          assert byte_size(density.glsl) < 50_000
+
+          q = for i <- 1..d, do: 0.7 * :math.sin(i)
+          ones = bin(List.duplicate(1.0, d))
+
+          {:ok, {_, _, gradient, value}} =
+            Density.chain(density, bin(q), ones, ones, [0.0], 1)
+
+          {want, wanted} = Nx.Defn.value_and_grad(Nx.tensor(q, type: :f64), twice)
+          assert_in_delta hd(list(value)), Nx.to_number(want), 1.0e-11
+
+          for {x, y} <- Enum.zip(list(gradient), Nx.to_list(wanted)),
+              do: assert_in_delta(x, y, 1.0e-10)
+        end
+      end
+
       # Measured in a warm VM: 17 ms and 3 ms.
       test "is made in good time, and faster the second time" do
         returns = Regime.returns()

@@ -22,6 +22,8 @@ if Code.ensure_loaded?(Nx) do
     @inline 16
     # Reductions with at most so many results keep them in variables.
     @scalars 64
+    # Reductions with more results than that are written out where they are used, if they are over few elements.
+    @crowd 256
     # Axes of at most this extent are written out inside loops.
     @short 8
     # What is read at more different indices than so many is kept.
@@ -102,10 +104,12 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp kinds(graph, order) do
+      fed = fed(graph, order)
+
       reductions =
         for id <- order,
             reduction?(graph.nodes[id]),
-            kind = kind(graph.nodes[id], graph),
+            kind = kind(graph.nodes[id], graph, fed[id]),
             into: %{} do
           {id, kind}
         end
@@ -161,9 +165,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp kind(node, graph) do
+    defp kind(node, graph, fed?) do
       cond do
-        crowd?(node, graph) -> :array
+        crowd?(node, graph, fed?) -> :array
         size(extents(node, graph)) <= @inline -> nil
         size(node.shape) <= @scalars -> :scalars
         true -> :array
@@ -171,10 +175,26 @@ if Code.ensure_loaded?(Nx) do
     end
 
     # A product of matrices that would be written out in more terms than a loop over its elements has turns.
-    defp crowd?(%{op: :dot} = node, graph),
+    defp crowd?(%{op: :dot} = node, graph, _fed?),
       do: size(extents(node, graph)) in 5..@inline and size(node.shape) in 9..@scalars
 
-    defp crowd?(_, _), do: false
+    defp crowd?(%{op: :indexed_add}, _graph, _fed?), do: false
+
+    # Other reductions too, but not of data, whose rows loops go over anyway.
+    defp crowd?(node, graph, fed?),
+      do: not fed? and size(extents(node, graph)) in 5..@inline and size(node.shape) in 9..@crowd
+
+    # Which values are made of data, or of tensors that the function knows.
+    defp fed(graph, order) do
+      Enum.reduce(order, %{}, fn id, fed ->
+        node = graph.nodes[id]
+
+        own? =
+          node.op == :tensor or (node.op == :parameter and node.attributes[:index] != 0)
+
+        Map.put(fed, id, own? or Enum.any?(node.operands, &fed[&1]))
+      end)
+    end
 
     defp repeated(%{op: :dot, operands: [a, b]}, graph),
       do: Enum.filter([a, b], &costly?(graph, &1))
