@@ -220,9 +220,12 @@ impl Pipelines {
     /// What could let go of its pipelines has done so. What is still in use is asked for again before the next sweep.
     pub(crate) fn note_let_go(&self) {
         let mut state = self.state.lock();
+        // Whoever does so again and again must not put the sweep off.
+        if std::mem::replace(&mut state.let_go, true) {
+            return;
+        }
         let len = state.pipelines.len();
-        (state.let_go, state.sweep_at, state.crowded_at) =
-            (true, len + MOST_SPARE, len + self.most_held);
+        (state.sweep_at, state.crowded_at) = (len + MOST_SPARE, len + self.most_held);
     }
 
     /// Drops the pipelines that the last tables did not use.

@@ -48,6 +48,8 @@ fn what_is_in_use_stays_where_holders_let_go() {
     let again: Vec<_> = (0..5).map(get).collect();
     for n in 0..MOST_SPARE as u32 {
         get(1_000 + n);
+        // As reloads do.
+        pipelines.note_let_go();
         sweep();
     }
     assert_eq!(pipelines.len(), 5 + MOST / 2);
