@@ -190,8 +190,7 @@ fn packs_serve_on_while_their_folder_cannot_be_listed() {
     fs::rename(&away, &packs).unwrap();
     watched.runtime.reload();
     assert_eq!(watched.nine(), 9.0);
-    fs::remove_file(packs.join("libtemplate.so")).unwrap();
-    watched.wait_for(EventKind::PackRemoved);
+    assert!(!watched.kinds().contains(&EventKind::PackRemoved));
 }
 
 #[test]
