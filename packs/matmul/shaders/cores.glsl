@@ -176,12 +176,12 @@ void stage(uint row, uint column, SUM4 x, SUM4 y) {
 #endif
 #define RUNS (64 / RUN_OF_C)
 
-void store_run(uint slab, uvec2 place, uint column, SUM4 four) {
+void store_run(uint slab, uvec2 place, SUM run[RUN_OF_C]) {
     if (place.x >= m || place.y >= n) return;
     uint at = (slab * m + place.x) * n + place.y;
-    VALUE x = FINISH(0u, 0, four[column % 4], place.x, place.y);
+    VALUE x = FINISH(0u, 0, run[0], place.x, place.y);
 #if C_PAIRS
-    c[at / 2] = both(x, FINISH(0u, 0, four[column % 4 + 1], place.x, place.y + 1));
+    c[at / 2] = both(x, FINISH(0u, 0, run[1], place.x, place.y + 1));
 #else
     c[at] = NARROWED(x);
 #endif
@@ -208,22 +208,31 @@ void store_staged(uint slab, uvec2 from, uint tile) {
 #else
     for (uint i = gl_LocalInvocationIndex; i < 16 * RUNS; i += 32 * PARTS) {
         uvec2 own = uvec2(i / RUNS, i % RUNS * RUN_OF_C);
-        store_run(slab, from + uvec2(ROW_AT(tile, own.x), own.y), own.y, sum_of_parts(own.x, own.y));
+        SUM4 four = sum_of_parts(own.x, own.y);
+        SUM run[RUN_OF_C];
+        [[unroll]] for (uint e = 0; e < RUN_OF_C; e++) run[e] = four[own.y % 4 + e];
+        store_run(slab, from + uvec2(ROW_AT(tile, own.x), own.y), run);
     }
 #endif
     barrier(); // nobody still reads them
 }
 #else
-// What is staged goes to memory, neighbours by neighbouring lanes.
+// What is staged goes to memory, neighbours by neighbouring lanes. All of a turn is loaded before any of it is stored: else each would
+// wait for the one before.
 void store_staged(uint slab, uvec2 from, uint tile) {
+    const uint TURN = RUNS / 8; // runs of a lane in four rows
     subgroupBarrier(); // the tile is complete
     for (uint first = 0; first < 16; first += 4) {
-        [[unroll]] for (uint i = 0; i < RUNS / 8; i++) {
+        SUM runs[TURN][RUN_OF_C];
+        uvec2 places[TURN];
+        [[unroll]] for (uint i = 0; i < TURN; i++) {
             uint run = i * 32 + gl_SubgroupInvocationID;
             uvec2 own = uvec2(first + run / RUNS, run % RUNS * RUN_OF_C);
-            SUM4 four = staged[(gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4];
-            store_run(slab, from + uvec2(ROW_AT(tile, own.x), own.y), own.y, four);
+            uint at = (gl_SubgroupID * 16 + own.x) * PITCH + own.y / 4;
+            [[unroll]] for (uint e = 0; e < RUN_OF_C; e++) runs[i][e] = staged[at][own.y % 4 + e];
+            places[i] = from + uvec2(ROW_AT(tile, own.x), own.y);
         }
+        [[unroll]] for (uint i = 0; i < TURN; i++) store_run(slab, places[i], runs[i]);
     }
     subgroupBarrier(); // nobody still reads it
 }

@@ -15,14 +15,20 @@ layout(local_size_x = THREADS) in;
 #define HOLDERS 1
 #endif
 
-#if A_WIDE && A_ALONG_K
+// Packs along k serve as many steps.
+#define A_DEEP (A_WIDE && A_ALONG_K)
+#define B_DEEP (B_WIDE && B_ALONG_K)
+#if A_DEEP || B_DEEP
 #define DEPTH WIDTH
-#define ELEMENT(row, depth) rows[(row) / HOLDERS][depth]
-#elif A_WIDE
-#define DEPTH 1
-#define ELEMENT(row, depth) rows[(row) / WIDTH][(row) % WIDTH]
 #else
 #define DEPTH 1
+#endif
+
+#if A_DEEP
+#define ELEMENT(row, depth) rows[(row) / HOLDERS][depth]
+#elif A_WIDE
+#define ELEMENT(row, depth) rows[(row) / WIDTH][(row) % WIDTH]
+#else
 #define ELEMENT(row, depth) rows[(row) / HOLDERS]
 #endif
 
@@ -34,7 +40,8 @@ layout(local_size_x = THREADS) in;
 
 const uint A_ROWS = A_ALONG_K == 1 ? 1 : A_STEP;
 const uint A_ITEMS = OWN_M / (A_ROWS * HOLDERS);
-const uint B_ITEMS = OWN_N / B_STEP;
+const uint B_COLUMNS = B_ALONG_K == 1 ? 1 : B_STEP;
+const uint B_ITEMS = OWN_N / B_COLUMNS;
 
 uint a_index[A_ITEMS];
 uint b_index[B_ITEMS];
@@ -47,18 +54,31 @@ void aim(uint batch, uint row, uint column) {
         a_index[i] = a_offset + batch * a_batch + own * a_free;
     }
     [[unroll]] for (uint i = 0; i < B_ITEMS; i++) {
-        b_index[i] = b_offset + batch * b_batch + min(column + i * B_STEP * APART, n - B_STEP) * b_free;
+        b_index[i] = b_offset + batch * b_batch + min(column + i * B_COLUMNS * APART, n - B_COLUMNS) * b_free;
     }
 }
 
 void accumulate(uint k_at) {
     A_ITEM rows[A_ITEMS];
+#if A_DEEP
     [[unroll]] for (uint i = 0; i < A_ITEMS; i++) rows[i] = load_a(a_index[i] + k_at * a_contract);
+#endif
+#if B_DEEP
+    B_ITEM packs[B_ITEMS];
+    [[unroll]] for (uint j = 0; j < B_ITEMS; j++) packs[j] = load_b(b_index[j] + k_at * b_contract);
+#endif
     [[unroll]] for (uint depth = 0; depth < DEPTH; depth++) {
+#if !A_DEEP
+        [[unroll]] for (uint i = 0; i < A_ITEMS; i++) rows[i] = load_a(a_index[i] + (k_at + depth) * a_contract);
+#endif
         [[unroll]] for (uint j = 0; j < B_ITEMS; j++) {
+#if B_DEEP
+            T_VALUE columns = packs[j][depth];
+#else
             B_ITEM columns = load_b(b_index[j] + (k_at + depth) * b_contract);
+#endif
             [[unroll]] for (uint i = 0; i < OWN_M; i++) {
-#if B_WIDE
+#if B_WIDE && !B_DEEP
                 [[unroll]] for (uint l = 0; l < WIDTH; l++) {
                     uint at = i * OWN_N + j * WIDTH + l;
                     sums[at] = FMA(FACTOR(i, depth), columns[l], sums[at]);

@@ -52,7 +52,10 @@ pub(crate) fn plan(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, R
         _ => cut,
     };
     let a_packs = problem.a.is_along_k() || (own_m.is_multiple_of(width) && !shares_rows);
-    let b_packs = !problem.b.is_along_k() && own_n.is_multiple_of(width) && apart == 1;
+    let b_packs = match problem.b.is_along_k() {
+        true => device.kind != DeviceKind::CPU,
+        false => own_n.is_multiple_of(width) && apart == 1,
+    };
     let wide = [
         a_packs && problem.a.is_wide(width),
         b_packs && problem.b.is_wide(width),
@@ -85,7 +88,8 @@ fn shape(problem: &Problem, device: &DeviceInfo<'_>) -> Shape {
         };
     }
     let width = steps::width(problem.dtype);
-    let packs = width > 1 && problem.n.is_multiple_of(width);
+    // Columns of B that lie along k begin far from each other: the closer those of neighbours are, the fewer lines they load.
+    let packs = width > 1 && problem.n.is_multiple_of(width) && !problem.b.is_along_k();
     let (own_n, apart) = match is_cpu || packs || problem.n < lanes {
         true => (problem.n.next_power_of_two().min(4), 1),
         false => (problem.n.div_ceil(lanes).min(4), lanes),

@@ -10,6 +10,8 @@ use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
 
 /// Contracted elements that are worth a workgroup where there are many parts.
 const LEAST_PART: u64 = 128;
+/// Results from which on tiles of a shorter contracted axis pay, of which everything is in packs.
+const MANY: u64 = 1 << 22;
 /// Tiles that are too few for any device.
 const FEW_TILES: u64 = 4;
 
@@ -81,7 +83,12 @@ pub(crate) fn choose<'a>(
 ) -> Result<Choice<'a>, Refusal> {
     let &Problem { m, n, k, .. } = problem;
     let is_small = u64::from(m) * u64::from(n) < 1024 && k < 512;
-    if m <= FEW || n <= FEW || k < 16 || is_small {
+    let width = steps::width(problem.dtype);
+    let is_wide = problem.n.is_multiple_of(width)
+        && [&problem.a, &problem.b].iter().all(|x| x.is_wide(width));
+    let is_large = problem.elements() >= MANY;
+    let least_k = if is_wide && is_large { 8 } else { 16 };
+    if m <= FEW || n <= FEW || k < least_k || is_small {
         return Err(Refusal::decline(format!(
             "{m} x {n} x {k} is smaller than a tile"
         )));

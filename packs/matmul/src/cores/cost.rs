@@ -244,7 +244,12 @@ impl Shape {
             _ => None,
         };
         let alone = most * tile.alone * alone.unwrap_or(speed);
-        let product = most * flops / (rate * alone.min(speed));
+        // Parts of the contracted axis read what lies in memory from many places at once.
+        let scattered = match self.splits > 1 && self.reading == Reading::InPlace {
+            true => 1.15,
+            false => 1.0,
+        };
+        let product = scattered * most * flops / (rate * alone.min(speed));
         // What is packed lies in caches by then.
         let loaded = |packs: bool, operand: &Operand| match packs {
             true => 0.0,

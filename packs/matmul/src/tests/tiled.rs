@@ -31,6 +31,16 @@ fn a_short_contracted_axis_takes_many_small_workgroups() {
     assert_eq!(tile(2366, 22, 51), ["32", "32"]);
 }
 
+/// On an H200 with driver 580.159.04 2500 x 7288 x 8 took 29 us in tiles and 34 straight from memory, 2501 x 7287 x 12 48 and 42.
+#[test]
+fn tiles_of_a_very_short_contracted_axis_are_of_packs_alone() {
+    let reason = |size| matrices(TILED, gpu(), size, DType::F32).reason();
+    assert_eq!(tile(2500, 7288, 8), ["128", "128"]);
+    for size in [[2500, 7288, 7], [2500, 7287, 12], [700, 900, 8]] {
+        assert!(reason(size).contains("smaller than a tile"), "{size:?}");
+    }
+}
+
 /// On an H200 1024 x 1024 x 1024 took 107 us in two parts of large tiles and 113 in whole small ones.
 #[test]
 fn parts_of_large_tiles_of_f64_are_taken_before_whole_small_ones() {
