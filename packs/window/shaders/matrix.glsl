@@ -2,6 +2,8 @@
 // as zeros, so that an element of the kernel is one offset for all positions; the kernel is packed as the product loads it.
 //
 // Channels come in blocks of BLOCK, of PIECE elements a piece: [group][batch][block][spatial axes][channels of the block].
+// Where positions are PHASES elements of the last axis apart, these lie in as many runs, every PHASES-th of them in one: neighbouring
+// positions then load neighbours for every element of the kernel.
 // The elements of a filter are taken as pieces as well: [block][spatial axes][pieces of the block], 32 elements a step.
 #include "dtype.glsl"
 #include "tensor.glsl"

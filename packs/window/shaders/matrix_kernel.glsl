@@ -21,7 +21,14 @@ bool piece_of(uint index, out uint channel, out uint at, out uint place) {
         uint outer = nxv_divide(tap, params.spatial[k].taps, params.spatial[k].by_taps);
         uint along = tap - outer * params.spatial[k].taps;
         at += along * params.spatial[k].kernel_step;
-        place += along * params.spatial[k].tap_step;
+        uint step = params.spatial[k].tap_step;
+#if PHASES > 1
+        if (k == DIMS - 1) {
+            uint reached = along * (step / PIECES);
+            place += (reached % PHASES * (params.spatial[k].packed / PHASES) + reached / PHASES) * PIECES;
+        } else
+#endif
+        place += along * step;
         tap = outer;
     }
     return block < params.blocks;

@@ -6,6 +6,9 @@
 // Words of a pixel, and one to keep pixels off each other's banks.
 #define WORDS (BLOCK / 2)
 shared uint words[PLANES][SPAN][WORDS + 1];
+// Words of its pixel that an invocation packs.
+const uint APART = THREADS / SPAN, EACH = (WORDS + APART - 1) / APART;
+#define OWN_WORD(e) (gl_LocalInvocationIndex / SPAN + (e) * APART)
 
 void main() {
     uint plane = params.block_pieces / PIECES;
@@ -19,19 +22,25 @@ void main() {
     uint channel = 0;
     uint at;
     bool inside = find(slab * plane + min(first + own, plane - 1), channel, at);
-    [[unroll]] for (uint word = gl_LocalInvocationIndex / SPAN; word < WORDS; word += THREADS / SPAN) {
-        uvec3 low = uvec3(0), high = uvec3(0);
-        uint from = at + 2 * word * params.x_channel;
-        if (inside && channel + 2 * word < params.channels) low = parts_of(nxv_load(x, from));
-        if (inside && channel + 2 * word + 1 < params.channels) high = parts_of(nxv_load(x, from + params.x_channel));
-        [[unroll]] for (uint p = 0; p < PLANES; ++p) words[p][own][word] = low[p] | high[p] << 16;
+    // All is loaded at once: under a condition each element would wait for the one before.
+    uint last = params.channels - 1 - channel;
+    T_STORAGE loaded[EACH][2];
+    if (!inside) at = 0;
+    [[unroll]] for (uint e = 0; e < EACH; ++e) {
+        [[unroll]] for (uint h = 0; h < 2; ++h) loaded[e][h] = nxv_load(x, at + min(2 * OWN_WORD(e) + h, last) * params.x_channel);
+    }
+    [[unroll]] for (uint e = 0; e < EACH; ++e) {
+        uint word = OWN_WORD(e);
+        uvec3 low = inside && 2 * word <= last ? parts_of(loaded[e][0]) : uvec3(0);
+        uvec3 high = inside && 2 * word + 1 <= last ? parts_of(loaded[e][1]) : uvec3(0);
+        if (word < WORDS) [[unroll]] for (uint p = 0; p < PLANES; ++p) words[p][own][word] = low[p] | high[p] << 16;
     }
     barrier(); // every word is there before it is taken along the channels
     [[unroll]] for (uint i = gl_LocalInvocationIndex; i < SPAN * PIECES; i += THREADS) {
         uint pixel = i / PIECES, piece = i % PIECES;
         [[unroll]] for (uint p = 0; p < PLANES; ++p) {
             uvec4 four = uvec4(words[p][pixel][piece * 4], words[p][pixel][piece * 4 + 1], words[p][pixel][piece * 4 + 2], words[p][pixel][piece * 4 + 3]);
-            uint to = p * (params.x_pieces + 1) + slab * params.block_pieces + first * PIECES + i;
+            uint to = p * (params.x_pieces + 1) + slab * params.block_pieces + in_runs(first + pixel) * PIECES + piece;
             if (first + pixel < plane) nxv_store(packed, to, four);
         }
     }

@@ -1,5 +1,6 @@
 #version 460
-// Packs x: one invocation a piece, and one more the zeros behind the last. Each part of the elements comes after the others.
+// Packs x: one invocation a piece, and one more the zeros behind the last. Each part of the elements comes after the others. What is
+// loaded is loaded at once: under a condition each element would wait for the one before.
 #include "matrix_x.glsl"
 
 void main() {
@@ -10,7 +11,7 @@ void main() {
 #endif
     uint channel = index % PIECES * PIECE;
     uint at;
-    bool inside = find(index / PIECES, channel, at) && index < params.x_pieces;
+    bool inside = find(index / PIECES, channel, at) && index < params.x_pieces && channel < params.channels;
     PIECE_TYPE pieces[PLANES];
     [[unroll]] for (uint p = 0; p < PLANES; ++p) pieces[p] = PIECE_TYPE(0);
     if (inside) {
@@ -25,13 +26,15 @@ void main() {
             }
         }
 #else
+        uint last = params.channels - 1 - channel;
+        T_STORAGE own[PIECE];
+        [[unroll]] for (uint i = 0; i < PIECE; ++i) own[i] = nxv_load(x, at + min(i, last) * params.x_channel);
         [[unroll]] for (uint i = 0; i < PIECE; ++i) {
-            if (channel + i < params.channels) {
-                uvec3 bits = parts_of(nxv_load(x, at + i * params.x_channel));
-                [[unroll]] for (uint p = 0; p < PLANES; ++p) pieces[p][i / 2] |= bits[p] << (i % 2 * 16);
-            }
+            uvec3 bits = i <= last ? parts_of(own[i]) : uvec3(0);
+            [[unroll]] for (uint p = 0; p < PLANES; ++p) pieces[p][i / 2] |= bits[p] << (i % 2 * 16);
         }
 #endif
     }
-    [[unroll]] for (uint p = 0; p < PLANES; ++p) nxv_store(packed, p * (params.x_pieces + 1) + index, pieces[p]);
+    uint to = index == params.x_pieces ? index : in_runs(index / PIECES) * PIECES + index % PIECES;
+    [[unroll]] for (uint p = 0; p < PLANES; ++p) nxv_store(packed, p * (params.x_pieces + 1) + to, pieces[p]);
 }

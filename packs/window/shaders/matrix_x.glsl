@@ -20,6 +20,17 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer Packed { PIECE_TY
 
 #include "reaches.glsl"
 
+// Where a pixel lies in the packed x, of which it is the one at `index` in the order of x.
+uint in_runs(uint index) {
+#if PHASES == 1
+    return index;
+#else
+    uint extent = params.spatial[DIMS - 1].packed;
+    uint along = index - nxv_divide(index, extent, params.spatial[DIMS - 1].by_packed) * extent;
+    return index - along + along % PHASES * (extent / PHASES) + along / PHASES;
+#endif
+}
+
 // Where a pixel of a block of channels is in x; adds its first channel. False where there is none.
 bool find(uint index, inout uint channel, out uint at) {
     bool inside = true;

@@ -30,6 +30,8 @@ const PIXELS: u64 = 64;
 const STEPS: [u64; 2] = [64, 32];
 /// Elements of a fragment along filters and positions.
 const FRAGMENT: u64 = 16;
+/// Elements from one position to the next of the last axis that lie in as many runs, at most.
+const MOST_PHASES: u64 = 4;
 /// Invocations of a subgroup.
 const LANES: u64 = 32;
 /// Channels of the least block whose pieces of one part are loaded as such: of less the next tap is too far away.
@@ -43,8 +45,11 @@ const AHEAD: u64 = 1;
 struct Axis {
     packed: u64,
     stride: u64,
-    /// Elements of it from one position to the next, and from one element of the kernel.
+    /// Elements from one position to the next, and from one element of the kernel.
     steps: [u64; 2],
+    /// Elements that many lie in as many runs, so that neighbouring positions read neighbours. Of blocks of 8 channels a subgroup reads
+    /// four elements of the kernel at a time, which are neighbours as it is.
+    phases: u64,
 }
 
 /// Where the product has x from.
@@ -79,10 +84,19 @@ impl Packing {
         let block = block(problem.channels);
         let piece = block.min(8);
         let blocks = problem.channels.div_ceil(block);
+        let source = match problem.pointwise() {
+            Some(run) => Source::Staged(run),
+            None if planes == 1 && block >= WHOLE_PIECES && problem.x_in_place(piece) => {
+                Source::InPlace
+            }
+            None => Source::Packed,
+        };
+        let last = problem.spatial.len().saturating_sub(1);
         let axes: Vec<Axis> = problem
             .spatial
             .iter()
-            .map(|axis| {
+            .enumerate()
+            .map(|(index, axis)| {
                 let [stride, dilation] = [axis.stride, axis.dilation].map(i64::unsigned_abs);
                 // Elements between those that positions and the kernel meet are left out.
                 let unit = match (axis.positions, axis.taps) {
@@ -92,10 +106,18 @@ impl Packing {
                     _ => gcd(stride, dilation),
                 };
                 let steps = [stride / unit, dilation / unit];
+                let reached = (axis.positions - 1) * steps[0] + (axis.taps - 1) * steps[1] + 1;
+                let is_in_runs = source == Source::Packed
+                    && index == last
+                    && block != 8
+                    && axis.positions > 1
+                    && steps[0] <= MOST_PHASES;
+                let phases = if is_in_runs { steps[0] } else { 1 };
                 Axis {
-                    packed: (axis.positions - 1) * steps[0] + (axis.taps - 1) * steps[1] + 1,
+                    packed: reached.next_multiple_of(phases),
                     stride: unit,
                     steps,
+                    phases,
                 }
             })
             .collect();
@@ -105,13 +127,6 @@ impl Packing {
         let block_pieces = plane.saturating_mul(block / piece);
         let parts = problem.batches() * problem.groups;
         let taps = problem.depth / problem.channels;
-        let source = match problem.pointwise() {
-            Some(run) => Source::Staged(run),
-            None if planes == 1 && block >= WHOLE_PIECES && problem.x_in_place(piece) => {
-                Source::InPlace
-            }
-            None => Source::Packed,
-        };
         let [block_pieces, x_pieces] = match source {
             Source::InPlace => [block / piece, 0],
             Source::Packed | Source::Staged(_) => {
@@ -129,6 +144,11 @@ impl Packing {
             x_pieces,
             steps: (taps * blocks * block).div_ceil(STEP),
         }
+    }
+
+    /// Runs that the elements of the last axis lie in.
+    fn phases(&self) -> u64 {
+        self.axes.last().map_or(1, |axis| axis.phases)
     }
 
     /// Whether every step has all of its pieces.
@@ -253,6 +273,7 @@ pub(crate) fn plan(
         ("BLOCK", packing.block),
         ("PIECE", packing.piece),
         ("PLANES", planes),
+        ("PHASES", packing.phases()),
         ("WHOLE", packing.is_whole(problem).into()),
         ("IN_PLACE", (packing.source == Source::InPlace).into()),
         ("TILE_M", shape.tile[0]),

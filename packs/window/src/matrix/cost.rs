@@ -16,8 +16,10 @@ use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 /// Cycles that a subgroup takes before and after its steps, and bytes that a unit stores meanwhile in one of them.
 const AROUND: u64 = 60;
 const STORED: u64 = 6;
-/// Bytes that a unit moves in a cycle while operands are packed.
+/// Bytes that a unit moves in a cycle while operands are packed, and of several parts where positions are elements apart: the product
+/// then loads most of them once alone, and waits for memory.
 const PACKED: u64 = 28;
+const PACKED_APART: u64 = 10;
 /// Cycles of the dispatches that wait for each other.
 const WAITS: u64 = 23_000;
 /// Cycles until a device has seen that there is nothing to compute anew.
@@ -256,7 +258,12 @@ impl Shape {
         };
         let elements = x + rows * packing.steps * STEP;
         let moved = elements * (problem.dtype.size() + 2 * packing.planes);
-        let packed = moved / (PACKED * units(device));
+        let is_apart = packing.axes.last().is_some_and(|axis| axis.steps[0] > 1);
+        let rate = match is_apart && packing.planes > 1 && packing.source == Source::Packed {
+            true => PACKED_APART,
+            false => PACKED,
+        };
+        let packed = moved / (rate * units(device));
         // The steps that compute everything anew are looked at, whether they run or not.
         let waits = WAITS + if packing.planes > 1 { LOOKS } else { 0 };
         (waits + packed + steps + around) * PRODUCTS + sums(problem, splits)

@@ -126,7 +126,7 @@ pub(super) fn words(
         words.extend(axis.steps.map(|step| step as u32));
         let in_place = (axis.steps[0] * axis.stride) as u64;
         let position = match packing.source {
-            Source::Packed => packed.steps[0] * steps,
+            Source::Packed => packed.steps[0] / packed.phases * steps,
             Source::Staged(_) => in_place,
             Source::InPlace => in_place / packing.piece,
         };

@@ -189,16 +189,17 @@ fn packed_is_what_positions_and_kernel_meet() {
     let first: [&[u64]; 3] = [&[32, 3, 224, 224], &[64, 3, 7, 7], &[32, 64, 112, 112]];
     let ask = with(matrix(DType::F16, first), "strides", &[2, 2]);
     let plan = with(ask, "padding", &[3; 4]).plan().unwrap();
-    assert_eq!(
-        ["BLOCK", "PIECE", "WHOLE"].map(|name| defined(&plan, 2, name)),
-        ["4", "4", "0"]
-    );
-    assert_eq!(plan.scratch[0], (32 * 229 * 229 + 1) * 8);
+    let names = ["BLOCK", "PIECE", "WHOLE", "PHASES"];
+    let defined_by = |plan: &Plan| names.map(|name| defined(plan, 2, name).to_owned());
+    // Every other column of 229 in one run.
+    assert_eq!(defined_by(&plan), ["4", "4", "0", "2"]);
+    assert_eq!(plan.scratch[0], (32 * 229 * 230 + 1) * 8);
     // With one element of a kernel, those between the positions are left out.
     let strided: [&[u64]; 3] = [&[32, 256, 56, 56], &[512, 256, 1, 1], &[32, 512, 28, 28]];
     let plan = with(matrix(DType::F16, strided), "strides", &[2, 2])
         .plan()
         .unwrap();
+    assert_eq!(defined_by(&plan), ["32", "8", "1", "1"]);
     assert_eq!(plan.scratch[0], 32 * 256 * 28 * 28 * 2 + 16);
 }
 
