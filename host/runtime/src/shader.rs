@@ -15,6 +15,7 @@ use glslang::{
     Compiler, CompilerOptions, ShaderInput, ShaderMessage, ShaderSource, ShaderStage,
     SourceLanguage, SpirvVersion, VulkanVersion, error::GlslangError,
 };
+use nx_vulkan_abi::{Dispatch, Features, ShaderVariant};
 use nx_vulkan_registry::{Glsl, Origin, cache::Cache, hex, private::Folder};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -77,11 +78,23 @@ pub(crate) struct Shaders {
 /// Hash of a text and of what compiles it, and who wrote it.
 type Key = ([u8; 32], Origin);
 
-/// A shader file with its defines.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A shader as a plan of its pack used it.
+#[derive(Debug, Clone)]
 pub(crate) struct Variant {
-    pub(crate) file: String,
-    pub(crate) defines: Vec<(String, String)>,
+    pub(crate) shader: ShaderVariant,
+    /// Steps that ran it.
+    pub(crate) steps: Vec<Dispatch>,
+    /// What its kernel declares to need.
+    pub(crate) declared: Features,
+}
+
+impl Variant {
+    pub(crate) fn defines(&self) -> Vec<(&str, &str)> {
+        let defines = self.shader.defines.iter();
+        defines
+            .map(|d| (d.name.as_str(), d.value.as_str()))
+            .collect()
+    }
 }
 
 /// Variants of each pack that an edit is tried on.
@@ -125,7 +138,10 @@ impl Shaders {
     pub(crate) fn note(&self, pack: &str, variant: Variant) {
         let mut recent = self.recent.lock();
         let variants = recent.entry(pack.to_owned()).or_default();
-        variants.retain(|known| *known != variant);
+        let is_same = |known: &Variant| {
+            known.shader.file == variant.shader.file && known.defines() == variant.defines()
+        };
+        variants.retain(|known| !is_same(known));
         variants.push_back(variant);
         if variants.len() > MAX_RECENT {
             variants.pop_front();

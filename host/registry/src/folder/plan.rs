@@ -4,7 +4,7 @@ use super::row::{Bound, Number, Push, Row, Step, Types, Value};
 use crate::expression::{Expression, Tensor, desc, elements};
 use nx_vulkan_abi::{
     Access, AttrKind, BufArg, Define, Dispatch, Fault, Features, InputAs, Outcome, Plan, Reply,
-    Request, ShaderVariant, SpecConst, TensorDesc, glsl,
+    Request, ShaderVariant, Slot, SpecConst, TensorDesc, glsl, plan::MAX_DISPATCHES,
 };
 
 /// Why there is no plan.
@@ -105,7 +105,33 @@ fn try_plan(row: &Row, request: &Request<'_>) -> Result<Plan, Pass> {
             ..dispatch
         });
     }
+    check_totals(&plan)?;
     Ok(plan)
+}
+
+/// What sizes and repetitions come to, which the host would take for a broken plan.
+fn check_totals(plan: &Plan) -> Result<(), String> {
+    const COUNTS: u64 = 12; // bytes of workgroup counts
+    let again = plan.steps.iter().filter_map(Dispatch::repetition);
+    let again = again.map(|(steps, times)| u64::from(steps) * u64::from(times.saturating_sub(1)));
+    let dispatches = plan.steps.len() as u64 + again.sum::<u64>();
+    if dispatches > MAX_DISPATCHES as u64 {
+        return Err(format!(
+            "{dispatches} dispatches, and a plan has {MAX_DISPATCHES} at most"
+        ));
+    }
+    let args = plan.steps.iter().flat_map(|step| step.args.iter());
+    let is_short = |arg: &&BufArg| {
+        let bytes = plan.scratch.get(arg.index as usize);
+        arg.spare != 0 && arg.slot == Slot::SCRATCH && bytes.is_some_and(|&bytes| bytes < COUNTS)
+    };
+    match args.into_iter().find(is_short) {
+        None => Ok(()),
+        Some(arg) => Err(format!(
+            "scratch buffer {} is too small for workgroup counts, which take {COUNTS} bytes",
+            arg.index
+        )),
+    }
 }
 
 fn check_types(row: &Row, request: &Request<'_>) -> Result<(), String> {
@@ -248,8 +274,8 @@ fn dispatch(
 fn check_buffers(args: &[BufArg], request: &Request<'_>) -> Result<(), String> {
     for arg in args {
         let (tensor, what) = match arg.slot {
-            nx_vulkan_abi::Slot::INPUT => (Tensor::Input(arg.index), "operand"),
-            nx_vulkan_abi::Slot::OUTPUT => (Tensor::Output(arg.index), "result"),
+            Slot::INPUT => (Tensor::Input(arg.index), "operand"),
+            Slot::OUTPUT => (Tensor::Output(arg.index), "result"),
             _ => continue,
         };
         if elements(desc(tensor, request)?) == Ok(0) {

@@ -10,6 +10,7 @@ use files::{Stamps, stamps};
 use nx_vulkan_registry::Places;
 use parking_lot::{Condvar, Mutex};
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -30,11 +31,17 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// When the first event came since the last look.
+    /// When the first event came since the last look, and the last one.
     dirty: Mutex<Option<(Instant, Instant)>>,
+    /// What was removed or renamed since folders were watched last: the system may have forgotten to watch it.
+    gone: Mutex<Vec<PathBuf>>,
     wake: Condvar,
     stop: AtomicBool,
 }
+
+/// Events that came before a look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Events(Option<(Instant, Instant)>);
 
 impl Watch {
     /// Starts a thread that does `work`, which looks again whenever something changed.
@@ -78,11 +85,24 @@ impl Shared {
         self.stop.load(Ordering::Acquire)
     }
 
-    pub(super) fn touch(&self) {
+    pub(crate) fn touch(&self) {
         let mut dirty = self.dirty.lock();
         let now = Instant::now();
         *dirty = Some((dirty.map_or(now, |(first, _)| first), now));
         self.wake.notify_all();
+    }
+
+    /// The events so far that nobody looked for yet.
+    pub(crate) fn events(&self) -> Events {
+        Events(*self.dirty.lock())
+    }
+
+    /// Forgets these, after which nothing was found to have changed; not those that came since.
+    pub(crate) fn forget(&self, events: Events) {
+        let mut dirty = self.dirty.lock();
+        if *dirty == events.0 {
+            *dirty = None;
+        }
     }
 
     /// Waits for an event or for `limit`.
@@ -117,5 +137,32 @@ impl Shared {
                 since = touched;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_nothing_is_looked_for_once() {
+        const LIMIT: Duration = Duration::from_millis(20);
+        let waits = |shared: &Shared| {
+            let start = Instant::now();
+            shared.wait(LIMIT);
+            start.elapsed() >= LIMIT
+        };
+        let shared = Shared::default();
+        assert!(waits(&shared));
+        shared.touch();
+        assert!(!waits(&shared));
+        shared.forget(shared.events());
+        assert!(waits(&shared));
+
+        // One that comes after the look began.
+        let before = shared.events();
+        shared.touch();
+        shared.forget(before);
+        assert!(!waits(&shared));
     }
 }

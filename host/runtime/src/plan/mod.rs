@@ -17,13 +17,13 @@ use crate::{
     memory::Buffer,
     pipeline::{Pipelines, spec::PipelineSpec},
     queue::Step,
-    shader::Shaders,
+    shader::{Shaders, Variant},
     spirv::Module,
 };
 use check::Check;
 pub(crate) use check::Sizes;
 use derived::{Claim, Derivations};
-use nx_vulkan_abi::{DeviceInfo, Features, Plan, ShaderVariant};
+use nx_vulkan_abi::{DeviceInfo, Features, Plan, RString, ShaderVariant};
 pub(crate) use refusal::NEWER;
 use refusal::invalid;
 pub(crate) use source::{Files, Source, counts, header};
@@ -69,7 +69,7 @@ pub(crate) fn compile(
         &device.info(),
         declared,
         &Modules {
-            source: &|number, variant| source::source(number, variant, files, shaders, partial),
+            source: &|number, _| source::source(number, (plan, declared), files, shaders, partial),
             counts: &|| source::counts(shaders),
         },
     )?;
@@ -235,6 +235,43 @@ pub(crate) fn check(
         scratch: check.scratch,
         watched: watched.collect(),
     })
+}
+
+/// Checks that the text of a plan is UTF-8, before anybody reads it as such.
+pub(crate) fn check_text(plan: &Plan) -> Result<()> {
+    let is_text = |text: &RString| std::str::from_utf8(text.as_bytes()).is_ok();
+    let is_readable = |shader: &ShaderVariant| {
+        let mut defines = shader.defines.iter();
+        is_text(&shader.file) && defines.all(|d| is_text(&d.name) && is_text(&d.value))
+    };
+    match plan.shaders.iter().position(|shader| !is_readable(shader)) {
+        None => Ok(()),
+        Some(number) => Err(invalid(format!(
+            "the file or a define of shader {number} is not UTF-8"
+        ))),
+    }
+}
+
+/// Checks that a module can run where a plan used a shader before, as [`check`] does.
+pub(crate) fn check_in_place(
+    used: &Variant,
+    module: &Arc<Module>,
+    limits: &DeviceInfo<'_>,
+) -> Result<()> {
+    let plan = Plan {
+        shaders: vec![used.shader.clone()].into(),
+        ..Plan::default()
+    };
+    let none = Sizes {
+        inputs: &[],
+        outputs: &[],
+    };
+    let check = Check::new(&plan, none, limits, used.declared);
+    check.source(0, &used.shader, &|_, _| Ok(Source::from(module.clone())))?;
+    for step in &used.steps {
+        check.dispatch(step, &used.shader, module)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

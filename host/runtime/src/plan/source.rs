@@ -6,7 +6,7 @@ use crate::{
     shader::{Shaders, Variant},
     spirv::Module,
 };
-use nx_vulkan_abi::{self as abi, ShaderVariant, plan::MAX_BINDINGS};
+use nx_vulkan_abi::{self as abi, Dispatch, Features, Plan, ShaderVariant, plan::MAX_BINDINGS};
 use nx_vulkan_registry::{Glsl, LoadedPack, Origin};
 use std::sync::Arc;
 
@@ -39,14 +39,18 @@ pub(crate) fn counts(shaders: &Shaders) -> Result<Arc<Module>> {
     shaders.compile(COUNTS, &[], &find)
 }
 
-/// Shader `number` of a plan of `pack`, compiled where the pack has GLSL.
+/// Steps of one shader that an edit of it is held against, at most.
+const MOST_STEPS: usize = 16;
+
+/// Shader `number` of a plan of `pack`, compiled where the pack has GLSL. Its kernel declares to need `declared`.
 pub(super) fn source(
     number: usize,
-    variant: &ShaderVariant,
+    (plan, declared): (&Plan, Features),
     files: Files<'_>,
     shaders: &Shaders,
     partial: bool,
 ) -> Result<Source> {
+    let variant = &plan.shaders[number];
     let pack = files.pack;
     if let Some(words) = pack.spirv(&variant.file) {
         let module = Module::admit(words.into(), pack.origin())
@@ -61,16 +65,14 @@ pub(super) fn source(
         log::error!("pack {}: {error}", pack.id);
         compiled = compile_glsl(number, variant, shaders, partial, &files.own());
     }
-    let defines = variant.defines.iter();
-    shaders.note(
-        &pack.id,
-        Variant {
-            file: variant.file.to_string(),
-            defines: defines
-                .map(|d| (d.name.to_string(), d.value.to_string()))
-                .collect(),
-        },
-    );
+    let runs = |step: &&Dispatch| step.shader as usize == number && !step.groups.contains(&0);
+    let steps = plan.steps.iter().filter(runs).take(MOST_STEPS);
+    let used = Variant {
+        shader: variant.clone(),
+        steps: steps.cloned().collect(),
+        declared,
+    };
+    shaders.note(&pack.id, used);
     compiled.map_err(|e| e.context(format!("pack {} {}", pack.id, pack.version)))
 }
 

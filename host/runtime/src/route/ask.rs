@@ -181,15 +181,20 @@ impl Planner<'_> {
     ) -> std::result::Result<Answered, Pass> {
         let info = self.device.info();
         let reply = with_abi(request, &info, |request| kernel.plan(request));
+        // A pack may have written any bytes.
+        let message = String::from_utf8_lossy(reply.message.as_bytes());
         match reply.outcome {
             _ if reply.spare != [0; 2] => Err(Pass::Failed(Error::new(Kind::Pack, plan::NEWER))),
-            abi::Outcome::PLAN => Ok(Answered::Plan(reply.plan, reply.message.into())),
+            abi::Outcome::PLAN => {
+                plan::check_text(&reply.plan).map_err(Pass::Failed)?;
+                Ok(Answered::Plan(reply.plan, message.into()))
+            }
             abi::Outcome::INPUTS_AS if reply.inputs_as.is_empty() => Err(Pass::Failed(Error::new(
                 Kind::Pack,
                 "it asks for inputs in another form and names none",
             ))),
             abi::Outcome::INPUTS_AS => Ok(Answered::InputsAs(reply.inputs_as.to_vec())),
-            abi::Outcome::DECLINE => Err(Pass::Declined(tidy(&reply.message))),
+            abi::Outcome::DECLINE => Err(Pass::Declined(tidy(&message))),
             abi::Outcome::ERROR => {
                 let blame = match reply.fault {
                     abi::Fault::HOST => "the pack says the request is wrong",
@@ -198,7 +203,7 @@ impl Planner<'_> {
                 };
                 Err(Pass::Failed(Error::new(
                     Kind::Pack,
-                    format!("{blame}: {}", tidy(&reply.message)),
+                    format!("{blame}: {}", tidy(&message)),
                 )))
             }
             other => Err(Pass::Failed(Error::new(

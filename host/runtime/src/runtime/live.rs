@@ -156,7 +156,7 @@ impl Runtime {
         self.breaks(&current.packs, &after.cloned().collect::<Vec<_>>(), &new.id)
     }
 
-    /// Why a shader that was in use lately, and has files of the pack `id`, does not compile `after` as it did `before`.
+    /// Why a shader that was in use lately, and has files of the pack `id`, cannot run `after` where it ran `before`.
     fn breaks(&self, before: &[LoadedPack], after: &[LoadedPack], id: &str) -> Option<Error> {
         let inside = format!("{id}/");
         for pack in before {
@@ -165,12 +165,14 @@ impl Runtime {
             };
             let files = plan::Files::new(pack, before);
             for variant in self.shaders.recent(&pack.id) {
-                let all = self.shaders.files(&variant.file, &|name| files.find(name));
+                let all = self
+                    .shaders
+                    .files(&variant.shader.file, &|name| files.find(name));
                 let includes =
                     all.is_ok_and(|all| all.iter().any(|file| file.name.starts_with(&inside)));
                 if (pack.id == id || includes)
-                    && self.compiles(pack, before, &variant).is_ok()
-                    && let Err(error) = self.compiles(new, after, &variant)
+                    && self.runs(pack, before, &variant).is_ok()
+                    && let Err(error) = self.runs(new, after, &variant)
                 {
                     return Some(error);
                 }
@@ -179,15 +181,12 @@ impl Runtime {
         None
     }
 
-    fn compiles(&self, pack: &LoadedPack, beside: &[LoadedPack], variant: &Variant) -> Result<()> {
-        let defines = variant.defines.iter();
-        let defines: Vec<(&str, &str)> = defines
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+    fn runs(&self, pack: &LoadedPack, beside: &[LoadedPack], variant: &Variant) -> Result<()> {
         let files = plan::Files::new(pack, beside);
-        self.shaders
-            .compile(&variant.file, &defines, &|name| files.find(name))?;
-        Ok(())
+        let find = |name: &str| files.find(name);
+        let file = &variant.shader.file;
+        let module = self.shaders.compile(file, &variant.defines(), &find)?;
+        plan::check_in_place(variant, &module, &self.device.info())
     }
 
     /// Puts `table` into force.

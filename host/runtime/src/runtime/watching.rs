@@ -49,6 +49,7 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             Duration::from_millis(table.dev().settle_ms),
             table.dev().poll_ms,
         );
+        let events = shared.events();
         if let Some(trouble) = folders.follow(&places, poll) {
             runtime.tell(&Event::new(
                 EventKind::WatchTrouble,
@@ -68,15 +69,21 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
                 awaited.entry(pack).or_insert(now + GRACE);
             }
             let places = runtime.table().places(runtime.options());
+            // A folder may have come, or come back, while files settled.
+            folders.follow(&places, poll);
+            if folders.has_grown() {
+                shared.touch();
+            }
             known = Some(if places.watched.is_empty() {
                 // Nothing is watched from now on but the file that may say otherwise.
-                folders.follow(&places, poll);
                 let own = settled.into_iter();
                 own.filter(|(path, _)| places.registry.as_ref() == Some(path))
                     .collect()
             } else {
                 settled
             });
+        } else {
+            shared.forget(events);
         }
         drop(table);
         drop(runtime);

@@ -343,6 +343,35 @@ fn a_pack_that_ends_the_process_of_its_test_is_told() {
     assert!(told.contains("  no case was running\n"), "{told}");
 }
 
+#[test]
+fn text_of_a_plan_that_is_none_is_refused() {
+    let folder = Folder::new();
+    for (misdeed, expected) in [
+        ("plan_mumbles", "\u{fffd}\u{fffd}1"),
+        (
+            "plan_garbles",
+            "the file or a define of shader 0 is not UTF-8",
+        ),
+        (
+            "plan_garbles_defines",
+            "the file or a define of shader 0 is not UTF-8",
+        ),
+    ] {
+        folder.write("packs/x.so", crate::hostile::hostile(misdeed));
+        let packs = folder.join("packs");
+        let words = [
+            "explain",
+            "negate",
+            "f32[4]",
+            "--packs",
+            packs.to_str().unwrap(),
+        ];
+        let (code, told) = nxv(&words);
+        assert_eq!(code, Some(0), "{misdeed}: {told}");
+        assert!(told.contains(expected), "{misdeed}: {told}");
+    }
+}
+
 /// A CPU plans none of these, and a kernel whose shader does not compile is one that another stands in for.
 #[test]
 fn shaders_for_matrix_units_compile_without_any() {

@@ -251,6 +251,25 @@ fn steps_repeat_as_often_as_an_expression_says() {
     let reply = ask(&table, &[f32(&[5])], &[f32(&[5])], &[]);
     assert_eq!(reply.outcome, Outcome::DECLINE);
     assert_eq!(reply.message, "`elems - 6` is -1, which u32 does not hold");
+
+    // What the host would take for a broken plan.
+    let reply = ask(&table, &[f32(&[8198])], &[f32(&[8198])], &[]);
+    assert_eq!(reply.outcome, Outcome::DECLINE);
+    let many = "16385 dispatches, and a plan has 16384 at most";
+    assert_eq!(reply.message, many);
+    let most = ask(&table, &[f32(&[8197])], &[f32(&[8197])], &[]);
+    assert_eq!(most.outcome, Outcome::PLAN);
+    let table = kernel(&format!(
+        "scratch = [\"elems\"]\n{}{}",
+        step("\"a\", \"write scratch\"", ""),
+        step("\"counts scratch\", \"write out\"", ""),
+    ));
+    let table = table.unwrap();
+    let of = |count| ask(&table, &[f32(&[count])], &[f32(&[count])], &[]);
+    assert_eq!(of(12).outcome, Outcome::PLAN);
+    let reply = of(11);
+    assert_eq!(reply.outcome, Outcome::DECLINE);
+    assert!(reply.message.starts_with("scratch buffer 0 is too small"));
 }
 
 #[test]

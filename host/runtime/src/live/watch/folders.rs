@@ -25,6 +25,8 @@ pub(crate) struct Folders {
     watched: BTreeMap<PathBuf, (u64, u64)>,
     told: bool,
     polling: bool,
+    /// Whether a folder was not watched before.
+    has_grown: bool,
 }
 
 impl Folders {
@@ -35,6 +37,7 @@ impl Folders {
             watched: BTreeMap::new(),
             told: false,
             polling: false,
+            has_grown: false,
         }
     }
 
@@ -43,8 +46,14 @@ impl Folders {
         self.polling
     }
 
+    /// Whether [`Folders::follow`] found a folder last that was not watched before: what changed there earlier nobody told.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.has_grown
+    }
+
     /// Watches what the table names; what cannot be watched is told once and looked at now and then.
     pub(crate) fn follow(&mut self, places: &Places, poll: u64) -> Option<String> {
+        self.has_grown = false;
         if poll > 0 {
             self.watcher = None;
             self.watched.clear();
@@ -67,16 +76,25 @@ impl Folders {
             // Looking opens folders and files too, and must not look like a change.
             let on_event = move |event: notify::Result<notify::Event>| match event {
                 Ok(event) if is_reading(&event.kind) => {}
-                _ => shared.touch(),
+                Ok(event) => {
+                    if is_leaving(&event.kind) {
+                        shared.gone.lock().extend(event.paths);
+                    }
+                    shared.touch();
+                }
+                Err(_) => shared.touch(),
             };
             self.watcher = Some(notify::recommended_watcher(on_event)?);
         }
         let Some(watcher) = &mut self.watcher else {
             return Ok(());
         };
+        // A folder that comes back is the same to us, and no longer watched.
+        let gone = std::mem::take(&mut *self.shared.gone.lock());
         let wanted = wanted(places);
         self.watched.retain(|path, identity| {
-            let stays = wanted.get(path) == Some(identity);
+            let is_gone = gone.iter().any(|gone| path.starts_with(gone));
+            let stays = wanted.get(path) == Some(identity) && !is_gone;
             if !stays {
                 // It may be gone already, and its watch with it.
                 drop(watcher.unwatch(path));
@@ -87,6 +105,7 @@ impl Folders {
             if let Entry::Vacant(unwatched) = self.watched.entry(path) {
                 watcher.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
                 unwatched.insert(identity);
+                self.has_grown = true;
             }
         }
         Ok(())
@@ -97,6 +116,15 @@ fn is_reading(kind: &notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode};
     let written = AccessKind::Close(AccessMode::Write);
     matches!(kind, notify::EventKind::Access(access) if *access != written)
+}
+
+/// Whether something is no longer where it was.
+fn is_leaving(kind: &notify::EventKind) -> bool {
+    use notify::event::ModifyKind;
+    matches!(
+        kind,
+        notify::EventKind::Remove(_) | notify::EventKind::Modify(ModifyKind::Name(_))
+    )
 }
 
 /// Every folder in which something may change, by device and inode. For one that is missing, the nearest above it.

@@ -70,6 +70,36 @@ fn a_pack_without_code_is_edited_while_it_serves() {
     let place = format!("{}:8: 'nothing'", shader.display());
     assert!(event.message.contains(&place), "{event}");
     assert_eq!(scaled().unwrap(), 16.0);
+    // It compiles, and breaks the plan that the table still makes.
+    let store = "y[i] = FACTOR * x[i];";
+    for (edit, expected) in [
+        (
+            SCALED
+                .replace("readonly buffer X", "buffer X")
+                .replace(store, "{ y[i] = 0.0; x[i] = 1.0; }"),
+            "writes to binding 0, which the plan only reads",
+        ),
+        (
+            SCALED
+                .replace("uint count;", "uint count; float more;")
+                .replace("FACTOR *", "more *"),
+            "reads 8 bytes of push constants, and the plan declares 4",
+        ),
+        (
+            SCALED
+                .replace(
+                    "void main",
+                    "layout(set = 0, binding = 2) readonly buffer Z { float z[]; };\nvoid main",
+                )
+                .replace("FACTOR *", "z[i] *"),
+            "uses bindings [0, 1, 2], and the plan declares 2",
+        ),
+    ] {
+        fs::write(&shader, edit).unwrap();
+        let event = watched.wait_for(EventKind::ShaderRejected);
+        assert!(event.message.contains(expected), "{event}");
+        assert_eq!(scaled().unwrap(), 16.0);
+    }
     fs::write(&shader, SCALED).unwrap();
     watched.wait_for(EventKind::PackReplaced);
     assert_eq!(scaled().unwrap(), 15.0);
