@@ -56,6 +56,13 @@ defmodule Nx.Vulkan.DevTest do
     error in ArgumentError -> IO.puts(error.message)
   end
 
+  "expected steps to be 0 or more, got: -1" =
+    try do
+      Dev.rollback("elementwise", -1)
+    rescue
+      error in ArgumentError -> error.message
+    end
+
   File.write!(Path.join(folder, "registry.toml"), "schema = 2")
   %{message: message} = wait.(:rejected)
   IO.puts(message)

@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// a type that the device can compute with is not served by a pack.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: {device, driver, seed, cases, guarded, flushed, ulp, not_served, lacking, broken, failures, failed, seconds, validation}.
+JSON: {device, driver, seed, cases, guarded, flushed, ulp, declined, not_served, lacking, broken, failures, failed, seconds, validation}.
 Exit code: 1 when anything fails, or with --validation when the layers report anything.")]
 pub(crate) struct Check {
     /// Only this op, or with a trailing *, those that begin with it

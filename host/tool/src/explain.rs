@@ -22,8 +22,8 @@ Examples:
   nxv explain as_type s64[8] --out bf16[8]
   nxv explain swish f32[8] --out f32[8] --packs examples/packs
 
-JSON: {request, device, picked, candidates: [{kernel, outcome, reason}], shaders: [{file, subgroup_size, figures: [{name, \
-value}]}]}, the last with --shaders where the driver tells.
+JSON: {request, device, generation, picked, rules, candidates: [{kernel, outcome, reason, line}], shaders: [{file, subgroup_size, \
+figures: [{name, value}]}]}, the last with --shaders where the driver tells.
 Exit code: 1 when nobody runs it.")]
 pub(crate) struct Explain {
     /// The op, as in docs/ops.md, or with --out one that only a pack knows

@@ -1,7 +1,10 @@
 //! The options of every verb.
 
 use nx_vulkan_host::{Config, DeviceChoice};
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
 
 // No doc comment: clap would take it for what the program is about.
 #[derive(Debug, clap::Args)]
@@ -58,6 +61,40 @@ impl Global {
         config.checked |= self.checked;
         config
     }
+
+    /// The options as they are given on a command line, each with a space before it; not `--json`.
+    pub(crate) fn again(&self) -> String {
+        let values = [
+            ("--device", self.device.as_deref().map(OsStr::new)),
+            ("--registry", self.registry.as_deref().map(Path::as_os_str)),
+            ("--cache", self.cache.as_deref().map(Path::as_os_str)),
+        ];
+        let values = values
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let packs = self.packs.iter().map(|dirs| ("--packs", dirs.as_os_str()));
+        let options = values
+            .chain(packs)
+            .map(|(name, value)| format!(" {name} {}", quoted(&value.to_string_lossy())));
+        let flags = [
+            ("--validation", self.validation),
+            ("--checked", self.checked),
+        ];
+        let flags = flags
+            .into_iter()
+            .filter(|flag| flag.1)
+            .map(|flag| format!(" {}", flag.0));
+        options.chain(flags).collect()
+    }
+}
+
+/// A word as a shell reads it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(test)]
@@ -79,5 +116,17 @@ mod tests {
         assert_eq!(config.packs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.registry, Some(PathBuf::from("r.toml")));
         assert!(config.validation && config.checked);
+    }
+
+    #[test]
+    fn they_are_told_as_a_shell_reads_them() {
+        let line = "nxv --json --packs a:b --checked --device 1 --packs c --registry r.toml";
+        let global = Cli::parse_from(line.split(' ')).global;
+        let again = " --device 1 --registry r.toml --packs a:b --packs c --checked";
+        assert_eq!(global.again(), again);
+        let global = Cli::parse_from(["nxv", "--device", "NVIDIA H200"]).global;
+        assert_eq!(global.again(), " --device 'NVIDIA H200'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
     }
 }

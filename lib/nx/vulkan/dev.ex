@@ -62,6 +62,9 @@ defmodule Nx.Vulkan.Dev do
   Raises `ArgumentError` when there is no such pack, or none that old.
   """
   def rollback(pack, steps \\ 1, choice \\ Device.default()) do
+    if steps not in 0..0xFFFF_FFFF,
+      do: raise(ArgumentError, "expected steps to be 0 or more, got: #{inspect(steps)}")
+
     case choice |> device() |> NativeV.rollback(pack, steps) do
       {:ok, version} -> version
       {:error, kind, message} -> Error.raise!(kind, message)

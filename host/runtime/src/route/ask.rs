@@ -133,7 +133,11 @@ impl Planner<'_> {
             }
             Answered::InputsAs(again) => Err(Pass::Failed(Error::new(
                 Kind::Pack,
-                format!("it asks for inputs in another form twice: {wanted:?}, then {again:?}"),
+                format!(
+                    "it asks for inputs in another form twice: {}, then {}",
+                    forms(&wanted),
+                    forms(&again)
+                ),
             ))),
         }
     }
@@ -222,6 +226,14 @@ impl Pass {
             Pass::Failed(error) => error.kind() == Kind::Unsupported,
         }
     }
+}
+
+/// The forms of inputs in words.
+fn forms(inputs: &[InputAs]) -> String {
+    let forms = inputs
+        .iter()
+        .map(|form| format!("input {} as {}", form.index, form.dtype));
+    forms.collect::<Vec<_>>().join(", ")
 }
 
 /// The request once the inputs named are contiguous and of the types named.

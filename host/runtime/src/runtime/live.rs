@@ -93,7 +93,13 @@ impl Runtime {
                     let table = self.publish(table);
                     events.extend(moves.into_iter().filter_map(|change| told(change, &table)));
                     events.extend(edited.into_iter().map(|(pack, file)| {
-                        let message = format!("pack {pack} serves the edited {file}");
+                        let is_edited = |own: &&LoadedPack| {
+                            own.id == pack && own.edited.iter().any(|edit| edit.name == file)
+                        };
+                        let message = match table.packs.iter().find(is_edited) {
+                            Some(_) => format!("pack {pack} serves the edited {file}"),
+                            None => format!("pack {pack} serves its own {file} again"),
+                        };
                         Event {
                             pack: Some(pack),
                             file: Some(file),

@@ -3,7 +3,7 @@
 use super::file::path;
 use crate::{
     asked::Asked,
-    global::Global,
+    global::{Global, quoted},
     output::{Answer, Outcome, json},
     progress, spec,
 };
@@ -99,8 +99,12 @@ impl Check {
         }
         drop(bar);
         if !holds {
-            let (file, seed) = (self.file.display(), self.seed);
-            let _ = writeln!(text, "again: nxv pack check {file} --seed {seed}");
+            let file = quoted(&self.file.to_string_lossy());
+            let _ = write!(text, "again: nxv pack check {file} --seed {}", self.seed);
+            for asked in &self.request {
+                let _ = write!(text, " --request {}", quoted(&asked.0.text));
+            }
+            let _ = writeln!(text, "{}", global.again());
         }
         let json = serde_json::json!({
             "file": self.file, "sha256": registry::sha256_of(&self.file).ok(), "seed": self.seed, "holds": holds,

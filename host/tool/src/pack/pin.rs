@@ -11,7 +11,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
 };
-use toml_edit::{DocumentMut, Item, Table, value};
+use toml_edit::{Decor, DocumentMut, Item, Table, value};
 
 /// Print the registry entry with the sha256 of the pack, or put it into the file of --registry.
 #[derive(Debug, clap::Args)]
@@ -53,7 +53,11 @@ impl Pin {
                 entry
                     .put(&mut document)
                     .map_err(|why| failure(format!("{}: {why}", registry.display())))?;
-                replace(registry, &document.to_string())?;
+                let mut text = document.to_string();
+                if before.contains("\r\n") {
+                    text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+                }
+                replace(registry, &text)?;
                 format!(
                     "{}: pack {} {} is pinned to {} for {target}\n",
                     registry.display(),
@@ -84,9 +88,12 @@ impl Entry<'_> {
     /// target would say of them all what is true of this one, so it makes way.
     fn put(&self, document: &mut DocumentMut) -> Result<(), String> {
         let packs = document.entry("pack").or_insert_with(|| implicit().into());
-        let packs = packs.as_table_mut().ok_or("`pack` is not a table")?;
+        let packs = packs.as_table_like_mut().ok_or("`pack` is not a table")?;
         let new = !packs.contains_key(self.id);
-        let entry = packs.entry(self.id).or_insert_with(|| Table::new().into());
+        if new {
+            packs.insert(self.id, Table::new().into());
+        }
+        let entry = packs.get_mut(self.id).ok_or("`pack` is not a table")?;
         let entry = entry
             .as_table_like_mut()
             .ok_or_else(|| format!("`pack.{}` is not a table", self.id))?;
@@ -94,20 +101,27 @@ impl Entry<'_> {
             entry.insert("version", value(format!("={}", self.version)));
             entry.insert("file", value(self.file));
         }
+        // What follows a value on its line is a comment of the user.
+        let mut decor = Decor::default();
         if !entry.get("sha256").is_some_and(Item::is_table_like) {
+            if let Some(old) = entry.get("sha256").and_then(Item::as_value) {
+                decor = old.decor().clone();
+            }
             entry.insert("sha256", Table::new().into());
         }
         let pins = entry.get_mut("sha256").and_then(Item::as_table_like_mut);
         let pins = pins.ok_or("`sha256` is not a table")?;
         match pins.get_mut(self.target).and_then(Item::as_value_mut) {
             Some(old) => {
-                // What follows the old value on its line is a comment of the user.
                 let decor = old.decor().clone();
                 *old = self.sha256.into();
                 *old.decor_mut() = decor;
             }
             None => {
                 pins.insert(self.target, value(self.sha256));
+                if let Some(new) = pins.get_mut(self.target).and_then(Item::as_value_mut) {
+                    *new.decor_mut() = decor;
+                }
             }
         }
         Ok(())
@@ -120,14 +134,19 @@ fn implicit() -> Table {
     table
 }
 
-/// Replaces the file by renaming, so that a running VM that watches it never reads half of it.
+/// Replaces the file by renaming, so that a running VM that watches it never reads half of it. Where it is a link, that stays one.
 fn replace(path: &Path, text: &str) -> Result<(), Problem> {
+    let file = path.canonicalize();
+    let path = file.as_deref().unwrap_or(path);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = Path::new(&temporary);
     let create = || {
         // Never through a link that somebody else put there.
         let mut file = std::fs::File::create_new(temporary)?;
+        if let Ok(old) = path.metadata() {
+            file.set_permissions(old.permissions())?;
+        }
         file.write_all(text.as_bytes())
     };
     create()
@@ -180,6 +199,18 @@ mod tests {
         );
         let bare = put("[pack.demo]\nsha256 = \"00\"\n").unwrap();
         assert!(!bare.contains("00") && bare.contains("\"ab\""), "{bare}");
+        let bare = put("[pack.demo]\nsha256 = \"00\" # ours\n").unwrap();
+        assert!(bare.contains("\"ab\" # ours\n"), "{bare}");
+        let inline = put("pack = { demo = { priority = 3 } }\n").unwrap();
+        let parsed: DocumentMut = inline.parse().unwrap();
+        assert_eq!(
+            parsed["pack"]["demo"]["sha256"][ENTRY.target].as_str(),
+            Some("ab")
+        );
+        assert_eq!(parsed["pack"]["demo"]["priority"].as_integer(), Some(3));
+        let other = put("pack = { other = { priority = 3 } }\n").unwrap();
+        let parsed: DocumentMut = other.parse().unwrap();
+        assert_eq!(parsed["pack"]["demo"]["file"].as_str(), Some("libdemo.so"));
     }
 
     #[test]

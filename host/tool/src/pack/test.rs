@@ -2,7 +2,7 @@
 
 use super::file::path;
 use crate::{
-    global::Global,
+    global::{Global, quoted},
     output::{Answer, Outcome, Problem, json},
     spec::Filter,
     sweep::Sweep,
@@ -14,6 +14,7 @@ use nx_vulkan_conformance::{
 use nx_vulkan_host::{Error, Kind, device};
 use nx_vulkan_registry::private::Temporary;
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fmt::Write,
     io,
@@ -130,14 +131,15 @@ impl Test {
                 "FAILED: the pack planned none of the requests on this device"
             );
         }
-        for failure in &report.failures {
+        let failed: BTreeSet<&str> = report.failures.iter().map(|f| f.op.as_ref()).collect();
+        for op in failed {
             let _ = writeln!(
                 text,
-                "again: nxv pack test {} --op {} --seed {}{}",
-                self.file.display(),
-                failure.op,
+                "again: nxv pack test {} --op {op} --seed {}{}{}",
+                quoted(&self.file.to_string_lossy()),
                 report.seed,
-                self.sweep.option()
+                self.sweep.option(),
+                global.again()
             );
         }
         let holds = report.failed.is_empty() && validation.is_empty() && run > 0;

@@ -4,7 +4,7 @@ use super::file::path;
 use crate::{
     contest,
     global::Global,
-    output::{Answer, Outcome, Problem, print},
+    output::{Answer, Outcome, Problem, print, print_aside},
     spec::{self, Filter},
 };
 use nx_vulkan_conformance::sweep;
@@ -80,7 +80,8 @@ impl Watch {
             ..global.config()
         };
         let limit = self.limit.map(|limit| Instant::now() + limit);
-        watch(&config, &self.folder, self.op.as_ref(), limit)
+        let print = if global.json { print_aside } else { print };
+        watch(&config, &self.folder, self.op.as_ref(), limit, print)
     }
 }
 
@@ -89,6 +90,7 @@ fn watch(
     folder: &Path,
     filter: Option<&Filter>,
     limit: Option<Instant>,
+    print: fn(&str),
 ) -> Answer {
     let runtime = Runtime::open(config)?;
     let (sender, events) = channel();
@@ -110,7 +112,7 @@ fn watch(
                 measure(&runtime, folder, filter, &mut costs)?;
                 measured = generation;
             }
-            show(&runtime, folder, &costs, &seen);
+            print(&shown(&runtime, folder, &costs, &seen));
             changed = false;
         }
         let left = limit.map_or(Duration::from_secs(3600), |limit| {
@@ -184,7 +186,12 @@ fn measure(
     Ok(())
 }
 
-fn show(runtime: &Runtime, folder: &Path, costs: &BTreeMap<String, Cost>, seen: &[Event]) {
+fn shown(
+    runtime: &Runtime,
+    folder: &Path,
+    costs: &BTreeMap<String, Cost>,
+    seen: &[Event],
+) -> String {
     let mut text = String::new();
     if std::io::stdout().is_terminal() {
         // Home, then clear to the end of the screen.
@@ -203,17 +210,17 @@ fn show(runtime: &Runtime, folder: &Path, costs: &BTreeMap<String, Cost>, seen: 
         "  {:width$}  {:>12}  {:>12}",
         "kernel", "now", "before"
     );
-    let shown = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2} us"));
+    let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2} us"));
     for (name, cost) in costs {
         let ratio = match (cost.now, cost.before) {
             (Some(now), Some(before)) if now > 0.0 => format!("  {:.2}x as fast", before / now),
             _ => String::new(),
         };
-        let (now, before) = (shown(cost.now), shown(cost.before));
+        let (now, before) = (time(cost.now), time(cost.before));
         let _ = writeln!(text, "  {name:width$}  {now:>12}  {before:>12}{ratio}");
     }
     for event in seen.iter().rev().take(SHOWN_EVENTS).rev() {
         let _ = writeln!(text, "  {event} ({} ms)", event.took_us / 1000);
     }
-    print(&text);
+    text
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -288,6 +289,25 @@ fn pins_go_into_the_registry_and_keep_what_is_there() {
     let printed = nxv(&["pack", "pin", text(&file)], &[]);
     let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(pinned.ends_with(&printed), "{pinned}\n{printed}");
+
+    // What the name leads to is written, and stays as private as it was.
+    let link = folder.join("link.toml");
+    std::os::unix::fs::symlink(&registry, &link).unwrap();
+    fs::set_permissions(&registry, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&registry, "schema = 1\r\n").unwrap();
+    let output = nxv(
+        &["pack", "pin", text(&file), "--registry", text(&link)],
+        &[],
+    );
+    assert!(output.status.success(), "{}", error(&output));
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(
+        registry.metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let pinned = fs::read_to_string(&registry).unwrap();
+    assert_eq!(pinned.matches('\n').count(), pinned.matches("\r\n").count());
+    assert!(pinned.contains("[pack.template]\r\n"), "{pinned}");
 }
 
 #[test]
@@ -386,6 +406,21 @@ fn what_stayed_after_a_rejected_edit_is_not_timed_again() {
     watch.kill().unwrap();
     watch.wait().unwrap();
     assert_eq!((first, told.is_some()), (again, true));
+
+    let words = [
+        "pack",
+        "watch",
+        text(&folder),
+        "--op",
+        "add",
+        "--for",
+        "0.1",
+        "--json",
+    ];
+    let output = nxv(&words, &[]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["kernels"].is_array(), "{report:#}");
+    assert!(error(&output).contains("swish"), "{}", error(&output));
 }
 
 #[test]
