@@ -12,6 +12,8 @@ use crate::view::{Out, View};
 
 /// Multiplications below which a product stays on one core.
 const TASK: usize = 1 << 18;
+/// Multiplications up to which products are made without the kernels, which prepare for longer than that takes.
+const SMALL: usize = 1 << 11;
 /// Rows that one core multiplies at a time where there are many, and the other factor stays in its cache.
 const STRIP: usize = 512;
 /// Elements of a factor that do.
@@ -78,6 +80,10 @@ fn multiply<T: Matmul + AddProducts>(
         }
         if is_wide && columns == 1 && x.free.1 == 1 {
             return combine(other, y.depth, from, x.depth.1 as usize, to);
+        }
+        if work <= SMALL && y.free.1 == 1 {
+            let steps = [x.free.1, x.depth.1, y.depth.1].map(|step| step as usize);
+            return T::small(to, [columns, depth], from, other, steps);
         }
         let to = Matrix::new(to.as_mut_ptr(), [1, columns as isize]);
         let from = &from[first * x.free.1 as usize..];

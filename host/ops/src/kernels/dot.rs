@@ -20,8 +20,9 @@ use crate::view::{Out, Outcome, View};
 const ROWS: usize = 128;
 const COLUMNS: usize = 256;
 const DEPTH: usize = 1024;
-/// Multiplications up to which sums are wide whoever asks: at most 3 us more.
+/// Multiplications, of so many matrices at most, up to which sums are wide whoever asks: at most some us more.
 const FEW: u64 = 1 << 16;
+const FEW_MATRICES: u64 = 32;
 
 pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums) -> Outcome {
     if a.shape.contains(&0) || b.shape.contains(&0) {
@@ -33,7 +34,9 @@ pub(crate) fn run(a: &View, b: &View, out: &mut Out, attrs: &[Attr], sums: Sums)
     let batch = ints(attrs, "batch_a").len();
     let contracted = ints(attrs, "contract_a").iter();
     let depth: u64 = contracted.map(|axis| a.shape[*axis as usize]).product();
-    let sums = match out.shape.iter().product::<u64>().saturating_mul(depth) <= FEW {
+    let matrices: u64 = out.shape.iter().take(batch).product();
+    let work = out.shape.iter().product::<u64>().saturating_mul(depth);
+    let sums = match work <= FEW && matrices <= FEW_MATRICES {
         true => Sums::Wide,
         false => sums,
     };

@@ -140,23 +140,28 @@ fn strip<R: Copy, const SIZE: usize, const N: usize>(
 ) {
     let mut lanes = [states[0]; N];
     lanes[..states.len()].copy_from_slice(states);
-    let end = |at: usize| at.checked_add(N * SIZE);
-    let fits = |at: usize| end(at).is_some_and(|end| end <= from.len());
-    let last = rows.count.saturating_sub(1) as isize;
+    // As many rows as have so many elements behind their first: with steps forward the last ones may not.
+    let room = from.len().checked_sub(N * SIZE);
+    let whole = match room.and_then(|room| room.checked_sub(rows.first)) {
+        None => 0,
+        Some(room) if rows.step > 0 => rows.count.min(room / rows.step as usize + 1),
+        Some(_) => rows.count,
+    };
     // Nothing that could go two ways is in this loop: the lanes would not stay in registers.
-    if fits(rows.first) && fits(rows.first.wrapping_add_signed(last * rows.step)) {
-        for at in rows.starts() {
-            let cells = from[at..at + N * SIZE].as_chunks::<SIZE>().0;
-            for (lane, x) in lanes.iter_mut().zip(cells) {
-                *lane = combine(*lane, read(*x));
-            }
+    let all = Rows {
+        count: whole,
+        ..rows
+    };
+    for at in all.starts() {
+        let cells = from[at..at + N * SIZE].as_chunks::<SIZE>().0;
+        for (lane, x) in lanes.iter_mut().zip(cells) {
+            *lane = combine(*lane, read(*x));
         }
-    } else {
-        for at in rows.starts() {
-            let cells = from[at..].as_chunks::<SIZE>().0;
-            for (lane, x) in lanes.iter_mut().zip(cells) {
-                *lane = combine(*lane, read(*x));
-            }
+    }
+    for at in rows.starts().skip(whole) {
+        let cells = from[at..].as_chunks::<SIZE>().0;
+        for (lane, x) in lanes.iter_mut().zip(cells) {
+            *lane = combine(*lane, read(*x));
         }
     }
     states.copy_from_slice(&lanes[..states.len()]);
