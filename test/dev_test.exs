@@ -56,7 +56,7 @@ defmodule Nx.Vulkan.DevTest do
     error in ArgumentError -> IO.puts(error.message)
   end
 
-  "expected steps to be 0 or more, got: -1" =
+  "expected steps to be an integer from 0 to 4294967295, got: -1" =
     try do
       Dev.rollback("elementwise", -1)
     rescue

@@ -14,6 +14,8 @@ pub const MAX_DISPATCHES: usize = 16_384;
 pub const MAX_BINDINGS: usize = 16;
 /// Most scratch buffers of one plan.
 pub const MAX_SCRATCH: usize = 16;
+/// Most bytes of all scratch buffers of one plan together, whatever the device.
+pub const MAX_SCRATCH_BYTES: u64 = 1 << 40;
 /// Most bytes of [`Plan::params`].
 pub const MAX_PARAMS: usize = 65_536;
 /// Most scratch buffers of one plan that [`Plan::derive`] names.
@@ -28,7 +30,7 @@ pub const MAX_DERIVED: usize = 4;
 pub struct Plan {
     /// Shaders the steps refer to, by index. At most [`MAX_STEPS`]. \[moved\]
     pub shaders: RVec<ShaderVariant>,
-    /// Sizes in bytes of scratch buffers that live for this plan only, at most [`MAX_SCRATCH`], none 0. Their content
+    /// Sizes in bytes of scratch buffers that live for this plan only, at most [`MAX_SCRATCH`] with [`MAX_SCRATCH_BYTES`] together, none 0. Their content
     /// is undefined at the start. \[moved\]
     pub scratch: RVec<u64>,
     /// Constant bytes, at most [`MAX_PARAMS`], that the host uploads once per plan and binds where a step names

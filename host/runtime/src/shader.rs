@@ -78,10 +78,12 @@ pub(crate) struct Shaders {
 /// Hash of a text and of what compiles it, and who wrote it.
 type Key = ([u8; 32], Origin);
 
-/// A shader as a plan of its pack used it.
+/// A shader as a plan of its pack used it last.
 #[derive(Debug, Clone)]
 pub(crate) struct Variant {
     pub(crate) shader: ShaderVariant,
+    /// Whether the code or the table that made the plan still serves.
+    pub(crate) is_planned: bool,
     /// Steps that ran it.
     pub(crate) steps: Vec<Dispatch>,
     /// What its kernel declares to need.
@@ -146,6 +148,13 @@ impl Shaders {
         if variants.len() > MAX_RECENT {
             variants.pop_front();
         }
+    }
+
+    /// Notes that other code or another table of a pack makes its plans from now on.
+    pub(crate) fn replan(&self, pack: &str) {
+        let mut recent = self.recent.lock();
+        let variants = recent.get_mut(pack).into_iter().flatten();
+        variants.for_each(|variant| variant.is_planned = false);
     }
 
     /// The variants that a pack used last.

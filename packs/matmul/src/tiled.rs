@@ -84,7 +84,8 @@ pub(crate) fn choose<'a>(
     let &Problem { m, n, k, .. } = problem;
     let is_small = u64::from(m) * u64::from(n) < 1024 && k < 512;
     let width = steps::width(problem.dtype);
-    let is_wide = problem.n.is_multiple_of(width)
+    let is_wide = width > 1
+        && problem.n.is_multiple_of(width)
         && [&problem.a, &problem.b].iter().all(|x| x.is_wide(width));
     let is_large = problem.elements() >= MANY;
     let least_k = if is_wide && is_large { 8 } else { 16 };

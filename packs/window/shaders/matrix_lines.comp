@@ -25,7 +25,7 @@ void main() {
     // All is loaded at once: under a condition each element would wait for the one before.
     uint last = params.channels - 1 - channel;
     T_STORAGE loaded[EACH][2];
-    if (!inside) at = 0;
+    if (!inside) at = params.x_first + channel * params.x_channel;
     [[unroll]] for (uint e = 0; e < EACH; ++e) {
         [[unroll]] for (uint h = 0; h < 2; ++h) loaded[e][h] = nxv_load(x, at + min(2 * OWN_WORD(e) + h, last) * params.x_channel);
     }

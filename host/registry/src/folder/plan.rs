@@ -4,7 +4,8 @@ use super::row::{Bound, Number, Push, Row, Step, Types, Value};
 use crate::expression::{Expression, Tensor, desc, elements};
 use nx_vulkan_abi::{
     Access, AttrKind, BufArg, Define, Dispatch, Fault, Features, InputAs, Outcome, Plan, Reply,
-    Request, ShaderVariant, Slot, SpecConst, TensorDesc, glsl, plan::MAX_DISPATCHES,
+    Request, ShaderVariant, Slot, SpecConst, TensorDesc, glsl,
+    plan::{MAX_DISPATCHES, MAX_SCRATCH_BYTES},
 };
 
 /// Why there is no plan.
@@ -105,12 +106,12 @@ fn try_plan(row: &Row, request: &Request<'_>) -> Result<Plan, Pass> {
             ..dispatch
         });
     }
-    check_totals(&plan)?;
+    check_totals(&plan, request)?;
     Ok(plan)
 }
 
 /// What sizes and repetitions come to, which the host would take for a broken plan.
-fn check_totals(plan: &Plan) -> Result<(), String> {
+fn check_totals(plan: &Plan, request: &Request<'_>) -> Result<(), String> {
     const COUNTS: u64 = 12; // bytes of workgroup counts
     let again = plan.steps.iter().filter_map(Dispatch::repetition);
     let again = again.map(|(steps, times)| u64::from(steps) * u64::from(times.saturating_sub(1)));
@@ -120,16 +121,30 @@ fn check_totals(plan: &Plan) -> Result<(), String> {
             "{dispatches} dispatches, and a plan has {MAX_DISPATCHES} at most"
         ));
     }
-    let args = plan.steps.iter().flat_map(|step| step.args.iter());
-    let is_short = |arg: &&BufArg| {
-        let bytes = plan.scratch.get(arg.index as usize);
-        arg.spare != 0 && arg.slot == Slot::SCRATCH && bytes.is_some_and(|&bytes| bytes < COUNTS)
+    let mut sizes = plan.scratch.iter();
+    let bytes = sizes.try_fold(0u64, |sum, &size| sum.checked_add(size));
+    if bytes.is_none_or(|bytes| bytes > MAX_SCRATCH_BYTES) {
+        return Err(format!(
+            "more than {MAX_SCRATCH_BYTES} bytes of scratch buffers"
+        ));
+    }
+    let bytes = |arg: &BufArg| match arg.slot {
+        Slot::INPUT => request
+            .inputs
+            .get(arg.index as usize)
+            .map(|x| x.storage_len),
+        Slot::OUTPUT => request
+            .outputs
+            .get(arg.index as usize)
+            .map(|x| x.storage_len),
+        _ => plan.scratch.get(arg.index as usize).copied(),
     };
-    match args.into_iter().find(is_short) {
+    let args = plan.steps.iter().flat_map(|step| step.args.iter());
+    let mut counts = args.filter(|arg| arg.spare != 0);
+    match counts.find_map(|arg| bytes(arg).filter(|&bytes| bytes < COUNTS)) {
         None => Ok(()),
-        Some(arg) => Err(format!(
-            "scratch buffer {} is too small for workgroup counts, which take {COUNTS} bytes",
-            arg.index
+        Some(bytes) => Err(format!(
+            "workgroup counts take {COUNTS} bytes, and what they are read from has {bytes}"
         )),
     }
 }

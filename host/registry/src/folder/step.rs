@@ -59,11 +59,15 @@ impl Sheet<'_> {
         for (place, (at, step)) in steps.iter().enumerate() {
             let Some(step) = step else { continue };
             let counting = step.push.iter().filter(|push| push.counts()).count();
+            let bindings = step.bindings.iter().flatten();
+            let counts = bindings.filter(|binding| binding.counts).count();
             let nests = step.repeat.is_some() && repeats.contains(&place);
             if let Some((own, _)) = &step.repeat {
                 repeats = place..place + *own as usize;
             }
-            let message = if nests {
+            let message = if counts > 1 {
+                "workgroup counts are read from one binding of a step"
+            } else if nests {
                 "steps that repeat neither nest nor overlap"
             } else if repeats.end > steps.len() {
                 "more steps repeat than there are"

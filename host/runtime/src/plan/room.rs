@@ -2,17 +2,14 @@
 
 use super::refusal::{beyond, invalid};
 use crate::Result;
-use nx_vulkan_abi::{DeviceInfo, Plan};
-
-/// Most bytes of scratch buffers, whatever the device.
-const MAX_BYTES: u64 = 1 << 40;
+use nx_vulkan_abi::{DeviceInfo, Plan, plan::MAX_SCRATCH_BYTES};
 
 pub(super) fn scratch(plan: &Plan, limits: &DeviceInfo<'_>) -> Result<()> {
     let sizes = plan.scratch.as_slice();
     let sum = sizes
         .iter()
         .try_fold(0u64, |sum, &len| sum.checked_add(len));
-    let sum = sum.filter(|&sum| sum <= MAX_BYTES && !sizes.contains(&0));
+    let sum = sum.filter(|&sum| sum <= MAX_SCRATCH_BYTES && !sizes.contains(&0));
     let sum = sum.ok_or_else(|| invalid(format!("scratch sizes {sizes:?}")))?;
     let largest = sizes.iter().copied().max().unwrap_or(0);
     let rows = [

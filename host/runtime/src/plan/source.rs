@@ -69,6 +69,7 @@ pub(super) fn source(
     let steps = plan.steps.iter().filter(runs).take(MOST_STEPS);
     let used = Variant {
         shader: variant.clone(),
+        is_planned: true,
         steps: steps.cloned().collect(),
         declared,
     };

@@ -2,6 +2,8 @@
 //!
 //! A call that began on the old table ends on it: its route holds what it needs.
 
+mod edited;
+
 use super::{Current, Runtime, reports::Report};
 use crate::{
     Error, Result,
@@ -62,7 +64,7 @@ impl Runtime {
             }
             Ok((mut table, changes)) => {
                 self.edit(&mut table, &current, &mut reports);
-                let edited = edited_since(&current, &table);
+                let edited = edited::since(&current, &table);
                 let mut moves = Vec::new();
                 for change in &changes {
                     match change {
@@ -93,13 +95,7 @@ impl Runtime {
                     let table = self.publish(table);
                     events.extend(moves.into_iter().filter_map(|change| told(change, &table)));
                     events.extend(edited.into_iter().map(|(pack, file)| {
-                        let is_edited = |own: &&LoadedPack| {
-                            own.id == pack && own.edited.iter().any(|edit| edit.name == file)
-                        };
-                        let message = match table.packs.iter().find(is_edited) {
-                            Some(_) => format!("pack {pack} serves the edited {file}"),
-                            None => format!("pack {pack} serves its own {file} again"),
-                        };
+                        let message = edited::words(&table, &pack, &file);
                         Event {
                             pack: Some(pack),
                             file: Some(file),
@@ -192,7 +188,10 @@ impl Runtime {
         let find = |name: &str| files.find(name);
         let file = &variant.shader.file;
         let module = self.shaders.compile(file, &variant.defines(), &find)?;
-        plan::check_in_place(variant, &module, &self.device.info())
+        match variant.is_planned {
+            true => plan::check_in_place(variant, &module, &self.device.info()),
+            false => Ok(()),
+        }
     }
 
     /// Puts `table` into force.
@@ -213,6 +212,14 @@ impl Runtime {
         // Shaders that changed make something else of operands.
         self.kept.clear();
         self.replays.forget(false);
+        let plans_as = |old: &LoadedPack, new: &LoadedPack| {
+            new.id == old.id && (new.sha256 == old.sha256 || new.differs_in_shaders(old))
+        };
+        for pack in &old.table.packs {
+            if !table.packs.iter().any(|new| plans_as(pack, new)) {
+                self.shaders.replan(&pack.id);
+            }
+        }
         let stays = |pack: &LoadedPack| table.packs.iter().any(|new| new.sha256 == pack.sha256);
         for pack in old.table.packs.iter().filter(|pack| !stays(pack)) {
             // The code of a pack may take its time, and reloads must not wait for it.
@@ -371,26 +378,4 @@ fn told(change: &Change, table: &Table) -> Option<Event> {
         pack: pack.cloned(),
         ..Event::new(kind, table.generation, message)
     })
-}
-
-/// Pack and name of every source that is served with another text than before, by packs whose files stayed.
-fn edited_since(old: &Table, new: &Table) -> Vec<(String, String)> {
-    let mut changed = Vec::new();
-    for pack in &new.packs {
-        let before = old
-            .packs
-            .iter()
-            .find(|old| old.id == pack.id && old.sha256 == pack.sha256);
-        let before = before.map_or(&[][..], |old| &old.edited[..]);
-        let differs = |a: &[EditedSource], b: &[EditedSource]| {
-            let own = a.iter().filter(|edit| !b.contains(edit));
-            own.map(|edit| edit.name.clone()).collect::<Vec<_>>()
-        };
-        let mut names = differs(&pack.edited, before);
-        names.extend(differs(before, &pack.edited));
-        names.sort();
-        names.dedup();
-        changed.extend(names.into_iter().map(|name| (pack.id.clone(), name)));
-    }
-    changed
 }

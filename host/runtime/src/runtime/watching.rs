@@ -12,6 +12,7 @@ use crate::{
         },
     },
 };
+use nx_vulkan_registry::Places;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
@@ -50,13 +51,14 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             table.dev().poll_ms,
         );
         let events = shared.events();
-        if let Some(trouble) = folders.follow(&places, poll) {
-            runtime.tell(&Event::new(
-                EventKind::WatchTrouble,
-                table.generation,
-                trouble,
-            ));
-        }
+        let mut follow = |places: &Places| {
+            if let Some(trouble) = folders.follow(places, poll) {
+                let kind = EventKind::WatchTrouble;
+                runtime.tell(&Event::new(kind, runtime.table().generation, trouble));
+            }
+            folders.has_grown()
+        };
+        follow(&places);
         let stamps = stamps(&places);
         let is_due = awaited.values().any(|until| Instant::now() >= *until);
         if known.as_ref() != Some(&stamps) || is_due {
@@ -70,8 +72,7 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             }
             let places = runtime.table().places(runtime.options());
             // A folder may have come, or come back, while files settled.
-            folders.follow(&places, poll);
-            if folders.has_grown() {
+            if follow(&places) {
                 shared.touch();
             }
             known = Some(if places.watched.is_empty() {

@@ -54,7 +54,8 @@ impl Pin {
                     .put(&mut document)
                     .map_err(|why| failure(format!("{}: {why}", registry.display())))?;
                 let mut text = document.to_string();
-                if before.contains("\r\n") {
+                let lines = before.matches('\n').count();
+                if lines > 0 && before.matches("\r\n").count() == lines {
                     text = text.replace("\r\n", "\n").replace('\n', "\r\n");
                 }
                 replace(registry, &text)?;
@@ -136,7 +137,11 @@ fn implicit() -> Table {
 
 /// Replaces the file by renaming, so that a running VM that watches it never reads half of it. Where it is a link, that stays one.
 fn replace(path: &Path, text: &str) -> Result<(), Problem> {
-    let file = path.canonicalize();
+    let file = path.canonicalize().or_else(|_| {
+        // It leads to a file that is yet to come.
+        let to = path.read_link()?;
+        Ok::<_, std::io::Error>(path.parent().unwrap_or(Path::new("")).join(to))
+    });
     let path = file.as_deref().unwrap_or(path);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));

@@ -70,12 +70,12 @@ impl Test {
         drop(lifeline);
         match status.code() {
             Some(code) => Err(Problem::Told(code.try_into().unwrap_or(u8::MAX))),
-            None => Ok(self.ended(&status.to_string(), &sweep::running(&file))),
+            None => Ok(self.ended(global, &status.to_string(), &sweep::running(&file))),
         }
     }
 
     /// The outcome where something has ended the process in which these cases ran.
-    fn ended(&self, status: &str, cases: &[String]) -> Outcome {
+    fn ended(&self, global: &Global, status: &str, cases: &[String]) -> Outcome {
         let mut text = format!("FAILED: the process with the pack ended: {status}\n");
         if cases.is_empty() {
             text.push_str("  no case was running\n");
@@ -83,13 +83,13 @@ impl Test {
         for case in cases {
             let _ = writeln!(text, "  it ran {case}");
         }
-        let file = self.file.display();
+        let (file, global) = (quoted(&self.file.to_string_lossy()), global.again());
         let (seed, extent) = (self.sweep.seed, self.sweep.option());
         let op = self.op.as_ref();
         let op = op.map_or(String::new(), |op| format!(" --op '{op}'"));
         let _ = writeln!(
             text,
-            "one at a time: nxv pack test {file} --threads 1{op} --seed {seed}{extent}"
+            "one at a time: nxv pack test {file} --threads 1{op} --seed {seed}{extent}{global}"
         );
         Outcome {
             text,

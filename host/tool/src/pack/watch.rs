@@ -80,8 +80,12 @@ impl Watch {
             ..global.config()
         };
         let limit = self.limit.map(|limit| Instant::now() + limit);
-        let print = if global.json { print_aside } else { print };
-        watch(&config, &self.folder, self.op.as_ref(), limit, print)
+        // What is shown while JSON is made goes where that does not.
+        let screen = match global.json {
+            true => (print_aside as fn(&str), std::io::stderr().is_terminal()),
+            false => (print as fn(&str), std::io::stdout().is_terminal()),
+        };
+        watch(&config, &self.folder, self.op.as_ref(), limit, screen)
     }
 }
 
@@ -90,7 +94,7 @@ fn watch(
     folder: &Path,
     filter: Option<&Filter>,
     limit: Option<Instant>,
-    print: fn(&str),
+    (print, is_terminal): (fn(&str), bool),
 ) -> Answer {
     let runtime = Runtime::open(config)?;
     let (sender, events) = channel();
@@ -112,7 +116,11 @@ fn watch(
                 measure(&runtime, folder, filter, &mut costs)?;
                 measured = generation;
             }
-            print(&shown(&runtime, folder, &costs, &seen));
+            let clear = if is_terminal { CLEAR } else { "" };
+            print(&format!(
+                "{clear}{}",
+                shown(&runtime, folder, &costs, &seen)
+            ));
             changed = false;
         }
         let left = limit.map_or(Duration::from_secs(3600), |limit| {
@@ -186,6 +194,9 @@ fn measure(
     Ok(())
 }
 
+/// Home, then clear to the end of the screen.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
 fn shown(
     runtime: &Runtime,
     folder: &Path,
@@ -193,10 +204,6 @@ fn shown(
     seen: &[Event],
 ) -> String {
     let mut text = String::new();
-    if std::io::stdout().is_terminal() {
-        // Home, then clear to the end of the screen.
-        text.push_str("\x1b[H\x1b[J");
-    }
     let _ = writeln!(
         text,
         "{} on {}, table {}",

@@ -204,6 +204,27 @@ fn packed_is_what_positions_and_kernel_meet() {
 }
 
 #[test]
+fn what_positions_apart_read_lies_in_runs() {
+    for (channels, rows, stride, dilation, phases) in [
+        (12, 4, 4, 3, "4"),
+        (32, 3, 4, 6, "2"),
+        (32, 3, 3, 2, "3"),
+        (32, 3, 1, 1, "1"),
+        // Four neighbours at a time as it is.
+        (40, 3, 2, 1, "1"),
+    ] {
+        let positions = (161 - 3 * dilation - 1) / stride + 1;
+        let x = [16, channels, 40, 161];
+        let results = [16, 64, 41 - rows, positions];
+        let ask = matrix(DType::F16, [&x, &[64, channels, rows, 4], &results]);
+        let ask = with(ask, "strides", &[1, stride as i64]);
+        let plan = with(ask, "kernel_dilation", &[1, dilation as i64]).plan();
+        let plan = plan.unwrap();
+        assert_eq!(defined(&plan, 2, "PHASES"), phases, "{channels} {stride}");
+    }
+}
+
+#[test]
 fn gradients_of_kernels_are_packed_along_their_axes_and_split() {
     let exchanged = [1, 0, 2, 3];
     let mut ask = matrix(

@@ -269,7 +269,14 @@ fn steps_repeat_as_often_as_an_expression_says() {
     assert_eq!(of(12).outcome, Outcome::PLAN);
     let reply = of(11);
     assert_eq!(reply.outcome, Outcome::DECLINE);
-    assert!(reply.message.starts_with("scratch buffer 0 is too small"));
+    assert!(reply.message.ends_with("read from has 11"));
+    let table = kernel(&format!(
+        "scratch = [\"elems * 1099511627776\", \"elems\"]\n{}",
+        step("\"a\", \"write out\"", "")
+    ));
+    let reply = ask(&table.unwrap(), &[f32(&[4])], &[f32(&[4])], &[]);
+    assert_eq!(reply.outcome, Outcome::DECLINE);
+    assert!(reply.message.ends_with("bytes of scratch buffers"));
 }
 
 #[test]

@@ -104,6 +104,23 @@ fn a_pack_without_code_is_edited_while_it_serves() {
     watched.wait_for(EventKind::PackReplaced);
     assert_eq!(scaled().unwrap(), 15.0);
 
+    // A table that tells its shader more, and then a shader that reads it: what the table before made is no measure.
+    let more = TABLE
+        .replace("push = [\"elems\"]", "push = [\"elems\", \"a.offset\"]")
+        .replace("2.0", "5.0");
+    fs::write(&table, more).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    fs::write(
+        &shader,
+        SCALED.replace("uint count;", "uint count, offset;"),
+    )
+    .unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+    fs::write(&shader, SCALED).unwrap();
+    watched.wait_for(EventKind::PackReplaced);
+    assert_eq!(scaled().unwrap(), 15.0);
+
     fs::write(&table, TABLE.replace("push = ", "psuh = ")).unwrap();
     let event = watched.wait_for(EventKind::Rejected);
     let place = format!("{}:11:", table.display());
