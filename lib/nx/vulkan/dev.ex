@@ -63,7 +63,11 @@ defmodule Nx.Vulkan.Dev do
   """
   def rollback(pack, steps \\ 1, choice \\ Device.default()) do
     if steps not in 0..0xFFFF_FFFF,
-      do: raise(ArgumentError, "expected steps to be an integer from 0 to 4294967295, got: #{inspect(steps)}")
+      do:
+        raise(
+          ArgumentError,
+          "expected steps to be an integer from 0 to 4294967295, got: #{inspect(steps)}"
+        )
 
     case choice |> device() |> NativeV.rollback(pack, steps) do
       {:ok, version} -> version

@@ -6,11 +6,22 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.Composite
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.{Device, NativeV, Operand, Report, Request, Step, Steps, VulkanoBackend}
+
+    alias Nx.Vulkan.{
+      Device,
+      Later,
+      NativeV,
+      Operand,
+      Report,
+      Request,
+      Step,
+      Steps,
+      VulkanoBackend
+    }
 
     @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
-    # `held` are the references of what it holds, with those of loops and branches in it.
-    defstruct @enforce_keys ++ [:held]
+    # `held` are the references of what it holds, with those of loops and branches in it, `later` the parts that wait.
+    defstruct @enforce_keys ++ [:held, later: []]
 
     # Ops of which some operands have no result, and those that only integers lack one for.
     @checked ~w(remainder gather indexed_add indexed_put triangular_solve)a
@@ -31,10 +42,11 @@ if Code.ensure_loaded?(Nx) do
     """
     def of(steps, results, opts) do
       {counting, others} = if opts[:loop], do: counting(steps), else: {[], steps.steps}
-      groups = others |> Enum.chunk_by(&(&1.native == nil)) |> Enum.flat_map(&group/1)
+      groups = Later.groups(others, results, &(&1.native == nil))
 
       {parts, _} =
-        (Enum.map(counting, &[&1]) ++ groups)
+        (Enum.map(counting, &{false, [&1]}) ++ groups)
+        |> Enum.with_index()
         |> Enum.reverse()
         |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
 
@@ -51,7 +63,8 @@ if Code.ensure_loaded?(Nx) do
         views: Map.new(views)
       }
 
-      %{routine | held: held(routine)}
+      later = for %{later: number} <- routine.parts, number != nil, do: number
+      %{routine | held: held(routine), later: later}
     end
 
     defp held(routine) do
@@ -149,9 +162,20 @@ if Code.ensure_loaded?(Nx) do
       )
     end
 
-    defp evaluate(routine, given) do
+    defp evaluate(%{later: []} = routine, given) do
       values = Enum.reduce(routine.parts, given, &run_part(&1, &2, routine))
       Enum.map(routine.results, &fetch(&1, values, routine))
+    end
+
+    defp evaluate(routine, given) do
+      run = make_ref()
+      keys = Map.new(routine.later, &{&1, {Later, run, &1}})
+
+      try do
+        evaluate(%{routine | later: []}, Map.put(given, :keys, keys))
+      after
+        Later.forget(Map.values(keys))
+      end
     end
 
     defp parameter(%T{data: %Nx.Defn.Expr{}} = tensor) do
@@ -161,9 +185,12 @@ if Code.ensure_loaded?(Nx) do
 
     defp parameter(tensor), do: Nx.devectorize(tensor)
 
-    defp fetch(slot, values, routine) do
+    defp fetch(slot, values, routine), do: slot |> waiting(values, routine) |> Later.value()
+
+    # The value, as it is.
+    defp waiting(slot, values, routine) do
       case values do
-        %{^slot => tensor} -> tensor
+        %{^slot => value} -> value
         %{} -> Map.fetch!(routine.captured, slot)
       end
     end
@@ -192,15 +219,12 @@ if Code.ensure_loaded?(Nx) do
       {Enum.map(counting, &elem(&1, 0)), Enum.map(others, &elem(&1, 0))}
     end
 
-    defp group([%{native: nil} | _] = steps), do: Enum.map(steps, &[&1])
-    defp group(steps), do: [steps]
-
     # All that is left goes anyway when the last part has run.
     defp without_last_drop([last | parts]), do: [%{last | drop: []} | parts]
     defp without_last_drop([]), do: []
 
     # Parts are made from the last to the first: `needed` are the slots that later ones read.
-    defp part(steps, needed, all) do
+    defp part({{waits, steps}, number}, needed, all) do
       makes = Enum.flat_map(steps, & &1.makes)
       own = MapSet.new(makes)
       reads = steps |> Enum.flat_map(& &1.reads) |> Enum.uniq()
@@ -208,6 +232,7 @@ if Code.ensure_loaded?(Nx) do
       kept = Enum.filter(makes, &(&1 in needed))
       drop = Enum.reject(reads ++ makes, &(&1 in needed or is_map_key(all.captured, &1)))
       part = %{steps: steps, reads: reads, kept: kept, drop: drop, program: nil, checks: []}
+      part = Map.put(part, :later, if(waits, do: number))
       {compile(part, all), MapSet.union(needed, MapSet.new(reads))}
     end
 
@@ -262,6 +287,20 @@ if Code.ensure_loaded?(Nx) do
 
     ## Running
 
+    defp run_part(%{later: number} = part, values, routine) when number != nil do
+      given = Map.take(values, part.reads)
+
+      make = fn ->
+        given = Map.new(given, fn {slot, value} -> {slot, Later.value(value)} end)
+        %{part | later: nil} |> run_part(given, routine) |> Map.take(part.kept)
+      end
+
+      values.keys[number]
+      |> Later.values(part.kept, make)
+      |> Enum.into(values)
+      |> Map.drop(part.drop)
+    end
+
     defp run_part(%{program: nil} = part, values, routine) do
       part.steps
       |> Enum.reduce(values, fn step, values ->
@@ -292,8 +331,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    # What a hook does to a tensor is no business of the next call.
+    # What a hook does to a tensor is no business of the next call. A branch computes what it needs alone.
     defp reader(%{op: :hook}, values, routine), do: &again(fetch(&1, values, routine))
+    defp reader(%{op: :cond}, values, routine), do: &waiting(&1, values, routine)
     defp reader(_step, values, routine), do: &fetch(&1, values, routine)
 
     defp report(%{native: {:request, op, _, _}, reads: reads}, routine) do
@@ -310,7 +350,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp known(slot, values, %{captured: captured, views: views} = routine) do
       case {values, captured, views} do
-        {%{^slot => tensor}, _, _} -> tensor
+        {%{^slot => value}, _, _} -> Later.value(value)
         {_, %{^slot => tensor}, _} -> tensor
         {_, _, %{^slot => %{reads: [source]} = step}} -> view(step, source, slot, values, routine)
         _ -> Map.fetch!(routine.templates, slot)
