@@ -13,7 +13,7 @@ use rustler::{Env, Term};
 type Operands = List<SpecTerm>;
 
 /// `{:ok, {text, map}}`. Runs nothing, but may compile.
-#[rustler::nif(schedule = "DirtyCpu")]
+#[rustler::nif(schedule = "DirtyIo")]
 fn explain<'a>(
     env: Env<'a>,
     device: ResourceArc<DeviceRef>,

@@ -34,7 +34,7 @@ impl Resource for ModuleRef {
 
 /// `{:ok, module}` of a GLSL compute shader. Only a text that this library wrote itself, whole, is `generated`: it is
 /// compiled and built in this process.
-#[rustler::nif(schedule = "DirtyCpu")]
+#[rustler::nif(schedule = "DirtyIo")]
 fn module_of<'a>(
     env: Env<'a>,
     device: ResourceArc<DeviceRef>,
@@ -57,7 +57,7 @@ fn module_of<'a>(
 
 /// `{:ok, path}` of the SPIR-V file of a GLSL compute shader. Where it is `generated`, this library put it together of its own
 /// text and the caller's: functions that are not used are not looked at.
-#[rustler::nif(schedule = "DirtyCpu")]
+#[rustler::nif(schedule = "DirtyIo")]
 fn spirv_file<'a>(
     env: Env<'a>,
     device: ResourceArc<DeviceRef>,

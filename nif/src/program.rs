@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> for OperandTerm {
 
 /// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one; with `on_gpu`
 /// products take those along that follow them, what broadcasts is computed where it is read, and rows are reduced together with that.
-#[rustler::nif(schedule = "DirtyCpu")]
+#[rustler::nif(schedule = "DirtyIo")]
 fn compile_program<'a>(
     env: Env<'a>,
     operands: List<OperandTerm>,

@@ -11,6 +11,7 @@ use crate::{
     turn::Turn,
     weight,
 };
+use nx_vulkan_abi::DeviceKind;
 use nx_vulkan_host::{
     Attr, Error, Operand, Program, Progress, RanProgram, Request, Runtime, Spec, Tensor,
 };
@@ -247,7 +248,7 @@ pub(crate) fn go_on<'a>(
     (inputs, progress): Begun,
     runnable: impl Runnable + Send + 'static,
 ) -> Term<'a> {
-    later(env, SchedulerFlags::DirtyCpu, &[], move |env, _| {
+    later(env, scheduler(&operands.runtime), &[], move |env, _| {
         let runtime = &operands.runtime;
         let ran = || {
             let inputs = match inputs {
@@ -261,6 +262,15 @@ pub(crate) fn go_on<'a>(
             Err(failure) => reply::encode_error(env, &failure),
         }
     })
+}
+
+/// The dirty schedulers on which a call goes on. For a GPU, a child or the compiler it waits there, and there are as few of those
+/// for computing as cores, which the VM collects large heaps on; with a CPU it mostly computes.
+pub(crate) fn scheduler(runtime: &Runtime) -> SchedulerFlags {
+    match runtime.device().info().kind {
+        DeviceKind::CPU => SchedulerFlags::DirtyCpu,
+        _ => SchedulerFlags::DirtyIo,
+    }
 }
 
 fn references(tensors: &[Arc<Tensor>]) -> SmallVec<[&Tensor; INLINE]> {

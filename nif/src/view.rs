@@ -4,11 +4,12 @@ use crate::{
     later::later,
     reply::{self, Failure},
     resource::ResourceArc,
+    run::scheduler,
     tensor::TensorRef,
     terms::{List, ShapeTerm, TypeTerm},
 };
 use nx_vulkan_host::{Result, Tensor};
-use rustler::{Encoder, Env, Term, schedule::SchedulerFlags};
+use rustler::{Encoder, Env, Term};
 
 mod atoms {
     rustler::atoms! { copy }
@@ -92,7 +93,7 @@ fn once_there<'a>(
         Ok(Some(held)) => rest(env, &tensor, &held),
         Ok(None) => later(
             env,
-            SchedulerFlags::DirtyCpu,
+            scheduler(&tensor.runtime),
             &[],
             move |env, _| match tensor.tensor() {
                 Ok(held) => rest(env, &tensor, &held),

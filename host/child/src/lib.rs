@@ -16,6 +16,7 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
         builder::VERB => build_shaders,
         _ => return None,
     };
+    child::close_inherited();
     child::tell_end();
     Some(run(operands).unwrap_or_else(|why| {
         eprintln!("nxv: {}: {why}", verb.display());

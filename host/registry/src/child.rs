@@ -30,6 +30,31 @@ pub struct Limits {
     pub memory: Option<u64>,
 }
 
+/// Closes what this process inherited beside its standard streams. The BEAM leaves its sockets and files open for whoever it starts:
+/// a child would keep ports and connections open that the VM has closed, and code that is tried in it would hold them.
+///
+/// To be called before anything else is opened, by a program that relies on nothing it inherits.
+pub fn close_inherited() {
+    const FIRST: libc::c_int = 3;
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the call takes three numbers and closes what nobody here knows of.
+        let done = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+        if done == 0 {
+            return;
+        }
+    }
+    let Ok(open) = std::fs::read_dir("/dev/fd") else {
+        return;
+    };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers: Vec<libc::c_int> = numbers.filter(|number| *number >= FIRST).collect();
+    for number in numbers {
+        // SAFETY: as above. The number of the listing itself is closed already, which is no more than an error.
+        unsafe { libc::close(number) };
+    }
+}
+
 /// Limits this process, which leaves no core file either.
 pub fn limit(limits: Limits) {
     let set = |what, value: u64| {

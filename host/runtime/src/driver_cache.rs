@@ -12,7 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Bytes of the checksum in front of the driver's data.
@@ -29,6 +29,9 @@ const NVIDIA: i64 = 4;
 const MAX_BYTES: u64 = 1 << 30;
 /// Bytes that the driver keeps before its cache starts anew: what is in it once stays, and there may be ever new shaders.
 const MAX_KEPT: usize = 256 << 20;
+/// How long a file that could not be written is left alone; twice as long each time, up to an hour.
+const REST: Duration = Duration::from_secs(60);
+const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 /// The cache of one device.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct DriverCache {
     /// Name of the file.
     name: String,
     dirty: AtomicBool,
+    /// Until when it is not written unless that is asked for, and for how long since it failed last.
+    rest: Mutex<Option<(Instant, Duration)>>,
     /// Held from reading the driver's data until it is in the file: what is older must not be written later.
     writing: Mutex<()>,
 }
@@ -61,6 +66,7 @@ impl DriverCache {
             files: files.clone(),
             name,
             dirty: AtomicBool::new(false),
+            rest: Mutex::new(None),
             writing: Mutex::new(()),
         })
     }
@@ -99,14 +105,26 @@ impl DriverCache {
             return Ok(());
         };
         let would_wait = !self.is_shared && self.cache.is_locked();
+        let rests = self.rest.lock().is_some_and(|(until, _)| Instant::now() < until);
         if would_wait
+            || rests
             || self.files.folder().is_err()
             || !self.dirty.swap(false, Ordering::Relaxed)
             || self.device.is_lost()
         {
             return Ok(());
         }
-        self.write()
+        let written = self.write();
+        let mut rest = self.rest.lock();
+        *rest = match (&written, *rest) {
+            (Ok(()), _) => None,
+            (Err(_), last) => {
+                let time = last.map_or(REST, |(_, time)| (2 * time).min(LONGEST_REST));
+                Some((Instant::now() + time, time))
+            }
+        };
+        drop(rest);
+        written
     }
 
     /// Writes the file.

@@ -62,7 +62,11 @@ impl Watch {
     }
 
     pub(crate) fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
+        {
+            // Who has seen that it goes on waits by the time that it is told.
+            let _dirty = self.shared.dirty.lock();
+            self.shared.stop.store(true, Ordering::Release);
+        }
         self.shared.wake.notify_all();
         let thread = self.thread.lock().take();
         // The last handle of the runtime may be dropped by the watcher itself.
@@ -97,12 +101,20 @@ impl Shared {
         Events(*self.dirty.lock())
     }
 
-    /// Forgets these, after which nothing was found to have changed; not those that came since.
-    pub(crate) fn forget(&self, events: Events) {
+    /// Forgets these, after which nothing was found to have changed; not those that came since. Says whether there were any.
+    pub(crate) fn forget(&self, events: Events) -> bool {
         let mut dirty = self.dirty.lock();
         if *dirty == events.0 {
             *dirty = None;
         }
+        events.0.is_some()
+    }
+
+    /// Waits for so long, whatever comes, unless the watcher is stopped.
+    pub(crate) fn rest(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut dirty = self.dirty.lock();
+        while !self.is_stopped() && !self.wake.wait_until(&mut dirty, until).timed_out() {}
     }
 
     /// Waits for an event or for `limit`.
@@ -129,12 +141,10 @@ impl Shared {
             if self.is_stopped() {
                 return stable;
             }
+            // Something else may be written beside it all the time.
             let now = stamps(places);
-            let touched = self.dirty.lock().map_or(since, |(_, last)| last);
             if now != stable {
                 (stable, since) = (now, Instant::now());
-            } else if touched > since {
-                since = touched;
             }
         }
     }
@@ -155,8 +165,9 @@ mod tests {
         assert!(waits(&shared, 20));
         shared.touch();
         assert!(!waits(&shared, 10_000));
-        shared.forget(shared.events());
+        assert!(shared.forget(shared.events()));
         assert!(waits(&shared, 20));
+        assert!(!shared.forget(shared.events()));
 
         // One that comes after the look began.
         let before = shared.events();

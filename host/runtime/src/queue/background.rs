@@ -82,15 +82,20 @@ fn run_timer(stream: &Weak<Stream>) {
     let mut quiet = 0;
     let mut seen = 0;
     let mut looked = Instant::now();
+    let mut is_lost = false;
     while let Some(stream) = stream.upgrade() {
         if stream.timer.is_stopped() {
             return;
         }
         // Nobody else may be waiting for the device: what is stuck inside the driver relies on this look.
-        if looked.elapsed() >= LOOK {
+        if is_lost || looked.elapsed() >= LOOK {
             looked = Instant::now();
-            if stream.look().is_err() && stream.device.usable().is_err() {
-                return;
+            is_lost = is_lost || stream.look().is_err() && stream.device.usable().is_err();
+            if is_lost {
+                // Nothing is left to submit, but what rests may still have to end.
+                (stream.when_quiet.0)();
+                stream.timer.sleep();
+                continue;
             }
         }
         quiet = if stream.tick(&mut seen) { 0 } else { quiet + 1 };

@@ -83,8 +83,9 @@ fn run(shared: &Arc<Shared>, runtime: &Weak<Runtime>) {
             } else {
                 settled
             });
-        } else {
-            shared.forget(events);
+        } else if shared.forget(events) {
+            // What is written all the time and is none of ours costs a look now and then.
+            shared.rest(settle);
         }
         drop(table);
         drop(runtime);

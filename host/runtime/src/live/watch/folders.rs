@@ -59,8 +59,9 @@ impl Folders {
             self.watched.clear();
             return None;
         }
-        let trouble = self.update(places).err()?;
-        self.polling = true;
+        let trouble = self.update(places).err();
+        self.polling = trouble.is_some();
+        let trouble = trouble?;
         let first = !std::mem::replace(&mut self.told, true);
         first.then(|| {
             format!(
@@ -101,14 +102,29 @@ impl Folders {
             }
             stays
         });
+        let mut trouble = Ok(());
         for (path, identity) in wanted {
             if let Entry::Vacant(unwatched) = self.watched.entry(path) {
-                watcher.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
-                unwatched.insert(identity);
-                self.has_grown = true;
+                match watcher.watch(unwatched.key(), RecursiveMode::NonRecursive) {
+                    Ok(()) => {
+                        unwatched.insert(identity);
+                        self.has_grown = true;
+                    }
+                    // It is gone again, of which the folder above tells.
+                    Err(error) if is_missing(&error) => {}
+                    Err(error) => trouble = Err(error),
+                }
             }
         }
-        Ok(())
+        trouble
+    }
+}
+
+fn is_missing(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::PathNotFound => true,
+        notify::ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
     }
 }
 

@@ -67,6 +67,33 @@ pub(crate) fn a_child_that_is_killed_is_replaced() {
     }
 }
 
+/// Sockets and files of the BEAM, which closes them for its own children alone.
+#[test]
+fn a_child_keeps_nothing_that_the_process_has_open() {
+    let mut pipe = [0; 2];
+    // SAFETY: pipe fills an array of two numbers. What it opens stays open for children.
+    assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+    let ours = fs::read_link(format!("/proc/self/fd/{}", pipe[0])).unwrap();
+    let folder = Folder::new();
+    let program = folder.join("nxv");
+    symlink(env!("CARGO_BIN_EXE_nxv"), &program).unwrap();
+    let runtime = open_with(&folder, &program, &[]);
+    assert_serves(&runtime, 1);
+    let [child] = running(&program)[..] else {
+        panic!("one child is idle")
+    };
+    let status = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+    let parent = status.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+    for process in [child.to_string(), parent.unwrap().to_owned()] {
+        let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+        let open: Vec<_> = open.filter_map(|file| fs::read_link(file.path()).ok()).collect();
+        assert!(open.len() >= 3 && !open.contains(&ours), "{open:?}");
+    }
+    runtime.stop_threads();
+    // SAFETY: nobody else has these.
+    pipe.map(|end| unsafe { libc::close(end) });
+}
+
 #[test]
 fn without_a_program_shaders_are_built_here() {
     let folder = Folder::new();
