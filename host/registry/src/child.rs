@@ -47,7 +47,9 @@ pub fn close_inherited() {
     let Ok(open) = std::fs::read_dir("/dev/fd") else {
         return;
     };
-    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers = open
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let numbers: Vec<libc::c_int> = numbers.filter(|number| *number >= FIRST).collect();
     for number in numbers {
         // SAFETY: as above. The number of the listing itself is closed already, which is no more than an error.

@@ -105,7 +105,10 @@ impl DriverCache {
             return Ok(());
         };
         let would_wait = !self.is_shared && self.cache.is_locked();
-        let rests = self.rest.lock().is_some_and(|(until, _)| Instant::now() < until);
+        let rests = self
+            .rest
+            .lock()
+            .is_some_and(|(until, _)| Instant::now() < until);
         if would_wait
             || rests
             || self.files.folder().is_err()
