@@ -139,6 +139,11 @@ impl LoadedPack {
         self.table.is_some() && self.table == other.table && self.sha256 != other.sha256
     }
 
+    /// Whether it makes the plans that `old` makes, of which it may be an edit.
+    pub fn plans_as(&self, old: &LoadedPack) -> bool {
+        self.id == old.id && (self.sha256 == old.sha256 || self.differs_in_shaders(old))
+    }
+
     /// Whether it is `old` with a shader emptied, as many editors do before they write it.
     pub fn is_being_written(&self, old: &LoadedPack) -> bool {
         let is_emptied = |source: &SourceFile| {

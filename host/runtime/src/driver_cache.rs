@@ -117,17 +117,7 @@ impl DriverCache {
         {
             return Ok(());
         }
-        let written = self.write();
-        let mut rest = self.rest.lock();
-        *rest = match (&written, *rest) {
-            (Ok(()), _) => None,
-            (Err(_), last) => {
-                let time = last.map_or(REST, |(_, time)| (2 * time).min(LONGEST_REST));
-                Some((Instant::now() + time, time))
-            }
-        };
-        drop(rest);
-        written
+        self.write()
     }
 
     /// Writes the file.
@@ -152,11 +142,20 @@ impl DriverCache {
         }
         let sum = Sha256::digest(&data);
         let parts = [sum.as_slice(), &data];
-        folder.write(&self.name, &parts, false).map_err(|error| {
+        let written = folder.write(&self.name, &parts, false);
+        self.note(written.is_ok());
+        written.map_err(|error| {
             self.grew();
             let file = folder.path().join(&self.name);
             trouble(&file, format_args!("cannot be written: {error}"))
         })
+    }
+
+    /// Remembers whether the file could be written: where it could not, it is left alone for a while.
+    fn note(&self, is_written: bool) {
+        let mut rest = self.rest.lock();
+        let time = rest.map_or(REST, |(_, time)| (2 * time).min(LONGEST_REST));
+        *rest = (!is_written).then(|| (Instant::now() + time, time));
     }
 
     /// Goes on with an empty cache; the file stays as it is.
@@ -279,7 +278,8 @@ impl DriverCache {
 
 impl Drop for DriverCache {
     fn drop(&mut self) {
-        // A cache that cannot be written costs the next start some time, nothing else.
+        // A cache that cannot be written costs the next start some time, nothing else. Now or never.
+        *self.rest.get_mut() = None;
         drop(self.persist_new());
         let Some(_inside) = self.device.enter_to_destroy() else {
             return;
@@ -300,15 +300,9 @@ fn create(device: &Device, data: &[u8]) -> Result<vk::PipelineCache> {
     let _inside = device.enter()?;
     let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
     let mut cache = vk::PipelineCache::null();
+    let create = device.vk.fns().v1_0.create_pipeline_cache;
     // SAFETY: the data is empty or passed `read`, so it is what this device's driver once wrote.
-    let code = unsafe {
-        (device.vk.fns().v1_0.create_pipeline_cache)(
-            device.handle(),
-            &info,
-            std::ptr::null(),
-            &mut cache,
-        )
-    };
+    let code = unsafe { create(device.handle(), &info, std::ptr::null(), &mut cache) };
     device.check("vkCreatePipelineCache", code)?;
     Ok(cache)
 }

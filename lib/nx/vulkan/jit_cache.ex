@@ -270,7 +270,9 @@ defmodule Nx.Vulkan.JitCache do
     now = worked()
 
     # Another caller may have asked because of the same change.
-    state = if match?([{:now, ^now, _}], :ets.lookup(__MODULE__, :now)), do: state, else: look(state)
+    state =
+      if match?([{:now, ^now, _}], :ets.lookup(__MODULE__, :now)), do: state, else: look(state)
+
     {:reply, state.generation, state}
   end
 

@@ -2,24 +2,28 @@ if Code.ensure_loaded?(Nx) do
   defmodule Nx.Vulkan.Later do
     @moduledoc false
     # What is computed outside of branches and read by nothing else waits until one of them runs: two conditions that do not hold share
-    # nothing, as a branch and its gradient do. It is computed once, and kept until the routine has ended.
+    # nothing, as a branch and its gradient do. It is computed once, and kept until the last of them has run.
 
     @enforce_keys [:key, :slot, :make]
     defstruct @enforce_keys
 
     @doc """
-    The steps as groups that run together, in an order in which they can, each with whether it waits. Steps for which `alone?` holds run
-    by themselves.
+    The steps as groups that run together, in an order in which they can, each with whether it waits and with the groups, by their `id/1`,
+    that nothing waits for after it. Steps for which `alone?` holds run by themselves.
     """
     def groups(steps, results, alone?) do
       steps = Enum.with_index(steps)
       waiting = waiting(steps, results)
       {later, now} = Enum.split_with(steps, fn {_, at} -> is_map_key(waiting, at) end)
-      later = later |> Enum.group_by(fn {_, at} -> waiting[at] end) |> Enum.to_list()
+
+      later =
+        later |> Enum.group_by(fn {_, at} -> waiting[at] end, &elem(&1, 0)) |> Enum.to_list()
+
+      ends = Enum.group_by(later, &last_cond/1, fn {_, own} -> id(own) end)
 
       # What more branches wait for may be read by what fewer do, and not the other way round.
       later = Enum.sort_by(later, fn {branches, _} -> -MapSet.size(branches) end)
-      later = Enum.group_by(later, &first_cond/1, fn {_, own} -> own end)
+      later = Enum.group_by(later, &first_cond/1, fn {_, own} -> {true, own, []} end)
 
       now
       |> Enum.chunk_by(fn {step, _} -> alone?.(step) end)
@@ -27,11 +31,17 @@ if Code.ensure_loaded?(Nx) do
         if alone?.(step), do: Enum.map(own, &[&1]), else: [own]
       end)
       |> Enum.flat_map(fn [{_, first} | _] = own ->
-        Enum.map(Map.get(later, first, []), &{true, &1}) ++ [{false, own}]
+        own = {false, Enum.map(own, &elem(&1, 0)), Map.get(ends, first, [])}
+        Map.get(later, first, []) ++ [own]
       end)
-      |> Enum.map(fn {waits, own} -> {waits, Enum.map(own, &elem(&1, 0))} end)
     end
 
+    @doc """
+    What tells a group that waits from others: a slot that it makes.
+    """
+    def id([%{makes: [slot | _]} | _]), do: slot
+
+    defp last_cond({branches, _}), do: branches |> Enum.map(&elem(&1, 0)) |> Enum.max()
     defp first_cond({branches, _}), do: branches |> Enum.map(&elem(&1, 0)) |> Enum.min()
 
     # By the place of a step that waits the branches that it waits for: the place of the `cond`, and which one of it.

@@ -45,8 +45,7 @@ if Code.ensure_loaded?(Nx) do
       groups = Later.groups(others, results, &(&1.native == nil))
 
       {parts, _} =
-        (Enum.map(counting, &{false, [&1]}) ++ groups)
-        |> Enum.with_index()
+        (Enum.map(counting, &{false, [&1], []}) ++ groups)
         |> Enum.reverse()
         |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
 
@@ -63,7 +62,7 @@ if Code.ensure_loaded?(Nx) do
         views: Map.new(views)
       }
 
-      later = for %{later: number} <- routine.parts, number != nil, do: number
+      later = for %{later: id} <- routine.parts, id != nil, do: id
       %{routine | held: held(routine), later: later}
     end
 
@@ -163,7 +162,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp evaluate(%{later: []} = routine, given) do
-      values = Enum.reduce(routine.parts, given, &run_part(&1, &2, routine))
+      values =
+        Enum.reduce(routine.parts, given, fn part, values ->
+          values = run_part(part, values, routine)
+          Later.forget(for id <- part.ends, do: values.keys[id])
+          values
+        end)
+
       Enum.map(routine.results, &fetch(&1, values, routine))
     end
 
@@ -224,7 +229,7 @@ if Code.ensure_loaded?(Nx) do
     defp without_last_drop([]), do: []
 
     # Parts are made from the last to the first: `needed` are the slots that later ones read.
-    defp part({{waits, steps}, number}, needed, all) do
+    defp part({waits, steps, ends}, needed, all) do
       makes = Enum.flat_map(steps, & &1.makes)
       own = MapSet.new(makes)
       reads = steps |> Enum.flat_map(& &1.reads) |> Enum.uniq()
@@ -232,7 +237,7 @@ if Code.ensure_loaded?(Nx) do
       kept = Enum.filter(makes, &(&1 in needed))
       drop = Enum.reject(reads ++ makes, &(&1 in needed or is_map_key(all.captured, &1)))
       part = %{steps: steps, reads: reads, kept: kept, drop: drop, program: nil, checks: []}
-      part = Map.put(part, :later, if(waits, do: number))
+      part = Map.merge(part, %{later: if(waits, do: Later.id(steps)), ends: ends})
       {compile(part, all), MapSet.union(needed, MapSet.new(reads))}
     end
 
@@ -287,7 +292,7 @@ if Code.ensure_loaded?(Nx) do
 
     ## Running
 
-    defp run_part(%{later: number} = part, values, routine) when number != nil do
+    defp run_part(%{later: id} = part, values, routine) when id != nil do
       given = Map.take(values, part.reads)
 
       make = fn ->
@@ -295,7 +300,7 @@ if Code.ensure_loaded?(Nx) do
         %{part | later: nil} |> run_part(given, routine) |> Map.take(part.kept)
       end
 
-      values.keys[number]
+      values.keys[id]
       |> Later.values(part.kept, make)
       |> Enum.into(values)
       |> Map.drop(part.drop)

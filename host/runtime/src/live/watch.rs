@@ -110,9 +110,9 @@ impl Shared {
         events.0.is_some()
     }
 
-    /// Waits for so long, whatever comes, unless the watcher is stopped.
+    /// Waits for so long, but no longer than settling takes, whatever comes, unless the watcher is stopped.
     pub(crate) fn rest(&self, time: Duration) {
-        let until = Instant::now() + time;
+        let until = Instant::now() + time.min(MOST_SETTLING);
         let mut dirty = self.dirty.lock();
         while !self.is_stopped() && !self.wake.wait_until(&mut dirty, until).timed_out() {}
     }

@@ -166,7 +166,9 @@ impl Runtime {
                 continue;
             };
             let files = plan::Files::new(pack, before);
-            for variant in self.shaders.recent(&pack.id) {
+            for mut variant in self.shaders.recent(&pack.id) {
+                // Other code or another table makes other plans, which nobody knows yet.
+                variant.is_planned &= new.plans_as(pack);
                 let all = self
                     .shaders
                     .files(&variant.shader.file, &|name| files.find(name));
@@ -212,11 +214,8 @@ impl Runtime {
         // Shaders that changed make something else of operands.
         self.kept.clear();
         self.replays.forget(false);
-        let plans_as = |old: &LoadedPack, new: &LoadedPack| {
-            new.id == old.id && (new.sha256 == old.sha256 || new.differs_in_shaders(old))
-        };
         for pack in &old.table.packs {
-            if !table.packs.iter().any(|new| plans_as(pack, new)) {
+            if !table.packs.iter().any(|new| new.plans_as(pack)) {
                 self.shaders.replan(&pack.id);
             }
         }
