@@ -176,10 +176,13 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
     let robust = e.ext_pipeline_robustness && s.pipeline_robustness;
     let bounded = robust && e.ext_robustness2 && s.robust_buffer_access2;
     let coopmat = e.khr_cooperative_matrix && s.cooperative_matrix && s.vulkan_memory_model;
-    let stages = device.properties().required_subgroup_size_stages;
+    let p = device.properties();
     let sized = s.subgroup_size_control
         && s.compute_full_subgroups
-        && stages.is_some_and(|stages| stages.intersects(ShaderStages::COMPUTE));
+        && has_size(
+            p.required_subgroup_size_stages,
+            [p.min_subgroup_size, p.max_subgroup_size],
+        );
     let telling = e.khr_pipeline_executable_properties && s.pipeline_executable_info;
     let newer = Newer::supported(device, layers);
     let extensions = DeviceExtensions {
@@ -223,6 +226,13 @@ pub(super) fn wanted(device: &PhysicalDevice, layers: Version) -> Wanted {
     }
 }
 
+/// Whether a shader can have subgroups of a size that is known. Where there is one size only nothing chooses it: drivers name no stages
+/// for that, as RADV before GFX10.
+fn has_size(chosen_in: Option<ShaderStages>, [least, most]: [Option<u32>; 2]) -> bool {
+    let is_chosen = chosen_in.is_some_and(|stages| stages.intersects(ShaderStages::COMPUTE));
+    is_chosen || least.is_some() && least == most
+}
+
 pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExtensions) -> Features {
     let subgroup = |wanted: SubgroupFeatures| {
         p.subgroup_supported_operations
@@ -264,4 +274,18 @@ pub(super) fn features(f: &DeviceFeatures, p: &DeviceProperties, e: &DeviceExten
     rows.iter()
         .filter(|row| row.0)
         .fold(Features::NONE, |set, row| set.with(row.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subgroups_of_one_size_need_no_stage_that_chooses() {
+        let (none, compute) = (ShaderStages::empty(), ShaderStages::COMPUTE);
+        assert!(has_size(Some(none), [Some(64); 2]));
+        assert!(has_size(Some(compute), [Some(32), Some(64)]));
+        assert!(!has_size(Some(none), [Some(32), Some(64)]));
+        assert!(!has_size(None, [None; 2]));
+    }
 }
