@@ -22,7 +22,7 @@ use ash::vk;
 use batch::STUCK;
 use named::Names;
 use parking_lot::{Mutex, MutexGuard};
-use progress::{BATCH, Clock};
+use progress::Clock;
 pub(crate) use replay::{Around, Call, Captured, Copy};
 use std::{
     collections::VecDeque,
@@ -113,6 +113,7 @@ impl Stream {
         when_quiet: Quiet,
     ) -> Result<Arc<Stream>> {
         let fns = device.vk.fns();
+        let clock = Clock::new(Instant::now(), device.summary().kind);
         let mut stream = Stream {
             device: device.clone(),
             pool: vk::CommandPool::null(),
@@ -120,7 +121,6 @@ impl Stream {
             completed: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
-            batch: AtomicU32::new(BATCH),
             open: Mutex::new(Open {
                 command_buffer: None,
                 commands: 0,
@@ -136,7 +136,8 @@ impl Stream {
                 eager: 1,
                 failure: None,
             }),
-            clock: Mutex::new(Clock::new(Instant::now())),
+            batch: AtomicU32::new(clock.batch),
+            clock: Mutex::new(clock),
             timer: Timer::default(),
             timeout,
             submissions: AtomicU64::new(0),

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 /// Commands after which an open command buffer is submitted, unless the last ones took long.
 pub(super) const BATCH: u32 = 64;
+/// The first batches of a device that draws the screen too: drivers of such give a command buffer some seconds.
+const FIRST_OF_INTEGRATED: u32 = 8;
 /// How long a batch of commands should take at most, where they can be told to take long.
 const LONG: Duration = Duration::from_secs(1);
 /// No more than this passes between two looks: a process that was stopped does not hold it against the device.
@@ -23,13 +25,17 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(now: Instant) -> Clock {
+    /// For a device of that kind.
+    pub(super) fn new(now: Instant, kind: &str) -> Clock {
         Clock {
             looked: now,
             done: 0,
             running: 0,
             seen: Duration::ZERO,
-            batch: BATCH,
+            batch: match kind {
+                "integrated" => FIRST_OF_INTEGRATED,
+                _ => BATCH,
+            },
         }
     }
 
@@ -41,11 +47,13 @@ impl Clock {
             self.seen += passed;
             self.batch = self.batch.min(fitting(running, self.seen));
         } else {
+            // Short commands say little of the next ones, so that a few of them do not make long batches.
+            let came = u32::try_from(done.saturating_sub(self.done)).unwrap_or(u32::MAX);
+            let grown = (2 * self.batch).max(came).min(BATCH);
             if self.running > 0 {
-                self.batch = fitting(self.running, self.seen);
+                self.batch = fitting(self.running, self.seen).min(grown);
             } else if done > self.done {
-                // What came and went between two looks was short.
-                self.batch = BATCH;
+                self.batch = grown;
             }
             self.seen = Duration::ZERO;
         }
@@ -92,7 +100,7 @@ mod tests {
     #[test]
     fn a_queue_that_advances_is_never_overdue() {
         let mut now = Instant::now();
-        let mut clock = Clock::new(now);
+        let mut clock = Clock::new(now, "discrete");
         let products = [(3, 2); 103];
         assert!(!watch(&mut clock, &mut now, &products));
         assert!(!watch(&mut clock, &mut now, &[(64, 64 * 5)]), "one batch");
@@ -102,7 +110,7 @@ mod tests {
     #[test]
     fn a_command_without_end_is_overdue() {
         let mut now = Instant::now();
-        let mut clock = Clock::new(now);
+        let mut clock = Clock::new(now, "discrete");
         assert!(watch(&mut clock, &mut now, &[(2, 10), (1, 121)]));
         assert!(watch(&mut clock, &mut now, &[(2, 241)]));
     }
@@ -110,7 +118,7 @@ mod tests {
     #[test]
     fn time_that_nobody_looked_does_not_count() {
         let start = Instant::now();
-        let mut clock = Clock::new(start);
+        let mut clock = Clock::new(start, "discrete");
         clock.note(start, 0, 1);
         clock.note(start + 10 * TIMEOUT, 0, 1);
         assert_eq!(clock.overdue(TIMEOUT), None);
@@ -119,19 +127,46 @@ mod tests {
     #[test]
     fn batches_shrink_while_commands_are_long_and_grow_again() {
         let mut now = Instant::now();
-        let mut clock = Clock::new(now);
+        let mut clock = Clock::new(now, "discrete");
         watch(&mut clock, &mut now, &[(64, 32)]);
         assert_eq!(clock.batch, 2, "half a second each");
         watch(&mut clock, &mut now, &[(1, 5)]);
         assert_eq!(clock.batch, 1);
-        clock.note(now, clock.done, 1);
-        clock.note(now, clock.done + 1, 0);
-        assert_eq!(clock.batch, BATCH, "too short to be seen");
-        watch(&mut clock, &mut now, &[(1, 5)]);
-        assert_eq!(clock.batch, 1);
         clock.note(now, clock.done, 0);
         assert_eq!(clock.batch, 1, "nothing new is known");
+        for grown in [2, 4, 8] {
+            clock.note(now, clock.done, 1);
+            clock.note(now, clock.done + 1, 0);
+            assert_eq!(clock.batch, grown, "too short to be seen");
+        }
         clock.note(now, clock.done + 3, 0);
-        assert_eq!(clock.batch, BATCH, "not even seen to run");
+        assert_eq!(clock.batch, 16, "not even seen to run");
+        watch(&mut clock, &mut now, &[(1, 5)]);
+        clock.note(now, clock.done + 200, 0);
+        assert_eq!(clock.batch, BATCH, "many in a row");
+    }
+
+    #[test]
+    fn a_short_command_does_not_undo_what_long_ones_taught() {
+        let mut now = Instant::now();
+        let mut clock = Clock::new(now, "discrete");
+        watch(&mut clock, &mut now, &[(64, 16)]);
+        assert_eq!(clock.batch, 4, "a quarter of a second each");
+        clock.note(now, clock.done + 1, 0);
+        assert_eq!(clock.batch, 8);
+        watch(&mut clock, &mut now, &[(8, 2)]);
+        assert_eq!(clock.batch, 4);
+    }
+
+    #[test]
+    fn what_draws_the_screen_too_begins_with_small_batches() {
+        let mut now = Instant::now();
+        let mut clock = Clock::new(now, "integrated");
+        assert_eq!(clock.batch, FIRST_OF_INTEGRATED);
+        for _ in 0..3 {
+            clock.note(now, clock.done + 1, 0);
+            now += LONGEST_LOOK;
+        }
+        assert_eq!(clock.batch, BATCH);
     }
 }
