@@ -7,6 +7,7 @@
 mod chunks;
 mod deal;
 mod emit;
+mod few;
 mod gather;
 mod join;
 mod lists;
@@ -31,6 +32,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
     Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
+    Source::glsl("few.comp", include_str!("../shaders/few.comp")),
     Source::glsl("lists.glsl", include_str!("../shaders/lists.glsl")),
     Source::glsl("lists.comp", include_str!("../shaders/lists.comp")),
     Source::glsl("deal.glsl", include_str!("../shaders/deal.glsl")),
@@ -94,10 +96,19 @@ const KERNELS: &[Kernel] = &[
     row(("dynamic_slice", "dynamic_slice"), (1, MANY), slice::read),
     row(("put_slice", "put_slice"), (2, MANY), slice::put),
     row(("pad", "pad"), (2, 2), pad::plan),
+    row(("indexed_put_few", "indexed_put"), (3, 3), |request| {
+        scatter::few(Update::Put, request)
+    }),
     row(("indexed_put", "indexed_put"), (3, 3), scatter::put),
     row(("indexed_put_dealt", "indexed_put"), (3, 3), |request| {
         scatter::dealt(Update::Put, request)
     }),
+    Kernel {
+        types: DTypeSet::NUMBER,
+        ..row(("indexed_add_few", "indexed_add"), (3, 3), |request| {
+            scatter::few(Update::Add, request)
+        })
+    },
     Kernel {
         types: DTypeSet::NUMBER,
         ..row(("indexed_add", "indexed_add"), (3, 3), scatter::add)

@@ -4,14 +4,13 @@
 
 use crate::{
     chunks::{self, Crowd},
+    deal::Update,
     emit::Words,
+    few::Elements,
     scatter::{Scatter, both},
-    walk::{LIMIT, Side},
+    walk::LIMIT,
 };
-use nx_vulkan_abi::{
-    BufArg, Plan, Refusal,
-    glsl::{self, define},
-};
+use nx_vulkan_abi::{Plan, Refusal};
 use nx_vulkan_pack_kit::{
     grid,
     steps::{Step, number, read, scratch},
@@ -31,8 +30,6 @@ const AVERAGE: u64 = 8;
 const WIDE_AVERAGE: u64 = 24;
 /// Elements of a place that is wide.
 const WIDE: u64 = 16;
-/// Elements of a vector, where places are of whole ones.
-const WIDTH: u64 = 4;
 /// Vectors of an invocation, where there are so many that enough invocations are left.
 const VECTORS: u64 = 4;
 const MANY_VECTORS: u64 = 1 << 20;
@@ -80,32 +77,22 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     let linked = vec![number("LINKED", 2u64), number("GROUP", group)];
     scatter.rows(both(heads), &[next], linked, &mut plan)?;
 
-    let [tensor, own, result] = [
-        (&request.inputs[0], BufArg::input(0)),
-        (&request.inputs[2], BufArg::input(2)),
-        (&request.outputs[0], BufArg::output(0)),
-    ]
-    .map(|(desc, arg)| Side::of(desc, arg, Vec::new(), device));
-    let (tensor, own, result) = (tensor?, own?, result?);
+    let Elements {
+        tensor,
+        updates: own,
+        result,
+        width,
+        mut defines,
+    } = Elements::of(scatter, Update::Add)?;
     let workgroup = grid::threads(device, WORKGROUP);
-    let (dtype, part) = (request.outputs[0].dtype, scatter.part_elements());
-    let storage = glsl::types(dtype).map_or("", |(storage, _)| storage);
-    let is_even = [part, tensor.at as u64, own.at as u64]
-        .iter()
-        .all(|words| words.is_multiple_of(WIDTH));
-    let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
-    let width = if vector.is_some() { WIDTH } else { 1 };
+    let part = scatter.part_elements();
     let count = request.outputs[0].elements() / width;
     let vectors = if group == 1 && count >= MANY_VECTORS {
         VECTORS
     } else {
         1
     };
-    let mut defines = glsl::operand("R", dtype);
     defines.extend([
-        define("R_VECTOR", vector.unwrap_or(storage)),
-        define("ELEMENT(v, k)", if vector.is_some() { "v[k]" } else { "v" }),
-        number("WIDTH", width),
         number("VECTORS", vectors),
         number("WORKGROUP", workgroup),
         number("GROUP", group),

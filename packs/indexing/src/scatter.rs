@@ -4,7 +4,7 @@ use crate::{
     chunks,
     deal::{self, Update},
     emit::{Words, ascends, in_form},
-    lists, sort,
+    few, lists, sort,
     walk::{Component, Indices, LIMIT, Shift, Side, Walk, component_defines},
 };
 use nx_vulkan_abi::{
@@ -199,6 +199,18 @@ fn leave_to_deal(scatter: &Scatter<'_>, update: Update) -> Result<(), Refusal> {
 }
 
 pub(crate) fn dealt(update: Update, request: &Request<'_>) -> Result<Plan, Refusal> {
+    by(deal::plan, update, request)
+}
+
+pub(crate) fn few(update: Update, request: &Request<'_>) -> Result<Plan, Refusal> {
+    by(few::plan, update, request)
+}
+
+fn by(
+    plan_of: fn(&Scatter<'_>, Update) -> Result<Plan, Refusal>,
+    update: Update,
+    request: &Request<'_>,
+) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     let Some(scatter) = Scatter::new(request, &mut plan)? else {
         return Ok(plan);
@@ -207,7 +219,7 @@ pub(crate) fn dealt(update: Update, request: &Request<'_>) -> Result<Plan, Refus
         let dtype = request.outputs[0].dtype;
         nx_vulkan_pack_kit::operand::supports("indexed_add", dtype, request.device)?;
     }
-    deal::plan(&scatter, update)
+    plan_of(&scatter, update)
 }
 
 pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {

@@ -6,7 +6,9 @@ use nx_vulkan_conformance::session::Session;
 use nx_vulkan_host::Kind;
 use nx_vulkan_ops::{Attr, Request, values::Rng};
 
-const KERNELS: [(&str, &str); 3] = [
+const KERNELS: [(&str, &str); 5] = [
+    ("indexed_add", "indexing/indexed_add_few"),
+    ("indexed_put", "indexing/indexed_put_few"),
     ("indexed_add", "indexing/indexed_add"),
     ("indexed_add", "indexing/indexed_add_dealt"),
     ("indexed_put", "indexing/indexed_put_dealt"),
@@ -17,7 +19,7 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
     let session = Session::of_test("indexing").unwrap();
     let runtime = session.runtime().unwrap();
     let mut rng = Rng(3);
-    let mut planned = [0; 3];
+    let mut planned = [0; 5];
     // Places, their elements, how many of them have updates, updates, and how far pieces of 64 such places are apart: lists of groups and of places,
     // crowded ones, chunks; and buckets with one round of short lists, with several of long ones, with chunks that join updates,
     // with a last round of a few updates, and with chunks of more places than a round has.
@@ -34,6 +36,8 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
         (5000, 40, 5000, 30_000, 1),
         (3000, 33, 700, 9000, 1),
         (30, 300, 20, 9000, 1),
+        (3000, 1, 100, 512, 1),
+        (50, 36, 9, 500, 1),
     ] {
         let of = |extent| match part {
             1 => vec![extent],
@@ -93,5 +97,8 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
             }
         }
     }
-    assert!(planned[0] >= 3 && planned[1..] == [6, 6], "{planned:?}");
+    assert!(
+        planned[2] >= 3 && planned[..2] == [2, 2] && planned[3..] == [7, 7],
+        "{planned:?}"
+    );
 }

@@ -58,7 +58,7 @@ fn few_of_many_places_have_long_lists() {
         }
         all.push(added(dtype, vec![2, 20_000], 1500, &[0, 1]));
     }
-    check("indexing", None, all);
+    check_lists(all);
 }
 
 #[test]
@@ -87,7 +87,58 @@ fn places_have_few_updates_or_many() {
             all.push(added(dtype, vec![4300, part], 600, &[0]));
         }
     }
-    check("indexing", None, all);
+    check_lists(all);
+}
+
+/// Places of several elements by the kernel that lists updates, also where those are few.
+fn check_lists(all: Vec<Own>) {
+    let is_wide = |own: &Own| own.operands[2].0.get(1).is_some_and(|part| *part > 1);
+    let (wide, narrow): (Vec<Own>, Vec<Own>) = all.into_iter().partition(is_wide);
+    check("indexing", Some("indexing/indexed_add"), wide);
+    check("indexing", None, narrow);
+}
+
+#[test]
+fn few_updates_are_looked_for_by_every_workgroup() {
+    for (op, kernel) in [
+        ("indexed_add", "indexing/indexed_add_few"),
+        ("indexed_put", "indexing/indexed_put_few"),
+    ] {
+        let mut all = Vec::new();
+        let moved = [DType::F8, DType::S64]
+            .into_iter()
+            .filter(|_| op == "indexed_put");
+        for dtype in NUMBERS.into_iter().chain(moved) {
+            for (shape, axes, rows) in [
+                (vec![1], 1, 512),
+                (vec![2000], 1, 1),
+                (vec![3001], 1, 511),
+                (vec![3, 7], 2, 40),
+                (vec![5, 3], 1, 512),
+                (vec![2, 5000, 1], 2, 400),
+                (vec![2, 300, 65], 2, 100),
+                (vec![700, 64], 1, 300),
+                (vec![90, 1001], 1, 33),
+                (vec![3, 2048], 1, 5),
+                (vec![300, 2, 2, 2], 1, 129),
+                // Several vectors of each invocation.
+                (vec![1100, 1000], 1, 200),
+                (vec![300_000], 1, 64),
+            ] {
+                let axes: Vec<i64> = (0..axes).collect();
+                all.push(Own {
+                    op,
+                    ..added(dtype, shape, rows, &axes)
+                });
+            }
+        }
+        let special = all.iter().filter(|_| op == "indexed_put").cloned();
+        let special = Vec::from_iter(special.map(|own| Own {
+            values: Values::Special,
+            ..own
+        }));
+        check("indexing", Some(kernel), all.into_iter().chain(special));
+    }
 }
 
 #[test]
