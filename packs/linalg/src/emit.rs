@@ -137,6 +137,20 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// The most invocations of a workgroup, up to `most`, whose shared memory has room for so many elements: each subgroup has sums of
+    /// its own, and where invocations exchange nothing without shared memory each of them.
+    pub(crate) fn summing(
+        &self,
+        most: u32,
+        elements: impl Fn(u64, u64) -> u64,
+    ) -> Result<u32, Refusal> {
+        let (most, subgroup) = (most.max(self.subgroup()), self.subgroup());
+        let halves = (0..=most.ilog2()).map(|times| most >> times);
+        let sizes: Vec<u32> = halves.filter(|size| *size >= subgroup).collect();
+        let groups = |size| size / u64::from(subgroup);
+        self.fitting(&sizes, |size| self.size() * elements(size, groups(size)))
+    }
+
     /// The type of sums.
     pub(crate) fn sums(&self) -> DType {
         self.sums

@@ -187,7 +187,7 @@ pub(crate) fn reflect(
     let push = [m, batch as u32, 0, n, last, eps.to_bits()];
     let panel = with(&tiling.panel());
     emit.step("reflect.comp", panel, of(&[a, ts]), &push, batch)?;
-    let (own, columns) = tiling.columns(emit);
+    let (own, columns) = tiling.columns(emit)?;
     let own = with(&own);
     if n > last.min(width) {
         let count = (n - last.min(width)).div_ceil(columns);
@@ -258,10 +258,13 @@ impl Tiling {
     }
 
     /// Where the block is applied, and to how many columns at once.
-    fn columns(self, emit: &Emit<'_>) -> (Vec<Define>, u32) {
+    fn columns(self, emit: &Emit<'_>) -> Result<(Vec<Define>, u32), Refusal> {
         let columns = (REGISTERS / self.width / self.words).clamp(1, 4);
         let columns = 1 << columns.ilog2();
-        let threads = emit.threads(self.threads.min(256)).max(self.subgroup);
+        let count = u64::from(self.width * columns);
+        let most = emit.threads(self.threads.min(256));
+        // `totals.glsl`, the products and the shares of them.
+        let threads = emit.summing(most, |_, groups| (groups + 2) * count)?;
         let defines = vec![
             number("TILE", threads),
             number("WIDTH", self.width),
@@ -269,6 +272,6 @@ impl Tiling {
             number("COUNT", self.width * columns),
             number("SUBGROUP", self.subgroup),
         ];
-        (defines, columns)
+        Ok((defines, columns))
     }
 }

@@ -229,6 +229,72 @@ fn larger_matrices_go_in_blocks() {
     assert_eq!(defined(&plan("lu"), 1, "SOLO"), "1");
 }
 
+/// Bytes of shared memory of a step that sums by `totals.glsl`; 0 for others.
+fn shared_bytes(plan: &Plan, step: usize) -> u64 {
+    let number = |name| defined(plan, step, name).parse::<u64>().unwrap();
+    let elements = match files(plan)[step] {
+        "triangles.comp" => number("COUNT"),
+        "restore.comp" => 5 * (number("TILE") + 16) + 2 * number("COUNT") + 4,
+        "apply.comp" => 2 * number("COUNT"),
+        "reflect.comp" => number("WIDTH") * (number("WIDTH") + 3) + 5,
+        _ => return 0,
+    };
+    let sums = number("TILE") / number("SUBGROUP") * number("COUNT");
+    let size = match defined(plan, step, "WORK") {
+        "float" => 4,
+        _ => 8,
+    };
+    size * (elements + sums)
+}
+
+#[test]
+fn sums_of_invocations_that_exchange_nothing_fit_into_shared_memory() {
+    let cases = [
+        ("eigh", 64, 64),
+        ("eigh", 300, 300),
+        ("qr", 300, 200),
+        ("svd", 100, 100),
+        ("svd", 300, 200),
+    ];
+    for kib in [16, 32, 64] {
+        for (kernel, m, n) in cases {
+            for dtype in [DType::F32, DType::F64] {
+                let without = match dtype {
+                    DType::F32 => Features::SUBGROUP_SIZE_CONTROL.with(Features::FP64),
+                    _ => Features::SUBGROUP_SIZE_CONTROL,
+                };
+                let device = DeviceInfo {
+                    features: Features(!without.0),
+                    shared_bytes: kib << 10,
+                    ..gpu()
+                };
+                let plan = ask(kernel, dtype, &[], m, n).on(device).plan().unwrap();
+                for step in 0..plan.steps.len() {
+                    let (bytes, file) = (shared_bytes(&plan, step), files(&plan)[step]);
+                    let most = u64::from(device.shared_bytes);
+                    assert!(
+                        bytes <= most,
+                        "{kernel} {m} {dtype:?} {file}: {bytes} of {most}"
+                    );
+                }
+            }
+        }
+    }
+    // Full subgroups share less.
+    for (kernel, file) in [
+        ("eigh", "triangles.comp"),
+        ("eigh", "restore.comp"),
+        ("qr", "apply.comp"),
+    ] {
+        let plan = ask(kernel, DType::F64, &[], 300, 300).plan().unwrap();
+        let step = files(&plan)
+            .iter()
+            .position(|other| *other == file)
+            .unwrap();
+        assert_eq!(defined(&plan, step, "TILE"), "256", "{file}");
+    }
+}
+
 #[test]
 fn steps_are_as_many_as_a_plan_may_have() {
     let times = |plan: &Plan, file: &str| -> u32 {

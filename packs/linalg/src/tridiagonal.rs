@@ -134,10 +134,14 @@ fn reduce(emit: &mut Emit<'_>, system: &System, a: BufArg, work: BufArg) -> Resu
     if system.columns.is_some() {
         return step_by_step(emit, system, work, n);
     }
+    let fits = |[size, down, across]: [u32; 3]| {
+        let elements = down * across + 16 + size * (across + 4);
+        u64::from(elements) * emit.size() < u64::from(emit.device().shared_bytes)
+    };
     let last @ [size, down, across] = match emit.device().kind {
         DeviceKind::CPU => LAST_OF_FEW,
         _ if grid::invocations(emit.device()) < LAST[1] * LAST[2] => LAST_OF_FEW,
-        _ if n <= LAST_OF_SMALL[0] => LAST_OF_SMALL,
+        _ if n <= LAST_OF_SMALL[0] || !fits(LAST) => LAST_OF_SMALL,
         _ => LAST,
     };
     let first = n.saturating_sub(size);
@@ -264,8 +268,12 @@ fn restore(
         }
         None => {
             args.push(triangles(emit, system)?);
-            let tile = n.next_power_of_two().min(RESTORES_BLOCKS);
-            let tile = emit.threads(tile).max(emit.subgroup());
+            let most = emit.threads(n.next_power_of_two().min(RESTORES_BLOCKS));
+            let count = u64::from(WIDTH * ROWS);
+            // `sums.glsl` of one and of four, `totals.glsl`, the turns, the products and the shares of them.
+            let tile = emit.summing(most, |tile, groups| {
+                5 * (tile + 16) + (groups + 2) * count + 4
+            })?;
             [block(emit, tile, ROWS), items(emit, n, tile)].concat()
         }
     };
@@ -285,7 +293,9 @@ fn triangles(emit: &mut Emit<'_>, system: &System) -> Result<BufArg, Refusal> {
     let total = system.rows() as u32;
     let push = [n, groups as u32, blocks, system.padded, total];
     let args = vec![read(system.v), read(system.lists), ts];
-    let tile = emit.threads(REDUCES).max(emit.subgroup());
+    let count = u64::from(WIDTH * WIDTH);
+    // `totals.glsl` and products of all pairs.
+    let tile = emit.summing(emit.threads(REDUCES), |_, groups| (groups + 1) * count)?;
     let defines = block(emit, tile, WIDTH);
     emit.step("triangles.comp", defines, args, &push, groups)?;
     Ok(read(ts))
