@@ -36,7 +36,7 @@ defmodule Mix.Tasks.Compile.NxVulkan do
           "cargo was not found: install Rust from https://rustup.rs, then run mix compile again"
         )
 
-    case System.cmd(cargo, args, into: IO.stream(), stderr_to_stdout: true) do
+    case System.cmd(cargo, args, into: IO.stream(:stderr, :line), stderr_to_stdout: true) do
       {_, 0} -> :ok
       {_, status} -> Mix.raise("cargo #{Enum.join(args, " ")} failed with status #{status}")
     end

@@ -10,6 +10,11 @@ defmodule Mix.Tasks.NxvTest do
     assert catch_exit(Mix.Tasks.NxVulkan.Pack.Pin.run([missing])) == {:shutdown, 1}
   end
 
+  test "standard output is the tool's alone" do
+    assert {printed, 0} = System.cmd("mix", ["nxv", "--version"])
+    assert printed =~ ~r/\Anxv \S+\n\z/
+  end
+
   @tag :tmp_dir
   test "a new pack is built against this package's contract", %{tmp_dir: folder} do
     assert Mix.Tasks.NxVulkan.Pack.New.run(["gauss", "--into", folder]) == :ok
