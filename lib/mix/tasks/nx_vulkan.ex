@@ -1,7 +1,7 @@
 # Verbs of nxv where an Elixir user looks for them: task, words before the arguments, what it does.
 verbs = [
   {"Pack.New", ~w(pack new), "Writes a kernel pack to start from"},
-  {"Pack.Compile", ~w(pack compile), "Compiles the shaders of a kernel pack without code"},
+  {"Pack.Compile", ~w(pack compile), "Compiles the shaders of a kernel pack, without a device"},
   {"Pack.Check", ~w(pack check), "Looks for what would make the host refuse a kernel pack"},
   {"Pack.Test", ~w(pack test), "Compares the kernels of a pack with the CPU kernels"},
   {"Pack.Bench", ~w(pack bench), "Times the kernels of a pack against those they compete with"},
