@@ -9,8 +9,23 @@ defmodule Nx.Vulkan.DevTest do
   alias Nx.Vulkan.{Dev, Device, NativeV, Request}
   [folder] = System.argv()
   Application.put_env(:nx_vulkan, :registry, Path.join(folder, "registry.toml"))
+  raised = fn call ->
+    try do
+      call.()
+    rescue
+      error in ArgumentError -> error.message
+    end
+  end
+
+  true = raised.(&Dev.subscribe/0) =~ "call Application.ensure_all_started(:nx_vulkan)"
   {:ok, _} = Application.ensure_all_started(:nx_vulkan)
   :ok = Dev.subscribe()
+
+  for call <- [&Dev.versions/1, &Dev.rollback/1, &Dev.resume/1] do
+    true = raised.(fn -> call.("nosuch") end) =~ ~r/expected a loaded pack.*, got: nosuch/
+    "expected the id of a pack as a string, got: :elementwise" = raised.(fn -> call.(:elementwise) end)
+  end
+
   device = Device.fetch!(Device.default())
   {:ok, x} = Request.upload(device, {:f, 32}, {4}, :binary.copy(<<1.5::float-32-native>>, 4))
   double = fn ->

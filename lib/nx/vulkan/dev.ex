@@ -29,7 +29,8 @@ defmodule Nx.Vulkan.Dev do
   alias Nx.Vulkan.{Device, Error, Events, NativeV}
 
   @doc """
-  Sends the calling process `{:nx_vulkan, event}` for what happens on any open device, and opens one.
+  Sends the calling process `{:nx_vulkan, event}` for what happens on any open device, and opens one. Raises
+  `ArgumentError` where the application `:nx_vulkan` is not started.
   """
   def subscribe(choice \\ Device.default()) do
     device(choice)
@@ -50,10 +51,10 @@ defmodule Nx.Vulkan.Dev do
 
   @doc """
   The versions of a pack that can serve, the newest last: maps with `:version`, `:sha256`, `:edited` and `:serves`.
+
+  Raises `ArgumentError` when there is no such pack.
   """
-  def versions(pack, choice \\ Device.default()) do
-    choice |> device() |> NativeV.pack_versions(pack)
-  end
+  def versions(pack, choice \\ Device.default()), do: choice |> device() |> versions!(pack)
 
   @doc """
   Lets the version of a pack serve that is `steps` before the one that serves now, until its file changes again or
@@ -69,7 +70,7 @@ defmodule Nx.Vulkan.Dev do
           "expected steps to be an integer from 0 to 4294967295, got: #{inspect(steps)}"
         )
 
-    case choice |> device() |> NativeV.rollback(pack, steps) do
+    case choice |> device() |> NativeV.rollback(id!(pack), steps) do
       {:ok, version} -> version
       {:error, kind, message} -> Error.raise!(kind, message)
     end
@@ -77,10 +78,26 @@ defmodule Nx.Vulkan.Dev do
 
   @doc """
   Ends a rollback: the pack's file and its edited shaders serve again. Returns the events.
+
+  Raises `ArgumentError` when there is no such pack.
   """
   def resume(pack, choice \\ Device.default()) do
-    choice |> device() |> NativeV.resume_pack(pack)
+    device = device(choice)
+    versions!(device, pack)
+    NativeV.resume_pack(device, pack)
   end
+
+  defp versions!(device, pack) do
+    case NativeV.pack_versions(device, id!(pack)) do
+      [] -> raise ArgumentError, "expected a loaded pack, got: #{pack}"
+      versions -> versions
+    end
+  end
+
+  defp id!(pack) when is_binary(pack), do: pack
+
+  defp id!(pack),
+    do: raise(ArgumentError, "expected the id of a pack as a string, got: #{inspect(pack)}")
 
   defp device(choice), do: choice |> Device.validate!() |> Device.fetch!()
 end

@@ -18,8 +18,17 @@ defmodule Nx.Vulkan.Events do
     end
   end
 
-  def subscribe(pid), do: GenServer.call(__MODULE__, {:subscribe, pid})
-  def unsubscribe(pid), do: GenServer.call(__MODULE__, {:unsubscribe, pid})
+  def subscribe(pid), do: call({:subscribe, pid})
+  def unsubscribe(pid), do: call({:unsubscribe, pid})
+
+  defp call(message) do
+    Process.whereis(__MODULE__) ||
+      raise ArgumentError,
+            "the application :nx_vulkan, which tells of events, is not started: " <>
+              "call Application.ensure_all_started(:nx_vulkan)"
+
+    GenServer.call(__MODULE__, message)
+  end
 
   @impl true
   def init(_) do
