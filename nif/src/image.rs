@@ -36,7 +36,10 @@ pub(crate) fn is_in(_file: &Path) -> bool {
     any(target_os = "linux", target_os = "freebsd")
 ))]
 fn segments() -> Vec<(usize, &'static [u8])> {
-    use libc::{PF_W, PT_LOAD, c_int, c_void, dl_phdr_info, size_t};
+    use libc::{PT_LOAD, c_int, c_void, dl_phdr_info, size_t};
+
+    /// `PF_W` of `elf.h`, which `libc` does not have on every system.
+    const WRITABLE: u32 = 2;
 
     unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: size_t, found: *mut c_void) -> c_int {
         // SAFETY: the loader gives a live description, whose headers it counts; `found` is the vector below.
@@ -54,7 +57,7 @@ fn segments() -> Vec<(usize, &'static [u8])> {
         if !loaded.any(|h| (start(h)..start(h) + h.p_memsz).contains(&here)) {
             return 0;
         }
-        let read_only = |h: &&libc::Elf64_Phdr| h.p_type == PT_LOAD && h.p_flags & PF_W == 0;
+        let read_only = |h: &&libc::Elf64_Phdr| h.p_type == PT_LOAD && h.p_flags & WRITABLE == 0;
         for header in headers.iter().filter(read_only) {
             // SAFETY: the segment is mapped and stays so, because this library is never unmapped, and nobody writes there.
             let mapped = unsafe {

@@ -60,6 +60,8 @@ pub fn close_inherited() {
 /// Limits this process, which leaves no core file either.
 pub fn limit(limits: Limits) {
     let set = |what, value: u64| {
+        // A signed number on some systems.
+        let value = value.min(i64::MAX as u64) as libc::rlim_t;
         let limit = libc::rlimit {
             rlim_cur: value,
             rlim_max: value,
@@ -139,7 +141,12 @@ pub fn has_ended(child: &Child) -> bool {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` is writable and valid when zeroed; waitid fills it, or leaves it when nothing has ended.
     let (answer, pid) = unsafe {
-        let answer = libc::waitid(libc::P_PID, child.id(), info.as_mut_ptr(), options);
+        let answer = libc::waitid(
+            libc::P_PID,
+            child.id() as libc::id_t,
+            info.as_mut_ptr(),
+            options,
+        );
         (answer, info.assume_init().si_pid())
     };
     // None is left to wait for where this process ignores its children.
