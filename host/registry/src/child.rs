@@ -35,11 +35,22 @@ pub struct Limits {
 ///
 /// To be called before anything else is opened, by a program that relies on nothing it inherits.
 pub fn close_inherited() {
-    const FIRST: libc::c_int = 3;
+    close_from(libc::STDERR_FILENO + 1);
+}
+
+/// Its `/dev/fd` lists no more than the standard streams where no file system of descriptors is mounted.
+#[cfg(target_os = "freebsd")]
+fn close_from(first: libc::c_int) {
+    // SAFETY: the call takes a number and closes what nobody here knows of.
+    unsafe { libc::closefrom(first) };
+}
+
+#[cfg(not(target_os = "freebsd"))]
+fn close_from(first: libc::c_int) {
     #[cfg(target_os = "linux")]
     {
         // SAFETY: the call takes three numbers and closes what nobody here knows of.
-        let done = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+        let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
         if done == 0 {
             return;
         }
@@ -50,7 +61,7 @@ pub fn close_inherited() {
     let numbers = open
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let numbers: Vec<libc::c_int> = numbers.filter(|number| *number >= FIRST).collect();
+    let numbers: Vec<libc::c_int> = numbers.filter(|number| *number >= first).collect();
     for number in numbers {
         // SAFETY: as above. The number of the listing itself is closed already, which is no more than an error.
         unsafe { libc::close(number) };
