@@ -4,7 +4,7 @@ use crate::{Error, Kind, Result, stderr};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use vulkano::{
-    Version, VulkanLibrary,
+    LoadingError, Version, VulkanLibrary,
     instance::{
         Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
         debug::{
@@ -12,12 +12,25 @@ use vulkano::{
             DebugUtilsMessengerCallback, DebugUtilsMessengerCreateInfo,
         },
     },
+    library::DynamicLibraryLoader,
 };
 
 pub(super) const INSTALL: &str = "install a Vulkan loader and a driver (Debian: apt install libvulkan1 mesa-vulkan-drivers, \
     whose lavapipe needs no GPU; FreeBSD: pkg install vulkan-loader mesa-dri; macOS: brew install vulkan-loader molten-vk)";
 
 const VALIDATION_LAYER: &str = "VK_LAYER_KHRONOS_validation";
+
+/// Where package managers put a loader, or else a driver that does without, on a system that looks there for no library that is named
+/// alone.
+const ELSEWHERE: &[&str] = if cfg!(target_os = "macos") {
+    &[
+        "/opt/homebrew/lib/libvulkan.1.dylib",
+        "/opt/local/lib/libvulkan.1.dylib",
+        "/opt/homebrew/lib/libMoltenVK.dylib",
+    ]
+} else {
+    &[]
+};
 
 /// Messages of the validation layers since the process started.
 static VALIDATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -49,7 +62,7 @@ pub(super) fn instance(validation: bool) -> Result<Arc<Instance>> {
 }
 
 fn create(validation: bool) -> Result<Arc<Instance>> {
-    let library = VulkanLibrary::new()
+    let library = library(VulkanLibrary::new(), ELSEWHERE)
         .map_err(|e| no_device(format!("no Vulkan loader was found ({e}); {INSTALL}")))?;
     let supported = *library.supported_extensions();
     let portability = supported.khr_portability_enumeration;
@@ -91,6 +104,19 @@ fn create(validation: bool) -> Result<Arc<Instance>> {
         },
     )
     .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+}
+
+/// What was found, or the first that there is of other files.
+fn library(
+    found: std::result::Result<Arc<VulkanLibrary>, LoadingError>,
+    others: &[&str],
+) -> std::result::Result<Arc<VulkanLibrary>, LoadingError> {
+    let load = |path: &&str| {
+        // SAFETY: it is a Vulkan loader or a driver, whatever else lies there being as trusted as where the system looks itself.
+        let loader = unsafe { DynamicLibraryLoader::new(path) };
+        loader.and_then(VulkanLibrary::with_loader).ok()
+    };
+    found.or_else(|error| others.iter().find_map(load).ok_or(error))
 }
 
 /// The version of Vulkan that the layers between an instance and its drivers know; without layers any.
@@ -135,6 +161,21 @@ mod tests {
     use super::*;
     use ash::vk;
     use vulkano::VulkanObject as _;
+
+    #[test]
+    fn a_loader_that_lies_elsewhere_is_found() {
+        // SAFETY: there is no such file.
+        let none = || {
+            unsafe { DynamicLibraryLoader::new("/nowhere/libvulkan.so") }.map(|_| unreachable!())
+        };
+        let own = if cfg!(target_os = "macos") {
+            "libvulkan.1.dylib"
+        } else {
+            "libvulkan.so.1"
+        };
+        assert!(library(none(), &["/nowhere/libvulkan.so.1", own]).is_ok());
+        assert!(library(none(), &["/nowhere/libvulkan.so.1"]).is_err());
+    }
 
     #[test]
     fn what_the_layers_say_is_heard_at_any_time() {
