@@ -253,8 +253,10 @@ fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
         DeviceChoice::Index(index) => (*index < all.len()).then_some(*index),
         DeviceChoice::Name(name) => {
             let name = name.to_lowercase();
-            all.iter()
-                .position(|d| d.name.to_lowercase().contains(&name))
+            let has_it = |d: &&DeviceSummary| d.name.to_lowercase().contains(&name);
+            // The same device may have another driver, which can be used.
+            let usable = all.iter().filter(|d| d.unusable.is_none()).find(has_it);
+            usable.or_else(|| all.iter().find(has_it)).map(|d| d.index)
         }
         DeviceChoice::Uuid(uuid) => {
             let uuid = uuid.replace('-', "").to_lowercase();
@@ -278,4 +280,34 @@ fn queue_family(device: &PhysicalDevice) -> Option<u32> {
         })
     };
     compute(false).or_else(|| compute(true)).map(|i| i as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_chooses_what_can_be_used() {
+        let device = |index, name: &str, unusable: Option<&str>| DeviceSummary {
+            index,
+            name: name.to_owned(),
+            kind: "discrete",
+            uuid: String::new(),
+            driver: String::new(),
+            api: String::new(),
+            memory: 0,
+            features: Vec::new(),
+            matrices: Vec::new(),
+            unusable: unusable.map(str::to_owned),
+        };
+        let all = [
+            device(0, "Radeon (old)", Some("it has Vulkan 1.1")),
+            device(1, "GeForce", None),
+            device(2, "Radeon (new)", None),
+        ];
+        let named = |name: &str| choose(&DeviceChoice::Name(name.to_owned()), &all).ok();
+        assert_eq!(named("radeon"), Some(2));
+        assert_eq!(named("radeon (old"), Some(0), "there is no other");
+        assert_eq!(named("arc"), None);
+    }
 }
