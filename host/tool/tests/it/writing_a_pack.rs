@@ -43,6 +43,15 @@ fn blocks(page: &str) -> Vec<&str> {
     parts.filter_map(|part| part.split("```").next()).collect()
 }
 
+/// A store beyond the result in the new pack, which the checked mode has to name.
+const FAULT: &str = "
+sed -i 's/nxv_store(elements, i,/nxv_store(elements, i + count,/' shaders/map.comp
+line=$(grep -n nxv_store shaders/map.comp | cut -d: -f1)
+cargo build --release
+nxv pack test target/release/libnx_vulkan_pack_gauss.so --checked --op negate > checked.txt 2>&1 && exit 1
+grep -q \"map.comp:$line: index [0-9]* is outside of elements\" checked.txt || { cat checked.txt; exit 1; }
+";
+
 #[test]
 fn every_command_of_the_page_succeeds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -65,7 +74,7 @@ fn every_command_of_the_page_succeeds() {
     fs::create_dir(&bin).unwrap();
     fs::write(&cargo, text).unwrap();
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
-    let script = format!("set -eux\n{}", blocks.join(""));
+    let script = format!("set -eux\n{}{FAULT}", blocks.join(""));
     let paths = env::var_os("PATH").unwrap_or_default();
     let paths = env::split_paths(&paths);
     let own = [bin, nxv.parent().unwrap().to_owned()];

@@ -19,9 +19,9 @@ void main() {
     if (row >= rows) return;
     uint lane = gl_LocalInvocationID.x;
     // A row has at least one element. Lanes beyond its end repeat the last one.
-    float found = x[first + row * columns + min(lane, columns - 1)];
+    float found = nxv_load(x, first + row * columns + min(lane, columns - 1));
     for (uint column = lane; column < columns; column += WORKGROUP) {
-        found = larger(found, x[first + row * columns + column]);
+        found = larger(found, nxv_load(x, first + row * columns + column));
     }
     partial[lane] = found;
     for (uint width = WORKGROUP / 2; width > 0; width /= 2) {
@@ -29,5 +29,5 @@ void main() {
         barrier();
         if (lane < width) partial[lane] = larger(partial[lane], partial[lane + width]);
     }
-    if (lane == 0) largest[row] = partial[0];
+    if (lane == 0) nxv_store(largest, row, partial[0]);
 }

@@ -17,9 +17,9 @@ layout(push_constant, std430) uniform Push { uint count; Walk walks[OPERANDS]; }
 void main() {
     uint i = nxv_workgroup() * WORKGROUP + gl_LocalInvocationID.x;
     if (i >= count) return;
-    A_VALUE a = A_LOAD(a_elements[walks[0].first + i * walks[0].step]);
+    A_VALUE a = A_LOAD(nxv_load(a_elements, walks[0].first + i * walks[0].step));
 #if OPERANDS > 1
-    B_VALUE b = B_LOAD(b_elements[walks[1].first + i * walks[1].step]);
+    B_VALUE b = B_LOAD(nxv_load(b_elements, walks[1].first + i * walks[1].step));
 #endif
-    elements[i] = R_STORE(EXPRESSION);
+    nxv_store(elements, i, R_STORE(EXPRESSION));
 }
