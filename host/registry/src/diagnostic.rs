@@ -243,6 +243,18 @@ pub fn clean(text: &str, max: usize) -> String {
     clean
 }
 
+/// What a pack says, of a few lines with `apart` between them: all but the first are indented, so that none looks like a message
+/// of its own.
+pub(super) fn clean_lines(text: &str, apart: &str, max: usize) -> String {
+    const LINES: usize = 8;
+    let lines = text.trim_end().split(apart).take(LINES);
+    let lines: Vec<String> = lines.map(|line| clean(line, max)).collect();
+    lines.join(NEXT_LINE)
+}
+
+/// Between the lines of a message of several.
+pub(super) const NEXT_LINE: &str = "\n    ";
+
 /// A message of lines, fit for a terminal: other control characters replaced.
 pub fn printed(message: &str) -> String {
     let visible = |c| if c == '\n' { c } else { visible(c) };
@@ -322,5 +334,15 @@ mod tests {
     fn text_from_outside_is_clipped_and_cleaned() {
         assert_eq!(clean("a\u{1b}[0m\nb", 4), "a\u{fffd}[0…");
         assert_eq!(clean("a\tb", 4), "a\u{fffd}b");
+    }
+
+    /// What is wrong with a library's `pack.toml` came as one line, with U+FFFD where the next ones began.
+    #[test]
+    fn lines_from_outside_stay_lines() {
+        let text = clean_lines("at line 1\n  |\n1 | [p\u{1b}\n", "\n", 80);
+        assert_eq!(text, "at line 1\n      |\n    1 | [p\u{fffd}");
+        assert_eq!(clean_lines(&text, NEXT_LINE, 80), text);
+        assert_eq!(clean_lines("a\nb", NEXT_LINE, 80), "a\u{fffd}b");
+        assert_eq!(clean_lines(&"x\n".repeat(50), "\n", 80).lines().count(), 8);
     }
 }

@@ -1,7 +1,7 @@
 //! What a mapped pack says about itself, checked and copied out of it; it maps nothing.
 
 use super::{
-    diagnostic::{clean, did_you_mean},
+    diagnostic::{clean_lines, did_you_mean},
     kernel::{KernelEntry, MAX_RANK, Planner},
     spelling::{is_pack_id, is_printable},
 };
@@ -189,10 +189,8 @@ fn read_kernel(kernel: KernelRef) -> Result<KernelEntry, String> {
 
 /// A message of the pack, fit for a log.
 pub(super) fn cleaned(message: RStr<'_>) -> String {
-    clean(
-        &String::from_utf8_lossy(message.as_rslice().as_slice()),
-        MAX_QUOTED,
-    )
+    let text = String::from_utf8_lossy(message.as_rslice().as_slice());
+    clean_lines(&text, "\n", MAX_QUOTED)
 }
 
 /// A text of the pack, copied; `None` when it is not UTF-8.

@@ -2,7 +2,7 @@
 
 use crate::{
     child::{self, Limits, Output},
-    diagnostic::clean,
+    diagnostic::{NEXT_LINE, clean, clean_lines},
     image::Image,
     loader::PackFile,
 };
@@ -253,7 +253,7 @@ impl Run {
                     ..
                 }),
             ) => Err(Failure {
-                reason: clean(&error, 1000),
+                reason: clean_lines(&error, NEXT_LINE, 1000),
                 may_pass,
             }),
             (
