@@ -105,6 +105,26 @@ impl Report {
         self.failed.is_empty() && self.broken.is_empty() && self.not_served.is_empty()
     }
 
+    /// What does not hold beside results, in words.
+    fn unserved(&self) -> String {
+        let missing = (
+            self.not_served.len(),
+            "kind",
+            "of request that no pack serves",
+        );
+        let broken = (
+            self.broken.len(),
+            "kernel",
+            "that cannot run what it planned",
+        );
+        let counts = [missing, broken].into_iter().filter(|count| count.0 > 0);
+        let words = counts.map(|(n, what, which)| {
+            let plural = if n == 1 { "" } else { "s" };
+            format!("{n} {what}{plural} {which}")
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
     pub(super) fn add(&mut self, failure: Failure) {
         let count = self.failed.entry(failure.op.clone()).or_default();
         *count += 1;
@@ -224,7 +244,8 @@ impl fmt::Display for Report {
         }
         let failed: u64 = self.failed.values().sum();
         match failed {
-            0 => writeln!(f, "no failures"),
+            0 if self.holds() => writeln!(f, "no failures"),
+            0 => writeln!(f, "FAILED: {}; no wrong results", self.unserved()),
             _ => writeln!(f, "{failed} failures: {:?}", self.failed),
         }
     }
