@@ -198,6 +198,8 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 /// What packs may call. It lives as long as the process, as they do.
 pub(super) static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
+    // A wrong level is told even where no pack logs.
+    LazyLock::force(&LOGGED);
     let abi_minor = Version::parse(ABI_VERSION).map_or(0, |version| version.minor);
     HostApi {
         abi_minor: u32::try_from(abi_minor).unwrap_or(u32::MAX),
@@ -208,10 +210,15 @@ pub(super) static HOST: LazyLock<HostApiRef> = LazyLock::new(|| {
 
 /// Lines of packs up to this level are written: `$NX_VULKAN_PACK_LOG`, a number from 0 to 5, else warnings.
 static LOGGED: LazyLock<Level> = LazyLock::new(|| {
-    let named = std::env::var("NX_VULKAN_PACK_LOG").ok();
-    named
-        .and_then(|level| level.parse().ok())
-        .map_or(Level::WARN, Level)
+    let Some(named) = std::env::var_os("NX_VULKAN_PACK_LOG").filter(|named| !named.is_empty())
+    else {
+        return Level::WARN;
+    };
+    let level = named.to_str().and_then(|level| level.parse().ok());
+    level.map(Level).filter(|level| *level <= Level::TRACE).unwrap_or_else(|| {
+        log::warn!("expected $NX_VULKAN_PACK_LOG to be a number from 0 to 5, got: {named:?}; packs log errors and warnings");
+        Level::WARN
+    })
 });
 
 /// Lines of packs go to the log. It must not panic: a panic cannot cross `extern "C"`.

@@ -204,6 +204,25 @@ fn a_check_without_packs_fails_and_says_what_is_not_served() {
     assert_eq!(report["validation"], Value::Array(Vec::new()));
 }
 
+/// Any number and any word were taken, and a word was as good as none.
+#[test]
+fn a_level_that_is_none_is_told() {
+    let folder = Folder::new();
+    crate::packs::copied(&folder, &["elementwise"]);
+    for (level, is_told) in [("9", true), ("abc", true), ("", false), ("5", false)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_nxv"))
+            .args(["explain", "negate", "f32[2]"])
+            .env("NX_VULKAN_PACKS", folder.join("packs"))
+            .env("NX_VULKAN_PACK_LOG", level)
+            .env_remove("NX_VULKAN_REGISTRY")
+            .output()
+            .expect("nxv starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        let why = format!("NX_VULKAN_PACK_LOG to be a number from 0 to 5, got: {level:?}");
+        assert_eq!(error.matches(&why).count(), usize::from(is_told), "{error}");
+    }
+}
+
 #[test]
 fn a_check_fails_where_others_stand_in_for_a_kernel_that_cannot_run() {
     let folder = Folder::new();
