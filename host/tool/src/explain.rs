@@ -65,7 +65,12 @@ impl Explain {
 
     fn request(&self) -> Result<Request<'static, Spec>, Problem> {
         if let (Err(unknown), true) = (spec::op(&self.op), self.out.is_empty()) {
-            let why = format!("{unknown}; one that only a pack knows needs --out");
+            let apart = if unknown.ends_with('?') {
+                " One"
+            } else {
+                "; one"
+            };
+            let why = format!("{unknown}{apart} that only a pack knows needs --out");
             return Err(Problem::Usage(why));
         }
         let mut named = Named {

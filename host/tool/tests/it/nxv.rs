@@ -63,7 +63,8 @@ fn a_wrong_command_line_is_explained_and_exits_with_2() {
         "did you mean `f32`?",
     );
     usage_error(&["explain", "as_type", "f32[2]"], "name it");
-    usage_error(&["explain", "swish", "f32[2]"], "needs --out");
+    usage_error(&["explain", "swish", "f32[2]"], "`swish`; one that");
+    usage_error(&["explain", "mltiply"], "did you mean `multiply`? One that");
     usage_error(&["check", "--filter", "summ"], "did you mean `sum`?");
     usage_error(&["check", "--threads", "0"], "'0' for '--threads <N>'");
     usage_error(
