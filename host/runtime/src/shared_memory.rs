@@ -4,12 +4,9 @@ use crate::{Error, Kind, Result};
 use nx_vulkan_registry::private::random;
 use std::{
     ffi::CString,
-    fs::{File, Permissions},
-    io::{self, ErrorKind, Read, Write},
-    os::{
-        fd::FromRawFd,
-        unix::fs::{FileTypeExt, PermissionsExt},
-    },
+    fs::File,
+    io::{self, ErrorKind},
+    os::{fd::FromRawFd, unix::fs::FileTypeExt},
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -19,6 +16,12 @@ const AT_ONCE: libc::c_int = if cfg!(target_os = "linux") {
 } else {
     0
 };
+
+/// A mode as `shm_open` takes it, which has a list of any arguments on macOS.
+#[cfg(target_os = "macos")]
+type Mode = libc::c_uint;
+#[cfg(not(target_os = "macos"))]
+type Mode = libc::mode_t;
 
 /// The segments of this process. A lock of the standard library, since exit handlers take it.
 static SEGMENTS: Mutex<Segments> = Mutex::new(Segments {
@@ -50,11 +53,8 @@ impl Segment {
             let len = bytes.len();
             Error::new(Kind::Io, format!("shared memory for {len} bytes: {error}"))
         };
-        let (segment, mut file) = Segment::create().map_err(failed)?;
-        file.set_len(bytes.len() as u64)
-            .and_then(|()| file.write_all(bytes))
-            .and_then(|()| file.set_permissions(Permissions::from_mode(permissions)))
-            .map_err(failed)?;
+        let (segment, file) = Segment::create(permissions).map_err(failed)?;
+        content::write(file, bytes, permissions).map_err(failed)?;
         Ok(segment)
     }
 
@@ -69,7 +69,7 @@ impl Segment {
         open(&self.0, libc::O_RDONLY).ok()
     }
 
-    fn create() -> io::Result<(Segment, File)> {
+    fn create(permissions: u32) -> io::Result<(Segment, File)> {
         let own = std::process::id();
         let prefix = PREFIX.get_or_init(|| {
             let space = left_behind::space()?;
@@ -84,7 +84,8 @@ impl Segment {
         loop {
             let name = format!("/nxv-{prefix}{own:x}-{:016x}", random());
             let name = CString::new(name)?;
-            match open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR) {
+            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+            match create(&name, flags, content::first_mode(permissions)) {
                 Ok(file) => {
                     segments.names.push(name.clone());
                     return Ok((Segment(name), file));
@@ -127,9 +128,7 @@ pub fn read(name: &str, len: u64) -> Result<Vec<u8>> {
         return Err(refused(&format!("it has {} bytes", found.len())));
     }
     let mut bytes = crate::host_memory::with_room(len)?;
-    file.take(len)
-        .read_to_end(&mut bytes)
-        .map_err(|error| refused(&error))?;
+    content::read(file, &mut bytes, len).map_err(|error| refused(&error))?;
     if (bytes.len() as u64) < len {
         return Err(refused(&format!("it ended after {} bytes", bytes.len())));
     }
@@ -144,9 +143,13 @@ pub(crate) fn unlink_all() {
 }
 
 fn open(name: &CString, flags: libc::c_int) -> io::Result<File> {
+    create(name, flags, 0)
+}
+
+fn create(name: &CString, flags: libc::c_int, mode: u32) -> io::Result<File> {
     // SAFETY: the name is a C string; the descriptor that comes back is nobody else's.
     unsafe {
-        match libc::shm_open(name.as_ptr(), flags, 0o600) {
+        match libc::shm_open(name.as_ptr(), flags, mode as Mode) {
             -1 => Err(io::Error::last_os_error()),
             descriptor => Ok(File::from_raw_fd(descriptor)),
         }
@@ -161,6 +164,39 @@ fn unlink(name: &CString) {
 fn lock() -> MutexGuard<'static, Segments> {
     SEGMENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// What segments hold, where they are files, which tell before a page is touched that there is no room for it.
+#[cfg(not(target_os = "macos"))]
+mod content {
+    use std::{
+        fs::{File, Permissions},
+        io::{self, Read, Write},
+        os::unix::fs::PermissionsExt,
+    };
+
+    /// Nobody else opens a segment before all is in it.
+    pub(super) fn first_mode(_permissions: u32) -> u32 {
+        0o600
+    }
+
+    pub(super) fn write(mut file: File, bytes: &[u8], permissions: u32) -> io::Result<()> {
+        file.set_len(bytes.len() as u64)?;
+        file.write_all(bytes)?;
+        file.set_permissions(Permissions::from_mode(permissions))
+    }
+
+    pub(super) fn read(file: File, bytes: &mut Vec<u8>, len: u64) -> io::Result<()> {
+        file.take(len).read_to_end(bytes).map(drop)
+    }
+}
+
+/// What segments hold on a system that maps them and neither reads nor writes them: they get their size once, and their mode as they
+/// are made.
+#[cfg(target_os = "macos")]
+use mapped as content;
+
+#[cfg(any(target_os = "macos", test))]
+mod mapped;
 
 /// Segments of processes that were killed, or ended without their exit handlers.
 #[cfg(target_os = "linux")]
@@ -216,6 +252,7 @@ mod left_behind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read as _;
 
     #[test]
     fn a_segment_is_read_by_name_until_it_is_dropped() {
