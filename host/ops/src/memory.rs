@@ -5,9 +5,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes that this process can still take; `None` where the system does not say.
+/// Bytes that this process can still take; half of all memory where the system tells no more than its size, and `None` where it tells
+/// nothing.
 pub fn available() -> Option<u64> {
-    let free = free();
+    at_most(free().or_else(|| Some(physical()? / 2)))
+}
+
+/// The same, `None` unless the system tells what is free.
+pub fn told() -> Option<u64> {
+    at_most(Some(free()?))
+}
+
+/// What of `free` the control groups allow.
+fn at_most(free: Option<u64>) -> Option<u64> {
     let allowed = groups().into_iter().filter_map(|group| group.left()).min();
     match (free, allowed) {
         (Some(free), Some(allowed)) => Some(free.min(allowed)),
@@ -15,11 +25,9 @@ pub fn available() -> Option<u64> {
     }
 }
 
-/// What could be taken without swapping; where only its size is known, half of all memory.
+/// What could be taken without swapping, where the system says so, as Linux does.
 fn free() -> Option<u64> {
-    let told = fs::read_to_string("/proc/meminfo").ok();
-    told.and_then(|text| mem_available(&text))
-        .or_else(|| Some(physical()? / 2))
+    mem_available(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 fn mem_available(meminfo: &str) -> Option<u64> {
@@ -168,5 +176,6 @@ mod tests {
     #[test]
     fn this_machine_has_memory() {
         assert!(available().is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(told().is_some(), cfg!(target_os = "linux"));
     }
 }

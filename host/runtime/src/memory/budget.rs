@@ -70,10 +70,11 @@ pub(super) struct Share {
 }
 
 impl Budget {
-    /// The budget for `wanted` on a device with tensors in a heap of `heap` bytes.
-    pub(crate) fn new(device: &Device, wanted: MemoryBudget, heap: u64) -> Arc<Budget> {
-        let system = device.shares_memory().then(memory::available).flatten();
-        Arc::new(Budget::of(wanted, heap, system))
+    /// The budget for `wanted` on a device with tensors in that heap.
+    pub(crate) fn new(device: &Device, wanted: MemoryBudget, heap: u32) -> Arc<Budget> {
+        let heaps = &device.vk.physical_device().memory_properties().memory_heaps;
+        let system = device.shares_memory().then(|| left(device, heap)).flatten();
+        Arc::new(Budget::of(wanted, heaps[heap as usize].size, system))
     }
 
     fn of(wanted: MemoryBudget, heap: u64, system: Option<u64>) -> Budget {
@@ -140,11 +141,25 @@ impl Drop for Share {
 }
 
 /// What others leave of a heap: by the driver's own account, or where the device shares the system's memory by the
-/// system's. `None` where nobody tells.
+/// system's if it gives one. `None` where nobody tells.
 pub(super) fn left(device: &Device, heap: u32) -> Option<u64> {
-    if device.shares_memory() {
-        return memory::available();
+    let by_driver = || left_by_driver(device, heap);
+    match device.shares_memory() {
+        true => shared(memory::told(), by_driver, memory::available),
+        false => by_driver(),
     }
+}
+
+/// What is left of the system's memory: as it tells, or else the driver, or else by a guess from its size.
+fn shared(
+    told: Option<u64>,
+    by_driver: impl FnOnce() -> Option<u64>,
+    guess: impl FnOnce() -> Option<u64>,
+) -> Option<u64> {
+    told.or_else(by_driver).or_else(guess)
+}
+
+fn left_by_driver(device: &Device, heap: u32) -> Option<u64> {
     let physical = device.vk.physical_device();
     if !physical.supported_extensions().ext_memory_budget {
         return None;
@@ -177,6 +192,14 @@ mod tests {
         assert_eq!(limit(Share(2000), 32 * GIB, None), 32 * GIB);
         assert_eq!(limit(Share(500), u64::MAX, None), u64::MAX / 2);
         assert_eq!(limit(Bytes(5), 32 * GIB, Some(GIB)), 5);
+    }
+
+    #[test]
+    fn the_driver_tells_what_is_left_where_the_system_does_not() {
+        let (driver, guess) = (|| Some(2), || Some(3));
+        assert_eq!(shared(Some(1), driver, guess), Some(1));
+        assert_eq!(shared(None, driver, guess), Some(2));
+        assert_eq!(shared(None, || None, guess), Some(3));
     }
 
     #[test]

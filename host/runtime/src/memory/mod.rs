@@ -96,7 +96,7 @@ impl Pool {
     pub(crate) fn new(
         device: &Arc<Device>,
         usage: Use,
-        budget: impl FnOnce(u64) -> Arc<Budget>,
+        budget: impl FnOnce(u32) -> Arc<Budget>,
     ) -> Result<Arc<Pool>> {
         use vulkano::memory::MemoryPropertyFlags as F;
         let physical = device.vk.physical_device();
@@ -146,7 +146,7 @@ impl Pool {
         Ok(Arc::new(Pool {
             device: device.clone(),
             usage,
-            budget: budget(properties.memory_heaps[heap as usize].size),
+            budget: budget(heap),
             memory_type: best as u32,
             heap,
             mapped,
