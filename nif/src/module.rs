@@ -190,6 +190,8 @@ fn chain_module<'a>(
             return Err(Refusal::BadInput);
         }
         let data = data.as_ref().map(|data| tensor(data)).transpose()?;
+        let info = module.runtime.device().info();
+        let most = info.max_invocations.min(info.max_workgroup_size[0]);
         let chain = Chain {
             q: &q,
             p: &p,
@@ -200,13 +202,21 @@ fn chain_module<'a>(
             layout: Layout::Resident {
                 data: data.as_deref(),
                 scratch,
-                workgroup,
+                workgroup: within(workgroup, most),
             },
         };
         let encoded = |parts: [&[u8]; 4]| encode(env, parts);
         chains::run(&module.runtime, &module.module, &chain, encoded)
     };
     run().unwrap_or_else(|refusal| refused(env, &refusal))
+}
+
+/// Invocations of a workgroup on a device that takes no more than `most`, a power of two.
+fn within(workgroup: u32, most: u32) -> u32 {
+    match workgroup <= most {
+        true => workgroup,
+        false => 1 << most.max(1).ilog2(),
+    }
 }
 
 /// The tensor of a reference.
