@@ -62,7 +62,7 @@ maps! {
         candidates: List<ConsideredMap>,
     }
     RuleMap: RuleVerdict { line: String, unfit: Option<String> }
-    ConsideredMap: Considered { kernel: String, outcome: &'static str, reason: String, line: Option<String> }
+    ConsideredMap: Considered { kernel: String, outcome: &'static str, reason: String, line: Option<String>, measured_us: Option<f64> }
     PackVersionMap: PackVersion { version: String, sha256: String, edited: Vec<String>, serves: bool }
     EventMap: Event {
         kind: KindAtom,

@@ -12,7 +12,7 @@ use nx_vulkan_abi::{DType, DTypeSet};
 use std::cmp::{Ordering, Reverse};
 
 /// One kernel that could run a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// Which kernel.
     pub kernel: CandidateKernel,
@@ -20,6 +20,8 @@ pub struct Candidate {
     pub outcome: CandidateOutcome,
     /// Where the registry says so: `registry.toml:27`; `None` where it says nothing about the kernel.
     pub line: Option<String>,
+    /// Its measured time in microseconds, where that puts it before or behind another one.
+    pub measured: Option<f64>,
 }
 
 /// Whether a kernel is asked.
@@ -53,8 +55,19 @@ impl Table {
         // A time says something beside another one: after a rebuild a pack has none, and the host would win for that.
         let compared = list.iter().any(|(kernel, _)| kernel.measured.is_finite());
         list.push(self.host_candidate(rule, asked, compared));
-        list.sort_by(|(a, _), (b, _)| a.compare(b, &self.config.order));
-        list.into_iter().map(|(_, candidate)| candidate).collect()
+        let order = &self.config.order;
+        list.sort_by(|(a, _), (b, _)| a.compare(b, order));
+        let counts = |own: &Standing<'_>| {
+            let mut others = list.iter().map(|(other, _)| own.differs(other, order));
+            others.any(|criterion| criterion == Some(&Order::Measured))
+        };
+        let counted: Vec<bool> = list.iter().map(|(own, _)| counts(own)).collect();
+        let all = list.into_iter().zip(counted);
+        all.map(|((own, candidate), counts)| Candidate {
+            measured: Some(own.measured).filter(|time| counts && time.is_finite()),
+            ..candidate
+        })
+        .collect()
     }
 
     /// The rules that name the op, up to the one that decides about the request.
@@ -117,6 +130,7 @@ impl Table {
                 kernel,
                 outcome,
                 line,
+                measured: None,
             },
         )
     }
@@ -158,6 +172,7 @@ impl Table {
                 kernel,
                 outcome,
                 line,
+                measured: None,
             },
         )
     }
@@ -258,19 +273,27 @@ struct Standing<'a> {
 
 impl Standing<'_> {
     fn compare(&self, other: &Self, order: &[Order]) -> Ordering {
-        let names = || match (self.name, other.name) {
-            (Some(own), Some(other)) => own.cmp(&other),
-            (own, other) => other.is_some().cmp(&own.is_some()),
-        };
-        let by = |criterion: &Order| match criterion {
+        let criterion = self.differs(other, order).unwrap_or(&Order::Name);
+        self.by(other, criterion)
+    }
+
+    /// The criterion that says which of the two comes first; nothing where the names do.
+    fn differs<'o>(&self, other: &Self, order: &'o [Order]) -> Option<&'o Order> {
+        let mut order = order.iter();
+        order.find(|criterion| self.by(other, criterion).is_ne())
+    }
+
+    fn by(&self, other: &Self, criterion: &Order) -> Ordering {
+        match criterion {
             Order::Rule => self.rule.cmp(&other.rule),
             Order::Measured => self.measured.total_cmp(&other.measured),
             Order::Rank => self.rank.cmp(&other.rank),
             Order::Priority => self.priority.cmp(&other.priority),
-            Order::Name => names(),
-        };
-        let first = order.iter().map(by).find(|result| result.is_ne());
-        first.unwrap_or_else(names)
+            Order::Name => match (self.name, other.name) {
+                (Some(own), Some(other)) => own.cmp(&other),
+                (own, other) => other.is_some().cmp(&own.is_some()),
+            },
+        }
     }
 }
 

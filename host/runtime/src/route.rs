@@ -31,6 +31,7 @@ pub use words::Considered;
 pub(crate) use words::timed_as;
 use words::{nobody, not_asked, summary, tidy};
 
+const PICKED: &str = "picked";
 const NOT_ASKED: &str = "not asked";
 /// Who serves a request that is run as several.
 const SPLIT: &str = "split";
@@ -219,10 +220,10 @@ impl Planner<'_> {
         };
         for candidate in self.with_asked(request, &shapes, |asked| self.table.candidates(asked)) {
             let name = self.name(candidate.kernel);
-            let (outcome, reason) = match (&candidate.outcome, candidate.kernel) {
-                _ if answer.picked.is_some() => {
-                    (NOT_ASKED, "an earlier kernel was picked".to_owned())
-                }
+            let picked = answer.considered.iter().find(|c| c.outcome == PICKED);
+            let behind = picked.map(|picked| picked.over(candidate.measured));
+            let (outcome, mut reason) = match (&candidate.outcome, candidate.kernel) {
+                _ if behind.is_some() => (NOT_ASKED, behind.unwrap_or_default()),
                 (CandidateOutcome::Skipped(why), kernel) => {
                     answer.host_forbidden |= matches!(kernel, CandidateKernel::Host);
                     ("skipped", why.clone())
@@ -231,7 +232,7 @@ impl Planner<'_> {
                     match kernels::supports(&request.op, &inputs, &outputs) {
                         Ok(()) => {
                             answer.picked = Some(Picked::Host);
-                            ("picked", "runs on the CPU".to_owned())
+                            (PICKED, "runs on the CPU".to_owned())
                         }
                         Err(why) => ("declined", why),
                     }
@@ -266,7 +267,7 @@ impl Planner<'_> {
                                 prepare,
                                 name: name.clone(),
                             });
-                            ("picked", what)
+                            (PICKED, what)
                         }
                         Err(Pass::Declined(why)) => ("declined", why),
                         Err(Pass::Failed(error)) => match error.kind() {
@@ -288,11 +289,15 @@ impl Planner<'_> {
                     }
                 }
             };
+            if let (PICKED, Some(time)) = (outcome, candidate.measured) {
+                reason += &format!("; measured {time:.1} us");
+            }
             answer.considered.push(Considered {
                 kernel: name,
                 outcome,
                 reason: tidy(&reason),
                 line: candidate.line,
+                measured_us: candidate.measured,
             });
         }
         self.split_instead(request, &mut answer)?;

@@ -22,7 +22,7 @@ Examples:
   nxv explain as_type s64[8] --out bf16[8]
   nxv explain swish f32[8] --out f32[8] --packs examples/packs
 
-JSON: {request, device, generation, picked, rules, candidates: [{kernel, outcome, reason, line}], shaders: [{file, subgroup_size, \
+JSON: {request, device, generation, picked, rules, candidates: [{kernel, outcome, reason, line, measured_us}], shaders: [{file, subgroup_size, \
 figures: [{name, value}]}]}, the last with --shaders where the driver tells.
 Exit code: 1 when nobody runs it.")]
 pub(crate) struct Explain {

@@ -1,6 +1,6 @@
 //! Requests that stand for several and that nobody takes as one.
 
-use super::{Answer, Considered, NOT_ASKED, Picked, Planner, SPLIT};
+use super::{Answer, Considered, NOT_ASKED, PICKED, Picked, Planner, SPLIT};
 use crate::{Request, Result};
 use nx_vulkan_ops::{
     Spec, epilogue,
@@ -44,7 +44,7 @@ impl Planner<'_> {
             return Ok(());
         };
         for considered in &mut answer.considered {
-            if considered.outcome == "picked" {
+            if considered.outcome == PICKED {
                 (considered.outcome, considered.reason) = (
                     NOT_ASKED,
                     "each of the ops is asked for by itself".to_owned(),
@@ -53,12 +53,13 @@ impl Planner<'_> {
         }
         answer.considered.push(Considered {
             kernel: SPLIT.to_owned(),
-            outcome: "picked",
+            outcome: PICKED,
             reason: format!(
                 "what it stands for one by one, {} ops",
                 program.steps().len()
             ),
             line: None,
+            measured_us: None,
         });
         answer.picked = Some(Picked::Split(program));
         Ok(())

@@ -19,6 +19,20 @@ pub struct Considered {
     pub reason: String,
     /// The line of the registry that placed or skipped it, `registry.toml:27`; nothing where none did.
     pub line: Option<String>,
+    /// Its measured time in microseconds, where such times decide between it and another one.
+    pub measured_us: Option<f64>,
+}
+
+impl Considered {
+    /// Why one behind this one, which is picked, is not asked.
+    pub(super) fn over(&self, measured_us: Option<f64>) -> String {
+        match (measured_us, self.measured_us) {
+            (Some(own), Some(least)) => {
+                format!("measured {own:.1} us, {} {least:.1} us", self.kernel)
+            }
+            _ => "an earlier kernel was picked".to_owned(),
+        }
+    }
 }
 
 /// What a pack, a registry file or a compiler said, fit for a terminal: a few lines of text.

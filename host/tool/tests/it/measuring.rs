@@ -1,7 +1,7 @@
 //! Times that a runtime takes itself on a CPU device, and what it does by them.
 
 use crate::{folder::Folder, packs};
-use nx_vulkan_host::{Config, DType, Request, Runtime, Tensor, Times};
+use nx_vulkan_host::{Config, DType, Request, Runtime, Spec, Tensor, Times};
 use nx_vulkan_ops::{find, infer::infer};
 use std::{fs, sync::Arc};
 
@@ -19,14 +19,18 @@ fn open(folder: &Folder, times: Times) -> Arc<Runtime> {
     .unwrap()
 }
 
+fn added(elements: u64) -> Request<'static, Spec> {
+    let spec = (DType::F32, vec![elements]);
+    infer(find("add").unwrap(), &[spec.clone(), spec], None, &[]).unwrap()
+}
+
 /// Adds a tensor of so many elements to itself; who did it, and how many fallbacks there were by then.
 fn add(runtime: &Runtime, elements: u64) -> (String, u64) {
     let bytes: Vec<u8> = (0..elements)
         .flat_map(|i| (i as f32).to_ne_bytes())
         .collect();
     let x = runtime.upload(DType::F32, &[elements], &bytes).unwrap();
-    let spec = (DType::F32, vec![elements]);
-    let request = infer(find("add").unwrap(), &[spec.clone(), spec], None, &[]).unwrap();
+    let request = added(elements);
     let request: Request<'_, &Tensor> = request.over(vec![&x, &x]);
     let ran = runtime.run_reported(&request).unwrap();
     let sums = runtime.download(&ran.outputs[0], None).unwrap();
@@ -80,6 +84,17 @@ fn the_faster_of_pack_and_host_serves() {
     assert_eq!(add(&runtime, LARGE).0, faster);
     // A host that runs it because it is faster is no fallback; the one run that times it is.
     assert_eq!(add(&runtime, LARGE).1, fallbacks);
+
+    let explained = runtime.explain(&added(LARGE)).unwrap();
+    let [first, second] = &explained.candidates[..] else {
+        panic!("{explained}");
+    };
+    let (least, most) = (pack.min(host), pack.max(host));
+    assert_eq!((&*first.kernel, first.measured_us), (faster, Some(least)));
+    let picked = format!("; measured {least:.1} us");
+    assert!(first.reason.ends_with(&picked), "{explained}");
+    let slower = format!("measured {most:.1} us, {faster} {least:.1} us");
+    assert_eq!((&second.reason, second.measured_us), (&slower, Some(most)));
 
     drop(runtime);
     let later = open(&folder, Times::Read);

@@ -118,7 +118,7 @@ fn ops_and_explanations_have_their_shape() {
     let candidates = explanation["candidates"].as_array().expect("a list");
     assert_eq!(
         keys(&candidates[0]),
-        ["kernel", "line", "outcome", "reason"]
+        ["kernel", "line", "measured_us", "outcome", "reason"]
     );
     let outcome = |candidate: &Value| candidate["outcome"] == "picked";
     let picked = candidates.iter().find(|c| outcome(c)).expect("somebody");

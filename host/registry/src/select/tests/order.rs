@@ -185,3 +185,26 @@ fn the_host_is_first_where_it_was_measured_to_be_faster() {
     let rule = "[[op]]\nname = \"dot\"\nuse = [\"*\"]\n";
     assert_eq!(order(rule, &both)[4], "host", "the rule leaves it out");
 }
+
+/// `nxv explain` said of a kernel that is slower by measured times only that an earlier one was picked.
+#[test]
+fn times_that_decide_are_told() {
+    let device = device();
+    let times = |kernel| {
+        [(Pack(1, 0), 5.0), (Host, 3.0)]
+            .iter()
+            .find(|row| row.0 == kernel)
+            .map(|row| row.1)
+    };
+    let told = |registry: &str| -> Vec<Option<f64>> {
+        let candidates = table(registry, dots()).candidates(&asked_dot(&device, &times));
+        candidates
+            .iter()
+            .map(|candidate| candidate.measured)
+            .collect()
+    };
+    assert_eq!(told(""), [Some(3.0), Some(5.0), None, None, None]);
+    let rule = "[[op]]\nname = \"dot\"\nuse = [\"b/x\", \"host\", \"*\"]\n";
+    assert_eq!(told(rule), [None; 5], "the rule decides");
+    assert_eq!(told("[defaults]\norder = [\"rank\"]\n"), [None; 5]);
+}
