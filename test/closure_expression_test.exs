@@ -307,8 +307,12 @@ if Code.ensure_loaded?(Nx) do
 
     test "explain says what it takes" do
       x = Nx.template({3}, :f32)
-      name = ~r/expected the name of a function of Nx as an atom, got: "sum"/
+      name = ~r/expected the name of a function of Nx as an atom, .*got: "sum"/
       assert_raise ArgumentError, name, fn -> Nx.Vulkan.explain("sum", [x]) end
+
+      assert Nx.Vulkan.explain({Nx.LinAlg, :cholesky}, [Nx.template({3, 3}, :f32)]).picked =~
+               "linalg/"
+
       list = ~r/expected a list of arguments, got: :x/
       assert_raise ArgumentError, list, fn -> Nx.Vulkan.explain(:add, :x) end
     end
@@ -320,6 +324,10 @@ if Code.ensure_loaded?(Nx) do
 
       assert_raise ArgumentError, ~r/which Nx.BinaryBackend calls/, fn ->
         explained.(fn x, acc -> Nx.add(Nx.sum(x), acc) end)
+      end
+
+      assert_raise ArgumentError, ~r/which Nx.BinaryBackend calls/, fn ->
+        explained.(fn x, acc -> Nx.add(Nx.to_number(x), acc) end)
       end
 
       x = Nx.template({4}, :f32)

@@ -144,7 +144,7 @@ defmodule Nx.Vulkan do
     end
 
     @doc """
-    Which kernel runs a call of an `Nx` function, and why the others do not. Nothing is computed.
+    Which kernel runs a call of a function of `Nx`, or of another module as `{module, function}`, and why the others do not. Nothing is computed.
 
     The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend. Returns a map with the `:request`, the
     kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file

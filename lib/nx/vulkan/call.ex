@@ -12,17 +12,23 @@ if Code.ensure_loaded?(Nx) do
     @doc """
     `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
     """
-    def request(function, _arguments) when not is_atom(function) do
-      raise ArgumentError,
-            "expected the name of a function of Nx as an atom, got: #{inspect(function)}"
-    end
-
     def request(_function, arguments) when not is_list(arguments) do
       raise ArgumentError, "expected a list of arguments, got: #{inspect(arguments)}"
     end
 
-    def request(function, arguments) do
-      out = function |> trace(arguments) |> Composite.traverse(&Nx.devectorize/1)
+    def request(function, arguments) when is_atom(function),
+      do: request(Nx, function, arguments)
+
+    def request({module, function}, arguments) when is_atom(module) and is_atom(function),
+      do: request(module, function, arguments)
+
+    def request(function, _arguments) do
+      raise ArgumentError,
+            "expected the name of a function of Nx as an atom, or a module and such a name, got: #{inspect(function)}"
+    end
+
+    defp request(module, function, arguments) do
+      out = module |> trace(function, arguments) |> Composite.traverse(&Nx.devectorize/1)
       [%T{data: %{op: op, args: args}} = first | _] = Composite.flatten_list([out])
 
       case {op, args} do
@@ -109,9 +115,7 @@ if Code.ensure_loaded?(Nx) do
           {fold, [tensor], outs, Ops.attrs(fold, arguments)}
 
         nil ->
-          raise ArgumentError,
-                "expected a closure that is an expression of elementwise ops, got: #{inspect(fun)}, " <>
-                  "which Nx.BinaryBackend calls"
+          closure!(fun)
 
         text ->
           attrs = Closure.attrs(op, text, arguments)
@@ -119,11 +123,23 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    defp closure!(fun) do
+      raise ArgumentError,
+            "expected a closure that is an expression of elementwise ops, got: #{inspect(fun)}, " <>
+              "which Nx.BinaryBackend calls"
+    end
+
     # The call as Nx.Defn writes it down.
-    defp trace(function, arguments) do
+    defp trace(module, function, arguments) do
       {slots, tensors} = slots(arguments, [])
-      call = fn tensors -> apply(Nx, function, fill(slots, tensors)) end
+      call = fn tensors -> apply(module, function, fill(slots, tensors)) end
       Nx.Defn.debug_expr_apply(call, [tensors |> Enum.reverse() |> List.to_tuple()])
+    rescue
+      # A closure that reads its arguments.
+      error in ArgumentError ->
+        fun = List.last(arguments)
+        reads? = is_function(fun, 2) and error.message =~ "on Nx.Defn.Expr"
+        if reads?, do: closure!(fun), else: reraise(error, __STACKTRACE__)
     end
 
     # Tensors are found in lists too.
