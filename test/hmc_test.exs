@@ -218,7 +218,8 @@ if Code.ensure_loaded?(Nx) do
             {[{:a, {1}}, {:"a[0]", {}}], [], "each name once, got: \"a[0]\" twice"},
             {[a: {1}], [data: Nx.tensor(1)], "log density of 2 argument(s)"},
             {[a: {1}], [draws: 0], ":draws"},
-            {[a: {1}], [drafts: 3], "drafts"}
+            {[a: {1}], [drafts: 3], "drafts"},
+            {[a: {1}], [chain: 2], ":chains"}
           ] do
         error =
           assert_raise ArgumentError, fn ->
@@ -227,6 +228,13 @@ if Code.ensure_loaded?(Nx) do
 
         assert error.message =~ message
       end
+
+      # The options of the sampler alone were allowed, and two shown that nobody had written.
+      unknown = catch_error(HMC.sample(fun, [a: {1}], chain: 2)).message
+      assert unknown =~ "unknown keys [:chain] in [chain: 2], the allowed keys are: ["
+
+      for key <- ~w(data chains type init device method warmup)a,
+          do: assert(unknown =~ inspect(key))
     end
 
     defp floats(binary), do: for(<<x::float-64-little <- binary>>, do: x)

@@ -24,7 +24,7 @@ if Code.ensure_loaded?(Nx) do
     """
 
     alias Nx.Vulkan.{Density, Device, NativeV}
-    alias Nx.Vulkan.HMC.{Parameters, PerOp, Sampler, Single}
+    alias Nx.Vulkan.HMC.{Options, Parameters, PerOp, Sampler, Single}
 
     @own [:data, :type, :device, :chains, :init, :method]
 
@@ -53,6 +53,7 @@ if Code.ensure_loaded?(Nx) do
     density that no shader computes, an `Nx.Vulkan.Error` of the device. Misuse raises an `ArgumentError`.
     """
     def sample(log_density, parameters, opts \\ []) do
+      Keyword.validate!(opts, @own ++ Options.keys())
       {own, opts} = Keyword.split(opts, @own)
       parameters = Parameters.new!(parameters)
       start = start!(own, parameters)

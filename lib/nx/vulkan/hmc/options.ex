@@ -19,6 +19,9 @@ defmodule Nx.Vulkan.HMC.Options do
   # What squares and inverses of such numbers are is finite.
   @most 1.0e100
 
+  @doc "The options there are."
+  def keys, do: Keyword.keys(@defaults)
+
   @doc "The options with their defaults; raises an `ArgumentError` that names the first that does not fit."
   def validate!(opts) do
     opts = Keyword.validate!(opts, @defaults)
