@@ -183,6 +183,13 @@ if Code.ensure_loaded?(Nx) do
         assert error.message =~ told
       end
 
+      x = Nx.iota({1, 1, 2, 2}, type: :f32)
+      both = ~r/unknown keys \[:precison\].*:precision.*:padding/
+
+      assert_raise ArgumentError, both, fn ->
+        Nx.Vulkan.conv(x, x, [], & &1, precison: :high)
+      end
+
       assert_raise ArgumentError, ~r"Nx.Vulkan.conv/5 expects its options", fn ->
         x = Nx.iota({1, 1, 3, 3}, type: :f32)
         Nx.Vulkan.conv(x, x, [], same, :same)

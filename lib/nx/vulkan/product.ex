@@ -80,6 +80,10 @@ defmodule Nx.Vulkan.Product do
     alias Nx.Tensor, as: T
     alias Nx.Vulkan.{Ops, Precision}
 
+    # The options of Nx.conv/3.
+    @of_conv ~w(padding strides input_dilation kernel_dilation feature_group_size batch_group_size
+                input_permutation kernel_permutation output_permutation)a
+
     @doc """
     `Nx.Vulkan.dot/9`, of factors that are tensors with the axes to contract and those of batches.
     """
@@ -107,6 +111,7 @@ defmodule Nx.Vulkan.Product do
     """
     def conv(x, kernel, operands, fun, opts) do
       check!("conv/5", operands, fun, opts)
+      Keyword.validate!(opts, [:precision | @of_conv])
       {own, opts} = Keyword.split(opts, [:precision])
       precision = precision!(own)
       plain = &Nx.conv(&1, &2, opts)
