@@ -329,10 +329,20 @@ if Code.ensure_loaded?(Nx) do
         density = Density.new!(sum, 2)
 
         assert_raise ArgumentError,
-                     ~r/expected q of 1 chains of 2 coordinates in 16 bytes, got: 8/,
+                     ~r/expected q to be a binary of 1 chains of 2 coordinates in 16 bytes, got: 8/,
                      fn ->
                        Density.chain(density, <<0::64>>, <<0::128>>, <<0::128>>, [0.1], 1)
                      end
+
+        for {q, sizes, wrong} <- [
+              {[0.0, 0.0], [0.1], ~r/expected q to be a binary of .*, got: \[0.0, 0.0\]/},
+              {<<0::128>>, 0.1, ~r/expected step_sizes to be a list of .*, got: 0.1/},
+              {<<0::128>>, [:x], ~r/expected step_sizes to be a list of .*, got: \[:x\]/}
+            ] do
+          assert_raise ArgumentError, wrong, fn ->
+            Density.chain(density, q, <<0::128>>, <<0::128>>, sizes, 1)
+          end
+        end
 
         assert_raise ArgumentError, ~r/at least one step/, fn ->
           Density.chain(density, <<0::128>>, <<0::128>>, <<0::128>>, [0.1], 0)

@@ -13,7 +13,7 @@ if Code.ensure_loaded?(Nx) do
 
     It may use arithmetic, elementary functions, comparisons and `select`, reductions (`sum`, `product`, `reduce_max`,
     `reduce_min`, `all`, `any`, `logsumexp`, …), `dot`, reshapes, slices, `concatenate`, `stack`, `pad`, `put_slice`,
-    `gather`, `take` and `cond`. Other ops, such as those of `Nx.LinAlg`, `sort`, windows and `while`, are named in the error.
+    `gather`, `take` and `cond`. Other ops, such as factorizations, `sort`, windows and `while`, are named in the error.
     """
 
     # Each invocation keeps momenta and masses of its own coordinates, up to 64.
@@ -121,17 +121,25 @@ if Code.ensure_loaded?(Nx) do
     `q`, `p` and `inverse_mass` are binaries of `d` floats for each chain, in the density's type, little-endian;
     `step_sizes` is a list with one number for each chain, negative to go back. Returns
     `{:ok, {q_chain, p_chain, grad_chain, logp_chain}}`, binaries with `k` rows for each chain, where row i is the state
-    after step i + 1 and the log density and its gradient there; or `{:error, exception}`.
+    after step i + 1 and the log density and its gradient there; or `{:error, exception}`, an `Nx.Vulkan.Error` of the device or
+    where more than #{@result} bytes would come back. Raises `ArgumentError` for arguments that do not fit.
     """
     def chain(%__MODULE__{} = density, q, p, inverse_mass, step_sizes, k) do
+      unless is_list(step_sizes) and Enum.all?(step_sizes, &is_number/1) do
+        raise ArgumentError,
+              "expected step_sizes to be a list of a number for each chain, got: #{inspect(step_sizes)}"
+      end
+
       %{d: d, type: type} = density
       chains = length(step_sizes)
       bytes = chains * d * size(type)
 
       for {name, binary} <- [q: q, p: p, inverse_mass: inverse_mass],
-          byte_size(binary) != bytes do
+          not is_binary(binary) or byte_size(binary) != bytes do
+        got = if is_binary(binary), do: byte_size(binary), else: inspect(binary)
+
         raise ArgumentError,
-              "expected #{name} of #{chains} chains of #{d} coordinates in #{bytes} bytes, got: #{byte_size(binary)}"
+              "expected #{name} to be a binary of #{chains} chains of #{d} coordinates in #{bytes} bytes, got: #{got}"
       end
 
       unless is_integer(k) and k in 1..0xFFFFFFFF and chains > 0 do
