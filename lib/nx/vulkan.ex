@@ -74,12 +74,18 @@ defmodule Nx.Vulkan do
 
   alias Nx.Vulkan.{Device, Error, NativeV}
 
+  @typedoc """
+  A device as the setting `:device` names it.
+  """
+  @type device :: :auto | non_neg_integer | String.t()
+
   @doc """
   Opens the default device, which else opens on first use.
 
   Returns `:ok`, or `{:error, message}` where there is none or the registry file is wrong. Raises `ArgumentError` where a
   setting is of another kind than it has to be.
   """
+  @spec init() :: :ok | {:error, String.t()}
   def init do
     case Device.fetch(Device.default()) do
       {:ok, _device} -> :ok
@@ -90,6 +96,7 @@ defmodule Nx.Vulkan do
   @doc """
   The name of the default device. Raises `Nx.Vulkan.Error` where there is none.
   """
+  @spec device_name() :: String.t()
   def device_name, do: device_info().name
 
   @doc """
@@ -97,31 +104,56 @@ defmodule Nx.Vulkan do
 
   Tensors of f64 work in any case: what the device cannot compute the host does.
   """
+  @spec has_f64?() :: boolean
   def has_f64?, do: "fp64" in device_info().features
 
   @doc """
-  The Vulkan devices of the machine, best first. A device's `:index` is its place in this list.
+  The Vulkan devices of the machine, best first, as `device_info/1` describes them. A device's `:index` is its place in this
+  list, and `:unusable` is why nx_vulkan cannot use it, or `nil`. Raises `Nx.Vulkan.Error` where there is no Vulkan.
   """
+  @spec devices() :: [map]
   def devices, do: ok!(NativeV.list_devices())
 
   @doc """
-  Name, kind, UUID, driver, memory and features of a device, which opens if need be.
+  A map that describes a device, which opens if need be. Raises `Nx.Vulkan.Error` where there is none.
+
+    * `:index`, `:name`, `:uuid` - each names it as the setting `:device`
+    * `:kind` - `"discrete"`, `"integrated"`, `"virtual"`, `"cpu"` or `"other"`
+    * `:driver`, `:api` - name and version of its driver, and its version of Vulkan
+    * `:memory` - its own memory, in bytes
+    * `:features` - what packs may ask for, such as `"fp64"`
+    * `:matrices` - what its matrix units multiply, as the driver lists it
   """
+  @spec device_info(device) :: map
   def device_info(choice \\ Device.default()) do
     choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_info()
   end
 
   @doc """
-  Counters of a device, and under `:fallbacks` how often which op ran on the CPU in this VM because no kernel pack ran it.
+  Counters of a device, which opens if need be. Raises `Nx.Vulkan.Error` where there is none.
+
+    * `:served` - who ran what how often, as `{op, kernel, runs}`
+    * `:fallbacks` - how often which op ran on the CPU in this VM because no kernel pack ran it, as `%{op => runs}`
+    * `:memory` - of tensors, in bytes: `:allocated` from the driver, `:in_use`, and at most so far, the `:peak`; in so
+      many `:buffers`
+    * `:budget` - of all memory, in bytes: the `:limit`, what is `:taken`, and of that for `:readback` and `:upload`
+    * `:kept` - what kernels made of operands: the `:limit` and the `:bytes`, in so many `:buffers`, and how often one was
+      `:reused`
+    * `:replays` - recorded `:programs`, their `:bytes`, and how often one ran, the `:runs`
+    * `:ahead` - commands that are not known to be done; `:submissions` to the queue so far
+    * `:plans`, `:pipelines` - how many are kept
+    * `:cache_trouble` - why compiled shaders cannot be kept on disk, or `nil`
   """
+  @spec stats(device) :: map
   def stats(choice \\ Device.default()) do
     stats = choice |> Device.validate!() |> Device.fetch!() |> NativeV.device_stats()
     Map.put(stats, :fallbacks, Map.new(NativeV.fallback_counts()))
   end
 
   @doc """
-  Waits until a device has run everything recorded so far.
+  Waits until a device has run everything recorded so far. Raises `Nx.Vulkan.Error` where there is none, or it is lost.
   """
+  @spec sync(device) :: :ok
   def sync(choice \\ Device.default()) do
     case choice |> Device.validate!() |> Device.fetch!() |> NativeV.sync_device() do
       :ok -> :ok
