@@ -10,6 +10,8 @@ use std::sync::{Arc, atomic::Ordering};
 const CALL: &str = "nxv_fault(";
 /// Bytes of a word.
 pub(crate) const BYTES: u64 = 4;
+/// Bytes from one word to the next where they share a buffer: no device may ask for more (Vulkan, `minStorageBufferOffsetAlignment`).
+pub(crate) const STRIDE: u64 = 256;
 /// Words that a result carries at most before an op shares the last one of its operands.
 const OPEN: usize = 16;
 
@@ -48,36 +50,42 @@ pub(crate) fn define(binding: u32) -> (&'static str, String) {
 #[derive(Debug)]
 pub(crate) struct Word {
     pub(crate) buffer: Arc<Buffer>,
+    /// The byte of the buffer where it begins.
+    pub(crate) start: u64,
     site: Arc<Site>,
     /// Whether it is set by runs that are yet to come, so that nothing is known of it.
     is_draft: bool,
 }
 
 impl Word {
+    /// The one at the start of the buffer.
     pub(crate) fn new(buffer: Arc<Buffer>, site: &Arc<Site>) -> Arc<Word> {
-        let site = site.clone();
-        let is_draft = false;
         Arc::new(Word {
             buffer,
-            site,
-            is_draft,
+            start: 0,
+            site: site.clone(),
+            is_draft: false,
         })
     }
 
     /// One of a program that is being recorded.
-    pub(crate) fn draft(buffer: Arc<Buffer>, site: &Arc<Site>) -> Arc<Word> {
-        let site = site.clone();
-        let is_draft = true;
+    pub(crate) fn draft(buffer: Arc<Buffer>, start: u64, site: &Arc<Site>) -> Arc<Word> {
         Arc::new(Word {
             buffer,
-            site,
-            is_draft,
+            start,
+            site: site.clone(),
+            is_draft: true,
         })
     }
 
-    /// A word of the same op in another buffer, which a run sets.
+    /// A word of the same op at the same place of another buffer, which a run sets.
     pub(crate) fn moved(&self, buffer: Arc<Buffer>) -> Arc<Word> {
-        Word::new(buffer, &self.site)
+        Arc::new(Word {
+            buffer,
+            start: self.start,
+            site: self.site.clone(),
+            is_draft: false,
+        })
     }
 
     /// Whether all that may set it was done by `completed`.
@@ -86,8 +94,9 @@ impl Word {
     }
 
     fn is_set(&self) -> bool {
-        // SAFETY: the mapping covers the word's four bytes, aligned to a block; a device may write it meanwhile.
-        let word = |at: *mut u8| unsafe { at.cast::<u32>().read_volatile() };
+        let start = self.start as usize;
+        // SAFETY: the mapping covers the word's four bytes, aligned to their size; a device may write it meanwhile.
+        let word = |at: *mut u8| unsafe { at.add(start).cast::<u32>().read_volatile() };
         self.buffer.mapping().is_some_and(|at| word(at) != 0)
     }
 

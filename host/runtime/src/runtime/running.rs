@@ -80,11 +80,14 @@ impl Allotted {
         let operands = inputs.iter();
         let operands = operands.map(|t| Bound::from_byte(&t.buffer, t.part().start));
         let results = self.results.iter().map(|t| &t.buffer);
-        let word = self.word.as_ref().map(|word| &word.buffer);
-        let own = [compiled.params.as_ref(), reports, word];
-        let others = results.chain(&self.scratch);
-        let others = others.chain(own.into_iter().flatten()).map(Bound::whole);
-        operands.chain(others).collect()
+        let own = compiled.params.iter().chain(reports);
+        let others = results.chain(&self.scratch).chain(own);
+        let word = self.word.iter();
+        let word = word.map(|word| Bound::from_byte(&word.buffer, word.start));
+        operands
+            .chain(others.map(Bound::whole))
+            .chain(word)
+            .collect()
     }
 }
 

@@ -157,6 +157,12 @@ impl Runtime {
         Ok(Word::new(buffer, site))
     }
 
+    /// A buffer for so many words that the host can read.
+    pub(super) fn board(&self, words: usize, patience: Patience) -> Result<Arc<Buffer>> {
+        let len = words as u64 * faults::STRIDE;
+        self.alloc_in(&self.readback, len, None, patience)
+    }
+
     pub(super) fn write_new(&self, bytes: &[u8], patience: Patience) -> Result<Arc<Buffer>> {
         let len = bytes.len() as u64;
         let hint = self

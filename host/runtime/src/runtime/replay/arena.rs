@@ -15,6 +15,8 @@ use std::sync::Arc;
 const APART: u64 = 16 << 20;
 /// Bytes of memory that a program has more for that.
 const MORE: u64 = 128 << 20;
+/// Words of a board.
+pub(super) const BOARD: usize = 16;
 
 /// The buffers of one program. One that nothing holds any more is given out again.
 pub(super) struct Arena<'a> {
@@ -32,6 +34,8 @@ pub(super) struct Arena<'a> {
     in_turn: bool,
     places: FxHashMap<*const Buffer, usize>,
     pub(super) words: Vec<Arc<Word>>,
+    /// Buffers of words, each full but the last: a GPU takes microseconds to set a word to 0, and no longer for a board.
+    pub(super) boards: Vec<Arc<Buffer>>,
     pub(super) bytes: u64,
     limit: u64,
     /// Whether something is not there that may be later, such as a kept form of an operand, or room.
@@ -52,6 +56,7 @@ impl<'a> Arena<'a> {
             in_turn,
             places: FxHashMap::default(),
             words: Vec::new(),
+            boards: Vec::new(),
             bytes: 0,
             limit,
             is_early: false,
@@ -118,12 +123,14 @@ impl Memory for Arena<'_> {
     }
 
     fn word(&mut self, site: &Arc<Site>) -> Result<Arc<Word>> {
-        let readback = &self.runtime.readback;
-        let buffer = self
-            .runtime
-            .alloc_in(readback, faults::BYTES, None, Patience::Waits)?;
-        self.own(&buffer)?;
-        let word = Word::draft(buffer, site);
+        let place = self.words.len() % BOARD;
+        if place == 0 {
+            let board = self.runtime.board(BOARD, Patience::Waits)?;
+            self.own(&board)?;
+            self.boards.push(board);
+        }
+        let board = &self.boards[self.words.len() / BOARD];
+        let word = Word::draft(board.clone(), place as u64 * faults::STRIDE, site);
         self.words.push(word.clone());
         Ok(word)
     }

@@ -272,6 +272,7 @@ fn composed(
         own: buffers,
         held,
         words: arena.words,
+        boards: arena.boards,
         fresh,
         anew,
         results,

@@ -13,12 +13,13 @@ mod sources;
 use super::{RanProgram, Runtime};
 use crate::{
     Result, Tensor,
-    faults::{self, Faults, Word},
+    faults::{Faults, Word},
     memory::{Buffer, Patience},
     queue::{Around, Call, Captured, Copy},
     route::Route,
     tensor::Layout,
 };
+use arena::BOARD;
 use draft::Draft;
 use parking_lot::Mutex;
 pub use routine::Routine;
@@ -42,8 +43,9 @@ struct Replay {
     own: Vec<Arc<Buffer>>,
     /// What the commands read beside these and the inputs.
     held: Vec<Arc<Buffer>>,
-    /// Words that the commands set.
+    /// Words that the commands set, and the buffers that they lie in.
     words: Vec<Arc<Word>>,
+    boards: Vec<Arc<Buffer>>,
     /// The buffers that each run makes for results.
     fresh: Vec<Fresh>,
     /// Calls with steps that touch buffers which are others in each run: these it records anew.
@@ -127,11 +129,12 @@ impl Replay {
         let fresh = self.fresh.iter();
         let fresh = fresh.map(|own| runtime.alloc(own.len(), None, patience));
         let fresh = fresh.collect::<Result<Vec<Arc<Buffer>>>>()?;
-        let words = self.words.iter().map(|word| {
-            let buffer = runtime.alloc_in(&runtime.readback, faults::BYTES, None, patience)?;
-            Ok(word.moved(buffer))
-        });
-        let words = words.collect::<Result<Vec<Arc<Word>>>>()?;
+        let boards = self.words.chunks(BOARD);
+        let boards = boards.map(|words| runtime.board(words.len(), patience));
+        let boards = boards.collect::<Result<Vec<Arc<Buffer>>>>()?;
+        let words = self.words.iter().enumerate();
+        let words = words.map(|(index, word)| word.moved(boards[index / BOARD].clone()));
+        let words: Vec<Arc<Word>> = words.collect();
         let before: Vec<Copy<'_>> = inputs
             .iter()
             .zip(&self.slots)
@@ -144,20 +147,18 @@ impl Replay {
                 })
             })
             .collect();
-        let of_words = self.words.iter().map(|word| &word.buffer);
         let results = self.fresh.iter().zip(&fresh);
         let results = results.filter_map(|(one, fresh)| Some((one.copied()?, fresh)));
-        let new_words = words.iter().map(|word| &word.buffer);
         let after: Vec<Copy<'_>> = results
-            .chain(of_words.clone().zip(new_words))
+            .chain(self.boards.iter().zip(&boards))
             .map(|(from, to)| Copy {
                 from,
                 start: 0,
                 to,
-                len: from.len(),
+                len: from.len().min(to.len()),
             })
             .collect();
-        let zeroed: Vec<&Buffer> = of_words.map(|buffer| &**buffer).collect();
+        let zeroed: Vec<&Buffer> = self.boards.iter().map(|board| &**board).collect();
         let unchanged = inputs.iter().zip(&self.slots);
         let unchanged = unchanged.filter(|(_, slot)| slot.is_none());
         let unchanged = unchanged.map(|(input, _)| &*input.buffer);

@@ -85,6 +85,51 @@ fn an_index_that_is_out_of_bounds_is_told_by_what_was_made_of_it_alone() {
     assert!(setup.runtime.stats().replays.runs > 12);
 }
 
+/// More of them than share a buffer of words.
+#[test]
+fn each_of_many_indices_is_told_by_what_was_made_of_it_alone() {
+    const MANY: u32 = 37;
+    let setup = open();
+    let shape = [4, COLUMNS];
+    let outputs = vec![(DType::F32, shape.to_vec())];
+    let attrs = vec![Attr::ints("axes", vec![0])];
+    let mut steps: Vec<Step<'static>> = Vec::new();
+    let mut results = Vec::new();
+    for index in 1..=MANY {
+        let first = MANY + 1 + steps.len() as u32;
+        steps.push(Request::new("gather", vec![0, index], outputs.clone(), attrs.clone()).into());
+        // As many ops as pay for the copies of what changes.
+        steps.extend((0..4).map(|of| unary("negate", first + of, &shape)));
+        results.push(first + 4);
+    }
+    let program = Program::new(MANY as usize + 1, steps, results).unwrap();
+    let routine = Routine::from(program);
+    let table = setup.floats(&[50, COLUMNS], 1);
+    let indices = |last: i32| {
+        let bytes: Vec<u8> = [1, 2, 3, last]
+            .into_iter()
+            .flat_map(i32::to_ne_bytes)
+            .collect();
+        setup.runtime.upload(DType::S32, &[4, 1], &bytes).unwrap()
+    };
+    for bad in [0, 0, 0, 15, 16, 31, 32, MANY - 1] {
+        let all = (0..MANY).map(|place| indices(if place == bad { 50 } else { 49 }));
+        let all: Vec<Tensor> = all.collect();
+        let inputs: Vec<&Tensor> = std::iter::once(&table).chain(&all).collect();
+        let results = setup
+            .runtime
+            .run_routine(&routine, &inputs)
+            .unwrap()
+            .results;
+        for (place, result) in (0..).zip(&results) {
+            let read = setup.runtime.download(result, None);
+            assert_eq!(read.is_err(), place == bad, "{place} of {bad}: {read:?}");
+        }
+    }
+    let replayed = setup.runtime.stats().replays.runs;
+    assert!(replayed >= 5, "{replayed}");
+}
+
 #[test]
 fn results_of_one_op_are_told_apart_by_what_each_is_made_of() {
     let setup = open();
