@@ -19,9 +19,27 @@ const CHOOSERS: u64 = 256;
 /// Groups of them, at least: the first elements of so many, twice as many as are wanted, tell what is none of these.
 const LEAST_GROUPS: u64 = 64;
 
-/// Whether lines are sorted in shared memory.
+/// Elements of a line for each that is wanted, at least, and of a line, for which choosing them takes less than sorting all on a GPU.
+const SPARSE: u64 = 8;
+const LONG: u64 = 512;
+
+/// Whether lines are sorted in shared memory, all of their elements.
 pub(crate) fn fits(job: &Job, device: &DeviceInfo<'_>) -> bool {
-    job.lines.extent <= most(job, device)
+    job.lines.extent <= most(job, device) && !wants_few(job, device)
+}
+
+/// Whether so few elements are wanted of lines that fit shared memory that these are chosen first.
+fn wants_few(job: &Job, device: &DeviceInfo<'_>) -> bool {
+    let extent = job.lines.extent;
+    device.kind != DeviceKind::CPU
+        && extent >= LONG.max(SPARSE * job.keep)
+        && groups(job) <= CHOOSERS
+        && u64::from(grid::threads(device, 256)) >= CHOOSERS
+}
+
+/// Of how many groups of a tile the first elements tell what is none of those that are wanted.
+fn groups(job: &Job) -> u64 {
+    (job.keep * 2).next_power_of_two().max(LEAST_GROUPS)
 }
 
 /// The longest line that shared memory holds, with the key and the index of each entry.
@@ -51,14 +69,15 @@ pub(crate) fn chosen(job: &Job, request: &Request<'_>) -> Result<Option<Plan>, R
     }
     let mut steps = Steps::new(job, device);
     let (mut extent, mut from) = (job.lines.extent, None);
-    while extent > most {
-        let tiles = extent.div_ceil(TILE);
-        let last = extent - (tiles - 1) * TILE;
+    while extent > most || from.is_none() {
+        let tile = extent.next_power_of_two().clamp(CHOOSERS, TILE);
+        let tiles = extent.div_ceil(tile);
+        let last = extent - (tiles - 1) * tile;
         let left = (tiles - 1) * job.keep + job.keep.min(last);
         let to = steps.scratch(job.lines.count * left * 4)?;
         let mut defines = job.defines(None);
-        defines.push(number("TILE", TILE));
-        let groups = (job.keep * 2).next_power_of_two().max(LEAST_GROUPS);
+        defines.push(number("TILE", tile));
+        let groups = groups(job);
         defines.extend((groups <= CHOOSERS).then(|| number("FEW", groups)));
         let mut args = vec![BufArg::params(), BufArg::input(0), to];
         if let Some(from) = from {

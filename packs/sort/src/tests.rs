@@ -2,7 +2,7 @@
 
 use crate::{describe, plan};
 use nx_vulkan_abi::{DType, InputAs, Refusal};
-use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, defined, files};
+use nx_vulkan_pack_kit::testing::{Ask, Pack, Tensor, cpu, defined, files};
 
 const PACK: Pack = Pack { describe, plan };
 
@@ -52,6 +52,17 @@ fn few_of_many_are_chosen_first() {
     let few = top(&[64, 128_256], 50).plan().unwrap();
     assert_eq!(files(&few), ["choose.comp", "short.comp"]);
     assert_eq!(defined(&few, 0, "FEW"), "128");
+    // Also of lines that fit shared memory, where that is faster: not on a CPU, nor for many of a line or short ones.
+    let short = top(&[4673, 2522], 7);
+    assert_eq!(files(&short.plan().unwrap()), ["choose.comp", "short.comp"]);
+    assert_eq!(defined(&short.plan().unwrap(), 0, "TILE"), "4096");
+    for other in [
+        top(&[40, 1000], 7).on(cpu()),
+        top(&[40, 511], 1),
+        top(&[40, 1000], 126),
+    ] {
+        assert_eq!(files(&other.plan().unwrap()), ["short.comp"]);
+    }
     let many = top(&[3, 1 << 20], 1000).plan().unwrap();
     assert_eq!(files(&many).len(), 5, "{:?}", files(&many));
     assert_eq!(defined(&many, 0, "FEW"), "");
