@@ -125,10 +125,9 @@ if Code.ensure_loaded?(Nx) do
     where more than #{@result} bytes would come back. Raises `ArgumentError` for arguments that do not fit.
     """
     def chain(%__MODULE__{} = density, q, p, inverse_mass, step_sizes, k) do
-      unless is_list(step_sizes) and Enum.all?(step_sizes, &is_number/1) do
+      (is_list(step_sizes) and Enum.all?(step_sizes, &is_number/1)) ||
         raise ArgumentError,
-              "expected step_sizes to be a list of a number for each chain, got: #{inspect(step_sizes)}"
-      end
+              "expected step_sizes to be a list of numbers, got: #{inspect(step_sizes)}"
 
       %{d: d, type: type} = density
       chains = length(step_sizes)
@@ -142,10 +141,9 @@ if Code.ensure_loaded?(Nx) do
               "expected #{name} to be a binary of #{chains} chains of #{d} coordinates in #{bytes} bytes, got: #{got}"
       end
 
-      unless is_integer(k) and k in 1..0xFFFFFFFF and chains > 0 do
+      (is_integer(k) and k in 1..0xFFFFFFFF and chains > 0) ||
         raise ArgumentError,
               "expected at least one step and one chain, got: #{inspect(k)} and #{chains}"
-      end
 
       case k * chains * (3 * d + 1) * size(type) do
         result when result <= @result ->
@@ -375,16 +373,10 @@ if Code.ensure_loaded?(Nx) do
 
     defp upload(_, <<>>, _), do: {:ok, nil}
 
-    defp upload(device, data, type),
-      do:
-        native(
-          NativeV.upload(
-            device,
-            {:f, 8 * size(type)},
-            {div(byte_size(data), size(type))},
-            data
-          )
-        )
+    defp upload(device, data, type) do
+      shape = {div(byte_size(data), size(type))}
+      native(NativeV.upload(device, {:f, 8 * size(type)}, shape, data))
+    end
 
     defp size(:f64), do: 8
     defp size(:f32), do: 4
