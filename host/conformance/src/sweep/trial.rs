@@ -6,9 +6,12 @@ use super::{
     judge, oracle, orthogonal,
     report::{Failure, Report, What, signature},
 };
-use nx_vulkan_abi::{DType, Features, Numerics};
+use nx_vulkan_abi::{
+    DType, Expression, Features, Numerics,
+    expression::{ATTRIBUTE, Term},
+};
 use nx_vulkan_host::{Runtime, Tensor};
-use nx_vulkan_ops::{Attr, AttrValue, Kind, Request, Result, values::Values};
+use nx_vulkan_ops::{Attr, AttrValue, Kind, Request, Result, Spec, values::Values};
 
 /// Bytes with which result memory is filled before each run.
 const PATTERNS: [u8; 3] = [0xa7, 0x3c, 0xff];
@@ -185,18 +188,37 @@ impl<'a> Sweep<'a> {
             return;
         }
         let key = signature(case, operands);
-        let needed = operands
-            .iter()
-            .copied()
-            .chain(case.outputs.iter().map(|output| output.0))
-            .map(Features::for_dtype);
-        let needed = needed.fold(Features::NONE, Features::with);
+        let needed = needed(operands, &case.outputs, &case.attrs);
         let list = match self.runtime.device_info().features.has(needed) {
             true => &mut self.report.not_served,
             false => &mut self.report.lacking,
         };
         *list.entry(key).or_default() += 1;
     }
+}
+
+/// What a device needs for the types of a request: those of operands and results, and those that an expression computes in.
+fn needed(operands: &[DType], outputs: &[Spec], attrs: &[Attr]) -> Features {
+    let text = attrs.iter().find_map(|attr| match &attr.value {
+        AttrValue::Text(text) if attr.name == ATTRIBUTE => Some(text),
+        AttrValue::Text(_) | AttrValue::Ints(_) | AttrValue::Floats(_) => None,
+    });
+    let expression: Option<Expression> = text.and_then(|text| text.parse().ok());
+    let calls = expression.into_iter().flat_map(|own| own.calls);
+    let computed = calls.flat_map(|call| {
+        let numbers = call.terms.into_iter().filter_map(|term| match term {
+            Term::Number(_, dtype) => Some(dtype),
+            Term::Operand(_) | Term::Made(_) => None,
+        });
+        numbers.chain([call.dtype]).collect::<Vec<_>>()
+    });
+    let all = operands
+        .iter()
+        .copied()
+        .chain(outputs.iter().map(|output| output.0))
+        .chain(computed);
+    all.map(Features::for_dtype)
+        .fold(Features::NONE, Features::with)
 }
 
 fn element(wrong: judge::Wrong) -> What {
@@ -236,5 +258,23 @@ fn failure(case: &Case, served_by: String, what: What) -> Failure {
         served_by,
         seed: case.seed,
         what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_an_expression_computes_in_are_needed() {
+        let outputs = [(DType::F32, vec![4])];
+        let of = |attrs: &[Attr]| needed(&[DType::F32; 2], &outputs, attrs);
+        let bytes = Features::for_dtype(DType::U8);
+        assert!(!of(&[]).has(bytes));
+        let text = "greater(i0, i1):u8; select(%0, i0, i1):f32";
+        assert!(of(&[Attr::text(ATTRIBUTE, text)]).has(bytes));
+        let doubles = Features::for_dtype(DType::F64);
+        let text = "add(i0, 2.0:f64):f32";
+        assert!(of(&[Attr::text(ATTRIBUTE, text)]).has(doubles));
     }
 }
