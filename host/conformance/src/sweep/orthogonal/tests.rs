@@ -48,3 +48,25 @@ fn complex_columns_are_conjugated() {
     let skewed = [root, 0.0, 0.0, root, 0.0, root, -root, 0.0];
     assert!(wrong("Nx.Block.LinAlg.Eigh", &outputs, &[&[0.0; 4], &skewed]).is_some());
 }
+
+#[test]
+fn vectors_without_a_singular_value_may_be_others() {
+    let outputs: Vec<Spec> = [vec![3, 3], vec![2], vec![2, 2]]
+        .map(|shape| (DType::F32, shape))
+        .to_vec();
+    let bytes = |all: &[f32]| -> Vec<u8> { all.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let got = bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, f32::NAN, 7.0, 8.0, 9.0]);
+    let expected = bytes(&[-1.0; 9]);
+    let u = |op| settled(op, &outputs, 0, &got, &expected).into_owned();
+    let own = bytes(&[1.0, 2.0, -1.0, 4.0, 5.0, f32::NAN, 7.0, 8.0, -1.0]);
+    assert_eq!(u("Nx.Block.LinAlg.SVD"), own);
+    assert_eq!(u("Nx.Block.LinAlg.QR"), got);
+    let vt = bytes(&[1.0, 2.0, 3.0, 4.0]);
+    let op = "Nx.Block.LinAlg.SVD";
+    assert_eq!(settled(op, &outputs, 2, &vt, &expected[..16])[..], vt);
+    let wide: Vec<Spec> = [vec![1, 1], vec![1], vec![2, 2]]
+        .map(|shape| (DType::F32, shape))
+        .to_vec();
+    let own = bytes(&[1.0, 2.0, -1.0, -1.0]);
+    assert_eq!(settled(op, &wide, 2, &vt, &expected[..16])[..], own);
+}
