@@ -34,6 +34,7 @@ pub(super) struct Found {
     /// Folders that are there and could not be listed.
     pub(super) unread: Vec<PathBuf>,
     pub(super) warnings: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// A file that was found and not loaded.
@@ -317,13 +318,13 @@ impl Search<'_> {
 }
 
 impl Found {
-    /// The packs, with what they had to say among the warnings.
+    /// The packs, with what they had to say among the warnings and notes.
     pub(super) fn take_packs(&mut self) -> Vec<LoadedPack> {
         let packs = std::mem::take(&mut self.packs);
         for pack in &packs {
-            let own = pack.image.warnings.iter();
-            let own = own.map(|warning| format!("pack {}: {warning}", pack.image.id));
-            self.warnings.extend(own);
+            let said = |text: &String| format!("pack {}: {text}", pack.image.id);
+            self.warnings.extend(pack.image.warnings.iter().map(said));
+            self.notes.extend(pack.image.notes.iter().map(said));
         }
         packs.into_iter().map(loaded).collect()
     }

@@ -49,6 +49,8 @@ pub(super) struct Image {
     pub(super) sources: Vec<SourceFile>,
     pub(super) kernels: Vec<KernelEntry>,
     pub(super) warnings: Vec<String>,
+    /// What is as it may be.
+    pub(super) notes: Vec<String>,
     pub(super) retire: extern "C" fn(),
     /// Text of the table of a pack without code.
     pub(super) table: Option<String>,
@@ -74,6 +76,7 @@ pub(super) fn describe(module: PackRef, host: HostApiRef) -> Result<Image, Strin
         sources: Vec::new(),
         kernels: Vec::new(),
         warnings: Vec::new(),
+        notes: Vec::new(),
         retire: module.retire(),
         table: None,
     };
@@ -148,11 +151,15 @@ impl Image {
         }
         if nx_vulkan_ops::find(&kernel.op).is_none() {
             let hint = did_you_mean(&kernel.op, nx_vulkan_ops::ops().map(|op| op.name));
-            let warning = format!(
+            let note = format!(
                 "kernel `{}`: the host knows no op `{}`{hint}",
                 kernel.id, kernel.op
             );
-            self.warnings.push(warning);
+            // A pack may have ops of its own; one that nearly has another's name is likely misspelt.
+            match hint.is_empty() {
+                true => self.notes.push(note),
+                false => self.warnings.push(note),
+            }
         }
         self.kernels.push(kernel);
     }

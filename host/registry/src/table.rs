@@ -28,6 +28,8 @@ pub struct Table {
     pub rejected: Vec<Rejected>,
     /// What a user should know and what stops nothing.
     pub warnings: Vec<String>,
+    /// What is as it may be, such as an op that only a pack knows.
+    pub notes: Vec<String>,
     /// What happens to requests that no pack plans.
     pub fallback: Fallback,
     /// The registry file, unless the built-in defaults hold.
@@ -113,6 +115,7 @@ impl Table {
         let Found {
             rejected,
             mut warnings,
+            notes,
             ..
         } = found;
         packs.sort_by(|a, b| a.id.cmp(&b.id));
@@ -139,6 +142,7 @@ impl Table {
             packs,
             rejected,
             warnings,
+            notes,
             fallback: config.fallback,
             config_path,
             config,

@@ -152,7 +152,7 @@ fn compared(first: Image, second: &Image) -> Described {
     Described {
         kernels: first.kernels.len(),
         sources: first.sources.len(),
-        warnings: first.warnings,
+        warnings: [first.warnings, first.notes].concat(),
         differences,
     }
 }

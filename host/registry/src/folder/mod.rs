@@ -136,6 +136,7 @@ impl Table {
             sources,
             kernels: Vec::new(),
             warnings: Vec::new(),
+            notes: Vec::new(),
             retire: nothing,
             table: None,
         };

@@ -126,7 +126,7 @@ fn probed(image: Image) -> Probed {
         id: image.id,
         version: image.version.to_string(),
         kernels: short(image.kernels.into_iter().map(|kernel| kernel.id).collect()),
-        warnings: short(image.warnings),
+        warnings: short([image.warnings, image.notes].concat()),
     }
 }
 

@@ -146,6 +146,9 @@ impl Runtime {
         if let Some(more) = table.warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
             log::warn!("and {} more like these", more + 1);
         }
+        for note in table.notes.iter().take(SHOWN_WARNINGS) {
+            log::info!("{note}");
+        }
         let cache = Cache::open(config.cache(is_locked));
         let builder = Arc::new(Builder::new(
             config.builder(is_locked),

@@ -51,6 +51,7 @@ fn pack(id: &str, priority: i64, kernels: Vec<KernelEntry>) -> FoundPack {
         sources: Vec::new(),
         kernels,
         warnings: Vec::new(),
+        notes: Vec::new(),
         retire: nothing,
         table: None,
     };
