@@ -157,6 +157,31 @@ fn add(shape: &[u64], rows: u64) -> Ask {
 }
 
 #[test]
+fn few_updates_take_one_dispatch() {
+    let few = |op: &str, shape: &[u64], rows: u64| {
+        let mut ask = add(shape, rows);
+        ask.kernel = format!("{op}_few");
+        ask
+    };
+    for op in ["indexed_add", "indexed_put"] {
+        let plan = few(op, &[4096, 64], 500).plan().unwrap();
+        assert_eq!(files(&plan), ["few.comp"]);
+        assert_eq!(
+            ["MOST", "WIDTH"].map(|of| defined(&plan, 0, of)),
+            ["512", "4"]
+        );
+        assert!(few(op, &[4096], 513).reason().contains("too many updates"));
+        // Too many workgroups would look at all of them.
+        let large = few(op, &[1 << 14, 4096], 500).reason();
+        assert!(large.contains("for so large a tensor"), "{large}");
+    }
+    let first = describe().unwrap().kernels;
+    let first = first.iter().filter(|row| row.rank > 128);
+    let names: Vec<&str> = first.map(|row| row.id.as_str()).collect();
+    assert_eq!(names, ["indexed_put_few", "indexed_add_few"]);
+}
+
+#[test]
 fn updates_of_narrow_places_are_dealt_to_buckets_on_a_gpu() {
     let plan = |kernel: &str, places: u64, rows: u64| {
         let mut ask = add(&[places], rows);

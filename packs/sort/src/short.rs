@@ -20,7 +20,7 @@ const CHOOSERS: u64 = 256;
 const LEAST_GROUPS: u64 = 64;
 
 /// Elements of a line for each that is wanted, at least, and of a line, for which choosing them takes less than sorting all on a GPU.
-const SPARSE: u64 = 8;
+const SPARSE: u64 = 16;
 const LONG: u64 = 512;
 
 /// Whether lines are sorted in shared memory, all of their elements.
