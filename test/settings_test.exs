@@ -10,10 +10,17 @@ defmodule Nx.Vulkan.SettingsTest do
     on_exit(fn -> for key <- [:devise, :zzz], do: Application.delete_env(:nx_vulkan, key) end)
     Application.put_env(:nx_vulkan, :devise, 0)
     Application.put_env(:nx_vulkan, :zzz, 0)
-    told = capture_log(&Settings.warn_of_unknown/0)
+    told = capture_log(&Settings.warn/0)
     assert told =~ "config :nx_vulkan has no setting :devise; did you mean :device?"
     assert told =~ ~r/config :nx_vulkan has no setting :zzz\W*$/m
     for key <- Settings.keys(), do: refute(told =~ "no setting #{inspect(key)}")
+  end
+
+  test "what is no boolean does not count as true, which is told" do
+    on_exit(fn -> Application.delete_env(:nx_vulkan, :add_backend_on_inspect) end)
+    Application.put_env(:nx_vulkan, :add_backend_on_inspect, "yes")
+    told = capture_log(&Settings.warn/0)
+    assert told =~ ~s(expected :add_backend_on_inspect to be a boolean, got: "yes")
   end
 
   test "the documentation has every key" do

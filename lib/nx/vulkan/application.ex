@@ -4,7 +4,7 @@ defmodule Nx.Vulkan.Application do
 
   @impl true
   def start(_type, _args) do
-    Nx.Vulkan.Settings.warn_of_unknown()
+    Nx.Vulkan.Settings.warn()
 
     Supervisor.start_link([Nx.Vulkan.Events, Nx.Vulkan.JitCache],
       strategy: :one_for_one,

@@ -12,9 +12,16 @@ defmodule Nx.Vulkan.Settings do
   def keys, do: @keys
 
   @doc """
-  Warns of each key that nobody reads.
+  Warns of each key that nobody reads, and of the value that nobody raises for.
   """
-  def warn_of_unknown do
+  def warn do
+    inspects = Application.get_env(:nx_vulkan, :add_backend_on_inspect)
+
+    if inspects not in [nil, true, false] do
+      expected = "expected :add_backend_on_inspect to be a boolean"
+      Logger.warning("config :nx_vulkan: #{expected}, got: #{inspect(inspects)}")
+    end
+
     for {key, _value} <- Application.get_all_env(:nx_vulkan), key not in @keys do
       Logger.warning("config :nx_vulkan has no setting #{inspect(key)}#{hint(key)}")
     end

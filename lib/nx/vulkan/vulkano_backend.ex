@@ -105,7 +105,7 @@ if Code.ensure_loaded?(Nx) do
 
       doc = Nx.Backend.inspect(tensor, to_binary(tensor, limit), opts)
 
-      if Application.get_env(:nx_vulkan, :add_backend_on_inspect, false) do
+      if Application.get_env(:nx_vulkan, :add_backend_on_inspect) == true do
         info = NativeV.device_info(NativeV.device_of(ref))
 
         Inspect.Algebra.concat([
