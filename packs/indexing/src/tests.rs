@@ -164,17 +164,25 @@ fn few_updates_take_one_dispatch() {
         ask
     };
     for op in ["indexed_add", "indexed_put"] {
-        let plan = few(op, &[4096, 64], 500).plan().unwrap();
+        let plan = few(op, &[4096, 128], 500).plan().unwrap();
         assert_eq!(files(&plan), ["few.comp"]);
         assert_eq!(
             ["MOST", "WIDTH"].map(|of| defined(&plan, 0, of)),
             ["512", "4"]
         );
-        assert!(few(op, &[4096], 513).reason().contains("too many updates"));
+        assert!(
+            few(op, &[4096, 128], 513)
+                .reason()
+                .contains("too many updates")
+        );
         // Too many workgroups would look at all of them.
         let large = few(op, &[1 << 14, 4096], 500).reason();
         assert!(large.contains("for so large a tensor"), "{large}");
     }
+    // Those of narrow places wait for each other.
+    assert!(few("indexed_add", &[4096, 31], 64).plan().is_ok());
+    assert!(few("indexed_add", &[4096, 31], 65).plan().is_err());
+    assert!(few("indexed_put", &[4096, 31], 65).plan().is_ok());
     let first = describe().unwrap().kernels;
     let first = first.iter().filter(|row| row.rank > 128);
     let names: Vec<&str> = first.map(|row| row.id.as_str()).collect();

@@ -110,17 +110,18 @@ fn few_updates_are_looked_for_by_every_workgroup() {
             .filter(|_| op == "indexed_put");
         for dtype in NUMBERS.into_iter().chain(moved) {
             for (shape, axes, rows) in [
-                (vec![1], 1, 512),
+                (vec![1], 1, 64),
                 (vec![2000], 1, 1),
-                (vec![3001], 1, 511),
+                (vec![3001], 1, 63),
                 (vec![3, 7], 2, 40),
-                (vec![5, 3], 1, 512),
-                (vec![2, 5000, 1], 2, 400),
-                (vec![2, 300, 65], 2, 100),
-                (vec![700, 64], 1, 300),
+                (vec![5, 3], 1, 64),
+                (vec![2, 5000, 1], 2, 40),
+                (vec![2, 300, 65], 2, 400),
+                (vec![5, 128], 1, 512),
+                (vec![700, 64], 1, 61),
                 (vec![90, 1001], 1, 33),
                 (vec![3, 2048], 1, 5),
-                (vec![300, 2, 2, 2], 1, 129),
+                (vec![300, 2, 2, 2], 1, 29),
                 // Several vectors of each invocation.
                 (vec![1100, 1000], 1, 200),
                 (vec![300_000], 1, 64),
