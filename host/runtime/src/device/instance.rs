@@ -4,7 +4,7 @@ use crate::{Error, Kind, Result, stderr};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use vulkano::{
-    LoadingError, Version, VulkanLibrary,
+    LoadingError, Validated, Version, VulkanError, VulkanLibrary,
     instance::{
         Instance, InstanceCreateFlags, InstanceCreateInfo, InstanceExtensions,
         debug::{
@@ -103,7 +103,29 @@ fn create(validation: bool) -> Result<Arc<Instance>> {
             ..Default::default()
         },
     )
-    .map_err(|e| no_device(format!("no Vulkan driver was found ({e}); {INSTALL}")))
+    .map_err(|error| {
+        let named = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
+        no_device(no_driver(
+            &error,
+            DRIVERS.iter().find_map(|name| named(name)),
+        ))
+    })
+}
+
+/// Variables that name the files of drivers which a loader looks at, and at no others.
+const DRIVERS: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
+
+/// What an instance that cannot be made is told as.
+fn no_driver(error: &Validated<VulkanError>, named: Option<String>) -> String {
+    let why = match error {
+        Validated::Error(VulkanError::IncompatibleDriver) => String::new(),
+        Validated::Error(error) => format!(" ({error})"),
+        Validated::ValidationError(error) => format!(" ({error})"),
+    };
+    let named = named.map_or(String::new(), |named| {
+        format!(" among those that {named} names")
+    });
+    format!("no Vulkan driver was found{named}{why}; {INSTALL}")
 }
 
 /// What was found, or the first that there is of other files.
@@ -175,6 +197,27 @@ mod tests {
         };
         assert!(library(none(), &["/nowhere/libvulkan.so.1", own]).is_ok());
         assert!(library(none(), &["/nowhere/libvulkan.so.1"]).is_err());
+    }
+
+    #[test]
+    fn a_missing_driver_is_told_with_who_named_the_drivers() {
+        let error = |error: VulkanError| Validated::Error(error);
+        let named = Some("VK_DRIVER_FILES=/nowhere".to_owned());
+        let none = no_driver(&error(VulkanError::IncompatibleDriver), None);
+        assert!(
+            none.starts_with("no Vulkan driver was found; install"),
+            "{none}"
+        );
+        let none = no_driver(&error(VulkanError::IncompatibleDriver), named);
+        assert!(
+            none.contains("found among those that VK_DRIVER_FILES=/nowhere names; install"),
+            "{none}"
+        );
+        let other = no_driver(&error(VulkanError::OutOfHostMemory), None);
+        assert!(
+            other.contains("found (a host memory allocation has failed)"),
+            "{other}"
+        );
     }
 
     #[test]
