@@ -3,10 +3,10 @@
 use crate::dispatch::{self, Code, Params, Step, WORKGROUP};
 use crate::space::{Part, Space, Walk};
 use nx_vulkan_abi::{
-    DType, Plan, Refusal, Request,
+    Plan, Refusal, Request,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::operand::supports;
+use nx_vulkan_pack_kit::operand::{raw_type, supports};
 
 /// Largest element that a thread moves at once, in bytes.
 pub(crate) const MAX_SIZE: u64 = 16;
@@ -21,17 +21,6 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     match space.inputs[0].swapped_axis(&space.shape) {
         Some(axis) => transpose(&space, axis, code, request),
         None => dispatch::plan(&space, &code, request.device),
-    }
-}
-
-/// The GLSL type that holds any element of `size` bytes, and the dtype that needs the same device features.
-pub(crate) fn raw_type(size: u64) -> (&'static str, DType) {
-    match size {
-        1 => ("uint8_t", DType::U8),
-        2 => ("uint16_t", DType::U16),
-        4 => ("uint", DType::U32),
-        8 => ("uvec2", DType::U32),
-        _ => ("uvec4", DType::U32),
     }
 }
 

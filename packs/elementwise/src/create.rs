@@ -1,6 +1,6 @@
 //! Plans of the ops without operands: an expression of the index, or one repeated element.
 
-use crate::copy::{MAX_SIZE, raw_type};
+use crate::copy::MAX_SIZE;
 use crate::dispatch::{INDEX_LIMIT, Params, Step, WORKGROUP, assemble};
 use crate::map::cast;
 use crate::space::{Part, Space};
@@ -8,7 +8,10 @@ use nx_vulkan_abi::{
     Define, Plan, Refusal, Request, TensorDesc,
     glsl::{self, define},
 };
-use nx_vulkan_pack_kit::{operand::supports, rows::Row};
+use nx_vulkan_pack_kit::{
+    operand::{raw_type, supports},
+    rows::Row,
+};
 
 /// Plans `op`.
 pub(crate) fn plan(op: &Row, request: &Request<'_>) -> Result<Plan, Refusal> {

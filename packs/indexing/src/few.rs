@@ -5,7 +5,7 @@ use crate::{
     deal::Update,
     emit::Words,
     scatter::Scatter,
-    walk::{Side, component_defines, raw_type},
+    walk::{Side, component_defines},
 };
 use nx_vulkan_abi::{
     BufArg, Define, DeviceInfo, Plan, Refusal,
@@ -59,7 +59,7 @@ impl Elements {
                 (storage, glsl::operand("R", dtype))
             }
             Update::Put => {
-                let (storage, dtype) = raw_type(dtype.size());
+                let (storage, dtype) = operand::raw_type(dtype.size());
                 operand::supports("indexed_put", dtype, device)?;
                 (storage, glsl::operand("R", dtype))
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     emit::{Words, in_form},
-    walk::{LIMIT, Side, raw_type},
+    walk::{LIMIT, Side},
 };
 use nx_vulkan_abi::{
     BufArg, Plan, Refusal, Request,
@@ -10,7 +10,7 @@ use nx_vulkan_abi::{
 };
 use nx_vulkan_pack_kit::{
     grid,
-    operand::supports,
+    operand::{raw_type, supports},
     steps::{Step, number},
 };
 

@@ -8,7 +8,7 @@ use nx_vulkan_abi::{
 };
 use nx_vulkan_pack_kit::{
     grid,
-    operand::supports,
+    operand::{raw_type, supports},
     span::Span,
     steps::{Step, number},
 };
@@ -383,16 +383,5 @@ impl Component {
     pub(crate) fn kind(&self) -> u32 {
         let is_wide = self.dtype.size() == 8;
         (u32::from(is_wide) * WIDE) | (u32::from(self.dtype.is_signed()) * SIGNED)
-    }
-}
-
-/// The GLSL type that holds any element of `size` bytes, and the dtype that needs the same device features.
-pub(crate) fn raw_type(size: u64) -> (&'static str, DType) {
-    match size {
-        1 => ("uint8_t", DType::U8),
-        2 => ("uint16_t", DType::U16),
-        4 => ("uint", DType::U32),
-        8 => ("uvec2", DType::U32),
-        _ => ("uvec4", DType::U32),
     }
 }

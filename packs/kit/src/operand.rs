@@ -15,6 +15,17 @@ pub fn supports(what: &str, dtype: DType, device: &DeviceInfo<'_>) -> Result<(),
     Err(Refusal::decline(format!("{what} on {dtype} needs {names}")))
 }
 
+/// The GLSL type that holds any element of `size` bytes, and the dtype that needs the same device features.
+pub fn raw_type(size: u64) -> (&'static str, DType) {
+    match size {
+        1 => ("uint8_t", DType::U8),
+        2 => ("uint16_t", DType::U16),
+        4 => ("uint", DType::U32),
+        8 => ("uvec2", DType::U32),
+        _ => ("uvec4", DType::U32),
+    }
+}
+
 /// Asks the host for the operands that are not contiguous tensors of `dtype` already.
 ///
 /// # Errors
