@@ -5,10 +5,10 @@ use crate::{
     deal::Update,
     emit::Words,
     scatter::Scatter,
-    walk::{Side, component_defines},
+    walk::{LIMIT, Side, component_defines},
 };
 use nx_vulkan_abi::{
-    BufArg, Define, DeviceInfo, Plan, Refusal,
+    BufArg, Define, DeviceInfo, DeviceKind, Plan, Refusal,
     glsl::{self, define},
 };
 use nx_vulkan_pack_kit::{
@@ -91,6 +91,11 @@ fn spread(count: u64, device: &DeviceInfo<'_>) -> (u64, u64) {
     (vectors, count.div_ceil(workgroup * vectors))
 }
 
+/// Whether all workgroups look for the updates: on a GPU, where that suits. A CPU takes longer for it than for lists.
+pub(crate) fn serves(scatter: &Scatter<'_>, update: Update) -> bool {
+    scatter.request.device.kind != DeviceKind::CPU && plan(scatter, update).is_ok()
+}
+
 pub(crate) fn plan(scatter: &Scatter<'_>, update: Update) -> Result<Plan, Refusal> {
     let (request, device) = (scatter.request, scatter.request.device);
     if !chunks::reach(scatter) {
@@ -103,7 +108,7 @@ pub(crate) fn plan(scatter: &Scatter<'_>, update: Update) -> Result<Plan, Refusa
     }
     let count = request.outputs[0].elements() / elements.width;
     let (vectors, groups) = spread(count, device);
-    if groups * scatter.rows > LOOKS {
+    if count >= LIMIT || groups * scatter.rows > LOOKS {
         return Err(Refusal::decline(
             "there are too many updates for so large a tensor",
         ));

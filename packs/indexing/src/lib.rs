@@ -55,8 +55,6 @@ struct Kernel {
     types: DTypeSet,
     /// The fewest operands, and the most.
     operands: (usize, usize),
-    /// Of two that take a request the one of the higher rank is asked first.
-    rank: u32,
     plan: fn(&Request<'_>) -> Result<Plan, Refusal>,
 }
 
@@ -70,15 +68,9 @@ const fn row(
         op,
         types: DTypeSet::ALL,
         operands,
-        rank: RANK,
         plan,
     }
 }
-
-const RANK: u32 = 128;
-
-/// Of those that take few updates.
-const FIRST: u32 = RANK + 1;
 
 /// As many operands as there are.
 const MANY: usize = usize::MAX;
@@ -104,26 +96,22 @@ const KERNELS: &[Kernel] = &[
     row(("dynamic_slice", "dynamic_slice"), (1, MANY), slice::read),
     row(("put_slice", "put_slice"), (2, MANY), slice::put),
     row(("pad", "pad"), (2, 2), pad::plan),
-    Kernel {
-        rank: FIRST,
-        ..row(("indexed_put_few", "indexed_put"), (3, 3), |request| {
-            scatter::few(Update::Put, request)
-        })
-    },
     row(("indexed_put", "indexed_put"), (3, 3), scatter::put),
+    row(("indexed_put_few", "indexed_put"), (3, 3), |request| {
+        scatter::few(Update::Put, request)
+    }),
     row(("indexed_put_dealt", "indexed_put"), (3, 3), |request| {
         scatter::dealt(Update::Put, request)
     }),
     Kernel {
         types: DTypeSet::NUMBER,
-        rank: FIRST,
-        ..row(("indexed_add_few", "indexed_add"), (3, 3), |request| {
-            scatter::few(Update::Add, request)
-        })
+        ..row(("indexed_add", "indexed_add"), (3, 3), scatter::add)
     },
     Kernel {
         types: DTypeSet::NUMBER,
-        ..row(("indexed_add", "indexed_add"), (3, 3), scatter::add)
+        ..row(("indexed_add_few", "indexed_add"), (3, 3), |request| {
+            scatter::few(Update::Add, request)
+        })
     },
     Kernel {
         types: DTypeSet::NUMBER,
@@ -144,7 +132,6 @@ fn describe() -> Result<Description, String> {
         } else {
             Numerics::IEEE
         },
-        rank: kernel.rank,
         ..Row::default()
     });
     Ok(Description {

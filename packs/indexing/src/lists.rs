@@ -56,7 +56,9 @@ fn places_of_group(scatter: &Scatter<'_>) -> u64 {
 pub(crate) fn suit(scatter: &Scatter<'_>) -> bool {
     let range = scatter.request.device.max_buffer_range;
     let group = places_of_group(scatter);
-    let fits = (scatter.places.div_ceil(group) + 4) * 4 <= range && scatter.rows * group < LIMIT;
+    let fits = (scatter.places.div_ceil(group) + 4) * 4 <= range
+        && scatter.rows * group < LIMIT
+        && scatter.request.outputs[0].elements() < LIMIT;
     let average = if scatter.part_elements() < WIDE {
         AVERAGE
     } else {

@@ -190,16 +190,28 @@ pub(crate) fn both(arg: BufArg) -> BufArg {
     }
 }
 
-/// Declines what is faster when it is dealt.
-fn leave_to_deal(scatter: &Scatter<'_>, update: Update) -> Result<(), Refusal> {
+/// Declines what is faster when it is dealt, or looked for by all.
+fn leave_to_others(scatter: &Scatter<'_>, update: Update) -> Result<(), Refusal> {
+    leave_to_few(scatter, update)?;
     match deal::serves(scatter, update) {
         true => Err(Refusal::decline("these updates are dealt to buckets")),
         false => Ok(()),
     }
 }
 
+fn leave_to_few(scatter: &Scatter<'_>, update: Update) -> Result<(), Refusal> {
+    match few::serves(scatter, update) {
+        true => Err(Refusal::decline("all workgroups look for these updates")),
+        false => Ok(()),
+    }
+}
+
 pub(crate) fn dealt(update: Update, request: &Request<'_>) -> Result<Plan, Refusal> {
-    by(deal::plan, update, request)
+    let plan = |scatter: &Scatter<'_>, update| {
+        leave_to_few(scatter, update)?;
+        deal::plan(scatter, update)
+    };
+    by(plan, update, request)
 }
 
 pub(crate) fn few(update: Update, request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -207,7 +219,7 @@ pub(crate) fn few(update: Update, request: &Request<'_>) -> Result<Plan, Refusal
 }
 
 fn by(
-    plan_of: fn(&Scatter<'_>, Update) -> Result<Plan, Refusal>,
+    plan_of: impl Fn(&Scatter<'_>, Update) -> Result<Plan, Refusal>,
     update: Update,
     request: &Request<'_>,
 ) -> Result<Plan, Refusal> {
@@ -227,7 +239,7 @@ pub(crate) fn put(request: &Request<'_>) -> Result<Plan, Refusal> {
     let Some(scatter) = Scatter::new(request, &mut plan)? else {
         return Ok(plan);
     };
-    leave_to_deal(&scatter, Update::Put)?;
+    leave_to_others(&scatter, Update::Put)?;
     let (updates, result, device) = (&request.inputs[2], &request.outputs[0], request.device);
     if scatter.places * 4 > device.max_buffer_range {
         return Err(Refusal::decline(
@@ -265,7 +277,7 @@ pub(crate) fn add(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Ok(plan);
     };
     nx_vulkan_pack_kit::operand::supports("indexed_add", request.outputs[0].dtype, request.device)?;
-    leave_to_deal(&scatter, Update::Add)?;
+    leave_to_others(&scatter, Update::Add)?;
     if lists::suit(&scatter) {
         return lists::add(&scatter);
     }

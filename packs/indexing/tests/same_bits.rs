@@ -98,7 +98,7 @@ fn updates_of_one_place_are_taken_in_the_same_order() {
         }
     }
     assert!(
-        planned[2] >= 3 && planned[..2] == [2, 2] && planned[3..] == [7, 7],
+        planned[2] >= 3 && planned[..2] == [2, 2] && planned[3..].iter().all(|&n| n >= 6),
         "{planned:?}"
     );
 }

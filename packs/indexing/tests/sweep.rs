@@ -49,8 +49,8 @@ fn few_of_many_places_have_long_lists() {
         for (rows, part) in [
             (9, 1),
             (120, 3),
-            (400, 65),
-            (150, 300),
+            (520, 65),
+            (550, 300),
             (2000, 4),
             (19_999, 1),
         ] {
@@ -75,7 +75,7 @@ fn places_have_few_updates_or_many() {
         all.push(added(dtype, vec![300, 2, 7], 900, &[0]));
         all.push(added(dtype, vec![2, 256], 1100, &[0]));
         // Wide places, in vectors and not, with lists of every length and with chunks.
-        for (places, rows) in [(700, 300), (90, 500), (40, 570), (50, 900)] {
+        for (places, rows) in [(1400, 600), (90, 514), (40, 570), (50, 900)] {
             for part in [20, 33, 300, 1024] {
                 all.push(added(dtype, vec![places, part], rows, &[0]));
             }
@@ -149,7 +149,14 @@ fn updates_are_dealt_to_buckets() {
         let mut all = Vec::new();
         let of_32_bits = [DType::F32, DType::S32, DType::U32].into_iter();
         for dtype in of_32_bits.chain(narrow.into_iter().filter(|_| op == "indexed_add")) {
-            for (places, rows) in [(1, 1), (63, 63), (2000, 1), (2001, 1025), (40_000, 9001)] {
+            // More than others look for.
+            for (places, rows) in [
+                (1, 65),
+                (63, 563),
+                (2000, 513),
+                (2001, 1025),
+                (40_000, 9001),
+            ] {
                 all.push(added(dtype, vec![places], rows, &[0]));
             }
             // Many updates of a place, of one bucket and of a few.

@@ -1,7 +1,8 @@
 //! The sort kernel pack: `sort`, `argsort` and the block `Nx.Block.TopK`. It never touches a device.
 //!
-//! Short lines are sorted in shared memory. Of long lines from which few elements are wanted, those are chosen tile by
-//! tile until what is left is short; else they are sorted digit by digit (LSD radix sort), which keeps ties in order.
+//! Short lines are sorted in shared memory. From lines of which few elements are wanted, and that are not too short for it, those
+//! are chosen tile by tile until what is left is short; other long ones are sorted digit by digit (LSD radix sort), which keeps ties
+//! in order.
 
 mod job;
 mod long;
@@ -83,11 +84,12 @@ fn plan(row: u32, request: &Request<'_>) -> Result<Plan, Refusal> {
         operand::supports(op, dtype, request.device)?;
     }
     operand::within_reach(request)?;
-    if short::fits(&job, request.device) {
+    let x = &request.inputs[0];
+    let in_order = x.is_contiguous() || job.is_read_in_order();
+    if short::fits(&job, request.device) && !(in_order && short::wants_few(&job, request.device)) {
         return short::plan(&job, request);
     }
-    let x = &request.inputs[0];
-    if !x.is_contiguous() && !job.is_read_in_order() {
+    if !in_order {
         return Err(Refusal::InputsAs(vec![InputAs::new(0, x.dtype)]));
     }
     match short::chosen(&job, request)? {

@@ -23,13 +23,13 @@ const LEAST_GROUPS: u64 = 64;
 const SPARSE: u64 = 16;
 const LONG: u64 = 512;
 
-/// Whether lines are sorted in shared memory, all of their elements.
+/// Whether lines fit shared memory.
 pub(crate) fn fits(job: &Job, device: &DeviceInfo<'_>) -> bool {
-    job.lines.extent <= most(job, device) && !wants_few(job, device)
+    job.lines.extent <= most(job, device)
 }
 
 /// Whether so few elements are wanted of lines that fit shared memory that these are chosen first.
-fn wants_few(job: &Job, device: &DeviceInfo<'_>) -> bool {
+pub(crate) fn wants_few(job: &Job, device: &DeviceInfo<'_>) -> bool {
     let extent = job.lines.extent;
     device.kind != DeviceKind::CPU
         && extent >= LONG.max(SPARSE * job.keep)
