@@ -278,6 +278,14 @@ if Code.ensure_loaded?(Nx) do
         assert_raise ArgumentError, wrong, call
       end
 
+      square = Nx.template({3, 3}, :f32)
+      ends = fn name, with -> {{Nx.LinAlg, name}, ~r/got: #{name}, which ends with #{with}/} end
+
+      for {function, wrong} <- [ends.(:norm, "a view"), ends.(:pinv, ":cond")] do
+        call = fn -> Nx.Vulkan.explain(function, [square]) end
+        assert_raise ArgumentError, wrong, call
+      end
+
       starts = [Nx.template({}, :s32), 0]
       asked = Nx.Vulkan.explain(:slice, [x, starts, [2, 1]])
       assert asked.picked =~ "/"

@@ -211,7 +211,7 @@ fn chain_module<'a>(
     run().unwrap_or_else(|refusal| refused(env, &refusal))
 }
 
-/// Invocations of a workgroup on a device that takes no more than `most`, a power of two.
+/// Invocations of a workgroup on a device that takes no more than `most`: a power of two of them.
 fn within(workgroup: u32, most: u32) -> u32 {
     match workgroup <= most {
         true => workgroup,

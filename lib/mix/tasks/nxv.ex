@@ -13,11 +13,23 @@ defmodule Mix.Tasks.Nxv do
 
   @impl true
   def run(args) do
-    Mix.Task.run("compile")
+    quietly(fn -> Mix.Task.run("compile") end)
 
     case status(args) do
       0 -> :ok
       status -> exit({:shutdown, status})
+    end
+  end
+
+  # What Mix says of compiling would stand before what the tool prints; errors and warnings go to standard error anyway.
+  defp quietly(function) do
+    shell = Mix.shell()
+    Mix.shell(Mix.Shell.Quiet)
+
+    try do
+      function.()
+    after
+      Mix.shell(shell)
     end
   end
 

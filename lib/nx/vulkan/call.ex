@@ -8,6 +8,8 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Vulkan.{Block, Closure, Movement, Ops}
 
     @views ~w(reshape squeeze transpose broadcast reverse bitcast)a
+    # What the last step of a function may be that no request asks for.
+    @none ~w(cond while fun metadata token runtime_call attach_token)a
 
     @doc """
     `{op, operands, outs, attrs}` of `Nx.function(arguments…)`. Nothing is computed; templates stand for tensors.
@@ -45,7 +47,12 @@ if Code.ensure_loaded?(Nx) do
           slice(first, tensor, starts, lengths, strides, function)
 
         {op, _} when op in @views ->
-          view!(function)
+          view!(function, if(module == Nx, do: "is", else: "ends with"))
+
+        {op, _} when op in @none ->
+          raise ArgumentError,
+                "expected a function that a request can ask for, got: #{function}, which ends with #{inspect(op)}: " <>
+                  "compile it and look at Nx.Vulkan.stats/1"
 
         {op, _} when op in [:parameter, :constant, :tensor] ->
           raise ArgumentError,
@@ -66,9 +73,9 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp view!(function) do
+    defp view!(function, verb \\ "is") do
       raise ArgumentError,
-            "expected a function that a request can ask for, got: #{function}, which is a view: " <>
+            "expected a function that a request can ask for, got: #{function}, which #{verb} a view: " <>
               "nothing is computed, or one copy where an op needs it contiguous"
     end
 

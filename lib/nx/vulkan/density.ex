@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
     `gather`, `take` and `cond`. Other ops, such as factorizations, `sort`, windows and `while`, are named in the error.
     """
 
-    # Each invocation keeps momenta and masses of its own coordinates, up to 64.
+    # Each invocation keeps momenta and masses of its own coordinates: 64, or twice as many where a workgroup has 128.
     @most 16_384
 
     # Bytes that one call of chain/6 gives back.

@@ -11,7 +11,7 @@ use crate::{
 };
 use nx_vulkan_registry::{Glsl, Origin, cache::Cache};
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -124,6 +124,7 @@ fn steps_of_one_plan_that_say_they_are_independent_get_no_barrier() {
 #[test]
 fn an_idle_device_gets_a_burst_in_growing_batches() {
     let setup = setup();
+    setup.stream.batch.store(BATCH, Ordering::Relaxed);
     let tensor = setup.tensor(256);
     let record = |count: u64| {
         for _ in 0..count {
@@ -162,6 +163,7 @@ fn the_timer_submits_what_nobody_followed() {
 #[test]
 fn a_long_plan_is_submitted_in_batches() {
     let setup = setup();
+    setup.stream.batch.store(BATCH, Ordering::Relaxed);
     let tensor = setup.tensor(256);
     let adds = |count: u64| -> Vec<Step> {
         let step = |_| {

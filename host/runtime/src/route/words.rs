@@ -27,7 +27,7 @@ impl Considered {
     /// Why one behind this one, which is picked, is not asked.
     pub(super) fn over(&self, measured_us: Option<f64>) -> String {
         match (measured_us, self.measured_us) {
-            (Some(own), Some(least)) => {
+            (Some(own), Some(least)) if own >= least => {
                 format!("measured {own:.1} us, {} {least:.1} us", self.kernel)
             }
             _ => "an earlier kernel was picked".to_owned(),
