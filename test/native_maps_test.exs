@@ -42,7 +42,7 @@ defmodule Nx.Vulkan.NativeMapsTest do
     assert {:ok, {text, map}} = NativeV.explain(device, "add", [spec, spec], [spec], [])
     assert keys(map) == ~w(candidates device generation picked request rules)a
     assert [%{outcome: "picked"} = picked | _] = map.candidates
-    assert keys(picked) == ~w(kernel line outcome reason)a
+    assert keys(picked) == ~w(kernel line measured_us outcome reason)a
     assert is_binary(text) and is_binary(map.picked)
   end
 

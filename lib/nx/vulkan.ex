@@ -176,13 +176,14 @@ defmodule Nx.Vulkan do
     end
 
     @doc """
-    Which kernel runs a call of a function of `Nx`, or of another module as `{module, function}`, and why the others do not: the last op or block of
-    it, where it has several. Nothing is computed.
+    Which kernel runs a call of a function of `Nx`, or of another module as `{module, function}`, and why the others do not:
+    the last op or block of it, where it has several. Nothing is computed.
 
-    The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend. Returns a map with the `:request`, the
-    kernel `:picked`, the `:candidates` with their reasons and lines of the registry file, the `:rules` of that file
-    that name the op, the `:generation` of the table of packs, and all of it as `:text`. Raises `ArgumentError` for a function
-    that no request asks for: one that is a view or ends with one, such as `Nx.reshape/2`, or with a `cond` or a loop, or a block that only Nx's own function runs.
+    The arguments are those of the function; templates stand for tensors; `:precision` is that of the default backend.
+    Returns a map with the `:request`, the kernel `:picked`, the `:candidates` with their reasons and lines of the registry
+    file, the `:rules` of that file that name the op, the `:generation` of the table of packs, and all of it as `:text`.
+    Raises `ArgumentError` for a function that no request asks for: one that is a view or ends with one, such as
+    `Nx.reshape/2`, or with a `cond` or a loop, or a block that only Nx's own function runs.
 
         Nx.Vulkan.explain(:sum, [Nx.template({1000, 3}, :f32), [axes: [0]]]).text
         Nx.Vulkan.explain({Nx.LinAlg, :cholesky}, [Nx.template({8, 8}, :f32)]).text

@@ -12,7 +12,7 @@ const CALL: &str = "nxv_fault(";
 pub(crate) const BYTES: u64 = 4;
 /// Bytes from one word to the next where they share a buffer: no device may ask for more (Vulkan, `minStorageBufferOffsetAlignment`).
 pub(crate) const STRIDE: u64 = 256;
-/// Words that a result carries at most before an op shares the last one of its operands.
+/// Words of an operand that are not known to be 0, from which on an op that has one of its own waits for some of them.
 const OPEN: usize = 16;
 
 /// The op that a word speaks of.
@@ -88,9 +88,14 @@ impl Word {
         })
     }
 
+    /// The last command that may set it.
+    fn end(&self) -> u64 {
+        self.buffer.last_write.load(Ordering::Relaxed)
+    }
+
     /// Whether all that may set it was done by `completed`.
     fn is_settled(&self, completed: u64) -> bool {
-        !self.is_draft && self.buffer.last_write.load(Ordering::Relaxed) <= completed
+        !self.is_draft && self.end() <= completed
     }
 
     fn is_set(&self) -> bool {
@@ -134,8 +139,12 @@ impl Faults {
         }
         let mut words: Vec<Arc<Word>> = Vec::new();
         for word in inputs.flat_map(Faults::words).chain(own) {
-            let is_over = word.is_settled(completed) && !word.is_set();
-            if !is_over && !words.iter().any(|known| Arc::ptr_eq(known, word)) {
+            if word.is_settled(completed) {
+                if word.is_set() {
+                    // Whatever the others say, nobody reads such a result.
+                    return Faults::from(word);
+                }
+            } else if !words.iter().any(|known| Arc::ptr_eq(known, word)) {
                 words.push(word.clone());
             }
         }
@@ -176,11 +185,20 @@ impl Faults {
         self.0.is_none()
     }
 
-    /// The word that an op of operands with `inputs` sets instead of one of its own, when they carry many.
-    pub(crate) fn shared<'a>(inputs: impl Iterator<Item = &'a Faults>) -> Option<Arc<Word>> {
-        let mut lists = inputs.map(Faults::words);
-        let full = lists.find(|words| words.len() >= OPEN)?;
-        full.last().cloned()
+    /// The command to wait for before an op of operands with `inputs` adds a word of its own, where they carry many that are open.
+    pub(crate) fn crowd<'a>(
+        inputs: impl Iterator<Item = &'a Faults>,
+        completed: u64,
+    ) -> Option<u64> {
+        let crowd = |words: &[Arc<Word>]| {
+            let open = words.iter().filter(|word| !word.is_settled(completed));
+            let mut ends: Vec<u64> = open.map(|word| word.end()).collect();
+            ends.sort_unstable();
+            (ends.len() >= OPEN).then(|| ends[ends.len() / 2])
+        };
+        let lists = inputs.map(Faults::words);
+        let long = lists.filter(|words| words.len() >= OPEN);
+        long.filter_map(crowd).max()
     }
 
     fn words(&self) -> &[Arc<Word>] {
@@ -193,7 +211,7 @@ impl Faults {
     /// That of the first word that is set; those of waiting.
     pub(crate) fn check(&self, stream: &Stream) -> Result<()> {
         for word in self.words() {
-            stream.wait(word.buffer.last_write.load(Ordering::Relaxed))?;
+            stream.wait(word.end())?;
         }
         self.verdict()
     }

@@ -186,6 +186,9 @@ impl Runtime {
         patience: Patience,
     ) -> Result<Vec<Tensor>> {
         let inputs = &*request.inputs;
+        if compiled.site.is_some() {
+            self.catch_up(inputs, patience)?;
+        }
         let mut allotted = self.allot(compiled, request, &mut Fresh(self, patience))?;
         let reports = compiled
             .watched
@@ -214,6 +217,19 @@ impl Runtime {
         Ok(allotted.results)
     }
 
+    /// Waits until few words of faults of these operands are open.
+    fn catch_up(&self, inputs: &[&Tensor], patience: Patience) -> Result<()> {
+        let faults = inputs.iter().map(|input| &input.faults);
+        let Some(number) = Faults::crowd(faults, self.stream.completed_hint()) else {
+            return Ok(());
+        };
+        match patience {
+            Patience::Waits => self.stream.wait(number),
+            Patience::Never if self.stream.completed()? < number => Err(would_wait()),
+            Patience::Never => Ok(()),
+        }
+    }
+
     /// What a plan runs over beside its operands, from `memory`.
     pub(super) fn allot(
         &self,
@@ -230,13 +246,8 @@ impl Runtime {
                 Ok(Tensor::contiguous(buffer, *dtype, shape))
             })
             .collect::<Result<Vec<Tensor>>>()?;
-        let word = compiled.site.as_ref().map(|site| {
-            match Faults::shared(inputs.iter().map(|t| &t.faults)) {
-                Some(word) => Ok(word),
-                None => memory.word(site),
-            }
-        });
-        let word = word.transpose()?;
+        let site = compiled.site.as_ref();
+        let word = site.map(|site| memory.word(site)).transpose()?;
         let derived = &compiled.derived.all;
         let found: SmallVec<[Found; 2]> = derived
             .iter()

@@ -132,6 +132,35 @@ fn floats_and_unsigned_amounts_have_results() {
     }
 }
 
+/// An op of an operand that many others may have gone wrong for set the last word of these, so that the operand was an error too.
+#[test]
+fn what_is_wrong_late_leaves_what_it_was_made_of() {
+    let folder = Folder::new();
+    let runtime = open(&folder, false);
+    let ones = upload(&runtime, &[1, 1, 1]);
+    let zeros = upload(&runtime, &[1, 0, 1]);
+    let mut right = ones.clone();
+    for step in 0..60 {
+        right = run(&runtime, "quotient", &[&right, &ones]);
+        if step % 7 == 0 {
+            let wrong = run(&runtime, "quotient", &[&right, &zeros]);
+            let worse = run(&runtime, "quotient", &[&wrong, &ones]);
+            assert_eq!(read(&runtime, &right).unwrap(), [1, 1, 1], "{step}");
+            for wrong in [wrong, worse] {
+                let read = read(&runtime, &wrong);
+                refused(read, "quotient", Kind::Arithmetic, "by zero");
+            }
+        }
+    }
+    // Nothing is read on the way.
+    for _ in 0..60 {
+        right = run(&runtime, "quotient", &[&right, &ones]);
+    }
+    let wrong = run(&runtime, "quotient", &[&right, &zeros]);
+    assert!(read(&runtime, &wrong).is_err());
+    assert_eq!(read(&runtime, &right).unwrap(), [1, 1, 1]);
+}
+
 /// A loop that never reads has its words looked at on the way; what is wrong at its start is still there at its end.
 #[test]
 fn long_programs_keep_what_was_wrong_and_nothing_else() {
