@@ -151,7 +151,7 @@ fn updates_are_dealt_to_buckets() {
         for dtype in of_32_bits.chain(narrow.into_iter().filter(|_| op == "indexed_add")) {
             // More than others look for.
             for (places, rows) in [
-                (70, 65),
+                (515, 514),
                 (563, 563),
                 (2000, 513),
                 (2001, 1025),
