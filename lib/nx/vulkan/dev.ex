@@ -17,7 +17,7 @@ defmodule Nx.Vulkan.Dev do
     * `:kind` - `:pack_added`, `:pack_replaced`, `:pack_removed`, `:rejected`, `:shader_replaced`, `:shader_rejected`,
       `:registry_replaced`, `:rolled_back`, `:chosen` or `:watch_trouble`
     * `:message` - what happened and why, in one sentence; with file and line where there are any
-    * `:pack`, `:op`, `:file` - what it is about, or `nil`
+    * `:pack`, `:op`, `:file` - what it is about, or `nil`; a file by its path, a shader that serves by its name in the pack
     * `:generation` - the number of the table that is in force
     * `:took_us` - microseconds from the moment a change was settled
 
