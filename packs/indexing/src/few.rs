@@ -20,7 +20,7 @@ const WORKGROUP: u32 = 256;
 /// Updates at most. All of them may be of one place, and come one after the other then.
 const MOST: u64 = 512;
 /// And where neighbours are of other places, so that they wait for each other's updates: an H200 (driver 580.159.04) adds 512 to one
-/// place in 59 us so, 64 in 8.
+/// place in 59 us so, and by lists in 19.
 const MOST_APART: u64 = 64;
 /// Vectors of a place for which neighbours are mostly of the same.
 const SIDE_BY_SIDE: u64 = 32;
