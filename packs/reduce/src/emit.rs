@@ -237,15 +237,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn variant(&self, pass: &Pass, merges: bool) -> ShaderVariant {
-        let (request, tuning) = (self.request, &self.tuning);
-        self.typed.pass(
-            request,
-            tuning,
-            pass.pattern,
-            pass.width,
-            merges,
-            pass.is_partial(),
-        )
+        self.typed.pass(self.request, &self.tuning, pass, merges)
     }
 
     fn shader(&mut self, variant: ShaderVariant) -> u32 {

@@ -74,6 +74,23 @@ fn the_pattern_follows_the_layout() {
     assert_eq!(files(&repeated.plan().unwrap()), ["rows.comp"]);
 }
 
+/// Sixteen loads of four elements by each of 256 invocations, or of one by each of eight, take one pass.
+#[test]
+fn a_second_pass_has_to_pay() {
+    let passes = |op: &str, shape: &[u64], axes: &[i64]| {
+        let plan = ask(op, DType::F32, shape, axes).plan().unwrap();
+        (plan.steps.len(), defined(&plan, 0, "UNROLL").to_owned())
+    };
+    for op in ["sum", "reduce_max"] {
+        assert_eq!(passes(op, &[16_384], &[0]), (1, "8".to_owned()), "{op}");
+        assert_eq!(passes(op, &[128, 234], &[0]).0, 1, "{op}");
+        assert_eq!(passes(op, &[65_536], &[0]).0, 2, "{op}");
+    }
+    assert_eq!(passes("argmax", &[65_536], &[0]).0, 2);
+    // Of many rows others have loads in flight.
+    assert_eq!(passes("reduce_max", &[4096, 16_384], &[1]).1, "4");
+}
+
 #[test]
 fn vectors_need_alignment_in_columns_only() {
     let width = |offset: u64, columns: u64, axis: i64| {

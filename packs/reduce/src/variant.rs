@@ -1,7 +1,7 @@
 //! Shader variants: the defines that turn a pattern into the shader of one op, type and pass.
 
 use crate::{
-    pass::{Pattern, Tuning},
+    pass::{Pass, Pattern, Tuning},
     table::TableRow,
 };
 use nx_vulkan_abi::{
@@ -16,7 +16,8 @@ pub(crate) const PUSH_BYTES: u32 = 84;
 /// Bytes of the widest loads.
 const LOAD_BYTES: u64 = 16;
 /// Bytes in flight for each invocation, and workgroups for each compute unit. Compensated sums of f32 need more of the
-/// former and have fewer registers left: an H200 sums 2^26 f32 in 66 us with these values, in 79 us with the others.
+/// former and have fewer registers left: an H200 sums 2^26 f32 in 66 us with these values, in 79 us with the others. So do rows
+/// that are too few for the units, of which nobody else has loads in flight.
 const IN_FLIGHT: u64 = 64;
 const GROUPS_PER_UNIT: u64 = 8;
 const COMPENSATED_IN_FLIGHT: u64 = 128;
@@ -85,6 +86,7 @@ impl<'a> Typed<'a> {
             (self.widest(), self.operand.size()),
             self.state_bytes(),
             groups,
+            self.row.picks(),
         )
     }
 
@@ -109,16 +111,15 @@ impl<'a> Typed<'a> {
         std::iter::once(self.compute.size()).chain(second).collect()
     }
 
-    /// The shader of one pass. `merges`: it reads states; `partial`: it gives states.
+    /// The shader of one pass. `merges`: it reads states.
     pub(crate) fn pass(
         &self,
         request: &Request<'_>,
         tuning: &Tuning,
-        pattern: Pattern,
-        width: u64,
+        pass: &Pass,
         merges: bool,
-        partial: bool,
     ) -> ShaderVariant {
+        let (pattern, width, partial) = (pass.pattern, pass.width, pass.is_partial());
         let seconds = u32::from(self.has_second());
         let result_binding = 2 + if merges { seconds } else { 0 };
         let mut defines = self.defines(request, tuning);
@@ -127,7 +128,8 @@ impl<'a> Typed<'a> {
         } else {
             width * self.operand.size()
         };
-        let in_flight = if self.compensates() {
+        let is_small = pattern == Pattern::Rows && pass.is_small(tuning);
+        let in_flight = if self.compensates() || is_small {
             COMPENSATED_IN_FLIGHT
         } else {
             IN_FLIGHT
