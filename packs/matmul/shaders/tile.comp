@@ -1,19 +1,25 @@
 #version 450
+#if SUBGROUP_SLICES
+#extension GL_KHR_shader_subgroup_basic : require
+#endif
 // One workgroup computes BLOCK_M x BLOCK_N elements of C, BLOCK_K steps of k at a time: the next step is loaded into
 // registers while the current one is multiplied out of shared memory, whose two halves take turns. In the same way an
 // invocation loads what it multiplies next, so that its multiplications wait neither for shared memory nor for a barrier.
 // An invocation owns PACKS_M x PACKS_N squares of WIDTH x WIDTH, spread so that a subgroup's shared loads do not conflict.
+// SLICES of the workgroup have the whole block each and a part of k, and add up in the end: where tiles are few, a compute unit
+// has more subgroups to choose from.
 #include "product.glsl"
 
 layout(local_size_x = THREADS) in;
 
+const uint OWN = THREADS / SLICES; // invocations of a slice
 const uint WARPS_N = BLOCK_N / WARP_N;
 const uint LANES_M = WARP_M / (PACKS_M * WIDTH);
 const uint LANES_N = WARP_N / (PACKS_N * WIDTH);
 const uint LANES = LANES_M * LANES_N;
 const uint COLUMNS = PACKS_N * WIDTH; // of an invocation
-const uint A_ITEMS = BLOCK_M * BLOCK_K / (THREADS * A_STEP);
-const uint B_ITEMS = BLOCK_N * BLOCK_K / (THREADS * B_STEP);
+const uint A_ITEMS = BLOCK_M * BLOCK_K / (OWN * A_STEP);
+const uint B_ITEMS = BLOCK_N * BLOCK_K / (OWN * B_STEP);
 // One pack of padding keeps the stores of an operand that arrives along k off each other's banks.
 const uint A_ROW = BLOCK_M / WIDTH + 1;
 const uint B_ROW = BLOCK_N / WIDTH + 1;
@@ -22,8 +28,8 @@ const uint B_ROW = BLOCK_N / WIDTH + 1;
 const bool EARLY = WIDTH == 4 && BLOCK_K >= 4 && A_WIDE + B_WIDE + A_ALONG_K + B_ALONG_K == 0;
 const uint GROUP_ROWS = 8; // rows of blocks that share their columns of B in the L2 cache
 
-shared VEC a_tile[2 * BLOCK_K * A_ROW];
-shared VEC b_tile[2 * BLOCK_K * B_ROW];
+shared VEC a_tile[SLICES * 2 * BLOCK_K * A_ROW];
+shared VEC b_tile[SLICES * 2 * BLOCK_K * B_ROW];
 
 A_ITEM a_next[A_ITEMS];
 B_ITEM b_next[B_ITEMS];
@@ -35,15 +41,26 @@ VEC columns[2][PACKS_N];
 T_VALUE sums[PACKS_M * WIDTH * COLUMNS];
 uint k_end;
 
+// An invocation's slice, and its number there. A slice that is a subgroup waits for nobody else.
+#if SUBGROUP_SLICES
+uint slice() { return gl_SubgroupID; }
+uint own() { return gl_SubgroupInvocationID; }
+#define WAIT() { subgroupMemoryBarrierShared(); subgroupBarrier(); }
+#else
+uint slice() { return SLICES == 1 ? 0 : gl_LocalInvocationIndex / OWN; }
+uint own() { return SLICES == 1 ? gl_LocalInvocationIndex : gl_LocalInvocationIndex % OWN; }
+#define WAIT() barrier()
+#endif
+
 // Place of item `i` in the tile: x along m or n, y along k.
 uvec2 a_place(uint i) {
-    uint element = (gl_LocalInvocationIndex + i * THREADS) * A_STEP;
+    uint element = (own() + i * OWN) * A_STEP;
     return A_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K)
                           : uvec2(element % BLOCK_M, element / BLOCK_M);
 }
 
 uvec2 b_place(uint i) {
-    uint element = (gl_LocalInvocationIndex + i * THREADS) * B_STEP;
+    uint element = (own() + i * OWN) * B_STEP;
     return B_ALONG_K == 1 ? uvec2(element / BLOCK_K, element % BLOCK_K)
                           : uvec2(element % BLOCK_N, element / BLOCK_N);
 }
@@ -147,13 +164,68 @@ uvec2 corner_of(uint job) {
 
 // Neighbouring lanes share a row or a column in pairs, which lets 128-bit shared loads be served half a subgroup at a time.
 uvec2 own_packs() {
-    uint lane = gl_LocalInvocationIndex % LANES;
-    uint warp = gl_LocalInvocationIndex / LANES;
+    uint lane = own() % LANES;
+    uint warp = own() / LANES;
     uvec2 place = uvec2(lane % 2 + lane / (2 * LANES_N) * 2, lane / 2 % LANES_N);
     return uvec2(warp / WARPS_N, warp % WARPS_N) * uvec2(WARP_M, WARP_N) / WIDTH + place;
 }
 
+#if SLICES > 1
+// Packs of each invocation that a_tile has room for.
+const uint PACKS_AT_ONCE = SLICES * 2 * BLOCK_K * A_ROW / THREADS;
+
+// Invocations of slices `apart` from each other, in pairs, give away one half of their rows and add up the other one.
+void add_halves(uint rows, uint apart) {
+    bool upper = (slice() & apart) != 0;
+    uint me = slice() * OWN + own(), other = me ^ (apart * OWN);
+    uint packs = rows * PACKS_N, half_of = packs / 2;
+    [[unroll]] for (uint first = 0; first < half_of; first += PACKS_AT_ONCE) {
+        uint end = min(first + PACKS_AT_ONCE, half_of);
+        barrier(); // nobody reads what a_tile has
+        [[unroll]] for (uint p = first; p < end; p++) {
+            VEC low = pack_of(p / PACKS_N, p % PACKS_N), high = pack_of((p + half_of) / PACKS_N, p % PACKS_N);
+            a_tile[(p - first) * THREADS + me] = upper ? low : high;
+        }
+        barrier(); // all halves are there
+        [[unroll]] for (uint p = first; p < end; p++) {
+            VEC low = pack_of(p / PACKS_N, p % PACKS_N), high = pack_of((p + half_of) / PACKS_N, p % PACKS_N);
+            VEC sum = (upper ? high : low) + a_tile[(p - first) * THREADS + other];
+            [[unroll]] for (uint l = 0; l < WIDTH; l++) sums[p * WIDTH + l] = sum[l];
+        }
+    }
+}
+
+// Each slice stores the rows that it has added up.
+void store_all(uint slab, uvec2 corner, uvec2 packs) {
+    const uint rows = PACKS_M * WIDTH / SLICES;
+#if SLICES == 8
+    add_halves(8 * rows, 4);
+#endif
+#if SLICES >= 4
+    add_halves(4 * rows, 2);
+#endif
+    add_halves(2 * rows, 1);
+    [[unroll]] for (uint own_row = 0; own_row < rows; own_row++) {
+        uint i = slice() * rows + own_row;
+        uint row = corner.x + (packs.x + i / WIDTH * LANES_M) * WIDTH + i % WIDTH;
+        [[unroll]] for (uint j = 0; j < PACKS_N; j++) {
+            uint column = corner.y + (packs.y + j * LANES_N) * WIDTH;
+            uint at = (slab * m + row) * n + column;
+            if (row >= m) continue;
 #if C_WIDE
+            if (column < n) {
+                Neighbours beside = neighbours_at(slab, row, column);
+                c[at / WIDTH] = TO_C_PACK(beside, pack_of(own_row, j), slab, row, column);
+            }
+#else
+            [[unroll]] for (uint l = 0; l < WIDTH; l++) {
+                if (column + l < n) c[at + l] = TO_C(pack_of(own_row, j)[l], slab, row, column + l);
+            }
+#endif
+        }
+    }
+}
+#elif C_WIDE
 void store_all(uint slab, uvec2 corner, uvec2 packs) {
     [[unroll]] for (uint first = 0; first < PACKS_M * WIDTH; first += WIDTH) {
         uint row = corner.x + (packs.x + first / WIDTH * LANES_M) * WIDTH;
@@ -204,6 +276,13 @@ void store_all(uint slab, uvec2 corner, uvec2 packs) {
 }
 #endif
 
+// Slices take as many steps as each other: beyond the end of k all is zero.
+#if SLICES > 1
+#define MORE --steps > 0
+#else
+#define MORE start + BLOCK_K < k_end
+#endif
+
 void main() {
     if (workgroup() >= jobs) return;
     uint slab = workgroup() / (blocks_m * blocks_n);
@@ -211,15 +290,20 @@ void main() {
     uvec2 packs = own_packs();
     uint start = slab / batches * chunk;
     k_end = min(k, start + chunk);
+#if SLICES > 1
+    uint steps = (k_end - start + SLICES * BLOCK_K - 1) / (SLICES * BLOCK_K);
+    start += slice() * steps * BLOCK_K;
+    k_end = min(k_end, start + steps * BLOCK_K);
+#endif
     aim(slab % batches, corner);
     [[unroll]] for (uint i = 0; i < PACKS_M * WIDTH * COLUMNS; i++) sums[i] = T_VALUE(0);
 
+    uint turn = 2 * slice();
     fetch(start);
-    publish(0);
-    barrier(); // the first step is complete before anyone reads it
-    uint turn = 0;
+    publish(turn);
+    WAIT(); // the first step is complete before anyone reads it
     take(0, turn, 0, packs);
-    while (start + BLOCK_K < k_end) {
+    while (MORE) {
         start += BLOCK_K;
         fetch(start);
         [[unroll]] for (uint depth = 0; depth + 1 < BLOCK_K; depth++) {
@@ -231,7 +315,7 @@ void main() {
         }
         turn ^= 1;
         if (!EARLY) publish(turn);
-        barrier(); // the other half is complete, and nobody still reads this one
+        WAIT(); // the other half is complete, and nobody still reads this one
         take(0, turn, 0, packs);
         multiply(1);
     }

@@ -109,6 +109,9 @@ pub struct Tile {
     pub warp: [u32; 2],
     /// Packs of one invocation along m and n.
     pub packs: [u32; 2],
+    /// Parts of k that as many slices of a workgroup have, 1, 2, 4 or 8.
+    #[serde(default = "one")]
+    pub slices: u32,
     /// Rate in relation to the other tiles of the same register size, by how many operands are read along k.
     pub speed: [f64; 3],
     /// The part of it that is left where an operand is narrower in memory than in registers.
@@ -129,6 +132,10 @@ fn whole() -> f64 {
     1.0
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl Tile {
     /// Elements of a pack: 16 bytes of registers.
     pub fn width(&self) -> u32 {
@@ -137,6 +144,10 @@ impl Tile {
 
     /// Invocations of one workgroup.
     pub fn threads(&self) -> u32 {
+        self.slices * self.threads_of_slice()
+    }
+
+    fn threads_of_slice(&self) -> u32 {
         let (own_m, own_n) = (self.packs[0] * self.width(), self.packs[1] * self.width());
         self.block[0] / own_m * (self.block[1] / own_n)
     }
@@ -144,7 +155,7 @@ impl Tile {
     /// Shared memory of one workgroup, in bytes.
     pub fn shared_bytes(&self) -> u32 {
         let [m, n, k] = self.block;
-        2 * k * (m + n + 2 * self.width()) * self.register
+        self.slices * 2 * k * (m + n + 2 * self.width()) * self.register
     }
 
     /// Whether blocks divide into subgroups, subgroups into invocations, and loads evenly among invocations.
@@ -165,11 +176,13 @@ impl Tile {
             && divides(self.width(), k)
             && held > 0
             && divides((2 * k / held).min(own[0]), own[0])
-            && divides(self.threads() * self.width(), m * k)
-            && divides(self.threads() * self.width(), n * k)
+            && divides(self.threads_of_slice() * self.width(), m * k)
+            && divides(self.threads_of_slice() * self.width(), n * k)
+            && matches!(self.slices, 1 | 2 | 4 | 8)
+            && divides(self.slices, own[0])
             // Those that store a row together.
             && divides(n.min(32), n)
-            && divides(n.min(32), self.threads())
+            && (self.slices > 1 || divides(n.min(32), self.threads()))
     }
 }
 

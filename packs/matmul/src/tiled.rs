@@ -7,6 +7,7 @@ use crate::{
     table::{Rates, Tile},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
+use nx_vulkan_pack_kit::grid;
 
 /// Contracted elements that are worth a workgroup where there are many parts.
 const LEAST_PART: u64 = 128;
@@ -24,8 +25,12 @@ pub(crate) fn plan(
     let Choice { cost, tile, cut } = choose(problem, device, tiles)?;
     let [bm, bn, bk] = tile.block;
     explain(format!(
-        "a tile of {bm} x {bn} in steps of {bk}, {} workgroups of {} invocations, {} parts of {} along k, at most {} \
+        "a tile of {bm} x {bn} in steps of {bk}{}, {} workgroups of {} invocations, {} parts of {} along k, at most {} \
          multiply-adds of a unit",
+        match tile.slices {
+            1 => String::new(),
+            slices => format!(" of each of {slices} slices of k"),
+        },
         u64::from(cut.splits)
             * u64::from(cut.blocks[0])
             * u64::from(cut.blocks[1])
@@ -41,6 +46,11 @@ pub(crate) fn plan(
         problem.b.is_wide(width),
         problem.n.is_multiple_of(width),
     ];
+    // Where a slice is a subgroup, it waits for itself alone.
+    let is_subgroup = tile.slices > 1
+        && tile.threads() / tile.slices == device.subgroup_size
+        && grid::has_full_subgroups(device, tile.threads().into());
+    let subgroup = if is_subgroup { device.subgroup_size } else { 0 };
     let own = vec![
         number("THREADS", tile.threads()),
         number("BLOCK_M", tile.block[0]),
@@ -50,8 +60,10 @@ pub(crate) fn plan(
         number("WARP_N", tile.warp[1]),
         number("PACKS_M", tile.packs[0]),
         number("PACKS_N", tile.packs[1]),
+        number("SLICES", tile.slices),
+        number("SUBGROUP_SLICES", u32::from(subgroup > 0)),
     ];
-    steps::product(problem, device, ("tile.comp", 0), cut, wide, own)
+    steps::product(problem, device, ("tile.comp", subgroup), cut, wide, own)
 }
 
 /// A tile shape and how the product is cut into it.
@@ -149,14 +161,15 @@ fn cut(problem: &Problem, tile: &Tile, splits: u64) -> Cut {
 fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) -> f64 {
     const SECOND_DISPATCH: f64 = 5e5; // 2.2 us of 2.2e11 multiply-adds per second
     const PARTIAL: f64 = 0.4; // 8 bytes of 4.3e12 per second, at the same rate
-    const FULL: f64 = 256.0; // invocations at which a unit is busy
+    // Invocations at which a unit is busy; slices take fewer steps, and so wait for the first one for longer.
+    let full = if tile.slices == 1 { 256.0 } else { 512.0 };
     const HALF: f64 = 128.0; // and at which it is half as busy as with very many
     const STARTS: f64 = 4.0; // rounds that begin or end while nobody multiplies
     let slabs = f64::from(cut.splits) * f64::from(problem.batches);
     let groups = slabs * f64::from(cut.blocks[0]) * f64::from(cut.blocks[1]);
     let rounds = (groups / f64::from(device.compute_units.max(16))).ceil();
-    let resident = (rounds * f64::from(tile.threads())).min(FULL);
-    let busy = resident / (resident + HALF) * (FULL + HALF) / FULL;
+    let resident = (rounds * f64::from(tile.threads())).min(full);
+    let busy = resident / (resident + HALF) * (full + HALF) / full;
     let [m, n, k] = tile.block.map(f64::from);
     let operands = [&problem.a, &problem.b];
     let along_k = operands
@@ -175,7 +188,7 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     if rounds < f64::from(tile.rounds) {
         return f64::INFINITY;
     }
-    let along = (f64::from(cut.chunk) + 2.0 * k) / (speed * busy);
+    let along = (f64::from(cut.chunk) + 2.0 * k * f64::from(tile.slices)) / (speed * busy);
     let work = m * n * (rounds * along + rounds.min(STARTS) * tile.start);
     if cut.splits == 1 {
         return work;

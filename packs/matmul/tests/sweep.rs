@@ -76,6 +76,8 @@ fn tiles_on_every_kind_of_type_and_layout() {
         [129, 127, 131],
         [11, 203, 70],
         [204, 12, 36],
+        [96, 64, 512],
+        [67, 45, 301],
     ];
     let edges = |dtype| pairs().flat_map(move |pair| sizes.map(|size| matrices(size, dtype, pair)));
     let tall = [
