@@ -27,6 +27,7 @@ mod measuring;
 mod memory;
 mod narrow;
 mod nxv;
+mod nxv_keys;
 mod nxv_pack;
 mod oracle;
 mod packs;
