@@ -1,6 +1,14 @@
 //! Workgroups: how many invocations one may have, and how many of them cover the work.
 
-use nx_vulkan_abi::{DeviceInfo, Features, Refusal};
+use nx_vulkan_abi::{DeviceInfo, DeviceKind, Features, Refusal};
+use std::ops::Range;
+
+/// Multiply-adds of f32 that one dispatch has, at most: drivers end what takes seconds, and a display waits for it. The first is a
+/// tenth of a second where a device does 700 GFLOP/s, the other a quarter of one at 2 TFLOP/s.
+const TURN: u64 = 1 << 35;
+const TURN_OF_DISCRETE: u64 = 1 << 38;
+/// Dispatches, at most: a plan has 64, among them what comes before and after these.
+const TURNS: u64 = 48;
 
 /// The most invocations of a workgroup along x.
 pub fn invocations(device: &DeviceInfo<'_>) -> u32 {
@@ -33,6 +41,27 @@ pub fn spread(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal>
         )));
     }
     Ok([columns as u32, rows as u32, 1])
+}
+
+/// Workgroups by the dispatches that run them, where each workgroup has that many multiply-adds, of numbers of 8 bytes or of fewer:
+/// more than one dispatch where all would take a device too long. A CPU has nobody who waits.
+pub fn turns(
+    groups: u64,
+    multiply_adds: u64,
+    is_double: bool,
+    device: &DeviceInfo<'_>,
+) -> impl Iterator<Item = Range<u64>> + use<> {
+    let most = match device.kind {
+        DeviceKind::CPU => u64::MAX,
+        DeviceKind::DISCRETE => TURN_OF_DISCRETE,
+        _ => TURN,
+    };
+    // Most devices take four times as long for numbers of 8 bytes, or longer.
+    let most = if is_double { most / 4 } else { most };
+    let each = (most / multiply_adds.max(1)).clamp(1, groups.max(1));
+    let each = each.max(groups.div_ceil(TURNS));
+    let first = (0..groups).step_by(each as usize);
+    first.map(move |first| first..groups.min(first + each))
 }
 
 /// Whether the invocations of a workgroup are full subgroups of the device's size, and exchange values by shuffles.
@@ -70,6 +99,28 @@ mod tests {
         assert!(matches!(spread(10_001), Err(Refusal::Decline(_))));
         assert_eq!(along_x(5, &device()), [5, 1, 1]);
         assert_eq!(along_x(u64::MAX, &device()), [1000, 1, 1]);
+    }
+
+    #[test]
+    fn what_takes_long_is_several_dispatches() {
+        let ranges = |kind, groups, each, is_double| {
+            let device = DeviceInfo { kind, ..device() };
+            Vec::from_iter(turns(groups, each, is_double, &device))
+        };
+        let each = 1 << 30;
+        assert_eq!(ranges(DeviceKind::INTEGRATED, 32, each, false), [0..32]);
+        let turns = ranges(DeviceKind::INTEGRATED, 70, each, false);
+        assert_eq!(turns, [0..32, 32..64, 64..70]);
+        assert_eq!(ranges(DeviceKind::INTEGRATED, 20, each, true).len(), 3);
+        assert_eq!(ranges(DeviceKind::DISCRETE, 256, each, false), [0..256]);
+        assert_eq!(ranges(DeviceKind::DISCRETE, 257, each, false).len(), 2);
+        assert_eq!(ranges(DeviceKind::CPU, 1 << 20, each, false).len(), 1);
+        assert_eq!(ranges(DeviceKind::OTHER, 2, u64::MAX, false).len(), 2);
+        assert_eq!(
+            ranges(DeviceKind::OTHER, 1 << 30, u64::MAX, false).len(),
+            1024
+        );
+        assert_eq!(ranges(DeviceKind::OTHER, 0, 0, false), []);
     }
 
     #[test]

@@ -14,6 +14,7 @@ layout(push_constant) uniform Product {
     uint blocks_m, blocks_n; // blocks of C that a slab consists of
     uint jobs;               // workgroups (or invocations, where a shader says so) with work to do
     uint chunk;              // contracted elements of one split
+    uint first_workgroup;    // of this dispatch
 #ifdef EPILOGUE_WORDS
     uint epilogue[EPILOGUE_WORDS];
 #endif
@@ -109,5 +110,5 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]
 #endif
 
 uint workgroup() {
-    return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    return first_workgroup + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }

@@ -118,7 +118,8 @@ pub(crate) fn product(
     push.extend(problem.b.words());
     push.extend(problem.c_strides);
     push.extend(cut.blocks);
-    push.extend([bits, cut.chunk]);
+    let [jobs_at, first_at] = [push.len(), push.len() + 2];
+    push.extend([bits, cut.chunk, 0]);
     let mut args = vec![problem.a.arg, problem.b.arg, result];
     let finish = problem.finish.as_ref().filter(|_| !is_partial);
 
@@ -166,8 +167,17 @@ pub(crate) fn product(
         }
         None => defines.extend(vendor::defines(vendor::is_nvidia(device), false)),
     }
-    let groups = jobs.div_ceil(u64::from(cut.jobs_per_group));
-    steps.dispatch_in(subgroup, (file, problem.dtype), defines, push, args, groups)?;
+    let each = u64::from(cut.jobs_per_group);
+    let groups = jobs.div_ceil(each);
+    let multiply_adds = problem.elements().saturating_mul(u64::from(problem.k));
+    let is_double = register(problem.dtype) == 8;
+    for turn in grid::turns(groups, multiply_adds / groups.max(1), is_double, device) {
+        push[jobs_at] = jobs.min(turn.end * each) as u32;
+        push[first_at] = turn.start as u32;
+        let (defines, push, args) = (defines.clone(), push.clone(), args.clone());
+        let groups = turn.end - turn.start;
+        steps.dispatch_in(subgroup, (file, problem.dtype), defines, push, args, groups)?;
+    }
     if is_partial {
         steps.sum_splits(problem, cut.splits, result)?;
     }

@@ -31,6 +31,7 @@ struct Spatial {
 };
 
 layout(set = 0, binding = 0, std430) readonly restrict buffer Params {
+    uint first_workgroup; // of this dispatch
     uint jobs;
     uint groups;
     uint filters;    // of a group

@@ -7,7 +7,7 @@ layout(local_size_x = THREADS) in;
 layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT results[]; };
 
 void main() {
-    uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
+    uint index = (params.first_workgroup + nxv_workgroup()) * THREADS + gl_LocalInvocationIndex;
     if (index >= params.jobs) return;
     uint split = index / params.results;
     index -= split * params.results;

@@ -11,7 +11,7 @@ layout(set = 0, binding = 3, std430) writeonly restrict buffer Results { RESULT 
 #define REACH ((RUN - 1) * STRIDE + (TAPS_0 - 1) * DILATION + 1)
 
 void main() {
-    uint index = nxv_workgroup() * THREADS + gl_LocalInvocationIndex;
+    uint index = (params.first_workgroup + nxv_workgroup()) * THREADS + gl_LocalInvocationIndex;
     if (index >= params.jobs) return;
     uint runs = params.blocks_n;
 #if GROUPS_INNER

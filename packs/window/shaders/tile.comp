@@ -163,10 +163,11 @@ void store_sums(uvec2 lane, uint first, uint group, uint x_corner) {
 }
 
 void main() {
-    if (nxv_workgroup() >= params.jobs) return;
+    uint job = params.first_workgroup + nxv_workgroup();
+    if (job >= params.jobs) return;
     uint blocks = params.blocks_m * params.blocks_n;
-    uint block = nxv_workgroup() % blocks;
-    uint slab = nxv_workgroup() / blocks;
+    uint block = job % blocks;
+    uint slab = job / blocks;
     uint group = slab % params.groups;
     uint start = slab / params.groups * params.chunk;
     depth_end = min(params.depth, start + params.chunk);

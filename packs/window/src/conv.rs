@@ -153,11 +153,9 @@ fn plane(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Option<Plan>, Ref
         defines.push(number(name, value));
     }
     let mut plan = Plan::default();
-    let words = problem.words(cut);
-    let groups = cut.jobs.div_ceil(threads);
     let to = results(&mut plan, problem, 1);
-    let step = ("plane.comp", defines, words);
-    add(&mut plan, problem, step, (to, 1), groups, device)?;
+    let step = ("plane.comp", defines, cut);
+    add(&mut plan, problem, step, (to, 1), threads, device)?;
     Ok(Some(plan))
 }
 
@@ -186,9 +184,8 @@ fn direct(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         _ => AT_ONCE,
     };
     defines.push(number("AT_ONCE", at_once));
-    let groups = cut.jobs.div_ceil(threads);
-    let step = ("direct.comp", defines, problem.words(cut));
-    add(&mut plan, problem, step, (to, splits), groups, device)?;
+    let step = ("direct.comp", defines, cut);
+    add(&mut plan, problem, step, (to, splits), threads, device)?;
     Ok(plan)
 }
 
@@ -245,8 +242,8 @@ fn tiled(problem: &Problem, device: &DeviceInfo<'_>) -> Result<Plan, Refusal> {
         defines.push(number(name, value));
     }
     defines.extend(wide_stores(problem, splits, width));
-    let step = ("tile.comp", defines, problem.words(cut));
-    add(&mut plan, problem, step, (to, splits), cut.jobs, device)?;
+    let step = ("tile.comp", defines, cut);
+    add(&mut plan, problem, step, (to, splits), 1, device)?;
     Ok(plan)
 }
 

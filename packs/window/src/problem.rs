@@ -248,10 +248,11 @@ impl Problem {
         [self.x[1] as u64, self.x[2] as u64]
     }
 
-    /// The `Params` of `conv.glsl`.
-    pub(crate) fn words(&self, cut: Cut) -> Vec<u32> {
+    /// The `Params` of `conv.glsl`, of a dispatch from that workgroup on.
+    pub(crate) fn words(&self, first: u64, cut: Cut) -> Vec<u32> {
         let word = |n: &i64| *n as u32;
         let counts = [
+            first,
             cut.jobs,
             self.groups,
             self.filters,

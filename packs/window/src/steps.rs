@@ -1,10 +1,14 @@
 //! Building blocks of plans of `conv`: what its shaders have in common, and what follows them. It chooses nothing.
 
-use crate::{finish::stored, problem::Problem};
+use crate::{
+    finish::stored,
+    problem::{Cut, Problem},
+};
 use nx_vulkan_abi::{BufArg, Define, DeviceInfo, Features, Plan, Refusal, glsl::operand};
 use nx_vulkan_pack_kit::{
     epilogue::Run,
     grid,
+    span::ALIGN,
     steps::{Step, bytes_of, number, read, scratch},
 };
 
@@ -40,26 +44,37 @@ pub(crate) fn common(
     defines
 }
 
-/// The step of a shader of the general units, whose results or those of so many splits go to `to`, and what follows it.
+/// The steps of a shader of the general units, a workgroup of which has `each` jobs, and whose results or those of so many splits go
+/// to `to`; and what follows them.
 pub(crate) fn add(
     plan: &mut Plan,
     problem: &Problem,
-    (file, defines, words): (&'static str, Vec<Define>, Vec<u32>),
+    (file, defines, cut): (&'static str, Vec<Define>, Cut),
     (to, splits): (BufArg, u64),
-    groups: u64,
+    each: u64,
     device: &DeviceInfo<'_>,
 ) -> Result<(), Refusal> {
-    plan.params = bytes_of(&words);
-    let mut step = Step {
-        file,
-        defines,
-        args: vec![BufArg::params(), BufArg::input(0), BufArg::input(1), to],
-        groups: grid::spread(groups, device)?,
-        ..Step::default()
-    };
-    finish(problem, splits, Run::ONE, &mut step);
-    convert_f16(&mut step, device);
-    step.add_to(plan);
+    let groups = cut.jobs.div_ceil(each);
+    let multiply_adds = problem.results.saturating_mul(problem.depth) / groups.max(1);
+    let is_double = problem.register().size() >= 8;
+    for turn in grid::turns(groups, multiply_adds, is_double, device) {
+        let jobs = cut.jobs.min(turn.end * each);
+        let words = problem.words(turn.start, Cut { jobs, ..cut });
+        let at = plan.params.len().next_multiple_of(ALIGN as usize);
+        plan.params.resize(at, 0);
+        plan.params.extend(bytes_of(&words));
+        let params = BufArg::params().range(at as u64, 4 * words.len() as u64);
+        let mut step = Step {
+            file,
+            defines: defines.clone(),
+            args: vec![params, BufArg::input(0), BufArg::input(1), to],
+            groups: grid::spread(turn.end - turn.start, device)?,
+            ..Step::default()
+        };
+        finish(problem, splits, Run::ONE, &mut step);
+        convert_f16(&mut step, device);
+        step.add_to(plan);
+    }
     sum_splits(plan, problem, (to, splits), None, device)
 }
 

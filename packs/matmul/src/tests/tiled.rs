@@ -79,3 +79,28 @@ fn slices_share_k_where_tiles_are_few() {
         .unwrap();
     assert_eq!(defined(&plan, 0, "BLOCK_K"), "4");
 }
+
+#[test]
+fn a_device_that_others_wait_for_gets_long_products_in_turns() {
+    let integrated = DeviceInfo {
+        kind: DeviceKind::INTEGRATED,
+        compute_units: 8,
+        ..gpu()
+    };
+    let plan = |device, size, dtype| matrices(TILED, device, size, dtype).plan().unwrap();
+    let turns = plan(integrated, [8192; 3], DType::F32);
+    assert_eq!(turns.steps.len(), 16);
+    let mut done = 0;
+    for at in 0..16 {
+        let words = words(&turns, at);
+        let [columns, rows, _] = turns.steps[at].groups;
+        // Those of its jobs that earlier dispatches have not done.
+        assert_eq!(words[18], done);
+        done = words[16];
+        assert!(columns * rows >= done - words[18], "{words:?}");
+    }
+    assert_eq!(done, 8192 / 128 * (8192 / 256));
+    assert_eq!(plan(integrated, [3000; 3], DType::F32).steps.len(), 1);
+    assert_eq!(plan(gpu(), [4096; 3], DType::F64).steps.len(), 1);
+    assert_eq!(plan(gpu(), [8192; 3], DType::F64).steps.len(), 8);
+}

@@ -1,6 +1,7 @@
 //! How a convolution on matrix units is shared out.
 
 use super::{matrix::channels_last, *};
+use nx_vulkan_abi::DeviceKind;
 
 /// Many subgroups of a unit take few registers each, few load further ahead.
 #[test]
@@ -46,4 +47,33 @@ fn positions_that_are_apart_have_to_be_worth_packing() {
     for (x, filters) in [([32, 64, 56, 56], 128), ([16, 512, 29, 29], 73)] {
         assert!(plan(x, filters).is_ok(), "{x:?}");
     }
+}
+
+#[test]
+fn a_device_that_others_wait_for_gets_long_convolutions_in_turns() {
+    let shapes: [&[u64]; 3] = [&[1, 512, 514, 514], &[512, 512, 3, 3], &[1, 512, 512, 512]];
+    let on = |device| {
+        let ask = conv("conv_tiled", DType::F32, shapes).on(device);
+        ask.plan().unwrap()
+    };
+    assert_eq!(on(gpu()).steps.len(), 3);
+    let integrated = DeviceInfo {
+        kind: DeviceKind::INTEGRATED,
+        ..gpu()
+    };
+    let plan = on(integrated);
+    assert_eq!(plan.steps.len(), 19);
+    let mut done = 0;
+    for step in &plan.steps {
+        let at = step.args[0].offset as usize;
+        let word = |k: usize| {
+            let bytes = plan.params[at + 4 * k..][..4].try_into().unwrap();
+            u32::from_le_bytes(bytes)
+        };
+        let [columns, rows, _] = step.groups;
+        assert_eq!(word(0), done);
+        done = word(1);
+        assert!(columns * rows >= done - word(0));
+    }
+    assert_eq!(done, 512 / 128 * (512 * 512 / 128));
 }
