@@ -6,6 +6,7 @@ use crate::{
 };
 use nx_vulkan_abi::Features;
 use nx_vulkan_host::{
+    DeviceChoice,
     device::{self, DeviceSummary},
     fragments::{self, Fragments},
 };
@@ -19,7 +20,7 @@ struct Row {
     fragments: Option<Fragments>,
 }
 
-/// The Vulkan devices of this machine, best first, in the order in which --device counts them.
+/// The Vulkan devices of this machine, best first, in the order in which --device counts them; with that option the one it names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 JSON: a list of {index, name, kind, uuid, driver, api, memory, features, matrices, fragments, unusable}.
@@ -31,7 +32,11 @@ impl Devices {
     /// Lists the devices.
     pub(crate) fn run(&self, global: &Global) -> Answer {
         let config = global.config();
-        let devices = device::list()?;
+        let mut devices = device::list()?;
+        if let Some(name) = &global.device {
+            let at = device::choose(&DeviceChoice::parse(name), &devices)?;
+            devices = vec![devices.swap_remove(at)];
+        }
         let mut text = String::new();
         let mut rows = Vec::new();
         for mut d in devices {

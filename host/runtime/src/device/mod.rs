@@ -241,7 +241,11 @@ fn unusable(device: &PhysicalDevice) -> Option<String> {
     None
 }
 
-fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
+/// The position of the chosen device in what [`list`] gives.
+///
+/// # Errors
+/// [`Kind::NoDevice`] where there is none, which names those of the machine.
+pub fn choose(choice: &DeviceChoice, all: &[DeviceSummary]) -> Result<usize> {
     let known = || {
         all.iter()
             .map(|d| format!("{}: {} ({})", d.index, d.name, d.uuid))

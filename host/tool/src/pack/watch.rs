@@ -65,6 +65,11 @@ impl Watch {
             let missing = format!("there is no folder {}", self.folder.display());
             return Err(Problem::Usage(missing));
         }
+        if global.registry.is_some() {
+            let own =
+                "it serves the packs of the folder by a registry of its own; leave out --registry";
+            return Err(Problem::Usage(own.to_owned()));
+        }
         let temporary = Temporary::new()?;
         let mut document = toml_edit::DocumentMut::new();
         document.insert("schema", toml_edit::value(1));

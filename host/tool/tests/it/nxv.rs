@@ -71,15 +71,21 @@ fn a_wrong_command_line_is_explained_and_exits_with_2() {
         &["pack", "watch", "/nowhere"],
         "there is no folder /nowhere",
     );
+    usage_error(
+        &["pack", "watch", ".", "--registry", "x.toml"],
+        "leave out --registry",
+    );
     usage_error(&["check", "--seed", "many"], "'many' for '--seed <N>'");
     usage_error(&["bench", "--filter", "nothing like it"], "--list");
 }
 
 #[test]
 fn a_device_that_does_not_exist_exits_with_1() {
-    let output = nxv(&["ops", "--device", "no such device"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no such device"));
+    for verb in ["ops", "devices"] {
+        let output = nxv(&[verb, "--device", "no such device"]);
+        assert_eq!(output.status.code(), Some(1), "{verb}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no such device"));
+    }
 }
 
 #[test]
@@ -92,7 +98,10 @@ fn devices_are_listed() {
     ] {
         assert!(keys(first).contains(&key), "{key}: {first}");
     }
-    assert!(stdout(&["devices"]).contains(first["name"].as_str().expect("a name")));
+    let name = first["name"].as_str().expect("a name");
+    assert!(stdout(&["devices"]).contains(name));
+    let named = json(&["devices", "--json", "--device", name]);
+    assert_eq!(named, serde_json::json!([first]));
 }
 
 #[test]
