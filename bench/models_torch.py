@@ -12,7 +12,7 @@ import torch
 import transformers as hub
 
 DEVICE = "cuda"
-WARM = 0.7  # seconds
+WARM = 1.0  # seconds
 
 
 def text(batch, length):

@@ -43,12 +43,12 @@ pub fn spread(groups: u64, device: &DeviceInfo<'_>) -> Result<[u32; 3], Refusal>
     Ok([columns as u32, rows as u32, 1])
 }
 
-/// Workgroups by the dispatches that run them, where each workgroup has that many multiply-adds, of numbers of 8 bytes or of fewer:
-/// more than one dispatch where all would take a device too long. A CPU has nobody who waits.
+/// Workgroups by the dispatches that run them, each of that many multiply-adds of numbers that take `bytes` in registers: more
+/// than one dispatch where all would take a device too long. A CPU has nobody who waits.
 pub fn turns(
     groups: u64,
     multiply_adds: u64,
-    is_double: bool,
+    bytes: u64,
     device: &DeviceInfo<'_>,
 ) -> impl Iterator<Item = Range<u64>> + use<> {
     let most = match device.kind {
@@ -56,9 +56,9 @@ pub fn turns(
         DeviceKind::DISCRETE => TURN_OF_DISCRETE,
         _ => TURN,
     };
-    // Most devices take four times as long for numbers of 8 bytes, or longer.
-    let most = if is_double { most / 4 } else { most };
-    let each = (most / multiply_adds.max(1)).clamp(1, groups.max(1));
+    // A complex number has four products, and f64 takes most devices four times as long as f32, or longer.
+    let work = multiply_adds.saturating_mul((bytes / 4).max(1).pow(2));
+    let each = (most / work.max(1)).clamp(1, groups.max(1));
     let each = each.max(groups.div_ceil(TURNS));
     let first = (0..groups).step_by(each as usize);
     first.map(move |first| first..groups.min(first + each))
@@ -103,24 +103,23 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_several_dispatches() {
-        let ranges = |kind, groups, each, is_double| {
+        let ranges = |kind, groups, each, bytes| {
             let device = DeviceInfo { kind, ..device() };
-            Vec::from_iter(turns(groups, each, is_double, &device))
+            Vec::from_iter(turns(groups, each, bytes, &device))
         };
         let each = 1 << 30;
-        assert_eq!(ranges(DeviceKind::INTEGRATED, 32, each, false), [0..32]);
-        let turns = ranges(DeviceKind::INTEGRATED, 70, each, false);
+        assert_eq!(ranges(DeviceKind::INTEGRATED, 32, each, 4), [0..32]);
+        let turns = ranges(DeviceKind::INTEGRATED, 70, each, 4);
         assert_eq!(turns, [0..32, 32..64, 64..70]);
-        assert_eq!(ranges(DeviceKind::INTEGRATED, 20, each, true).len(), 3);
-        assert_eq!(ranges(DeviceKind::DISCRETE, 256, each, false), [0..256]);
-        assert_eq!(ranges(DeviceKind::DISCRETE, 257, each, false).len(), 2);
-        assert_eq!(ranges(DeviceKind::CPU, 1 << 20, each, false).len(), 1);
-        assert_eq!(ranges(DeviceKind::OTHER, 2, u64::MAX, false).len(), 2);
-        assert_eq!(
-            ranges(DeviceKind::OTHER, 1 << 30, u64::MAX, false).len(),
-            1024
-        );
-        assert_eq!(ranges(DeviceKind::OTHER, 0, 0, false), []);
+        let of_20 = |bytes| ranges(DeviceKind::INTEGRATED, 20, each, bytes).len();
+        assert_eq!([1, 4, 8, 16].map(of_20), [1, 1, 3, 10]);
+        assert_eq!(ranges(DeviceKind::DISCRETE, 256, each, 4), [0..256]);
+        assert_eq!(ranges(DeviceKind::DISCRETE, 257, each, 4).len(), 2);
+        assert_eq!(ranges(DeviceKind::CPU, 1 << 20, each, 4).len(), 1);
+        assert_eq!(ranges(DeviceKind::OTHER, 2, u64::MAX, 4).len(), 2);
+        let most = ranges(DeviceKind::OTHER, 1 << 30, u64::MAX, 4).len();
+        assert_eq!(most as u64, TURNS);
+        assert_eq!(ranges(DeviceKind::OTHER, 0, 0, 4), []);
     }
 
     #[test]

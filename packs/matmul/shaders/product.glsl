@@ -14,7 +14,9 @@ layout(push_constant) uniform Product {
     uint blocks_m, blocks_n; // blocks of C that a slab consists of
     uint jobs;               // workgroups (or invocations, where a shader says so) with work to do
     uint chunk;              // contracted elements of one split
-    uint first_workgroup;    // of this dispatch
+#if TURNS
+    uint first_workgroup;    // of this dispatch, where others run the rest
+#endif
 #ifdef EPILOGUE_WORDS
     uint epilogue[EPILOGUE_WORDS];
 #endif
@@ -110,5 +112,8 @@ layout(set = 0, binding = 2, std430) writeonly restrict buffer C { C_ELEMENT c[]
 #endif
 
 uint workgroup() {
+#if !TURNS
+    const uint first_workgroup = 0;
+#endif
     return first_workgroup + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }

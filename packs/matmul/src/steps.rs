@@ -118,8 +118,15 @@ pub(crate) fn product(
     push.extend(problem.b.words());
     push.extend(problem.c_strides);
     push.extend(cut.blocks);
+    let each = u64::from(cut.jobs_per_group);
+    let groups = jobs.div_ceil(each);
+    let multiply_adds = problem.elements().saturating_mul(u64::from(problem.k)) / groups.max(1);
+    let bytes = problem.dtype.register().size();
+    let turns = Vec::from_iter(grid::turns(groups, multiply_adds, bytes, device));
     let [jobs_at, first_at] = [push.len(), push.len() + 2];
-    push.extend([bits, cut.chunk, 0]);
+    push.extend([bits, cut.chunk]);
+    // Words are few, so that one dispatch has none for where it begins.
+    push.extend((turns.len() > 1).then_some(0));
     let mut args = vec![problem.a.arg, problem.b.arg, result];
     let finish = problem.finish.as_ref().filter(|_| !is_partial);
 
@@ -148,6 +155,7 @@ pub(crate) fn product(
         number("B_WIDE", wide[1]),
         number("C_WIDE", wide[2]),
         number("PARTIAL", is_partial),
+        number("TURNS", turns.len() > 1),
     ];
     defines.extend(converted("A", problem.a.dtype, problem.dtype));
     defines.extend(converted("B", problem.b.dtype, problem.dtype));
@@ -167,13 +175,11 @@ pub(crate) fn product(
         }
         None => defines.extend(vendor::defines(vendor::is_nvidia(device), false)),
     }
-    let each = u64::from(cut.jobs_per_group);
-    let groups = jobs.div_ceil(each);
-    let multiply_adds = problem.elements().saturating_mul(u64::from(problem.k));
-    let is_double = register(problem.dtype) == 8;
-    for turn in grid::turns(groups, multiply_adds / groups.max(1), is_double, device) {
+    for turn in &turns {
         push[jobs_at] = jobs.min(turn.end * each) as u32;
-        push[first_at] = turn.start as u32;
+        if turns.len() > 1 {
+            push[first_at] = turn.start as u32;
+        }
         let (defines, push, args) = (defines.clone(), push.clone(), args.clone());
         let groups = turn.end - turn.start;
         steps.dispatch_in(subgroup, (file, problem.dtype), defines, push, args, groups)?;

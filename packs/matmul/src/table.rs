@@ -180,6 +180,8 @@ impl Tile {
             && divides(self.threads_of_slice() * self.width(), n * k)
             && matches!(self.slices, 1 | 2 | 4 | 8)
             && divides(self.slices, own[0])
+            // Where slices add up, each invocation has room for a pack in the share of the rows.
+            && (self.slices == 1 || 2 * k * (m / self.width() + 1) >= self.threads_of_slice())
             // Those that store a row together.
             && divides(n.min(32), n)
             && (self.slices > 1 || divides(n.min(32), self.threads()))

@@ -73,9 +73,6 @@ impl Tuning {
 
     /// Parts of so many elements that fill the device, where `groups` workgroups do not and each has enough to do.
     fn split(&self, groups: u64, extent: u64, stride: u64) -> u64 {
-        if extent <= stride * self.alone {
-            return 1;
-        }
         (self.fill / groups).min(extent / (stride * LOADS))
     }
 }
@@ -325,7 +322,7 @@ impl Pass {
         let extent = self.extent();
         let room = tuning.max_states / self.part_stride;
         let parts = tuning.split(groups, extent, stride).min(room).max(1);
-        if parts > 1 {
+        if parts > 1 && extent > stride * tuning.alone {
             self.part_extent = extent.div_ceil(parts).next_multiple_of(stride);
         }
     }

@@ -87,6 +87,9 @@ fn a_second_pass_has_to_pay() {
         assert_eq!(passes(op, &[65_536], &[0]).0, 2, "{op}");
     }
     assert_eq!(passes("argmax", &[65_536], &[0]).0, 2);
+    // Narrower columns keep units busy, also where nothing is split.
+    let plan = ask("sum", DType::F32, &[256, 16_384], &[0]).plan().unwrap();
+    assert_eq!((plan.steps.len(), plan.steps[0].groups), (1, [512, 1, 1]));
     // Of many rows others have loads in flight.
     assert_eq!(passes("reduce_max", &[4096, 16_384], &[1]).1, "4");
 }

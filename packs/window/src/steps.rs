@@ -56,8 +56,7 @@ pub(crate) fn add(
 ) -> Result<(), Refusal> {
     let groups = cut.jobs.div_ceil(each);
     let multiply_adds = problem.results.saturating_mul(problem.depth) / groups.max(1);
-    let is_double = problem.register().size() >= 8;
-    for turn in grid::turns(groups, multiply_adds, is_double, device) {
+    for turn in grid::turns(groups, multiply_adds, problem.register().size(), device) {
         let jobs = cut.jobs.min(turn.end * each);
         let words = problem.words(turn.start, Cut { jobs, ..cut });
         let at = plan.params.len().next_multiple_of(ALIGN as usize);

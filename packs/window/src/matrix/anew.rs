@@ -22,7 +22,11 @@ pub(super) fn add(plan: &mut Plan, other: Plan, counts: BufArg) {
         for arg in step.args.iter_mut() {
             match arg.slot {
                 Slot::SCRATCH => arg.index += first,
-                Slot::PARAMS => *arg = arg.range(params as u64, other.params.len() as u64),
+                Slot::PARAMS => {
+                    let all = other.params.len() as u64 - arg.offset;
+                    let len = if arg.len == 0 { all } else { arg.len };
+                    *arg = arg.range(params as u64 + arg.offset, len);
+                }
                 _ => {}
             }
         }

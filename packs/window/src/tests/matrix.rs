@@ -1,7 +1,7 @@
 //! Plans on matrix units.
 
 use super::{pointwise::pointwise, *};
-use nx_vulkan_abi::BufArg;
+use nx_vulkan_abi::{BufArg, Slot};
 
 const LARGE: [&[u64]; 3] = [&[32, 64, 58, 58], &[64, 64, 3, 3], &[32, 64, 56, 56]];
 
@@ -72,6 +72,8 @@ fn whole_pieces_of_channels_are_taken_from_where_they_lie() {
 #[test]
 fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
     let deep: [&[u64]; 3] = [&[64, 512, 9, 9], &[128, 512, 3, 3], &[64, 128, 7, 7]];
+    // More than one dispatch of the general units does.
+    let long: [&[u64]; 3] = [&[32, 512, 66, 66], &[512, 512, 3, 3], &[32, 512, 64, 64]];
     let narrow = DeviceInfo {
         max_invocations: 64,
         ..nvidia()
@@ -90,6 +92,12 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
             &["tile.comp", "splits.comp"],
         ),
         (LARGE, narrow, &["product_parts.comp"], &["direct.comp"]),
+        (
+            long,
+            nvidia(),
+            &["product_parts.comp"],
+            &["tile.comp", "tile.comp"],
+        ),
     ] {
         let plan = matrix(DType::F32, shapes).on(device).plan().unwrap();
         let files = files(&plan);
@@ -116,10 +124,14 @@ fn f32_is_packed_as_three_parts_and_computed_anew_where_they_do_not_hold_it() {
             for (arg, own) in step.args.iter().zip(&own.args) {
                 assert_eq!((arg.slot, arg.access), (own.slot, own.access));
             }
+            let of = |plan: &Plan, arg: BufArg| {
+                let len = arg.len as usize;
+                plan.params[arg.offset as usize..][..len].to_vec()
+            };
+            if own.args[0].slot == Slot::PARAMS {
+                assert_eq!(of(&plan, step.args[0]), of(&plain, own.args[0]));
+            }
         }
-        let params = plan.steps[2 + parts.len()].args[0];
-        let range = params.offset as usize..(params.offset + params.len) as usize;
-        assert_eq!(plan.params[range], plain.params[..]);
     }
     let plan = matrix(DType::F32, LARGE).plan().unwrap();
     assert_eq!(plan.scratch[0], (32 * 64 * 58 * 58 * 2 + 16) * 3);
