@@ -1,7 +1,4 @@
 #version 450
-#if SUBGROUP_SLICES
-#extension GL_KHR_shader_subgroup_basic : require
-#endif
 // One workgroup computes BLOCK_M x BLOCK_N elements of C, BLOCK_K steps of k at a time: the next step is loaded into
 // registers while the current one is multiplied out of shared memory, whose two halves take turns. In the same way an
 // invocation loads what it multiplies next, so that its multiplications wait neither for shared memory nor for a barrier.
@@ -41,16 +38,9 @@ VEC columns[2][PACKS_N];
 T_VALUE sums[PACKS_M * WIDTH * COLUMNS];
 uint k_end;
 
-// An invocation's slice, and its number there. A slice that is a subgroup waits for nobody else.
-#if SUBGROUP_SLICES
-uint slice() { return gl_SubgroupID; }
-uint own() { return gl_SubgroupInvocationID; }
-#define WAIT() { subgroupMemoryBarrierShared(); subgroupBarrier(); }
-#else
+// An invocation's slice, and its number there.
 uint slice() { return SLICES == 1 ? 0 : gl_LocalInvocationIndex / OWN; }
 uint own() { return SLICES == 1 ? gl_LocalInvocationIndex : gl_LocalInvocationIndex % OWN; }
-#define WAIT() barrier()
-#endif
 
 // Place of item `i` in the tile: x along m or n, y along k.
 uvec2 a_place(uint i) {
@@ -177,7 +167,7 @@ const uint PACKS_AT_ONCE = SLICES * 2 * BLOCK_K * A_ROW / THREADS;
 // Invocations of slices `apart` from each other, in pairs, give away one half of their rows and add up the other one.
 void add_halves(uint rows, uint apart) {
     bool upper = (slice() & apart) != 0;
-    uint me = slice() * OWN + own(), other = me ^ (apart * OWN);
+    uint me = gl_LocalInvocationIndex, other = me ^ (apart * OWN);
     uint packs = rows * PACKS_N, half_of = packs / 2;
     [[unroll]] for (uint first = 0; first < half_of; first += PACKS_AT_ONCE) {
         uint end = min(first + PACKS_AT_ONCE, half_of);
@@ -301,7 +291,7 @@ void main() {
     uint turn = 2 * slice();
     fetch(start);
     publish(turn);
-    WAIT(); // the first step is complete before anyone reads it
+    barrier(); // the first step is complete before anyone reads it
     take(0, turn, 0, packs);
     while (MORE) {
         start += BLOCK_K;
@@ -315,7 +305,7 @@ void main() {
         }
         turn ^= 1;
         if (!EARLY) publish(turn);
-        WAIT(); // the other half is complete, and nobody still reads this one
+        barrier(); // the other half is complete, and nobody still reads this one
         take(0, turn, 0, packs);
         multiply(1);
     }

@@ -7,7 +7,6 @@ use crate::{
     table::{Rates, Tile},
 };
 use nx_vulkan_abi::{DeviceInfo, Plan, Refusal, explain};
-use nx_vulkan_pack_kit::grid;
 
 /// Contracted elements that are worth a workgroup where there are many parts.
 const LEAST_PART: u64 = 128;
@@ -46,11 +45,6 @@ pub(crate) fn plan(
         problem.b.is_wide(width),
         problem.n.is_multiple_of(width),
     ];
-    // Where a slice is a subgroup, it waits for itself alone.
-    let is_subgroup = tile.slices > 1
-        && tile.threads() / tile.slices == device.subgroup_size
-        && grid::has_full_subgroups(device, tile.threads().into());
-    let subgroup = if is_subgroup { device.subgroup_size } else { 0 };
     let own = vec![
         number("THREADS", tile.threads()),
         number("BLOCK_M", tile.block[0]),
@@ -61,9 +55,8 @@ pub(crate) fn plan(
         number("PACKS_M", tile.packs[0]),
         number("PACKS_N", tile.packs[1]),
         number("SLICES", tile.slices),
-        number("SUBGROUP_SLICES", u32::from(subgroup > 0)),
     ];
-    steps::product(problem, device, ("tile.comp", subgroup), cut, wide, own)
+    steps::product(problem, device, ("tile.comp", 0), cut, wide, own)
 }
 
 /// A tile shape and how the product is cut into it.
@@ -165,6 +158,7 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     let full = if tile.slices == 1 { 256.0 } else { 512.0 };
     const HALF: f64 = 128.0; // and at which it is half as busy as with very many
     const SLICED_ROUNDS: f64 = 2.0;
+    const LEAST_SLICED: u32 = 64;
     const STARTS: f64 = 4.0; // rounds that begin or end while nobody multiplies
     let slabs = f64::from(cut.splits) * f64::from(problem.batches);
     let groups = slabs * f64::from(cut.blocks[0]) * f64::from(cut.blocks[1]);
@@ -186,8 +180,9 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     let speed = tile.speed[along_k]
         * if is_narrow { tile.narrow } else { 1.0 }
         * if is_single { tile.single } else { 1.0 };
-    // Slices are for few tiles: three rounds of 392 x 768 x 768 took an H200 27 us where others took 21.
-    if rounds < f64::from(tile.rounds) || tile.slices > 1 && rounds > SLICED_ROUNDS {
+    // Slices are for few tiles, three rounds of 392 x 768 x 768 took an H200 27 us where others took 21; and for some elements each.
+    let suits = tile.slices == 1 || rounds <= SLICED_ROUNDS && cut.chunk >= LEAST_SLICED;
+    if rounds < f64::from(tile.rounds) || !suits {
         return f64::INFINITY;
     }
     let begins = match tile.slices {
