@@ -112,6 +112,79 @@ fn windows_are_what_their_definition_says() {
     }
 }
 
+/// Small windows of all forms, of tensors that are one slab and of some that are several.
+#[test]
+fn windows_of_any_form_are_what_their_definition_says() {
+    let mut random = Random(11);
+    let mut below = |n: usize| random.below(n as u64) as i64;
+    for round in 0..300 {
+        let rank = 1 + below(4) as usize;
+        let most = [4000, 90, 16, 9][rank - 1];
+        let shape: Vec<u64> = (0..rank).map(|_| 1 + below(most) as u64).collect();
+        let window: Vec<i64> = (0..rank).map(|_| 1 + below(2) * below(9)).collect();
+        let dilations: Vec<i64> = (0..rank).map(|_| 1 + below(2) * below(3)).collect();
+        let strides: Vec<i64> = (0..rank).map(|_| 1 + below(2) * below(5)).collect();
+        let padding: Vec<i64> = (0..2 * rank).map(|_| below(2) * (below(9) - 3)).collect();
+        let positions = |k: usize| {
+            let reach = (window[k] - 1) * dilations[k] + 1;
+            let room = shape[k] as i64 + padding[2 * k] + padding[2 * k + 1] - reach;
+            (room / strides[k] + 1).max(0)
+        };
+        let out: Vec<u64> = (0..rank).map(|k| positions(k) as u64).collect();
+        let attrs = windows(&window, &padding, &strides, &dilations);
+        let count = shape.iter().product::<u64>() as usize;
+        let x: Vec<i64> = (0..count).map(|_| below(19) - 9).collect();
+        let floats: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+        let of = |op: (i64, Combine)| defined((&shape, &x), &out, &attrs, op);
+        let case = format!("{round}: {shape:?} {attrs:?}");
+        let sums = run::<i64>("window_sum", &[&tensor(&shape, &x)], &out, &attrs);
+        assert_eq!(sums, of((0, |a, b| a + b)), "{case}");
+        let products = run::<i64>("window_product", &[&tensor(&shape, &x)], &out, &attrs);
+        assert_eq!(products, of((1, i64::wrapping_mul)), "{case}");
+        let sums = run::<f32>("window_sum", &[&tensor(&shape, &floats)], &out, &attrs);
+        let expected = of((0, |a, b| a + b));
+        assert!(
+            sums.iter().zip(expected).all(|(x, y)| *x == y as f32),
+            "{case}"
+        );
+        let most = run::<f32>("window_max", &[&tensor(&shape, &floats)], &out, &attrs);
+        let expected = of((i64::MIN, i64::max)).into_iter();
+        let expected = expected.map(|x| {
+            if x == i64::MIN {
+                f32::NEG_INFINITY
+            } else {
+                x as f32
+            }
+        });
+        assert!(most.into_iter().eq(expected), "{case}");
+    }
+}
+
+/// The first of equal elements is taken, in row-major order, and a sum of negative zeros is positive.
+#[test]
+fn zeros_of_windows_have_the_sign_that_row_major_order_gives() {
+    let (shape, out) = ([20, 70], [18, 68]);
+    let mut random = Random(5);
+    let values: Vec<f32> = (0..1400)
+        .map(|_| [0.0, -0.0][random.below(2) as usize])
+        .collect();
+    let attrs = windows(&[3, 3], &[0; 4], &[1, 1], &[1, 1]);
+    let x = tensor(&shape, &values);
+    for op in ["window_max", "window_min"] {
+        let zeros = run::<f32>(op, &[&x], &out, &attrs);
+        let first: Vec<f32> = (0..18 * 68).map(|i| values[i / 68 * 70 + i % 68]).collect();
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&zeros), bits(&first), "{op}");
+    }
+    let negative = tensor(&shape, &[-0.0f32; 1400]);
+    for window in [[3, 3], [1, 1]] {
+        let attrs = windows(&window, &[0; 4], &[1, 1], &[1, 1]);
+        let out = [21 - window[0] as u64, 71 - window[1] as u64];
+        let sums = run::<f32>("window_sum", &[&negative], &out, &attrs);
+        assert!(sums.iter().all(|x| x.to_bits() == 0));
+    }
+}
+
 /// `scipy.ndimage.maximum_filter1d` and `numpy.convolve(x, ones(3), "same")`, scipy 1.17.1 and numpy 2.4.6.
 #[test]
 fn filters_of_scipy_and_numpy() {
