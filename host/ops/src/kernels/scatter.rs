@@ -19,6 +19,11 @@ use nx_vulkan_abi::{DType, layout::contiguous_strides};
 const FEW: usize = 16;
 /// Updates from which on several cores share them.
 const MANY: usize = 1 << 18;
+/// Bytes of a part from which on cores share those that are put.
+const LONG: usize = 256;
+/// Elements of a piece of a tensor that one core adds to, and how many such tasks each core has.
+const PIECE: usize = 4096;
+const TASKS: usize = 4;
 /// One of so many elements has an update where all elements get a sum, of so many at most.
 const DENSE: usize = 2;
 const MOST_SUMS: usize = 1 << 20;
@@ -55,18 +60,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
         .iter()
         .map(|&axis| (out.shape[axis] as i64, strides[axis] / unit))
         .collect();
-    let mut places = vec![0; rows];
-    for (place, indices) in places
-        .iter_mut()
-        .zip(indices.chunks_exact(steps.len().max(1)))
-    {
-        for (index, (extent, step)) in indices.iter().zip(&steps) {
-            if !(0..*extent).contains(index) {
-                return Err(INDEX.reason.to_owned());
-            }
-            *place += index * step;
-        }
-    }
+    let places = places(&indices, &steps, rows)?;
     if is_rows {
         let rows = Rows {
             parts: &places,
@@ -93,10 +87,31 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     Ok(())
 }
 
-/// The number of an update, and of the part that it goes to among those of its core.
-type Own = (usize, usize);
+/// Where the part of each update begins, by its indices along axes of those extents and steps.
+fn places(indices: &[i64], axes: &[(i64, i64)], rows: usize) -> Result<Vec<i64>, String> {
+    let (mut places, mut are_inside) = (vec![0; rows], true);
+    let mut add = |place: &mut i64, index: &i64, (extent, step): (i64, i64)| {
+        are_inside &= (0..extent).contains(index);
+        *place += index.wrapping_mul(step);
+    };
+    match *axes {
+        [axis] => {
+            let both = places.iter_mut().zip(indices);
+            both.for_each(|(place, index)| add(place, index, axis));
+        }
+        _ => {
+            for (place, indices) in places.iter_mut().zip(indices.chunks(axes.len().max(1))) {
+                let both = indices.iter().zip(axes);
+                both.for_each(|(index, axis)| add(place, index, *axis));
+            }
+        }
+    }
+    are_inside
+        .then_some(places)
+        .ok_or_else(|| INDEX.reason.to_owned())
+}
 
-/// Updates to parts of a tensor that lie behind each other. Cores have parts of their own, and take the updates of these.
+/// Updates to parts of a tensor that lie behind each other. Cores that share them have parts of their own.
 struct Rows<'a> {
     /// The number of the part that each update goes to.
     parts: &'a [i64],
@@ -112,33 +127,60 @@ impl Rows<'_> {
         self.elements * self.dtype.size() as usize
     }
 
-    /// Calls `work` with the parts of each core, and with the updates of these.
-    fn share(&self, all: &mut [u8], work: &(dyn Fn(&mut [u8], &[Own]) + Sync)) {
-        let parts = all.len() / self.size();
-        let cores = crew::cores();
-        let own = parts.div_ceil(cores).max(TASK.div_ceil(self.elements));
-        parallel::for_each_part(all, own * self.size(), &|core, bytes| {
-            let first = (core * own) as i64;
-            let theirs = 0..bytes.len() / self.size();
-            let mut rows = Vec::with_capacity(self.parts.len());
-            for (row, part) in self.parts.iter().enumerate() {
-                let part = (part - first) as usize;
-                if theirs.contains(&part) {
-                    rows.push((row, part));
-                }
-            }
-            work(bytes, &rows);
-        });
-    }
-
     /// Puts the updates, in their order.
     fn put(&self, all: &mut [u8]) {
         let size = self.size();
-        self.share(all, &|bytes, rows| {
-            for (row, part) in rows.iter().copied() {
-                bytes[part * size..][..size].copy_from_slice(&self.updates[row * size..][..size]);
+        match size {
+            1 => self.put_cells::<1>(all),
+            2 => self.put_cells::<2>(all),
+            4 => self.put_cells::<4>(all),
+            8 => self.put_cells::<8>(all),
+            16 => self.put_cells::<16>(all),
+            ..LONG => {
+                for (part, own) in self.parts.iter().zip(self.updates.chunks(size)) {
+                    all[*part as usize * size..][..size].copy_from_slice(own);
+                }
             }
-        });
+            _ => {
+                let own = (all.len() / size).div_ceil(crew::cores());
+                parallel::for_each_part(all, own * size, &|core, bytes| {
+                    let (first, theirs) = ((core * own) as i64, bytes.len() / size);
+                    for (part, update) in self.parts.iter().zip(self.updates.chunks(size)) {
+                        let part = (part - first) as usize;
+                        if part < theirs {
+                            bytes[part * size..][..size].copy_from_slice(update);
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// The same of parts of `SIZE` bytes.
+    fn put_cells<const SIZE: usize>(&self, all: &mut [u8]) {
+        let cells = all.as_chunks_mut::<SIZE>().0;
+        for (part, own) in self.parts.iter().zip(self.updates.as_chunks::<SIZE>().0) {
+            cells[*part as usize] = *own;
+        }
+    }
+
+    /// The updates of so many pieces of `1 << bits` parts each, in their order, and where those of each piece begin among them.
+    fn pieces(&self, bits: u32, count: usize) -> (Vec<usize>, Vec<usize>) {
+        let mut starts = vec![0; count + 1];
+        for part in self.parts {
+            starts[(*part as usize >> bits) + 1] += 1;
+        }
+        for piece in 0..count {
+            starts[piece + 1] += starts[piece];
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![0; self.parts.len()];
+        for (row, part) in self.parts.iter().enumerate() {
+            let at = &mut next[*part as usize >> bits];
+            rows[*at] = row;
+            *at += 1;
+        }
+        (rows, starts)
     }
 
     /// What is added to each of so many elements.
@@ -194,57 +236,46 @@ impl Rows<'_> {
             });
             return;
         }
-        let shape = [(self.updates.len() / dtype.size() as usize) as u64];
-        let view = View {
-            dtype,
-            shape: &shape,
-            strides: &[1],
-            offset: 0,
-            bytes: self.updates,
-        };
-        // A few elements cost less where all are converted at once.
-        let converted = match length < FEW {
-            true => numbers::<T>(self.updates, dtype),
-            false => Vec::new(),
-        };
-        self.share(all, &|bytes, rows| {
-            let updates = Operand::new(&view, &shape, vec![1]);
+        let bits = (PIECE / length).max(1).ilog2();
+        let (own, parts) = (1 << bits, all.len() / size);
+        let count = parts.div_ceil(own);
+        let (rows, starts) = self.pieces(bits, count);
+        let several = count.div_ceil(TASKS * crew::cores());
+        parallel::parts(all, several * own * size, Wakes::Late, &|task, bytes| {
             // Of each part 1 more than its number in the order in which they come.
-            let mut known = vec![0u32; bytes.len() / size];
+            let mut known = vec![0u32; own];
             let mut distinct = Vec::new();
-            let most = rows.len().min(known.len());
-            let mut sums: Vec<T> = Vec::with_capacity(most * length);
-            let mut own = vec![T::default(); length];
-            for (row, part) in rows.iter().copied() {
-                let own = match converted.get(row * length..(row + 1) * length) {
-                    Some(converted) => converted,
-                    None => {
-                        updates.gather(0, (row * length) as u64, &mut own);
-                        &own
+            let (mut sums, mut block): (Vec<T>, Vec<u8>) = (Vec::new(), Vec::new());
+            for (bytes, piece) in bytes.chunks_mut(own * size).zip(task * several..) {
+                let rows = &rows[starts[piece]..starts[piece + 1]];
+                sums.clear();
+                for rows in rows.chunks((BLOCK / length).max(1)) {
+                    block.clear();
+                    let updates = rows.iter().map(|row| &self.updates[row * size..][..size]);
+                    updates.for_each(|update| append(&mut block, update));
+                    let updates = numbers::<T>(&block, dtype);
+                    for (row, update) in rows.iter().zip(updates.chunks(length)) {
+                        let part = self.parts[*row] as usize & (own - 1);
+                        let Some(number) = known[part].checked_sub(1) else {
+                            distinct.push(part);
+                            known[part] = distinct.len() as u32;
+                            append(&mut sums, update);
+                            continue;
+                        };
+                        let both = sums[number as usize * length..].iter_mut().zip(update);
+                        both.for_each(|(sum, x)| *sum = plus(*sum, *x));
                     }
-                };
-                let Some(number) = known[part].checked_sub(1) else {
-                    distinct.push(part);
-                    known[part] = distinct.len() as u32;
-                    sums.extend_from_slice(own);
-                    continue;
-                };
-                let both = sums[number as usize * length..].iter_mut().zip(own);
-                both.for_each(|(sum, x)| *sum = plus(*sum, *x));
-            }
-            let several = BLOCK.div_ceil(length);
-            let blocks = sums.chunks_mut(several * length);
-            let mut block = Vec::new();
-            for (sums, places) in blocks.zip(distinct.chunks(several)) {
+                }
                 block.clear();
-                let each = places.iter().map(|part| &bytes[part * size..][..size]);
-                each.for_each(|part| block.extend_from_slice(part));
+                let places = distinct.iter().map(|part| &bytes[part * size..][..size]);
+                places.for_each(|before| append(&mut block, before));
                 let before = numbers::<T>(&block, dtype);
                 let both = sums.iter_mut().zip(before);
                 both.for_each(|(sum, before)| *sum = plus(before, *sum));
-                store(sums, dtype, &mut block);
-                for (part, changed) in places.iter().zip(block.chunks(size)) {
+                store(&sums, dtype, &mut block);
+                for (part, changed) in distinct.drain(..).zip(block.chunks(size)) {
                     bytes[part * size..][..size].copy_from_slice(changed);
+                    known[part] = 0;
                 }
             }
         });
@@ -321,6 +352,15 @@ impl Parts {
             f(&own, &far);
             own.at += self.elements as i64;
         }
+    }
+}
+
+/// Goes on with a few elements or bytes, without a call where they are one element.
+fn append<T: Copy>(to: &mut Vec<T>, own: &[T]) {
+    match own {
+        [x] => to.push(*x),
+        [a, b, c, d] => to.extend_from_slice(&[*a, *b, *c, *d]),
+        _ => to.extend_from_slice(own),
     }
 }
 

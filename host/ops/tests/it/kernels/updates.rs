@@ -10,6 +10,9 @@ fn cores_that_share_the_parts_take_every_update_once_and_in_its_order() {
         (40_000u64, 1u64, 5_000u64, 7_919),
         (40_000, 1, 90_000, 7_919),
         (3_000, 17, 9_000, 12),
+        (3_000, 3, 900, 7),
+        (500, 70, 2_000, 7),
+        (1_000_000, 1, 3_000, 331),
         (5, 20_000, 40, 3),
     ] {
         let places: Vec<i32> = (0..rows).map(|row| (row * stride % parts) as i32).collect();
