@@ -101,10 +101,15 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
     let (floats, integers) = (lanes::shifts::sum_f64, lanes::shifts::sum_s64);
     match out.dtype.class() {
         Some(Class::Complex) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add, None),
-        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add, Some(floats)),
-        Some(Class::Unsigned | Class::Signed) => {
-            fold(inputs, out, attrs, 0, i64::wrapping_add, Some(integers))
-        }
+        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add, Along::any(floats)),
+        Some(Class::Unsigned | Class::Signed) => fold(
+            inputs,
+            out,
+            attrs,
+            0,
+            i64::wrapping_add,
+            Along::any(integers),
+        ),
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
@@ -113,14 +118,25 @@ pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[At
     let [out, ..] = outputs else { return missing() };
     let one = Complex { re: 1.0, im: 0.0 };
     // Of f64 a product of some may overflow where that of all does not.
-    let floats = (out.dtype != DType::F64).then_some(lanes::shifts::product_f64 as Shifts<f64>);
-    let integers = lanes::shifts::product_s64;
+    let grouped = out.dtype != DType::F64;
+    let (floats, integers) = (lanes::shifts::product_f64, lanes::shifts::product_s64);
     match out.dtype.class() {
         Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply, None),
-        Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply, floats),
-        Some(Class::Unsigned | Class::Signed) => {
-            fold(inputs, out, attrs, 1, i64::wrapping_mul, Some(integers))
+        Some(Class::Float) => {
+            let along = Along {
+                shifts: floats,
+                grouped,
+            };
+            fold(inputs, out, attrs, 1.0, f64::multiply, Some(along))
         }
+        Some(Class::Unsigned | Class::Signed) => fold(
+            inputs,
+            out,
+            attrs,
+            1,
+            i64::wrapping_mul,
+            Along::any(integers),
+        ),
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
@@ -128,14 +144,14 @@ pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[At
 pub(crate) fn max(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     by_register!(out.dtype, R => {
-        fold(inputs, out, attrs, R::LOWEST, R::larger, R::LARGER)
+        fold(inputs, out, attrs, R::LOWEST, R::larger, R::LARGER.and_then(Along::any))
     })
 }
 
 pub(crate) fn min(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     by_register!(out.dtype, R => {
-        fold(inputs, out, attrs, R::HIGHEST, R::smaller, R::SMALLER)
+        fold(inputs, out, attrs, R::HIGHEST, R::smaller, R::SMALLER.and_then(Along::any))
     })
 }
 
@@ -170,16 +186,33 @@ const PART: usize = 16 * BLOCK;
 /// Lines of elements that are taken at a time.
 const LINES: usize = 256;
 
+/// What makes windows side by side, and whether those along one axis may be made before those along another.
+struct Along<R> {
+    shifts: Shifts<R>,
+    grouped: bool,
+}
+
+impl<R> Along<R> {
+    fn any(shifts: Shifts<R>) -> Option<Along<R>> {
+        Some(Along {
+            shifts,
+            grouped: true,
+        })
+    }
+}
+
 fn fold<R: Register>(
     inputs: &[View],
     out: &mut Out,
     attrs: &[Attr],
     start: R,
     combine: impl Fn(R, R) -> R + Sync,
-    shifts: Option<Shifts<R>>,
+    along: Option<Along<R>>,
 ) -> Outcome {
     let x = &inputs[0];
-    if let (Some(shifts), Some(slabs)) = (shifts, Slabs::of(&axes(x.shape, attrs))) {
+    if let Some(Along { shifts, grouped }) = along
+        && let Some(slabs) = Slabs::of(&axes(x.shape, attrs), grouped)
+    {
         return slabs.fold(x, out, start, shifts);
     }
     let space = Space::new(x.shape, out.shape, attrs);

@@ -25,6 +25,8 @@ pub(super) struct Slabs {
     axes: Vec<Side>,
     /// Positions along the first axis that a slab has.
     length: usize,
+    /// Whether windows are made of windows, which take fewer steps.
+    grouped: bool,
 }
 
 /// An axis of a tensor, those that have no windows as one with their neighbours.
@@ -64,8 +66,12 @@ impl Side {
 }
 
 impl Slabs {
-    /// Nothing where the windows lie too far apart for it, where there is little but padding, or no result.
-    pub(super) fn of(axes: &[Axis]) -> Option<Slabs> {
+    /// Nothing where the windows lie too far apart for it, where there is little but padding, or no result; nor along several axes
+    /// unless elements may be `grouped`.
+    pub(super) fn of(axes: &[Axis], grouped: bool) -> Option<Slabs> {
+        if !grouped && axes.iter().filter(|axis| axis.window > 1).count() > 1 {
+            return None;
+        }
         let mut merged: Vec<Axis> = Vec::new();
         for axis in axes {
             match merged.last_mut() {
@@ -104,6 +110,7 @@ impl Slabs {
         let slabs = Slabs {
             length: length.clamp(1, first.positions),
             axes: sides,
+            grouped,
         };
         (step <= own.saturating_mul(4) && slabs.most() <= MOST).then_some(slabs)
     }
@@ -150,7 +157,7 @@ impl Slabs {
                 first.axis.low -= (at * first.stride()) as i64;
                 (first.padded, first.positions) = (self.rows(count), count);
                 slab.read(&source, row / positions * own, start);
-                slab.fold(start, shifts);
+                slab.fold(start, shifts, self.grouped);
                 R::store(slab.results(count * of_row), dtype, now);
                 (rest, row) = (others, row + count);
             }
@@ -183,7 +190,7 @@ impl<R: Register> Slab<R> {
     }
 
     /// Along each axis, the last one first, so that every window takes its elements in row-major order.
-    fn fold(&mut self, start: R, shifts: Shifts<R>) {
+    fn fold(&mut self, start: R, shifts: Shifts<R>, grouped: bool) {
         let mut length = self.sides[0].padded * self.sides[0].step;
         let (mut step, mut has_begun) = (1, false);
         for index in (0..self.sides.len()).rev() {
@@ -195,7 +202,7 @@ impl<R: Register> Slab<R> {
                 // Once at least: what is folded begins with `start`.
                 while window > 1 || step == 1 && !has_begun {
                     has_begun = true;
-                    let count = factor(window);
+                    let count = if grouped { factor(window) } else { window };
                     let to = &mut self.to[..length - (count - 1) * apart];
                     shifts(to, &self.from[..length], start, apart, count);
                     std::mem::swap(&mut self.from, &mut self.to);

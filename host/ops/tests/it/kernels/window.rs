@@ -270,3 +270,21 @@ fn bad_windows_are_refused() {
     let why = refuse(&windows(&[2], &[0, 0], &[1], &[1]), &[3]);
     assert!(why.contains("the windows give [2]"), "{why}");
 }
+
+/// Elements of f64 are multiplied one after the other: of three at a time, or of a row, there may be a product that overflows.
+#[test]
+fn products_of_f64_overflow_where_all_of_a_window_does() {
+    let (large, small) = (1e200, 1e-200);
+    let line = [
+        large, small, small, large, large, small, small, large, large,
+    ];
+    let block = [small, 1.0, large, large];
+    for (shape, values) in [(&[9][..], &line[..]), (&[2, 2], &block)] {
+        let window: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+        let ones = vec![1; window.len()];
+        let attrs = windows(&window, &vec![0; 2 * window.len()], &ones, &ones);
+        let out = vec![1; window.len()];
+        let whole = run::<f64>("window_product", &[&tensor(shape, values)], &out, &attrs)[0];
+        assert!((whole / large - 1.0).abs() < 1e-12, "{whole}");
+    }
+}
