@@ -50,7 +50,6 @@ mod vector;
 mod widened;
 pub(crate) mod window;
 pub(crate) mod window_scatter;
-mod window_slab;
 
 pub use crate::{
     check::check,

@@ -92,7 +92,7 @@ fn places(indices: &[i64], axes: &[(i64, i64)], rows: usize) -> Result<Vec<i64>,
     let (mut places, mut are_inside) = (vec![0; rows], true);
     let mut add = |place: &mut i64, index: &i64, (extent, step): (i64, i64)| {
         are_inside &= (0..extent).contains(index);
-        *place += index.wrapping_mul(step);
+        *place = place.wrapping_add(index.wrapping_mul(step));
     };
     match *axes {
         [axis] => {

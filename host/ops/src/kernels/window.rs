@@ -4,14 +4,13 @@
 use std::ops::Range;
 
 use super::element::{Complex, Register, by_register};
-use super::lanes::{self, Extremes, Shifts};
+use super::lanes::{self, Extremes, InPlace, Line};
 use super::number::{Number, Ring};
 use super::operand::{BLOCK, Operand};
 use super::parallel;
-use super::window_slab::Slabs;
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
-use nx_vulkan_abi::{DType, dtype::Class, layout::contiguous_strides};
+use nx_vulkan_abi::{dtype::Class, layout::contiguous_strides};
 
 /// A window along one axis.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +39,6 @@ pub(crate) fn axes(shape: &[u64], attrs: &[Attr]) -> Vec<Axis> {
 }
 
 impl Axis {
-    /// One window of one element at each place.
-    pub(super) fn trivial(extent: i64) -> Axis {
-        Axis {
-            window: 1,
-            ..Axis::whole(extent)
-        }
-    }
-
     /// One window over all of an axis.
     pub(super) fn whole(extent: i64) -> Axis {
         Axis {
@@ -98,17 +89,21 @@ impl Axis {
 
 pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
-    let (floats, integers) = (lanes::shifts::sum_f64, lanes::shifts::sum_s64);
+    let from = inputs[0].dtype;
+    let cells = match lanes::is_narrow(from) {
+        true => None,
+        false => lanes::sum_of_floats(from),
+    };
     match out.dtype.class() {
         Some(Class::Complex) => fold(inputs, out, attrs, Complex::<f64>::ZERO, Complex::add, None),
-        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add, Along::any(floats)),
+        Some(Class::Float) => fold(inputs, out, attrs, 0.0, f64::add, cells),
         Some(Class::Unsigned | Class::Signed) => fold(
             inputs,
             out,
             attrs,
             0,
             i64::wrapping_add,
-            Along::any(integers),
+            lanes::sum_of_integers(from),
         ),
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
@@ -117,26 +112,16 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     let one = Complex { re: 1.0, im: 0.0 };
-    // Of f64 a product of some may overflow where that of all does not.
-    let grouped = out.dtype != DType::F64;
-    let (floats, integers) = (lanes::shifts::product_f64, lanes::shifts::product_s64);
+    let cells = match lanes::is_narrow(inputs[0].dtype) {
+        true => None,
+        false => lanes::product_of_floats(inputs[0].dtype),
+    };
     match out.dtype.class() {
         Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply, None),
-        Some(Class::Float) => {
-            let along = Along {
-                shifts: floats,
-                grouped,
-            };
-            fold(inputs, out, attrs, 1.0, f64::multiply, Some(along))
+        Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply, cells),
+        Some(Class::Unsigned | Class::Signed) => {
+            fold(inputs, out, attrs, 1, i64::wrapping_mul, None)
         }
-        Some(Class::Unsigned | Class::Signed) => fold(
-            inputs,
-            out,
-            attrs,
-            1,
-            i64::wrapping_mul,
-            Along::any(integers),
-        ),
         None => Err(format!("it is not computed in {}", out.dtype)),
     }
 }
@@ -144,19 +129,35 @@ pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[At
 pub(crate) fn max(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     by_register!(out.dtype, R => {
-        fold(inputs, out, attrs, R::LOWEST, R::larger, R::LARGER.and_then(Along::any))
+        let cells = R::LARGEST.filter(|_| is_own::<R>(&inputs[0], out));
+        fold(inputs, out, attrs, R::LOWEST, R::larger, cells)
     })
 }
 
 pub(crate) fn min(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     by_register!(out.dtype, R => {
-        fold(inputs, out, attrs, R::HIGHEST, R::smaller, R::SMALLER.and_then(Along::any))
+        let cells = R::SMALLEST.filter(|_| is_own::<R>(&inputs[0], out));
+        fold(inputs, out, attrs, R::HIGHEST, R::smaller, cells)
     })
 }
 
 fn missing() -> Outcome {
     Err("expected a result".to_owned())
+}
+
+/// Whether elements lie in memory as `R`, the register of the result, does.
+fn is_own<R>(x: &View, out: &Out) -> bool {
+    x.dtype == out.dtype && x.dtype.size() as usize == size_of::<R>()
+}
+
+/// The elements of a view in row-major order, where they lie so.
+fn in_order<'a>(x: &View<'a>) -> Option<&'a [u8]> {
+    let (rows, size) = (contiguous_strides(x.shape), x.dtype.size() as usize);
+    let mut axes = x.shape.iter().zip(x.strides).zip(rows);
+    let count = x.shape.iter().product::<u64>() as usize;
+    let is_so = axes.all(|((extent, step), own)| *extent == 1 || *step == own);
+    (is_so && count > 0).then(|| &x.bytes[x.offset as usize * size..][..count * size])
 }
 
 /// The elements of a view in row-major order.
@@ -186,37 +187,22 @@ const PART: usize = 16 * BLOCK;
 /// Lines of elements that are taken at a time.
 const LINES: usize = 256;
 
-/// What makes windows side by side, and whether those along one axis may be made before those along another.
-struct Along<R> {
-    shifts: Shifts<R>,
-    grouped: bool,
-}
-
-impl<R> Along<R> {
-    fn any(shifts: Shifts<R>) -> Option<Along<R>> {
-        Some(Along {
-            shifts,
-            grouped: true,
-        })
-    }
-}
-
 fn fold<R: Register>(
     inputs: &[View],
     out: &mut Out,
     attrs: &[Attr],
     start: R,
     combine: impl Fn(R, R) -> R + Sync,
-    along: Option<Along<R>>,
+    cells: Option<InPlace<R>>,
 ) -> Outcome {
     let x = &inputs[0];
-    if let Some(Along { shifts, grouped }) = along
-        && let Some(slabs) = Slabs::of(&axes(x.shape, attrs), grouped)
-    {
-        return slabs.fold(x, out, start, shifts);
-    }
     let space = Space::new(x.shape, out.shape, attrs);
     let stride = space.inner.stride as usize;
+    if let (Some(cells), Some(bytes)) = (cells, in_order(x)) {
+        return results(&space, out, start, |results, lines| {
+            (cells.lines)(results, bytes, lines, stride);
+        });
+    }
     let cells = elements(
         x,
         x.shape,
@@ -232,13 +218,6 @@ fn fold<R: Register>(
             both.for_each(|(result, x)| *result = combine(*result, *x));
         }
     })
-}
-
-/// States, and the first of the elements that they take.
-#[derive(Debug, Clone)]
-struct Line {
-    states: Range<usize>,
-    first: usize,
 }
 
 /// Every result, where `take` takes lines of elements into results side by side.

@@ -1,8 +1,7 @@
 //! Reductions of elements where they lie: into one, or into results side by side.
 
 use super::index::{self, Indices};
-use super::lines::{Rows, may_have_nan, some_at_once, together};
-use super::shifts::{self, Shifts};
+use super::lines::{Line, Rows, any_line, each_line, may_have_nan, some_at_once, together};
 use super::widest;
 use crate::kernels::number::{Number, Ring};
 use crate::kernels::small::{S2, S4, U2, U4};
@@ -15,6 +14,8 @@ pub(crate) struct InPlace<R> {
     pub(in crate::kernels) steps: fn(&mut [R], &[u8], Rows),
     /// Takes each of some rows, of so many elements, into a state.
     pub(in crate::kernels) each: fn(&mut [R], &[u8], Rows, usize),
+    /// Takes lines of elements, so many apart, into states.
+    pub(in crate::kernels) lines: fn(&mut [R], &[u8], &[Line], usize),
     /// The same as `run`, of bf16 as they lie; nothing where they become f32 first.
     pub(in crate::kernels) of_bf16: Option<fn(&[u8]) -> R>,
 }
@@ -171,7 +172,7 @@ macro_rules! folds {
         mod $name {
             use super::*;
 
-            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, each, of_bf16: None };
+            pub(super) const IN_PLACE: InPlace<$r> = InPlace { run, steps, each, lines, of_bf16: None };
 
             #[inline(always)]
             fn read(cell: [u8; size_of::<$t>()]) -> $r {
@@ -209,6 +210,15 @@ macro_rules! folds {
 
                 fn steps(states: &mut [$r], from: &[u8], all: Rows) {
                     rows(states, from, all, read, $combine);
+                }
+
+                fn lines(states: &mut [$r], from: &[u8], all: &[Line], step: usize) {
+                    match step {
+                        1 => each_line::<$r, { size_of::<$t>() }, 1>(states, from, all, read, $combine),
+                        2 => each_line::<$r, { size_of::<$t>() }, 2>(states, from, all, read, $combine),
+                        3 => each_line::<$r, { size_of::<$t>() }, 3>(states, from, all, read, $combine),
+                        _ => any_line(states, from, all, step, read, $combine),
+                    }
                 }
             }
         }
@@ -294,8 +304,6 @@ pub(in crate::kernels) fn sum_of_integers(dtype: DType) -> Option<InPlace<i64>> 
 pub(in crate::kernels) trait Extremes: Number {
     const LARGEST: Option<InPlace<Self>> = None;
     const SMALLEST: Option<InPlace<Self>> = None;
-    const LARGER: Option<Shifts<Self>> = None;
-    const SMALLER: Option<Shifts<Self>> = None;
     const INDICES: Option<Indices<Self>> = None;
 }
 
@@ -304,8 +312,6 @@ macro_rules! extremes {
         impl Extremes for $t {
             const LARGEST: Option<InPlace<$t>> = Some($max::IN_PLACE);
             const SMALLEST: Option<InPlace<$t>> = Some($min::IN_PLACE);
-            const LARGER: Option<Shifts<$t>> = Some(shifts::$max);
-            const SMALLER: Option<Shifts<$t>> = Some(shifts::$min);
             const INDICES: Option<Indices<$t>> = Some(index::$indices);
         }
     )* };

@@ -13,7 +13,6 @@ mod narrow;
 mod powers;
 mod products;
 mod ring;
-pub(super) mod shifts;
 pub(crate) mod typed;
 mod wide;
 
@@ -23,7 +22,7 @@ pub(super) use fold::{product_of_floats, sum_of_floats, sum_of_integers};
 pub(super) use index::Best;
 pub(super) use lane::Loop;
 pub(crate) use lane::{Each, Lane};
-pub(super) use lines::{AT_ONCE, Rows};
+pub(super) use lines::{AT_ONCE, Line, Rows};
 use logic::Flag;
 pub(crate) use logic::{
     EQUAL, GREATER, GREATER_EQUAL, IS_INFINITE, IS_NAN, LESS, LESS_EQUAL, NOT_EQUAL,
@@ -32,7 +31,6 @@ pub(super) use logic::{select, select_bytes, select_longs, select_shorts};
 pub(super) use narrow::{Short, is_narrow, narrow, widen};
 pub(super) use products::{AddProducts, TERMS};
 pub(crate) use ring::{ADD, MULTIPLY, SUBTRACT};
-pub(super) use shifts::Shifts;
 
 use super::number::{Number, Ring};
 

@@ -69,7 +69,7 @@ fn defined(
 #[test]
 fn windows_are_what_their_definition_says() {
     type Case = (&'static [u64], &'static [u64], [&'static [i64]; 4]);
-    let cases: [Case; 11] = [
+    let cases: [Case; 13] = [
         (&[6, 7], &[5, 4], [&[2, 3], &[0, 0, 1, 1], &[1, 2], &[1, 1]]),
         (&[10], &[10], [&[3], &[4, 0], &[1], &[2]]),
         (&[10], &[3], [&[2], &[-3, -1], &[2], &[1]]),
@@ -89,6 +89,12 @@ fn windows_are_what_their_definition_says() {
             &[4, 300],
             &[3, 291],
             [&[2, 300], &[0, 0, 290, 0], &[1, 1], &[1, 1]],
+        ),
+        (&[6, 16], &[3, 1], [&[2, 16], &[0; 4], &[2, 16], &[1, 1]]),
+        (
+            &[2, 1, 16, 40],
+            &[2, 1, 3, 2],
+            [&[1, 1, 8, 20], &[0; 8], &[1, 1, 4, 20], &[1; 4]],
         ),
     ];
     let ops: [(&str, i64, Combine); 4] = [
@@ -271,20 +277,33 @@ fn bad_windows_are_refused() {
     assert!(why.contains("the windows give [2]"), "{why}");
 }
 
-/// Elements of f64 are multiplied one after the other: of three at a time, or of a row, there may be a product that overflows.
+/// Elements are taken one after the other: some of them, or those of a row, may come to more than the type holds.
 #[test]
-fn products_of_f64_overflow_where_all_of_a_window_does() {
+fn results_overflow_where_all_of_a_window_does() {
     let (large, small) = (1e200, 1e-200);
     let line = [
         large, small, small, large, large, small, small, large, large,
     ];
-    let block = [small, 1.0, large, large];
-    for (shape, values) in [(&[9][..], &line[..]), (&[2, 2], &block)] {
+    for (op, shape, values, expected) in [
+        ("window_product", &[9][..], &line[..], large),
+        (
+            "window_product",
+            &[2, 2],
+            &[small, 1.0, large, large],
+            large,
+        ),
+        (
+            "window_sum",
+            &[2, 2],
+            &[-1.5e308, 0.0, 1.5e308, 1.5e308],
+            1.5e308,
+        ),
+    ] {
         let window: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
         let ones = vec![1; window.len()];
         let attrs = windows(&window, &vec![0; 2 * window.len()], &ones, &ones);
         let out = vec![1; window.len()];
-        let whole = run::<f64>("window_product", &[&tensor(shape, values)], &out, &attrs)[0];
-        assert!((whole / large - 1.0).abs() < 1e-12, "{whole}");
+        let whole = run::<f64>(op, &[&tensor(shape, values)], &out, &attrs)[0];
+        assert!((whole / expected - 1.0).abs() < 1e-12, "{op} {whole}");
     }
 }
