@@ -59,7 +59,13 @@ fn slices_share_k_where_tiles_are_few() {
             .unwrap();
         defined(&plan, 0, "SLICES").to_owned()
     };
-    for [m, k, n] in [[256, 256, 256], [512, 512, 512], [128, 512, 512]] {
+    for [m, k, n] in [
+        [256, 256, 256],
+        [512, 512, 512],
+        [128, 512, 512],
+        [256, 512, 512],
+        [64, 512, 2048],
+    ] {
         assert_eq!(slices(m, k, n), "8", "{m} x {k} x {n}");
     }
     for [m, k, n] in [
