@@ -8,14 +8,18 @@
 #ifndef PARTS
 #define PARTS 1
 #endif
-// Subgroups of a workgroup along both axes, or PARTS of them that share what one owns: each takes a part of k.
+// Subgroups of a workgroup along m and n, or PARTS of them that share what one owns: each takes a part of k.
 #if PARTS > 1
-#define WARPS 1
-layout(local_size_x = 32 * PARTS) in;
+#define WARPS_M 1
+#define WARPS_N 1
 #else
-#define WARPS 2
-layout(local_size_x = 32 * WARPS * WARPS) in;
+#ifndef WARPS_M
+#define WARPS_M 2
 #endif
+#define WARPS_N 2
+#endif
+#define WARPS (WARPS_M * WARPS_N)
+layout(local_size_x = 32 * WARPS * PARTS) in;
 
 // The host tells elements along k, else steps.
 #if IN_PLACE || defined(ORIGINALS)
@@ -159,7 +163,7 @@ void store(Eight own, uint slab, uint row, uint column, SUM4 x, SUM4 y) {
 // Of each subgroup a tile of 16 rows: to be added up, or for rows that do not begin where vectors do. There lanes that hold 8
 // columns each would write one element of as many sectors of memory at a time.
 const uint PITCH = 17;
-shared SUM4 staged[WARPS * WARPS * PARTS * 16 * PITCH];
+shared SUM4 staged[WARPS * PARTS * 16 * PITCH];
 
 void stage(uint row, uint column, SUM4 x, SUM4 y) {
     uint at = (gl_SubgroupID * 16 + row) * PITCH + column / 4;
@@ -245,8 +249,8 @@ uvec2 corner(uint job) {
     uint first = job / (BAND * blocks_n) * BAND;
     uint rows = min(blocks_m - first, BAND);
     uint rest = job - first * blocks_n;
-    uvec2 block = uvec2(first + rest % rows, rest / rows) * WARPS;
-    uvec2 own = PARTS > 1 ? uvec2(0) : uvec2(gl_SubgroupID / WARPS, gl_SubgroupID % WARPS);
+    uvec2 block = uvec2(first + rest % rows, rest / rows) * uvec2(WARPS_M, WARPS_N);
+    uvec2 own = PARTS > 1 ? uvec2(0) : uvec2(gl_SubgroupID / WARPS_N, gl_SubgroupID % WARPS_N);
     return (block + own) * uvec2(WARP_M, 64);
 }
 

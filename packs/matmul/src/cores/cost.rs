@@ -14,8 +14,10 @@ use nx_vulkan_pack_kit::matrix::{expect_memory, memory};
 pub(super) struct Shape {
     /// Rows that a subgroup owns.
     pub(super) rows: u32,
-    /// Subgroups that share what one owns, a part of the contracted axis each; else four of them stand side by side.
+    /// Subgroups that share what one owns, a part of the contracted axis each.
     pub(super) parts: u32,
+    /// Subgroups of a workgroup along m; along n there are two, but for those that share.
+    pub(super) high: u32,
     /// Parts of the contracted axis.
     pub(super) splits: u32,
     /// Fragments along k of one part, an even number.
@@ -32,6 +34,8 @@ pub(super) struct Shape {
 #[derive(Debug, Clone, Copy)]
 struct Tile {
     rows: u32,
+    /// Subgroups of a workgroup along m.
+    high: u32,
     /// Rate of a unit that is full, in relation to the best.
     speed: f64,
     /// What one workgroup on a unit does of that.
@@ -43,6 +47,7 @@ struct Tile {
 const fn tile(rows: u32, speed: f64, alone: f64, in_place: f64) -> Tile {
     Tile {
         rows,
+        high: 2,
         speed,
         alone,
         in_place,
@@ -55,6 +60,10 @@ const HALVES: &[Tile] = &[
     tile(48, 1.0, 0.5, 0.53),
     tile(64, 0.93, 0.63, 0.63),
     tile(80, 1.05, 0.65, 0.0),
+    Tile {
+        high: 4,
+        ..tile(64, 1.0, 1.0, 0.0)
+    },
 ];
 /// Of bytes.
 const BYTE: &[Tile] = &[
@@ -99,11 +108,12 @@ impl Shape {
             1 => BYTE,
             _ => HALVES,
         };
-        let cut = |rows: u32, parts: u32, splits: u32, reading: Reading| {
+        let cut = |rows: u32, [parts, high]: [u32; 2], splits: u32, reading: Reading| {
             let chunk = depth.div_ceil(splits).next_multiple_of(2);
             Shape {
                 rows,
                 parts,
+                high,
                 splits: depth.div_ceil(chunk),
                 chunk,
                 band: if rows > 64 { 16 } else { 8 },
@@ -117,7 +127,7 @@ impl Shape {
         let shared = own.flat_map(|reading| SHARED.iter().map(move |shape| (reading, shape)));
         let shared = shared
             .flat_map(|(reading, [rows, parts])| SPLITS.map(|n| (*rows, *parts, n, *reading)))
-            .map(|(rows, parts, splits, reading)| (cut(rows, parts, splits, reading), None));
+            .map(|(rows, parts, splits, reading)| (cut(rows, [parts, 1], splits, reading), None));
         let aside = tiles
             .iter()
             .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
@@ -127,7 +137,9 @@ impl Shape {
                 Reading::InPlaceA => false,
                 Reading::InPlaceB | Reading::InPlace => tile.in_place > 0.0,
             })
-            .map(|(tile, splits, reading)| (cut(tile.rows, 1, splits, reading), Some(tile)));
+            .map(|(tile, splits, reading)| {
+                (cut(tile.rows, [1, tile.high], splits, reading), Some(tile))
+            });
         let choices = shared.chain(aside.filter(|_| problem.m >= LEAST[0]));
         let choices = choices.filter(|(shape, _)| shape.reading.takes(problem, way, shape.rows));
         // The least one has no parts.
@@ -170,12 +182,16 @@ impl Shape {
             1 => String::new(),
             parts => format!(" that {parts} share along k"),
         };
+        let high = match self.high {
+            ..=2 => String::new(),
+            high => format!(", {high} of them along m"),
+        };
         let splits = match self.splits {
             1 => String::new(),
             splits => format!(", {splits} parts along k"),
         };
         format!(
-            "subgroups of {} x {COLUMNS}{shared}{splits}, {}, about {:.1} us",
+            "subgroups of {} x {COLUMNS}{shared}{high}{splits}, {}, about {:.1} us",
             self.rows,
             self.reading.words(),
             self.seconds * 1e6
@@ -184,10 +200,10 @@ impl Shape {
 
     /// Workgroups along m and n.
     pub(super) fn blocks(&self, problem: &Problem) -> [u32; 2] {
-        let aside = if self.parts > 1 { 1 } else { 2 };
+        let wide = if self.parts > 1 { 1 } else { 2 };
         [
-            problem.m.div_ceil(aside * self.rows),
-            problem.n.div_ceil(aside * COLUMNS),
+            problem.m.div_ceil(self.high * self.rows),
+            problem.n.div_ceil(wide * COLUMNS),
         ]
     }
 
@@ -197,11 +213,12 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Bytes of shared memory that the sums of parts pass through.
+    /// Bytes of shared memory that the sums of more subgroups than four pass through, or those of parts.
     fn shared_bytes(&self) -> u64 {
-        match self.parts {
-            1 => 0,
-            parts => u64::from(parts * PART),
+        match (self.parts, self.high) {
+            (1, ..=2) => 0,
+            (1, high) => u64::from(2 * high * PART),
+            (parts, _) => u64::from(parts * PART),
         }
     }
 
@@ -233,7 +250,7 @@ impl Shape {
             Reading::InPlaceA | Reading::InPlace => (1.0, tile.in_place),
         };
         let rate = rates.matrix * 1e9 * tile.speed;
-        let flops = f64::from(2 * self.rows)
+        let flops = f64::from(self.high * self.rows)
             * f64::from(2 * COLUMNS)
             * f64::from(self.chunk * way.depth())
             * 2.0;

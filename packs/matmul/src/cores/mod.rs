@@ -98,7 +98,7 @@ pub(crate) fn plan(
         number("C_PAIRS", in_pairs(problem, dtype)),
     ]);
     let (file, own) = match reading {
-        Reading::Packed => ("cores.comp", Vec::new()),
+        Reading::Packed => ("cores.comp", vec![number("WARPS_M", shape.high)]),
         _ => ("cores_direct.comp", reading.defines(problem, way).to_vec()),
     };
     defines.extend(own);

@@ -2,7 +2,7 @@
 
 use super::{ask::matrices, cores::h200};
 use nx_vulkan_abi::{DType, DeviceInfo};
-use nx_vulkan_pack_kit::testing::defined;
+use nx_vulkan_pack_kit::testing::{defined, files};
 
 #[test]
 fn rows_that_vectors_do_not_fit_need_shared_memory() {
@@ -31,4 +31,24 @@ fn elements_of_two_bytes_are_stored_in_pairs_where_rows_have_whole_ones() {
         let found = ["C_WIDE", "C_PAIRS"].map(|name| defined(&plan, last, name));
         assert_eq!(found, expected, "{kernel} {n}");
     }
+}
+
+#[test]
+fn a_product_that_fills_the_device_once_has_more_subgroups_side_by_side() {
+    let high = |size: u64, device: DeviceInfo<'static>| {
+        let plan = matrices("dot_cores", device, [size; 3], DType::F16).plan();
+        let plan = plan.expect("matrix units take it");
+        let step = plan.steps.len() - 1;
+        assert_eq!(files(&plan)[step], "cores.comp");
+        defined(&plan, step, "WARPS_M").to_owned()
+    };
+    for (size, expected) in [(1536, "2"), (2048, "4"), (3072, "2"), (8192, "2")] {
+        assert_eq!(high(size, h200()), expected, "{size}");
+    }
+    // 8 subgroups hand on 16 rows of 17 vectors each.
+    let little = DeviceInfo {
+        shared_bytes: 32 << 10,
+        ..h200()
+    };
+    assert_eq!(high(2048, little), "2");
 }
