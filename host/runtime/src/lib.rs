@@ -25,6 +25,7 @@ mod memory;
 pub mod module;
 mod pipeline;
 mod plan;
+pub mod profile;
 mod queue;
 mod reach;
 mod route;
@@ -49,9 +50,10 @@ pub use nx_vulkan_ops::{
 };
 pub use nx_vulkan_registry::RuleVerdict;
 pub use pipeline::statistics::{Compiled, Figure};
+pub use profile::{Profile, ProfileRow};
 pub use route::Considered;
 pub use runtime::{
-    Forced, Lazy, Operand, Progress, Ran, RanProgram, ReplayStats, Rival, Routine, Runtime,
-    RuntimeStats,
+    Forced, Lazy, Operand, Profiling, Progress, Ran, RanProgram, ReplayStats, Rival, Routine,
+    Runtime, RuntimeStats,
 };
 pub use tensor::Tensor;

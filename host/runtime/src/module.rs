@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     memory,
     pipeline::{Pipeline, Pipelines, spec::PipelineSpec},
-    queue::{Step, StepArg},
+    queue::{Label, Step, StepArg},
     spirv,
 };
 use nx_vulkan_abi::plan::MAX_BINDINGS;
@@ -27,6 +27,7 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Module {
     name: Arc<str>,
+    label: Arc<Label>,
     facts: Arc<spirv::Module>,
     device: Arc<Device>,
     /// By number of bindings, bytes of push constants, and specialization constants.
@@ -136,6 +137,7 @@ impl Module {
             ));
         }
         Ok(Module {
+            label: Label::new(&"module".into(), &name),
             name: name.into(),
             facts,
             device: device.clone(),
@@ -258,6 +260,7 @@ impl Module {
             push: launch.push.to_vec(),
             barrier: false,
             reports: false,
+            label: self.label.clone(),
         })
     }
 

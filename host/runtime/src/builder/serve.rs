@@ -7,7 +7,7 @@ use crate::{
     device::Device,
     memory::{Budget, Patience, Pool, Use},
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::{Bound, Quiet, Step, StepArg, Stream},
+    queue::{Bound, Label, Quiet, Step, StepArg, Stream},
     shader::{self, Target},
     spirv::Module,
 };
@@ -150,6 +150,7 @@ impl Bench {
             push: vec![0; spec.push_bytes as usize],
             barrier: false,
             reports: false,
+            label: Label::new(&"host".into(), "module"),
         };
         let recorded = self.stream.record(
             &pipelines,

@@ -10,7 +10,7 @@ mod newer;
 
 use self::fragments::Fragments;
 pub use crate::config::DeviceChoice;
-use crate::{Result, exit, shader::Target};
+use crate::{Result, exit, profile::Ticks, shader::Target};
 pub(crate) use facts::max_allocation;
 use facts::{Facts, features, kind, wanted};
 pub use instance::validation_messages;
@@ -145,6 +145,17 @@ impl Device {
             true => Target::Newer,
             false => Target::Older,
         }
+    }
+
+    /// What the stamps of its time mean, where its queue has a clock.
+    pub(crate) fn ticks(&self) -> Option<Ticks> {
+        let physical = self.vk.physical_device();
+        let family = self.queue.queue_family_index() as usize;
+        let bits = physical.queue_family_properties()[family].timestamp_valid_bits?;
+        Some(Ticks {
+            mask: u64::MAX >> u64::BITS.saturating_sub(bits),
+            period: physical.properties().timestamp_period.into(),
+        })
     }
 
     /// Whether the driver can be asked about pipelines that were made for it.

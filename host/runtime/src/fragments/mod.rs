@@ -11,7 +11,7 @@ use crate::{
     exit,
     memory::{Budget, Patience, Pool, Use},
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::{Bound, Quiet, Step, StepArg, Stream},
+    queue::{Bound, Label, Quiet, Step, StepArg, Stream},
     shader::Shaders,
 };
 use nx_vulkan_abi::{DType, Features, glsl};
@@ -203,6 +203,7 @@ fn measure(device: &Arc<Device>) -> Result<Fragments> {
             push: Vec::new(),
             barrier: false,
             reports: true,
+            label: Label::new(&"host".into(), "order.comp"),
         };
         stream.record(
             &pipelines,

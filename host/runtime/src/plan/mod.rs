@@ -16,7 +16,7 @@ use crate::{
     faults::Site,
     memory::Buffer,
     pipeline::{Pipelines, spec::PipelineSpec},
-    queue::Step,
+    queue::{Label, Step},
     shader::{Shaders, Variant},
     spirv::Module,
 };
@@ -47,8 +47,8 @@ pub(crate) struct Compiled {
     pub(crate) site: Option<Arc<Site>>,
 }
 
-/// Checks `plan` of a kernel that declares to need `declared`, for the request that is shown as `name`, and makes its pipelines; without `pipelines` it has no steps
-/// then. Buffers are numbered inputs, outputs, scratch, params.
+/// Checks `plan` of `kernel`, which declares to need `declared`, for the request that is shown as `name`, and makes its pipelines;
+/// without `pipelines` it has no steps then. Buffers are numbered inputs, outputs, scratch, params.
 ///
 /// # Errors
 /// [`Kind::Pack`] when the plan is invalid, [`Kind::Shader`] when a shader does not compile,
@@ -57,7 +57,7 @@ pub(crate) fn compile(
     plan: &Plan,
     (files, declared): (Files<'_>, Features),
     sizes: Sizes<'_>,
-    (name, site): (Arc<str>, Option<Site>),
+    (name, kernel, site): (Arc<str>, &str, Option<Site>),
     device: &Device,
     shaders: &Shaders,
     pipelines: Option<&Pipelines>,
@@ -73,6 +73,10 @@ pub(crate) fn compile(
             counts: &|| source::counts(shaders),
         },
     )?;
+    let kernel = kernel.into();
+    let labels = plan.shaders.iter().map(|variant| variant.file.as_str());
+    let labels = labels.chain([source::COUNTS]);
+    let labels: Vec<Arc<Label>> = labels.map(|file| Label::new(&kernel, file)).collect();
     let make = |step: CheckedStep, pipelines: &Pipelines| {
         let spec = PipelineSpec {
             module: &step.module,
@@ -93,6 +97,7 @@ pub(crate) fn compile(
             push: step.push,
             barrier: step.barrier,
             reports: step.reports,
+            label: labels[step.shader.unwrap_or(plan.shaders.len())].clone(),
         };
         Ok((step, key))
     };

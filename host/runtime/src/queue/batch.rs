@@ -52,6 +52,7 @@ impl Stream {
         self.device.check("vkBeginCommandBuffer", code)?;
         open.command_buffer = Some(command_buffer);
         open.state = State::default();
+        self.stamp_start(open, command_buffer);
         Ok(command_buffer)
     }
 

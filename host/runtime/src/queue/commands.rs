@@ -46,7 +46,8 @@ impl Stream {
         } else {
             Before::Device
         };
-        self.transfer(&[from.0], to.0, before, |fns, command_buffer| {
+        let what = ("copy", len);
+        self.transfer(what, &[from.0], to.0, before, |fns, command_buffer| {
             // SAFETY: both ranges lie in live buffers of this device; a command buffer is open.
             unsafe {
                 (fns.v1_0.cmd_copy_buffer)(
@@ -66,7 +67,8 @@ impl Stream {
     /// Records a write of `bytes`, at most 65,536 of them and a multiple of four, into the start of `to`.
     pub(crate) fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
         let (buffer, offset) = to.location();
-        self.transfer(&[], to, Before::Device, |fns, command_buffer| {
+        let what = ("update", bytes.len() as u64);
+        self.transfer(what, &[], to, Before::Device, |fns, command_buffer| {
             // SAFETY: the range lies in a live buffer; the driver copies `bytes` during the call.
             unsafe {
                 (fns.v1_0.cmd_update_buffer)(
@@ -83,7 +85,8 @@ impl Stream {
     /// Records a fill of the whole buffer with zeros.
     pub(crate) fn zero(&self, to: &Buffer) -> Result<()> {
         let (buffer, offset) = to.location();
-        self.transfer(&[], to, Before::Device, |fns, command_buffer| {
+        let what = ("fill", to.len());
+        self.transfer(what, &[], to, Before::Device, |fns, command_buffer| {
             // SAFETY: blocks are multiples of 256 bytes, so rounding up to four bytes stays inside.
             unsafe {
                 (fns.v1_0.cmd_fill_buffer)(
@@ -97,8 +100,10 @@ impl Stream {
         })
     }
 
+    /// Records a command that is known as `what`, of so many bytes.
     fn transfer(
         &self,
+        (what, bytes): (&str, u64),
         from: &[&Buffer],
         to: &Buffer,
         before: Before,
@@ -118,6 +123,7 @@ impl Stream {
             }
         }
         command(self.device.vk.fns(), command_buffer);
+        self.stamp_bytes(&mut open, command_buffer, what, bytes);
         open.sequence += 1;
         open.commands += 1;
         for buffer in from {

@@ -10,6 +10,7 @@ mod commands;
 mod named;
 mod progress;
 mod replay;
+mod stamps;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -24,15 +25,16 @@ use named::Names;
 use parking_lot::{Mutex, MutexGuard};
 use progress::Clock;
 pub(crate) use replay::{Around, Call, Captured, Copy};
+use stamps::Stamps;
 use std::{
     collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
-pub(crate) use step::{Bound, Counts, Step, StepArg};
+pub(crate) use step::{Bound, Counts, Label, Step, StepArg};
 pub(crate) use timer::Quiet;
 use timer::Timer;
 pub(crate) use waves::Order;
@@ -70,6 +72,8 @@ pub(crate) struct Stream {
     when_quiet: Quiet,
     /// Whether the host reads tensors in place, so that every submission must end visible to it.
     host_reads: bool,
+    /// Whether a profile is on.
+    is_stamped: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -94,6 +98,10 @@ struct Open {
     eager: u32,
     /// Why a submission failed, once one has.
     failure: Option<Error>,
+    /// The profile that is on.
+    stamps: Option<Box<Stamps>>,
+    /// Pools of stamps, which serve one profile after the other.
+    pools: Vec<vk::QueryPool>,
 }
 
 /// What stays in force from one command of a command buffer to the next.
@@ -135,6 +143,8 @@ impl Stream {
                 last_look: Instant::now(),
                 eager: 1,
                 failure: None,
+                stamps: None,
+                pools: Vec::new(),
             }),
             batch: AtomicU32::new(clock.batch),
             clock: Mutex::new(clock),
@@ -143,6 +153,7 @@ impl Stream {
             submissions: AtomicU64::new(0),
             when_quiet,
             host_reads,
+            is_stamped: AtomicBool::new(false),
         };
         let pool_info = vk::CommandPoolCreateInfo::default()
             .flags(
@@ -196,7 +207,7 @@ impl Stream {
         let mut command_buffer = self.command_buffer(&mut open)?;
         let batch = self.batch.load(Ordering::Relaxed);
         let first = open.sequence + 1;
-        for step in steps {
+        for (index, step) in steps.iter().enumerate() {
             if open.commands >= batch {
                 // A plan may have thousands: all in one batch would take longer than drivers and whoever looks allow one.
                 command_buffer = self.next_command_buffer(&mut open)?;
@@ -213,6 +224,7 @@ impl Stream {
                 self.barrier(&mut open, command_buffer);
             }
             self.dispatch(&mut open.state, command_buffer, pipelines, step, buffers);
+            self.stamp_step(&mut open, command_buffer, name, (index, steps));
             open.sequence += 1;
             open.commands += 1;
             open.reports |= step.reports;
@@ -297,6 +309,7 @@ impl Drop for Stream {
             return;
         };
         let fns = self.device.vk.fns();
+        self.open.get_mut().destroy_pools(&self.device);
         // SAFETY: all submitted work is done; both handles are ours.
         unsafe {
             (fns.v1_0.destroy_command_pool)(self.device.handle(), self.pool, std::ptr::null());

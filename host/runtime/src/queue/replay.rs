@@ -63,6 +63,8 @@ struct Command<'a> {
     step: usize,
     /// Which of the calls that have some it is one of, where each run records it anew.
     anew: Option<usize>,
+    /// Whether it comes behind those of its wave that touch the same in each run.
+    is_behind: bool,
 }
 
 impl Command<'_> {
@@ -99,7 +101,8 @@ pub(crate) struct Around<'a> {
 }
 
 impl Stream {
-    /// Records `calls`, to be run by [`Stream::replay`], wave by wave. Nothing runs yet.
+    /// Records `calls`, to be run by [`Stream::replay`], wave by wave. Nothing runs yet. With `all_anew` each run records every
+    /// command, in the same order and with the same barriers, so that these can be stamped.
     ///
     /// # Errors
     /// Only when the device is lost or out of memory for command buffers.
@@ -107,6 +110,7 @@ impl Stream {
         self: &Arc<Self>,
         pipelines: &Pipelines,
         calls: &[Call<'_>],
+        all_anew: bool,
     ) -> Result<Captured> {
         let mut captured = Captured {
             stream: Arc::downgrade(self),
@@ -115,7 +119,7 @@ impl Stream {
             last: AtomicU64::new(0),
         };
         let mut open = self.open()?;
-        let recorded = self.capture_into(&mut captured, &mut open, pipelines, calls);
+        let recorded = self.capture_into(&mut captured, &mut open, pipelines, (calls, all_anew));
         // What was made by then is given up without the lock.
         drop(open);
         recorded.map(|()| captured)
@@ -126,7 +130,7 @@ impl Stream {
         captured: &mut Captured,
         open: &mut Open,
         pipelines: &Pipelines,
-        calls: &[Call<'_>],
+        (calls, all_anew): (&[Call<'_>], bool),
     ) -> Result<()> {
         self.device.usable()?;
         let mut commands: Vec<Command<'_>> = Vec::new();
@@ -138,12 +142,13 @@ impl Stream {
                 wave,
                 call,
                 step,
-                anew: is_anew(step).then_some(renewed),
+                anew: (all_anew || is_anew(step)).then_some(renewed),
+                is_behind: is_anew(step),
             }));
-            renewed += usize::from(!call.anew.is_empty());
+            renewed += usize::from(all_anew || !call.anew.is_empty());
         }
         // Those of one wave stay in the order that they came in, what is recorded once before the others.
-        commands.sort_by_key(|command| (command.wave, command.anew.is_some()));
+        commands.sort_by_key(|command| (command.wave, command.is_behind));
         let most = self.batch.load(Ordering::Relaxed);
         let mut state = State::default();
         let mut sequence = 0;
@@ -243,6 +248,7 @@ impl Stream {
             let len = buffer.len().next_multiple_of(4);
             // SAFETY: blocks are multiples of 256 bytes, so rounding up to four bytes stays inside; a command buffer is open.
             unsafe { (fns.v1_0.cmd_fill_buffer)(command_buffer, handle, offset, len, 0) };
+            self.stamp_bytes(&mut open, command_buffer, "fill", len);
             open.sequence += 1;
             open.commands += 1;
         }
@@ -274,6 +280,8 @@ impl Stream {
                     // SAFETY: the piece was recorded to the end, for use by several at once; a command buffer is open.
                     unsafe { execute(command_buffer, 1, &piece.command_buffer) };
                     open.state = State::default();
+                    // A profile that has just begun knows nothing of what is in it.
+                    self.stamp_start(&mut open, command_buffer);
                     piece.commands
                 }
                 Part::Anew { call, step, later } => {
@@ -281,8 +289,10 @@ impl Stream {
                     if let Some(later) = later {
                         self.order(command_buffer, *later);
                     }
-                    let (state, step) = (&mut open.state, &call.steps[*step]);
-                    self.dispatch(state, command_buffer, pipelines, step, &call.buffers);
+                    let (state, own) = (&mut open.state, &call.steps[*step]);
+                    self.dispatch(state, command_buffer, pipelines, own, &call.buffers);
+                    let step = (*step, call.steps);
+                    self.stamp_step(&mut open, command_buffer, call.name, step);
                     1
                 }
             };
@@ -315,6 +325,7 @@ impl Stream {
             };
             // SAFETY: both ranges lie in live buffers of this device; a command buffer is open.
             unsafe { copy_buffer(command_buffer, from, to, 1, &region) };
+            self.stamp_bytes(open, command_buffer, "copy", copy.len);
             open.sequence += 1;
             open.commands += 1;
             mark(copy.from, true, false, open.sequence);

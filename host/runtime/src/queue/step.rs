@@ -16,6 +16,24 @@ pub(crate) struct Step {
     pub(crate) barrier: bool,
     /// Whether it writes what the host reads in place.
     pub(crate) reports: bool,
+    pub(crate) label: Arc<Label>,
+}
+
+/// What a profile calls steps.
+#[derive(Debug)]
+pub(crate) struct Label {
+    /// `pack/kernel`, or who else asks for them.
+    pub(crate) kernel: Arc<str>,
+    pub(crate) shader: Arc<str>,
+}
+
+impl Label {
+    pub(crate) fn new(kernel: &Arc<str>, shader: &str) -> Arc<Label> {
+        Arc::new(Label {
+            kernel: kernel.clone(),
+            shader: shader.into(),
+        })
+    }
 }
 
 /// Place of three workgroup counts: which of the call's buffers, which byte.

@@ -1,6 +1,6 @@
 //! What the queue decides, on the device that the tests run on.
 
-use super::{Bound, Quiet, Step, Stream, progress::BATCH};
+use super::{Bound, Quiet, Step, Stream, progress::BATCH, stamps::MOST};
 use crate::{
     Config, DType, Tensor,
     device::Device,
@@ -195,4 +195,61 @@ fn a_long_plan_is_submitted_in_batches() {
     let at = copy.mapping().unwrap().cast::<u32>();
     // SAFETY: memory for reading back is mapped, and what wrote it is done.
     assert_eq!(u64::from(unsafe { at.read() }), count);
+}
+
+#[test]
+fn a_profile_has_each_command_once_and_in_order() {
+    let setup = setup();
+    let stream = &setup.stream;
+    let tensor = setup.tensor(512);
+    let steps = [setup.step(&tensor, 0, true), setup.step(&tensor, 256, true)];
+    setup.record(&steps, &tensor);
+    stream.begin_stamps().unwrap();
+    let twice = stream.begin_stamps().unwrap_err();
+    assert!(twice.to_string().contains("one that is on"), "{twice}");
+    stream.zero(&tensor.buffer).unwrap();
+    setup.record(&steps, &tensor);
+    stream.flush().unwrap();
+    setup.record(&steps[1..], &tensor);
+    let profile = stream.end_stamps().unwrap();
+    let rows = profile.rows.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (&*row.op, &*row.step, row.index, row.steps, row.groups))
+        .collect();
+    let own = |index, steps| ("t", "touch", index, steps, Some((1, 1, 1)));
+    let fill = ("512 bytes", "fill", 0, 0, None);
+    assert_eq!(rows, [fill, own(0, 2), own(1, 2), own(0, 1)]);
+    let mut end = 0.0;
+    for row in &profile.rows {
+        assert!(row.us > 0.0 && row.us < 1e7, "{row:?}");
+        assert!(row.start_us >= end - 1e-6, "{profile:?}");
+        end = row.start_us + row.us;
+    }
+    assert!(profile.device_us <= profile.span_us + 1e-6);
+    assert_eq!((profile.span_us, profile.dropped), (end, 0));
+
+    stream.begin_stamps().unwrap_err();
+    stream.forget_stamps();
+    setup.record(&steps, &tensor);
+    assert!(stream.open.lock().stamps.is_none(), "it is off");
+}
+
+#[test]
+fn a_profile_keeps_so_many_commands_and_counts_the_others() {
+    let setup = setup();
+    let stream = &setup.stream;
+    let tensor = setup.tensor(256);
+    // More than a pool of stamps has.
+    let steps = vec![setup.step(&tensor, 0, true); 1_500];
+    for (most, kept) in [(MOST, 1_500), (1_100, 1_100), (0, 0)] {
+        stream.begin_stamps().unwrap();
+        stream.open.lock().stamps.as_mut().unwrap().most = most;
+        setup.record(&steps, &tensor);
+        let profile = stream.end_stamps().unwrap();
+        assert_eq!(profile.rows.len(), kept);
+        assert_eq!(profile.dropped as usize, 1_500 - kept);
+        assert!(profile.rows.iter().all(|row| row.us.is_finite()));
+        stream.forget_stamps();
+    }
+    assert_eq!(stream.open.lock().pools.len(), 2, "they are used again");
 }

@@ -160,11 +160,12 @@ impl Planner<'_> {
             outputs: &outputs,
         };
         let files = Files::new(&self.table.packs[pack], &self.table.packs);
+        let name = format!("{}/{}", self.table.packs[pack].id, kernel.id);
         let made = plan::compile(
             plan,
             (files, kernel.needs),
             sizes,
-            (request.to_string().into(), Site::of(request)),
+            (request.to_string().into(), &name, Site::of(request)),
             self.device,
             self.shaders,
             self.pipelines,

@@ -198,7 +198,7 @@ fn lost() {
     runtime
         .run(&Request::new("bad_nothing", &[&other], &outputs, &[]))
         .unwrap();
-    runtime.sync().unwrap();
+    let profiling = runtime.begin_profile().unwrap();
     spin(&runtime, &module, &tensor, 0).unwrap();
     // lavapipe makes no pipeline while a shader runs.
     let builder = thread::spawn({
@@ -220,7 +220,10 @@ fn lost() {
     let error = builder.join().unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::DeviceLost, "{error}");
 
-    let calls: [(&str, &dyn Fn() -> Result<()>); 20] = [
+    let error = profiling.end().unwrap_err();
+    assert_eq!(error.kind(), Kind::DeviceLost, "{error}");
+
+    let calls: [(&str, &dyn Fn() -> Result<()>); 21] = [
         ("check", &|| runtime.check()),
         ("upload", &|| {
             runtime.upload(DType::U8, &[1], &[1]).map(drop)
@@ -265,6 +268,7 @@ fn lost() {
         ("sync", &|| runtime.sync()),
         ("try_sync", &|| runtime.try_sync(Duration::ZERO).map(drop)),
         ("flush", &|| runtime.flush()),
+        ("begin_profile", &|| runtime.begin_profile().map(drop)),
         ("trim", &|| runtime.trim()),
         ("persist_pipelines", &|| runtime.persist_pipelines()),
     ];

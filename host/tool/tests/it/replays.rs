@@ -3,6 +3,7 @@
 mod faults;
 mod large;
 mod lasting;
+mod profiled;
 mod waves;
 
 use crate::{folder::Folder, packs::copied};

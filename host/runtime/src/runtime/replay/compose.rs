@@ -243,7 +243,7 @@ fn composed(
     let calls: Vec<Call<'_>> = calls
         .filter_map(|draft| draft.call(&arena.buffers, &of_results, inputs))
         .collect();
-    let captured = runtime.stream.capture(&runtime.pipelines, &calls)?;
+    let captured = runtime.stream.capture(&runtime.pipelines, &calls, false)?;
     drop(calls);
     // Operands that stay the same are held by whoever calls, and are compared before each run.
     let mut known: FxHashSet<*const Buffer> = tensors
@@ -258,8 +258,10 @@ fn composed(
             held.push(buffer.clone());
         }
     }
-    let anew = drafts.into_iter().filter(|draft| !draft.anew.is_empty());
-    let anew = anew.map(|draft| draft.holding(&arena.buffers)).collect();
+    let drafts = drafts.into_iter();
+    let drafts: Vec<Draft> = drafts.map(|draft| draft.holding(&arena.buffers)).collect();
+    let anew = drafts.iter().enumerate();
+    let anew = anew.filter(|(_, draft)| !draft.anew.is_empty());
     let buffers = arena.buffers.into_iter().zip(&instead);
     let buffers = buffers.filter(|(_, other)| other.is_none());
     let buffers: Vec<Arc<Buffer>> = buffers.map(|(buffer, _)| buffer).collect();
@@ -274,7 +276,8 @@ fn composed(
         words: arena.words,
         boards: arena.boards,
         fresh,
-        anew,
+        anew: anew.map(|(index, _)| index).collect(),
+        drafts,
         results,
         routes,
         served_by: ran.served_by,

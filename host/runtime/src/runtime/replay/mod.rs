@@ -48,8 +48,10 @@ struct Replay {
     boards: Vec<Arc<Buffer>>,
     /// The buffers that each run makes for results.
     fresh: Vec<Fresh>,
-    /// Calls with steps that touch buffers which are others in each run: these it records anew.
-    anew: Vec<Draft>,
+    /// Its calls, for a profile, which has each run record them.
+    drafts: Vec<Draft>,
+    /// Those with steps that touch buffers which are others in each run: these it records anew.
+    anew: Vec<usize>,
     results: Vec<Outcome>,
     routes: Vec<Arc<Route>>,
     served_by: SmallVec<[Arc<str>; 1]>,
@@ -116,7 +118,8 @@ impl Replay {
     /// Whether a run on these inputs takes a fraction of a millisecond.
     fn is_short(&self, inputs: &[&Tensor]) -> bool {
         let copies = self.slots.iter().flatten().count() + self.fresh.len();
-        let anew = self.anew.iter().map(|call| call.anew.len()).sum::<usize>();
+        let anew = self.anew.iter();
+        let anew = anew.map(|&at| self.drafts[at].anew.len()).sum::<usize>();
         let faulty = inputs.iter().filter(|input| !input.faults.is_empty());
         let lists = faulty.count() * self.results.len();
         self.captured.commands() as usize + 4 * (copies + anew) + lists <= SHORT
@@ -165,10 +168,19 @@ impl Replay {
         let written = self.fresh.iter().zip(&fresh);
         let written = written.filter(|(one, _)| one.copied().is_none());
         let written = written.map(|(_, fresh)| fresh);
-        let anew = self.anew.iter();
-        let anew: Vec<Call<'_>> = anew
-            .filter_map(|draft| draft.call(&[], &fresh, inputs))
-            .collect();
+        let call = |draft| Draft::call(draft, &[], &fresh, inputs);
+        let (stream, pipelines) = (&runtime.stream, &runtime.pipelines);
+        // What was recorded has no stamps.
+        let is_stamped = stream.is_stamped();
+        let anew: Vec<Call<'_>> = match is_stamped {
+            true => self.drafts.iter().filter_map(call).collect(),
+            false => {
+                let anew = self.anew.iter().map(|&at| &self.drafts[at]);
+                anew.filter_map(call).collect()
+            }
+        };
+        let stamped = is_stamped.then(|| stream.capture(pipelines, &anew, true));
+        let stamped = stamped.transpose()?;
         let around = Around {
             before: &before,
             zeroed: &zeroed,
@@ -178,9 +190,11 @@ impl Replay {
             after: &after,
             reports: !words.is_empty(),
         };
-        runtime
-            .stream
-            .replay(&runtime.pipelines, &self.captured, around)?;
+        stream.replay(
+            pipelines,
+            stamped.as_ref().unwrap_or(&self.captured),
+            around,
+        )?;
         self.routes.iter().for_each(|route| route.count());
         self.counted.totals.runs.fetch_add(1, Ordering::Relaxed);
         let completed = runtime.stream.completed_hint();

@@ -265,7 +265,9 @@ impl Runtime {
         let generation = self.current().generation();
         let way = state.next(generation, inputs);
         let ran = match (&way, &state.replay) {
-            (Way::Replayed, Some(replay)) if replay.is_short(inputs) => {
+            (Way::Replayed, Some(replay))
+                if replay.is_short(inputs) && !self.stream.is_stamped() =>
+            {
                 replay.run(self, inputs, Patience::Never)
             }
             _ => return Ok((way, None)),

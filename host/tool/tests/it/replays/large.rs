@@ -10,7 +10,7 @@ const LARGE: [u64; 2] = [1 << 18, 16];
 
 /// A chain on a few elements, in between two large results of which the second is made of the first, and a small one of a part of it.
 /// The last result is the second one once more, seen otherwise.
-fn net() -> Program<'static> {
+pub(super) fn net() -> Program<'static> {
     let small = [16];
     let mut steps: Vec<Step<'static>> = (0..20).map(|of| unary("sin", of, &small)).collect();
     let wide = |of: Value| Step::View(of, View::Broadcast(LARGE.to_vec(), vec![1]));
