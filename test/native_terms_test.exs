@@ -12,6 +12,8 @@ defmodule Nx.Vulkan.NativeTermsTest do
     device_info: [:device],
     device_stats: [:device],
     sync_device: [:device],
+    begin_profile: [:device],
+    end_profile: [:profile, :operands],
     upload: [:device, :type, :shape, :bytes],
     constant: [:device, :type, :shape, :bytes],
     constant_of: [:tensor],
@@ -81,7 +83,10 @@ defmodule Nx.Vulkan.NativeTermsTest do
     {:ok, program} =
       NativeV.compile_program([{{:u, 8}, {2}}], [{:reshape, 0, {2, 1}}], [1], false)
 
-    %{device: device, tensor: tensor, module: module, program: program}
+    {:ok, profile} = NativeV.begin_profile(device)
+    {:ok, _} = NativeV.end_profile(profile, [])
+
+    %{device: device, tensor: tensor, module: module, program: program, profile: profile}
   end
 
   test "every function is here" do
@@ -275,8 +280,9 @@ defmodule Nx.Vulkan.NativeTermsTest do
       match?({_, m, n} when is_integer(m) and is_integer(n), term) and
         elem(term, 0) in [nil, context.tensor]
 
-  defp right?(resource, term, context) when resource in [:device, :tensor, :module, :program],
-    do: term == Map.fetch!(context, resource)
+  defp right?(resource, term, context)
+       when resource in [:device, :tensor, :module, :program, :profile],
+       do: term == Map.fetch!(context, resource)
 
   defp right?(_kind, _term, _context), do: false
 
@@ -323,6 +329,7 @@ defmodule Nx.Vulkan.NativeTermsTest do
         context.tensor,
         context.module,
         context.program,
+        context.profile,
         [context.tensor, context.device],
         {context.device}
       ]

@@ -161,6 +161,50 @@ defmodule Nx.Vulkan do
     end
   end
 
+  @doc """
+  Runs a function and tells how long the device took for each command: `{result, profile}`, once all that the function asked for
+  is done. Raises `Nx.Vulkan.Error` where the device cannot be profiled or is lost, `ArgumentError` while another profile of
+  it is on. What the function raises or throws goes on, and ends the profile.
+
+      {_, profile} = Nx.Vulkan.profile(fn -> predict.(params, input) end)
+      IO.puts(profile.text)
+
+    * `:rows` - a map for each command, in order: the `:op` with its types and shapes; the `:kernel`; its shader, the
+      `:step`, which is the one of that `:index` of so many `:steps`; the workgroups as `:groups`, `nil` where the device
+      counts them itself; `:start_us`, in microseconds since the first row, and `:us`
+    * `:device_us` - the times of all rows together
+    * `:span_us` - from the start of the first one to the end of the last: the device waited for the rest of it
+    * `:dropped` - how many rows there were after the first 65,536
+    * `:text` - a table by op, kernel and step, those first that took longest in all
+
+  A time is from the end of the command before to its own end. So commands that run side by side are told as if one came after
+  the other, and behind each stands a stamp, which takes a GPU about a microsecond: what is profiled is somewhat slower. Copies and
+  fills are rows with `"host"` as `:kernel` and no `:steps`. What other processes have the device do meanwhile is told too. What the
+  host computes is not, which on a CPU's driver may be much. So profile what ran some times before: first runs compile and pack.
+  """
+  @spec profile((-> result), device) :: {result, map} when result: term
+  def profile(fun, choice \\ Device.default()) when is_function(fun, 0) do
+    device = choice |> Device.validate!() |> Device.fetch!()
+    profile = ok!(NativeV.begin_profile(device))
+
+    try do
+      fun.()
+    catch
+      kind, reason ->
+        NativeV.end_profile(profile, [])
+        :erlang.raise(kind, reason, __STACKTRACE__)
+    else
+      result -> {result, ok!(NativeV.end_profile(profile, references(result)))}
+    end
+  end
+
+  # The tensors of a term, wherever they are in it.
+  defp references(%{__struct__: Nx.Vulkan.VulkanoBackend, ref: ref}), do: [ref]
+  defp references(%{} = map), do: map |> Map.values() |> references()
+  defp references(tuple) when is_tuple(tuple), do: tuple |> Tuple.to_list() |> references()
+  defp references([head | tail]), do: references(head) ++ references(tail)
+  defp references(_), do: []
+
   if Code.ensure_loaded?(Nx) do
     use Nx.Vulkan.Product
 

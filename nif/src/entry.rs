@@ -6,7 +6,7 @@
 
 use crate::{
     device::DeviceRef, exit, image, later::Waiting, logger, module::ModuleRef, pin,
-    program::ProgramRef, resource, tensor::TensorRef,
+    profile::ProfilingRef, program::ProgramRef, resource, tensor::TensorRef,
 };
 use rustler::{
     Env, Nif, Term,
@@ -114,6 +114,7 @@ unsafe fn start(env: *mut ErlNifEnv, private: *mut *mut c_void, info: ErlNifTerm
             && resource::open::<TensorRef>(env)
             && resource::open::<ModuleRef>(env)
             && resource::open::<ProgramRef>(env)
+            && resource::open::<ProfilingRef>(env)
             && resource::open::<Waiting>(env);
         if open { 0 } else { FAILED }
     });

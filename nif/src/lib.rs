@@ -20,6 +20,7 @@ mod module;
 mod notes;
 mod pin;
 mod pointer;
+mod profile;
 mod program;
 mod reply;
 mod resource;

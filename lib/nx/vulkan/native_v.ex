@@ -24,6 +24,8 @@ defmodule Nx.Vulkan.NativeV do
     device_info: 1,
     device_stats: 1,
     sync_device: 1,
+    begin_profile: 1,
+    end_profile: 2,
     validation_messages: 0,
     upload: 4,
     constant: 4,
