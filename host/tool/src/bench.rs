@@ -1,5 +1,6 @@
 //! `nxv bench`.
 
+mod profiled;
 mod runner;
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     workloads::{self, Workload},
 };
 use nx_vulkan_host::{MemoryBudget, Runtime};
+use profiled::StepTime;
 use runner::Runner;
 use std::{collections::HashMap, fmt::Write};
 
@@ -23,7 +25,8 @@ const QUICK_BATCHES: usize = 5;
 /// bench/compare.py puts two results side by side.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: {device, driver, results: [{name, median_us, min_us, p95_us, gbps, tflops, served_by, host_us, note}]}.")]
+JSON: {device, driver, results: [{name, median_us, min_us, p95_us, gbps, tflops, served_by, host_us, note}]}; with
+--profile rows have steps: [{step, groups, us}], and groups are null where the device counts them.")]
 pub(crate) struct Bench {
     /// Only benchmarks whose name contains one of these texts
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
@@ -57,6 +60,10 @@ pub(crate) struct Bench {
     /// With operands that are in no cache: so many of them take turns
     #[arg(long)]
     cold: bool,
+
+    /// Also tell the time of each step that the device takes, the median of several runs: a shader with its workgroups
+    #[arg(long)]
+    profile: bool,
 }
 
 /// One row of the result.
@@ -72,6 +79,9 @@ struct Row {
     host_us: Option<f64>,
     /// Why there are no times.
     note: Option<String>,
+    /// With `--profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<StepTime>>,
 }
 
 impl Bench {
@@ -112,6 +122,7 @@ impl Bench {
             on_host: self.host,
             replayed: self.replayed,
             cold: self.cold,
+            profile: self.profile,
             pace: HashMap::new(),
         };
         let mut rows = Vec::new();
@@ -170,4 +181,6 @@ fn line(row: &Row, text: &mut String) {
         let _ = write!(text, "  CPU {host:.0} us");
     }
     let _ = writeln!(text, "  {}", row.served_by.as_deref().unwrap_or(""));
+    let steps = row.steps.iter().flatten();
+    steps.for_each(|step| text.push_str(&step.to_string()));
 }

@@ -1,6 +1,9 @@
 //! Timing one workload after the other.
 
-use super::{QUICK_BATCHES, Row};
+use super::{
+    QUICK_BATCHES, Row,
+    profiled::{self, StepTime},
+};
 use crate::{
     operands,
     output::Problem,
@@ -13,6 +16,7 @@ use nx_vulkan_ops::{Request, Spec, find, kernels};
 use std::{
     cell::Cell,
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -29,11 +33,12 @@ const TOO_LONG: Duration = Duration::from_secs(5);
 
 /// What times workloads.
 pub(super) struct Runner<'a> {
-    pub(super) runtime: &'a Runtime,
+    pub(super) runtime: &'a Arc<Runtime>,
     pub(super) batches: usize,
     pub(super) on_host: bool,
     pub(super) replayed: bool,
     pub(super) cold: bool,
+    pub(super) profile: bool,
     /// Seconds per unit of work by family, on the device and on the host, from the last size.
     pub(super) pace: HashMap<(String, bool), f64>,
 }
@@ -48,6 +53,14 @@ struct Ready<'a> {
     request: Request<'static, Spec>,
 }
 
+/// What came of a workload.
+struct Measured {
+    times: Times,
+    served_by: String,
+    host_us: Option<f64>,
+    steps: Option<Vec<StepTime>>,
+}
+
 impl Runner<'_> {
     pub(super) fn row(&mut self, workload: &Workload) -> std::result::Result<Row, Problem> {
         let empty = |note: Option<String>| Row {
@@ -60,6 +73,7 @@ impl Runner<'_> {
             served_by: None,
             host_us: None,
             note,
+            steps: None,
         };
         if let Some(note) = self.obstacle(workload) {
             return Ok(empty(Some(note)));
@@ -69,7 +83,12 @@ impl Runner<'_> {
             .ready(workload)
             .and_then(|ready| self.measure(&ready, rested));
         self.runtime.trim()?;
-        let (times, served_by, host_us) = match measured {
+        let Measured {
+            times,
+            served_by,
+            host_us,
+            steps,
+        } = match measured {
             Ok(measured) => measured,
             Err(error)
                 if matches!(
@@ -92,6 +111,7 @@ impl Runner<'_> {
             tflops: rate(workload.flops, 1e6),
             served_by: Some(served_by),
             host_us,
+            steps,
             ..empty(None)
         })
     }
@@ -161,11 +181,7 @@ impl Runner<'_> {
         })
     }
 
-    fn measure(
-        &mut self,
-        ready: &Ready<'_>,
-        rested: Instant,
-    ) -> Result<(Times, String, Option<f64>)> {
+    fn measure(&mut self, ready: &Ready<'_>, rested: Instant) -> Result<Measured> {
         let (runtime, workload) = (self.runtime, ready.workload);
         let inputs: Vec<&Tensor> = ready.inputs.iter().collect();
         let others = ready.others.iter().map(|inputs| inputs.iter().collect());
@@ -182,7 +198,13 @@ impl Runner<'_> {
         let served_by = run()?.served_by.to_string();
         runtime.sync()?;
         if self.replayed {
-            return Ok((self.replay(ready, &sets, rested)?, served_by, None));
+            let (times, steps) = self.replay(ready, &sets, rested)?;
+            return Ok(Measured {
+                times,
+                served_by,
+                host_us: None,
+                steps,
+            });
         }
         if served_by != "host" {
             timing::wake(runtime, rested, || run().map(drop))?;
@@ -210,17 +232,33 @@ impl Runner<'_> {
                 start.elapsed()
             })
         })?;
+        let steps = self.steps(|| run().map(drop))?;
         self.keep_pace(workload, false, times.median_us);
         let host_us = if self.on_host {
             self.host(ready)?
         } else {
             None
         };
-        Ok((times, served_by, host_us))
+        Ok(Measured {
+            times,
+            served_by,
+            host_us,
+            steps,
+        })
+    }
+
+    fn steps(&self, run: impl Fn() -> Result<()>) -> Result<Option<Vec<StepTime>>> {
+        let steps = || profiled::steps(self.runtime, run);
+        self.profile.then(steps).transpose()
     }
 
     /// Times of a program of many runs, each of which gives its results' memory to the next.
-    fn replay(&self, ready: &Ready<'_>, sets: &[Vec<&Tensor>], rested: Instant) -> Result<Times> {
+    fn replay(
+        &self,
+        ready: &Ready<'_>,
+        sets: &[Vec<&Tensor>],
+        rested: Instant,
+    ) -> Result<(Times, Option<Vec<StepTime>>)> {
         let each = ready.inputs.len();
         let count = AT_ONCE.next_multiple_of(sets.len());
         let steps = (0..count).map(|step| {
@@ -242,7 +280,7 @@ impl Runner<'_> {
             Ok(start.elapsed() / count as u32)
         })?;
         match self.runtime.stats().replays.runs > before {
-            true => Ok(times),
+            true => Ok((times, self.steps(run)?)),
             false => Err(Error::new(Kind::Unsupported, "it cannot be recorded")),
         }
     }

@@ -1,6 +1,6 @@
 //! `nxv` as it is called: exit codes, messages and the shape of its JSON.
 
-use crate::folder::Folder;
+use crate::{folder::Folder, nxv_pack::text, packs::copied};
 use serde_json::Value;
 use std::{
     env,
@@ -158,8 +158,40 @@ fn a_request_is_a_benchmark() {
     let us = row["median_us"].as_f64().expect("a time");
     let tera = 2.0 * 32.0 * 64.0 * 16.0 / us / 1e6;
     assert!((row["tflops"].as_f64().expect("a rate") / tera - 1.0).abs() < 1e-9);
+    assert!(row.get("steps").is_none(), "{row}");
     usage_error(&["bench", "--request", "f32[2]"], "names no op");
     usage_error(&["bench", "--request", "dto f32[2]"], "did you mean `dot`?");
+}
+
+#[test]
+fn a_profile_tells_the_steps_of_a_request() {
+    let folder = Folder::new();
+    let measure_nothing = "schema = 1\n[defaults]\nmeasure = \"never\"\n";
+    let registry = folder.write("registry.toml", measure_nothing);
+    let packs = copied(&folder, &["sort"]);
+    let request = [
+        "bench",
+        "--quick",
+        "--profile",
+        "--request",
+        "sort f32[3000]",
+    ];
+    let from = ["--registry", text(&registry), "--packs", text(&packs)];
+    let request = [&request[..], &from].concat();
+    for more in [&["--json"][..], &["--json", "--replayed"]] {
+        let result = json(&[&request[..], more].concat());
+        let steps = &result["results"][0]["steps"];
+        let steps = steps.as_array().expect("steps");
+        assert!(!steps.is_empty());
+        for step in steps {
+            assert_eq!(keys(step), ["groups", "step", "us"]);
+            let shader = step["step"].as_str().expect("a shader");
+            assert!(shader.ends_with(".comp"), "{step}");
+            assert!(step["us"].as_f64().expect("a time") > 0.0, "{step}");
+        }
+    }
+    let told = stdout(&request);
+    assert!(told.contains(" us  ") && told.contains(".comp "), "{told}");
 }
 
 #[test]
