@@ -1,5 +1,5 @@
 # One forward pass of a Llama of 1.2 G parameters through Bumblebee, whose weights are made on the spot.
-# Usage, with Bumblebee and nx_vulkan on the code path: elixir -pa … bench/llama.exs [tokens]
+# Usage, with Bumblebee and nx_vulkan on the code path, and the protocols that Mix consolidates before them: elixir -pa … bench/llama.exs [tokens]
 # Times are medians of 40 runs, after a second of them: until the call returned, and until the device was done.
 
 defmodule Bench.Llama do
@@ -26,6 +26,11 @@ defmodule Bench.Llama do
     device = Device.fetch!(Device.default())
     info = Nx.Vulkan.device_info()
     IO.puts("#{info.name}, #{info.driver}, OTP #{System.otp_release()}, #{Date.utc_today()}\n")
+
+    # BERT in bf16 took 2.3 ms without them, 1.8 with.
+    unless Protocol.consolidated?(Nx.LazyContainer),
+      do: IO.puts("Protocols are not consolidated, as Mix would: calls take longer.\n")
+
     spec = Bumblebee.configure(Bumblebee.Text.Llama, @dimensions)
 
     for type <- [:f32, :bf16] do

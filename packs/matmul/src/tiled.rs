@@ -180,8 +180,10 @@ fn cost(problem: &Problem, device: &DeviceInfo<'_>, (tile, cut): (&Tile, &Cut)) 
     let speed = tile.speed[along_k]
         * if is_narrow { tile.narrow } else { 1.0 }
         * if is_single { tile.single } else { 1.0 };
-    // Slices are for few tiles, three rounds of 392 x 768 x 768 took an H200 27 us where others took 21; and for some elements each.
-    let suits = tile.slices == 1 || rounds <= SLICED_ROUNDS && cut.chunk >= LEAST_SLICED;
+    // Slices are for few tiles, three rounds of 392 x 768 x 768 took an H200 27 us where others took 21; for some elements each; and
+    // in place of a second dispatch: 128 x 512 x 512 took 8.7 us without, 9.7 with one.
+    let is_short = rounds <= SLICED_ROUNDS && cut.chunk >= LEAST_SLICED;
+    let suits = tile.slices == 1 || is_short && cut.splits == 1;
     if rounds < f64::from(tile.rounds) || !suits {
         return f64::INFINITY;
     }
