@@ -72,7 +72,15 @@ const BYTE: &[Tile] = &[
     tile(80, 0.97, 0.65, 0.0),
 ];
 /// Rows and subgroups of a workgroup that share them, where operands of f16 and bf16 are read where they lie.
-const SHARED: &[[u32; 2]] = &[[16, 4], [16, 8], [32, 4], [32, 8], [64, 4], [64, 8]];
+const SHARED: &[[u32; 2]] = &[
+    [16, 4],
+    [16, 8],
+    [32, 4],
+    [32, 8],
+    [48, 4],
+    [64, 4],
+    [64, 8],
+];
 
 /// Parts of the contracted axis that are tried.
 pub(crate) const SPLITS: [u32; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
@@ -84,8 +92,9 @@ pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [9, 9];
 const LEAST_WORK: f64 = 2_097_152.0;
-/// Rows from which on subgroups may share a product.
+/// Rows from which on subgroups may share a product, and may own 48 rows of what is read where it lies.
 const LEAST_SHARED: u32 = 4;
+const LEAST_OF_48: u32 = 512;
 
 impl Shape {
     /// The fastest one.
@@ -297,6 +306,17 @@ impl Shape {
             let start = 2.2e-6 + 1.7e-7 * parts + 5e-8 * rows;
             let sums = self.seconds_of_sums(problem, units);
             return start + waited.max(loaded).max(0.85 * multiplied) + sums;
+        }
+        // Less to load than with 64 rows, where a unit has as many jobs and all at once: bf16 1024 x 768 x 768 took 11.0 us (12.0),
+        // 1024 x 3072 x 768 25.4 (28.2), 512 x 768 x 768 8.3 (9.1), and where it has more 512 x 2048 x 2048 35 (21). Fewer rows were
+        // not measured.
+        if self.rows == 48 {
+            let taller = Shape { rows: 64, ..*self };
+            let rounds = |shape: &Shape| (shape.jobs(problem) as f64 / units).ceil();
+            let gains =
+                problem.m >= LEAST_OF_48 && rounds(self) == rounds(&taller) && rounds(self) <= 2.0;
+            let share = if gains { 0.88 } else { f64::INFINITY };
+            return share * taller.seconds_of_parts(problem, way, rates, units);
         }
         // Weights come from memory, and what batches multiply was made just before.
         let far = problem.b.batches() == 1;

@@ -146,7 +146,7 @@ fn what_lasts_is_packed_once_and_the_other_operand_is_read_where_it_lies() {
     };
     for (size, rows, parts) in [
         ([128, 768, 768], "16", "8"),
-        ([1024, 768, 768], "32", "4"),
+        ([1024, 768, 768], "48", "4"),
         ([512, 2048, 2048], "64", "4"),
     ] {
         let plan = lasting(size).plan().unwrap();
@@ -193,5 +193,22 @@ fn an_epilogue_of_four_operands_fits_beside_operands_in_place() {
         let plan = ask.text("epilogue", text).plan().unwrap();
         assert_eq!(files(&plan), ["cores_direct.comp"]);
         assert_eq!(words(&plan, 0).len(), 32);
+    }
+}
+
+/// On an H200 with driver 580.159.04, see `cost`.
+#[test]
+fn subgroups_own_fewer_rows_where_units_have_as_many_jobs() {
+    for ([m, k, n], expected) in [
+        ([1024, 768, 768], "48"),
+        ([1024, 3072, 768], "48"),
+        ([512, 768, 768], "48"),
+        ([512, 2048, 2048], "64"),
+        ([32, 4096, 4096], "32"),
+    ] {
+        let plan = matrices(CORES_BF16, h200(), [m, n, k], DType::BF16).plan();
+        let plan = plan.expect("matrix units take it");
+        assert_eq!(files(&plan), ["cores_direct.comp"], "{m} x {k} x {n}");
+        assert_eq!(defined(&plan, 0, "WARP_M"), expected, "{m} x {k} x {n}");
     }
 }
