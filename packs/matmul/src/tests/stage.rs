@@ -33,22 +33,29 @@ fn elements_of_two_bytes_are_stored_in_pairs_where_rows_have_whole_ones() {
     }
 }
 
+/// On an H200 with driver 580.159.04 f16 takes, with packing, in these and in others: 2048 50 us (53 to 57), 3072 165 (174 to 221), 4096 394
+/// (411 to 433), 8192 2,784 (2,819 to 3,087).
 #[test]
-fn a_product_that_fills_the_device_once_has_more_subgroups_side_by_side() {
-    let high = |size: u64, device: DeviceInfo<'static>| {
+fn workgroups_are_as_large_as_fills_the_device() {
+    let shape = |size: u64, device: DeviceInfo<'static>| {
         let plan = matrices("dot_cores", device, [size; 3], DType::F16).plan();
         let plan = plan.expect("matrix units take it");
         let step = plan.steps.len() - 1;
         assert_eq!(files(&plan)[step], "cores.comp");
-        defined(&plan, step, "WARPS_M").to_owned()
+        ["WARP_M", "WARPS_M"].map(|name| defined(&plan, step, name).to_owned())
     };
-    for (size, expected) in [(1536, "2"), (2048, "4"), (3072, "2"), (8192, "2")] {
-        assert_eq!(high(size, h200()), expected, "{size}");
+    for (size, expected) in [
+        (2048, ["64", "4"]),
+        (3072, ["48", "2"]),
+        (4096, ["64", "2"]),
+        (8192, ["80", "2"]),
+    ] {
+        assert_eq!(shape(size, h200()), expected, "{size}");
     }
     // 8 subgroups hand on 16 rows of 17 vectors each.
     let little = DeviceInfo {
         shared_bytes: 32 << 10,
         ..h200()
     };
-    assert_eq!(high(2048, little), "2");
+    assert_eq!(shape(2048, little)[1], "2");
 }
