@@ -242,6 +242,28 @@ fn other_parameters_are_other_results_and_are_recorded_anew() {
 }
 
 #[test]
+fn parameters_live_no_longer_for_what_was_recorded() {
+    let setup = open();
+    let record = || {
+        let routine = Routine::from(net());
+        let [w, b] = setup.parameters(1);
+        for seed in 0..=FIRST {
+            setup.runs(&routine, &[&setup.floats(&[ROWS, COLUMNS], seed), &w, &b]);
+        }
+        let before = setup.runtime.stats().memory.in_use;
+        drop((w, b));
+        let given_back = before - setup.runtime.stats().memory.in_use;
+        assert!(given_back >= 4 * COLUMNS * COLUMNS, "{given_back}");
+        routine
+    };
+    let _first = record();
+    assert_eq!(setup.runtime.stats().replays.programs, 1);
+    // What was recorded for tensors that are gone is given up when another program is recorded.
+    let _second = record();
+    assert_eq!(setup.runtime.stats().replays.programs, 1);
+}
+
+#[test]
 fn parts_of_larger_tensors_are_inputs_like_others() {
     let setup = open();
     let routine = Routine::from(net());

@@ -259,7 +259,8 @@ fn composed(
         }
     }
     let drafts = drafts.into_iter();
-    let drafts: Vec<Draft> = drafts.map(|draft| draft.holding(&arena.buffers)).collect();
+    let drafts = drafts.map(|draft| draft.holding(&arena.buffers, &tensors));
+    let drafts: Vec<Draft> = drafts.collect();
     let anew = drafts.iter().enumerate();
     let anew = anew.filter(|(_, draft)| !draft.anew.is_empty());
     let buffers = arena.buffers.into_iter().zip(&instead);

@@ -27,6 +27,8 @@ pub(super) enum Place {
     Fresh(usize),
     /// Where the input of that number lies in a run.
     Input(usize),
+    /// The buffer of the input of that number, the same in each run: whoever calls holds it.
+    Same(usize),
 }
 
 impl Draft {
@@ -75,11 +77,18 @@ impl Draft {
         }
     }
 
-    /// The same with the program's own buffers by themselves.
-    pub(super) fn holding(mut self, own: &[Arc<Buffer>]) -> Draft {
+    /// The same with the program's own buffers by themselves, and without those of `inputs`.
+    pub(super) fn holding(mut self, own: &[Arc<Buffer>], inputs: &[Tensor]) -> Draft {
         for (place, _) in &mut self.buffers {
-            if let Place::Own(index) = place {
-                *place = Place::Other(own[*index].clone());
+            match place {
+                Place::Own(index) => *place = Place::Other(own[*index].clone()),
+                Place::Other(buffer) => {
+                    let is_it = |input: &Tensor| Arc::ptr_eq(&input.buffer, buffer);
+                    if let Some(input) = inputs.iter().position(is_it) {
+                        *place = Place::Same(input);
+                    }
+                }
+                Place::Fresh(_) | Place::Input(_) | Place::Same(_) => {}
             }
         }
         self
@@ -103,6 +112,7 @@ impl Draft {
                 let input = inputs[*index];
                 Bound::from_byte(&input.buffer, input.part().start + start)
             }
+            Place::Same(index) => Bound::from_byte(&inputs[*index].buffer, *start),
         };
         Some(Call {
             name: &compiled.name,
