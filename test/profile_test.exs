@@ -54,6 +54,19 @@ defmodule Nx.Vulkan.ProfileTest do
 
     @moduletag :tmp_dir
 
+    test "a profile whose result is no tensor of this VM ends" do
+      gone = struct(Nx.Vulkan.VulkanoBackend, ref: make_ref())
+      # With room enough nothing is collected, which would end it too.
+      Process.flag(:min_heap_size, 1_000_000)
+      :erlang.garbage_collect()
+
+      assert_raise ArgumentError, ~r/a tensor of this VM/, fn ->
+        Nx.Vulkan.profile(fn -> gone end)
+      end
+
+      assert {:next, _} = Nx.Vulkan.profile(fn -> :next end)
+    end
+
     # A device takes its settings when it opens. Measured times would leave some ops to the host.
     @script """
     for {key, value} <- [measure: false, lazy: true, replays: true, validation: true],

@@ -188,13 +188,12 @@ defmodule Nx.Vulkan do
     profile = ok!(NativeV.begin_profile(device))
 
     try do
-      fun.()
+      result = fun.()
+      {result, ok!(NativeV.end_profile(profile, references(result)))}
     catch
       kind, reason ->
         NativeV.end_profile(profile, [])
         :erlang.raise(kind, reason, __STACKTRACE__)
-    else
-      result -> {result, ok!(NativeV.end_profile(profile, references(result)))}
     end
   end
 
