@@ -92,7 +92,7 @@ pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [9, 9];
 const LEAST_WORK: f64 = 2_097_152.0;
-/// Rows from which on subgroups may share a product, and may own 48 rows of what is read where it lies.
+/// Rows from which on subgroups may share a product, and 48 rows of it: with fewer that was not measured.
 const LEAST_SHARED: u32 = 4;
 const LEAST_OF_48: u32 = 512;
 
@@ -138,9 +138,11 @@ impl Shape {
         let own = readings
             .iter()
             .filter(|reading| shares && !reading.packs_a());
-        let shared = own.flat_map(|reading| SHARED.iter().map(move |shape| (reading, shape)));
+        let suits = |[rows, _]: &[u32; 2]| *rows != 48 || problem.m >= LEAST_OF_48;
+        let suiting = SHARED.iter().copied().filter(suits);
+        let shared = own.flat_map(|reading| suiting.clone().map(move |shape| (reading, shape)));
         let shared = shared
-            .flat_map(|(reading, [rows, parts])| SPLITS.map(|n| (*rows, *parts, n, *reading)))
+            .flat_map(|(reading, [rows, parts])| SPLITS.map(|n| (rows, parts, n, *reading)))
             .map(|(rows, parts, splits, reading)| (cut(rows, [parts, 1], splits, reading), None));
         let aside = tiles
             .iter()
@@ -317,13 +319,11 @@ impl Shape {
             return start + waited.max(loaded).max(0.85 * multiplied) + sums;
         }
         // Less to load than with 64 rows, where a unit has as many jobs and all at once: bf16 1024 x 768 x 768 took 11.0 us (12.0),
-        // 1024 x 3072 x 768 25.4 (28.2), 512 x 768 x 768 8.3 (9.1), and where it has more 512 x 2048 x 2048 35 (21). Fewer rows were
-        // not measured.
+        // 1024 x 3072 x 768 25.4 (28.2), 512 x 768 x 768 8.3 (9.1), and where it has more 512 x 2048 x 2048 35 (21).
         if self.rows == 48 {
             let taller = Shape { rows: 64, ..*self };
             let rounds = |shape: &Shape| (shape.jobs(problem) as f64 / units).ceil();
-            let gains =
-                problem.m >= LEAST_OF_48 && rounds(self) == rounds(&taller) && rounds(self) <= 2.0;
+            let gains = rounds(self) == rounds(&taller) && rounds(self) <= 2.0;
             let share = if gains { 0.88 } else { f64::INFINITY };
             return share * taller.seconds_of_parts(problem, way, rates, units);
         }

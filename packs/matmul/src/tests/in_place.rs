@@ -211,4 +211,14 @@ fn subgroups_own_fewer_rows_where_units_have_as_many_jobs() {
         assert_eq!(files(&plan), ["cores_direct.comp"], "{m} x {k} x {n}");
         assert_eq!(defined(&plan, 0, "WARP_M"), expected, "{m} x {k} x {n}");
     }
+    // With weights that were packed before, too.
+    for ([m, k, n], expected) in [
+        ([1024, 768, 768], "48"),
+        ([192, 768, 4096], "32"),
+        ([33, 4096, 2048], "32"),
+    ] {
+        let ask = matrices(CORES_BF16, h200(), [m, n, k], DType::BF16).ints("lasting", &[1]);
+        let plan = ask.plan().expect("matrix units take it");
+        assert_eq!(defined(&plan, 1, "WARP_M"), expected, "{m} x {k} x {n}");
+    }
 }
