@@ -78,3 +78,18 @@ fn what_each_run_records_anew_is_told_too() {
     let profile = setup.profiled(&routine, &[&x]);
     assert_eq!(steps(&profile), setup.steps(&routine, &[&x]));
 }
+
+#[test]
+fn parameters_that_are_parts_of_larger_tensors_are_read_where_they_lie() {
+    let setup = open();
+    let routine = Routine::from(net());
+    let all = setup.floats(&[5, COLUMNS, COLUMNS], 4);
+    let w = all.slice(&[3, 0, 0], &[1, COLUMNS, COLUMNS], &[1; 3]);
+    let w = w.unwrap().squeeze(&[0]).unwrap();
+    let [_, b] = setup.parameters(5);
+    let x = |seed| setup.floats(&[ROWS, COLUMNS], seed);
+    for run in 0..FIRST {
+        setup.runs(&routine, &[&x(run), &w, &b]);
+    }
+    setup.profiled(&routine, &[&x(9), &w, &b]);
+}
