@@ -99,7 +99,8 @@ impl Profile {
             (*count, *us) = (*count + 1, *us + row.us);
         }
         let mut kinds: Vec<_> = kinds.into_values().collect();
-        kinds.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.op.cmp(&b.0.op)));
+        let what = |row: &ProfileRow| (row.op.clone(), row.kernel.clone(), row.step.clone());
+        kinds.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| what(a.0).cmp(&what(b.0))));
         kinds
     }
 }

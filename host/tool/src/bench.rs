@@ -25,8 +25,8 @@ const QUICK_BATCHES: usize = 5;
 /// bench/compare.py puts two results side by side.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-JSON: {device, driver, results: [{name, median_us, min_us, p95_us, gbps, tflops, served_by, host_us, note}]}; with
---profile rows have steps: [{step, groups, us}], and groups are null where the device counts them.")]
+JSON: {device, driver, results: [{name, median_us, min_us, p95_us, gbps, tflops, served_by, host_us, note}]}.
+With --profile a row has steps: [{step, groups, us}]; groups are null where the device counts them.")]
 pub(crate) struct Bench {
     /// Only benchmarks whose name contains one of these texts
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]

@@ -229,7 +229,7 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
-    /// Bytes of shared memory that the sums of more subgroups than four pass through, or those of parts.
+    /// Bytes of shared memory that sums may pass through: those of parts, and rows of more subgroups than four.
     fn shared_bytes(&self) -> u64 {
         match (self.parts, self.high) {
             (1, ..=2) => 0,

@@ -52,7 +52,7 @@ fn workgroups_are_as_large_as_fills_the_device() {
     ] {
         assert_eq!(shape(size, h200()), expected, "{size}");
     }
-    // 8 subgroups hand on 16 rows of 17 vectors each.
+    // Where rows are not whole vectors, 8 subgroups hand on 16 rows of 17 of them each.
     let little = DeviceInfo {
         shared_bytes: 32 << 10,
         ..h200()
