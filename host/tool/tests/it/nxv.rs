@@ -180,9 +180,10 @@ fn a_profile_tells_the_steps_of_a_request() {
     let request = [&request[..], &from].concat();
     for more in [&["--json"][..], &["--json", "--replayed"]] {
         let result = json(&[&request[..], more].concat());
-        let steps = &result["results"][0]["steps"];
-        let steps = steps.as_array().expect("steps");
-        assert!(!steps.is_empty());
+        let row = &result["results"][0];
+        assert_eq!(row["served_by"], "sort/sort", "{row}");
+        let steps = row["steps"].as_array().expect("steps");
+        assert!(!steps.is_empty(), "{row}");
         for step in steps {
             assert_eq!(keys(step), ["groups", "step", "us"]);
             let shader = step["step"].as_str().expect("a shader");
