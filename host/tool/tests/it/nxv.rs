@@ -176,8 +176,10 @@ fn a_profile_tells_the_steps_of_a_request() {
         "--request",
         "sort f32[3000]",
     ];
+    // Of its own: what was measured before decides too.
+    let cache = folder.join("cache");
     let from = ["--registry", text(&registry), "--packs", text(&packs)];
-    let request = [&request[..], &from].concat();
+    let request = [&request[..], &from, &["--cache", text(&cache)]].concat();
     for more in [&["--json"][..], &["--json", "--replayed"]] {
         let result = json(&[&request[..], more].concat());
         let row = &result["results"][0];
