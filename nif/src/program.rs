@@ -10,7 +10,7 @@ use crate::{
 use nx_vulkan_host::{
     Error, Program, Progress, RanProgram, Request, Routine, Runtime, Spec, Step, Tensor, Value,
     View,
-    fusion::{Input, fuse, with_few_dispatches},
+    fusion::{Input, fuse, with_few_dispatches, within_cache},
 };
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use std::ffi::CStr;
@@ -142,8 +142,9 @@ impl<'a> Decoder<'a> for OperandTerm {
     }
 }
 
-/// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one; with `on_gpu`
-/// products take those along that follow them, what broadcasts is computed where it is read, and rows are reduced together with that.
+/// `{:ok, program}` of these operands, for [`run_compiled`]. Elementwise ops that follow from each other become one, and rows are
+/// reduced together with them; with `on_gpu` products take those along that follow them, and what broadcasts is computed where it is
+/// read.
 #[rustler::nif(schedule = "DirtyIo")]
 fn compile_program<'a>(
     env: Env<'a>,
@@ -158,7 +159,7 @@ fn compile_program<'a>(
     let fused = program.and_then(|program| fuse(program.into_owned(), &operands));
     match fused.and_then(|program| match on_gpu {
         true => with_few_dispatches(program, &operands),
-        false => Ok(program),
+        false => within_cache(program, &operands),
     }) {
         Ok(program) => (atoms::ok(), ResourceArc::new(ProgramRef(program.into()))).encode(env),
         Err(error) => reply::encode_error(env, &error.into()),

@@ -13,6 +13,7 @@ use nx_vulkan_abi::{
     DType, DTypeSet, Expression,
     expression::{ATTRIBUTE, Call, Number, Term, holds},
 };
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 /// Name of the op that stands for several elementwise ones.
 pub(crate) const FUSED: &str = "fused";
@@ -32,9 +33,29 @@ pub(crate) const EXPRESSION: Attribute = Attribute {
 ///
 /// # Errors
 /// That there is none, or the text is none.
-pub(crate) fn of(attrs: &[Attr]) -> Result<Expression, String> {
+pub(crate) fn of(attrs: &[Attr]) -> Result<Arc<Expression>, String> {
     let text = text(attrs, ATTRIBUTE).ok_or_else(|| about("expected text".to_owned()))?;
-    text.parse().map_err(about)
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(expression) = known.get(text) {
+            return Ok(expression.clone());
+        }
+        let expression = Arc::new(text.parse().map_err(about)?);
+        if text.len() <= LONGEST_KNOWN {
+            if known.len() == MOST_KNOWN {
+                known.clear();
+            }
+            known.insert(text.to_owned(), Arc::clone(&expression));
+        }
+        Ok(expression)
+    })
+}
+
+/// Expressions that a thread keeps, and the bytes of the longest: to read one takes longer than to compute a few elements of it.
+const MOST_KNOWN: usize = 256;
+const LONGEST_KNOWN: usize = 4096;
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<String, Arc<Expression>>> = RefCell::default();
 }
 
 /// The expression among the attributes, of operands and results of these types.
@@ -45,7 +66,7 @@ pub(crate) fn read(
     attrs: &[Attr],
     operands: &[DType],
     results: &[DType],
-) -> Result<Expression, String> {
+) -> Result<Arc<Expression>, String> {
     read_with(attrs, operands, results, check_call)
 }
 
@@ -55,7 +76,7 @@ pub(crate) fn read_rows(
     operands: &[Desc<'_>],
     results: &[DType],
     shape: &[u64],
-) -> Result<(Expression, Vec<bool>), String> {
+) -> Result<(Arc<Expression>, Vec<bool>), String> {
     let dtypes: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
     let expression = read_with(attrs, &dtypes, results, check_row_call)?;
     let per_row = expression.per_row(&operands_per_row(operands, shape));
@@ -77,7 +98,7 @@ pub(crate) fn read_rows(
 }
 
 /// By operand whether it has one value for each row of `shape`.
-fn operands_per_row(operands: &[Desc<'_>], shape: &[u64]) -> Vec<bool> {
+pub(crate) fn operands_per_row(operands: &[Desc<'_>], shape: &[u64]) -> Vec<bool> {
     let is_long = shape.last() != Some(&1);
     let one = |operand: &Desc<'_>| is_long && matches!(operand.shape.last(), None | Some(1));
     operands.iter().map(one).collect()
@@ -107,7 +128,7 @@ fn read_with(
     operands: &[DType],
     results: &[DType],
     check: fn(&Expression, &Call, &[DType]) -> Result<(), String>,
-) -> Result<Expression, String> {
+) -> Result<Arc<Expression>, String> {
     let expression = of(attrs)?;
     let is_real = |dtype: &DType| DTypeSet::REAL.has(*dtype);
     if !operands.iter().chain(results).all(is_real) {

@@ -9,6 +9,7 @@ mod follow;
 mod group;
 mod halves;
 mod inline;
+mod kept;
 mod lasting;
 mod repeats;
 mod rows;
@@ -21,6 +22,7 @@ pub use follow::take_along;
 use group::Group;
 pub use halves::halves;
 pub use inline::inline;
+pub use kept::kept;
 pub use lasting::{lasting, untold, weights};
 use nx_vulkan_abi::expression::{Call, Number, Term};
 pub use repeats::repeats;
@@ -88,6 +90,15 @@ pub fn with_few_dispatches(
     ];
     let mut passes = passes.into_iter();
     passes.try_fold(program, |program, pass| pass(program, inputs))
+}
+
+/// What [`fuse`] gave as a CPU runs it, where what is too large for a cache costs its way through memory: rows are reduced together
+/// with what they are of.
+///
+/// # Errors
+/// None that [`Program::new`] does not have, which it passed.
+pub fn within_cache(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
+    rows(kept(program, inputs)?, inputs)
 }
 
 /// A step on values of other numbers.

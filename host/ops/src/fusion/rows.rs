@@ -112,7 +112,7 @@ fn reduction<'a>(step: &Step<'_>, shapes: &'a [Vec<u64>]) -> Option<&'a Vec<u64>
     is_one.then_some(shape)
 }
 
-fn reduced(shape: &[u64]) -> Vec<u64> {
+pub(super) fn reduced(shape: &[u64]) -> Vec<u64> {
     let mut shape = shape.to_vec();
     if let Some(last) = shape.last_mut() {
         *last = 1;

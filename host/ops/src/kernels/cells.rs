@@ -11,18 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the loop of that lane for these types, where there is one; else nothing is done.
 pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome> {
-    let is_float = |x: &View| x.dtype == DType::F32 || lanes::is_narrow(x.dtype);
-    let is_double = |x: &View| x.dtype == DType::F64;
-    let elements = |x: &&View| x.shape.iter().product::<u64>();
-    let largest = inputs.iter().max_by_key(elements);
-    let one = |x: &View| match lane {
-        Lane::Select if !inputs.iter().any(is_float) => None,
-        Lane::Select => float_of_one(x),
-        _ if inputs.iter().any(is_double) => double_of_one(x),
-        _ if inputs.iter().any(is_float) => float_of_one(x),
-        _ => integer_of_one(x, largest?.dtype),
-    };
-    let own: Vec<Option<(DType, [u8; 8])>> = inputs.iter().map(one).collect();
+    let own = as_others(lane, inputs);
     let inputs = inputs.iter().zip(&own).map(|(x, own)| match own {
         None => *x,
         Some((dtype, bytes)) => View {
@@ -58,6 +47,22 @@ pub(super) fn run(lane: Lane, inputs: &[View], out: &mut Out) -> Option<Outcome>
         },
         _ => wrong_number(),
     })
+}
+
+/// By operand what stands for it, where it has one element and another type has that number, in which the loops are faster.
+pub(super) fn as_others(lane: Lane, inputs: &[View]) -> Vec<Option<(DType, [u8; 8])>> {
+    let is_float = |x: &View| x.dtype == DType::F32 || lanes::is_narrow(x.dtype);
+    let is_double = |x: &View| x.dtype == DType::F64;
+    let elements = |x: &&View| x.shape.iter().product::<u64>();
+    let largest = inputs.iter().max_by_key(elements);
+    let one = |x: &View| match lane {
+        Lane::Select if !inputs.iter().any(is_float) => None,
+        Lane::Select => float_of_one(x),
+        _ if inputs.iter().any(is_double) => double_of_one(x),
+        _ if inputs.iter().any(is_float) => float_of_one(x),
+        _ => integer_of_one(x, largest?.dtype),
+    };
+    inputs.iter().map(one).collect()
 }
 
 fn wrong_number() -> Outcome {
@@ -153,7 +158,7 @@ fn padded(bytes: &[u8]) -> [u8; 8] {
 }
 
 /// A u8 for each element that says which operand it is taken from.
-type Selecting<const N: usize> = fn(&[[u8; 1]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]]);
+pub(super) type Selecting<const N: usize> = fn(&[[u8; 1]], &[[u8; N]], &[[u8; N]], &mut [[u8; N]]);
 
 fn select<const N: usize>(
     pred: &Operand,
@@ -178,7 +183,7 @@ fn select<const N: usize>(
 }
 
 /// Elements of a row from which on a block ends with it: of an operand that is repeated, it lies in memory then.
-const LONG: u64 = 256;
+pub(super) const LONG: u64 = 256;
 
 /// Operands of `N` bytes an element to a result of `M`.
 fn blocks<const K: usize, const N: usize, const M: usize>(

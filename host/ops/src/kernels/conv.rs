@@ -2,6 +2,7 @@
 //! tile. The second one is laid out from x as its tiles are needed.
 
 use nx_vulkan_abi::layout::contiguous_strides;
+use std::ops::RangeInclusive;
 
 use super::dot::{Packed, Strides, Tile, float_tile, ring_tile};
 use super::element::{Complex, Register};
@@ -21,6 +22,9 @@ use crate::view::{Out, Outcome, View};
 /// Columns and depth of a tile. They fix the order of summation, so they depend on nothing.
 const COLUMNS: usize = 256;
 const DEPTH: usize = 256;
+/// Depth and columns of a tile where there are few positions.
+const DEEP: usize = 1024;
+const FEW_COLUMNS: RangeInclusive<usize> = 16..=64;
 
 /// The extents of a convolution.
 #[derive(Debug)]
@@ -117,6 +121,7 @@ pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: 
     let (x, kernel) = (Factor::new(x, out.dtype)?, Factor::new(kernel, out.dtype)?);
     let (x, kernel) = (&x.view(), &kernel.view());
     let single = is_single(out.dtype);
+    let few = has_few_positions(&Axes::new(x.shape, kernel.shape, attrs));
     match out.dtype.is_complex() {
         true => {
             let read =
@@ -124,7 +129,7 @@ pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: 
             convolve(x, kernel, out, attrs, read, &ring_tile)
         }
         false if sums == Sums::Own && conv_last::run(x, kernel, out, attrs) => Ok(()),
-        false if sums == Sums::Own && conv_in_place::run(x, kernel, out, attrs) => Ok(()),
+        false if sums == Sums::Own && !few && conv_in_place::run(x, kernel, out, attrs) => Ok(()),
         false if single && sums == Sums::Own => {
             let read = |from: &Operand, start: u64, to: &mut [f32]| from.gather(0, start, to);
             convolve(x, kernel, out, attrs, read, &float_tile::<f32>)
@@ -135,6 +140,12 @@ pub(crate) fn run(x: &View, kernel: &View, out: &mut Out, attrs: &[Attr], sums: 
             convolve(x, kernel, out, attrs, read, &float_tile::<f64>)
         }
     }
+}
+
+/// Whether more elements of x lie side by side for a position than for an element of the kernel.
+fn has_few_positions(axes: &Axes) -> bool {
+    let last = axes.spatial.last();
+    last.is_some_and(|axis| axis.window as u64 > axis.positions())
 }
 
 fn convolve<R: Register>(
@@ -161,18 +172,33 @@ fn convolve<R: Register>(
 
     let rows = (axes.filters / axes.groups) as usize;
     let (columns, depth) = (patches.columns as usize, patches.depth());
-    let blocks = columns.div_ceil(COLUMNS);
+    // What lies side by side in x is copied together.
+    let by_column = has_few_positions(&axes);
+    let (most, deep) = match by_column {
+        true => (
+            (columns / 8).clamp(*FEW_COLUMNS.start(), *FEW_COLUMNS.end()),
+            DEEP,
+        ),
+        false => (COLUMNS, DEPTH),
+    };
+    let blocks = columns.div_ceil(most);
     let tiles = parallel::collect(axes.groups as usize * blocks, |job| {
-        let (group, first) = (job / blocks, job % blocks * COLUMNS);
-        let width = COLUMNS.min(columns - first);
+        let (group, first) = (job / blocks, job % blocks * most);
+        let width = most.min(columns - first);
         let mut sums = vec![R::default(); rows * width];
         let mut cells = Vec::new();
-        for start in (0..depth).step_by(DEPTH) {
-            let length = DEPTH.min(depth - start);
+        for start in (0..depth).step_by(deep) {
+            let length = deep.min(depth - start);
             cells.clear();
             cells.resize(length * width, R::default());
-            for (row, at) in cells.chunks_mut(width).zip(start..) {
-                patches.row(group, at, first..first + width, row);
+            if by_column {
+                for (column, at) in cells.chunks_mut(length).zip(first..) {
+                    patches.column(group, at, start..start + length, column);
+                }
+            } else {
+                for (row, at) in cells.chunks_mut(width).zip(start..) {
+                    patches.row(group, at, first..first + width, row);
+                }
             }
             let left = Packed {
                 cells: &filters[group * rows * depth + start..],
@@ -184,9 +210,15 @@ fn convolve<R: Register>(
             };
             let right = Packed {
                 cells: &cells,
-                strides: Strides {
-                    free: 1,
-                    depth: width,
+                strides: match by_column {
+                    true => Strides {
+                        free: length,
+                        depth: 1,
+                    },
+                    false => Strides {
+                        free: 1,
+                        depth: width,
+                    },
                 },
                 free: width,
             };
@@ -198,7 +230,7 @@ fn convolve<R: Register>(
     let mut results = vec![R::default(); shape.iter().product::<u64>() as usize];
     let positions = shape[2..].iter().product::<u64>() as usize;
     for (job, tile) in tiles.iter().enumerate() {
-        let (group, first) = (job / blocks, job % blocks * COLUMNS);
+        let (group, first) = (job / blocks, job % blocks * most);
         let width = tile.len() / rows;
         for (filter, row) in tile.chunks(width).enumerate() {
             let mut at = 0;

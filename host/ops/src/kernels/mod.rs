@@ -5,6 +5,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod binary;
+mod calls;
 mod cells;
 pub(crate) mod closure;
 pub(crate) mod complex;

@@ -171,17 +171,22 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The bytes of `count` elements from the row-major index `start` on, where they lie or copied; of one where all are the same.
-    pub(super) fn bytes(&self, start: u64, count: usize) -> Result<Cow<'a, [u8]>, String> {
-        let size = self.dtype.size() as usize;
+    /// The bytes of `count` elements from the row-major index `start` on, where they lie side by side.
+    pub(super) fn line_from(&self, start: u64, count: usize) -> Option<&'a [u8]> {
         let (extent, stride) = self.inner();
-        let is_one = self.strides.iter().all(|stride| *stride == 0);
-        let count = if is_one { 1 } else { count };
-        if is_one || stride == 1 && start % extent + count as u64 <= extent {
-            let first = (self.offset + self.distance(start)) as usize * size;
-            return Ok(self.bytes[first..][..count * size].into());
+        let is_line = stride == 1 && start % extent + count as u64 <= extent;
+        is_line.then(|| self.line(self.distance(start), count))
+    }
+
+    /// The same, copied where they do not; of one element where all are the same.
+    pub(super) fn bytes(&self, start: u64, count: usize) -> Result<Cow<'a, [u8]>, String> {
+        if self.is_constant() {
+            return Ok(self.line(0, 1).into());
         }
-        let mut bytes = vec![0; count * size];
+        if let Some(line) = self.line_from(start, count) {
+            return Ok(line.into());
+        }
+        let mut bytes = vec![0; count * self.dtype.size() as usize];
         self.copy(start, &mut bytes)?;
         Ok(bytes.into())
     }
@@ -208,6 +213,12 @@ impl<'a> Operand<'a> {
     pub(super) fn row(&self) -> Option<u64> {
         let (extent, stride) = self.inner();
         (self.shape.len() > 1 && stride == 1).then_some(extent)
+    }
+
+    /// Whether it is one row of so many elements, which lie side by side, again and again.
+    pub(super) fn repeats(&self, length: u64) -> bool {
+        let lead = self.strides.split_last().map_or(&[][..], |(_, lead)| lead);
+        self.inner() == (length, 1) && lead.iter().all(|stride| *stride == 0)
     }
 
     /// Whether one element stands for all.

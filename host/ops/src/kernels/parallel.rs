@@ -73,12 +73,24 @@ pub(super) fn parts<T: Send>(
     wakes: Wakes,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
+    parts_with(all, size, wakes, &|| (), &|(), i, part| work(i, part));
+}
+
+/// The same, with one state for each core.
+pub(super) fn parts_with<T: Send, S>(
+    all: &mut [T],
+    size: usize,
+    wakes: Wakes,
+    state: &(dyn Fn() -> S + Sync),
+    work: &(dyn Fn(&mut S, usize, &mut [T]) + Sync),
+) {
     let count = all.len().div_ceil(size);
     let parts = Mutex::new(all.chunks_mut(size).enumerate());
     share(count, wakes, &|between| {
+        let mut state = state();
         let next = || parts.lock().next();
         while let Some((i, part)) = next() {
-            work(i, part);
+            work(&mut state, i, part);
             between();
         }
     });

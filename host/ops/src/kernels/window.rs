@@ -64,6 +64,11 @@ impl Axis {
         position * self.stride + element * self.dilation - self.low
     }
 
+    /// The elements of the window in `range` that lie inside at a position.
+    pub(super) fn elements_inside(&self, position: i64, range: &Range<i64>) -> Range<i64> {
+        self.span(-self.place(position, 0), self.dilation, range)
+    }
+
     /// The positions in `range` at which an element of the window lies inside.
     pub(super) fn inside(&self, element: i64, range: &Range<i64>) -> Range<i64> {
         self.span(-self.place(0, element), self.stride, range)
@@ -112,10 +117,8 @@ pub(crate) fn sum(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr])
 pub(crate) fn product(_: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]) -> Outcome {
     let [out, ..] = outputs else { return missing() };
     let one = Complex { re: 1.0, im: 0.0 };
-    let cells = match lanes::is_narrow(inputs[0].dtype) {
-        true => None,
-        false => lanes::product_of_floats(inputs[0].dtype),
-    };
+    let from = Some(inputs[0].dtype).filter(|from| !lanes::is_narrow(*from));
+    let cells = from.and_then(lanes::product_of_floats);
     match out.dtype.class() {
         Some(Class::Complex) => fold(inputs, out, attrs, one, Complex::<f64>::multiply, None),
         Some(Class::Float) => fold(inputs, out, attrs, 1.0, f64::multiply, cells),

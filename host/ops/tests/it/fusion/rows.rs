@@ -1,7 +1,11 @@
 //! Rows as one request.
 
-use super::{input, number, op, shown};
-use nx_vulkan_ops::{Attr, DType, Program, Request, Step, Value, View, fusion::rows, split::split};
+use super::{input, number, op, places, shown};
+use nx_vulkan_ops::{
+    Attr, DType, Program, Request, Step, Value, View,
+    fusion::{rows, within_cache},
+    split::split,
+};
 
 const SHAPE: &[u64] = &[3, 7];
 const COLUMN: &[u64] = &[3, 1];
@@ -73,6 +77,34 @@ fn what_stands_between_two_halves_keeps_them_apart() {
         shown[3].starts_with("sum(i0):f32; divide(i1, %0):f32"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn on_a_cpu_a_reduction_that_drops_its_axis_is_one_with_what_it_is_of() {
+    let inputs = [input(DType::F32, SHAPE), input(DType::F32, &[7])];
+    let cached = |steps: Vec<Step<'static>>, results: &[Value]| {
+        let program = Program::new(inputs.len(), steps, results.to_vec()).unwrap();
+        let taken = within_cache(program, &inputs).unwrap();
+        (shown(&taken), places(&taken))
+    };
+    let distance = vec![
+        f32s("subtract", &[0, 1], SHAPE), // 2
+        f32s("multiply", &[2, 2], SHAPE), // 3
+        along("sum", 3, 1, &[3]),         // 4
+        f32s("sqrt", &[4], &[3]),         // 5
+    ];
+    let (steps, stands_for) = cached(distance, &[5]);
+    let text = "subtract(i0, i1):f32; multiply(%0, %0):f32; sum(%1):f32 of [0, 1]";
+    assert_eq!(steps[0], text);
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    assert_eq!(steps[2], "sqrt of [3]");
+    assert_eq!(stands_for, [vec![0, 1, 2], vec![2], vec![3]]);
+    // What is read from memory in any case, and other axes, stay as they are.
+    let (steps, _) = cached(vec![along("sum", 0, 1, &[3])], &[2]);
+    assert_eq!(steps, ["sum of [0]"]);
+    let first = vec![f32s("negate", &[0], SHAPE), along("sum", 2, 0, &[7])];
+    let (steps, _) = cached(first, &[3]);
+    assert_eq!(steps, ["negate of [0]", "sum of [2]"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use nx_vulkan_ops::attrs::{Attr, ints};
 use nx_vulkan_ops::epilogue;
 use nx_vulkan_ops::find;
 use nx_vulkan_ops::infer::infer;
+use nx_vulkan_ops::kernels::{Out, run_fast};
 use nx_vulkan_ops::layout::LAYOUTS;
 use nx_vulkan_ops::values::Rng;
 
@@ -108,6 +109,80 @@ fn every_option_is_what_the_definition_says() {
         tried += 1;
     }
     assert!(tried > 15, "{tried}");
+}
+
+/// Kernels that are longer than there are positions, as where the gradient of a kernel is convolved.
+#[test]
+fn large_kernels_are_what_the_definition_says() {
+    let mut random = Random(12);
+    let mut tried = 0;
+    for round in 0..400 {
+        let rank = 3 + round % 2;
+        let mut below = |bound: u64| random.below(bound);
+        let groups = [1, 2][below(2) as usize];
+        let (features, batches) = [(1, 1), (groups, 1), (1, groups)][below(3) as usize];
+        let mut xs = vec![batches * (1 + below(3)), features * (1 + below(3))];
+        let mut ks = vec![features * batches * (1 + below(3)), xs[1] / features];
+        let (mut padding, mut strides, mut holes, mut dilation) = (vec![], vec![], vec![], vec![]);
+        for _ in 2..rank {
+            let extent = 5 + below(14);
+            xs.push(extent);
+            ks.push(extent / 2 + 1 + below(extent / 2));
+            padding.extend([below(4) as i64 - 1, below(4) as i64 - 1]);
+            strides.push(1 + below(2) as i64);
+            holes.push(1 + below(5) as i64 / 4);
+            dilation.push(1 + below(4) as i64 / 3);
+        }
+        let mut turned = |shape: &mut Vec<u64>| {
+            let mut order: Vec<i64> = (0..rank as i64).collect();
+            for k in 0..rank {
+                order.swap(k, below(rank as u64) as usize);
+            }
+            let canonical = shape.clone();
+            for (extent, axis) in canonical.iter().zip(&order) {
+                shape[*axis as usize] = *extent;
+            }
+            order
+        };
+        let attrs = [
+            Attr::ints("batch_group_size", [batches as i64]),
+            Attr::ints("feature_group_size", [features as i64]),
+            Attr::ints("input_dilation", holes),
+            Attr::ints("input_permutation", turned(&mut xs)),
+            Attr::ints("kernel_dilation", dilation),
+            Attr::ints("kernel_permutation", turned(&mut ks)),
+            Attr::ints("output_permutation", turned(&mut vec![0; rank])),
+            Attr::ints("padding", padding),
+            Attr::ints("strides", strides),
+        ];
+        let specs = [&xs, &ks].map(|shape| (DType::F64, shape.clone()));
+        let Ok(request) = infer(find("conv").unwrap(), &specs, None, &attrs) else {
+            continue;
+        };
+        let (out, attrs) = (&request.outputs[0].1, &request.attrs);
+        let [(x, x_values), (kernel, k_values)] =
+            [&xs, &ks].map(|shape| integers(shape, &mut random));
+        let expected = defined((&xs, &x_values), (&ks, &k_values), out, attrs);
+        assert_eq!(
+            run::<f64>("conv", &[&x, &kernel], out, attrs),
+            expected,
+            "{request}"
+        );
+        let single = |values: &[f64]| values.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+        let [x, kernel] =
+            [(&xs, &x_values), (&ks, &k_values)].map(|(shape, x)| tensor(shape, &single(x)));
+        let mut got = vec![0; 4 * expected.len()];
+        let result = Out {
+            dtype: DType::F32,
+            shape: out,
+            bytes: &mut got,
+        };
+        run_fast("conv", &[x.view(), kernel.view()], &mut [result], attrs).unwrap();
+        let got = got.as_chunks().0.iter().map(|x| f32::from_ne_bytes(*x));
+        assert_eq!(got.collect::<Vec<f32>>(), single(&expected), "{request}");
+        tried += 1;
+    }
+    assert!(tried > 150, "{tried}");
 }
 
 /// `torch.nn.functional.conv2d(arange(16).reshape(1, 1, 4, 4), [[[[1, 2], [3, 4]]]], stride=2, padding=1)`, and

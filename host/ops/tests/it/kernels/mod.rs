@@ -2,6 +2,7 @@
 
 mod attention;
 mod bits;
+mod calls;
 mod casts;
 mod cells;
 mod closure;

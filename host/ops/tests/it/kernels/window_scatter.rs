@@ -2,7 +2,7 @@
 
 use half::bf16;
 
-use super::{DType, bytes_of, refusal, run, tensor, vector};
+use super::{DType, Random, bytes_of, refusal, run, tensor, vector};
 use nx_vulkan_ops::attrs::Attr;
 
 fn windows(window: &[i64], padding: &[i64], strides: &[i64]) -> [Attr; 3] {
@@ -40,6 +40,90 @@ fn examples_of_nx() {
         0, 0, 0, 0, 0, 1,
         3, 0, 0, 0, 0, 0,
     ]);
+}
+
+/// Windows inside and at the edges, beside a loop over all of their elements that is written here.
+#[test]
+fn windows_of_any_kind_choose_what_a_loop_does() {
+    let mut random = Random(5);
+    for round in 0..60 {
+        let extents = [
+            1 + random.below(3),
+            3 + random.below(40),
+            3 + random.below(90),
+        ];
+        let axes = extents.map(|extent| {
+            let window = 1 + random.below(extent.min(4)) as i64;
+            let [low, high] = [(); 2].map(|()| random.below(window as u64) as i64);
+            (window, 1 + random.below(3) as i64, low, high)
+        });
+        let positions = |(extent, (window, stride, low, high)): (&u64, &(i64, i64, i64, i64))| {
+            ((*extent as i64 + low + high - window) / stride + 1) as u64
+        };
+        let shape: Vec<u64> = extents.iter().zip(&axes).map(positions).collect();
+        let [elements, windows_of] =
+            [&extents[..], &shape].map(|shape| shape.iter().product::<u64>());
+        let x: Vec<f32> = (0..elements).map(|_| random.below(9) as f32).collect();
+        let source: Vec<f32> = (0..windows_of).map(|_| random.below(50) as f32).collect();
+        let is_max = round % 2 == 0;
+        let init = [4.0, -1.0, 100.0][random.below(3) as usize];
+
+        let mut expected = vec![init; x.len()];
+        let strides = [extents[1] * extents[2], extents[2], 1];
+        for (at, value) in source.iter().enumerate() {
+            let mut rest = at as u64;
+            let mut corner = [0_i64; 3];
+            for k in (0..3).rev() {
+                corner[k] = (rest % shape[k]) as i64 * axes[k].1 - axes[k].2;
+                rest /= shape[k];
+            }
+            let mut best: Option<(f32, Option<u64>)> = None;
+            for a in 0..axes[0].0 {
+                for b in 0..axes[1].0 {
+                    for c in 0..axes[2].0 {
+                        let place = [corner[0] + a, corner[1] + b, corner[2] + c];
+                        let inside = place
+                            .iter()
+                            .zip(extents)
+                            .all(|(at, extent)| (0..extent as i64).contains(at));
+                        let place = inside.then(|| {
+                            place
+                                .iter()
+                                .zip(strides)
+                                .map(|(at, step)| *at as u64 * step)
+                                .sum()
+                        });
+                        let own = place.map_or(init, |place: u64| x[place as usize]);
+                        let wins = |best: f32| if is_max { own >= best } else { own <= best };
+                        if best.is_none_or(|(best, _)| wins(best)) {
+                            best = Some((own, place));
+                        }
+                    }
+                }
+            }
+            if let Some((_, Some(place))) = best {
+                expected[place as usize] += value;
+            }
+        }
+        let window = axes.map(|axis| axis.0);
+        let attrs = windows(
+            &window,
+            &axes.map(|axis| [axis.2, axis.3]).concat(),
+            &axes.map(|axis| axis.1),
+        );
+        let op = if is_max {
+            "window_scatter_max"
+        } else {
+            "window_scatter_min"
+        };
+        let operands = [
+            tensor(&extents, &x),
+            tensor(&shape, &source),
+            tensor(&[], &[init]),
+        ];
+        let got = run::<f32>(op, &operands.each_ref(), &extents, &attrs);
+        assert!(got == expected, "{extents:?} {axes:?}");
+    }
 }
 
 /// What `Nx.BinaryBackend` of 0.13 gives.
