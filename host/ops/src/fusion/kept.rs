@@ -1,8 +1,13 @@
 //! Reductions of the last axis of what is computed just before keep that axis, and a view drops it: rows are of one shape then.
 
-use super::{Facts, Input, follow::expression_of, rows::reduced, shapes, split::Writer};
-use crate::{Program, Request, Result, Step, Value, View, attrs::ints};
-use nx_vulkan_abi::expression::REDUCTIONS;
+use super::{
+    Facts, Input,
+    follow::expression_of,
+    rows::{reduced, reduced_by},
+    shapes,
+    split::Writer,
+};
+use crate::{DType, Program, Request, Result, Step, Value, View};
 
 /// The program in which they do.
 ///
@@ -33,25 +38,21 @@ fn keeping(
     facts: &Facts,
     shapes: &[Vec<u64>],
 ) -> Option<Request<'static, Value>> {
+    let (shape, out) = reduced_by(step, shapes)?;
     let Step::Request(request) = step else {
         return None;
     };
-    let (&[value], [(dtype, out)]) = (&*request.inputs, &*request.outputs) else {
-        return None;
-    };
-    let shape = &shapes[value as usize];
-    let (_, lead) = shape.split_last()?;
-    let drops = REDUCTIONS.contains(&&*request.op)
-        && request.attrs.len() == 1
-        && ints(&request.attrs, "axes") == [lead.len() as i64]
-        && out == lead;
+    let (&value, &(dtype, _)) = (request.inputs.first()?, request.outputs.first()?);
     let Step::Request(maker) = &program.steps()[facts.maker(value)?] else {
         return None;
     };
-    let is_computed = maker.outputs.iter().all(|output| output.1 == *shape)
+    let is_of_rows = shape.split_last().is_some_and(|(_, lead)| out == lead)
+        && [DType::F16, DType::BF16, DType::F32, DType::F64].contains(&dtype)
+        && facts.dtypes[value as usize] == dtype
+        && maker.outputs.iter().all(|output| output.1 == *shape)
         && expression_of(maker, facts).is_some();
-    let outputs = vec![(*dtype, reduced(shape))];
-    (drops && is_computed).then(|| Request {
+    let outputs = vec![(dtype, reduced(shape))];
+    is_of_rows.then(|| Request {
         outputs: outputs.into(),
         ..request.clone()
     })

@@ -96,6 +96,15 @@ pub fn rows(program: Program<'static>, inputs: &[Input]) -> Result<Program<'stat
 
 /// What a step reduces along the last axis, and its shape, where the result keeps that axis.
 fn reduction<'a>(step: &Step<'_>, shapes: &'a [Vec<u64>]) -> Option<&'a Vec<u64>> {
+    let (shape, out) = reduced_by(step, shapes)?;
+    (*out == reduced(shape)).then_some(shape)
+}
+
+/// The shape of what a step reduces along the last axis, of rows that are not too long, and that of its result.
+pub(super) fn reduced_by<'a, 's>(
+    step: &'s Step<'_>,
+    shapes: &'a [Vec<u64>],
+) -> Option<(&'a Vec<u64>, &'s Vec<u64>)> {
     let Step::Request(request) = step else {
         return None;
     };
@@ -107,9 +116,8 @@ fn reduction<'a>(step: &Step<'_>, shapes: &'a [Vec<u64>]) -> Option<&'a Vec<u64>
     let is_one = REDUCTIONS.contains(&&*request.op)
         && request.attrs.len() == 1
         && ints(&request.attrs, "axes") == along
-        && LENGTHS.contains(shape.last()?)
-        && *out == reduced(shape);
-    is_one.then_some(shape)
+        && LENGTHS.contains(shape.last()?);
+    is_one.then_some((shape, out))
 }
 
 pub(super) fn reduced(shape: &[u64]) -> Vec<u64> {

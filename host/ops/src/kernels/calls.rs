@@ -30,6 +30,9 @@ const SECOND: usize = 128 << 10;
 const ELEMENTS: RangeInclusive<usize> = 512..=4096;
 const ELEMENTS_OF_ROWS: RangeInclusive<usize> = 2048..=TASK;
 
+/// Loops that take a block no longer than it takes to wake a thread.
+const FEW: usize = 3;
+
 /// The calls of an expression on operands.
 pub(super) struct Calls<'a> {
     values: Vec<Value<'a>>,
@@ -50,9 +53,11 @@ pub(super) struct Calls<'a> {
     sums: Sums,
 }
 
-/// What there is a block of.
+/// What there may be a block of.
 struct Value<'a> {
     dtype: DType,
+    /// Whether its elements are read, and not only the one that all of them are.
+    is_read: bool,
     /// Whether it has one element for each row.
     per_row: bool,
     made: Made<'a>,
@@ -135,12 +140,13 @@ impl<'a> Calls<'a> {
     }
 
     fn new(
-        values: Vec<Value<'a>>,
+        mut values: Vec<Value<'a>>,
         results: Vec<(usize, bool)>,
         (rows, length): (usize, usize),
         sums: Sums,
     ) -> Calls<'a> {
-        let (registers, sizes) = registers(&values, results.iter().map(|result| result.0));
+        let own: Vec<usize> = results.iter().map(|result| result.0).collect();
+        let (registers, sizes) = registers(&mut values, &own);
         let is_last = |result: &(usize, bool)| result.0 + 1 == values.len();
         let last = results.iter().position(is_last);
         Calls {
@@ -155,6 +161,11 @@ impl<'a> Calls<'a> {
             line: None,
             sums,
         }
+    }
+
+    /// Bytes of a row in all blocks.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.bytes().saturating_mul(self.length)
     }
 
     /// Bytes of an element in all blocks.
@@ -178,9 +189,16 @@ impl<'a> Calls<'a> {
             let tasks = tasks.iter_mut().zip(chunks);
             tasks.for_each(|(task, chunk)| task.push(chunk));
         }
+        let computes = |value: &&Value<'_>| {
+            !matches!(value.made, Made::Operand(_) | Made::Row(_) | Made::One(_))
+        };
+        let wakes = match self.values.iter().filter(computes).count() > FEW {
+            true => Wakes::Now,
+            false => Wakes::Late,
+        };
         let failure = OnceLock::new();
         let state = || Registers::of(self);
-        parallel::parts_with(&mut tasks, 1, Wakes::Late, &state, &|own, task, results| {
+        parallel::parts_with(&mut tasks, 1, wakes, &state, &|own, task, results| {
             let first = task * rows;
             let count = rows.min(self.rows - first);
             for results in results {
@@ -286,7 +304,7 @@ impl<'a> Calls<'a> {
         let outcome = match &value.made {
             Made::Operand(operand) => operand.copy(self.elements(start, value.per_row) as u64, to),
             Made::One(_) | Made::Row(_) => {
-                to.copy_from_slice(block(index));
+                to.copy_from_slice(&registers.same[index].bytes()[..to.len()]);
                 Ok(())
             }
             Made::Widened(from) => {
@@ -313,7 +331,13 @@ impl<'a> Calls<'a> {
             Made::Loop(found, terms) => {
                 let term = |k: usize| terms.get(k).map_or(&[][..], |term| block(*term));
                 let terms = std::array::from_fn(term);
-                apply(*found, terms, value.dtype, &mut wide[..count], to)
+                apply(
+                    *found,
+                    terms,
+                    value.dtype,
+                    wide.get_mut(..count).unwrap_or_default(),
+                    to,
+                )
             }
             Made::Op(op, terms) => {
                 let operand = |&term: &usize| {
@@ -362,8 +386,8 @@ impl Value<'_> {
         self.dtype.size() as usize
     }
 
-    /// Whether its blocks are all the same.
+    /// Whether it has blocks, which are all the same.
     fn is_same(&self) -> bool {
-        matches!(self.made, Made::One(_) | Made::Row(_))
+        self.is_read && matches!(self.made, Made::One(_) | Made::Row(_))
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::attrs::{Attr, ints};
 use crate::view::{Out, Outcome, View};
 
-/// Columns and depth of a tile. They fix the order of summation, so they depend on nothing.
+/// Columns and depth of a tile. They fix the order of summation, so they depend on the request alone.
 const COLUMNS: usize = 256;
 const DEPTH: usize = 256;
 /// Depth and columns of a tile where there are few positions.
@@ -173,7 +173,7 @@ fn convolve<R: Register>(
     let rows = (axes.filters / axes.groups) as usize;
     let (columns, depth) = (patches.columns as usize, patches.depth());
     // What lies side by side in x is copied together.
-    let by_column = has_few_positions(&axes);
+    let by_column = !out.dtype.is_complex() && has_few_positions(&axes);
     let (most, deep) = match by_column {
         true => (
             (columns / 8).clamp(*FEW_COLUMNS.start(), *FEW_COLUMNS.end()),

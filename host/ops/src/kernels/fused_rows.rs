@@ -11,8 +11,8 @@ use crate::{
 };
 use nx_vulkan_abi::DType;
 
-/// Elements of a row of which a core holds some values.
-const LONGEST: u64 = 1 << 16;
+/// Bytes of a row with all that is made of it, of which each core has one.
+const LARGEST: usize = 4 << 20;
 
 pub(crate) fn run(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Sums) -> Outcome {
     let specs = inputs.iter().map(|x| (x.dtype, x.shape.to_vec()));
@@ -21,13 +21,9 @@ pub(crate) fn run(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Su
     let [.., length] = shape[..] else {
         return Err("operands without axes have no rows".to_owned());
     };
-    // What others are compared with goes one op after the other, on whole tensors, as do rows that no cache holds.
-    if sums == Sums::Wide || length > LONGEST || shape.contains(&0) {
-        let results = outputs.iter().map(|out| (out.dtype, out.shape.to_vec()));
-        let results: Vec<Spec> = results.collect();
-        let request = Request::new(ROWS, specs, results, attrs);
-        let program = rows(&request).map_err(|error| error.to_string())?;
-        return run_program(&program, inputs, outputs, sums).map_err(|error| error.to_string());
+    // What others are compared with goes one op after the other.
+    if sums == Sums::Wide || shape.contains(&0) {
+        return one_by_one(specs, inputs, outputs, attrs, sums);
     }
     let descs = inputs.iter().map(|x| Desc {
         dtype: x.dtype,
@@ -48,5 +44,24 @@ pub(crate) fn run(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Su
     let operands = operands.map(fit).collect::<Option<Vec<_>>>();
     let operands = operands.ok_or("shapes do not fit")?;
     let size = (reduced.iter().product::<u64>() as usize, length as usize);
-    Calls::of_rows(&expression, &operands, size, &per_row, sums)?.run(outputs)
+    let calls = Calls::of_rows(&expression, &operands, size, &per_row, sums)?;
+    match calls.row_bytes() <= LARGEST {
+        true => calls.run(outputs),
+        false => one_by_one(specs, inputs, outputs, attrs, sums),
+    }
+}
+
+/// Its ops on whole tensors.
+fn one_by_one(
+    specs: Vec<Spec>,
+    inputs: &[View],
+    outputs: &mut [Out],
+    attrs: &[Attr],
+    sums: Sums,
+) -> Outcome {
+    let results = outputs.iter().map(|out| (out.dtype, out.shape.to_vec()));
+    let results: Vec<Spec> = results.collect();
+    let request = Request::new(ROWS, specs, results, attrs);
+    let program = rows(&request).map_err(|error| error.to_string())?;
+    run_program(&program, inputs, outputs, sums).map_err(|error| error.to_string())
 }

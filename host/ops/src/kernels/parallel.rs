@@ -87,10 +87,10 @@ pub(super) fn parts_with<T: Send, S>(
     let count = all.len().div_ceil(size);
     let parts = Mutex::new(all.chunks_mut(size).enumerate());
     share(count, wakes, &|between| {
-        let mut state = state();
+        let mut own = None;
         let next = || parts.lock().next();
         while let Some((i, part)) = next() {
-            work(&mut state, i, part);
+            work(own.get_or_insert_with(state), i, part);
             between();
         }
     });

@@ -137,7 +137,7 @@ impl Windows<'_> {
         Some(begin)
     }
 
-    /// The choice of a window with padding.
+    /// The choice of a window with padding, or with very many elements.
     fn choice<R: Number>(
         &self,
         corner: &[i64],

@@ -1,7 +1,7 @@
 //! Where the blocks of values are while a thread computes them.
 
 use super::{Calls, Made, Value};
-use crate::kernels::lanes::Cell;
+use crate::kernels::lanes::{self, Cell};
 
 /// Bytes of a line of the cache: what crosses the end of one takes twice as long or more.
 pub(super) const LINE: usize = 64;
@@ -13,6 +13,7 @@ pub(super) struct Registers<'a> {
     pub(super) same: Vec<Block>,
     /// By value where its elements lie in memory.
     pub(super) lines: Vec<Option<&'a [u8]>>,
+    /// For results of 16 bits.
     pub(super) wide: Vec<Cell>,
 }
 
@@ -39,12 +40,14 @@ impl<'a> Registers<'a> {
             }
             block
         };
+        let mut values = calls.values.iter();
+        let is_narrow = values.any(|value| lanes::is_narrow(value.dtype));
         let blocks = calls.sizes.iter().map(|size| Block::new(size * elements));
         Registers {
             blocks: blocks.collect(),
             same: calls.values.iter().map(same).collect(),
             lines: vec![None; calls.values.len()],
-            wide: vec![Cell::default(); elements],
+            wide: vec![Cell::default(); if is_narrow { elements } else { 0 }],
         }
     }
 }

@@ -58,6 +58,7 @@ struct Making<'a> {
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Operand(usize),
+    One(DType, Vec<u8>),
     As(usize, DType),
     Spread(usize),
 }
@@ -66,6 +67,7 @@ impl<'a> Making<'a> {
     fn push(&mut self, dtype: DType, per_row: bool, made: Made<'a>) -> usize {
         self.values.push(Value {
             dtype,
+            is_read: false,
             per_row,
             made,
         });
@@ -73,7 +75,13 @@ impl<'a> Making<'a> {
     }
 
     fn one(&mut self, dtype: DType, one: Vec<u8>) -> usize {
-        self.push(dtype, true, Made::One(one))
+        let known = Known::One(dtype, one.clone());
+        if let Some(&value) = self.known.get(&known) {
+            return value;
+        }
+        let value = self.push(dtype, true, Made::One(one));
+        self.known.insert(known, value);
+        value
     }
 
     fn operand(&mut self, index: usize, (operand, per_row): &'a (Operand<'a>, bool)) -> usize {
@@ -210,6 +218,7 @@ impl<'a> Making<'a> {
             dtype,
             per_row,
             made,
+            ..
         } = &self.values[value];
         if !per_row || matches!(made, Made::One(_)) {
             return value;
@@ -236,20 +245,24 @@ impl Made<'_> {
     }
 }
 
-/// The register of each value, which others get when nobody reads it any more, and the bytes of an element in each register.
+/// The register of each value, which others get when nobody reads it any more, and the bytes of an element in each register; says of
+/// values whether they are read.
 pub(super) fn registers(
-    values: &[Value<'_>],
-    results: impl Iterator<Item = usize>,
+    values: &mut [Value<'_>],
+    results: &[usize],
 ) -> (Vec<Option<usize>>, Vec<usize>) {
     let mut last_read: Vec<usize> = (0..values.len()).collect();
-    for (index, value) in values.iter().enumerate() {
-        value
-            .made
-            .reads()
-            .iter()
-            .for_each(|&read| last_read[read] = index);
+    for index in 0..values.len() {
+        let of_op = matches!(values[index].made, Made::Op(..));
+        for read in values[index].made.reads().to_vec() {
+            last_read[read] = index;
+            values[read].is_read |= !(of_op && matches!(values[read].made, Made::One(_)));
+        }
     }
-    results.for_each(|result| last_read[result] = usize::MAX);
+    for &result in results {
+        last_read[result] = usize::MAX;
+        values[result].is_read = true;
+    }
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); values.len()];
     let (mut registers, mut sizes, mut free) = (Vec::new(), Vec::new(), Vec::new());
     for (index, value) in values.iter().enumerate() {
@@ -262,8 +275,7 @@ pub(super) fn registers(
         };
         registers.push(register);
         if let Some(register) = register {
-            let size = value.dtype.size() as usize;
-            sizes[register] = size.max(sizes[register]);
+            sizes[register] = value.size().max(sizes[register]);
             if let Some(ends) = ends.get_mut(last_read[index]) {
                 ends.push(register);
             }

@@ -168,7 +168,31 @@ pub(crate) fn pow(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
         () if all(3.0) => cube(a, to),
         () if all(0.5) => half_power(a, to),
         () if all(-1.0) => inverse(a, to),
-        () => any_pow(a, b, to),
+        () => {
+            any_pow(a, b, to);
+            if any_frequent(b) {
+                replace_frequent(a, b, to);
+            }
+        }
+    }
+}
+
+/// Takes what frequent powers are by themselves, so that an element is the same whatever others are beside it.
+fn replace_frequent(a: &[Cell], b: &[Cell], to: &mut [Cell]) {
+    for ((to, x), y) in to
+        .as_chunks_mut::<1>()
+        .0
+        .iter_mut()
+        .zip(a.as_chunks::<1>().0)
+        .zip(b)
+    {
+        match f32::from_ne_bytes(*y) {
+            2.0 => multiply(x, x, to),
+            3.0 => cube(x, to),
+            0.5 => half_power(x, to),
+            -1.0 => inverse(x, to),
+            _ => {}
+        }
     }
 }
 
@@ -189,6 +213,15 @@ widest! {
     fn any_far(from: &[Cell]) -> bool {
         let far = |x: &Cell| f32::from_ne_bytes(*x).abs() >= wide::FAR;
         from.iter().fold(false, |any, x| any | far(x))
+    }
+}
+
+widest! {
+    fn any_frequent(from: &[Cell]) -> bool {
+        from.iter().fold(false, |any, x| {
+            let x = f32::from_ne_bytes(*x);
+            any | (x == 2.0) | (x == 3.0) | (x == 0.5) | (x == -1.0)
+        })
     }
 }
 

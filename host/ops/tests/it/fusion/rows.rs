@@ -85,7 +85,7 @@ fn on_a_cpu_a_reduction_that_drops_its_axis_is_one_with_what_it_is_of() {
     let cached = |steps: Vec<Step<'static>>, results: &[Value]| {
         let program = Program::new(inputs.len(), steps, results.to_vec()).unwrap();
         let taken = within_cache(program, &inputs).unwrap();
-        (shown(&taken), places(&taken))
+        (shown(&taken), taken)
     };
     let distance = vec![
         f32s("subtract", &[0, 1], SHAPE), // 2
@@ -93,15 +93,31 @@ fn on_a_cpu_a_reduction_that_drops_its_axis_is_one_with_what_it_is_of() {
         along("sum", 3, 1, &[3]),         // 4
         f32s("sqrt", &[4], &[3]),         // 5
     ];
-    let (steps, stands_for) = cached(distance, &[5]);
+    let (steps, taken) = cached(distance, &[5]);
     let text = "subtract(i0, i1):f32; multiply(%0, %0):f32; sum(%1):f32 of [0, 1]";
     assert_eq!(steps[0], text);
+    assert_eq!(steps[1], "reshape of [2]");
+    assert!(matches!(&taken.steps()[1], Step::View(2, View::Reshape(shape)) if *shape == [3]));
     assert_eq!(steps.len(), 3, "{steps:?}");
     assert_eq!(steps[2], "sqrt of [3]");
-    assert_eq!(stands_for, [vec![0, 1, 2], vec![2], vec![3]]);
+    assert_eq!(places(&taken), [vec![0, 1, 2], vec![2], vec![3]]);
+    // A result, and read twice.
+    let twice = vec![
+        f32s("negate", &[0], SHAPE),     // 2
+        along("sum", 2, 1, &[3]),        // 3
+        f32s("multiply", &[3, 3], &[3]), // 4
+    ];
+    let (steps, _) = cached(twice, &[3, 4, 3]);
+    assert_eq!(steps[0], "negate(i0):f32; sum(%0):f32 of [0]");
+    assert_eq!(steps[2], "multiply of [3, 3]");
     // What is read from memory in any case, and other axes, stay as they are.
     let (steps, _) = cached(vec![along("sum", 0, 1, &[3])], &[2]);
     assert_eq!(steps, ["sum of [0]"]);
+    let wide = [&[input(DType::F32, &[3, 9000])], &inputs[1..]].concat();
+    let long = vec![f32s("negate", &[0], &[3, 9000]), along("sum", 2, 1, &[3])];
+    let program = Program::new(2, long, [3]).unwrap();
+    let taken = within_cache(program, &wide).unwrap();
+    assert_eq!(shown(&taken), ["negate of [0]", "sum of [2]"]);
     let first = vec![f32s("negate", &[0], SHAPE), along("sum", 2, 0, &[7])];
     let (steps, _) = cached(first, &[3]);
     assert_eq!(steps, ["negate of [0]", "sum of [2]"]);

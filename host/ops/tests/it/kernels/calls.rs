@@ -35,7 +35,10 @@ fn compute(
         bytes: &mut to.bytes,
     });
     let mut outs: Vec<Out> = outs.collect();
-    run_fast(op, &views, &mut outs, attrs).map_err(|error| error.to_string())?;
+    run_fast(op, &views, &mut outs, attrs).map_err(|error| {
+        let kind = error.kind();
+        format!("{kind:?}: {error}")
+    })?;
     Ok(results)
 }
 
@@ -116,7 +119,8 @@ fn integers(dtype: DType, shape: &[u64], random: &mut Random) -> Tensor {
     made.unwrap().remove(0)
 }
 
-const ELEMENTS: [&str; 9] = [
+const ELEMENTS: [&str; 10] = [
+    "as_type(i0):f32; as_type(i1):f32; pow(%0, %1):f32; abs(%0):f32; pow(%3, 1.5:f32):f32; (%2, %4)",
     "add(i0, i1):T; multiply(%0, i0):T; subtract(%1, i1):T",
     "add(i0, i1):T; multiply(%0, 3:s32):T; (%1, %0, %1)",
     "greater(i0, i1):u8; select(%0, i0, i1):T; max(%1, 1:s32):T; (%2, %0)",
@@ -185,6 +189,90 @@ fn operands_of_any_layout_are_read_block_by_block() {
 }
 
 #[test]
+fn an_element_is_the_same_whatever_is_beside_it() {
+    // Alone each row has one exponent, in a block there are several.
+    let mut random = Random(35);
+    let base: Vec<f32> = (0..2 * 2048)
+        .map(|_| (4097 + 2 * random.below(848)) as f32)
+        .collect();
+    let base = tensor(&[2, 2048], &base);
+    for [a, b] in [
+        [2.0_f32, 1.5],
+        [3.0, 0.7],
+        [0.5, 2.0],
+        [-1.0, 3.0],
+        [f32::NAN, 2.0],
+    ] {
+        let exponents = tensor(&[2, 1], &[a, b]);
+        let text = "pow(i0, i1):f32; add(%0, i0):f32";
+        check("fused", text, &[&base, &exponents], &[2, 2048]);
+        check(
+            "fused_rows",
+            "pow(i0, i1):f32; reduce_max(%0):f32; (%0, %1)",
+            &[&base, &exponents],
+            &[2, 2048],
+        );
+    }
+}
+
+#[test]
+fn rows_of_any_layout_and_any_floats_are_read() {
+    let mut random = Random(36);
+    let constant = |shape: &[u64], x: f32| Tensor {
+        shape: shape.to_vec(),
+        strides: vec![0; shape.len()],
+        ..tensor(&[], &[x])
+    };
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1.0e-40];
+    for shape in [[4, 8], [300, 33], [3, 70_000], [2, 1]] {
+        let one = constant(&shape, 1.5);
+        let x = integers(DType::F32, &shape, &mut random);
+        let mut strange = x.clone();
+        for cell in strange.bytes.chunks_exact_mut(4) {
+            if random.below(5) == 0 {
+                cell.copy_from_slice(&special[random.below(5) as usize].to_ne_bytes());
+            }
+        }
+        let from = integers(DType::F32, &[shape[1], shape[0]], &mut random);
+        let turned = Tensor {
+            shape: shape.to_vec(),
+            strides: vec![1, shape[0] as i64],
+            ..from
+        };
+        let backwards = Tensor {
+            strides: vec![-(shape[1] as i64), -1],
+            offset: shape.iter().product::<u64>() - 1,
+            ..x.clone()
+        };
+        check("fused_rows", "as_type(i0):f32", &[&one], &shape);
+        check(
+            "fused_rows",
+            "sum(i0):f32; as_type(i1):f32; (%0, %1)",
+            &[&x, &one],
+            &shape,
+        );
+        check(
+            "fused_rows",
+            "sum(i0):f32; add(i1, %0):f32; reduce_min(%1):f32; (%2, %1)",
+            &[&turned, &backwards],
+            &shape,
+        );
+        let text = "reduce_max(i0):f32; reduce_min(i0):f32; max(%0, i1):f32; is_nan(i0):u8; (%0, %1, %2, %3)";
+        check("fused_rows", text, &[&strange, &one], &shape);
+    }
+    // Wider than what a core keeps.
+    let wide = integers(DType::F32, &[2, 1_100_000], &mut random);
+    check(
+        "fused_rows",
+        "multiply(i0, i0):f32; reduce_max(%0):f32; add(%0, %1):f32",
+        &[&wide],
+        &[2, 1_100_000],
+    );
+    let none = tensor::<f32>(&[3, 0], &[]);
+    check("fused_rows", "sum(i0):f32", &[&none], &[3, 0]);
+}
+
+#[test]
 fn rows_have_the_results_of_the_ops_one_by_one() {
     let mut random = Random(33);
     // Sums of small integers are exact in any order.
@@ -231,13 +319,18 @@ fn rows_have_the_results_of_the_ops_one_by_one() {
 #[test]
 fn an_element_without_result_is_refused_wherever_it_is() {
     for at in [0, 3000, 39_999] {
-        let divisors: Vec<i32> = (0..40_000).map(|i| i32::from(i != at)).collect();
-        let divisors = tensor(&[40_000], &divisors);
-        let ones = tensor(&[40_000], &[1_i32; 40_000]);
-        let text = "add(i0, 1:s32):s32; quotient(%0, i1):s32; add(%1, %0):s32";
-        let attrs = [Attr::text("expression", text)];
-        let spec = [(DType::S32, vec![40_000])];
-        let refused = compute("fused", &[&ones, &divisors], &spec, &attrs).unwrap_err();
-        assert!(refused.contains("divi"), "{refused}");
+        for (op, lacks) in [("quotient", 0), ("pow", -1), ("left_shift", -1)] {
+            let seconds: Vec<i32> = (0..40_000)
+                .map(|i| if i == at { lacks } else { 1 })
+                .collect();
+            let seconds = tensor(&[40_000], &seconds);
+            let ones = tensor(&[40_000], &[1_i32; 40_000]);
+            let text = format!("add(i0, 1:s32):s32; {op}(%0, i1):s32; add(%1, %0):s32");
+            let attrs = [Attr::text("expression", &text)];
+            let spec = [(DType::S32, vec![40_000])];
+            let [fused, alone] = [("fused", &attrs[..]), (op, &[])]
+                .map(|(op, attrs)| compute(op, &[&ones, &seconds], &spec, attrs).unwrap_err());
+            assert_eq!(fused.replace("fused", op), alone);
+        }
     }
 }
