@@ -21,6 +21,8 @@ if Code.ensure_loaded?(Nx) do
       e / Nx.sum(e, axes: [-1], keep_axes: true)
     end
 
+    @fused [{"fused", "elementwise/fused"}, {"fused_rows", "closure/fused_rows"}]
+
     defn layer_norm(x, scale, shift) do
       mean = Nx.mean(x, axes: [-1], keep_axes: true)
       spread = Nx.variance(x, axes: [-1], keep_axes: true)
@@ -55,7 +57,7 @@ if Code.ensure_loaded?(Nx) do
 
     defp fused do
       %{served: served} = NativeV.device_stats(Device.fetch!(Device.default()))
-      Enum.sum(for {"fused", "elementwise/fused", count} <- served, do: count)
+      Enum.sum(for {op, kernel, count} <- served, {op, kernel} in @fused, do: count)
     end
 
     for {name, count} <- [gelu: 1, softmax: 1, layer_norm: 3, adam: 4, normal: 0, uniform: 0] do
