@@ -13,7 +13,7 @@ use crate::{DType, Program, Request, Result, Step, Value, View};
 ///
 /// # Errors
 /// None that [`Program::new`] does not have, which it passed.
-pub fn kept(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
+pub(super) fn kept(program: Program<'static>, inputs: &[Input]) -> Result<Program<'static>> {
     let facts = Facts::of(&program, inputs);
     let shapes = shapes(&program, inputs);
     let mut writer = Writer::of(&program);

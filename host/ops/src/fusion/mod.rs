@@ -22,7 +22,7 @@ pub use follow::take_along;
 use group::Group;
 pub use halves::halves;
 pub use inline::inline;
-pub use kept::kept;
+use kept::kept;
 pub use lasting::{lasting, untold, weights};
 use nx_vulkan_abi::expression::{Call, Number, Term};
 pub use repeats::repeats;
