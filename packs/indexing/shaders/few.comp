@@ -3,10 +3,11 @@
 // defined. Every workgroup looks through the indices of all updates, of which there are at most MOST, and notes those of its places.
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "tensor_of.glsl"
 #include "indices.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-layout(set = 0, binding = 0) readonly buffer Tensor { R_VECTOR tensor[]; };
+layout(set = 0, binding = 0) readonly buffer Tensor { TENSOR(R_VECTOR) tensor[]; };
 layout(set = 0, binding = 1) readonly buffer Updates { R_VECTOR updates[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { R_VECTOR result[]; };
 
@@ -107,7 +108,7 @@ void main() {
     uint high = nxv_divide(last, params.part, params.by_part);
     R_VECTOR vector[VECTORS];
     [[unroll]] for (uint e = 0; e < VECTORS; ++e) {
-        vector[e] = nxv_load(tensor, params.tensor_at + min(first + e * WORKGROUP + own, last));
+        vector[e] = TENSOR_AT(R_VECTOR, params.tensor_at + min(first + e * WORKGROUP + own, last));
     }
     for (uint word = own; word < MOST / 32u; word += WORKGROUP) noted[word] = 0u;
     barrier();

@@ -4,10 +4,11 @@
 // with more than LIST updates are left out and noted as crowded; CROWDED is the place of their number.
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "tensor_of.glsl"
 #include "lists.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-layout(set = 0, binding = 0) readonly buffer Tensor { R_VECTOR tensor[]; };
+layout(set = 0, binding = 0) readonly buffer Tensor { TENSOR(R_VECTOR) tensor[]; };
 layout(set = 0, binding = 1) readonly buffer Updates { R_VECTOR updates[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { R_VECTOR result[]; };
 layout(set = 0, binding = 3) buffer Heads { uint heads[]; };
@@ -137,7 +138,7 @@ void main() {
     R_STORAGE before[GROUP];
     [[unroll]] for (uint e = 0; e < GROUP; ++e) {
         uint i = min(first * GROUP + e * WORKGROUP + own, params.count - 1u);
-        before[e] = nxv_load(tensor, params.tensor_at + i);
+        before[e] = TENSOR_AT(R_STORAGE, params.tensor_at + i);
         sums[e * APART + own] = R_VALUE(0);
     }
     uint group = first + own;
@@ -227,7 +228,7 @@ void change(uint i) {
     uint within = i - place * params.part;
     uint head = nxv_load(heads, place);
     if (head == CROWD) return;
-    R_VECTOR vector = nxv_load(tensor, params.tensor_at + i);
+    R_VECTOR vector = TENSOR_AT(R_VECTOR, params.tensor_at + i);
     [[unroll]] for (uint k = 0; k < WIDTH; ++k) sums[k] = R_VALUE(0);
     if (!add_list(head, within)) {
         if (within == 0u) note_crowd(place);
@@ -249,7 +250,7 @@ void main() {
     [[unroll]] for (uint e = 0; e < VECTORS; ++e) {
         uint i = min(first + e * WORKGROUP, params.count - 1u);
         head[e] = nxv_load(heads, nxv_divide(i, params.part, params.by_part));
-        vector[e] = nxv_load(tensor, params.tensor_at + i);
+        vector[e] = TENSOR_AT(R_VECTOR, params.tensor_at + i);
     }
     [[unroll]] for (uint e = 0; e < VECTORS; ++e) {
         uint i = first + e * WORKGROUP;

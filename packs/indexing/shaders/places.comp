@@ -3,6 +3,7 @@
 // groups with CROWDED, else of all. Invocations look for the place in one chunk each, and then share out elements and chunks.
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "tensor_of.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 layout(set = 0, binding = 0) readonly buffer Tensor { R_STORAGE tensor[]; };
@@ -86,7 +87,7 @@ void add_place(uint place, uint tile) {
     }
     if (own < params.lanes && within < params.part) {
         uint i = place * params.part + within;
-        R_STORAGE value = nxv_load(tensor, params.tensor_at + i);
+        R_STORAGE value = TENSOR_AT(R_STORAGE, params.tensor_at + i);
         if (is_found == 1u) value = R_STORE(R_LOAD(value) + sum);
         nxv_store(result, i, value);
     }

@@ -3,9 +3,10 @@
 // their places. Where a list is long, all of them are sorted.
 #include "dtype.glsl"
 #include "tensor.glsl"
+#include "tensor_of.glsl"
 
 layout(local_size_x = WORKGROUP) in;
-layout(set = 0, binding = 0) readonly buffer Tensor { R_VECTOR tensor[]; };
+layout(set = 0, binding = 0) readonly buffer Tensor { TENSOR(R_VECTOR) tensor[]; };
 layout(set = 0, binding = 1) writeonly buffer Result { R_VECTOR result[]; };
 layout(set = 0, binding = 2) readonly buffer Records { uvec2 records[]; };
 layout(set = 0, binding = 3) readonly buffer Table { uint table[]; };
@@ -206,7 +207,7 @@ void main() {
         uint within = (e * WORKGROUP + own) * WIDTH;
         uint place = place_in(bucket, within);
         if (within >= PLACES || place >= params.places) continue;
-        R_VECTOR vector = nxv_load(tensor, (params.tensor_at + place) / WIDTH);
+        R_VECTOR vector = TENSOR_AT(R_VECTOR, (params.tensor_at + place) / WIDTH);
         [[unroll]] for (uint k = 0; k < WIDTH; ++k) {
             // Elements of a vector lie as their heads do.
             uint i = k * OWN + e;

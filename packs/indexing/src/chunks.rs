@@ -79,7 +79,8 @@ pub(crate) fn reach(scatter: &Scatter<'_>) -> bool {
     let part = scatter.part_elements();
     let axes = request.ints("axes");
     let is_first = axes.iter().zip(0..).all(|(axis, place)| *axis == place);
-    let in_order = request.inputs[0].is_contiguous() && request.inputs[2].is_contiguous();
+    let in_order = (scatter.is_same() || request.inputs[0].is_contiguous())
+        && request.inputs[2].is_contiguous();
     let rows = scatter.rows.next_multiple_of(chunk_of(scatter));
     let fits = rows * part * value_bytes(scatter) <= request.device.max_buffer_range
         && rows * part < LIMIT;
@@ -175,12 +176,14 @@ pub(crate) fn places(
         None => (scatter.places, GROUPS),
     };
     let groups = places.saturating_mul(tiles).min(most);
+    let mut defines = defines_of(scatter, crowd);
+    defines.extend(scatter.same("R_STORAGE"));
     let mut args = vec![tensor.arg, result.arg, sums.places, sums.sums];
     args.extend(sums.beginnings);
     args.extend(crowd.iter().flat_map(|crowd| [crowd.heads, crowd.crowded]));
     let step = Step {
         file: "places.comp",
-        defines: defines_of(scatter, crowd),
+        defines,
         args,
         groups: [groups as u32, 1, 1],
         ..Step::default()

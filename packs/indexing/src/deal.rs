@@ -178,9 +178,11 @@ impl Deal {
             Update::Add => glsl::types(self.dtype).map_or("", |(storage, _)| storage),
             Update::Put => "uint",
         };
-        let is_even = scatter.places.is_multiple_of(WIDTH) && tensor.at % WIDTH as i64 == 0;
+        let is_even = scatter.places.is_multiple_of(WIDTH)
+            && (scatter.is_same() || tensor.at % WIDTH as i64 == 0);
         let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
         let mut defines = self.defines(self.takers);
+        defines.extend(scatter.same(storage));
         defines.extend([
             number("WIDTH", if vector.is_some() { WIDTH } else { 1 }),
             define("R_VECTOR", vector.unwrap_or(storage)),

@@ -35,6 +35,8 @@ const MANY_VECTORS: u64 = 1 << 18;
 /// The operands and the result as elements that updates take the place of, or are added to.
 pub(crate) struct Elements {
     pub(crate) tensor: Side,
+    /// Where it begins, in vectors; in elements where all of them are the same one.
+    pub(crate) tensor_at: i64,
     pub(crate) updates: Side,
     pub(crate) result: Side,
     /// Elements that move together.
@@ -64,17 +66,21 @@ impl Elements {
                 (storage, glsl::operand("R", dtype))
             }
         };
-        let is_even = [scatter.part_elements(), tensor.at as u64, updates.at as u64]
+        let is_same = scatter.is_same();
+        let at = if is_same { 0 } else { tensor.at as u64 };
+        let is_even = [scatter.part_elements(), at, updates.at as u64]
             .iter()
             .all(|words| words.is_multiple_of(WIDTH));
         let vector = glsl::vector(storage, WIDTH).filter(|_| is_even);
         let width = if vector.is_some() { WIDTH } else { 1 };
+        defines.extend(scatter.same(storage));
         defines.extend([
             define("R_VECTOR", vector.unwrap_or(storage)),
             define("ELEMENT(v, k)", if vector.is_some() { "v[k]" } else { "v" }),
             number("WIDTH", width),
         ]);
         Ok(Elements {
+            tensor_at: tensor.at / if is_same { 1 } else { width as i64 },
             tensor,
             updates,
             result,
@@ -115,6 +121,7 @@ pub(crate) fn plan(scatter: &Scatter<'_>, update: Update) -> Result<Plan, Refusa
     }
     let Elements {
         tensor,
+        tensor_at,
         updates,
         result,
         width,
@@ -139,7 +146,7 @@ pub(crate) fn plan(scatter: &Scatter<'_>, update: Update) -> Result<Plan, Refusa
     let mut words = Words::default();
     words.push(count as i64);
     words.extent(scatter.part_elements() / width);
-    words.push(tensor.at / width as i64);
+    words.push(tensor_at);
     words.push(updates.at / width as i64);
     words.push(scatter.rows as i64);
     scatter.index_words(&mut words);

@@ -32,6 +32,7 @@ const SOURCES: &[Source] = &[
     Source::glsl("pad.comp", include_str!("../shaders/pad.comp")),
     Source::glsl("rows.comp", include_str!("../shaders/rows.comp")),
     Source::glsl("zeros.comp", include_str!("../shaders/zeros.comp")),
+    Source::glsl("tensor_of.glsl", include_str!("../shaders/tensor_of.glsl")),
     Source::glsl("few.comp", include_str!("../shaders/few.comp")),
     Source::glsl("lists.glsl", include_str!("../shaders/lists.glsl")),
     Source::glsl("lists.comp", include_str!("../shaders/lists.comp")),

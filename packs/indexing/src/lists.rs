@@ -81,6 +81,7 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
 
     let Elements {
         tensor,
+        tensor_at,
         updates: own,
         result,
         width,
@@ -121,7 +122,7 @@ pub(crate) fn add(scatter: &Scatter<'_>) -> Result<Plan, Refusal> {
     let mut words = Words::default();
     words.push(count as i64);
     words.extent(part / width);
-    words.push(tensor.at / width as i64);
+    words.push(tensor_at);
     words.push(own.at / width as i64);
     words.add_to(step, &mut plan, device);
 

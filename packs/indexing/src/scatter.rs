@@ -121,6 +121,19 @@ impl<'a> Scatter<'a> {
         Ok(Some(scatter))
     }
 
+    /// Whether all elements of the tensor are the same one, as those of a gradient that begins with zeros.
+    pub(crate) fn is_same(&self) -> bool {
+        let tensor = &self.request.inputs[0];
+        let axes = tensor.shape.iter().zip(tensor.strides.iter());
+        axes.into_iter()
+            .all(|(extent, stride)| *extent == 1 || *stride == 0)
+    }
+
+    /// That they are, for shaders that read elements of this type in GLSL.
+    pub(crate) fn same(&self, storage: &str) -> Option<Define> {
+        self.is_same().then(|| define("SAME", storage))
+    }
+
     /// Elements of the part that each update goes to.
     pub(crate) fn part_elements(&self) -> u64 {
         self.part.iter().product()

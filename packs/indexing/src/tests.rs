@@ -271,6 +271,31 @@ fn updates_are_listed_by_groups_of_places() {
 }
 
 #[test]
+fn a_tensor_of_one_element_is_read_where_it_lies() {
+    let of_one = |kernel: &str, shape: &[u64], rows: u64| {
+        let mut ask = add(shape, rows);
+        ask.kernel = kernel.into();
+        ask.inputs[0].strides = vec![0; shape.len()];
+        ask.inputs[0].offset = 3;
+        ask.plan().unwrap()
+    };
+    for (kernel, shape, rows, step, storage) in [
+        ("indexed_add", &[10_000, 64][..], 2048, 2, "float"),
+        ("indexed_add", &[10_000, 64], 2048, 4, "R_STORAGE"),
+        ("indexed_add_few", &[300, 8], 30, 0, "float"),
+        ("indexed_add_dealt", &[4000], 2000, 1, "float"),
+    ] {
+        let plan = of_one(kernel, shape, rows);
+        assert_eq!(defined(&plan, step, "SAME"), storage);
+        assert!(!files(&plan).contains(&"move.comp"));
+    }
+    // Some elements are others.
+    let mut rows = add(&[10_000, 64], 2048);
+    rows.inputs[0].strides = vec![0, 1];
+    assert_eq!(files(&rows.plan().unwrap())[0], "move.comp");
+}
+
+#[test]
 fn wide_places_are_taken_in_vectors_and_tiles() {
     let of = |shape: &[u64], rows: u64, step: usize, name: &str| {
         defined(&add(shape, rows).plan().unwrap(), step, name).to_owned()

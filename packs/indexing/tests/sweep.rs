@@ -4,7 +4,7 @@ use nx_vulkan_abi::DType;
 use nx_vulkan_conformance::sweep::{Own, check};
 use nx_vulkan_ops::{
     Attr,
-    layout::Layout::{Contiguous, Reversed, Transposed},
+    layout::Layout::{Contiguous, Reversed, Scalar, Transposed},
     op::Types,
     values::Values,
 };
@@ -30,6 +30,13 @@ fn added(dtype: DType, shape: Vec<u64>, rows: u64, axes: &[i64]) -> Own {
         attrs: vec![Attr::ints("axes", axes)],
         values: Values::Finite,
     }
+}
+
+/// The same of a tensor whose elements are all one, as gradients begin with.
+fn of_one(own: &Own) -> Own {
+    let mut own = own.clone();
+    own.operands[0].1 = Scalar;
+    own
 }
 
 const NUMBERS: [DType; 6] = [
@@ -58,6 +65,8 @@ fn few_of_many_places_have_long_lists() {
         }
         all.push(added(dtype, vec![2, 20_000], 1500, &[0, 1]));
     }
+    let of_one: Vec<Own> = all.iter().step_by(5).map(of_one).collect();
+    all.extend(of_one);
     check_lists(all);
 }
 
@@ -87,6 +96,8 @@ fn places_have_few_updates_or_many() {
             all.push(added(dtype, vec![4300, part], 600, &[0]));
         }
     }
+    let of_one: Vec<Own> = all.iter().step_by(7).map(of_one).collect();
+    all.extend(of_one);
     check_lists(all);
 }
 
@@ -133,6 +144,8 @@ fn few_updates_are_looked_for_by_every_workgroup() {
                 });
             }
         }
+        let of_one: Vec<Own> = all.iter().step_by(3).map(of_one).collect();
+        all.extend(of_one);
         let special = all.iter().filter(|_| op == "indexed_put").cloned();
         let special = Vec::from_iter(special.map(|own| Own {
             values: Values::Special,
@@ -164,6 +177,8 @@ fn updates_are_dealt_to_buckets() {
             all.push(added(dtype, vec![60, 1000], 40_000, &[0, 1]));
         }
         all.iter_mut().for_each(|own| own.op = op);
+        let of_one: Vec<Own> = all.iter().step_by(3).map(of_one).collect();
+        all.extend(of_one);
         let special = all.iter().filter(|_| op == "indexed_put").cloned();
         let special = Vec::from_iter(special.map(|own| Own {
             values: Values::Special,

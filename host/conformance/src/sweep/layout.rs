@@ -67,9 +67,8 @@ impl Operand {
                     vec![View::Reverse(if axes.is_empty() { all } else { axes })],
                 )
             }
-            Layout::Contiguous | Layout::Empty | Layout::Scalar | Layout::Large => {
-                (whole, Vec::new())
-            }
+            Layout::Scalar => (vec![1; rank], vec![View::Broadcast; rank.min(1)]),
+            Layout::Contiguous | Layout::Empty | Layout::Large => (whole, Vec::new()),
         };
         Operand {
             dtype,
