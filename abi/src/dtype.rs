@@ -213,6 +213,7 @@ impl DType {
     }
 
     /// What is known of the type; `None` for one that this version does not know.
+    #[inline]
     pub fn row(self) -> Option<&'static TypeRow> {
         TYPES.get((self.0 as usize).checked_sub(1)?)
     }
@@ -229,6 +230,7 @@ impl DType {
 
     /// Bytes of one element in a device buffer; 0 for a type this version does not know. Sub-byte types take a whole byte
     /// on the device.
+    #[inline]
     pub fn size(self) -> u64 {
         self.row().map_or(0, |row| u64::from(row.bits.div_ceil(8)))
     }

@@ -13,6 +13,7 @@ use nx_vulkan_abi::{
     DType, DTypeSet, Expression,
     expression::{ATTRIBUTE, Call, Number, Term, holds},
 };
+use smallvec::SmallVec;
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 /// Name of the op that stands for several elementwise ones.
@@ -34,28 +35,60 @@ pub(crate) const EXPRESSION: Attribute = Attribute {
 /// # Errors
 /// That there is none, or the text is none.
 pub(crate) fn of(attrs: &[Attr]) -> Result<Arc<Expression>, String> {
+    Ok(known(attrs, None)?.0)
+}
+
+/// Whether rows may be reduced, how many operands there are, and the types of them and of the results.
+type Types = (bool, usize, SmallVec<[DType; 8]>);
+
+/// What a thread keeps of a text: to read one takes longer than to compute a few elements of it.
+struct Known {
+    expression: Arc<Expression>,
+    /// What it was found right for.
+    right: SmallVec<[Types; 1]>,
+}
+
+/// Texts that a thread keeps, the bytes of the longest, and types of each.
+const MOST_KNOWN: usize = 256;
+const LONGEST_KNOWN: usize = 16 << 10;
+const MOST_TYPES: usize = 4;
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<String, Known>> = RefCell::default();
+}
+
+/// The expression among the attributes, and whether it was found right for these types before.
+fn known(attrs: &[Attr], types: Option<&Types>) -> Result<(Arc<Expression>, bool), String> {
     let text = text(attrs, ATTRIBUTE).ok_or_else(|| about("expected text".to_owned()))?;
     KNOWN.with_borrow_mut(|known| {
-        if let Some(expression) = known.get(text) {
-            return Ok(expression.clone());
+        if let Some(Known { expression, right }) = known.get(text) {
+            let is_right = types.is_some_and(|types| right.contains(types));
+            return Ok((Arc::clone(expression), is_right));
         }
         let expression = Arc::new(text.parse().map_err(about)?);
         if text.len() <= LONGEST_KNOWN {
             if known.len() == MOST_KNOWN {
                 known.clear();
             }
-            known.insert(text.to_owned(), Arc::clone(&expression));
+            let (expression, right) = (Arc::clone(&expression), SmallVec::new());
+            known.insert(text.to_owned(), Known { expression, right });
         }
-        Ok(expression)
+        Ok((expression, false))
     })
 }
 
-/// Expressions that a thread keeps, and the bytes of the longest: to read one takes longer than to compute a few elements of it.
-const MOST_KNOWN: usize = 256;
-const LONGEST_KNOWN: usize = 4096;
-
-thread_local! {
-    static KNOWN: RefCell<HashMap<String, Arc<Expression>>> = RefCell::default();
+/// Keeps that the expression among the attributes is right for these types.
+fn found_right(attrs: &[Attr], types: Types) {
+    KNOWN.with_borrow_mut(|known| {
+        let known = text(attrs, ATTRIBUTE).and_then(|text| known.get_mut(text));
+        let Some(Known { right, .. }) = known else {
+            return;
+        };
+        if right.len() == MOST_TYPES {
+            right.remove(0);
+        }
+        right.push(types);
+    });
 }
 
 /// The expression among the attributes, of operands and results of these types.
@@ -67,7 +100,7 @@ pub(crate) fn read(
     operands: &[DType],
     results: &[DType],
 ) -> Result<Arc<Expression>, String> {
-    read_with(attrs, operands, results, check_call)
+    read_with(attrs, operands, results, false)
 }
 
 /// As [`read`], where calls may also reduce the rows of operands of these shapes, which broadcast to `shape`.
@@ -78,7 +111,7 @@ pub(crate) fn read_rows(
     shape: &[u64],
 ) -> Result<(Arc<Expression>, Vec<bool>), String> {
     let dtypes: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
-    let expression = read_with(attrs, &dtypes, results, check_row_call)?;
+    let expression = read_with(attrs, &dtypes, results, true)?;
     let per_row = expression.per_row(&operands_per_row(operands, shape));
     let whole = |term: &Term| match *term {
         Term::Operand(index) => operands[index].shape == shape,
@@ -127,27 +160,46 @@ fn read_with(
     attrs: &[Attr],
     operands: &[DType],
     results: &[DType],
-    check: fn(&Expression, &Call, &[DType]) -> Result<(), String>,
+    of_rows: bool,
 ) -> Result<Arc<Expression>, String> {
-    let expression = of(attrs)?;
+    let both = operands.iter().chain(results);
+    let types = (of_rows, operands.len(), both.copied().collect());
+    let (expression, is_right) = known(attrs, Some(&types))?;
+    if !is_right {
+        check(&expression, operands, results, of_rows).map_err(about)?;
+        found_right(attrs, types);
+    }
+    Ok(expression)
+}
+
+/// Fails unless an expression is right for operands and results of these types.
+fn check(
+    expression: &Expression,
+    operands: &[DType],
+    results: &[DType],
+    of_rows: bool,
+) -> Result<(), String> {
     let is_real = |dtype: &DType| DTypeSet::REAL.has(*dtype);
     if !operands.iter().chain(results).all(is_real) {
-        return Err(about("it is for real types only".to_owned()));
+        return Err("it is for real types only".to_owned());
     }
     for call in &expression.calls {
-        check(&expression, call, operands).map_err(about)?;
+        match of_rows {
+            true => check_row_call(expression, call, operands)?,
+            false => check_call(expression, call, operands)?,
+        }
     }
     let count = expression.results.len();
     if count != results.len() {
-        return Err(about(format!(
+        return Err(format!(
             "it gives {count} results, and there are {}",
             results.len()
-        )));
+        ));
     }
     let unlike = expression.gives().zip(results).find(|(a, b)| a != *b);
     let unlike =
         unlike.map(|(gives, result)| format!("it gives {gives}, and the result is {result}"));
-    unlike.map_or(Ok(expression), |why| Err(about(why)))
+    unlike.map_or(Ok(()), Err)
 }
 
 fn about(why: String) -> String {

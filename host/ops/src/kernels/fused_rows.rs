@@ -31,7 +31,7 @@ pub(crate) fn run(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Su
     });
     let descs: Vec<Desc<'_>> = descs.collect();
     let results: Vec<DType> = outputs.iter().map(|out| out.dtype).collect();
-    let (expression, per_row) = read_rows(attrs, &descs, &results, &shape)?;
+    let (expression, _) = read_rows(attrs, &descs, &results, &shape)?;
     let mut reduced = shape.clone();
     if let Some(last) = reduced.last_mut() {
         *last = 1;
@@ -44,7 +44,7 @@ pub(crate) fn run(inputs: &[View], outputs: &mut [Out], attrs: &[Attr], sums: Su
     let operands = operands.map(fit).collect::<Option<Vec<_>>>();
     let operands = operands.ok_or("shapes do not fit")?;
     let size = (reduced.iter().product::<u64>() as usize, length as usize);
-    let calls = Calls::of_rows(&expression, &operands, size, &per_row, sums)?;
+    let calls = Calls::of_rows(&expression, &operands, size, sums)?;
     match calls.row_bytes() <= LARGEST {
         true => calls.run(outputs),
         false => one_by_one(specs, inputs, outputs, attrs, sums),

@@ -54,7 +54,7 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
     let is_together = own > 0 && part.strides == contiguous_strides(&inner_shape);
     let has_indices = !components.is_empty() && indices.dtype != DType::U64;
     let numbers = Operand::broadcast(indices, indices.shape).filter(|_| has_indices);
-    if let (true, Some(unit), Some(numbers)) = (is_together, in_order(outer), numbers) {
+    if let (true, Some(unit), Some(numbers)) = (is_together, in_order(outer), &numbers) {
         let parts = Parts {
             bytes: &bytes,
             first: start * size as i64,
@@ -74,6 +74,31 @@ pub(crate) fn run(op: &str, inputs: &[View], outputs: &mut [Out], attrs: &[Attr]
                 _ => parts.copy(first, to.chunks_exact_mut(own)),
             }
         });
+    }
+    let is_along = length == 1 && steps[1] == contiguous_strides(&outer_shape);
+    if let ([component], [lead @ .., last], Some(indices), true) =
+        (&components[..], outer, &numbers, is_along)
+    {
+        let lines = Lines {
+            bytes: &bytes,
+            first: start,
+            component,
+            indices,
+            lead: shape(lead),
+            steps: [
+                lead.iter().map(|axis| axis.tensor).collect(),
+                vec![0; lead.len()],
+            ],
+            last,
+        };
+        match size {
+            1 => return lines.fill::<1>(out.bytes),
+            2 => return lines.fill::<2>(out.bytes),
+            4 => return lines.fill::<4>(out.bytes),
+            8 => return lines.fill::<8>(out.bytes),
+            16 => return lines.fill::<16>(out.bytes),
+            _ => {}
+        }
     }
     let all = integers(indices)?;
     parallel::for_each_chunk(out.bytes, rows * length * size, &|task, to| {
@@ -102,7 +127,7 @@ struct Parts<'a> {
     /// Bytes of an element.
     size: i64,
     components: &'a [Component],
-    indices: Operand<'a>,
+    indices: &'a Operand<'a>,
     /// Indices of a part.
     unit: usize,
 }
@@ -127,12 +152,7 @@ impl Parts<'_> {
         for (to, first) in to.chunks_mut(BLOCK).zip((first..).step_by(BLOCK)) {
             let indices = &mut indices[..to.len()];
             self.indices.gather(0, first as u64, indices);
-            if !indices
-                .iter()
-                .fold(true, |all, i| all & (0..extent).contains(i))
-            {
-                return Err(INDEX.reason.to_owned());
-            }
+            inside(indices, extent)?;
             for (to, index) in to.iter_mut().zip(indices) {
                 *to = cells[(start + *index * step) as usize];
             }
@@ -163,6 +183,57 @@ impl Parts<'_> {
             to.copy_from_slice(&self.bytes[at as usize..][..to.len()]);
         }
         Ok(())
+    }
+}
+
+/// Elements by one index each, along lines of the result.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    /// The first element.
+    first: i64,
+    component: &'a Component,
+    indices: &'a Operand<'a>,
+    /// The axes but the last one, and how far apart the tensor's elements are along them.
+    lead: Vec<u64>,
+    steps: [Vec<i64>; 2],
+    last: &'a Axis,
+}
+
+impl Lines<'_> {
+    /// Copies elements of `N` bytes.
+    fn fill<const N: usize>(&self, to: &mut [u8]) -> Outcome {
+        let length = self.last.extent as usize;
+        let lines = (TASK / length.max(1)).max(1);
+        let extent = self.component.extent as i64;
+        let cells = self.bytes.as_chunks::<N>().0;
+        parallel::for_each_short_chunk(to, lines * length * N, &|task, to| {
+            let mut numbers = [0i64; BLOCK];
+            let mut at = task * lines * length;
+            let places = walk_from(&self.lead, &self.steps, (task * lines) as u64);
+            let to = to.as_chunks_mut::<N>().0.chunks_mut(length.max(1));
+            for (line, [place, _]) in to.zip(places) {
+                let mut from = self.first + place;
+                for to in line.chunks_mut(BLOCK) {
+                    let numbers = &mut numbers[..to.len()];
+                    self.indices.gather(0, at as u64, numbers);
+                    inside(numbers, extent)?;
+                    for (to, index) in to.iter_mut().zip(&*numbers) {
+                        *to = cells[(from + index * self.component.tensor) as usize];
+                        from += self.last.tensor;
+                    }
+                    at += to.len();
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn inside(indices: &[i64], extent: i64) -> Outcome {
+    let all = indices.iter();
+    match all.fold(true, |all, i| all & (0..extent).contains(i)) {
+        true => Ok(()),
+        false => Err(INDEX.reason.to_owned()),
     }
 }
 

@@ -1,6 +1,10 @@
 //! Where the blocks of values are while a thread computes them.
 
-use super::{Calls, Made, Value};
+use super::{
+    Calls,
+    loops::spread,
+    plan::{Made, Value},
+};
 use crate::kernels::lanes::{self, Cell};
 
 /// Bytes of a line of the cache: what crosses the end of one takes twice as long or more.
@@ -21,32 +25,40 @@ impl<'a> Registers<'a> {
     /// Of these calls.
     pub(super) fn of(calls: &Calls<'a>) -> Registers<'a> {
         let elements = calls.block * calls.length;
-        let same = |value: &Value<'_>| {
+        let same = |value: &Value| {
             let size = value.size();
             let mut block = match value.is_same() {
                 true => Block::new(size * elements),
                 false => Block::default(),
             };
             match &value.made {
-                Made::One(one) => {
-                    let cells = block.bytes_mut().chunks_exact_mut(size);
-                    cells.for_each(|to| to.copy_from_slice(one));
+                Made::One(one) if value.is_same() => {
+                    // Of one of the sizes that are spread, as all that come here.
+                    let _ = spread(
+                        size,
+                        one,
+                        elements,
+                        &mut block.bytes_mut()[..size * elements],
+                    );
                 }
-                Made::Row(operand) => {
+                Made::Row(at) => {
                     // Of a type that can be read, as all that come here.
-                    let _ = operand.copy(0, block.bytes_mut());
+                    let _ = calls.operands[*at].0.copy(0, block.bytes_mut());
                 }
                 _ => {}
             }
             block
         };
-        let mut values = calls.values.iter();
-        let is_narrow = values.any(|value| lanes::is_narrow(value.dtype));
-        let blocks = calls.sizes.iter().map(|size| Block::new(size * elements));
+        let plan = &calls.plan;
+        let is_narrow = plan
+            .values
+            .iter()
+            .any(|value| lanes::is_narrow(value.dtype));
+        let blocks = plan.sizes.iter().map(|size| Block::new(size * elements));
         Registers {
             blocks: blocks.collect(),
-            same: calls.values.iter().map(same).collect(),
-            lines: vec![None; calls.values.len()],
+            same: plan.values.iter().map(same).collect(),
+            lines: vec![None; plan.values.len()],
             wide: vec![Cell::default(); if is_narrow { elements } else { 0 }],
         }
     }

@@ -1,6 +1,6 @@
 //! What the calls of an expression are computed with, and where their blocks are.
 
-use super::{Made, Value};
+use super::plan::{Kind, Made, Value};
 use crate::{
     contracts::elementwise,
     expression::element,
@@ -8,27 +8,26 @@ use crate::{
         cells::as_others,
         kernel::Sums,
         lanes::{self, Lane, Loop},
-        operand::Operand,
     },
     view::View,
 };
 use nx_vulkan_abi::{
     DType, Expression,
-    expression::{Call, Term},
+    expression::{Call, REDUCTIONS, Term},
 };
 use std::collections::HashMap;
 
-/// The values that the calls of an expression need, each behind those that it is made of, and which of them each call is. An
-/// operand may have one element for each row, as `per_row` says of calls.
+/// The values that the calls of an expression need, each behind those that it is made of, and which of them each call is; `per_row`
+/// says by call whether it makes one element for each row.
 ///
 /// # Errors
 /// That an op or a type is none of those.
-pub(super) fn values<'a>(
-    expression: &'a Expression,
-    operands: &'a [(Operand<'a>, bool)],
+pub(super) fn values(
+    expression: &Expression,
+    operands: &[Kind],
     per_row: &[bool],
     sums: Sums,
-) -> Result<(Vec<Value<'a>>, Vec<usize>), String> {
+) -> Result<(Vec<Value>, Vec<usize>), String> {
     let mut making = Making {
         values: Vec::new(),
         known: HashMap::new(),
@@ -48,8 +47,8 @@ pub(super) fn values<'a>(
 }
 
 /// The values that were found so far.
-struct Making<'a> {
-    values: Vec<Value<'a>>,
+struct Making {
+    values: Vec<Value>,
     /// Operands, and what values are cast to.
     known: HashMap<Known, usize>,
     sums: Sums,
@@ -63,8 +62,8 @@ enum Known {
     Spread(usize),
 }
 
-impl<'a> Making<'a> {
-    fn push(&mut self, dtype: DType, per_row: bool, made: Made<'a>) -> usize {
+impl Making {
+    fn push(&mut self, dtype: DType, per_row: bool, made: Made) -> usize {
         self.values.push(Value {
             dtype,
             is_read: false,
@@ -84,22 +83,22 @@ impl<'a> Making<'a> {
         value
     }
 
-    fn operand(&mut self, index: usize, (operand, per_row): &'a (Operand<'a>, bool)) -> usize {
+    fn operand(&mut self, index: usize, kind: &Kind) -> usize {
         if let Some(&value) = self.known.get(&Known::Operand(index)) {
             return value;
         }
-        let value = match operand.is_constant() {
-            true => self.one(operand.dtype, operand.line(0, 1).to_vec()),
-            false => self.push(operand.dtype, *per_row, Made::Operand(operand)),
+        let value = match *kind {
+            Kind::Same(dtype, _, one) => self.one(dtype, one[..dtype.size() as usize].to_vec()),
+            Kind::Row(dtype) => self.push(dtype, false, Made::Row(index)),
+            Kind::Each(dtype, per_row) => self.push(dtype, per_row, Made::Operand(index)),
         };
         self.known.insert(Known::Operand(index), value);
         value
     }
 
-    fn call(&mut self, call: &'a Call, terms: Vec<usize>, per_row: bool) -> Result<usize, String> {
-        if call.reduces() {
-            let made = Made::Reduced(&call.op, terms);
-            return Ok(self.push(call.dtype, true, made));
+    fn call(&mut self, call: &Call, terms: Vec<usize>, per_row: bool) -> Result<usize, String> {
+        if let Some(op) = REDUCTIONS.into_iter().find(|op| *op == call.op) {
+            return Ok(self.push(call.dtype, true, Made::Reduced(op, terms)));
         }
         let op = elementwise(&call.op).ok_or_else(|| format!("no op named {}", call.op))?;
         let found = match (op.lane, self.sums) {
@@ -121,7 +120,7 @@ impl<'a> Making<'a> {
                 Made::Narrowed(terms[0])
             }
             Some(found) => Made::Loop(found, terms),
-            None => Made::Op(&call.op, terms),
+            None => Made::Op(op.name, terms),
         };
         Ok(self.push(call.dtype, per_row, made))
     }
@@ -187,7 +186,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    fn known_as(&mut self, value: usize, dtype: DType, made: impl Fn(usize) -> Made<'a>) -> usize {
+    fn known_as(&mut self, value: usize, dtype: DType, made: impl Fn(usize) -> Made) -> usize {
         if let Some(&known) = self.known.get(&Known::As(value, dtype)) {
             return known;
         }
@@ -232,7 +231,7 @@ impl<'a> Making<'a> {
     }
 }
 
-impl Made<'_> {
+impl Made {
     fn reads(&self) -> &[usize] {
         match self {
             Made::Operand(_) | Made::Row(_) | Made::One(_) => &[],
@@ -248,7 +247,7 @@ impl Made<'_> {
 /// The register of each value, which others get when nobody reads it any more, and the bytes of an element in each register; says of
 /// values whether they are read.
 pub(super) fn registers(
-    values: &mut [Value<'_>],
+    values: &mut [Value],
     results: &[usize],
 ) -> (Vec<Option<usize>>, Vec<usize>) {
     let mut last_read: Vec<usize> = (0..values.len()).collect();
