@@ -50,6 +50,23 @@ if Code.ensure_loaded?(Nx) do
     def check!(_op, _arguments), do: :ok
 
     @doc """
+    The arguments of a step whose elements `check!/2` or `check_block!/2` looks at.
+    """
+    def looked_at(%{op: :block, struct: %name{}, args: [_tensor, indices]})
+        when name in [Nx.Block.Take, Nx.Block.TakeAlongAxis],
+        do: [indices]
+
+    def looked_at(%{op: op, args: [_tensor, indices | _]})
+        when op in [:gather, :indexed_add, :indexed_put],
+        do: [indices]
+
+    def looked_at(%{op: op, out: %T{type: {kind, _}}, args: [_left, right]})
+        when op in [:quotient, :remainder, :pow, :left_shift, :right_shift] and kind in [:s, :u],
+        do: [right]
+
+    def looked_at(%{args: args}), do: args
+
+    @doc """
     A scalar's number where the VM knows it, else nothing.
     """
     def known(%T{shape: {}} = scalar), do: scalar |> elements() |> List.first()

@@ -8,10 +8,10 @@ if Code.ensure_loaded?(Nx) do
     alias Nx.Tensor, as: T
 
     alias Nx.Vulkan.{
+      Checks,
       Device,
       Later,
       NativeV,
-      Operand,
       Report,
       Request,
       Step,
@@ -22,11 +22,6 @@ if Code.ensure_loaded?(Nx) do
     @enforce_keys [:parts, :captured, :parameters, :results, :templates, :views]
     # `held` are the references of what it holds, with those of loops and branches in it, `later` the parts that wait.
     defstruct @enforce_keys ++ [:held, later: []]
-
-    # Ops of which some operands have no result, and those that only integers lack one for.
-    @checked ~w(remainder gather indexed_add indexed_put triangular_solve)a
-    @integers ~w(quotient pow left_shift right_shift)a
-    @blocks [Nx.Block.Take, Nx.Block.TakeAlongAxis, Nx.Block.LinAlg.Cholesky]
 
     @doc """
     The routine of what a trace gave; `:error` where only an evaluator runs that. With `loop: true` integers that are counted
@@ -49,7 +44,6 @@ if Code.ensure_loaded?(Nx) do
         |> Enum.reverse()
         |> Enum.map_reduce(MapSet.new(results), &part(&1, &2, steps))
 
-      views = for %{native: {:view, _, _}, makes: [slot]} = step <- steps.steps, do: {slot, step}
       # What only led to what is kept goes.
       read = Enum.concat([results | Enum.map(steps.steps, & &1.reads)])
 
@@ -59,7 +53,7 @@ if Code.ensure_loaded?(Nx) do
         parameters: Map.to_list(steps.parameters),
         results: results,
         templates: steps.templates,
-        views: Map.new(views)
+        views: Checks.views(steps)
       }
 
       later = for %{later: id} <- routine.parts, id != nil, do: id
@@ -256,7 +250,7 @@ if Code.ensure_loaded?(Nx) do
       results = Enum.map(part.kept, &numbers[&1])
 
       case NativeV.compile_program(operands, terms, results, gpu?(all)) do
-        {:ok, program} -> %{part | program: program, checks: Enum.filter(steps, &checked?/1)}
+        {:ok, program} -> %{part | program: program, checks: Checks.open(part, all)}
         {:error, _, _} -> part
       end
     end
@@ -281,14 +275,6 @@ if Code.ensure_loaded?(Nx) do
 
     defp term({:view, name, how}, [value]), do: {name, value, how}
     defp term({:request, op, outs, attrs}, values), do: {op, values, outs, attrs}
-
-    @doc """
-    Whether the call of a step looks at its operands first, since there may be no result.
-    """
-    def checked?(%{op: :block, struct: %name{}}), do: name in @blocks
-
-    def checked?(%{op: op, out: %T{type: {kind, _}}}),
-      do: op in @checked or (op in @integers and kind in [:s, :u])
 
     ## Running
 
@@ -316,7 +302,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp run_part(%{program: program} = part, values, routine) do
-      Enum.each(part.checks, &check!(&1, values, routine))
+      Enum.each(part.checks, &Checks.check!(&1, values, routine))
       refs = for slot <- part.reads, do: fetch(slot, values, routine).data.ref
 
       case Request.run_compiled(refs, program) do
@@ -344,29 +330,6 @@ if Code.ensure_loaded?(Nx) do
     defp report(%{native: {:request, op, _, _}, reads: reads}, routine) do
       operands = for slot <- reads, t = Map.fetch!(routine.templates, slot), do: {t.type, t.shape}
       Report.fallback(op, :host, operands)
-    end
-
-    # What the backend knows of operands that come from outside, it looks at before their program runs.
-    defp check!(%{op: :block} = step, values, routine),
-      do: Operand.check_block!(step.struct, Step.fill(step.args, &known(&1, values, routine)))
-
-    defp check!(step, values, routine),
-      do: Operand.check!(step.op, Step.fill(step.args, &known(&1, values, routine)))
-
-    defp known(slot, values, %{captured: captured, views: views} = routine) do
-      case {values, captured, views} do
-        {%{^slot => value}, _, _} -> Later.value(value)
-        {_, %{^slot => tensor}, _} -> tensor
-        {_, _, %{^slot => %{reads: [source]} = step}} -> view(step, source, slot, values, routine)
-        _ -> Map.fetch!(routine.templates, slot)
-      end
-    end
-
-    defp view(step, source, slot, values, routine) do
-      case known(source, values, routine) do
-        %T{data: %VulkanoBackend{}} = source -> step |> Step.call(fn _ -> source end) |> hd()
-        _ -> Map.fetch!(routine.templates, slot)
-      end
     end
 
     @doc """

@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Defn.{Composite, Expr, Tree}
     alias Nx.Tensor, as: T
-    alias Nx.Vulkan.Routine
+    alias Nx.Vulkan.Checks
 
     # By id the numbers of the risks at or below a node, and of those that are run whenever it is, as bits. `sure` are those that
     # are run in any case, `hooks` those that are hooks.
@@ -170,10 +170,10 @@ if Code.ensure_loaded?(Nx) do
       do: if(hooked?(args), do: :hook, else: :runs)
 
     defp risk(%T{data: %Expr{op: :block, args: [struct | _]}}),
-      do: if(foreign?(struct) or Routine.checked?(%{op: :block, struct: struct}), do: :raises)
+      do: if(foreign?(struct) or Checks.checked?(%{op: :block, struct: struct}), do: :raises)
 
     defp risk(%T{data: %Expr{op: op}, type: {_, _}} = t),
-      do: if(Routine.checked?(%{op: op, out: t}), do: :raises)
+      do: if(Checks.checked?(%{op: op, out: t}), do: :raises)
 
     defp risk(_tuple), do: nil
 

@@ -82,6 +82,20 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
+    The slot of a tensor that is known now and that `key` tells from all others; made where there is none.
+    """
+    def capture_once(key, make, steps) do
+      case steps.known do
+        %{^key => slot} ->
+          {slot, steps}
+
+        %{} ->
+          {slot, steps} = capture(make.(), steps)
+          {slot, put_in(steps.known[key], slot)}
+      end
+    end
+
+    @doc """
     A slot for a tensor like that.
     """
     def new_slot(t, %{next: slot} = steps) do

@@ -126,8 +126,10 @@ if Code.ensure_loaded?(Nx) do
       from_outside(slot, %{steps | outer: outer})
     end
 
-    defp lower(:constant, [number], t, %{backend: {module, opts}} = steps),
-      do: capture(module.constant(Nx.to_template(t), number, opts), steps)
+    defp lower(:constant, [number], t, %{backend: {module, opts}} = steps) do
+      make = fn -> module.constant(Nx.to_template(t), number, opts) end
+      capture_once({:constant, :erlang.term_to_binary(number), t.type, t.shape}, make, steps)
+    end
 
     defp lower(:tensor, [%T{vectorized_axes: []} = t], _, steps) do
       case t.data do
@@ -213,8 +215,10 @@ if Code.ensure_loaded?(Nx) do
       do: view(op, args, axes, t, steps)
 
     defp lower(op, args, t, %{backend: {_, opts}} = steps) when op in [:iota, :eye] do
-      out = Nx.to_template(t)
-      one(%{op: op, out: out, args: args, options: [opts], reads: [], native: nil}, t, steps)
+      attrs = for axis <- args, do: {:axis, List.wrap(axis)}
+      native = {:request, Atom.to_string(op), [{t.type, t.shape}], attrs}
+      step = %{op: op, out: Nx.to_template(t), args: args, options: [opts], reads: []}
+      one(Map.put(step, :native, native), t, steps)
     end
 
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
