@@ -40,6 +40,18 @@ if Code.ensure_loaded?(Nx) do
         a + b + Nx.exp(x)
       end
 
+      # The loop is written out, and the block is its default function on tensors with names.
+      defn named(x, y) do
+        sum = Nx.add(x, Nx.broadcast(1.0, {2}, names: [:i]))
+
+        {_, _, close} =
+          while {k = 0, y, close = Nx.u8(0)}, k < 3 do
+            {k + 1, y, close + Nx.all_close(y, Nx.broadcast(1.0, {2}, names: [:j]))}
+          end
+
+        {sum, close}
+      end
+
       defn nested(n) do
         {_, total} =
           while {n, total = 1.0}, n > 0 do
@@ -377,6 +389,11 @@ if Code.ensure_loaded?(Nx) do
       fun = fn x -> {Nx.divide(x, 0.0), Nx.divide(x, -0.0), Nx.exp(Nx.divide(x, 0.0))} end
       assert ops(fun, [Nx.tensor([1.0])]) == [:divide, :divide, :exp]
       same(fun, [Nx.tensor([-0.0, 1.5])])
+
+      same(&Defns.named/2, [
+        Nx.tensor([1.0, 2.0], names: [:i]),
+        Nx.tensor([2.0, 1.0], names: [:j])
+      ])
 
       for {type, axis} <- [{:f32, 1}, {:bf16, nil}, {:u8, 0}, {:s64, 1}, {:c64, nil}, {:u4, 1}] do
         made = fn x ->

@@ -16,7 +16,7 @@ pub enum Layout {
     Reversed,
     /// No elements.
     Empty,
-    /// No axes, or one element for all.
+    /// No axes.
     Scalar,
     /// More than four axes that do not merge.
     Deep,

@@ -126,8 +126,9 @@ if Code.ensure_loaded?(Nx) do
       from_outside(slot, %{steps | outer: outer})
     end
 
+    # Without names, so that all who use the number can.
     defp lower(:constant, [number], t, %{backend: {module, opts}} = steps) do
-      make = fn -> module.constant(Nx.to_template(t), number, opts) end
+      make = fn -> module.constant(Nx.template(t.shape, t.type), number, opts) end
       capture_once({:constant, :erlang.term_to_binary(number), t.type, t.shape}, make, steps)
     end
 

@@ -289,6 +289,16 @@ fn a_tensor_of_one_element_is_read_where_it_lies() {
         assert_eq!(defined(&plan, step, "SAME"), storage);
         assert!(!files(&plan).contains(&"move.comp"));
     }
+    // What is put is moved as it is.
+    let [tensor, index, updates] = [vec![300, 8], vec![30, 1], vec![30, 8]];
+    let operands = [(DType::F64, tensor), (S32, index), (DType::F64, updates)];
+    let operands = operands.map(|(dtype, shape)| Tensor::new(dtype, &shape));
+    let mut put = PACK
+        .ask("indexed_put", &operands, &operands[..1])
+        .ints("axes", &[0]);
+    put.kernel = "indexed_put_few".into();
+    put.inputs[0].strides = vec![0, 0];
+    assert_eq!(defined(&put.plan().unwrap(), 0, "SAME"), "uvec2");
     // Some elements are others.
     let mut rows = add(&[10_000, 64], 2048);
     rows.inputs[0].strides = vec![0, 1];

@@ -67,8 +67,9 @@ impl Operand {
                     vec![View::Reverse(if axes.is_empty() { all } else { axes })],
                 )
             }
-            Layout::Scalar => (vec![1; rank], vec![View::Broadcast; rank.min(1)]),
-            Layout::Contiguous | Layout::Empty | Layout::Large => (whole, Vec::new()),
+            Layout::Contiguous | Layout::Empty | Layout::Scalar | Layout::Large => {
+                (whole, Vec::new())
+            }
         };
         Operand {
             dtype,
@@ -76,6 +77,17 @@ impl Operand {
             base,
             layout,
             view,
+        }
+    }
+
+    /// One element in place of all.
+    pub(super) fn of_one(dtype: DType, shape: &[u64]) -> Operand {
+        Operand {
+            dtype,
+            shape: shape.to_vec(),
+            base: vec![1; shape.len()],
+            layout: Layout::Scalar,
+            view: vec![View::Broadcast],
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Own {
     pub op: &'static str,
     /// Types of the operands, and that of the result where Nx would infer another.
     pub types: Types,
-    /// Shape of each operand, and how it lies in memory.
+    /// Shape of each operand, and how it lies in memory; a scalar's element stands for all.
     pub operands: Vec<(Vec<u64>, Layout)>,
     /// Attributes, without those that have a default.
     pub attrs: Vec<Attr>,
@@ -91,7 +91,10 @@ impl Own {
         let operands = inputs.iter().zip(&layouts);
         let operands = operands.map(|((dtype, shape), layout)| {
             rng.bits();
-            Operand::new(*dtype, shape, *layout, Some(&mut rng))
+            match layout {
+                Layout::Scalar => Operand::of_one(*dtype, shape),
+                _ => Operand::new(*dtype, shape, *layout, Some(&mut rng)),
+            }
         });
         Ok(Case {
             op,
