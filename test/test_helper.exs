@@ -12,6 +12,7 @@ Application.put_env(:nx_vulkan, :measure, false)
 if Code.ensure_loaded?(Nx) do
   Code.require_file("support/reference.exs", __DIR__)
   Code.require_file("support/trace.exs", __DIR__)
+  Code.require_file("support/routines.exs", __DIR__)
 else
   IO.puts(:stderr, """
 

@@ -82,15 +82,19 @@ if Code.ensure_loaded?(Nx) do
     end
 
     @doc """
-    The slot of a tensor that is known now and that `key` tells from all others; made where there is none.
+    The slot of a tensor all of whose elements are a number, which is one for all who read it and has no names.
     """
-    def capture_once(key, make, steps) do
+    def constant(number, %{shape: shape, type: type}, %{backend: {module, opts}} = steps) do
+      # Bits tell -0.0 from 0.0.
+      key = {:constant, :erlang.term_to_binary(number), type, shape}
+
       case steps.known do
         %{^key => slot} ->
           {slot, steps}
 
         %{} ->
-          {slot, steps} = capture(make.(), steps)
+          tensor = module.constant(Nx.template(shape, type), number, opts)
+          {slot, steps} = capture(tensor, steps)
           {slot, put_in(steps.known[key], slot)}
       end
     end

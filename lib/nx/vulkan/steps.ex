@@ -126,11 +126,7 @@ if Code.ensure_loaded?(Nx) do
       from_outside(slot, %{steps | outer: outer})
     end
 
-    # Without names, so that all who use the number can.
-    defp lower(:constant, [number], t, %{backend: {module, opts}} = steps) do
-      make = fn -> module.constant(Nx.template(t.shape, t.type), number, opts) end
-      capture_once({:constant, :erlang.term_to_binary(number), t.type, t.shape}, make, steps)
-    end
+    defp lower(:constant, [number], t, steps), do: constant(number, t, steps)
 
     defp lower(:tensor, [%T{vectorized_axes: []} = t], _, steps) do
       case t.data do
@@ -217,9 +213,8 @@ if Code.ensure_loaded?(Nx) do
 
     defp lower(op, args, t, %{backend: {_, opts}} = steps) when op in [:iota, :eye] do
       attrs = for axis <- args, do: {:axis, List.wrap(axis)}
-      native = {:request, Atom.to_string(op), [{t.type, t.shape}], attrs}
-      step = %{op: op, out: Nx.to_template(t), args: args, options: [opts], reads: []}
-      one(Map.put(step, :native, native), t, steps)
+      {out, native} = {Nx.to_template(t), {:request, "#{op}", [{t.type, t.shape}], attrs}}
+      one(%{op: op, out: out, args: args, options: [opts], reads: [], native: native}, t, steps)
     end
 
     defp lower(_op, _args, _t, _steps), do: throw(:unsupported)
