@@ -124,9 +124,8 @@ impl<'a> Scatter<'a> {
     /// Whether all elements of the tensor are the same one, as those of a gradient that begins with zeros.
     pub(crate) fn is_same(&self) -> bool {
         let tensor = &self.request.inputs[0];
-        let axes = tensor.shape.iter().zip(tensor.strides.iter());
-        axes.into_iter()
-            .all(|(extent, stride)| *extent == 1 || *stride == 0)
+        let mut axes = tensor.shape.iter().zip(tensor.strides.iter());
+        axes.all(|(extent, stride)| *extent == 1 || *stride == 0)
     }
 
     /// That they are, for shaders that read elements of this type in GLSL.

@@ -20,8 +20,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Bytes of a core's second cache that the blocks of all values take at most, and where rows are reduced. Blocks of half as much, for
-/// the first cache, take longer: each call takes some time for each block.
+/// Bytes of a core's second cache that the blocks of all values take at most, and where rows are reduced. Blocks of 24 KiB,
+/// for the first cache, take longer: each call takes some time for each block.
 const ALL: usize = 64 << 10;
 const ALL_OF_ROWS: usize = 128 << 10;
 /// Elements of a block.

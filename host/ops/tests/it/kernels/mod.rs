@@ -1,5 +1,6 @@
 //! Tests of the CPU kernels: published values, edge cases, layouts, contracts. Helpers are here.
 
+mod along;
 mod attention;
 mod bits;
 mod calls;
