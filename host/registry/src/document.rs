@@ -75,7 +75,8 @@ pub(super) fn parse(path: &Path, text: String) -> std::result::Result<Config, Ve
 fn read_bytes(path: &Path) -> std::result::Result<(Vec<u8>, Vec<String>), String> {
     let read = || {
         let opened = private::open_file(path, true)?;
-        if opened.file.metadata()?.len() > LARGEST {
+        let meta = opened.file.metadata()?;
+        if meta.is_file() && meta.len() > LARGEST {
             return Err(std::io::Error::other(format!(
                 "it has more than {LARGEST} bytes"
             )));
