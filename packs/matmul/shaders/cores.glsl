@@ -8,16 +8,15 @@
 #ifndef PARTS
 #define PARTS 1
 #endif
-// Subgroups of a workgroup along m and n, or PARTS of them that share what one owns: each takes a part of k.
-#if PARTS > 1
-#define WARPS_M 1
-#define WARPS_N 1
-#else
+// What a workgroup has along m and n of what a subgroup owns. PARTS subgroups share it: each takes a part of k.
 #ifndef WARPS_M
 #define WARPS_M 2
 #endif
+#ifndef WARPS_N
 #define WARPS_N 2
 #endif
+#define PLACE (gl_SubgroupID / PARTS)
+#define SHARE (gl_SubgroupID % PARTS)
 #define WARPS (WARPS_M * WARPS_N)
 layout(local_size_x = 32 * WARPS * PARTS) in;
 
@@ -194,23 +193,29 @@ void store_run(uint slab, uvec2 place, SUM run[RUN_OF_C]) {
 
 #if PARTS > 1
 SUM4 sum_of_parts(uint row, uint column) {
-    SUM4 sum = staged[row * PITCH + column / 4];
-    [[unroll]] for (uint part = 1; part < PARTS; part++) sum += staged[(part * 16 + row) * PITCH + column / 4];
+    uint first = PLACE * PARTS;
+    SUM4 sum = staged[(first * 16 + row) * PITCH + column / 4];
+    [[unroll]] for (uint part = 1; part < PARTS; part++)
+        sum += staged[((first + part) * 16 + row) * PITCH + column / 4];
     return sum;
 }
 
 // The sums of all parts go to memory.
 void store_staged(uint slab, uvec2 from, uint tile) {
     barrier(); // the tiles are complete
+    uint local = gl_LocalInvocationIndex % (32 * PARTS);
 #if C_WIDE
-    uvec2 own = uvec2(gl_LocalInvocationIndex / 8, gl_LocalInvocationIndex % 8 * 8);
-    uvec2 place = from + uvec2(ROW_AT(tile, own.x), own.y);
-    if (own.x < 16 && place.x < m) {
-        Eight ahead = eight_at(slab, place.x, place.y);
-        store(ahead, slab, place.x, place.y, sum_of_parts(own.x, own.y), sum_of_parts(own.x, own.y + 4));
+    [[unroll]] for (uint turn = 0; turn < (4 + PARTS - 1) / PARTS; turn++) {
+        uint run = turn * 32 * PARTS + local;
+        uvec2 own = uvec2(run / 8, run % 8 * 8);
+        uvec2 place = from + uvec2(ROW_AT(tile, own.x), own.y);
+        if (own.x < 16 && place.x < m) {
+            Eight ahead = eight_at(slab, place.x, place.y);
+            store(ahead, slab, place.x, place.y, sum_of_parts(own.x, own.y), sum_of_parts(own.x, own.y + 4));
+        }
     }
 #else
-    for (uint i = gl_LocalInvocationIndex; i < 16 * RUNS; i += 32 * PARTS) {
+    for (uint i = local; i < 16 * RUNS; i += 32 * PARTS) {
         uvec2 own = uvec2(i / RUNS, i % RUNS * RUN_OF_C);
         SUM4 four = sum_of_parts(own.x, own.y);
         SUM run[RUN_OF_C];
@@ -250,8 +255,7 @@ uvec2 corner(uint job) {
     uint rows = min(blocks_m - first, BAND);
     uint rest = job - first * blocks_n;
     uvec2 block = uvec2(first + rest % rows, rest / rows) * uvec2(WARPS_M, WARPS_N);
-    uvec2 own = PARTS > 1 ? uvec2(0) : uvec2(gl_SubgroupID / WARPS_N, gl_SubgroupID % WARPS_N);
-    return (block + own) * uvec2(WARP_M, 64);
+    return (block + uvec2(PLACE / WARPS_N, PLACE % WARPS_N)) * uvec2(WARP_M, 64);
 }
 
 // Everything that the subgroup has. Element r of a row tile: its row 4t + 2 (r & 1) + (r & 2) / 2, columns 8g to 8g + 7.

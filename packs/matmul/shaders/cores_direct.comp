@@ -34,13 +34,15 @@ void main() {
     if (job >= jobs) return;
     uint slab = job / (blocks_m * blocks_n);
     uvec2 from = corner(job % (blocks_m * blocks_n));
+#if PARTS == 1
     if (from.x >= m || from.y >= n) return;
+#endif
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
     uint first = slab / batches * chunk, batch = slab % batches;
     uint pairs = (min(steps, first + chunk) - first) / 2;
 #if PARTS > 1
     // Who gets none of them loads the last ones all the same.
-    uint each = (pairs + PARTS - 1) / PARTS, before = min(gl_SubgroupID * each, pairs);
+    uint each = (pairs + PARTS - 1) / PARTS, before = min(SHARE * each, pairs);
     first = min(first + 2 * before, steps - 2);
     pairs = min(pairs - before, each);
 #endif
@@ -68,7 +70,7 @@ void main() {
     [[unroll]] for (uint i = 0; i < 4; i++) rows[i] = ACROSS(a, at_a, step_a * LOADS, unit * 8 + i);
 #endif
 #if B_PACKED
-    uint at_b = ((batch * columns_b + from.y / 64) * steps + first) * 128 + lane;
+    uint at_b = ((batch * columns_b + min(from.y, n - 1) / 64) * steps + first) * 128 + lane;
     uvec4 columns[4];
     [[unroll]] for (uint i = 0; i < 4; i++) columns[i] = b[at_b + i * 32];
 #elif B_ALONG_K

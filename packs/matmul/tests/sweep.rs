@@ -331,3 +331,36 @@ fn products_that_are_split_into_parts() {
     };
     check("matmul", None, alone.chain(mixed).flat_map(of));
 }
+
+/// Weights that are packed once, for as many rows as matrix units share tiles of, with ragged ends and an epilogue.
+#[test]
+fn products_by_what_lasts() {
+    let [f32, bf16, f16] = [DType::F32, DType::BF16, DType::F16];
+    let sizes = [
+        [600, 128, 390],
+        [1500, 128, 131],
+        [600, 256, 2500],
+        [2000, 256, 1003],
+        [520, 768, 776],
+    ];
+    let of = |size: [u64; 3], dtype, result, is_finished: bool| {
+        let [m, k, n] = size;
+        let mut own = matrices([m, n, k], dtype, [Contiguous; 2]);
+        own.types.output = result;
+        own.attrs = vec![Attr::ints("lasting", [1])];
+        if is_finished {
+            own.types.inputs.extend([dtype; 2]);
+            own.operands.push((vec![n], Contiguous));
+            own.operands.push((vec![m, n], Contiguous));
+            let text = "add(x, i2); max(%0, 0); add(%1, i3)";
+            own.attrs.insert(0, Attr::text("epilogue", text));
+        }
+        own
+    };
+    let own = sizes.into_iter().enumerate().flat_map(|(place, size)| {
+        let dtype = [bf16, f16][place % 2];
+        let small = (place < 2).then(|| of(size, bf16, Some(f32), false));
+        [of(size, dtype, None, true)].into_iter().chain(small)
+    });
+    check("matmul", None, own);
+}

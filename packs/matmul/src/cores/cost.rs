@@ -1,6 +1,10 @@
 //! How a product on matrix units is cut up, by a small model of the device, and whether it pays at all.
 
-use super::{COLUMNS, PART, Packed, Side, Way, reading::Reading};
+use super::{
+    COLUMNS, PART, Packed, Side, Way,
+    parts::{self, LEAST_SHARED, Owned, owned},
+    reading::Reading,
+};
 use crate::{
     operand::Operand,
     problem::{Problem, binds_at_most},
@@ -16,8 +20,9 @@ pub(super) struct Shape {
     pub(super) rows: u32,
     /// Subgroups that share what one owns, a part of the contracted axis each.
     pub(super) parts: u32,
-    /// Subgroups of a workgroup along m; along n there are two, but for those that share.
+    /// What a workgroup has along m and n of what a subgroup owns.
     pub(super) high: u32,
+    pub(super) wide: u32,
     /// Parts of the contracted axis.
     pub(super) splits: u32,
     /// Fragments along k of one part, an even number.
@@ -27,7 +32,7 @@ pub(super) struct Shape {
     /// Where the operands are read.
     pub(super) reading: Reading,
     /// Estimated seconds.
-    seconds: f64,
+    pub(super) seconds: f64,
 }
 
 /// What a subgroup may own.
@@ -71,17 +76,6 @@ const BYTE: &[Tile] = &[
     tile(64, 0.93, 0.63, 0.0),
     tile(80, 0.97, 0.65, 0.0),
 ];
-/// Rows and subgroups of a workgroup that share them, where operands of f16 and bf16 are read where they lie.
-const SHARED: &[[u32; 2]] = &[
-    [16, 4],
-    [16, 8],
-    [32, 4],
-    [32, 8],
-    [48, 4],
-    [64, 4],
-    [64, 8],
-];
-
 /// Parts of the contracted axis that are tried.
 pub(crate) const SPLITS: [u32; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
@@ -92,9 +86,6 @@ pub(crate) const BYTES: f64 = 2.5e10;
 /// Rows, columns and multiplications below which other kernels are faster on any device.
 const LEAST: [u32; 2] = [9, 9];
 const LEAST_WORK: f64 = 2_097_152.0;
-/// Rows from which on subgroups may share a product, and 48 rows of it: with fewer that was not measured.
-const LEAST_SHARED: u32 = 4;
-const LEAST_OF_48: u32 = 512;
 
 impl Shape {
     /// The fastest one.
@@ -122,12 +113,19 @@ impl Shape {
             let is_half = way.element.size() == 2 && reading == Reading::Packed;
             rows > 64 || rows == 64 && is_half
         };
-        let cut = |rows: u32, [parts, high]: [u32; 2], splits: u32, reading: Reading| {
+        let cut = |own: Owned, splits: u32, reading: Reading| {
+            let Owned {
+                rows,
+                parts,
+                high,
+                wide,
+            } = own;
             let chunk = depth.div_ceil(splits).next_multiple_of(2);
             Shape {
                 rows,
                 parts,
                 high,
+                wide,
                 splits: depth.div_ceil(chunk),
                 chunk,
                 band: if has_wide_bands(rows, reading) { 16 } else { 8 },
@@ -138,12 +136,11 @@ impl Shape {
         let own = readings
             .iter()
             .filter(|reading| shares && !reading.packs_a());
-        let suits = |[rows, _]: &[u32; 2]| *rows != 48 || problem.m >= LEAST_OF_48;
-        let suiting = SHARED.iter().copied().filter(suits);
-        let shared = own.flat_map(|reading| suiting.clone().map(move |shape| (reading, shape)));
+        let shared =
+            own.flat_map(|reading| parts::all(problem, *reading).map(move |own| (reading, own)));
         let shared = shared
-            .flat_map(|(reading, [rows, parts])| SPLITS.map(|n| (rows, parts, n, *reading)))
-            .map(|(rows, parts, splits, reading)| (cut(rows, [parts, 1], splits, reading), None));
+            .flat_map(|(reading, own)| SPLITS.map(|splits| (own, splits, *reading)))
+            .map(|(own, splits, reading)| (cut(own, splits, reading), None));
         let aside = tiles
             .iter()
             .flat_map(|tile| SPLITS.map(|splits| (tile, splits)))
@@ -154,7 +151,8 @@ impl Shape {
                 Reading::InPlaceB | Reading::InPlace => tile.in_place > 0.0,
             })
             .map(|(tile, splits, reading)| {
-                (cut(tile.rows, [1, tile.high], splits, reading), Some(tile))
+                let own = owned(tile.rows, 1, [tile.high, 2]);
+                (cut(own, splits, reading), Some(tile))
             });
         let choices = shared.chain(aside.filter(|_| problem.m >= LEAST[0]));
         let choices = choices.filter(|(shape, _)| shape.reading.takes(problem, way, shape.rows));
@@ -194,13 +192,16 @@ impl Shape {
 
     /// What `nxv explain` tells of it.
     pub(super) fn words(&self) -> String {
-        let shared = match self.parts {
-            1 => String::new(),
-            parts => format!(" that {parts} share along k"),
+        let shared = match (self.parts, self.high, self.wide) {
+            (1, _, _) => String::new(),
+            (parts, 1, 1) => format!(" that {parts} share along k"),
+            (parts, high, wide) => {
+                format!(" that {parts} share along k, {high} x {wide} of them side by side")
+            }
         };
         let high = match self.high {
-            ..=2 => String::new(),
-            high => format!(", {high} of them along m"),
+            3.. if self.parts == 1 => format!(", {} of them along m", self.high),
+            _ => String::new(),
         };
         let splits = match self.splits {
             1 => String::new(),
@@ -216,10 +217,9 @@ impl Shape {
 
     /// Workgroups along m and n.
     pub(super) fn blocks(&self, problem: &Problem) -> [u32; 2] {
-        let wide = if self.parts > 1 { 1 } else { 2 };
         [
             problem.m.div_ceil(self.high * self.rows),
-            problem.n.div_ceil(wide * COLUMNS),
+            problem.n.div_ceil(self.wide * COLUMNS),
         ]
     }
 
@@ -229,12 +229,16 @@ impl Shape {
         m * n * u64::from(problem.batches) * u64::from(self.splits)
     }
 
+    /// Subgroups of a workgroup.
+    pub(super) fn subgroups(&self) -> u32 {
+        self.parts * self.high * self.wide
+    }
+
     /// Bytes of shared memory that sums may pass through: those of parts, and rows of more subgroups than four.
     fn shared_bytes(&self) -> u64 {
         match (self.parts, self.high) {
             (1, ..=2) => 0,
-            (1, high) => u64::from(2 * high * PART),
-            (parts, _) => u64::from(parts * PART),
+            _ => u64::from(self.subgroups() * PART),
         }
     }
 
@@ -299,51 +303,8 @@ impl Shape {
         dispatches * DISPATCH + packed / (BYTES * units) + product + sums
     }
 
-    /// Estimated seconds of subgroups that share a tile, fits to an H200 with driver 580.159.04 as all of these: they wait for what
-    /// they load, or the caches do not bring more.
-    fn seconds_of_parts(&self, problem: &Problem, way: Way, rates: &Rates, units: f64) -> f64 {
-        let rows = f64::from(self.rows);
-        let jobs = self.jobs(problem) as f64;
-        let pairs = f64::from((self.chunk / 2).div_ceil(self.parts));
-        let (columns, depth) = (f64::from(COLUMNS), f64::from(self.chunk * way.depth()));
-        let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
-        if self.reading == Reading::InPlaceA {
-            let parts = f64::from(self.parts);
-            let resident = (64.0 / (rows * parts / 8.0)).clamp(1.0, 4.0);
-            let waited = (jobs / (resident * units)).ceil() * pairs * (5e-7 + 5e-9 * rows);
-            // Each job has something to load before its first multiplication and after its last.
-            let bytes = (rows + columns) * f64::from(4 * way.depth());
-            let loaded = (jobs / units).ceil() * parts * (pairs + 1.8) * bytes / 9e10;
-            let start = 2.2e-6 + 1.7e-7 * parts + 5e-8 * rows;
-            let sums = self.seconds_of_sums(problem, units);
-            return start + waited.max(loaded).max(0.85 * multiplied) + sums;
-        }
-        // Less to load than with 64 rows, where a unit has as many jobs and all at once: bf16 1024 x 768 x 768 took 11.0 us (12.0),
-        // 1024 x 3072 x 768 25.4 (28.2), 512 x 768 x 768 8.3 (9.1), and where it has more 512 x 2048 x 2048 35 (21).
-        if self.rows == 48 {
-            let taller = Shape { rows: 64, ..*self };
-            let rounds = |shape: &Shape| (shape.jobs(problem) as f64 / units).ceil();
-            let gains = rounds(self) == rounds(&taller) && rounds(self) <= 2.0;
-            let share = if gains { 0.88 } else { f64::INFINITY };
-            return share * taller.seconds_of_parts(problem, way, rates, units);
-        }
-        // Weights come from memory, and what batches multiply was made just before.
-        let far = problem.b.batches() == 1;
-        let (pair, rate, resident) = match (self.parts, self.rows) {
-            (..=4, _) if far => (8.7e-7 + 1.5e-9 * rows, 4e10, 2.0),
-            (..=4, _) => (4e-7 + 3e-9 * rows, 4e10, 2.0),
-            (_, ..=32) => (8e-7, 3.3e10, 2.0),
-            _ => (8e-7, 3.3e10, 1.0),
-        };
-        let waited = (jobs / (resident * units)).ceil() * pairs * pair;
-        let elements = jobs * (rows + columns) * depth;
-        let loaded = elements * way.element.size() as f64 / (rate * units);
-        let start = 2.6e-6 + 2.5e-7 * f64::from(self.parts) + 3.3e-8 * rows;
-        start + waited.max(loaded).max(multiplied) + self.seconds_of_sums(problem, units)
-    }
-
     /// Estimated seconds until the parts of the contracted axis are added up.
-    fn seconds_of_sums(&self, problem: &Problem, units: f64) -> f64 {
+    pub(super) fn seconds_of_sums(&self, problem: &Problem, units: f64) -> f64 {
         match self.splits {
             1 => 0.0,
             splits => {

@@ -4,6 +4,7 @@
 
 pub(crate) mod cost;
 mod packed;
+mod parts;
 mod reading;
 
 use crate::{
@@ -92,13 +93,15 @@ pub(crate) fn plan(
         number("ELEMENT_IS_U8", way.element == DType::U8),
         number("WARP_M", shape.rows),
         number("PARTS", shape.parts),
+        number("WARPS_M", shape.high),
+        number("WARPS_N", shape.wide),
         number("BAND", shape.band),
         number("C_WIDE", is_wide),
         number("C_WORDS", dtype.size() == 4),
         number("C_PAIRS", in_pairs(problem, dtype)),
     ]);
     let (file, own) = match reading {
-        Reading::Packed => ("cores.comp", vec![number("WARPS_M", shape.high)]),
+        Reading::Packed => ("cores.comp", vec![]),
         _ => ("cores_direct.comp", reading.defines(problem, way).to_vec()),
     };
     defines.extend(own);

@@ -222,3 +222,32 @@ fn subgroups_own_fewer_rows_where_units_have_as_many_jobs() {
         assert_eq!(defined(&plan, 1, "WARP_M"), expected, "{m} x {k} x {n}");
     }
 }
+
+#[test]
+fn subgroups_that_share_stand_side_by_side_where_weights_are_packed() {
+    for ([m, k, n], own) in [
+        ([1500, 128, 131], ["48", "2", "2", "1"]),
+        ([600, 256, 2500], ["64", "2", "2", "2"]),
+        ([3136, 1536, 384], ["48", "2", "2", "1"]),
+        ([4096, 384, 384], ["48", "2", "2", "1"]),
+        ([2048, 1024, 1024], ["64", "2", "2", "2"]),
+        ([1300, 3072, 1280], ["64", "2", "2", "2"]),
+        // Others are as fast.
+        ([1024, 768, 768], ["48", "4", "1", "1"]),
+        ([1024, 3072, 768], ["48", "4", "1", "1"]),
+        ([512, 768, 768], ["32", "4", "1", "1"]),
+    ] {
+        let lasting = matrices(CORES_BF16, h200(), [m, n, k], DType::BF16).ints("lasting", &[1]);
+        let plan = lasting.plan().unwrap();
+        assert_eq!(files(&plan), ["cores_pack.comp", "cores_direct.comp"]);
+        let names = ["WARP_M", "PARTS", "WARPS_M", "WARPS_N"];
+        assert_eq!(
+            names.map(|name| defined(&plan, 1, name)),
+            own,
+            "{m} x {k} x {n}"
+        );
+        let [rows, _, high, wide] = own.map(|number| number.parse::<u64>().unwrap());
+        let groups: u64 = plan.steps[1].groups.map(u64::from).iter().product();
+        assert_eq!(groups, m.div_ceil(rows * high) * n.div_ceil(64 * wide));
+    }
+}
