@@ -10,7 +10,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use nx_vulkan_abi::{Description, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_abi::{Description, Offers, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::{epilogue, expression, table as kit};
 
 pack! { id: "closure", version: env!("CARGO_PKG_VERSION"), describe: describe, plan: plan }
@@ -29,6 +29,10 @@ fn describe() -> Result<Description, String> {
         op: row.op.clone(),
         inputs: row.takes,
         outputs: row.takes,
+        offers: match row.op == "fused_rows" {
+            true => Offers::PRECISION,
+            false => Offers::NONE,
+        },
         ..Row::default()
     });
     Ok(Description {

@@ -59,7 +59,7 @@ fn reduction(
     if results == 0 {
         return Ok(Plan::default());
     }
-    let code = Code::of(&expression, &[x.dtype, acc.dtype], request.device)?;
+    let code = Code::of(&expression, &[x.dtype, acc.dtype], request.device, false)?;
     emit(request, &joined(&axes::merged(&axes)), &code, &expression)
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
         ));
     }
     let operands: Vec<_> = inputs.iter().map(|input| input.dtype).collect();
-    let code = Code::of(&expression, &operands, request.device)?;
+    let is_loose = expression::is_loose(request);
+    let code = Code::of(&expression, &operands, request.device, is_loose)?;
     if outputs[0].elements() == 0 {
         return Ok(Plan::default());
     }
@@ -40,7 +41,8 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     if !transposed.is_empty() {
         return Err(Refusal::InputsAs(transposed));
     }
-    let calls = expression.calls.len() as u64 + FUNCTION * code.functions as u64;
+    let calls = expression.calls.iter().filter(|call| call.op != "as_type");
+    let calls = calls.count().max(1) as u64 + FUNCTION * code.functions as u64;
     let elements = (MOST_CALLS / calls).max(1);
     let parts = space.parts(request.device)?;
     let steps = parts

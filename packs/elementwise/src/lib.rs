@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use nx_vulkan_abi::{DTypeSet, Description, Plan, Refusal, Request, Row, Source, pack};
+use nx_vulkan_abi::{DTypeSet, Description, Offers, Plan, Refusal, Request, Row, Source, pack};
 use nx_vulkan_pack_kit::{epilogue, expression, table as kit};
 use table::{Family, Table};
 
@@ -44,6 +44,10 @@ fn describe() -> Result<Description, String> {
         op: row.op.op.clone(),
         inputs: DTypeSet(row.takes.iter().fold(0, |all, takes| all | takes.0)),
         outputs: row.gives,
+        offers: match row.family {
+            Family::Fused => Offers::PRECISION,
+            Family::Map | Family::Cast | Family::Create => Offers::NONE,
+        },
         ..Row::default()
     });
     Ok(Description {

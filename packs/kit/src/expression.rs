@@ -9,7 +9,7 @@ use crate::{
     vendor,
 };
 use nx_vulkan_abi::{
-    DType, Define, DeviceInfo, Expression, Refusal, Request, Source,
+    DType, Define, DeviceInfo, Expression, Precision, Refusal, Request, Source,
     dtype::Class,
     expression::{Call, Number, Term},
     glsl::{self, define},
@@ -56,7 +56,8 @@ pub fn each(name: &str, numbers: impl IntoIterator<Item = usize>) -> Define {
     define(name, all.join(" "))
 }
 
-/// An expression as shaders compute it, with the bits that its ops would have one by one.
+/// An expression as shaders compute it, with the bits that its ops would have one by one, or with functions of f32 that are as exact as
+/// those for narrower types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
     /// Statements over `i0`, `i1`, …, each in its register type.
@@ -70,10 +71,16 @@ pub struct Code {
     math: [bool; 2],
     mixed: bool,
     is_nvidia: bool,
+    is_loose: bool,
+}
+
+/// Whether calls of f32 may have the digits of narrower types.
+pub fn is_loose(request: &Request<'_>) -> bool {
+    Precision::of(request) == Precision::High
 }
 
 impl Code {
-    /// The code of an expression on operands of these types.
+    /// The code of an expression on operands of these types; whether `is_loose`, its request says.
     ///
     /// # Errors
     /// [`Refusal::BadRequest`] where an op or an operand is none; a decline where the device lacks a type.
@@ -81,6 +88,7 @@ impl Code {
         expression: &Expression,
         operands: &[DType],
         device: &DeviceInfo<'_>,
+        is_loose: bool,
     ) -> Result<Code, Refusal> {
         let mut code = Code {
             body: String::new(),
@@ -94,6 +102,7 @@ impl Code {
             math: [false; 2],
             mixed: false,
             is_nvidia: vendor::is_nvidia(device),
+            is_loose,
         };
         for (index, call) in expression.calls.iter().enumerate() {
             code.call(index, call, expression, operands)?;
@@ -129,18 +138,20 @@ impl Code {
             self.math[usize::from(wide)] = true;
             self.functions += 1;
         }
+        let is_loose = self.is_loose && call.dtype == DType::F32;
+        let is_exact = row.math && !is_loose;
         let values = call.terms.iter().zip(types.iter().zip(&entry.types));
         let values: Vec<(&str, String)> = values
             .enumerate()
             .map(|(place, (term, (dtype, computed)))| {
-                let value = cast(&value(term, row.math), *dtype, *computed);
+                let value = cast(&value(term, is_exact), *dtype, *computed);
                 let register = register(*computed);
                 let is_number = matches!(term, Term::Number(..));
                 // A number may become 0 by that, and of an integer compilers may know that it is.
                 let is_cast =
                     dtype != computed && computed.is_float() && dtype.is_integer() != is_number;
                 let is_cast = is_cast || !is_number && is_rounded(*dtype, *computed);
-                let of_function = row.math && place > 0 && !is_number;
+                let of_function = is_exact && place > 0 && !is_number;
                 match is_cast || of_function {
                     true => (register, unknown(&value, register)),
                     false => (register, value),
@@ -152,6 +163,7 @@ impl Code {
         let bits = bits.map_or(0, |row| row.bits).to_string();
         let glsl = match simpler(call, types[0], &entry.types) {
             Some(simpler) => simpler,
+            None if is_loose => row.loose(&entry.types).replace("A_BITS", &bits),
             None => row.code(&entry.types, call.dtype).replace("A_BITS", &bits),
         };
         let (values, before) = match entry.is_order {
@@ -165,7 +177,7 @@ impl Code {
                 )
             }
             // Nothing is contracted with what the next call makes of it.
-            false if call.dtype.is_float() && row.compute(0) != Compute::Own => {
+            false if call.dtype.is_float() && row.compute(0) != Compute::Own && !is_loose => {
                 (values, format!("precise {gives} r = {glsl};"))
             }
             false => (values, String::new()),
@@ -186,7 +198,7 @@ impl Code {
             .types
             .iter()
             .any(|dtype| is_rounded(*dtype, call.dtype));
-        let result = match row.math || compared || is_known || rounds {
+        let result = match is_exact || compared || is_known || rounds {
             true => unknown(&result, gives),
             false => result,
         };

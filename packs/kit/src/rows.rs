@@ -102,6 +102,20 @@ impl Row {
         }
     }
 
+    /// The expression for a result of f32 that needs the digits of narrower types alone.
+    pub fn loose(&self, types: &[DType]) -> &str {
+        match &self.narrow {
+            Some(narrow)
+                if types
+                    .iter()
+                    .all(|dtype| dtype.is_float() && dtype.size() <= 4) =>
+            {
+                narrow
+            }
+            Some(_) | None => &self.glsl,
+        }
+    }
+
     /// How operand `index` enters the expression.
     pub fn compute(&self, index: usize) -> Compute {
         let last = self.compute.len().saturating_sub(1);

@@ -1,7 +1,8 @@
 //! `fused`: elementwise ops as one, by an expression of the operands.
 
 use super::shared::{
-    ELEMENTWISE, MIXED, REAL, broadcast, default, elementwise, fits, pairs, types_of,
+    CALLS_PRECISION, ELEMENTWISE, MIXED, REAL, broadcast, default, elementwise, fits, pairs,
+    types_of,
 };
 use crate::{
     attrs::{Attr, text},
@@ -19,12 +20,15 @@ const FUSED: Contract = Contract {
     title: "Elementwise, several ops as one",
     variadic: true,
     several: true,
-    attributes: &[Attribute {
-        name: ATTRIBUTE,
-        kind: AttributeKind::Text,
-        doc: "what is made of an element of each operand, i0, i1, …, as in \
+    attributes: &[
+        Attribute {
+            name: ATTRIBUTE,
+            kind: AttributeKind::Text,
+            doc: "what is made of an element of each operand, i0, i1, …, as in \
               `add(i0, i1):u32; bitwise_xor(%0, 7:u32):u32; (%0, %1)`; see below. Their sum by default",
-    }],
+        },
+        CALLS_PRECISION,
+    ],
     complete: |inputs, _, attrs| default(attrs, Attr::text(ATTRIBUTE, &sum(inputs))),
     infer: |_, inputs, attrs| {
         let first = expression::of(attrs)?.gives().next();

@@ -1,6 +1,6 @@
 //! `fused_rows`: elementwise ops and reductions of the last axis as one, by an expression of the operands.
 
-use super::shared::{ELEMENTWISE, REAL, broadcast, default, elementwise};
+use super::shared::{CALLS_PRECISION, ELEMENTWISE, REAL, broadcast, default, elementwise};
 use crate::{
     attrs::{Attr, text},
     expression::{self, ROWS, read_rows},
@@ -22,13 +22,16 @@ const FUSED_ROWS: Contract = Contract {
     title: "Rows, several ops as one",
     variadic: true,
     several: true,
-    attributes: &[Attribute {
-        name: ATTRIBUTE,
-        kind: AttributeKind::Text,
-        doc: "what is made of the rows of the operands, i0, i1, …, as in \
+    attributes: &[
+        Attribute {
+            name: ATTRIBUTE,
+            kind: AttributeKind::Text,
+            doc: "what is made of the rows of the operands, i0, i1, …, as in \
               `reduce_max(i0):f32; subtract(i0, %0):f32; exp(%1):f32; sum(%2):f32; divide(%2, %3):f32`; see below. The sum of \
               the first one's by default",
-    }],
+        },
+        CALLS_PRECISION,
+    ],
     complete: |inputs, _, attrs| default(attrs, Attr::text(ATTRIBUTE, &sum(inputs))),
     infer: |_, inputs, attrs| {
         results(inputs, attrs)?

@@ -63,6 +63,13 @@ pub(super) const PRECISION: Attribute = Attribute {
     doc: "how exact sums of f32 have to be: `default`, `high` or `highest`; see below. `default` without it",
 };
 
+/// How exact an expression has to be.
+pub(super) const CALLS_PRECISION: Attribute = Attribute {
+    name: nx_vulkan_abi::precision::ATTRIBUTE,
+    kind: AttributeKind::Choice(nx_vulkan_abi::precision::WORDS),
+    doc: "how exact calls of f32 have to be: with `high` within 2^-16 of the value, else as the ops are. `default` without it",
+};
+
 /// Makes a problem one whose result has that type: epilogues of integers have no floats, and complex products none at all.
 pub(super) fn fit_epilogue(dtype: DType, problem: &mut Problem) {
     let Some(at) = problem

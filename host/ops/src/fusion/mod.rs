@@ -11,6 +11,7 @@ mod halves;
 mod inline;
 mod kept;
 mod lasting;
+mod once;
 mod repeats;
 mod rows;
 mod split;
@@ -25,6 +26,7 @@ pub use inline::inline;
 use kept::kept;
 pub use lasting::{lasting, untold, weights};
 use nx_vulkan_abi::expression::{Call, Number, Term};
+pub use once::rounded_once;
 pub use repeats::repeats;
 pub use rows::rows;
 use smallvec::{SmallVec, smallvec};
@@ -86,7 +88,15 @@ pub fn with_few_dispatches(
     inputs: &[Input],
 ) -> Result<Program<'static>> {
     let passes = [
-        halves, take_along, repeats, inline, rows, attention, turned, lasting,
+        halves,
+        take_along,
+        repeats,
+        inline,
+        rows,
+        attention,
+        rounded_once,
+        turned,
+        lasting,
     ];
     let mut passes = passes.into_iter();
     passes.try_fold(program, |program, pass| pass(program, inputs))

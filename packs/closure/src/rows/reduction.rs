@@ -6,7 +6,7 @@ use nx_vulkan_abi::{
     expression::{Call, Term},
     glsl::{define, operand},
 };
-use nx_vulkan_pack_kit::expression::{Code, stored};
+use nx_vulkan_pack_kit::expression::{self, Code, stored};
 
 /// A reduction of the expression.
 pub(super) struct Reduction {
@@ -34,6 +34,8 @@ pub(super) struct Known {
     of: Vec<Option<usize>>,
     /// By call whether all elements of a row have the same.
     is_row: Vec<bool>,
+    /// Whether calls of f32 may have the digits of narrower types.
+    is_loose: bool,
 }
 
 impl Known {
@@ -50,7 +52,8 @@ impl Known {
         terms: &[Term],
         device: &DeviceInfo<'_>,
     ) -> Result<Code, Refusal> {
-        Code::of(&part(expression, terms, &self.of), &self.operands, device)
+        let part = part(expression, terms, &self.of);
+        Code::of(&part, &self.operands, device, self.is_loose)
     }
 }
 
@@ -65,6 +68,7 @@ impl Reduction {
             operands: inputs.iter().map(|input| input.dtype).collect(),
             of: vec![None; expression.calls.len()],
             is_row: vec![false; expression.calls.len()],
+            is_loose: expression::is_loose(request),
         };
         let is_one = |k: usize| {
             let is_one = |input: &TensorDesc<'_>| input.shape.last().is_none_or(|last| *last == 1);
@@ -86,7 +90,7 @@ impl Reduction {
             let kept = kept.map(|made| (made, known.next(made, expression)));
             known.is_row[place] = true;
             let own = known.next(place, expression);
-            let mut reduction = Reduction::of(call, (code, term), kept, own)?;
+            let mut reduction = Reduction::of(call, (code, term), kept, own, known.is_loose)?;
             let once = once(expression, &known, is_one);
             if !once.is_empty() {
                 let terms: Vec<Term> = once.iter().copied().map(Term::Made).collect();
@@ -110,9 +114,10 @@ impl Reduction {
         (code, term): (Code, String),
         kept: Option<(usize, usize)>,
         operand: usize,
+        is_loose: bool,
     ) -> Result<Reduction, Refusal> {
         // Infinities by their bits.
-        let has_rest = call.op == "sum" && call.dtype == DType::F32;
+        let has_rest = call.op == "sum" && call.dtype == DType::F32 && !is_loose;
         let (take, start) = match call.op.as_str() {
             "sum" if has_rest => ("add(a, a_rest, b, b_rest)", "0"),
             "sum" => ("a += b", "0"),

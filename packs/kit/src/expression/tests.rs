@@ -5,7 +5,7 @@ use crate::testing::gpu;
 
 fn code(text: &str, operands: &[DType]) -> Code {
     let expression: Expression = text.parse().unwrap();
-    Code::of(&expression, operands, &gpu()).unwrap()
+    Code::of(&expression, operands, &gpu(), false).unwrap()
 }
 
 #[test]
@@ -19,6 +19,26 @@ fn code_is_the_rows_of_the_elementwise_pack_in_types() {
          float v2; { uint a = v1; float b = v0; float c = i1; \
          v2 = nxv_load_f16(uint16_t(nxv_store_f16(nxv_to_f16(truth(a) ? b : c)) ^ ZERO)); } "
     );
+}
+
+#[test]
+fn loose_code_has_functions_for_narrower_types_and_may_be_contracted() {
+    let expression = "multiply(i0, i1):f32; erf(%0):f32; add(%1, %0):f32; erf(i2):f64; (%2, %3)";
+    let expression: Expression = expression.parse().unwrap();
+    let operands = [DType::F32, DType::F32, DType::F64];
+    let [exact, loose] = [false, true].map(|loose| {
+        Code::of(&expression, &operands, &gpu(), loose)
+            .unwrap()
+            .body
+    });
+    assert!(exact.contains("precise float") && exact.contains("nxv_erf(a)"));
+    assert!(
+        !loose.contains("precise float") && loose.contains("nxv_narrow_erf(a)"),
+        "{loose}"
+    );
+    // Doubles are what they were.
+    let double = exact.split("double v3").nth(1).unwrap();
+    assert!(double.contains("nxv_erf(a)") && loose.ends_with(double));
 }
 
 #[test]
@@ -89,7 +109,7 @@ fn what_is_no_expression_of_reals_is_refused() {
         ("real(i0):f32", DType::C64),
     ] {
         let expression: Expression = text.parse().unwrap();
-        let code = Code::of(&expression, &[operand], &gpu());
+        let code = Code::of(&expression, &[operand], &gpu(), false);
         assert!(
             matches!(code, Err(Refusal::BadRequest(_))),
             "{text}: {code:?}"

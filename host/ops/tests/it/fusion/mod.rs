@@ -6,6 +6,7 @@ mod halves;
 mod inline;
 mod lasting;
 mod numbers;
+mod once;
 mod repeats;
 mod rows;
 
