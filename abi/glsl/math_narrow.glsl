@@ -200,13 +200,13 @@ float nxv_narrow_tanh(float x) {
     return abs(x) < 0.625 ? x * (1.0 + square * near) : nxv_with_sign(far, x);
 }
 
-// A ratio of polynomials in x^2, up to what is next to 1 in f16.
+// A ratio of polynomials in x^2, up to what is next to 1 in f16; 1 beyond, and nowhere more: what is made of 1 minus it has its sign.
 float nxv_narrow_erf(float x) {
     float inside = abs(x) > 3.4 ? nxv_with_sign(3.4, x) : x;
     float z = inside * inside;
     float above = 1.1283752 + z * (0.15598230 + z * (0.042853508 + z * 7.2869244e-4));
     float below = 1.0 + z * (0.47155131 + z * (0.095134163 + z * 0.0091279478));
-    return inside * (above / below);
+    return clamp(inside * (above / below), -1.0, 1.0);
 }
 
 // e^-x^2 times a polynomial in t = 1 / (1 + 0.6 |x|), or 2 minus that. Within 2^-14 beyond 4, where there is bf16 alone.

@@ -9,16 +9,18 @@ if Code.ensure_loaded?(Nx) do
     Arguments that are on `Nx.BinaryBackend` are copied to the device when they are first used, and new tensors are made there.
     Results are tensors of `Nx.Vulkan.VulkanoBackend`, save arguments that are returned as they came.
 
-    A compiled function is calls of the library of ops that follow each other. Elementwise ones that follow from each other
-    are one dispatch, with the same bits; on a CPU either may run on the faster of two sides, whose functions can differ in the
-    last bit. On a GPU products and convolutions of floats take along the elementwise ops that follow them: the bits of f32 and
-    f64 are those of such an epilogue, and f16 and bf16 are rounded once, at its end, and not after each op. Reductions of the last
-    axis that keep it, with up to 8192 elements, are one dispatch with the elementwise ops before and after them: a softmax, a
-    normalization; on a CPU also those that drop it, of what is computed just before. Their rows may be summed in another order than by
-    `Nx.sum/2` alone. Two products of f16 or bf16 with a softmax between them, as attention is, are one request on a GPU, whose scores are not rounded to 16 bits. Arguments that computed tensors are
-    multiplied with, such as weights, may be kept in a second form, see `:kept_memory` of `Nx.Vulkan`. From its third call on the
-    same parameters on a function is recorded and replayed there, see `Nx.Vulkan`. Ops that no argument changes and whose
-    results take at most a megabyte are run once, and the same op on the same operands runs once. A function with closures or vectorized tensors inside runs op by op, as `Nx.Defn.Evaluator` runs it.
+    A compiled function is calls of the library of ops that follow each other. Elementwise ones that follow from each other are
+    one dispatch, with the same bits, save f16 and bf16 on a GPU, which are rounded where they leave it; on a CPU either may run
+    on the faster of two sides, whose functions can differ in the last bit. On a GPU products and convolutions of floats take
+    along the elementwise ops that follow them: the bits of f32 and f64 are those of such an epilogue, and f16 and bf16 are
+    rounded once, at its end, and not after each op. Reductions of the last axis that keep it, with up to 8192 elements, are one
+    dispatch with the elementwise ops before and after them: a softmax, a normalization; on a CPU also those that drop it, of
+    what is computed just before. Their rows may be summed in another order than by `Nx.sum/2` alone. Two products of f16 or
+    bf16 with a softmax between them, as attention is, are one request on a GPU, whose scores are not rounded to 16 bits.
+    Arguments that computed tensors are multiplied with, such as weights, may be kept in a second form, see `:kept_memory` of
+    `Nx.Vulkan`. From its third call on the same parameters on a function is recorded and replayed there, see `Nx.Vulkan`. Ops
+    that no argument changes and whose results take at most a megabyte are run once, and the same op on the same operands runs
+    once. A function with closures or vectorized tensors inside runs op by op, as `Nx.Defn.Evaluator` runs it.
 
     `Nx.Defn.compile/3` compiles at once, and `Nx.Defn.jit/2` a function that it gets a second time with arguments of the same types
     and shapes; the first time it runs op by op. Two functions are the same where they are one of a module, or closures over

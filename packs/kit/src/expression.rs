@@ -177,7 +177,7 @@ impl Code {
                 )
             }
             // Nothing is contracted with what the next call makes of it.
-            false if call.dtype.is_float() && row.compute(0) != Compute::Own && !is_loose => {
+            false if call.dtype.is_float() && row.compute(0) != Compute::Own => {
                 (values, format!("precise {gives} r = {glsl};"))
             }
             false => (values, String::new()),

@@ -2,7 +2,7 @@
 #pragma use_vulkan_memory_model
 // C = A B on matrix units, without shared memory and without a barrier: every subgroup loads its fragments straight from
 // packed operands (cores_pack.comp), 512 contiguous bytes a load. A subgroup owns WARP_M x 64 of C, a workgroup
-// WARPS_M x 2 of these.
+// WARPS_M x WARPS_N of these.
 #include "cores.glsl"
 
 void main() {

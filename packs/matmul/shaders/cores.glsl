@@ -203,7 +203,7 @@ SUM4 sum_of_parts(uint row, uint column) {
 // The sums of all parts go to memory.
 void store_staged(uint slab, uvec2 from, uint tile) {
     barrier(); // the tiles are complete
-    uint local = gl_LocalInvocationIndex % (32 * PARTS);
+    uint local = SHARE * 32 + gl_SubgroupInvocationID;
 #if C_WIDE
     [[unroll]] for (uint turn = 0; turn < (4 + PARTS - 1) / PARTS; turn++) {
         uint run = turn * 32 * PARTS + local;

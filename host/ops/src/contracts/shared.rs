@@ -67,7 +67,7 @@ pub(super) const PRECISION: Attribute = Attribute {
 pub(super) const CALLS_PRECISION: Attribute = Attribute {
     name: nx_vulkan_abi::precision::ATTRIBUTE,
     kind: AttributeKind::Choice(nx_vulkan_abi::precision::WORDS),
-    doc: "how exact calls of f32 have to be: with `high` within 2^-16 of the value, else as the ops are. `default` without it",
+    doc: "how exact functions of f32 have to be: with `high` within 2^-16, else as the ops are; see *Precision*. `default` without it",
 };
 
 /// Makes a problem one whose result has that type: epilogues of integers have no floats, and complex products none at all.

@@ -52,8 +52,9 @@ const STEADY: &[&str] = &[
     "tanh",
 ];
 
-/// The program in which requests of several ops round what has less than 32 bits where it leaves them, and where an op that is not
-/// steady reads it.
+/// The program in which requests of several ops round what has less than 32 bits where it leaves them, and what decides something,
+/// since an op that is not steady reads it, for all who read it. A request that has wider floats of its own is left: what is permitted
+/// for narrow ones would be for them.
 ///
 /// # Errors
 /// None that [`Program::new`] does not have, which it passed.
@@ -96,6 +97,8 @@ fn is_narrow(dtype: DType) -> bool {
 /// An expression as it is written anew.
 struct Wide<'a> {
     from: &'a Expression,
+    /// Of each call whether something hangs on the number that it gives.
+    decides: Vec<bool>,
     calls: Vec<Call>,
     /// Of each call of the former one, what it is in f32, and in the type that it had.
     wide: Vec<Option<usize>>,
@@ -115,11 +118,13 @@ impl Wide<'_> {
         let is_wide = |term: &Term| matches!(*term, Term::Made(made) if widens[made]);
         let mut both = from.calls.iter().zip(&widens);
         let gains = both.any(|(call, &widens)| widens && call.terms.iter().any(is_wide));
-        if !gains {
+        let has_others = from.calls.iter().any(|call| is_wider(call.dtype));
+        if !gains || has_others {
             return None;
         }
         let mut own = Wide {
             from,
+            decides: decides(from, &widens),
             calls: Vec::new(),
             wide: vec![None; from.calls.len()],
             own: vec![None; from.calls.len()],
@@ -165,7 +170,12 @@ impl Wide<'_> {
             }
             (op, _) => op,
         };
-        self.wide[place] = Some(self.push(op, terms, DType::F32));
+        let wide = self.push(op, terms, DType::F32);
+        self.wide[place] = Some(wide);
+        if self.decides[place] {
+            let own = Term::Made(self.rounded(place));
+            self.wide[place] = Some(self.push("as_type", vec![own], DType::F32));
+        }
     }
 
     /// A call as it was.
@@ -223,6 +233,25 @@ fn widens(expression: &Expression, call: &Call, operands: &[DType]) -> bool {
     is_narrow(call.dtype)
         && STEADY.contains(&&*call.op)
         && terms.all(|term| expression.dtype(term, operands).is_some_and(is_narrow))
+}
+
+/// Of each call whether one reads it that stays as it was, or chooses by it.
+fn decides(expression: &Expression, widens: &[bool]) -> Vec<bool> {
+    let mut decides = vec![false; expression.calls.len()];
+    for (call, &widens) in expression.calls.iter().zip(widens) {
+        let choice = usize::from(call.op == "select");
+        let terms = &call.terms[..if widens { choice } else { call.terms.len() }];
+        for term in terms {
+            if let Term::Made(place) = *term {
+                decides[place] = true;
+            }
+        }
+    }
+    decides
+}
+
+fn is_wider(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
 }
 
 /// Whether a number has a reciprocal in f32 that is as exact as others.

@@ -78,7 +78,7 @@ type Turn = (&'static str, fn(f64) -> f64);
 const TURNS: [Turn; 3] = [("", |x| x), ("negate", |x| -x), ("abs", f64::abs)];
 
 #[test]
-fn rotary_embeddings_are_one_request_with_the_bits_of_their_ops() {
+fn rotary_embeddings_are_one_request() {
     let folder = Folder::new();
     let runtime = open_with(&folder, &["elementwise", "indexing"]);
     let seeds = if runtime.device().summary().kind == "cpu" {
@@ -139,16 +139,17 @@ fn rotary_embeddings_are_one_request_with_the_bits_of_their_ops() {
 
         let all = randoms(&runtime, &specs, &mut rng);
         let given = run(&runtime, &few, &all);
-        assert_eq!(
-            given,
-            run(&runtime, &plain, &all),
+        // Narrow floats are rounded once.
+        let is_narrow = matches!(dtype, DType::F16 | DType::BF16);
+        assert!(
+            is_narrow || given == run(&runtime, &plain, &all),
             "{seed}: {dtype} {shape:?} {axis}"
         );
         let epsilon = match dtype {
             DType::F64 => 1e-15,
             DType::F32 => 3e-7,
-            DType::F16 => 2e-3,
-            _ => 2e-2,
+            DType::F16 => 5e-4,
+            _ => 4e-3,
         };
         for (at, given) in given.into_iter().enumerate() {
             let mut place = place(at, &shape);

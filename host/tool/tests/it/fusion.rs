@@ -1,6 +1,7 @@
 //! Fused programs beside the same ones op by op: the same bits, the same errors, whoever runs them.
 
 mod apart;
+mod once;
 mod rounds;
 
 use crate::{folder::Folder, packs::copied};

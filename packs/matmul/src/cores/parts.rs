@@ -69,10 +69,11 @@ impl Shape {
         let jobs = self.jobs(problem) as f64;
         let pairs = f64::from((self.chunk / 2).div_ceil(self.parts));
         let (columns, depth) = (f64::from(COLUMNS), f64::from(self.chunk * way.depth()));
-        let multiplied = 2.0 * jobs * rows * columns * depth / (0.6e9 * rates.matrix * units);
+        let tiles = jobs * f64::from(self.high * self.wide);
+        let multiplied = 2.0 * tiles * rows * columns * depth / (0.6e9 * rates.matrix * units);
         if self.high * self.wide > 1 {
-            return self.seconds_side_by_side(jobs, pairs, units)
-                + self.seconds_of_sums(problem, units);
+            let seconds = self.seconds_side_by_side(jobs, pairs, units);
+            return seconds.max(0.85 * multiplied) + self.seconds_of_sums(problem, units);
         }
         if self.reading == Reading::InPlaceA {
             let parts = f64::from(self.parts);
