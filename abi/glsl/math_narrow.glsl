@@ -206,7 +206,8 @@ float nxv_narrow_erf(float x) {
     float z = inside * inside;
     float above = 1.1283752 + z * (0.15598230 + z * (0.042853508 + z * 7.2869244e-4));
     float below = 1.0 + z * (0.47155131 + z * (0.095134163 + z * 0.0091279478));
-    return clamp(inside * (above / below), -1.0, 1.0);
+    float result = inside * (above / below);
+    return abs(result) > 1.0 ? nxv_with_sign(1.0, result) : result;
 }
 
 // e^-x^2 times a polynomial in t = 1 / (1 + 0.6 |x|), or 2 minus that. Within 2^-14 beyond 4, where there is bf16 alone.

@@ -170,11 +170,11 @@ impl Wide<'_> {
             }
             (op, _) => op,
         };
-        let wide = self.push(op, terms, DType::F32);
-        self.wide[place] = Some(wide);
+        self.wide[place] = Some(self.push(op, terms, DType::F32));
         if self.decides[place] {
-            let own = Term::Made(self.rounded(place));
-            self.wide[place] = Some(self.push("as_type", vec![own], DType::F32));
+            self.rounded(place);
+            // Who reads it reads that.
+            self.wide[place] = None;
         }
     }
 
@@ -187,6 +187,9 @@ impl Wide<'_> {
 
     fn in_f32(&mut self, term: Term) -> Term {
         match term {
+            Term::Number(Number::Integer(whole), _) => {
+                Term::Number(Number::Float(whole as f64), DType::F32)
+            }
             Term::Number(number, _) => Term::Number(number, DType::F32),
             Term::Operand(index) => {
                 let known = self.operands[index];
@@ -230,9 +233,12 @@ impl Wide<'_> {
 fn widens(expression: &Expression, call: &Call, operands: &[DType]) -> bool {
     let choice = usize::from(call.op == "select");
     let mut terms = call.terms.iter().skip(choice);
-    is_narrow(call.dtype)
-        && STEADY.contains(&&*call.op)
-        && terms.all(|term| expression.dtype(term, operands).is_some_and(is_narrow))
+    let is_narrow_term = |term: &Term| match *term {
+        // Of at most 24 bits: a number of f32.
+        Term::Number(Number::Integer(whole), _) => whole.unsigned_abs() < 1 << 24,
+        _ => expression.dtype(term, operands).is_some_and(is_narrow),
+    };
+    is_narrow(call.dtype) && STEADY.contains(&&*call.op) && terms.all(is_narrow_term)
 }
 
 /// Of each call whether one reads it that stays as it was, or chooses by it.

@@ -1,6 +1,7 @@
 //! What has less than 32 bits is rounded where it leaves a request.
 
 use super::{input, shown};
+use nx_vulkan_abi::Expression;
 use nx_vulkan_ops::{Attr, DType, Program, Request, Step, fusion::rounded_once};
 
 const SHAPE: &[u64] = &[3, 7];
@@ -19,7 +20,10 @@ fn once(op: &'static str, text: &str, dtypes: &[DType], results: &[DType]) -> St
     let made: Vec<u32> = made.collect();
     let program = Program::new(inputs.len(), vec![Step::from(request)], made).unwrap();
     let shown = shown(&rounded_once(program, &inputs).unwrap());
-    shown[0].split(" of ").next().unwrap().to_owned()
+    let text = shown[0].split(" of ").next().unwrap().to_owned();
+    // Each call is used, among others.
+    assert!(text.parse::<Expression>().is_ok(), "{text}");
+    text
 }
 
 fn fused(text: &str) -> String {
@@ -28,7 +32,7 @@ fn fused(text: &str) -> String {
 
 #[test]
 fn a_chain_is_in_f32() {
-    let gelu = "add(i0, i1):bf16; divide(%0, 1.4140625:bf16):bf16; erf(%1):bf16; add(%2, 1.0:bf16):bf16; \
+    let gelu = "add(i0, i1):bf16; divide(%0, 1.4140625:bf16):bf16; erf(%1):bf16; add(%2, 1:s32):bf16; \
                 multiply(%3, %0):bf16; divide(%4, 2.0:bf16):bf16";
     let wide = "as_type(i0):f32; as_type(i1):f32; add(%0, %1):f32; multiply(%2, 0.7071823477745056:f32):f32; erf(%3):f32; \
                 add(%4, 1.0:f32):f32; multiply(%5, %2):f32; multiply(%6, 0.5:f32):f32; as_type(%7):bf16";
@@ -55,6 +59,12 @@ fn what_decides_is_rounded_for_all_who_read_it() {
             "multiply(i0, i1):bf16; floor(%0):bf16; subtract(%0, %1):bf16; exp(%2):bf16",
             "as_type(i0):f32; as_type(i1):f32; multiply(%0, %1):f32; as_type(%2):bf16; as_type(%3):f32; floor(%3):bf16; \
              as_type(%5):f32; subtract(%4, %6):f32; exp(%7):f32; as_type(%8):bf16",
+        ),
+        // Nobody else reads it.
+        (
+            "exp(i0):bf16; tanh(%0):bf16; floor(%1):bf16; add(%2, i1):bf16",
+            "as_type(i0):f32; exp(%0):f32; tanh(%1):f32; as_type(%2):bf16; floor(%3):bf16; as_type(%4):f32; \
+             as_type(i1):f32; add(%5, %6):f32; as_type(%7):bf16",
         ),
         (
             "exp(i0):bf16; multiply(%0, i1):bf16; less_equal(%1, 1.0:bf16):u8; select(%2, %1, 1.0:bf16):bf16; \
