@@ -57,8 +57,8 @@ fn what_decides_is_rounded_for_all_who_read_it() {
     for (text, wide) in [
         (
             "multiply(i0, i1):bf16; floor(%0):bf16; subtract(%0, %1):bf16; exp(%2):bf16",
-            "as_type(i0):f32; as_type(i1):f32; multiply(%0, %1):f32; as_type(%2):bf16; as_type(%3):f32; floor(%3):bf16; \
-             as_type(%5):f32; subtract(%4, %6):f32; exp(%7):f32; as_type(%8):bf16",
+            "as_type(i0):f32; as_type(i1):f32; multiply(%0, %1):f32; as_type(%2):bf16; floor(%3):bf16; as_type(%3):f32; \
+             as_type(%4):f32; subtract(%5, %6):f32; exp(%7):f32; as_type(%8):bf16",
         ),
         // Nobody else reads it.
         (
@@ -69,8 +69,8 @@ fn what_decides_is_rounded_for_all_who_read_it() {
         (
             "exp(i0):bf16; multiply(%0, i1):bf16; less_equal(%1, 1.0:bf16):u8; select(%2, %1, 1.0:bf16):bf16; \
              subtract(1.0:bf16, %3):bf16; sqrt(%4):bf16",
-            "as_type(i0):f32; exp(%0):f32; as_type(i1):f32; multiply(%1, %2):f32; as_type(%3):bf16; as_type(%4):f32; \
-             less_equal(%4, 1.0:bf16):u8; select(%6, %5, 1.0:f32):f32; subtract(1.0:f32, %7):f32; sqrt(%8):f32; \
+            "as_type(i0):f32; exp(%0):f32; as_type(i1):f32; multiply(%1, %2):f32; as_type(%3):bf16; less_equal(%4, 1.0:bf16):u8; \
+             as_type(%4):f32; select(%5, %6, 1.0:f32):f32; subtract(1.0:f32, %7):f32; sqrt(%8):f32; \
              as_type(%9):bf16",
         ),
     ] {
