@@ -59,7 +59,7 @@ fn reduction(
     if results == 0 {
         return Ok(Plan::default());
     }
-    let code = Code::of(&expression, &[x.dtype, acc.dtype], request.device, false)?;
+    let code = Code::of(&expression, &[x.dtype, acc.dtype], request.device)?;
     emit(request, &joined(&axes::merged(&axes)), &code, &expression)
 }
 

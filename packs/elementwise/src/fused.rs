@@ -7,6 +7,7 @@ use crate::{
 };
 use nx_vulkan_abi::{
     Define, Plan, Refusal, Request,
+    expression::Call,
     glsl::{self, define},
 };
 use nx_vulkan_pack_kit::{
@@ -32,7 +33,7 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     }
     let operands: Vec<_> = inputs.iter().map(|input| input.dtype).collect();
     let is_loose = expression::is_loose(request);
-    let code = Code::of(&expression, &operands, request.device, is_loose)?;
+    let code = Code::within(&expression, &operands, request.device, is_loose)?;
     if outputs[0].elements() == 0 {
         return Ok(Plan::default());
     }
@@ -41,7 +42,9 @@ pub(crate) fn plan(request: &Request<'_>) -> Result<Plan, Refusal> {
     if !transposed.is_empty() {
         return Err(Refusal::InputsAs(transposed));
     }
-    let calls = expression.calls.iter().filter(|call| call.op != "as_type");
+    // Of those, conversions are what loading and storing do anyway.
+    let counts = |call: &&Call| !is_loose || call.op != "as_type";
+    let calls = expression.calls.iter().filter(counts);
     let calls = calls.count().max(1) as u64 + FUNCTION * code.functions as u64;
     let elements = (MOST_CALLS / calls).max(1);
     let parts = space.parts(request.device)?;

@@ -80,11 +80,23 @@ pub fn is_loose(request: &Request<'_>) -> bool {
 }
 
 impl Code {
-    /// The code of an expression on operands of these types; whether `is_loose`, its request says.
+    /// The code of an expression on operands of these types, with the bits of its ops.
     ///
     /// # Errors
     /// [`Refusal::BadRequest`] where an op or an operand is none; a decline where the device lacks a type.
     pub fn of(
+        expression: &Expression,
+        operands: &[DType],
+        device: &DeviceInfo<'_>,
+    ) -> Result<Code, Refusal> {
+        Code::within(expression, operands, device, false)
+    }
+
+    /// The same, with the digits that a request needs: [`is_loose`] says it.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] where an op or an operand is none; a decline where the device lacks a type.
+    pub fn within(
         expression: &Expression,
         operands: &[DType],
         device: &DeviceInfo<'_>,

@@ -53,7 +53,7 @@ impl Known {
         device: &DeviceInfo<'_>,
     ) -> Result<Code, Refusal> {
         let part = part(expression, terms, &self.of);
-        Code::of(&part, &self.operands, device, self.is_loose)
+        Code::within(&part, &self.operands, device, self.is_loose)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::testing::gpu;
 
 fn code(text: &str, operands: &[DType]) -> Code {
     let expression: Expression = text.parse().unwrap();
-    Code::of(&expression, operands, &gpu(), false).unwrap()
+    Code::of(&expression, operands, &gpu()).unwrap()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn loose_code_has_functions_for_narrower_types() {
     let expression: Expression = expression.parse().unwrap();
     let operands = [DType::F32, DType::F32, DType::F64];
     let [exact, loose] = [false, true].map(|loose| {
-        Code::of(&expression, &operands, &gpu(), loose)
+        Code::within(&expression, &operands, &gpu(), loose)
             .unwrap()
             .body
     });
@@ -109,7 +109,7 @@ fn what_is_no_expression_of_reals_is_refused() {
         ("real(i0):f32", DType::C64),
     ] {
         let expression: Expression = text.parse().unwrap();
-        let code = Code::of(&expression, &[operand], &gpu(), false);
+        let code = Code::of(&expression, &[operand], &gpu());
         assert!(
             matches!(code, Err(Refusal::BadRequest(_))),
             "{text}: {code:?}"

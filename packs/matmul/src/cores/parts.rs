@@ -111,8 +111,8 @@ impl Shape {
     }
 
     /// The same of those that have others beside them, but for the sum of parts of another dispatch. H200, driver 580.159.04, bf16, with
-    /// operands that are in no cache and in some, beside the best of the others, us: 2048 x 1024 x 1024 (m x k x n) 20.4 and 14.6,
-    /// others 23.7 and 20.8; 1300 x 3072 x 1280 46 and 32, others 49 and 43; 3136 x 1536 x 384 23.6 and 16.4, others 26.1 and 22.8.
+    /// operands that are in no cache, beside the best of the others, us: 2048 x 1024 x 1024 (m x k x n) 20.4, others 23.7;
+    /// 1300 x 3072 x 1280 46, others 49; 3136 x 1536 x 384 23.6, others 26.1; from caches the second one 32, others 43.
     fn seconds_side_by_side(&self, jobs: f64, pairs: f64, units: f64) -> f64 {
         const UNIT_HOLDS: f64 = 8.0;
         const ROUND: f64 = 8e-7;

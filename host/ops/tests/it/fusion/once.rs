@@ -2,7 +2,7 @@
 
 use super::{input, shown};
 use nx_vulkan_abi::Expression;
-use nx_vulkan_ops::{Attr, DType, Program, Request, Step, fusion::rounded_once};
+use nx_vulkan_ops::{Attr, DType, Program, Request, Step, fusion::rounded_once, values::Rng};
 
 const SHAPE: &[u64] = &[3, 7];
 
@@ -115,4 +115,56 @@ fn what_gains_nothing_is_left() {
     let mixed = "add(i0, i1):bf16; multiply(%0, i1):bf16";
     let dtypes = [DType::BF16, DType::S32];
     assert_eq!(once("fused", mixed, &dtypes, &[DType::BF16]), mixed);
+}
+
+/// Every expression that the pass writes is one, whatever it was: no call is left that nobody uses.
+#[test]
+fn random_expressions_stay_expressions() {
+    let mut rng = Rng(33);
+    let mut changed = 0;
+    for _ in 0..2000 {
+        let count = 2 + rng.below(12) as usize;
+        let mut calls: Vec<String> = Vec::new();
+        let mut tests: Vec<usize> = Vec::new();
+        for place in 0..count {
+            let mut term = |rng: &mut Rng| match rng.below(8) {
+                0 => "1.5:bf16".to_owned(),
+                1 => "3:s32".to_owned(),
+                2 => "i1".to_owned(),
+                _ if place == 0 => "i0".to_owned(),
+                3 => "i0".to_owned(),
+                _ => format!("%{}", rng.below(place as u64)),
+            };
+            let [x, y] = [term(&mut rng), term(&mut rng)];
+            let test = tests.last().copied();
+            calls.push(match (rng.below(9), test) {
+                (0, _) => format!("floor({x}):bf16"),
+                (1, _) => {
+                    tests.push(place);
+                    format!("less({x}, {y}):u8")
+                }
+                (2, Some(test)) => format!("select(%{test}, {x}, {y}):bf16"),
+                (3, _) => format!("divide({x}, 4.0:bf16):bf16"),
+                (4, _) => format!("exp({x}):bf16"),
+                (5, _) => format!("remainder({x}, {y}):bf16"),
+                _ => format!("add({x}, {y}):bf16"),
+            });
+        }
+        // All that nobody reads are results.
+        let all = calls.join("; ");
+        let is_read = |place: &usize| {
+            let name = [format!("%{place},"), format!("%{place})")];
+            name.iter().any(|name| all.contains(name.as_str()))
+        };
+        let results: Vec<usize> = (0..count).filter(|place| !is_read(place)).collect();
+        let listed: Vec<String> = results.iter().map(|place| format!("%{place}")).collect();
+        let text = format!("{all}; ({})", listed.join(", "));
+        let expression: Expression = text.parse().unwrap();
+        let gives: Vec<DType> = expression.gives().collect();
+        let wide = once("fused", &text, &[DType::BF16; 2], &gives);
+        let after: Expression = wide.parse().unwrap();
+        assert!(after.gives().eq(gives), "{text}: {wide}");
+        changed += usize::from(wide.contains("f32"));
+    }
+    assert!(changed > 1000, "{changed}");
 }
