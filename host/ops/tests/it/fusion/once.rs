@@ -127,7 +127,7 @@ fn random_expressions_stay_expressions() {
         let mut calls: Vec<String> = Vec::new();
         let mut tests: Vec<usize> = Vec::new();
         for place in 0..count {
-            let mut term = |rng: &mut Rng| match rng.below(8) {
+            let term = |rng: &mut Rng| match rng.below(8) {
                 0 => "1.5:bf16".to_owned(),
                 1 => "3:s32".to_owned(),
                 2 => "i1".to_owned(),
